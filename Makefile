@@ -1,0 +1,45 @@
+# `make demo` and `make test` need nothing but Python 3.11+ and a package index: each sets up .venv first.
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+# One BLAS thread: the matrices are small, and nested threads ruin two cores.
+export OMP_NUM_THREADS ?= 1
+export OPENBLAS_NUM_THREADS ?= 1
+
+.PHONY: demo test lint format bench test-oldest clean
+
+demo: $(VENV)/.demo
+	$(BIN)/sdulearn demo
+
+test: lint
+	$(BIN)/python -m pytest -q
+
+lint: $(VENV)/.dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+format: $(VENV)/.dev
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+# SDULEARN_DATA names a folder with the ten benchmark sets (NAME.svm.bz2).
+bench: $(VENV)/.bench
+	$(BIN)/python benchmarks/solvers.py
+
+# The oldest versions that pyproject.toml admits, in an environment of their own.
+test-oldest: .venv-oldest/.dev
+	.venv-oldest/bin/python -m pytest -q
+
+.venv-oldest/.dev: pyproject.toml
+	$(PYTHON) -m venv .venv-oldest
+	.venv-oldest/bin/python -m pip install -q -e '.[test]' numpy==1.26.0 scipy==1.12.0 scikit-learn==1.6.0
+	touch $@
+
+$(VENV)/.demo $(VENV)/.dev $(VENV)/.bench: $(VENV)/.%: pyproject.toml
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install -q -e '.[$*]'
+	touch $@
+
+clean:
+	rm -rf .venv .venv-oldest .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist

@@ -1,0 +1,148 @@
+"""What the linear estimators share: the decision, the score from pairs, the sign, the file."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from os import PathLike
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+
+from sdulearn import modelfile
+from sdulearn.pairs import check_pair_codes, read_pairs, sources
+from sdulearn.prior import PriorEstimate
+from sdulearn.risks import pair_risk, validation_risk
+
+Array = NDArray[np.float64]
+
+
+class LinearPairClassifier(ClassifierMixin, BaseEstimator):
+    """A fitted line ``coef_.x + intercept_`` between the classes -1 and +1."""
+
+    coef_: Array
+    intercept_: Array
+    prior_: PriorEstimate
+
+    # What a model file may hold, and nothing else.
+    _FITTED: tuple[str, ...] = (
+        "coef_", "intercept_", "classes_", "prior_", "objective_", "optimality_", "n_iter_", "n_features_in_",
+        "feature_names_in_",
+    )  # fmt: skip
+
+    def decision_function(self, X: Any) -> Array:
+        """Signed confidence of each row: positive for class +1."""
+        check_is_fitted(self)
+        X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
+        return np.asarray(X @ self.coef_[0] + self.intercept_[0])
+
+    def predict(self, X: Any) -> NDArray[np.int64]:
+        """Class of each row, -1 or +1."""
+        return np.where(self.decision_function(X) > 0, 1, -1)
+
+    def score(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
+        """Estimated accuracy from pair codes alone: ``1 - pair_risk``, unclipped.
+
+        By the SD risk where ``y`` has similar and dissimilar pairs, else by SU or DU. For true labels use
+        ``sklearn.metrics.accuracy_score``.
+        """
+        decision = self.decision_function(X)
+        risk = validation_risk(sources(check_pair_codes(y)))
+        return 1 - pair_risk(decision, y, prior=self.prior_.value, risk=risk, sample_weight=sample_weight)
+
+    def orient(self, X: Any, y_true: ArrayLike) -> Self:
+        """Settle which side is +1 with a few labelled points; flips the model where most of them disagree.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_points, n_features)
+            A few points.
+        y_true : array-like of shape (n_points,)
+            Their classes, -1 or +1.
+
+        Returns
+        -------
+        self
+        """
+        labels = np.asarray(y_true)
+        if not np.isin(labels, (-1, 1)).all():
+            raise ValueError("orient needs true classes -1 and +1 in y_true.")
+        decision = self.decision_function(X)
+        if labels.shape != decision.shape:
+            raise ValueError(f"X has {len(decision)} rows, but y_true has shape {labels.shape}.")
+        agreement = float(labels @ np.sign(decision))
+        if agreement < 0 or (agreement == 0 and labels @ decision < 0):
+            self._flip()
+        return self
+
+    def _flip(self) -> None:
+        self.coef_, self.intercept_ = -self.coef_, -self.intercept_
+        self.prior_ = self.prior_.mirrored()
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the fitted model to a file that holds numbers and JSON only; read it with ``load_model``.
+
+        A splitter object given as ``cv`` is not kept; a loss object of your own cannot be saved.
+        """
+        check_is_fitted(self)
+        modelfile.write(path, *self._describe())
+
+    def _describe(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        """Everything ``load_model`` needs: parameters and fitted attributes as JSON, arrays apart."""
+        fitted: dict[str, Any] = {}
+        arrays: dict[str, NDArray[Any]] = {}
+        for name in self._FITTED:
+            value = getattr(self, name, None)
+            if isinstance(value, PriorEstimate):
+                fitted[name] = asdict(value)
+            elif name == "feature_names_in_" and value is not None:
+                fitted[name] = value.tolist()
+            elif isinstance(value, dict):
+                arrays |= {f"{name}/{k}": v for k, v in value.items() if isinstance(v, np.ndarray)}
+                fitted[name] = {k: v for k, v in value.items() if not isinstance(v, np.ndarray)}
+            elif isinstance(value, np.ndarray):
+                arrays[name] = value
+            elif hasattr(self, name):
+                fitted[name] = value
+        params = {name: _jsonable(name, value) for name, value in self.get_params(deep=False).items()}
+        params = {name: value for name, value in params.items() if value is not _UNKEPT}
+        return {"model": type(self).__name__, "params": params, "fitted": fitted}, arrays
+
+    def _check_rows(
+        self, X: Any, y: Any, sample_weight: ArrayLike | None
+    ) -> tuple[Any, NDArray[np.int64], Array | None]:
+        """Rows, pair codes and weights, checked once, at the door."""
+        X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64, ensure_min_samples=2)
+        codes = check_pair_codes(y)
+        if sample_weight is None:
+            return X, codes, None
+        weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+        read_pairs(codes).pair_weights(weight)
+        return X, codes, weight
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        tags.input_tags.sparse = True
+        return tags
+
+
+_UNKEPT = object()
+
+
+def _jsonable(name: str, value: Any) -> Any:
+    """A parameter as JSON has it."""
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, tuple | list | np.ndarray):
+        return [_jsonable(name, item) for item in value]
+    if value is None or isinstance(value, str | bool | int | float):
+        return value
+    if name == "loss":
+        raise ValueError(
+            f"A model trained with a loss object of your own ({type(value).__name__}) cannot be saved: the file "
+            "holds numbers, not code. Keep coef_ and intercept_ yourself."
+        )
+    return _UNKEPT

@@ -1,0 +1,7 @@
+"""Data to learn and to measure with: generators, the ten benchmark sets, and the paper's way of drawing pairs."""
+
+from sdulearn.datasets.benchmark import BENCHMARKS, load_benchmark
+from sdulearn.datasets.sampling import sample_sdu
+from sdulearn.datasets.waveform import make_waveform
+
+__all__ = ["BENCHMARKS", "load_benchmark", "make_waveform", "sample_sdu"]

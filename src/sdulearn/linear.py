@@ -1,0 +1,432 @@
+"""SDUClassifier and SDUClassifierCV: linear models by the marginal risks of the paper."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from numbers import Integral, Real
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import _fit_context
+from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.parallel import Parallel, delayed
+from sklearn.utils.validation import check_is_fitted
+
+from sdulearn.base import LinearPairClassifier
+from sdulearn.losses import TRAINING_LOSSES, ZeroOne, get_training_loss
+from sdulearn.model_selection import PairKFold
+from sdulearn.pairs import DISSIMILAR, SIMILAR, sources
+from sdulearn.prior import PriorEstimate, estimate_prior
+from sdulearn.risks import (
+    MIXED_RISKS,
+    RISKS,
+    Mixture,
+    check_prior,
+    even_and_linear,
+    marginal_risk,
+    mixture,
+    row_weights,
+    source_weights,
+    validation_risk,
+)
+from sdulearn.solvers import SOLVERS, Design, GroupMoments, Problem, Solution, choose_solver, solve, warn_unless
+
+Array = NDArray[np.float64]
+
+# Held-out pairs choose among whole settings; no choice hangs on the digits beyond this residual.
+_FOLD_TOL = 1e-4
+
+
+def _loss_has_probability(estimator: Any) -> bool:
+    loss = get_training_loss(estimator.loss)
+    if not hasattr(loss, "probability"):
+        raise AttributeError(
+            f"predict_proba needs a proper loss, and {estimator.loss!r} is not one: its decision values carry no "
+            "probability. Fit with loss='logistic' or 'squared'."
+        )
+    return True
+
+
+def resolve_prior(prior: float | None, source: NDArray[np.intp], weight: Array | None) -> PriorEstimate:
+    """The given prior, or the one that the (weighted) pair counts imply."""
+    if prior is not None:
+        return PriorEstimate.given(check_prior(prior))
+    totals = np.bincount(source, weights=weight, minlength=3)
+    n_similar, n_dissimilar = float(totals[SIMILAR]) / 2, float(totals[DISSIMILAR]) / 2
+    if n_similar == 0 or n_dissimilar == 0:
+        raise ValueError(
+            "prior=None takes the class prior from the numbers of similar and dissimilar pairs, but there are "
+            f"{n_similar:g} similar and {n_dissimilar:g} dissimilar ones. Give prior=P(y=+1)."
+        )
+    if n_similar <= n_dissimilar:
+        raise ValueError(
+            "prior=None takes the class prior from the pair counts, but there are no more similar than dissimilar "
+            f"pairs ({n_similar:g} and {n_dissimilar:g}), which no prior explains. Give prior=P(y=+1), ask about "
+            "more randomly drawn pairs, or use sdulearn.PairLogisticRegression, which needs no prior."
+        )
+    return estimate_prior(n_similar, n_dissimilar)
+
+
+class _SDUBase(LinearPairClassifier):
+    @available_if(_loss_has_probability)
+    def predict_proba(self, X: Any) -> Array:
+        """P(y = -1) and P(y = +1) of each row; only where the loss is proper (squared, logistic)."""
+        check_is_fitted(self)
+        positive = get_training_loss(self.loss).probability(self.decision_function(X))
+        return np.column_stack([1 - positive, positive])
+
+    def _set_solution(self, problem: Problem, solution: Solution, design: Design) -> None:
+        coef, intercept = design.coefficients(solution.w)
+        self.coef_, self.intercept_ = coef[None, :], np.array([intercept])
+        self.classes_ = np.array([-1, 1])
+        self.n_iter_ = solution.n_iter
+        self.objective_ = problem.objective(solution.w)
+        self.optimality_ = problem.optimality(solution)
+        warn_unless(self.optimality_, self.tol, solution.n_iter)
+
+
+class SDUClassifier(_SDUBase):
+    """Linear classifier from similar pairs, dissimilar pairs and unlabeled rows, by an unbiased risk.
+
+    Minimises ``risk(w, b) + alpha / 2 |w|^2``. Rows are points; ``y`` holds pair codes (see
+    :func:`~sdulearn.stack_pairs`). Standardise the features first, for example in a ``Pipeline``.
+
+    Parameters
+    ----------
+    risk : {"su", "du", "sd", "sdsu", "sddu", "sudu"} or triple, default="sddu"
+        The risk, or weights (su, du, sd) of the three basic ones.
+    loss : {"squared", "double_hinge", "logistic"} or loss object, default="squared"
+        A linear-odd loss; see :mod:`sdulearn.losses` for writing your own.
+    gamma : float in [0, 1], default=0.5
+        Weight of the second part of a mixed risk: of SU in "sdsu", of DU in "sddu" and "sudu".
+    alpha : float, default=0.1
+        Strength of the penalty.
+    prior : float or None, default=None
+        P(y = +1); None estimates it from the numbers of similar and dissimilar pairs.
+    fit_intercept : bool, default=True
+        Whether to fit an intercept (not penalised).
+    solver : {"auto", "closed_form", "interior_point", "newton", "lbfgs"}, default="auto"
+        "auto" takes the exact method made for the loss.
+    tol : float, default=1e-8
+        Largest relative KKT residual that passes without a ConvergenceWarning.
+    max_iter : int, default=1000
+        Largest number of iterations.
+
+    Attributes
+    ----------
+    coef_ : array of shape (1, n_features)
+        Weights.
+    intercept_ : array of shape (1,)
+        Intercept.
+    classes_ : array([-1, 1])
+        The classes; +1 is the one whose prior is ``prior_.value``.
+    prior_ : PriorEstimate
+        The class prior with its interval.
+    objective_ : float
+        Minimum reached (up to a constant of the data).
+    optimality_ : float
+        Relative KKT residual, computed apart from the solver.
+    n_iter_ : int
+        Iterations of the solver.
+    n_features_in_ : int
+        Number of features seen in ``fit``.
+    feature_names_in_ : array of str
+        Their names, where ``X`` was a frame with string column names.
+
+    Examples
+    --------
+    >>> from sdulearn import SDUClassifier
+    >>> from sdulearn.datasets import make_waveform, sample_sdu
+    >>> X, y = make_waveform(3000, random_state=0)
+    >>> rows, codes, X_test, y_test = sample_sdu(
+    ...     X, y, n_pairs=400, n_unlabeled=500, prior=0.7, n_test=500, random_state=0
+    ... )
+    >>> model = SDUClassifier().fit(rows, codes)
+    >>> bool((model.predict(X_test) == y_test).mean() > 0.8)
+    True
+    """
+
+    _parameter_constraints: dict[str, list[Any]] = {
+        "risk": [StrOptions(set(RISKS)), "array-like"],
+        "loss": [StrOptions(set(TRAINING_LOSSES)), HasMethods(["value"])],
+        "gamma": [Interval(Real, 0, 1, closed="both")],
+        "alpha": [Interval(Real, 0, None, closed="neither")],
+        "prior": [Interval(Real, 0, 1, closed="neither"), None],
+        "fit_intercept": ["boolean"],
+        "solver": [StrOptions({"auto", *SOLVERS})],
+        "tol": [Interval(Real, 0, None, closed="neither")],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+    }
+
+    def __init__(
+        self,
+        risk: str | Sequence[float] = "sddu",
+        loss: Any = "squared",
+        *,
+        gamma: float = 0.5,
+        alpha: float = 0.1,
+        prior: float | None = None,
+        fit_intercept: bool = True,
+        solver: str = "auto",
+        tol: float = 1e-8,
+        max_iter: int = 1000,
+    ) -> None:
+        self.risk = risk
+        self.loss = loss
+        self.gamma = gamma
+        self.alpha = alpha
+        self.prior = prior
+        self.fit_intercept = fit_intercept
+        self.solver = solver
+        self.tol = tol
+        self.max_iter = max_iter
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+        """Fit from rows and pair codes.
+
+        Parameters
+        ----------
+        X : array, CSR matrix or frame of shape (n_rows, n_features)
+            One row per point: ends of pairs and unlabeled points.
+        y : array-like of shape (n_rows,)
+            Pair codes: +k similar, -k dissimilar, 0 unlabeled.
+        sample_weight : array-like of shape (n_rows,), optional
+            A weight per row; both ends of a pair carry one weight.
+
+        Returns
+        -------
+        self
+        """
+        loss = get_training_loss(self.loss)
+        g = mixture(self.risk, self.gamma)
+        X, codes, weight = self._check_rows(X, y, sample_weight)
+        source = sources(codes)
+        self.prior_ = resolve_prior(self.prior, source, weight)
+        a, m = even_and_linear(*row_weights(g, self.prior_.value, source, weight))
+        design = Design.from_rows(X, self.fit_intercept)
+        problem = design.problem(a, m, loss, self.alpha)
+        solver = choose_solver(self.solver, loss, len(problem.c))
+        self._set_solution(problem, solve(problem, solver, self.tol, self.max_iter), design)
+        return self
+
+
+class SDUClassifierCV(_SDUBase):
+    """SDUClassifier with ``alpha`` and ``gamma`` chosen by cross-validation on pairs alone.
+
+    The defaults are the paper's: three penalties, six mixture weights, five folds, zero-one SD risk. Of settings
+    with equal risk the first wins: alphas in the order given, then gammas.
+
+    Parameters
+    ----------
+    risk : {"su", "du", "sd", "sdsu", "sddu", "sudu"} or triple, default="sddu"
+        The risk; only the last three have a ``gamma`` to choose.
+    loss : {"squared", "double_hinge", "logistic"} or loss object, default="squared"
+        A linear-odd loss.
+    gammas : sequence of float, default=(0, .2, .4, .6, .8, 1)
+        Mixture weights to try.
+    alphas : sequence of float, default=(1e-1, 1e-4, 1e-7)
+        Penalties to try.
+    prior : float or None, default=None
+        P(y = +1); None estimates it from the pair counts.
+    cv : int or splitter, default=5
+        Number of pair-safe folds (dealt with a fixed seed), or an object such as :class:`~sdulearn.PairKFold`.
+    fit_intercept, solver, tol, max_iter
+        As in :class:`~sdulearn.SDUClassifier`. Fits within folds stop at a residual of ``max(tol, 1e-4)``.
+    n_jobs : int or None, default=None
+        Processes over folds.
+
+    Attributes
+    ----------
+    alpha_, gamma_ : float
+        The choice; ``gamma_`` is None for a risk without one.
+    cv_results_ : dict
+        As GridSearchCV's: ``params``, ``mean_test_score``, ``split0_test_score``, ... (score = 1 - risk).
+    coef_, intercept_, classes_, prior_, objective_, optimality_, n_iter_, n_features_in_
+        As in :class:`~sdulearn.SDUClassifier`, from the refit on all rows.
+
+    Examples
+    --------
+    >>> from sdulearn import SDUClassifierCV
+    >>> from sdulearn.datasets import make_waveform, sample_sdu
+    >>> X, y = make_waveform(3000, random_state=0)
+    >>> rows, codes = sample_sdu(X, y, n_pairs=200, n_unlabeled=500, prior=0.7, random_state=0)
+    >>> model = SDUClassifierCV(loss="logistic").fit(rows, codes)
+    >>> model.alpha_ in (1e-1, 1e-4, 1e-7)
+    True
+    """
+
+    _FITTED = (*LinearPairClassifier._FITTED, "alpha_", "gamma_", "cv_results_")
+
+    _parameter_constraints: dict[str, list[Any]] = {
+        **{
+            name: constraint
+            for name, constraint in SDUClassifier._parameter_constraints.items()
+            if name not in ("alpha", "gamma")
+        },
+        "gammas": ["array-like"],
+        "alphas": ["array-like"],
+        "cv": [Interval(Integral, 2, None, closed="left"), HasMethods(["split"])],
+        "n_jobs": [Integral, None],
+    }
+
+    def __init__(
+        self,
+        risk: str | Sequence[float] = "sddu",
+        loss: Any = "squared",
+        *,
+        gammas: Sequence[float] = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0),
+        alphas: Sequence[float] = (1e-1, 1e-4, 1e-7),
+        prior: float | None = None,
+        cv: Any = 5,
+        fit_intercept: bool = True,
+        solver: str = "auto",
+        tol: float = 1e-8,
+        max_iter: int = 1000,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.risk = risk
+        self.loss = loss
+        self.gammas = gammas
+        self.alphas = alphas
+        self.prior = prior
+        self.cv = cv
+        self.fit_intercept = fit_intercept
+        self.solver = solver
+        self.tol = tol
+        self.max_iter = max_iter
+        self.n_jobs = n_jobs
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+        """Choose alpha and gamma on held-out pairs, then fit on all rows.
+
+        Parameters are those of :meth:`SDUClassifier.fit`.
+        """
+        loss = get_training_loss(self.loss)
+        alphas = _positive_grid("alphas", self.alphas)
+        gammas = list(self.gammas) if self.risk in MIXED_RISKS else [None]
+        mixtures = [mixture(self.risk, 0.5 if gamma is None else gamma) for gamma in gammas]
+        if not mixtures:
+            raise ValueError("gammas is empty; give at least one mixture weight between 0 and 1.")
+        X, codes, weight = self._check_rows(X, y, sample_weight)
+        source = sources(codes)
+        self.prior_ = resolve_prior(self.prior, source, weight)
+        design = Design.from_rows(X, self.fit_intercept)
+        grid = _Grid(
+            design, source, weight, self.prior_.value, mixtures, alphas, loss,
+            choose_solver(self.solver, loss, design.A.shape[1]), max(self.tol, _FOLD_TOL), self.max_iter,
+        )  # fmt: skip
+        cv = PairKFold(self.cv, random_state=0) if isinstance(self.cv, Integral) else self.cv
+        jobs = (delayed(grid.fold)(train, test) for train, test in cv.split(X, codes))
+        folds = Parallel(n_jobs=self.n_jobs)(jobs)
+        self.cv_results_ = _cv_results(alphas, gammas, *(np.array(part) for part in zip(*folds, strict=True)))
+        best = int(np.argmin(self.cv_results_["rank_test_score"]))
+        i, j = divmod(best, len(gammas))
+        self.alpha_, self.gamma_ = alphas[i], gammas[j]
+        problem = grid.problem(mixtures[j], self.alpha_)
+        self._set_solution(problem, solve(problem, grid.solver, self.tol, self.max_iter), design)
+        return self
+
+
+class _Grid:
+    """All settings on the rows of one data set; ``fold`` scores them on one split."""
+
+    def __init__(
+        self,
+        design: Design,
+        source: NDArray[np.intp],
+        weight: Array | None,
+        prior: float,
+        mixtures: list[Mixture],
+        alphas: list[float],
+        loss: Any,
+        solver: str,
+        tol: float,
+        max_iter: int,
+    ) -> None:
+        self.design, self.source = design, source
+        self.weight = np.ones(len(source)) if weight is None else weight
+        self.prior, self.mixtures, self.alphas = prior, mixtures, alphas
+        self.loss, self.solver, self.tol, self.max_iter = loss, solver, tol, max_iter
+        self.moments = self._moments(slice(None)) if solver == "closed_form" else None
+
+    def problem(self, g: Mixture, alpha: float, rows: Any = slice(None)) -> Problem:
+        """One setting on some of the rows."""
+        a, m = even_and_linear(*row_weights(g, self.prior, self.source[rows], self.weight[rows]))
+        return self.design.problem(a, m, self.loss, alpha, rows)
+
+    def fold(self, train: NDArray[np.intp], test: NDArray[np.intp]) -> tuple[Array, float, float]:
+        """Scores of shape (n_alphas, n_gammas) on ``test``; seconds of fitting and of scoring per setting."""
+        began = time.perf_counter()
+        W = self._closed_form_fold(test) if self.moments is not None else self._iterative_fold(train)
+        fitted = time.perf_counter()
+        decisions = self.design.A[test] @ W.reshape(-1, W.shape[-1]).T
+        risk = mixture(validation_risk(self.source[test]))
+        risks = marginal_risk(decisions, self.source[test], risk, self.prior, ZeroOne(), self.weight[test])
+        settings = len(self.alphas) * len(self.mixtures)
+        scores = 1 - risks.reshape(len(self.mixtures), len(self.alphas)).T
+        return scores, (fitted - began) / settings, (time.perf_counter() - fitted) / settings
+
+    def _moments(self, rows: Any) -> GroupMoments:
+        return GroupMoments.from_rows(self.design.A[rows], self.source[rows], self.weight[rows], 3)
+
+    def _closed_form_fold(self, test: NDArray[np.intp]) -> Array:
+        """Every setting from the Gram matrices of all rows less those of the test rows."""
+        assert self.moments is not None
+        moments = self.moments - self._moments(test)
+        totals = np.where(moments.weight > 0, moments.weight, 1.0)
+        paths = []
+        for g in self.mixtures:
+            a, m = even_and_linear(*source_weights(g, self.prior).T)
+            curvature, free = self.loss.curvature, self.design.fit_intercept
+            paths.append(moments.ridge_path(a / totals, m / totals, curvature, self.alphas, free))
+        return np.array(paths)
+
+    def _iterative_fold(self, train: NDArray[np.intp]) -> Array:
+        """Every setting by the solver, each started from its neighbour: the last alpha, or the last gamma."""
+        paths: list[list[Array]] = []
+        for g in self.mixtures:
+            path: list[Array] = []
+            for alpha in self.alphas:
+                start = path[-1] if path else (paths[-1][0] if paths else None)
+                problem = self.problem(g, alpha, train)
+                solution = solve(problem, self.solver, self.tol, self.max_iter, start)
+                warn_unless(problem.optimality(solution), self.tol, solution.n_iter)
+                path.append(solution.w)
+            paths.append(path)
+        return np.array(paths)
+
+
+def _positive_grid(name: str, values: Sequence[float]) -> list[float]:
+    grid = [float(value) for value in values]
+    if not grid or min(grid) <= 0:
+        raise ValueError(f"{name} must hold at least one number, all greater than zero; got {values!r}.")
+    return grid
+
+
+def _cv_results(
+    alphas: list[float], gammas: list[Any], scores: Array, fit_time: Array, score_time: Array
+) -> dict[str, Any]:
+    """The table of GridSearchCV, settings in the order of ``ParameterGrid``: alpha, then gamma."""
+    by_split = scores.reshape(len(scores), -1)
+    mean = by_split.mean(axis=0)
+    settings = [(alpha, gamma) for alpha in alphas for gamma in gammas]
+    params = [{"alpha": a} if g is None else {"alpha": a, "gamma": float(g)} for a, g in settings]
+    results: dict[str, Any] = {}
+    for name, seconds in (("fit", fit_time), ("score", score_time)):
+        results[f"mean_{name}_time"] = np.full(len(params), seconds.mean())
+        results[f"std_{name}_time"] = np.full(len(params), seconds.std())
+    for name in params[0]:
+        results[f"param_{name}"] = np.array([setting[name] for setting in params])
+    results["params"] = params
+    for k, split in enumerate(by_split):
+        results[f"split{k}_test_score"] = split
+    results["mean_test_score"] = mean
+    results["std_test_score"] = by_split.std(axis=0)
+    # Rounded, so that settings with equal answers tie instead of being ranked by the last bit.
+    results["rank_test_score"] = np.array([1 + np.sum(mean.round(10) > m) for m in mean.round(10)], dtype=np.int32)
+    return results

@@ -1,0 +1,77 @@
+"""Cross-validation that never tears a pair apart."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import check_random_state
+
+from sdulearn.pairs import read_pairs
+
+
+class PairKFold:
+    """K folds with both ends of a pair in one fold; similar, dissimilar and unlabeled each spread over all folds.
+
+    Parameters
+    ----------
+    n_splits : int, default=5
+        Number of folds, at least 2.
+    shuffle : bool, default=True
+        Whether pairs and unlabeled rows are dealt out in random order.
+    random_state : int, RandomState or None, default=None
+        Seed of the shuffle; give an int for the same folds every time.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sdulearn import PairKFold
+    >>> y = np.array([1, 1, 2, 2, -3, -3, -4, -4, 0, 0])
+    >>> for train, test in PairKFold(2, shuffle=False).split(y, y):
+    ...     print(y[test])
+    [ 1  1 -3 -3  0]
+    [ 2  2 -4 -4  0]
+    """
+
+    def __init__(self, n_splits: int = 5, *, shuffle: bool = True, random_state: Any = None) -> None:
+        if not (isinstance(n_splits, int | np.integer) and n_splits >= 2):
+            raise ValueError(f"n_splits must be an integer of 2 or more, got {n_splits!r}.")
+        self.n_splits = int(n_splits)
+        self.shuffle = shuffle
+        self.random_state = random_state
+
+    def __repr__(self) -> str:
+        return f"PairKFold({self.n_splits}, shuffle={self.shuffle}, random_state={self.random_state})"
+
+    def get_n_splits(self, X: Any = None, y: Any = None, groups: Any = None) -> int:
+        """Number of folds."""
+        return self.n_splits
+
+    def split(
+        self, X: Any, y: Any, groups: Any = None
+    ) -> Iterator[tuple[NDArray[np.intp], NDArray[np.intp]]]:
+        """Yield row numbers of training and test part, in ascending order."""
+        fold = self.folds(y)
+        for k in range(self.n_splits):
+            yield np.flatnonzero(fold != k), np.flatnonzero(fold == k)
+
+    def folds(self, y: Any) -> NDArray[np.intp]:
+        """The fold of every row."""
+        pairs = read_pairs(y)
+        rng = check_random_state(self.random_state)
+        fold = np.empty(2 * len(pairs.ends) + len(pairs.unlabeled), dtype=np.intp)
+        for name, members in (("similar", pairs.ends[pairs.similar]), ("dissimilar", pairs.ends[~pairs.similar])):
+            if 0 < len(members) < self.n_splits:
+                raise ValueError(
+                    f"{self.n_splits} folds need at least {self.n_splits} {name} pairs, but there are "
+                    f"{len(members)}. Lower the number of folds or add pairs."
+                )
+            fold[members] = self._deal(len(members), rng)[:, None]
+        fold[pairs.unlabeled] = self._deal(len(pairs.unlabeled), rng)
+        return fold
+
+    def _deal(self, count: int, rng: np.random.RandomState) -> NDArray[np.intp]:
+        dealt = np.arange(count) % self.n_splits
+        return rng.permutation(dealt) if self.shuffle else dealt

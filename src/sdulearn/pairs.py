@@ -1,0 +1,222 @@
+"""Pair codes: one integer per row says which row is an end of which pair.
+
+``+k`` marks an end of similar pair ``k``, ``-k`` an end of dissimilar pair ``k``, ``0`` an unlabeled
+row. Each ``k >= 1`` stands on exactly two rows, with one sign.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils import _safe_indexing
+
+SIMILAR, DISSIMILAR, UNLABELED = 0, 1, 2
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """What a vector of pair codes says, as row numbers.
+
+    Attributes
+    ----------
+    ends : array of shape (n_pairs, 2)
+        Row numbers of the two ends of each pair, pairs in ascending order of their code.
+    similar : bool array of shape (n_pairs,)
+        Whether the pair is similar.
+    unlabeled : array of shape (n_unlabeled,)
+        Row numbers of the unlabeled rows.
+    """
+
+    ends: NDArray[np.intp]
+    similar: NDArray[np.bool_]
+    unlabeled: NDArray[np.intp]
+
+    def pair_weights(self, sample_weight: NDArray[np.float64]) -> NDArray[np.float64]:
+        """One weight per pair; both ends must carry the same one."""
+        first, second = sample_weight[self.ends[:, 0]], sample_weight[self.ends[:, 1]]
+        if (unequal := np.flatnonzero(first != second)).size:
+            a, b = self.ends[unequal[0]]
+            raise ValueError(
+                f"The two ends of a pair must carry one weight, but rows {a} and {b} are one pair and "
+                f"weigh {sample_weight[a]:g} and {sample_weight[b]:g}. Give both rows the weight of the pair."
+            )
+        return first
+
+
+def stack_pairs(
+    X: Any,
+    pairs: ArrayLike,
+    same: ArrayLike,
+    *,
+    unlabeled: str | ArrayLike | None = "rest",
+) -> tuple[Any, NDArray[np.int64]]:
+    """Turn a table, a list of index pairs and same/different answers into rows and pair codes.
+
+    Parameters
+    ----------
+    X : array, sparse matrix or frame of shape (n_points, n_features)
+        One row per point.
+    pairs : array-like of shape (n_pairs, 2)
+        Row numbers in ``X`` of the two ends of each pair. A point may be in several pairs.
+    same : array-like of shape (n_pairs,)
+        The answers: booleans, or +1 for "same class" and -1 for "different".
+    unlabeled : {"rest", "all", None} or array-like of row numbers or booleans, default="rest"
+        Which rows of ``X`` to add as unlabeled: those in no pair, all of them, none, or the ones listed.
+
+    Returns
+    -------
+    X_rows : same type as ``X``
+        The ends of all pairs (two rows each), then the unlabeled rows.
+    y : int array
+        Pair codes: +k and -k for the k-th pair, 0 for unlabeled.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sdulearn import stack_pairs
+    >>> X = np.arange(10.0).reshape(5, 2)
+    >>> rows, y = stack_pairs(X, [(0, 1), (1, 2)], [True, False])
+    >>> y
+    array([ 1,  1, -2, -2,  0,  0])
+    >>> rows[:, 0]
+    array([0., 2., 2., 4., 6., 8.])
+    """
+    n_points = X.shape[0] if hasattr(X, "shape") else len(X)
+    ends = _row_numbers(np.asarray(pairs).reshape(0, 2) if np.size(pairs) == 0 else pairs, n_points, "pairs")
+    if ends.ndim != 2 or ends.shape[1] != 2:
+        raise ValueError(
+            f"pairs must have shape (n_pairs, 2), two row numbers of X per pair; got shape {ends.shape}."
+        )
+    if (self_pairs := np.flatnonzero(ends[:, 0] == ends[:, 1])).size:
+        raise ValueError(
+            f"pairs[{self_pairs[0]}] joins row {ends[self_pairs[0], 0]} with itself, which says nothing about "
+            f"the classes ({self_pairs.size} such pairs). Remove them."
+        )
+    signs = _answer_signs(same, len(ends))
+    codes = np.repeat(signs * np.arange(1, len(ends) + 1), 2)
+    extra = _unlabeled_rows(unlabeled, n_points, ends)
+    rows = np.concatenate([ends.ravel(), extra])
+    return _safe_indexing(X, rows), np.concatenate([codes, np.zeros(len(extra), dtype=np.int64)])
+
+
+def check_pair_codes(y: ArrayLike) -> NDArray[np.int64]:
+    """Return ``y`` as int64 pair codes, or raise a ValueError that says what is wrong with them."""
+    codes = _as_integers(y)
+    named = codes[codes != 0]
+    order = np.argsort(np.abs(named), kind="stable")
+    by_code = named[order]
+    same_code = np.abs(by_code[1:]) == np.abs(by_code[:-1])
+    starts = np.flatnonzero(np.r_[True, ~same_code]) if by_code.size else np.empty(0, dtype=np.intp)
+    counts = np.diff(np.r_[starts, by_code.size])
+    if (half := starts[counts == 1]).size:
+        raise ValueError(
+            f"Pair code {by_code[half[0]]} stands on one row only ({half.size} such codes): half a pair. Each "
+            "code must stand on exactly two rows; keep both ends together, for example with "
+            "sdulearn.PairKFold() as cv instead of a plain K-fold."
+        )
+    if (crowd := np.flatnonzero(counts > 2)).size:
+        raise ValueError(
+            f"Pair code {abs(by_code[starts[crowd[0]]])} stands on {counts[crowd[0]]} rows, but a pair has two "
+            "ends. y must hold pair codes (+k similar, -k dissimilar, 0 unlabeled), not class labels; "
+            "sdulearn.stack_pairs makes them from a list of pairs and answers."
+        )
+    if (mixed := starts[by_code[starts] != by_code[starts + 1]]).size:
+        raise ValueError(
+            f"Pair code {abs(by_code[mixed[0]])} stands on one row as + (similar) and on the other as - "
+            "(dissimilar). Give both ends of a pair the same sign."
+        )
+    return codes
+
+
+def read_pairs(y: ArrayLike) -> Pairs:
+    """Check pair codes and return them as row numbers."""
+    codes = check_pair_codes(y)
+    named = np.flatnonzero(codes)
+    order = named[np.argsort(np.abs(codes[named]), kind="stable")]
+    ends = order.reshape(-1, 2)
+    return Pairs(ends, codes[ends[:, 0]] > 0, np.flatnonzero(codes == 0))
+
+
+def sources(codes: NDArray[np.int64]) -> NDArray[np.intp]:
+    """Which of S, D, U (0, 1, 2) each row comes from; all that a marginal risk needs to know."""
+    return np.where(codes > 0, SIMILAR, np.where(codes < 0, DISSIMILAR, UNLABELED))
+
+
+def _as_integers(y: ArrayLike) -> NDArray[np.int64]:
+    codes = np.asarray(y)
+    if codes.ndim == 2 and codes.shape[1] == 1:
+        codes = codes.ravel()
+    if codes.ndim != 1:
+        raise ValueError(f"y should be a 1d array of pair codes, got an array of shape {codes.shape} instead.")
+    if codes.size == 0:
+        raise ValueError("y is empty: at least one pair is needed.")
+    if codes.dtype.kind == "f":
+        if not np.isfinite(codes).all():
+            raise ValueError("Input y contains NaN or infinity. Mark unlabeled rows with the pair code 0.")
+        if (codes != np.rint(codes)).any():
+            raise ValueError(
+                "Unknown label type: y holds fractions, but pair codes are integers (+k similar, -k dissimilar, "
+                "0 unlabeled)."
+            )
+    elif codes.dtype.kind not in "iu":
+        raise ValueError(
+            f"Unknown label type: y has dtype {codes.dtype}, but pair codes are integers (+k similar, "
+            "-k dissimilar, 0 unlabeled). sdulearn.stack_pairs makes them from pairs and answers."
+        )
+    if codes.size and (np.abs(codes.astype(np.float64)) >= 2.0**62).any():
+        raise ValueError("Pair codes must be smaller than 2**62 in size; number the pairs 1, 2, 3, ...")
+    return codes.astype(np.int64, copy=False)
+
+
+def _row_numbers(values: Any, n_points: int, name: str) -> NDArray[np.intp]:
+    numbers = np.asarray(values)
+    if numbers.dtype.kind not in "iu":
+        raise ValueError(
+            f"{name} must hold integer row numbers of X, got dtype {numbers.dtype}. Where your points have ids, "
+            "translate them first, for example with pandas.Index(ids).get_indexer(...)."
+        )
+    if ((numbers < 0) | (numbers >= n_points)).any():
+        bad = numbers[(numbers < 0) | (numbers >= n_points)][0]
+        raise ValueError(f"{name} names row {bad}, but X has rows 0 to {n_points - 1}.")
+    return numbers.astype(np.intp, copy=False)
+
+
+def _answer_signs(same: ArrayLike, n_pairs: int) -> NDArray[np.int64]:
+    answers = np.asarray(same)
+    if answers.shape != (n_pairs,):
+        raise ValueError(f"same must hold one answer per pair: {n_pairs} pairs, but shape {answers.shape}.")
+    if answers.dtype.kind == "b":
+        return np.where(answers, 1, -1)
+    if answers.dtype.kind in "iuf" and np.isin(answers, (-1, 1)).all():
+        return answers.astype(np.int64)
+    raise ValueError(
+        "same must be boolean, or +1 (same class) and -1 (different). If yours is 0/1, say which is which: "
+        "same=(answers == 1)."
+    )
+
+
+def _unlabeled_rows(
+    unlabeled: str | ArrayLike | None, n_points: int, ends: NDArray[np.intp]
+) -> NDArray[np.intp]:
+    if unlabeled is None:
+        return np.empty(0, dtype=np.intp)
+    if isinstance(unlabeled, str):
+        if unlabeled == "all":
+            return np.arange(n_points)
+        if unlabeled == "rest":
+            in_no_pair = np.ones(n_points, dtype=bool)
+            in_no_pair[ends] = False
+            return np.flatnonzero(in_no_pair)
+        raise ValueError(f"unlabeled must be 'rest', 'all', None or row numbers, got {unlabeled!r}.")
+    chosen = np.asarray(unlabeled)
+    if chosen.ndim != 1:
+        raise ValueError(
+            f"unlabeled must be a 1d array of row numbers of X, got shape {chosen.shape}. To add rows of "
+            "another table, concatenate them to X first."
+        )
+    if chosen.dtype.kind == "b" and chosen.shape == (n_points,):
+        return np.flatnonzero(chosen)
+    return _row_numbers(chosen, n_points, "unlabeled") if chosen.size else chosen.astype(np.intp)

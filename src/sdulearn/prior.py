@@ -1,0 +1,124 @@
+"""The class prior p = P(y = +1) from the numbers of similar and dissimilar pairs."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+from scipy.stats import beta
+
+
+@dataclass(frozen=True)
+class PriorEstimate:
+    """A class prior with its confidence interval.
+
+    Attributes
+    ----------
+    value : float
+        P(y = +1); 0.5 where the counts have no answer (no more similar than dissimilar pairs).
+    low, high : float
+        Exact (Clopper-Pearson) confidence interval, carried from the share of similar pairs to p.
+    identified : bool
+        Whether the interval stays clear of 1/2, so that the counts alone tell which class is the larger.
+    n_similar, n_dissimilar : float or None
+        The counts it rests on; None where the prior was given.
+    confidence : float or None
+        Level of the interval; None where the prior was given.
+    """
+
+    value: float
+    low: float
+    high: float
+    identified: bool
+    n_similar: float | None = None
+    n_dissimilar: float | None = None
+    confidence: float | None = None
+
+    @classmethod
+    def given(cls, value: float) -> PriorEstimate:
+        """A prior that somebody knows."""
+        return cls(float(value), float(value), float(value), value != 0.5)
+
+    def mirrored(self) -> PriorEstimate:
+        """The same estimate with the names of the two classes exchanged."""
+        return replace(self, value=1 - self.value, low=1 - self.high, high=1 - self.low)
+
+
+def similar_share(p: float) -> float:
+    """``ps = p^2 + q^2``: the share of similar pairs among random pairs."""
+    return p * p + (1 - p) * (1 - p)
+
+
+def dissimilar_share(p: float) -> float:
+    """``pd = 2 p q``: the share of dissimilar pairs among random pairs."""
+    return 2 * p * (1 - p)
+
+
+def prior_from_share(ps: float) -> float:
+    """The root p >= 1/2 of ``2 ps - 1 = (p - q)^2`` (Eq. cpe); 1/2 where ps <= 1/2 has no root."""
+    return (1 + math.sqrt(max(0.0, 2 * ps - 1))) / 2
+
+
+def clopper_pearson(successes: float, failures: float, confidence: float) -> tuple[float, float]:
+    """Exact interval for a share; counts may be sums of weights."""
+    tail = (1 - confidence) / 2
+    low = beta.ppf(tail, successes, failures + 1) if successes > 0 else 0.0
+    high = beta.ppf(1 - tail, successes + 1, failures) if failures > 0 else 1.0
+    return float(low), float(high)
+
+
+def estimate_prior(
+    n_similar: float,
+    n_dissimilar: float,
+    *,
+    majority: str = "positive",
+    confidence: float = 0.95,
+) -> PriorEstimate:
+    """Estimate the class prior from pair counts (Eq. cpe), with an exact interval.
+
+    Counts can never say which class is the larger one, so ``majority`` does.
+
+    Parameters
+    ----------
+    n_similar, n_dissimilar : float
+        Numbers of similar and dissimilar pairs among *randomly drawn* pairs (or their total weights).
+    majority : {"positive", "negative"}, default="positive"
+        Which class is the larger.
+    confidence : float, default=0.95
+        Level of the interval.
+
+    Returns
+    -------
+    PriorEstimate
+        ``identified`` is False where the interval reaches 1/2.
+
+    Examples
+    --------
+    >>> from sdulearn import estimate_prior
+    >>> estimate = estimate_prior(580, 420)
+    >>> round(estimate.value, 3), estimate.identified
+    (0.7, True)
+    >>> estimate_prior(20, 30).identified
+    False
+    """
+    for name, count in (("n_similar", n_similar), ("n_dissimilar", n_dissimilar)):
+        if not (math.isfinite(count) and count >= 0):
+            raise ValueError(f"{name} must be a number of pairs, zero or more; got {count!r}.")
+    if n_similar + n_dissimilar == 0:
+        raise ValueError("No pairs, so there is nothing to estimate the prior from. Give prior= yourself.")
+    if not 0 < confidence < 1:
+        raise ValueError(f"confidence must lie between 0 and 1, got {confidence!r}.")
+    if majority not in ("positive", "negative"):
+        raise ValueError(f"majority must be 'positive' or 'negative', got {majority!r}.")
+    low_share, high_share = clopper_pearson(n_similar, n_dissimilar, confidence)
+    low = prior_from_share(low_share)
+    estimate = PriorEstimate(
+        value=prior_from_share(n_similar / (n_similar + n_dissimilar)),
+        low=low,
+        high=prior_from_share(high_share),
+        identified=low > 0.5,
+        n_similar=n_similar,
+        n_dissimilar=n_dissimilar,
+        confidence=confidence,
+    )
+    return estimate if majority == "positive" else estimate.mirrored()

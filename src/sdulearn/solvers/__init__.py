@@ -1,0 +1,59 @@
+"""Solvers of ``min_w J(w)`` (see :class:`Problem`): they see rows and weights, never pairs, sources or priors."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+from sklearn.exceptions import ConvergenceWarning
+
+from sdulearn.solvers.closed_form import GroupMoments, closed_form
+from sdulearn.solvers.interior_point import interior_point
+from sdulearn.solvers.newton import lbfgs, newton
+from sdulearn.solvers.problem import Design, Problem, Solution
+
+__all__ = ["SOLVERS", "Design", "GroupMoments", "Problem", "Solution", "choose_solver", "solve", "warn_unless"]
+
+# What each solver needs of a loss, in the order in which "auto" tries them.
+SOLVERS: dict[str, tuple[str, Callable[..., Solution]]] = {
+    "closed_form": ("curvature", closed_form),
+    "interior_point": ("flat", interior_point),
+    "newton": ("even_hess", newton),
+    "lbfgs": ("even_grad", lbfgs),
+}
+_LARGEST_SYSTEM = 4000
+
+
+def choose_solver(solver: str, loss: Any, n_columns: int) -> str:
+    """The solver by name, or for "auto" the first whose needs the loss meets and whose system is small enough."""
+    if solver == "auto":
+        smooth = not hasattr(loss, "flat")
+        if n_columns > _LARGEST_SYSTEM and smooth:
+            return "lbfgs"
+        return next(name for name, (needs, _) in SOLVERS.items() if hasattr(loss, needs))
+    needs, _ = SOLVERS[solver]
+    if not hasattr(loss, needs) or (solver == "lbfgs" and hasattr(loss, "flat")):
+        lacks = "smoothness" if solver == "lbfgs" else needs
+        able = [name for name, (need, _) in SOLVERS.items() if hasattr(loss, need) and name != solver]
+        raise ValueError(
+            f"solver={solver!r} needs a loss with {lacks!r}, which {type(loss).__name__} lacks; use solver='auto' "
+            f"or one of {able}."
+        )
+    return solver
+
+
+def solve(problem: Problem, solver: str, tol: float, max_iter: int, start: Any = None) -> Solution:
+    """Run a solver by its name."""
+    return SOLVERS[solver][1](problem, tol, max_iter, start)
+
+
+def warn_unless(residual: float, tol: float, n_iter: int) -> None:
+    """A ConvergenceWarning with the residual where the certificate does not hold."""
+    if not residual <= tol:
+        warnings.warn(
+            f"The solver stopped after {n_iter} iterations at a relative KKT residual of {residual:.2g}, above "
+            f"tol={tol:g}. Raise max_iter or tol, standardise the features, or raise alpha.",
+            ConvergenceWarning,
+            stacklevel=4,
+        )

@@ -1,0 +1,59 @@
+"""The d x d systems that all second-order solvers share."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from scipy.linalg import blas, lapack
+
+Array = NDArray[np.float64]
+
+# Relative size of what is added to the diagonal against rounding: it bends a step, never an answer, because every
+# solver measures its residual without it.
+_JITTER = 1e-14
+
+
+class WeightedGram:
+    """``A' diag(D) A`` again and again for the same rows, in one buffer (lower triangle only)."""
+
+    def __init__(self, A: Any) -> None:
+        self.A = A
+        self._sparse = sparse.issparse(A)
+        self._buffer = None if self._sparse else np.empty(A.shape)
+
+    def __call__(self, D: Array) -> Array:
+        """The weighted Gram matrix."""
+        if self._sparse:
+            return np.asfortranarray((self.A.T @ self.A.multiply(D[:, None]).tocsr()).toarray())
+        np.multiply(self.A, np.sqrt(D)[:, None], out=self._buffer)
+        return blas.dsyrk(1.0, self._buffer.T, lower=1)
+
+    def factor(self, D: Array, ridge: Array) -> Cholesky:
+        """Cholesky factor of ``A' diag(D) A + diag(ridge)``."""
+        return Cholesky(self(D), ridge)
+
+
+class Cholesky:
+    """Factor of ``M + diag(ridge)`` for symmetric ``M >= 0`` (lower triangle, overwritten)."""
+
+    def __init__(self, M: Array, ridge: Array) -> None:
+        diagonal = np.einsum("ii->i", M)
+        added = diagonal + ridge
+        # A column of zeros without ridge has no scale of its own; any will do, for its right-hand side is zero.
+        added[added == 0] = 1.0
+        jitter = _JITTER
+        while True:
+            diagonal[:] = added * (1 + jitter)
+            self.L, failed = lapack.dpotrf(M, lower=1, clean=0)
+            if not failed:
+                return
+            if jitter > 1:
+                raise FloatingPointError("The system overflowed; scale the features down.")
+            jitter *= 10
+
+    def solve(self, b: Array) -> Array:
+        """``x`` with ``(M + diag(ridge)) x = b``."""
+        return lapack.dpotrs(self.L, b, lower=1)[0]

@@ -1,0 +1,90 @@
+"""Smooth losses: Newton's method with a line search; L-BFGS where a d x d system is too large."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import minimize
+
+from sdulearn.solvers.linalg import WeightedGram
+from sdulearn.solvers.problem import Problem, Solution
+
+Array = NDArray[np.float64]
+
+_SUFFICIENT = 1e-4
+_SMALLEST_STEP = 1e-12
+_ROUNDING = 1e-15
+_RUNG = 10.0
+_RUNG_TOL = 1e-2
+
+
+def newton(problem: Problem, tol: float, max_iter: int, start: Array | None = None) -> Solution:
+    """Newton steps with a line search, down a ladder of penalties.
+
+    With few rows and a small penalty the solution is huge and the curvature almost nil at every row: a Newton step
+    from afar is worthless. So the penalty falls tenfold at a time, each rung started from the one above.
+    """
+    w = np.zeros(len(problem.c)) if start is None else start
+    spent = 0
+    for factor in _ladder(problem, w):
+        rung = replace(problem, ridge=problem.ridge * factor)
+        w = min((w, _RUNG * w), key=rung.objective)
+        w, n_iter = _descend(rung, w, tol if factor == 1 else _RUNG_TOL, max_iter - spent)
+        spent += n_iter
+    return Solution(w, spent)
+
+
+def _ladder(problem: Problem, w: Array) -> list[float]:
+    """Factors of the penalty, falling to 1 from the penalty at which ``w`` would be nearest to optimal."""
+    penalised = problem.ridge > 0
+    ridge = float(problem.ridge.max())
+    mean_square = float(np.mean(problem.column_scale[penalised] ** 2))
+    top = mean_square / ridge
+    if np.any(w[penalised]):
+        pull = problem.ridge * w - problem.gradient_at(w, problem.A @ w)
+        top = min(top, float(pull[penalised] @ w[penalised]) / (ridge * float(w[penalised] @ w[penalised])))
+    rungs = int(np.log10(max(top, 1.0)))
+    return [_RUNG**k for k in range(rungs, -1, -1)]
+
+
+def _descend(problem: Problem, w: Array, tol: float, max_iter: int) -> tuple[Array, int]:
+    """Until the certificate is below a tenth of ``tol``, or rounding stops the line search."""
+    z = problem.A @ w
+    J = problem.objective_at(w, z)
+    gram = WeightedGram(problem.A)
+    for iteration in range(max_iter):
+        gradient = problem.gradient_at(w, z)
+        if problem.relative(w, gradient) <= tol / 10:
+            return w, iteration
+        curved = problem.a * problem.loss.even_hess(z)
+        dw = -gram.factor(curved, problem.ridge).solve(gradient)
+        dz, slope = problem.A @ dw, float(gradient @ dw)
+        step = 1.0
+        rounding = _ROUNDING * (abs(J) + float(np.abs(problem.c) @ np.abs(w)))
+        while (
+            J_new := problem.objective_at(w + step * dw, z + step * dz)
+        ) > J + _SUFFICIENT * step * slope + rounding:
+            step /= 2
+            if step < _SMALLEST_STEP:
+                return w, iteration
+        w, J = w + step * dw, J_new
+        z = problem.A @ w
+    return w, max(max_iter, 0)
+
+
+def lbfgs(problem: Problem, tol: float, max_iter: int, start: Array | None = None) -> Solution:
+    """scipy's L-BFGS on variables scaled by the root mean square of their column."""
+    curvature = problem.column_scale**2 / problem.a.sum() + problem.ridge
+    scale = 1 / np.sqrt(np.where(curvature > 0, curvature, 1.0))
+
+    def scaled(v: Array) -> tuple[float, Array]:
+        w = scale * v
+        z = problem.A @ w
+        return problem.objective_at(w, z), scale * problem.gradient_at(w, z)
+
+    v0 = np.zeros(len(scale)) if start is None else start / scale
+    options = {"maxiter": max_iter, "maxfun": 2 * max_iter, "maxcor": 20, "ftol": 0.0, "gtol": tol / 10}
+    result = minimize(scaled, v0, jac=True, method="L-BFGS-B", options=options)
+    return Solution(scale * result.x, int(result.nit))
