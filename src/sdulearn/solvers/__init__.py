@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from sklearn.exceptions import ConvergenceWarning
@@ -43,9 +43,11 @@ def choose_solver(solver: str, loss: Any, n_columns: int) -> str:
     return solver
 
 
-def solve(problem: Problem, solver: str, tol: float, max_iter: int, start: Any = None) -> Solution:
-    """Run a solver by its name."""
-    return SOLVERS[solver][1](problem, tol, max_iter, start)
+def solve(
+    problem: Problem, solver: str, tol: float, max_iter: int, starts: Sequence[Solution] = ()
+) -> Solution:
+    """Run a solver by its name, from the best of the given starts or cold."""
+    return SOLVERS[solver][1](problem, tol, max_iter, starts)
 
 
 def warn_unless(residual: float, tol: float, n_iter: int) -> None:

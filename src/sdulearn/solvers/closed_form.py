@@ -11,13 +11,16 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.linalg import eigh
 
-from sdulearn.solvers.linalg import WeightedGram
+from sdulearn.solvers.linalg import Cholesky, WeightedGram
 from sdulearn.solvers.problem import Problem, Solution
 
 Array = NDArray[np.float64]
 
+# eigh takes as long as about nine Cholesky factors, at 50 columns and at 300.
+_EIGENDECOMPOSITION_PAYS = 9
 
-def closed_form(problem: Problem, tol: float, max_iter: int, start: Array | None = None) -> Solution:
+
+def closed_form(problem: Problem, tol: float, max_iter: int, starts: Sequence[Solution] = ()) -> Solution:
     """``(curvature A' diag(a) A + ridge) w = c``, refined until rounding is all that is left."""
     curved = problem.loss.curvature * problem.a
     cholesky = WeightedGram(problem.A).factor(curved, problem.ridge)
@@ -59,21 +62,24 @@ class GroupMoments:
     ) -> Array:
         """Solutions for all penalties, from group weights ``a`` and ``m`` per unit of row weight.
 
-        The free intercept is eliminated first; one eigendecomposition then serves every alpha.
+        The free intercept is eliminated first. One eigendecomposition serves every alpha; for a few of them as
+        many Cholesky factors cost less.
         """
         H = curvature * np.tensordot(a, self.gram, axes=1)
         c = m @ self.total
         if not fit_intercept:
-            values, V = eigh(H)
-            return _solve_spectral(values, V, c, alphas)
+            return _solve_shifted(H, c, alphas)
         column, corner = H[:-1, -1], H[-1, -1]
-        values, V = eigh(H[:-1, :-1] - np.outer(column, column) / corner)
-        W = _solve_spectral(values, V, c[:-1] - column * (c[-1] / corner), alphas)
+        W = _solve_shifted(
+            H[:-1, :-1] - np.outer(column, column / corner), c[:-1] - column * (c[-1] / corner), alphas
+        )
         return np.column_stack([W, (c[-1] - W @ column) / corner])
 
 
-def _solve_spectral(values: Array, V: Array, c: Array, alphas: Sequence[float]) -> Array:
+def _solve_shifted(H: Array, c: Array, alphas: Sequence[float]) -> Array:
+    """``(H + alpha I)^-1 c`` for every alpha."""
+    if len(alphas) < _EIGENDECOMPOSITION_PAYS:
+        return np.array([Cholesky(H.T, np.full(len(c), alpha)).solve(c) for alpha in alphas])
+    values, V = eigh(H)
     shifted = np.maximum(values, 0) + np.asarray(alphas, dtype=np.float64)[:, None]
     return ((c @ V) / shifted) @ V.T
-
-

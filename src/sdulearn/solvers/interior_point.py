@@ -4,15 +4,19 @@ With ``h = a / 2`` and ``even(z) = max(flat, |z|) / 2`` the problem is an epsilo
 
     min  1/2 w' ridge w - c.w + h.(u + v)   s.t.  u >= 0, u >= z - flat,  v >= 0, v >= -z - flat.
 
-Each row has two hinges. A hinge has a slack ``s = u - k`` (``k = +-z - flat``), a multiplier ``lam`` of that slack,
-and ``h - lam``, the multiplier of u. The iterates keep all four positive; only ``ridge w - c + A'(lam_u - lam_v)``
-is infeasible on the way. Eliminating every per-row quantity leaves ``(A' D A + ridge) dw = r``: no slack matrix is
-ever built.
+Each row thus has two hinges, one for z and one for -z. A hinge has a height u with multiplier h - lam and a slack
+s = u + flat -+ z with multiplier lam. The iterates keep all four positive, and
+
+    lam s = (h - lam) u = target * h
+
+is the central path; only ``ridge w - c + A'(lam_z - lam_-z) = 0`` is infeasible on the way. Eliminating every per-row
+quantity leaves ``(A' D A + ridge) dw = r``: no slack matrix is ever built.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,69 +29,40 @@ Array = NDArray[np.float64]
 _TO_BOUNDARY = 0.995
 _COLD, _WARM = 0.5, 0.1
 
-
-@dataclass
-class _Hinges:
-    """Both hinges of every row, one above the other: shape (2, n); ``sign`` is +1 for z, -1 for -z."""
-
-    h: Array
-    u: Array
-    s: Array
-    lam: Array
-
-    @classmethod
-    def centred(cls, z: Array, h: Array, flat: float, delta: float) -> _Hinges:
-        """The point of the central path ``lam s = (h - lam) u = delta h`` that belongs to z."""
-        k = np.stack([flat - z, flat + z])
-        u = delta - k / 2 + np.sqrt(k * k / 4 + delta * delta)
-        s = u + k
-        return cls(h, u, s, h * delta / s)
-
-    @property
-    def free(self) -> Array:
-        """Multiplier of ``u >= 0``."""
-        return self.h - self.lam
-
-    def complementarity(self) -> float:
-        return float(np.sum(self.lam * self.s + self.free * self.u))
-
-    def moved(self, step: float, d: _Direction) -> _Hinges:
-        return _Hinges(self.h, self.u + step * d.u, self.s + step * d.s, self.lam + step * d.lam)
+# An iterate is one array of shape (4, 2, n): height u, slack s, and their multipliers h - lam and lam.
+_U, _S, _FREE, _LAM = range(4)
 
 
-@dataclass
-class _Direction:
-    w: Array
-    u: Array
-    s: Array
-    lam: Array
-
-
-def interior_point(problem: Problem, tol: float, max_iter: int, start: Array | None = None) -> Solution:
-    """Minimise to a relative gap of a tenth of ``tol`` (Mehrotra's predictor and corrector)."""
-    A, c, ridge, h, flat = problem.A, problem.c, problem.ridge, problem.a / 2, problem.loss.flat
+def interior_point(problem: Problem, tol: float, max_iter: int, starts: Sequence[Solution] = ()) -> Solution:
+    """Minimise to a relative KKT residual of a tenth of ``tol`` (Mehrotra's predictor and corrector)."""
+    A, ridge, h, flat = problem.A, problem.ridge, problem.a / 2, problem.loss.flat
     gram = WeightedGram(A)
-    direction_of_start = gram.factor(h, ridge).solve(c) if start is None else start
-    w = direction_of_start * _best_multiple(problem, direction_of_start)
+    candidates = starts or [Solution(gram.factor(h, ridge).solve(problem.c), 0)]
+    scaled = [replace(one, w=one.w * _best_multiple(problem, one.w), n_iter=0) for one in candidates]
+    for one in scaled:
+        # Once a penalty is so small that the solution only grows with it, the last one's slopes certify the next.
+        if one.dual is not None and problem.optimality(one) <= tol:
+            return one
+    w = min((one.w for one in scaled), key=problem.objective)
     z = A @ w
     spread = max(flat, float(h @ np.abs(z)) / h.sum())
-    hinges = _Hinges.centred(z, h, flat, spread * (_COLD if start is None else _WARM))
+    x = _centre(z, h, flat, spread * (_WARM if starts else _COLD))
     for iteration in range(max_iter + 1):
-        theta = hinges.lam[0] - hinges.lam[1]
+        theta = x[_LAM, 0] - x[_LAM, 1]
         residual = problem.stationarity(w, theta)
-        gap = hinges.complementarity()
+        gap = _complementarity(x)
         size = max(abs(problem.objective_at(w, z)), problem.a.sum() / 2)
         solved = gap <= tol / 10 * size and problem.relative(w, residual) <= tol / 10
         if solved or iteration == max_iter:
             break
-        newton = _NewtonSystem(problem, gram, hinges, residual)
-        affine = newton.direction(0.0)
-        step = _step_length(hinges, affine, 1.0)
-        centring = (hinges.moved(step, affine).complementarity() / gap) ** 3
-        full = newton.direction(centring * gap / (4 * h.sum()), affine)
-        step = _step_length(hinges, full, _TO_BOUNDARY)
-        hinges = hinges.moved(step, full)
-        w = w + step * full.w
+        newton = _NewtonSystem(A, ridge, gram, x, residual)
+        _, affine = newton.direction(0.0)
+        reached = _complementarity(x + _step_length(x, affine, 1.0) * affine)
+        target = (reached / gap) ** 3 * gap / (4 * h.sum())
+        dw, dx = newton.direction(target * h, affine)
+        step = _step_length(x, dx, _TO_BOUNDARY)
+        x += step * dx
+        w = w + step * dw
         z = A @ w
     return Solution(w, iteration, theta)
 
@@ -95,38 +70,50 @@ def interior_point(problem: Problem, tol: float, max_iter: int, start: Array | N
 class _NewtonSystem:
     """The factored Newton system at one iterate, for as many right-hand sides as wanted."""
 
-    def __init__(self, problem: Problem, gram: WeightedGram, hinges: _Hinges, residual: Array) -> None:
-        self.A, self.hinges, self.residual = problem.A, hinges, residual
-        self.u_per_free = hinges.u / hinges.free
-        self.pivot = hinges.s + hinges.lam * self.u_per_free
-        self.slope = hinges.lam / self.pivot
-        self.cholesky = gram.factor(self.slope.sum(axis=0), problem.ridge)
+    def __init__(self, A: Array, ridge: Array, gram: WeightedGram, x: Array, residual: Array) -> None:
+        self.A, self.x, self.residual = A, x, residual
+        self.u_per_free = x[_U] / x[_FREE]
+        self.pivot = x[_S] + x[_LAM] * self.u_per_free
+        self.slope = x[_LAM] / self.pivot
+        self.cholesky = gram.factor(self.slope[0] + self.slope[1], ridge)
 
-    def direction(self, target: float, affine: _Direction | None = None) -> _Direction:
-        """Towards ``lam s = (h - lam) u = target * h``, with the affine step's second-order error taken off."""
-        x = self.hinges
-        aim_s = aim_u = target * x.h
-        if affine is not None:
-            aim_s = aim_s - affine.lam * affine.s
-            aim_u = aim_u + affine.lam * affine.u
-        u_fixed = aim_u / x.free - x.u
-        lam_fixed = (aim_s - x.lam * (x.s + u_fixed)) / self.pivot
+    def direction(self, target: Array | float, affine: Array | None = None) -> tuple[Array, Array]:
+        """Towards ``lam s = (h - lam) u = target``, with the affine step's second-order error taken off."""
+        u, s, free, lam = self.x
+        error_u, error_s = (0.0, 0.0) if affine is None else affine[:2] * affine[2:]
+        u_fixed = (target - error_u) / free - u
+        lam_fixed = (target - error_s - lam * (s + u_fixed)) / self.pivot
         dw = self.cholesky.solve(-self.residual - self.A.T @ (lam_fixed[0] - lam_fixed[1]))
         dz = self.A @ dw
-        dk = np.stack([dz, -dz])
-        dlam = self.slope * dk + lam_fixed
-        du = u_fixed + self.u_per_free * dlam
-        return _Direction(dw, du, du - dk, dlam)
+        dx = np.empty_like(self.x)
+        dx[_LAM, 0], dx[_LAM, 1] = dz, -dz
+        dx[_S] = -dx[_LAM]
+        dx[_LAM] *= self.slope
+        dx[_LAM] += lam_fixed
+        dx[_FREE] = -dx[_LAM]
+        dx[_U] = u_fixed + self.u_per_free * dx[_LAM]
+        dx[_S] += dx[_U]
+        return dw, dx
 
 
-def _step_length(x: _Hinges, d: _Direction, fraction: float) -> float:
-    """The largest step, up to 1, that keeps all four quantities positive (by ``fraction`` of the way)."""
-    shrink = max(
-        float(np.max(-d.u / x.u)),
-        float(np.max(-d.s / x.s)),
-        float(np.max(-d.lam / x.lam)),
-        float(np.max(d.lam / x.free)),
-    )
+def _centre(z: Array, h: Array, flat: float, delta: float) -> Array:
+    """The point of the central path ``lam s = (h - lam) u = delta h`` that belongs to z."""
+    k = np.stack([flat - z, flat + z])
+    root = np.sqrt(k * k / 4 + delta * delta)
+    # u = delta - k/2 + root and s = u + k, without cancellation: u s = delta (u + s).
+    larger = delta + np.abs(k) / 2 + root
+    smaller = delta * larger / (larger - delta)
+    u, s = np.where(k < 0, larger, smaller), np.where(k < 0, smaller, larger)
+    return np.stack([u, s, h * delta / u, h * delta / s])
+
+
+def _complementarity(x: Array) -> float:
+    return float(np.vdot(x[:2], x[2:]))
+
+
+def _step_length(x: Array, dx: Array, fraction: float) -> float:
+    """The largest step, up to 1, that keeps every entry positive (going ``fraction`` of the way to the wall)."""
+    shrink = -float(np.min(dx / x))
     return 1.0 if shrink <= fraction else fraction / shrink
 
 

@@ -37,17 +37,17 @@ class WeightedGram:
 
 
 class Cholesky:
-    """Factor of ``M + diag(ridge)`` for symmetric ``M >= 0`` (lower triangle, overwritten)."""
+    """Factor of ``M + diag(ridge)`` for symmetric ``M >= 0`` (Fortran order, lower triangle, left as it is)."""
 
     def __init__(self, M: Array, ridge: Array) -> None:
-        diagonal = np.einsum("ii->i", M)
-        added = diagonal + ridge
+        diagonal = M.diagonal() + ridge
         # A column of zeros without ridge has no scale of its own; any will do, for its right-hand side is zero.
-        added[added == 0] = 1.0
+        diagonal[diagonal == 0] = 1.0
         jitter = _JITTER
         while True:
-            diagonal[:] = added * (1 + jitter)
-            self.L, failed = lapack.dpotrf(M, lower=1, clean=0)
+            shifted = M.copy(order="F")
+            np.einsum("ii->i", shifted)[:] = diagonal * (1 + jitter)
+            self.L, failed = lapack.dpotrf(shifted, lower=1, clean=0, overwrite_a=1)
             if not failed:
                 return
             if jitter > 1:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,16 +20,16 @@ _RUNG = 10.0
 _RUNG_TOL = 1e-2
 
 
-def newton(problem: Problem, tol: float, max_iter: int, start: Array | None = None) -> Solution:
+def newton(problem: Problem, tol: float, max_iter: int, starts: Sequence[Solution] = ()) -> Solution:
     """Newton steps with a line search, down a ladder of penalties.
 
     With few rows and a small penalty the solution is huge and the curvature almost nil at every row: a Newton step
     from afar is worthless. So the penalty falls tenfold at a time, each rung started from the one above.
     """
-    w = np.zeros(len(problem.c)) if start is None else start
-    spent = 0
+    w = min((start.w for start in starts), key=problem.objective, default=np.zeros(len(problem.c)))
+    spent, ridge = 0, float(problem.ridge.max())
     for factor in _ladder(problem, w):
-        rung = replace(problem, ridge=problem.ridge * factor)
+        rung = problem.with_penalty(ridge * factor)
         w = min((w, _RUNG * w), key=rung.objective)
         w, n_iter = _descend(rung, w, tol if factor == 1 else _RUNG_TOL, max_iter - spent)
         spent += n_iter
@@ -74,7 +74,7 @@ def _descend(problem: Problem, w: Array, tol: float, max_iter: int) -> tuple[Arr
     return w, max(max_iter, 0)
 
 
-def lbfgs(problem: Problem, tol: float, max_iter: int, start: Array | None = None) -> Solution:
+def lbfgs(problem: Problem, tol: float, max_iter: int, starts: Sequence[Solution] = ()) -> Solution:
     """scipy's L-BFGS on variables scaled by the root mean square of their column."""
     curvature = problem.column_scale**2 / problem.a.sum() + problem.ridge
     scale = 1 / np.sqrt(np.where(curvature > 0, curvature, 1.0))
@@ -84,7 +84,7 @@ def lbfgs(problem: Problem, tol: float, max_iter: int, start: Array | None = Non
         z = problem.A @ w
         return problem.objective_at(w, z), scale * problem.gradient_at(w, z)
 
-    v0 = np.zeros(len(scale)) if start is None else start / scale
+    v0 = min((start.w for start in starts), key=problem.objective, default=np.zeros(len(scale))) / scale
     options = {"maxiter": max_iter, "maxfun": 2 * max_iter, "maxcor": 20, "ftol": 0.0, "gtol": tol / 10}
     result = minimize(scaled, v0, jac=True, method="L-BFGS-B", options=options)
     return Solution(scale * result.x, int(result.nit))

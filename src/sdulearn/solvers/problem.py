@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -39,6 +39,13 @@ class Problem:
     c: Array
     ridge: Array
     loss: Any
+
+    def with_penalty(self, alpha: float) -> Problem:
+        """The same problem with another penalty (the free intercept stays free)."""
+        other = replace(self, ridge=np.where(self.ridge > 0, float(alpha), 0.0))
+        # Depends on rows and weights only; worth keeping along a path of penalties.
+        other.__dict__["column_scale"] = self.column_scale
+        return other
 
     def objective(self, w: Array) -> float:
         """J(w)."""
@@ -118,14 +125,17 @@ class Design:
         np.subtract(X, shift if basis is None else 0.0, out=A[:, :-1])
         return cls(A, True, shift, basis)
 
-    def problem(self, a: Array, m: Array, loss: Any, alpha: float, rows: Any = slice(None)) -> Problem:
+    def subset(self, rows: NDArray[np.intp]) -> Design:
+        """The same columns for some of the rows."""
+        return replace(self, A=self.A[rows])
+
+    def problem(self, a: Array, m: Array, loss: Any, alpha: float) -> Problem:
         """The problem with even weights ``a``, linear weights ``m`` and penalty ``alpha / 2 |w|^2``."""
-        A = self.A[rows]
-        ridge = np.full(A.shape[1], float(alpha))
+        ridge = np.full(self.A.shape[1], float(alpha))
         if self.fit_intercept:
             ridge[-1] = 0.0
         active = a > 0
-        return Problem(A if active.all() else A[active], a[active], A.T @ m, ridge, loss)
+        return Problem(self.A if active.all() else self.A[active], a[active], self.A.T @ m, ridge, loss)
 
     def coefficients(self, w: Array) -> tuple[Array, float]:
         """User's ``(coef, intercept)`` of the solver's ``w``."""
