@@ -10,7 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from sdulearn.solvers.closed_form import GroupMoments, closed_form
 from sdulearn.solvers.interior_point import interior_point
-from sdulearn.solvers.newton import lbfgs, newton
+from sdulearn.solvers.smooth import lbfgs, newton
 from sdulearn.solvers.problem import Design, Problem, Solution
 
 __all__ = ["SOLVERS", "Design", "GroupMoments", "Problem", "Solution", "choose_solver", "solve", "warn_unless"]
