@@ -141,7 +141,7 @@ class SDUClassifier(_SDUBase):
     --------
     >>> from sdulearn import SDUClassifier
     >>> from sdulearn.datasets import make_waveform, sample_sdu
-    >>> X, y = make_waveform(3000, random_state=0)
+    >>> X, y = make_waveform(5000, random_state=0)
     >>> rows, codes, X_test, y_test = sample_sdu(
     ...     X, y, n_pairs=400, n_unlabeled=500, prior=0.7, n_test=500, random_state=0
     ... )
@@ -254,7 +254,7 @@ class SDUClassifierCV(_SDUBase):
     --------
     >>> from sdulearn import SDUClassifierCV
     >>> from sdulearn.datasets import make_waveform, sample_sdu
-    >>> X, y = make_waveform(3000, random_state=0)
+    >>> X, y = make_waveform(5000, random_state=0)
     >>> rows, codes = sample_sdu(X, y, n_pairs=200, n_unlabeled=500, prior=0.7, random_state=0)
     >>> model = SDUClassifierCV(loss="logistic").fit(rows, codes)
     >>> model.alpha_ in (1e-1, 1e-4, 1e-7)

@@ -85,7 +85,9 @@ def stack_pairs(
     array([0., 2., 2., 4., 6., 8.])
     """
     n_points = X.shape[0] if hasattr(X, "shape") else len(X)
-    ends = _row_numbers(np.asarray(pairs).reshape(0, 2) if np.size(pairs) == 0 else pairs, n_points, "pairs")
+    ends = _row_numbers(pairs, n_points, "pairs")
+    if ends.size == 0:
+        ends = ends.reshape(0, 2)
     if ends.ndim != 2 or ends.shape[1] != 2:
         raise ValueError(
             f"pairs must have shape (n_pairs, 2), two row numbers of X per pair; got shape {ends.shape}."
@@ -173,6 +175,8 @@ def _as_integers(y: ArrayLike) -> NDArray[np.int64]:
 
 def _row_numbers(values: Any, n_points: int, name: str) -> NDArray[np.intp]:
     numbers = np.asarray(values)
+    if numbers.size == 0:
+        return numbers.astype(np.intp)
     if numbers.dtype.kind not in "iu":
         raise ValueError(
             f"{name} must hold integer row numbers of X, got dtype {numbers.dtype}. Where your points have ids, "
@@ -219,4 +223,4 @@ def _unlabeled_rows(
         )
     if chosen.dtype.kind == "b" and chosen.shape == (n_points,):
         return np.flatnonzero(chosen)
-    return _row_numbers(chosen, n_points, "unlabeled") if chosen.size else chosen.astype(np.intp)
+    return _row_numbers(chosen, n_points, "unlabeled")

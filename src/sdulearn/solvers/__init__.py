@@ -46,7 +46,7 @@ def choose_solver(solver: str, loss: Any, n_columns: int) -> str:
 def solve(
     problem: Problem, solver: str, tol: float, max_iter: int, starts: Sequence[Solution] = ()
 ) -> Solution:
-    """Run a solver by its name, from the best of the given starts or cold."""
+    """Run a solver by its name, cold or from neighbours' solutions, the most trusted first."""
     return SOLVERS[solver][1](problem, tol, max_iter, starts)
 
 

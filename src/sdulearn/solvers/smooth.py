@@ -16,6 +16,7 @@ Array = NDArray[np.float64]
 
 _SUFFICIENT = 1e-4
 _ROUNDING = 1e-15
+_FLOOR = 1e-8
 _RUNG = 10.0
 _RUNG_TOL = 1e-2
 
@@ -26,7 +27,7 @@ def newton(problem: Problem, tol: float, max_iter: int, starts: Sequence[Solutio
     With few rows and a small penalty the solution is huge and the curvature almost nil at every row: a Newton step
     from afar is worthless. So the penalty falls tenfold at a time, each rung started from the one above.
     """
-    w = min((start.w for start in starts), key=problem.objective, default=np.zeros(len(problem.c)))
+    w = starts[0].w if starts else np.zeros(len(problem.c))
     spent, ridge = 0, float(problem.ridge.max())
     for factor in _ladder(problem, w):
         rung = problem.with_penalty(ridge * factor)
@@ -58,7 +59,8 @@ def _descend(problem: Problem, w: Array, tol: float, max_iter: int) -> tuple[Arr
         if problem.relative(w, gradient) <= tol / 10:
             return w, iteration
         curvature = problem.loss.even_hess(z)
-        for weights, halvings in ((curvature, 20), (_secant(problem.loss, z, curvature), 40)):
+        secant = _secant(problem.loss, z, curvature)
+        for weights, halvings in ((np.maximum(curvature, _FLOOR * secant), 20), (secant, 40)):
             dw = -gram.factor(problem.a * weights, problem.ridge).solve(gradient)
             step = _line_search(problem, w, z, dw, float(gradient @ dw), halvings)
             if step:
@@ -100,7 +102,7 @@ def lbfgs(problem: Problem, tol: float, max_iter: int, starts: Sequence[Solution
         z = problem.A @ w
         return problem.objective_at(w, z), scale * problem.gradient_at(w, z)
 
-    v0 = min((start.w for start in starts), key=problem.objective, default=np.zeros(len(scale))) / scale
+    v0 = starts[0].w / scale if starts else np.zeros(len(scale))
     options = {"maxiter": max_iter, "maxfun": 2 * max_iter, "maxcor": 20, "ftol": 0.0, "gtol": tol / 10}
     result = minimize(scaled, v0, jac=True, method="L-BFGS-B", options=options)
     return Solution(scale * result.x, int(result.nit))

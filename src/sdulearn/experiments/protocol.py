@@ -1,0 +1,199 @@
+"""What is measured: one frozen protocol per table and figure, and the cells it consists of."""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import json
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from sdulearn.datasets import BENCHMARKS
+
+# Raise it whenever the same cell would come out with another number: old results are then refused, never mixed in.
+VERSION = 1
+
+MIXTURES = tuple(
+    f"{risk}-{loss}" for risk in ("sdsu", "sddu", "sudu") for loss in ("squared", "double_hinge")
+)
+CLUSTERINGS = ("km", "ckm", "ssp", "itml")
+EXTRAS = ("sddu-logistic", "joint", "supervised")
+
+Assumed = float | str
+"""The prior that a method is told: a number, "known" (the true one) or "counts" (estimated from the pairs)."""
+
+
+@dataclass(frozen=True)
+class Draw:
+    """One random draw of pairs, unlabeled rows and test points from one data set."""
+
+    dataset: str
+    n_pairs: int
+    n_unlabeled: int
+    prior: float
+    flip: float
+    trial: int
+
+    @property
+    def seed(self) -> int:
+        """Seed of the draw, from its own fields and nothing else."""
+        return _seed(asdict(self))
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One number to measure: a method on a draw, told a prior."""
+
+    draw: Draw
+    method: str
+    assumed: Assumed
+
+    @property
+    def seed(self) -> int:
+        """Seed of the method, from the cell's own fields and nothing else."""
+        return _seed(self.key())
+
+    def key(self) -> dict[str, Any]:
+        """The cell as flat JSON; what a line of results is found by."""
+        return {**asdict(self.draw), "method": self.method, "assumed": self.assumed}
+
+    @classmethod
+    def from_key(cls, key: dict[str, Any]) -> Cell:
+        """The cell of a line of results."""
+        draw = Draw(**{name: key[name] for name in Draw.__dataclass_fields__})
+        return cls(draw, key["method"], key["assumed"])
+
+
+@dataclass(frozen=True)
+class Protocol:
+    """A table or figure: the grid of cells behind it.
+
+    Attributes
+    ----------
+    name, title : str
+        Short name (also the file's) and headline.
+    methods, datasets : tuple of str
+        Names in ``methods.METHODS`` and ``data.SETS``.
+    n_pairs, n_unlabeled, priors, assumed, flips : tuple
+        Values to cross: numbers of pairs and unlabeled rows, true priors, priors told to the method ("counts":
+        estimated from the pairs; "known": the true one; or a number), shares of answers turned round.
+    trials : int
+        Random draws of each.
+    n_test : int
+        Test points; fewer where a set has too few points of a class (see ``data.n_test_points``).
+    """
+
+    name: str
+    title: str
+    methods: tuple[str, ...]
+    datasets: tuple[str, ...] = BENCHMARKS
+    n_pairs: tuple[int, ...] = (50, 200)
+    n_unlabeled: tuple[int, ...] = (500,)
+    priors: tuple[float, ...] = (0.7,)
+    assumed: tuple[Assumed, ...] = ("counts",)
+    flips: tuple[float, ...] = (0.0,)
+    trials: int = 50
+    n_test: int = 500
+
+    def draws(self) -> Iterator[Draw]:
+        """All draws, one data set after the other."""
+        grid = itertools.product(
+            self.datasets, self.n_pairs, self.n_unlabeled, self.priors, self.flips, range(self.trials)
+        )
+        return itertools.starmap(Draw, grid)
+
+    def cells(self) -> Iterator[Cell]:
+        """All cells; those of one draw follow one another."""
+        for draw in self.draws():
+            for method, assumed in itertools.product(self.methods, self.assumed):
+                yield Cell(draw, method, assumed)
+
+    def hash(self) -> str:
+        """Fingerprint of all that changes the number of a given cell.
+
+        The grid itself (sets, methods, sizes, trials) is in the key of each cell and not in here, so a run can
+        grow: more trials, another set or a method that was not there before keep the numbers already measured.
+        """
+        return _digest({"version": VERSION, "name": self.name, "n_test": self.n_test})[:16]
+
+    def with_changes(self, **changes: Any) -> Protocol:
+        """A copy with some fields replaced."""
+        return replace(self, **changes)
+
+
+TABLE = Protocol(
+    name="table",
+    title="Table 1 and the appendix table: mean accuracy",
+    methods=(*MIXTURES, *CLUSTERINGS, *EXTRAS),
+)
+
+FIGURE2 = Protocol(
+    name="figure2",
+    title="Figure 2: SU, DU and SD against the number of pairs",
+    methods=("su-squared", "du-squared", "sd-squared"),
+    n_pairs=(50, 100, 200, 400, 600),
+    assumed=("known",),
+)
+
+# The paper prints no axis for this figure. At 1000 unlabeled rows every one of the ten sets still has enough points.
+FIGURE3 = Protocol(
+    name="figure3",
+    title="Figure 3: the mixtures against the number of unlabeled rows",
+    methods=("sdsu-squared", "sddu-squared", "sudu-squared", "sd-squared"),
+    n_pairs=(50,),
+    n_unlabeled=(100, 200, 400, 600, 800, 1000),
+    trials=100,
+)
+
+WRONG_PRIOR = Protocol(
+    name="wrong_prior",
+    title="What a wrong prior costs",
+    methods=("sd-squared", "sddu-squared", "sddu-logistic", "joint"),
+    n_pairs=(200,),
+    assumed=(0.55, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9),
+    trials=20,
+)
+
+PRIORS = Protocol(
+    name="priors",
+    title="From balanced to lopsided classes",
+    methods=("sd-squared", "sddu-squared", "sddu-logistic", "joint", "supervised"),
+    n_pairs=(200,),
+    priors=(0.5, 0.55, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95),
+    assumed=("known",),
+    trials=20,
+)
+
+NOISE = Protocol(
+    name="noise",
+    title="Wrong answers: pairs flipped by noise",
+    methods=("sd-squared", "sddu-squared", "joint", "ckm", "itml"),
+    n_pairs=(200,),
+    assumed=("known",),
+    flips=(0.0, 0.05, 0.1, 0.2, 0.3, 0.4),
+    trials=20,
+)
+
+PROTOCOLS = {p.name: p for p in (TABLE, FIGURE2, FIGURE3, WRONG_PRIOR, PRIORS, NOISE)}
+
+# Data that need no download; sizes that fit the 569 rows of breast_cancer.
+_QUICK: dict[str, Any] = {
+    "datasets": ("waveform", "breast_cancer"), "trials": 8, "n_pairs": (50,), "n_unlabeled": (200,), "n_test": 200,
+}  # fmt: skip
+QUICK = {
+    "table": TABLE.with_changes(**_QUICK),
+    "figure2": FIGURE2.with_changes(**{**_QUICK, "n_pairs": (25, 50, 100), "n_unlabeled": (100,)}),
+    "figure3": FIGURE3.with_changes(**{**_QUICK, "n_unlabeled": (50, 100, 200)}),
+    "wrong_prior": WRONG_PRIOR.with_changes(**{**_QUICK, "assumed": (0.6, 0.7, 0.8, 0.9)}),
+    "priors": PRIORS.with_changes(**{**_QUICK, "priors": (0.5, 0.6, 0.7, 0.8, 0.9)}),
+    "noise": NOISE.with_changes(**{**_QUICK, "flips": (0.0, 0.1, 0.2, 0.3)}),
+}
+
+
+def _digest(fields: dict[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(fields, sort_keys=True).encode()).hexdigest()
+
+
+def _seed(fields: dict[str, Any]) -> int:
+    return int(_digest(fields)[:8], 16)

@@ -1,0 +1,118 @@
+"""Results on disk: one line of JSON per cell, and a metadata file that says under which protocol."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+from collections.abc import Iterable
+from dataclasses import asdict
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from sdulearn import __version__
+from sdulearn.experiments.protocol import VERSION, Cell, Protocol
+
+Record = dict[str, Any]
+
+
+class MixedResultsError(ValueError):
+    """The folder holds results of another protocol or of other data."""
+
+
+class Results:
+    """The results of one protocol in a folder: ``NAME.jsonl`` and ``NAME.meta.json``.
+
+    Parameters
+    ----------
+    folder : path
+        Where they are, or will be.
+    protocol : Protocol
+        What they measure.
+    """
+
+    def __init__(self, folder: str | os.PathLike[str], protocol: Protocol) -> None:
+        self.protocol = protocol
+        self.lines = Path(folder) / f"{protocol.name}.jsonl"
+        self.meta = Path(folder) / f"{protocol.name}.meta.json"
+
+    def read(self) -> list[Record]:
+        """All records, the last one of each cell; a torn line (a crash while writing) is passed over."""
+        found: dict[str, Record] = {}
+        if self.lines.exists():
+            for line in self.lines.read_text(encoding="utf-8").splitlines():
+                try:
+                    record = json.loads(line)
+                    found[key_of(Cell.from_key(record))] = record
+                except (ValueError, KeyError, TypeError):
+                    continue
+        return list(found.values())
+
+    def done(self) -> set[str]:
+        """Keys of the cells that need no second run; those that failed get one."""
+        return {key_of(Cell.from_key(record)) for record in self.read() if record["error"] is None}
+
+    def open(self, fingerprints: dict[str, str]) -> None:
+        """Make the folder ready for more lines, or refuse where old and new would not belong together."""
+        self.lines.parent.mkdir(parents=True, exist_ok=True)
+        old = self.read_meta()
+        if old:
+            self._refuse_mixture(old, fingerprints)
+        meta = {
+            "protocol": asdict(self.protocol),
+            "protocol_version": VERSION,
+            "protocol_hash": self.protocol.hash(),
+            "data": {**old.get("data", {}), **fingerprints},
+            "seeds": "first 32 bits of the SHA-256 of the draw (for drawing) and of the cell (for the method)",
+            "versions": versions(),
+        }
+        partial = self.meta.with_suffix(".part")
+        partial.write_text(json.dumps(meta, indent=1) + "\n", encoding="utf-8")
+        partial.replace(self.meta)
+        self._drop_torn_line()
+
+    def append(self, records: Iterable[Record]) -> None:
+        """Add lines and hand them to the operating system at once."""
+        with self.lines.open("a", encoding="utf-8") as file:
+            file.write("".join(json.dumps(record) + "\n" for record in records))
+
+    def read_meta(self) -> dict[str, Any]:
+        """The metadata, or an empty dict where nothing has run yet."""
+        return json.loads(self.meta.read_text(encoding="utf-8")) if self.meta.exists() else {}
+
+    def _refuse_mixture(self, old: dict[str, Any], fingerprints: dict[str, str]) -> None:
+        if old["protocol_hash"] != self.protocol.hash():
+            raise MixedResultsError(
+                f"{self.lines} was measured under another protocol ({old['protocol_hash']}, now "
+                f"{self.protocol.hash()}): its numbers and new ones do not belong in one table. Choose another "
+                "--out folder, or delete the old results."
+            )
+        changed = [name for name, mark in fingerprints.items() if old["data"].get(name, mark) != mark]
+        if changed:
+            raise MixedResultsError(
+                f"{self.lines} was measured on other data for {', '.join(changed)} than the ones now in "
+                "SDULEARN_DATA or the download cache. Choose another --out folder, or delete the old results."
+            )
+
+    def _drop_torn_line(self) -> None:
+        if not self.lines.exists():
+            return
+        with self.lines.open("rb+") as file:
+            content = file.read()
+            file.truncate(content.rfind(b"\n") + 1)
+
+
+def key_of(cell: Cell) -> str:
+    """A cell as a string to look it up by."""
+    return json.dumps(cell.key(), sort_keys=True)
+
+
+def versions() -> dict[str, str]:
+    """Versions of all that has a say in the numbers."""
+    return {
+        "sdulearn": __version__,
+        "python": platform.python_version(),
+        "machine": f"{platform.system()} {platform.machine()}",
+        **{name: version(name) for name in ("numpy", "scipy", "scikit-learn")},
+    }

@@ -1,0 +1,49 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sdulearn import PairKFold
+
+
+@given(st.integers(2, 5), st.integers(5, 20), st.integers(5, 20), st.integers(0, 30), st.booleans())
+def test_pairs_stay_whole_and_every_source_is_spread(n_splits, n_similar, n_dissimilar, n_unlabeled, shuffle):
+    codes = np.r_[
+        np.repeat(np.arange(1, n_similar + 1), 2),
+        np.repeat(-np.arange(n_similar + 1, n_similar + n_dissimilar + 1), 2),
+        np.zeros(n_unlabeled, dtype=int),
+    ]
+    codes = np.random.default_rng(0).permutation(codes)
+    seen = []
+    for train, test in PairKFold(n_splits, shuffle=shuffle, random_state=3).split(codes, codes):
+        assert not set(train) & set(test)
+        assert not set(codes[train]) & set(codes[test]) - {0}
+        for sign, total in ((1, 2 * n_similar), (-1, 2 * n_dissimilar), (0, n_unlabeled)):
+            size = np.sum(np.sign(codes[test]) == sign)
+            assert abs(size - total / n_splits) <= (1 if sign == 0 else 2)
+        seen.extend(test)
+    assert sorted(seen) == list(range(len(codes)))
+
+
+def test_same_seed_same_folds():
+    y = np.r_[np.repeat(np.arange(1, 21), 2), np.repeat(-np.arange(21, 41), 2)]
+    first, again, other = (PairKFold(3, random_state=seed).folds(y) for seed in (0, 0, 1))
+    assert (first == again).all()
+    assert (first != other).any()
+
+
+def test_one_missing_source_is_fine_but_too_few_pairs_are_not():
+    assert len(list(PairKFold(2).split(None, [1, 1, 2, 2, 0]))) == 2
+    with pytest.raises(ValueError, match=r"5 folds need at least 5 dissimilar pairs, but there are 2\. Lower"):
+        PairKFold(5).folds(np.r_[np.repeat(np.arange(1, 7), 2), -7, -7, -8, -8])
+
+
+@pytest.mark.parametrize("n_splits", [1, 2.5, "5"])
+def test_bad_number_of_folds(n_splits):
+    with pytest.raises(ValueError, match="integer of 2 or more"):
+        PairKFold(n_splits)
+
+
+def test_repr_and_count():
+    assert repr(PairKFold(3)) == "PairKFold(3, shuffle=True, random_state=None)"
+    assert PairKFold(4).get_n_splits() == 4

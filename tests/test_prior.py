@@ -1,0 +1,68 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import binom
+
+from sdulearn import estimate_prior
+from sdulearn.prior import PriorEstimate, dissimilar_share, prior_from_share, similar_share
+
+
+@given(st.floats(0.5, 1))
+def test_there_and_back(p):
+    # Slip 3 of the paper: 2 ps - 1 is (p - q)^2, with the square.
+    assert similar_share(p) + dissimilar_share(p) == pytest.approx(1)
+    assert 2 * similar_share(p) - 1 == pytest.approx((2 * p - 1) ** 2, abs=1e-12)
+    assert prior_from_share(similar_share(p)) == pytest.approx(p, abs=1e-7)
+
+
+@given(st.integers(0, 300), st.integers(0, 300))
+def test_interval_holds_the_value_and_mirrors(n_similar, n_dissimilar):
+    if n_similar + n_dissimilar == 0:
+        return
+    estimate = estimate_prior(n_similar, n_dissimilar)
+    assert 0.5 <= estimate.low <= estimate.value <= estimate.high <= 1
+    assert estimate.identified == (estimate.low > 0.5)
+    mirror = estimate_prior(n_similar, n_dissimilar, majority="negative")
+    assert (mirror.value, mirror.low, mirror.high) == (1 - estimate.value, 1 - estimate.high, 1 - estimate.low)
+    assert mirror.identified == estimate.identified
+
+
+@pytest.mark.parametrize("p", [0.6, 0.7, 0.9])
+def test_coverage_is_exact_at_least(p):
+    n, share = 120, similar_share(p)
+    covered = 0.0
+    for k in range(n + 1):
+        estimate = estimate_prior(k, n - k, confidence=0.9)
+        covered += binom.pmf(k, n, share) * (estimate.low <= p <= estimate.high)
+    assert 0.9 <= covered < 0.97
+
+
+def test_weights_sum_like_counts():
+    assert estimate_prior(58.0, 42.0) == estimate_prior(58, 42)
+
+
+def test_a_random_draw_of_50_pairs_often_has_no_answer():
+    # Slip 6 of the paper: at p = 0.7 and 50 pairs, n_S <= n_D about one time in six.
+    assert binom.cdf(25, 50, similar_share(0.7)) == pytest.approx(1 / 6, abs=0.02)
+    assert estimate_prior(25, 25).value == 0.5
+    assert not estimate_prior(25, 25).identified
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"n_similar": -1, "n_dissimilar": 3}, "n_similar must be a number of pairs"),
+        ({"n_similar": 1, "n_dissimilar": np.nan}, "n_dissimilar must be a number of pairs"),
+        ({"n_similar": 0, "n_dissimilar": 0}, "No pairs"),
+        ({"n_similar": 1, "n_dissimilar": 1, "confidence": 1.0}, "confidence must lie between"),
+        ({"n_similar": 1, "n_dissimilar": 1, "majority": "+"}, "'positive' or 'negative'"),
+    ],
+)
+def test_bad_input(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        estimate_prior(**arguments)
+
+
+def test_a_given_prior_is_known_exactly():
+    assert PriorEstimate.given(0.3) == PriorEstimate(0.3, 0.3, 0.3, True)

@@ -1,0 +1,182 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sdulearn import pair_risk
+from sdulearn.losses import ALL_LOSSES, TRAINING_LOSSES, get_loss
+from sdulearn.prior import dissimilar_share, similar_share
+from sdulearn.risks import MIXED_RISKS, RISKS, even_and_linear, mixture, row_weights, source_weights
+
+priors = st.floats(0.02, 0.98).filter(lambda p: abs(p - 0.5) > 0.01)
+mixtures = st.tuples(st.floats(0, 1), st.floats(0, 1), st.floats(0, 1)).filter(lambda g: sum(g) > 0.1)
+
+
+def class_shares(p):
+    """Share of positive points in S, D and U (appendix A, pointwise densities)."""
+    return np.array([p * p / similar_share(p), 0.5, p])
+
+
+def expected_weights(table, p):
+    """Weight that the expected risk puts on (loss +1, loss -1) over the positive and the negative density."""
+    shares = class_shares(p)
+    return np.stack([shares @ table, (1 - shares) @ table])
+
+
+def is_unbiased(table, p):
+    truth = np.diag([p, 1 - p])
+    return np.allclose(expected_weights(table, p), truth, atol=1e-9)
+
+
+@given(priors, mixtures)
+def test_the_table_is_unbiased_for_every_prior_and_mixture(p, g):
+    g = tuple(np.array(g) / sum(g))
+    assert is_unbiased(source_weights(g, p), p)
+
+
+@pytest.mark.parametrize("risk", RISKS)
+@pytest.mark.parametrize("entry", [(i, j) for i in range(3) for j in range(2)])
+def test_a_flipped_sign_is_caught(risk, entry):
+    table = source_weights(mixture(risk, 0.4), 0.7)
+    assert is_unbiased(table, 0.7)
+    if table[entry] != 0:
+        table[entry] *= -1
+        assert not is_unbiased(table, 0.7)
+
+
+@given(priors, mixtures)
+def test_even_weights_are_never_negative(p, g):
+    g = tuple(np.array(g) / sum(g))
+    a, _ = even_and_linear(*source_weights(g, p).T)
+    assert (a >= -1e-12).all()
+    assert a.sum() == pytest.approx(1)
+    # Slip 4 of the paper: the Hessian's weights carry ps and pd.
+    np.testing.assert_allclose(a, [g[2] * similar_share(p), g[2] * dissimilar_share(p), g[0] + g[1]], atol=1e-9)
+
+
+@given(priors)
+def test_for_linear_odd_losses_sd_is_halfway_between_su_and_du(p):
+    linear = {r: even_and_linear(*source_weights(mixture(r), p).T)[1] for r in ("su", "du", "sd")}
+    np.testing.assert_allclose((linear["su"] + linear["du"]) / 2, linear["sd"], atol=1e-12)
+
+
+def test_mixtures():
+    assert mixture("sdsu", 0.3) == (0.3, 0, 0.7)
+    assert mixture("sddu", 0.3) == (0, 0.3, 0.7)
+    assert mixture("sudu", 0.3) == (0.7, 0.3, 0)
+    assert mixture((0.2, 0.3, 0.5)) == (0.2, 0.3, 0.5)
+    for risk, corners in zip(MIXED_RISKS, (("sd", "su"), ("sd", "du"), ("su", "du")), strict=True):
+        assert (mixture(risk, 0.0), mixture(risk, 1.0)) == tuple(mixture(c) for c in corners)
+
+
+def propositions(z, source, p, loss):
+    """Empirical SU, DU and SD risks as Proposition 1 and Theorem 1 print them, term by term."""
+    d = p - (1 - p)
+
+    def L(z, t):
+        return (p * loss.value(z, t) - (1 - p) * loss.value(z, -t)) / d
+
+    def L_tilde(z):  # slip 2: with 1 / (p - q)
+        return (loss.value(z, 1) - loss.value(z, -1)) / d
+
+    S, D, U = (z[source == k] for k in range(3))
+    ps, pd = similar_share(p), dissimilar_share(p)
+    return {
+        "su": ps * L_tilde(S).mean() + L(U, -1).mean(),
+        "du": -pd * L_tilde(D).mean() + L(U, 1).mean(),
+        "sd": ps * L(S, 1).mean() + pd * L(D, -1).mean(),
+    }
+
+
+@pytest.mark.parametrize("loss", ALL_LOSSES)
+def test_pair_risk_is_the_paper_s_formula(loss):
+    rng = np.random.default_rng(0)
+    codes = np.r_[np.repeat([1, 2, 3], 2), np.repeat([-4, -5], 2), np.zeros(7, dtype=int)]
+    z = rng.normal(size=len(codes))
+    source = np.where(codes > 0, 0, np.where(codes < 0, 1, 2))
+    for p in (0.2, 0.7):
+        printed = propositions(z, source, p, get_loss(loss))
+        for risk, value in printed.items():
+            assert pair_risk(z, codes, prior=p, loss=loss, risk=risk) == pytest.approx(value)
+        mixed = pair_risk(z, codes, prior=p, loss=loss, risk="sudu", gamma=0.3)
+        assert mixed == pytest.approx(0.7 * printed["su"] + 0.3 * printed["du"])
+
+
+def test_pair_risk_is_not_clipped():
+    assert pair_risk([5, 5, 5, -5], [1, 1, -2, -2], prior=0.6) < 0
+    assert pair_risk([-5, -5, -5, 5], [1, 1, -2, -2], prior=0.6) > 1
+
+
+def test_integer_weights_are_repeated_pairs():
+    z, codes = np.array([0.3, -1.0, 2.0, 0.1, 0.4]), np.array([1, 1, -2, -2, 0])
+    weighted = pair_risk(z, codes, prior=0.7, loss="logistic", risk=(0.2, 0.3, 0.5), sample_weight=[2, 2, 3, 3, 1])
+    rows = [0, 1, 0, 1, 2, 3, 2, 3, 2, 3, 4]
+    repeated_codes = [1, 1, 2, 2, -3, -3, -4, -4, -5, -5, 0]
+    assert weighted == pytest.approx(
+        pair_risk(z[rows], repeated_codes, prior=0.7, loss="logistic", risk=(0.2, 0.3, 0.5))
+    )
+
+
+def test_zero_weight_leaves_a_source_out():
+    source = np.array([0, 0, 1, 1, 2])
+    P, N = row_weights(mixture("su"), 0.7, source, np.array([1.0, 1, 0, 0, 1]))
+    assert np.isfinite(P).all()
+    assert P[2:4].tolist() == [0, 0]
+    with pytest.raises(ValueError, match="needs dissimilar pairs"):
+        row_weights(mixture("sd"), 0.7, source, np.array([1.0, 1, 0, 0, 1]))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"prior": 0.5}, "undefined at prior 0.5.*PairLogisticRegression"),
+        ({"prior": 1.0}, "strictly between 0 and 1"),
+        ({"prior": 0.7, "risk": "ud"}, "Unknown risk 'ud'"),
+        ({"prior": 0.7, "risk": (0.5, 0.5, 0.5)}, "three numbers >= 0 of sum 1"),
+        ({"prior": 0.7, "risk": "su"}, "needs unlabeled rows.*'sd'"),
+        ({"prior": 0.7, "risk": "sudu", "gamma": 1.5}, "gamma must lie between"),
+        ({"prior": 0.7, "sample_weight": [1, 2, 1, 1]}, "must carry one weight"),
+        ({"prior": 0.7, "decision": [1.0]}, "decision has shape"),
+    ],
+)
+def test_bad_input(arguments, message):
+    decision = arguments.pop("decision", [1.0, -1.0, 2.0, 0.5])
+    with pytest.raises(ValueError, match=message):
+        pair_risk(decision, [1, 1, -2, -2], **arguments)
+
+
+def draw_from_known_mixture(rng, p, n_pairs, n_unlabeled):
+    """Pairs and unlabeled points of two unit normals at +1 and -1, drawn exactly as section 2.2 says."""
+    labels = np.where(rng.random((n_pairs, 2)) < p, 1, -1)
+    x = labels + rng.normal(size=labels.shape)
+    similar = labels[:, 0] == labels[:, 1]
+    u = np.where(rng.random(n_unlabeled) < p, 1, -1) + rng.normal(size=n_unlabeled)
+    z = np.concatenate([x[similar].ravel(), x[~similar].ravel(), u])
+    source = np.repeat([0, 1, 2], [2 * similar.sum(), 2 * (~similar).sum(), n_unlabeled])
+    return 0.8 * z + 0.3, source
+
+
+@pytest.mark.parametrize("loss", TRAINING_LOSSES)
+def test_empirical_risk_is_right_on_average_and_wrong_with_a_flipped_sign(loss):
+    """Over many draws the mean empirical risk of a fixed f is the true risk within four standard errors."""
+    p, found, rng = 0.7, get_loss(loss), np.random.default_rng(7)
+    x = np.linspace(-12, 12, 20001)
+    density = [np.exp(-((x - t) ** 2) / 2) / np.sqrt(2 * np.pi) for t in (1, -1)]
+    f = 0.8 * x + 0.3
+    truth = np.trapezoid if hasattr(np, "trapezoid") else np.trapz  # numpy 1.26
+    truth = p * truth(density[0] * found.value(f, 1), x) + (1 - p) * truth(density[1] * found.value(f, -1), x)
+    means = {risk: [] for risk in RISKS}
+    flipped = {risk: [] for risk in RISKS}
+    for _ in range(400):
+        z, source = draw_from_known_mixture(rng, p, 200, 200)
+        for risk in RISKS:
+            P, N = row_weights(mixture(risk, 0.4), p, source)
+            means[risk].append(P @ found.value(z, 1) + N @ found.value(z, -1))
+            source_with_weight = int(source[np.argmax(np.abs(P))])
+            P = np.where(source == source_with_weight, -P, P)
+            flipped[risk].append(P @ found.value(z, 1) + N @ found.value(z, -1))
+    for risk in RISKS:
+        error = np.std(means[risk]) / np.sqrt(len(means[risk]))
+        assert error < 0.05 * truth
+        assert abs(np.mean(means[risk]) - truth) < 4 * error
+        assert abs(np.mean(flipped[risk]) - truth) > 10 * error
