@@ -1,0 +1,281 @@
+"""Every solver's answer is checked by code that is not the solver's: KKT by hand, other people's solvers."""
+
+import clarabel
+import cvxopt
+import numpy as np
+import pytest
+from scipy import sparse
+from scipy.optimize import minimize
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.preprocessing import StandardScaler
+
+from sdulearn import SDUClassifier
+from sdulearn.losses import TRAINING_LOSSES, get_loss
+from sdulearn.pairs import check_pair_codes, sources
+from sdulearn.risks import even_and_linear, mixture, row_weights
+from sdulearn.solvers import SOLVERS, Design, GroupMoments, Problem, Solution, choose_solver, solve
+
+ALPHAS = (1e-1, 1e-4, 1e-7)
+
+
+def weights_of(codes, risk="sddu", gamma=0.5, prior=0.7):
+    return even_and_linear(*row_weights(mixture(risk, gamma), prior, sources(check_pair_codes(codes))))
+
+
+def raw_objective(X, codes, loss, alpha, risk="sddu"):
+    """J(coef, intercept) written out from the paper, with no help from the solvers."""
+    a, m = weights_of(codes, risk)
+    found = get_loss(loss)
+
+    def J(v):
+        z = X @ v[:-1] + v[-1]
+        return alpha / 2 * v[:-1] @ v[:-1] + a @ found.even(z) - m @ z
+
+    return J
+
+
+def kkt_residual(X, codes, loss, alpha, coef, intercept, risk="sddu"):
+    """|gradient| of J at the returned coefficients, in the units of each column, for smooth losses."""
+    a, m = weights_of(codes, risk)
+    z = X @ coef + intercept
+    slope = a * get_loss(loss).even_grad(z) - m
+    scale = np.sqrt(a @ X**2) + np.abs(m) @ np.abs(X)
+    return max(np.max(np.abs(alpha * coef + X.T @ slope) / np.where(scale > 0, scale, 1)), abs(slope.sum()))
+
+
+def double_hinge_gap(X, codes, alpha, coef, intercept, theta_of):
+    """Relative duality gap, from a dual point built here."""
+    a, m = weights_of(codes)
+    J = raw_objective(X, codes, "double_hinge", alpha)(np.r_[coef, intercept])
+    theta = theta_of(a)
+    assert (np.abs(theta) <= a / 2 + 1e-15).all()
+    assert abs(theta.sum() - m.sum()) < 1e-9
+    dual = -np.sum((X.T @ (m - theta)) ** 2) / (2 * alpha) - np.abs(theta).sum() + a.sum() / 2
+    return (J - dual) / abs(J)
+
+
+def double_hinge_dual(X, codes, alpha):
+    """The slopes that the solver claims, put back on all rows."""
+    a, m = weights_of(codes)
+    design = Design.from_rows(X, True)
+    problem = design.problem(a, m, get_loss("double_hinge"), alpha)
+    solution = solve(problem, "interior_point", 1e-8, 1000)
+    coef, intercept = design.coefficients(solution.w)
+
+    def theta_of(a):
+        theta = np.zeros(len(a))
+        theta[a > 0] = solution.dual
+        return theta
+
+    return coef, intercept, theta_of
+
+
+@pytest.mark.parametrize("alpha", ALPHAS)
+@pytest.mark.parametrize("risk", ["su", "du", "sd", "sddu"])
+@pytest.mark.parametrize("loss", ["squared", "logistic"])
+def test_smooth_losses_reach_a_zero_gradient(waveform, loss, risk, alpha):
+    rows, codes = waveform
+    model = SDUClassifier(risk, loss, alpha=alpha, prior=0.7).fit(rows, codes)
+    assert model.optimality_ < 1e-8
+    assert kkt_residual(rows, codes, loss, alpha, model.coef_[0], model.intercept_[0], risk) < 1e-7
+
+
+@pytest.mark.parametrize("alpha", ALPHAS)
+def test_double_hinge_closes_the_duality_gap(waveform, alpha):
+    rows, codes = waveform
+    coef, intercept, theta_of = double_hinge_dual(rows, codes, alpha)
+    assert -1e-12 < double_hinge_gap(rows, codes, alpha, coef, intercept, theta_of) < 1e-8
+
+
+@pytest.mark.parametrize("alpha", ALPHAS)
+@pytest.mark.parametrize("form", ["standardised", "raw", "duplicate columns"])
+def test_benchmark_sets_are_solved_exactly(benchmark_rows, form, alpha):
+    rows, codes = benchmark_rows
+    if form != "raw":
+        rows = StandardScaler().fit_transform(rows)
+    if form == "duplicate columns":
+        rows = np.column_stack([rows, rows[:, :2]])
+    for loss in ("squared", "double_hinge"):
+        model = SDUClassifier(loss=loss, alpha=alpha).fit(rows, codes)
+        assert model.optimality_ < 1e-8
+    coef, intercept, theta_of = double_hinge_dual(rows, codes, alpha)
+    assert double_hinge_gap(rows, codes, alpha, coef, intercept, theta_of) < 1e-8
+
+
+@pytest.mark.parametrize("loss", TRAINING_LOSSES)
+def test_scipy_finds_nothing_lower(waveform, loss):
+    rows, codes = waveform
+    rows = rows[:, :6]
+    model = SDUClassifier(loss=loss, alpha=0.05, prior=0.7).fit(rows, codes)
+    J = raw_objective(rows, codes, loss, 0.05)
+    ours = J(np.r_[model.coef_[0], model.intercept_])
+    starts = (np.r_[model.coef_[0], model.intercept_], np.zeros(7))
+    for start in starts:
+        found = minimize(J, start, method="Nelder-Mead" if loss == "double_hinge" else "BFGS")
+        assert ours <= found.fun + 1e-9
+
+
+def slack_program(X, codes, alpha):
+    """The paper's quadratic program (appendix B) put right: every slack has a positive cost, and alpha is in."""
+    a, m = weights_of(codes)
+    A = np.column_stack([X, np.ones(len(X))])
+    n, p = A.shape
+    P = np.diag(np.r_[np.full(p - 1, alpha), 0.0, np.zeros(n)])
+    q = np.r_[-A.T @ m, a / 2]
+    eye = np.eye(n)
+    G = np.block([[A, -eye], [-A, -eye], [np.zeros((n, p)), -eye]])
+    return P, q, G, np.r_[np.ones(2 * n), np.zeros(n)], p
+
+
+@pytest.mark.parametrize("alpha", [1e-1, 1e-4])
+def test_cvxopt_and_clarabel_agree(waveform, alpha):
+    rows, codes = waveform
+    model = SDUClassifier(loss="double_hinge", alpha=alpha, prior=0.7).fit(rows, codes)
+    J = raw_objective(rows, codes, "double_hinge", alpha)
+    P, q, G, h, p = slack_program(rows, codes, alpha)
+    cvxopt.solvers.options.update(show_progress=False, abstol=1e-9, reltol=1e-9, feastol=1e-9)
+    by_cvxopt = np.asarray(cvxopt.solvers.qp(*map(cvxopt.matrix, (P, q, G, h)))["x"]).ravel()
+    settings = clarabel.DefaultSettings()
+    settings.verbose = False
+    cones = [clarabel.NonnegativeConeT(len(h))]
+    program = (sparse.csc_matrix(P), q, sparse.csc_matrix(G), h, cones, settings)
+    by_clarabel = np.asarray(clarabel.DefaultSolver(*program).solve().x)
+    ours = np.r_[model.coef_[0], model.intercept_]
+    for other in (by_cvxopt, by_clarabel):
+        assert J(ours) <= J(other[:p]) + 1e-7 * abs(J(other[:p]))
+        np.testing.assert_allclose(ours, other[:p], atol=1e-3 * np.abs(ours).max())
+
+
+def test_the_paper_s_own_program_is_unbounded():
+    """Slip 1: with a negative cost on a slack that is only bounded from below, there is no minimum."""
+    p, q, ps = 0.7, 0.3, 0.58
+    cost_of_eta_on_similar = -1.0 * q * ps / (2 * (p - q))
+    assert cost_of_eta_on_similar < 0
+
+
+@pytest.mark.parametrize("loss", ["squared", "logistic"])
+def test_all_solvers_of_a_smooth_loss_agree(waveform, loss):
+    rows, codes = waveform
+    able = [name for name, (needs, _) in SOLVERS.items() if hasattr(get_loss(loss), needs)]
+    assert len(able) >= 2
+    fits = [SDUClassifier(loss=loss, solver=s, tol=1e-6).fit(rows, codes) for s in able]
+    for fit in fits[1:]:
+        np.testing.assert_allclose(fit.coef_, fits[0].coef_, atol=1e-5)
+
+
+def test_closed_form_is_the_formula_of_the_paper(waveform):
+    rows, codes = waveform
+    a, m = weights_of(codes, "sdsu", 0.3)
+    A = np.column_stack([rows, np.ones(len(rows))])
+    penalty = np.diag(np.r_[np.full(rows.shape[1], 0.02), 0.0])
+    expected = np.linalg.solve(A.T @ (a[:, None] * A) / 2 + penalty, A.T @ m)
+    model = SDUClassifier("sdsu", gamma=0.3, alpha=0.02, prior=0.7).fit(rows, codes)
+    np.testing.assert_allclose(np.r_[model.coef_[0], model.intercept_], expected, rtol=1e-9, atol=1e-11)
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize("n_alphas", [3, 12])
+def test_one_decomposition_serves_all_alphas(waveform, fit_intercept, n_alphas):
+    rows, codes = waveform
+    source = sources(codes)
+    design = Design.from_rows(rows, fit_intercept)
+    moments = GroupMoments.from_rows(design.A, source, np.ones(len(rows)), 3)
+    a, m = weights_of(codes)
+    first = [np.flatnonzero(source == k)[0] for k in range(3)]
+    alphas = np.logspace(-5, 0, n_alphas)
+    path = moments.ridge_path(a[first], m[first], 0.5, alphas.tolist(), fit_intercept)
+    for alpha, w in zip(alphas, path, strict=True):
+        coef, intercept = design.coefficients(w)
+        model = SDUClassifier(alpha=alpha, prior=0.7, fit_intercept=fit_intercept).fit(rows, codes)
+        np.testing.assert_allclose(coef, model.coef_[0], rtol=1e-6, atol=1e-9)
+        assert intercept == pytest.approx(model.intercept_[0], abs=1e-8)
+
+
+def test_moments_subtract(waveform):
+    rows, codes = waveform
+    source, weight = sources(codes), np.linspace(1, 2, len(rows))
+    some = np.arange(len(rows)) % 3 == 0
+    whole = GroupMoments.from_rows(rows, source, weight, 3)
+    part = GroupMoments.from_rows(rows[some], source[some], weight[some], 3)
+    rest = GroupMoments.from_rows(rows[~some], source[~some], weight[~some], 3)
+    for left, right in zip(vars(whole - part).values(), vars(rest).values(), strict=True):
+        np.testing.assert_allclose(left, right, atol=1e-10)
+
+
+@pytest.mark.parametrize("loss", TRAINING_LOSSES)
+@pytest.mark.parametrize("make", [np.asarray, sparse.csr_matrix])
+def test_more_columns_than_rows(loss, make):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(30, 100)) * (rng.random((30, 100)) < 0.3)
+    codes = np.r_[np.repeat(np.arange(1, 7), 2), np.repeat(-np.arange(7, 10), 2), np.zeros(12, dtype=int)]
+    model = SDUClassifier(loss=loss, alpha=0.05, prior=0.7).fit(make(X), codes)
+    if loss != "double_hinge":
+        assert kkt_residual(X, codes, loss, 0.05, model.coef_[0], model.intercept_[0]) < 1e-7
+    # The penalised solution lies in the span of the (centred) rows.
+    span = np.linalg.lstsq((X - X.mean(axis=0)).T, model.coef_[0], rcond=None)[0]
+    if make is np.asarray:
+        np.testing.assert_allclose((X - X.mean(axis=0)).T @ span, model.coef_[0], atol=1e-8)
+
+
+@pytest.mark.parametrize("loss", TRAINING_LOSSES)
+def test_dense_is_sparse(waveform, loss):
+    rows, codes = waveform
+    rows = np.where(np.abs(rows) > 0.5, rows, 0)
+    dense = SDUClassifier(loss=loss).fit(rows, codes)
+    thin = SDUClassifier(loss=loss).fit(sparse.csr_matrix(rows), codes)
+    np.testing.assert_allclose(thin.coef_, dense.coef_, atol=1e-6)
+    np.testing.assert_allclose(thin.decision_function(sparse.csr_matrix(rows)), dense.decision_function(rows), atol=1e-5)
+
+
+@pytest.mark.parametrize("loss", TRAINING_LOSSES)
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_constant_and_duplicate_columns(waveform, loss, fit_intercept):
+    rows, codes = waveform
+    wide = np.column_stack([rows, rows[:, 0], np.zeros(len(rows)), np.full(len(rows), 1e6), 1e-6 * rows[:, 1]])
+    model = SDUClassifier(loss=loss, fit_intercept=fit_intercept, alpha=1e-4).fit(wide, codes)
+    assert model.optimality_ < 1e-8
+    assert model.coef_[0, 0] == pytest.approx(model.coef_[0, 21], rel=1e-3)
+    assert model.coef_[0, 22] == 0
+
+
+@pytest.mark.parametrize("loss", ["double_hinge", "logistic"])
+def test_no_convergence_is_never_silent(waveform, loss):
+    rows, codes = waveform
+    with pytest.warns(ConvergenceWarning, match=r"stopped after 1 iterations at a relative KKT residual of .*alpha"):
+        model = SDUClassifier(loss=loss, max_iter=1, alpha=1e-4).fit(rows, codes)
+    assert model.optimality_ > 1e-8
+
+
+def test_the_certificate_is_not_the_solver_s_word():
+    """A wrong answer, or a right one with wrong slopes, does not pass."""
+    rng = np.random.default_rng(0)
+    A, a = rng.normal(size=(40, 3)), np.full(40, 1 / 40)
+    m = rng.normal(size=40) / 40
+    hinge = Problem(A, a, A.T @ m, np.full(3, 0.1), get_loss("double_hinge"))
+    right = solve(hinge, "interior_point", 1e-8, 100)
+    assert hinge.optimality(right) < 1e-8
+    assert hinge.optimality(Solution(right.w * 1.01, 1, right.dual)) > 1e-4
+    assert hinge.optimality(Solution(right.w, 1, right.dual + 1e-3 * a)) > 1e-5
+    smooth = Problem(A, a, A.T @ m, np.full(3, 0.1), get_loss("logistic"))
+    right = solve(smooth, "newton", 1e-8, 100)
+    assert smooth.optimality(right) < 1e-8
+    assert smooth.optimality(Solution(right.w + 1e-3, 1)) > 1e-5
+
+
+def test_a_warm_start_that_is_already_right_costs_nothing():
+    rng = np.random.default_rng(0)
+    A, a = rng.normal(size=(200, 5)), np.full(200, 1 / 200)
+    m = rng.normal(size=200) / 200
+    problem = Problem(A, a, A.T @ m, np.full(5, 0.1), get_loss("double_hinge"))
+    cold = solve(problem, "interior_point", 1e-6, 100)
+    assert solve(problem, "interior_point", 1e-4, 100, [cold]).n_iter == 0
+
+
+def test_solver_choice():
+    assert choose_solver("auto", get_loss("squared"), 10) == "closed_form"
+    assert choose_solver("auto", get_loss("double_hinge"), 10) == "interior_point"
+    assert choose_solver("auto", get_loss("logistic"), 10) == "newton"
+    assert choose_solver("auto", get_loss("logistic"), 10**5) == "lbfgs"
+    for solver, loss in (("closed_form", "logistic"), ("lbfgs", "double_hinge"), ("newton", "double_hinge")):
+        with pytest.raises(ValueError, match=f"solver='{solver}' needs a loss with .*use solver='auto'"):
+            choose_solver(solver, get_loss(loss), 10)

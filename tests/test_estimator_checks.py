@@ -1,0 +1,82 @@
+"""scikit-learn's own checks. They speak class labels, so a thin adapter turns labels into pair codes first."""
+
+import numpy as np
+import pytest
+from sklearn.utils.estimator_checks import parametrize_with_checks
+from sklearn.utils.validation import column_or_1d
+
+from sdulearn import SDUClassifier, SDUClassifierCV
+
+
+def codes_from_labels(y):
+    """Pair codes with some of the information of class labels; a third class joins the second.
+
+    A few dissimilar pairs, similar pairs of neighbours within a class, and one row in five unlabeled.
+    """
+    y = column_or_1d(np.asarray(y), warn=True)
+    if y.size == 0 or (y.dtype.kind == "f" and not np.array_equal(y, np.rint(y))):
+        return y
+    positive = y == np.unique(y)[0]
+    rows = [np.flatnonzero(positive), np.flatnonzero(~positive)]
+    codes, pair = np.zeros(len(y), dtype=np.int64), 0
+    n_dissimilar = min(max(2, len(y) // 8), *(len(r) for r in rows))
+    for a, b in zip(*(r[:n_dissimilar] for r in rows), strict=True):
+        pair += 1
+        codes[[a, b]] = -pair
+    for r in rows:
+        rest = r[n_dissimilar:]
+        rest = rest[: len(rest) - (len(rest) + 4) // 5]
+        for a, b in zip(rest[::2], rest[1::2], strict=False):
+            pair += 1
+            codes[[a, b]] = pair
+    return codes
+
+
+class Labelled:
+    """fit and score with class labels for a pair estimator; everything else is the estimator's own."""
+
+    def fit(self, X, y=None, sample_weight=None):
+        return super().fit(X, None if y is None else codes_from_labels(y), sample_weight)
+
+    def score(self, X, y, sample_weight=None):
+        return super().score(X, codes_from_labels(y), sample_weight)
+
+
+class LabelledSDU(Labelled, SDUClassifier):
+    pass
+
+
+class LabelledSDUCV(Labelled, SDUClassifierCV):
+    pass
+
+
+LABELS = "classes are -1 and +1 by design: pairs never name the classes, so the labels of y cannot come back"
+PAIRS = "the adapter folds a third class into the second; pair codes themselves know no classes to count"
+WEIGHTS = "the check gives the two ends of a pair different weights, which is refused by design"
+
+EXPECTED = {
+    "check_classifiers_train": LABELS,
+    "check_classifiers_classes": LABELS,
+    "check_classifiers_one_label": "one class alone makes no dissimilar pair, and the SDDU risk needs one",
+    "check_classifier_not_supporting_multiclass": PAIRS,
+    "check_sample_weights_not_overwritten": WEIGHTS,
+    "check_sample_weight_equivalence_on_dense_data": WEIGHTS,
+    "check_sample_weight_equivalence_on_sparse_data": WEIGHTS,
+    "check_classifiers_one_label_sample_weights": WEIGHTS,
+}
+
+
+@parametrize_with_checks(
+    [LabelledSDU(prior=0.7), LabelledSDU(loss="double_hinge", prior=0.7), LabelledSDU(loss="logistic", prior=0.7),
+     LabelledSDUCV(prior=0.7, cv=2)],
+    expected_failed_checks=lambda estimator: EXPECTED,
+)  # fmt: skip
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.parametrize("estimator", [SDUClassifier(prior=0.7), SDUClassifierCV(prior=0.7)])
+def test_class_labels_instead_of_pair_codes_are_named_as_such(estimator):
+    X = np.random.default_rng(0).normal(size=(20, 2))
+    with pytest.raises(ValueError, match="not class labels"):
+        estimator.fit(X, np.r_[np.ones(10), -np.ones(10)])

@@ -1,0 +1,293 @@
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+import sklearn
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import PolynomialFeatures, StandardScaler
+
+from sdulearn import PairKFold, SDUClassifier, SDUClassifierCV, pair_risk, stack_pairs
+from sdulearn.datasets import make_waveform, sample_sdu
+from sdulearn.losses import TRAINING_LOSSES
+
+losses = pytest.mark.parametrize("loss", TRAINING_LOSSES)
+
+
+def assert_same_model(one, other, atol=1e-7):
+    np.testing.assert_allclose(one.coef_, other.coef_, atol=atol)
+    np.testing.assert_allclose(one.intercept_, other.intercept_, atol=atol)
+
+
+def test_it_learns():
+    X, y = make_waveform(5000, random_state=0)
+    rows, codes, X_test, y_test = sample_sdu(
+        X, y, n_pairs=600, n_unlabeled=500, prior=0.7, n_test=500, random_state=0
+    )
+    for loss in TRAINING_LOSSES:
+        model = make_pipeline(StandardScaler(), SDUClassifierCV(loss=loss)).fit(rows, codes)
+        assert (model.predict(X_test) == y_test).mean() > 0.83
+
+
+@losses
+def test_order_of_rows_and_ends_and_names_of_pairs_do_not_matter(waveform, loss):
+    rows, codes = waveform
+    shuffle = np.random.default_rng(0).permutation(len(codes))
+    renamed = np.sign(codes) * (1000 - np.abs(codes)) * (codes != 0)
+    one = SDUClassifier(loss=loss).fit(rows, codes)
+    other = SDUClassifier(loss=loss).fit(rows[shuffle], renamed[shuffle])
+    assert_same_model(one, other)
+
+
+@losses
+def test_integer_weights_are_repeated_rows(waveform, loss):
+    rows, codes = waveform
+    times = np.where(np.abs(codes) % 3 == 1, 3, 1)
+    weighted = SDUClassifier(loss=loss).fit(rows, codes, sample_weight=times)
+    copies = [np.flatnonzero(times > k) for k in range(3)]
+    repeated = np.concatenate(copies)
+    renamed = np.concatenate([np.sign(codes[c]) * (np.abs(codes[c]) + 1000 * k) for k, c in enumerate(copies)])
+    other = SDUClassifier(loss=loss).fit(rows[repeated], renamed)
+    assert weighted.prior_.value == pytest.approx(other.prior_.value)
+    assert_same_model(weighted, other)
+
+
+@losses
+def test_zero_weight_is_absence(waveform, loss):
+    rows, codes = waveform
+    keep = np.abs(codes) % 5 != 1
+    assert_same_model(
+        SDUClassifier(loss=loss).fit(rows, codes, sample_weight=keep.astype(float)),
+        SDUClassifier(loss=loss).fit(rows[keep], codes[keep]),
+    )
+
+
+@losses
+def test_mirror_prior_mirrors_the_model(waveform, loss):
+    rows, codes = waveform
+    one = SDUClassifier(loss=loss, prior=0.7).fit(rows, codes)
+    mirror = SDUClassifier(loss=loss, prior=0.3).fit(rows, codes)
+    np.testing.assert_allclose(mirror.coef_, -one.coef_, atol=1e-7)
+    assert mirror.objective_ == pytest.approx(one.objective_, abs=1e-9)
+
+
+def test_single_source_limits(waveform):
+    """SU never looks at D and DU never at S: the missing source may be absent."""
+    rows, codes = waveform
+    for risk, keep in (("su", codes >= 0), ("du", codes <= 0), ("sd", codes != 0)):
+        assert_same_model(
+            SDUClassifier(risk, prior=0.7).fit(rows, codes),
+            SDUClassifier(risk, prior=0.7).fit(rows[keep], codes[keep]),
+            atol=1e-9,
+        )
+
+
+def test_named_risks_are_triples(waveform):
+    rows, codes = waveform
+    assert_same_model(
+        SDUClassifier("sdsu", gamma=0.3).fit(rows, codes), SDUClassifier((0.3, 0, 0.7)).fit(rows, codes), 1e-9
+    )
+
+
+def test_frames_keep_feature_names(waveform):
+    rows, codes = waveform
+    names = [f"f{k}" for k in range(rows.shape[1])]
+    plain = SDUClassifier().fit(rows, codes)
+    for frame in (pd.DataFrame(rows, columns=names), pl.DataFrame(rows, schema=names)):
+        model = SDUClassifier().fit(frame, codes)
+        assert model.feature_names_in_.tolist() == names
+        assert_same_model(model, plain, 1e-10)
+        np.testing.assert_array_equal(model.predict(frame), plain.predict(rows))
+    shuffled = pd.DataFrame(rows, columns=names)[names[::-1]]
+    with pytest.raises(ValueError, match="feature names should match"):
+        model.predict(shuffled)
+
+
+def test_set_output_in_a_pipeline(waveform):
+    rows, codes = waveform
+    frame = pd.DataFrame(rows, columns=[f"f{k}" for k in range(rows.shape[1])])
+    pipeline = make_pipeline(StandardScaler(), SDUClassifier()).set_output(transform="pandas").fit(frame, codes)
+    assert pipeline[-1].feature_names_in_.tolist() == frame.columns.tolist()
+
+
+def test_grid_search_and_cross_val_score(waveform):
+    rows, codes = waveform
+    pipeline = make_pipeline(StandardScaler(), PolynomialFeatures(1, include_bias=False), SDUClassifier())
+    grid = {"sduclassifier__alpha": [1e-3, 1e-1], "sduclassifier__risk": ["sd", "du"]}
+    search = GridSearchCV(pipeline, grid, cv=PairKFold(3, random_state=0)).fit(rows, codes)
+    assert np.isfinite(search.cv_results_["mean_test_score"]).all()
+    scores = cross_val_score(SDUClassifier(), rows, codes, cv=PairKFold(4, random_state=0))
+    assert scores.shape == (4,)
+    with pytest.raises(ValueError, match=r"sdulearn\.PairKFold"):
+        cross_val_score(SDUClassifier(), rows, codes, cv=KFold(3), error_score="raise")
+
+
+def test_cv_agrees_with_grid_search(waveform):
+    rows, codes = waveform
+    cv = PairKFold(3, random_state=1)
+    ours = SDUClassifierCV(prior=0.7, cv=cv).fit(rows, codes)
+    grid = {"alpha": [1e-1, 1e-4, 1e-7], "gamma": [0, 0.2, 0.4, 0.6, 0.8, 1.0]}
+    theirs = GridSearchCV(SDUClassifier(prior=0.7), grid, cv=PairKFold(3, random_state=1)).fit(rows, codes)
+    np.testing.assert_allclose(ours.cv_results_["mean_test_score"], theirs.cv_results_["mean_test_score"], atol=1e-9)
+    assert set(theirs.cv_results_) == set(ours.cv_results_)
+    assert ours.cv_results_["params"] == theirs.cv_results_["params"]
+    assert {"alpha": ours.alpha_, "gamma": ours.gamma_} == theirs.best_params_
+    np.testing.assert_array_equal(ours.cv_results_["rank_test_score"], theirs.cv_results_["rank_test_score"])
+    assert_same_model(ours, theirs.best_estimator_)
+
+
+@losses
+def test_the_path_equals_cold_fits(waveform, loss):
+    rows, codes = waveform
+    cv = PairKFold(3, random_state=0)
+    model = SDUClassifierCV(loss=loss, prior=0.7, cv=cv, gammas=(0.0, 0.6, 1.0)).fit(rows, codes)
+    cold = []
+    for alpha in (1e-1, 1e-4, 1e-7):
+        for gamma in (0.0, 0.6, 1.0):
+            one = SDUClassifier(loss=loss, alpha=alpha, gamma=gamma, prior=0.7)
+            cold.append(cross_val_score(one, rows, codes, cv=PairKFold(3, random_state=0)).mean())
+    np.testing.assert_allclose(model.cv_results_["mean_test_score"], cold, atol=1e-6)
+
+
+def test_cv_on_two_processes(waveform):
+    rows, codes = waveform
+    one, two = (SDUClassifierCV(n_jobs=jobs).fit(rows, codes) for jobs in (None, 2))
+    assert_same_model(one, two, 1e-12)
+
+
+def test_cv_without_gamma_and_with_one_source(waveform):
+    rows, codes = waveform
+    model = SDUClassifierCV("su", prior=0.7).fit(rows[codes >= 0], codes[codes >= 0])
+    assert model.gamma_ is None
+    assert "param_gamma" not in model.cv_results_
+
+
+def test_score_is_one_minus_the_pair_risk(waveform):
+    rows, codes = waveform
+    model = SDUClassifier(prior=0.7).fit(rows, codes)
+    risk = pair_risk(model.decision_function(rows), codes, prior=0.7)
+    assert model.score(rows, codes) == pytest.approx(1 - risk)
+
+
+def test_probability_only_for_proper_losses(waveform):
+    rows, codes = waveform
+    for loss in ("squared", "logistic"):
+        proba = SDUClassifier(loss=loss).fit(rows, codes).predict_proba(rows)
+        np.testing.assert_allclose(proba.sum(axis=1), 1)
+        assert ((proba >= 0) & (proba <= 1)).all()
+    hinge = SDUClassifier(loss="double_hinge").fit(rows, codes)
+    assert not hasattr(hinge, "predict_proba")
+    with pytest.raises(AttributeError) as caught:
+        hinge.predict_proba(rows)
+    assert "loss='logistic'" in str(caught.value.__cause__)
+
+
+def test_metadata_routing_of_sample_weight(waveform):
+    rows, codes = waveform
+    weight = np.where(np.abs(codes) % 2, 2.0, 1.0)
+    direct = SDUClassifier().fit(StandardScaler().fit_transform(rows), codes, sample_weight=weight)
+    with sklearn.config_context(enable_metadata_routing=True):
+        estimator = SDUClassifier().set_fit_request(sample_weight=True).set_score_request(sample_weight=True)
+        scaler = StandardScaler().set_fit_request(sample_weight=False)
+        routed = make_pipeline(scaler, estimator).fit(rows, codes, sample_weight=weight)
+        assert_same_model(routed[-1], direct, 1e-10)
+        search = GridSearchCV(estimator, {"alpha": [0.1, 1.0]}, cv=PairKFold(3, random_state=0))
+        search.fit(rows, codes, sample_weight=weight)
+    assert np.isfinite(search.best_score_)
+
+
+def test_orient(waveform):
+    rows, codes = waveform
+    model = SDUClassifier(prior=0.7).fit(rows, codes)
+    labels, before = model.predict(rows[:9]), model.decision_function(rows)
+    np.testing.assert_array_equal(model.orient(rows[:9], labels).decision_function(rows), before)
+    np.testing.assert_array_equal(model.orient(rows[:9], -labels).decision_function(rows), -before)
+    assert model.prior_.value == pytest.approx(0.3)
+    with pytest.raises(ValueError, match=r"true classes -1 and \+1"):
+        model.orient(rows[:2], [0, 1])
+    with pytest.raises(ValueError, match="y_true has shape"):
+        model.orient(rows[:2], [1])
+
+
+def test_clone_keeps_parameters_and_fit_leaves_them_alone(waveform):
+    rows, codes = waveform
+    model = SDUClassifierCV(risk=(0.1, 0.2, 0.7), alphas=[1.0], prior=None)
+    before = clone(model).get_params()
+    model.fit(rows, codes)
+    assert model.get_params() == before
+
+
+def test_from_a_frame_a_list_of_pairs_and_answers():
+    """The README's example."""
+    X, y = make_waveform(400, random_state=0)
+    table = pd.DataFrame(X, columns=[f"t{k}" for k in range(21)])
+    rng = np.random.default_rng(0)
+    pairs = rng.integers(400, size=(150, 2))
+    pairs = pairs[pairs[:, 0] != pairs[:, 1]]
+    same = y[pairs[:, 0]] == y[pairs[:, 1]]
+    rows, codes = stack_pairs(table, pairs, same)
+    model = make_pipeline(StandardScaler(), SDUClassifierCV(prior=1 / 3)).fit(rows, codes)
+    assert (model.predict(table) == y).mean() > 0.7
+
+
+BAD = {
+    "half a pair": (lambda X, y: (X[1:], y[1:]), {}, "stands on one row only.*half a pair.*PairKFold"),
+    "three rows": (lambda X, y: (X, np.where(y == 2, 1, y)), {}, "stands on 4 rows.*not class labels"),
+    "both signs": (lambda X, y: (X, np.r_[-y[0], y[1:]]), {}, "same sign"),
+    "prior 0.5": (lambda X, y: (X, y), {"prior": 0.5}, "undefined at prior 0.5.*PairLogisticRegression"),
+    "prior 1": (lambda X, y: (X, y), {"prior": 1.0}, "prior"),
+    "more D than S": (
+        lambda X, y: (X[(y <= 0) | (y < 10)], y[(y <= 0) | (y < 10)]),
+        {},
+        r"no more similar than dissimilar pairs \(9 and 25\).*Give prior=.*PairLogisticRegression",
+    ),
+    "no D and no prior": (lambda X, y: (X[y >= 0], y[y >= 0]), {"risk": "su"}, r"0 dissimilar ones\. Give prior="),
+    "missing S": (lambda X, y: (X[y <= 0], y[y <= 0]), {"prior": 0.7}, "needs similar pairs.*'du'"),
+    "missing D": (lambda X, y: (X[y >= 0], y[y >= 0]), {"prior": 0.7}, "needs dissimilar pairs.*'su'"),
+    "missing U": (lambda X, y: (X[y != 0], y[y != 0]), {"prior": 0.7}, "needs unlabeled rows.*'sd'"),
+    "NaN in X": (lambda X, y: (np.where(X == X.max(), np.nan, X), y), {}, "Input X contains NaN"),
+    "NaN in y": (lambda X, y: (X, np.where(y == 1, np.nan, y)), {}, "y contains NaN"),
+    "empty": (lambda X, y: (X[:0], y[:0]), {}, "Found array with 0 sample"),
+    "lengths": (lambda X, y: (X[2:], y), {}, "inconsistent numbers of samples"),
+    "labels": (lambda X, y: (X, np.where(y > 0, "a", "b")), {}, "pair codes are integers"),
+    "bad triple": (lambda X, y: (X, y), {"risk": (1, 1, 1)}, "three numbers >= 0 of sum 1"),
+    "bad risk": (lambda X, y: (X, y), {"risk": "pu"}, "'risk' parameter"),
+    "bad loss": (lambda X, y: (X, y), {"loss": "hinge"}, "'loss' parameter"),
+    "alpha 0": (lambda X, y: (X, y), {"alpha": 0}, "'alpha' parameter"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_input_says_what_is_wrong_and_what_to_do(waveform, case):
+    spoil, parameters, message = BAD[case]
+    rows, codes = spoil(*waveform)
+    with pytest.raises(ValueError, match=f"(?s){message}"):
+        SDUClassifier(**parameters).fit(rows, codes)
+
+
+def test_bad_weights_and_widths(waveform):
+    rows, codes = waveform
+    model = SDUClassifier().fit(rows, codes)
+    with pytest.raises(ValueError, match="X has 3 features, but SDUClassifier is expecting 21"):
+        model.predict(rows[:, :3])
+    with pytest.raises(ValueError, match="must carry one weight"):
+        model.fit(rows, codes, sample_weight=np.arange(len(rows)))
+    with pytest.raises(ValueError, match="[Nn]egative"):
+        model.fit(rows, codes, sample_weight=-np.ones(len(rows)))
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"alphas": []}, "alphas must hold at least one number"),
+        ({"alphas": [0.1, 0]}, "all greater than zero"),
+        ({"gammas": []}, "gammas is empty"),
+        ({"gammas": [2.0]}, "gamma must lie between 0 and 1"),
+        ({"cv": 1}, "'cv' parameter"),
+        ({"cv": 30}, "30 folds need at least 30 dissimilar pairs"),
+    ],
+)
+def test_bad_grids(waveform, parameters, message):
+    with pytest.raises(ValueError, match=message):
+        SDUClassifierCV(**parameters).fit(*waveform)
