@@ -78,9 +78,7 @@ class LeanProgram:
         self.hinges = sparse.vstack([sparse.hstack([block, -eye]), sparse.hstack([-block, -eye])], format="csc")
         self.ones = np.ones(2 * n)
         self.lower = np.r_[np.full(p, -np.inf), np.zeros(n)]
-        self.with_bounds = sparse.vstack(
-            [self.hinges, sparse.hstack([sparse.csc_matrix((n, p)), -eye])], format="csc"
-        )
+        self.with_bounds = sparse.vstack([self.hinges, sparse.hstack([sparse.csc_matrix((n, p)), -eye])], format="csc")
         self.with_bounds_rhs = np.r_[self.ones, np.zeros(n)]
 
     def objective(self, x):
@@ -91,9 +89,7 @@ class LeanProgram:
         solver = piqp.SparseSolver()
         infinite = np.full(2 * self.n, -np.inf)
         upper = np.full(self.n + self.p, np.inf)
-        solver.setup(
-            self.quadratic, self.linear, None, None, self.hinges, infinite, self.ones, self.lower, upper
-        )
+        solver.setup(self.quadratic, self.linear, None, None, self.hinges, infinite, self.ones, self.lower, upper)
         solver.solve()
         return np.asarray(solver.result.x)
 
@@ -108,9 +104,7 @@ class LeanProgram:
         cvxopt.solvers.options["show_progress"] = False
         G = self.with_bounds.tocoo()
         solution = cvxopt.solvers.qp(
-            cvxopt.spmatrix(
-                self.quadratic.diagonal(), range(self.n + self.p), range(self.n + self.p)
-            ),
+            cvxopt.spmatrix(self.quadratic.diagonal(), range(self.n + self.p), range(self.n + self.p)),
             cvxopt.matrix(self.linear),
             cvxopt.spmatrix(G.data, G.row.tolist(), G.col.tolist(), G.shape),
             cvxopt.matrix(self.with_bounds_rhs),
@@ -167,9 +161,11 @@ def cross_validation(repeats: int) -> list[str]:
             SDUClassifier(loss="double_hinge", alpha=alpha, gamma=gamma, prior=prior).fit(X, codes)
 
         def supervised(X=X, labels=labels):
-            kwargs = {} if "use_legacy_attributes" not in LogisticRegressionCV().get_params() else {
-                "use_legacy_attributes": False
-            }
+            kwargs = (
+                {}
+                if "use_legacy_attributes" not in LogisticRegressionCV().get_params()
+                else {"use_legacy_attributes": False}
+            )
             LogisticRegressionCV(Cs=18, cv=5, max_iter=1000, scoring="accuracy", **kwargs).fit(X, labels)
 
         hinge = seconds(lambda X=X, codes=codes: SDUClassifierCV(loss="double_hinge").fit(X, codes), repeats)

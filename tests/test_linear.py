@@ -22,9 +22,7 @@ def assert_same_model(one, other, atol=1e-7):
 
 def test_it_learns():
     X, y = make_waveform(5000, random_state=0)
-    rows, codes, X_test, y_test = sample_sdu(
-        X, y, n_pairs=600, n_unlabeled=500, prior=0.7, n_test=500, random_state=0
-    )
+    rows, codes, X_test, y_test = sample_sdu(X, y, n_pairs=600, n_unlabeled=500, prior=0.7, n_test=500, random_state=0)
     for loss in TRAINING_LOSSES:
         model = make_pipeline(StandardScaler(), SDUClassifierCV(loss=loss)).fit(rows, codes)
         assert (model.predict(X_test) == y_test).mean() > 0.83
@@ -242,11 +240,15 @@ BAD = {
         {},
         r"no more similar than dissimilar pairs \(9 and 25\).*Give prior=.*PairLogisticRegression",
     ),
-    "no D and no prior": (lambda X, y: (X[y >= 0], y[y >= 0]), {"risk": "su"}, r"0 dissimilar ones\. Give prior="),
+    "no D and no prior": (
+        lambda X, y: (X[y >= 0], y[y >= 0]),
+        {"risk": "su"},
+        r"0 dissimilar ones\. Give prior=",
+    ),
     "missing S": (lambda X, y: (X[y <= 0], y[y <= 0]), {"prior": 0.7}, "needs similar pairs.*'du'"),
     "missing D": (lambda X, y: (X[y >= 0], y[y >= 0]), {"prior": 0.7}, "needs dissimilar pairs.*'su'"),
     "missing U": (lambda X, y: (X[y != 0], y[y != 0]), {"prior": 0.7}, "needs unlabeled rows.*'sd'"),
-    "NaN in X": (lambda X, y: (np.where(X == X.max(), np.nan, X), y), {}, "Input X contains NaN"),
+    "NaN in X": (lambda X, y: (np.where(X.max() == X, np.nan, X), y), {}, "Input X contains NaN"),
     "NaN in y": (lambda X, y: (X, np.where(y == 1, np.nan, y)), {}, "y contains NaN"),
     "empty": (lambda X, y: (X[:0], y[:0]), {}, "Found array with 0 sample"),
     "lengths": (lambda X, y: (X[2:], y), {}, "inconsistent numbers of samples"),
@@ -273,7 +275,7 @@ def test_bad_weights_and_widths(waveform):
         model.predict(rows[:, :3])
     with pytest.raises(ValueError, match="must carry one weight"):
         model.fit(rows, codes, sample_weight=np.arange(len(rows)))
-    with pytest.raises(ValueError, match="[Nn]egative"):
+    with pytest.raises(ValueError, match=r"[Nn]egative"):
         model.fit(rows, codes, sample_weight=-np.ones(len(rows)))
 
 

@@ -16,9 +16,7 @@ from sdulearn.pairs import check_pair_codes, read_pairs, sources
 def pair_codes(draw):
     """Valid pair codes in any row order."""
     signs = draw(st.lists(st.sampled_from([-1, 1]), min_size=1, max_size=8))
-    names = draw(
-        st.lists(st.integers(1, 10**6), min_size=len(signs), max_size=len(signs), unique=True)
-    )
+    names = draw(st.lists(st.integers(1, 10**6), min_size=len(signs), max_size=len(signs), unique=True))
     codes = [sign * name for sign, name in zip(signs, names, strict=True) for _ in range(2)]
     codes += [0] * draw(st.integers(0, 5))
     return np.array(draw(st.permutations(codes)))

@@ -46,7 +46,7 @@ def test_every_truncation_and_every_flipped_byte_is_caught(saved):
     whole = saved.read_bytes()
     for length in range(len(whole)):
         saved.write_bytes(whole[:length])
-        with pytest.raises(ModelFileError, match="truncated|not an sdulearn model"):
+        with pytest.raises(ModelFileError, match=r"truncated|not an sdulearn model"):
             load_model(saved)
     for position in range(len(whole)):
         spoiled = bytearray(whole)
@@ -62,7 +62,7 @@ def test_foreign_and_newer_files(saved):
     with pytest.raises(ModelFileError, match="not an sdulearn model file"):
         load_model(saved)
     saved.write_bytes(whole[:8] + struct.pack("<I", 99) + whole[12:])
-    with pytest.raises(ModelFileError, match="format version 99.*Upgrade"):
+    with pytest.raises(ModelFileError, match=r"format version 99.*Upgrade"):
         load_model(saved)
     with pytest.raises(FileNotFoundError):
         load_model(saved.with_name("nothing.sdu"))

@@ -24,7 +24,11 @@ def test_interval_holds_the_value_and_mirrors(n_similar, n_dissimilar):
     assert 0.5 <= estimate.low <= estimate.value <= estimate.high <= 1
     assert estimate.identified == (estimate.low > 0.5)
     mirror = estimate_prior(n_similar, n_dissimilar, majority="negative")
-    assert (mirror.value, mirror.low, mirror.high) == (1 - estimate.value, 1 - estimate.high, 1 - estimate.low)
+    assert (mirror.value, mirror.low, mirror.high) == (
+        1 - estimate.value,
+        1 - estimate.high,
+        1 - estimate.low,
+    )
     assert mirror.identified == estimate.identified
 
 

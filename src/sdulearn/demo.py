@@ -32,10 +32,17 @@ Array = NDArray[Any]
 class Draw:
     """One random draw of pairs, unlabeled rows and test points, standardised on the training rows."""
 
-    def __init__(self, X: Array, y: Array, n_pairs: int, n_unlabeled: int, n_test: int, seed: int) -> None:
+    def __init__(self, data: tuple[Array, Array], n_pairs: int, n_unlabeled: int, n_test: int, seed: int) -> None:
+        X, y = data
         labelled = np.column_stack([X, y])
         rows, self.codes, test, self.y_test = sample_sdu(
-            labelled, y, n_pairs=n_pairs, n_unlabeled=n_unlabeled, prior=PRIOR, n_test=n_test, random_state=seed
+            labelled,
+            y,
+            n_pairs=n_pairs,
+            n_unlabeled=n_unlabeled,
+            prior=PRIOR,
+            n_test=n_test,
+            random_state=seed,
         )
         scaler = StandardScaler().fit(rows[:, :-1])
         self.rows, self.X_test = scaler.transform(rows[:, :-1]), scaler.transform(test[:, :-1])
@@ -45,9 +52,15 @@ class Draw:
         """Share of test points that are predicted rightly."""
         return float(np.mean(predict(self.X_test) == self.y_test))
 
-    def kmeans(self, seed: int) -> float:
+    def evaluate(self, method: str) -> float:
+        """Accuracy of a method by its name in the table."""
+        if method == KMEANS:
+            return self.kmeans()
+        return self.oracle() if method == ORACLE else self.sdu(*method.split())
+
+    def kmeans(self) -> float:
         """Clustering accuracy: k-means may name its two clusters either way."""
-        model = KMeans(2, n_init=10, random_state=seed).fit(self.rows)
+        model = KMeans(2, n_init=10, random_state=0).fit(self.rows)
         right = self.accuracy(lambda X: np.where(model.predict(X) == 1, 1, -1))
         return max(right, 1 - right)
 
@@ -81,20 +94,15 @@ def _largest(name: str) -> int:
     return 100 if name == "breast cancer" else 200
 
 
-def cells(seeds: int) -> Iterator[tuple[str, int, int, str, Callable[[Draw], float]]]:
+def cells(seeds: int) -> Iterator[tuple[str, int, int, str]]:
     """Every (data set, number of pairs, seed, method) of the demonstration."""
     for name in data_sets():
         for seed in range(seeds):
             for n_pairs in (size for size in SIZES if size <= _largest(name)):
-                if n_pairs == _largest(name):
-                    for risk in RISKS:
-                        for loss in TRAINING_LOSSES:
-                            yield name, n_pairs, seed, f"{risk} {loss}", lambda d, r=risk, o=loss: d.sdu(r, o)
-                else:
-                    for risk in CURVES:
-                        yield name, n_pairs, seed, f"{risk} squared", lambda d, r=risk: d.sdu(r, "squared")
-                yield name, n_pairs, seed, KMEANS, lambda d, s=seed: d.kmeans(s)
-                yield name, n_pairs, seed, ORACLE, lambda d: d.oracle()
+                whole = n_pairs == _largest(name)
+                risks, losses = (RISKS, tuple(TRAINING_LOSSES)) if whole else (CURVES, ("squared",))
+                for method in (*(f"{risk} {loss}" for risk in risks for loss in losses), KMEANS, ORACLE):
+                    yield name, n_pairs, seed, method
 
 
 def run(out: Path, seeds: int = 10) -> None:
@@ -105,11 +113,11 @@ def run(out: Path, seeds: int = 10) -> None:
     data = data_sets()
     results: dict[tuple[str, int, str], list[float]] = {}
     drawn: tuple[Any, Draw] | None = None
-    for name, n_pairs, seed, method, evaluate in tqdm(list(cells(seeds)), unit="fit", leave=False):
+    for name, n_pairs, seed, method in tqdm(list(cells(seeds)), unit="fit", leave=False):
         key = (name, n_pairs, seed)
         if drawn is None or drawn[0] != key:
-            drawn = (key, Draw(*data[name], **_settings(name, n_pairs), seed=seed))
-        results.setdefault((name, n_pairs, method), []).append(evaluate(drawn[1]))
+            drawn = (key, Draw(data[name], seed=seed, **_settings(name, n_pairs)))
+        results.setdefault((name, n_pairs, method), []).append(drawn[1].evaluate(method))
     out.mkdir(parents=True, exist_ok=True)
     print(table(results, seeds))
     _write_csv(out / "demo.csv", results)
@@ -125,7 +133,7 @@ def _percent(values: list[float]) -> str:
 def table(results: dict[tuple[str, int, str], list[float]], seeds: int) -> str:
     """The printed table: accuracy of each risk and loss at the largest number of pairs."""
     lines = [
-        f'Accuracy in % on test points, mean ± standard error over {seeds} draws, {PRIOR:.0%} positive. The models saw',
+        f"Accuracy in % on test points, mean ± standard error over {seeds} draws, {PRIOR:.0%} positive. The models saw",
         'answers to "same class?" and unlabeled rows, never a label; settings were chosen on the answers alone.',
     ]
     for name in data_sets():

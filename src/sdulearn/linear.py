@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from numbers import Integral, Real
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -32,7 +32,16 @@ from sdulearn.risks import (
     source_weights,
     validation_risk,
 )
-from sdulearn.solvers import SOLVERS, Design, GroupMoments, Problem, Solution, choose_solver, solve, warn_unless
+from sdulearn.solvers import (
+    SOLVERS,
+    Design,
+    GroupMoments,
+    Problem,
+    Solution,
+    choose_solver,
+    solve,
+    warn_unless,
+)
 
 Array = NDArray[np.float64]
 
@@ -150,7 +159,7 @@ class SDUClassifier(_SDUBase):
     True
     """
 
-    _parameter_constraints: dict[str, list[Any]] = {
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "risk": [StrOptions(set(RISKS)), "array-like"],
         "loss": [StrOptions(set(TRAINING_LOSSES)), HasMethods(["value"])],
         "gamma": [Interval(Real, 0, 1, closed="both")],
@@ -263,7 +272,7 @@ class SDUClassifierCV(_SDUBase):
 
     _FITTED = (*LinearPairClassifier._FITTED, "alpha_", "gamma_", "cv_results_")
 
-    _parameter_constraints: dict[str, list[Any]] = {
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **{
             name: constraint
             for name, constraint in SDUClassifier._parameter_constraints.items()
@@ -320,10 +329,8 @@ class SDUClassifierCV(_SDUBase):
         design = Design.from_rows(X, self.fit_intercept)
         solver = choose_solver(self.solver, loss, design.A.shape[1])
         fold_tol = max(self.tol, _FOLD_TOL.get(solver, 0.0))
-        grid = _Grid(
-            design, source, weight, self.prior_.value, mixtures, alphas, loss, solver, fold_tol, self.max_iter
-        )
-        cv = PairKFold(self.cv, random_state=0) if isinstance(self.cv, Integral) else self.cv
+        grid = _Grid(design, source, weight, self.prior_.value, mixtures, alphas, loss, solver, fold_tol, self.max_iter)
+        cv = PairKFold(int(self.cv), random_state=0) if isinstance(self.cv, Integral) else self.cv
         jobs = (delayed(grid.fold)(train, test) for train, test in cv.split(X, codes))
         folds = Parallel(n_jobs=self.n_jobs)(jobs)
         self.cv_results_ = _cv_results(alphas, gammas, *(np.array(part) for part in zip(*folds, strict=True)))

@@ -124,7 +124,11 @@ class ZeroOne:
         return (1 - np.sign(t * z)) / 2
 
 
-TRAINING_LOSSES: dict[str, Any] = {"squared": Squared(), "double_hinge": DoubleHinge(), "logistic": Logistic()}
+TRAINING_LOSSES: dict[str, Any] = {
+    "squared": Squared(),
+    "double_hinge": DoubleHinge(),
+    "logistic": Logistic(),
+}
 ALL_LOSSES: dict[str, Any] = {**TRAINING_LOSSES, "zero_one": ZeroOne()}
 
 

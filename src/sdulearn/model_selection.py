@@ -49,9 +49,7 @@ class PairKFold:
         """Number of folds."""
         return self.n_splits
 
-    def split(
-        self, X: Any, y: Any, groups: Any = None
-    ) -> Iterator[tuple[NDArray[np.intp], NDArray[np.intp]]]:
+    def split(self, X: Any, y: Any, groups: Any = None) -> Iterator[tuple[NDArray[np.intp], NDArray[np.intp]]]:
         """Yield row numbers of training and test part, in ascending order."""
         fold = self.folds(y)
         for k in range(self.n_splits):
@@ -62,7 +60,10 @@ class PairKFold:
         pairs = read_pairs(y)
         rng = check_random_state(self.random_state)
         fold = np.empty(2 * len(pairs.ends) + len(pairs.unlabeled), dtype=np.intp)
-        for name, members in (("similar", pairs.ends[pairs.similar]), ("dissimilar", pairs.ends[~pairs.similar])):
+        for name, members in (
+            ("similar", pairs.ends[pairs.similar]),
+            ("dissimilar", pairs.ends[~pairs.similar]),
+        ):
             if 0 < len(members) < self.n_splits:
                 raise ValueError(
                     f"{self.n_splits} folds need at least {self.n_splits} {name} pairs, but there are "

@@ -65,9 +65,7 @@ def read(path: str | PathLike[str]) -> tuple[dict[str, Any], dict[str, NDArray[A
     return _parse(path, body, header_size)
 
 
-def _parse(
-    path: str | PathLike[str], body: bytes, header_size: int
-) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+def _parse(path: str | PathLike[str], body: bytes, header_size: int) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     """Header and arrays; every size is checked against the bytes that are there before it is used."""
     start = _PREFIX.size + header_size
     if start > len(body):

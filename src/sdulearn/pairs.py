@@ -89,9 +89,7 @@ def stack_pairs(
     if ends.size == 0:
         ends = ends.reshape(0, 2)
     if ends.ndim != 2 or ends.shape[1] != 2:
-        raise ValueError(
-            f"pairs must have shape (n_pairs, 2), two row numbers of X per pair; got shape {ends.shape}."
-        )
+        raise ValueError(f"pairs must have shape (n_pairs, 2), two row numbers of X per pair; got shape {ends.shape}.")
     if (self_pairs := np.flatnonzero(ends[:, 0] == ends[:, 1])).size:
         raise ValueError(
             f"pairs[{self_pairs[0]}] joins row {ends[self_pairs[0], 0]} with itself, which says nothing about "
@@ -202,9 +200,7 @@ def _answer_signs(same: ArrayLike, n_pairs: int) -> NDArray[np.int64]:
     )
 
 
-def _unlabeled_rows(
-    unlabeled: str | ArrayLike | None, n_points: int, ends: NDArray[np.intp]
-) -> NDArray[np.intp]:
+def _unlabeled_rows(unlabeled: str | ArrayLike | None, n_points: int, ends: NDArray[np.intp]) -> NDArray[np.intp]:
     if unlabeled is None:
         return np.empty(0, dtype=np.intp)
     if isinstance(unlabeled, str):

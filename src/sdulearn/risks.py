@@ -165,7 +165,7 @@ def needed_sources(g: Mixture) -> tuple[bool, bool, bool]:
     return g1 + g3 > 0, g2 + g3 > 0, g1 + g2 > 0
 
 
-def _check_sources(g: Mixture, totals: Array) -> None:
+def _check_sources(g: Mixture, totals: NDArray[Any]) -> None:
     for source, needed in enumerate(needed_sources(g)):
         if needed and totals[source] == 0:
             missing = _SOURCE_NAMES[source]

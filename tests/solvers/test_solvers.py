@@ -224,7 +224,9 @@ def test_dense_is_sparse(waveform, loss):
     dense = SDUClassifier(loss=loss).fit(rows, codes)
     thin = SDUClassifier(loss=loss).fit(sparse.csr_matrix(rows), codes)
     np.testing.assert_allclose(thin.coef_, dense.coef_, atol=1e-6)
-    np.testing.assert_allclose(thin.decision_function(sparse.csr_matrix(rows)), dense.decision_function(rows), atol=1e-5)
+    np.testing.assert_allclose(
+        thin.decision_function(sparse.csr_matrix(rows)), dense.decision_function(rows), atol=1e-5
+    )
 
 
 @pytest.mark.parametrize("loss", TRAINING_LOSSES)

@@ -10,10 +10,19 @@ from sklearn.exceptions import ConvergenceWarning
 
 from sdulearn.solvers.closed_form import GroupMoments, closed_form
 from sdulearn.solvers.interior_point import interior_point
-from sdulearn.solvers.smooth import lbfgs, newton
 from sdulearn.solvers.problem import Design, Problem, Solution
+from sdulearn.solvers.smooth import lbfgs, newton
 
-__all__ = ["SOLVERS", "Design", "GroupMoments", "Problem", "Solution", "choose_solver", "solve", "warn_unless"]
+__all__ = [
+    "SOLVERS",
+    "Design",
+    "GroupMoments",
+    "Problem",
+    "Solution",
+    "choose_solver",
+    "solve",
+    "warn_unless",
+]
 
 # What each solver needs of a loss, in the order in which "auto" tries them.
 SOLVERS: dict[str, tuple[str, Callable[..., Solution]]] = {
@@ -43,9 +52,7 @@ def choose_solver(solver: str, loss: Any, n_columns: int) -> str:
     return solver
 
 
-def solve(
-    problem: Problem, solver: str, tol: float, max_iter: int, starts: Sequence[Solution] = ()
-) -> Solution:
+def solve(problem: Problem, solver: str, tol: float, max_iter: int, starts: Sequence[Solution] = ()) -> Solution:
     """Run a solver by its name, cold or from neighbours' solutions, the most trusted first."""
     return SOLVERS[solver][1](problem, tol, max_iter, starts)
 

@@ -52,14 +52,13 @@ class GroupMoments:
             product = rows.T @ scaled
             grams.append(product.toarray() if sparse.issparse(product) else product)
             totals.append(rows.T @ w)
-        return cls(np.bincount(group, weights=weight, minlength=n_groups), np.array(totals), np.array(grams))
+        sizes = np.bincount(group, weights=weight, minlength=n_groups).astype(np.float64)
+        return cls(sizes, np.array(totals), np.array(grams))
 
     def __sub__(self, other: GroupMoments) -> GroupMoments:
         return GroupMoments(self.weight - other.weight, self.total - other.total, self.gram - other.gram)
 
-    def ridge_path(
-        self, a: Array, m: Array, curvature: float, alphas: Sequence[float], fit_intercept: bool
-    ) -> Array:
+    def ridge_path(self, a: Array, m: Array, curvature: float, alphas: Sequence[float], fit_intercept: bool) -> Array:
         """Solutions for all penalties, from group weights ``a`` and ``m`` per unit of row weight.
 
         The free intercept is eliminated first. One eigendecomposition serves every alpha; for a few of them as
@@ -70,9 +69,7 @@ class GroupMoments:
         if not fit_intercept:
             return _solve_shifted(H, c, alphas)
         column, corner = H[:-1, -1], H[-1, -1]
-        W = _solve_shifted(
-            H[:-1, :-1] - np.outer(column, column / corner), c[:-1] - column * (c[-1] / corner), alphas
-        )
+        W = _solve_shifted(H[:-1, :-1] - np.outer(column, column / corner), c[:-1] - column * (c[-1] / corner), alphas)
         return np.column_stack([W, (c[-1] - W @ column) / corner])
 
 

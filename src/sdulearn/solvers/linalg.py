@@ -22,7 +22,7 @@ class WeightedGram:
     def __init__(self, A: Any) -> None:
         self.A = A
         self._sparse = sparse.issparse(A)
-        self._buffer = None if self._sparse else np.empty(A.shape)
+        self._buffer = np.empty((0, 0) if self._sparse else A.shape)
 
     def __call__(self, D: Array) -> Array:
         """The weighted Gram matrix."""
