@@ -109,6 +109,7 @@ def run(out: Path, seeds: int = 10) -> None:
     """Run everything, print the table, write the picture and the numbers."""
     tqdm = require("tqdm", "demo").tqdm
     plt = require("matplotlib.figure", "demo")
+    out.mkdir(parents=True, exist_ok=True)
     began = time.perf_counter()
     data = data_sets()
     results: dict[tuple[str, int, str], list[float]] = {}
@@ -118,7 +119,6 @@ def run(out: Path, seeds: int = 10) -> None:
         if drawn is None or drawn[0] != key:
             drawn = (key, Draw(data[name], seed=seed, **_settings(name, n_pairs)))
         results.setdefault((name, n_pairs, method), []).append(drawn[1].evaluate(method))
-    out.mkdir(parents=True, exist_ok=True)
     print(table(results, seeds))
     _write_csv(out / "demo.csv", results)
     _draw(plt.Figure, out / "demo.png", results)

@@ -34,9 +34,7 @@ def clustering_accuracy(y_true: ArrayLike, labels: ArrayLike) -> float:
     """
     truth, cluster = _is_larger_value(y_true, "y_true"), _is_larger_value(labels, "labels")
     if truth.shape != cluster.shape:
-        raise ValueError(
-            f"y_true has {len(truth)} points, but labels has {len(cluster)}; give one label per point."
-        )
+        raise ValueError(f"y_true has {len(truth)} points, but labels has {len(cluster)}; give one label per point.")
     r = float(np.mean(truth != cluster))
     return 1 - min(r, 1 - r)
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from numbers import Integral
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -27,21 +27,22 @@ Labels = NDArray[np.intp]
 
 
 class ConstrainedKMeans(PairClusterer):
-    """COP k-means (Wagstaff, Cardie, Rogers & Schroedl 2001): similar rows together, dissimilar rows apart, always.
+    """COP k-means (Wagstaff et al. 2001): similar rows together, dissimilar rows apart, always.
 
     Similar pairs are closed transitively, and each closure is one point, its mean weighted by its rows.
     Dissimilar pairs are hard bounds on every assignment step:
 
-    - two clusters: a chain of dissimilar pairs has two assignments, and each chain takes the *jointly* cheaper one.
-      This is the exact constrained minimum, where the paper goes through the points in order; every step lowers
-      the inertia, and the order of rows does not matter.
-    - more clusters: the paper's greedy pass, each point to the nearest cluster its dissimilar partners left free,
-      but the point that would lose most by waiting goes first. Where the pass gets stuck, that start is given up.
+    - two clusters: a chain of dissimilar pairs has two assignments, and each chain takes the *jointly*
+      cheaper one. This is the exact minimum of the step, where Wagstaff goes through the points in order;
+      every step lowers the inertia, and the order of rows does not matter.
+    - more clusters: Wagstaff's greedy pass, each point to the nearest cluster its dissimilar partners left
+      free, but the point that would lose most by waiting goes first. Where the pass gets stuck, that start
+      is given up, so an assignment that exists may be missed.
 
     Parameters
     ----------
     n_clusters : int, default=2
-        Number of clusters, at least 2.
+        Number of clusters.
     init : {"k-means++", "random"} or array of shape (n_clusters, n_features), default="k-means++"
         Where the centres start: spread out, on random points, or as given (one start).
     n_init : int, default=10
@@ -49,9 +50,9 @@ class ConstrainedKMeans(PairClusterer):
     max_iter : int, default=300
         Largest number of iterations of one start.
     merge_duplicates : bool, default=True
-        Whether rows with equal features are one point, as :func:`~sdulearn.stack_pairs` writes them for a point in
-        several pairs. Without this no similar pairs could be chained. Set False where different points may
-        have equal features (binary data): then each row is a point of its own.
+        Whether rows with equal features are one point, as :func:`~sdulearn.stack_pairs` writes a point that
+        is in several pairs; only so can similar pairs be chained. Set False where different points may have
+        equal features (binary data): then each row is a point of its own.
     random_state : int, RandomState or None, default=None
         Seed of the starts.
 
@@ -73,7 +74,8 @@ class ConstrainedKMeans(PairClusterer):
     Notes
     -----
     Time per iteration O(n d k), for k > 2 plus O(m^2) for m rows in dissimilar pairs; memory O(n (d + k)).
-    ``predict`` knows no pairs: it takes the nearest centre, so on a training row it may differ from ``labels_``.
+    ``predict`` knows no pairs: it takes the nearest centre, and may differ from ``labels_`` on a training
+    row.
 
     References
     ----------
@@ -85,15 +87,16 @@ class ConstrainedKMeans(PairClusterer):
     >>> import numpy as np
     >>> from sdulearn.baselines import ConstrainedKMeans
     >>> X = np.array([[0.0, 0.0], [0.0, 3.0], [1.0, 0.0], [1.0, 3.0]])
-    >>> ConstrainedKMeans(random_state=0).fit_predict(X) % 2 == [0, 1, 0, 1]
-    array([ True,  True,  True,  True])
-    >>> labels = ConstrainedKMeans(random_state=0).fit_predict(X, [1, 1, 2, 2])
-    >>> bool(labels[0] == labels[1] != labels[2] == labels[3])
+    >>> free = ConstrainedKMeans(random_state=0).fit_predict(X)
+    >>> bool(free[0] == free[2] != free[1] == free[3])
+    True
+    >>> bound = ConstrainedKMeans(random_state=0).fit_predict(X, [1, 1, -2, -2])
+    >>> bool(bound[0] == bound[1] and bound[2] != bound[3])
     True
     """
 
-    _parameter_constraints: dict[str, list[Any]] = {
-        "n_clusters": [Interval(Integral, 2, None, closed="left")],
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "n_clusters": [Interval(Integral, 1, None, closed="left")],
         "init": [StrOptions({"k-means++", "random"}), "array-like"],
         "n_init": [Interval(Integral, 1, None, closed="left")],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
@@ -138,8 +141,8 @@ class ConstrainedKMeans(PairClusterer):
         groups = _merge(X - offset, pairs, self.merge_duplicates)
         if len(groups.weight) < self.n_clusters:
             raise ValueError(
-                f"Similar pairs and equal rows leave {len(groups.weight)} groups that can be parted, fewer than "
-                f"n_clusters={self.n_clusters}. Lower n_clusters or add rows."
+                f"Similar pairs and equal rows leave {len(groups.weight)} groups that can be parted, fewer "
+                f"than n_clusters={self.n_clusters}. Lower n_clusters or add rows."
             )
         assign = _assignment(groups, self.n_clusters)
         runs = [_lloyd(groups, start, assign, self.max_iter) for start in self._starts(groups, offset)]
@@ -175,9 +178,7 @@ class ConstrainedKMeans(PairClusterer):
         if self.init == "random":
             n_groups = len(groups.weight)
             return [groups.mean[rng.permutation(n_groups)[: self.n_clusters]] for _ in range(self.n_init)]
-        draw = partial(
-            kmeans_plusplus, groups.mean, self.n_clusters, sample_weight=groups.weight, random_state=rng
-        )
+        draw = partial(kmeans_plusplus, groups.mean, self.n_clusters, sample_weight=groups.weight, random_state=rng)
         return [draw()[0] for _ in range(self.n_init)]
 
 
@@ -218,8 +219,8 @@ def _merge(X: Array, pairs: Pairs, merge_duplicates: bool) -> _Groups:
         a, b = dissimilar[torn[0]]
         raise ValueError(
             f"Rows {a} and {b} are a dissimilar pair, but equal or joined by a chain of similar pairs "
-            f"({torn.size} such pairs). Remove the wrong answer; or, where different points have equal features, "
-            "set merge_duplicates=False."
+            f"({torn.size} such pairs). Remove the wrong answer; or, where different points have equal "
+            "features, set merge_duplicates=False."
         )
     weight = np.bincount(member).astype(np.float64)
     rows = sparse.csr_array((np.ones(len(X)), (member, np.arange(len(X)))))
@@ -231,18 +232,15 @@ def _components(edges: NDArray[np.intp], n_nodes: int) -> NDArray[np.intp]:
     return connected_components(graph, directed=False)[1].astype(np.intp)
 
 
-def _lloyd(
-    groups: _Groups, centers: Array, assign: Callable[[Array], Labels | None], max_iter: int
-) -> _Run | None:
+def _lloyd(groups: _Groups, centers: Array, assign: Callable[[Array], Labels | None], max_iter: int) -> _Run | None:
     """One start of k-means; None where an assignment got stuck."""
-    last = np.full(len(groups.weight), -1)
-    for n_iter in range(1, max_iter + 1):
+    last, n_iter, moved = np.full(len(groups.weight), -1), 0, True
+    while moved and n_iter < max_iter:
         labels = assign(groups.cost(centers))
         if labels is None:
             return None
-        if np.array_equal(labels, last):
-            break
-        last, centers = labels, groups.centers(labels, centers)
+        moved = not np.array_equal(labels, last)
+        last, centers, n_iter = labels, groups.centers(labels, centers), n_iter + 1
     inertia = float(groups.cost(centers)[np.arange(len(last)), last].sum())
     return _Run(last, centers, inertia, n_iter)
 
@@ -250,7 +248,7 @@ def _lloyd(
 def _assignment(groups: _Groups, n_clusters: int) -> Callable[[Array], Labels | None]:
     """The assignment step: costs of shape (n_groups, n_clusters) to labels, or None where it got stuck."""
     if not len(groups.cannot):
-        return partial(np.argmin, axis=1)
+        return lambda cost: cost.argmin(axis=1)
     n_groups = len(groups.weight)
     if n_clusters == 2:
         return partial(_assign_chains, *_two_sides(groups.cannot, n_groups))
@@ -261,17 +259,17 @@ def _assignment(groups: _Groups, n_clusters: int) -> Callable[[Array], Labels | 
 def _two_sides(cannot: NDArray[np.intp], n_groups: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """Chain of dissimilar pairs each group belongs to, and its side (0 or 1) in that chain.
 
-    In the double cover every group stands twice and every edge leads to the other copy; a chain falls into two
-    halves there, one for each way to colour it, unless it has an odd cycle.
+    In the double cover every group stands twice and every edge leads to the other copy; there a chain falls
+    into two halves, one for each way to colour it, unless it has an odd cycle.
     """
     a, b = cannot.T
     cover = _components(np.concatenate([np.c_[a, b + n_groups], np.c_[a + n_groups, b]]), 2 * n_groups)
     first, second = cover[:n_groups], cover[n_groups:]
     if (odd := np.flatnonzero(first == second)).size:
         raise ValueError(
-            f"No valid assignment to 2 clusters exists: {odd.size} groups of rows are in a ring of dissimilar "
-            "pairs of odd length (a differs from b, b from c, c from a). Raise n_clusters, or remove the wrong "
-            "answers; where different points have equal features, set merge_duplicates=False."
+            f"No valid assignment to 2 clusters exists: {odd.size} points hang on a ring of dissimilar pairs "
+            "of odd length (a differs from b, b from c, c from a). Remove the wrong answer or raise "
+            "n_clusters; or, where different points have equal features, set merge_duplicates=False."
         )
     return np.minimum(first, second), (first > second).astype(np.intp)
 
@@ -304,5 +302,5 @@ def _assign_in_order(partners: sparse.csr_array, cost: Array) -> Labels | None:
 
 def _regret(left: Array) -> Array:
     """What the second best cluster costs more; infinite where one is left, or none."""
-    best, second = np.partition(left, 1, axis=1)[:, :2].T
-    return np.where(np.isinf(second), np.inf, second - np.where(np.isinf(best), 0, best))
+    best, second = np.partition(np.pad(left, ((0, 0), (0, 1)), constant_values=np.inf), 1, axis=1)[:, :2].T
+    return second - np.where(np.isinf(best), 0, best)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from numbers import Integral, Real
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -23,10 +23,11 @@ from sdulearn.pairs import Pairs
 class ITMLKMeans(PairClusterer):
     """ITML (Davis, Kulis, Jain, Sra & Dhillon 2007) with the identity as prior, then k-means in its metric.
 
-    ITML looks for the Mahalanobis matrix A nearest to the identity in LogDet divergence with (x-x')'A(x-x') at most
-    ``u`` for similar and at least ``l`` for dissimilar pairs, both softened by slack. Cyclic Bregman projections, one
-    pair at a time. The bounds are the 5th and 95th percentile of the distances between all ends of pairs. As in the
-    package metric-learn, whose numbers this class reproduces, these are distances and not squared distances.
+    ITML looks for the Mahalanobis matrix A nearest to the identity in LogDet divergence with (x-x')'A(x-x')
+    at most ``u`` for similar and at least ``l`` for dissimilar pairs, both softened by slack, by cyclic
+    Bregman projections, one pair at a time. The bounds are the 5th and 95th percentile of the distances
+    between all ends of pairs: distances, though what they bound is squared. The package metric-learn does
+    so, and this class reproduces its numbers; give other bounds with ``bounds``.
 
     Parameters
     ----------
@@ -34,6 +35,8 @@ class ITMLKMeans(PairClusterer):
         Number of clusters.
     gamma : float, default=1.0
         Price of slack; ``np.inf`` allows none.
+    bounds : pair of float or None, default=None
+        The bounds (u, l) on the squared distance of similar and dissimilar pairs; None takes the percentiles.
     max_iter : int, default=1000
         Largest number of passes over the pairs.
     tol : float, default=1e-3
@@ -68,8 +71,8 @@ class ITMLKMeans(PairClusterer):
 
     Notes
     -----
-    With m pairs and r = min(m, d): time O(m r^2) per pass plus O(d^3) once and k-means; memory O(m^2 + d^2 + n d).
-    The result depends on the order of the pairs only within ``tol``: similar ones first, by code. A pair of equal
+    With m pairs and r = min(m, d): time O(m r^2) a pass, plus O(d^3) once and k-means; memory O(m^2 + d^2 +
+    n d). The order of the pairs (similar ones first, by code) matters only within ``tol``. A pair of equal
     rows is left out: no metric can part them.
 
     References
@@ -86,9 +89,10 @@ class ITMLKMeans(PairClusterer):
     True
     """
 
-    _parameter_constraints: dict[str, list[Any]] = {
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_clusters": [Interval(Integral, 1, None, closed="left")],
         "gamma": [Interval(Real, 0, None, closed="right")],
+        "bounds": ["array-like", None],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "tol": [Interval(Real, 0, None, closed="left")],
         "n_init": [Interval(Integral, 1, None, closed="left")],
@@ -100,6 +104,7 @@ class ITMLKMeans(PairClusterer):
         n_clusters: int = 2,
         *,
         gamma: float = 1.0,
+        bounds: tuple[float, float] | None = None,
         max_iter: int = 1000,
         tol: float = 1e-3,
         n_init: int = 10,
@@ -107,6 +112,7 @@ class ITMLKMeans(PairClusterer):
     ) -> None:
         self.n_clusters = n_clusters
         self.gamma = gamma
+        self.bounds = bounds
         self.max_iter = max_iter
         self.tol = tol
         self.n_init = n_init
@@ -144,7 +150,7 @@ class ITMLKMeans(PairClusterer):
     def _learn_metric(self, X: Array, pairs: Pairs) -> None:
         V = X[pairs.ends[:, 0]] - X[pairs.ends[:, 1]]
         sign = np.where(pairs.similar, 1.0, -1.0)
-        self.bounds_ = _bounds(X[pairs.ends.ravel()])
+        self.bounds_ = _percentiles(X[pairs.ends.ravel()]) if self.bounds is None else _given(self.bounds)
         bound = np.where(pairs.similar, *self.bounds_)
         self.dual_ = np.zeros(len(V))
         order = np.argsort(~pairs.similar, kind="stable")
@@ -157,8 +163,17 @@ class ITMLKMeans(PairClusterer):
         self.mahalanobis_ = self.components_.T @ self.components_
 
 
-def _bounds(ends: Array) -> tuple[float, float]:
-    """5th and 95th percentile of the distances among the ends, as metric-learn takes them: each point with itself too."""
+def _given(bounds: Any) -> tuple[float, float]:
+    values = np.asarray(bounds, dtype=np.float64)
+    if values.shape != (2,) or not (values > 0).all():
+        raise ValueError(
+            f"bounds must be two numbers above zero, for similar and for dissimilar pairs; got {bounds!r}."
+        )
+    return float(values[0]), float(values[1])
+
+
+def _percentiles(ends: Array) -> tuple[float, float]:
+    """5th and 95th percentile of the distances among the ends, each with itself too, as in metric-learn."""
     if not len(ends):
         return np.nan, np.nan
     low, high = np.percentile(pairwise_distances(np.unique(ends, axis=0)), (5, 95))
@@ -168,30 +183,28 @@ def _bounds(ends: Array) -> tuple[float, float]:
 def _shorten(V: Array) -> Array:
     """The same vectors, up to a rotation, in the space they span: the identity prior is blind to the rest."""
     m, d = V.shape
-    return V if d <= m else np.linalg.qr(V.T, mode="r").T
+    return V if d <= m else np.asarray(np.linalg.qr(V.T, mode="r")).T
 
 
-def _project(
-    V: Array, sign: Array, bound: Array, gamma: float, max_iter: int, tol: float
-) -> tuple[Array, int]:
+def _project(V: Array, sign: Array, bound: Array, gamma: float, max_iter: int, tol: float) -> tuple[Array, int]:
     """Multipliers of the pairs by cyclic Bregman projections (algorithm 1 of the paper), and the passes used.
 
-    A is kept at the inverse of ``I + sum_i sign_i dual_i v_i v_i'``. The paper's slack variable xi_i needs no memory
-    of its own: ``1 / xi_i = 1 / bound_i - sign_i dual_i / gamma``.
+    A is kept at the inverse of ``I + sum_i sign_i dual_i v_i v_i'``. The paper's slack variable xi_i needs no
+    memory of its own: ``1 / xi_i = 1 / bound_i - sign_i dual_i / gamma``.
     """
     A = np.eye(V.shape[1])
-    dual = np.zeros(len(V))
-    slack = 1 / gamma
+    dual, slack = np.zeros(len(V)), 1 / gamma
+    rows = list(zip(V, sign.tolist(), (1 / bound).tolist(), strict=True))
     for n_iter in range(1, max_iter + 1):
         last = dual.copy()
-        for i, v in enumerate(V):
+        for i, (v, s, inverse_bound) in enumerate(rows):
             Av = A @ v
-            p = v @ Av
-            step = sign[i] * (1 / p - 1 / bound[i]) + slack * dual[i]
-            alpha = min(dual[i], step / (1 + slack))
+            p = float(v @ Av)
+            held = float(dual[i])
+            alpha = min(held, (s * (1 / p - inverse_bound) + slack * held) / (1 + slack))
             if alpha != 0:
-                dual[i] -= alpha
-                A += np.outer(Av, Av * (sign[i] * alpha / (1 - sign[i] * alpha * p)))
+                dual[i] = held - alpha
+                A += (s * alpha / (1 - s * alpha * p) * Av)[:, None] * Av
         scale = np.linalg.norm(dual) + np.linalg.norm(last)
         if np.abs(dual - last).sum() <= tol * scale:
             return dual, n_iter

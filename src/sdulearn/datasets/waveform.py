@@ -9,9 +9,7 @@ from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
 
-def make_waveform(
-    n_samples: int = 5000, *, random_state: Any = None
-) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+def make_waveform(n_samples: int = 5000, *, random_state: Any = None) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
     """Noisy mixtures of two of three triangular waves, 21 features; the first kind against the other two.
 
     Parameters

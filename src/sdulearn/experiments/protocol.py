@@ -14,9 +14,7 @@ from sdulearn.datasets import BENCHMARKS
 # Raise it whenever the same cell would come out with another number: old results are then refused, never mixed in.
 VERSION = 1
 
-MIXTURES = tuple(
-    f"{risk}-{loss}" for risk in ("sdsu", "sddu", "sudu") for loss in ("squared", "double_hinge")
-)
+MIXTURES = tuple(f"{risk}-{loss}" for risk in ("sdsu", "sddu", "sudu") for loss in ("squared", "double_hinge"))
 CLUSTERINGS = ("km", "ckm", "ssp", "itml")
 EXTRAS = ("sddu-logistic", "joint", "supervised")
 

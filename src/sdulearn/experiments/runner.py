@@ -160,9 +160,7 @@ def _jobs(
     protocol: Protocol, scratch: str, stored: dict[str, tuple[str, int, int]], done: set[str], report: Run
 ) -> Iterator[_Job]:
     """What is still to do. All sets take turns, so that the time left is honest and a stopped run is balanced."""
-    cells = sorted(
-        (cell for cell in protocol.cells() if cell.draw.dataset in stored), key=lambda cell: cell.draw.trial
-    )
+    cells = sorted((cell for cell in protocol.cells() if cell.draw.dataset in stored), key=lambda cell: cell.draw.trial)
     too_big = set()
     for draw, group in itertools.groupby(cells, key=lambda cell: cell.draw):
         _, n_positive, n_negative = stored[draw.dataset]
