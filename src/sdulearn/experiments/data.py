@@ -93,6 +93,6 @@ def flip_answers(codes: Labels, share: float, seed: int) -> Labels:
 
 def fingerprint(X: Array, y: Labels) -> str:
     """Checksum of a set as loaded, to tell results on other data apart."""
-    digest = hashlib.sha256(np.ascontiguousarray(X, dtype=np.float64))
-    digest.update(np.ascontiguousarray(y, dtype=np.int64))
+    digest = hashlib.sha256(np.asarray(X, dtype=np.float64).tobytes())
+    digest.update(np.asarray(y, dtype=np.int64).tobytes())
     return digest.hexdigest()[:16]

@@ -12,8 +12,8 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
-from joblib import Parallel, delayed
-from threadpoolctl import threadpool_limits
+from sklearn.utils.parallel import Parallel, delayed
+from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from sdulearn.experiments.data import SETS, draw_trial, fingerprint, n_test_points
 from sdulearn.experiments.methods import METHODS, accuracy
