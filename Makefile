@@ -2,11 +2,12 @@
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
+PYTHONS := src tests benchmarks examples
 # One BLAS thread: the matrices are small, and nested threads ruin two cores.
 export OMP_NUM_THREADS ?= 1
 export OPENBLAS_NUM_THREADS ?= 1
 
-.PHONY: demo test lint format bench test-oldest clean
+.PHONY: demo test lint format bench bench-accuracy test-oldest clean
 
 demo: $(VENV)/.demo
 	$(BIN)/sdulearn demo
@@ -15,17 +16,20 @@ test: lint
 	$(BIN)/python -m pytest -q
 
 lint: $(VENV)/.dev
-	$(BIN)/ruff check .
-	$(BIN)/ruff format --check .
+	$(BIN)/ruff check $(PYTHONS)
+	$(BIN)/ruff format --check $(PYTHONS)
 	$(BIN)/mypy
 
 format: $(VENV)/.dev
-	$(BIN)/ruff check --fix .
-	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix $(PYTHONS)
+	$(BIN)/ruff format $(PYTHONS)
 
 # SDULEARN_DATA names a folder with the ten benchmark sets (NAME.svm.bz2).
 bench: $(VENV)/.bench
 	$(BIN)/python benchmarks/solvers.py
+
+bench-accuracy: $(VENV)/.bench
+	$(BIN)/python benchmarks/accuracy.py
 
 # The oldest versions that pyproject.toml admits, in an environment of their own.
 test-oldest: .venv-oldest/.dev

@@ -1,5 +1,6 @@
 """Learn a classifier from answers to "same class, or different?" plus unlabeled data."""
 
+from sdulearn.joint import PairLogisticRegression, PairLogisticRegressionCV
 from sdulearn.linear import SDUClassifier, SDUClassifierCV
 from sdulearn.model_selection import PairKFold
 from sdulearn.modelfile import ModelFileError
@@ -13,6 +14,8 @@ __version__ = "0.1.0"
 __all__ = [
     "ModelFileError",
     "PairKFold",
+    "PairLogisticRegression",
+    "PairLogisticRegressionCV",
     "PriorEstimate",
     "SDUClassifier",
     "SDUClassifierCV",

@@ -72,10 +72,13 @@ class LinearPairClassifier(ClassifierMixin, BaseEstimator):
         decision = self.decision_function(X)
         if labels.shape != decision.shape:
             raise ValueError(f"X has {len(decision)} rows, but y_true has shape {labels.shape}.")
-        agreement = float(labels @ np.sign(decision))
-        if agreement < 0 or (agreement == 0 and labels @ decision < 0):
+        if self._vote(decision, labels) < 0:
             self._flip()
         return self
+
+    def _vote(self, decision: Array, labels: NDArray[Any]) -> float:
+        """Positive where most labelled points agree with the decision; a tie goes by its size."""
+        return float(labels @ np.sign(decision)) or float(labels @ decision)
 
     def _flip(self) -> None:
         self.coef_, self.intercept_ = -self.coef_, -self.intercept_

@@ -8,11 +8,15 @@ from typing import Any
 import numpy as np
 
 from sdulearn import modelfile
+from sdulearn.joint import PairLogisticRegression, PairLogisticRegressionCV
 from sdulearn.linear import SDUClassifier, SDUClassifierCV
 from sdulearn.modelfile import ModelFileError
 from sdulearn.prior import PriorEstimate
 
-MODELS: dict[str, type[Any]] = {model.__name__: model for model in (SDUClassifier, SDUClassifierCV)}
+MODELS: dict[str, type[Any]] = {
+    model.__name__: model
+    for model in (SDUClassifier, SDUClassifierCV, PairLogisticRegression, PairLogisticRegressionCV)
+}
 
 
 def load_model(path: str | PathLike[str]) -> Any:

@@ -1,0 +1,179 @@
+"""From rows to solutions: principal axes, penalties, starts, the path of penalties, evidence and held-out loss.
+
+In the principal axes of all rows, pairs and unlabeled, with variance ev_j along axis j, the penalty is
+
+    pen_j = alpha c_k / ev_j^k,  c_k = sum ev^(k+1) / sum ev                                  (3)
+
+k = ``metric`` = 0 is the ridge alpha / 2 |w|^2. k = 1 is alpha / 2 w' C^-1 w up to scale, C the covariance of the rows,
+k = 2 goes further: unlabeled rows say along which directions the points differ, and the classifier leans on those.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from scipy.linalg import eigh
+from scipy.sparse.linalg import eigsh
+
+from sdulearn.joint.likelihood import PairObjective, pair_loss
+from sdulearn.joint.optimise import lbfgs
+from sdulearn.solvers import Design
+
+Array = NDArray[np.float64]
+
+# Iterations after which the best start of each problem goes on alone, and how well the path is solved.
+_RACE = 12
+_PATH_TOL = 5e-3
+_PATH_ITER = 200
+
+
+@dataclass(frozen=True)
+class Axes:
+    """Principal axes of all rows: the coordinates in which everything below is written, and the way back."""
+
+    design: Design
+    mean: Array
+    V: Array
+    variance: Array
+
+    @classmethod
+    def of(cls, X: Any) -> tuple[Axes, Array]:
+        """Axes of the rows, and the rows in them. Directions without variance are dropped: w is 0 there."""
+        design = Design.from_rows(X, True)
+        B = design.A[:, :-1]
+        mean = np.asarray(B.mean(axis=0)).ravel()
+        product = B.T @ B
+        second = product.toarray() if sparse.issparse(product) else product
+        values, V = eigh(second / B.shape[0] - np.outer(mean, mean))
+        keep = values > 1e-12 * max(values[-1], np.finfo(float).tiny)
+        V = V[:, keep]
+        return cls(design, mean, V, values[keep]), np.asarray(B @ V) - mean @ V
+
+    def coefficients(self, v: Array) -> tuple[Array, float]:
+        """User's ``(coef, intercept)`` of a solution in the axes."""
+        w = self.V @ v[:-1]
+        return self.design.coefficients(np.append(w, v[-1] - self.mean @ w))
+
+
+@dataclass(frozen=True)
+class PairData:
+    """Rows in their axes, first ends, second ends, unlabeled, with answers, weights and what is known of the prior."""
+
+    A: Array
+    s: Array
+    omega: Array
+    share: Array
+    variance: Array
+    prior: float | None
+    pull: float
+
+    def penalty(self, alpha: float, metric: float) -> Array:
+        """Equation (3)."""
+        ev = self.variance
+        return alpha * (np.sum(ev ** (metric + 1)) / np.sum(ev)) / ev**metric
+
+    def penalties(self, alphas: Sequence[float], metrics: Sequence[float]) -> Array:
+        """Equation (3) for several settings, one column each."""
+        return np.column_stack([self.penalty(a, k) for a, k in zip(alphas, metrics, strict=True)])
+
+    def objective(self, omega: Array, pen: Array) -> PairObjective:
+        """The objective with other pair weights and penalties, one column a problem."""
+        return PairObjective(self.A, self.s, omega, pen, self.share, self.prior, self.pull)
+
+    def scale(self, pen: Array) -> Array:
+        """A rough inverse Hessian: curvature 0.15 of the logistic function, plus the penalty."""
+        return np.vstack([1 / (0.15 * self.variance[:, None] + pen), np.full((1, pen.shape[1]), 4.0)])
+
+    def largest_alpha(self, metric: float) -> float:
+        """The alpha above which, at prior 1/2, w = 0 is a minimum: the top of minus the Hessian of (1) at 0."""
+        return max(self._top_moment(1 / np.sqrt(self.penalty(1.0, metric)))[0] / 4, 1e-6)
+
+    def starts(self) -> list[Array]:
+        """The top eigenvector of the whitened pair moment, and with a prior the SD solution, up to scale.
+
+        ``E[s x x'^T] = mu mu^T`` with ``mu = E[y x]``, so the first needs no prior; its sign follows the second.
+        """
+        n = len(self.s)
+        shrunk = self.variance + 0.1 * self.variance.mean()
+        moment = self._unit(self._top_moment(1 / np.sqrt(shrunk))[1] / np.sqrt(shrunk))
+        if self.prior is None:
+            return [np.append(moment, 0.0)]
+        centred = self.omega * (self.s - np.sum(self.omega * self.s))
+        marginal = self._unit(np.sum((self.A[:n] + self.A[n : 2 * n]) * centred, axis=0) / shrunk)
+        # Similar pairs lean towards the larger class; +1 is the larger one unless the prior says otherwise.
+        marginal *= np.copysign(1.0, self.prior - 0.5)
+        moment *= np.copysign(1.0, np.sum(moment * marginal * self.variance))
+        b = np.log(self.prior / (1 - self.prior))
+        return [np.append(moment, b), np.append(marginal, b)]
+
+    def _unit(self, w: Array) -> Array:
+        return w / max(float(np.sqrt(np.sum(w**2 * self.variance))), 1e-12)
+
+    def _top_moment(self, scale: Array) -> tuple[float, Array]:
+        """Top eigenvalue and eigenvector of ``E[s x x'^T]`` and its transpose, coordinates times ``scale``."""
+        n = len(self.s)
+        M = (self.A[:n] * scale).T @ (self.omega * self.s * (self.A[n : 2 * n] * scale))
+        M = M + M.T
+        if len(M) <= 32:
+            values, vectors = eigh(M)
+        else:
+            values, vectors = eigsh(M, k=1, which="LA", tol=1e-3, v0=np.ones(len(M)))
+        return float(values[-1]), vectors[:, -1]
+
+
+def fit_path(data: PairData, alphas: Array, metrics: Sequence[float], starts: list[Array]) -> Array:
+    """Solutions (n_alphas, r + 1, n_metrics) for alphas (n_alphas, n_metrics) that fall.
+
+    Candidates at each alpha are the last alpha's solution and the first start; at the first alpha every start.
+    """
+    m = len(metrics)
+    path: list[Array] = []
+    for row in alphas:
+        candidates = [path[-1], _spread(starts[0], m)] if path else [_spread(start, m) for start in starts]
+        count = len(candidates)
+        pen = data.penalties(row, metrics)
+        objective = data.objective(np.repeat(data.omega, count * m, axis=1), np.tile(pen, count))
+        scale = data.scale(objective.pen)
+        W, f = lbfgs(objective.value_and_gradient, np.hstack(candidates), scale, _PATH_TOL, _RACE)
+        # Ties go to the earlier candidate: the warm start.
+        best = np.argmin(f.reshape(count, m) + 1e-6 * np.arange(count)[:, None], axis=0)
+        W = W.reshape(-1, count, m)[:, best, np.arange(m)]
+        path.append(lbfgs(objective.value_and_gradient, W, data.scale(pen), _PATH_TOL, _PATH_ITER)[0])
+    return np.array(path)
+
+
+def _spread(start: Array, m: int) -> Array:
+    return np.repeat(start[:, None], m, axis=1)
+
+
+def log_evidence(data: PairData, w: Array, pen: Array, n_answers: float) -> float:
+    """Laplace's log evidence of one penalty at its solution, with the Fisher information of the answers."""
+    n = len(data.s)
+    z = data.A[: 2 * n] @ w[:-1] + w[-1]
+    t1, t2 = np.split(np.tanh(z / 2)[:, None], 2)
+    J = (1 - t1**2) * t2 * data.A[:n] + (1 - t2**2) * t1 * data.A[n : 2 * n]
+    J *= np.sqrt(data.omega) / (2 * np.sqrt(np.maximum(1 - (t1 * t2) ** 2, 1e-12)) * np.sqrt(pen))
+    K = J @ J.T if n < J.shape[1] else J.T @ J
+    K[np.diag_indices(len(K))] += 1
+    misfit = float(data.omega[:, 0] @ pair_loss(z[:n], z[n:], data.s[:, 0])) + float(pen @ w[:-1] ** 2) / 2
+    return -n_answers * misfit - float(np.linalg.slogdet(K)[1]) / 2
+
+
+def held_out_loss(data: PairData, alphas: Array, metric: float, path: Array, train: NDArray[np.bool_]) -> Array:
+    """Loss (n_pairs, n_alphas, n_folds) of every pair under every fold's solution, ``train`` (n_pairs, n_folds).
+
+    All alphas and folds are one batch, started from the solutions on all pairs. A fold's objective is (2) less the
+    terms of the pairs left out, so alpha means the same in the folds and in the refit.
+    """
+    n, n_folds = train.shape
+    pen = np.repeat(data.penalties(alphas, [metric] * len(alphas)), n_folds, axis=1)
+    objective = data.objective(np.tile(data.omega * train, len(alphas)), pen)
+    start = np.repeat(path.T, n_folds, axis=1)
+    W, _ = lbfgs(objective.value_and_gradient, start, data.scale(pen), _PATH_TOL, _PATH_ITER)
+    Z = data.A[: 2 * n] @ W[:-1] + W[-1]
+    return pair_loss(Z[:n], Z[n:], data.s).reshape(n, len(alphas), n_folds)
