@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from scipy.stats import binom
 
 from sdulearn import estimate_prior
-from sdulearn.prior import PriorEstimate, dissimilar_share, prior_from_share, similar_share
+from sdulearn.prior import PriorEstimate, clopper_pearson, dissimilar_share, prior_from_share, similar_share
 
 
 @given(st.floats(0.5, 1))
@@ -40,6 +40,12 @@ def test_coverage_is_exact_at_least(p):
         estimate = estimate_prior(k, n - k, confidence=0.9)
         covered += binom.pmf(k, n, share) * (estimate.low <= p <= estimate.high)
     assert 0.9 <= covered < 0.97
+
+
+def test_the_limits_are_those_of_clopper_and_pearson():
+    low, high = clopper_pearson(30, 20, 0.9)
+    assert binom.sf(29, 50, low) == pytest.approx(0.05)
+    assert binom.cdf(30, 50, high) == pytest.approx(0.05)
 
 
 def test_weights_sum_like_counts():

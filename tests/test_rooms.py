@@ -17,7 +17,7 @@ MAY_IMPORT = {
     "datasets": {"pairs", "prior", "datasets"},
     "base": {*LOW, "risks", "model_selection"},
     "linear": {*LOW, "risks", "solvers", "model_selection", "base"},
-    "joint": {*LOW, "risks", "solvers", "model_selection", "base", "linear"},
+    "joint": {*LOW, "risks", "solvers", "model_selection", "base", "linear", "joint"},
 }
 
 

@@ -1,4 +1,4 @@
-"""Cross-validation that never tears a pair apart."""
+"""Cross-validation that never tears a pair apart, and a score of held-out answers."""
 
 from __future__ import annotations
 
@@ -76,3 +76,18 @@ class PairKFold:
     def _deal(self, count: int, rng: np.random.RandomState) -> NDArray[np.intp]:
         dealt = np.arange(count) % self.n_splits
         return rng.permutation(dealt) if self.shuffle else dealt
+
+
+def pair_log_likelihood(estimator: Any, X: Any, y: Any) -> float:
+    """Mean log-probability that a fitted estimator gives to the answers: a scorer that works at any prior.
+
+    Pass it as ``scoring`` to ``GridSearchCV`` or ``cross_val_score``; the estimator needs ``predict_proba``.
+    """
+    pairs = read_pairs(y)
+    if not len(pairs.ends):
+        raise ValueError("The likelihood of answers needs pairs, and y marks none.")
+    p = np.asarray(estimator.predict_proba(X))[:, 1]
+    first, second = p[pairs.ends[:, 0]], p[pairs.ends[:, 1]]
+    same = first * second + (1 - first) * (1 - second)
+    chance = np.where(pairs.similar, same, 1 - same)
+    return float(np.mean(np.log(np.maximum(chance, np.finfo(float).tiny))))

@@ -39,6 +39,15 @@ class _PairLogisticBase(LinearPairClassifier):
         positive = expit(self.decision_function(X))
         return np.column_stack([1 - positive, positive])
 
+    def score(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
+        """Estimated accuracy from pair codes alone, as in SDUClassifier; not at prior 1/2, where no risk tells it."""
+        if self.prior_.value == 0.5:
+            raise ValueError(
+                "At prior 1/2 the accuracy cannot be estimated from single ends of pairs. Score the likelihood of the "
+                "answers instead: scoring=sdulearn.model_selection.pair_log_likelihood."
+            )
+        return super().score(X, y, sample_weight)
+
     def _vote(self, decision: Array, labels: NDArray[Any]) -> float:
         """The log odds of the two ways to name the classes; no single point weighs more than 5."""
         return float(labels @ np.clip(decision, -5, 5))
@@ -68,9 +77,7 @@ class _PairLogisticBase(LinearPairClassifier):
             pull=float(self.pull),
         )
 
-    def _resolve_prior(
-        self, similar: NDArray[np.bool_], pair_weight: Array
-    ) -> tuple[PriorEstimate, float | None]:
+    def _resolve_prior(self, similar: NDArray[np.bool_], pair_weight: Array) -> tuple[PriorEstimate, float | None]:
         """The prior as reported, and the one to pull towards (None where there is none)."""
         if self.prior is not None:
             return PriorEstimate.given(self.prior), float(self.prior)
@@ -119,9 +126,9 @@ class _PairLogisticBase(LinearPairClassifier):
         larger_is_positive = self.orientation == "majority" if self.prior is None else self.prior >= 0.5
         if (positive > 0.5) != larger_is_positive and positive != 0.5:
             self.coef_, self.intercept_ = -self.coef_, -self.intercept_
-        uncertain = 2 * np.sqrt(0.25 * float(np.sum(share**2)))
-        known = self.prior is not None and self.prior != 0.5
-        if not known and (self.prior == 0.5 or abs(positive - 0.5) <= uncertain):
+        # Two standard errors of the share; and where the counts cannot tell p from 1/2, what the pull may have added.
+        margin = max(2 * np.sqrt(0.25 * float(np.sum(share**2))), 0.0 if self.prior_.identified else 0.1)
+        if self.prior == 0.5 or (self.prior is None and abs(positive - 0.5) <= margin):
             warnings.warn(
                 f"The model puts {positive:.0%} of the rows on one side, so which class is the larger is uncertain and "
                 "the names -1 and +1 are arbitrary. Settle them with a few labelled points: orient(X, y_true).",
@@ -379,9 +386,7 @@ class PairLogisticRegressionCV(_PairLogisticBase):
         codes = np.asarray(y)
         first_ends = read_pairs(codes).ends[:, 0]
         splits = list(cv.split(X, codes))
-        train, test = (
-            np.column_stack([np.isin(first_ends, split[part]) for split in splits]) for part in (0, 1)
-        )
+        train, test = (np.column_stack([np.isin(first_ends, split[part]) for split in splits]) for part in (0, 1))
         loss = held_out_loss(self._data, alphas, self.metric_, path, train)
         weight = self._data.omega * test
         scores = -np.einsum("ik,iak->ka", weight, loss) / weight.sum(axis=0)[:, None]

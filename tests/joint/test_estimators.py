@@ -1,0 +1,313 @@
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import sparse
+from scipy.optimize import minimize
+from scipy.special import expit
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.kernel_approximation import Nystroem, RBFSampler
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import PolynomialFeatures, SplineTransformer, StandardScaler
+
+from sdulearn import PairKFold, PairLogisticRegression, PairLogisticRegressionCV, load_model
+from sdulearn.datasets import make_waveform, sample_sdu
+from sdulearn.joint.likelihood import pair_loss
+from sdulearn.model_selection import pair_log_likelihood
+from sdulearn.pairs import read_pairs
+
+ARBITRARY = "names -1 and \\+1 are arbitrary"
+
+
+def logistic_data(n_pairs, n_unlabeled, intercept, seed=0):
+    """Pairs and unlabeled rows from a known logistic model, drawn at random."""
+    rng = np.random.default_rng(seed)
+    w = np.array([1.5, -1.0, 0.5, 0.0])
+    X = rng.normal(size=(2 * n_pairs + n_unlabeled, 4))
+    y = np.where(rng.random(len(X)) < expit(X @ w + intercept), 1, -1)
+    same = y[: 2 * n_pairs : 2] == y[1 : 2 * n_pairs : 2]
+    codes = np.repeat(np.where(same, 1, -1) * np.arange(1, n_pairs + 1), 2)
+    return X, np.r_[codes, np.zeros(n_unlabeled, dtype=int)], y, w
+
+
+def quiet(model, X, codes):
+    """Fit where the names of the classes are known to be arbitrary."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", f".*{ARBITRARY}")
+        return model.fit(X, codes)
+
+
+@pytest.mark.parametrize("intercept", [0.0, 1.2])
+def test_it_recovers_a_logistic_model_as_pairs_grow(intercept):
+    errors = []
+    for n_pairs in (500, 20_000):
+        X, codes, y, w = logistic_data(n_pairs, 1000, intercept)
+        model = quiet(PairLogisticRegression(1e-6, metric=0, pull=0), X, codes).orient(X[:200], y[:200])
+        errors.append(np.abs(np.r_[model.coef_[0] - w, model.intercept_ - intercept]).max())
+    assert errors[1] < 0.12
+    assert errors[1] < errors[0]
+
+
+def test_the_optimum_is_scipy_s(waveform):
+    rows, codes = waveform
+    rows = rows[:, :5]
+    model = PairLogisticRegression(0.01, metric=0, prior=0.7).fit(rows, codes)
+    pairs = read_pairs(codes)
+    s = np.where(pairs.similar, 1.0, -1.0)
+
+    def J(v):
+        z = rows @ v[:-1] + v[-1]
+        m = expit(z[pairs.unlabeled]).mean()
+        pulled = 3 * (0.7 * np.log(0.7 / m) + 0.3 * np.log(0.3 / (1 - m)))
+        return pair_loss(z[pairs.ends[:, 0]], z[pairs.ends[:, 1]], s).mean() + 0.005 * v[:-1] @ v[:-1] + pulled
+
+    ours = np.r_[model.coef_[0], model.intercept_]
+    assert J(ours) == pytest.approx(model.objective_, abs=1e-10)
+    assert model.optimality_ < 1e-6
+    rng = np.random.default_rng(0)
+    best = min(minimize(J, rng.normal(size=6), method="BFGS").fun for _ in range(20))
+    assert J(ours) <= best + 1e-8
+
+
+def test_ends_rows_and_names_of_pairs_do_not_matter(waveform):
+    rows, codes = waveform
+    shuffle = np.random.default_rng(0).permutation(len(codes))
+    renamed = np.sign(codes) * (1000 - np.abs(codes)) * (codes != 0)
+    one = PairLogisticRegression(0.02).fit(rows, codes)
+    other = PairLogisticRegression(0.02).fit(rows[shuffle], renamed[shuffle])
+    np.testing.assert_allclose(other.coef_, one.coef_, atol=1e-5)
+
+
+def test_integer_weights_are_repeated_pairs(waveform):
+    rows, codes = waveform
+    times = np.where(np.abs(codes) % 3 == 1, 2, 1)
+    again = np.flatnonzero(times > 1)
+    repeated = np.r_[codes, np.sign(codes[again]) * (np.abs(codes[again]) + 1000)]
+    weighted = PairLogisticRegression(0.02, metric=0).fit(rows, codes, sample_weight=times)
+    other = PairLogisticRegression(0.02, metric=0).fit(np.vstack([rows, rows[again]]), repeated)
+    np.testing.assert_allclose(weighted.coef_, other.coef_, atol=1e-5)
+    assert weighted.prior_ == other.prior_
+
+
+def test_a_sure_end_makes_it_plain_logistic_regression():
+    """Where one end of every pair has s(x) = 1, the answer is the label of the other end."""
+    X, _, y, _ = logistic_data(0, 300, 0.5)
+    far = 60.0
+    first = np.column_stack([X, np.zeros(len(X))])
+    anchor = np.tile([0.0, 0.0, 0.0, 0.0, 1.0], (len(X), 1))
+    s = np.where(y > 0, 1.0, -1.0)
+
+    def J(v):
+        z1, z2 = first[:, :4] @ v[:4] + v[4], np.full(len(X), far)
+        return pair_loss(z1, z2, s).mean() + 0.005 * v[:4] @ v[:4]
+
+    assert anchor.shape == first.shape
+    by_pairs = minimize(J, np.zeros(5), method="BFGS", options={"gtol": 1e-9}).x
+    by_labels = LogisticRegression(C=1 / (0.01 * len(X)), tol=1e-10, max_iter=1000).fit(X, y)
+    np.testing.assert_allclose(by_pairs[:4], by_labels.coef_[0], atol=1e-4)
+    assert by_pairs[4] == pytest.approx(by_labels.intercept_[0], abs=1e-4)
+
+
+def test_many_starts_agree_on_easy_data():
+    X, y = make_waveform(5000, random_state=0)
+    rows, codes = sample_sdu(X, y, n_pairs=300, n_unlabeled=300, prior=0.7, random_state=0)
+    rows = StandardScaler().fit_transform(rows)
+    objectives = [
+        PairLogisticRegression(0.02, n_init=n, random_state=seed, init=init).fit(rows, codes).objective_
+        for n, seed, init in ((0, 0, "auto"), (0, 0, "moment"), (5, 0, "auto"), (5, 1, "moment"))
+    ]
+    np.testing.assert_allclose(objectives, objectives[0], atol=1e-8)
+
+
+def test_deterministic(waveform):
+    fits = [PairLogisticRegressionCV(n_init=2, random_state=3).fit(*waveform) for _ in range(2)]
+    np.testing.assert_array_equal(fits[0].coef_, fits[1].coef_)
+
+
+@pytest.mark.parametrize("intercept", [0.0, 1.2])
+def test_probabilities_are_calibrated(intercept):
+    X, codes, y, _ = logistic_data(2000, 1000, intercept)
+    model = quiet(PairLogisticRegressionCV(), X, codes).orient(X[:100], y[:100])
+    X_new, _, y_new, _ = logistic_data(0, 20_000, intercept, seed=1)
+    p = model.predict_proba(X_new)[:, 1]
+    bins = np.digitize(p, np.linspace(0, 1, 11)[1:-1])
+    gaps = [abs(p[bins == b].mean() - (y_new[bins == b] == 1).mean()) * np.mean(bins == b) for b in np.unique(bins)]
+    assert sum(gaps) < 0.04
+
+
+def test_it_beats_the_marginal_risks_and_works_at_one_half():
+    X, y = make_waveform(9000, random_state=0)
+    for prior, least in ((0.7, 0.87), (0.5, 0.82)):
+        accuracies = []
+        for seed in range(5):
+            rows, codes, X_test, y_test = sample_sdu(
+                X, y, n_pairs=100, n_unlabeled=500, prior=prior, n_test=500, random_state=seed
+            )
+            model = make_pipeline(StandardScaler(), PairLogisticRegressionCV())
+            model = quiet(model, rows, codes)
+            scaled = model[0].transform(X_test)
+            model[-1].orient(scaled[::50], y_test[::50])
+            accuracies.append((model[-1].predict(scaled) == y_test).mean())
+        assert np.mean(accuracies) > least
+
+
+def test_names_of_the_classes(waveform):
+    rows, codes = waveform
+    larger = PairLogisticRegression(0.05).fit(rows, codes)
+    smaller = PairLogisticRegression(0.05, orientation="minority").fit(rows, codes)
+    unlabeled = rows[codes == 0]
+    assert (larger.predict(unlabeled) == 1).mean() > 0.5
+    np.testing.assert_allclose(smaller.coef_, -larger.coef_, atol=1e-5)
+    assert smaller.prior_.value == pytest.approx(1 - larger.prior_.value)
+    by_prior = PairLogisticRegression(0.05, prior=0.3).fit(rows, codes)
+    assert (by_prior.predict(unlabeled) == 1).mean() < 0.5
+    with pytest.warns(UserWarning, match=ARBITRARY):
+        PairLogisticRegression(0.05, prior=0.5).fit(rows, codes)
+    X, codes, _, _ = logistic_data(300, 2000, 0.0, seed=2)
+    with pytest.warns(UserWarning, match=rf"{ARBITRARY}.*orient\(X, y_true\)"):
+        PairLogisticRegression(0.05).fit(X, codes)
+
+
+def test_cv_chooses_on_held_out_answers(waveform):
+    rows, codes = waveform
+    model = PairLogisticRegressionCV(alphas=[1.0, 0.1, 0.01], metrics=[1], cv=PairKFold(4, random_state=0))
+    model.fit(rows, codes)
+    results = model.cv_results_
+    assert {"params", "mean_test_score", "split3_test_score", "rank_test_score", "param_alpha"} <= set(results)
+    assert model.alpha_ == results["params"][int(np.argmax(results["mean_test_score"]))]["alpha"]
+    assert model.alpha_ in (1.0, 0.1, 0.01)
+    assert (results["mean_test_score"] < 0).all()
+    same = PairLogisticRegression(model.alpha_, metric=1).fit(rows, codes)
+    np.testing.assert_allclose(same.coef_, model.coef_, atol=1e-5)
+
+
+def test_held_out_scores_are_those_of_separate_fits(waveform):
+    """With little penalty left to argue about, a fold's score is that of a fit on the fold's rows."""
+    rows, codes = waveform
+    cv = PairKFold(3, random_state=0)
+    model = PairLogisticRegressionCV(alphas=[0.5], metrics=[0], prior=0.7, pull=0, cv=cv).fit(rows, codes)
+    for k, (train, test) in enumerate(PairKFold(3, random_state=0).split(rows, codes)):
+        share = np.count_nonzero(codes[train]) / np.count_nonzero(codes)
+        # The fold's objective is divided by the number of all pairs: its penalty is alpha / share beside the mean.
+        one = quiet(PairLogisticRegression(0.5 / share, metric=0, prior=0.7, pull=0), rows[train], codes[train])
+        score = pair_log_likelihood(one, rows[test], codes[test])
+        assert model.cv_results_[f"split{k}_test_score"][0] == pytest.approx(score, abs=2e-3)
+
+
+def test_grid_search_by_pair_log_likelihood(waveform):
+    rows, codes = waveform
+    search = GridSearchCV(
+        PairLogisticRegression(), {"alpha": [0.3, 0.03]}, cv=PairKFold(3, random_state=0), scoring=pair_log_likelihood
+    )
+    assert -1 < search.fit(rows, codes).best_score_ < 0
+    assert search.score(rows, codes) > -0.7
+
+
+@pytest.mark.parametrize(
+    "transformer",
+    [Nystroem(n_components=20, random_state=0), RBFSampler(n_components=20, random_state=0), SplineTransformer(),
+     PolynomialFeatures(2)],
+)  # fmt: skip
+def test_curved_boundaries_in_a_pipeline(transformer):
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, size=(900, 2))
+    y = np.where(np.hypot(*X.T) < 0.9, 1, -1)
+    codes = np.repeat(np.where(y[:300:2] == y[1:300:2], 1, -1) * np.arange(1, 151), 2)
+    model = make_pipeline(transformer, StandardScaler(), PairLogisticRegressionCV())
+    model.fit(X[:600], np.r_[codes, np.zeros(300, dtype=int)])
+    assert (model.predict(X[600:]) == y[600:]).mean() > 0.85
+
+
+def test_dense_sparse_and_frames_agree(waveform, tmp_path):
+    rows, codes = waveform
+    rows = np.where(np.abs(rows) > 0.5, rows, 0)
+    frame = pd.DataFrame(rows, columns=[f"x{k}" for k in range(21)])
+    dense, thin, framed = (PairLogisticRegressionCV().fit(X, codes) for X in (rows, sparse.csr_matrix(rows), frame))
+    np.testing.assert_allclose(thin.coef_, dense.coef_, atol=1e-4)
+    np.testing.assert_allclose(framed.coef_, dense.coef_, atol=1e-9)
+    framed.save(tmp_path / "model.sdu")
+    back = load_model(tmp_path / "model.sdu")
+    np.testing.assert_array_equal(back.predict_proba(frame), framed.predict_proba(frame))
+    assert (back.alpha_, back.metric_) == (framed.alpha_, framed.metric_)
+    np.testing.assert_array_equal(back.evidence_, framed.evidence_)
+
+
+def test_more_columns_than_rows():
+    X, y = make_waveform(500, random_state=0)
+    wide = np.hstack([X, np.random.default_rng(0).normal(size=(500, 300))])
+    rows, codes = sample_sdu(wide, y, n_pairs=40, n_unlabeled=60, prior=0.6, random_state=0)
+    model = quiet(PairLogisticRegressionCV(), rows, codes)
+    assert model.coef_.shape == (1, 321)
+    assert model.optimality_ < 1e-6
+
+
+def test_separable_duplicate_and_constant_columns_behave():
+    rng = np.random.default_rng(0)
+    y = np.where(np.arange(400) < 280, 1, -1)
+    x = y + 0.1 * rng.normal(size=400)
+    rows = np.column_stack([x, x, np.ones(400), np.zeros(400)])
+    rows, codes, X_test, y_test = sample_sdu(rows, y, n_pairs=60, n_unlabeled=60, prior=0.7, n_test=60, random_state=0)
+    model = PairLogisticRegressionCV().fit(rows, codes)
+    assert (model.predict(X_test) == y_test).all()
+    assert model.coef_[0, 0] == pytest.approx(model.coef_[0, 1])
+    assert model.coef_[0, 2:].tolist() == [0, 0]
+
+
+def test_one_kind_of_answer_only(waveform):
+    rows, codes = waveform
+    for keep in (codes >= 0, codes <= 0):
+        model = quiet(PairLogisticRegression(0.1), rows[keep], codes[keep])
+        assert np.isfinite(model.coef_).all()
+        assert np.isfinite(model.objective_)
+
+
+def test_no_unlabeled_rows(waveform):
+    rows, codes = waveform
+    model = quiet(PairLogisticRegressionCV(), rows[codes != 0], codes[codes != 0])
+    assert np.isfinite(model.coef_).all()
+
+
+def test_more_dissimilar_than_similar_pairs_need_no_prior(waveform):
+    rows, codes = waveform
+    keep = (codes <= 0) | (codes < 10)
+    model = quiet(PairLogisticRegressionCV(cv=3), rows[keep], codes[keep])
+    assert not model.prior_.identified
+    assert np.linalg.norm(model.coef_) > 0
+
+
+def test_no_convergence_is_never_silent(waveform):
+    with pytest.warns(ConvergenceWarning, match="relative KKT residual"):
+        PairLogisticRegression(1e-4, tol=1e-13, max_iter=1).fit(*waveform)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"alphas": 0}, "'alphas' parameter"),
+        ({"alphas": [0.0]}, "all greater than zero"),
+        ({"metrics": []}, "at least one power"),
+        ({"metrics": [-1]}, "at least one power"),
+        ({"prior": 1.0}, "'prior' parameter"),
+        ({"orientation": "left"}, "'orientation' parameter"),
+        ({"cv": 50}, "50 folds need at least 50"),
+    ],
+)
+def test_bad_parameters(waveform, parameters, message):
+    with pytest.raises(ValueError, match=message):
+        PairLogisticRegressionCV(**parameters).fit(*waveform)
+
+
+def test_bad_rows(waveform):
+    rows, codes = waveform
+    with pytest.raises(ValueError, match=r"learns from pairs, and y marks none.*stack_pairs"):
+        PairLogisticRegression().fit(rows, np.zeros(len(rows), dtype=int))
+    with pytest.raises(ValueError, match="half a pair"):
+        PairLogisticRegression().fit(rows[1:], codes[1:])
+    with pytest.raises(ValueError, match="Input X contains NaN"):
+        PairLogisticRegression().fit(np.where(rows == rows.max(), np.nan, rows), codes)
+    model = quiet(PairLogisticRegression(prior=0.5), rows, codes)
+    with pytest.raises(ValueError, match="scoring=sdulearn.model_selection.pair_log_likelihood"):
+        model.score(rows, codes)
