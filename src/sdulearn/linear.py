@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from sdulearn.base import LinearPairClassifier
 from sdulearn.losses import TRAINING_LOSSES, ZeroOne, get_training_loss
-from sdulearn.model_selection import PairKFold
+from sdulearn.model_selection import PairKFold, grid_results, positive_grid
 from sdulearn.pairs import DISSIMILAR, SIMILAR, sources
 from sdulearn.prior import PriorEstimate, estimate_prior
 from sdulearn.risks import (
@@ -318,7 +318,7 @@ class SDUClassifierCV(_SDUBase):
         Parameters are those of :meth:`SDUClassifier.fit`.
         """
         loss = get_training_loss(self.loss)
-        alphas = _positive_grid("alphas", self.alphas)
+        alphas = positive_grid("alphas", self.alphas)
         gammas = list(self.gammas) if self.risk in MIXED_RISKS else [None]
         mixtures = [mixture(self.risk, 0.5 if gamma is None else gamma) for gamma in gammas]
         if not mixtures:
@@ -333,7 +333,7 @@ class SDUClassifierCV(_SDUBase):
         cv = PairKFold(int(self.cv), random_state=0) if isinstance(self.cv, Integral) else self.cv
         jobs = (delayed(grid.fold)(train, test) for train, test in cv.split(X, codes))
         folds = Parallel(n_jobs=self.n_jobs)(jobs)
-        self.cv_results_ = _cv_results(alphas, gammas, *(np.array(part) for part in zip(*folds, strict=True)))
+        self.cv_results_ = grid_results(alphas, gammas, *(np.array(part) for part in zip(*folds, strict=True)))
         best = int(np.argmin(self.cv_results_["rank_test_score"]))
         i, j = divmod(best, len(gammas))
         self.alpha_, self.gamma_ = alphas[i], gammas[j]
@@ -412,34 +412,3 @@ class _Grid:
                 path.append(solution)
             paths.append(path)
         return np.array([[solution.w for solution in path] for path in paths])
-
-
-def _positive_grid(name: str, values: Sequence[float]) -> list[float]:
-    grid = [float(value) for value in values]
-    if not grid or min(grid) <= 0:
-        raise ValueError(f"{name} must hold at least one number, all greater than zero; got {values!r}.")
-    return grid
-
-
-def _cv_results(
-    alphas: list[float], gammas: list[Any], scores: Array, fit_time: Array, score_time: Array
-) -> dict[str, Any]:
-    """The table of GridSearchCV, settings in the order of ``ParameterGrid``: alpha, then gamma."""
-    by_split = scores.reshape(len(scores), -1)
-    mean = by_split.mean(axis=0)
-    settings = [(alpha, gamma) for alpha in alphas for gamma in gammas]
-    params = [{"alpha": a} if g is None else {"alpha": a, "gamma": float(g)} for a, g in settings]
-    results: dict[str, Any] = {}
-    for name, seconds in (("fit", fit_time), ("score", score_time)):
-        results[f"mean_{name}_time"] = np.full(len(params), seconds.mean())
-        results[f"std_{name}_time"] = np.full(len(params), seconds.std())
-    for name in params[0]:
-        results[f"param_{name}"] = np.array([setting[name] for setting in params])
-    results["params"] = params
-    for k, split in enumerate(by_split):
-        results[f"split{k}_test_score"] = split
-    results["mean_test_score"] = mean
-    results["std_test_score"] = by_split.std(axis=0)
-    # Rounded, so that settings with equal answers tie instead of being ranked by the last bit.
-    results["rank_test_score"] = np.array([1 + np.sum(mean.round(10) > m) for m in mean.round(10)], dtype=np.int32)
-    return results

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,6 +10,8 @@ from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
 from sdulearn.pairs import read_pairs
+
+Array = NDArray[np.float64]
 
 
 class PairKFold:
@@ -91,3 +93,35 @@ def pair_log_likelihood(estimator: Any, X: Any, y: Any) -> float:
     same = first * second + (1 - first) * (1 - second)
     chance = np.where(pairs.similar, same, 1 - same)
     return float(np.mean(np.log(np.maximum(chance, np.finfo(float).tiny))))
+
+
+def positive_grid(name: str, values: Sequence[float]) -> list[float]:
+    """A grid of penalties as floats, or a ValueError."""
+    grid = [float(value) for value in values]
+    if not grid or min(grid) <= 0:
+        raise ValueError(f"{name} must hold at least one number, all greater than zero; got {values!r}.")
+    return grid
+
+
+def grid_results(
+    alphas: list[float], gammas: list[Any], scores: Array, fit_time: Array, score_time: Array
+) -> dict[str, Any]:
+    """The table of GridSearchCV, settings in the order of ``ParameterGrid``: alpha, then gamma."""
+    by_split = scores.reshape(len(scores), -1)
+    mean = by_split.mean(axis=0)
+    settings = [(alpha, gamma) for alpha in alphas for gamma in gammas]
+    params = [{"alpha": a} if g is None else {"alpha": a, "gamma": float(g)} for a, g in settings]
+    results: dict[str, Any] = {}
+    for name, seconds in (("fit", fit_time), ("score", score_time)):
+        results[f"mean_{name}_time"] = np.full(len(params), seconds.mean())
+        results[f"std_{name}_time"] = np.full(len(params), seconds.std())
+    for name in params[0]:
+        results[f"param_{name}"] = np.array([setting[name] for setting in params])
+    results["params"] = params
+    for k, split in enumerate(by_split):
+        results[f"split{k}_test_score"] = split
+    results["mean_test_score"] = mean
+    results["std_test_score"] = by_split.std(axis=0)
+    # Rounded, so that settings with equal answers tie instead of being ranked by the last bit.
+    results["rank_test_score"] = np.array([1 + np.sum(mean.round(10) > m) for m in mean.round(10)], dtype=np.int32)
+    return results

@@ -309,5 +309,5 @@ def test_bad_rows(waveform):
     with pytest.raises(ValueError, match="Input X contains NaN"):
         PairLogisticRegression().fit(np.where(rows == rows.max(), np.nan, rows), codes)
     model = quiet(PairLogisticRegression(prior=0.5), rows, codes)
-    with pytest.raises(ValueError, match="scoring=sdulearn.model_selection.pair_log_likelihood"):
+    with pytest.raises(ValueError, match=r"scoring=sdulearn\.model_selection.pair_log_likelihood"):
         model.score(rows, codes)

@@ -18,8 +18,7 @@ from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sdulearn.base import LinearPairClassifier
 from sdulearn.joint.optimise import lbfgs, newton
 from sdulearn.joint.path import Axes, PairData, fit_path, held_out_loss, log_evidence
-from sdulearn.linear import _cv_results, _positive_grid
-from sdulearn.model_selection import PairKFold
+from sdulearn.model_selection import PairKFold, grid_results, positive_grid
 from sdulearn.pairs import read_pairs
 from sdulearn.prior import PriorEstimate, estimate_prior
 from sdulearn.solvers import warn_unless
@@ -367,8 +366,8 @@ class PairLogisticRegressionCV(_PairLogisticBase):
         """Alphas that fall, one column a metric."""
         if isinstance(self.alphas, Integral):
             return np.outer(np.geomspace(_GRID_TOP, _GRID_BOTTOM, int(self.alphas)), largest)
-        given = np.sort(_positive_grid("alphas", self.alphas))[::-1]
-        return np.repeat(given[:, None], len(largest), axis=1)
+        given = sorted(positive_grid("alphas", list(self.alphas)), reverse=True)
+        return np.repeat(np.array(given)[:, None], len(largest), axis=1)
 
     def _evidence(self, path: Array, metrics: list[float]) -> Array:
         data = self._data
@@ -391,4 +390,4 @@ class PairLogisticRegressionCV(_PairLogisticBase):
         weight = self._data.omega * test
         scores = -np.einsum("ik,iak->ka", weight, loss) / weight.sum(axis=0)[:, None]
         seconds = np.full(len(splits), (time.perf_counter() - began) / loss[0].size)
-        return _cv_results([float(a) for a in alphas], [None], scores[:, :, None], seconds, np.zeros(len(splits)))
+        return grid_results([float(a) for a in alphas], [None], scores[:, :, None], seconds, np.zeros(len(splits)))

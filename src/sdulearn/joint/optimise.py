@@ -101,8 +101,8 @@ def newton(
 ) -> tuple[Array, float, float, int]:
     """Polish one solution; returns it, its value, its gradient norm and the iterations."""
     f, g = objective.value_and_gradient(w[:, None], [0])
-    for iteration in range(max_iter):
-        if gradient_norm(g[:, 0], scale) <= tol:
+    for iteration in range(max_iter + 1):
+        if gradient_norm(g[:, 0], scale) <= tol or iteration == max_iter:
             break
         direction = _newton_direction(objective.hessian(w), g[:, 0], scale)
         slope = float(g[:, 0] @ direction)

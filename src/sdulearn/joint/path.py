@@ -77,7 +77,7 @@ class PairData:
         ev = self.variance
         return alpha * (np.sum(ev ** (metric + 1)) / np.sum(ev)) / ev**metric
 
-    def penalties(self, alphas: Sequence[float], metrics: Sequence[float]) -> Array:
+    def penalties(self, alphas: Sequence[float] | Array, metrics: Sequence[float]) -> Array:
         """Equation (3) for several settings, one column each."""
         return np.column_stack([self.penalty(a, k) for a, k in zip(alphas, metrics, strict=True)])
 
