@@ -7,7 +7,7 @@ PYTHONS := src tests benchmarks examples
 export OMP_NUM_THREADS ?= 1
 export OPENBLAS_NUM_THREADS ?= 1
 
-.PHONY: demo test lint format bench bench-accuracy test-oldest clean
+.PHONY: demo test lint format bench bench-accuracy bench-ablation test-oldest clean
 
 demo: $(VENV)/.demo
 	$(BIN)/sdulearn demo
@@ -30,6 +30,9 @@ bench: $(VENV)/.bench
 
 bench-accuracy: $(VENV)/.bench
 	$(BIN)/python benchmarks/accuracy.py
+
+bench-ablation: $(VENV)/.bench
+	$(BIN)/python benchmarks/ablation.py
 
 # The oldest versions that pyproject.toml admits, in an environment of their own.
 test-oldest: .venv-oldest/.dev

@@ -225,24 +225,49 @@ def report(table):
     return targets, main, half, rest, notes
 
 
+def short_table(table):
+    """For the README: all sets side by side."""
+    paper = paper_best()
+    lines = ["| accuracy, % | " + " | ".join(BENCHMARKS) + " |", "|---|" + "---|" * len(BENCHMARKS)]
+    for n_pairs in SIZES:
+        rows = {
+            f"paper's best, {n_pairs} pairs": [f"{paper[name, n_pairs]:.1f}" for name in BENCHMARKS],
+            f"**joint, {n_pairs} pairs**": [
+                f"**{table.mean(name, n_pairs, 0.7, 'joint'):.1f}**" for name in BENCHMARKS
+            ],
+            f"{n_pairs} true labels": [f"{table.mean(name, n_pairs, 0.7, 'n labels'):.1f}" for name in BENCHMARKS],
+        }
+        lines += [f"| {label} | {' | '.join(cells)} |" for label, cells in rows.items()]
+    return lines
+
+
+def write_between(path, name, lines):
+    """Replace what stands between the marks <!-- name --> and <!-- /name --> of a file."""
+    before, _, rest = path.read_text().partition(f"<!-- {name} -->\n")
+    _, _, after = rest.partition(f"<!-- /{name} -->")
+    path.write_text(before + f"<!-- {name} -->\n" + "\n".join(lines) + f"\n<!-- /{name} -->" + after)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--trials", type=int, default=20)
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     parser.add_argument("--out", type=Path, default=Path(__file__).parents[1] / "docs" / "accuracy.md")
+    parser.add_argument("--readme", type=Path, default=Path(__file__).parents[1] / "README.md")
     parser.add_argument("--first-seed", type=int, default=1000)
     arguments = parser.parse_args()
     seeds = range(arguments.first_seed, arguments.first_seed + arguments.trials)
     cells = [(name, n, prior, seed) for name in BENCHMARKS for n in SIZES for prior in PRIORS for seed in seeds]
     with ProcessPoolExecutor(arguments.jobs) as pool:
         results = list(tqdm(pool.map(run_cell, cells, chunksize=4), total=len(cells), unit="draw", mininterval=5))
-    targets, main_table, half, rest, notes = report(Table(results))
+    table = Table(results)
+    targets, main_table, half, rest, notes = report(table)
     with threadpool_limits(1):
         timing = speed(7)
     versions = ", ".join(f"{p} {importlib.metadata.version(p)}" for p in ("sdulearn", "numpy", "scipy", "scikit-learn"))
     parts = [
         "# Accuracy of the joint estimator",
-        f"Made by `make bench-accuracy` (`benchmarks/accuracy.py --trials {arguments.trials}`; {versions}); not by hand. "
+        f"Made by `make bench-accuracy` (`benchmarks/accuracy.py --trials {arguments.trials}`; {versions}). "
         f"Accuracy in % on 500 test points, mean and standard error over {arguments.trials} draws (seeds "
         f"{seeds[0]} to {seeds[-1]}); 500 unlabeled rows, exact class ratios, features standardised on the training "
         "rows; every estimator chooses its own settings from its training data.",
@@ -262,6 +287,8 @@ def main():
         "\n".join(timing),
     ]
     arguments.out.parent.mkdir(exist_ok=True)
+    if arguments.readme:
+        write_between(arguments.readme, "accuracy", [*short_table(table), "", *targets])
     arguments.out.write_text("\n\n".join(parts) + "\n")
     print("\n".join(targets), notes, "\n".join(timing), sep="\n\n")
 

@@ -14,7 +14,7 @@ from sdulearn.risks import RISKS
 def test_demo_as_a_new_user_runs_it(tmp_path):
     command = [sys.executable, "-m", "sdulearn.cli", "demo", "--seeds", "1", "--out", str(tmp_path / "out")]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
-    for word in (*RISKS, *TRAINING_LOSSES, demo.KMEANS, demo.ORACLE, "demo.png", "demo.csv", "waveform"):
+    for word in (*RISKS, *TRAINING_LOSSES, *demo.BESIDE, "demo.png", "demo.csv", "waveform"):
         assert word in done.stdout
     assert (tmp_path / "out" / "demo.png").stat().st_size > 10_000
     with (tmp_path / "out" / "demo.csv").open() as file:

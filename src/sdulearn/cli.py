@@ -32,7 +32,7 @@ def build_parser() -> argparse.ArgumentParser:
         "loss by cross-validation on pairs alone, and compare with k-means and with true labels.",
     )
     demo.add_argument("--out", type=Path, default=Path("sdulearn-demo"), help="folder (default: %(default)s)")
-    demo.add_argument("--seeds", type=_positive, default=10, help="random draws (default: %(default)s)")
+    demo.add_argument("--seeds", type=_positive, default=6, help="random draws (default: %(default)s)")
     demo.set_defaults(run=_demo)
     return parser
 

@@ -366,7 +366,7 @@ class PairLogisticRegressionCV(_PairLogisticBase):
         """Alphas that fall, one column a metric."""
         if isinstance(self.alphas, Integral):
             return np.outer(np.geomspace(_GRID_TOP, _GRID_BOTTOM, int(self.alphas)), largest)
-        given = sorted(positive_grid("alphas", list(self.alphas)), reverse=True)
+        given = sorted(positive_grid("alphas", np.asarray(self.alphas).tolist()), reverse=True)
         return np.repeat(np.array(given)[:, None], len(largest), axis=1)
 
     def _evidence(self, path: Array, metrics: list[float]) -> Array:
