@@ -138,7 +138,7 @@ class ConstrainedKMeans(PairClusterer):
         """
         X, pairs = self._check_rows(X, y)
         offset = X.mean(axis=0)
-        groups = _merge(X - offset, pairs, self.merge_duplicates)
+        groups = _merge(X, offset, pairs, self.merge_duplicates)
         if len(groups.weight) < self.n_clusters:
             raise ValueError(
                 f"Similar pairs and equal rows leave {len(groups.weight)} groups that can be parted, fewer "
@@ -210,7 +210,8 @@ class _Run:
     n_iter: int
 
 
-def _merge(X: Array, pairs: Pairs, merge_duplicates: bool) -> _Groups:
+def _merge(X: Array, offset: Array, pairs: Pairs, merge_duplicates: bool) -> _Groups:
+    """Groups of rows that must stay together, measured from ``offset`` to keep digits."""
     point = np.unique(X, axis=0, return_inverse=True)[1].ravel() if merge_duplicates else np.arange(len(X))
     member = _components(point[pairs.ends[pairs.similar]], int(point.max()) + 1)[point]
     dissimilar = pairs.ends[~pairs.similar]
@@ -224,7 +225,7 @@ def _merge(X: Array, pairs: Pairs, merge_duplicates: bool) -> _Groups:
         )
     weight = np.bincount(member).astype(np.float64)
     rows = sparse.csr_array((np.ones(len(X)), (member, np.arange(len(X)))))
-    return _Groups(member, rows @ X / weight[:, None], weight, cannot)
+    return _Groups(member, rows @ (X - offset) / weight[:, None], weight, cannot)
 
 
 def _components(edges: NDArray[np.intp], n_nodes: int) -> NDArray[np.intp]:

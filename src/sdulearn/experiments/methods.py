@@ -73,8 +73,8 @@ def _kmeans(trial: Trial, prior: float | None, seed: int) -> NDArray[Any]:
     return as_classes(model.predict(trial.X_test))
 
 
-def _baseline(name: str, trial: Trial, prior: float | None, seed: int) -> NDArray[Any]:
-    model = _seeded(getattr(import_module("sdulearn.baselines"), name), seed)
+def _baseline(name: str, trial: Trial, prior: float | None, seed: int, **parameters: Any) -> NDArray[Any]:
+    model = _seeded(getattr(import_module("sdulearn.baselines"), name), seed, **parameters)
     return as_classes(model.fit(trial.rows, trial.codes).predict(trial.X_test))
 
 
@@ -121,8 +121,12 @@ METHODS: dict[str, Method] = {
         for loss, label in _LOSSES.items()
     },
     "km": Method("KM", _kmeans, clustering=True),
+    # No row is drawn twice, so rows with equal features (binary data) are different points.
     "ckm": Method(
-        "CKM", partial(_baseline, "ConstrainedKMeans"), clustering=True, needs=(_BASELINES, "ConstrainedKMeans")
+        "CKM",
+        partial(_baseline, "ConstrainedKMeans", merge_duplicates=False),
+        clustering=True,
+        needs=(_BASELINES, "ConstrainedKMeans"),
     ),
     "ssp": Method("SSP", _spectral, clustering=True, needs=(_BASELINES, "SpectralPairs")),
     "itml": Method("ITML", partial(_baseline, "ITMLKMeans"), clustering=True, needs=(_BASELINES, "ITMLKMeans")),
