@@ -1,20 +1,19 @@
-"""The command ``sdulearn``."""
+"""The command ``sdulearn``: one entry point, one module a subcommand."""
 
 from __future__ import annotations
 
 import argparse
+import importlib
+import inspect
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 
 import sdulearn
 
-
-def _demo(arguments: argparse.Namespace) -> int:
-    from sdulearn import demo
-
-    demo.run(arguments.out, arguments.seeds)
-    return 0
+COMMANDS = {
+    "demo": "sdulearn.commands.demo",
+    "reproduce": "sdulearn.experiments.command",
+}
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -25,22 +24,12 @@ def build_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"sdulearn {sdulearn.__version__}")
     commands = parser.add_subparsers(title="commands", metavar="command", required=True)
-    demo = commands.add_parser(
-        "demo",
-        help="train every risk and loss on bundled data; a table, a picture and a CSV",
-        description="Draw pairs from data that needs no download, train SU, DU, SD, SDSU, SDDU and SUDU with each "
-        "loss by cross-validation on pairs alone, and compare with k-means and with true labels.",
-    )
-    demo.add_argument("--out", type=Path, default=Path("sdulearn-demo"), help="folder (default: %(default)s)")
-    demo.add_argument("--seeds", type=_positive, default=6, help="random draws (default: %(default)s)")
-    demo.set_defaults(run=_demo)
+    for name, path in COMMANDS.items():
+        module = importlib.import_module(path)
+        command = commands.add_parser(name, help=module.HELP, description=inspect.getdoc(module))
+        module.add_arguments(command)
+        command.set_defaults(run=module.run)
     return parser
-
-
-def _positive(text: str) -> int:
-    if not text.isdigit() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of 1 or more")
-    return int(text)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

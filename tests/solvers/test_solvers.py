@@ -1,5 +1,7 @@
 """Every solver's answer is checked by code that is not the solver's: KKT by hand, other people's solvers."""
 
+import tracemalloc
+
 import clarabel
 import cvxopt
 import numpy as np
@@ -215,6 +217,18 @@ def test_more_columns_than_rows(loss, make):
     span = np.linalg.lstsq((X - X.mean(axis=0)).T, model.coef_[0], rcond=None)[0]
     if make is np.asarray:
         np.testing.assert_allclose((X - X.mean(axis=0)).T @ span, model.coef_[0], atol=1e-8)
+
+
+def test_a_very_wide_sparse_matrix_is_never_made_dense():
+    n, d = 60, 1_000_000
+    X = sparse.random(n, d, density=1e-5, format="csr", random_state=0)
+    codes = np.r_[np.repeat(np.arange(1, 13), 2), np.repeat(-np.arange(13, 21), 2), np.zeros(20, dtype=int)]
+    tracemalloc.start()
+    for loss in TRAINING_LOSSES:
+        SDUClassifier(loss=loss).fit(X, codes)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 20 * 8 * d < 8 * n * d  # a few vectors of length d, never n of them
 
 
 @pytest.mark.parametrize("loss", TRAINING_LOSSES)

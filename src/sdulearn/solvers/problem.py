@@ -106,7 +106,7 @@ class Design:
     A: Any
     fit_intercept: bool
     shift: Array
-    basis: Array | None = None
+    span: tuple[Any, Array] | None = None
 
     @classmethod
     def from_rows(cls, X: Any, fit_intercept: bool) -> Design:
@@ -114,16 +114,18 @@ class Design:
         n_rows, n_features = X.shape
         centred = fit_intercept and not sparse.issparse(X)
         shift = X.mean(axis=0) if centred else np.zeros(n_features)
-        basis = None
+        span = None
         if n_features > n_rows:
-            X, basis = _span(X - shift if centred else X)
+            rows = X - shift if centred else X
+            X, into_rows = _span(rows)
+            span = rows, into_rows
         if not fit_intercept:
-            return cls(X, False, shift, basis)
+            return cls(X, False, shift, span)
         if sparse.issparse(X):
-            return cls(sparse.hstack([X, np.ones((n_rows, 1))], format="csr"), True, shift, basis)
+            return cls(sparse.hstack([X, np.ones((n_rows, 1))], format="csr"), True, shift, span)
         A = np.ones((n_rows, X.shape[1] + 1))
-        np.subtract(X, shift if basis is None else 0.0, out=A[:, :-1])
-        return cls(A, True, shift, basis)
+        np.subtract(X, shift if span is None else 0.0, out=A[:, :-1])
+        return cls(A, True, shift, span)
 
     def subset(self, rows: NDArray[np.intp]) -> Design:
         """The same columns for some of the rows."""
@@ -140,15 +142,19 @@ class Design:
     def coefficients(self, w: Array) -> tuple[Array, float]:
         """User's ``(coef, intercept)`` of the solver's ``w``."""
         coef, intercept = (w[:-1], float(w[-1])) if self.fit_intercept else (w, 0.0)
-        if self.basis is not None:
-            coef = self.basis @ coef
+        if self.span is not None:
+            rows, into_rows = self.span
+            coef = np.asarray(rows.T @ (into_rows @ coef))
         return coef, intercept - float(self.shift @ coef)
 
 
 def _span(rows: Any) -> tuple[Array, Array]:
-    """Coordinates of the rows in an orthonormal basis of their span, and that basis as columns."""
+    """Coordinates of the rows in an orthonormal basis of their span, and that basis as combinations of rows.
+
+    Nothing of size n_features is made: a wide sparse matrix stays sparse.
+    """
     kernel = rows @ rows.T
     values, vectors = eigh(kernel.toarray() if sparse.issparse(kernel) else kernel)
     keep = values > values[-1] * len(values) * np.finfo(float).eps
     values, vectors = values[keep], vectors[:, keep]
-    return vectors * np.sqrt(values), np.asarray(rows.T @ (vectors / np.sqrt(values)))
+    return vectors * np.sqrt(values), vectors / np.sqrt(values)

@@ -1,0 +1,1 @@
+"""The subcommands of `sdulearn`, one file each: HELP, add_arguments and run."""
