@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.linalg import cholesky, solve_triangular
+from scipy.linalg import eigh
 from sklearn.base import _fit_context
 from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
@@ -27,7 +27,8 @@ class ITMLKMeans(PairClusterer):
     at most ``u`` for similar and at least ``l`` for dissimilar pairs, both softened by slack, by cyclic
     Bregman projections, one pair at a time. The bounds are the 5th and 95th percentile of the distances
     between all ends of pairs: distances, though what they bound is squared. The package metric-learn does
-    so, and this class reproduces its numbers; give other bounds with ``bounds``.
+    so, and this class reproduces its numbers (with 20 ends or more: below, metric-learn's ``u`` is 1e-9, and
+    here the 5th percentile without the zeros). Give other bounds with ``bounds``.
 
     Parameters
     ----------
@@ -55,7 +56,7 @@ class ITMLKMeans(PairClusterer):
     components_ : array of shape (n_features, n_features)
         L with A = L'L; ``X @ components_.T`` are the rows in the learned metric.
     bounds_ : tuple of float
-        The bounds (u, l).
+        The bounds (u, l); NaN where no pair needs one.
     dual_ : array of shape (n_pairs,)
         Multiplier of each pair, in ascending order of pair codes.
     cluster_centers_ : array of shape (n_clusters, n_features)
@@ -158,8 +159,7 @@ class ITMLKMeans(PairClusterer):
         self.dual_[order], self.n_iter_ = _project(
             _shorten(V[order]), sign[order], bound[order], self.gamma, self.max_iter, self.tol
         )
-        root = cholesky(np.eye(X.shape[1]) + (V.T * (sign * self.dual_)) @ V, lower=True)
-        self.components_ = solve_triangular(root, np.eye(len(root)), lower=True)
+        self.components_ = _inverse_root(np.eye(X.shape[1]) + (V.T * (sign * self.dual_)) @ V)
         self.mahalanobis_ = self.components_.T @ self.components_
 
 
@@ -173,11 +173,25 @@ def _given(bounds: Any) -> tuple[float, float]:
 
 
 def _percentiles(ends: Array) -> tuple[float, float]:
-    """5th and 95th percentile of the distances among the ends, each with itself too, as in metric-learn."""
-    if not len(ends):
+    """5th and 95th percentile of the distances among the ends, each with itself too, as in metric-learn.
+
+    Below 20 ends these zeros alone make u = 0, which metric-learn turns into 1e-9 and no metric survives; there
+    the percentiles are those of the other distances.
+    """
+    distances = pairwise_distances(np.unique(ends, axis=0)) if len(ends) else np.zeros((1, 1))
+    if np.percentile(distances, 5) == 0:
+        distances = distances[distances > 0]
+    if not distances.size:
         return np.nan, np.nan
-    low, high = np.percentile(pairwise_distances(np.unique(ends, axis=0)), (5, 95))
-    return float(low) or 1e-9, float(high) or 1e-9
+    low, high = np.percentile(distances, (5, 95))
+    return float(low), float(high)
+
+
+def _inverse_root(B: Array) -> Array:
+    """L with L'L the inverse of B, which is positive definite but for rounding."""
+    values, vectors = eigh(B)
+    floor = np.finfo(np.float64).eps * np.abs(values).max()
+    return vectors.T / np.sqrt(np.maximum(values, floor))[:, None]
 
 
 def _shorten(V: Array) -> Array:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import LinAlgError, cho_factor, cho_solve
+from scipy.linalg import LinAlgError, cho_factor, cho_solve, eigh
 
 from sdulearn.joint.likelihood import PairObjective
 
@@ -117,10 +117,11 @@ def newton(
 
 
 def _newton_direction(H: Array, g: Array, scale: Array) -> Array:
-    """``H^-1 g``, with H shifted by a growing multiple of ``1 / scale`` until it is positive definite."""
-    shift = 0.0
-    while True:
-        try:
-            return cho_solve(cho_factor(H + np.diag(shift / scale)), g)
-        except LinAlgError:
-            shift = max(4 * shift, 1e-3)
+    """``H^-1 g`` where H is positive definite; else with the absolute values of its eigenvalues, which descends."""
+    root = np.sqrt(scale)
+    H = root[:, None] * H * root
+    try:
+        return root * cho_solve(cho_factor(H), root * g)
+    except LinAlgError:
+        values, V = eigh(H)
+        return root * (V @ ((V.T @ (root * g)) / np.maximum(np.abs(values), 1e-10)))
