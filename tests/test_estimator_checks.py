@@ -11,7 +11,7 @@ from sdulearn import PairLogisticRegression, PairLogisticRegressionCV, SDUClassi
 def codes_from_labels(y):
     """Pair codes with some of the information of class labels; a third class joins the second.
 
-    A few dissimilar pairs, similar pairs of neighbours within a class, and one row in five unlabeled.
+    A few dissimilar pairs, similar pairs of neighbours within a class, the rest unlabeled.
     """
     y = column_or_1d(np.asarray(y), warn=True)
     if y.size == 0 or (y.dtype.kind == "f" and not (np.isfinite(y).all() and np.array_equal(y, np.rint(y)))):
@@ -25,10 +25,12 @@ def codes_from_labels(y):
         codes[[a, b]] = -pair
     for r in rows:
         rest = r[n_dissimilar:]
-        rest = rest[: len(rest) - (len(rest) + 4) // 5]
         for a, b in zip(rest[::2], rest[1::2], strict=False):
             pair += 1
             codes[[a, b]] = pair
+    codes[codes > max(pair - len(y) // 10, n_dissimilar + 2)] = 0
+    if codes.all():
+        codes[codes == pair] = 0
     return codes
 
 
