@@ -168,6 +168,6 @@ def _adjust(W: Array, F: Array) -> Array:
 
 def _leading_eigenvectors(S: Array, count: int) -> Array:
     # Not the default driver, which finds nothing where a graph in many parts repeats the eigenvalue 1.
-    vectors = eigh(S, driver="evd")[1][:, -count:]
+    vectors = eigh(S, driver="evd" if len(S) > 1 else None)[1][:, -count:]
     length = np.linalg.norm(vectors, axis=1, keepdims=True)
     return vectors / np.where(length > 0, length, 1)
