@@ -12,10 +12,11 @@ def test_waveform_is_breiman_s():
     X, y = make_waveform(60_000, random_state=0)
     assert X.shape == (60_000, 21)
     assert np.mean(y == 1) == pytest.approx(1 / 3, abs=0.01)
-    # Kind 1 mixes the waves around t = 11 and t = 15: mean u * 6 at both peaks, and noise of variance 1.
+    # +1 mixes the waves around t = 7 and t = 15: mean 6 / 2 at both peaks, and noise of variance 1.
     mean = X[y == 1].mean(axis=0)
-    assert mean[10] == pytest.approx(0.5 * 6 + 0.5 * 2, abs=0.05)
-    assert mean[14] == pytest.approx(0.5 * 2 + 0.5 * 6, abs=0.05)
+    assert mean[6] == pytest.approx(0.5 * 6, abs=0.05)
+    assert mean[10] == pytest.approx(0.5 * 2 + 0.5 * 2, abs=0.05)
+    assert mean[14] == pytest.approx(0.5 * 6, abs=0.05)
     assert X[y == 1][:, 0].var() == pytest.approx(1, abs=0.03)
     with pytest.raises(ValueError, match="1 or more"):
         make_waveform(0)

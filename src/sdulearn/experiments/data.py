@@ -20,13 +20,18 @@ Labels = NDArray[np.int64]
 SMALLEST_TEST = 50
 
 
+def _standardised(X: Array, y: Labels) -> tuple[Array, Labels]:
+    """Features scaled on the whole set, before any draw (see ``notes.PROTOCOL`` for why)."""
+    return StandardScaler().fit_transform(X), y
+
+
 def _breast_cancer() -> tuple[Array, Labels]:
     X, y = load_breast_cancer(return_X_y=True)
-    return X, np.where(y == 1, 1, -1)
+    return _standardised(X, np.where(y == 1, 1, -1))
 
 
 def _benchmark(name: str) -> Callable[[], tuple[Array, Labels]]:
-    return lambda: load_benchmark(name)
+    return lambda: _standardised(*load_benchmark(name))
 
 
 SETS: dict[str, Callable[[], tuple[Array, Labels]]] = {
@@ -37,7 +42,7 @@ SETS: dict[str, Callable[[], tuple[Array, Labels]]] = {
 
 @dataclass(frozen=True)
 class Trial:
-    """What one draw hands to a method; features standardised on the training rows.
+    """What one draw hands to a method.
 
     Attributes
     ----------
@@ -68,18 +73,17 @@ def n_test_points(draw: Draw, wanted: int, n_positive: int, n_negative: int) -> 
 
 
 def draw_trial(X: Array, y: Labels, draw: Draw, n_test: int) -> Trial:
-    """Draw pairs and rows in exact ratio, turn round a share of the answers, standardise."""
+    """Draw pairs and rows in exact ratio, and turn round a share of the answers."""
     positions = np.arange(len(y))
     train, codes, test, y_test = sample_sdu(
         positions[:, None], y, n_pairs=draw.n_pairs, n_unlabeled=draw.n_unlabeled, prior=draw.prior, n_test=n_test,
         random_state=draw.seed,
     )  # fmt: skip
-    scaler = StandardScaler().fit(X[train[:, 0]])
     return Trial(
-        rows=scaler.transform(X[train[:, 0]]),
+        rows=X[train[:, 0]],
         codes=flip_answers(codes, draw.flip, draw.seed),
         labels=y[train[:, 0]],
-        X_test=scaler.transform(X[test[:, 0]]),
+        X_test=X[test[:, 0]],
         y_test=y_test,
     )
 
