@@ -37,7 +37,7 @@ REASONS = {
     "ckm": "Ours takes the jointly best assignment under the constraints; Wagstaff's goes through the points in order. "
     "A side check with the pass in row order and one start brought w8a with 200 pairs within 5 points and 18 of "
     "20 cells within 3. codrna is off as for k-means.",
-    "ssp": "Not settled. The cited method's text was not at hand, so the pairs are propagated by Lu and Ip's rule; five "
+    "ssp": "Not settled. The cited method's text was not at hand, so pairs are propagated by Lu and Ip's rule; five "
     "other affinities came no nearer in a side check. On the wide sets sigma² = 1 makes nearly all affinities vanish, "
     "the graph falls apart and its leading eigenvectors are not unique.",
     "itml": "The printed column nearly is the k-means column (16 of 20 cells within 0.7 points), as if the learned "
