@@ -122,9 +122,9 @@ def main():
     text = [
         "# What each part of the joint estimator is worth",
         f"Made by `make bench-ablation` (`benchmarks/ablation.py --trials {arguments.trials}`). Points of accuracy "
-        "gained (+) or lost (-) against the default `PairLogisticRegressionCV()` on the same draws, prior 0.7, mean over "
-        f"the ten sets and {arguments.trials} draws each, standard error in brackets; then the mean of the set that gains "
-        "and of the set that loses most.",
+        "gained (+) or lost (-) against the default `PairLogisticRegressionCV()` on the same draws, prior 0.7, mean "
+        f"over the ten sets and {arguments.trials} draws each, standard error in brackets; then the mean of the set "
+        "that gains and of the set that loses most.",
         "\n".join(lines),
     ]
     arguments.out.write_text("\n\n".join(text) + "\n")

@@ -5,7 +5,6 @@ import sys
 import pytest
 
 from sdulearn.experiments import command, reproduce
-from sdulearn.experiments.optional import require
 from sdulearn.experiments.protocol import PROTOCOLS, QUICK
 
 
@@ -85,16 +84,6 @@ def test_default_folders(monkeypatch):
     command.run(parse())
     command.run(parse("--quick"))
     assert seen == ["sdulearn-reproduce", "sdulearn-reproduce-quick"]
-
-
-@pytest.mark.parametrize("module", ["matplotlib.pyplot", "tqdm"])
-def test_missing_package_names_the_extra(module, monkeypatch):
-    def refuse(name):
-        raise ModuleNotFoundError(name)
-
-    monkeypatch.setattr("sdulearn.experiments.optional.import_module", refuse)
-    with pytest.raises(ModuleNotFoundError, match=r"pip install 'sdulearn\[demo\]'"):
-        require(module)
 
 
 def test_import_needs_neither_matplotlib_nor_tqdm():

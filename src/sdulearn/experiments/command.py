@@ -9,10 +9,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from sdulearn.experiments.data import SETS
-from sdulearn.experiments.optional import require
 from sdulearn.experiments.protocol import PROTOCOLS, QUICK, Protocol
 from sdulearn.experiments.report import build_report, write_report
 from sdulearn.experiments.runner import run as run_protocol
+from sdulearn.extras import require
 
 HELP = "run the experiments of the paper, and new ones, and write a report"
 DEFAULT_OUT = "sdulearn-reproduce"
@@ -58,7 +58,7 @@ def reproduce(
         The HTML page. Beside it are ``report.md``, a CSV file per experiment and ``figures``.
     """
     protocols = choose_protocols(only, quick=quick, datasets=datasets, trials=trials)
-    require("matplotlib")
+    require("matplotlib", "demo")
     folder = Path(out)
     notes: list[str] = []
     for protocol in protocols if measure else []:

@@ -4,25 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from importlib import import_module
 from typing import Any
 
-
-def require(module: str) -> Any:
-    """Import a module of the ``demo`` extra, or say how to install it."""
-    try:
-        return import_module(module)
-    except ModuleNotFoundError as error:
-        package = module.partition(".")[0]
-        raise ModuleNotFoundError(
-            f"The experiments need {package}, which is not installed: pip install 'sdulearn[demo]'"
-        ) from error
+from sdulearn.extras import require
 
 
 def pyplot() -> Any:
     """matplotlib's pyplot, drawing to files only."""
-    require("matplotlib").use("Agg")
-    return require("matplotlib.pyplot")
+    require("matplotlib", "demo").use("Agg")
+    return require("matplotlib.pyplot", "demo")
 
 
 @contextmanager
@@ -31,5 +21,5 @@ def progress_bar(label: str, total: int, done: int, shown: bool) -> Iterator[Cal
     if not shown:
         yield lambda count: None
         return
-    with require("tqdm").tqdm(total=total, initial=done, desc=label, unit="cell", smoothing=0.05) as bar:
+    with require("tqdm", "demo").tqdm(total=total, initial=done, desc=label, unit="cell", smoothing=0.05) as bar:
         yield lambda count: bar.update(count)
