@@ -10,7 +10,7 @@ LOW = {"pairs", "losses", "prior", "modelfile"}
 MAY_IMPORT = {
     **{room: set() for room in LOW},
     "risks": {"pairs", "losses", "prior"},
-    "bounds": {"prior"},
+    "bounds": {"prior", "planning"},  # planning inside pairs_needed only: the theory itself rests on prior alone
     "solvers": {"losses", "solvers"},
     "model_selection": {"pairs", "risks"},
     "baselines": {"pairs", "baselines"},

@@ -12,6 +12,8 @@ import sdulearn
 
 COMMANDS = {
     "demo": "sdulearn.commands.demo",
+    "plan": "sdulearn.commands.plan",
+    "prior": "sdulearn.commands.prior",
     "reproduce": "sdulearn.experiments.command",
 }
 

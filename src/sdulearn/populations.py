@@ -1,0 +1,159 @@
+"""Where simulated points and their classes come from: generated, or the user's own rows with made-up classes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import brentq
+from scipy.sparse import issparse
+from scipy.special import expit
+from scipy.stats import norm
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils import check_array
+from sklearn.utils.extmath import randomized_svd
+
+Array = NDArray[np.float64]
+
+# Of the user's features: more would cost time and change little.
+_MOST_ROWS, _FEWEST_ROWS, _MOST_CELLS = 10_000, 1000, 2_000_000
+_MOST_AXES = 100
+
+
+@dataclass(frozen=True)
+class World:
+    """One draw: points, random pairs of them with their answers, unlabeled rows, and how good a linear model is."""
+
+    points: Array
+    pairs: NDArray[np.intp]
+    same: NDArray[np.bool_]
+    unlabeled: NDArray[np.intp]
+    accuracy: Callable[[Array, float], float]
+
+
+class Population(Protocol):
+    """Where points and their classes come from."""
+
+    basis: str
+    most_unlabeled: int
+
+    def draw(self, n_pairs: int, n_unlabeled: int, rng: np.random.Generator) -> World:
+        """Points with pairs, answers and unlabeled rows."""
+        ...
+
+
+class GaussianPopulation:
+    """Two Gaussian classes with identity covariance, as far apart as the ceiling asks."""
+
+    most_unlabeled = 10**9
+
+    def __init__(self, prior: float, ceiling: float, n_features: int) -> None:
+        self.prior = prior
+        self.distance = gaussian_distance(prior, ceiling)
+        self.mean = np.full(n_features, self.distance / 2 / math.sqrt(n_features))
+        self.basis = (
+            f"generated points: two Gaussian classes in {n_features} dimensions, so far apart that the best possible "
+            f"classifier is right {ceiling:.1%} of the time"
+        )
+
+    def draw(self, n_pairs: int, n_unlabeled: int, rng: np.random.Generator) -> World:
+        """Fresh points for every pair and every unlabeled row."""
+        n = 2 * n_pairs + n_unlabeled
+        y = np.where(rng.random(n) < self.prior, 1, -1)
+        points = y[:, None] * self.mean + rng.normal(size=(n, len(self.mean)))
+        pairs = np.arange(2 * n_pairs).reshape(n_pairs, 2)
+        return World(points, pairs, y[pairs[:, 0]] == y[pairs[:, 1]], np.arange(2 * n_pairs, n), self.accuracy)
+
+    def accuracy(self, coef: Array, intercept: float) -> float:
+        """Accuracy of ``sign(coef.x + intercept)``, exactly."""
+        norms = max(float(np.linalg.norm(coef)), 1e-300)
+        shift = float(coef @ self.mean)
+        right = norm.cdf((shift + intercept) / norms), norm.cdf((shift - intercept) / norms)
+        return float(self.prior * right[0] + (1 - self.prior) * right[1])
+
+
+class FeaturePopulation:
+    """The user's rows, with classes from a logistic model as steep as the ceiling asks."""
+
+    def __init__(self, X: Any, prior: float, ceiling: float, direction: str) -> None:
+        if direction not in ("random", "principal"):
+            raise ValueError(f"direction must be 'random' or 'principal', got {direction!r}.")
+        rows = _some_rows(X)
+        self.rows = _leading_axes(StandardScaler().fit_transform(rows))
+        self.prior, self.ceiling, self.direction = prior, ceiling, direction
+        self.most_unlabeled = len(rows)
+        axes = "" if rows.shape[1] <= _MOST_AXES else f" (cut to the {_MOST_AXES} main directions: optimistic)"
+        way = "a random direction, a new one in each draw" if direction == "random" else "the principal direction"
+        self.basis = (
+            f"your {len(rows)} rows of {rows.shape[1]} features{axes}, with made-up classes: a logistic model along "
+            f"{way}, so steep that the best possible classifier is right {ceiling:.1%} of the time"
+        )
+
+    def draw(self, n_pairs: int, n_unlabeled: int, rng: np.random.Generator) -> World:
+        """New classes for the rows; random pairs of different rows, each row in any number of pairs."""
+        n, d = self.rows.shape
+        v = randomized_svd(self.rows, 1, random_state=0)[2][0] if self.direction == "principal" else rng.normal(size=d)
+        positive = expit(logistic_scores(self.rows @ v, self.prior, self.ceiling))
+        y = rng.random(n) < positive
+        first = rng.integers(n, size=n_pairs)
+        second = (first + rng.integers(1, n, size=n_pairs)) % n
+        unlabeled = rng.permutation(n)[:n_unlabeled]
+
+        def accuracy(coef: Array, intercept: float) -> float:
+            return float(np.mean(np.where(self.rows @ coef + intercept > 0, positive, 1 - positive)))
+
+        return World(self.rows, np.column_stack([first, second]), y[first] == y[second], unlabeled, accuracy)
+
+
+def _some_rows(X: Any) -> Array:
+    """Enough rows of the user's features, dense."""
+    rows = check_array(X, accept_sparse="csr", dtype=np.float64, ensure_min_samples=20)
+    n, d = rows.shape
+    keep = min(n, _MOST_ROWS, max(_FEWEST_ROWS, _MOST_CELLS // d))
+    if keep < n:
+        rows = rows[np.sort(np.random.default_rng(0).choice(n, keep, replace=False))]
+    return np.asarray(rows.toarray() if issparse(rows) else rows)
+
+
+def _leading_axes(rows: Array) -> Array:
+    """A wide table in its leading principal axes; the estimators do not mind the rotation."""
+    if rows.shape[1] <= _MOST_AXES:
+        return rows
+    U, scale, _ = randomized_svd(rows, min(_MOST_AXES, len(rows)), random_state=0)
+    return np.asarray(U * scale)
+
+
+def gaussian_accuracy(distance: float, prior: float) -> float:
+    """Accuracy of Bayes' rule for two Gaussian classes with identity covariance at a distance."""
+    half, shift = distance / 2, math.log(prior / (1 - prior)) / distance
+    return float(prior * norm.cdf(half + shift) + (1 - prior) * norm.cdf(half - shift))
+
+
+def gaussian_distance(prior: float, ceiling: float) -> float:
+    """The distance at which Bayes' rule is right with probability ``ceiling``."""
+    return float(brentq(lambda distance: gaussian_accuracy(distance, prior) - ceiling, 0.02, 40))
+
+
+def logistic_scores(t: Array, prior: float, ceiling: float) -> Array:
+    """``k t + b`` with mean probability ``prior`` and with ``ceiling`` as the accuracy of the best classifier."""
+    t = (t - t.mean()) / (t.std() or 1.0)
+
+    def scores(log_k: float) -> Array:
+        k = math.exp(log_k)
+        reach = k * float(np.abs(t).max()) + 40
+        return k * t + brentq(lambda b: float(np.mean(expit(k * t + b))) - prior, -reach, reach)
+
+    def gap(log_k: float) -> float:
+        return float(np.mean(expit(np.abs(scores(log_k))))) - ceiling
+
+    bottom, top = math.log(1e-3), math.log(1e3)
+    if gap(top) < 0:
+        raise ValueError(
+            f"The rows take too few different values for a best accuracy of {ceiling:.1%} at this prior: "
+            f"{gap(top) + ceiling:.1%} is the most. Give a lower ceiling, or features that vary."
+        )
+    return scores(brentq(gap, bottom, top, xtol=1e-4)) if gap(bottom) < 0 else scores(bottom)

@@ -1,0 +1,289 @@
+import itertools
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.sparse import csr_matrix
+from scipy.stats import binom
+
+from sdulearn import planning
+from sdulearn.bounds import (
+    bound_rate,
+    estimation_error_bound,
+    order_probability,
+    pairs_needed,
+    rademacher_linear,
+    recommended_gamma,
+)
+from sdulearn.prior import dissimilar_share, similar_share
+from sdulearn.risks import mixture, source_weights
+
+MODEL = {"lipschitz": 1.5, "complexity": 0.7, "loss_bound": 2.0, "delta": 0.1}
+COUNTS = {"n_similar": 58, "n_dissimilar": 42, "n_unlabeled": 500, "prior": 0.7}
+
+priors = st.floats(0.02, 0.98).filter(lambda p: abs(p - 0.5) > 0.01)
+counts = st.integers(1, 10**6)
+
+
+def constant(prior, events):
+    square = 2 * MODEL["loss_bound"] ** 2 * math.log(events / MODEL["delta"])
+    return (4 * MODEL["lipschitz"] * MODEL["complexity"] + math.sqrt(square)) / abs(2 * prior - 1)
+
+
+@given(priors, counts, counts, counts)
+def test_theorem_est_as_printed(prior, n_S, n_D, n_U):
+    ps, pd = prior**2 + (1 - prior) ** 2, 2 * prior * (1 - prior)
+    printed = {
+        "su": 2 * ps / math.sqrt(2 * n_S) + 1 / math.sqrt(n_U),
+        "du": 2 * pd / math.sqrt(2 * n_D) + 1 / math.sqrt(n_U),
+        "sd": ps / math.sqrt(2 * n_S) + pd / math.sqrt(2 * n_D),
+    }
+    sizes = {"n_similar": n_S, "n_dissimilar": n_D, "n_unlabeled": n_U, "prior": prior}
+    for risk, rate in printed.items():
+        assert estimation_error_bound(risk, **sizes, **MODEL) == pytest.approx(constant(prior, 8) * rate)
+
+
+@pytest.mark.parametrize(
+    ("mixed", "single"),
+    [
+        (("sdsu", 0.0), "sd"), (("sdsu", 1.0), "su"), (("sddu", 0.0), "sd"), (("sddu", 1.0), "du"),
+        (("sudu", 0.0), "su"), (("sudu", 1.0), "du"), (((1, 0, 0), 0.5), "su"), (((0, 0, 1), 0.5), "sd"),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("prior", [0.2, 0.7, 0.9])
+def test_a_mixture_at_a_corner_is_the_single_bound_but_for_log_12(mixed, single, prior):
+    sizes = {**COUNTS, "prior": prior}
+    risk, gamma = mixed
+    corner = estimation_error_bound(risk, gamma=gamma, **sizes, **MODEL)
+    alone = estimation_error_bound(single, **sizes, **MODEL)
+    assert corner / constant(prior, 12) == pytest.approx(alone / constant(prior, 8))
+    assert corner > alone
+
+
+@given(priors, st.floats(0, 1), st.sampled_from(["sdsu", "sddu", "sudu"]))
+def test_a_name_is_its_triple(prior, gamma, risk):
+    sizes = {**COUNTS, "prior": prior}
+    named = estimation_error_bound(risk, gamma=gamma, **sizes, **MODEL)
+    assert named == pytest.approx(estimation_error_bound(mixture(risk, gamma), **sizes, **MODEL))
+
+
+@given(priors, st.floats(0, 1), st.sampled_from(["su", "du", "sd", "sdsu", "sddu", "sudu"]))
+def test_the_rate_is_the_size_of_the_row_weights(prior, gamma, risk):
+    # The bracket of Theorem est_sdu over |p - q| is sum |P| + |N| of each source of the table over sqrt(size).
+    g, sizes = mixture(risk, gamma), (116.0, 84.0, 500.0)
+    from_table = np.abs(source_weights(g, prior)).sum(axis=1) @ (1 / np.sqrt(sizes))
+    assert bound_rate(g, prior, sizes) / abs(2 * prior - 1) == pytest.approx(from_table)
+
+
+@pytest.mark.parametrize("risk", ["su", "du", "sd", "sdsu", "sddu", "sudu"])
+def test_monotone(risk):
+    def bound(**change):
+        return estimation_error_bound(risk, **{**COUNTS, **MODEL, **change})
+
+    whole = bound()
+    for name in ("n_similar", "n_dissimilar", "n_unlabeled"):
+        assert bound(**{name: 2 * COUNTS[name]}) <= whole
+    assert bound(n_similar=580, n_dissimilar=420, n_unlabeled=5000) == pytest.approx(whole / math.sqrt(10))
+    for name in ("lipschitz", "complexity", "loss_bound"):
+        assert bound(**{name: 2 * MODEL[name]}) > whole
+    assert bound(delta=0.01) > whole
+    assert bound(prior=0.51) > bound(prior=0.6)
+    assert bound(prior=0.3) == pytest.approx(whole)
+
+
+def test_pairs_in_place_of_ends():
+    # The proofs take the ends of a pair for independent; without that the pair terms grow by sqrt(2).
+    for risk in ("su", "du", "sd"):
+        paired = estimation_error_bound(risk, **COUNTS, **MODEL, paired=True)
+        halved = {**COUNTS, "n_similar": 29, "n_dissimilar": 21}
+        assert paired == pytest.approx(estimation_error_bound(risk, **halved, **MODEL))
+
+
+def excess_risks(risk, prior, n_pairs, n_unlabeled, draws, rng):
+    """R(f_hat) - R(f*) for x in {-1, +1}, P(x = y) = 0.8, f = w x with |w| <= 1 and squared loss, many draws."""
+    right = 0.8
+    n_S = rng.binomial(n_pairs, similar_share(prior), draws)
+    n_D = n_pairs - n_S
+    positive_pairs = rng.binomial(n_S, prior**2 / similar_share(prior))
+
+    def ups(n_positive, n_negative):
+        return rng.binomial(n_positive, right) + rng.binomial(n_negative, 1 - right)
+
+    unlabeled = rng.binomial(n_unlabeled, prior, draws)
+    share_up = np.array(
+        [
+            ups(2 * positive_pairs, 2 * (n_S - positive_pairs)) / (2 * n_S),
+            ups(n_D, n_D) / (2 * n_D),
+            ups(unlabeled, n_unlabeled - unlabeled) / n_unlabeled,
+        ]
+    )
+    table = source_weights(mixture(risk), prior)
+    # Squared loss: even part (w^2 + 1) / 4 times sum(P + N), linear part -w sum (P - N) / 2 mean(x).
+    even, linear = table.sum(), (table[:, 0] - table[:, 1]) / 2 @ (2 * share_up - 1)
+    w = np.clip(2 * linear / even, -1, 1)
+    best = 2 * right - 1
+    return n_S, n_D, (w - best) ** 2 / 4
+
+
+@pytest.mark.parametrize("risk", ["su", "du", "sd", "sdsu", "sddu", "sudu"])
+@pytest.mark.parametrize("paired", [False, True])
+def test_the_bound_holds_far_more_often_than_it_says(risk, paired):
+    n_unlabeled, prior, delta, draws = 300_000, 0.7, 0.5, 2000
+    n_S, n_D, excess = excess_risks(risk, prior, 100_000, n_unlabeled, draws, np.random.default_rng(0))
+    sizes = {"n_unlabeled": n_unlabeled, "prior": prior, "paired": paired}
+    constants = {"lipschitz": 1.0, "complexity": 1.0, "loss_bound": 1.0, "delta": delta}
+    bound = [
+        estimation_error_bound(risk, n_similar=s, n_dissimilar=d, **sizes, **constants)
+        for s, d in zip(n_S, n_D, strict=True)
+    ]
+    assert max(bound) < 0.16  # it says something: R(0) - R(f*) is 0.09, the worst excess 0.64
+    assert np.mean(excess > bound) <= (1 - delta) / 100
+    # The check can fail: a bound 2000 times smaller would not pass.
+    assert np.mean(excess > np.array(bound) / 2000) > 0
+
+
+@pytest.mark.parametrize("prior", [0.03, 0.2, 0.45, 0.51, 0.55, 0.6, 0.7, 0.8, 0.9, 0.97])
+@pytest.mark.parametrize("n_pairs", [1, 2, 3, 7, 20, 50, 101, 400])
+def test_the_order_happens_at_least_as_often_as_the_corollary_says(prior, n_pairs):
+    def bound(risk, n_D):
+        with np.errstate(divide="ignore"):
+            S, D = 1 / np.sqrt(2.0 * np.array([n_pairs - n_D, n_D]))
+        ps, pd, U = similar_share(prior), dissimilar_share(prior), 1 / math.sqrt(500)
+        return {"su": 2 * ps * S + U, "du": 2 * pd * D + U, "sd": ps * S + pd * D}[risk]
+
+    n_D = np.arange(n_pairs + 1)
+    holds = np.array([bound("su", k) >= max(bound("du", k), bound("sd", k)) for k in n_D])
+    exact = binom.pmf(n_D, n_pairs, dissimilar_share(prior)) @ holds
+    assert exact >= order_probability(n_pairs, prior) - 1e-12
+    assert exact == pytest.approx(order_probability(n_pairs, prior, exact=True), abs=1e-9)
+
+
+def test_the_corollary_is_not_empty_and_grows():
+    chances = [order_probability(n, 0.7) for n in (10, 50, 200, 1000)]
+    assert chances == sorted(chances)
+    assert chances[-1] > 0.99
+    assert order_probability(200, 0.3) == pytest.approx(order_probability(200, 0.7))
+
+
+def test_the_check_of_the_corollary_can_fail():
+    # Planted: Okamoto's exponent without its 1/2.
+    fault = 1 - (1 - order_probability(400, 0.7)) ** 2
+    assert fault > order_probability(400, 0.7, exact=True)
+
+
+def test_rademacher_bounds_the_exact_complexity():
+    X, radius = np.random.default_rng(0).normal(size=(11, 3)), 2.5
+    signs = np.array(list(itertools.product([-1, 1], repeat=11)))
+    exact = radius * np.linalg.norm(signs @ X, axis=1).mean() / 11
+    bound = rademacher_linear(X, radius) / math.sqrt(11)
+    assert bound / math.sqrt(2) <= exact <= bound  # Khintchine and Kahane from below, Jensen from above
+    assert rademacher_linear(csr_matrix(X), radius) == pytest.approx(rademacher_linear(X, radius))
+
+
+def simulated_means(prior, sizes, r, draws, rng):
+    """Means of S, D and U along one direction: within-class variance 1, squared distance of the class means r."""
+    n_S, n_D, n_U = sizes
+    half = math.sqrt(r) / 2
+
+    def mean(classes):
+        return (half * classes + rng.normal(size=classes.shape)).mean(axis=1)
+
+    def classes(share, n):
+        return np.where(rng.random((draws, n)) < share, 1.0, -1.0)
+
+    similar = np.repeat(classes(prior**2 / similar_share(prior), n_S), 2, axis=1)
+    return np.array([mean(similar), mean(np.tile([1.0, -1.0], (draws, n_D))), mean(classes(prior, n_U))])
+
+
+@pytest.mark.parametrize(
+    ("risk", "sizes"), [("sddu", (30, 14, 60)), ("sdsu", (60, 5, 40)), ("sudu", (20, 12, 15)), ("sudu", (9, 30, 80))]
+)
+@pytest.mark.parametrize(("prior", "r"), [(0.7, 0.0), (0.7, 4.0), (0.25, 1.0)])
+def test_recommended_gamma_minimises_the_simulated_variance(risk, sizes, prior, r):
+    means = simulated_means(prior, sizes, r, 20_000, np.random.default_rng(1))
+    grid = np.linspace(0, 1, 101)
+
+    def variance(gamma):
+        table = source_weights(mixture(risk, gamma), prior)
+        return np.var((table[:, 0] - table[:, 1]) / 2 @ means)
+
+    simulated = np.array([variance(gamma) for gamma in grid])
+    named = dict(zip(("n_similar", "n_dissimilar", "n_unlabeled"), sizes, strict=True))
+    gamma = recommended_gamma(risk, **named, prior=prior, separation=r)
+    assert gamma == pytest.approx(grid[np.argmin(simulated)], abs=0.03)
+    assert variance(gamma) <= 1.002 * simulated.min()
+
+
+def test_recommended_gamma_in_known_cases():
+    many = {"n_unlabeled": 10**9, "prior": 0.8}
+    expected = {"n_similar": 1000 * similar_share(0.8), "n_dissimilar": 1000 * dissimilar_share(0.8)}
+    assert recommended_gamma("sddu", **expected, **many) == pytest.approx(0.36, abs=1e-4)  # (p - q)^2
+    assert recommended_gamma("sdsu", **expected, **many) == 0.0
+    few = {"n_similar": 58, "n_dissimilar": 42, "n_unlabeled": 1, "prior": 0.7}
+    assert recommended_gamma("sddu", **few) < 0.01
+    assert recommended_gamma("sudu", **few) == pytest.approx(0.5, abs=0.01)
+
+
+@given(priors, st.integers(1, 300), st.integers(1, 300))
+def test_the_side_of_sddu_is_where_the_corollary_prefers_du(prior, n_S, n_D):
+    S, D = similar_share(prior) / math.sqrt(n_S), dissimilar_share(prior) / math.sqrt(n_D)
+    if abs(S - D) < 1e-9:
+        return
+    sizes = {"n_similar": n_S, "n_dissimilar": n_D, "n_unlabeled": 100, "prior": prior}
+    assert (recommended_gamma("sddu", **sizes) > 0) == (D < S)
+    assert (recommended_gamma("sdsu", **sizes) > 0) == (S < D)
+
+
+def test_pairs_needed_is_the_simulation():
+    options = {"prior": 0.7, "method": "sddu", "sizes": (50, 200), "n_repeats": 2, "n_features": 2}
+    assert pairs_needed(0.8, **options) == planning.pairs_needed(0.8, **options)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"prior": 0.5}, "PairLogisticRegression"),
+        ({"prior": 1.0}, "prior must lie strictly between 0 and 1"),
+        ({"risk": "usd"}, "Unknown risk 'usd'; choose one of"),
+        ({"risk": (1, 1, 1)}, "three numbers >= 0 of sum 1"),
+        ({"risk": (1, 0)}, "three numbers >= 0 of sum 1"),
+        ({"risk": "sddu", "gamma": 1.5}, "gamma must lie between 0 and 1"),
+        ({"n_similar": 0}, "needs n_similar of 1 or more. Choose one that does without: 'su'"),
+        ({"n_dissimilar": -1}, "n_dissimilar must be a number, zero or more"),
+        ({"n_unlabeled": math.nan, "risk": "su"}, "n_unlabeled must be a number"),
+        ({"lipschitz": 0}, "lipschitz must be a positive number"),
+        ({"complexity": math.inf}, "complexity must be a positive number"),
+        ({"loss_bound": -1}, "loss_bound must be a positive number"),
+        ({"delta": 0}, "delta, the chance of failure"),
+    ],
+)
+def test_bad_input(change, message):
+    arguments = {"risk": "sd", **COUNTS, **MODEL, **change}
+    with pytest.raises(ValueError, match=message):
+        estimation_error_bound(arguments.pop("risk"), **arguments)
+
+
+def test_a_source_that_is_not_looked_at_may_be_missing():
+    assert estimation_error_bound("su", **{**COUNTS, "n_dissimilar": 0}, **MODEL) > 0
+    assert estimation_error_bound("sddu", gamma=0, **{**COUNTS, "n_unlabeled": 0}, **MODEL) > 0
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: order_probability(100, 0.5), "PairLogisticRegression"),
+        (lambda: order_probability(0, 0.7), "whole number of 1 or more"),
+        (lambda: order_probability(2.5, 0.7), "whole number of 1 or more"),
+        (lambda: rademacher_linear([[1.0]], 0), "radius must be a positive number"),
+        (lambda: rademacher_linear([[np.nan]], 1), "NaN"),
+        (lambda: recommended_gamma("sd", **COUNTS), "Only the mixtures"),
+        (lambda: recommended_gamma("sddu", **{**COUNTS, "prior": 0.5}), "PairLogisticRegression"),
+        (lambda: recommended_gamma("sddu", **{**COUNTS, "n_unlabeled": 0}), "needs n_unlabeled of 1 or more"),
+        (lambda: recommended_gamma("sddu", **COUNTS, separation=-1), "separation must be zero or"),
+    ],
+)
+def test_bad_input_elsewhere(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()

@@ -1,0 +1,223 @@
+import dataclasses
+import math
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_matrix
+from scipy.special import expit
+from scipy.stats import binom, norm
+
+from sdulearn import planning
+from sdulearn.planning import pairs_needed, simulate_plan
+from sdulearn.populations import (
+    FeaturePopulation,
+    GaussianPopulation,
+    gaussian_accuracy,
+    gaussian_distance,
+    logistic_scores,
+)
+from sdulearn.prior import similar_share
+
+
+@pytest.fixture(scope="module")
+def plan():
+    return simulate_plan(prior=0.7, sizes=(25, 100, 400, 1600), n_features=4, n_repeats=8)
+
+
+@pytest.fixture(scope="module")
+def features():
+    rng = np.random.default_rng(0)
+    return rng.normal(size=(600, 5)) @ rng.normal(size=(5, 5)) + 3
+
+
+@pytest.mark.parametrize(("prior", "ceiling"), [(0.5, 0.8), (0.7, 0.9), (0.9, 0.92), (0.6, 0.99)])
+def test_gaussian_classes_have_the_ceiling_asked_for(prior, ceiling):
+    distance = gaussian_distance(prior, ceiling)
+    assert gaussian_accuracy(distance, prior) == pytest.approx(ceiling)
+    population = GaussianPopulation(prior, ceiling, n_features=3)
+    bayes = 2 * population.mean, math.log(prior / (1 - prior))
+    assert population.accuracy(*bayes) == pytest.approx(ceiling)
+    for coef, intercept in ((bayes[0], bayes[1] + 0.3), (bayes[0] + [0.5, 0, 0], bayes[1])):
+        assert population.accuracy(coef, intercept) < ceiling
+
+
+def test_accuracy_of_a_linear_model_on_gaussian_classes_is_exact():
+    population = GaussianPopulation(0.7, 0.85, n_features=2)
+    world = population.draw(5, 200_000, np.random.default_rng(0))
+    coef, intercept = np.array([1.0, -0.2]), 0.4
+    mean = population.mean
+    # The classes of the points are not given away, but their probabilities are known.
+    positive = 0.7 * norm.pdf(world.points - mean).prod(axis=1)
+    positive /= positive + 0.3 * norm.pdf(world.points + mean).prod(axis=1)
+    up = world.points @ coef + intercept > 0
+    assert population.accuracy(coef, intercept) == pytest.approx(
+        np.mean(np.where(up, positive, 1 - positive)), abs=5e-3
+    )
+
+
+def test_a_constant_model_gets_the_larger_class():
+    assert GaussianPopulation(0.7, 0.9, 2).accuracy(np.zeros(2), 1.0) == pytest.approx(0.7)
+
+
+@pytest.mark.parametrize(("prior", "ceiling"), [(0.5, 0.75), (0.7, 0.9), (0.9, 0.95)])
+def test_logistic_classes_have_the_prior_and_the_ceiling_asked_for(prior, ceiling):
+    t = np.random.default_rng(0).gamma(2, size=500)
+    s = expit(logistic_scores(t, prior, ceiling))
+    assert np.mean(s) == pytest.approx(prior, abs=1e-6)
+    assert np.mean(np.maximum(s, 1 - s)) == pytest.approx(ceiling, abs=1e-3)
+
+
+def test_no_linear_model_beats_the_ceiling_on_the_user_s_rows(features):
+    population = FeaturePopulation(features, 0.7, 0.9, "principal")
+    world = population.draw(100, 50, np.random.default_rng(0))
+    rng = np.random.default_rng(1)
+    best = max(world.accuracy(rng.normal(size=5), rng.normal()) for _ in range(300))
+    assert best <= 0.9 + 1e-3
+    assert best > 0.75
+    assert (world.pairs[:, 0] != world.pairs[:, 1]).all()
+    assert len(np.unique(world.unlabeled)) == 50
+
+
+@pytest.mark.parametrize("kind", ["gaussian", "features"])
+def test_pairs_are_random(kind, features):
+    population = (
+        GaussianPopulation(0.7, 0.9, 2) if kind == "gaussian" else FeaturePopulation(features, 0.7, 0.9, "random")
+    )
+    shares = [population.draw(400, 10, np.random.default_rng(seed)).same.mean() for seed in range(30)]
+    assert np.mean(shares) == pytest.approx(similar_share(0.7), abs=0.02)
+    assert np.std(shares) > 0.01
+
+
+def test_a_plan_rises_to_the_ceiling(plan):
+    for curve in plan.curves:
+        assert curve.accuracy[0] < curve.accuracy[-1] < plan.ceiling
+        assert curve.accuracy[-1] > plan.ceiling - 0.02
+        assert curve.error[-1] < curve.error[0] + 0.01
+    joint, sddu = plan.curves
+    assert (joint.method, sddu.method) == ("joint", "sddu")
+    assert all(a > b for a, b in zip(joint.accuracy[:3], sddu.accuracy[:3], strict=True))
+
+
+def test_the_prior_s_side_of_a_plan(plan):
+    widths = [prior.high - prior.low for prior in plan.priors]
+    assert widths == sorted(widths, reverse=True)
+    assert all(prior.value == pytest.approx(0.7) for prior in plan.priors)
+    assert plan.no_answer[1] == pytest.approx(binom.cdf(50, 100, 0.58))
+
+
+def test_the_same_seed_gives_the_same_plan_and_the_names_of_the_classes_do_not_matter(plan):
+    again = simulate_plan(prior=0.3, sizes=(1600, 400, 100, 25, 25), n_features=4, n_repeats=8)
+    assert again == plan
+    other = simulate_plan(prior=0.7, sizes=(25,), methods=("sddu",), n_repeats=3, random_state=1)
+    assert other.curves[0].accuracy != plan.curves[1].accuracy[:1]
+
+
+def test_more_targets_need_more_pairs(plan):
+    for method in planning.METHODS:
+        answers = [plan.pairs_needed(target, method) for target in np.linspace(0.71, 0.899, 40)]
+        numbers = [answer.n_pairs for answer in answers]
+        assert numbers == sorted(numbers)
+        assert numbers[0] < numbers[-1]
+        assert all(25 <= answer.low <= answer.n_pairs <= answer.high for answer in answers)
+
+
+def test_the_crossing_is_interpolated_in_the_logarithm(plan):
+    curve = planning.Curve("joint", (0.72, 0.80, 0.78, 0.88), (0.0,) * 4, (0.0,) * 4)
+    drawn = dataclasses.replace(plan, curves=(curve,))
+    needed = {target: drawn.pairs_needed(target).n_pairs for target in (0.71, 0.755, 0.79, 0.835, 0.88, 0.89)}
+    # 0.80 and 0.78 are made level at 0.79.
+    assert needed == {0.71: 25, 0.755: 50, 0.79: 100, 0.835: 800, 0.88: 1600, 0.89: math.inf}
+    assert "25 pairs or fewer" in str(drawn.pairs_needed(0.71))
+    assert str(drawn.pairs_needed(0.835)) == "83.5% with the joint method: about 800 pairs (800 to 800)"
+    assert "more than 1600 pairs" in str(drawn.pairs_needed(0.89))
+    noisy = dataclasses.replace(plan, curves=(dataclasses.replace(curve, error=(0.01,) * 4),))
+    assert "to more than 1600)" in str(noisy.pairs_needed(0.87))
+
+
+def test_pairs_needed_is_monotone_and_says_from_what(features):
+    options = {"prior": 0.7, "X": features, "method": "sddu", "sizes": (50, 200, 800), "n_repeats": 4}
+    easy, hard = pairs_needed(0.75, **options), pairs_needed(0.87, **options)
+    assert easy.n_pairs < hard.n_pairs
+    for words in ("your 600 rows of 5 features", "made-up classes", "90.0% of the time", "prior taken from the counts"):
+        assert words in easy.plan.basis
+    generated = simulate_plan(prior=0.7, methods=("sddu",), sizes=(50,), n_repeats=1, known_prior=True).basis
+    assert "generated points: two Gaussian classes in 10 dimensions" in generated
+    assert "the prior known" in generated
+
+
+def test_more_features_and_a_lower_ceiling_need_more_pairs():
+    options = {"prior": 0.7, "method": "sddu", "sizes": (50, 200, 800, 3200), "n_repeats": 6}
+    base = pairs_needed(0.8, n_features=3, **options).n_pairs
+    assert pairs_needed(0.8, n_features=30, **options).n_pairs > base
+    assert pairs_needed(0.8, n_features=3, ceiling=0.82, **options).n_pairs > base
+
+
+def test_at_one_half_the_joint_method_plans_with_settled_names():
+    plan = simulate_plan(prior=0.5, methods=("joint",), sizes=(50, 400), n_features=3, n_repeats=4)
+    assert plan.curves[0].accuracy[1] > 0.8
+    assert "a few labelled points to name the classes" in plan.basis
+    with pytest.raises(ValueError, match="PairLogisticRegression"):
+        simulate_plan(prior=0.5, sizes=(50,))
+
+
+def test_draws_without_an_answer_count_as_the_larger_class():
+    plan = simulate_plan(prior=0.55, methods=("sddu",), sizes=(30,), n_repeats=12)
+    curve = plan.curves[0]
+    assert 0 < curve.unfitted[0] < 1
+    told = simulate_plan(prior=0.55, methods=("sddu",), sizes=(30,), n_repeats=12, known_prior=True)
+    assert told.curves[0].unfitted[0] == 0
+    rare = simulate_plan(prior=0.99, sizes=(10,), n_repeats=3)
+    assert rare.curves[1].unfitted[0] == 1
+    assert rare.curves[1].accuracy[0] == pytest.approx(0.99)
+
+
+def test_wide_and_sparse_features_are_cut_to_size():
+    rng = np.random.default_rng(0)
+    X = (rng.random((300, 1500)) < 0.02).astype(float)
+    options = {"prior": 0.7, "methods": ("sddu",), "sizes": (50,), "n_repeats": 2}
+    plan = simulate_plan(X=csr_matrix(X), **options)
+    assert "300 rows of 1500 features (cut to the 100 main directions: optimistic)" in plan.basis
+    assert plan.curves == simulate_plan(X=X, **options).curves
+    assert plan.n_unlabeled == 300
+
+
+def test_progress_sees_every_fit():
+    seen = []
+
+    def progress(fits):
+        for fit in fits:
+            seen.append(fit)
+            yield fit
+
+    simulate_plan(prior=0.7, methods=("sddu",), sizes=(25, 50), n_repeats=3, progress=progress)
+    assert len(seen) == 6
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"prior": 1.2}, "prior must lie strictly between 0 and 1"),
+        ({"target_accuracy": 0.95}, "out of reach: the simulation takes 90.0%.*raise the ceiling"),
+        ({"target_accuracy": 0.7}, "needs no pairs: calling everything the larger class is right 70.0%"),
+        ({"target_accuracy": 85}, "between 0 and 1, such as 0.85"),
+        ({"ceiling": 0.6}, "ceiling, the accuracy of the best possible classifier, must lie between 0.701"),
+        ({"ceiling": 1.0}, "and 0.999"),
+        ({"methods": ("su",)}, r"Unknown methods \['su'\]; choose from"),
+        ({"sizes": ()}, "each 10 or more"),
+        ({"sizes": (3, 50)}, "each 10 or more"),
+        ({"n_repeats": 0}, "n_repeats must be 1 or more"),
+        ({"n_features": 0}, "n_features must be 1 or more"),
+        ({"X": np.ones((50, 2))}, "too few different values.*Give a lower ceiling"),
+        ({"X": np.ones((5, 2))}, "minimum of 20 is required"),
+        ({"X": np.full((50, 2), np.nan)}, "NaN"),
+        ({"X": np.ones((50, 2)), "direction": "up"}, "'random' or 'principal'"),
+    ],
+)
+def test_bad_input(change, message):
+    with pytest.raises(ValueError, match=message):
+        simulate_plan(**{"prior": 0.7, "sizes": (50,), "n_repeats": 1, **change})
+
+
+def test_a_plan_knows_its_methods(plan):
+    with pytest.raises(ValueError, match="no curve of 'su', only of"):
+        plan.pairs_needed(0.8, "su")
