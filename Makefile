@@ -2,12 +2,12 @@
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
-PYTHONS := src tests benchmarks examples
+PYTHONS := src tests benchmarks examples docs/conf.py docs/figures
 # One BLAS thread: the matrices are small, and nested threads ruin two cores.
 export OMP_NUM_THREADS ?= 1
 export OPENBLAS_NUM_THREADS ?= 1
 
-.PHONY: demo test lint format bench bench-accuracy bench-ablation test-oldest clean
+.PHONY: demo test lint format bench bench-accuracy bench-ablation docs test-oldest clean
 
 demo: $(VENV)/.demo
 	$(BIN)/sdulearn demo
@@ -34,6 +34,12 @@ bench-accuracy: $(VENV)/.bench
 bench-ablation: $(VENV)/.bench
 	$(BIN)/python benchmarks/ablation.py
 
+# Pages and gallery, then every example in them; warnings are errors.
+docs: $(VENV)/.docs
+	$(BIN)/sphinx-build -W --keep-going -q -d docs/_build/doctrees -b html docs docs/_build/html
+	$(BIN)/sphinx-build -W --keep-going -q -d docs/_build/doctrees -b doctest docs docs/_build/doctest
+	@echo "Open docs/_build/html/index.html"
+
 # The oldest versions that pyproject.toml admits, in an environment of their own.
 test-oldest: .venv-oldest/.dev
 	.venv-oldest/bin/python -m pytest -q
@@ -43,10 +49,10 @@ test-oldest: .venv-oldest/.dev
 	.venv-oldest/bin/python -m pip install -q -e '.[test]' numpy==1.26.0 scipy==1.12.0 scikit-learn==1.6.0 'polars<2'
 	touch $@
 
-$(VENV)/.demo $(VENV)/.dev $(VENV)/.bench: $(VENV)/.%: pyproject.toml
+$(VENV)/.demo $(VENV)/.dev $(VENV)/.bench $(VENV)/.docs: $(VENV)/.%: pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install -q -e '.[$*]'
 	touch $@
 
 clean:
-	rm -rf .venv .venv-oldest .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist
+	rm -rf docs/_build docs/gallery docs/generated .venv .venv-oldest .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist

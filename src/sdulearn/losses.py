@@ -87,7 +87,7 @@ class DoubleHinge:
         return np.where(np.abs(z) > 1, np.sign(z) / 2, 0.0)
 
     def even_conjugate(self, s: Array) -> Array:
-        """``sup_z (s z - even(z))``, finite for |s| <= 1/2: the certificate of a kinked loss."""
+        """``sup_z (s z - even(z))``, finite for ``|s| <= 1/2``: the certificate of a kinked loss."""
         return np.where(np.abs(s) <= 0.5, np.abs(s) - 0.5, np.inf)
 
 

@@ -1,0 +1,165 @@
+"""Sphinx settings. Build with `make docs`; nothing here needs a network."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+from pathlib import Path
+
+from docutils import nodes
+from docutils.utils.math.latex2mathml import tex2mathml
+from sphinx.ext import autosummary
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ.setdefault("MPLBACKEND", "Agg")
+os.environ["COLUMNS"] = "84"  # of the command's help
+
+import sdulearn
+from sdulearn.cli import build_parser
+
+HERE = Path(__file__).parent
+ROOT = HERE.parent
+
+project = "sdulearn"
+author = "The sdulearn developers"
+copyright = author
+release = version = sdulearn.__version__
+
+extensions = [
+    "myst_parser",
+    "numpydoc",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "sphinx.ext.doctest",
+    "sphinx.ext.viewcode",
+    "sphinx_copybutton",
+    "sphinx_gallery.gen_gallery",
+    "matplotlib.sphinxext.plot_directive",
+]
+exclude_patterns = ["_build", "figures"]
+templates_path = ["_templates"]
+# The order of the examples is a function, which Sphinx cannot cache.
+suppress_warnings = ["config.cache"]
+
+html_theme = "furo"
+html_title = "sdulearn"
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
+html_copy_source = False
+html_math_renderer = "mathml"
+html_theme_options = {
+    "light_css_variables": {"color-brand-primary": "#0b5fa5", "color-brand-content": "#0b5fa5"},
+    "dark_css_variables": {"color-brand-primary": "#7cc0f4", "color-brand-content": "#7cc0f4"},
+}
+
+myst_enable_extensions = ["colon_fence", "dollarmath", "substitution", "deflist"]
+myst_heading_anchors = 3
+
+numpydoc_show_class_members = False
+autodoc_typehints = "none"
+autodoc_default_options = {"member-order": "bysource"}
+autosummary_generate = True
+# "(Eq. name)" does not end a sentence.
+autosummary.WELL_KNOWN_ABBREVIATIONS += ("Eq.", "(Eq.")
+
+doctest_global_setup = "import warnings; warnings.simplefilter('error')"
+copybutton_prompt_text = r">>> |\.\.\. |\$ "
+copybutton_prompt_is_regexp = True
+
+plot_html_show_formats = False
+plot_html_show_source_link = False
+plot_formats = ["svg"]
+plot_rcparams = {"savefig.bbox": "tight", "font.size": 11}
+
+sphinx_gallery_conf = {
+    "examples_dirs": "../examples",
+    "gallery_dirs": "gallery",
+    "filename_pattern": r"/plot_",
+    "ignore_pattern": r"(^|/)curved_boundary\.py",
+    "capture_repr": ("_repr_html_",),
+    "download_all_examples": False,
+    "remove_config_comments": True,
+    "show_memory": False,
+    "write_computation_times": False,
+    "min_reported_time": 1,
+    "image_srcset": ["2x"],
+    "backreferences_dir": "generated/backreferences",
+    "doc_module": ("sdulearn",),
+    "reference_url": {"sdulearn": None},
+    "reset_modules": ("matplotlib",),
+    "abort_on_example_error": True,
+}
+
+# The order in which the examples are best read.
+_EXAMPLES = [
+    "plot_first_steps.py",
+    "plot_joint_against_marginal.py",
+    "plot_prior_interval.py",
+    "plot_choose_alpha_gamma.py",
+    "plot_curved_boundary.py",
+    "plot_name_the_classes.py",
+]
+
+
+def _reading_order(filename: str) -> tuple[int, str]:
+    return (_EXAMPLES.index(filename) if filename in _EXAMPLES else len(_EXAMPLES), filename)
+
+
+sphinx_gallery_conf["within_subsection_order"] = _reading_order
+
+
+# Pages that commands write: name, page, file, text of a link, command. Some may not be there yet.
+_MEASURED = {
+    "accuracy": ("accuracy", HERE / "accuracy.md", "measured accuracy and time", "make bench-accuracy"),
+    "ablation": ("ablation", HERE / "ablation.md", "what each part is worth", "make bench-ablation"),
+    "speed": ("generated/benchmarks", ROOT / "benchmarks" / "README.md", "measured speed of the solvers", "make bench"),
+    "reproduction": (
+        "reproduction/report",
+        HERE / "reproduction" / "report.md",
+        "the paper's experiments, run again",
+        "sdulearn reproduce",
+    ),
+}
+(HERE / "generated").mkdir(exist_ok=True)
+if _MEASURED["speed"][1].exists():
+    shutil.copyfile(_MEASURED["speed"][1], HERE / "generated" / "benchmarks.md")
+
+myst_substitutions = {
+    name: f"[{text}]({page}.md)" if file.exists() else f"{text} (run `{command}`)"
+    for name, (page, file, text, command) in _MEASURED.items()
+}
+
+
+def _command_pages() -> str:
+    """``--help`` of the command and of each of its subcommands, as the installed program prints it."""
+    parser = build_parser()
+    commands = next(a for a in parser._actions if isinstance(a, argparse._SubParsersAction)).choices
+    pages = ["# The command line", f"```text\n{parser.format_help()}```"]
+    pages += [f"## sdulearn {name}\n\n```text\n{command.format_help()}```" for name, command in commands.items()]
+    return "\n\n".join(pages) + "\n"
+
+
+(HERE / "generated" / "commands.md").write_text(_command_pages(), encoding="utf-8")
+
+
+def _list_measured(app, docname, source):
+    """Put the measured pages that exist into the table of contents."""
+    pages = [page for page, file, _, _ in _MEASURED.values() if file.exists()]
+    source[0] = source[0].replace("MEASURED_PAGES", "\n".join(pages))
+
+
+def _inline_math(translator, node):
+    translator.body.append(str(tex2mathml(node.astext())))
+    raise nodes.SkipNode
+
+
+def _block_math(translator, node):
+    translator.body.append(f'<div class="math">{tex2mathml(node.astext(), as_block=True)}</div>\n')
+    raise nodes.SkipNode
+
+
+def setup(app):
+    """Formulas as MathML (no script, no network), and the measured pages."""
+    app.connect("source-read", _list_measured)
+    app.add_html_math_renderer("mathml", (_inline_math, None), (_block_math, None))

@@ -1,0 +1,51 @@
+"""
+The prior and its interval
+==========================
+
+The share of "same" answers among random pairs tells the share of the larger class. How well does it tell?
+"""
+
+# %%
+# Before the first question
+# -------------------------
+# Guess a prior, and see what interval to expect from so many pairs. Where a band touches 1/2, the counts cannot say
+# which class is the larger.
+
+import matplotlib.pyplot as plt
+import numpy as np
+
+from sdulearn import estimate_prior, stack_pairs
+from sdulearn.plotting import PriorIntervalDisplay
+
+figure, ax = plt.subplots(layout="constrained")
+for prior in (0.9, 0.7, 0.6):
+    PriorIntervalDisplay.from_prior(prior, name=f"prior {prior}", ax=ax)
+
+# %%
+# While answers come in
+# ---------------------
+# The same estimate, followed answer by answer. Codes count the questions in the order in which they were asked.
+
+rng = np.random.default_rng(3)
+truth = np.where(rng.random(1600) < 0.7, 1, -1)
+pairs = np.arange(1600).reshape(800, 2)
+_, codes = stack_pairs(np.zeros((1600, 1)), pairs, truth[pairs[:, 0]] == truth[pairs[:, 1]])
+
+display = PriorIntervalDisplay.from_codes(codes)
+display.ax_.axhline(0.7, color="black", linewidth=1, linestyle="--", label="truth")
+display.ax_.legend()
+
+# %%
+# When the counts have no answer
+# ------------------------------
+# No prior explains more "different" than "same". A small random draw shows that often, even when nothing is wrong.
+
+n_pairs, similar_share = 50, 0.7**2 + 0.3**2
+draws = rng.binomial(n_pairs, similar_share, size=10_000)
+silent = np.mean(2 * draws <= n_pairs)
+print(f"draws of {n_pairs} pairs at prior 0.7 without an answer: {silent:.0%}")
+print(estimate_prior(24, 26))
+
+# %%
+# Then give ``prior=`` from another source, ask more questions, or use
+# :class:`~sdulearn.PairLogisticRegression`, which needs no prior.

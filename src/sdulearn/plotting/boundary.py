@@ -1,0 +1,249 @@
+"""Decision boundary in two features, with the pairs as lines."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
+from sklearn.utils import check_random_state
+
+from sdulearn.extras import require
+from sdulearn.pairs import read_pairs
+from sdulearn.plotting.display import Display
+
+Array = NDArray[np.float64]
+
+_SAME, _DIFFERENT = "0.15", "#d55e00"
+
+
+class PairBoundaryDisplay(Display):
+    """Where a model parts the classes, in two features, with the pairs drawn as lines.
+
+    A solid line joins the ends of a similar pair, a dashed one those of a dissimilar pair. A good model has few solid
+    lines that cross its boundary, and few dashed ones that do not.
+
+    Parameters
+    ----------
+    xx0, xx1 : arrays of shape (resolution, resolution)
+        The grid, as of ``numpy.meshgrid``.
+    response : array of shape (resolution, resolution)
+        What the model says on the grid.
+    level : float
+        The response on the boundary.
+    ends : array of shape (n_pairs, 2, 2)
+        Ends of the pairs that are drawn: pair, end, coordinate.
+    similar : bool array of shape (n_pairs,)
+        Whether the pair is similar.
+    unlabeled : array of shape (n_unlabeled, 2)
+        Unlabeled rows.
+    names : tuple of two str
+        Names of the features.
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+        Where it was drawn.
+    figure_ : matplotlib Figure
+        The figure of those axes.
+    surface_ : matplotlib AxesImage
+        The coloured response.
+    boundary_ : matplotlib QuadContourSet or None
+        The line at ``level``; None where the grid lies on one side of it.
+    lines_ : list of matplotlib LineCollection
+        The similar pairs and the dissimilar ones.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_blobs
+    >>> from sdulearn import PairLogisticRegression
+    >>> from sdulearn.datasets import sample_sdu
+    >>> from sdulearn.plotting import PairBoundaryDisplay
+    >>> X, y = make_blobs(400, centers=[(-2, 0), (2, 0)], random_state=0)
+    >>> rows, codes = sample_sdu(X, 2 * y - 1, n_pairs=30, n_unlabeled=50, prior=0.7, random_state=0)
+    >>> model = PairLogisticRegression().fit(rows, codes)
+    >>> display = PairBoundaryDisplay.from_estimator(model, rows, codes)
+    >>> display.ends.shape
+    (30, 2, 2)
+    """
+
+    def __init__(
+        self,
+        *,
+        xx0: Array,
+        xx1: Array,
+        response: Array,
+        level: float,
+        ends: Array,
+        similar: NDArray[np.bool_],
+        unlabeled: Array,
+        names: tuple[str, str],
+    ) -> None:
+        self.xx0, self.xx1, self.response, self.level = xx0, xx1, response, level
+        self.ends, self.similar, self.unlabeled, self.names = ends, similar, unlabeled, names
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        X: Any,
+        y: ArrayLike,
+        *,
+        features: Sequence[int | str] = (0, 1),
+        max_pairs: int | None = 100,
+        resolution: int = 150,
+        margin: float = 0.05,
+        response_method: str = "auto",
+        random_state: Any = 0,
+        ax: Any = None,
+    ) -> Self:
+        """Draw a fitted estimator or pipeline over two of its features.
+
+        Parameters
+        ----------
+        estimator : fitted estimator or pipeline
+            With ``predict_proba`` or ``decision_function``.
+        X : array, sparse matrix or frame of shape (n_rows, n_features)
+            Rows, as given to the estimator.
+        y : array-like of shape (n_rows,)
+            Pair codes.
+        features : pair of int or str, default=(0, 1)
+            The two features; all others are held at their median.
+        max_pairs : int or None, default=100
+            Largest number of pairs to draw, taken at random; None draws all.
+        resolution : int, default=150
+            Points of the grid along each side.
+        margin : float, default=0.05
+            How far the grid goes beyond the rows, as a share of their range.
+        response_method : {"auto", "predict_proba", "decision_function"}, default="auto"
+            What to colour; "auto" takes the probability of +1 where there is one.
+        random_state : int, RandomState or None, default=0
+            Seed of the choice of pairs.
+        ax : matplotlib Axes, optional
+            Where to draw; a new figure by default.
+
+        Returns
+        -------
+        PairBoundaryDisplay
+            The display, drawn.
+        """
+        values = X.toarray() if sparse.issparse(X) else np.asarray(X, dtype=np.float64)
+        names = [str(name) for name in X.columns] if hasattr(X, "columns") else []
+        i, j = _columns(features, names, values.shape[1])
+        pairs = read_pairs(y)
+        drawn = np.arange(len(pairs.ends))
+        if max_pairs is not None and len(drawn) > max_pairs:
+            drawn = np.sort(check_random_state(random_state).permutation(drawn)[:max_pairs])
+        xx0, xx1 = np.meshgrid(*(_side(values[:, k], resolution, margin) for k in (i, j)))
+        grid = np.tile(np.median(values, axis=0), (xx0.size, 1))
+        grid[:, i], grid[:, j] = xx0.ravel(), xx1.ravel()
+        response, level = _respond(estimator, _like(X, grid), response_method)
+        flat = values[:, [i, j]]
+        label = names or [f"feature {k}" for k in range(values.shape[1])]
+        display = cls(
+            xx0=xx0,
+            xx1=xx1,
+            response=response.reshape(xx0.shape),
+            level=level,
+            ends=flat[pairs.ends[drawn]],
+            similar=pairs.similar[drawn],
+            unlabeled=flat[pairs.unlabeled],
+            names=(label[i], label[j]),
+        )
+        return display.plot(ax=ax)
+
+    def plot(self, ax: Any = None, *, cmap: str = "RdBu", legend: bool = True) -> Self:
+        """Draw.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Where to draw; a new figure by default.
+        cmap : str, default="RdBu"
+            Colours of the response, its middle at the boundary.
+        legend : bool, default=True
+            Whether to say which line means what.
+
+        Returns
+        -------
+        self
+        """
+        ax = self._axes(ax)
+        reach = float(np.max(np.abs(self.response - self.level))) or 1.0
+        extent = (self.xx0.min(), self.xx0.max(), self.xx1.min(), self.xx1.max())
+        self.surface_ = ax.imshow(
+            self.response,
+            origin="lower",
+            extent=extent,
+            aspect="auto",
+            interpolation="bilinear",
+            cmap=cmap,
+            vmin=self.level - reach,
+            vmax=self.level + reach,
+            alpha=0.35,
+        )
+        self.boundary_ = None
+        if self.response.min() < self.level < self.response.max():
+            self.boundary_ = ax.contour(
+                self.xx0, self.xx1, self.response, levels=[self.level], colors="black", linewidths=2
+            )
+        ax.scatter(*self.unlabeled.T, s=7, color="0.45", alpha=0.5, linewidths=0, zorder=2)
+        self.lines_ = [
+            self._lines(ax, self.similar, "same class", _SAME, "-"),
+            self._lines(ax, ~self.similar, "different", _DIFFERENT, "--"),
+        ]
+        ax.set(xlabel=self.names[0], ylabel=self.names[1], xlim=extent[:2], ylim=extent[2:])
+        if legend:
+            ax.legend(loc="best", framealpha=0.9)
+        return self
+
+    def _lines(self, ax: Any, which: NDArray[np.bool_], label: str, colour: str, style: str) -> Any:
+        collections = require("matplotlib.collections", "demo")
+        lines = collections.LineCollection(
+            self.ends[which], colors=colour, linestyles=style, linewidths=0.9, alpha=0.75, label=label, zorder=3
+        )
+        ax.add_collection(lines)
+        ax.scatter(*self.ends[which].reshape(-1, 2).T, s=12, color=colour, linewidths=0, zorder=4)
+        return lines
+
+
+def _columns(features: Sequence[int | str], names: list[str], n_features: int) -> tuple[int, int]:
+    """Column numbers of two features given by number or name."""
+    if len(features) != 2:
+        raise ValueError(f"features must name two columns, got {features!r}.")
+    found = []
+    for feature in features:
+        if isinstance(feature, str):
+            if feature not in names:
+                raise ValueError(f"X has no column {feature!r}; it has {names or 'no names: give numbers'}.")
+            found.append(names.index(feature))
+        elif not 0 <= feature < n_features:
+            raise ValueError(f"X has columns 0 to {n_features - 1}, but features names {feature}.")
+        else:
+            found.append(int(feature))
+    return found[0], found[1]
+
+
+def _side(column: Array, resolution: int, margin: float) -> Array:
+    low, high = float(column.min()), float(column.max())
+    room = margin * (high - low) or 1.0
+    return np.linspace(low - room, high + room, resolution)
+
+
+def _like(X: Any, grid: Array) -> Any:
+    """The grid as the kind of table that ``X`` is, so that names of columns stay."""
+    if not hasattr(X, "columns"):
+        return sparse.csr_matrix(grid) if sparse.issparse(X) else grid
+    keyword = "columns" if hasattr(X, "iloc") else "schema"
+    return type(X)(grid, **{keyword: list(X.columns)})
+
+
+def _respond(estimator: Any, X: Any, method: str) -> tuple[Array, float]:
+    """The response, and its value on the boundary."""
+    if method not in ("auto", "predict_proba", "decision_function"):
+        raise ValueError(f"response_method must be 'auto', 'predict_proba' or 'decision_function', got {method!r}.")
+    if method == "predict_proba" or (method == "auto" and hasattr(estimator, "predict_proba")):
+        return np.asarray(estimator.predict_proba(X))[:, 1], 0.5
+    return np.asarray(estimator.decision_function(X)), 0.0

@@ -1,0 +1,177 @@
+"""Learning curve: score against the number of pairs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import clone
+from sklearn.metrics import accuracy_score
+from sklearn.utils import _safe_indexing, check_random_state
+
+from sdulearn.model_selection import PairKFold
+from sdulearn.pairs import read_pairs
+from sdulearn.plotting.display import Display
+
+Array = NDArray[np.float64]
+
+
+class PairLearningCurveDisplay(Display):
+    """How good a model gets as pairs are added.
+
+    Parameters
+    ----------
+    n_pairs : array of shape (n_sizes,)
+        Numbers of training pairs.
+    scores : array of shape (n_sizes, n_repeats)
+        Score of every fit.
+    score_name : str
+        What the score is, for the axis.
+    name : str or None
+        Entry in the legend.
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+        Where it was drawn.
+    figure_ : matplotlib Figure
+        The figure of those axes.
+    line_ : matplotlib ErrorbarContainer
+        Means with their standard errors.
+
+    Examples
+    --------
+    >>> from sdulearn import PairLogisticRegression
+    >>> from sdulearn.datasets import make_waveform, sample_sdu
+    >>> from sdulearn.plotting import PairLearningCurveDisplay
+    >>> X, y = make_waveform(3000, random_state=0)
+    >>> rows, codes, X_test, y_test = sample_sdu(
+    ...     X, y, n_pairs=200, n_unlabeled=200, prior=0.7, n_test=300, random_state=0
+    ... )
+    >>> display = PairLearningCurveDisplay.from_estimator(
+    ...     PairLogisticRegression(), rows, codes, n_pairs=[20, 200], test=(X_test, y_test), random_state=0
+    ... )
+    >>> fewest, most = display.scores.mean(axis=1)
+    >>> bool(fewest < most)
+    True
+    """
+
+    def __init__(
+        self, *, n_pairs: NDArray[np.intp], scores: Array, score_name: str = "score", name: str | None = None
+    ) -> None:
+        self.n_pairs, self.scores, self.score_name, self.name = n_pairs, scores, score_name, name
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        X: Any,
+        y: ArrayLike,
+        *,
+        n_pairs: Sequence[int] | None = None,
+        test: tuple[Any, ArrayLike] | None = None,
+        scoring: Any = None,
+        n_repeats: int = 5,
+        random_state: Any = None,
+        name: str | None = None,
+        ax: Any = None,
+        **line_kw: Any,
+    ) -> Self:
+        """Fit on some of the pairs and all unlabeled rows, again and again.
+
+        The share of similar pairs is that of all pairs at every size, and the larger sets of a repeat hold the
+        smaller ones.
+
+        Parameters
+        ----------
+        estimator : estimator or pipeline
+            It is cloned for every fit.
+        X : array, sparse matrix or frame of shape (n_rows, n_features)
+            Rows.
+        y : array-like of shape (n_rows,)
+            Pair codes.
+        n_pairs : sequence of int, optional
+            Numbers of training pairs; five, up to all there are, by default.
+        test : (X_test, y_test), optional
+            Labelled points: the score is the accuracy. Without them, pairs are held out by
+            :class:`~sdulearn.PairKFold`, and the score needs no label.
+        scoring : callable (estimator, X, y) -> float, optional
+            Score on the test points or on the held-out pairs; by default accuracy and the estimator's own ``score``.
+        n_repeats : int, default=5
+            Draws of pairs, or folds where pairs are held out.
+        random_state : int, RandomState or None, default=None
+            Seed of the draws.
+        name : str, optional
+            Entry in the legend.
+        ax : matplotlib Axes, optional
+            Where to draw; a new figure by default.
+        **line_kw
+            Passed to ``ax.errorbar``.
+
+        Returns
+        -------
+        PairLearningCurveDisplay
+            The display, drawn.
+        """
+        codes, rng = np.asarray(y), check_random_state(random_state)
+        if test is None:
+            splits = list(PairKFold(n_repeats, random_state=rng).split(X, codes))
+            parts = [(train, _safe_indexing(X, held), codes[held]) for train, held in splits]
+            score = scoring or (lambda model, rows, answers: model.score(rows, answers))
+            score_name = "score of held-out pairs"
+        else:
+            parts = [(np.arange(len(codes)), test[0], np.asarray(test[1]))] * n_repeats
+            score = scoring or (lambda model, points, labels: accuracy_score(labels, model.predict(points)))
+            score_name = "accuracy"
+        most = min(len(read_pairs(codes[train]).ends) for train, _, _ in parts)
+        sizes = np.unique(np.rint(np.geomspace(max(most / 16, 5), most, 5)).astype(int)) if n_pairs is None else n_pairs
+        sizes = np.asarray(sizes, dtype=np.intp)
+        if sizes.ndim != 1 or not len(sizes) or sizes.min() < 1 or sizes.max() > most:
+            raise ValueError(f"n_pairs must hold numbers of training pairs between 1 and {most}, got {n_pairs!r}.")
+        scores = np.empty((len(sizes), len(parts)))
+        for k, (train, points, truth) in enumerate(parts):
+            for i, rows in enumerate(_nested(codes[train], sizes, rng)):
+                chosen = train[rows]
+                model = clone(estimator).fit(_safe_indexing(X, chosen), codes[chosen])
+                scores[i, k] = score(model, points, truth)
+        return cls(n_pairs=sizes, scores=scores, score_name=score_name, name=name).plot(ax, **line_kw)
+
+    def plot(self, ax: Any = None, **line_kw: Any) -> Self:
+        """Draw.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Where to draw; a new figure by default.
+        **line_kw
+            Passed to ``ax.errorbar``.
+
+        Returns
+        -------
+        self
+        """
+        ax = self._axes(ax)
+        repeats = self.scores.shape[1]
+        error = self.scores.std(axis=1, ddof=1) / np.sqrt(repeats) if repeats > 1 else None
+        style = {"marker": "o", "ms": 4, "capsize": 3, "label": self.name, **line_kw}
+        self.line_ = ax.errorbar(self.n_pairs, self.scores.mean(axis=1), error, **style)
+        ax.set(xlabel="number of pairs", ylabel=self.score_name, xscale="log")
+        ax.set_xticks(self.n_pairs, [str(n) for n in self.n_pairs])
+        ax.minorticks_off()
+        if self.name:
+            ax.legend(loc="best")
+        return self
+
+
+def _nested(codes: NDArray[Any], sizes: NDArray[np.intp], rng: np.random.RandomState) -> list[NDArray[np.intp]]:
+    """Rows of ``n`` random pairs, similar ones in their share of all, and of everything unlabeled; for each size."""
+    pairs = read_pairs(codes)
+    kinds = [rng.permutation(np.flatnonzero(kind)) for kind in (pairs.similar, ~pairs.similar)]
+    rows = []
+    for n in sizes:
+        n_similar = round(n * len(kinds[0]) / len(pairs.ends))
+        taken = np.concatenate([kinds[0][:n_similar], kinds[1][: n - n_similar]])
+        rows.append(np.sort(np.concatenate([pairs.ends[taken].ravel(), pairs.unlabeled])))
+    return rows

@@ -1,0 +1,253 @@
+"""The display classes: what they draw is what the model, the counts and the table of results say."""
+
+from __future__ import annotations
+
+import sys
+
+import matplotlib as mpl
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from scipy import sparse
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from sdulearn import (
+    PairKFold,
+    PairLogisticRegression,
+    PairLogisticRegressionCV,
+    SDUClassifier,
+    SDUClassifierCV,
+    estimate_prior,
+)
+from sdulearn.datasets import make_waveform, sample_sdu
+from sdulearn.model_selection import pair_log_likelihood
+from sdulearn.plotting import (
+    PairBoundaryDisplay,
+    PairLearningCurveDisplay,
+    PriorIntervalDisplay,
+    RiskGridDisplay,
+)
+
+mpl.use("Agg")
+import matplotlib.pyplot as plt
+
+
+@pytest.fixture(autouse=True)
+def _close_figures():
+    yield
+    plt.close("all")
+
+
+@pytest.fixture(scope="module")
+def flat(waveform):
+    """Two columns of the waveform rows, and codes."""
+    rows, codes = waveform
+    return rows[:, [6, 14]], codes
+
+
+def test_the_boundary_has_the_response_of_the_model(flat):
+    X, codes = flat
+    model = PairLogisticRegression().fit(X, codes)
+    display = PairBoundaryDisplay.from_estimator(model, X, codes, resolution=20)
+    grid = np.column_stack([display.xx0.ravel(), display.xx1.ravel()])
+    np.testing.assert_allclose(display.response.ravel(), model.predict_proba(grid)[:, 1])
+    assert display.level == 0.5
+    # The drawn line lies where the linear model is zero.
+    points = np.vstack(display.boundary_.get_paths()[0].vertices)
+    np.testing.assert_allclose(model.decision_function(points), 0, atol=0.02)
+
+
+def test_pairs_are_drawn_as_they_are_coded(flat):
+    X, codes = flat
+    model = PairLogisticRegression().fit(X, codes)
+    display = PairBoundaryDisplay.from_estimator(model, X, codes, resolution=5)
+    same, different = (len(lines.get_segments()) for lines in display.lines_)
+    assert (same, different) == (np.sum(codes > 0) // 2, np.sum(codes < 0) // 2)
+    for k in (1, 17, 60):
+        np.testing.assert_array_equal(display.ends[k - 1], X[np.abs(codes) == k])
+    np.testing.assert_array_equal(display.unlabeled, X[codes == 0])
+    assert display.ax_.figure is display.figure_
+
+
+def test_a_model_without_probabilities_is_drawn_by_its_decision(flat):
+    X, codes = flat
+    model = SDUClassifier(loss="double_hinge").fit(X, codes)
+    display = PairBoundaryDisplay.from_estimator(model, X, codes, resolution=5)
+    assert display.level == 0.0
+
+
+def test_a_model_with_one_side_has_no_boundary(flat):
+    X, codes = flat
+    model = PairLogisticRegression(prior=0.7).fit(X, codes)
+    model.coef_, model.intercept_ = np.zeros((1, 2)), np.array([2.0])
+    assert PairBoundaryDisplay.from_estimator(model, X, codes, resolution=5).boundary_ is None
+
+
+@pytest.mark.parametrize("kind", [pd.DataFrame, pl.DataFrame, sparse.csr_matrix, np.asarray])
+def test_other_features_stand_at_their_median_in_every_kind_of_table(waveform, kind):
+    rows, codes = waveform
+    names = [f"t{k}" for k in range(rows.shape[1])]
+    keywords = {pd.DataFrame: {"columns": names}, pl.DataFrame: {"schema": names}}.get(kind, {})
+    X = kind(rows, **keywords)
+    model = PairLogisticRegression().fit(X, codes)
+    features = ("t6", "t14") if keywords else (6, 14)
+    display = PairBoundaryDisplay.from_estimator(model, X, codes, features=features, resolution=7)
+    at = np.median(rows, axis=0)
+    at[6], at[14] = display.xx0[2, 3], display.xx1[2, 3]
+    z = at @ model.coef_[0] + model.intercept_[0]
+    assert display.response[2, 3] == pytest.approx(1 / (1 + np.exp(-z)))
+    assert display.names == (("t6", "t14") if keywords else ("feature 6", "feature 14"))
+
+
+def test_no_more_pairs_than_asked_for(flat):
+    X, codes = flat
+    model = PairLogisticRegression().fit(X, codes)
+    figure, ax = plt.subplots()
+    display = PairBoundaryDisplay.from_estimator(model, X, codes, max_pairs=9, resolution=5, ax=ax)
+    assert len(display.ends) == len(display.similar) == 9
+    assert display.ax_ is ax
+    assert display.figure_ is figure
+
+
+@pytest.mark.parametrize(
+    ("keywords", "message"),
+    [
+        ({"features": (0, 9)}, "columns 0 to 1"),
+        ({"features": ("a", "b")}, "no column 'a'"),
+        ({"features": (0,)}, "two columns"),
+        ({"response_method": "predict"}, "response_method must be"),
+    ],
+)
+def test_bad_requests_say_what_is_wrong(flat, keywords, message):
+    X, codes = flat
+    model = PairLogisticRegression().fit(X, codes)
+    with pytest.raises(ValueError, match=message):
+        PairBoundaryDisplay.from_estimator(model, X, codes, **keywords)
+
+
+def test_the_prior_follows_the_answers_in_their_order():
+    codes = np.repeat([1, 2, -3, 4, 5, -6, 7], 2)
+    display = PriorIntervalDisplay.from_codes(np.r_[codes[::-1], 0, 0], confidence=0.9)
+    assert display.n_pairs.tolist() == [1, 2, 3, 4, 5, 6, 7]
+    for n, (similar, dissimilar) in {2: (2, 0), 3: (2, 1), 7: (5, 2)}.items():
+        estimate = estimate_prior(similar, dissimilar, confidence=0.9)
+        found = display.value[n - 1], display.low[n - 1], display.high[n - 1]
+        assert found == pytest.approx((estimate.value, estimate.low, estimate.high))
+    np.testing.assert_array_equal(display.line_.get_ydata(), display.value)
+
+
+@pytest.mark.parametrize("prior", [0.3, 0.5, 0.8])
+def test_the_expected_interval_is_about_the_prior_and_shrinks(prior):
+    display = PriorIntervalDisplay.from_prior(prior, n_pairs=[20, 200, 2000, 20000])
+    np.testing.assert_allclose(display.value, prior, atol=1e-6)
+    assert (np.diff(display.high - display.low) < 0).all()
+    assert ((display.low <= display.value + 1e-9) & (display.value <= display.high + 1e-9)).all()
+
+
+def test_no_pairs_no_prior():
+    with pytest.raises(ValueError, match="no pairs"):
+        PriorIntervalDisplay.from_codes([0, 0, 0])
+    with pytest.raises(ValueError, match="strictly between"):
+        PriorIntervalDisplay.from_prior(1.0)
+
+
+def test_the_grid_shows_the_table_of_results(waveform):
+    model = SDUClassifierCV().fit(*waveform)
+    display = RiskGridDisplay.from_estimator(model)
+    results = model.cv_results_
+    np.testing.assert_allclose(display.risk, 1 - results["mean_test_score"])
+    splits = np.array([results[f"split{k}_test_score"] for k in range(5)])
+    np.testing.assert_allclose(display.error, splits.std(axis=0, ddof=1) / np.sqrt(5))
+    assert results["params"][display.best] == {"alpha": model.alpha_, "gamma": model.gamma_}
+    assert len(display.lines_) == len(model.alphas)
+    assert display.ax_.get_xlabel() == "gamma"
+
+
+def test_the_grid_of_the_joint_estimator_is_a_loss_against_alpha(waveform):
+    model = make_pipeline(StandardScaler(), PairLogisticRegressionCV()).fit(*waveform)
+    display = RiskGridDisplay.from_estimator(model)
+    np.testing.assert_allclose(display.risk, -model[-1].cv_results_["mean_test_score"])
+    assert display.alphas[display.best] == model[-1].alpha_
+    assert display.gammas is None
+    assert display.ax_.get_xscale() == "log"
+
+
+def test_the_grid_of_a_search_over_a_pipeline(waveform):
+    search = GridSearchCV(
+        make_pipeline(StandardScaler(), SDUClassifier()),
+        {"sduclassifier__alpha": [0.01, 1.0], "sduclassifier__gamma": [0.0, 0.5, 1.0]},
+        cv=PairKFold(3, random_state=0),
+    ).fit(*waveform)
+    display = RiskGridDisplay.from_estimator(search)
+    assert display.best == search.best_index_
+    assert [len(line.lines[0].get_xdata()) for line in display.lines_] == [3, 3]
+
+
+def test_a_model_without_results_is_refused(waveform):
+    with pytest.raises(ValueError, match="has no cv_results_"):
+        RiskGridDisplay.from_estimator(SDUClassifier().fit(*waveform))
+    with pytest.raises(ValueError, match="no parameter 'alpha'"):
+        RiskGridDisplay.from_results({"param_C": [1.0], "mean_test_score": [0.5], "std_test_score": [0.1]})
+
+
+@pytest.fixture(scope="module")
+def drawn():
+    X, y = make_waveform(3000, random_state=0)
+    return sample_sdu(X, y, n_pairs=150, n_unlabeled=100, prior=0.7, n_test=300, random_state=0)
+
+
+class _Spy(SDUClassifier):
+    """Remembers the codes of every fit."""
+
+    seen: list[np.ndarray]
+
+    def fit(self, X, y, sample_weight=None):
+        self.seen.append(np.asarray(y))
+        return super().fit(X, y, sample_weight)
+
+
+def test_the_learning_curve_keeps_the_ratio_nests_and_scores_the_test_points(drawn):
+    rows, codes, X_test, y_test = drawn
+    _Spy.seen = []
+    model = make_pipeline(StandardScaler(), _Spy())
+    display = PairLearningCurveDisplay.from_estimator(
+        model, rows, codes, n_pairs=[30, 150], test=(X_test, y_test), n_repeats=2, random_state=0, name="SDDU"
+    )
+    assert display.scores.shape == (2, 2)
+    small, whole = _Spy.seen[:2]
+    assert len(np.unique(small[small != 0])) == 30
+    assert np.mean(small[small != 0] > 0) == pytest.approx(np.mean(codes[codes != 0] > 0), abs=1 / 60)
+    assert np.sum(small == 0) == np.sum(codes == 0)
+    assert set(small) <= set(whole) == set(codes)
+    accuracy = np.mean(make_pipeline(StandardScaler(), SDUClassifier()).fit(rows, codes).predict(X_test) == y_test)
+    np.testing.assert_allclose(display.scores[1], accuracy)
+    assert display.ax_.get_legend_handles_labels()[1] == ["SDDU"]
+
+
+def test_the_learning_curve_without_labels_holds_pairs_out(drawn):
+    rows, codes, *_ = drawn
+    _Spy.seen = []
+    display = PairLearningCurveDisplay.from_estimator(
+        _Spy(prior=0.7), rows, codes, n_pairs=[119], scoring=pair_log_likelihood, n_repeats=5, random_state=0
+    )
+    assert [len(np.unique(seen[seen != 0])) for seen in _Spy.seen] == [119] * 5
+    assert (display.scores < 0).all()
+    own = PairLearningCurveDisplay.from_estimator(PairLogisticRegression(), rows, codes, random_state=0)
+    assert own.n_pairs[-1] == 119
+    assert own.ax_.get_ylabel() == "score of held-out pairs"
+
+
+@pytest.mark.parametrize("sizes", [[0, 10], [151], []])
+def test_impossible_sizes_are_refused(drawn, sizes):
+    rows, codes, *test = drawn
+    with pytest.raises(ValueError, match="between 1 and 150"):
+        PairLearningCurveDisplay.from_estimator(SDUClassifier(), rows, codes, n_pairs=sizes, test=test)
+
+
+def test_without_matplotlib_the_extra_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
+    with pytest.raises(ImportError, match=r"sdulearn\[demo\]"):
+        PriorIntervalDisplay.from_prior(0.7)
