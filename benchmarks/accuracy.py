@@ -262,7 +262,8 @@ def main():
         results = list(tqdm(pool.map(run_cell, cells, chunksize=4), total=len(cells), unit="draw", mininterval=5))
     table = Table(results)
     targets, main_table, half, rest, notes = report(table)
-    with threadpool_limits(1):
+    with threadpool_limits(1), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # scikit-learn announces changes of its defaults
         timing = speed(7)
     versions = ", ".join(f"{p} {importlib.metadata.version(p)}" for p in ("sdulearn", "numpy", "scipy", "scikit-learn"))
     parts = [
