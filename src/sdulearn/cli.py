@@ -11,6 +11,11 @@ from collections.abc import Sequence
 import sdulearn
 
 COMMANDS = {
+    "fit": "sdulearn.commands.fit",
+    "predict": "sdulearn.commands.predict",
+    "inspect": "sdulearn.commands.inspect",
+    "check": "sdulearn.commands.check",
+    "export": "sdulearn.commands.export",
     "demo": "sdulearn.commands.demo",
     "plan": "sdulearn.commands.plan",
     "prior": "sdulearn.commands.prior",

@@ -49,9 +49,12 @@ def write(path: str | PathLike[str], header: dict[str, Any], arrays: dict[str, N
 
 def read(path: str | PathLike[str]) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     """Header and arrays of a file, or a ModelFileError that says what is wrong with it."""
-    data = Path(path).read_bytes()
-    if data[: len(MAGIC)] != MAGIC[: len(data)] or not data:
-        raise ModelFileError(f"{path} is not an sdulearn model file (made by estimator.save).")
+    with Path(path).open("rb") as file:
+        # The first bytes decide whether to read on: a stranger's link may lead to a device without end.
+        data = file.read(len(MAGIC))
+        if data != MAGIC[: len(data)] or not data:
+            raise ModelFileError(f"{path} is not an sdulearn model file (made by estimator.save).")
+        data += file.read()
     if len(data) < _PREFIX.size + _DIGEST_SIZE:
         raise ModelFileError(f"{path} is truncated: {len(data)} bytes are left. Copy or save the model again.")
     _, version, header_size = _PREFIX.unpack_from(data)
@@ -75,7 +78,7 @@ def _parse(path: str | PathLike[str], body: bytes, header_size: int) -> tuple[di
         specs = [(str(s["name"]), _DTYPES[s["dtype"]], tuple(s["shape"])) for s in header.pop("arrays")]
         sizes = [_size(shape) for _, _, shape in specs]
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
-        raise ModelFileError(f"{path} is damaged: its header cannot be read ({error!r}).") from None
+        raise ModelFileError(f"{path} is damaged: its header cannot be read ({repr(error)[:300]}).") from None
     if start + 8 * sum(sizes) != len(body):
         raise ModelFileError(f"{path} is damaged: its arrays do not fill the file as its header says.")
     arrays = {}

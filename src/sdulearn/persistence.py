@@ -48,8 +48,8 @@ def load_model(path: str | PathLike[str]) -> Any:
                 raise ValueError(f"unexpected attribute {name!r}")
             setattr(model, name, value)
         _check_shapes(model)
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise ModelFileError(f"{path} does not describe an sdulearn model: {error}") from None
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError, RecursionError) as error:
+        raise ModelFileError(f"{path} does not describe an sdulearn model: {str(error)[:300]}") from None
     return model
 
 

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import csv
 import io
+import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import islice
 from os import PathLike
@@ -139,7 +141,10 @@ def read_table(
         if id_column is not None or drop:
             raise ValueError(f"{path}: an svmlight file has no named columns; its rows are numbered from 0.")
         return _read_svmlight(path)
-    table, id_column = _read_arrow(path, id_column)
+    with _damage_told(path):
+        table, id_column = _read_arrow(path, id_column)
+    if table.num_rows == 0:
+        raise ValueError(f"{path} has no rows.")
     names = [name for name in table.column_names if name != id_column]
     if unknown := set(drop) - set(names):
         raise ValueError(f"{path} has no column {sorted(unknown)[0]!r} to leave out. Its columns: {', '.join(names)}.")
@@ -160,11 +165,12 @@ def read_chunks(path: Location, layout: Layout, *, id_column: str | None = None)
     if isinstance(layout, SparseLayout):
         yield from _svmlight_chunks(path, layout)
         return
-    id_column = _choose_id(path, column_names(path), id_column, (layout.id_column,))
     begin = 0
-    for batch in _batches(path, name, layout, id_column):
-        yield _encode(path, ColumnLayout(layout.columns, id_column), batch, begin)
-        begin += batch.num_rows
+    with _damage_told(path):
+        id_column = _choose_id(path, column_names(path), id_column, (layout.id_column,))
+        for batch in _batches(path, name, layout, id_column):
+            yield _encode(path, ColumnLayout(layout.columns, id_column), batch, begin)
+            begin += batch.num_rows
 
 
 def read_ids(path: Location, id_column: str | None = None) -> list[str]:
@@ -172,12 +178,21 @@ def read_ids(path: Location, id_column: str | None = None) -> list[str]:
     name = file_format(path, FORMATS)
     if name == "svm":
         return _read_svmlight(path).ids
-    id_column = _choose_id(path, column_names(path), id_column, ID_COLUMNS)
-    batches = _batches(path, name, ColumnLayout(()), id_column)
     ids: list[str] = []
-    for batch in batches:
-        ids += _ids(batch, id_column, len(ids))
+    with _damage_told(path):
+        id_column = _choose_id(path, column_names(path), id_column, ID_COLUMNS)
+        for batch in _batches(path, name, ColumnLayout(()), id_column):
+            ids += _ids(batch, id_column, len(ids))
     return ids
+
+
+@contextmanager
+def _damage_told(path: Location) -> Iterator[None]:
+    """What gzip, csv and pyarrow raise on a damaged file, as a ValueError."""
+    try:
+        yield
+    except (EOFError, zlib.error, csv.Error, KeyError) as error:
+        raise ValueError(f"{path} cannot be read: {error}. It seems to be cut off or damaged.") from None
 
 
 def column_names(path: Location) -> list[str]:
@@ -395,7 +410,7 @@ def _ids(table: Any, id_column: str | None, begin: int) -> list[str]:
 
 def _read_svmlight(path: Location) -> Table:
     """A whole svmlight file; features are taken to be numbered from 1 unless a 0 occurs."""
-    with open_bytes(path) as file:
+    with _damage_told(path), open_bytes(path) as file:
         X = _parse_svmlight(path, file, None)
     if X.shape[0] == 0:
         raise ValueError(f"{path} is empty.")
@@ -406,10 +421,11 @@ def _read_svmlight(path: Location) -> Table:
 
 def _svmlight_chunks(path: Location, layout: SparseLayout) -> Iterator[Table]:
     begin = 0
-    for lines in _line_chunks(path):
-        X = _parse_svmlight(path, io.BytesIO(lines), layout.width + layout.first)[:, layout.first :]
-        yield Table(X, [str(k) for k in range(begin, begin + X.shape[0])], layout)
-        begin += X.shape[0]
+    with _damage_told(path):
+        for lines in _line_chunks(path):
+            X = _parse_svmlight(path, io.BytesIO(lines), layout.width + layout.first)[:, layout.first :]
+            yield Table(X, [str(k) for k in range(begin, begin + X.shape[0])], layout)
+            begin += X.shape[0]
 
 
 def _parse_svmlight(path: Location, file: Iterable[bytes], width: int | None) -> sparse.csr_matrix:
