@@ -27,8 +27,9 @@ from sklearn.linear_model import LogisticRegressionCV
 from sklearn.preprocessing import StandardScaler
 from threadpoolctl import threadpool_limits
 
-from sdulearn import PairKFold, SDUClassifier, SDUClassifierCV
+from sdulearn import PairKFold, SDUClassifier, SDUClassifierCV, stack_pairs
 from sdulearn.datasets import load_benchmark, sample_sdu
+from sdulearn.pairs import check_pair_codes
 from sdulearn.risks import mixture, row_weights
 
 SETS = ("adult", "spambase", "magic", "w8a")
@@ -197,6 +198,16 @@ def memory() -> list[str]:
     return lines
 
 
+def pair_codes() -> str:
+    """Seconds to build and to check the codes of 10^6 pairs."""
+    n = 10**6
+    rng = np.random.default_rng(0)
+    X, ends, same = np.zeros((2 * n, 1)), rng.permutation(2 * n).reshape(n, 2), rng.random(n) < 0.58
+    codes = rng.permutation(stack_pairs(X, ends, same)[1])
+    build, check = seconds(lambda: stack_pairs(X, ends, same), 3), seconds(lambda: check_pair_codes(codes), 3)
+    return f"`stack_pairs` {build:.2f} s, checking codes in random order {check:.2f} s."
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--repeats", type=int, default=5)
@@ -222,6 +233,8 @@ def main() -> None:
             "## Memory of a fit",
             "Peak allocation over the size of the rows: constant in n and d, so O(n d + d^2).",
             "\n".join(memory()),
+            "## Pair codes of 10^6 pairs",
+            pair_codes(),
         ]
     arguments.out.write_text("\n\n".join(parts) + "\n")
 
