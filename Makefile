@@ -7,7 +7,7 @@ PYTHONS := src tests benchmarks examples docs/conf.py docs/figures
 export OMP_NUM_THREADS ?= 1
 export OPENBLAS_NUM_THREADS ?= 1
 
-.PHONY: demo test lint format bench bench-accuracy bench-ablation docs test-oldest clean
+.PHONY: demo test lint format bench bench-accuracy bench-ablation bench-cli docs test-oldest clean
 
 demo: $(VENV)/.demo
 	$(BIN)/sdulearn demo
@@ -30,6 +30,9 @@ bench: $(VENV)/.bench
 
 bench-accuracy: $(VENV)/.bench
 	$(BIN)/python benchmarks/accuracy.py
+
+bench-cli: $(VENV)/.bench
+	$(BIN)/python benchmarks/command_line.py
 
 bench-ablation: $(VENV)/.bench
 	$(BIN)/python benchmarks/ablation.py
