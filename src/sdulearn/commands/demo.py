@@ -9,6 +9,7 @@ import argparse
 from pathlib import Path
 
 from sdulearn import demo
+from sdulearn.commands._numbers import positive
 
 HELP = "train every risk and loss on bundled data; a table, a picture and a CSV"
 
@@ -16,16 +17,10 @@ HELP = "train every risk and loss on bundled data; a table, a picture and a CSV"
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of ``sdulearn demo``."""
     parser.add_argument("--out", type=Path, default=Path("sdulearn-demo"), help="folder (default: %(default)s)")
-    parser.add_argument("--seeds", type=_positive, default=6, help="random draws (default: %(default)s)")
+    parser.add_argument("--seeds", type=positive, default=6, help="random draws (default: %(default)s)")
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the demonstration."""
     demo.run(arguments.out, arguments.seeds)
     return 0
-
-
-def _positive(text: str) -> int:
-    if not text.isdigit() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of 1 or more")
-    return int(text)

@@ -23,6 +23,7 @@ from sdulearn.commands._answer_checks import check_answers
 from sdulearn.commands._class_labels import ClassLabels, read_labels
 from sdulearn.commands._describe import describe_accuracy, describe_method, describe_prior
 from sdulearn.commands._methods import METHODS, estimator_of, with_its_settings
+from sdulearn.commands._numbers import positive
 from sdulearn.commands._pair_options import add_pair_options, read_pairs_as_told
 from sdulearn.commands._report_page import write_page
 from sdulearn.commands._training_set import Questions, TrainingSet, standardise, training_set, usable_questions
@@ -51,9 +52,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     table.add_argument(
         "--missing", choices=("error", "mean"), default="error", help="refuse missing values, or put in the mean"
     )
-    table.add_argument(
-        "--max-categories", type=_positive, default=50, help="most texts a column may have (%(default)s)"
-    )
+    table.add_argument("--max-categories", type=positive, default=50, help="most texts a column may have (%(default)s)")
     answers = parser.add_argument_group("reading the answers")
     add_pair_options(answers)
     answers.add_argument("--skip-bad", action="store_true", help="leave out answers that cannot be used")
@@ -65,7 +64,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     method.add_argument("--prior", type=_share, help="share of class +1, where it is known")
     method.add_argument(
         "--unlabeled",
-        type=_positive,
+        type=positive,
         default=20_000,
         help="most rows to use as unlabeled, drawn at random (%(default)s)",
     )
@@ -218,12 +217,6 @@ def _page(arguments: argparse.Namespace) -> Path:
 
 def _names(text: str) -> tuple[str, ...]:
     return tuple(name.strip() for name in text.split(",") if name.strip())
-
-
-def _positive(text: str) -> int:
-    if not text.isdigit() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of 1 or more")
-    return int(text)
 
 
 def _share(text: str) -> float:

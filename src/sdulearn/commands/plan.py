@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from sdulearn.bounds import order_probability, recommended_gamma
+from sdulearn.commands._numbers import positive
 from sdulearn.extras import require
 from sdulearn.planning import METHODS, SIZES, Plan, simulate_plan
 from sdulearn.prior import dissimilar_share, similar_share
@@ -34,8 +35,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--missing", choices=("error", "mean"), default="error", help="missing values in it (default: %(default)s)")
     add("--method", choices=METHODS, help="plan for one method (default: both)")
     add("--ceiling", type=float, metavar="A", help="accuracy of the best possible classifier (default: 1 - q / 3)")
-    add("--n-features", type=_positive, default=10, metavar="N", help="of generated points (default: %(default)s)")
-    add("--n-unlabeled", type=_positive, default=500, metavar="N", help="unlabeled rows (default: %(default)s)")
+    add("--n-features", type=positive, default=10, metavar="N", help="of generated points (default: %(default)s)")
+    add("--n-unlabeled", type=positive, default=500, metavar="N", help="unlabeled rows (default: %(default)s)")
     add(
         "--direction", choices=("random", "principal"), default="random",
         help="what separates the made-up classes of your rows: a random direction, or the one in which they vary most, "
@@ -43,8 +44,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     add("--known-prior", action="store_true", help="the models will be told the prior, not take it from the counts")
     add("--oriented", action="store_true", help="a few labelled points will settle which class is which")
-    add("--sizes", type=_positive, nargs="+", default=SIZES, metavar="N", help="numbers of pairs (default: 25 to 1600)")
-    add("--repeats", type=_positive, default=20, metavar="N", help="simulated draws (default: %(default)s)")
+    add("--sizes", type=positive, nargs="+", default=SIZES, metavar="N", help="numbers of pairs (default: 25 to 1600)")
+    add("--repeats", type=positive, default=20, metavar="N", help="simulated draws (default: %(default)s)")
     add("--seed", type=int, default=0, help="seed of the simulation (default: %(default)s)")
     add("--out", type=Path, default=Path("sdulearn-plan"), help="folder (default: %(default)s)")
 
@@ -178,9 +179,3 @@ def _draw(figure_class: Any, path: Path, plan: Plan, target: float) -> None:
         ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.15), ncol=2, frameon=False)
     figure.suptitle(f"An estimate from {plan.n_repeats} simulated draws")
     figure.savefig(path, dpi=120)
-
-
-def _positive(text: str) -> int:
-    if not text.isdigit() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of 1 or more")
-    return int(text)

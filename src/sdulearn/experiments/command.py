@@ -8,6 +8,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from sdulearn.commands._numbers import positive
 from sdulearn.experiments.data import SETS
 from sdulearn.experiments.protocol import PROTOCOLS, QUICK, Protocol
 from sdulearn.experiments.report import build_report, write_report
@@ -107,8 +108,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--dataset", nargs="+", choices=list(SETS), metavar="NAME",
         help=f"which data sets: {', '.join(SETS)} (default: the paper's ten)",
     )  # fmt: skip
-    parser.add_argument("--trials", type=_positive, metavar="N", help="random draws (default: the paper's)")
-    parser.add_argument("--jobs", type=_positive, metavar="N", help="worker processes (default: one per processor)")
+    parser.add_argument("--trials", type=positive, metavar="N", help="random draws (default: the paper's)")
+    parser.add_argument("--jobs", type=positive, metavar="N", help="worker processes (default: one per processor)")
     parser.add_argument(
         "--out", type=Path, metavar="FOLDER",
         help=f"folder of the report and the results (default: {DEFAULT_OUT}, or {DEFAULT_OUT}-quick)",
@@ -132,9 +133,3 @@ def run(arguments: argparse.Namespace) -> int:
         return 130
     print(f"The report is in {page}")
     return 0
-
-
-def _positive(text: str) -> int:
-    if not text.isdigit() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of 1 or more")
-    return int(text)
