@@ -49,7 +49,7 @@ test-oldest: .venv-oldest/.dev
 
 .venv-oldest/.dev: pyproject.toml
 	$(PYTHON) -m venv .venv-oldest
-	.venv-oldest/bin/python -m pip install -q -e '.[test]' numpy==1.26.0 scipy==1.12.0 scikit-learn==1.6.0 polars==1.9.0
+	.venv-oldest/bin/python -m pip install -q -e '.[test]' numpy==1.26.0 scipy==1.12.0 scikit-learn==1.6.0 polars==1.9.0 pyarrow==15.0.2
 	touch $@
 
 $(VENV)/.demo $(VENV)/.dev $(VENV)/.bench $(VENV)/.docs: $(VENV)/.%: pyproject.toml

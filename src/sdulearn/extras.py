@@ -10,6 +10,6 @@ def require(module: str, extra: str) -> Any:
     """Import an optional module, or say how to install it."""
     try:
         return importlib.import_module(module)
-    except ImportError:
+    except ModuleNotFoundError:
         package = module.split(".")[0]
         raise ImportError(f"This needs {package}. Install it with: pip install 'sdulearn[{extra}]'") from None
