@@ -37,7 +37,7 @@ extensions = [
     "sphinx_gallery.gen_gallery",
     "matplotlib.sphinxext.plot_directive",
 ]
-exclude_patterns = ["_build", "figures"]
+exclude_patterns = ["reproduction/new", "_build", "figures"]
 templates_path = ["_templates"]
 # The order of the examples is a function, which Sphinx cannot cache.
 suppress_warnings = ["config.cache"]
