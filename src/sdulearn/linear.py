@@ -45,8 +45,8 @@ from sdulearn.solvers import (
 
 Array = NDArray[np.float64]
 
-# The interior point method gains one digit an iteration, and no choice among settings hangs on the later ones: on
-# the ten benchmark sets this residual chose as 1e-8 did, 30 times out of 30. Newton's last digits come for free.
+# The interior point method gains one digit an iteration, and no choice among settings hangs on the later ones.
+# Newton's last digits come for free.
 _FOLD_TOL = {"interior_point": 1e-3}
 
 

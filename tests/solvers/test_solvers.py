@@ -14,7 +14,7 @@ from sklearn.preprocessing import StandardScaler
 from sdulearn import SDUClassifier
 from sdulearn.losses import TRAINING_LOSSES, get_loss
 from sdulearn.pairs import check_pair_codes, sources
-from sdulearn.risks import even_and_linear, mixture, row_weights
+from sdulearn.risks import even_and_linear, mixture, row_weights, source_weights
 from sdulearn.solvers import SOLVERS, Design, GroupMoments, Problem, Solution, choose_solver, solve
 
 ALPHAS = (1e-1, 1e-4, 1e-7)
@@ -149,10 +149,15 @@ def test_cvxopt_and_clarabel_agree(waveform, alpha):
 
 
 def test_the_paper_s_own_program_is_unbounded():
-    """Slip 1: with a negative cost on a slack that is only bounded from below, there is no minimum."""
-    p, q, ps = 0.7, 0.3, 0.58
-    cost_of_eta_on_similar = -1.0 * q * ps / (2 * (p - q))
-    assert cost_of_eta_on_similar < 0
+    """Slip 1: appendix B puts the weights P and N themselves on slacks that are bounded from below only.
+
+    In every risk that looks at pairs one of those weights is negative, so the program falls without end; the
+    even weights ``a = P + N`` of the right form never are.
+    """
+    for risk in ("su", "du", "sd", "sddu"):
+        table = source_weights(mixture(risk, 0.5), 0.7)
+        assert table.min() < 0
+        assert table.sum(axis=1).min() >= 0
 
 
 @pytest.mark.parametrize("loss", ["squared", "logistic"])

@@ -96,7 +96,7 @@ class _PairLogisticBase(LinearPairClassifier):
             starts = starts[:1]
         rng = check_random_state(self.random_state)
         for _ in range(n_init):
-            direction = data._unit(rng.normal(size=len(data.variance)) / np.sqrt(data.variance))
+            direction = data.unit(rng.normal(size=len(data.variance)) / np.sqrt(data.variance))
             starts.append(np.append(direction, starts[0][-1]))
         return starts
 

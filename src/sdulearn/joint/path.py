@@ -100,18 +100,19 @@ class PairData:
         """
         n = len(self.s)
         shrunk = self.variance + 0.1 * self.variance.mean()
-        moment = self._unit(self._top_moment(1 / np.sqrt(shrunk))[1] / np.sqrt(shrunk))
+        moment = self.unit(self._top_moment(1 / np.sqrt(shrunk))[1] / np.sqrt(shrunk))
         if self.prior is None:
             return [np.append(moment, 0.0)]
         centred = self.omega * (self.s - np.sum(self.omega * self.s))
-        marginal = self._unit(np.sum((self.A[:n] + self.A[n : 2 * n]) * centred, axis=0) / shrunk)
+        marginal = self.unit(np.sum((self.A[:n] + self.A[n : 2 * n]) * centred, axis=0) / shrunk)
         # Similar pairs lean towards the larger class; +1 is the larger one unless the prior says otherwise.
         marginal *= np.copysign(1.0, self.prior - 0.5)
         moment *= np.copysign(1.0, np.sum(moment * marginal * self.variance))
         b = np.log(self.prior / (1 - self.prior))
         return [np.append(moment, b), np.append(marginal, b)]
 
-    def _unit(self, w: Array) -> Array:
+    def unit(self, w: Array) -> Array:
+        """``w`` scaled so that its margins have variance one."""
         return w / max(float(np.sqrt(np.sum(w**2 * self.variance))), 1e-12)
 
     def _top_moment(self, scale: Array) -> tuple[float, Array]:
