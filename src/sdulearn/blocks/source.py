@@ -1,0 +1,98 @@
+"""Rows that come in blocks, and the one thing that is ever asked of them: a sum over blocks.
+
+A block is ``(X, y, weight)``: some rows (dense or CSR), their pair codes, and their weights or None. A *part* is a
+function without arguments that reads some blocks: a row group of a file, or arrays that are there already. Whoever
+holds parts can be asked for sums: :class:`LocalBlocks` in this process, ``sdulearn.distributed`` on a cluster.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+from joblib import Parallel, delayed
+from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
+
+Array = NDArray[np.float64]
+Block = tuple[Any, NDArray[np.int64], Array | None]
+Part = Callable[[], Iterable[Block]]
+
+
+class Blocks(Protocol):
+    """What the algorithms of this room need."""
+
+    n_parts: int
+
+    def sum(self, task: Callable[..., Any], *arguments: Any) -> Any:
+        """``task(X, y, weight, *arguments)`` of every block, added up with ``+``.
+
+        A task is a function of a module, so that it can be sent; what it gives back is small.
+        """
+        ...
+
+
+class Sums(dict[str, Any]):
+    """Named sums; ``+`` adds name by name: numbers and arrays add up, lists are joined."""
+
+    def __add__(self, other: Sums) -> Sums:
+        return Sums({name: value + other[name] for name, value in self.items()})
+
+
+def add_all(results: Iterable[Any]) -> Any:
+    """The sum of all that is not None; None where nothing is."""
+    total = None
+    for one in results:
+        if one is not None:
+            total = one if total is None else total + one
+    return total
+
+
+def sum_of_part(part: Part, task: Callable[..., Any], arguments: Sequence[Any]) -> Any:
+    """The task's results on the blocks of one part, added up; None where it has no blocks."""
+    return add_all(task(*block, *arguments) for block in part())
+
+
+class LocalBlocks:
+    """Blocks read in this process, part by part, over and over; nothing is kept between two sums.
+
+    Parameters
+    ----------
+    parts : sequence of functions
+        Each reads some blocks.
+    n_jobs : int, default=1
+        Threads, each with a part of its own. Results are added in the order of the parts, so their number changes
+        nothing.
+    watch : function, optional
+        Called with the number of rows after each block, and with None when a pass is over.
+    """
+
+    def __init__(self, parts: Sequence[Part], n_jobs: int = 1, watch: Callable[[int | None], Any] | None = None) -> None:
+        self.parts, self.n_jobs, self.watch = parts, n_jobs, watch
+
+    @property
+    def n_parts(self) -> int:
+        """Number of parts."""
+        return len(self.parts)
+
+    def sum(self, task: Callable[..., Any], *arguments: Any) -> Any:
+        """See :class:`Blocks`."""
+        with threadpool_limits(1 if self.n_jobs > 1 else None, user_api="blas"):
+            jobs = (delayed(sum_of_part)(self._watched(part), task, arguments) for part in self.parts)
+            total = add_all(Parallel(self.n_jobs, require="sharedmem", return_as="generator")(jobs))
+        if self.watch is not None:
+            self.watch(None)
+        return total
+
+    def _watched(self, part: Part) -> Part:
+        watch = self.watch
+        if watch is None:
+            return part
+
+        def blocks() -> Iterator[Block]:
+            for block in part():
+                yield block
+                watch(len(block[1]))
+
+        return blocks
