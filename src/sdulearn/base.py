@@ -26,15 +26,21 @@ class LinearPairClassifier(ClassifierMixin, BaseEstimator):
     intercept_: Array
     prior_: PriorEstimate
 
+    # What is to be done before there is a model.
+    _pending = "Call 'fit' with appropriate arguments before using this estimator."
+
     # What a model file may hold, and nothing else.
     _FITTED: tuple[str, ...] = (
         "coef_", "intercept_", "classes_", "prior_", "objective_", "optimality_", "n_iter_", "n_features_in_",
         "feature_names_in_",
     )  # fmt: skip
 
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "coef_")
+
     def decision_function(self, X: Any) -> Array:
         """Signed confidence of each row: positive for class +1."""
-        check_is_fitted(self)
+        check_is_fitted(self, msg=f"This %(name)s instance is not fitted yet. {self._pending}")
         X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
         return np.asarray(X @ self.coef_[0] + self.intercept_[0])
 

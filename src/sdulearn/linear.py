@@ -13,17 +13,23 @@ from sklearn.base import _fit_context
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.parallel import Parallel, delayed
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import (
+    _check_sample_weight,
+    check_consistent_length,
+    check_is_fitted,
+    validate_data,
+)
 
 from sdulearn.base import LinearPairClassifier
 from sdulearn.losses import TRAINING_LOSSES, ZeroOne, get_training_loss
 from sdulearn.model_selection import PairKFold, grid_results, positive_grid
-from sdulearn.pairs import DISSIMILAR, SIMILAR, sources
+from sdulearn.pairs import DISSIMILAR, SIMILAR, integer_codes, sources
 from sdulearn.prior import PriorEstimate, estimate_prior
 from sdulearn.risks import (
     MIXED_RISKS,
     RISKS,
     Mixture,
+    UndeterminedError,
     check_prior,
     even_and_linear,
     marginal_risk,
@@ -38,10 +44,13 @@ from sdulearn.solvers import (
     GroupMoments,
     Problem,
     Solution,
+    check_system_size,
     choose_solver,
     solve,
     warn_unless,
+    with_ones,
 )
+from sdulearn.statistics import PairStatistics
 
 Array = NDArray[np.float64]
 
@@ -60,19 +69,30 @@ def _loss_has_probability(estimator: Any) -> bool:
     return True
 
 
-def resolve_prior(prior: float | None, source: NDArray[np.intp], weight: Array | None) -> PriorEstimate:
-    """The given prior, or the one that the (weighted) pair counts imply."""
+def _loss_is_additive(estimator: Any) -> bool:
+    loss = get_training_loss(estimator.loss)
+    if not hasattr(loss, "curvature") or choose_solver(estimator.solver, loss, 1) != "closed_form":
+        raise AttributeError(
+            "partial_fit needs squared loss in closed form: its solution depends on the rows through their means and "
+            "second moments alone, which can be added up; any other loss or solver needs every row again at every "
+            "step. Use loss='squared' with solver='auto', or sdulearn.streaming.SDUClassifier, which reads the rows "
+            "several times."
+        )
+    return True
+
+
+def resolve_prior(prior: float | None, totals: NDArray[Any]) -> PriorEstimate:
+    """The given prior, or the one that the weights of S and D imply (two ends to a pair)."""
     if prior is not None:
         return PriorEstimate.given(check_prior(prior))
-    totals = np.bincount(source, weights=weight, minlength=3)
     n_similar, n_dissimilar = float(totals[SIMILAR]) / 2, float(totals[DISSIMILAR]) / 2
     if n_similar == 0 or n_dissimilar == 0:
-        raise ValueError(
+        raise UndeterminedError(
             "prior=None takes the class prior from the numbers of similar and dissimilar pairs, but there are "
             f"{n_similar:g} similar and {n_dissimilar:g} dissimilar ones. Give prior=P(y=+1)."
         )
     if n_similar <= n_dissimilar:
-        raise ValueError(
+        raise UndeterminedError(
             "prior=None takes the class prior from the pair counts, but there are no more similar than dissimilar "
             f"pairs ({n_similar:g} and {n_dissimilar:g}), which no prior explains. Give prior=P(y=+1), ask about "
             "more randomly drawn pairs, or use sdulearn.PairLogisticRegression, which needs no prior."
@@ -89,13 +109,24 @@ class _SDUBase(LinearPairClassifier):
         return np.column_stack([1 - positive, positive])
 
     def _set_solution(self, problem: Problem, solution: Solution, design: Design) -> None:
-        coef, intercept = design.coefficients(solution.w)
+        self._set_line(*design.coefficients(solution.w))
+        self._certify(problem.objective(solution.w), problem.optimality(solution), solution.n_iter)
+
+    def _set_line(self, coef: Array, intercept: float) -> None:
         self.coef_, self.intercept_ = coef[None, :], np.array([intercept])
         self.classes_ = np.array([-1, 1])
-        self.n_iter_ = solution.n_iter
-        self.objective_ = problem.objective(solution.w)
-        self.optimality_ = problem.optimality(solution)
-        warn_unless(self.optimality_, self.tol, solution.n_iter)
+
+    def _certify(self, objective: float, optimality: float, n_iter: int) -> None:
+        self.objective_, self.optimality_, self.n_iter_ = objective, optimality, n_iter
+        warn_unless(optimality, self.tol, n_iter)
+
+    def _solve_statistics(self, statistics: PairStatistics, g: Mixture, alpha: float, loss: Any) -> None:
+        """Squared loss from moments alone, certified by them."""
+        setting = (g, self.prior_.value, loss)
+        problem = statistics.problem(*setting, alpha, self.fit_intercept)
+        w = statistics.solve(*setting, [alpha], self.fit_intercept)[0]
+        self._set_line(*problem.coefficients(w))
+        self._certify(problem.objective(w), problem.optimality(w), 1)
 
 
 class SDUClassifier(_SDUBase):
@@ -215,12 +246,61 @@ class SDUClassifier(_SDUBase):
         g = mixture(self.risk, self.gamma)
         X, codes, weight = self._check_rows(X, y, sample_weight)
         source = sources(codes)
-        self.prior_ = resolve_prior(self.prior, source, weight)
+        self.prior_ = resolve_prior(self.prior, np.bincount(source, weights=weight, minlength=3))
         a, m = even_and_linear(*row_weights(g, self.prior_.value, source, weight))
         design = Design.from_rows(X, self.fit_intercept)
         problem = design.problem(a, m, loss, self.alpha)
         solver = choose_solver(self.solver, loss, len(problem.c))
         self._set_solution(problem, solve(problem, solver, self.tol, self.max_iter), design)
+        self.__dict__.pop("statistics_", None)
+        return self
+
+    @available_if(_loss_is_additive)
+    @_fit_context(prefer_skip_nested_validation=True)
+    def partial_fit(
+        self, X: Any, y: ArrayLike, classes: ArrayLike | None = None, sample_weight: ArrayLike | None = None
+    ) -> Self:
+        """Add a portion of the rows; exact, and the same in any order (squared loss only).
+
+        After the last portion the model equals that of ``fit`` on all rows. Between two portions it is the model of
+        the rows so far, once they determine one: with ``prior=None`` that takes more similar than dissimilar pairs.
+        The first call, or the first after ``fit``, starts afresh; a model that was saved and loaded starts afresh too.
+
+        The two ends of a pair may come in different portions. So what ``fit`` checks is left to you: that every pair
+        code comes exactly twice, with one sign, and that both ends carry one weight. ``statistics_.checksum`` is 0
+        when every code has come an even number of times.
+
+        Memory is O(n_features^2), whatever the number of rows.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            A portion of what :meth:`fit` takes.
+        classes : ignored
+            Always -1 and +1; here because scikit-learn passes it.
+
+        Returns
+        -------
+        self
+        """
+        loss = get_training_loss(self.loss)
+        g = mixture(self.risk, self.gamma)
+        first = not hasattr(self, "statistics_")
+        X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=first)
+        check_system_size(X.shape[1])
+        codes = integer_codes(y)
+        check_consistent_length(X, codes)
+        if sample_weight is not None:
+            sample_weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+        if first:
+            self.statistics_ = PairStatistics()
+        self.statistics_.update(X, codes, sample_weight)
+        try:
+            self.prior_ = resolve_prior(self.prior, self.statistics_.weight)
+            self._solve_statistics(self.statistics_, g, self.alpha, loss)
+        except UndeterminedError as error:
+            self._pending = f"The rows so far do not determine a model. {error}"
+            self.__dict__.pop("coef_", None)
         return self
 
 
@@ -325,7 +405,7 @@ class SDUClassifierCV(_SDUBase):
             raise ValueError("gammas is empty; give at least one mixture weight between 0 and 1.")
         X, codes, weight = self._check_rows(X, y, sample_weight)
         source = sources(codes)
-        self.prior_ = resolve_prior(self.prior, source, weight)
+        self.prior_ = resolve_prior(self.prior, np.bincount(source, weights=weight, minlength=3))
         design = Design.from_rows(X, self.fit_intercept)
         solver = choose_solver(self.solver, loss, design.A.shape[1])
         fold_tol = max(self.tol, _FOLD_TOL.get(solver, 0.0))
@@ -382,7 +462,9 @@ class _Grid:
         return scores, (fitted - began) / settings, (time.perf_counter() - fitted) / settings
 
     def _moments(self, rows: Any) -> GroupMoments:
-        return GroupMoments.from_rows(self.design.A[rows], self.source[rows], self.weight[rows], 3)
+        A = self.design.A[rows]
+        A = A if self.design.fit_intercept else with_ones(A)
+        return GroupMoments.from_rows(A, self.source[rows], self.weight[rows], 3)
 
     def _closed_form_fold(self, test: NDArray[np.intp]) -> Array:
         """Every setting from the Gram matrices of all rows less those of the test rows."""

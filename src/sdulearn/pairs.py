@@ -104,7 +104,7 @@ def stack_pairs(
 
 def check_pair_codes(y: ArrayLike) -> NDArray[np.int64]:
     """Return ``y`` as int64 pair codes, or raise a ValueError that says what is wrong with them."""
-    codes = _as_integers(y)
+    codes = integer_codes(y)
     named = codes[codes != 0]
     order = np.argsort(np.abs(named), kind="stable")
     by_code = named[order]
@@ -145,7 +145,24 @@ def sources(codes: NDArray[np.int64]) -> NDArray[np.intp]:
     return np.where(codes > 0, SIMILAR, np.where(codes < 0, DISSIMILAR, UNLABELED))
 
 
-def _as_integers(y: ArrayLike) -> NDArray[np.int64]:
+def scramble(keys: NDArray[Any]) -> NDArray[np.uint64]:
+    """A random-looking 64-bit number for each key, the same everywhere (splitmix64)."""
+    z = keys.astype(np.uint64) + np.uint64(0x9E3779B97F4A7C15)
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return z ^ (z >> np.uint64(31))
+
+
+def pair_checksum(codes: NDArray[np.int64]) -> int:
+    """Zero where every code stands on an even number of rows, with one sign; and, but for bad luck, only there.
+
+    Checksums of parts are joined with ``^`` in any order, so it finds half a pair whose rows are nowhere together.
+    """
+    return int(np.bitwise_xor.reduce(scramble(codes[codes != 0]), initial=np.uint64(0)))
+
+
+def integer_codes(y: ArrayLike) -> NDArray[np.int64]:
+    """``y`` as int64 codes, each taken by itself: whether they pair up is not looked at."""
     codes = np.asarray(y)
     if codes.ndim == 2 and codes.shape[1] == 1:
         codes = codes.ravel()

@@ -23,6 +23,10 @@ RISKS = ("su", "du", "sd", *MIXED_RISKS)
 _SOURCE_NAMES = {SIMILAR: "similar pairs", DISSIMILAR: "dissimilar pairs", UNLABELED: "unlabeled rows"}
 
 
+class UndeterminedError(ValueError):
+    """Rows or pairs of some kind are missing: with more data there may be an answer."""
+
+
 def mixture(risk: str | Sequence[float], gamma: float = 0.5) -> Mixture:
     """Weights (g1, g2, g3) of the SU, DU and SD risks (Eqs. risk_SDSU, risk_SDDU, risk_SUDU)."""
     if isinstance(risk, str):
@@ -79,7 +83,7 @@ def row_weights(
     table = source_weights(g, prior)
     weight = np.ones(len(source)) if sample_weight is None else sample_weight
     totals = np.bincount(source, weights=weight, minlength=3)
-    _check_sources(g, totals)
+    check_sources(g, totals)
     share = weight / np.where(totals > 0, totals, 1.0)[source]
     return table[source, 0] * share, table[source, 1] * share
 
@@ -165,11 +169,12 @@ def needed_sources(g: Mixture) -> tuple[bool, bool, bool]:
     return g1 + g3 > 0, g2 + g3 > 0, g1 + g2 > 0
 
 
-def _check_sources(g: Mixture, totals: NDArray[Any]) -> None:
+def check_sources(g: Mixture, totals: NDArray[Any]) -> None:
+    """Refuse a mixture that looks at a source without rows."""
     for source, needed in enumerate(needed_sources(g)):
         if needed and totals[source] == 0:
             missing = _SOURCE_NAMES[source]
-            raise ValueError(
+            raise UndeterminedError(
                 f"This risk needs {missing}, and y marks none. Add {missing}, or choose a risk that does without: "
                 "'su' (similar + unlabeled), 'du' (dissimilar + unlabeled) or 'sd' (similar + dissimilar)."
             )

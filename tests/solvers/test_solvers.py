@@ -15,7 +15,7 @@ from sdulearn import SDUClassifier
 from sdulearn.losses import TRAINING_LOSSES, get_loss
 from sdulearn.pairs import check_pair_codes, sources
 from sdulearn.risks import even_and_linear, mixture, row_weights, source_weights
-from sdulearn.solvers import SOLVERS, Design, GroupMoments, Problem, Solution, choose_solver, solve
+from sdulearn.solvers import SOLVERS, Design, GroupMoments, Problem, Solution, choose_solver, solve, with_ones
 
 ALPHAS = (1e-1, 1e-4, 1e-7)
 
@@ -186,7 +186,8 @@ def test_one_decomposition_serves_all_alphas(waveform, fit_intercept, n_alphas):
     rows, codes = waveform
     source = sources(codes)
     design = Design.from_rows(rows, fit_intercept)
-    moments = GroupMoments.from_rows(design.A, source, np.ones(len(rows)), 3)
+    A = design.A if fit_intercept else with_ones(design.A)
+    moments = GroupMoments.from_rows(A, source, None, 3)
     a, m = weights_of(codes)
     first = [np.flatnonzero(source == k)[0] for k in range(3)]
     alphas = np.logspace(-5, 0, n_alphas)

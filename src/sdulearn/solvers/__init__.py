@@ -8,8 +8,10 @@ from typing import Any
 
 from sklearn.exceptions import ConvergenceWarning
 
-from sdulearn.solvers.closed_form import GroupMoments, closed_form
+from sdulearn.solvers.closed_form import closed_form
 from sdulearn.solvers.interior_point import interior_point
+from sdulearn.solvers.moments import GroupMoments
+from sdulearn.solvers.pieces import pieces, with_ones
 from sdulearn.solvers.problem import Design, Problem, Solution
 from sdulearn.solvers.smooth import lbfgs, newton
 
@@ -19,9 +21,12 @@ __all__ = [
     "GroupMoments",
     "Problem",
     "Solution",
+    "check_system_size",
     "choose_solver",
+    "pieces",
     "solve",
     "warn_unless",
+    "with_ones",
 ]
 
 # What each solver needs of a loss, in the order in which "auto" tries them.
@@ -50,6 +55,15 @@ def choose_solver(solver: str, loss: Any, n_columns: int) -> str:
             f"or one of {able}."
         )
     return solver
+
+
+def check_system_size(n_columns: int) -> None:
+    """Refuse more columns than a dense square matrix of them is good for."""
+    if n_columns > _LARGEST_SYSTEM:
+        raise ValueError(
+            f"X has {n_columns:,} features. Rows that come in portions are summed up in square matrices of that size, "
+            f"and {_LARGEST_SYSTEM:,} is the limit. Fit in memory, or reduce the features first."
+        )
 
 
 def solve(problem: Problem, solver: str, tol: float, max_iter: int, starts: Sequence[Solution] = ()) -> Solution:

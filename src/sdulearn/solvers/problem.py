@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.linalg import eigh
 
+from sdulearn.solvers.pieces import with_ones
+
 Array = NDArray[np.float64]
 
 
@@ -81,8 +83,7 @@ class Problem:
 
     def relative(self, w: Array, residual: Array) -> float:
         """Largest entry of a stationarity residual, each against the scale of its column."""
-        scale = self.column_scale + np.abs(self.c) + self.ridge * np.abs(w)
-        return float(np.max(np.abs(residual) / np.where(scale > 0, scale, 1.0), initial=0.0))
+        return relative_residual(residual, self.column_scale + np.abs(self.c) + self.ridge * np.abs(w))
 
     @cached_property
     def column_scale(self) -> Array:
@@ -92,6 +93,11 @@ class Problem:
         else:
             squares = np.einsum("ij,ij,i->j", self.A, self.A, self.a)
         return np.sqrt(squares * self.a.sum())
+
+
+def relative_residual(residual: Array, scale: Array) -> float:
+    """Largest entry of a residual, each against its scale."""
+    return float(np.max(np.abs(residual) / np.where(scale > 0, scale, 1.0), initial=0.0))
 
 
 @dataclass(frozen=True)
@@ -122,7 +128,7 @@ class Design:
         if not fit_intercept:
             return cls(X, False, shift, span)
         if sparse.issparse(X):
-            return cls(sparse.hstack([X, np.ones((n_rows, 1))], format="csr"), True, shift, span)
+            return cls(with_ones(X), True, shift, span)
         A = np.ones((n_rows, X.shape[1] + 1))
         np.subtract(X, shift if span is None else 0.0, out=A[:, :-1])
         return cls(A, True, shift, span)

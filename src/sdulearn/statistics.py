@@ -1,0 +1,171 @@
+"""Additive statistics of rows and pair codes: squared loss needs nothing else, so rows may come in any portions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from sdulearn.pairs import pair_checksum, sources
+from sdulearn.risks import Mixture, check_sources, even_and_linear, source_weights
+from sdulearn.solvers import GroupMoments, pieces
+from sdulearn.solvers.problem import relative_residual
+
+Array = NDArray[np.float64]
+
+
+class PairStatistics:
+    """Weight, mean and second moments of the similar, the dissimilar and the unlabeled rows.
+
+    Rows come by :meth:`update` and other statistics by :meth:`merge`, in any order; :meth:`solve` gives the classifier
+    of squared loss. Sums are in float64 and about an origin near the rows, so float32 rows with a large mean do no
+    harm. A marginal risk needs only the source of a row, so the two ends of a pair may come in different portions.
+
+    Attributes
+    ----------
+    origin : array of shape (n_features,)
+        What is subtracted from every row; zero where rows are sparse.
+    moments : GroupMoments
+        ``sum weight [x - origin, 1][x - origin, 1]'`` of each source.
+    checksum : int
+        Zero once every pair code has come an even number of times.
+    """
+
+    origin: Array
+    moments: GroupMoments
+
+    def __init__(self) -> None:
+        self.checksum = 0
+
+    @property
+    def n_features(self) -> int:
+        """Width of the rows; 0 before the first."""
+        return len(self.origin) if hasattr(self, "origin") else 0
+
+    @property
+    def weight(self) -> Array:
+        """Total weight of S, D and U; ends of pairs count one by one."""
+        return self.moments.weight
+
+    def update(self, X: Any, y: NDArray[np.int64], sample_weight: Array | None = None) -> Self:
+        """Add rows with their pair codes (clean arrays: dense or CSR rows, integer codes, weights or None)."""
+        if X.shape[0] == 0:
+            return self
+        if not self.n_features:
+            self.origin = np.zeros(X.shape[1]) if sparse.issparse(X) else X[:1024].mean(axis=0, dtype=np.float64)
+            self.moments = GroupMoments(np.zeros((3, X.shape[1] + 1, X.shape[1] + 1)))
+        check_width(X.shape[1], self.n_features)
+        source, gram = sources(y), np.zeros_like(self.moments.gram)
+        origin = np.zeros(X.shape[1]) if sparse.issparse(X) else self.origin
+        for rows, A in pieces(X, origin):
+            weight = None if sample_weight is None else sample_weight[rows]
+            gram += GroupMoments.from_rows(A, source[rows], weight, 3).gram
+        if not np.isfinite(np.einsum("kii->ki", gram)).all():
+            raise ValueError("Input X contains NaN, infinity or a value too large for float64 when squared.")
+        self.moments = self.moments + GroupMoments(gram).shifted(origin - self.origin)
+        self.checksum ^= pair_checksum(y)
+        return self
+
+    def merge(self, other: PairStatistics) -> Self:
+        """Add the rows that another object has seen."""
+        if not other.n_features:
+            return self
+        if not self.n_features:
+            self.origin, self.moments, self.checksum = other.origin, other.moments, other.checksum
+            return self
+        check_width(other.n_features, self.n_features)
+        self.moments = self.moments + other.moments.shifted(other.origin - self.origin)
+        self.checksum ^= other.checksum
+        return self
+
+    def __add__(self, other: PairStatistics) -> PairStatistics:
+        return PairStatistics().merge(self).merge(other)
+
+    def __sub__(self, other: PairStatistics) -> PairStatistics:
+        """What is left without the rows of another object: a training set without its fold."""
+        rest = PairStatistics().merge(self)
+        if other.n_features:
+            rest.moments = rest.moments - other.moments.shifted(other.origin - self.origin)
+            rest.checksum ^= other.checksum
+        return rest
+
+    def about(self, origin: Array) -> GroupMoments:
+        """The moments about another origin."""
+        return self.moments.shifted(self.origin - origin)
+
+    def unit_weights(self, g: Mixture, prior: float) -> tuple[Array, Array]:
+        """Even and linear weight, a and m, of a row of weight one from each source."""
+        check_sources(g, self.weight)
+        a, m = even_and_linear(*source_weights(g, prior).T)
+        totals = np.where(self.weight > 0, self.weight, 1.0)
+        return a / totals, m / totals
+
+    def problem(self, g: Mixture, prior: float, loss: Any, alpha: float, fit_intercept: bool) -> MomentProblem:
+        """The problem of one setting, as far as moments describe it."""
+        origin = self._origin(fit_intercept)
+        a, m = self.unit_weights(g, prior)
+        second, c = self.about(origin).weighted(a, m, fit_intercept)
+        ridge = np.full(len(c), float(alpha))
+        if fit_intercept:
+            ridge[-1] = 0.0
+        return MomentProblem(second, c, ridge, float(a @ self.weight), origin, loss)
+
+    def solve(self, g: Mixture, prior: float, loss: Any, alphas: Sequence[float], fit_intercept: bool) -> Array:
+        """Minimisers of squared loss, one row a penalty, in the coordinates of :meth:`problem`."""
+        moments = self.about(self._origin(fit_intercept))
+        return moments.ridge_path(*self.unit_weights(g, prior), loss.curvature, alphas, fit_intercept)
+
+    def _origin(self, fit_intercept: bool) -> Array:
+        """Without a free intercept, coordinates must not be moved."""
+        return self.origin if fit_intercept else np.zeros(self.n_features)
+
+
+@dataclass(frozen=True)
+class MomentProblem:
+    """Minimise ``1/2 sum_j ridge_j w_j^2 + sum_i a_i even(z_i) - c.w``, known by ``second = sum a x x'`` and c.
+
+    That is all of it for squared loss; for another loss the rows must say the rest.
+    """
+
+    second: Array
+    c: Array
+    ridge: Array
+    total: float
+    origin: Array
+    loss: Any
+
+    @property
+    def fit_intercept(self) -> bool:
+        """Whether the last coordinate is the intercept."""
+        return len(self.c) > len(self.origin)
+
+    def objective(self, w: Array) -> float:
+        """J(w) of squared loss."""
+        curved = self.loss.curvature / 2 * float(w @ self.second @ w) + self.total * float(self.loss.even(np.zeros(1))[0])
+        return float(self.ridge @ w**2) / 2 + curved - float(self.c @ w)
+
+    def optimality(self, w: Array) -> float:
+        """Relative KKT residual of squared loss, as :meth:`sdulearn.solvers.Problem.optimality` measures it."""
+        return self.relative(w, self.ridge * w - self.c + self.loss.curvature * (self.second @ w))
+
+    def relative(self, w: Array, residual: Array) -> float:
+        """Largest entry of a stationarity residual, each against the scale of its column."""
+        scale = np.sqrt(np.maximum(self.second.diagonal(), 0) * self.total)
+        return relative_residual(residual, scale + np.abs(self.c) + self.ridge * np.abs(w))
+
+    def coefficients(self, w: Array) -> tuple[Array, float]:
+        """User's ``(coef, intercept)`` of ``w``."""
+        coef = w[: len(self.origin)]
+        return coef, float(w[-1] - self.origin @ coef) if self.fit_intercept else 0.0
+
+
+def check_width(found: int, expected: int) -> None:
+    """Refuse rows of another width than those before."""
+    if found != expected:
+        raise ValueError(
+            f"X has {found} features, but the rows before it had {expected}. Give every portion the same columns."
+        )
