@@ -56,7 +56,7 @@ Array = NDArray[np.float64]
 
 # The interior point method gains one digit an iteration, and no choice among settings hangs on the later ones.
 # Newton's last digits come for free.
-_FOLD_TOL = {"interior_point": 1e-3}
+FOLD_TOL = {"interior_point": 1e-3}
 
 
 def _loss_has_probability(estimator: Any) -> bool:
@@ -398,28 +398,37 @@ class SDUClassifierCV(_SDUBase):
         Parameters are those of :meth:`SDUClassifier.fit`.
         """
         loss = get_training_loss(self.loss)
-        alphas = positive_grid("alphas", self.alphas)
-        gammas = list(self.gammas) if self.risk in MIXED_RISKS else [None]
-        mixtures = [mixture(self.risk, 0.5 if gamma is None else gamma) for gamma in gammas]
-        if not mixtures:
-            raise ValueError("gammas is empty; give at least one mixture weight between 0 and 1.")
+        alphas, gammas, mixtures = self._settings()
         X, codes, weight = self._check_rows(X, y, sample_weight)
         source = sources(codes)
         self.prior_ = resolve_prior(self.prior, np.bincount(source, weights=weight, minlength=3))
         design = Design.from_rows(X, self.fit_intercept)
         solver = choose_solver(self.solver, loss, design.A.shape[1])
-        fold_tol = max(self.tol, _FOLD_TOL.get(solver, 0.0))
+        fold_tol = max(self.tol, FOLD_TOL.get(solver, 0.0))
         grid = _Grid(design, source, weight, self.prior_.value, mixtures, alphas, loss, solver, fold_tol, self.max_iter)
         cv = PairKFold(int(self.cv), random_state=0) if isinstance(self.cv, Integral) else self.cv
         jobs = (delayed(grid.fold)(train, test) for train, test in cv.split(X, codes))
         folds = Parallel(n_jobs=self.n_jobs)(jobs)
-        self.cv_results_ = grid_results(alphas, gammas, *(np.array(part) for part in zip(*folds, strict=True)))
-        best = int(np.argmin(self.cv_results_["rank_test_score"]))
-        i, j = divmod(best, len(gammas))
-        self.alpha_, self.gamma_ = alphas[i], gammas[j]
-        problem = grid.problem(mixtures[j], self.alpha_)
+        results = grid_results(alphas, gammas, *(np.array(part) for part in zip(*folds, strict=True)))
+        problem = grid.problem(mixtures[self._choose(results, alphas, gammas)], self.alpha_)
         self._set_solution(problem, solve(problem, solver, self.tol, self.max_iter), design)
         return self
+
+    def _settings(self) -> tuple[list[float], list[Any], list[Mixture]]:
+        """Alphas, gammas (or a lone None) and the mixtures they stand for."""
+        alphas = positive_grid("alphas", self.alphas)
+        gammas = list(self.gammas) if self.risk in MIXED_RISKS else [None]
+        mixtures = [mixture(self.risk, 0.5 if gamma is None else gamma) for gamma in gammas]
+        if not mixtures:
+            raise ValueError("gammas is empty; give at least one mixture weight between 0 and 1.")
+        return alphas, gammas, mixtures
+
+    def _choose(self, results: dict[str, Any], alphas: list[float], gammas: list[Any]) -> int:
+        """Keep the results and the best setting; the number of its gamma."""
+        self.cv_results_ = results
+        i, j = divmod(int(np.argmin(results["rank_test_score"])), len(gammas))
+        self.alpha_, self.gamma_ = alphas[i], gammas[j]
+        return j
 
 
 class _Grid:

@@ -262,6 +262,19 @@ def test_one_kind_of_answer_only(waveform):
         assert np.isfinite(model.objective_)
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_with_one_kind_of_answer_rounding_does_not_choose_the_solution(seed):
+    """There is no SD solution to follow, so both signs of the eigenvector are tried."""
+    X, codes, _, _ = logistic_data(30, 20, 1.0, seed)
+    X = np.hstack([X, np.random.default_rng(seed).normal(size=(len(X), 8))])
+    X, codes = X[codes <= 0], codes[codes <= 0]
+    shuffle = np.random.default_rng(seed).permutation(len(codes))
+    model = PairLogisticRegression(prior=0.3).fit(X, codes)
+    for rows, names, sign in ((-X, codes, -1), (X[shuffle], codes[shuffle], 1)):
+        other = PairLogisticRegression(prior=0.3).fit(rows, names)
+        np.testing.assert_allclose(sign * other.coef_, model.coef_, atol=1e-5)
+
+
 def test_no_unlabeled_rows(waveform):
     rows, codes = waveform
     model = quiet(PairLogisticRegressionCV(), rows[codes != 0], codes[codes != 0])

@@ -2,6 +2,17 @@
 
 from __future__ import annotations
 
+from sdulearn.blocks.estimators import fit_classifier, fit_classifier_cv
+from sdulearn.blocks.folds import HashedPairKFold
 from sdulearn.blocks.source import Block, Blocks, LocalBlocks, Part, Sums
 
-__all__ = ["Block", "Blocks", "LocalBlocks", "Part", "Sums"]
+__all__ = [
+    "Block",
+    "Blocks",
+    "HashedPairKFold",
+    "LocalBlocks",
+    "Part",
+    "Sums",
+    "fit_classifier",
+    "fit_classifier_cv",
+]

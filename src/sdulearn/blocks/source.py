@@ -18,12 +18,13 @@ from threadpoolctl import threadpool_limits
 Array = NDArray[np.float64]
 Block = tuple[Any, NDArray[np.int64], Array | None]
 Part = Callable[[], Iterable[Block]]
+Watch = Callable[[int | None], Any]
 
 
 class Blocks(Protocol):
     """What the algorithms of this room need."""
 
-    n_parts: int
+    n_blocks: int
 
     def sum(self, task: Callable[..., Any], *arguments: Any) -> Any:
         """``task(X, y, weight, *arguments)`` of every block, added up with ``+``.
@@ -54,6 +55,11 @@ def sum_of_part(part: Part, task: Callable[..., Any], arguments: Sequence[Any]) 
     return add_all(task(*block, *arguments) for block in part())
 
 
+def count_blocks(parts: Iterable[Part]) -> int:
+    """How many blocks the parts hold; one each where they do not say."""
+    return sum(getattr(part, "n_blocks", 1) for part in parts)
+
+
 class LocalBlocks:
     """Blocks read in this process, part by part, over and over; nothing is kept between two sums.
 
@@ -68,19 +74,25 @@ class LocalBlocks:
         Called with the number of rows after each block, and with None when a pass is over.
     """
 
-    def __init__(self, parts: Sequence[Part], n_jobs: int = 1, watch: Callable[[int | None], Any] | None = None) -> None:
+    def __init__(
+        self, parts: Sequence[Part], n_jobs: int = 1, watch: Callable[[int | None], Any] | None = None
+    ) -> None:
         self.parts, self.n_jobs, self.watch = parts, n_jobs, watch
 
     @property
-    def n_parts(self) -> int:
-        """Number of parts."""
-        return len(self.parts)
+    def n_blocks(self) -> int:
+        """About so many blocks: a part that knows its number says so."""
+        return count_blocks(self.parts)
 
     def sum(self, task: Callable[..., Any], *arguments: Any) -> Any:
         """See :class:`Blocks`."""
-        with threadpool_limits(1 if self.n_jobs > 1 else None, user_api="blas"):
-            jobs = (delayed(sum_of_part)(self._watched(part), task, arguments) for part in self.parts)
-            total = add_all(Parallel(self.n_jobs, require="sharedmem", return_as="generator")(jobs))
+        parts = [self._watched(part) for part in self.parts]
+        if self.n_jobs == 1:
+            total = add_all(sum_of_part(part, task, arguments) for part in parts)
+        else:
+            with threadpool_limits(1, user_api="blas"):
+                jobs = (delayed(sum_of_part)(part, task, arguments) for part in parts)
+                total = add_all(Parallel(self.n_jobs, require="sharedmem", return_as="generator")(jobs))
         if self.watch is not None:
             self.watch(None)
         return total

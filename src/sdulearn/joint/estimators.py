@@ -17,7 +17,7 @@ from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 
 from sdulearn.base import LinearPairClassifier
 from sdulearn.joint.optimise import lbfgs, newton
-from sdulearn.joint.path import Axes, PairData, fit_path, held_out_loss, log_evidence
+from sdulearn.joint.path import Data, PairData, Summary, fit_path, held_out_loss, log_evidence
 from sdulearn.model_selection import PairKFold, grid_results, positive_grid
 from sdulearn.pairs import read_pairs
 from sdulearn.prior import PriorEstimate, estimate_prior
@@ -51,86 +51,74 @@ class _PairLogisticBase(LinearPairClassifier):
         """The log odds of the two ways to name the classes; no single point weighs more than 5."""
         return float(labels @ np.clip(decision, -5, 5))
 
-    def _prepare(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None) -> None:
+    def _prepare(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None) -> PairData:
         """Check the input and lay it out in principal axes: ends, ends, unlabeled."""
         X, codes, weight = self._check_rows(X, y, sample_weight)
         pairs = read_pairs(codes)
         weight = np.ones(len(codes)) if weight is None else weight
         pair_weight = weight[pairs.ends[:, 0]]
-        self._n_answers = float(pair_weight.sum())
-        if self._n_answers == 0:
+        self.prior_, prior = self._resolve_prior(
+            float(pair_weight @ pairs.similar), float(pair_weight @ ~pairs.similar)
+        )
+        return PairData.of(X, pairs, weight, prior, float(self.pull))
+
+    def _resolve_prior(self, n_similar: float, n_dissimilar: float) -> tuple[PriorEstimate, float | None]:
+        """The prior as reported, and the one to pull towards (None where there is none)."""
+        n_answers = n_similar + n_dissimilar
+        if n_answers == 0:
             raise ValueError(
                 "PairLogisticRegression learns from pairs, and y marks none (or all weigh zero). Mark the two rows of "
                 "each similar pair k with +k and of each dissimilar pair with -k; sdulearn.stack_pairs does it."
             )
-        self.prior_, prior = self._resolve_prior(pairs.similar, pair_weight)
-        self._axes, A = Axes.of(X)
-        free = weight[pairs.unlabeled]
-        self._data = PairData(
-            A=A[np.concatenate([pairs.ends[:, 0], pairs.ends[:, 1], pairs.unlabeled])],
-            s=np.where(pairs.similar, 1.0, -1.0)[:, None],
-            omega=pair_weight[:, None] / self._n_answers,
-            share=free[:, None] / (free.sum() or 1.0),
-            variance=self._axes.variance,
-            prior=prior,
-            pull=float(self.pull),
-        )
-
-    def _resolve_prior(self, similar: NDArray[np.bool_], pair_weight: Array) -> tuple[PriorEstimate, float | None]:
-        """The prior as reported, and the one to pull towards (None where there is none)."""
         if self.prior is not None:
             return PriorEstimate.given(self.prior), float(self.prior)
-        n_similar, n_dissimilar = float(pair_weight @ similar), float(pair_weight @ ~similar)
         majority = "positive" if self.orientation == "majority" else "negative"
         estimate = estimate_prior(n_similar, n_dissimilar, majority=majority)
         if n_similar <= n_dissimilar:
             return estimate, None
         # Not 0 or 1 even if every pair is similar: a few more answers would have brought a different one.
-        margin = 1 / (4 * self._n_answers)
+        margin = 1 / (4 * n_answers)
         return estimate, float(np.clip(estimate.value, margin, 1 - margin))
 
-    def _starts(self) -> list[Array]:
-        data, n_init = self._data, self.n_init
-        starts = data.starts()
+    def _starts(self, summary: Summary) -> list[Array]:
+        starts = summary.starts()
         if self.init == "moment":
             starts = starts[:1]
         rng = check_random_state(self.random_state)
-        for _ in range(n_init):
-            direction = data.unit(rng.normal(size=len(data.variance)) / np.sqrt(data.variance))
+        for _ in range(self.n_init):
+            direction = summary.unit(rng.normal(size=len(summary.variance)) / np.sqrt(summary.variance))
             starts.append(np.append(direction, starts[0][-1]))
         return starts
 
-    def _finish(self, v: Array, alpha: float, metric: float) -> None:
+    def _finish(self, data: Data, v: Array, alpha: float, metric: float) -> None:
         """Polish, certify, name the classes, and put everything a user sees in place."""
-        data = self._data
-        pen = data.penalty(alpha, metric)[:, None]
-        objective, scale = data.objective(data.omega, pen), data.scale(pen)
+        pen = data.summary.penalty(alpha, metric)[:, None]
+        objective, scale = data.objective(pen), data.summary.scale(pen)
         W, _ = lbfgs(objective.value_and_gradient, v[:, None], scale, 1e-4, 50)
         v, self.objective_, self.optimality_, self.n_iter_ = newton(
             objective, W[:, 0], scale[:, 0], self.tol, self.max_iter
         )
-        coef, intercept = self._axes.coefficients(v)
+        coef, intercept = data.axes.coefficients(v)
         self.coef_, self.intercept_ = coef[None, :], np.array([intercept])
         self.classes_ = np.array([-1, 1])
         warn_unless(self.optimality_, self.tol, self.n_iter_)
-        self._name_classes(v)
-        del self._data, self._axes, self._n_answers
+        self._name_classes(*data.positive_share(v))
 
-    def _name_classes(self, v: Array) -> None:
-        """Call the larger class on unlabeled rows +1, or as the prior or ``orientation`` says."""
-        data, n = self._data, len(self._data.s)
-        rows, share = (data.A[2 * n :], data.share) if data.share.any() else (data.A, np.full((len(data.A), 1), 1.0))
-        share = share / share.sum()
-        positive = float(share[:, 0] @ (rows @ v[:-1] + v[-1] > 0))
+    def _name_classes(self, positive: float, spread: float) -> None:
+        """Call the larger class on unlabeled rows +1, or as the prior or ``orientation`` says.
+
+        ``positive`` is the share of rows on the positive side, ``spread`` the sum of the squared shares of a row.
+        """
         larger_is_positive = self.orientation == "majority" if self.prior is None else self.prior >= 0.5
         if (positive > 0.5) != larger_is_positive and positive != 0.5:
             self.coef_, self.intercept_ = -self.coef_, -self.intercept_
         # Two standard errors of the share; and where the counts cannot tell p from 1/2, what the pull may have added.
-        margin = max(2 * np.sqrt(0.25 * float(np.sum(share**2))), 0.0 if self.prior_.identified else 0.1)
+        margin = max(2 * np.sqrt(0.25 * spread), 0.0 if self.prior_.identified else 0.1)
         if self.prior == 0.5 or (self.prior is None and abs(positive - 0.5) <= margin):
             warnings.warn(
-                f"The model puts {positive:.0%} of the rows on one side, so which class is the larger is uncertain and "
-                "the names -1 and +1 are arbitrary. Settle them with a few labelled points: orient(X, y_true).",
+                f"The model puts {max(positive, 1 - positive):.0%} of the rows on one side, so which class is the "
+                "larger is uncertain and the names -1 and +1 are arbitrary. Settle them with a few labelled points: "
+                "orient(X, y_true).",
                 stacklevel=5,
             )
 
@@ -244,12 +232,15 @@ class PairLogisticRegression(_PairLogisticBase):
         -------
         self
         """
-        self._prepare(X, y, sample_weight)
-        top = max(self._data.largest_alpha(self.metric), self.alpha)
-        alphas = np.geomspace(top, self.alpha, _STEPS_DOWN if top > self.alpha else 1)[:, None]
-        path = fit_path(self._data, alphas, [self.metric], self._starts())
-        self._finish(path[-1, :, 0], self.alpha, self.metric)
+        data = self._prepare(X, y, sample_weight)
+        self._finish(data, self._descend(data), self.alpha, self.metric)
         return self
+
+    def _descend(self, data: Data) -> Array:
+        """The solution at ``alpha``, in the axes, by the path from where the model leaves zero."""
+        top = max(data.summary.largest_alpha(self.metric), self.alpha)
+        alphas = np.geomspace(top, self.alpha, _STEPS_DOWN if top > self.alpha else 1)[:, None]
+        return fit_path(data, alphas, [self.metric], self._starts(data.summary))[-1, :, 0]
 
 
 class PairLogisticRegressionCV(_PairLogisticBase):
@@ -342,24 +333,23 @@ class PairLogisticRegressionCV(_PairLogisticBase):
 
         Parameters are those of :meth:`PairLogisticRegression.fit`.
         """
-        self._prepare(X, y, sample_weight)
-        data = self._data
+        data = self._prepare(X, y, sample_weight)
         metrics = [float(k) for k in self.metrics]
         if not metrics or min(metrics) < 0:
             raise ValueError(f"metrics must hold at least one power of 0 or more, got {self.metrics!r}.")
-        largest = np.array([data.largest_alpha(k) for k in metrics])
+        largest = np.array([data.summary.largest_alpha(k) for k in metrics])
         self.alphas_ = self._grid(largest)
-        path = fit_path(data, self.alphas_, metrics, self._starts())
-        self.evidence_ = self._evidence(path, metrics)
-        if data.prior is None and (self.alphas_ < largest).any():
+        path = fit_path(data, self.alphas_, metrics, self._starts(data.summary))
+        self.evidence_ = self._evidence(data, path, metrics)
+        if data.summary.prior is None and (self.alphas_ < largest).any():
             self.evidence_[self.alphas_ >= largest] = -np.inf
         best = int(np.argmax(np.max(self.evidence_, axis=0)))
         self.metric_, column = metrics[best], self.alphas_[:, best]
-        self.cv_results_ = self._cross_validate(X, y, column, path[:, :, best])
+        self.cv_results_ = self._cross_validate(data, X, y, column, path[:, :, best])
         scores = np.where(np.isfinite(self.evidence_[:, best]), self.cv_results_["mean_test_score"], -np.inf)
         chosen = int(np.argmax(scores))
         self.alpha_ = float(column[chosen])
-        self._finish(path[chosen, :, best], self.alpha_, self.metric_)
+        self._finish(data, path[chosen, :, best], self.alpha_, self.metric_)
         return self
 
     def _grid(self, largest: Array) -> Array:
@@ -369,16 +359,15 @@ class PairLogisticRegressionCV(_PairLogisticBase):
         given = sorted(positive_grid("alphas", np.asarray(self.alphas).tolist()), reverse=True)
         return np.repeat(np.array(given)[:, None], len(largest), axis=1)
 
-    def _evidence(self, path: Array, metrics: list[float]) -> Array:
-        data = self._data
+    def _evidence(self, data: PairData, path: Array, metrics: list[float]) -> Array:
         return np.array(
             [
-                [log_evidence(data, W[:, j], data.penalty(row[j], k), self._n_answers) for j, k in enumerate(metrics)]
+                [log_evidence(data, W[:, j], data.summary.penalty(row[j], k)) for j, k in enumerate(metrics)]
                 for W, row in zip(path, self.alphas_, strict=True)
             ]
         )
 
-    def _cross_validate(self, X: Any, y: ArrayLike, alphas: Array, path: Array) -> dict[str, Any]:
+    def _cross_validate(self, data: PairData, X: Any, y: ArrayLike, alphas: Array, path: Array) -> dict[str, Any]:
         """Held-out log-likelihood of the answers, of each alpha and fold."""
         began = time.perf_counter()
         cv = PairKFold(int(self.cv), random_state=0) if isinstance(self.cv, Integral) else self.cv
@@ -386,8 +375,8 @@ class PairLogisticRegressionCV(_PairLogisticBase):
         first_ends = read_pairs(codes).ends[:, 0]
         splits = list(cv.split(X, codes))
         train, test = (np.column_stack([np.isin(first_ends, split[part]) for split in splits]) for part in (0, 1))
-        loss = held_out_loss(self._data, alphas, self.metric_, path, train)
-        weight = self._data.omega * test
+        loss = held_out_loss(data, alphas, self.metric_, path, train)
+        weight = data.omega * test
         scores = -np.einsum("ik,iak->ka", weight, loss) / weight.sum(axis=0)[:, None]
         seconds = np.full(len(splits), (time.perf_counter() - began) / loss[0].size)
         return grid_results([float(a) for a in alphas], [None], scores[:, :, None], seconds, np.zeros(len(splits)))

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cho_factor, cho_solve, eigh
 
-from sdulearn.joint.likelihood import PairObjective
+from sdulearn.joint.likelihood import Objective
 
 Array = NDArray[np.float64]
 Memory = list[tuple[Array, Array, Array]]
@@ -96,9 +96,7 @@ def _two_loop(g: Array, scale: Array, past: Memory) -> Array:
     return q
 
 
-def newton(
-    objective: PairObjective, w: Array, scale: Array, tol: float, max_iter: int
-) -> tuple[Array, float, float, int]:
+def newton(objective: Objective, w: Array, scale: Array, tol: float, max_iter: int) -> tuple[Array, float, float, int]:
     """Polish one solution; returns it, its value, its gradient norm and the iterations."""
     f, g = objective.value_and_gradient(w[:, None], [0])
     for iteration in range(max_iter + 1):

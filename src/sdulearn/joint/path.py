@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,8 +20,9 @@ from scipy import sparse
 from scipy.linalg import eigh
 from scipy.sparse.linalg import eigsh
 
-from sdulearn.joint.likelihood import PairObjective, pair_loss
+from sdulearn.joint.likelihood import Objective, PairObjective, bordered_gram, bordered_sum, pair_loss
 from sdulearn.joint.optimise import lbfgs
+from sdulearn.pairs import Pairs
 from sdulearn.solvers import Design
 
 Array = NDArray[np.float64]
@@ -36,41 +37,61 @@ _PATH_ITER = 200
 class Axes:
     """Principal axes of all rows: the coordinates in which everything below is written, and the way back."""
 
-    design: Design
     mean: Array
     V: Array
     variance: Array
+    design: Design | None = None
+
+    @classmethod
+    def from_moments(cls, mean: Array, covariance: Array, design: Design | None = None) -> Axes:
+        """Axes of rows with this mean and covariance. Directions without variance are dropped: w is 0 there."""
+        values, V = eigh(covariance)
+        keep = values > 1e-12 * max(values[-1], np.finfo(float).tiny)
+        if not keep.any():
+            raise ValueError("No column of X varies, so nothing tells the classes apart. Add columns that do.")
+        return cls(mean, V[:, keep], values[keep], design)
 
     @classmethod
     def of(cls, X: Any) -> tuple[Axes, Array]:
-        """Axes of the rows, and the rows in them. Directions without variance are dropped: w is 0 there."""
+        """Axes of the rows, and the rows in them."""
         design = Design.from_rows(X, True)
         B = design.A[:, :-1]
         mean = np.asarray(B.mean(axis=0)).ravel()
         product = B.T @ B
         second = product.toarray() if sparse.issparse(product) else product
-        values, V = eigh(second / B.shape[0] - np.outer(mean, mean))
-        keep = values > 1e-12 * max(values[-1], np.finfo(float).tiny)
-        V = V[:, keep]
-        return cls(design, mean, V, values[keep]), np.asarray(B @ V) - mean @ V
+        axes = cls.from_moments(mean, second / B.shape[0] - np.outer(mean, mean), design)
+        return axes, np.asarray(B @ axes.V) - mean @ axes.V
+
+    def outward(self, W: Array) -> Array:
+        """Coefficients of centred columns from coefficients in the axes; the intercept, last, is the same."""
+        return np.concatenate([self.V @ W[:-1], W[-1:]])
+
+    def inward(self, G: Array) -> Array:
+        """Gradients in the axes from gradients in centred columns: the transpose of :meth:`outward`."""
+        return np.concatenate([self.V.T @ G[:-1], G[-1:]])
 
     def coefficients(self, v: Array) -> tuple[Array, float]:
         """User's ``(coef, intercept)`` of a solution in the axes."""
         w = self.V @ v[:-1]
-        return self.design.coefficients(np.append(w, v[-1] - self.mean @ w))
+        intercept = float(v[-1] - self.mean @ w)
+        return (w, intercept) if self.design is None else self.design.coefficients(np.append(w, intercept))
+
+
+def pair_moments(A: Any, s: Array, omega: Array) -> dict[str, Array]:
+    """Sums over pairs: "joint", ``sum omega s [x, 1] [x', 1]'`` plus transpose, "ends" ``sum omega [x + x', 2]``."""
+    n = len(s)
+    joint = bordered_gram(A[:n], (omega * s)[:, 0], A[n : 2 * n])
+    return {"joint": joint + joint.T, "ends": bordered_sum(A[: 2 * n], np.tile(omega, (2, 1)))}
 
 
 @dataclass(frozen=True)
-class PairData:
-    """Rows in their axes, first ends, second ends, unlabeled, with answers, weights and what is known of the prior."""
+class Summary:
+    """What is known before the first step: the variance along the axes, the moments of the pairs, the prior."""
 
-    A: Array
-    s: Array
-    omega: Array
-    share: Array
     variance: Array
+    joint: Array
+    ends: Array
     prior: float | None
-    pull: float
 
     def penalty(self, alpha: float, metric: float) -> Array:
         """Equation (3)."""
@@ -80,10 +101,6 @@ class PairData:
     def penalties(self, alphas: Sequence[float] | Array, metrics: Sequence[float]) -> Array:
         """Equation (3) for several settings, one column each."""
         return np.column_stack([self.penalty(a, k) for a, k in zip(alphas, metrics, strict=True)])
-
-    def objective(self, omega: Array, pen: Array) -> PairObjective:
-        """The objective with other pair weights and penalties, one column a problem."""
-        return PairObjective(self.A, self.s, omega, pen, self.share, self.prior, self.pull)
 
     def scale(self, pen: Array) -> Array:
         """A rough inverse Hessian: curvature 0.15 of the logistic function, plus the penalty."""
@@ -98,17 +115,21 @@ class PairData:
 
         ``E[s x x'^T] = mu mu^T`` with ``mu = E[y x]``, so the first needs no prior; its sign follows the second.
         """
-        n = len(self.s)
         shrunk = self.variance + 0.1 * self.variance.mean()
         moment = self.unit(self._top_moment(1 / np.sqrt(shrunk))[1] / np.sqrt(shrunk))
+        # An eigenvector's sign is free; this one is the same for the same rows, however they are laid out.
+        moment *= np.copysign(1.0, moment @ self.ends[:-1, 0])
         if self.prior is None:
             return [np.append(moment, 0.0)]
-        centred = self.omega * (self.s - np.sum(self.omega * self.s))
-        marginal = self.unit(np.sum((self.A[:n] + self.A[n : 2 * n]) * centred, axis=0) / shrunk)
+        b, mean_answer = np.log(self.prior / (1 - self.prior)), self.joint[-1, -1] / 2
+        if abs(mean_answer) > 1 - 1e-9:
+            # One kind of answer only: there is no SD solution, and nothing but the pull tells the two signs apart.
+            return [np.append(moment, b), np.append(-moment, b)]
+        # sum omega (s - mean s) (x + x')
+        marginal = self.unit((self.joint[:-1, -1] - mean_answer * self.ends[:-1, 0]) / shrunk)
         # Similar pairs lean towards the larger class; +1 is the larger one unless the prior says otherwise.
         marginal *= np.copysign(1.0, self.prior - 0.5)
         moment *= np.copysign(1.0, np.sum(moment * marginal * self.variance))
-        b = np.log(self.prior / (1 - self.prior))
         return [np.append(moment, b), np.append(marginal, b)]
 
     def unit(self, w: Array) -> Array:
@@ -117,9 +138,7 @@ class PairData:
 
     def _top_moment(self, scale: Array) -> tuple[float, Array]:
         """Top eigenvalue and eigenvector of ``E[s x x'^T]`` and its transpose, coordinates times ``scale``."""
-        n = len(self.s)
-        M = (self.A[:n] * scale).T @ (self.omega * self.s * (self.A[n : 2 * n] * scale))
-        M = M + M.T
+        M = scale[:, None] * self.joint[:-1, :-1] * scale
         if len(M) <= 32:
             values, vectors = eigh(M)
         else:
@@ -127,7 +146,67 @@ class PairData:
         return float(values[-1]), vectors[:, -1]
 
 
-def fit_path(data: PairData, alphas: Array, metrics: Sequence[float], starts: list[Array]) -> Array:
+class Data(Protocol):
+    """What a fit needs, whether its rows are in memory or in blocks."""
+
+    @property
+    def axes(self) -> Axes:
+        """Principal axes of all rows."""
+        ...
+
+    @property
+    def summary(self) -> Summary:
+        """What is known before the first step."""
+        ...
+
+    def objective(self, pen: Array) -> Objective:
+        """Equation (2) for these penalties, one column a problem."""
+        ...
+
+    def positive_share(self, v: Array) -> tuple[float, float]:
+        """Share of the unlabeled rows (of all, where none has weight) on the positive side; sum of squared shares."""
+        ...
+
+
+@dataclass(frozen=True)
+class PairData:
+    """Rows in their axes, first ends, second ends, unlabeled, with answers and weights; see :class:`Data`."""
+
+    A: Array
+    s: Array
+    omega: Array
+    share: Array
+    n_answers: float
+    axes: Axes
+    summary: Summary
+    pull: float
+
+    @classmethod
+    def of(cls, X: Any, pairs: Pairs, weight: Array, prior: float | None, pull: float) -> PairData:
+        """Lay out validated rows, at least one pair among them."""
+        axes, A = Axes.of(X)
+        A = A[np.concatenate([pairs.ends[:, 0], pairs.ends[:, 1], pairs.unlabeled])]
+        s = np.where(pairs.similar, 1.0, -1.0)[:, None]
+        omega, free = weight[pairs.ends[:, :1]], weight[pairs.unlabeled][:, None]
+        n_answers = float(omega.sum())
+        omega, share = omega / n_answers, free / (free.sum() or 1.0)
+        summary = Summary(axes.variance, **pair_moments(A, s, omega), prior=prior)
+        return cls(A, s, omega, share, n_answers, axes, summary, pull)
+
+    def objective(self, pen: Array, omega: Array | None = None) -> PairObjective:
+        """See :class:`Data`; with other pair weights where given, one column a problem."""
+        omega = self.omega if omega is None else omega
+        return PairObjective(self.A, self.s, omega, pen, self.share, self.summary.prior, self.pull)
+
+    def positive_share(self, v: Array) -> tuple[float, float]:
+        """See :class:`Data`."""
+        n, known = 2 * len(self.s), self.share.any()
+        share = self.share[:, 0] / self.share.sum() if known else np.full(len(self.A), 1 / len(self.A))
+        positive = self.A[n if known else 0 :] @ v[:-1] + v[-1] > 0
+        return float(share @ positive), float(share @ share)
+
+
+def fit_path(data: Data, alphas: Array, metrics: Sequence[float], starts: list[Array]) -> Array:
     """Solutions (n_alphas, r + 1, n_metrics) for alphas (n_alphas, n_metrics) that fall.
 
     Candidates at each alpha are the last alpha's solution and the first start; at the first alpha every start.
@@ -137,14 +216,14 @@ def fit_path(data: PairData, alphas: Array, metrics: Sequence[float], starts: li
     for row in alphas:
         candidates = [path[-1], _spread(starts[0], m)] if path else [_spread(start, m) for start in starts]
         count = len(candidates)
-        pen = data.penalties(row, metrics)
-        objective = data.objective(np.repeat(data.omega, count * m, axis=1), np.tile(pen, count))
-        scale = data.scale(objective.pen)
+        pen = data.summary.penalties(row, metrics)
+        objective = data.objective(np.tile(pen, count))
+        scale = data.summary.scale(objective.pen)
         W, f = lbfgs(objective.value_and_gradient, np.hstack(candidates), scale, _PATH_TOL, _RACE)
         # Ties go to the earlier candidate: the warm start.
         best = np.argmin(f.reshape(count, m) + 1e-6 * np.arange(count)[:, None], axis=0)
         W = W.reshape(-1, count, m)[:, best, np.arange(m)]
-        path.append(lbfgs(objective.value_and_gradient, W, data.scale(pen), _PATH_TOL, _PATH_ITER)[0])
+        path.append(lbfgs(objective.value_and_gradient, W, data.summary.scale(pen), _PATH_TOL, _PATH_ITER)[0])
     return np.array(path)
 
 
@@ -152,7 +231,7 @@ def _spread(start: Array, m: int) -> Array:
     return np.repeat(start[:, None], m, axis=1)
 
 
-def log_evidence(data: PairData, w: Array, pen: Array, n_answers: float) -> float:
+def log_evidence(data: PairData, w: Array, pen: Array) -> float:
     """Laplace's log evidence of one penalty at its solution, with the Fisher information of the answers."""
     n = len(data.s)
     z = data.A[: 2 * n] @ w[:-1] + w[-1]
@@ -162,7 +241,7 @@ def log_evidence(data: PairData, w: Array, pen: Array, n_answers: float) -> floa
     K = J @ J.T if n < J.shape[1] else J.T @ J
     K[np.diag_indices(len(K))] += 1
     misfit = float(data.omega[:, 0] @ pair_loss(z[:n], z[n:], data.s[:, 0])) + float(pen @ w[:-1] ** 2) / 2
-    return -n_answers * misfit - float(np.linalg.slogdet(K)[1]) / 2
+    return -data.n_answers * misfit - float(np.linalg.slogdet(K)[1]) / 2
 
 
 def held_out_loss(data: PairData, alphas: Array, metric: float, path: Array, train: NDArray[np.bool_]) -> Array:
@@ -172,9 +251,9 @@ def held_out_loss(data: PairData, alphas: Array, metric: float, path: Array, tra
     terms of the pairs left out, so alpha means the same in the folds and in the refit.
     """
     n, n_folds = train.shape
-    pen = np.repeat(data.penalties(alphas, [metric] * len(alphas)), n_folds, axis=1)
-    objective = data.objective(np.tile(data.omega * train, len(alphas)), pen)
+    pen = np.repeat(data.summary.penalties(alphas, [metric] * len(alphas)), n_folds, axis=1)
+    objective = data.objective(pen, np.tile(data.omega * train, len(alphas)))
     start = np.repeat(path.T, n_folds, axis=1)
-    W, _ = lbfgs(objective.value_and_gradient, start, data.scale(pen), _PATH_TOL, _PATH_ITER)
+    W, _ = lbfgs(objective.value_and_gradient, start, data.summary.scale(pen), _PATH_TOL, _PATH_ITER)
     Z = data.A[: 2 * n] @ W[:-1] + W[-1]
     return pair_loss(Z[:n], Z[n:], data.s).reshape(n, len(alphas), n_folds)

@@ -21,6 +21,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from sdulearn.solvers.crossover import crossover
 from sdulearn.solvers.linalg import WeightedGram
 from sdulearn.solvers.problem import Problem, Solution
 
@@ -28,13 +29,15 @@ Array = NDArray[np.float64]
 
 _TO_BOUNDARY = 0.995
 _COLD, _WARM = 0.5, 0.1
+# From this tolerance on, the answer is taken to the last digit.
+_EXACT = 1e-6
 
 # An iterate is one array of shape (4, 2, n): height u, slack s, and their multipliers h - lam and lam.
 _U, _S, _FREE, _LAM = range(4)
 
 
 def interior_point(problem: Problem, tol: float, max_iter: int, starts: Sequence[Solution] = ()) -> Solution:
-    """Minimise to a relative KKT residual of a tenth of ``tol`` (Mehrotra's predictor and corrector)."""
+    """Minimise to a relative KKT residual of a tenth of ``tol`` (Mehrotra's predictor and corrector), then exactly."""
     A, ridge, h, flat = problem.A, problem.ridge, problem.a / 2, problem.loss.flat
     gram = WeightedGram(A)
     candidates = starts or [Solution(gram.factor(h, ridge).solve(problem.c), 0)]
@@ -64,7 +67,8 @@ def interior_point(problem: Problem, tol: float, max_iter: int, starts: Sequence
         x += step * dx
         w = w + step * dw
         z = A @ w
-    return Solution(w, iteration, theta)
+    found = Solution(w, iteration, theta)
+    return crossover(problem, found) if tol <= _EXACT else found
 
 
 class _NewtonSystem:

@@ -73,13 +73,18 @@ class Problem:
         ``sum_i a_i even(z_i) + a_i even*(theta_i / a_i) - theta_i z_i`` against the size of the objective. It is
         zero by construction for a smooth loss, whose slopes are computed here.
         """
+        residual, mismatch = self.kkt(solution)
+        size = max(abs(self.objective(solution.w)), self.a.sum() / 2)
+        return max(self.relative(solution.w, residual), mismatch / size)
+
+    def kkt(self, solution: Solution) -> tuple[Array, float]:
+        """The stationarity residual, and the Fenchel-Young gap of all rows."""
         w, z = solution.w, self.A @ solution.w
         if solution.dual is None:
-            return self.relative(w, self.gradient_at(w, z))
+            return self.gradient_at(w, z), 0.0
         theta = np.clip(solution.dual, -self.a / 2, self.a / 2)
         mismatch = self.a * (self.loss.even(z) + self.loss.even_conjugate(theta / self.a)) - theta * z
-        size = max(abs(self.objective_at(w, z)), self.a.sum() / 2)
-        return max(self.relative(w, self.stationarity(w, theta)), float(mismatch.sum()) / size)
+        return self.stationarity(w, theta), float(mismatch.sum())
 
     def relative(self, w: Array, residual: Array) -> float:
         """Largest entry of a stationarity residual, each against the scale of its column."""

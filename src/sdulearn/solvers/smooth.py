@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -59,8 +58,8 @@ def _descend(problem: Problem, w: Array, tol: float, max_iter: int) -> tuple[Arr
         if problem.relative(w, gradient) <= tol / 10:
             return w, iteration
         curvature = problem.loss.even_hess(z)
-        secant = _secant(problem.loss, z, curvature)
-        for weights, halvings in ((np.maximum(curvature, _FLOOR * secant), 20), (secant, 40)):
+        above = secant(problem.loss.even_grad(z), z, curvature)
+        for weights, halvings in ((np.maximum(curvature, _FLOOR * above), 20), (above, 40)):
             dw = -gram.factor(problem.a * weights, problem.ridge).solve(gradient)
             step = _line_search(problem, w, z, dw, float(gradient @ dw), halvings)
             if step:
@@ -72,13 +71,13 @@ def _descend(problem: Problem, w: Array, tol: float, max_iter: int) -> tuple[Arr
     return w, max(max_iter, 0)
 
 
-def _secant(loss: Any, z: Array, curvature: Array) -> Array:
+def secant(slope: Array, z: Array, curvature: Array) -> Array:
     """``even'(z) / z``: the curvature of a parabola that touches ``even`` at z and, as a rule, lies above it.
 
     Where every row is far out, the true curvature is nil and its Newton step goes anywhere; this one descends.
     """
     far = np.abs(z) > 1e-3
-    return np.where(far, loss.even_grad(z) / np.where(far, z, 1.0), curvature)
+    return np.where(far, slope / np.where(far, z, 1.0), curvature)
 
 
 def _line_search(problem: Problem, w: Array, z: Array, dw: Array, slope: float, halvings: int) -> float:

@@ -1,0 +1,79 @@
+"""Folds that every block can work out for itself: by the pair code, or by the numbers in an unlabeled row."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from sdulearn.pairs import check_pair_codes, scramble
+from sdulearn.solvers import pieces
+
+Rows = NDArray[np.intp]
+
+
+class HashedPairKFold:
+    """K folds by hash: the same whatever the order of the rows and the blocks they come in.
+
+    Both ends of a pair share its code and so their fold; equal unlabeled rows share theirs. Fold sizes are equal only
+    on average, which is no matter with thousands of pairs. ``cv=5`` means this one where rows come in blocks; give it
+    to the in-memory estimator for the same folds.
+
+    Parameters
+    ----------
+    n_splits : int, default=5
+        Number of folds, at least 2.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sdulearn.blocks import HashedPairKFold
+    >>> y = np.array([1, 1, 2, 2, -3, -3, -4, -4, 0, 0])
+    >>> for train, test in HashedPairKFold(2).split(np.arange(10.0)[:, None], y):
+    ...     print(y[test])
+    [ 1  1  2  2 -4 -4]
+    [-3 -3  0  0]
+    """
+
+    def __init__(self, n_splits: int = 5) -> None:
+        if not (isinstance(n_splits, int | np.integer) and n_splits >= 2):
+            raise ValueError(f"n_splits must be an integer of 2 or more, got {n_splits!r}.")
+        self.n_splits = int(n_splits)
+
+    def __repr__(self) -> str:
+        return f"HashedPairKFold({self.n_splits})"
+
+    def get_n_splits(self, X: Any = None, y: Any = None, groups: Any = None) -> int:
+        """Number of folds."""
+        return self.n_splits
+
+    def split(self, X: Any, y: Any, groups: Any = None) -> Iterator[tuple[Rows, Rows]]:
+        """Yield row numbers of training and test part, in ascending order."""
+        fold = fold_of_rows(X if sparse.issparse(X) else np.asarray(X), check_pair_codes(y), self.n_splits)
+        for k in range(self.n_splits):
+            yield np.flatnonzero(fold != k), np.flatnonzero(fold == k)
+
+
+def fold_of_rows(X: Any, codes: NDArray[np.int64], n_splits: int) -> Rows:
+    """The fold of every row of a block."""
+    keys = np.abs(codes).astype(np.uint64)
+    free = np.flatnonzero(codes == 0)
+    if free.size:
+        keys[free] = _row_keys(X[free])
+    return (scramble(keys) % np.uint64(n_splits)).astype(np.intp)
+
+
+def _row_keys(X: Any) -> NDArray[np.uint64]:
+    """One number for the numbers in each row, as float64, with -0 as 0 and wrapping sums."""
+    factors = scramble(np.arange(X.shape[1])) | np.uint64(1)
+    if sparse.issparse(X):
+        bits = (X.data.astype(np.float64) + 0.0).view(np.uint64) * factors[X.indices]
+        sums = np.concatenate([np.zeros(1, dtype=np.uint64), np.cumsum(bits, dtype=np.uint64)])
+        return sums[X.indptr[1:]] - sums[X.indptr[:-1]]
+    keys = np.empty(X.shape[0], dtype=np.uint64)
+    for rows, A in pieces(X, np.zeros(X.shape[1])):
+        keys[rows] = np.ascontiguousarray(A[:, :-1] + 0.0).view(np.uint64) @ factors
+    return keys

@@ -1,0 +1,175 @@
+"""One problem over blocks: what is sent to the rows, what is kept here, and the sample a solver starts from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from sdulearn.blocks.folds import fold_of_rows
+from sdulearn.blocks.source import Block, Blocks, Sums, add_all
+from sdulearn.pairs import integer_codes, sources
+from sdulearn.risks import Mixture
+from sdulearn.solvers import Problem, check_system_size, pieces
+from sdulearn.statistics import MomentProblem, PairStatistics
+
+Array = NDArray[np.float64]
+
+# Rows that are brought together in one place fill at most so many numbers (32 MB), or a few square matrices.
+_NUMBERS = 1 << 22
+_SQUARES = 10
+
+
+def affordable_rows(n_columns: int) -> int:
+    """How many rows of that width may be brought together."""
+    return max(_NUMBERS // n_columns, _SQUARES * n_columns)
+
+
+@dataclass(frozen=True)
+class RowRule:
+    """How rows count: their coordinates, their even weight by source, the loss, and the fold that is left out."""
+
+    origin: Array
+    fit_intercept: bool
+    a: Array
+    loss: Any
+    left_out: tuple[int, int] | None = None
+
+    def pieces(self, X: Any, y: NDArray[np.int64], weight: Array | None) -> Iterator[tuple[Any, Array]]:
+        """Rows ``[x - origin, 1]`` with ``a > 0``, and their a, piece by piece."""
+        a = self.a[sources(y)]
+        if weight is not None:
+            a = a * weight
+        if self.left_out is not None:
+            n_splits, fold = self.left_out
+            a[fold_of_rows(X, y, n_splits) == fold] = 0.0
+        for rows, A in pieces(X, self.origin):
+            A = A if self.fit_intercept else A[:, :-1]
+            active = a[rows] > 0
+            yield (A, a[rows]) if active.all() else (A[active], a[rows][active])
+
+
+@dataclass(frozen=True)
+class Solution:
+    """What a solver over blocks hands back: the minimiser with its certificate, and how often it read the rows."""
+
+    w: Array
+    objective: float
+    optimality: float
+    n_iter: int
+
+
+@dataclass(frozen=True)
+class BlockProblem:
+    """``min J(w)`` as in :class:`sdulearn.solvers.Problem`, its rows in blocks.
+
+    ``moments`` knows c, the penalty and the scale of the columns; ``sample`` is a small problem of the same kind, whose
+    solution is a good start; it stands for ``n_rows`` rows, or is all of them (``complete``).
+    """
+
+    blocks: Blocks
+    rule: RowRule
+    moments: MomentProblem
+    sample: Problem
+    n_rows: int
+    complete: bool
+
+    @property
+    def easy_sample(self) -> Problem:
+        """The sample with a penalty no weaker than its noise, of the order d / n, calls for."""
+        A, scale = self.sample.A, float(np.mean(self.moments.second.diagonal()))
+        return self.sample.with_penalty(max(float(self.moments.ridge.max()), scale * A.shape[1] / A.shape[0]))
+
+    def objective(self, w: Array, value: float) -> float:
+        """J(w) from ``sum_i a_i even(z_i)``."""
+        return float(self.moments.ridge @ w**2) / 2 + value - float(self.moments.c @ w)
+
+    def gradient(self, w: Array, slopes: Array) -> Array:
+        """Gradient of J, from ``sum_i theta_i x_i``."""
+        return self.moments.ridge * w - self.moments.c + slopes
+
+
+def survey(X: Any, y: Any, weight: Array | None, share: float, n_splits: int | None) -> Sums | None:
+    """First look at a block: statistics (of each fold), and this block's share of a sample."""
+    codes = _check_block(X, y, weight)
+    if not len(codes):
+        return None
+    n_drawn = int(np.ceil(share * affordable_rows(X.shape[1] + 1)))
+    found = Sums(rows=len(codes), sample=[_draw(X, codes, weight, n_drawn)] if n_drawn else [])
+    if n_splits is None:
+        found["fold0"] = PairStatistics().update(X, codes, weight)
+        return found
+    fold = fold_of_rows(X, codes, n_splits)
+    for k in range(n_splits):
+        rows = np.flatnonzero(fold == k)
+        found[f"fold{k}"] = PairStatistics().update(X[rows], codes[rows], None if weight is None else weight[rows])
+    return found
+
+
+def _check_block(X: Any, y: Any, weight: Array | None) -> NDArray[np.int64]:
+    codes = integer_codes(y) if len(y) else np.empty(0, dtype=np.int64)
+    if X.shape[0] != len(codes) or (weight is not None and len(weight) != len(codes)):
+        weights = "" if weight is None else f" and {len(weight)} weights"
+        raise ValueError(
+            f"A block has {X.shape[0]} rows of X, {len(codes)} pair codes{weights}. Give X, y and sample_weight the "
+            "same rows, in blocks of the same lengths."
+        )
+    check_system_size(X.shape[1])
+    return codes
+
+
+def _draw(X: Any, codes: NDArray[np.int64], weight: Array | None, count: int) -> Block:
+    """Up to ``count`` rows of each source at random, weighted so that they stand for all of it."""
+    rng = np.random.default_rng(len(codes))
+    source, weight = sources(codes), np.ones(len(codes)) if weight is None else weight
+    chosen, stands_for = [], []
+    for k in range(3):
+        rows = np.flatnonzero(source == k)
+        few = np.sort(rng.choice(rows, count, replace=False)) if len(rows) > count else rows
+        chosen.append(few)
+        stands_for.append(weight[few] * (weight[rows].sum() / (weight[few].sum() or 1.0)))
+    rows = np.concatenate(chosen)
+    return X[rows], codes[rows], np.concatenate(stands_for)
+
+
+class SurveyedBlocks:
+    """Blocks after the first look: their statistics, by fold, and a sample of the rows."""
+
+    def __init__(self, blocks: Blocks, *, sampled: bool, n_splits: int | None = None) -> None:
+        self.blocks, self.n_splits = blocks, n_splits
+        found = blocks.sum(survey, 1 / blocks.n_blocks if sampled else 0.0, n_splits)
+        if found is None:
+            raise ValueError("There are no rows: every block is empty.")
+        self.folds: list[PairStatistics] = [found[f"fold{k}"] for k in range(n_splits or 1)]
+        self.statistics: PairStatistics = add_all(self.folds)
+        self._sample: list[Block] = found["sample"]
+        self._n_rows: int = found["rows"]
+        if self.statistics.checksum:
+            raise ValueError(
+                "Some pair code stands on one row only, or on two rows with different signs. Over all blocks, each "
+                "code must stand on exactly two rows, with one sign; sdulearn.stack_pairs makes such codes. Where "
+                "tables were joined, number the pairs of each on from the last."
+            )
+
+    def problem(
+        self, g: Mixture, prior: float, loss: Any, alpha: float, fit_intercept: bool, fold: int | None = None
+    ) -> BlockProblem:
+        """The problem of one setting, on all rows or without a fold."""
+        statistics = self.statistics if fold is None else self.statistics - self.folds[fold]
+        moments = statistics.problem(g, prior, loss, alpha, fit_intercept)
+        left_out = None if fold is None else (self.n_splits or 0, fold)
+        rule = RowRule(moments.origin, fit_intercept, statistics.unit_weights(g, prior)[0], loss, left_out)
+        parts = [(A.copy(), a) for block in self._sample for A, a in rule.pieces(*block)]
+        A, a = (joined([part[k] for part in parts]) for k in (0, 1))
+        sample = Problem(A, a, moments.c, moments.ridge, loss)
+        complete = sum(len(block[1]) for block in self._sample) == self._n_rows
+        return BlockProblem(self.blocks, rule, moments, sample, self._n_rows, complete)
+
+
+def joined(rows: list[Any]) -> Any:
+    """Rows, dense or sparse, one below the other."""
+    return sparse.vstack(rows, format="csr") if sparse.issparse(rows[0]) else np.concatenate(rows)

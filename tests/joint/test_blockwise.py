@@ -1,0 +1,317 @@
+import pickle
+import warnings
+from functools import partial
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.base import clone
+
+from sdulearn import PairLogisticRegression
+from sdulearn.blocks.source import LocalBlocks
+from sdulearn.joint import blockwise
+from sdulearn.joint.blockwise import BlockData, fit_pair_logistic
+from sdulearn.joint.path import PairData
+from sdulearn.pairs import read_pairs
+
+
+class Counted(LocalBlocks):
+    """Blocks in this process that count the passes and send everything, as a cluster would."""
+
+    n_passes = 0
+
+    def sum(self, task, *arguments):
+        self.n_passes += 1
+        task, arguments = pickle.loads(pickle.dumps((task, arguments)))
+        return super().sum(task, *arguments)
+
+
+def as_blocks(parts):
+    return Counted([partial(list, [part]) for part in parts])
+
+
+def split(X, codes, weight=None, n_blocks=3, seed=0):
+    """Rows dealt to blocks and shuffled there, both ends of a pair to one."""
+    rng = np.random.default_rng(seed)
+    home = rng.integers(n_blocks, size=np.abs(codes).max() + 1)[np.abs(codes)]
+    home = np.where(codes == 0, rng.integers(n_blocks, size=len(codes)), home)
+    blocks = [rng.permutation(np.flatnonzero(home == k)) for k in range(n_blocks)]
+    return [(X[rows], codes[rows], None if weight is None else weight[rows]) for rows in blocks]
+
+
+def fit_both(X, codes, parts, weight=None, **parameters):
+    """The model fitted in memory and the one fitted over blocks, with the texts of their warnings."""
+    models, texts = [], []
+    for fit in (lambda m: m.fit(X, codes, weight), lambda m: fit_pair_logistic(m, as_blocks(parts))):
+        models.append(PairLogisticRegression(**{"alpha": 0.01, "tol": 1e-10, **parameters}))
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            fit(models[-1])
+        texts.append([str(one.message) for one in caught])
+    return models, texts
+
+
+def assert_same(models, texts, rtol=1e-8):
+    memory, blocks = models
+    size = np.abs(memory.coef_).max()
+    np.testing.assert_allclose(blocks.coef_, memory.coef_, rtol=rtol, atol=rtol * size)
+    np.testing.assert_allclose(blocks.intercept_, memory.intercept_, rtol=rtol, atol=rtol * size)
+    assert blocks.objective_ == pytest.approx(memory.objective_, rel=rtol)
+    assert blocks.optimality_ <= memory.tol
+    assert blocks.prior_ == memory.prior_
+    assert blocks.classes_.tolist() == [-1, 1]
+    assert blocks.n_features_in_ == memory.n_features_in_
+    assert texts[0] == texts[1]
+
+
+def thinned(rows):
+    return sparse.csr_matrix(np.where(np.abs(rows) > 0.5, rows + 0.3, 0))
+
+
+@pytest.mark.parametrize("n_blocks", [1, 3, 7])
+@pytest.mark.parametrize("make", [np.asarray, np.asfortranarray, thinned], ids=["dense", "columns", "csr"])
+def test_blocks_are_memory(waveform, make, n_blocks):
+    rows, codes = make(waveform[0]), waveform[1]
+    assert_same(*fit_both(rows, codes, split(rows, codes, n_blocks=n_blocks, seed=n_blocks)))
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        {"prior": 0.5},
+        {"prior": 0.7},
+        {"prior": 0.3},
+        {"orientation": "minority"},
+        {"pull": 0.0},
+        {"pull": 0.0, "prior": 0.7},
+        {"metric": 0},
+        {"metric": 2},
+        {"init": "moment"},
+        {"alpha": 1e-4},
+        {"alpha": 10.0, "prior": 0.7},
+        {"n_init": 2, "random_state": 0},
+    ],
+    ids=str,
+)
+def test_every_parameter(waveform, parameters):
+    assert_same(*fit_both(*waveform, split(*waveform), **parameters))
+
+
+@pytest.mark.parametrize("metric", [0, 1, 2])
+@pytest.mark.parametrize("prior", [None, 0.7])
+def test_weights(waveform, metric, prior):
+    rows, codes = waveform
+    weight = np.random.default_rng(0).integers(0, 4, size=1000).astype(float)[np.abs(codes)]
+    weight[codes == 0] = np.random.default_rng(1).random(np.count_nonzero(codes == 0))
+    assert_same(*fit_both(rows, codes, split(rows, codes, weight), weight, metric=metric, prior=prior))
+    csr = thinned(rows)
+    assert_same(*fit_both(csr, codes, split(csr, codes, weight), weight, metric=metric, prior=prior))
+
+
+def test_a_block_that_weighs_nothing(waveform):
+    parts = split(*waveform)
+    parts[1] = (*parts[1][:2], np.zeros(len(parts[1][1])))
+    rows, codes = (np.concatenate([part[k] for part in parts]) for k in (0, 1))
+    weight = np.concatenate([np.ones(len(y)) if w is None else w for _, y, w in parts])
+    assert_same(*fit_both(rows, codes, parts, weight))
+
+
+@pytest.mark.parametrize("keep", ["pairs", "no free weight", "similar", "dissimilar", "a few similar"])
+def test_sources_that_are_not_there(waveform, keep):
+    rows, codes = waveform
+    weight = np.where(codes == 0, 0.0, 1.0) if keep == "no free weight" else np.ones(len(codes))
+    kept = {"pairs": codes != 0, "similar": codes >= 0, "dissimilar": codes <= 0, "a few similar": codes < 10}
+    rows, codes, weight = (one[kept.get(keep, slice(None))] for one in (rows, codes, weight))
+    for prior in (None, 0.7):
+        assert_same(*fit_both(rows, codes, split(rows, codes, weight), weight, prior=prior))
+
+
+def test_float32(waveform):
+    rows, codes = waveform
+    thin = rows.astype(np.float32)
+    for make in (np.asarray, thinned):
+        assert_same(*fit_both(make(thin), codes, split(make(thin), codes)))
+        assert_same(*fit_both(make(rows), codes, split(make(thin), codes)), rtol=1e-4)
+
+
+def test_a_large_mean_and_units_of_all_sizes(waveform):
+    rows, codes = waveform
+    far = rows * 10.0 ** np.linspace(-2, 2, rows.shape[1]) + 1e4
+    assert_same(*fit_both(far, codes, split(far, codes)), rtol=1e-7)
+    lifted = sparse.csr_matrix(rows + 20)
+    assert_same(*fit_both(lifted, codes, split(lifted, codes)))
+
+
+def test_dense_and_sparse_blocks_mix(waveform):
+    rows, codes = waveform
+    parts = split(rows, codes)
+    parts[1] = (sparse.csr_array(parts[1][0]), *parts[1][1:])
+    assert_same(*fit_both(rows, codes, parts))
+
+
+def test_more_columns_than_rows_and_columns_that_say_nothing(waveform):
+    rows, codes = waveform
+    noise = np.random.default_rng(0).normal(size=(len(codes), 250))
+    for wide in (np.hstack([rows, noise]), np.hstack([rows, rows[:, :2], np.ones((len(codes), 1))])):
+        assert_same(*fit_both(wide, codes, split(wide, codes)))
+
+
+def test_more_rows_than_a_piece_holds(waveform, monkeypatch):
+    monkeypatch.setattr(blockwise, "_PIECE_SIZE", 21 * 10)
+    assert blockwise._n_pieces(waveform[0]) == 10
+    assert_same(*fit_both(*waveform, split(*waveform, n_blocks=1)))
+
+
+def test_the_order_of_blocks_and_empty_ones_do_not_matter(waveform):
+    parts = split(*waveform, n_blocks=5)
+    empty = [(part[0][:0], part[1][:0], None) for part in (*parts[:1], (thinned(waveform[0]), waveform[1]))]
+    one, other = PairLogisticRegression(tol=1e-10), PairLogisticRegression(tol=1e-10)
+    fit_pair_logistic(one, as_blocks(parts))
+    fit_pair_logistic(other, as_blocks([*empty, *parts[::-1], *empty]))
+    np.testing.assert_allclose(other.coef_, one.coef_, rtol=1e-10)
+    assert other.prior_ == one.prior_
+
+
+def test_a_code_may_name_another_pair_in_another_block(waveform):
+    rows, codes = waveform
+    renamed = []
+    for X, y, weight in split(rows, codes):
+        names = np.unique(np.abs(y[y != 0]))
+        renamed.append((X, np.sign(y) * (np.searchsorted(names, np.abs(y)) + 1), weight))
+    assert_same(*fit_both(rows, codes, renamed))
+
+
+def make_data(waveform, prior, make=np.asarray):
+    """The same rows in memory and in blocks."""
+    rows, codes = make(waveform[0]), waveform[1]
+    weight = np.where(np.abs(codes) % 2, 0.5, 1.5)
+    memory = PairData.of(rows, read_pairs(codes), weight, prior, 3.0)
+    blocks = as_blocks(split(rows, codes, weight))
+    return memory, BlockData.of(blocks, blocks.sum(blockwise._survey), prior, 3.0)
+
+
+@pytest.mark.parametrize("make", [np.asarray, thinned], ids=["dense", "csr"])
+@pytest.mark.parametrize("prior", [None, 0.3])
+def test_the_objective_is_that_of_memory(waveform, prior, make):
+    """Compared in the user's columns: the signs of the axes are free."""
+    memory, blocks = make_data(waveform, prior, make)
+    rng = np.random.default_rng(0)
+    pen = rng.random((21, 3))
+    W = rng.normal(size=(22, 3)) / 3
+    np.testing.assert_allclose(blocks.axes.variance, memory.axes.variance, rtol=1e-10)
+    signs = np.append(np.sign(np.sum(memory.axes.V * blocks.axes.V, axis=0)), 1.0)[:, None]
+    values, gradients = memory.objective(pen).value_and_gradient(W, np.arange(3))
+    ours, slopes = blocks.objective(pen).value_and_gradient(signs * W, np.arange(3))
+    np.testing.assert_allclose(ours, values, rtol=1e-10)
+    np.testing.assert_allclose(signs * slopes, gradients, atol=1e-10)
+    np.testing.assert_allclose(
+        signs * blocks.objective(pen).hessian(signs[:, 0] * W[:, 0]) * signs.T,
+        memory.objective(pen).hessian(W[:, 0]),
+        atol=1e-10,
+    )
+    assert blocks.summary.largest_alpha(1) == pytest.approx(memory.summary.largest_alpha(1))
+    assert blocks.positive_share(signs[:, 0] * W[:, 0]) == pytest.approx(memory.positive_share(W[:, 0]))
+
+
+@pytest.mark.parametrize("prior", [None, 0.3])
+def test_gradient_and_hessian_are_exact(waveform, prior):
+    _, data = make_data((waveform[0][:, :4], waveform[1]), prior)
+    objective = data.objective(np.random.default_rng(0).random((4, 1)))
+    w = np.random.default_rng(1).normal(size=5)
+    steps = [w + sign * 1e-6 * e for sign in (1, -1) for e in np.eye(5)]
+    values, gradients = zip(*(objective.value_and_gradient(v[:, None], [0]) for v in steps), strict=True)
+    value, gradient = np.array(values)[:, 0], np.array(gradients)[:, :, 0]
+    exact = objective.value_and_gradient(w[:, None], [0])[1][:, 0]
+    np.testing.assert_allclose(exact, (value[:5] - value[5:]) / 2e-6, atol=1e-8)
+    np.testing.assert_allclose(objective.hessian(w), (gradient[:5] - gradient[5:]) / 2e-6, atol=1e-8)
+
+
+def test_a_point_met_before_takes_no_pass(waveform):
+    _, data = make_data(waveform, 0.7)
+    W = np.random.default_rng(0).normal(size=(22, 3))
+    first = data.objective(np.ones((21, 3))).value_and_gradient(W, np.arange(3))
+    passes = data.blocks.n_passes
+    again = data.objective(np.ones((21, 2))).value_and_gradient(W[:, [2, 0]], [0, 1])
+    assert data.blocks.n_passes == passes
+    np.testing.assert_allclose(again[0], first[0][[2, 0]], rtol=1e-14)
+    np.testing.assert_array_equal(again[1], first[1][:, [2, 0]])
+    data.objective(np.ones((21, 2))).value_and_gradient(np.hstack([W[:, :1], W[:, :1] + 1]), [0, 1])
+    assert data.blocks.n_passes == passes + 1
+
+
+def test_few_passes(waveform):
+    blocks = as_blocks(split(*waveform))
+    fit_pair_logistic(PairLogisticRegression(), blocks)
+    assert 10 < blocks.n_passes < 60
+
+
+def test_threads_change_nothing(waveform):
+    parts = [partial(list, [part]) for part in split(*waveform)]
+    one, other = PairLogisticRegression(), PairLogisticRegression()
+    fit_pair_logistic(one, LocalBlocks(parts))
+    fit_pair_logistic(other, LocalBlocks(parts, n_jobs=2))
+    np.testing.assert_array_equal(other.coef_, one.coef_)
+
+
+def test_parameters_stay_and_the_model_is_usable(waveform, tmp_path):
+    rows, codes = waveform
+    model = PairLogisticRegression(0.05, prior=0.7)
+    before = clone(model).get_params()
+    fit_pair_logistic(model, as_blocks(split(rows, codes)))
+    assert model.get_params() == before
+    model.save(tmp_path / "model.sdu")
+    assert model.score(rows, codes) > 0.7
+
+
+def spoil(parts, change):
+    X, y, weight = (None if one is None else one.copy() for one in parts[1])
+    return [parts[0], change(X, y, weight), parts[2]]
+
+
+def with_nan(X, y, weight):
+    X[3, 2] = np.nan
+    return X, y, weight
+
+
+def with_infinity(X, y, weight):
+    X.data[5] = np.inf
+    return X, y, weight
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (with_nan, "Input X contains NaN"),
+        (lambda X, y, w: with_infinity(sparse.csr_matrix(X), y, w), "Input X contains infinity"),
+        (lambda X, y, w: (X[:, 1:], y, w), r"X has 2\d features, but .* had 2\d.*same columns"),
+        (lambda X, y, w: (X[y != y.max()], y[y != y.max()], np.ones(3)), "inconsistent numbers of samples"),
+        (lambda X, y, w: (X[1:], y[1:], w), r"one row only of its block.*in one block.*distributed\.gather_pairs\(X"),
+        (lambda X, y, w: (np.vstack([X, X[:1]]), np.r_[y, y[:1]], w), "stands on 3 rows, but a pair has two ends"),
+        (lambda X, y, w: (X, np.r_[-y[0], y[1:]], w), "Give both ends of a pair the same sign"),
+        (lambda X, y, w: (X, y, np.arange(len(y)) + 1.0), "two ends of a pair must carry one weight"),
+        (lambda X, y, w: (X, y, -np.ones(len(y))), "finite numbers, zero or more"),
+        (lambda X, y, w: (X, y, np.full(len(y), np.inf)), "finite numbers, zero or more"),
+    ],
+)  # fmt: skip
+def test_bad_blocks(waveform, change, message):
+    rows, codes = waveform
+    parts = split(rows[codes != 0], codes[codes != 0])
+    with pytest.raises(ValueError, match=message):
+        fit_pair_logistic(PairLogisticRegression(), as_blocks(spoil(parts, change)))
+
+
+def test_no_pairs_no_rows_no_blocks_no_variance(waveform):
+    rows, codes = waveform
+    for parts in ([(rows, 0 * codes, None)], [(rows[:0], codes[:0], None)], [], [(rows, codes, np.zeros(len(codes)))]):
+        with pytest.raises(ValueError, match=r"learns from pairs, and y marks none.*stack_pairs"):
+            fit_pair_logistic(PairLogisticRegression(), as_blocks(parts))
+    with pytest.raises(ValueError, match="No column of X varies"):
+        fit_pair_logistic(PairLogisticRegression(), as_blocks([(np.ones((len(codes), 2)), codes, None)]))
+    with pytest.raises(ValueError, match="No column of X varies"):
+        PairLogisticRegression().fit(np.ones((len(codes), 2)), codes)
+
+
+def test_too_many_columns(waveform):
+    X = sparse.csr_matrix((len(waveform[1]), 4001))
+    with pytest.raises(ValueError, match=r"4001 columns.*Reduce the columns.*memory on a draw of the rows"):
+        fit_pair_logistic(PairLogisticRegression(), as_blocks([(X, waveform[1], None)]))
