@@ -16,8 +16,10 @@ MAY_IMPORT = {
     "baselines": {"pairs", "baselines"},
     "datasets": {"pairs", "prior", "datasets"},
     "base": {*LOW, "risks", "model_selection"},
-    "linear": {*LOW, "risks", "solvers", "model_selection", "base"},
-    "joint": {*LOW, "risks", "solvers", "model_selection", "base", "linear", "joint"},
+    "statistics": {*LOW, "risks", "solvers"},
+    "linear": {*LOW, "risks", "solvers", "model_selection", "base", "statistics"},
+    "blocks": {*LOW, "risks", "solvers", "model_selection", "statistics", "linear", "blocks"},
+    "joint": {*LOW, "risks", "solvers", "model_selection", "base", "statistics", "linear", "blocks", "joint"},
 }
 
 

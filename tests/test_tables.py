@@ -204,3 +204,37 @@ def test_a_layout_reads_its_own_kind_of_file(tmp_path):
             read_table(tmp_path / "t.svm")
     with pytest.raises(ValueError, match="no named columns"):
         read_table(tmp_path / "t.svm", id_column="a")
+
+
+def test_a_folder_of_parquet_files_is_a_table(tmp_path, monkeypatch):
+    folder = tmp_path / "folder.csv"  # whatever a folder is called
+    (folder / "deep").mkdir(parents=True)
+    FRAME[:1].to_parquet(folder / "a.parquet")
+    FRAME[1:3][FRAME.columns[::-1]].to_parquet(folder / "b.parquet")
+    FRAME[3:].assign(colour=FRAME["colour"][3:].astype("category")).to_parquet(folder / "deep" / "c.parquet")
+    whole = read_table(stored(FRAME, tmp_path, "parquet"))
+    table = read_table(folder)
+    np.testing.assert_array_equal(table.X, X)
+    assert (table.ids, table.layout) == (whole.ids, whole.layout)
+    assert read_ids(folder) == whole.ids
+    assert column_names(folder) == FRAME.columns.tolist()
+    monkeypatch.setattr(tables, "_CHUNK_ROWS", 1)
+    chunks = list(read_chunks(folder, whole.layout))
+    np.testing.assert_array_equal(np.vstack([chunk.X for chunk in chunks]), X)
+    assert len(chunks) == 4
+    # Without ids, rows are numbered through all files.
+    assert read_table(folder, drop=["id"], id_column="age").ids == ["1", "2", "3", "4"]
+    for file in folder.rglob("*.parquet"):
+        pd.read_parquet(file).drop(columns="id").to_parquet(file)
+    assert read_table(folder).ids == read_ids(folder) == ["0", "1", "2", "3"]
+
+
+@pytest.mark.parametrize("name", ["csv", "jsonl", "parquet"])
+def test_pair_codes_are_no_feature(tmp_path, name):
+    path = stored(FRAME.assign(code=[3, 0, -1, 3]), tmp_path, name)
+    table = read_table(path, codes="code")
+    assert table.codes.tolist() == [3, 0, -1, 3]
+    np.testing.assert_array_equal(table.X, X)
+    assert read_table(path).codes is None
+    with pytest.raises(ValueError, match=r"no column 'cod' to take pair codes from\. Its columns: age, "):
+        read_table(path, codes="cod")

@@ -290,11 +290,12 @@ class SDUClassifier(_SDUBase):
         check_system_size(X.shape[1])
         codes = integer_codes(y)
         check_consistent_length(X, codes)
+        weight = None
         if sample_weight is not None:
-            sample_weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+            weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
         if first:
             self.statistics_ = PairStatistics()
-        self.statistics_.update(X, codes, sample_weight)
+        self.statistics_.update(X, codes, weight)
         try:
             self.prior_ = resolve_prior(self.prior, self.statistics_.weight)
             self._solve_statistics(self.statistics_, g, self.alpha, loss)

@@ -56,19 +56,25 @@ class PairStatistics:
         if X.shape[0] == 0:
             return self
         if not self.n_features:
-            self.origin = np.zeros(X.shape[1]) if sparse.issparse(X) else X[:1024].mean(axis=0, dtype=np.float64)
-            self.moments = GroupMoments(np.zeros((3, X.shape[1] + 1, X.shape[1] + 1)))
+            self._begin(X)
         check_width(X.shape[1], self.n_features)
-        source, gram = sources(y), np.zeros_like(self.moments.gram)
         origin = np.zeros(X.shape[1]) if sparse.issparse(X) else self.origin
-        for rows, A in pieces(X, origin):
-            weight = None if sample_weight is None else sample_weight[rows]
-            gram += GroupMoments.from_rows(A, source[rows], weight, 3).gram
+        source, gram = sources(y), np.zeros_like(self.moments.gram)
+        # What is not finite is found in the sums, where it costs nothing to look.
+        with np.errstate(invalid="ignore", over="ignore"):
+            for rows, A in pieces(X, origin):
+                weight = None if sample_weight is None else sample_weight[rows]
+                gram += GroupMoments.from_rows(A, source[rows], weight, 3).gram
         if not np.isfinite(np.einsum("kii->ki", gram)).all():
             raise ValueError("Input X contains NaN, infinity or a value too large for float64 when squared.")
         self.moments = self.moments + GroupMoments(gram).shifted(origin - self.origin)
         self.checksum ^= pair_checksum(y)
         return self
+
+    def _begin(self, X: Any) -> None:
+        with np.errstate(invalid="ignore", over="ignore"):
+            self.origin = np.zeros(X.shape[1]) if sparse.issparse(X) else X[:1024].mean(axis=0, dtype=np.float64)
+        self.moments = GroupMoments(np.zeros((3, X.shape[1] + 1, X.shape[1] + 1)))
 
     def merge(self, other: PairStatistics) -> Self:
         """Add the rows that another object has seen."""

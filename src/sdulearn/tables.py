@@ -1,7 +1,8 @@
 """Feature tables: from a file to numbers, the same way in training and, chunk by chunk, in prediction.
 
 CSV, TSV, JSON lines and Parquet are read by pyarrow (the extra ``files``): number and true/false columns become one
-feature, text columns one feature a category. svmlight files stay sparse. A layout remembers what was done.
+feature, text columns one feature a category (see :mod:`sdulearn.columns`). A folder of Parquet files is a table too.
+svmlight files stay sparse. A layout remembers what was done.
 """
 
 from __future__ import annotations
@@ -10,11 +11,12 @@ import csv
 import io
 import zlib
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import islice
 from os import PathLike
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,64 +24,40 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.datasets import load_svmlight_file
 
+from sdulearn import parquet
+from sdulearn.columns import (
+    BOOLEAN,
+    CATEGORY,
+    NUMBER,
+    Column,
+    ColumnLayout,
+    add_summaries,
+    column_kinds,
+    encode,
+    find_columns,
+    id_texts,
+    pair_codes,
+    summarise,
+)
 from sdulearn.extras import require
-from sdulearn.files import as_text, delimiter, file_format, open_bytes
+from sdulearn.files import delimiter, file_format, open_bytes
+
+# Layouts are known by this name: models and their files are made of them.
+__all__ = [
+    "BOOLEAN", "CATEGORY", "NUMBER", "Column", "ColumnLayout", "Layout", "SparseLayout", "Table",
+    "check_format", "choose_id", "column_names", "feature_kinds", "needed_columns", "read_chunks", "read_ids",
+    "read_table", "table_format",
+]  # fmt: skip
 
 Array = NDArray[np.float64]
 Location = str | PathLike[str]
 
-NUMBER, BOOLEAN, CATEGORY = "number", "boolean", "category"
 ID_COLUMNS = ("id", "ID", "Id", "unique_id")
 FORMATS = ("csv", "tsv", "parquet", "jsonl", "svm")
 # What stands for "not known" in a text file, beside pyarrow's own list (empty, NA, NaN, null, ...).
 _MISSING = ("", "#N/A", "N/A", "NA", "<NA>", "NULL", "null", "NaN", "nan", "n/a", "-nan", "-NaN", "None", "?")
 _CHUNK_ROWS = 20_000
 _BLOCK_BYTES = 1 << 23
-
-
-@dataclass(frozen=True)
-class Column:
-    """One column of a table.
-
-    Attributes
-    ----------
-    name : str
-        Its name.
-    kind : {"number", "boolean", "category"}
-        What it holds.
-    categories : tuple of str
-        The categories, each a feature; empty unless the kind is "category".
-    fill : float, str or None
-        What stands in for a missing value; None refuses it.
-    """
-
-    name: str
-    kind: str
-    categories: tuple[str, ...] = ()
-    fill: float | str | None = None
-
-    @property
-    def feature_names(self) -> list[str]:
-        """Names of the features it becomes."""
-        return [f"{self.name}={c}" for c in self.categories] if self.kind == CATEGORY else [self.name]
-
-
-@dataclass(frozen=True)
-class ColumnLayout:
-    """How a table with named columns becomes a matrix."""
-
-    columns: tuple[Column, ...]
-    id_column: str | None = None
-
-    @property
-    def feature_names(self) -> list[str]:
-        """One name a feature."""
-        return [name for column in self.columns for name in column.feature_names]
-
-    @property
-    def width(self) -> int:
-        """Number of features."""
-        return sum(len(column.feature_names) for column in self.columns)
 
 
 @dataclass(frozen=True)
@@ -101,12 +79,13 @@ Layout = ColumnLayout | SparseLayout
 
 @dataclass(frozen=True)
 class Table:
-    """Rows of a table: features, ids, and how often a text was none of the known categories, by column."""
+    """Rows of a table: features, ids, how often a text was none of the known categories, by column, and pair codes."""
 
     X: Any
     ids: list[str]
     layout: Layout
     unseen: Counter[str] = field(default_factory=Counter)
+    codes: NDArray[np.int64] | None = None
 
 
 def read_table(
@@ -116,13 +95,14 @@ def read_table(
     drop: Sequence[str] = (),
     missing: str = "error",
     max_categories: int = 50,
+    codes: str | None = None,
 ) -> Table:
     """Read a whole table and work out its layout.
 
     Parameters
     ----------
     path : str or path-like
-        .csv, .tsv, .jsonl, .parquet or .svm (svmlight), gzipped or not.
+        .csv, .tsv, .jsonl, .parquet or .svm (svmlight), gzipped or not; or a folder of Parquet files.
     id_column : str, optional
         The column of ids; by default ``id`` or ``unique_id`` where there is one, else rows are numbered from 0.
     drop : sequence of str
@@ -131,26 +111,38 @@ def read_table(
         Refuse missing values, or put in the column's mean (most frequent category).
     max_categories : int, default=50
         A text column with more different texts than this is refused: it is a name or a note, not a category.
+    codes : str, optional
+        A column of pair codes; it is no feature.
 
     Returns
     -------
     Table
         Features (dense, or CSR for svmlight), ids and the layout, which reads further tables alike.
     """
-    if file_format(path, FORMATS) == "svm":
-        if id_column is not None or drop:
+    if table_format(path) == "svm":
+        if id_column is not None or drop or codes is not None:
             raise ValueError(f"{path}: an svmlight file has no named columns; its rows are numbered from 0.")
         return _read_svmlight(path)
     with _damage_told(path):
-        table, id_column = _read_arrow(path, id_column)
-    if table.num_rows == 0:
+        pieces, types, id_column = _read_arrow(path, id_column)
+    if not any(piece.num_rows for piece in pieces):
         raise ValueError(f"{path} has no rows.")
-    names = [name for name in table.column_names if name != id_column]
-    if unknown := set(drop) - set(names):
-        raise ValueError(f"{path} has no column {sorted(unknown)[0]!r} to leave out. Its columns: {', '.join(names)}.")
-    kept = {name: table[name] for name in names if name not in drop}
-    layout = ColumnLayout(_columns(path, kept, missing, max_categories), id_column)
-    return _encode(path, layout, table, 0)
+    kinds = feature_kinds(path, types, id_column, drop, codes)
+    found = add_summaries(summarise(piece, kinds) for piece in pieces)
+    layout = ColumnLayout(find_columns(path, kinds, found, missing, max_categories), id_column)
+    return _joined([_encode(path, layout, piece, codes=codes) for piece in pieces])
+
+
+def feature_kinds(
+    path: Location, types: Mapping[str, Any], id_column: str | None, drop: Sequence[str], codes: str | None
+) -> dict[str, str]:
+    """Which columns to learn from, and of what kind they are."""
+    names = [name for name in types if name != id_column]
+    for wanted, purpose in ((drop, "leave out"), ([codes] if codes else [], "take pair codes from")):
+        if unknown := set(wanted) - set(names):
+            listed = ", ".join(names)
+            raise ValueError(f"{path} has no column {sorted(unknown)[0]!r} to {purpose}. Its columns: {listed}.")
+    return column_kinds(path, {name: types[name] for name in names if name not in drop and name != codes})
 
 
 def read_chunks(path: Location, layout: Layout, *, id_column: str | None = None) -> Iterator[Table]:
@@ -158,29 +150,35 @@ def read_chunks(path: Location, layout: Layout, *, id_column: str | None = None)
 
     ``id_column`` names another column of ids than the layout's. Where the table has neither, rows are numbered from 0.
     """
-    name = file_format(path, FORMATS)
-    if isinstance(layout, SparseLayout) != (name == "svm"):
-        wanted = "an svmlight file (.svm)" if isinstance(layout, SparseLayout) else "a table with named columns"
-        raise ValueError(f"{path}: the model was fitted on {wanted}; give it one like that.")
+    name = check_format(path, layout)
     if isinstance(layout, SparseLayout):
         yield from _svmlight_chunks(path, layout)
         return
     begin = 0
     with _damage_told(path):
-        id_column = _choose_id(path, column_names(path), id_column, (layout.id_column,))
+        id_column = choose_id(path, column_names(path), id_column, (layout.id_column,))
         for batch in _batches(path, name, layout, id_column):
             yield _encode(path, ColumnLayout(layout.columns, id_column), batch, begin)
             begin += batch.num_rows
 
 
+def check_format(path: Location, layout: Layout) -> str:
+    """The format of a table; an error where a layout is of another kind of table."""
+    name = table_format(path)
+    if isinstance(layout, SparseLayout) != (name == "svm"):
+        wanted = "an svmlight file (.svm)" if isinstance(layout, SparseLayout) else "a table with named columns"
+        raise ValueError(f"{path}: the model was fitted on {wanted}; give it one like that.")
+    return name
+
+
 def read_ids(path: Location, id_column: str | None = None) -> list[str]:
     """The ids of a table alone."""
-    name = file_format(path, FORMATS)
+    name = table_format(path)
     if name == "svm":
         return _read_svmlight(path).ids
     ids: list[str] = []
     with _damage_told(path):
-        id_column = _choose_id(path, column_names(path), id_column, ID_COLUMNS)
+        id_column = choose_id(path, column_names(path), id_column, ID_COLUMNS)
         for batch in _batches(path, name, ColumnLayout(()), id_column):
             ids += _ids(batch, id_column, len(ids))
     return ids
@@ -195,11 +193,16 @@ def _damage_told(path: Location) -> Iterator[None]:
         raise ValueError(f"{path} cannot be read: {error}. It seems to be cut off or damaged.") from None
 
 
+def table_format(path: Location) -> str:
+    """The format of a table by its name; a folder holds Parquet files."""
+    return "parquet" if Path(path).is_dir() else file_format(path, FORMATS)
+
+
 def column_names(path: Location) -> list[str]:
     """Names of a table's columns (of the first row of JSON lines)."""
-    name = file_format(path, FORMATS)
+    name = table_format(path)
     if name == "parquet":
-        return require("pyarrow.parquet", "files").read_schema(path).names
+        return list(parquet.open_parquet(path).types)
     line = _first_line(path)
     if name == "jsonl":
         return require("pyarrow.json", "files").read_json(io.BytesIO(line.encode())).column_names
@@ -217,7 +220,8 @@ def _first_line(path: Location) -> str:
         raise ValueError(f"{path} is not text in UTF-8. Save it as UTF-8.") from None
 
 
-def _choose_id(path: Location, names: Sequence[str], wanted: str | None, usual: Sequence[str | None]) -> str | None:
+def choose_id(path: Location, names: Sequence[str], wanted: str | None, usual: Sequence[str | None]) -> str | None:
+    """The wanted column of ids, else the first usual one that is there."""
     if wanted is not None and wanted not in names:
         raise ValueError(f"{path} has no column {wanted!r} to take ids from. Its columns: {', '.join(names)}.")
     if repeated := [name for name, count in Counter(names).items() if count > 1]:
@@ -225,22 +229,25 @@ def _choose_id(path: Location, names: Sequence[str], wanted: str | None, usual: 
     return wanted if wanted is not None else next((name for name in usual if name in names), None)
 
 
-def _read_arrow(path: Location, id_column: str | None) -> tuple[Any, str | None]:
-    """The whole file as a pyarrow table, types as pyarrow infers them over all rows, ids as text."""
+def _read_arrow(path: Location, id_column: str | None) -> tuple[list[Any], Mapping[str, Any], str | None]:
+    """The whole table as pyarrow tables, one a file, with the types that pyarrow infers over all rows, ids as text."""
     pa = require("pyarrow", "files")
-    name = file_format(path, FORMATS)
-    id_column = _choose_id(path, column_names(path), id_column, ID_COLUMNS)
+    name = table_format(path)
+    if name == "parquet":
+        opened = parquet.open_parquet(path)
+        return parquet.read_whole(path), opened.types, choose_id(path, list(opened.types), id_column, ID_COLUMNS)
+    id_column = choose_id(path, column_names(path), id_column, ID_COLUMNS)
     try:
-        if name == "parquet":
-            return require("pyarrow.parquet", "files").read_table(path), id_column
         with open_bytes(path) as file:
             if name == "jsonl":
                 json = require("pyarrow.json", "files")
-                return json.read_json(file, json.ReadOptions(block_size=_BLOCK_BYTES)), id_column
-            types = {} if id_column is None else {id_column: pa.string()}
-            return require("pyarrow.csv", "files").read_csv(file, **_csv_options(path, name, types)), id_column
+                table = json.read_json(file, json.ReadOptions(block_size=_BLOCK_BYTES))
+            else:
+                types = {} if id_column is None else {id_column: pa.string()}
+                table = require("pyarrow.csv", "files").read_csv(file, **_csv_options(path, name, types))
     except pa.ArrowInvalid as error:
         raise ValueError(f"{path} cannot be read: {error}") from None
+    return [table], dict(zip(table.column_names, table.schema.types, strict=True)), id_column
 
 
 def _csv_options(path: Location, name: str, types: dict[str, Any], only: Sequence[str] = ()) -> dict[str, Any]:
@@ -259,14 +266,13 @@ def _batches(path: Location, name: str, layout: ColumnLayout, id_column: str | N
     pa = require("pyarrow", "files")
     kinds = {NUMBER: pa.float64(), BOOLEAN: pa.bool_(), CATEGORY: pa.string()}
     types = {column.name: kinds[column.kind] for column in layout.columns}
-    wanted = [*types] if id_column is None else list(dict.fromkeys([*types, id_column]))
     names = column_names(path)
-    if name != "jsonl" and (absent := [column for column in wanted if column not in names]):
-        raise ValueError(f"{path} lacks the column {', '.join(map(repr, absent[:5]))} that the model needs.")
+    # A key may be missing from the first row of JSON lines, where alone it is looked for.
+    wanted = needed_columns(path, layout, id_column, None if name == "jsonl" else names)
     try:
         if name == "parquet":
-            file = require("pyarrow.parquet", "files").ParquetFile(path)
-            yield from file.iter_batches(_CHUNK_ROWS, columns=wanted or names[:1])
+            for group in parquet.open_parquet(path).groups:
+                yield from group.batches(wanted or names[:1], _CHUNK_ROWS)
         elif name == "jsonl":
             yield from _json_batches(path, pa.schema(types))
         else:
@@ -276,6 +282,16 @@ def _batches(path: Location, name: str, layout: ColumnLayout, id_column: str | N
                 yield from require("pyarrow.csv", "files").open_csv(stream, **options)
     except pa.ArrowInvalid as error:
         raise ValueError(f"{path} cannot be read: {error}") from None
+
+
+def needed_columns(
+    path: Location, layout: ColumnLayout, id_column: str | None, names: Sequence[str] | None
+) -> list[str]:
+    """The columns of a layout and the ids; an error where the table, which has the given ones, lacks some."""
+    wanted = [*(column.name for column in layout.columns), *([] if id_column is None else [id_column])]
+    if names is not None and (absent := [name for name in wanted if name not in names]):
+        raise ValueError(f"{path} lacks the column {', '.join(map(repr, absent[:5]))} that the model needs.")
+    return list(dict.fromkeys(wanted))
 
 
 def _json_batches(path: Location, schema: Any) -> Iterator[Any]:
@@ -293,119 +309,28 @@ def _line_chunks(path: Location) -> Iterator[bytes]:
                 yield block
 
 
-def _columns(path: Location, table: dict[str, Any], missing: str, max_categories: int) -> tuple[Column, ...]:
-    """The layout's columns, or an error that names every column in the way."""
-    if not table:
-        raise ValueError(f"{path} has no columns to learn from.")
-    kinds = {name: _kind(values.type) for name, values in table.items()}
-    if strange := [f"{name!r} ({table[name].type})" for name, kind in kinds.items() if not kind]:
-        raise ValueError(f"{path}: neither numbers nor text: {', '.join(strange)}. Leave them out with --drop.")
-    gaps = {name: values.null_count for name, values in table.items() if values.null_count}
-    gaps |= {name: n for name, values in table.items() if kinds[name] == NUMBER and (n := _nans(values))}
-    if gaps and missing == "error":
-        listed = ", ".join(f"{name!r} ({count:,})" for name, count in gaps.items())
-        raise ValueError(
-            f"{path}: missing values in {listed}. Pass --missing mean to put in the column's mean (most frequent "
-            "text), or leave columns out with --drop."
-        )
-    if empty := [name for name, count in gaps.items() if count == len(table[name])]:
-        raise ValueError(f"{path}: nothing but missing values in {', '.join(map(repr, empty))}. Use --drop.")
-    columns = [_column(name, values, kinds[name], missing == "mean") for name, values in table.items()]
-    if large := [f"{c.name!r} ({len(c.categories):,})" for c in columns if len(c.categories) > max_categories]:
-        raise ValueError(
-            f"{path}: text columns with more than {max_categories} different texts: {', '.join(large)}. Name the ids "
-            "with --id, leave columns out with --drop, or raise --max-categories."
-        )
-    return tuple(columns)
+def _encode(path: Location, layout: ColumnLayout, table: Any, begin: int = 0, codes: str | None = None) -> Table:
+    """A pyarrow table or batch as features, ids and pair codes."""
+    X, unseen = encode(path, layout, table)
+    told = None if codes is None else pair_codes(path, codes, table[codes])
+    return Table(X, _ids(table, layout.id_column, begin), layout, unseen, told)
 
 
-def _kind(dtype: Any) -> str:
-    types = require("pyarrow.types", "files")
-    if types.is_boolean(dtype):
-        return BOOLEAN
-    if types.is_integer(dtype) or types.is_floating(dtype) or types.is_decimal(dtype) or types.is_null(dtype):
-        return NUMBER
-    if types.is_dictionary(dtype):
-        return CATEGORY if _kind(dtype.value_type) == CATEGORY else ""
-    return CATEGORY if types.is_string(dtype) or types.is_large_string(dtype) else ""
-
-
-def _nans(values: Any) -> int:
-    return int(np.isnan(_numbers(values)).sum())
-
-
-def _numbers(values: Any) -> Array:
-    """A number or true/false column as floats; NaN where it is missing."""
-    pa = require("pyarrow", "files")
-    if pa.types.is_boolean(values.type):
-        values = values.cast(pa.int8())
-    return _to_numpy(values.cast(pa.float64(), safe=False))
-
-
-def _to_numpy(values: Any) -> NDArray[Any]:
-    return np.asarray(values.to_numpy(zero_copy_only=False))
-
-
-def _column(name: str, values: Any, kind: str, filled: bool) -> Column:
-    if kind != CATEGORY:
-        return Column(name, kind, fill=float(np.nanmean(_numbers(values))) if filled else None)
-    pa = require("pyarrow", "files")
-    texts, numbers = (part.to_pylist() for part in values.cast(pa.string()).value_counts().flatten())
-    counts = Counter({text: number for text, number in zip(texts, numbers, strict=True) if text is not None})
-    return Column(name, kind, tuple(sorted(counts)), counts.most_common(1)[0][0] if filled else None)
-
-
-def _encode(path: Location, layout: ColumnLayout, table: Any, begin: int) -> Table:
-    """The features of a table or batch."""
-    X = np.zeros((table.num_rows, layout.width))
-    unseen: Counter[str] = Counter()
-    at = 0
-    for column in layout.columns:
-        block = X[:, at : at + len(column.feature_names)]
-        if column.kind == CATEGORY:
-            unseen[column.name] += _one_hot(path, column, table[column.name], block)
-        else:
-            block[:, 0] = _filled(path, column, _numbers(table[column.name]))
-        at += block.shape[1]
-    return Table(X, _ids(table, layout.id_column, begin), layout, +unseen)
-
-
-def _filled(path: Location, column: Column, values: Array) -> Array:
-    gaps = np.isnan(values)
-    if gaps.any():
-        _refuse_missing(path, column, int(gaps.sum()))
-        values = np.where(gaps, float(column.fill or 0.0), values)
-    if not np.isfinite(values).all():
-        raise ValueError(f"{path}: column {column.name!r} holds infinite values. Replace them, or leave it out.")
-    return values
-
-
-def _one_hot(path: Location, column: Column, values: Any, block: Array) -> int:
-    """Write ones into the block; give back how many texts are no known category."""
-    pa, pc = require("pyarrow", "files"), require("pyarrow.compute", "files")
-    values = values.cast(pa.string())
-    if values.null_count:
-        _refuse_missing(path, column, values.null_count)
-        values = pc.fill_null(values, column.fill)
-    found = pc.fill_null(pc.index_in(values, value_set=pa.array(column.categories, pa.string())), -1)
-    place = _to_numpy(found)
-    known = np.flatnonzero(place >= 0)
-    block[known, place[known]] = 1.0
-    return len(place) - len(known)
-
-
-def _refuse_missing(path: Location, column: Column, count: int) -> None:
-    if column.fill is None:
-        raise ValueError(
-            f"{path}: {count:,} missing values in column {column.name!r}, and the model was fitted without a stand-in "
-            "for them. Fill them in, or fit again with --missing mean."
-        )
+def _joined(pieces: Sequence[Table]) -> Table:
+    """The files of a folder as one table; rows without ids are numbered through."""
+    if len(pieces) == 1:
+        return pieces[0]
+    X = np.concatenate([piece.X.T for piece in pieces], axis=1).T
+    layout = pieces[0].layout
+    ids = [i for piece in pieces for i in piece.ids] if layout.id_column else [str(k) for k in range(len(X))]
+    codes = None if pieces[0].codes is None else np.concatenate([piece.codes for piece in pieces])
+    return Table(X, ids, layout, codes=codes)
 
 
 def _ids(table: Any, id_column: str | None, begin: int) -> list[str]:
     if id_column is None:
         return [str(k) for k in range(begin, begin + table.num_rows)]
-    return [as_text(value) for value in table[id_column].to_pylist()]
+    return id_texts(table[id_column]).to_pylist()
 
 
 def _read_svmlight(path: Location) -> Table:

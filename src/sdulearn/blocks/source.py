@@ -24,7 +24,10 @@ Watch = Callable[[int | None], Any]
 class Blocks(Protocol):
     """What the algorithms of this room need."""
 
-    n_blocks: int
+    @property
+    def n_blocks(self) -> int:
+        """About so many blocks."""
+        ...
 
     def sum(self, task: Callable[..., Any], *arguments: Any) -> Any:
         """``task(X, y, weight, *arguments)`` of every block, added up with ``+``.
@@ -96,6 +99,10 @@ class LocalBlocks:
         if self.watch is not None:
             self.watch(None)
         return total
+
+    def __iter__(self) -> Iterator[Block]:
+        for part in self.parts:
+            yield from part()
 
     def _watched(self, part: Part) -> Part:
         watch = self.watch

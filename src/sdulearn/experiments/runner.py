@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 from sklearn.utils.parallel import Parallel, delayed
-from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+from threadpoolctl import threadpool_limits
 
 from sdulearn.experiments.data import SETS, draw_trial, fingerprint, n_test_points
 from sdulearn.experiments.methods import METHODS, accuracy

@@ -14,14 +14,19 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
+from scipy.linalg import lapack
 
 from sdulearn.solvers.problem import Problem, Solution
 
 Array = NDArray[np.float64]
 
 _ROUNDS = 10
+# More rows on bends than so many times the columns are a sign of trouble, and a large system.
+_MOST = 4
 # A row whose distance to the bend and distance of its slope to a limit are both below this could be either.
 _SAME = 1e-11
+# Rows of length one this far apart, or less, count as equal.
+_INDEPENDENT = 1e-7
 
 
 def crossover(problem: Problem, solution: Solution) -> Solution:
@@ -34,7 +39,7 @@ def crossover(problem: Problem, solution: Solution) -> Solution:
     side = np.where(bent, np.sign(z), np.where(np.abs(z) > problem.loss.flat, np.sign(z), 0.0))
     best, score = solution, problem.optimality(solution)
     for _ in range(_ROUNDS):
-        if not 0 < np.count_nonzero(bent) <= 2 * len(solution.w):
+        if not 0 < np.count_nonzero(bent) <= _MOST * len(solution.w):
             break
         exact = _solve(problem, bent, side, solution.n_iter)
         if (reached := problem.optimality(exact)) < score:
@@ -49,47 +54,50 @@ def crossover(problem: Problem, solution: Solution) -> Solution:
 def _solve(problem: Problem, bent: NDArray[np.bool_], side: Array, n_iter: int) -> Solution:
     """The linear system of the two sets, with the penalised part of w eliminated; refined once."""
     theta = np.where(bent, 0.0, problem.a * side / 2)
-    B = problem.A[bent]
-    B = B.toarray() if sparse.issparse(B) else B
     free = problem.ridge == 0
-    inverse = 1 / np.where(free, 1.0, problem.ridge)
-    # Equal rows on a bend share their slope by weight; rows of one length make raw features harmless.
-    share = np.sqrt(problem.a[bent] / problem.a[bent].max())
-    unit = share / np.sqrt(np.maximum(np.sum(B[:, ~free] ** 2 * inverse[~free], axis=1), np.finfo(float).tiny))
-    B = B * unit[:, None]
+    inverse = np.where(free, 0.0, 1 / np.where(free, 1.0, problem.ridge))
+    B, unit = _scaled_rows(problem, bent, inverse)
+    F = B[:, free]
+    K = np.block([[(B * inverse) @ B.T, -F], [-F.T, np.zeros((F.shape[1],) * 2)]])
     k, d = B.shape
-    K = np.zeros((k + int(free.sum()),) * 2)
-    K[:k, :k] = (B[:, ~free] * inverse[~free]) @ B[:, ~free].T
-    K[:k, k:] = -B[:, free]
-    K[k:, :k] = -B[:, free].T
     w, slope = np.zeros(d), np.zeros(k)
     right, level = problem.c - problem.A.T @ theta, side[bent] * problem.loss.flat * unit
     for _ in range(2):
         unmet = right - problem.ridge * w - B.T @ slope
-        step = np.where(free, 0.0, unmet * inverse)
-        found = _any_solution(K, np.concatenate([B @ (w + step) - level, -unmet[free]]))
+        step = inverse * unmet
+        found = _smallest_solution(K, np.concatenate([B @ (w + step) - level, -unmet[free]]), k)
         slope += found[:k]
-        w += np.where(free, 0.0, step - inverse * (B.T @ found[:k]))
+        w += step - inverse * (B.T @ found[:k])
         w[free] += found[k:]
     theta[bent] = slope * unit
     return Solution(w, n_iter, theta)
 
 
-def _any_solution(K: Array, right: Array) -> Array:
-    """Equal rows on a bend make the system singular, and then any solution of it will do."""
-    try:
-        found = np.linalg.solve(K, right)
-        if np.max(np.abs(K @ found - right), initial=0.0) <= _SAME * np.max(np.abs(right), initial=0.0):
-            return found
-    except np.linalg.LinAlgError:
-        pass
-    return np.linalg.lstsq(K, right, rcond=None)[0]
+def _scaled_rows(problem: Problem, bent: NDArray[np.bool_], inverse: Array) -> tuple[Array, Array]:
+    """Rows on a bend and what they were multiplied by.
+
+    Rows of one length make raw features harmless; with the root of its weight on each, equal rows share their slope in
+    proportion to their weights.
+    """
+    B = problem.A[bent]
+    B = B.toarray() if sparse.issparse(B) else B
+    length = np.sqrt(np.maximum(B**2 @ inverse, np.finfo(float).tiny))
+    unit = np.sqrt(problem.a[bent] / problem.a[bent].max()) / length
+    return B * unit[:, None], unit
+
+
+def _smallest_solution(K: Array, right: Array, k: int) -> Array:
+    """Equal rows on a bend make the system singular; of its solutions the smallest shares their slope fairly."""
+    L, failed = lapack.dpotrf(K[:k, :k], lower=1)
+    if not failed and L.diagonal().min() > _INDEPENDENT:
+        return np.asarray(np.linalg.solve(K, right), dtype=np.float64)
+    return np.asarray(np.linalg.lstsq(K, right, rcond=None)[0], dtype=np.float64)
 
 
 def _revise(problem: Problem, exact: Solution, bent: NDArray[np.bool_], side: Array) -> tuple[NDArray[np.bool_], Array]:
     """Rows whose slope left its limits leave their bend; rows that crossed a bend are put on it."""
-    z, flat = problem.A @ exact.w, problem.loss.flat
-    share = 2 * exact.dual * np.where(bent, side, 0.0) / problem.a
+    z, flat, slope = problem.A @ exact.w, problem.loss.flat, np.asarray(exact.dual)
+    share = 2 * slope * np.where(bent, side, 0.0) / problem.a
     inside, outside = bent & (share < -_SAME), bent & (share > 1 + _SAME)
     now = np.where(np.abs(z) > flat * (1 + _SAME), np.sign(z), 0.0)
     was_flat = ~bent & (side == 0) & (now != 0)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,7 +33,7 @@ def pieces(X: Any, origin: Array) -> Iterator[tuple[slice, Any]]:
             rows = slice(begin, min(begin + size, n_rows))
             yield rows, with_ones(X[rows].astype(np.float64))
         return
-    order = "C" if X.flags.c_contiguous else "F"
+    order: Literal["C", "F"] = "C" if X.flags.c_contiguous else "F"
     buffer = np.empty((min(size, n_rows), n_features + 1), order=order)
     for begin in range(0, n_rows, size):
         rows = slice(begin, min(begin + size, n_rows))

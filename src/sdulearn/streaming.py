@@ -1,0 +1,195 @@
+"""Fit from disk, rows of any number: the same estimators, reading the rows in portions as often as they need.
+
+Squared loss reads them once, logistic and double hinge five to ten times. Memory does not grow with the rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Self
+
+import numpy as np
+from joblib import cpu_count
+from numpy.typing import NDArray
+from sklearn.base import _fit_context
+
+from sdulearn import linear
+from sdulearn.blocks import Block, Blocks, LocalBlocks, fit_classifier, fit_classifier_cv
+from sdulearn.blocks.source import Watch
+from sdulearn.columns import Location, numbers, pair_codes
+from sdulearn.extras import require
+from sdulearn.parquet import ParquetTable, RowGroups, batch_rows, open_parquet
+
+__all__ = ["SDUClassifier", "SDUClassifierCV", "parquet_blocks"]
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class NumberRows:
+    """A part whose blocks are the number columns of some row groups, as they are, with pair codes and weights."""
+
+    group: RowGroups
+    columns: tuple[str, ...]
+    codes: str | None
+    weights: str | None
+    dtype: str
+
+    @property
+    def n_blocks(self) -> int:
+        """Number of blocks."""
+        return -(-self.group.rows // batch_rows(len(self.columns)))
+
+    def __call__(self) -> Iterator[Block]:
+        """Batch by batch. The matrix is stored column by column, as the file has it."""
+        extra = [name for name in (self.codes, self.weights) if name is not None]
+        for batch in self.group.batches([*self.columns, *extra], batch_rows(len(self.columns))):
+            X = np.empty((len(self.columns), batch.num_rows), dtype=self.dtype)
+            for row, name in zip(X, self.columns, strict=True):
+                row[:] = batch[name].to_numpy(zero_copy_only=False)
+            y = np.zeros(batch.num_rows, dtype=np.int64)
+            if self.codes is not None:
+                y = pair_codes(self.group.path, self.codes, batch[self.codes])
+            yield X.T, y, None if self.weights is None else numbers(batch[self.weights])
+
+
+class ParquetBlocks(LocalBlocks):
+    """Blocks of a Parquet table; knows the names of its features."""
+
+    def __init__(self, parts: Sequence[NumberRows], names: Sequence[str], n_jobs: int, watch: Watch | None) -> None:
+        super().__init__(parts, n_jobs, watch)
+        self.feature_names = list(names)
+
+
+def parquet_blocks(
+    path: Location,
+    codes: str | None = None,
+    *,
+    columns: Sequence[str] | None = None,
+    weights: str | None = None,
+    n_jobs: int | None = None,
+    watch: Watch | None = None,
+) -> ParquetBlocks:
+    """Rows of a Parquet file or folder, to be read by row group as often as needed.
+
+    Parameters
+    ----------
+    path : str or path-like
+        A file, or a folder of files with the same columns.
+    codes : str, optional
+        The column of pair codes: +k similar, -k dissimilar, 0 unlabeled. Without it every row is unlabeled.
+    columns : sequence of str, optional
+        The feature columns, all of numbers; by default all but ``codes`` and ``weights``.
+    weights : str, optional
+        The column of row weights.
+    n_jobs : int or None, default=None
+        Threads, each reading row groups of its own; None for as many as there are cores.
+    watch : function, optional
+        Called with the number of rows after each portion, and with None at the end of a pass.
+
+    Returns
+    -------
+    ParquetBlocks
+        For ``fit``; iterating over it gives ``(X, y, weight)`` portion by portion.
+    """
+    table = open_parquet(path)
+    known = [name for name in (codes, weights) if name is not None]
+    features = [name for name in table.types if name not in known] if columns is None else list(columns)
+    if absent := [name for name in (*features, *known) if name not in table.types]:
+        raise ValueError(f"{path} has no column {absent[0]!r}. Its columns: {', '.join(table.types)}.")
+    dtype = _common_type(path, table, features)
+    parts = [NumberRows(group, tuple(features), codes, weights, dtype) for group in table.groups]
+    return ParquetBlocks(parts, features, cpu_count() if n_jobs is None else n_jobs, watch)
+
+
+def _common_type(path: Location, table: ParquetTable, features: Sequence[str]) -> str:
+    """float32 where every column is, so that no memory is wasted; sums are in float64 all the same."""
+    types = require("pyarrow.types", "files")
+    kinds = {name: table.types[name] for name in features}
+    if odd := [n for n, t in kinds.items() if not (types.is_floating(t) or types.is_integer(t) or types.is_boolean(t))]:
+        raise ValueError(
+            f"{path}: column {odd[0]!r} holds {kinds[odd[0]]}, not numbers. Leave it out of columns=, or use the "
+            "command, which turns text into features: sdulearn fit --engine stream."
+        )
+    return "float32" if features and all(types.is_float32(t) for t in kinds.values()) else "float64"
+
+
+class _FromBlocks:
+    """``fit`` from blocks; the parameters are the local estimator's."""
+
+    def _blocks(self, data: Any) -> Blocks:
+        """Blocks as they are; portions in a list as blocks."""
+        if hasattr(data, "sum") and hasattr(data, "n_blocks"):
+            return data
+        if isinstance(data, Sequence):
+            return LocalBlocks([partial(_held, block) for block in data])
+        if isinstance(data, Iterable) and not isinstance(data, Iterator):
+            return LocalBlocks([partial(_portions, data)])
+        raise TypeError(
+            f"fit needs portions (X, y) that can be read again and again: parquet_blocks(...), a list, or an object "
+            f"whose iteration starts afresh; got {type(data).__name__}, which comes only once. For squared loss, feed "
+            "the portions to sdulearn.SDUClassifier.partial_fit."
+        )
+
+    def _name_features(self, blocks: Blocks) -> None:
+        self.__dict__.pop("feature_names_in_", None)
+        if names := getattr(blocks, "feature_names", None):
+            self.feature_names_in_ = np.array(names, dtype=object)
+
+
+def _held(portion: Sequence[Any]) -> list[Block]:
+    X, y, *weight = portion
+    return [(X, y, weight[0] if weight else None)]
+
+
+def _portions(data: Iterable[Sequence[Any]]) -> Iterator[Block]:
+    for portion in data:
+        yield from _held(portion)
+
+
+class SDUClassifier(_FromBlocks, linear.SDUClassifier):
+    """:class:`sdulearn.SDUClassifier`, fitted from rows that come in portions.
+
+    Parameters, attributes and answer are the same; ``n_iter_`` counts passes over the rows, less the first. Whether
+    pairs are whole is checked over all portions, by a checksum: it finds half a pair and a pair with two signs, not a
+    code on four rows. ``save`` writes the same file.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sdulearn.datasets import make_waveform, sample_sdu
+    >>> from sdulearn.streaming import SDUClassifier
+    >>> X, y = make_waveform(5000, random_state=0)
+    >>> rows, codes = sample_sdu(X, y, n_pairs=400, n_unlabeled=500, prior=0.7, random_state=0)
+    >>> portions = [(rows[k::4], codes[k::4]) for k in range(4)]
+    >>> model = SDUClassifier(loss="double_hinge").fit(portions)
+    >>> bool(model.optimality_ < 1e-8)
+    True
+    """
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(self, blocks: Any, y: None = None) -> Self:
+        """Fit from :func:`parquet_blocks`, or from portions ``(X, y)`` or ``(X, y, sample_weight)`` in a list."""
+        found = self._blocks(blocks)
+        fit_classifier(self, found)
+        self._name_features(found)
+        return self
+
+
+class SDUClassifierCV(_FromBlocks, linear.SDUClassifierCV):
+    """:class:`sdulearn.SDUClassifierCV`, fitted from rows that come in portions.
+
+    Folds are dealt by hash, see :class:`sdulearn.blocks.HashedPairKFold`; with ``cv=HashedPairKFold(5)`` the estimator
+    in memory makes the same choice. Squared loss takes two passes; other losses several for each setting and fold, so
+    choose the settings on a draw of the rows in memory instead where that is long.
+    """
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(self, blocks: Any, y: None = None) -> Self:
+        """Choose alpha and gamma on held-out pairs, then fit on all rows; see :meth:`SDUClassifier.fit`."""
+        found = self._blocks(blocks)
+        fit_classifier_cv(self, found)
+        self._name_features(found)
+        return self

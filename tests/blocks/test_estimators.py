@@ -1,0 +1,197 @@
+"""Memory and blocks give one answer: every risk and loss, dense and sparse."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from sdulearn import SDUClassifier, SDUClassifierCV
+from sdulearn.blocks import HashedPairKFold, LocalBlocks, fit_classifier, fit_classifier_cv
+from sdulearn.losses import TRAINING_LOSSES, Logistic
+from sdulearn.pairs import sources
+from sdulearn.risks import RISKS, even_and_linear, mixture, row_weights
+from sdulearn.solvers import Design, Solution
+
+from .conftest import deal
+
+
+def over_blocks(model, blocks):
+    fit = fit_classifier_cv if isinstance(model, SDUClassifierCV) else fit_classifier
+    fit(model, blocks)
+    return model
+
+
+def assert_same_line(one, other, tolerance=1e-8):
+    scale = np.abs(other.coef_).max()
+    np.testing.assert_allclose(one.coef_, other.coef_, rtol=0, atol=tolerance * scale)
+    np.testing.assert_allclose(one.intercept_, other.intercept_, rtol=0, atol=tolerance * (scale + 1))
+
+
+@pytest.mark.parametrize("make", [np.asarray, sparse.csr_matrix])
+@pytest.mark.parametrize("risk", [*RISKS, (0.2, 0.3, 0.5)])
+@pytest.mark.parametrize("loss", TRAINING_LOSSES)
+def test_memory_and_blocks_agree(many, small_sample, loss, risk, make):
+    rows, codes = make(many[0]), many[1]
+    parameters = {"risk": risk, "loss": loss, "alpha": 0.01, "tol": 1e-10}
+    whole = SDUClassifier(**parameters).fit(rows, codes)
+    parts = over_blocks(SDUClassifier(**parameters), deal(rows, codes))
+    assert_same_line(parts, whole)
+    assert parts.optimality_ <= 1e-10
+    assert parts.objective_ == pytest.approx(whole.objective_, abs=1e-10)
+    assert parts.prior_ == whole.prior_
+    assert parts.n_features_in_ == 21
+    assert parts.n_iter_ <= 15
+
+
+@pytest.mark.parametrize("alpha", [0.1, 1e-4, 1e-7])
+@pytest.mark.parametrize("loss", ["logistic", "double_hinge"])
+def test_every_penalty(many, small_sample, loss, alpha):
+    rows, codes = many
+    parameters = {"loss": loss, "alpha": alpha, "tol": 1e-10}
+    whole = SDUClassifier(**parameters).fit(rows, codes)
+    assert_same_line(over_blocks(SDUClassifier(**parameters), deal(rows, codes)), whole)
+
+
+@pytest.mark.parametrize("loss", TRAINING_LOSSES)
+def test_without_intercept_with_weights_in_fortran_order(many, small_sample, loss):
+    rows, codes = np.asfortranarray(many[0]), many[1]
+    weight = 1.0 + np.abs(codes) % 3
+    parameters = {"loss": loss, "fit_intercept": False, "tol": 1e-10}
+    whole = SDUClassifier(**parameters).fit(rows, codes, weight)
+    assert_same_line(over_blocks(SDUClassifier(**parameters), deal(rows, codes, weight=weight)), whole)
+
+
+@pytest.mark.parametrize("loss", TRAINING_LOSSES)
+def test_float32_rows(many, small_sample, loss):
+    rows, codes = many
+    whole = SDUClassifier(loss=loss).fit(rows, codes)
+    assert_same_line(over_blocks(SDUClassifier(loss=loss), deal(rows.astype(np.float32), codes)), whole, 1e-4)
+
+
+@pytest.mark.parametrize("loss", TRAINING_LOSSES)
+def test_order_threads_empty_blocks_and_one_block(many, small_sample, loss):
+    rows, codes = many
+    answer = over_blocks(SDUClassifier(loss=loss), deal(rows, codes))
+    dealt = deal(rows, codes)
+    empty = (rows[:0], codes[:0], None)
+    for blocks in (
+        deal(rows, codes, 3, seed=1),
+        deal(rows, codes, 1),
+        deal(rows, codes, n_jobs=2),
+        LocalBlocks([*dealt.parts[::-1], lambda: [empty], lambda: []]),
+    ):
+        assert_same_line(over_blocks(SDUClassifier(loss=loss), blocks), answer)
+
+
+def test_an_almost_unbounded_problem(many, small_sample):
+    """The SU risk with a small penalty: decision values in the hundreds, far from those of the sample."""
+    rows, codes = many
+    parameters = {"risk": "su", "loss": "double_hinge", "alpha": 1e-4}
+    whole = SDUClassifier(**parameters).fit(rows, codes)
+    assert np.abs(whole.decision_function(rows)).mean() > 100
+    assert_same_line(over_blocks(SDUClassifier(**parameters), deal(rows, codes)), whole, 1e-6)
+
+
+@pytest.mark.parametrize("loss", ["logistic", "double_hinge"])
+def test_the_certificate_holds_on_all_rows(many, small_sample, loss):
+    """Recomputed in memory: no solution of a nearby problem, and no gradient of a part of the rows, would pass."""
+    rows, codes = many
+    model = over_blocks(SDUClassifier(loss=loss, prior=0.7), deal(rows, codes))
+    a, m = even_and_linear(*row_weights(mixture("sddu"), 0.7, sources(codes)))
+    design = Design.from_rows(rows, True)
+    problem = design.problem(a, m, TRAINING_LOSSES[loss], 0.1)
+    w = np.append(model.coef_[0], model.intercept_[0] + design.shift @ model.coef_[0])
+    assert problem.objective(w) == pytest.approx(model.objective_, abs=1e-13)
+    if loss == "logistic":
+        assert problem.optimality(Solution(w, 0)) < 1e-8
+    best = SDUClassifier(loss=loss, prior=0.7).fit(rows, codes).objective_
+    assert model.objective_ <= best + 1e-13
+
+
+class Capped:
+    """Logistic loss without a second derivative."""
+
+    def __init__(self):
+        inner = Logistic()
+        self.value, self.even, self.even_grad = inner.value, inner.even, inner.even_grad
+
+
+def test_a_loss_without_curvature_goes_by_lbfgs(many, small_sample):
+    rows, codes = many
+    parts = over_blocks(SDUClassifier(loss=Capped(), tol=1e-6), deal(rows, codes))
+    assert_same_line(parts, SDUClassifier(loss="logistic").fit(rows, codes), 1e-4)
+
+
+@pytest.mark.parametrize("loss", ["squared", "logistic"])
+@pytest.mark.parametrize("make", [np.asarray, sparse.csr_matrix])
+def test_cross_validation_on_the_same_folds(many, loss, make):
+    rows, codes = make(many[0]), many[1]
+    parameters = {"loss": loss, "alphas": (0.1, 1e-4), "gammas": (0.0, 0.4, 1.0)}
+    whole = SDUClassifierCV(**parameters, cv=HashedPairKFold(3)).fit(rows, codes)
+    parts = over_blocks(SDUClassifierCV(**parameters, cv=3), deal(rows, codes))
+    assert (parts.alpha_, parts.gamma_) == (whole.alpha_, whole.gamma_)
+    assert parts.cv_results_["params"] == whole.cv_results_["params"]
+    for name in ("mean_test_score", "split0_test_score", "split2_test_score"):
+        np.testing.assert_allclose(parts.cv_results_[name], whole.cv_results_[name], atol=1e-12)
+    assert_same_line(parts, whole)
+
+
+def test_cross_validation_of_double_hinge_over_blocks(many, small_sample):
+    rows, codes = many
+    parameters = {"loss": "double_hinge", "risk": "sd", "alphas": (1.0, 1e-2)}
+    whole = SDUClassifierCV(**parameters, cv=HashedPairKFold(2)).fit(rows, codes)
+    parts = over_blocks(SDUClassifierCV(**parameters, cv=2), deal(rows, codes))
+    # Folds are solved to three digits only, so a row at the boundary may fall on either side.
+    np.testing.assert_allclose(parts.cv_results_["mean_test_score"], whole.cv_results_["mean_test_score"], atol=0.02)
+    assert parts.alpha_ == whole.alpha_
+    assert_same_line(parts, whole)
+
+
+def test_cross_validation_without_one_kind_of_pair(many):
+    rows, codes = many
+    kept = codes >= 0
+    parameters = {"risk": "su", "prior": 0.7, "alphas": (0.1,)}
+    whole = SDUClassifierCV(**parameters, cv=HashedPairKFold(2)).fit(rows[kept], codes[kept])
+    parts = over_blocks(SDUClassifierCV(**parameters, cv=2), deal(rows[kept], codes[kept]))
+    np.testing.assert_allclose(parts.cv_results_["mean_test_score"], whole.cv_results_["mean_test_score"], atol=1e-12)
+
+
+def halves(rows, codes):
+    """The first end of some pair is lost."""
+    lost = np.flatnonzero(codes > 0)[0]
+    return np.delete(rows, lost, axis=0), np.delete(codes, lost)
+
+
+def test_bad_blocks(many):
+    rows, codes = many
+    model = SDUClassifier()
+    with pytest.raises(ValueError, match="one row only, or on two rows with different signs"):
+        over_blocks(model, deal(*halves(rows, codes)))
+    signs = codes.copy()
+    signs[np.flatnonzero(codes > 0)[0]] *= -1
+    with pytest.raises(ValueError, match="each code must stand on exactly two rows"):
+        over_blocks(model, deal(rows, signs))
+    with pytest.raises(ValueError, match="contains NaN"):
+        over_blocks(model, deal(np.where(rows > 5, np.nan, rows), codes))
+    with pytest.raises(ValueError, match="y holds fractions"):
+        over_blocks(model, deal(rows, codes + 0.5))
+    with pytest.raises(ValueError, match="every block is empty"):
+        over_blocks(model, deal(rows[:0], codes[:0], 1))
+    with pytest.raises(ValueError, match=r"5 rows of X, 4 pair codes\. Give X, y"):
+        over_blocks(model, LocalBlocks([lambda: [(rows[:5], codes[:4], None)]]))
+    with pytest.raises(ValueError, match="5 pair codes and 4 weights"):
+        over_blocks(model, LocalBlocks([lambda: [(rows[:5], codes[:5], np.ones(4))]]))
+    with pytest.raises(ValueError, match="20 features, but the rows before it had 21"):
+        over_blocks(model, LocalBlocks([lambda: [(rows, codes, None), (rows[:, :20], codes, None)]]))
+    with pytest.raises(ValueError, match="no more similar than dissimilar"):
+        over_blocks(model, deal(rows, -codes))
+    with pytest.raises(ValueError, match="needs dissimilar pairs, and y marks none"):
+        over_blocks(SDUClassifier(prior=0.7), deal(rows[codes >= 0], codes[codes >= 0]))
+    with pytest.raises(ValueError, match=r"needs all rows at once .*HashedPairKFold"):
+        over_blocks(SDUClassifierCV(cv=object()), deal(rows, codes))
+
+
+def test_a_fold_without_pairs(many):
+    rows, codes = many
+    few = (codes >= 0) | (codes == codes.min())
+    with pytest.raises(ValueError, match="so few dissimilar pairs, a fold got none"):
+        over_blocks(SDUClassifierCV(), deal(rows[few], codes[few]))

@@ -1,0 +1,70 @@
+"""Double hinge to the last digit: the rows on a bend are told, and the rest is one linear system."""
+
+import importlib
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from sdulearn.losses import DoubleHinge
+from sdulearn.pairs import sources
+from sdulearn.risks import even_and_linear, mixture, row_weights
+from sdulearn.solvers import Design, Problem, solve
+
+# The package gives the function the name of its module.
+interior_point = importlib.import_module("sdulearn.solvers.interior_point")
+crossover = importlib.import_module("sdulearn.solvers.crossover")
+
+
+def problem_of(rows, codes, alpha=0.01, fit_intercept=True):
+    a, m = even_and_linear(*row_weights(mixture("sddu"), 0.7, sources(codes)))
+    return Design.from_rows(rows, fit_intercept).problem(a, m, DoubleHinge(), alpha)
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize("alpha", [1.0, 1e-2, 1e-5])
+@pytest.mark.parametrize("make", [np.asarray, sparse.csr_matrix])
+def test_the_answer_is_exact(waveform, make, alpha, fit_intercept):
+    problem = problem_of(make(waveform[0]), waveform[1], alpha, fit_intercept)
+    solution = solve(problem, "interior_point", 1e-8, 1000)
+    assert problem.optimality(solution) < 1e-14
+    z, share = problem.A @ solution.w, 2 * solution.dual / problem.a
+    bent = (np.abs(share) > 1e-9) & (np.abs(share) < 1 - 1e-9)
+    assert 0 < bent.sum() <= len(solution.w)
+    np.testing.assert_allclose(np.abs(z[bent]), 1, atol=1e-12)
+    np.testing.assert_allclose(share[~bent], np.sign(z[~bent]) * (np.abs(z[~bent]) > 1), atol=1e-9)
+
+
+def test_no_tolerance_changes_the_answer(waveform):
+    problem = problem_of(*waveform)
+    loose, tight = (solve(problem, "interior_point", tol, 1000).w for tol in (1e-6, 1e-9))
+    np.testing.assert_allclose(loose, tight, atol=1e-13)
+
+
+def test_equal_rows_on_a_bend_share_their_slope_by_weight(waveform):
+    """Their slopes are not unique, and an even split would leave the limits of the lighter ones."""
+    rows, codes = waveform
+    problem = problem_of(rows, codes)
+    parts = np.array([0.01, 0.29, 0.7])
+    split = Problem(
+        np.repeat(problem.A, 3, axis=0), np.outer(problem.a, parts).ravel(), problem.c, problem.ridge, problem.loss
+    )
+    one, three = solve(problem, "interior_point", 1e-8, 1000), solve(split, "interior_point", 1e-8, 1000)
+    np.testing.assert_allclose(three.w, one.w, atol=1e-12)
+    assert split.optimality(three) < 1e-13
+
+
+def test_a_wrong_guess_is_mended(waveform, monkeypatch):
+    problem = problem_of(*waveform)
+    exact = solve(problem, "interior_point", 1e-8, 1000)
+    monkeypatch.setattr(interior_point, "_EXACT", 0.0)
+    rough = solve(problem, "interior_point", 1e-4, 1000)
+    assert problem.optimality(rough) > 1e-8
+    np.testing.assert_allclose(crossover.crossover(problem, rough).w, exact.w, atol=1e-12)
+
+
+def test_where_the_bends_cannot_be_told_the_answer_stays(waveform, monkeypatch):
+    problem = problem_of(*waveform)
+    solution = solve(problem, "interior_point", 1e-8, 1000)
+    monkeypatch.setattr(crossover, "_ROUNDS", 0)
+    assert crossover.crossover(problem, solution) is solution

@@ -1,0 +1,174 @@
+"""Statistics that add up: any portions in any order give the model of all rows."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import sparse
+from sklearn.exceptions import NotFittedError
+
+from sdulearn import SDUClassifier
+from sdulearn.losses import Squared
+from sdulearn.pairs import sources
+from sdulearn.risks import RISKS, even_and_linear, mixture, row_weights
+from sdulearn.solvers import Design, Solution
+from sdulearn.statistics import PairStatistics
+
+
+def fed(rows, codes, portions, weight=None, **parameters):
+    model = SDUClassifier(**parameters)
+    for some in portions:
+        model.partial_fit(rows[some], codes[some], sample_weight=None if weight is None else weight[some])
+    return model
+
+
+def shuffled(n, k, seed=0):
+    return np.array_split(np.random.default_rng(seed).permutation(n), k)
+
+
+def assert_same_line(one, other, tolerance=1e-8):
+    np.testing.assert_allclose(one.coef_, other.coef_, rtol=0, atol=tolerance * np.abs(other.coef_).max())
+    np.testing.assert_allclose(
+        one.intercept_, other.intercept_, rtol=0, atol=tolerance * (1 + np.abs(other.coef_).max())
+    )
+
+
+@pytest.mark.parametrize("make", [np.asarray, np.asfortranarray, sparse.csr_matrix])
+@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize("risk", [*RISKS, (0.2, 0.3, 0.5)])
+def test_partial_fit_equals_fit(waveform, risk, fit_intercept, make):
+    rows, codes = make(waveform[0]), waveform[1]
+    parameters = {"risk": risk, "fit_intercept": fit_intercept, "alpha": 0.01}
+    whole = SDUClassifier(**parameters).fit(rows, codes)
+    parts = fed(rows, codes, shuffled(len(codes), 7), **parameters)
+    assert_same_line(parts, whole)
+    assert parts.prior_ == whole.prior_
+    assert parts.objective_ == pytest.approx(whole.objective_, abs=1e-12)
+    assert parts.optimality_ < 1e-12
+
+
+@given(seed=st.integers(0, 1000), k=st.integers(1, 12))
+@settings(max_examples=20, deadline=None)
+def test_any_order_and_any_portions(waveform, seed, k):
+    rows, codes = waveform
+    assert_same_line(fed(rows, codes, shuffled(len(codes), k, seed)), SDUClassifier().fit(rows, codes), 1e-12)
+
+
+def test_weights_and_a_large_mean(waveform):
+    rows, codes = waveform[0] + 1e6, waveform[1]
+    weight = 1.0 + (np.abs(codes) % 3)
+    whole = SDUClassifier().fit(rows, codes, weight)
+    assert_same_line(fed(rows, codes, shuffled(len(codes), 5), weight), whole)
+
+
+def test_float32_rows_give_the_coefficients_of_float64(waveform):
+    rows, codes = waveform[0] + 10.0, waveform[1]
+    whole = SDUClassifier(alpha=1e-3).fit(rows, codes)
+    assert_same_line(fed(rows.astype(np.float32), codes, shuffled(len(codes), 5), alpha=1e-3), whole, 1e-4)
+
+
+def test_the_certificate_is_that_of_the_rows(waveform):
+    rows, codes = waveform
+    source, g, p = sources(codes), mixture("sddu"), 0.7
+    statistics = PairStatistics().update(rows, codes)
+    problem = statistics.problem(g, p, Squared(), 0.1, True)
+    design = Design.from_rows(rows, True)
+    by_rows = design.problem(*even_and_linear(*row_weights(g, p, source)), Squared(), 0.1)
+    w = np.random.default_rng(0).normal(size=len(problem.c))
+    coef, intercept = problem.coefficients(w)
+    v = np.append(coef, intercept + design.shift @ coef)
+    assert problem.objective(w) == pytest.approx(by_rows.objective(v), rel=1e-12)
+    centred = PairStatistics()
+    centred.origin, centred.moments = design.shift, statistics.about(design.shift)
+    here = centred.problem(g, p, Squared(), 0.1, True)
+    assert here.optimality(v) == pytest.approx(by_rows.optimality(Solution(v, 0)), rel=1e-9)
+
+
+def test_merge_in_any_order(waveform):
+    rows, codes = waveform
+    parts = [PairStatistics().update(rows[some], codes[some]) for some in shuffled(len(codes), 5)]
+    forth, back = PairStatistics(), PairStatistics()
+    for part in parts:
+        forth.merge(part)
+    for part in reversed(parts):
+        back.merge(part)
+    np.testing.assert_allclose(forth.moments.gram, back.about(forth.origin).gram, atol=1e-9)
+    assert forth.checksum == back.checksum == 0
+    left = forth - parts[2]
+    rest = parts[0] + parts[1] + parts[3] + parts[4]
+    np.testing.assert_allclose(left.moments.gram, rest.about(left.origin).gram, atol=1e-9)
+    assert left.checksum == rest.checksum == parts[2].checksum
+
+
+def test_merging_does_not_change_the_other(waveform):
+    rows, codes = waveform
+    one, two = (PairStatistics().update(rows[k::2], codes[k::2]) for k in (0, 1))
+    before = two.moments.gram.copy()
+    PairStatistics().merge(one).merge(two).update(rows, codes)
+    np.testing.assert_array_equal(two.moments.gram, before)
+    assert PairStatistics().merge(PairStatistics()).n_features == 0
+
+
+def test_the_checksum_waits_for_the_other_end(waveform):
+    rows, codes = waveform
+    first = np.unique(np.abs(codes), return_index=True)[1]
+    model = fed(rows, codes, [first], prior=0.7)
+    assert model.statistics_.checksum != 0
+    model.partial_fit(np.delete(rows, first, axis=0), np.delete(codes, first))
+    assert model.statistics_.checksum == 0
+    assert_same_line(model, SDUClassifier(prior=0.7).fit(rows, codes))
+
+
+def test_before_the_rows_determine_a_model(waveform):
+    rows, codes = waveform
+    model = fed(rows, codes, [codes <= 0])
+    with pytest.raises(NotFittedError, match=r"rows so far do not determine a model\. .* 0 similar and"):
+        model.predict(rows)
+    assert_same_line(model.partial_fit(rows[codes > 0], codes[codes > 0]), SDUClassifier().fit(rows, codes))
+
+
+def test_fit_starts_afresh_and_so_does_what_follows_it(waveform):
+    rows, codes = waveform
+    model = fed(rows, codes, [slice(None), slice(None)])
+    model.fit(rows, codes)
+    assert not hasattr(model, "statistics_")
+    assert_same_line(model.partial_fit(rows, codes), SDUClassifier().fit(rows, codes))
+    assert model.statistics_.weight.sum() == len(codes)
+
+
+@pytest.mark.parametrize("parameters", [{"loss": "logistic"}, {"loss": "double_hinge"}, {"solver": "newton"}])
+def test_other_losses_are_refused_with_the_reason(waveform, parameters):
+    model = SDUClassifier(**parameters)
+    assert not hasattr(model, "partial_fit")
+    with pytest.raises(AttributeError) as caught:
+        model.partial_fit(*waveform)
+    assert "needs every row again at every step" in str(caught.value.__cause__ or caught.value)
+
+
+def test_bad_portions(waveform):
+    rows, codes = waveform
+    model = SDUClassifier().partial_fit(rows, codes)
+    with pytest.raises(ValueError, match="expecting 21 features"):
+        model.partial_fit(rows[:, :20], codes)
+    with pytest.raises(ValueError, match="contains NaN"):
+        SDUClassifier().partial_fit(np.full((4, 2), np.nan), [1, 1, 0, 0])
+    with pytest.raises(ValueError, match="y holds fractions"):
+        SDUClassifier().partial_fit(rows, codes + 0.5)
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        SDUClassifier().partial_fit(rows, codes[:-1])
+    with pytest.raises(ValueError, match=r"undefined at prior 0\.5"):
+        SDUClassifier(prior=0.5).partial_fit(rows, codes)
+    with pytest.raises(ValueError, match=r"4,000 is the limit\. Fit in memory"):
+        SDUClassifier().partial_fit(sparse.csr_matrix((4, 4001)), [1, 1, 0, 0])
+    with pytest.raises(ValueError, match="the rows before it had 21"):
+        PairStatistics().update(rows, codes).update(rows[:, :5], codes)
+    with pytest.raises(ValueError, match="NaN, infinity or a value too large"):
+        PairStatistics().update(np.where(rows > 2, np.inf, rows), codes)
+
+
+def test_dense_and_sparse_portions_mix(waveform):
+    rows, codes = waveform[0] + 3.0, waveform[1]
+    model = SDUClassifier()
+    for k, some in enumerate(shuffled(len(codes), 4)):
+        model.partial_fit(sparse.csr_matrix(rows[some]) if k % 2 else rows[some], codes[some])
+    assert_same_line(model, SDUClassifier().fit(rows, codes))

@@ -1,0 +1,120 @@
+"""Fit from disk: the walk from a Parquet folder to a model file, and what can go wrong on it."""
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import sdulearn
+from sdulearn import SDUClassifier as Local
+from sdulearn import load_model
+from sdulearn.blocks import HashedPairKFold
+from sdulearn.losses import TRAINING_LOSSES
+from sdulearn.streaming import SDUClassifier, SDUClassifierCV, parquet_blocks
+
+NAMES = [f"x{j}" for j in range(21)]
+
+
+def write(folder, rows, codes, n_files=3, **more):
+    for k, some in enumerate(np.array_split(np.arange(len(codes)), n_files)):
+        columns = {name: rows[some, j] for j, name in enumerate(NAMES)}
+        columns |= {"code": codes[some]} | {name: values[some] for name, values in more.items()}
+        pq.write_table(pa.table(columns), folder / f"part-{k}.parquet", row_group_size=50)
+    return folder
+
+
+@pytest.fixture
+def folder(tmp_path, waveform):
+    return write(tmp_path, *waveform)
+
+
+@pytest.mark.parametrize("loss", TRAINING_LOSSES)
+def test_from_a_folder_to_a_model_file(folder, waveform, loss, tmp_path):
+    rows, codes = waveform
+    model = SDUClassifier(loss=loss, tol=1e-10).fit(parquet_blocks(folder, "code"))
+    local = Local(loss=loss, tol=1e-10).fit(rows, codes)
+    np.testing.assert_allclose(model.coef_, local.coef_, rtol=0, atol=1e-8 * np.abs(local.coef_).max())
+    assert model.feature_names_in_.tolist() == NAMES
+    model.save(tmp_path / "model.sdu")
+    back = load_model(tmp_path / "model.sdu")
+    assert type(back) is Local
+    np.testing.assert_array_equal(back.coef_, model.coef_)
+    assert back.get_params() == local.get_params()
+
+
+def test_one_pass_for_squared_loss(folder):
+    ends = []
+    SDUClassifier().fit(parquet_blocks(folder, "code", watch=lambda n: ends.append(n) if n is None else None))
+    assert ends == [None]
+
+
+def test_cross_validation(folder, waveform):
+    parameters = {"alphas": (0.1, 1e-3), "risk": "sd"}
+    model = SDUClassifierCV(**parameters, cv=2).fit(parquet_blocks(folder, "code"))
+    local = sdulearn.SDUClassifierCV(**parameters, cv=HashedPairKFold(2)).fit(*waveform)
+    assert model.alpha_ == local.alpha_
+    np.testing.assert_allclose(model.coef_, local.coef_, atol=1e-9)
+
+
+def test_float32_stays_float32_on_the_way(tmp_path, waveform):
+    rows, codes = waveform
+    blocks = parquet_blocks(write(tmp_path, rows.astype(np.float32), codes), "code")
+    X, y, weight = next(iter(blocks))
+    assert X.dtype == np.float32
+    assert X.flags.f_contiguous
+    assert weight is None
+    np.testing.assert_array_equal(y, codes[: len(y)])
+    np.testing.assert_allclose(SDUClassifier().fit(blocks).coef_, Local().fit(rows, codes).coef_, atol=1e-4)
+
+
+def test_weights_and_chosen_columns(tmp_path, waveform):
+    rows, codes = waveform
+    weight = 1.0 + np.abs(codes) % 2
+    write(tmp_path, rows, codes, heavy=weight, count=np.arange(len(codes)))
+    blocks = parquet_blocks(tmp_path, "code", columns=["x3", "count", "x1"], weights="heavy", n_jobs=1)
+    chosen = np.column_stack([rows[:, 3], np.arange(len(codes)), rows[:, 1]])
+    local = Local(alpha=1e-3).fit(chosen, codes, weight)
+    np.testing.assert_allclose(SDUClassifier(alpha=1e-3).fit(blocks).coef_, local.coef_, rtol=1e-8, atol=1e-12)
+
+
+def test_portions_in_a_list_or_in_something_that_starts_afresh(waveform):
+    rows, codes = waveform
+    portions = [(rows[k::3], codes[k::3], np.ones(len(codes[k::3]))) for k in range(3)]
+
+    class Afresh:
+        def __iter__(self):
+            return iter(portions)
+
+    local = Local(loss="logistic").fit(rows, codes)
+    for given in (portions, Afresh()):
+        model = SDUClassifier(loss="logistic").fit(given)
+        np.testing.assert_allclose(model.coef_, local.coef_, rtol=1e-8)
+        assert not hasattr(model, "feature_names_in_")
+
+
+def test_bad_tables(folder, waveform, tmp_path_factory):
+    tmp_path = tmp_path_factory.mktemp("elsewhere")
+    with pytest.raises(TypeError, match=r"generator, which comes only once.*partial_fit"):
+        SDUClassifier().fit(portion for portion in [waveform])
+    with pytest.raises(ValueError, match=r"has no column 'codes'\. Its columns: x0, x1"):
+        parquet_blocks(folder, "codes")
+    with pytest.raises(ValueError, match="gamma"):
+        SDUClassifier(gamma=2).fit(parquet_blocks(folder, "code"))
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(ValueError, match=r"holds no \.parquet files"):
+        parquet_blocks(tmp_path / "empty")
+    texts = tmp_path / "texts.parquet"
+    pq.write_table(pa.table({"x": [1.0, 2.0], "town": ["a", "b"], "code": [1, 1]}), texts)
+    with pytest.raises(ValueError, match="column 'town' holds string, not numbers"):
+        parquet_blocks(texts, "code")
+    gaps = tmp_path / "gaps.parquet"
+    pq.write_table(pa.table({"x": [1.0, None, 2.0, 3.0], "code": [1, 1, 0, 0]}), gaps)
+    with pytest.raises(ValueError, match="contains NaN"):
+        SDUClassifier(risk="su", prior=0.7).fit(parquet_blocks(gaps, "code"))
+    missing = tmp_path / "missing.parquet"
+    pq.write_table(pa.table({"x": [1.0, 2.0], "code": pa.array([1, None], pa.int64())}), missing)
+    with pytest.raises(ValueError, match="code"):
+        SDUClassifier().fit(parquet_blocks(missing, "code"))
+    unmarked = parquet_blocks(folder, columns=NAMES)
+    with pytest.raises(ValueError, match="0 similar and 0 dissimilar"):
+        SDUClassifier().fit(unmarked)
