@@ -11,8 +11,7 @@ from sdulearn import PairLogisticRegressionCV, SDUClassifierCV, load_model
 from sdulearn.commands import _assumptions as assumptions
 from sdulearn.commands import fit
 from sdulearn.commands._accuracy import pair_accuracy
-from sdulearn.commands._training_set import usable_questions
-from sdulearn.datasets import make_waveform
+from sdulearn.commands._training_set import rows_of_ids, usable_questions
 from sdulearn.files import read_pair_file
 from sdulearn.servable import load_table_model
 from sdulearn.tables import read_table
@@ -24,35 +23,9 @@ def call(*arguments):
     return fit.run(parser.parse_args([str(argument) for argument in arguments]))
 
 
-@pytest.fixture(scope="module")
-def files(tmp_path_factory):
-    """A table of 1500 waveforms in odd units with 0.7 of class +1, 400 random answers, and the truth."""
-    folder = tmp_path_factory.mktemp("fit")
-    X, y = make_waveform(4000, random_state=0)
-    rng = np.random.default_rng(0)
-    chosen = np.concatenate([np.flatnonzero(y == 1)[:1050], np.flatnonzero(y == -1)[:450]])
-    rng.shuffle(chosen)
-    X, y = X[chosen] * rng.uniform(0.01, 100, 21) + 30, y[chosen]
-    frame = pd.DataFrame(X, columns=[f"x{k}" for k in range(21)])
-    frame.insert(0, "id", [f"r{k}" for k in range(len(y))])
-    frame.to_csv(folder / "table.csv", index=False)
-    write_pairs(folder / "pairs.csv", y, random_pairs(rng, len(y), 400))
-    pd.DataFrame({"id": frame["id"][:20], "label": np.where(y[:20] > 0, "cat", "dog")}).to_csv(
-        folder / "few.csv", index=False
-    )
-    np.save(folder / "y.npy", y)
-    return folder
-
-
 def random_pairs(rng, n, count):
     ends = rng.integers(0, n, (2 * count, 2))
     return ends[ends[:, 0] != ends[:, 1]][:count]
-
-
-def write_pairs(path, y, ends):
-    same = np.where(y[ends[:, 0]] == y[ends[:, 1]], "similar", "dissimilar")
-    frame = pd.DataFrame({"id_a": [f"r{k}" for k in ends[:, 0]], "id_b": [f"r{k}" for k in ends[:, 1]], "label": same})
-    frame.to_csv(path, index=False)
 
 
 def options(files, tmp_path, **change):
@@ -233,7 +206,8 @@ def test_a_question_asked_again_counts_once_by_weight(tmp_path):
     (tmp_path / "t.csv").write_text("id,x\n" + "".join(f"{name},{k}\n" for k, name in enumerate("abcdef")))
     rows = "a,b,1,1 b,a,0,1 a,b,0,1 c,d,1,1 d,c,0,3 e,f,1,2 f,e,0,1 f,e,0,1 a,c,1,1 a,d,1,1 b,c,0,0"
     (tmp_path / "p.csv").write_text("\n".join(["id_a,id_b,label,weight", *rows.split()]))
-    found = usable_questions(read_pair_file(tmp_path / "p.csv"), read_table(tmp_path / "t.csv"), False)
+    place = rows_of_ids(read_table(tmp_path / "t.csv").ids)
+    found = usable_questions(read_pair_file(tmp_path / "p.csv"), place, False)
     assert found.ends.tolist() == [[1, 0], [3, 2], [0, 2], [0, 3]]
     assert found.similar.tolist() == [False, False, True, True]
     assert found.weights.tolist() == [1, 3, 1, 1]

@@ -136,6 +136,39 @@ def test_text_categories_and_a_pairs_file_full_of_mistakes(tmp_path, in_process)
     assert (tmp_path / "model.onnx").stat().st_size > 500
 
 
+def test_a_parquet_folder_from_fit_to_prediction(tmp_path, in_process):
+    """30,000 rows in four files, answers in a small one; streamed all the way, and in memory for comparison."""
+    rng = np.random.default_rng(2)
+    y = np.where(rng.random(30_000) < 0.7, 1, -1)
+    frame = pd.DataFrame(rng.normal(0.5 * y[:, None], 1, (30_000, 6)), columns=list("abcdef")).astype("float32")
+    frame = frame.assign(key=[f"k{k}" for k in range(30_000)], shop=np.where(rng.random(30_000) < 0.5, "n", "s"))
+    (tmp_path / "rows").mkdir()
+    for k in range(4):
+        frame[k * 7500 : (k + 1) * 7500].to_parquet(tmp_path / "rows" / f"part-{k}.parquet", row_group_size=2000)
+    ends, same = random_answers(y, 600)
+    rows = [f"k{a},k{b},{int(s)}" for (a, b), s in zip(ends.tolist(), same, strict=True)]
+    (tmp_path / "answers.csv").write_text("\n".join(["id_a,id_b,label", *rows]))
+
+    assert "Nothing wrong" in in_process("check", "answers.csv", "--features", "rows", "--id", "key")
+    fit = ["fit", "--features", "rows/", "--pairs", "answers.csv", "--id", "key"]
+    for method in ("auto", "sddu"):
+        out = in_process(*fit, "--method", method, "--engine", "stream", "-o", "streamed.sdu")
+        assert "30,000 rows, 7 columns, 8 features, ids from 'key'" in out
+        assert "pass" not in out
+        in_process(*fit, "--method", method, "--unlabeled", "30000", "-o", "memory.sdu")
+        told = in_process("inspect", "streamed.sdu")
+        assert "fitted on: 30,000 rows of rows, " in told
+        assert "shop: category (n, s)" in told
+        sdulearn(tmp_path, "predict", "streamed.sdu", "rows", "-o", "streamed.parquet")
+        in_process("predict", "memory.sdu", "rows", "-o", "memory.csv")
+        streamed, memory = pd.read_parquet(tmp_path / "streamed.parquet"), pd.read_csv(tmp_path / "memory.csv")
+        assert streamed["id"].tolist() == memory["id"].tolist() == frame["key"].tolist()
+        alike = streamed["label"].astype(int) == memory["label"]
+        # auto draws 20,000 unlabeled rows unless told otherwise; sddu streams over all.
+        assert alike.all() if method == "sddu" else alike.mean() > 0.995
+        assert np.mean(memory["label"] == y) > 0.75
+
+
 @pytest.mark.parametrize("command", ["fit", "predict", "inspect", "check", "export"])
 def test_help_is_worth_reading(capsys, command):
     with pytest.raises(SystemExit) as stop:

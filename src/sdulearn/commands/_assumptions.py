@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -41,13 +42,43 @@ def ratio_warnings(n_similar: int, n_dissimilar: int, prior: float | None) -> li
     return []
 
 
-def population_warnings(X: Any, ends: NDArray[np.intp], names: list[str]) -> list[str]:
-    """Compare feature means of the points in pairs with the table's, as for a random draw without replacement."""
+@dataclass(frozen=True)
+class Population:
+    """A table's rows: their number, mean and variance of each feature, and the share that is not its usual value."""
+
+    n_rows: int
+    mean: Array
+    variance: Array
+    off_mode: Array
+
+
+def population_of(X: Any) -> Population:
+    """The population that a matrix holds."""
+    if sparse.issparse(X):
+        mean = np.asarray(X.mean(axis=0)).ravel()
+        variance = np.asarray(X.multiply(X).mean(axis=0)).ravel() - mean**2
+        return Population(X.shape[0], mean, variance, X.getnnz(axis=0) / X.shape[0])
+    return Population(X.shape[0], X.mean(axis=0), X.var(axis=0), off_mode(X))
+
+
+def off_mode(X: Array) -> Array:
+    """Share of rows that do not have the median; nearly all, unless one value is the usual one."""
+    return np.array([np.mean(column != np.median(column)) for column in X.T])
+
+
+def population_warnings(
+    X: Any, ends: NDArray[np.intp], names: list[str], population: Population | None = None
+) -> list[str]:
+    """Compare feature means of the points in pairs with the table's, as for a random draw without replacement.
+
+    ``X`` holds the rows that ``ends`` numbers; ``population`` is all of the table, by default ``X``.
+    """
     points = np.unique(ends)
-    n, k = X.shape[0], len(points)
+    n, k = X.shape[0] if population is None else population.n_rows, len(points)
     if k < _ENOUGH_OFF_MODE or k == n:
         return []
-    z = _mean_shift(X, points)
+    here = np.asarray(X[points].mean(axis=0)).ravel()
+    z = _mean_shift(population_of(X) if population is None else population, here, k)
     limit = norm.isf(LEVEL / 2 / max(len(z), 1))
     worst = np.argsort(-np.abs(z))[: int(np.sum(np.abs(z) > limit))]
     if not len(worst):
@@ -60,19 +91,11 @@ def population_warnings(X: Any, ends: NDArray[np.intp], names: list[str]) -> lis
     ]
 
 
-def _mean_shift(X: Any, points: NDArray[np.intp]) -> Array:
-    """Standard score of each feature's mean among the points; 0 where too few rows leave the usual value to judge."""
-    n, k = X.shape[0], len(points)
-    if sparse.issparse(X):
-        mean = np.asarray(X.mean(axis=0)).ravel()
-        variance = np.asarray(X.multiply(X).mean(axis=0)).ravel() - mean**2
-        off_mode = X.getnnz(axis=0) / n
-        here = np.asarray(X[points].mean(axis=0)).ravel()
-    else:
-        mean, variance, here = X.mean(axis=0), X.var(axis=0), X[points].mean(axis=0)
-        off_mode = np.array([np.mean(column != np.median(column)) for column in X.T])
-    error = np.sqrt(np.maximum(variance, 0) / k * (n - k) / (n - 1))
-    judged = (k * np.minimum(off_mode, 1) >= _ENOUGH_OFF_MODE) & (error > 1e-10 * np.abs(mean))
+def _mean_shift(population: Population, here: Array, k: int) -> Array:
+    """Standard score of the mean of k points; 0 where too few rows leave the usual value to judge."""
+    n, mean = population.n_rows, population.mean
+    error = np.sqrt(np.maximum(population.variance, 0) / k * (n - k) / (n - 1))
+    judged = (k * np.minimum(population.off_mode, 1) >= _ENOUGH_OFF_MODE) & (error > 1e-10 * np.abs(mean))
     return np.where(judged, (here - mean) / np.where(judged, error, 1.0), 0.0)
 
 

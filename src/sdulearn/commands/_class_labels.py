@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sdulearn.files import as_text, delimiter, file_format, open_bytes
-from sdulearn.tables import Table
 
 _NEGATIVE, _POSITIVE = ("-1", "0", "false", "no"), ("1", "true", "yes")
 
@@ -24,15 +24,13 @@ class ClassLabels:
     names: tuple[str, str]
 
 
-def read_labels(path: Path, table: Table) -> ClassLabels:
-    """Read ``id,label`` rows (CSV or TSV) about rows of the table."""
-    pairs = _read(path)
-    place = {name: row for row, name in enumerate(table.ids)}
-    if unknown := [name for name, _ in pairs if name not in place]:
+def class_labels(path: Path, told: Sequence[tuple[str, str]], place: Mapping[str, int]) -> ClassLabels:
+    """Ids and labels as rows and classes; ``place`` gives the row of an id."""
+    if unknown := [name for name, _ in told if name not in place]:
         raise ValueError(f"{path}: the table has no row with the id {unknown[0]!r} ({len(unknown)} such ids).")
-    names = class_names(path, sorted({label for _, label in pairs}))
-    classes = [1 if label == names[1] else -1 for _, label in pairs]
-    return ClassLabels(np.array([place[name] for name, _ in pairs]), np.array(classes), names)
+    names = class_names(path, sorted({label for _, label in told}))
+    classes = [1 if label == names[1] else -1 for _, label in told]
+    return ClassLabels(np.array([place[name] for name, _ in told]), np.array(classes), names)
 
 
 def class_names(path: Path, found: list[str]) -> tuple[str, str]:
@@ -48,7 +46,8 @@ def class_names(path: Path, found: list[str]) -> tuple[str, str]:
     return {"1": "-1"}.get(only, f"not {only}"), only
 
 
-def _read(path: Path) -> list[tuple[str, str]]:
+def read_labels(path: Path) -> list[tuple[str, str]]:
+    """Read ``id,label`` rows (CSV or TSV)."""
     name = file_format(path, ("csv", "tsv"))
     with open_bytes(path) as file:
         lines = file.read().decode("utf-8-sig").splitlines()

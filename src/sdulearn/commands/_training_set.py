@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +14,6 @@ from scipy import sparse
 from sdulearn.commands._answer_checks import group_questions
 from sdulearn.files import SIMILAR, PairFile
 from sdulearn.pairs import stack_pairs
-from sdulearn.tables import Table
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
@@ -46,9 +46,12 @@ class TrainingSet:
     n_unlabeled: int
 
 
-def usable_questions(pairs: PairFile, table: Table, skip_bad: bool) -> Questions:
-    """Answers that name two different rows of the table; a question asked again counts once, by majority."""
-    ends = _row_numbers(pairs, table)
+def usable_questions(pairs: PairFile, place: Mapping[str, int], skip_bad: bool, hint: str = "") -> Questions:
+    """Answers that name two different rows; a question asked again counts once, by majority.
+
+    ``place`` gives the row of an id; ``hint`` says more where ids are unknown.
+    """
+    ends = np.array([place.get(name, -1) for name in pairs.ids.ravel().tolist()], dtype=np.intp).reshape(-1, 2)
     unknown, own = np.any(ends < 0, axis=1), np.array([a == b for a, b in pairs.ids], dtype=bool)
     faults = []
     if pairs.bad_rows:
@@ -59,7 +62,7 @@ def usable_questions(pairs: PairFile, table: Table, skip_bad: bool) -> Questions
     if faults and not skip_bad:
         raise ValueError(
             f"{pairs.path} has {' and '.join(faults)}. See them all with: sdulearn check; or pass --skip-bad to leave "
-            "them out." + _hint(table, bool(unknown.any()))
+            "them out." + hint * bool(unknown.any())
         )
     chosen, ties, repeats = _majority(
         ends, pairs, np.flatnonzero(~unknown & ~own & (pairs.answers != 0) & (pairs.weights > 0))
@@ -67,23 +70,28 @@ def usable_questions(pairs: PairFile, table: Table, skip_bad: bool) -> Questions
     left_out = faults + [f"{repeats:,} repeated questions, each counted once by majority"] * (repeats > 0)
     left_out += [f"{ties:,} questions answered both ways equally often"] * (ties > 0)
     questions = Questions(ends[chosen], pairs.answers[chosen] == SIMILAR, pairs.weights[chosen], left_out)
-    _check_enough(pairs, questions)
+    check_enough(pairs.path, questions)
     return questions
 
 
-def _row_numbers(pairs: PairFile, table: Table) -> Indices:
-    """Row of every id, -1 where there is none."""
-    place = {name: row for row, name in enumerate(table.ids)}
-    if len(place) < len(table.ids):
-        name, count = Counter(table.ids).most_common(1)[0]
-        raise ValueError(f"The table's ids must tell rows apart, but {name!r} occurs {count:,} times.")
-    return np.array([place.get(name, -1) for name in pairs.ids.ravel().tolist()], dtype=np.intp).reshape(-1, 2)
+def rows_of_ids(ids: Sequence[str]) -> dict[str, int]:
+    """The row of every id; each must tell its row apart."""
+    place = {name: row for row, name in enumerate(ids)}
+    if len(place) < len(ids):
+        refuse_repeated(*Counter(ids).most_common(1)[0])
+    return place
 
 
-def _hint(table: Table, unknown: bool) -> str:
-    if not unknown or table.layout.id_column is not None:
+def refuse_repeated(name: str, count: int) -> None:
+    """Raise for an id that is on several rows."""
+    raise ValueError(f"The table's ids must tell rows apart, but {name!r} occurs {count:,} times.")
+
+
+def numbering_hint(id_column: str | None, n_rows: int) -> str:
+    """What to know about ids where a table has none of its own."""
+    if id_column is not None:
         return ""
-    return f" The table has no id column, so its rows are numbered 0 to {len(table.ids) - 1}; name one with --id."
+    return f" The table has no id column, so its rows are numbered 0 to {n_rows - 1}; name one with --id."
 
 
 def _listed(lines: list[int]) -> str:
@@ -103,26 +111,36 @@ def _majority(ends: Indices, pairs: PairFile, usable: Indices) -> tuple[Indices,
     return np.array(chosen, dtype=np.intp), ties, repeats - ties
 
 
-def _check_enough(pairs: PairFile, questions: Questions) -> None:
+def check_enough(path: str, questions: Questions) -> None:
+    """At least two pairs of each kind."""
     n_similar, n_dissimilar = int(questions.similar.sum()), int((~questions.similar).sum())
     if min(n_similar, n_dissimilar) < 2:
         raise ValueError(
-            f"{pairs.path} has {n_similar} similar and {n_dissimilar} dissimilar pairs to use; at least 2 of each are "
+            f"{path} has {n_similar} similar and {n_dissimilar} dissimilar pairs to use; at least 2 of each are "
             "needed, and 50 of each are a start. Ask about more pairs."
         )
 
 
-def training_set(X: Any, questions: Questions, max_unlabeled: int, seed: int = 0) -> TrainingSet:
-    """Stack pairs and a draw of unlabeled rows of the whole table, standardised by the whole table."""
-    n_rows, width = X.shape
-    limit = min(max_unlabeled, _UNLABELED_WIDE) if width > _WIDE else max_unlabeled
-    drawn = np.random.default_rng(seed).choice(n_rows, min(limit, n_rows), replace=False)
-    rows, codes = stack_pairs(X, questions.ends, questions.similar, unlabeled=np.sort(drawn))
-    mean, spread = moments(X)
+def drawn_rows(n_rows: int, width: int, max_unlabeled: int, seed: int = 0) -> Indices:
+    """Numbers of the rows that serve as unlabeled, sorted."""
+    limit = most_unlabeled(width, max_unlabeled)
+    if limit >= n_rows:
+        return np.arange(n_rows)
+    return np.sort(np.random.default_rng(seed).choice(n_rows, limit, replace=False))
+
+
+def most_unlabeled(width: int, max_unlabeled: int) -> int:
+    """As many as asked for, and no more than a wide table bears."""
+    return min(max_unlabeled, _UNLABELED_WIDE) if width > _WIDE else max_unlabeled
+
+
+def training_set(X: Any, questions: Questions, unlabeled: Indices, mean: Array, spread: Array) -> TrainingSet:
+    """Stack pairs and unlabeled rows, standardised by the mean and spread of the whole table."""
+    rows, codes = stack_pairs(X, questions.ends, questions.similar, unlabeled=unlabeled)
     weights = None
     if (questions.weights != 1).any():
-        weights = np.concatenate([np.repeat(questions.weights, 2), np.ones(len(drawn))])
-    return TrainingSet(standardise(rows, mean, spread), codes, weights, mean, spread, len(drawn))
+        weights = np.concatenate([np.repeat(questions.weights, 2), np.ones(len(unlabeled))])
+    return TrainingSet(standardise(rows, mean, spread), codes, weights, mean, spread, len(unlabeled))
 
 
 def moments(X: Any) -> tuple[Array, Array]:
@@ -133,8 +151,12 @@ def moments(X: Any) -> tuple[Array, Array]:
         spread, mean = np.sqrt(np.maximum(variance, 0)), np.zeros(X.shape[1])
     else:
         mean, spread = X.mean(axis=0), X.std(axis=0)
-    # A constant column: its deviation is rounding, and dividing by it would make noise of it.
-    return mean, np.where(spread > 1e-10 * np.maximum(np.abs(mean), 1e-200), spread, 1.0)
+    return mean, usable_spread(mean, spread)
+
+
+def usable_spread(mean: Array, spread: Array) -> Array:
+    """1 for a constant column: its deviation is rounding, and dividing by it would make noise of it."""
+    return np.where(spread > 1e-10 * np.maximum(np.abs(mean), 1e-200), spread, 1.0)
 
 
 def standardise(rows: Any, mean: Array, spread: Array) -> Any:

@@ -3,6 +3,14 @@
 Columns are standardised, text columns become one feature a category, settings are chosen by cross-validation on the
 answers alone, and the accuracy is estimated from held-out answers: no class label is needed. All of it goes into one
 model file, from which `sdulearn predict` works on raw tables, and a report page is written beside it.
+
+The answers are a file of pairs (--pairs) or a column of pair codes in the table itself (--codes): +k at both ends of
+similar pair k, -k at both ends of dissimilar pair k, 0 elsewhere.
+
+A Parquet file or folder that does not fit into memory is read with --engine stream, row group by row group, on all
+cores of this machine, or with --engine dask on a cluster. Settings, accuracy and the joint method go by the answers and
+a draw of unlabeled rows, as in memory; a marginal method (su ... sudu) is then fitted on every row of the table, unless
+--unlabeled is given.
 """
 
 from __future__ import annotations
@@ -10,7 +18,9 @@ from __future__ import annotations
 import argparse
 import time
 import warnings
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,18 +29,18 @@ import numpy as np
 import sdulearn
 from sdulearn.commands import _assumptions as assumptions
 from sdulearn.commands._accuracy import PairAccuracy, held_out_decisions, pair_accuracy
-from sdulearn.commands._answer_checks import check_answers
-from sdulearn.commands._class_labels import ClassLabels, read_labels
 from sdulearn.commands._describe import describe_accuracy, describe_method, describe_prior
+from sdulearn.commands._engines import MEMORY, add_engine_options, check_engine, open_engine
+from sdulearn.commands._material import UNLABELED, Material, material_in_memory
 from sdulearn.commands._methods import METHODS, estimator_of, with_its_settings
 from sdulearn.commands._numbers import positive
-from sdulearn.commands._pair_options import add_pair_options, read_pairs_as_told
+from sdulearn.commands._pair_options import add_pair_options
 from sdulearn.commands._report_page import write_page
-from sdulearn.commands._training_set import Questions, TrainingSet, standardise, training_set, usable_questions
-from sdulearn.files import PairFile
+from sdulearn.commands._streamed import material_in_passes
+from sdulearn.commands._training_set import TrainingSet, standardise, training_set
 from sdulearn.losses import TRAINING_LOSSES
 from sdulearn.servable import TableModel, fold_standardisation
-from sdulearn.tables import ColumnLayout, Table, read_table
+from sdulearn.tables import ColumnLayout
 
 HELP = "learn a model from a table and a file of answers"
 _MAX_FOLDS = 5
@@ -39,10 +49,15 @@ _MAX_FOLDS = 5
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of ``sdulearn fit``."""
     needed = parser.add_argument_group("files")
-    needed.add_argument("--features", type=Path, required=True, help="table: .csv, .tsv, .jsonl, .parquet or .svm")
     needed.add_argument(
-        "--pairs", type=Path, required=True, help="answers: id_a,id_b,label as .csv, .tsv, .jsonl or .parquet"
+        "--features",
+        type=Path,
+        required=True,
+        help="table: .csv, .tsv, .jsonl, .parquet or .svm, or a folder of Parquet files",
     )
+    answers = needed.add_mutually_exclusive_group(required=True)
+    answers.add_argument("--pairs", type=Path, help="answers: id_a,id_b,label as .csv, .tsv, .jsonl or .parquet")
+    answers.add_argument("--codes", metavar="COLUMN", help="answers: a column of the table that holds pair codes")
     needed.add_argument("-o", "--output", type=Path, required=True, metavar="MODEL", help="model file to write")
     needed.add_argument("--report", type=Path, help="report page (default: the model's name with .html)")
     needed.add_argument("--labels", type=Path, help="a few id,label rows that settle the names of the classes")
@@ -53,9 +68,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--missing", choices=("error", "mean"), default="error", help="refuse missing values, or put in the mean"
     )
     table.add_argument("--max-categories", type=positive, default=50, help="most texts a column may have (%(default)s)")
-    answers = parser.add_argument_group("reading the answers")
-    add_pair_options(answers)
-    answers.add_argument("--skip-bad", action="store_true", help="leave out answers that cannot be used")
+    reading = parser.add_argument_group("reading the answers of --pairs")
+    add_pair_options(reading)
+    reading.add_argument("--skip-bad", action="store_true", help="leave out answers that cannot be used")
     method = parser.add_argument_group("method")
     method.add_argument("--method", choices=METHODS, default="auto", help="auto is joint (default: %(default)s)")
     method.add_argument(
@@ -65,32 +80,30 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     method.add_argument(
         "--unlabeled",
         type=positive,
-        default=20_000,
-        help="most rows to use as unlabeled, drawn at random (%(default)s)",
+        help=f"most rows to use as unlabeled, drawn at random and kept in memory ({UNLABELED:,}; for su ... sudu with "
+        "--engine stream or dask, every row)",
     )
+    add_engine_options(parser.add_argument_group("where the work is done"))
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Read, fit, judge, save, tell."""
-    began = time.perf_counter()
     page = _page(arguments)
-    pairs = read_pairs_as_told(arguments.pairs, arguments)
-    print("\n".join(pairs.describe()))
-    table = read_table(
-        arguments.features,
-        id_column=arguments.id,
-        drop=arguments.drop,
-        missing=arguments.missing,
-        max_categories=arguments.max_categories,
-    )
-    print(_describe_table(arguments.features, table))
-    questions = usable_questions(pairs, table, arguments.skip_bad)
-    labels = None if arguments.labels is None else read_labels(arguments.labels, table)
+    check_engine(arguments)
+    if arguments.engine == MEMORY:
+        return _run(arguments, page, material_in_memory)
+    with open_engine(arguments) as engine:
+        return _run(arguments, page, partial(material_in_passes, engine=engine))
+
+
+def _run(arguments: argparse.Namespace, page: Path, read_material: Callable[[argparse.Namespace], Material]) -> int:
+    began = time.perf_counter()
+    material = read_material(arguments)
     read = time.perf_counter()
-    fitted = _fit(arguments, table, questions, labels)
+    fitted = _fit(arguments, material)
     done = time.perf_counter()
-    found = [*fitted.warnings, *_disagreements(arguments, table, pairs, questions, fitted, labels is not None)]
-    model = _servable(arguments, table, pairs, questions, fitted, labels, found)
+    found = [*fitted.warnings, *_disagreements(arguments, material, fitted)]
+    model = _servable(arguments, material, fitted, found)
     model.save(arguments.output)
     write_page(page, model, arguments.output)
     print("\n".join([*_summary(fitted), *(f"warning: {text}" for text in found)]))
@@ -111,19 +124,22 @@ class _Fitted:
     warnings: list[str]
 
 
-def _fit(arguments: argparse.Namespace, table: Table, questions: Questions, labels: ClassLabels | None) -> _Fitted:
-    data = training_set(table.X, questions, arguments.unlabeled)
+def _fit(arguments: argparse.Namespace, material: Material) -> _Fitted:
+    questions, labels = material.questions, material.labels
+    data = training_set(material.X, questions, material.unlabeled, material.mean, material.spread)
     folds = min(_MAX_FOLDS, int(questions.similar.sum()), int((~questions.similar).sum()))
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         model = estimator_of(arguments.method, arguments.loss, arguments.prior, folds)
         model.fit(data.rows, data.codes, data.weights)
         accuracy = _accuracy(model, data, arguments.prior, folds)
+        if material.refit is not None:
+            material.refit(model)
     told = [str(w.message) for w in caught if "names -1 and +1 are arbitrary" not in str(w.message)]
     named_at_random = len(told) < len(caught)
     labelled = ""
     if labels is not None:
-        points = standardise(table.X[labels.rows], data.mean, data.spread)
+        points = standardise(material.X[labels.rows], data.mean, data.spread)
         right = int(np.sum(model.orient(points, labels.classes).predict(points) == labels.classes))
         labelled = (
             f"{labels.names[0]} is -1, {labels.names[1]} is +1; {right} of {len(labels.rows)} labels as predicted"
@@ -142,57 +158,42 @@ def _accuracy(model: Any, data: TrainingSet, prior: float | None, folds: int) ->
     return pair_accuracy(decision, data.codes, data.weights, model.prior_.value, prior is None)
 
 
-def _disagreements(
-    arguments: argparse.Namespace, table: Table, pairs: PairFile, questions: Questions, fitted: _Fitted, oriented: bool
-) -> list[str]:
-    n_similar = int(questions.similar.sum())
-    n_dissimilar = len(questions.similar) - n_similar
+def _disagreements(arguments: argparse.Namespace, material: Material, fitted: _Fitted) -> list[str]:
+    answers, questions, oriented = material.answers, material.questions, material.labels is not None
     found = [f"Left out: {text}." for text in questions.left_out]
-    found += assumptions.ratio_warnings(n_similar, n_dissimilar, arguments.prior)
-    found += assumptions.population_warnings(table.X, questions.ends, table.layout.feature_names)
-    found += assumptions.contradiction_warnings(check_answers(pairs))
+    found += assumptions.ratio_warnings(answers.n_similar, answers.n_dissimilar, arguments.prior)
+    names = material.layout.feature_names
+    found += assumptions.population_warnings(material.X, questions.ends, names, material.population)
+    found += answers.contradictions
     found += assumptions.outcome_warnings(fitted.model.prior_, fitted.accuracy, oriented)
     if oriented and arguments.prior is not None and fitted.model.prior_.value != arguments.prior:
         found.append(f"By the labels, {arguments.prior:g} is the share of the other class: the names were exchanged.")
     return found
 
 
-def _servable(
-    arguments: argparse.Namespace,
-    table: Table,
-    pairs: PairFile,
-    questions: Questions,
-    fitted: _Fitted,
-    labels: ClassLabels | None,
-    found: list[str],
-) -> TableModel:
+def _servable(arguments: argparse.Namespace, material: Material, fitted: _Fitted, found: list[str]) -> TableModel:
     """The model in the units of the table, with all that ``inspect`` and the page tell."""
-    model, data = fitted.model, fitted.data
+    model, data, layout, answers = fitted.model, fitted.data, material.layout, material.answers
     fold_standardisation(model, data.mean, data.spread)
-    if isinstance(table.layout, ColumnLayout):
-        model.feature_names_in_ = np.array(table.layout.feature_names, dtype=object)
+    if isinstance(layout, ColumnLayout):
+        model.feature_names_in_ = np.array(layout.feature_names, dtype=object)
+    used = data.n_unlabeled if material.n_unlabeled is None else material.n_unlabeled
     about = {
         "sdulearn": sdulearn.__version__,
         "method": describe_method(model),
-        "table": {"file": arguments.features.name, "rows": len(table.ids), "unlabeled_used": data.n_unlabeled},
+        "table": {"file": arguments.features.name, "rows": material.n_rows, "unlabeled_used": used},
         "pairs": {
-            "file": arguments.pairs.name,
-            "similar": int(questions.similar.sum()),
-            "dissimilar": int((~questions.similar).sum()),
-            "unsure": pairs.n_unsure,
-            "understood": pairs.describe()[1:3],
+            "file": answers.file,
+            "similar": answers.n_similar,
+            "dissimilar": answers.n_dissimilar,
+            "unsure": answers.n_unsure,
+            "understood": answers.understood,
         },
         "accuracy": asdict(fitted.accuracy),
         "warnings": found,
     }
-    return TableModel(model, table.layout, data.spread, labels.names if labels else ("-1", "1"), about)
-
-
-def _describe_table(path: Path, table: Table) -> str:
-    layout = table.layout
-    ids = f"ids from {layout.id_column!r}" if layout.id_column else "rows numbered from 0"
-    columns = f"{len(layout.columns):,} columns, " if isinstance(layout, ColumnLayout) else ""
-    return f"{path}: {len(table.ids):,} rows, {columns}{layout.width:,} features, {ids}"
+    names = material.labels.names if material.labels else ("-1", "1")
+    return TableModel(model, layout, data.spread, names, about)
 
 
 def _summary(fitted: _Fitted) -> list[str]:
