@@ -20,8 +20,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sdulearn.blocks.problem import BlockProblem, RowRule, Solution, affordable_rows, joined
-from sdulearn.blocks.smooth import weighted_gram
+from sdulearn.blocks.bends import rounded_line, rounded_sums, sift
+from sdulearn.blocks.problem import BlockProblem, Solution, affordable_rows, joined
+from sdulearn.blocks.smooth import LENGTHS
 from sdulearn.blocks.source import Sums
 from sdulearn.solvers import Problem, solve
 from sdulearn.solvers import Solution as LocalSolution
@@ -29,15 +30,18 @@ from sdulearn.solvers.linalg import Cholesky
 
 Array = NDArray[np.float64]
 
-# How well the sample is solved, and the small problem (which crossover then solves exactly); passes after which the
-# rounding no longer widens; what a short Newton step leaves of the error; rows that must be near a bend, in units of d;
-# how far a block may exceed its share of the rows brought together.
+# How well the sample is solved, and the small problem, which crossover then solves exactly, or not at all.
 _START_TOL = 1e-4
-_SMALL_TOL = 1e-8
-_WIDENINGS = 30
-_LEFT = 1 / 3
-_FEWEST = 4
-_UNEVEN = 4
+_SMALL_TOL, _SMALL_ITER = 1e-8, 100
+# Widths of the rounding, in units of ``flat``: the narrowest, below which rounding errors rule, and the first where
+# half the rows crowd at a bend.
+_NARROWEST, _WIDE = 3e-9, 0.5
+# A short Newton step leaves a third of its length in doubt; the width falls at most so fast, and slowly after a failure.
+_LEFT, _FASTEST, _SLOWLY = 1 / 3, 1e-2, 1 / 4
+# Rows that must be near a bend for a small problem, in units of d; share of the weight that must bend for a first step.
+_FEWEST, _FEW_BENT = 4, 1e-2
+# How far a block may exceed its share of the rows that are brought together; failures after which to give up.
+_UNEVEN, _ATTEMPTS = 4, 10
 
 
 def double_hinge(problem: BlockProblem, tol: float, max_iter: int) -> Solution:
@@ -46,10 +50,9 @@ def double_hinge(problem: BlockProblem, tol: float, max_iter: int) -> Solution:
     if problem.complete:
         exact = solve(sample, "interior_point", tol, max_iter)
         return Solution(exact.w, sample.objective(exact.w), sample.optimality(exact), 1)
-    search = _Search(problem, max_iter)
+    search = _Search(problem, tol, max_iter)
     while search.n_pass < max_iter:
-        search.approach()
-        if search.settle(tol):
+        if search.approach(tol) or search.settle(tol):
             break
     return search.best
 
@@ -57,13 +60,19 @@ def double_hinge(problem: BlockProblem, tol: float, max_iter: int) -> Solution:
 class _Search:
     """Where the search is: at w, with a solution that may be ``spread`` away, measured in z."""
 
-    def __init__(self, problem: BlockProblem, max_iter: int) -> None:
+    def __init__(self, problem: BlockProblem, tol: float, max_iter: int) -> None:
         sample = problem.easy_sample
         self.w = solve(sample, "interior_point", _START_TOL, max_iter).w
-        self.problem, self.max_iter, self.n_pass = problem, max_iter, 0
+        self.problem, self.max_iter, self.n_pass, self.attempts = problem, max_iter, 0, 0
+        self.path: list[tuple[Array, float]] = []
         self.flat, self.budget, self.caution = problem.rule.loss.flat, affordable_rows(len(self.w)), 1.0
         self.best = Solution(self.w, np.inf, np.inf, 0)
-        self.spread = self._moved(_half_solution(sample, self.w, max_iter) - self.w)
+        self.narrowest = max(tol / 2, _NARROWEST) * self.flat
+        spread = self._moved(_half_solution(sample, self.w, max_iter) - self.w)
+        # Where half the rows are as near to a bend as that, the sample has no more to say than that z is about flat.
+        crowded = self._near_bend(spread) > self.problem.n_rows / 2
+        self.spread = max(spread, _WIDE * self.flat if crowded else self.narrowest)
+        self.fastest = _SLOWLY if crowded else _FASTEST
 
     def _sum(self, task: Any, *arguments: Any) -> Any:
         self.n_pass += 1
@@ -84,47 +93,80 @@ class _Search:
         share = min(_FEWEST * len(self.w) / self.problem.n_rows, 1.0)
         return float(np.quantile(distance, share))
 
-    def approach(self) -> None:
-        """Step 1: Newton steps until one of them is short and the rows in doubt are few."""
-        trial, step, same_width = self.w, np.zeros_like(self.w), True
-        while self.n_pass < self.max_iter:
+    def approach(self, tol: float) -> bool:
+        """Step 1: Newton steps until the rows in doubt are few; True where that alone solved the problem.
+
+        At first the rounding is as wide as the steps are long; once a step was shorter, it only narrows. A step that
+        ascends is shortened, or taken anew where it was computed with another width.
+        """
+        trial, step, same_width, at_the_end = self.w, np.zeros_like(self.w), True, 0
+        while self.n_pass < self.max_iter and at_the_end < _ATTEMPTS:
             delta = self.spread
+            at_the_end += delta == self.narrowest
             sums = self._sum(rounded_sums, trial, self.w, delta)
-            rise = self.problem.objective(trial, sums["value"]) - self.problem.objective(self.w, sums["before"])
-            if rise > 0:
-                step = step / 2 if same_width else np.zeros_like(step)
-                trial, same_width = self.w + step, True
+            J = self.problem.objective(trial, sums["value"])
+            before = self.problem.objective(self.w, sums["before"])
+            if before < J:
+                trial = self.w + self._best_length(step, delta, before) * step if same_width else self.w
+                same_width = True
                 continue
             self.w = trial
             gradient = self.problem.gradient(self.w, sums["slopes"])
+            self._certify(self.w, J + sums["excess"], gradient, sums["gap"])
+            if self.best.optimality <= tol:
+                return True
             step = -Cholesky(sums["second"].T, self.problem.moments.ridge).solve(gradient)
-            moved = self._moved(step)
-            trial = self.w + step
-            self.spread = moved * _LEFT if moved < delta else moved if self.n_pass < _WIDENINGS else delta
+            trial, moved = self.w + step, self._moved(step)
+            if not self.path and sums["bent"] < _FEW_BENT * self.problem.moments.total:
+                # Too few rows bend to say where to go, above all for the intercept.
+                trial, self.spread = self.w, 4 * delta
+            elif moved < delta:
+                self.path.append((trial, delta))
+                self.spread = max(moved * _LEFT, delta * self.fastest, self.narrowest)
+                if self._near_bend(self.caution * self.spread) <= self.budget:
+                    self.w = trial
+                    return False
+                trial = _predict(self.path, self.spread)
+            elif not self.path:
+                self.spread = moved
             same_width = self.spread == delta
-            if moved < delta and self._near_bend(self.caution * self.spread) <= self.budget:
-                self.w = trial
-                return
+        return True
+
+    def _best_length(self, step: Array, delta: float, before: float) -> float:
+        """The best of a row of lengths of a step; 0 where none descends."""
+        value = self._sum(rounded_line, self.w, step, delta, LENGTHS)["value"]
+        reached = [self.problem.objective(self.w + t * step, v) for t, v in zip(LENGTHS, value, strict=True)]
+        return float(LENGTHS[int(np.argmin(reached))]) if min(reached) < before else 0.0
 
     def settle(self, tol: float) -> bool:
-        """Steps 2 and 3; False where the rows brought together were too few to go by: more caution next time."""
+        """Steps 2 and 3; False where that failed, and the next attempt must begin nearer or with more rows."""
         delta = max(self.caution * self.spread, self._least_width())
         limit = int(np.ceil(_UNEVEN * self.budget / self.problem.blocks.n_blocks))
         points = [self.w]
         found = self._sum(sift, points, delta, limit)
+        if found["overflow"]:
+            self.budget //= 4
+            return False
         slopes, level, kept = found["slopes"], found["level"], list[Sums]()
-        while found["rows"] and self.n_pass < self.max_iter:
+        while found["rows"] and not found["overflow"] and self.n_pass < self.max_iter:
             kept.append(found)
             small, constant = self._small_problem(kept, slopes, level)
-            local = solve(small, "interior_point", max(tol, _SMALL_TOL), self.max_iter, [LocalSolution(points[-1], 0)])
+            # Too few rows may leave the small problem unbounded; what comes of that, the next pass refutes.
+            with np.errstate(all="ignore"):
+                local = solve(small, "interior_point", max(tol, _SMALL_TOL), _SMALL_ITER, [LocalSolution(self.w, 0)])
             points = [*points, local.w]
             found = self._sum(sift, points, delta, limit)
+            if found["known"] != sum(one["given"] for one in kept):
+                break
+            # Rows outside have the slopes of their sides, so the residual is that of the small problem.
+            residual, mismatch = small.kkt(local)
             J = small.objective(local.w) + constant + found["gap"]
-            self._certify(small, local, J, found["gap"])
-            if self.best.optimality <= tol / 10 or not (found["rows"] or found["overflow"]):
+            self._certify(local.w, J, residual, mismatch + found["gap"])
+            if self.best.optimality <= tol / 10:
                 return True
-        self.caution *= 4
-        return False
+        self.caution, self.fastest, self.spread = 4 * self.caution, _SLOWLY, 4 * self.spread
+        self.attempts += 1
+        return self.attempts == _ATTEMPTS
 
     def _small_problem(self, kept: list[Sums], slopes: Array, level: float) -> tuple[Problem, float]:
         """The rows brought together, and what the others are: a linear function with its constant."""
@@ -134,14 +176,21 @@ class _Search:
         moments = self.problem.moments
         return Problem(A, a, moments.c - rest, moments.ridge, self.problem.rule.loss), constant
 
-    def _certify(self, small: Problem, local: LocalSolution, J: float, gap: float) -> None:
-        """KKT residual of the whole problem: that of the small one, and the gap that the other rows leave."""
-        residual, mismatch = small.kkt(local)
+    def _certify(self, w: Array, J: float, residual: Array, gap: float) -> None:
+        """Keep w if its KKT residual is the smallest so far, given the residual and the gap of all rows."""
         moments = self.problem.moments
-        size = max(abs(J), moments.total / 2)
-        optimality = max(moments.relative(local.w, residual), (mismatch + gap) / size)
+        optimality = max(moments.relative(w, residual), gap / max(abs(J), moments.total / 2))
         if optimality < self.best.optimality:
-            self.best = Solution(local.w, J, optimality, self.n_pass)
+            self.best = Solution(w, J, optimality, self.n_pass)
+
+
+def _predict(path: list[tuple[Array, float]], delta: float) -> Array:
+    """The solution at the next width, on a line through the last two."""
+    (last, width), earlier = path[-1], [one for one in path[:-1] if one[1] > path[-1][1]]
+    if not earlier or width <= delta:
+        return last
+    before, wider = earlier[-1]
+    return last + (last - before) * ((width - delta) / (wider - width))
 
 
 def _half_solution(sample: Problem, w: Array, max_iter: int) -> Array:
@@ -150,65 +199,3 @@ def _half_solution(sample: Problem, w: Array, max_iter: int) -> Array:
     a = sample.a[half] * (sample.a.sum() / sample.a[half].sum())
     other = Problem(sample.A[half], a, sample.c, sample.ridge, sample.loss)
     return solve(other, "interior_point", _START_TOL, max_iter, [LocalSolution(w, 0)]).w
-
-
-def rounded_sums(
-    X: Any, y: NDArray[np.int64], weight: Array | None, rule: RowRule, w: Array, before: Array, delta: float
-) -> Sums:
-    """Value, slopes and second moments at w of the sum with its bends rounded over ``flat +- delta``; value before."""
-    d = len(w)
-    found = Sums(value=0.0, before=0.0, slopes=np.zeros(d), second=np.zeros((d, d)))
-    for A, a in rule.pieces(X, y, weight):
-        z = A @ w
-        up, down = (sign * z - rule.loss.flat for sign in (1, -1))
-        found["value"] += float(a @ _rounded(z, rule.loss.flat, delta))
-        found["before"] += float(a @ _rounded(A @ before, rule.loss.flat, delta))
-        found["slopes"] += A.T @ (a * (_ramp(up, delta) - _ramp(down, delta)))
-        bends = (np.abs(up) < delta).astype(np.float64) + (np.abs(down) < delta)
-        bent = np.flatnonzero(bends)
-        found["second"] += weighted_gram(A[bent], (a * bends)[bent] / (4 * delta))
-    return found
-
-
-def _ramp(x: Array, delta: float) -> Array:
-    """Derivative of ``max(0, x) / 2`` with its bend rounded: from 0 at -delta to 1/2 at delta."""
-    return np.clip(x / delta + 1, 0, 2) / 4
-
-
-def _rounded(z: Array, flat: float, delta: float) -> Array:
-    """``even(z)`` with rounded bends: ``flat / 2`` and the integrals of both ramps."""
-    up, down = (np.maximum(sign * z - flat + delta, 0) for sign in (1, -1))
-    rise = [np.where(x < 2 * delta, x**2 / (8 * delta), (x - delta) / 2) for x in (up, down)]
-    return flat / 2 + rise[0] + rise[1]
-
-
-def sift(
-    X: Any, y: NDArray[np.int64], weight: Array | None, rule: RowRule, points: list[Array], delta: float, limit: int
-) -> Sums:
-    """With one point: rows within delta of a bend. With more: those that changed sides at the last point only.
-
-    Beside them: at the first point, ``slopes`` and ``level`` of the linear functions that all rows are on their sides;
-    at the last, the ``gap`` by which rows that changed sides exceed theirs. Above ``limit`` rows none are given.
-    """
-    flat, W = rule.loss.flat, np.column_stack(points)
-    found = Sums(rows=[], a=[], side=[], overflow=0, slopes=np.zeros(len(W)), level=0.0, gap=0.0)
-    for A, a in rule.pieces(X, y, weight):
-        Z = A @ W
-        sides = np.sign(Z) * (np.abs(Z) > flat)
-        side, near = sides[:, 0], np.abs(np.abs(Z[:, 0]) - flat) <= delta
-        if len(points) == 1:
-            found["slopes"] += A.T @ (a * side) / 2
-            found["level"] += flat / 2 * float(a[side == 0].sum())
-            chosen = near
-        else:
-            before = near | (sides[:, 1:-1] != side[:, None]).any(axis=1)
-            chosen = ~before & (sides[:, -1] != side)
-            z = Z[chosen, -1]
-            linear = np.where(side[chosen] == 0, flat, side[chosen] * z) / 2
-            found["gap"] += float(a[chosen] @ (rule.loss.even(z) - linear))
-        for name, part in (("rows", A[chosen]), ("a", a[chosen]), ("side", side[chosen])):
-            if chosen.any():
-                found[name].append(part)
-    if sum(len(part) for part in found["a"]) > limit:
-        found |= Sums(rows=[], a=[], side=[], overflow=1)
-    return found

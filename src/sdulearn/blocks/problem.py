@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -77,6 +77,10 @@ class BlockProblem:
     sample: Problem
     n_rows: int
     complete: bool
+
+    def with_penalty(self, factor: float) -> BlockProblem:
+        """The same problem with a multiple of its penalty."""
+        return replace(self, moments=replace(self.moments, ridge=factor * self.moments.ridge))
 
     @property
     def easy_sample(self) -> Problem:
@@ -172,4 +176,6 @@ class SurveyedBlocks:
 
 def joined(rows: list[Any]) -> Any:
     """Rows, dense or sparse, one below the other."""
-    return sparse.vstack(rows, format="csr") if sparse.issparse(rows[0]) else np.concatenate(rows)
+    if all(sparse.issparse(part) for part in rows):
+        return sparse.vstack(rows, format="csr")
+    return np.concatenate([part.toarray() if sparse.issparse(part) else part for part in rows])

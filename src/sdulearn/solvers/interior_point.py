@@ -29,6 +29,8 @@ Array = NDArray[np.float64]
 
 _TO_BOUNDARY = 0.995
 _COLD, _WARM = 0.5, 0.1
+# Below this error, so many iterations without progress mean that rounding is all that is left.
+_ROUNDING, _PATIENCE = 1e-5, 12
 # From this tolerance on, the answer is taken to the last digit.
 _EXACT = 1e-6
 
@@ -50,13 +52,16 @@ def interior_point(problem: Problem, tol: float, max_iter: int, starts: Sequence
     z = A @ w
     spread = max(flat, float(h @ np.abs(z)) / h.sum())
     x = _centre(z, h, flat, spread * (_WARM if starts else _COLD))
+    nearest, since = np.inf, 0
     for iteration in range(max_iter + 1):
         theta = x[_LAM, 0] - x[_LAM, 1]
         residual = problem.stationarity(w, theta)
         gap = _complementarity(x)
         size = max(abs(problem.objective_at(w, z)), problem.a.sum() / 2)
-        solved = gap <= tol / 10 * size and problem.relative(w, residual) <= tol / 10
-        if solved or iteration == max_iter:
+        error = max(gap / size, problem.relative(w, residual))
+        nearest, since = (error, iteration) if error < nearest / 2 else (nearest, since)
+        stalled = error < _ROUNDING and iteration - since >= _PATIENCE
+        if error <= tol / 10 or iteration == max_iter or stalled:
             break
         newton = _NewtonSystem(A, ridge, gram, x, residual)
         _, affine = newton.direction(0.0)

@@ -15,7 +15,7 @@ Array = NDArray[np.float64]
 
 _SUFFICIENT = 1e-4
 _ROUNDING = 1e-15
-_FLOOR = 1e-8
+FLOOR = 1e-8
 _RUNG = 10.0
 _RUNG_TOL = 1e-2
 
@@ -59,7 +59,7 @@ def _descend(problem: Problem, w: Array, tol: float, max_iter: int) -> tuple[Arr
             return w, iteration
         curvature = problem.loss.even_hess(z)
         above = secant(problem.loss.even_grad(z), z, curvature)
-        for weights, halvings in ((np.maximum(curvature, _FLOOR * above), 20), (above, 40)):
+        for weights, halvings in ((np.maximum(curvature, FLOOR * above), 20), (above, 40)):
             dw = -gram.factor(problem.a * weights, problem.ridge).solve(gradient)
             step = _line_search(problem, w, z, dw, float(gradient @ dw), halvings)
             if step:
