@@ -268,7 +268,7 @@ class SDUClassifier(_SDUBase):
 
         The two ends of a pair may come in different portions. So what ``fit`` checks is left to you: that every pair
         code comes exactly twice, with one sign, and that both ends carry one weight. ``statistics_.checksum`` is 0
-        when every code has come an even number of times.
+        when every code has come an even number of times, with one sign and one weight.
 
         Memory is O(n_features^2), whatever the number of rows.
 

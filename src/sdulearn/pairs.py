@@ -153,12 +153,16 @@ def scramble(keys: NDArray[Any]) -> NDArray[np.uint64]:
     return z ^ (z >> np.uint64(31))
 
 
-def pair_checksum(codes: NDArray[np.int64]) -> int:
-    """Zero where every code stands on an even number of rows, with one sign; and, but for bad luck, only there.
+def pair_checksum(codes: NDArray[np.int64], weight: NDArray[np.float64] | None = None) -> int:
+    """Zero where every code stands on an even number of rows, with one sign and one weight; hardly ever elsewhere.
 
     Checksums of parts are joined with ``^`` in any order, so it finds half a pair whose rows are nowhere together.
     """
-    return int(np.bitwise_xor.reduce(scramble(codes[codes != 0]), initial=np.uint64(0)))
+    named = np.flatnonzero(codes)
+    keys = scramble(codes[named])
+    if weight is not None:
+        keys = scramble(keys ^ (weight[named] + 0.0).view(np.uint64))
+    return int(np.bitwise_xor.reduce(keys, initial=np.uint64(0)))
 
 
 def integer_codes(y: ArrayLike) -> NDArray[np.int64]:

@@ -32,7 +32,7 @@ class PairStatistics:
     moments : GroupMoments
         ``sum weight [x - origin, 1][x - origin, 1]'`` of each source.
     checksum : int
-        Zero once every pair code has come an even number of times.
+        Zero once every pair code has come an even number of times, with one sign and one weight.
     """
 
     origin: Array
@@ -68,7 +68,7 @@ class PairStatistics:
         if not np.isfinite(np.einsum("kii->ki", gram)).all():
             raise ValueError("Input X contains NaN, infinity or a value too large for float64 when squared.")
         self.moments = self.moments + GroupMoments(gram).shifted(origin - self.origin)
-        self.checksum ^= pair_checksum(y)
+        self.checksum ^= pair_checksum(y, sample_weight)
         return self
 
     def _begin(self, X: Any) -> None:

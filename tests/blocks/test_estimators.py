@@ -164,12 +164,18 @@ def halves(rows, codes):
 def test_bad_blocks(many):
     rows, codes = many
     model = SDUClassifier()
-    with pytest.raises(ValueError, match="one row only, or on two rows with different signs"):
+    with pytest.raises(ValueError, match="one row only, or on two rows with different signs or weights"):
         over_blocks(model, deal(*halves(rows, codes)))
     signs = codes.copy()
     signs[np.flatnonzero(codes > 0)[0]] *= -1
     with pytest.raises(ValueError, match="each code must stand on exactly two rows"):
         over_blocks(model, deal(rows, signs))
+    weight = np.ones(len(codes))
+    weight[np.flatnonzero(codes > 0)[0]] = 2.0
+    with pytest.raises(ValueError, match="one sign and one weight"):
+        over_blocks(model, deal(rows, codes, weight=weight))
+    with pytest.raises(ValueError, match="finite numbers of zero or more"):
+        over_blocks(model, deal(rows, codes, weight=-weight))
     with pytest.raises(ValueError, match="contains NaN"):
         over_blocks(model, deal(np.where(rows > 5, np.nan, rows), codes))
     with pytest.raises(ValueError, match="y holds fractions"):

@@ -30,13 +30,15 @@ from sdulearn.solvers.linalg import Cholesky
 
 Array = NDArray[np.float64]
 
-# How well the sample is solved, and the small problem, which crossover then solves exactly, or not at all.
+# How well the sample is solved, and the small problem, which crossover then solves exactly, or not at all; the
+# residual at which nothing is left to gain, and rounds after which a solved problem is left alone.
 _START_TOL = 1e-4
 _SMALL_TOL, _SMALL_ITER = 1e-8, 100
+_LAST_DIGITS, _ROUNDS = 1e-14, 5
 # Widths of the rounding, in units of ``flat``: the narrowest, below which rounding errors rule, and the first where
 # half the rows crowd at a bend.
 _NARROWEST, _WIDE = 3e-9, 0.5
-# A short Newton step leaves a third of its length in doubt; the width falls at most so fast, and slowly after a failure.
+# A short Newton step leaves a third of its length in doubt; the width falls at most so fast, slowly after a failure.
 _LEFT, _FASTEST, _SLOWLY = 1 / 3, 1e-2, 1 / 4
 # Rows that must be near a bend for a small problem, in units of d; share of the weight that must bend for a first step.
 _FEWEST, _FEW_BENT = 4, 1e-2
@@ -162,7 +164,9 @@ class _Search:
             residual, mismatch = small.kkt(local)
             J = small.objective(local.w) + constant + found["gap"]
             self._certify(local.w, J, residual, mismatch + found["gap"])
-            if self.best.optimality <= tol / 10:
+            solved = self.best.optimality <= tol / 10
+            # One more round where rows are still on the wrong side, for the last digits.
+            if solved and (not found["rows"] or self.best.optimality <= _LAST_DIGITS or len(kept) > _ROUNDS):
                 return True
         self.caution, self.fastest, self.spread = 4 * self.caution, _SLOWLY, 4 * self.spread
         self.attempts += 1

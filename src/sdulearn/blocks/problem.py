@@ -122,6 +122,8 @@ def _check_block(X: Any, y: Any, weight: Array | None) -> NDArray[np.int64]:
             f"A block has {X.shape[0]} rows of X, {len(codes)} pair codes{weights}. Give X, y and sample_weight the "
             "same rows, in blocks of the same lengths."
         )
+    if weight is not None and not (np.isfinite(weight).all() and (weight >= 0).all()):
+        raise ValueError("sample_weight must hold finite numbers of zero or more.")
     check_system_size(X.shape[1])
     return codes
 
@@ -154,9 +156,9 @@ class SurveyedBlocks:
         self._n_rows: int = found["rows"]
         if self.statistics.checksum:
             raise ValueError(
-                "Some pair code stands on one row only, or on two rows with different signs. Over all blocks, each "
-                "code must stand on exactly two rows, with one sign; sdulearn.stack_pairs makes such codes. Where "
-                "tables were joined, number the pairs of each on from the last."
+                "Some pair code stands on one row only, or on two rows with different signs or weights. Over all "
+                "blocks, each code must stand on exactly two rows, with one sign and one weight; sdulearn.stack_pairs "
+                "makes such codes. Where tables were joined, number the pairs of each on from the last."
             )
 
     def problem(
