@@ -7,7 +7,7 @@ PYTHONS := src tests benchmarks examples docs/conf.py docs/figures
 export OMP_NUM_THREADS ?= 1
 export OPENBLAS_NUM_THREADS ?= 1
 
-.PHONY: demo test lint format bench bench-accuracy bench-ablation bench-cli docs test-oldest clean
+.PHONY: demo test lint format bench bench-accuracy bench-ablation bench-cli bench-scale docs test-oldest clean
 
 demo: $(VENV)/.demo
 	$(BIN)/sdulearn demo
@@ -37,6 +37,10 @@ bench-cli: $(VENV)/.bench
 bench-ablation: $(VENV)/.bench
 	$(BIN)/python benchmarks/ablation.py
 
+# Writes up to 4 GB under the system's temporary folder, and takes them away again.
+bench-scale: $(VENV)/.bench
+	$(BIN)/python benchmarks/scale.py
+
 # Pages and gallery, then every example in them; warnings are errors.
 docs: $(VENV)/.docs
 	$(BIN)/sphinx-build -W --keep-going -q -d docs/_build/doctrees -b html docs docs/_build/html
@@ -49,7 +53,7 @@ test-oldest: .venv-oldest/.dev
 
 .venv-oldest/.dev: pyproject.toml
 	$(PYTHON) -m venv .venv-oldest
-	.venv-oldest/bin/python -m pip install -q -e '.[test]' numpy==1.26.0 scipy==1.12.0 scikit-learn==1.6.0 polars==1.9.0 pyarrow==15.0.2
+	.venv-oldest/bin/python -m pip install -q -e '.[test]' numpy==1.26.0 scipy==1.12.0 scikit-learn==1.6.0 polars==1.9.0 pyarrow==15.0.2 dask==2024.8.0 distributed==2024.8.0
 	touch $@
 
 $(VENV)/.demo $(VENV)/.dev $(VENV)/.bench $(VENV)/.docs: $(VENV)/.%: pyproject.toml

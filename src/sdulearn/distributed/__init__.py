@@ -1,0 +1,28 @@
+"""The linear estimators on a Dask cluster: the same names, parameters, answers and model files as the local ones.
+
+``fit`` takes dask arrays and dask frames; ``decision_function``, ``predict`` and ``predict_proba`` give lazy dask
+arrays for arrays, lazy dask Series and frames for frames. All of it also takes plain arrays, and then runs here. The
+work goes to the active ``distributed.Client``; without one, to Dask's local scheduler. A model that was saved is read
+with :func:`sdulearn.load_model` where there is no Dask.
+"""
+
+from __future__ import annotations
+
+from sdulearn.extras import require
+
+for _module in ("dask.array", "distributed"):
+    require(_module, "dask")
+
+from sdulearn.distributed.cluster import DaskBlocks, SchedulerLostError, WorkersLostError  # noqa: E402
+from sdulearn.distributed.estimators import PairLogisticRegression, SDUClassifier, SDUClassifierCV  # noqa: E402
+from sdulearn.distributed.repartition import gather_pairs  # noqa: E402
+
+__all__ = [
+    "DaskBlocks",
+    "PairLogisticRegression",
+    "SDUClassifier",
+    "SDUClassifierCV",
+    "SchedulerLostError",
+    "WorkersLostError",
+    "gather_pairs",
+]

@@ -1,0 +1,162 @@
+"""Dask arrays and frames as blocks: the rows of X, with their pair codes and weights, chunk by chunk."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import dask.array as da
+import numpy as np
+from dask.base import is_dask_collection
+from dask.core import flatten
+from dask.delayed import Delayed
+from dask.highlevelgraph import HighLevelGraph
+from dask.utils import is_dataframe_like
+from distributed import futures_of
+from numpy.typing import NDArray
+from scipy import sparse
+
+from sdulearn.blocks import Block
+from sdulearn.distributed.cluster import DaskBlocks
+from sdulearn.distributed.graph import Layer
+from sdulearn.pairs import integer_codes
+
+
+def is_frame(X: Any) -> bool:
+    """Whether a dask collection is a DataFrame."""
+    return is_dask_collection(X) and is_dataframe_like(X)
+
+
+def dask_blocks(X: Any, y: Any, sample_weight: Any = None) -> DaskBlocks:
+    """One part per chunk of rows of ``X``; nothing is computed."""
+    X, y, weight = aligned(X, y, sample_weight)
+    columns = delayed_parts(X, y) if weight is None else delayed_parts(X, y, weight)
+    layer = Layer("block")
+    chunks = enumerate(zip(*columns, strict=True))
+    keys = [layer.add(i, make_block, i, *(chunk.key for chunk in row)) for i, row in chunks]
+    return DaskBlocks(layer.delayed(keys, [chunk for column in columns for chunk in column]))
+
+
+def aligned(X: Any, y: Any, sample_weight: Any = None) -> tuple[Any, Any, Any]:
+    """``X`` with whole rows in each chunk; ``y`` and the weights as dask collections with the row chunks of ``X``."""
+    X = whole_rows(X)
+    weight = None if sample_weight is None else align(X, sample_weight, "sample_weight")
+    return X, align(X, y, "y"), weight
+
+
+def whole_rows(X: Any) -> Any:
+    """``X`` with all columns in one chunk."""
+    if is_frame(X):
+        return X
+    if not isinstance(X, da.Array):
+        raise ValueError(
+            f"X is a {type(X).__name__}; rows of features come as a dask array or a dask DataFrame. "
+            "dask.array.from_array and dask.dataframe.from_pandas make them."
+        )
+    if X.ndim != 2:
+        raise ValueError(f"X must have rows and columns, got a dask array of {X.ndim} dimension(s).")
+    if X.numblocks[1] == 1:
+        return X
+    layer = Layer("rows")  # not rechunk, which knows some sparse formats only
+    for i, chunks in enumerate(X.__dask_keys__()):
+        layer.add((i, 0), side_by_side, chunks)
+    return da.Array(layer.graph([X]), layer.name, (X.chunks[0], (sum(X.chunks[1]),)), meta=X._meta, dtype=X.dtype)
+
+
+def side_by_side(chunks: list[Any]) -> Any:
+    """All columns of some rows."""
+    return sparse.hstack(chunks, format="csr") if sparse.issparse(chunks[0]) else np.concatenate(chunks, axis=1)
+
+
+def align(X: Any, vector: Any, name: str) -> Any:
+    """A vector with one chunk per chunk of rows of ``X``, of the same lengths where these are known."""
+    lengths, n_blocks = known_lengths(X), number_of_blocks(X)
+    if not is_dask_collection(vector):
+        return _cut(np.asarray(vector), lengths, n_blocks, name)
+    own = known_lengths(vector)
+    if lengths is not None and own is not None:
+        if sum(own) != sum(lengths):
+            raise ValueError(f"X has {sum(lengths)} rows, but {name} has {sum(own)}. Give one for each row.")
+        return vector if own == lengths else vector.rechunk({0: lengths})
+    if number_of_blocks(vector) != n_blocks:
+        raise ValueError(
+            f"X comes in {n_blocks} blocks of rows and {name} in {number_of_blocks(vector)}, and their lengths are not "
+            f"known, so Dask cannot tell which rows belong together. Take X and {name} from one dask frame, or call "
+            "compute_chunk_sizes() on the arrays (frame.to_dask_array(lengths=True) for a frame)."
+        )
+    return vector
+
+
+def known_lengths(collection: Any) -> tuple[int, ...] | None:
+    """Rows in each chunk, or None where Dask does not know them."""
+    if not isinstance(collection, da.Array) or any(math.isnan(n) for n in collection.chunks[0]):
+        return None
+    return collection.chunks[0]
+
+
+def number_of_blocks(collection: Any) -> int:
+    """Chunks or partitions along the rows."""
+    return int(collection.numblocks[0] if isinstance(collection, da.Array) else collection.npartitions)
+
+
+def _cut(vector: NDArray[Any], lengths: tuple[int, ...] | None, n_blocks: int, name: str) -> Any:
+    """A plain vector, cut like ``X``."""
+    if lengths is None and n_blocks == 1:
+        return da.from_array(vector, chunks=-1)
+    if lengths is None:
+        raise ValueError(
+            f"{name} is a plain array, but the lengths of the blocks of X are not known, so Dask cannot tell which "
+            f"rows belong together. Keep {name} in the same dask frame as X, or call X.compute_chunk_sizes() on an "
+            "array (frame.to_dask_array(lengths=True) for a frame)."
+        )
+    if len(vector) != sum(lengths):
+        raise ValueError(f"X has {sum(lengths)} rows, but {name} has {len(vector)}. Give one for each row.")
+    return da.from_array(vector, chunks=(lengths, *((n,) for n in vector.shape[1:])))
+
+
+def delayed_parts(*collections: Any) -> list[list[Any]]:
+    """The chunks of each collection along the rows, as Delayed objects."""
+    arrays = iter(_delayed_arrays([one for one in collections if isinstance(one, da.Array)]))
+    return [next(arrays) if isinstance(one, da.Array) else one.to_delayed() for one in collections]
+
+
+def _delayed_arrays(arrays: list[da.Array]) -> list[list[Delayed]]:
+    """Chunks of arrays that are optimised together, so that what they share is computed once."""
+    if not arrays:
+        return []
+    keys = [list(flatten(one.__dask_keys__())) for one in arrays]
+    merged = HighLevelGraph.merge(*(one.__dask_graph__() for one in arrays))
+    layer = Layer("chunk")
+    layer.tasks = dict(arrays[0].__dask_optimize__(merged, keys))
+    layer.tasks |= {future.key: future for future in futures_of(arrays)}  # persisted chunks, which Dask leaves out
+    return [layer.delayed(some, []) for some in keys]
+
+
+def make_block(number: int, X: Any, y: Any, weight: Any = None) -> list[Block]:
+    """A block from a chunk of each; none where it has no rows."""
+    check_lengths(number, X, y=y, sample_weight=weight)
+    if not X.shape[0]:
+        return []
+    weight = None if weight is None else np.asarray(weight, dtype=np.float64).reshape(-1)
+    return [(as_matrix(X), integer_codes(y), weight)]
+
+
+def check_lengths(number: int, X: Any, **vectors: Any) -> None:
+    """What Dask could not check before it had the chunks."""
+    for name, vector in vectors.items():
+        if vector is not None and len(vector) != X.shape[0]:
+            raise ValueError(
+                f"Block {number} has {X.shape[0]} rows in X, but {len(vector)} in {name}. Both need the same rows in "
+                f"the same blocks: take X and {name} from one dask frame, or give arrays of known chunk sizes."
+            )
+
+
+def as_matrix(X: Any) -> Any:
+    """Features of a chunk: CSR where it is sparse, float32 where it is that, else float64."""
+    matrix = X.tocsr() if sparse.issparse(X) else np.asarray(X)
+    if matrix.dtype in (np.float32, np.float64):
+        return matrix
+    try:
+        return matrix.astype(np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"X holds values that are not numbers ({error}). Encode or drop those columns.") from None

@@ -1,0 +1,46 @@
+"""Task graphs in one layer: with thousands of blocks, one ``delayed`` call per task costs more than the work."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+from uuid import uuid4
+
+from dask.delayed import Delayed
+from dask.highlevelgraph import HighLevelGraph
+from dask.typing import Key
+
+
+class Layer:
+    """Tasks ``(function, *arguments)`` by key; an argument that is a key, or a list of keys, stands for its result.
+
+    Parameters
+    ----------
+    name : str
+        What the tasks do; Dask's dashboard shows it.
+    """
+
+    def __init__(self, name: str) -> None:
+        self.name = f"{name}-{uuid4().hex}"
+        self.tasks: dict[Key, Any] = {}
+
+    def add(self, place: Any, *task: Any) -> Key:
+        """Add a task and give its key."""
+        key = (self.name, *place) if isinstance(place, tuple) else (self.name, place)
+        self.tasks[key] = task
+        return key
+
+    def add_value(self, place: Any, value: Any) -> Key:
+        """Add a value as it is; one that many tasks share is sent once."""
+        key = (self.name, place)
+        self.tasks[key] = value
+        return key
+
+    def graph(self, needs: Sequence[Any]) -> HighLevelGraph:
+        """The tasks together with those that the Delayed objects in ``needs`` stand for."""
+        return HighLevelGraph.from_collections(self.name, self.tasks, dependencies=list(needs))
+
+    def delayed(self, keys: Sequence[Key], needs: Sequence[Any]) -> list[Delayed]:
+        """Delayed objects for some of the tasks."""
+        graph = self.graph(needs)
+        return [Delayed(key, graph, layer=self.name) for key in keys]

@@ -1,0 +1,156 @@
+"""Dask arrays and frames become the blocks that they should."""
+
+import dask.array as da
+import dask.dataframe as dd
+import numpy as np
+import pandas as pd
+import pytest
+from dask import delayed
+from scipy import sparse
+
+from sdulearn.blocks import Sums
+from sdulearn.distributed.align import dask_blocks
+
+X = np.arange(60.0).reshape(20, 3)
+Y = np.arange(-10, 10)
+W = np.linspace(1, 2, 20)
+
+
+def as_lists(X, y, weight):
+    return Sums(X=[X], y=[y], weight=[weight])
+
+
+def rows_back(blocks):
+    found = blocks.sum(as_lists)
+    for block, codes in zip(found["X"], found["y"], strict=True):
+        assert block.shape[0] == len(codes) > 0
+    stack = sparse.vstack if sparse.issparse(found["X"][0]) else np.vstack
+    weight = None if found["weight"][0] is None else np.concatenate(found["weight"])
+    return stack(found["X"]), np.concatenate(found["y"]), weight
+
+
+def frame(npartitions=4):
+    table = pd.DataFrame(X, columns=["a", "b", "c"]).assign(y=Y, weight=W)
+    return dd.from_pandas(table, npartitions=npartitions)
+
+
+@pytest.mark.parametrize("x_chunks", [(20, 3), (7, 3), (6, 2), ((1, 0, 12, 7), (1, 1, 1))])
+@pytest.mark.parametrize("y_chunks", [20, 7, 3])
+def test_any_chunking(x_chunks, y_chunks):
+    blocks = dask_blocks(
+        da.from_array(X, chunks=x_chunks), da.from_array(Y, chunks=y_chunks), da.from_array(W, chunks=5)
+    )
+    rows, codes, weight = rows_back(blocks)
+    np.testing.assert_array_equal(rows, X)
+    np.testing.assert_array_equal(codes, Y)
+    np.testing.assert_array_equal(weight, W)
+
+
+@pytest.mark.parametrize("kind", [sparse.csr_matrix, sparse.csr_array, sparse.coo_matrix])
+@pytest.mark.parametrize("chunks", [(7, 3), (7, 2)])
+def test_sparse_chunks_stay_sparse(kind, chunks):
+    rows, codes, weight = rows_back(dask_blocks(da.from_array(X, chunks=chunks).map_blocks(kind), Y))
+    assert rows.format == "csr"
+    np.testing.assert_array_equal(rows.toarray(), X)
+    np.testing.assert_array_equal(codes, Y)
+    assert weight is None
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int16, bool])
+def test_dtypes(dtype):
+    rows, codes, _ = rows_back(dask_blocks(da.from_array(X.astype(dtype), chunks=7), Y.astype(np.int16)))
+    assert rows.dtype == (np.float32 if dtype is np.float32 else np.float64)
+    assert codes.dtype == np.int64
+    np.testing.assert_array_equal(rows, X.astype(dtype))
+
+
+def test_frames_with_series():
+    table = frame()
+    rows, codes, weight = rows_back(dask_blocks(table[["a", "b", "c"]], table["y"], table["weight"]))
+    np.testing.assert_array_equal(rows, X)
+    np.testing.assert_array_equal(codes, Y)
+    np.testing.assert_array_equal(weight, W)
+
+
+@pytest.mark.parametrize("as_y", [lambda t: t["y"].to_dask_array(), lambda t: t[["y"]], lambda t: t["y"].values])
+def test_frames_with_other_codes(as_y):
+    table = frame()
+    rows, codes, _ = rows_back(dask_blocks(table[["a", "b", "c"]], as_y(table)))
+    np.testing.assert_array_equal(rows, X)
+    np.testing.assert_array_equal(codes, Y)
+
+
+def test_unknown_chunk_sizes_go_one_by_one():
+    wanted = X[:, 0] % 2 == 0
+    array, codes = da.from_array(X, chunks=(7, 2)), da.from_array(Y, chunks=7)
+    keep = array[:, 0] % 2 == 0
+    rows, found, _ = rows_back(dask_blocks(array[keep], codes[keep]))
+    np.testing.assert_array_equal(rows, X[wanted])
+    np.testing.assert_array_equal(found, Y[wanted])
+
+
+def test_a_column_may_be_called_chunks():
+    table = frame().rename(columns={"a": "chunks", "b": "numblocks"})
+    rows, codes, _ = rows_back(dask_blocks(table[["chunks", "numblocks", "c"]], table["y"]))
+    np.testing.assert_array_equal(rows, X)
+    np.testing.assert_array_equal(codes, Y)
+
+
+def test_plain_codes_go_with_a_frame_of_one_partition():
+    rows, codes, weight = rows_back(dask_blocks(frame(1)[["a", "b", "c"]], Y.tolist(), pd.Series(W)))
+    np.testing.assert_array_equal(rows, X)
+    np.testing.assert_array_equal(codes, Y)
+    np.testing.assert_array_equal(weight, W)
+
+
+def test_what_rows_and_codes_share_is_read_once():
+    read = []
+
+    def chunk(number):
+        read.append(number)
+        return np.column_stack([X, Y])[5 * number : 5 * number + 5]
+
+    whole = da.concatenate([da.from_delayed(delayed(chunk)(k), (5, 4), dtype=float) for k in range(4)])
+    rows, codes, _ = rows_back(dask_blocks(whole[:, :3], whole[:, 3].astype(int)))
+    assert sorted(read) == [0, 1, 2, 3]
+    np.testing.assert_array_equal(rows, X)
+    np.testing.assert_array_equal(codes, Y)
+
+
+def test_nothing_is_computed(untouchable):
+    blocks = dask_blocks(untouchable((20, 3), (7, 2)), untouchable((20,), 4, np.int64))
+    assert blocks.n_blocks == 3
+    with pytest.raises(AssertionError, match="a chunk was computed"):
+        blocks.sum(as_lists)
+
+
+@pytest.mark.parametrize(
+    ("rows", "codes", "message"),
+    [
+        (da.from_array(X, chunks=7), Y[:-1], r"X has 20 rows, but y has 19\. Give one"),
+        (da.from_array(X, chunks=7), da.from_array(Y[:-1], chunks=7), r"X has 20 rows, but y has 19\. Give one"),
+        (frame()[["a"]], Y, r"y is a plain array.*not known.*Keep y in the same dask frame.*compute_chunk_sizes"),
+        (frame()[["a"]], frame(3)["y"], r"X comes in 4 blocks of rows and y in 3.*compute_chunk_sizes"),
+        (frame()["a"], frame()["y"], r"X is a Series; rows of features come as a dask array"),
+        (X, Y, r"X is a ndarray; .*dask.array.from_array"),
+        (da.from_array(Y, chunks=7), Y, r"X must have rows and columns, got a dask array of 1 dimension"),
+    ],
+)
+def test_what_does_not_belong_together_is_refused(rows, codes, message):
+    with pytest.raises(ValueError, match=message):
+        dask_blocks(rows, codes)
+
+
+@pytest.mark.parametrize("name", ["y", "sample_weight"])
+def test_lengths_that_only_the_workers_see(name):
+    table = frame()
+    vectors = {"y": table["y"], "sample_weight": table["weight"]}
+    vectors[name] = da.from_array(vectors[name].compute().to_numpy(), chunks=((5, 5, 4, 6),))
+    with pytest.raises(ValueError, match=rf"Block [23] has 5 rows in X, but [46] in {name}.*from one dask frame"):
+        dask_blocks(table[["a", "b", "c"]], **vectors).sum(as_lists)
+
+
+def test_words_are_refused():
+    table = dd.from_pandas(pd.DataFrame({"a": ["one", "two"], "y": [1, 1]}), npartitions=1)
+    with pytest.raises(ValueError, match=r"X holds values that are not numbers .*Encode or drop"):
+        dask_blocks(table[["a"]], table["y"]).sum(as_lists)

@@ -1,0 +1,103 @@
+"""DaskBlocks on Dask's local schedulers."""
+
+import dask
+import numpy as np
+import pytest
+from dask import delayed
+from threadpoolctl import threadpool_info, threadpool_limits
+
+from sdulearn.blocks import LocalBlocks, Sums
+from sdulearn.distributed import DaskBlocks
+from sdulearn.distributed.cluster import add_tree
+from sdulearn.distributed.graph import Layer
+
+
+class Numbers:
+    """A part of a few blocks of random rows; counts how often it is read."""
+
+    def __init__(self, seed, n_blocks=2):
+        self.seed, self.n_blocks, self.times_read = seed, n_blocks, 0
+
+    def __call__(self):
+        self.times_read += 1
+        rng = np.random.default_rng(self.seed)
+        for size in rng.integers(1, 20, self.n_blocks):
+            yield rng.normal(size=(size, 3)), rng.integers(-5, 6, size), rng.random(size)
+
+
+def moments(X, y, weight, shift, names):
+    return Sums(gram=X.T @ (weight[:, None] * X) + shift, rows=len(y), names=[names])
+
+
+def blas_threads(X, y, weight):
+    return [one["num_threads"] for one in threadpool_info() if one["user_api"] == "blas"]
+
+
+def refuse(X, y, weight):
+    raise ValueError("these rows are wrong")
+
+
+@pytest.mark.parametrize("scheduler", ["synchronous", "threads"])
+@pytest.mark.parametrize("n_parts", [1, 2, 9, 70])
+def test_sum_is_that_of_local_blocks(n_parts, scheduler):
+    parts = [Numbers(seed, n_blocks=seed % 3) for seed in range(1, n_parts + 1)]
+    expected = LocalBlocks(parts).sum(moments, 0.5, "once")
+    with dask.config.set(scheduler=scheduler):
+        for blocks in (DaskBlocks.from_parts(parts), DaskBlocks([delayed(list(part())) for part in parts])):
+            found = blocks.sum(moments, 0.5, "once")
+            assert isinstance(found, Sums)
+            assert found["rows"] == expected["rows"]
+            assert found["names"] == expected["names"]
+            np.testing.assert_allclose(found["gram"], expected["gram"], rtol=1e-13)
+
+
+def test_number_of_blocks():
+    parts = [Numbers(seed, n_blocks=3) for seed in range(4)]
+    assert DaskBlocks.from_parts(parts).n_blocks == DaskBlocks.from_parts(parts).persist().n_blocks == 12
+    assert DaskBlocks([delayed(list(part())) for part in parts]).n_blocks == 4
+
+
+def test_sum_of_nothing_is_none():
+    assert DaskBlocks([]).sum(moments, 0.0, "") is None
+    assert DaskBlocks.from_parts([Numbers(1, n_blocks=0)]).sum(moments, 0.0, "") is None
+
+
+@pytest.mark.parametrize(("n_parts", "additions"), [(1, 0), (2, 1), (8, 1), (9, 3), (70, 12)])
+def test_additions_form_a_tree(n_parts, additions):
+    layer = Layer("test")
+    leaves = [layer.add(k, tuple, [1, k]) for k in range(n_parts)]
+    root = add_tree(layer, leaves)
+    assert len(layer.tasks) == n_parts + additions
+    assert layer.delayed([root], [])[0].compute() == (n_parts, n_parts * (n_parts - 1) // 2)
+
+
+def test_watch_sees_all_rows_and_the_end_of_a_pass():
+    parts, seen = [Numbers(seed) for seed in range(5)], []
+    rows = DaskBlocks.from_parts(parts, watch=seen.append).sum(moments, 0.0, "")["rows"]
+    assert seen == [rows, None]
+
+
+def test_persisted_parts_are_read_once():
+    parts = [Numbers(seed) for seed in range(5)]
+    blocks = DaskBlocks.from_parts(parts)
+    kept = blocks.persist()
+    first, second = kept.sum(moments, 0.0, "a"), kept.sum(moments, 1.0, "b")
+    assert [part.times_read for part in parts] == [1] * 5
+    np.testing.assert_allclose(second["gram"] - first["gram"], 10.0)  # ten blocks, each shifted by one
+    blocks.sum(moments, 0.0, "a")
+    assert [part.times_read for part in parts] == [2] * 5
+    kept.release()
+    assert kept.sum(moments, 0.0, "a") is None
+
+
+def test_errors_of_a_task_come_through():
+    with pytest.raises(ValueError, match="these rows are wrong"):
+        DaskBlocks.from_parts([Numbers(0)]).sum(refuse)
+
+
+def test_one_blas_thread_where_tasks_run_side_by_side():
+    blocks = DaskBlocks.from_parts([Numbers(seed) for seed in range(20)])
+    with threadpool_limits(2, user_api="blas"):
+        with dask.config.set(scheduler="threads"):
+            assert set(blocks.sum(blas_threads)) == {1}
+        assert set(blas_threads(None, None, None)) == {2}

@@ -1,0 +1,346 @@
+"""The estimators on dask collections equal the local ones; predictions are lazy; files are the same."""
+
+import dask.array as da
+import dask.dataframe as dd
+import numpy as np
+import pandas as pd
+import pytest
+from dask import delayed
+from scipy import sparse
+from sklearn.base import clone
+
+import sdulearn
+from sdulearn import distributed, load_model
+from sdulearn.blocks import HashedPairKFold
+from sdulearn.distributed import DaskBlocks, gather_pairs
+
+RISKS = ["su", "du", "sd", "sdsu", "sddu", "sudu", (0.2, 0.3, 0.5)]
+LOSSES = {"squared": 1e-8, "double_hinge": 1e-11, "logistic": 1e-11}
+
+
+def assert_same_line(model, local, rtol=1e-8):
+    """Coefficients equal to ``rtol`` of the largest."""
+    ours, theirs = (np.append(one.coef_, one.intercept_) for one in (model, local))
+    np.testing.assert_allclose(ours, theirs, rtol=0, atol=rtol * np.abs(theirs).max())
+    assert model.prior_.value == pytest.approx(local.prior_.value, rel=1e-12)
+    assert model.n_features_in_ == local.n_features_in_
+    np.testing.assert_array_equal(model.classes_, local.classes_)
+
+
+def names(width):
+    return [f"x{k}" for k in range(width)]
+
+
+def as_frame(rows, codes, npartitions=5):
+    table = pd.DataFrame(rows, columns=names(rows.shape[1])).assign(codes=codes)
+    return dd.from_pandas(table, npartitions=npartitions)
+
+
+@pytest.fixture(autouse=True)
+def few_drawn(monkeypatch):
+    """A sample of so few rows would be all of them, and no pass over blocks were needed."""
+    monkeypatch.setattr("sdulearn.blocks.problem.affordable_rows", lambda n_columns: 60)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("risk", RISKS, ids=str)
+@pytest.mark.parametrize("kind", ["dense", "sparse"])
+def test_classifier_equals_the_local_one(thinned, csr_chunks, kind, risk, loss):
+    rows, codes = thinned
+    options = {"loss": loss, "tol": LOSSES[loss], "alpha": 0.05, "gamma": 0.3}
+    if kind == "sparse":
+        X, plain = csr_chunks(rows, (37, 10)), sparse.csr_matrix(rows)
+    else:
+        X, plain = da.from_array(rows, chunks=(37, 10)), rows
+    model = distributed.SDUClassifier(risk, **options).fit(X, da.from_array(codes, chunks=50))
+    local = sdulearn.SDUClassifier(risk, **options).fit(plain, codes)
+    assert_same_line(model, local)
+    assert model.objective_ == pytest.approx(local.objective_, rel=1e-8)
+    assert model.optimality_ <= options["tol"]
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_float32_costs_a_few_digits_only(waveform, loss):
+    rows, codes = waveform
+    model = distributed.SDUClassifier(loss=loss).fit(da.from_array(rows.astype(np.float32), chunks=(37, 10)), codes)
+    assert_same_line(model, sdulearn.SDUClassifier(loss=loss).fit(rows, codes), rtol=1e-4)
+    assert model.coef_.dtype == np.float64
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_weights_and_no_intercept(waveform, weights, loss):
+    rows, codes = waveform
+    options = {"loss": loss, "tol": LOSSES[loss], "fit_intercept": False}
+    X = da.from_array(rows, chunks=(37, 21))
+    model = distributed.SDUClassifier("sdsu", **options).fit(X, codes, da.from_array(weights, chunks=11))
+    assert_same_line(model, sdulearn.SDUClassifier("sdsu", **options).fit(rows, codes, weights))
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_cv_equals_the_local_one_on_the_same_folds(waveform, loss):
+    rows, codes = waveform
+    options = {"loss": loss, "tol": LOSSES[loss], "alphas": (0.1, 0.01), "gammas": (0.0, 0.5)}
+    model = distributed.SDUClassifierCV(cv=3, **options).fit(da.from_array(rows, chunks=(37, 21)), codes)
+    local = sdulearn.SDUClassifierCV(cv=HashedPairKFold(3), **options).fit(rows, codes)
+    assert (model.alpha_, model.gamma_) == (local.alpha_, local.gamma_)
+    if loss != "double_hinge":  # within folds it stops at a residual of 1e-3, and a row on the line may fall either way
+        ours, theirs = (one.cv_results_["mean_test_score"] for one in (model, local))
+        np.testing.assert_allclose(ours, theirs, atol=1e-9)
+    assert_same_line(model, local)
+
+
+@pytest.mark.parametrize("kind", ["dense", "sparse", "frame"])
+def test_joint_equals_the_local_one(thinned, weights, csr_chunks, kind):
+    rows, codes = thinned
+    if kind == "frame":
+        frame = as_frame(rows, codes).assign(weight=dd.from_pandas(pd.Series(weights), npartitions=5))
+        X, y, weight = frame[names(21)], frame["codes"], frame["weight"]
+    else:
+        make = csr_chunks if kind == "sparse" else da.from_array
+        X, y, weight = make(rows, (37, 21)), codes, weights
+    options = {"tol": 1e-10, "alpha": 0.02}
+    model = distributed.PairLogisticRegression(**options).fit(*gather_pairs(X, y, weight))
+    assert_same_line(model, sdulearn.PairLogisticRegression(**options).fit(rows, codes, weights))
+
+
+def test_frames_bring_their_names(waveform):
+    rows, codes = waveform
+    frame = as_frame(rows, codes)
+    model = distributed.SDUClassifier().fit(frame[names(21)], frame["codes"])
+    assert_same_line(model, sdulearn.SDUClassifier().fit(rows, codes))
+    assert model.feature_names_in_.tolist() == names(21)
+    with pytest.raises(ValueError, match="feature names should match"):
+        model.predict(frame[names(21)[::-1]])
+    model.fit(da.from_array(rows, chunks=50), codes)
+    assert not hasattr(model, "feature_names_in_")
+
+
+def test_plain_input_is_fitted_here(waveform):
+    rows, codes = waveform
+    local = sdulearn.SDUClassifier().fit(rows, codes)
+    for y in (codes, da.from_array(codes, chunks=7)):
+        model = distributed.SDUClassifier().fit(rows, y)
+        np.testing.assert_array_equal(model.coef_, local.coef_)
+    np.testing.assert_array_equal(model.predict_proba(rows), local.predict_proba(rows))
+    joint = distributed.PairLogisticRegression().fit(rows, codes)
+    np.testing.assert_array_equal(joint.coef_, sdulearn.PairLogisticRegression().fit(rows, codes).coef_)
+
+
+MODELS = [
+    distributed.SDUClassifier(),
+    distributed.SDUClassifierCV(alphas=(0.1,), gammas=(0.5,)),
+    distributed.PairLogisticRegression(),
+]
+
+
+@pytest.fixture(scope="module")
+def fitted(waveform):
+    """The three estimators, fitted on plain arrays."""
+    return [clone(model).fit(*waveform) for model in MODELS]
+
+
+@pytest.fixture(scope="module")
+def named(waveform):
+    """The three estimators, fitted on a plain frame."""
+    table = pd.DataFrame(waveform[0], columns=names(21))
+    return [clone(model).fit(table, waveform[1]) for model in MODELS]
+
+
+METHODS = {"decision_function": np.float64, "predict": np.int64, "predict_proba": np.float64}
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("which", range(3))
+@pytest.mark.parametrize("kind", ["dense", "sparse", "unknown", "gathered"])
+def test_lazy_predictions_on_arrays(waveform, fitted, csr_chunks, kind, which, method):
+    rows, codes = waveform
+    model, lengths = fitted[which], (50, 0, 100, 50)
+    X = da.from_array(rows, chunks=(lengths, 10))
+    if kind == "sparse":
+        X = csr_chunks(rows, (lengths, 10))
+    elif kind == "unknown":
+        X = X[da.from_array(np.ones(200, dtype=bool), chunks=(lengths,))]
+    elif kind == "gathered":
+        X = gather_pairs(X, codes)[0]
+        rows = X.compute()
+    expected, found = getattr(model, method)(rows), getattr(model, method)(X)
+    assert isinstance(found, da.Array)
+    assert found.dtype == found._meta.dtype == METHODS[method]
+    assert found.ndim == found._meta.ndim == expected.ndim
+    if kind in ("dense", "sparse"):
+        assert found.chunks[0] == lengths
+        assert found.shape == expected.shape
+    computed = found.compute()
+    assert computed.dtype == expected.dtype
+    np.testing.assert_allclose(computed, expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("which", range(3))
+@pytest.mark.parametrize("gathered", [False, True])
+def test_lazy_predictions_on_frames(waveform, named, gathered, which, method):
+    frame = as_frame(*waveform)
+    X = gather_pairs(frame[names(21)], frame["codes"])[0] if gathered else frame[names(21)]
+    X = X.partitions[[0, 2, 1, 3, 4]] if gathered else X[X["x0"] < X["x0"].max()]
+    table = X.compute()
+    found, expected = getattr(named[which], method)(X), getattr(named[which], method)(table)
+    assert isinstance(found, dd.DataFrame if method == "predict_proba" else dd.Series)
+    computed = found.compute()
+    pd.testing.assert_index_equal(computed.index, table.index)
+    if method == "predict_proba":
+        assert computed.columns.tolist() == found.columns.tolist() == [-1, 1]
+        assert set(found.dtypes) == {np.dtype(np.float64)}
+    else:
+        assert found.dtype == computed.dtype == METHODS[method]
+    np.testing.assert_allclose(computed.to_numpy(), expected, rtol=1e-12)
+
+
+def test_predictions_on_empty_partitions(waveform, named):
+    frame = as_frame(*waveform)[names(21)]
+    found = named[0].predict_proba(frame[frame["x0"] > 2])
+    assert 0 < len(found.compute()) < 10
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_predictions_compute_nothing(fitted, named, untouchable, method):
+    @delayed
+    def part():
+        raise AssertionError("a partition was computed")
+
+    meta = pd.DataFrame(np.zeros((0, 21)), columns=names(21))
+    frame = dd.from_delayed([part(), part()], meta=meta, verify_meta=False)
+    for model, X in ((fitted[0], untouchable((200, 21), (50, 10))), (named[0], frame)):
+        found = getattr(model, method)(X)
+        with pytest.raises(AssertionError, match="was computed"):
+            found.compute()
+
+
+def test_predictions_are_of_the_model_as_it_was(waveform):
+    rows, codes = waveform
+    model = distributed.SDUClassifier().fit(rows, codes)
+    before, lazy = model.predict(rows), model.predict(da.from_array(rows, chunks=50))
+    model.orient(rows, -before)
+    np.testing.assert_array_equal(lazy.compute(), before)
+    np.testing.assert_array_equal(model.predict(rows), -before)
+
+
+def test_no_probability_where_the_loss_has_none():
+    model = distributed.SDUClassifier(loss="double_hinge")
+    assert not hasattr(model, "predict_proba")
+    with pytest.raises(AttributeError, match="predict_proba") as caught:
+        _ = model.predict_proba
+    assert "needs a proper loss" in f"{caught.value.__cause__} {caught.value.__cause__.__cause__}"
+
+
+def test_wrong_width_is_refused_before_anything_runs(fitted, untouchable):
+    with pytest.raises(ValueError, match="X has 20 features, but SDUClassifier is expecting 21"):
+        fitted[0].predict(untouchable((200, 20), (50, 10)))
+
+
+@pytest.mark.parametrize("which", range(3))
+@pytest.mark.parametrize("kind", ["all", "similar", "dissimilar"])
+def test_score_and_orient(waveform, weights, fitted, which, kind):
+    rows, codes = waveform
+    keep = {"all": codes == codes, "similar": codes >= 0, "dissimilar": codes <= 0}[kind]
+    rows, codes, weights = rows[keep], codes[keep], weights[keep]
+    model, X, y = fitted[which], da.from_array(rows, chunks=(50, 10)), da.from_array(codes, chunks=30)
+    assert model.score(X, y) == pytest.approx(model.score(rows, codes), rel=1e-12)
+    assert model.score(X, y, weights) == pytest.approx(model.score(rows, codes, weights), rel=1e-12)
+    labels = -model.predict(X)
+    np.testing.assert_array_equal(clone(model).fit(*waveform).orient(X, labels).coef_, -model.coef_)
+
+
+def test_no_score_at_prior_one_half(waveform):
+    with pytest.warns(UserWarning, match="names -1 and"):
+        model = distributed.PairLogisticRegression(prior=0.5).fit(*waveform)
+    with pytest.raises(ValueError, match="pair_log_likelihood"):
+        model.score(da.from_array(waveform[0], chunks=50), waveform[1])
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        distributed.SDUClassifier(loss="logistic"),
+        distributed.SDUClassifierCV(alphas=[0.1, 0.01], gammas=[0.5], cv=3),
+        distributed.PairLogisticRegression(),
+    ],
+    ids=str,
+)
+def test_a_saved_model_is_served_without_dask(waveform, tmp_path, model):
+    rows, codes = waveform
+    frame = as_frame(rows, codes)
+    model.fit(*gather_pairs(frame[names(21)], frame["codes"])).save(tmp_path / "model.sdu")
+    back = load_model(tmp_path / "model.sdu")
+    assert type(back) is getattr(sdulearn, type(model).__name__)
+    assert back.get_params() == model.get_params()
+    table = frame[names(21)].compute()
+    np.testing.assert_array_equal(back.decision_function(table), model.decision_function(table))
+    np.testing.assert_allclose(
+        back.predict_proba(table), model.predict_proba(frame[names(21)]).compute().to_numpy(), rtol=1e-12
+    )
+
+
+@pytest.mark.parametrize(("loss", "persists"), [("squared", 0), ("logistic", 1), ("double_hinge", 1)])
+def test_only_iterative_losses_keep_the_blocks(waveform, monkeypatch, loss, persists):
+    rows, codes = waveform
+    kept, persist = [], DaskBlocks.persist
+
+    def watched(blocks):
+        kept.append(persist(blocks))
+        return kept[-1]
+
+    monkeypatch.setattr(DaskBlocks, "persist", watched)
+    distributed.SDUClassifier(loss=loss).fit(da.from_array(rows, chunks=50), codes)
+    assert [blocks.parts for blocks in kept] == [[]] * persists
+
+
+@pytest.mark.parametrize(("loss", "least", "most"), [("squared", 1, 1), ("logistic", 2, 15), ("double_hinge", 2, 15)])
+def test_number_of_passes(waveform, monkeypatch, loss, least, most):
+    rows, codes = waveform
+    passes, plain_sum = [], DaskBlocks.sum
+
+    def counted(blocks, task, *arguments):
+        passes.append(task)
+        return plain_sum(blocks, task, *arguments)
+
+    monkeypatch.setattr(DaskBlocks, "sum", counted)
+    distributed.SDUClassifier(loss=loss).fit(da.from_array(rows, chunks=50), codes)
+    assert least <= len(passes) <= most
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_every_chunk_is_read_once(waveform, loss):
+    rows, codes = waveform
+    read = []
+
+    def chunk(number):
+        read.append(number)
+        return rows[number * 50 : number * 50 + 50]
+
+    parts = [da.from_delayed(delayed(chunk)(number), (50, 21), dtype=float) for number in range(4)]
+    distributed.SDUClassifier(loss=loss).fit(da.concatenate(parts), codes)
+    assert sorted(read) == [0, 1, 2, 3]
+
+
+def test_bad_input_is_named(waveform):
+    rows, codes = waveform
+    X = da.from_array(rows, chunks=50)
+    with pytest.raises(ValueError, match="'alpha' parameter of SDUClassifier must be"):
+        distributed.SDUClassifier(alpha=-1).fit(X, codes)
+    with pytest.raises(ValueError, match="stands on one row only"):
+        distributed.SDUClassifier().fit(X[1:], codes[1:])
+    with pytest.raises(ValueError, match="NaN"):
+        distributed.SDUClassifier().fit(da.where(X > 2, np.nan, X), codes)
+    with pytest.raises(ValueError, match="y holds fractions"):
+        distributed.SDUClassifier().fit(X, codes + 0.5)
+    with pytest.raises(ValueError, match="There are no rows"):
+        distributed.SDUClassifier().fit(X[:0], codes[:0])
+    with pytest.raises(ValueError, match="X is a Series; rows of features come as"):
+        distributed.SDUClassifier().fit(as_frame(rows, codes)["x0"], codes)
+    model = distributed.SDUClassifier().fit(X, codes)
+    with pytest.raises(ValueError, match="There are no rows"):
+        model.score(X[:0], codes[:0])
+    with pytest.raises(ValueError, match="Input X contains NaN"):
+        model.score(da.where(X > 2, np.nan, X), codes)
+    with pytest.raises(ValueError, match="X must have rows and columns"):
+        model.predict(X[:, 0])

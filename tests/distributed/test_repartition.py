@@ -1,0 +1,150 @@
+"""gather_pairs: the same rows, both ends of each pair in one block."""
+
+from collections import Counter
+
+import dask.array as da
+import dask.dataframe as dd
+import numpy as np
+import pandas as pd
+import pytest
+from dask import delayed
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import sparse
+
+from sdulearn.distributed import PairLogisticRegression, gather_pairs
+from sdulearn.distributed import repartition as module
+
+
+def rows_and_codes(n_pairs, n_unlabeled, seed):
+    """Rows that tell themselves apart, in random order, with their codes and weights."""
+    rng = np.random.default_rng(seed)
+    signs = rng.choice([-1, 1], n_pairs)
+    numbers = rng.choice(10**9, n_pairs, replace=False) + 1
+    codes = rng.permutation(np.concatenate([np.repeat(signs * numbers, 2), np.zeros(n_unlabeled, dtype=np.int64)]))
+    return np.column_stack([np.arange(len(codes)) + 1.0, rng.normal(size=len(codes))]), codes, rng.random(len(codes))
+
+
+def blocks_of(collection):
+    if isinstance(collection, da.Array):
+        return [part.compute() for part in collection.to_delayed().ravel()]
+    return [part.compute() for part in collection.to_delayed()]
+
+
+def check(X, y, gathered):
+    """The same rows with the same codes; no code in two blocks; unlabeled rows still in theirs."""
+    dense = [part.toarray() if sparse.issparse(part) else np.asarray(part) for part in blocks_of(gathered[0])]
+    codes = [np.asarray(part) for part in blocks_of(gathered[1])]
+    assert [len(part) for part in dense] == [len(part) for part in codes]
+    found = Counter((*row, code) for rows, part in zip(dense, codes, strict=True) for row, code in zip(rows, part))  # noqa: B905
+    assert found == Counter((*row, code) for row, code in zip(X.tolist(), y.tolist(), strict=True))
+    homes = Counter(code for part in codes for code in np.unique(part[part != 0]))
+    assert set(homes.values()) <= {1}
+    return dense, codes
+
+
+@settings(deadline=None, max_examples=25)
+@given(
+    n_pairs=st.integers(0, 30),
+    n_unlabeled=st.integers(1, 20),
+    seed=st.integers(0, 2**32),
+    data=st.data(),
+)
+def test_random_chunkings(n_pairs, n_unlabeled, seed, data):
+    X, y, _ = rows_and_codes(n_pairs, n_unlabeled, seed)
+    cuts = sorted(data.draw(st.lists(st.integers(0, len(y)), max_size=12)))
+    lengths = tuple(np.diff([0, *cuts, len(y)]).tolist())
+    gathered = gather_pairs(da.from_array(X, chunks=(lengths, (1, 1))), da.from_array(y, chunks=5))
+    dense, codes = check(X, y, gathered)
+    home = np.repeat(np.arange(len(lengths)), lengths)
+    for number, (rows, part) in enumerate(zip(dense, codes, strict=True)):
+        assert (home[rows[part == 0, 0].astype(int) - 1] == number).all()
+
+
+@pytest.mark.parametrize("width", [2, 3, 32])
+@pytest.mark.parametrize("n_blocks", [1, 2, 9, 20])
+def test_rounds(monkeypatch, width, n_blocks):
+    X, y, weight = rows_and_codes(60, 30, n_blocks)
+    shuffle = module.shuffle
+    monkeypatch.setattr(module, "shuffle", lambda layer, bundles: shuffle(layer, bundles, width))
+    edges = np.linspace(0, len(y), n_blocks + 1).astype(int)
+    rows = da.from_array(X, chunks=(tuple(np.diff(edges).tolist()), 2))
+    gathered = gather_pairs(rows, y, weight)
+    check(X, y, gathered)
+    order = gathered[0].compute()[:, 0].astype(int) - 1
+    np.testing.assert_array_equal(gathered[2].compute(), weight[order])
+
+
+def test_rounds_keep_the_number_of_tasks_down():
+    n_blocks = 200
+    gathered = gather_pairs(da.zeros((n_blocks, 2), chunks=(1, 2)), da.zeros(n_blocks, chunks=1, dtype=np.int64))
+    assert len(dict(gathered[1].dask)) < n_blocks**2
+
+
+@pytest.mark.parametrize("kind", [sparse.csr_matrix, sparse.csr_array])
+def test_sparse_chunks(kind):
+    X, y, _ = rows_and_codes(20, 10, 0)
+    gathered = gather_pairs(da.from_array(X, chunks=(8, 1)).map_blocks(kind), da.from_array(y, chunks=8))
+    check(X, y, gathered)
+    assert isinstance(gathered[0]._meta, kind)
+    assert all(sparse.issparse(part) for part in blocks_of(gathered[0]))
+
+
+def test_frames():
+    X, y, weight = rows_and_codes(20, 10, 0)
+    table = pd.DataFrame(X, columns=["a", "b"]).assign(y=y, weight=weight)
+    frame = dd.from_pandas(table, npartitions=5)
+    rows, codes, weights = gather_pairs(frame[["a", "b"]], frame["y"], frame["weight"])
+    check(X, y, (rows, codes))
+    assert list(rows.columns) == ["a", "b"]
+    back = rows.compute().assign(y=codes.compute(), weight=weights.compute()).sort_index()
+    pd.testing.assert_frame_equal(back, table)
+
+
+def test_pairs_that_are_together_stay():
+    X, y = np.arange(24.0).reshape(12, 2), np.repeat([5, -3, 0, 0, 9, 2], 2)
+    gathered = gather_pairs(da.from_array(X, chunks=4), y)
+    np.testing.assert_array_equal(gathered[0].compute(), X)
+    np.testing.assert_array_equal(gathered[1].compute(), y)
+
+
+def test_nothing_is_computed(untouchable):
+    rows, codes = gather_pairs(untouchable((20, 3), (7, 2)), untouchable((20,), 4, np.int64))
+    assert rows.numblocks == (3, 1)
+    assert codes.numblocks == (3,)
+    assert rows.dtype == np.float64
+    assert codes.dtype == np.int64
+    with pytest.raises(AssertionError, match="a chunk was computed"):
+        codes.compute()
+
+
+def test_every_chunk_is_read_once():
+    read = []
+
+    def chunk(number):
+        read.append(number)
+        return np.full((4, 2), float(number))
+
+    parts = [da.from_delayed(delayed(chunk)(number), (4, 2), dtype=float) for number in range(6)]
+    y = np.random.default_rng(0).permutation(np.repeat(np.arange(1, 13), 2))
+    model = PairLogisticRegression()
+    model._fit_blocks(lambda model, blocks: blocks.sum(_nothing), *gather_pairs(da.concatenate(parts), y), None, False)
+    assert sorted(read) == list(range(6))
+
+
+def _nothing(X, y, weight):
+    return 0
+
+
+def test_half_a_pair_is_named_by_fit():
+    X, y, _ = rows_and_codes(20, 10, 0)
+    keep = np.flatnonzero(np.arange(len(y)) != np.flatnonzero(y)[0])
+    gathered = gather_pairs(da.from_array(X[keep], chunks=8), da.from_array(y[keep], chunks=8))
+    with pytest.raises(ValueError, match=rf"{abs(y[np.flatnonzero(y)[0]])} stands on one row only"):
+        PairLogisticRegression().fit(*gathered)
+
+
+def test_scattered_pairs_are_refused_with_the_way_out():
+    X, y, _ = rows_and_codes(20, 10, 0)
+    with pytest.raises(ValueError, match="gather_pairs"):
+        PairLogisticRegression().fit(da.from_array(X, chunks=8), y)
