@@ -99,5 +99,5 @@ def test_one_blas_thread_where_tasks_run_side_by_side():
     blocks = DaskBlocks.from_parts([Numbers(seed) for seed in range(20)])
     with threadpool_limits(2, user_api="blas"):
         with dask.config.set(scheduler="threads"):
-            assert set(blocks.sum(blas_threads)) == {1}
-        assert set(blas_threads(None, None, None)) == {2}
+            assert max(blocks.sum(blas_threads)) == 1
+        assert max(blas_threads(None, None, None)) == 2  # not all: some library may know no threads

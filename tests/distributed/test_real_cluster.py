@@ -236,6 +236,6 @@ def test_one_blas_thread_on_a_worker_with_several(threads, limit):
         set_blas_threads(2)
         blocks = DaskBlocks.from_parts(made_parts([5]))
         assert blocks.client is client
-        assert set(blocks.sum(blas_threads)) == {limit}
-        assert set(blas_threads()) == {2}
-    set_blas_threads(before[0])
+        assert max(blocks.sum(blas_threads)) == limit
+        assert max(blas_threads()) == 2  # not all: some library may know no threads
+    set_blas_threads(max(before))

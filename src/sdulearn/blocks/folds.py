@@ -34,8 +34,8 @@ class HashedPairKFold:
     >>> y = np.array([1, 1, 2, 2, -3, -3, -4, -4, 0, 0])
     >>> for train, test in HashedPairKFold(2).split(np.arange(10.0)[:, None], y):
     ...     print(y[test])
-    [ 1  1  2  2 -4 -4]
-    [-3 -3  0  0]
+    [ 2  2 -4 -4]
+    [ 1  1 -3 -3  0  0]
     """
 
     def __init__(self, n_splits: int = 5) -> None:

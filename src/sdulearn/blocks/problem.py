@@ -102,7 +102,7 @@ def survey(X: Any, y: Any, weight: Array | None, share: float, n_splits: int | N
     codes = _check_block(X, y, weight)
     if not len(codes):
         return None
-    n_drawn = int(np.ceil(share * affordable_rows(X.shape[1] + 1)))
+    n_drawn = _whole(share * affordable_rows(X.shape[1] + 1), X)
     found = Sums(rows=len(codes), sample=[_draw(X, codes, weight, n_drawn)] if n_drawn else [])
     if n_splits is None:
         found["fold0"] = PairStatistics().update(X, codes, weight)
@@ -126,6 +126,12 @@ def _check_block(X: Any, y: Any, weight: Array | None) -> NDArray[np.int64]:
         raise ValueError("sample_weight must hold finite numbers of zero or more.")
     check_system_size(X.shape[1])
     return codes
+
+
+def _whole(number: float, X: Any) -> int:
+    """The number, rounded up or down by chance (the same for the same rows): a sample must not grow with the blocks."""
+    chance = np.random.default_rng(int(np.float64(X[:1].sum()).view(np.uint64))).random()
+    return int(number + chance)
 
 
 def _draw(X: Any, codes: NDArray[np.int64], weight: Array | None, count: int) -> Block:

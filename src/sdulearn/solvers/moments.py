@@ -62,9 +62,11 @@ class GroupMoments:
 
     def shifted(self, by: Array) -> GroupMoments:
         """The moments of the rows ``x + by`` (the 1 stays)."""
-        T = np.eye(len(by) + 1)
-        T[:-1, -1] = by
-        return GroupMoments(T @ self.gram @ T.T)
+        gram, move = self.gram.copy(), np.append(by, 0.0)
+        for G, total, weight in zip(gram, self.total, self.weight, strict=True):
+            cross = np.outer(move, total + weight / 2 * move)
+            G += cross + cross.T
+        return GroupMoments(gram)
 
     def weighted(self, a: Array, m: Array, fit_intercept: bool) -> tuple[Array, Array]:
         """``sum a x x'`` and ``sum m x`` over all rows, from a and m per unit of row weight in each group."""

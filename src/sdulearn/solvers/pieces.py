@@ -11,8 +11,9 @@ from scipy import sparse
 
 Array = NDArray[np.float64]
 
-# So many numbers stay in a core's own cache.
-_PIECE_SIZE = 1 << 18
+# So many numbers stay in a core's own cache; but a piece has several times more rows than columns, so that its d x d
+# sums of products are few.
+_PIECE_SIZE, _ROWS_PER_COLUMN = 1 << 18, 8
 
 
 def with_ones(A: Any) -> Any:
@@ -27,7 +28,7 @@ def pieces(X: Any, origin: Array) -> Iterator[tuple[slice, Any]]:
     Sparse rows must stay sparse: their origin is zero.
     """
     n_rows, n_features = X.shape
-    size = max(_PIECE_SIZE // (n_features + 1), 64)
+    size = max(_PIECE_SIZE // (n_features + 1), _ROWS_PER_COLUMN * n_features)
     if sparse.issparse(X):
         for begin in range(0, n_rows, size):
             rows = slice(begin, min(begin + size, n_rows))
