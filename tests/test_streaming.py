@@ -1,6 +1,7 @@
 """Fit from disk: the walk from a Parquet folder to a model file, and what can go wrong on it."""
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -40,6 +41,21 @@ def test_from_a_folder_to_a_model_file(folder, waveform, loss, tmp_path):
     assert type(back) is Local
     np.testing.assert_array_equal(back.coef_, model.coef_)
     assert back.get_params() == local.get_params()
+
+
+def test_predictions_portion_by_portion(folder, waveform):
+    rows, codes = waveform
+    blocks = parquet_blocks(folder, "code")
+    model = SDUClassifier(loss="logistic").fit(blocks)
+    local = Local(loss="logistic").fit(rows, codes)
+    for method in ("decision_function", "predict", "predict_proba"):
+        together = np.concatenate(list(getattr(model, method)(blocks)))
+        np.testing.assert_allclose(together, getattr(local, method)(rows), atol=1e-8)
+    frame = pd.DataFrame(rows, columns=NAMES)
+    np.testing.assert_array_equal(model.predict(frame), local.predict(rows))
+    with pytest.raises(ValueError, match="feature names should match"):
+        model.predict(frame[NAMES[::-1]])
+    assert not hasattr(SDUClassifier(loss="double_hinge"), "predict_proba")
 
 
 def test_one_pass_for_squared_loss(folder):

@@ -5,7 +5,8 @@ Squared loss reads them once, logistic and double hinge five to ten times. Memor
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from copy import copy
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Self
@@ -14,8 +15,10 @@ import numpy as np
 from joblib import cpu_count
 from numpy.typing import NDArray
 from sklearn.base import _fit_context
+from sklearn.utils.metaestimators import available_if
 
 from sdulearn import linear
+from sdulearn.base import LinearPairClassifier
 from sdulearn.blocks import Block, Blocks, LocalBlocks, fit_classifier, fit_classifier_cv
 from sdulearn.blocks.source import Watch
 from sdulearn.columns import Location, numbers, pair_codes
@@ -116,27 +119,54 @@ def _common_type(path: Location, table: ParquetTable, features: Sequence[str]) -
     return "float32" if features and all(types.is_float32(t) for t in kinds.values()) else "float64"
 
 
-class _FromBlocks:
-    """``fit`` from blocks; the parameters are the local estimator's."""
+def _parent_has_probability(estimator: Any) -> bool:
+    return bool(super(FromBlocks, estimator).predict_proba)  # raises with the reason where the parent has none
 
-    def _blocks(self, data: Any) -> Blocks:
-        """Blocks as they are; portions in a list as blocks."""
-        if hasattr(data, "sum") and hasattr(data, "n_blocks"):
-            return data
-        if isinstance(data, Sequence):
-            return LocalBlocks([partial(_held, block) for block in data])
-        if isinstance(data, Iterable) and not isinstance(data, Iterator):
-            return LocalBlocks([partial(_portions, data)])
-        raise TypeError(
-            f"fit needs portions (X, y) that can be read again and again: parquet_blocks(...), a list, or an object "
-            f"whose iteration starts afresh; got {type(data).__name__}, which comes only once. For squared loss, feed "
-            "the portions to sdulearn.SDUClassifier.partial_fit."
-        )
 
-    def _name_features(self, blocks: Blocks) -> None:
+class FromBlocks(LinearPairClassifier):
+    """What the estimators do alike with rows in portions; predictions of plain rows are those of the local ones."""
+
+    def decision_function(self, X: Any) -> Any:
+        """Signed confidence of each row; for blocks, an iterator that gives an array a portion."""
+        return self._portionwise("decision_function", X) if _are_blocks(X) else super().decision_function(X)
+
+    def predict(self, X: Any) -> Any:
+        """Class of each row, -1 or +1; for blocks, an iterator that gives an array a portion."""
+        return self._portionwise("predict", X) if _are_blocks(X) else super().predict(X)
+
+    @available_if(_parent_has_probability)
+    def predict_proba(self, X: Any) -> Any:
+        """P(y = -1) and P(y = +1) of each row; for blocks, an iterator that gives an array a portion."""
+        return self._portionwise("predict_proba", X) if _are_blocks(X) else super().predict_proba(X)
+
+    def _portionwise(self, method: str, blocks: Iterable[Block]) -> Iterator[Any]:
+        model = copy(self)
+        model.__dict__.pop("feature_names_in_", None)  # the columns of the blocks are known to be those
+        return (getattr(model, method)(X) for X, _, _ in blocks)
+
+    def _fit_blocks(self, fit: Callable[[Any, Blocks], None], data: Any) -> Self:
+        """Blocks as they are; portions in a list, or in what can be iterated again, as blocks."""
+        if _are_blocks(data):
+            blocks: Blocks = data
+        elif isinstance(data, Sequence):
+            blocks = LocalBlocks([partial(_held, block) for block in data])
+        elif isinstance(data, Iterable) and not isinstance(data, Iterator):
+            blocks = LocalBlocks([partial(_portions, data)])
+        else:
+            raise TypeError(
+                "fit needs portions (X, y) that can be read again and again: parquet_blocks(...), a list, or an object "
+                f"whose iteration starts afresh; got {type(data).__name__}, which comes only once. For squared loss, "
+                "feed the portions to sdulearn.SDUClassifier.partial_fit."
+            )
+        fit(self, blocks)
         self.__dict__.pop("feature_names_in_", None)
         if names := getattr(blocks, "feature_names", None):
             self.feature_names_in_ = np.array(names, dtype=object)
+        return self
+
+
+def _are_blocks(data: Any) -> bool:
+    return hasattr(data, "sum") and hasattr(data, "n_blocks")
 
 
 def _held(portion: Sequence[Any]) -> list[Block]:
@@ -149,7 +179,7 @@ def _portions(data: Iterable[Sequence[Any]]) -> Iterator[Block]:
         yield from _held(portion)
 
 
-class SDUClassifier(_FromBlocks, linear.SDUClassifier):
+class SDUClassifier(FromBlocks, linear.SDUClassifier):
     """:class:`sdulearn.SDUClassifier`, fitted from rows that come in portions.
 
     Parameters, attributes and answer are the same; ``n_iter_`` counts passes over the rows, less the first. Whether
@@ -172,13 +202,10 @@ class SDUClassifier(_FromBlocks, linear.SDUClassifier):
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, blocks: Any, y: None = None) -> Self:
         """Fit from :func:`parquet_blocks`, or from portions ``(X, y)`` or ``(X, y, sample_weight)`` in a list."""
-        found = self._blocks(blocks)
-        fit_classifier(self, found)
-        self._name_features(found)
-        return self
+        return self._fit_blocks(fit_classifier, blocks)
 
 
-class SDUClassifierCV(_FromBlocks, linear.SDUClassifierCV):
+class SDUClassifierCV(FromBlocks, linear.SDUClassifierCV):
     """:class:`sdulearn.SDUClassifierCV`, fitted from rows that come in portions.
 
     Folds are dealt by hash, see :class:`sdulearn.blocks.HashedPairKFold`; with ``cv=HashedPairKFold(5)`` the estimator
@@ -189,7 +216,4 @@ class SDUClassifierCV(_FromBlocks, linear.SDUClassifierCV):
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, blocks: Any, y: None = None) -> Self:
         """Choose alpha and gamma on held-out pairs, then fit on all rows; see :meth:`SDUClassifier.fit`."""
-        found = self._blocks(blocks)
-        fit_classifier_cv(self, found)
-        self._name_features(found)
-        return self
+        return self._fit_blocks(fit_classifier_cv, blocks)

@@ -19,8 +19,8 @@ from sdulearn.statistics import MomentProblem, PairStatistics
 
 Array = NDArray[np.float64]
 
-# Rows that are brought together in one place fill at most so many numbers (32 MB), or a few square matrices.
-_NUMBERS = 1 << 22
+# Rows that are brought together in one place fill at most so many numbers (16 MB), or a few square matrices.
+_NUMBERS = 1 << 21
 _SQUARES = 10
 
 

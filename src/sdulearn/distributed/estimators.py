@@ -141,7 +141,7 @@ class SDUClassifier(DaskRows, linear.SDUClassifier):
 
     The squared loss takes one pass over the data and keeps none of it. The other losses keep the rows in the workers'
     memory while they fit; each step sends the coefficients out and brings back one sum of size d or d^2. Beside that,
-    a sample comes back at the start, and for double hinge the few rows at a bend at the end: 32 MB each, or ten d x d
+    a sample comes back at the start, and for double hinge the few rows at a bend at the end: 16 MB each, or ten d x d
     matrices if that is more.
 
     Examples
