@@ -22,13 +22,18 @@ def with_ones(A: Any) -> Any:
     return sparse.hstack([A, ones], format="csr") if sparse.issparse(A) else np.hstack([A, ones])
 
 
+def piece_rows(n_features: int) -> int:
+    """Rows of a piece."""
+    return max(_PIECE_SIZE // (n_features + 1), _ROWS_PER_COLUMN * n_features)
+
+
 def pieces(X: Any, origin: Array) -> Iterator[tuple[slice, Any]]:
     """``[x - origin, 1]`` for slices of the rows; dense pieces share one buffer, so use each before the next.
 
     Sparse rows must stay sparse: their origin is zero.
     """
     n_rows, n_features = X.shape
-    size = max(_PIECE_SIZE // (n_features + 1), _ROWS_PER_COLUMN * n_features)
+    size = piece_rows(n_features)
     if sparse.issparse(X):
         for begin in range(0, n_rows, size):
             rows = slice(begin, min(begin + size, n_rows))
