@@ -6,6 +6,7 @@ from scipy import sparse
 
 from sdulearn import SDUClassifier, SDUClassifierCV
 from sdulearn.blocks import HashedPairKFold, LocalBlocks, fit_classifier, fit_classifier_cv
+from sdulearn.blocks.bends import sift
 from sdulearn.losses import TRAINING_LOSSES, Logistic
 from sdulearn.pairs import sources
 from sdulearn.risks import RISKS, even_and_linear, mixture, row_weights
@@ -201,3 +202,63 @@ def test_a_fold_without_pairs(many):
     few = (codes >= 0) | (codes == codes.min())
     with pytest.raises(ValueError, match="so few dissimilar pairs, a fold got none"):
         over_blocks(SDUClassifierCV(), deal(rows[few], codes[few]))
+
+
+def two_classes(seed, prior, signal, n_pairs=600, n_unlabeled=4000, make=lambda X: X):
+    """Rows of two classes with random pairs; ``make`` turns Gaussian features into others."""
+    rng = np.random.default_rng(seed)
+    y = np.where(rng.random(2 * n_pairs + n_unlabeled) < prior, 1, -1)
+    first, second = y[: 2 * n_pairs : 2], y[1 : 2 * n_pairs : 2]
+    answers = np.where(first == second, 1, -1) * np.arange(1, n_pairs + 1)
+    codes = np.concatenate([np.repeat(answers, 2), np.zeros(n_unlabeled, dtype=np.int64)])
+    return make(rng.normal(size=(len(y), 4)) + signal * y[:, None]), codes
+
+
+@pytest.mark.parametrize("loss", ["logistic", "double_hinge"])
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda X: (X > 0).astype(float),
+        lambda X: np.round(X),
+        lambda X: X * [1e-3, 1.0, 1e2, 1e3] + 50.0,
+        lambda X: np.sign(X) * X**4,
+    ],
+    ids=["few different rows", "many equal rows", "raw units", "heavy tails"],
+)
+def test_tables_of_all_kinds(small_sample, loss, make):
+    rows, codes = two_classes(0, 0.7, 0.5, make=make)
+    parameters = {"loss": loss, "alpha": 1e-3, "prior": 0.7}
+    whole = SDUClassifier(**parameters).fit(rows, codes)
+    parts = over_blocks(SDUClassifier(**parameters), deal(rows, codes))
+    z, z_parts = whole.decision_function(rows), parts.decision_function(rows)
+    np.testing.assert_allclose(z_parts, z, rtol=0, atol=1e-6 * np.abs(z).max())
+    assert parts.objective_ == pytest.approx(whole.objective_, abs=1e-8)
+
+
+def test_all_rows_on_a_bend(small_sample):
+    """With nothing to tell the classes by, double hinge says the larger class everywhere: z = 1, on the bend."""
+    rows, codes = two_classes(1, 0.9, 0.0)
+    parameters = {"loss": "double_hinge", "alpha": 1.0, "prior": 0.9, "tol": 1e-6}
+    whole = SDUClassifier(**parameters).fit(rows, codes)
+    np.testing.assert_allclose(whole.decision_function(rows), 1.0, atol=1e-5)
+    parts = over_blocks(SDUClassifier(**parameters), deal(rows, codes))
+    np.testing.assert_allclose(parts.decision_function(rows), 1.0, atol=1e-5)
+    assert parts.objective_ == pytest.approx(whole.objective_, abs=1e-6)
+
+
+def test_blocks_that_do_not_answer_alike_are_not_believed(many, small_sample, monkeypatch):
+    """Were a row told apart differently in two passes, the count of rows would betray it."""
+    rows, codes = many
+    whole = SDUClassifier(loss="double_hinge").fit(rows, codes)
+    calls = []
+
+    def forgetful(*arguments):
+        calls.append(found := sift(*arguments))
+        if 2 <= len(calls) <= 8:
+            found["known"] += 1
+        return found
+
+    monkeypatch.setattr("sdulearn.blocks.double_hinge.sift", forgetful)
+    parts = over_blocks(SDUClassifier(loss="double_hinge"), deal(rows, codes))
+    assert len(calls) > 8
+    assert_same_line(parts, whole, 1e-6)
