@@ -19,7 +19,7 @@ def test_moments_of_portions(cuts):
 
 def test_a_look_keeps_numbered_and_named_rows():
     layout = ColumnLayout((Column("x", "number"),), "id")
-    batch = pa.record_batch({"x": np.arange(10.0), "id": [f"r{k}" for k in range(100, 110)]})
+    batch = pa.RecordBatch.from_pydict({"x": np.arange(10.0), "id": [f"r{k}" for k in range(100, 110)]})
     wanted = Wanted("t", layout, None, np.array([3, 100, 104, 109, 110]), np.array(["r104", "r107", "zz"], object))
     seen = look(batch, np.arange(100, 110), None, wanted)
     assert seen.rows[0].tolist() == [100, 104, 107, 109]

@@ -136,4 +136,4 @@ def _record_batch(model: TableModel, found: Predictions, schema: Any) -> Any:
     }
     if found.probability is not None:
         columns["probability"] = pa.array(found.probability)
-    return pa.record_batch(columns)
+    return pa.RecordBatch.from_pydict(columns)
