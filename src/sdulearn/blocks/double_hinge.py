@@ -11,6 +11,9 @@ function of w: it lies on one side of the bend and stays there. Three steps use 
 3. One pass finds the rows that changed sides at the new w, and by how much that makes J larger: the duality gap.
    They join the small problem until the gap is closed. A row's side is that at the first w of step 2, so every
    block can tell from the few w's so far which rows have been brought together, and keeps no state.
+
+Where too many different rows crowd at a bend to be brought together, step 1 goes on until the rounding is so narrow
+that its own duality gap is small enough.
 """
 
 from __future__ import annotations
@@ -118,21 +121,28 @@ class _Search:
             if self.best.optimality <= tol:
                 return True
             step = -Cholesky(sums["second"].T, self.problem.moments.ridge).solve(gradient)
-            trial, moved = self.w + step, self._moved(step)
-            if not self.path and sums["bent"] < _FEW_BENT * self.problem.moments.total:
-                # Too few rows bend to say where to go, above all for the intercept.
-                trial, self.spread = self.w, 4 * delta
-            elif moved < delta:
-                self.path.append((trial, delta))
-                self.spread = max(moved * _LEFT, delta * self.fastest, self.narrowest)
-                if self._near_bend(self.caution * self.spread) <= self.budget:
-                    self.w = trial
-                    return False
-                trial = _predict(self.path, self.spread)
-            elif not self.path:
-                self.spread = moved
-            same_width = self.spread == delta
+            following = self._narrow(step, delta, sums["bent"])
+            if following is None:
+                self.w = self.w + step
+                return False
+            trial, same_width = following, self.spread == delta
         return True
+
+    def _narrow(self, step: Array, delta: float, bent: float) -> Array | None:
+        """Where to look next, ``spread`` being the width to look with; None where the rows in doubt are few."""
+        moved = self._moved(step)
+        if not self.path and bent < _FEW_BENT * self.problem.moments.total:
+            # Too few rows bend to say where to go, above all for the intercept.
+            self.spread = 4 * delta
+            return self.w
+        if moved >= delta:
+            self.spread = delta if self.path else moved
+            return self.w + step
+        self.path.append((self.w + step, delta))
+        self.spread = max(moved * _LEFT, delta * self.fastest, self.narrowest)
+        if self._near_bend(self.caution * self.spread) <= self.budget:
+            return None
+        return _predict(self.path, self.spread)
 
     def _best_length(self, step: Array, delta: float, before: float) -> float:
         """The best of a row of lengths of a step; 0 where none descends."""
