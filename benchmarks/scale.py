@@ -2,9 +2,9 @@
 
     make bench-scale
 
-writes benchmarks/scale.md and the tables of docs/scale.md. Every measurement runs in a fresh process, with the files in
-the page cache; times are medians, and the rivals of one table take turns in one run. The generated files need 4 GB
-under --scratch while it runs.
+writes benchmarks/scale.md and the tables of docs/scale.md and README.md. Every measurement runs in a fresh process, with
+the files in the page cache; times are medians, and the rivals of one table take turns in one run. The generated files
+need 4 GB under --scratch while it runs.
 """
 
 from __future__ import annotations
@@ -170,7 +170,8 @@ def main() -> None:
     tables = report(found, arguments.repeats)
     arguments.out.write_text(page(tables))
     for name, lines in tables.items():
-        write_between(arguments.page, name, lines)
+        for text in (arguments.page, root / "README.md"):
+            write_between(text, name, lines)
     print(arguments.out.read_text())
 
 
