@@ -2,7 +2,7 @@
 
     make bench-scale
 
-writes benchmarks/scale.md and the tables of docs/scale.md and README.md. Every measurement runs in a fresh process, with
+writes benchmarks/scale.md and the tables of docs/scale.md and README.md. Each measurement runs in a fresh process, with
 the files in the page cache; times are medians, and the rivals of one table take turns in one run. The generated files
 need 4 GB under --scratch while it runs.
 """

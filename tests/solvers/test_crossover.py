@@ -68,3 +68,14 @@ def test_where_the_bends_cannot_be_told_the_answer_stays(waveform, monkeypatch):
     solution = solve(problem, "interior_point", 1e-8, 1000)
     monkeypatch.setattr(crossover, "_ROUNDS", 0)
     assert crossover.crossover(problem, solution) is solution
+
+
+@pytest.mark.parametrize("tol", [1e-6, 1e-8])
+def test_many_rows_near_a_bend(tol):
+    """Among many rows some lie so near a bend that the interior point cannot tell them from those on it."""
+    rng = np.random.default_rng(0)
+    codes = np.zeros(60_000, dtype=np.int64)
+    codes[:4000] = np.repeat(np.arange(1, 2001) * np.where(np.arange(2000) % 5 < 3, 1, -1), 2)
+    rows = rng.normal(size=(60_000, 6)) + 0.2 * np.sign(codes)[:, None]
+    problem = problem_of(rows, codes, alpha=0.1)
+    assert problem.optimality(solve(problem, "interior_point", tol, 1000)) < 1e-13

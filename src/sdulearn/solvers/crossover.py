@@ -32,20 +32,42 @@ _INDEPENDENT = 1e-7
 def crossover(problem: Problem, solution: Solution) -> Solution:
     """The exact solution where the bends can be told, else the one given."""
     assert solution.dual is not None
-    z, share = problem.A @ solution.w, 2 * solution.dual / problem.a
-    # On a bend, z is nearer to it than the slope is to either of its limits.
+    z, share = problem.A @ solution.w, np.abs(2 * solution.dual / problem.a)
     distance = np.abs(np.abs(z) - problem.loss.flat) / problem.loss.flat
-    bent = distance < np.minimum(np.abs(share), 1 - np.abs(share))
-    side = np.where(bent, np.sign(z), np.where(np.abs(z) > problem.loss.flat, np.sign(z), 0.0))
-    best, score = solution, problem.optimality(solution)
-    for _ in range(_ROUNDS):
-        if not 0 < np.count_nonzero(bent) <= _MOST * len(solution.w):
+    # On a bend, z is nearer to it than the slope is to either of its limits.
+    doubt = distance / np.maximum(np.minimum(share, 1 - share), 1e-200)
+    best = solution
+    for bent in _guesses(doubt, len(solution.w)):
+        side = np.where(bent | (np.abs(z) > problem.loss.flat), np.sign(z), 0.0)
+        best = _improved(problem, best, bent, side)
+        if problem.optimality(best) <= _SAME:
             break
-        exact = _solve(problem, bent, side, solution.n_iter)
+    return best
+
+
+def _guesses(doubt: Array, d: int) -> list[NDArray[np.bool_]]:
+    """Rows that may be on a bend; where they are more than a vertex needs, the surest of them first."""
+    bent = doubt < 1
+    count = int(np.count_nonzero(bent))
+    if not 0 < count <= _MOST * d:
+        return []
+    if count <= d:
+        return [bent]
+    surest = np.zeros(len(doubt), dtype=bool)
+    surest[np.argpartition(doubt, d - 1)[:d]] = True
+    return [surest, bent]
+
+
+def _improved(problem: Problem, best: Solution, bent: NDArray[np.bool_], side: Array) -> Solution:
+    """The better of a solution and what comes of a guess, revised until it no longer changes."""
+    score = problem.optimality(best)
+    for _ in range(_ROUNDS):
+        exact = _solve(problem, bent, side, best.n_iter)
         if (reached := problem.optimality(exact)) < score:
             best, score = exact, reached
         now_bent, now_side = _revise(problem, exact, bent, side)
-        if np.array_equal(now_bent, bent) and np.array_equal(now_side, side):
+        settled = np.array_equal(now_bent, bent) and np.array_equal(now_side, side)
+        if settled or not 0 < np.count_nonzero(now_bent) <= _MOST * len(exact.w):
             break
         bent, side = now_bent, now_side
     return best
