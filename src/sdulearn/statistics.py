@@ -151,10 +151,9 @@ class MomentProblem:
 
     def objective(self, w: Array) -> float:
         """J(w) of squared loss."""
-        curved = self.loss.curvature / 2 * float(w @ self.second @ w) + self.total * float(
-            self.loss.even(np.zeros(1))[0]
-        )
-        return float(self.ridge @ w**2) / 2 + curved - float(self.c @ w)
+        level = self.total * float(self.loss.even(np.zeros(1))[0])
+        curved = self.loss.curvature * float(w @ self.second @ w) / 2
+        return float(self.ridge @ w**2) / 2 + level + curved - float(self.c @ w)
 
     def optimality(self, w: Array) -> float:
         """Relative KKT residual of squared loss, as :meth:`sdulearn.solvers.Problem.optimality` measures it."""

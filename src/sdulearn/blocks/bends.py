@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from sdulearn.blocks.problem import RowRule, joined
-from sdulearn.blocks.smooth import weighted_gram
 from sdulearn.blocks.source import Sums
+from sdulearn.solvers.linalg import weighted_gram
 
 Array = NDArray[np.float64]
 
@@ -27,11 +27,8 @@ def rounded_sums(
     for A, a in rule.pieces(X, y, weight):
         z = A @ w
         up, down = (sign * z - rule.loss.flat for sign in (1, -1))
-        slope, rounded, exact = (
-            _ramp(up, delta) - _ramp(down, delta),
-            _rounded(z, rule.loss.flat, delta),
-            rule.loss.even(z),
-        )
+        slope = _ramp(up, delta) - _ramp(down, delta)
+        rounded, exact = _rounded(z, rule.loss.flat, delta), rule.loss.even(z)
         found["value"] += float(a @ rounded)
         found["before"] += float(a @ _rounded(A @ before, rule.loss.flat, delta))
         found["excess"] += float(a @ (exact - rounded))
@@ -101,8 +98,8 @@ def sift(
             z = Z[chosen, -1]
             linear = np.where(side[chosen] == 0, flat, side[chosen] * z) / 2
             found["gap"] += float(a[chosen] @ (rule.loss.even(z) - linear))
-        for name, part in (("rows", A[chosen]), ("a", a[chosen]), ("side", side[chosen])):
-            if chosen.any():
+        if chosen.any():
+            for name, part in (("rows", A[chosen]), ("a", a[chosen]), ("side", side[chosen])):
                 found[name].append(part)
     found["given"] = sum(len(part) for part in found["a"])
     if found["given"] > limit:

@@ -7,21 +7,17 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
-from scipy.optimize import minimize
 
 from sdulearn.blocks.problem import BlockProblem, RowRule, Solution
 from sdulearn.blocks.source import Blocks, Sums
 from sdulearn.solvers import solve
-from sdulearn.solvers.linalg import Cholesky
-from sdulearn.solvers.smooth import FLOOR, secant
+from sdulearn.solvers.linalg import Cholesky, weighted_gram
+from sdulearn.solvers.smooth import FLOOR, RUNG_TOL, minimise_scaled, rungs, secant
 
 Array = NDArray[np.float64]
 
 _ROUNDING = 1e-15
 _SUFFICIENT = 1e-4
-_RUNG = 10.0
-_RUNG_TOL = 1e-2
 # Step lengths tried at once where a whole Newton step ascends.
 LENGTHS = 0.4 ** np.arange(1, 18)
 _START_TOL = 1e-4
@@ -61,14 +57,6 @@ def line_sums(
     return Sums(value=value)
 
 
-def weighted_gram(A: Any, D: Array) -> Array:
-    """``A' diag(D) A``, for D >= 0."""
-    root = np.sqrt(D)[:, None]
-    scaled = A.multiply(root).tocsr() if sparse.issparse(A) else A * root
-    product = scaled.T @ scaled
-    return np.asarray(product.toarray() if sparse.issparse(product) else product)
-
-
 def newton(problem: BlockProblem, tol: float, max_iter: int) -> Solution:
     """Newton's method, each step one pass; where a step goes astray, down a ladder of penalties as in memory."""
     search = _Search(problem.blocks, max_iter)
@@ -76,7 +64,7 @@ def newton(problem: BlockProblem, tol: float, max_iter: int) -> Solution:
     point, astray = search.descend(problem, point, tol, patient=False)
     for factor in _ladder(problem, point) if astray else ():
         rung = problem.with_penalty(factor)
-        last = tol if factor == 1 else _RUNG_TOL
+        last = tol if factor == 1 else RUNG_TOL
         point, _ = search.descend(rung, search.look(rung, point.w), last, patient=True)
     return Solution(point.w, point.objective, problem.moments.relative(point.w, point.gradient), search.n_pass)
 
@@ -139,22 +127,18 @@ def _ladder(problem: BlockProblem, point: _Point) -> list[float]:
     ridge, w = problem.moments.ridge, point.w
     size = float(ridge @ w**2)
     top = float((ridge * w - point.gradient)[ridge > 0] @ w[ridge > 0]) / size if size > 0 else 1.0
-    return [_RUNG**k for k in range(int(np.log(max(top, 1.0)) / np.log(_RUNG)), -1, -1)]
+    return rungs(top)
 
 
 def lbfgs(problem: BlockProblem, tol: float, max_iter: int) -> Solution:
-    """scipy's L-BFGS, each evaluation one pass, on variables scaled by the root mean square of their column."""
+    """L-BFGS, each evaluation one pass."""
     moments = problem.moments
-    curvature = moments.second.diagonal() + moments.ridge
-    scale = 1 / np.sqrt(np.where(curvature > 0, curvature, 1.0))
 
-    def scaled(v: Array) -> tuple[float, Array]:
-        w = scale * v
+    def value_and_gradient(w: Array) -> tuple[float, Array]:
         sums = problem.blocks.sum(slope_sums, problem.rule, w)
-        return problem.objective(w, sums["value"]), scale * problem.gradient(w, sums["slopes"])
+        return problem.objective(w, sums["value"]), problem.gradient(w, sums["slopes"])
 
     start = solve(problem.easy_sample, "lbfgs", _START_TOL, max_iter).w
-    options = {"maxiter": max_iter, "maxfun": 2 * max_iter, "maxcor": 20, "ftol": 0.0, "gtol": tol / 10}
-    result = minimize(scaled, start / scale, jac=True, method="L-BFGS-B", options=options)
-    w = scale * result.x
-    return Solution(w, float(result.fun), moments.relative(w, result.jac / scale), int(result.nfev))
+    curvature = moments.second.diagonal() + moments.ridge
+    found = minimise_scaled(value_and_gradient, start, curvature, tol, max_iter)
+    return Solution(found.w, found.value, moments.relative(found.w, found.gradient), found.n_calls)

@@ -16,6 +16,16 @@ Array = NDArray[np.float64]
 _JITTER = 1e-14
 
 
+def weighted_gram(A: Any, D: Array | None) -> Array:
+    """``A' diag(D) A`` once, for D >= 0 (None: ones); numpy sees that both factors are one array and does half."""
+    root = None if D is None else np.sqrt(D)[:, None]
+    if sparse.issparse(A):
+        scaled = A if root is None else A.multiply(root).tocsr()
+        return np.asarray((scaled.T @ scaled).toarray())
+    scaled = A if root is None else A * root
+    return np.asarray(scaled.T @ scaled)
+
+
 class WeightedGram:
     """``A' diag(D) A`` again and again for the same rows, in one buffer (lower triangle only)."""
 

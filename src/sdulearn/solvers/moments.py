@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.linalg import eigh
 
-from sdulearn.solvers.linalg import Cholesky
+from sdulearn.solvers.linalg import Cholesky, weighted_gram
 
 Array = NDArray[np.float64]
 
@@ -32,15 +32,14 @@ class GroupMoments:
     @classmethod
     def from_rows(cls, A: Any, group: NDArray[np.intp], weight: Array | None, n_groups: int) -> GroupMoments:
         """Moments of rows in ``n_groups`` groups. Only the smaller groups are gathered; the largest is the rest."""
-        root = None if weight is None else np.sqrt(weight)
         sizes = np.bincount(group, minlength=n_groups)
         largest = int(np.argmax(sizes))
         gram = np.zeros((n_groups, A.shape[1], A.shape[1]))
-        gram[largest] = _gram(A, root)
+        gram[largest] = weighted_gram(A, weight)
         for k in np.flatnonzero(sizes):
             if k != largest:
                 rows = np.flatnonzero(group == k)
-                gram[k] = _gram(_gather(A, rows), None if root is None else root[rows])
+                gram[k] = weighted_gram(_gather(A, rows), None if weight is None else weight[rows])
                 gram[largest] -= gram[k]
         return cls(gram)
 
@@ -85,15 +84,6 @@ class GroupMoments:
         column, corner = H[:-1, -1], H[-1, -1]
         W = _solve_shifted(H[:-1, :-1] - np.outer(column, column / corner), c[:-1] - column * (c[-1] / corner), alphas)
         return np.column_stack([W, (c[-1] - W @ column) / corner])
-
-
-def _gram(A: Any, root: Array | None) -> Array:
-    """``A' diag(root^2) A``; numpy sees that both factors are one array and computes half of it."""
-    if sparse.issparse(A):
-        scaled = A if root is None else A.multiply(root[:, None]).tocsr()
-        return np.asarray((scaled.T @ scaled).toarray())
-    scaled = A if root is None else A * root[:, None]
-    return np.asarray(scaled.T @ scaled)
 
 
 def _gather(A: Any, rows: NDArray[np.intp]) -> Any:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +18,7 @@ _SUFFICIENT = 1e-4
 _ROUNDING = 1e-15
 FLOOR = 1e-8
 _RUNG = 10.0
-_RUNG_TOL = 1e-2
+RUNG_TOL = 1e-2
 
 
 def newton(problem: Problem, tol: float, max_iter: int, starts: Sequence[Solution] = ()) -> Solution:
@@ -31,7 +32,7 @@ def newton(problem: Problem, tol: float, max_iter: int, starts: Sequence[Solutio
     for factor in _ladder(problem, w):
         rung = problem.with_penalty(ridge * factor)
         w = min((w, _RUNG * w), key=rung.objective)
-        w, n_iter = _descend(rung, w, tol if factor == 1 else _RUNG_TOL, max_iter - spent)
+        w, n_iter = _descend(rung, w, tol if factor == 1 else RUNG_TOL, max_iter - spent)
         spent += n_iter
     return Solution(w, spent)
 
@@ -45,8 +46,12 @@ def _ladder(problem: Problem, w: Array) -> list[float]:
     if np.any(w[penalised]):
         pull = problem.ridge * w - problem.gradient_at(w, problem.A @ w)
         top = min(top, float(pull[penalised] @ w[penalised]) / (ridge * float(w[penalised] @ w[penalised])))
-    rungs = int(np.log(max(top, 1.0)) / np.log(_RUNG))
-    return [_RUNG**k for k in range(rungs, -1, -1)]
+    return rungs(top)
+
+
+def rungs(top: float) -> list[float]:
+    """Factors that fall tenfold at a time, from about ``top`` to 1."""
+    return [_RUNG**k for k in range(int(np.log(max(top, 1.0)) / np.log(_RUNG)), -1, -1)]
 
 
 def _descend(problem: Problem, w: Array, tol: float, max_iter: int) -> tuple[Array, int]:
@@ -93,15 +98,41 @@ def _line_search(problem: Problem, w: Array, z: Array, dw: Array, slope: float, 
 
 def lbfgs(problem: Problem, tol: float, max_iter: int, starts: Sequence[Solution] = ()) -> Solution:
     """scipy's L-BFGS on variables scaled by the root mean square of their column."""
+
+    def value_and_gradient(w: Array) -> tuple[float, Array]:
+        z = problem.A @ w
+        return problem.objective_at(w, z), problem.gradient_at(w, z)
+
+    start = starts[0].w if starts else np.zeros(len(problem.c))
     curvature = problem.column_scale**2 / problem.a.sum() + problem.ridge
+    found = minimise_scaled(value_and_gradient, start, curvature, tol, max_iter)
+    return Solution(found.w, found.n_iter)
+
+
+class Minimum(NamedTuple):
+    """Where scipy stopped."""
+
+    w: Array
+    value: float
+    gradient: Array
+    n_iter: int
+    n_calls: int
+
+
+def minimise_scaled(
+    value_and_gradient: Callable[[Array], tuple[float, Array]],
+    start: Array,
+    curvature: Array,
+    tol: float,
+    max_iter: int,
+) -> Minimum:
+    """L-BFGS on variables scaled by the root of a rough curvature of each."""
     scale = 1 / np.sqrt(np.where(curvature > 0, curvature, 1.0))
 
     def scaled(v: Array) -> tuple[float, Array]:
-        w = scale * v
-        z = problem.A @ w
-        return problem.objective_at(w, z), scale * problem.gradient_at(w, z)
+        value, gradient = value_and_gradient(scale * v)
+        return value, scale * gradient
 
-    v0 = starts[0].w / scale if starts else np.zeros(len(scale))
     options = {"maxiter": max_iter, "maxfun": 2 * max_iter, "maxcor": 20, "ftol": 0.0, "gtol": tol / 10}
-    result = minimize(scaled, v0, jac=True, method="L-BFGS-B", options=options)
-    return Solution(scale * result.x, int(result.nit))
+    result = minimize(scaled, start / scale, jac=True, method="L-BFGS-B", options=options)
+    return Minimum(scale * result.x, float(result.fun), result.jac / scale, int(result.nit), int(result.nfev))
