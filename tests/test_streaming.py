@@ -108,6 +108,19 @@ def test_portions_in_a_list_or_in_something_that_starts_afresh(waveform):
         assert not hasattr(model, "feature_names_in_")
 
 
+def test_plain_rows_and_what_is_left_of_portions(waveform):
+    rows, codes = waveform
+    local = Local().fit(rows, codes)
+    model = SDUClassifier().fit(rows, codes)
+    np.testing.assert_array_equal(model.coef_, local.coef_)
+    np.testing.assert_array_equal(
+        SDUClassifierCV(risk="sd").fit(rows, codes).coef_, sdulearn.SDUClassifierCV(risk="sd").fit(rows, codes).coef_
+    )
+    model.partial_fit(rows, codes).fit([(rows, codes)])
+    assert not hasattr(model, "statistics_")
+    np.testing.assert_allclose(model.partial_fit(rows, codes).coef_, local.coef_, atol=1e-10)
+
+
 def test_bad_tables(folder, waveform, tmp_path_factory):
     tmp_path = tmp_path_factory.mktemp("elsewhere")
     with pytest.raises(TypeError, match=r"generator, which comes only once.*partial_fit"):

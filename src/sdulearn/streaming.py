@@ -1,6 +1,6 @@
 """Fit from disk, rows of any number: the same estimators, reading the rows in portions as often as they need.
 
-Squared loss reads them once, logistic and double hinge five to ten times. Memory does not grow with the rows.
+Squared loss reads them once, logistic and double hinge a handful of times. Memory does not grow with the rows.
 """
 
 from __future__ import annotations
@@ -200,9 +200,12 @@ class SDUClassifier(FromBlocks, linear.SDUClassifier):
     """
 
     @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, blocks: Any, y: None = None) -> Self:
-        """Fit from :func:`parquet_blocks`, or from portions ``(X, y)`` or ``(X, y, sample_weight)`` in a list."""
-        return self._fit_blocks(fit_classifier, blocks)
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Fit from :func:`parquet_blocks`, or from portions ``(X, y)`` or ``(X, y, sample_weight)`` in a list.
+
+        With ``y``, ``X`` is the rows themselves, and the fit is the local one.
+        """
+        return self._fit_blocks(fit_classifier, X) if y is None else super().fit(X, y, sample_weight)
 
 
 class SDUClassifierCV(FromBlocks, linear.SDUClassifierCV):
@@ -210,10 +213,11 @@ class SDUClassifierCV(FromBlocks, linear.SDUClassifierCV):
 
     Folds are dealt by hash, see :class:`sdulearn.blocks.HashedPairKFold`; with ``cv=HashedPairKFold(5)`` the estimator
     in memory makes the same choice. Squared loss takes two passes; other losses several for each setting and fold, so
-    choose the settings on a draw of the rows in memory instead where that is long.
+    choose the settings on a draw of the rows in memory instead where that is long. ``n_jobs`` plays no role with
+    portions: :func:`parquet_blocks` has threads of its own.
     """
 
     @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, blocks: Any, y: None = None) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Choose alpha and gamma on held-out pairs, then fit on all rows; see :meth:`SDUClassifier.fit`."""
-        return self._fit_blocks(fit_classifier_cv, blocks)
+        return self._fit_blocks(fit_classifier_cv, X) if y is None else super().fit(X, y, sample_weight)

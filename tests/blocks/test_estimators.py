@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from scipy import sparse
+from sklearn.exceptions import ConvergenceWarning
 
 from sdulearn import SDUClassifier, SDUClassifierCV
 from sdulearn.blocks import HashedPairKFold, LocalBlocks, fit_classifier, fit_classifier_cv
@@ -262,3 +263,10 @@ def test_blocks_that_do_not_answer_alike_are_not_believed(many, small_sample, mo
     parts = over_blocks(SDUClassifier(loss="double_hinge"), deal(rows, codes))
     assert len(calls) > 8
     assert_same_line(parts, whole, 1e-6)
+
+
+def test_a_fold_that_is_not_solved_is_told(many, small_sample):
+    rows, codes = many
+    with pytest.warns(ConvergenceWarning, match="relative KKT residual") as told:
+        over_blocks(SDUClassifierCV("sd", "logistic", alphas=(0.1,), cv=2, max_iter=1), deal(rows, codes))
+    assert len(told) == 3  # two folds and the fit on all rows

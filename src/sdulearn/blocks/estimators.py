@@ -19,8 +19,8 @@ from sdulearn.linear import FOLD_TOL, SDUClassifier, SDUClassifierCV, resolve_pr
 from sdulearn.losses import ZeroOne, get_training_loss
 from sdulearn.model_selection import grid_results
 from sdulearn.pairs import DISSIMILAR, SIMILAR, sources
-from sdulearn.risks import Mixture, mixture, source_weights, validation_risk
-from sdulearn.solvers import choose_solver
+from sdulearn.risks import Mixture, check_sources, mixture, source_weights, validation_risk
+from sdulearn.solvers import choose_solver, warn_unless
 
 Array = NDArray[np.float64]
 
@@ -56,6 +56,7 @@ def fit_classifier_cv(model: SDUClassifierCV, blocks: Blocks) -> None:
 
 
 def _begin(model: Any, surveyed: SurveyedBlocks) -> None:
+    model.__dict__.pop("statistics_", None)
     model.n_features_in_ = surveyed.statistics.n_features
     model.prior_ = resolve_prior(model.prior, surveyed.statistics.weight)
 
@@ -102,7 +103,7 @@ def _fold_lines(
     fold: int,
 ) -> Array:
     """``[coef, intercept]`` of every setting (mixtures outer, alphas inner) without one fold."""
-    lines = []
+    lines, tol = [], max(model.tol, FOLD_TOL.get(solver, 0.0))
     train = surveyed.statistics - surveyed.folds[fold]
     for g in mixtures:
         if solver == "closed_form":
@@ -112,7 +113,8 @@ def _fold_lines(
             continue
         for alpha in alphas:
             rows = surveyed.problem(g, model.prior_.value, loss, alpha, model.fit_intercept, fold)
-            solution = _SOLVERS[solver](rows, max(model.tol, FOLD_TOL.get(solver, 0.0)), model.max_iter)
+            solution = _SOLVERS[solver](rows, tol, model.max_iter)
+            warn_unless(solution.optimality, tol, solution.n_iter)
             lines.append(rows.moments.coefficients(solution.w))
     return np.array([[*coef, intercept] for coef, intercept in lines])
 
@@ -122,23 +124,29 @@ def _fold_scores(surveyed: SurveyedBlocks, lines: Array, prior: float) -> Array:
     sums = surveyed.blocks.sum(zero_one_sums, lines)
     scores = np.empty(lines.shape[:2])
     for k, fold in enumerate(surveyed.folds):
-        present = np.flatnonzero(fold.weight)
-        table = source_weights(mixture(validation_risk(present)), prior)
-        share = table / np.where(fold.weight > 0, fold.weight, 1.0)[:, None]
-        scores[k] = 1 - np.einsum("st,stj->j", share, sums[f"fold{k}"])
+        scores[k] = 1 - validation_risk_of(fold.weight, sums[f"fold{k}"], prior)
     return scores
 
 
 def zero_one_sums(X: Any, y: NDArray[np.int64], weight: Array | None, lines: Array) -> Sums:
     """Zero-one loss for the labels +1 and -1, summed over the rows of each fold and source (3, 2, n_settings)."""
-    loss, source, fold = ZeroOne(), sources(y), fold_of_rows(X, y, len(lines))
-    found = Sums()
+    fold, found = fold_of_rows(X, y, len(lines)), Sums()
     for k, line in enumerate(lines):
-        sums = np.zeros((3, 2, len(line)))
-        for s in range(3):
-            rows = np.flatnonzero((fold == k) & (source == s))
-            z = np.asarray(X[rows] @ line[:, :-1].T) + line[:, -1]
-            counted = np.ones(len(rows)) if weight is None else weight[rows]
-            sums[s] = counted @ loss.value(z, 1), counted @ loss.value(z, -1)
-        found[f"fold{k}"] = sums
+        rows = np.flatnonzero(fold == k)
+        z = np.asarray(X[rows] @ line[:, :-1].T) + line[:, -1]
+        found[f"fold{k}"] = source_losses(z, sources(y[rows]), None if weight is None else weight[rows])
     return found
+
+
+def source_losses(z: Array, source: NDArray[np.intp], weight: Array | None) -> Array:
+    """Zero-one loss for the labels +1 and -1 (3, 2, n_columns of z), summed over the rows of each source."""
+    of_source = (source == np.arange(3)[:, None]) * (1.0 if weight is None else weight)
+    return np.stack([of_source @ ZeroOne().value(z, t) for t in (1, -1)], axis=1)
+
+
+def validation_risk_of(weight: Array, losses: Array, prior: float) -> Array:
+    """The risk that the sources allow, from their weights and :func:`source_losses`."""
+    g = mixture(validation_risk(np.flatnonzero(weight)))
+    check_sources(g, weight)
+    share = source_weights(g, prior) / np.where(weight > 0, weight, 1.0)[:, None]
+    return np.einsum("st,stj->j", share, losses)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from joblib import cpu_count
 
 from sdulearn.blocks import Blocks, LocalBlocks, Part
 from sdulearn.blocks.source import count_blocks
@@ -89,7 +90,7 @@ def open_engine(arguments: argparse.Namespace) -> Iterator[Engine]:
 
 def _local_blocks(parts: Sequence[Part], watch: Callable[[int | None], Any], keep: bool) -> Blocks:
     """Every thread reads a part of its own; nothing is kept."""
-    return LocalBlocks(parts, n_jobs=os.cpu_count() or 1, watch=watch)
+    return LocalBlocks(parts, n_jobs=cpu_count(), watch=watch)
 
 
 def _cluster_blocks(parts: Sequence[Part], watch: Callable[[int | None], Any], keep: bool) -> Blocks:
@@ -138,7 +139,7 @@ def _client(scheduler: str | None) -> Iterator[Any]:
 def _local_cluster(distributed: Any) -> Any:
     try:
         # Any free port for the dashboard: another cluster may run here.
-        return distributed.LocalCluster(n_workers=os.cpu_count(), threads_per_worker=1, dashboard_address=":0")
+        return distributed.LocalCluster(n_workers=cpu_count(), threads_per_worker=1, dashboard_address=":0")
     except RuntimeError as error:
         raise ValueError(f"No local Dask cluster could be started: {error} Try --engine stream instead.") from None
 

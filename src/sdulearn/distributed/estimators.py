@@ -17,12 +17,12 @@ from sklearn.utils.validation import _check_feature_names, _check_n_features, ch
 from sdulearn import joint, linear
 from sdulearn.base import LinearPairClassifier
 from sdulearn.blocks import Sums, fit_classifier, fit_classifier_cv
+from sdulearn.blocks.estimators import source_losses, validation_risk_of
 from sdulearn.distributed.align import as_matrix, dask_blocks, is_frame, whole_rows
 from sdulearn.extras import require
 from sdulearn.joint.blockwise import fit_pair_logistic
-from sdulearn.losses import ZeroOne, get_training_loss
+from sdulearn.losses import get_training_loss
 from sdulearn.pairs import sources
-from sdulearn.risks import check_sources, mixture, source_weights, validation_risk
 from sdulearn.solvers import choose_solver
 
 Array = NDArray[np.float64]
@@ -66,10 +66,7 @@ class DaskRows(LinearPairClassifier):
         sums = dask_blocks(X, y, sample_weight).sum(_zero_one_sums, self.coef_[0], self.intercept_[0])
         if sums is None:
             raise ValueError("There are no rows: every block is empty.")
-        risk = mixture(validation_risk(np.flatnonzero(sums["weight"])))
-        check_sources(risk, sums["weight"])
-        means = sums["loss"] / np.where(sums["weight"] > 0, sums["weight"], 1.0)[:, None]
-        return 1 - float(np.sum(source_weights(risk, self.prior_.value) * means))
+        return 1 - float(validation_risk_of(sums["weight"], sums["losses"], self.prior_.value)[0])
 
     def orient(self, X: Any, y_true: Any) -> Self:
         """Settle which side is +1 with a few labelled points, as the local one; dask input is computed at once."""
@@ -126,10 +123,11 @@ def _framed(index: Any, values: Any, columns: list[int] | None) -> Any:
 def _zero_one_sums(X: Any, y: NDArray[np.int64], weight: Array | None, coef: Array, intercept: float) -> Sums:
     """Weight of S, D and U, and their zero-one losses as +1 and as -1."""
     assert_all_finite(X, input_name="X")
-    z, source = X @ coef + intercept, sources(y)
-    share = np.ones(len(source)) if weight is None else weight
-    loss = [np.bincount(source, weights=share * ZeroOne().value(z, t), minlength=3) for t in (1, -1)]
-    return Sums(weight=np.bincount(source, weights=share, minlength=3), loss=np.column_stack(loss))
+    z, source = np.asarray(X @ coef + intercept)[:, None], sources(y)
+    return Sums(
+        weight=np.bincount(source, weights=weight, minlength=3).astype(np.float64),
+        losses=source_losses(z, source, weight),
+    )
 
 
 def _is_iterative(model: Any) -> bool:
