@@ -17,7 +17,8 @@ MAY_IMPORT = {
     "datasets": {"pairs", "prior", "datasets"},
     "base": {*LOW, "risks", "model_selection"},
     "statistics": {*LOW, "risks", "solvers"},
-    "linear": {*LOW, "risks", "solvers", "model_selection", "base", "statistics"},
+    "grid": {*LOW, "risks", "solvers"},
+    "linear": {*LOW, "risks", "solvers", "model_selection", "base", "statistics", "grid"},
     "blocks": {*LOW, "risks", "solvers", "model_selection", "statistics", "linear", "blocks"},
     "joint": {*LOW, "risks", "solvers", "model_selection", "base", "statistics", "linear", "blocks", "joint"},
 }
