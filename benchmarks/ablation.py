@@ -25,11 +25,11 @@ from sdulearn.datasets import BENCHMARKS
 from sdulearn.pairs import read_pairs
 
 PARAMETERS = {
-    "plain ridge only (metrics=(0,))": {"metrics": (0,)},
-    "one metric only (metrics=(1,))": {"metrics": (1,)},
-    "no pull towards the prior": {"pull": 0},
-    "weaker pull (1)": {"pull": 1},
-    "stronger pull (10)": {"pull": 10},
+    "plain ridge only (covariance_powers=(0,))": {"covariance_powers": (0,)},
+    "one power only (covariance_powers=(1,))": {"covariance_powers": (1,)},
+    "no pull towards the prior": {"prior_strength": 0},
+    "weaker pull (1)": {"prior_strength": 1},
+    "stronger pull (10)": {"prior_strength": 10},
     "start from the pair moment only": {"init": "moment"},
     "20 more random starts": {"n_init": 20, "random_state": 0},
     "16 alphas": {"alphas": 16},
@@ -45,7 +45,9 @@ def bagging(draw, model):
         chosen = draw.rng.integers(len(pairs.ends), size=len(pairs.ends))
         weight = np.ones(len(draw.codes))
         weight[pairs.ends] = np.bincount(chosen, minlength=len(pairs.ends))[:, None]
-        one = PairLogisticRegression(model.alpha_, metric=model.metric_).fit(draw.X, draw.codes, sample_weight=weight)
+        one = PairLogisticRegression(model.alpha_, covariance_power=model.covariance_power_).fit(
+            draw.X, draw.codes, sample_weight=weight
+        )
         total += one.decision_function(draw.X_test)
     return total
 

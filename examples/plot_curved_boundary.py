@@ -19,7 +19,7 @@ from sklearn.preprocessing import StandardScaler
 
 from sdulearn import PairKFold, PairLogisticRegressionCV
 from sdulearn.datasets import sample_sdu
-from sdulearn.model_selection import pair_log_likelihood
+from sdulearn.metrics import pair_log_likelihood
 from sdulearn.plotting import PairBoundaryDisplay
 
 X, y = make_moons(3000, noise=0.2, random_state=0)

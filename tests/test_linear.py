@@ -8,9 +8,10 @@ from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import PolynomialFeatures, StandardScaler
 
-from sdulearn import PairKFold, SDUClassifier, SDUClassifierCV, pair_risk, stack_pairs
+from sdulearn import PairKFold, SDUClassifier, SDUClassifierCV, stack_pairs
 from sdulearn.datasets import make_waveform, sample_sdu
 from sdulearn.losses import TRAINING_LOSSES
+from sdulearn.metrics import pair_risk
 
 losses = pytest.mark.parametrize("loss", TRAINING_LOSSES)
 

@@ -23,7 +23,7 @@ from sdulearn import (
     estimate_prior,
 )
 from sdulearn.datasets import make_waveform, sample_sdu
-from sdulearn.model_selection import pair_log_likelihood
+from sdulearn.metrics import pair_log_likelihood
 from sdulearn.plotting import (
     PairBoundaryDisplay,
     PairLearningCurveDisplay,

@@ -4,8 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.integrate import trapezoid
 
-from sdulearn import pair_risk
 from sdulearn.losses import ALL_LOSSES, TRAINING_LOSSES, get_loss
+from sdulearn.metrics import pair_risk
 from sdulearn.prior import dissimilar_share, similar_share
 from sdulearn.risks import MIXED_RISKS, RISKS, even_and_linear, mixture, row_weights, source_weights
 

@@ -9,14 +9,15 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 
-from sdulearn import modelfile
-from sdulearn.pairs import check_pair_codes, read_pairs, sources
+from sdulearn.errors import InputError
+from sdulearn.io import container
+from sdulearn.metrics import pair_accuracy
+from sdulearn.pairs import check_pair_codes, read_pairs
 from sdulearn.prior import PriorEstimate
-from sdulearn.risks import pair_risk, validation_risk
-
-Array = NDArray[np.float64]
+from sdulearn.sklearn_private import check_sample_weight
+from sdulearn.types import Array, MatrixLike
 
 
 class LinearPairClassifier(ClassifierMixin, BaseEstimator):
@@ -24,6 +25,7 @@ class LinearPairClassifier(ClassifierMixin, BaseEstimator):
 
     coef_: Array
     intercept_: Array
+    prior: float | None
     prior_: PriorEstimate
 
     # What is to be done before there is a model.
@@ -48,15 +50,25 @@ class LinearPairClassifier(ClassifierMixin, BaseEstimator):
         """Class of each row, -1 or +1."""
         return np.where(self.decision_function(X) > 0, 1, -1)
 
-    def score(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
-        """Estimated accuracy from pair codes alone: ``1 - pair_risk``, unclipped.
+    def score(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
+        """Accuracy estimated from answers alone: the value of :func:`~sdulearn.metrics.pair_accuracy`.
 
-        By the SD risk where ``y`` has similar and dissimilar pairs, else by SU or DU. For true labels use
-        ``sklearn.metrics.accuracy_score``.
+        Parameters
+        ----------
+        X : array, CSR matrix or frame of shape (n_rows, n_features)
+            Rows that the model has not seen.
+        y : array-like of shape (n_rows,)
+            Pair codes; for true labels use ``sklearn.metrics.accuracy_score``.
+        sample_weight : array-like of shape (n_rows,), optional
+            A weight per row; both ends of a pair carry one weight.
+
+        Returns
+        -------
+        float
+            Between 1/2 and 1.
         """
         decision = self.decision_function(X)
-        risk = validation_risk(sources(check_pair_codes(y)))
-        return 1 - pair_risk(decision, y, prior=self.prior_.value, risk=risk, sample_weight=sample_weight)
+        return pair_accuracy(decision, y, sample_weight=sample_weight, prior=self.prior).value
 
     def orient(self, X: Any, y_true: ArrayLike) -> Self:
         """Settle which side is +1 with a few labelled points; flips the model where most of them disagree.
@@ -74,10 +86,10 @@ class LinearPairClassifier(ClassifierMixin, BaseEstimator):
         """
         labels = np.asarray(y_true)
         if not np.isin(labels, (-1, 1)).all():
-            raise ValueError("orient needs true classes -1 and +1 in y_true.")
+            raise InputError("orient needs true classes -1 and +1 in y_true.")
         decision = self.decision_function(X)
         if labels.shape != decision.shape:
-            raise ValueError(f"X has {len(decision)} rows, but y_true has shape {labels.shape}.")
+            raise InputError(f"X has {len(decision)} rows, but y_true has shape {labels.shape}.")
         if self._vote(decision, labels) < 0:
             self._flip()
         return self
@@ -96,7 +108,7 @@ class LinearPairClassifier(ClassifierMixin, BaseEstimator):
         A splitter object given as ``cv`` is not kept; a loss object of your own cannot be saved.
         """
         check_is_fitted(self)
-        modelfile.write(path, *self._describe())
+        container.write(path, *self._describe())
 
     def _describe(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         """Everything ``load_model`` needs: parameters and fitted attributes as JSON, arrays apart."""
@@ -127,7 +139,7 @@ class LinearPairClassifier(ClassifierMixin, BaseEstimator):
         codes = check_pair_codes(y)
         if sample_weight is None:
             return X, codes, None
-        weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+        weight = check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
         read_pairs(codes).pair_weights(weight)
         return X, codes, weight
 
@@ -150,7 +162,7 @@ def _jsonable(name: str, value: Any) -> Any:
     if value is None or isinstance(value, str | bool | int | float):
         return value
     if name == "loss":
-        raise ValueError(
+        raise InputError(
             f"A model trained with a loss object of your own ({type(value).__name__}) cannot be saved: the file "
             "holds numbers, not code. Keep coef_ and intercept_ yourself."
         )

@@ -14,6 +14,7 @@ from scipy.stats import binom
 from sklearn.utils import check_array
 from sklearn.utils.extmath import row_norms
 
+from sdulearn.errors import InputError
 from sdulearn.prior import dissimilar_share, similar_share
 
 Mixture = tuple[float, float, float]
@@ -38,11 +39,12 @@ def estimation_error_bound(
 ) -> float:
     """Bound on ``R(f_hat) - R(f*)`` that holds with probability 1 - delta (Theorems est and est_sdu).
 
-    Theorem est (``log(8 / delta)``) for "su", "du" and "sd", Theorem est_sdu (``log(12 / delta)``) for mixtures, be
-    they at a corner or not. Two slips of the paper: Theorem est says that *all three* of its bounds hold together, but
-    ``log(8 / delta)`` pays for each by itself (together they need ``log(12 / delta)``); and the proofs take the two
-    ends of a pair for independent draws, which they are not. ``paired=True`` counts n independent pairs in place of
-    2 n independent points, the same proof without that step: the pair terms grow by sqrt(2).
+    Theorem est (``log(8 / delta)``) for "su", "du" and "sd", Theorem est_sdu (``log(12 / delta)``)
+    for mixtures, be they at a corner or not. Two slips of the paper: Theorem est says that *all
+    three* of its bounds hold together, but ``log(8 / delta)`` pays for each by itself (together
+    they need ``log(12 / delta)``); and the proofs take the two ends of a pair for independent
+    draws, which they are not. ``paired=True`` counts n independent pairs in place of 2 n
+    independent points, the same proof without that step: the pair terms grow by sqrt(2).
 
     Parameters
     ----------
@@ -85,9 +87,9 @@ def estimation_error_bound(
     _check_counts(g, (n_similar, n_dissimilar, n_unlabeled))
     for name, value in (("lipschitz", lipschitz), ("complexity", complexity), ("loss_bound", loss_bound)):
         if not 0 < value < math.inf:
-            raise ValueError(f"{name} must be a positive number, got {value!r}.")
+            raise InputError(f"{name} must be a positive number, got {value!r}.")
     if not 0 < delta < 1:
-        raise ValueError(f"delta, the chance of failure that is allowed, must lie between 0 and 1, got {delta!r}.")
+        raise InputError(f"delta, the chance of failure that is allowed, must lie between 0 and 1, got {delta!r}.")
     events = 8 if isinstance(risk, str) and risk in _SINGLE else 12
     ends = 1 if paired else 2
     sizes = (ends * n_similar, ends * n_dissimilar, n_unlabeled)
@@ -117,8 +119,8 @@ def bound_rate(g: Mixture, prior: float, sizes: tuple[float, float, float]) -> f
 def order_probability(n_pairs: int, prior: float, *, exact: bool = False) -> float:
     """Lower bound on the chance that DU and SD have smaller bounds than SU (the corollary of Theorem est).
 
-    ``V_DU <= V_SU and V_SD <= V_SU`` holds wherever ``pd / sqrt(n_D) <= ps / sqrt(n_S)``, and n_D of n random pairs is
-    binomial. This is why the paper advises to mix SD with DU.
+    ``V_DU <= V_SU and V_SD <= V_SU`` holds wherever ``pd / sqrt(n_D) <= ps / sqrt(n_S)``, and n_D
+    of n random pairs is binomial. This is why the paper advises to mix SD with DU.
 
     Parameters
     ----------
@@ -142,7 +144,7 @@ def order_probability(n_pairs: int, prior: float, *, exact: bool = False) -> flo
     """
     _check_prior(prior)
     if not (n_pairs >= 1 and n_pairs == int(n_pairs)):
-        raise ValueError(f"n_pairs must be a whole number of 1 or more, got {n_pairs!r}.")
+        raise InputError(f"n_pairs must be a whole number of 1 or more, got {n_pairs!r}.")
     ps, pd = similar_share(prior), dissimilar_share(prior)
     both = ps**2 + pd**2
     if exact:
@@ -153,9 +155,10 @@ def order_probability(n_pairs: int, prior: float, *, exact: bool = False) -> flo
 def rademacher_linear(X: Any, radius: float) -> float:
     """C_F of the linear models ``{x -> w.x : |w| <= radius}`` on the rows of X.
 
-    Their empirical Rademacher complexity is ``radius / n E|sum_i sigma_i x_i| <= C_F / sqrt(n)`` (Jensen) with
-    ``C_F = radius sqrt(mean |x_i|^2)``. Add a column of ones for an intercept. Eq. assumption asks for one constant for
-    the points of S, D and U alike: give rows of each and take the largest, or rows scaled to one length.
+    Their empirical Rademacher complexity is ``radius / n E|sum_i sigma_i x_i| <= C_F / sqrt(n)``
+    (Jensen) with ``C_F = radius sqrt(mean |x_i|^2)``. Add a column of ones for an intercept. Eq.
+    assumption asks for one constant for the points of S, D and U alike: give rows of each and take
+    the largest, or rows scaled to one length.
 
     Parameters
     ----------
@@ -176,7 +179,7 @@ def rademacher_linear(X: Any, radius: float) -> float:
     10.0
     """
     if not 0 < radius < math.inf:
-        raise ValueError(f"radius must be a positive number, got {radius!r}.")
+        raise InputError(f"radius must be a positive number, got {radius!r}.")
     rows = check_array(X, accept_sparse="csr", dtype=np.float64)
     return float(radius * math.sqrt(np.mean(row_norms(rows, squared=True))))
 
@@ -192,24 +195,26 @@ def recommended_gamma(
 ) -> float:
     """Mixture weight that makes the linear term of the risk least noisy, from counts and prior alone.
 
-    With a linear-odd loss the data enter through the even part, whose weights are positive and tame, and through the
-    linear term ``c``, which carries the division by p - q. By the row-weight table it is, with ``t = g1 + g3 / 2``
-    and the means m of the three sources,
+    With a linear-odd loss the data enter through the even part, whose weights are positive and
+    tame, and through the linear term ``c``, which carries the division by p - q. By the row-weight
+    table it is, with ``t = g1 + g3 / 2`` and the means m of the three sources,
 
     ``c = (t ps m_S - (1 - t) pd m_D + (1 - 2 t) m_U / 2) / (p - q)``,
 
-    one family in t: ``t = (1 + gamma) / 2`` in SDSU, ``(1 - gamma) / 2`` in SDDU, ``1 - gamma`` in SUDU. The sources
-    are independent, so in units of the within-class variance its variance is, but for ``(p - q)^2``,
+    one family in t: ``t = (1 + gamma) / 2`` in SDSU, ``(1 - gamma) / 2`` in SDDU, ``1 - gamma`` in
+    SUDU. The sources are independent, so in units of the within-class variance its variance is, but
+    for ``(p - q)^2``,
 
-    ``t^2 A + (1 - t)^2 B + (1 - 2 t)^2 C`` with ``A = ps^2 (1/2 + r p^2 q^2 / ps^2) / n_S``, ``B = pd^2 / (2 n_D)``,
-    ``C = (1 + r p q) / (4 n_U)``,
+    ``t^2 A + (1 - t)^2 B + (1 - 2 t)^2 C`` with ``A = ps^2 (1/2 + r p^2 q^2 / ps^2) / n_S``, ``B =
+    pd^2 / (2 n_D)``, ``C = (1 + r p q) / (4 n_U)``,
 
-    where r (``separation``) is the squared distance of the class means over the within-class variance. The r terms are
-    the randomness of the classes: both ends of a similar pair share theirs, a dissimilar pair always holds one of
-    each. They act along the difference of the class means only; across it r = 0, and that is the noise which turns
-    the classifier, hence the default. The minimum is ``t = (B + 2 C) / (A + B + 4 C)``, cut to what the mixture can
-    reach. At r = 0 it lies on the side of SDDU exactly where the paper's corollary prefers DU to SU; with the counts in
-    their expected ratio and many unlabeled rows, SDDU's gamma is ``(p - q)^2``.
+    where r (``separation``) is the squared distance of the class means over the within-class
+    variance. The r terms are the randomness of the classes: both ends of a similar pair share
+    theirs, a dissimilar pair always holds one of each. They act along the difference of the class
+    means only; across it r = 0, and that is the noise which turns the classifier, hence the
+    default. The minimum is ``t = (B + 2 C) / (A + B + 4 C)``, cut to what the mixture can reach. At
+    r = 0 it lies on the side of SDDU exactly where the paper's corollary prefers DU to SU; with the
+    counts in their expected ratio and many unlabeled rows, SDDU's gamma is ``(p - q)^2``.
 
     Parameters
     ----------
@@ -234,11 +239,11 @@ def recommended_gamma(
     0.16
     """
     if risk not in _MIXED:
-        raise ValueError(f"Only the mixtures {list(_MIXED)} have a gamma to recommend, got {risk!r}.")
+        raise InputError(f"Only the mixtures {list(_MIXED)} have a gamma to recommend, got {risk!r}.")
     _check_prior(prior)
     _check_counts((1.0, 1.0, 1.0), (n_similar, n_dissimilar, n_unlabeled))
     if not 0 <= separation < math.inf:
-        raise ValueError(f"separation must be zero or a positive number, got {separation!r}.")
+        raise InputError(f"separation must be zero or a positive number, got {separation!r}.")
     A, B, C = _linear_term_noise(n_similar, n_dissimilar, n_unlabeled, prior, separation)
     t = (B + 2 * C) / (A + B + 4 * C)
     gamma = {"sdsu": 2 * t - 1, "sddu": 1 - 2 * t, "sudu": 1 - t}[risk]
@@ -255,7 +260,8 @@ def pairs_needed(target_accuracy: float, *, prior: float, **options: Any) -> Any
     prior : float
         Share of one class.
     **options
-        Those of :func:`sdulearn.planning.pairs_needed`, such as ``X`` (your unlabeled rows) and ``method``.
+        Those of :func:`sdulearn.planning.pairs_needed`, such as ``X`` (your unlabeled rows) and
+        ``method``.
 
     Returns
     -------
@@ -269,8 +275,9 @@ def pairs_needed(target_accuracy: float, *, prior: float, **options: Any) -> Any
     >>> bool(answer.n_pairs < 1600)
     True
     """
-    # The bounds are too loose to plan with, so this simulates with the estimators, which stand above this room: the
-    # one upward import, kept inside the function so that importing bounds loads nothing but prior.
+    # The bounds are too loose to plan with, so this simulates with the estimators, which stand
+    # above this room: the one upward import, kept inside the function so that importing bounds
+    # loads nothing but prior.
     from sdulearn.planning import pairs_needed as simulate
 
     return simulate(target_accuracy, prior=prior, **options)
@@ -283,14 +290,15 @@ def _linear_term_noise(n_S: float, n_D: float, n_U: float, prior: float, r: floa
     return (ps**2 / 2 + r * pq**2) / n_S, pd**2 / (2 * n_D), (1 + r * pq) / (4 * n_U)
 
 
-# The next three repeat what risks.py checks: bounds may not import it, as risks knows rows and losses.
+# The next three repeat what risks.py checks: bounds may not import it, as risks knows rows and
+# losses.
 
 
 def _mixture(risk: str | Sequence[float], gamma: float) -> Mixture:
     """Weights (g1, g2, g3) of SU, DU and SD."""
     if isinstance(risk, str):
         if not 0 <= gamma <= 1:
-            raise ValueError(f"gamma must lie between 0 and 1, got {gamma!r}.")
+            raise InputError(f"gamma must lie between 0 and 1, got {gamma!r}.")
         mixed: dict[str, Mixture] = {
             "sdsu": (gamma, 0.0, 1 - gamma),
             "sddu": (0.0, gamma, 1 - gamma),
@@ -298,19 +306,19 @@ def _mixture(risk: str | Sequence[float], gamma: float) -> Mixture:
         }
         known = _SINGLE | mixed
         if risk not in known:
-            raise ValueError(f"Unknown risk {risk!r}; choose one of {list(known)} or weights (su, du, sd).")
+            raise InputError(f"Unknown risk {risk!r}; choose one of {list(known)} or weights (su, du, sd).")
         return known[risk]
     weights = [float(weight) for weight in risk]
     if len(weights) != 3 or not all(weight >= 0 for weight in weights) or abs(sum(weights) - 1) > 1e-9:
-        raise ValueError(f"A risk given as weights (su, du, sd) needs three numbers >= 0 of sum 1, got {risk!r}.")
+        raise InputError(f"A risk given as weights (su, du, sd) needs three numbers >= 0 of sum 1, got {risk!r}.")
     return weights[0], weights[1], weights[2]
 
 
 def _check_prior(prior: float) -> None:
     if not 0 < prior < 1:
-        raise ValueError(f"prior must lie strictly between 0 and 1, got {prior!r}.")
+        raise InputError(f"prior must lie strictly between 0 and 1, got {prior!r}.")
     if prior == 0.5:
-        raise ValueError(
+        raise InputError(
             "At prior 0.5 the SU, DU and SD risks divide by zero and their bounds are infinite. Use "
             "sdulearn.PairLogisticRegression, which learns from the pair as a whole; "
             "sdulearn.bounds.pairs_needed(..., method='joint') plans for it."
@@ -322,9 +330,9 @@ def _check_counts(g: Mixture, counts: tuple[float, float, float]) -> None:
     names = ("n_similar", "n_dissimilar", "n_unlabeled")
     for name, count, needed in zip(names, counts, (g1 + g3 > 0, g2 + g3 > 0, g1 + g2 > 0), strict=True):
         if not 0 <= count < math.inf:
-            raise ValueError(f"{name} must be a number, zero or more; got {count!r}.")
+            raise InputError(f"{name} must be a number, zero or more; got {count!r}.")
         if needed and count == 0:
-            raise ValueError(
+            raise InputError(
                 f"This risk needs {name} of 1 or more. Choose one that does without: 'su' (similar + unlabeled), "
                 "'du' (dissimilar + unlabeled) or 'sd' (similar + dissimilar)."
             )

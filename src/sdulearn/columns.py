@@ -1,7 +1,8 @@
 """Columns of a table and the features they become: found once in training, used the same way ever after.
 
-A number or true/false column becomes one feature, a text column one feature a category. What must be known of a column
-to decide that is a sum over its rows, so it is found alike in a table in memory and in one that streams by.
+A number or true/false column becomes one feature, a text column one feature a category. What must
+be known of a column to decide that is a sum over its rows, so it is found alike in a table in
+memory and in one that streams by.
 """
 
 from __future__ import annotations
@@ -16,10 +17,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sdulearn.errors import InputError
 from sdulearn.extras import require
-from sdulearn.files import as_text
+from sdulearn.io.answers import as_text
+from sdulearn.types import Array
 
-Array = NDArray[np.float64]
 Location = str | PathLike[str]
 
 NUMBER, BOOLEAN, CATEGORY = "number", "boolean", "category"
@@ -99,10 +101,10 @@ class ColumnSummary:
 def column_kinds(path: Location, types: Mapping[str, Any]) -> dict[str, str]:
     """Kinds of the columns to learn from, or an error that names those of no known kind."""
     if not types:
-        raise ValueError(f"{path} has no columns to learn from.")
+        raise InputError(f"{path} has no columns to learn from.")
     kinds = {name: kind_of(dtype) for name, dtype in types.items()}
     if strange := [f"{name!r} ({types[name]})" for name, kind in kinds.items() if not kind]:
-        raise ValueError(f"{path}: neither numbers nor text: {', '.join(strange)}. Leave them out with --drop.")
+        raise InputError(f"{path}: neither numbers nor text: {', '.join(strange)}. Leave them out with --drop.")
     return kinds
 
 
@@ -148,15 +150,15 @@ def find_columns(
     gaps = {name: summary.gaps for name, summary in found.items() if summary.gaps}
     if gaps and missing == "error":
         listed = ", ".join(f"{name!r} ({count:,})" for name, count in gaps.items())
-        raise ValueError(
+        raise InputError(
             f"{path}: missing values in {listed}. Pass --missing mean to put in the column's mean (most frequent "
             "text), or leave columns out with --drop."
         )
     if empty := [name for name, count in gaps.items() if count == found[name].rows]:
-        raise ValueError(f"{path}: nothing but missing values in {', '.join(map(repr, empty))}. Use --drop.")
+        raise InputError(f"{path}: nothing but missing values in {', '.join(map(repr, empty))}. Use --drop.")
     columns = [_column(name, kinds[name], summary, missing == "mean") for name, summary in found.items()]
     if large := [f"{c.name!r} ({_number_of(c.categories)})" for c in columns if len(c.categories) > max_categories]:
-        raise ValueError(
+        raise InputError(
             f"{path}: text columns with more than {max_categories} different texts: {', '.join(large)}. Name the ids "
             "with --id, leave columns out with --drop, or raise --max-categories."
         )
@@ -177,7 +179,8 @@ def _column(name: str, kind: str, summary: ColumnSummary, filled: bool) -> Colum
 def encode(path: Location, layout: ColumnLayout, table: Any) -> tuple[Array, Counter[str]]:
     """The features of a table or batch, and how often a text was none of the known categories, by column.
 
-    The matrix is stored column by column, as Arrow has it: that is several times faster than row by row.
+    The matrix is stored column by column, as Arrow has it: that is several times faster than row by
+    row.
     """
     features = np.zeros((layout.width, table.num_rows))
     unseen: Counter[str] = Counter()
@@ -201,7 +204,7 @@ def _fill(path: Location, column: Column, values: NDArray[Any], feature: Array) 
         _refuse_missing(path, column, int(gaps.sum()))
         feature[gaps] = float(column.fill or 0.0)
     if not np.isfinite(feature).all():
-        raise ValueError(f"{path}: column {column.name!r} holds infinite values. Replace them, or leave it out.")
+        raise InputError(f"{path}: column {column.name!r} holds infinite values. Replace them, or leave it out.")
 
 
 def _one_hot(path: Location, column: Column, values: Any, block: Array) -> int:
@@ -219,7 +222,7 @@ def _one_hot(path: Location, column: Column, values: Any, block: Array) -> int:
 
 def _refuse_missing(path: Location, column: Column, count: int) -> None:
     if column.fill is None:
-        raise ValueError(
+        raise InputError(
             f"{path}: {count:,} missing values in column {column.name!r}, and the model was fitted without a stand-in "
             "for them. Fill them in, or fit again with --missing mean."
         )
@@ -248,12 +251,12 @@ def _to_numpy(values: Any) -> NDArray[Any]:
 def pair_codes(path: Location, name: str, values: Any) -> NDArray[np.int64]:
     """A column of pair codes."""
     if values.null_count:
-        raise ValueError(
+        raise InputError(
             f"{path}: column {name!r} lacks values; every row needs a pair code. Put in 0 for unlabeled rows."
         )
     codes = numbers(values) if kind_of(values.type) == NUMBER else np.array([np.nan])
     if not (np.isfinite(codes).all() and (codes == np.rint(codes)).all()):
-        raise ValueError(
+        raise InputError(
             f"{path}: column {name!r} ({values.type}) does not hold pair codes. They are whole numbers: +k at both "
             "ends of similar pair k, -k at both ends of dissimilar pair k, 0 for unlabeled rows."
         )
@@ -261,7 +264,7 @@ def pair_codes(path: Location, name: str, values: Any) -> NDArray[np.int64]:
 
 
 def id_texts(values: Any) -> Any:
-    """Ids as an Arrow array of texts, spelled as :func:`sdulearn.files.as_text` spells them."""
+    """Ids as an Arrow array of texts, spelled as :func:`sdulearn.io.answers.as_text` spells them."""
     pa, pc = require("pyarrow", "files"), require("pyarrow.compute", "files")
     if pa.types.is_integer(values.type) and not values.null_count:
         return values.cast(pa.string())

@@ -5,6 +5,8 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
+from sdulearn.errors import MissingExtraError
+
 
 def require(module: str, extra: str) -> Any:
     """Import an optional module, or say how to install it."""
@@ -12,4 +14,4 @@ def require(module: str, extra: str) -> Any:
         return importlib.import_module(module)
     except ModuleNotFoundError:
         package = module.split(".")[0]
-        raise ImportError(f"This needs {package}. Install it with: pip install 'sdulearn[{extra}]'") from None
+        raise MissingExtraError(f"This needs {package}. Install it with: pip install 'sdulearn[{extra}]'") from None

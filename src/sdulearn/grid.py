@@ -19,8 +19,7 @@ from sdulearn.risks import (
     validation_risk,
 )
 from sdulearn.solvers import Design, GroupMoments, Problem, Solution, solve, warn_unless, with_ones
-
-Array = NDArray[np.float64]
+from sdulearn.types import Array
 
 
 class Grid:

@@ -8,33 +8,31 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import _fit_context
-from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import (
-    _check_sample_weight,
     check_consistent_length,
     check_is_fitted,
     validate_data,
 )
 
 from sdulearn.base import LinearPairClassifier
+from sdulearn.errors import InputError, UndeterminedError
 from sdulearn.grid import Grid
 from sdulearn.losses import TRAINING_LOSSES, get_training_loss
 from sdulearn.model_selection import PairKFold, grid_results, positive_grid
-from sdulearn.pairs import DISSIMILAR, SIMILAR, integer_codes, sources
+from sdulearn.pairs import D, S, integer_codes, sources
 from sdulearn.prior import PriorEstimate, estimate_prior
 from sdulearn.risks import (
     MIXED_RISKS,
     RISKS,
     Mixture,
-    UndeterminedError,
     check_prior,
     even_and_linear,
     mixture,
     row_weights,
 )
+from sdulearn.sklearn_private import HasMethods, Interval, StrOptions, check_sample_weight, fit_context
 from sdulearn.solvers import (
     SOLVERS,
     Design,
@@ -46,11 +44,10 @@ from sdulearn.solvers import (
     warn_unless,
 )
 from sdulearn.statistics import PairStatistics
+from sdulearn.types import Array
 
-Array = NDArray[np.float64]
-
-# The interior point method gains one digit an iteration, and no choice among settings hangs on the later ones.
-# Newton's last digits come for free.
+# The interior point method gains one digit an iteration, and no choice among settings hangs on the
+# later ones. Newton's last digits come for free.
 FOLD_TOL = {"interior_point": 1e-3}
 
 
@@ -80,7 +77,7 @@ def resolve_prior(prior: float | None, totals: NDArray[Any]) -> PriorEstimate:
     """The given prior, or the one that the weights of S and D imply (two ends to a pair)."""
     if prior is not None:
         return PriorEstimate.given(check_prior(prior))
-    n_similar, n_dissimilar = float(totals[SIMILAR]) / 2, float(totals[DISSIMILAR]) / 2
+    n_similar, n_dissimilar = float(totals[S]) / 2, float(totals[D]) / 2
     if n_similar == 0 or n_dissimilar == 0:
         raise UndeterminedError(
             "prior=None takes the class prior from the numbers of similar and dissimilar pairs, but there are "
@@ -220,7 +217,7 @@ class SDUClassifier(_SDUBase):
         self.tol = tol
         self.max_iter = max_iter
 
-    @_fit_context(prefer_skip_nested_validation=True)
+    @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Fit from rows and pair codes.
 
@@ -251,19 +248,21 @@ class SDUClassifier(_SDUBase):
         return self
 
     @available_if(_loss_is_additive)
-    @_fit_context(prefer_skip_nested_validation=True)
+    @fit_context(prefer_skip_nested_validation=True)
     def partial_fit(
         self, X: Any, y: ArrayLike, classes: ArrayLike | None = None, sample_weight: ArrayLike | None = None
     ) -> Self:
         """Add a portion of the rows; exact, and the same in any order (squared loss only).
 
-        After the last portion the model equals that of ``fit`` on all rows. Between two portions it is the model of
-        the rows so far, once they determine one: with ``prior=None`` that takes more similar than dissimilar pairs.
-        The first call, or the first after ``fit``, starts afresh; a model that was saved and loaded starts afresh too.
+        After the last portion the model equals that of ``fit`` on all rows. Between two portions it
+        is the model of the rows so far, once they determine one: with ``prior=None`` that takes
+        more similar than dissimilar pairs. The first call, or the first after ``fit``, starts
+        afresh; a model that was saved and loaded starts afresh too.
 
-        The two ends of a pair may come in different portions. So what ``fit`` checks is left to you: that every pair
-        code comes exactly twice, with one sign, and that both ends carry one weight. ``statistics_.checksum`` is 0
-        when every code has come an even number of times, with one sign and one weight.
+        The two ends of a pair may come in different portions. So what ``fit`` checks is left to
+        you: that every pair code comes exactly twice, with one sign, and that both ends carry one
+        weight. ``statistics_.checksum`` is 0 when every code has come an even number of times, with
+        one sign and one weight.
 
         Memory is O(n_features^2), whatever the number of rows.
 
@@ -287,7 +286,7 @@ class SDUClassifier(_SDUBase):
         check_consistent_length(X, codes)
         weight = None
         if sample_weight is not None:
-            weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+            weight = check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
         if first:
             self.statistics_ = PairStatistics()
         self.statistics_.update(X, codes, weight)
@@ -303,8 +302,8 @@ class SDUClassifier(_SDUBase):
 class SDUClassifierCV(_SDUBase):
     """SDUClassifier with ``alpha`` and ``gamma`` chosen by cross-validation on pairs alone.
 
-    The defaults are the paper's: three penalties, six mixture weights, five folds, zero-one SD risk. Of settings
-    with equal risk the first wins: alphas in the order given, then gammas.
+    The defaults are the paper's: three penalties, six mixture weights, five folds, zero-one SD
+    risk. Of settings with equal risk the first wins: alphas in the order given, then gammas.
 
     Parameters
     ----------
@@ -319,7 +318,8 @@ class SDUClassifierCV(_SDUBase):
     prior : float or None, default=None
         P(y = +1); None estimates it from the pair counts.
     cv : int or splitter, default=5
-        Number of pair-safe folds (dealt with a fixed seed), or an object such as :class:`~sdulearn.PairKFold`.
+        Number of pair-safe folds (dealt with a fixed seed), or an object such as
+        :class:`~sdulearn.PairKFold`.
     fit_intercept, solver, tol, max_iter
         As in :class:`~sdulearn.SDUClassifier`. Double hinge fits within folds stop at a
         residual of ``max(tol, 1e-3)``.
@@ -331,7 +331,8 @@ class SDUClassifierCV(_SDUBase):
     alpha_, gamma_ : float
         The choice; ``gamma_`` is None for a risk without one.
     cv_results_ : dict
-        As GridSearchCV's: ``params``, ``mean_test_score``, ``split0_test_score``, ... (score = 1 - risk).
+        As GridSearchCV's: ``params``, ``mean_test_score``, ``split0_test_score``, ... (score = 1 -
+        risk).
     coef_, intercept_, classes_, prior_, objective_, optimality_, n_iter_, n_features_in_
         As in :class:`~sdulearn.SDUClassifier`, from the refit on all rows.
 
@@ -387,7 +388,7 @@ class SDUClassifierCV(_SDUBase):
         self.max_iter = max_iter
         self.n_jobs = n_jobs
 
-    @_fit_context(prefer_skip_nested_validation=True)
+    @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Choose alpha and gamma on held-out pairs, then fit on all rows.
 
@@ -416,7 +417,7 @@ class SDUClassifierCV(_SDUBase):
         gammas = list(self.gammas) if self.risk in MIXED_RISKS else [None]
         mixtures = [mixture(self.risk, 0.5 if gamma is None else gamma) for gamma in gammas]
         if not mixtures:
-            raise ValueError("gammas is empty; give at least one mixture weight between 0 and 1.")
+            raise InputError("gammas is empty; give at least one mixture weight between 0 and 1.")
         return alphas, gammas, mixtures
 
     def _choose(self, results: dict[str, Any], alphas: list[float], gammas: list[Any]) -> int:

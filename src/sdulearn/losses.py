@@ -3,8 +3,9 @@
 A loss is *linear-odd* when ``value(z, +1) - value(z, -1) == -z``; then
 ``value(z, t) == even(z) - t * z / 2`` and every risk of the paper is convex (Theorem "conv").
 
-A training loss of your own is any object with ``value(z, t)``, ``even(z)`` and ``even_grad(z)``; with
-``even_hess(z)`` it is solved by Newton's method, without it by L-BFGS. Attributes that open a door:
+A training loss of your own is any object with ``value(z, t)``, ``even(z)`` and ``even_grad(z)``;
+with ``even_hess(z)`` it is solved by Newton's method, without it by L-BFGS. Attributes that open a
+door:
 
 - ``curvature``: ``even`` is ``curvature * z**2 / 2 + const``: the closed form;
 - ``flat``: ``even`` is ``max(flat, abs(z)) / 2``: the interior point method;
@@ -16,10 +17,10 @@ from __future__ import annotations
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import expit
 
-Array = NDArray[np.float64]
+from sdulearn.errors import InputError
+from sdulearn.types import Array
 
 
 class Loss(Protocol):
@@ -136,10 +137,10 @@ def get_loss(loss: str | Loss) -> Any:
     """Any loss by name or as an object with ``value(z, t)``."""
     if isinstance(loss, str):
         if loss not in ALL_LOSSES:
-            raise ValueError(f"Unknown loss {loss!r}; choose one of {sorted(ALL_LOSSES)} or pass a loss object.")
+            raise InputError(f"Unknown loss {loss!r}; choose one of {sorted(ALL_LOSSES)} or pass a loss object.")
         return ALL_LOSSES[loss]
     if not callable(getattr(loss, "value", None)):
-        raise ValueError(f"The loss {loss!r} needs a method value(z, t); see sdulearn.losses.")
+        raise InputError(f"The loss {loss!r} needs a method value(z, t); see sdulearn.losses.")
     return loss
 
 
@@ -152,17 +153,17 @@ def get_training_loss(loss: str | LinearOddLoss) -> Any:
     z = np.linspace(-3, 3, 61)
     odd = found.value(z, 1) - found.value(z, -1)
     if not np.allclose(odd, -z, rtol=0, atol=1e-9):
-        raise ValueError(
+        raise InputError(
             f"The loss {name} is not linear-odd: value(z, +1) - value(z, -1) must be -z for every z. With any "
             "other loss the negative row weights of the risk make the objective non-convex. Train with "
             f"{', '.join(sorted(TRAINING_LOSSES))}, or use this one for validation with pair_risk."
         )
     for method in ("even", "even_grad"):
         if not callable(getattr(found, method, None)):
-            raise ValueError(f"The loss {name} needs a method {method}(z) to be trained with; see sdulearn.losses.")
+            raise InputError(f"The loss {name} needs a method {method}(z) to be trained with; see sdulearn.losses.")
     even = (found.value(z, 1) + found.value(z, -1)) / 2
     if not np.allclose(found.even(z), even, rtol=0, atol=1e-9):
-        raise ValueError(f"The loss {name} contradicts itself: even(z) is not (value(z, +1) + value(z, -1)) / 2.")
+        raise InputError(f"The loss {name} contradicts itself: even(z) is not (value(z, +1) + value(z, -1)) / 2.")
     if (np.diff(even, 2) < -1e-9).any():
-        raise ValueError(f"The loss {name} is not convex in z, so the objective would not be convex.")
+        raise InputError(f"The loss {name} is not convex in z, so the objective would not be convex.")
     return found

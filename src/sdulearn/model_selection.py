@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
+from sdulearn.errors import InputError
 from sdulearn.pairs import read_pairs
-
-Array = NDArray[np.float64]
+from sdulearn.types import Array
 
 
 class PairKFold:
@@ -39,7 +39,7 @@ class PairKFold:
 
     def __init__(self, n_splits: int = 5, *, shuffle: bool = True, random_state: Any = None) -> None:
         if not (isinstance(n_splits, int | np.integer) and n_splits >= 2):
-            raise ValueError(f"n_splits must be an integer of 2 or more, got {n_splits!r}.")
+            raise InputError(f"n_splits must be an integer of 2 or more, got {n_splits!r}.")
         self.n_splits = int(n_splits)
         self.shuffle = shuffle
         self.random_state = random_state
@@ -67,7 +67,7 @@ class PairKFold:
             ("dissimilar", pairs.ends[~pairs.similar]),
         ):
             if 0 < len(members) < self.n_splits:
-                raise ValueError(
+                raise InputError(
                     f"{self.n_splits} folds need at least {self.n_splits} {name} pairs, but there are "
                     f"{len(members)}. Lower the number of folds or add pairs."
                 )
@@ -80,26 +80,11 @@ class PairKFold:
         return rng.permutation(dealt) if self.shuffle else dealt
 
 
-def pair_log_likelihood(estimator: Any, X: Any, y: Any) -> float:
-    """Mean log-probability that a fitted estimator gives to the answers: a scorer that works at any prior.
-
-    Pass it as ``scoring`` to ``GridSearchCV`` or ``cross_val_score``; the estimator needs ``predict_proba``.
-    """
-    pairs = read_pairs(y)
-    if not len(pairs.ends):
-        raise ValueError("The likelihood of answers needs pairs, and y marks none.")
-    p = np.asarray(estimator.predict_proba(X))[:, 1]
-    first, second = p[pairs.ends[:, 0]], p[pairs.ends[:, 1]]
-    same = first * second + (1 - first) * (1 - second)
-    chance = np.where(pairs.similar, same, 1 - same)
-    return float(np.mean(np.log(np.maximum(chance, np.finfo(float).tiny))))
-
-
 def positive_grid(name: str, values: Sequence[float]) -> list[float]:
     """A grid of penalties as floats, or a ValueError."""
     grid = [float(value) for value in values]
     if not grid or min(grid) <= 0:
-        raise ValueError(f"{name} must hold at least one number, all greater than zero; got {values!r}.")
+        raise InputError(f"{name} must hold at least one number, all greater than zero; got {values!r}.")
     return grid
 
 

@@ -1,7 +1,7 @@
 """Pair codes: one integer per row says which row is an end of which pair.
 
-``+k`` marks an end of similar pair ``k``, ``-k`` an end of dissimilar pair ``k``, ``0`` an unlabeled
-row. Each ``k >= 1`` stands on exactly two rows, with one sign.
+``+k`` marks an end of similar pair ``k``, ``-k`` an end of dissimilar pair ``k``, ``0`` an
+unlabeled row. Each ``k >= 1`` stands on exactly two rows, with one sign.
 """
 
 from __future__ import annotations
@@ -11,9 +11,16 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils import _safe_indexing
 
-SIMILAR, DISSIMILAR, UNLABELED = 0, 1, 2
+from sdulearn.errors import InputError
+from sdulearn.sklearn_private import safe_indexing
+from sdulearn.types import Array, Codes, Indices, Mask
+
+# An answer, as the sign of a pair code.
+SIMILAR, DISSIMILAR, UNSURE = 1, -1, 0
+# Sources of rows, in the paper's letters: ends of similar pairs, ends of dissimilar pairs,
+# unlabeled rows.
+S, D, U = 0, 1, 2
 
 
 @dataclass(frozen=True)
@@ -22,6 +29,8 @@ class Pairs:
 
     Attributes
     ----------
+    codes : array of shape (n_rows,)
+        The pair codes themselves.
     ends : array of shape (n_pairs, 2)
         Row numbers of the two ends of each pair, pairs in ascending order of their code.
     similar : bool array of shape (n_pairs,)
@@ -30,16 +39,27 @@ class Pairs:
         Row numbers of the unlabeled rows.
     """
 
-    ends: NDArray[np.intp]
-    similar: NDArray[np.bool_]
-    unlabeled: NDArray[np.intp]
+    codes: Codes
+    ends: Indices
+    similar: Mask
+    unlabeled: Indices
 
-    def pair_weights(self, sample_weight: NDArray[np.float64]) -> NDArray[np.float64]:
+    @property
+    def source(self) -> Indices:
+        """Which of S, D, U each row comes from; all that a marginal risk needs to know."""
+        return sources(self.codes)
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows, ends and unlabeled."""
+        return len(self.codes)
+
+    def pair_weights(self, sample_weight: Array) -> Array:
         """One weight per pair; both ends must carry the same one."""
         first, second = sample_weight[self.ends[:, 0]], sample_weight[self.ends[:, 1]]
         if (unequal := np.flatnonzero(first != second)).size:
             a, b = self.ends[unequal[0]]
-            raise ValueError(
+            raise InputError(
                 f"The two ends of a pair must carry one weight, but rows {a} and {b} are one pair and "
                 f"weigh {sample_weight[a]:g} and {sample_weight[b]:g}. Give both rows the weight of the pair."
             )
@@ -52,7 +72,7 @@ def stack_pairs(
     same: ArrayLike,
     *,
     unlabeled: str | ArrayLike | None = "rest",
-) -> tuple[Any, NDArray[np.int64]]:
+) -> tuple[Any, Codes]:
     """Turn a table, a list of index pairs and same/different answers into rows and pair codes.
 
     Parameters
@@ -64,7 +84,8 @@ def stack_pairs(
     same : array-like of shape (n_pairs,)
         The answers: booleans, or +1 for "same class" and -1 for "different".
     unlabeled : {"rest", "all", None} or array-like of row numbers or booleans, default="rest"
-        Which rows of ``X`` to add as unlabeled: those in no pair, all of them, none, or the ones listed.
+        Which rows of ``X`` to add as unlabeled: those in no pair, all of them, none, or the ones
+        listed.
 
     Returns
     -------
@@ -89,9 +110,9 @@ def stack_pairs(
     if ends.size == 0:
         ends = ends.reshape(0, 2)
     if ends.ndim != 2 or ends.shape[1] != 2:
-        raise ValueError(f"pairs must have shape (n_pairs, 2), two row numbers of X per pair; got shape {ends.shape}.")
+        raise InputError(f"pairs must have shape (n_pairs, 2), two row numbers of X per pair; got shape {ends.shape}.")
     if (self_pairs := np.flatnonzero(ends[:, 0] == ends[:, 1])).size:
-        raise ValueError(
+        raise InputError(
             f"pairs[{self_pairs[0]}] joins row {ends[self_pairs[0], 0]} with itself, which says nothing about "
             f"the classes ({self_pairs.size} such pairs). Remove them."
         )
@@ -99,10 +120,10 @@ def stack_pairs(
     codes = np.repeat(signs * np.arange(1, len(ends) + 1), 2)
     extra = _unlabeled_rows(unlabeled, n_points, ends)
     rows = np.concatenate([ends.ravel(), extra])
-    return _safe_indexing(X, rows), np.concatenate([codes, np.zeros(len(extra), dtype=np.int64)])
+    return safe_indexing(X, rows), np.concatenate([codes, np.zeros(len(extra), dtype=np.int64)])
 
 
-def check_pair_codes(y: ArrayLike) -> NDArray[np.int64]:
+def check_pair_codes(y: ArrayLike) -> Codes:
     """Return ``y`` as int64 pair codes, or raise a ValueError that says what is wrong with them."""
     codes = integer_codes(y)
     named = codes[codes != 0]
@@ -112,37 +133,39 @@ def check_pair_codes(y: ArrayLike) -> NDArray[np.int64]:
     starts = np.flatnonzero(np.r_[True, ~same_code]) if by_code.size else np.empty(0, dtype=np.intp)
     counts = np.diff(np.r_[starts, by_code.size])
     if (half := starts[counts == 1]).size:
-        raise ValueError(
+        raise InputError(
             f"Pair code {by_code[half[0]]} stands on one row only ({half.size} such codes): half a pair. Each "
             "code must stand on exactly two rows; keep both ends together, for example with "
             "sdulearn.PairKFold() as cv instead of a plain K-fold."
         )
     if (crowd := np.flatnonzero(counts > 2)).size:
-        raise ValueError(
+        raise InputError(
             f"Pair code {abs(by_code[starts[crowd[0]]])} stands on {counts[crowd[0]]} rows, but a pair has two "
             "ends. y must hold pair codes (+k similar, -k dissimilar, 0 unlabeled), not class labels; "
             "sdulearn.stack_pairs makes them from a list of pairs and answers."
         )
     if (mixed := starts[by_code[starts] != by_code[starts + 1]]).size:
-        raise ValueError(
+        raise InputError(
             f"Pair code {abs(by_code[mixed[0]])} stands on one row as + (similar) and on the other as - "
             "(dissimilar). Give both ends of a pair the same sign."
         )
     return codes
 
 
-def read_pairs(y: ArrayLike) -> Pairs:
-    """Check pair codes and return them as row numbers."""
+def read_pairs(y: ArrayLike | Pairs) -> Pairs:
+    """Check pair codes and return them as row numbers; what was read before is handed on as it is."""
+    if isinstance(y, Pairs):
+        return y
     codes = check_pair_codes(y)
     named = np.flatnonzero(codes)
     order = named[np.argsort(np.abs(codes[named]), kind="stable")]
     ends = order.reshape(-1, 2)
-    return Pairs(ends, codes[ends[:, 0]] > 0, np.flatnonzero(codes == 0))
+    return Pairs(codes, ends, codes[ends[:, 0]] > 0, np.flatnonzero(codes == 0))
 
 
-def sources(codes: NDArray[np.int64]) -> NDArray[np.intp]:
+def sources(codes: Codes) -> Indices:
     """Which of S, D, U (0, 1, 2) each row comes from; all that a marginal risk needs to know."""
-    return np.where(codes > 0, SIMILAR, np.where(codes < 0, DISSIMILAR, UNLABELED))
+    return np.where(codes > 0, S, np.where(codes < 0, D, U))
 
 
 def scramble(keys: NDArray[Any]) -> NDArray[np.uint64]:
@@ -153,10 +176,11 @@ def scramble(keys: NDArray[Any]) -> NDArray[np.uint64]:
     return z ^ (z >> np.uint64(31))
 
 
-def pair_checksum(codes: NDArray[np.int64], weight: NDArray[np.float64] | None = None) -> int:
+def pair_checksum(codes: Codes, weight: Array | None = None) -> int:
     """Zero where every code stands on an even number of rows, with one sign and one weight; hardly ever elsewhere.
 
-    Checksums of parts are joined with ``^`` in any order, so it finds half a pair whose rows are nowhere together.
+    Checksums of parts are joined with ``^`` in any order, so it finds half a pair whose rows are
+    nowhere together.
     """
     named = np.flatnonzero(codes)
     keys = scramble(codes[named])
@@ -165,63 +189,63 @@ def pair_checksum(codes: NDArray[np.int64], weight: NDArray[np.float64] | None =
     return int(np.bitwise_xor.reduce(keys, initial=np.uint64(0)))
 
 
-def integer_codes(y: ArrayLike) -> NDArray[np.int64]:
+def integer_codes(y: ArrayLike) -> Codes:
     """``y`` as int64 codes, each taken by itself: whether they pair up is not looked at."""
     codes = np.asarray(y)
     if codes.ndim == 2 and codes.shape[1] == 1:
         codes = codes.ravel()
     if codes.ndim != 1:
-        raise ValueError(f"y should be a 1d array of pair codes, got an array of shape {codes.shape} instead.")
+        raise InputError(f"y should be a 1d array of pair codes, got an array of shape {codes.shape} instead.")
     if codes.size == 0:
-        raise ValueError("y is empty: at least one pair is needed.")
+        raise InputError("y is empty: at least one pair is needed.")
     if codes.dtype.kind == "f":
         if not np.isfinite(codes).all():
-            raise ValueError("Input y contains NaN or infinity. Mark unlabeled rows with the pair code 0.")
+            raise InputError("Input y contains NaN or infinity. Mark unlabeled rows with the pair code 0.")
         if (codes != np.rint(codes)).any():
-            raise ValueError(
+            raise InputError(
                 "Unknown label type: y holds fractions, but pair codes are integers (+k similar, -k dissimilar, "
                 "0 unlabeled)."
             )
     elif codes.dtype.kind not in "iu":
-        raise ValueError(
+        raise InputError(
             f"Unknown label type: y has dtype {codes.dtype}, but pair codes are integers (+k similar, "
             "-k dissimilar, 0 unlabeled). sdulearn.stack_pairs makes them from pairs and answers."
         )
     if codes.size and (np.abs(codes.astype(np.float64)) >= 2.0**62).any():
-        raise ValueError("Pair codes must be smaller than 2**62 in size; number the pairs 1, 2, 3, ...")
+        raise InputError("Pair codes must be smaller than 2**62 in size; number the pairs 1, 2, 3, ...")
     return codes.astype(np.int64, copy=False)
 
 
-def _row_numbers(values: Any, n_points: int, name: str) -> NDArray[np.intp]:
+def _row_numbers(values: Any, n_points: int, name: str) -> Indices:
     numbers = np.asarray(values)
     if numbers.size == 0:
         return numbers.astype(np.intp)
     if numbers.dtype.kind not in "iu":
-        raise ValueError(
+        raise InputError(
             f"{name} must hold integer row numbers of X, got dtype {numbers.dtype}. Where your points have ids, "
             "translate them first, for example with pandas.Index(ids).get_indexer(...)."
         )
     if ((numbers < 0) | (numbers >= n_points)).any():
         bad = numbers[(numbers < 0) | (numbers >= n_points)][0]
-        raise ValueError(f"{name} names row {bad}, but X has rows 0 to {n_points - 1}.")
+        raise InputError(f"{name} names row {bad}, but X has rows 0 to {n_points - 1}.")
     return numbers.astype(np.intp, copy=False)
 
 
-def _answer_signs(same: ArrayLike, n_pairs: int) -> NDArray[np.int64]:
+def _answer_signs(same: ArrayLike, n_pairs: int) -> Codes:
     answers = np.asarray(same)
     if answers.shape != (n_pairs,):
-        raise ValueError(f"same must hold one answer per pair: {n_pairs} pairs, but shape {answers.shape}.")
+        raise InputError(f"same must hold one answer per pair: {n_pairs} pairs, but shape {answers.shape}.")
     if answers.dtype.kind == "b":
         return np.where(answers, 1, -1)
     if answers.dtype.kind in "iuf" and np.isin(answers, (-1, 1)).all():
         return answers.astype(np.int64)
-    raise ValueError(
+    raise InputError(
         "same must be boolean, or +1 (same class) and -1 (different). If yours is 0/1, say which is which: "
         "same=(answers == 1)."
     )
 
 
-def _unlabeled_rows(unlabeled: str | ArrayLike | None, n_points: int, ends: NDArray[np.intp]) -> NDArray[np.intp]:
+def _unlabeled_rows(unlabeled: str | ArrayLike | None, n_points: int, ends: Indices) -> Indices:
     if unlabeled is None:
         return np.empty(0, dtype=np.intp)
     if isinstance(unlabeled, str):
@@ -231,10 +255,10 @@ def _unlabeled_rows(unlabeled: str | ArrayLike | None, n_points: int, ends: NDAr
             in_no_pair = np.ones(n_points, dtype=bool)
             in_no_pair[ends] = False
             return np.flatnonzero(in_no_pair)
-        raise ValueError(f"unlabeled must be 'rest', 'all', None or row numbers, got {unlabeled!r}.")
+        raise InputError(f"unlabeled must be 'rest', 'all', None or row numbers, got {unlabeled!r}.")
     chosen = np.asarray(unlabeled)
     if chosen.ndim != 1:
-        raise ValueError(
+        raise InputError(
             f"unlabeled must be a 1d array of row numbers of X, got shape {chosen.shape}. To add rows of "
             "another table, concatenate them to X first."
         )

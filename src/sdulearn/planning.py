@@ -9,15 +9,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.stats import binom
 from sklearn.isotonic import isotonic_regression
 
 from sdulearn import PairLogisticRegressionCV, PriorEstimate, SDUClassifierCV, estimate_prior, stack_pairs
+from sdulearn.errors import InputError
 from sdulearn.populations import FeaturePopulation, GaussianPopulation, Population, World
 from sdulearn.prior import dissimilar_share, similar_share
-
-Array = NDArray[np.float64]
+from sdulearn.types import Array
 
 METHODS = ("joint", "sddu")
 SIZES = (25, 50, 100, 200, 400, 800, 1600)
@@ -35,7 +34,8 @@ class Curve:
     accuracy, error : tuple of float
         Mean over the simulated draws, and its standard error, at each of the plan's ``sizes``.
     unfitted : tuple of float
-        Share of draws from which it could not be trained; they count as calling everything the larger class.
+        Share of draws from which it could not be trained; they count as calling everything the
+        larger class.
     """
 
     method: str
@@ -57,7 +57,8 @@ class Plan:
     priors : tuple of PriorEstimate
         The prior's estimate and interval at the expected counts of each size.
     no_answer : tuple of float
-        Chance that there are no more similar than dissimilar pairs, so that the counts imply no prior (exact).
+        Chance that there are no more similar than dissimilar pairs, so that the counts imply no
+        prior (exact).
     prior : float
         Share of the larger class.
     ceiling : float
@@ -85,7 +86,7 @@ class Plan:
         check_target(target_accuracy, self.prior, self.ceiling)
         curves = {curve.method: curve for curve in self.curves}
         if method not in curves:
-            raise ValueError(f"This plan has no curve of {method!r}, only of {list(curves)}.")
+            raise InputError(f"This plan has no curve of {method!r}, only of {list(curves)}.")
         mean, error = np.array(curves[method].accuracy), np.array(curves[method].error)
         low, middle, high = (_crossing(self.sizes, mean + k * error, target_accuracy) for k in (2, 0, -2))
         return PairsNeeded(middle, low, high, target_accuracy, method, self)
@@ -98,11 +99,11 @@ class PairsNeeded:
     Attributes
     ----------
     n_pairs : float
-        The estimate, a whole number; the smallest size simulated where that is enough, infinite where the largest is
-        not.
+        The estimate, a whole number; the smallest size simulated where that is enough, infinite
+        where the largest is not.
     low, high : float
-        The same with the curve two standard errors higher and lower: the noise of the simulation, not that of its
-        assumptions.
+        The same with the curve two standard errors higher and lower: the noise of the simulation,
+        not that of its assumptions.
     target_accuracy : float
         The target.
     method : str
@@ -161,7 +162,8 @@ def pairs_needed(
         Your unlabeled rows.
     method : {"joint", "sddu"}, default="joint"
         Which estimator.
-    sizes, ceiling, n_features, n_unlabeled, direction, known_prior, oriented, n_repeats, random_state
+    sizes, ceiling, n_features, n_unlabeled, direction, known_prior, oriented, n_repeats,
+    random_state
         As in :func:`simulate_plan`.
 
     Returns
@@ -203,36 +205,40 @@ def simulate_plan(
 ) -> Plan:
     """Simulate random pairs, train on them as a user would, and measure the accuracy.
 
-    Without ``X`` the points come from two Gaussian classes of one covariance, as far apart as ``ceiling`` asks. With
-    ``X`` they are your rows, standardised, and their classes are drawn from a logistic model along a direction, as
-    steep as ``ceiling`` asks. The true direction and ceiling of your problem are unknown, so the result is an
-    estimate; more features or a lower ceiling need more pairs. Accuracy is computed from the true class
-    probabilities, without the noise of a test sample.
+    Without ``X`` the points come from two Gaussian classes of one covariance, as far apart as
+    ``ceiling`` asks. With ``X`` they are your rows, standardised, and their classes are drawn from
+    a logistic model along a direction, as steep as ``ceiling`` asks. The true direction and ceiling
+    of your problem are unknown, so the result is an estimate; more features or a lower ceiling need
+    more pairs. Accuracy is computed from the true class probabilities, without the noise of a test
+    sample.
 
     Parameters
     ----------
     prior : float
         Share of one class (which one makes no difference).
     X : array-like of shape (n_rows, n_features), optional
-        Your unlabeled rows, numbers without gaps. Of a table wider than 100 the 100 main directions are simulated,
-        which is optimistic.
+        Your unlabeled rows, numbers without gaps. Of a table wider than 100 the 100 main directions
+        are simulated, which is optimistic.
     methods : sequence of {"joint", "sddu"}, default=("joint", "sddu")
-        :class:`~sdulearn.PairLogisticRegressionCV`, and :class:`~sdulearn.SDUClassifierCV` with its defaults.
+        :class:`~sdulearn.PairLogisticRegressionCV`, and :class:`~sdulearn.SDUClassifierCV` with its
+        defaults.
     sizes : sequence of int, default=(25, 50, 100, 200, 400, 800, 1600)
         Numbers of pairs.
     ceiling : float, optional
-        Accuracy of the best possible classifier; default: a third of the smaller class is lost, ``1 - q / 3``.
+        Accuracy of the best possible classifier; default: a third of the smaller class is lost, ``1
+        - q / 3``.
     n_features : int, default=10
         Features of the generated points (unused with ``X``).
     n_unlabeled : int, default=500
         Unlabeled rows beside the pairs (all of ``X`` at most).
     direction : {"random", "principal"}, default="random"
-        With ``X``: a new random direction in each draw, or the one in which the rows vary most (the easiest case).
+        With ``X``: a new random direction in each draw, or the one in which the rows vary most (the
+        easiest case).
     known_prior : bool, default=False
         Whether the estimators are told the prior, or take it from the counts.
     oriented : bool, default=False
-        Whether a few labelled points settle which class is which (``orient``); always so at prior 1/2. Otherwise a
-        model that names the classes the wrong way round counts as wrong.
+        Whether a few labelled points settle which class is which (``orient``); always so at prior
+        1/2. Otherwise a model that names the classes the wrong way round counts as wrong.
     n_repeats : int, default=20
         Draws; the standard error falls with their square root.
     random_state : int or None, default=0
@@ -255,7 +261,7 @@ def simulate_plan(
     True
     """
     if not 0 < prior < 1:
-        raise ValueError(f"prior must lie strictly between 0 and 1, got {prior!r}.")
+        raise InputError(f"prior must lie strictly between 0 and 1, got {prior!r}.")
     prior = max(prior, 1 - prior)
     ceiling = 1 - (1 - prior) / 3 if ceiling is None else ceiling
     check_ceiling(ceiling, prior)
@@ -294,7 +300,7 @@ def check_ceiling(ceiling: float, prior: float) -> None:
     """The best classifier must beat the constant one, and two overlapping classes leave some error."""
     larger = max(prior, 1 - prior)
     if not larger + 1e-3 <= ceiling <= 0.999:
-        raise ValueError(
+        raise InputError(
             f"ceiling, the accuracy of the best possible classifier, must lie between {larger + 1e-3:.3f} (a little "
             f"more than calling everything the larger class) and 0.999, got {ceiling!r}."
         )
@@ -304,14 +310,14 @@ def check_target(target_accuracy: float, prior: float, ceiling: float) -> None:
     """Refuse targets that need no pairs or that nothing can reach."""
     larger = max(prior, 1 - prior)
     if not 0 < target_accuracy < 1:
-        raise ValueError(f"The target accuracy must lie between 0 and 1, such as 0.85; got {target_accuracy!r}.")
+        raise InputError(f"The target accuracy must lie between 0 and 1, such as 0.85; got {target_accuracy!r}.")
     if target_accuracy <= larger:
-        raise ValueError(
+        raise InputError(
             f"A target of {target_accuracy:.1%} needs no pairs: calling everything the larger class is right "
             f"{larger:.1%} of the time. Aim higher."
         )
     if target_accuracy >= ceiling:
-        raise ValueError(
+        raise InputError(
             f"A target of {target_accuracy:.1%} is out of reach: the simulation takes {ceiling:.1%} for the accuracy "
             "of the best possible classifier. If your classes are better separated than that, raise the ceiling."
         )
@@ -320,9 +326,9 @@ def check_target(target_accuracy: float, prior: float, ceiling: float) -> None:
 def _check_methods(methods: Sequence[str], prior: float) -> None:
     unknown = [method for method in methods if method not in METHODS]
     if unknown or not methods:
-        raise ValueError(f"Unknown methods {unknown}; choose from {list(METHODS)}.")
+        raise InputError(f"Unknown methods {unknown}; choose from {list(METHODS)}.")
     if prior == 0.5 and "sddu" in methods:
-        raise ValueError(
+        raise InputError(
             "At prior 0.5 the sddu method is undefined (it divides by p - q). Plan for method 'joint' "
             "(sdulearn.PairLogisticRegression), which learns from the pair as a whole."
         )
@@ -330,10 +336,10 @@ def _check_methods(methods: Sequence[str], prior: float) -> None:
 
 def _check_numbers(sizes: Sequence[int], **numbers: int) -> None:
     if not sizes or sizes[0] < 10:
-        raise ValueError(f"sizes must hold numbers of pairs, each 10 or more; got {list(sizes)}.")
+        raise InputError(f"sizes must hold numbers of pairs, each 10 or more; got {list(sizes)}.")
     for name, number in numbers.items():
         if number < 1:
-            raise ValueError(f"{name} must be 1 or more, got {number!r}.")
+            raise InputError(f"{name} must be 1 or more, got {number!r}.")
 
 
 def _accuracy(world: World, n_pairs: int, method: str, prior: float | None, oriented: bool) -> float:

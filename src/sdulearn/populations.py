@@ -17,7 +17,8 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils import check_array
 from sklearn.utils.extmath import randomized_svd
 
-Array = NDArray[np.float64]
+from sdulearn.errors import InputError
+from sdulearn.types import Array
 
 # Of the user's features: more would cost time and change little.
 _MOST_ROWS, _FEWEST_ROWS, _MOST_CELLS = 10_000, 1000, 2_000_000
@@ -81,7 +82,7 @@ class FeaturePopulation:
 
     def __init__(self, X: Any, prior: float, ceiling: float, direction: str) -> None:
         if direction not in ("random", "principal"):
-            raise ValueError(f"direction must be 'random' or 'principal', got {direction!r}.")
+            raise InputError(f"direction must be 'random' or 'principal', got {direction!r}.")
         rows = _some_rows(X)
         self.rows = _leading_axes(StandardScaler().fit_transform(rows))
         self.prior, self.ceiling, self.direction = prior, ceiling, direction
@@ -152,7 +153,7 @@ def logistic_scores(t: Array, prior: float, ceiling: float) -> Array:
 
     bottom, top = math.log(1e-3), math.log(1e3)
     if gap(top) < 0:
-        raise ValueError(
+        raise InputError(
             f"The rows take too few different values for a best accuracy of {ceiling:.1%} at this prior: "
             f"{gap(top) + ceiling:.1%} is the most. Give a lower ceiling, or features that vary."
         )

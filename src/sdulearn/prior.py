@@ -7,6 +7,8 @@ from dataclasses import dataclass, replace
 
 from scipy.stats import beta
 
+from sdulearn.errors import InputError
+
 
 @dataclass(frozen=True)
 class PriorEstimate:
@@ -19,7 +21,8 @@ class PriorEstimate:
     low, high : float
         Exact (Clopper-Pearson) confidence interval, carried from the share of similar pairs to p.
     identified : bool
-        Whether the interval stays clear of 1/2, so that the counts alone tell which class is the larger.
+        Whether the interval stays clear of 1/2, so that the counts alone tell which class is the
+        larger.
     n_similar, n_dissimilar : float or None
         The counts it rests on; None where the prior was given.
     confidence : float or None
@@ -81,7 +84,8 @@ def estimate_prior(
     Parameters
     ----------
     n_similar, n_dissimilar : float
-        Numbers of similar and dissimilar pairs among *randomly drawn* pairs (or their total weights).
+        Numbers of similar and dissimilar pairs among *randomly drawn* pairs (or their total
+        weights).
     majority : {"positive", "negative"}, default="positive"
         Which class is the larger.
     confidence : float, default=0.95
@@ -103,13 +107,13 @@ def estimate_prior(
     """
     for name, count in (("n_similar", n_similar), ("n_dissimilar", n_dissimilar)):
         if not (math.isfinite(count) and count >= 0):
-            raise ValueError(f"{name} must be a number of pairs, zero or more; got {count!r}.")
+            raise InputError(f"{name} must be a number of pairs, zero or more; got {count!r}.")
     if n_similar + n_dissimilar == 0:
-        raise ValueError("No pairs, so there is nothing to estimate the prior from. Give prior= yourself.")
+        raise InputError("No pairs, so there is nothing to estimate the prior from. Give prior= yourself.")
     if not 0 < confidence < 1:
-        raise ValueError(f"confidence must lie between 0 and 1, got {confidence!r}.")
+        raise InputError(f"confidence must lie between 0 and 1, got {confidence!r}.")
     if majority not in ("positive", "negative"):
-        raise ValueError(f"majority must be 'positive' or 'negative', got {majority!r}.")
+        raise InputError(f"majority must be 'positive' or 'negative', got {majority!r}.")
     low_share, high_share = clopper_pearson(n_similar, n_dissimilar, confidence)
     low = prior_from_share(low_share)
     estimate = PriorEstimate(

@@ -10,20 +10,21 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from sdulearn.errors import InputError
 from sdulearn.pairs import pair_checksum, sources
 from sdulearn.risks import Mixture, check_sources, even_and_linear, source_weights
 from sdulearn.solvers import GroupMoments, pieces
 from sdulearn.solvers.problem import relative_residual
-
-Array = NDArray[np.float64]
+from sdulearn.types import Array
 
 
 class PairStatistics:
     """Weight, mean and second moments of the similar, the dissimilar and the unlabeled rows.
 
-    Rows come by :meth:`update` and other statistics by :meth:`merge`, in any order; :meth:`solve` gives the classifier
-    of squared loss. Sums are in float64 and about an origin near the rows, so float32 rows with a large mean do no
-    harm. A marginal risk needs only the source of a row, so the two ends of a pair may come in different portions.
+    Rows come by :meth:`update` and other statistics by :meth:`merge`, in any order; :meth:`solve`
+    gives the classifier of squared loss. Sums are in float64 and about an origin near the rows, so
+    float32 rows with a large mean do no harm. A marginal risk needs only the source of a row, so
+    the two ends of a pair may come in different portions.
 
     Attributes
     ----------
@@ -66,7 +67,7 @@ class PairStatistics:
                 weight = None if sample_weight is None else sample_weight[rows]
                 gram += GroupMoments.from_rows(A, source[rows], weight, 3).gram
         if not np.isfinite(np.einsum("kii->ki", gram)).all():
-            raise ValueError("Input X contains NaN, infinity or a value too large for float64 when squared.")
+            raise InputError("Input X contains NaN, infinity or a value too large for float64 when squared.")
         self.moments = self.moments + GroupMoments(gram).shifted(origin - self.origin)
         self.checksum ^= pair_checksum(y, sample_weight)
         return self
@@ -173,6 +174,6 @@ class MomentProblem:
 def check_width(found: int, expected: int) -> None:
     """Refuse rows of another width than those before."""
     if found != expected:
-        raise ValueError(
+        raise InputError(
             f"X has {found} features, but the rows before it had {expected}. Give every portion the same columns."
         )

@@ -1,6 +1,7 @@
 """Fit from disk, rows of any number: the same estimators, reading the rows in portions as often as they need.
 
-Squared loss reads them once, logistic and double hinge a handful of times. Memory does not grow with the rows.
+Squared loss reads them once, logistic and double hinge a handful of times. Memory does not grow
+with the rows.
 """
 
 from __future__ import annotations
@@ -13,8 +14,6 @@ from typing import Any, Self
 
 import numpy as np
 from joblib import cpu_count
-from numpy.typing import NDArray
-from sklearn.base import _fit_context
 from sklearn.utils.metaestimators import available_if
 
 from sdulearn import linear
@@ -22,12 +21,12 @@ from sdulearn.base import LinearPairClassifier
 from sdulearn.blocks import Block, Blocks, LocalBlocks, fit_classifier, fit_classifier_cv
 from sdulearn.blocks.source import Watch
 from sdulearn.columns import Location, numbers, pair_codes
+from sdulearn.errors import InputError
 from sdulearn.extras import require
-from sdulearn.parquet import ParquetTable, RowGroups, batch_rows, open_parquet
+from sdulearn.io.parquet import ParquetTable, RowGroups, batch_rows, open_parquet
+from sdulearn.sklearn_private import fit_context
 
 __all__ = ["SDUClassifier", "SDUClassifierCV", "parquet_blocks"]
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -82,7 +81,8 @@ def parquet_blocks(
     path : str or path-like
         A file, or a folder of files with the same columns.
     codes : str, optional
-        The column of pair codes: +k similar, -k dissimilar, 0 unlabeled. Without it every row is unlabeled.
+        The column of pair codes: +k similar, -k dissimilar, 0 unlabeled. Without it every row is
+        unlabeled.
     columns : sequence of str, optional
         The feature columns, all of numbers; by default all but ``codes`` and ``weights``.
     weights : str, optional
@@ -101,7 +101,7 @@ def parquet_blocks(
     known = [name for name in (codes, weights) if name is not None]
     features = [name for name in table.types if name not in known] if columns is None else list(columns)
     if absent := [name for name in (*features, *known) if name not in table.types]:
-        raise ValueError(f"{path} has no column {absent[0]!r}. Its columns: {', '.join(table.types)}.")
+        raise InputError(f"{path} has no column {absent[0]!r}. Its columns: {', '.join(table.types)}.")
     dtype = _common_type(path, table, features)
     parts = [NumberRows(group, tuple(features), codes, weights, dtype) for group in table.groups]
     return ParquetBlocks(parts, features, cpu_count() if n_jobs is None else n_jobs, watch)
@@ -112,7 +112,7 @@ def _common_type(path: Location, table: ParquetTable, features: Sequence[str]) -
     types = require("pyarrow.types", "files")
     kinds = {name: table.types[name] for name in features}
     if odd := [n for n, t in kinds.items() if not (types.is_floating(t) or types.is_integer(t) or types.is_boolean(t))]:
-        raise ValueError(
+        raise InputError(
             f"{path}: column {odd[0]!r} holds {kinds[odd[0]]}, not numbers. Leave it out of columns=, or use the "
             "command, which turns text into features: sdulearn fit --engine stream."
         )
@@ -182,9 +182,9 @@ def _portions(data: Iterable[Sequence[Any]]) -> Iterator[Block]:
 class SDUClassifier(FromBlocks, linear.SDUClassifier):
     """:class:`sdulearn.SDUClassifier`, fitted from rows that come in portions.
 
-    Parameters, attributes and answer are the same; ``n_iter_`` counts passes over the rows, less the first. Whether
-    pairs are whole is checked over all portions, by a checksum: it finds half a pair and a pair with two signs, not a
-    code on four rows. ``save`` writes the same file.
+    Parameters, attributes and answer are the same; ``n_iter_`` counts passes over the rows, less
+    the first. Whether pairs are whole is checked over all portions, by a checksum: it finds half a
+    pair and a pair with two signs, not a code on four rows. ``save`` writes the same file.
 
     Examples
     --------
@@ -199,7 +199,7 @@ class SDUClassifier(FromBlocks, linear.SDUClassifier):
     True
     """
 
-    @_fit_context(prefer_skip_nested_validation=True)
+    @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Fit from :func:`parquet_blocks`, or from portions ``(X, y)`` or ``(X, y, sample_weight)`` in a list.
 
@@ -211,13 +211,14 @@ class SDUClassifier(FromBlocks, linear.SDUClassifier):
 class SDUClassifierCV(FromBlocks, linear.SDUClassifierCV):
     """:class:`sdulearn.SDUClassifierCV`, fitted from rows that come in portions.
 
-    Folds are dealt by hash, see :class:`sdulearn.blocks.HashedPairKFold`; with ``cv=HashedPairKFold(5)`` the estimator
-    in memory makes the same choice. Squared loss takes two passes; other losses several for each setting and fold, so
-    choose the settings on a draw of the rows in memory instead where that is long. ``n_jobs`` plays no role with
-    portions: :func:`parquet_blocks` has threads of its own.
+    Folds are dealt by hash, see :class:`sdulearn.blocks.HashedPairKFold`; with
+    ``cv=HashedPairKFold(5)`` the estimator in memory makes the same choice. Squared loss takes two
+    passes; other losses several for each setting and fold, so choose the settings on a draw of the
+    rows in memory instead where that is long. ``n_jobs`` plays no role with portions:
+    :func:`parquet_blocks` has threads of its own.
     """
 
-    @_fit_context(prefer_skip_nested_validation=True)
+    @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Choose alpha and gamma on held-out pairs, then fit on all rows; see :meth:`SDUClassifier.fit`."""
         return self._fit_blocks(fit_classifier_cv, X) if y is None else super().fit(X, y, sample_weight)

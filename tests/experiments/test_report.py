@@ -4,7 +4,7 @@ from html.parser import HTMLParser
 
 import pytest
 
-from sdulearn.experiments.command import choose_protocols
+from sdulearn.cli.reproduce import choose_protocols
 from sdulearn.experiments.paper import paper_table
 from sdulearn.experiments.protocol import PROTOCOLS, TABLE
 from sdulearn.experiments.report import build_report, write_report

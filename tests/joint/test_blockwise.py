@@ -82,10 +82,10 @@ def test_blocks_are_memory(waveform, make, n_blocks):
         {"prior": 0.7},
         {"prior": 0.3},
         {"orientation": "minority"},
-        {"pull": 0.0},
-        {"pull": 0.0, "prior": 0.7},
-        {"metric": 0},
-        {"metric": 2},
+        {"prior_strength": 0.0},
+        {"prior_strength": 0.0, "prior": 0.7},
+        {"covariance_power": 0},
+        {"covariance_power": 2},
         {"init": "moment"},
         {"alpha": 1e-4},
         {"alpha": 10.0, "prior": 0.7},
@@ -97,15 +97,15 @@ def test_every_parameter(waveform, parameters):
     assert_same(*fit_both(*waveform, split(*waveform), **parameters))
 
 
-@pytest.mark.parametrize("metric", [0, 1, 2])
+@pytest.mark.parametrize("power", [0, 1, 2])
 @pytest.mark.parametrize("prior", [None, 0.7])
-def test_weights(waveform, metric, prior):
+def test_weights(waveform, power, prior):
     rows, codes = waveform
     weight = np.random.default_rng(0).integers(0, 4, size=1000).astype(float)[np.abs(codes)]
     weight[codes == 0] = np.random.default_rng(1).random(np.count_nonzero(codes == 0))
-    assert_same(*fit_both(rows, codes, split(rows, codes, weight), weight, metric=metric, prior=prior))
+    assert_same(*fit_both(rows, codes, split(rows, codes, weight), weight, covariance_power=power, prior=prior))
     csr = thinned(rows)
-    assert_same(*fit_both(csr, codes, split(csr, codes, weight), weight, metric=metric, prior=prior))
+    assert_same(*fit_both(csr, codes, split(csr, codes, weight), weight, covariance_power=power, prior=prior))
 
 
 def test_a_block_that_weighs_nothing(waveform):

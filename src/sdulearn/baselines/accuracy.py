@@ -7,12 +7,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from sdulearn.errors import InputError
+
 
 def clustering_accuracy(y_true: ArrayLike, labels: ArrayLike) -> float:
     """Accuracy of two clusters under the better of the two namings: ``1 - min(r, 1 - r)``, r the error rate.
 
-    Never below 1/2, and a single cluster scores the share of the larger class: do not set it beside the
-    accuracy of a classifier without saying so.
+    Never below 1/2, and a single cluster scores the share of the larger class: do not set it beside
+    the accuracy of a classifier without saying so.
 
     Parameters
     ----------
@@ -34,7 +36,7 @@ def clustering_accuracy(y_true: ArrayLike, labels: ArrayLike) -> float:
     """
     truth, cluster = _is_larger_value(y_true, "y_true"), _is_larger_value(labels, "labels")
     if truth.shape != cluster.shape:
-        raise ValueError(f"y_true has {len(truth)} points, but labels has {len(cluster)}; give one label per point.")
+        raise InputError(f"y_true has {len(truth)} points, but labels has {len(cluster)}; give one label per point.")
     r = float(np.mean(truth != cluster))
     return 1 - min(r, 1 - r)
 
@@ -42,10 +44,10 @@ def clustering_accuracy(y_true: ArrayLike, labels: ArrayLike) -> float:
 def _is_larger_value(values: ArrayLike, name: str) -> NDArray[np.bool_]:
     array: NDArray[Any] = np.asarray(values)
     if array.ndim != 1 or array.size == 0:
-        raise ValueError(f"{name} must be a 1d array of at least one point, got shape {array.shape}.")
+        raise InputError(f"{name} must be a 1d array of at least one point, got shape {array.shape}.")
     kinds = np.unique(array)
     if len(kinds) > 2:
-        raise ValueError(
+        raise InputError(
             f"{name} has {len(kinds)} different values, but this accuracy is for two. For more clusters use "
             "sklearn.metrics.adjusted_rand_score."
         )

@@ -9,9 +9,9 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.utils.validation import validate_data
 
+from sdulearn.errors import InputError
 from sdulearn.pairs import Pairs, read_pairs
-
-Array = NDArray[np.float64]
+from sdulearn.types import Array
 
 
 class PairClusterer(ClusterMixin, BaseEstimator):
@@ -46,7 +46,7 @@ class PairClusterer(ClusterMixin, BaseEstimator):
         else:
             X, y = validate_data(self, X, y, dtype=np.float64)
         if len(X) < self.n_clusters:
-            raise ValueError(
+            raise InputError(
                 f"n_samples={len(X)} should be >= n_clusters={self.n_clusters}. Add rows or lower n_clusters."
             )
         return X, read_pairs(y)

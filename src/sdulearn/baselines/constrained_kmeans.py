@@ -12,16 +12,16 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
-from sklearn.base import _fit_context
 from sklearn.cluster import kmeans_plusplus
 from sklearn.metrics import pairwise_distances_argmin
 from sklearn.metrics.pairwise import euclidean_distances
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from sdulearn.baselines.base import Array, PairClusterer
+from sdulearn.errors import InputError
 from sdulearn.pairs import Pairs
+from sdulearn.sklearn_private import Interval, StrOptions, fit_context
 
 Labels = NDArray[np.intp]
 
@@ -29,15 +29,15 @@ Labels = NDArray[np.intp]
 class ConstrainedKMeans(PairClusterer):
     """COP k-means (Wagstaff et al. 2001): similar rows together, dissimilar rows apart, always.
 
-    Similar pairs are closed transitively, and each closure is one point, its mean weighted by its rows.
-    Dissimilar pairs are hard bounds on every assignment step:
+    Similar pairs are closed transitively, and each closure is one point, its mean weighted by its
+    rows. Dissimilar pairs are hard bounds on every assignment step:
 
     - two clusters: a chain of dissimilar pairs has two assignments, and each chain takes the *jointly*
-      cheaper one. This is the exact minimum of the step, where Wagstaff goes through the points in order;
-      every step lowers the inertia, and the order of rows does not matter.
+      cheaper one. This is the exact minimum of the step, where Wagstaff goes through the points in
+      order; every step lowers the inertia, and the order of rows does not matter.
     - more clusters: Wagstaff's greedy pass, each point to the nearest cluster its dissimilar partners left
-      free, but the point that would lose most by waiting goes first. Where the pass gets stuck, that start
-      is given up, so an assignment that exists may be missed.
+      free, but the point that would lose most by waiting goes first. Where the pass gets stuck,
+      that start is given up, so an assignment that exists may be missed.
 
     Parameters
     ----------
@@ -50,9 +50,9 @@ class ConstrainedKMeans(PairClusterer):
     max_iter : int, default=300
         Largest number of iterations of one start.
     merge_duplicates : bool, default=True
-        Whether rows with equal features are one point, as :func:`~sdulearn.stack_pairs` writes a point that
-        is in several pairs; only so can similar pairs be chained. Set False where different points may have
-        equal features (binary data): then each row is a point of its own.
+        Whether rows with equal features are one point, as :func:`~sdulearn.stack_pairs` writes a
+        point that is in several pairs; only so can similar pairs be chained. Set False where
+        different points may have equal features (binary data): then each row is a point of its own.
     random_state : int, RandomState or None, default=None
         Seed of the starts.
 
@@ -121,7 +121,7 @@ class ConstrainedKMeans(PairClusterer):
         self.merge_duplicates = merge_duplicates
         self.random_state = random_state
 
-    @_fit_context(prefer_skip_nested_validation=True)
+    @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: ArrayLike | None = None) -> Self:
         """Cluster the rows.
 
@@ -140,7 +140,7 @@ class ConstrainedKMeans(PairClusterer):
         offset = X.mean(axis=0)
         groups = _merge(X, offset, pairs, self.merge_duplicates)
         if len(groups.weight) < self.n_clusters:
-            raise ValueError(
+            raise InputError(
                 f"Similar pairs and equal rows leave {len(groups.weight)} groups that can be parted, fewer "
                 f"than n_clusters={self.n_clusters}. Lower n_clusters or add rows."
             )
@@ -148,7 +148,7 @@ class ConstrainedKMeans(PairClusterer):
         runs = [_lloyd(groups, start, assign, self.max_iter) for start in self._starts(groups, offset)]
         finished = [run for run in runs if run is not None]
         if not finished:
-            raise ValueError(
+            raise InputError(
                 f"No valid assignment was found for the dissimilar pairs in any of {len(runs)} starts. Raise "
                 "n_clusters, remove dissimilar pairs, or raise n_init."
             )
@@ -169,7 +169,7 @@ class ConstrainedKMeans(PairClusterer):
         if not isinstance(self.init, str):
             centers = check_array(self.init, dtype=np.float64)
             if centers.shape != (self.n_clusters, len(offset)):
-                raise ValueError(
+                raise InputError(
                     f"init has shape {centers.shape}, but n_clusters={self.n_clusters} centres of "
                     f"{len(offset)} features are needed."
                 )
@@ -218,7 +218,7 @@ def _merge(X: Array, offset: Array, pairs: Pairs, merge_duplicates: bool) -> _Gr
     cannot = member[dissimilar]
     if (torn := np.flatnonzero(cannot[:, 0] == cannot[:, 1])).size:
         a, b = dissimilar[torn[0]]
-        raise ValueError(
+        raise InputError(
             f"Rows {a} and {b} are a dissimilar pair, but equal or joined by a chain of similar pairs "
             f"({torn.size} such pairs). Remove the wrong answer; or, where different points have equal "
             "features, set merge_duplicates=False."
@@ -260,14 +260,14 @@ def _assignment(groups: _Groups, n_clusters: int) -> Callable[[Array], Labels | 
 def _two_sides(cannot: NDArray[np.intp], n_groups: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """Chain of dissimilar pairs each group belongs to, and its side (0 or 1) in that chain.
 
-    In the double cover every group stands twice and every edge leads to the other copy; there a chain falls
-    into two halves, one for each way to colour it, unless it has an odd cycle.
+    In the double cover every group stands twice and every edge leads to the other copy; there a
+    chain falls into two halves, one for each way to colour it, unless it has an odd cycle.
     """
     a, b = cannot.T
     cover = _components(np.concatenate([np.c_[a, b + n_groups], np.c_[a + n_groups, b]]), 2 * n_groups)
     first, second = cover[:n_groups], cover[n_groups:]
     if (odd := np.flatnonzero(first == second)).size:
-        raise ValueError(
+        raise InputError(
             f"No valid assignment to 2 clusters exists: {odd.size} points hang on a ring of dissimilar pairs "
             "of odd length (a differs from b, b from c, c from a). Remove the wrong answer or raise "
             "n_clusters; or, where different points have equal features, set merge_duplicates=False."

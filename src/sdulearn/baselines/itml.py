@@ -9,26 +9,27 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.linalg import eigh
-from sklearn.base import _fit_context
 from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import pairwise_distances
-from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from sdulearn.baselines.base import Array, PairClusterer
+from sdulearn.errors import InputError
 from sdulearn.pairs import Pairs
+from sdulearn.sklearn_private import Interval, fit_context
 
 
 class ITMLKMeans(PairClusterer):
     """ITML (Davis, Kulis, Jain, Sra & Dhillon 2007) with the identity as prior, then k-means in its metric.
 
-    ITML looks for the Mahalanobis matrix A nearest to the identity in LogDet divergence with (x-x')'A(x-x')
-    at most ``u`` for similar and at least ``l`` for dissimilar pairs, both softened by slack, by cyclic
-    Bregman projections, one pair at a time. The bounds are the 5th and 95th percentile of the distances
-    between all ends of pairs: distances, though what they bound is squared. The package metric-learn does
-    so, and this class reproduces its numbers (with 20 ends or more: below, metric-learn's ``u`` is 1e-9, and
-    here the 5th percentile without the zeros). Give other bounds with ``bounds``.
+    ITML looks for the Mahalanobis matrix A nearest to the identity in LogDet divergence with
+    (x-x')'A(x-x') at most ``u`` for similar and at least ``l`` for dissimilar pairs, both softened
+    by slack, by cyclic Bregman projections, one pair at a time. The bounds are the 5th and 95th
+    percentile of the distances between all ends of pairs: distances, though what they bound is
+    squared. The package metric-learn does so, and this class reproduces its numbers (with 20 ends
+    or more: below, metric-learn's ``u`` is 1e-9, and here the 5th percentile without the zeros).
+    Give other bounds with ``bounds``.
 
     Parameters
     ----------
@@ -37,7 +38,8 @@ class ITMLKMeans(PairClusterer):
     gamma : float, default=1.0
         Price of slack; ``np.inf`` allows none.
     bounds : pair of float or None, default=None
-        The bounds (u, l) on the squared distance of similar and dissimilar pairs; None takes the percentiles.
+        The bounds (u, l) on the squared distance of similar and dissimilar pairs; None takes the
+        percentiles.
     max_iter : int, default=1000
         Largest number of passes over the pairs.
     tol : float, default=1e-3
@@ -119,7 +121,7 @@ class ITMLKMeans(PairClusterer):
         self.n_init = n_init
         self.random_state = random_state
 
-    @_fit_context(prefer_skip_nested_validation=True)
+    @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: ArrayLike | None = None) -> Self:
         """Learn the metric from the pairs, then cluster all rows in it.
 
@@ -166,7 +168,7 @@ class ITMLKMeans(PairClusterer):
 def _given(bounds: Any) -> tuple[float, float]:
     values = np.asarray(bounds, dtype=np.float64)
     if values.shape != (2,) or not (values > 0).all():
-        raise ValueError(
+        raise InputError(
             f"bounds must be two numbers above zero, for similar and for dissimilar pairs; got {bounds!r}."
         )
     return float(values[0]), float(values[1])
@@ -175,8 +177,8 @@ def _given(bounds: Any) -> tuple[float, float]:
 def _percentiles(ends: Array) -> tuple[float, float]:
     """5th and 95th percentile of the distances among the ends, each with itself too, as in metric-learn.
 
-    Below 20 ends these zeros alone make u = 0, which metric-learn turns into 1e-9 and no metric survives; there
-    the percentiles are those of the other distances.
+    Below 20 ends these zeros alone make u = 0, which metric-learn turns into 1e-9 and no metric
+    survives; there the percentiles are those of the other distances.
     """
     distances = pairwise_distances(np.unique(ends, axis=0)) if len(ends) else np.zeros((1, 1))
     if np.percentile(distances, 5) == 0:
@@ -203,8 +205,8 @@ def _shorten(V: Array) -> Array:
 def _project(V: Array, sign: Array, bound: Array, gamma: float, max_iter: int, tol: float) -> tuple[Array, int]:
     """Multipliers of the pairs by cyclic Bregman projections (algorithm 1 of the paper), and the passes used.
 
-    A is kept at the inverse of ``I + sum_i sign_i dual_i v_i v_i'``. The paper's slack variable xi_i needs no
-    memory of its own: ``1 / xi_i = 1 / bound_i - sign_i dual_i / gamma``.
+    A is kept at the inverse of ``I + sum_i sign_i dual_i v_i v_i'``. The paper's slack variable
+    xi_i needs no memory of its own: ``1 / xi_i = 1 / bound_i - sign_i dual_i / gamma``.
     """
     A = np.eye(V.shape[1])
     dual, slack = np.zeros(len(V)), 1 / gamma

@@ -8,32 +8,33 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.linalg import cho_factor, cho_solve, eigh
-from sklearn.base import _fit_context
 from sklearn.cluster import KMeans
 from sklearn.neighbors import kneighbors_graph
-from sklearn.utils._param_validation import Interval
 
 from sdulearn.baselines.base import Array, PairClusterer
 from sdulearn.pairs import Pairs
+from sdulearn.sklearn_private import Interval, fit_context
 
 
 class SpectralPairs(PairClusterer):
     """Semi-supervised spectral clustering: the "SSP" of the paper, after Chen & Feng (2012).
 
-    The paper says of it: pairs propagated through the affinity, 5 nearest neighbours, sigma^2 = 1. Of Chen
-    & Feng's article only the abstract was at hand (answers about single points are generalised to the space
-    around them, and the graph is built on this enlarged knowledge). So this is *not* known to be their
-    propagation: it is one with the same aim, E2CP of Lu & Ip (2010).
+    The paper says of it: pairs propagated through the affinity, 5 nearest neighbours, sigma^2 = 1.
+    Of Chen & Feng's article only the abstract was at hand (answers about single points are
+    generalised to the space around them, and the graph is built on this enlarged knowledge). So
+    this is *not* known to be their propagation: it is one with the same aim, E2CP of Lu & Ip
+    (2010).
 
     1. W: Gaussian affinity ``exp(-|x-x'|^2 / (2 sigma2))`` on the symmetric neighbour graph.
     2. Z: +1 at similar, -1 at dissimilar pairs. F = (1-alpha)^2 (1-alpha S)^-1 Z (1-alpha S)^-1 with
-       S = D^-1/2 W D^-1/2: an answer about (i, j) spreads to every (i', j') with i' near i and j' near j.
+       S = D^-1/2 W D^-1/2: an answer about (i, j) spreads to every (i', j') with i' near i and j'
+       near j.
     3. The affinity becomes ``1 - (1-F)(1-W)`` where F >= 0 and ``(1+F) W`` where F < 0.
     4. Ng, Jordan & Weiss: k-means on the leading eigenvectors of the normalised affinity, each row scaled to
        length one.
 
-    It clusters the rows it is given and has no ``predict``: pass test points to ``fit`` as unlabeled rows
-    (code 0).
+    It clusters the rows it is given and has no ``predict``: pass test points to ``fit`` as
+    unlabeled rows (code 0).
 
     Parameters
     ----------
@@ -110,7 +111,7 @@ class SpectralPairs(PairClusterer):
         self.n_init = n_init
         self.random_state = random_state
 
-    @_fit_context(prefer_skip_nested_validation=True)
+    @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: ArrayLike | None = None) -> Self:
         """Cluster the rows.
 
@@ -167,7 +168,8 @@ def _adjust(W: Array, F: Array) -> Array:
 
 
 def _leading_eigenvectors(S: Array, count: int) -> Array:
-    # Not the default driver, which finds nothing where a graph in many parts repeats the eigenvalue 1.
+    # Not the default driver, which finds nothing where a graph in many parts repeats the eigenvalue
+    # 1.
     vectors = eigh(S, driver="evd" if len(S) > 1 else None)[1][:, -count:]
     length = np.linalg.norm(vectors, axis=1, keepdims=True)
     return vectors / np.where(length > 0, length, 1)

@@ -11,8 +11,7 @@ from scipy import sparse
 from sdulearn.blocks.problem import RowRule, joined
 from sdulearn.blocks.source import Sums
 from sdulearn.solvers.linalg import weighted_gram
-
-Array = NDArray[np.float64]
+from sdulearn.types import Array
 
 
 def rounded_sums(
@@ -20,7 +19,8 @@ def rounded_sums(
 ) -> Sums:
     """Value, slopes and second moments at w of the sum with its bends rounded over ``flat +- delta``; value before.
 
-    And for the sum as it is: by how much its value exceeds the rounded one, and the duality gap of the rounded slopes.
+    And for the sum as it is: by how much its value exceeds the rounded one, and the duality gap of
+    the rounded slopes.
     """
     d = len(w)
     found = Sums(value=0.0, before=0.0, excess=0.0, gap=0.0, bent=0.0, slopes=np.zeros(d), second=np.zeros((d, d)))
@@ -76,14 +76,16 @@ def sift(
 ) -> Sums:
     """With one point: rows within delta of a bend. With more: those that changed sides at the last point only.
 
-    Beside them: at the first point, ``slopes`` and ``level`` of the linear functions that all rows are on their sides;
-    at the last, the ``gap`` by which rows that changed sides exceed theirs. ``known`` counts the rows that were brought
-    together before, as a check that all passes tell them apart alike. Above ``limit`` rows none are given.
+    Beside them: at the first point, ``slopes`` and ``level`` of the linear functions that all rows
+    are on their sides; at the last, the ``gap`` by which rows that changed sides exceed theirs.
+    ``known`` counts the rows that were brought together before, as a check that all passes tell
+    them apart alike. Above ``limit`` rows none are given.
     """
     flat, d = rule.loss.flat, len(points[0])
     found = Sums(rows=[], a=[], side=[], overflow=0, slopes=np.zeros(d), level=0.0, gap=0.0, known=0, given=0)
     for A, a in rule.pieces(X, y, weight):
-        # Point by point: a product with all of them at once may round a row on a bend to its other side.
+        # Point by point: a product with all of them at once may round a row on a bend to its other
+        # side.
         Z = np.column_stack([A @ w for w in points])
         sides = np.sign(Z) * (np.abs(Z) > flat)
         side, near = sides[:, 0], np.abs(np.abs(Z[:, 0]) - flat) <= delta

@@ -1,19 +1,22 @@
 """Double hinge over blocks: exact, with a handful of passes.
 
-``even(z) = max(flat, |z|) / 2`` bends at ``|z| = flat`` only, so near the solution nearly every row acts as a linear
-function of w: it lies on one side of the bend and stays there. Three steps use that.
+``even(z) = max(flat, |z|) / 2`` bends at ``|z| = flat`` only, so near the solution nearly every row
+acts as a linear function of w: it lies on one side of the bend and stays there. Three steps use
+that.
 
 1. Newton steps on an objective whose bends are rounded over a width ``delta`` bring w near the solution. The sums are
    of size d and d^2, and delta shrinks with the steps.
 2. At a w whose uncertain rows are few, those within ``delta`` of a bend are brought together; all others are summed up
-   to the one linear function that they are on their side. The small problem of the uncertain rows plus that function is
-   solved by the interior point method. It bounds J from below and equals it wherever no summed row changes sides.
+   to the one linear function that they are on their side. The small problem of the uncertain rows
+   plus that function is solved by the interior point method. It bounds J from below and equals it
+   wherever no summed row changes sides.
 3. One pass finds the rows that changed sides at the new w, and by how much that makes J larger: the duality gap.
-   They join the small problem until the gap is closed. A row's side is that at the first w of step 2, so every
-   block can tell from the few w's so far which rows have been brought together, and keeps no state.
+   They join the small problem until the gap is closed. A row's side is that at the first w of step
+   2, so every block can tell from the few w's so far which rows have been brought together, and
+   keeps no state.
 
-Where too many different rows crowd at a bend to be brought together, step 1 goes on until the rounding is so narrow
-that its own duality gap is small enough.
+Where too many different rows crowd at a bend to be brought together, step 1 goes on until the
+rounding is so narrow that its own duality gap is small enough.
 """
 
 from __future__ import annotations
@@ -21,7 +24,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from sdulearn.blocks.bends import rounded_line, rounded_sums, sift
 from sdulearn.blocks.problem import BlockProblem, Solution, affordable_rows, joined
@@ -30,22 +32,25 @@ from sdulearn.blocks.source import Sums
 from sdulearn.solvers import Problem, solve
 from sdulearn.solvers import Solution as LocalSolution
 from sdulearn.solvers.linalg import Cholesky
+from sdulearn.types import Array
 
-Array = NDArray[np.float64]
-
-# How well the sample is solved, and the small problem, which crossover then solves exactly, or not at all; the
-# residual at which nothing is left to gain, and rounds after which a solved problem is left alone.
+# How well the sample is solved, and the small problem, which crossover then solves exactly, or not
+# at all; the residual at which nothing is left to gain, and rounds after which a solved problem is
+# left alone.
 _START_TOL = 1e-4
 _SMALL_TOL, _SMALL_ITER = 1e-8, 100
 _LAST_DIGITS, _ROUNDS = 1e-14, 5
-# Widths of the rounding, in units of ``flat``: the narrowest, below which rounding errors rule, and the first where
-# half the rows crowd at a bend.
+# Widths of the rounding, in units of ``flat``: the narrowest, below which rounding errors rule, and
+# the first where half the rows crowd at a bend.
 _NARROWEST, _WIDE = 3e-9, 0.5
-# A short Newton step leaves a third of its length in doubt; the width falls at most so fast, slowly after a failure.
+# A short Newton step leaves a third of its length in doubt; the width falls at most so fast, slowly
+# after a failure.
 _LEFT, _FASTEST, _SLOWLY = 1 / 3, 1e-2, 1 / 4
-# Rows that must be near a bend for a small problem, in units of d; share of the weight that must bend for a first step.
+# Rows that must be near a bend for a small problem, in units of d; share of the weight that must
+# bend for a first step.
 _FEWEST, _FEW_BENT = 4, 1e-2
-# How far a block may exceed its share of the rows that are brought together; failures after which to give up.
+# How far a block may exceed its share of the rows that are brought together; failures after which
+# to give up.
 _UNEVEN, _ATTEMPTS = 4, 10
 
 
@@ -74,7 +79,8 @@ class _Search:
         self.best = Solution(self.w, np.inf, np.inf, 0)
         self.narrowest = max(tol / 2, _NARROWEST) * self.flat
         spread = self._moved(_half_solution(sample, self.w, max_iter) - self.w)
-        # Where half the rows are as near to a bend as that, the sample has no more to say than that z is about flat.
+        # Where half the rows are as near to a bend as that, the sample has no more to say than that
+        # z is about flat.
         crowded = self._near_bend(spread) > self.problem.n_rows / 2
         self.spread = max(spread, _WIDE * self.flat if crowded else self.narrowest)
         self.fastest = _SLOWLY if crowded else _FASTEST
@@ -101,8 +107,9 @@ class _Search:
     def approach(self, tol: float) -> bool:
         """Step 1: Newton steps until the rows in doubt are few; True where that alone solved the problem.
 
-        At first the rounding is as wide as the steps are long; once a step was shorter, it only narrows. A step that
-        ascends is shortened, or taken anew where it was computed with another width.
+        At first the rounding is as wide as the steps are long; once a step was shorter, it only
+        narrows. A step that ascends is shortened, or taken anew where it was computed with another
+        width.
         """
         trial, step, same_width, at_the_end = self.w, np.zeros_like(self.w), True, 0
         while self.n_pass < self.max_iter and at_the_end < _ATTEMPTS:
@@ -163,14 +170,16 @@ class _Search:
         while found["rows"] and not found["overflow"] and self.n_pass < self.max_iter:
             kept.append(found)
             small, constant = self._small_problem(kept, slopes, level)
-            # Too few rows may leave the small problem unbounded; what comes of that, the next pass refutes.
+            # Too few rows may leave the small problem unbounded; what comes of that, the next pass
+            # refutes.
             with np.errstate(all="ignore"):
                 local = solve(small, "interior_point", max(tol, _SMALL_TOL), _SMALL_ITER, [LocalSolution(self.w, 0)])
             points = [*points, local.w]
             found = self._sum(sift, points, delta, limit)
             if found["known"] != sum(one["given"] for one in kept):
                 break
-            # Rows outside have the slopes of their sides, so the residual is that of the small problem.
+            # Rows outside have the slopes of their sides, so the residual is that of the small
+            # problem.
             residual, mismatch = small.kkt(local)
             J = small.objective(local.w) + constant + found["gap"]
             self._certify(local.w, J, residual, mismatch + found["gap"])

@@ -15,16 +15,17 @@ from sdulearn.blocks.folds import HashedPairKFold, fold_of_rows
 from sdulearn.blocks.problem import Solution, SurveyedBlocks
 from sdulearn.blocks.smooth import lbfgs, newton
 from sdulearn.blocks.source import Blocks, Sums
+from sdulearn.errors import InputError
 from sdulearn.linear import FOLD_TOL, SDUClassifier, SDUClassifierCV, resolve_prior
 from sdulearn.losses import ZeroOne, get_training_loss
 from sdulearn.model_selection import grid_results
-from sdulearn.pairs import DISSIMILAR, SIMILAR, sources
+from sdulearn.pairs import D, S, sources
 from sdulearn.risks import Mixture, check_sources, mixture, source_weights, validation_risk
 from sdulearn.solvers import choose_solver, warn_unless
+from sdulearn.types import Array
 
-Array = NDArray[np.float64]
-
-# The solver over blocks that stands for each solver in memory; the closed form needs no rows, only their statistics.
+# The solver over blocks that stands for each solver in memory; the closed form needs no rows, only
+# their statistics.
 _SOLVERS: dict[str, Callable[..., Solution]] = {"interior_point": double_hinge, "newton": newton, "lbfgs": lbfgs}
 
 
@@ -76,7 +77,7 @@ def _n_splits(cv: Any) -> int:
         return int(cv)
     if isinstance(cv, HashedPairKFold):
         return cv.n_splits
-    raise ValueError(
+    raise InputError(
         f"cv={cv!r} needs all rows at once to deal them into folds. Over blocks give a number of folds, or "
         "sdulearn.blocks.HashedPairKFold, with which every block finds the folds of its own rows."
     )
@@ -84,10 +85,10 @@ def _n_splits(cv: Any) -> int:
 
 def _check_folds(surveyed: SurveyedBlocks) -> None:
     """Every kind of pair must be in every fold, as PairKFold makes sure in memory."""
-    for source, name in ((SIMILAR, "similar"), (DISSIMILAR, "dissimilar")):
+    for source, name in ((S, "similar"), (D, "dissimilar")):
         weights = [fold.weight[source] if fold.n_features else 0.0 for fold in surveyed.folds]
         if any(weights) and not all(weights):
-            raise ValueError(
+            raise InputError(
                 f"With so few {name} pairs, a fold got none of them: hashed folds are equal in size only on average. "
                 "Lower cv, add pairs, or fit in memory, where PairKFold deals pairs out evenly."
             )

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from sdulearn.errors import InputError
 from sdulearn.pairs import check_pair_codes, scramble
 from sdulearn.solvers import pieces
 
@@ -18,9 +19,9 @@ Rows = NDArray[np.intp]
 class HashedPairKFold:
     """K folds by hash: the same whatever the order of the rows and the blocks they come in.
 
-    Both ends of a pair share its code and so their fold; equal unlabeled rows share theirs. Fold sizes are equal only
-    on average, which is no matter with thousands of pairs. ``cv=5`` means this one where rows come in blocks; give it
-    to the in-memory estimator for the same folds.
+    Both ends of a pair share its code and so their fold; equal unlabeled rows share theirs. Fold
+    sizes are equal only on average, which is no matter with thousands of pairs. ``cv=5`` means this
+    one where rows come in blocks; give it to the in-memory estimator for the same folds.
 
     Parameters
     ----------
@@ -40,7 +41,7 @@ class HashedPairKFold:
 
     def __init__(self, n_splits: int = 5) -> None:
         if not (isinstance(n_splits, int | np.integer) and n_splits >= 2):
-            raise ValueError(f"n_splits must be an integer of 2 or more, got {n_splits!r}.")
+            raise InputError(f"n_splits must be an integer of 2 or more, got {n_splits!r}.")
         self.n_splits = int(n_splits)
 
     def __repr__(self) -> str:

@@ -12,14 +12,15 @@ from scipy import sparse
 
 from sdulearn.blocks.folds import fold_of_rows
 from sdulearn.blocks.source import Block, Blocks, Sums, add_all
+from sdulearn.errors import InputError
 from sdulearn.pairs import integer_codes, sources
 from sdulearn.risks import Mixture
 from sdulearn.solvers import Problem, check_system_size, pieces
 from sdulearn.statistics import MomentProblem, PairStatistics
+from sdulearn.types import Array
 
-Array = NDArray[np.float64]
-
-# Rows that are brought together in one place fill at most so many numbers (16 MB), or a few square matrices.
+# Rows that are brought together in one place fill at most so many numbers (16 MB), or a few square
+# matrices.
 _NUMBERS = 1 << 21
 _SQUARES = 10
 
@@ -67,8 +68,9 @@ class Solution:
 class BlockProblem:
     """``min J(w)`` as in :class:`sdulearn.solvers.Problem`, its rows in blocks.
 
-    ``moments`` knows c, the penalty and the scale of the columns; ``sample`` is a small problem of the same kind, whose
-    solution is a good start; it stands for ``n_rows`` rows, or is all of them (``complete``).
+    ``moments`` knows c, the penalty and the scale of the columns; ``sample`` is a small problem of
+    the same kind, whose solution is a good start; it stands for ``n_rows`` rows, or is all of them
+    (``complete``).
     """
 
     blocks: Blocks
@@ -118,12 +120,12 @@ def _check_block(X: Any, y: Any, weight: Array | None) -> NDArray[np.int64]:
     codes = integer_codes(y) if len(y) else np.empty(0, dtype=np.int64)
     if X.shape[0] != len(codes) or (weight is not None and len(weight) != len(codes)):
         weights = "" if weight is None else f" and {len(weight)} weights"
-        raise ValueError(
+        raise InputError(
             f"A block has {X.shape[0]} rows of X, {len(codes)} pair codes{weights}. Give X, y and sample_weight the "
             "same rows, in blocks of the same lengths."
         )
     if weight is not None and not (np.isfinite(weight).all() and (weight >= 0).all()):
-        raise ValueError("sample_weight must hold finite numbers of zero or more.")
+        raise InputError("sample_weight must hold finite numbers of zero or more.")
     check_system_size(X.shape[1])
     return codes
 
@@ -155,13 +157,13 @@ class SurveyedBlocks:
         self.blocks, self.n_splits = blocks, n_splits
         found = blocks.sum(survey, 1 / blocks.n_blocks if sampled else 0.0, n_splits)
         if found is None:
-            raise ValueError("There are no rows: every block is empty.")
+            raise InputError("There are no rows: every block is empty.")
         self.folds: list[PairStatistics] = [found[f"fold{k}"] for k in range(n_splits or 1)]
         self.statistics: PairStatistics = add_all(self.folds)
         self._sample: list[Block] = found["sample"]
         self._n_rows: int = found["rows"]
         if self.statistics.checksum:
-            raise ValueError(
+            raise InputError(
                 "Some pair code stands on one row only, or on two rows with different signs or weights. Over all "
                 "blocks, each code must stand on exactly two rows, with one sign and one weight; sdulearn.stack_pairs "
                 "makes such codes. Where tables were joined, number the pairs of each on from the last."

@@ -13,8 +13,7 @@ from sdulearn.blocks.source import Blocks, Sums
 from sdulearn.solvers import solve
 from sdulearn.solvers.linalg import Cholesky, weighted_gram
 from sdulearn.solvers.smooth import FLOOR, RUNG_TOL, minimise_scaled, rungs, secant
-
-Array = NDArray[np.float64]
+from sdulearn.types import Array
 
 _ROUNDING = 1e-15
 _SUFFICIENT = 1e-4

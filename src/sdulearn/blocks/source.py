@@ -1,8 +1,9 @@
 """Rows that come in blocks, and the one thing that is ever asked of them: a sum over blocks.
 
-A block is ``(X, y, weight)``: some rows (dense or CSR), their pair codes, and their weights or None. A *part* is a
-function without arguments that reads some blocks: a row group of a file, or arrays that are there already. Whoever
-holds parts can be asked for sums: :class:`LocalBlocks` in this process, ``sdulearn.distributed`` on a cluster.
+A block is ``(X, y, weight)``: some rows (dense or CSR), their pair codes, and their weights or
+None. A *part* is a function without arguments that reads some blocks: a row group of a file, or
+arrays that are there already. Whoever holds parts can be asked for sums: :class:`LocalBlocks` in
+this process, ``sdulearn.distributed`` on a cluster.
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ from joblib import Parallel, delayed
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
-Array = NDArray[np.float64]
+from sdulearn.types import Array
+
 Block = tuple[Any, NDArray[np.int64], Array | None]
 Part = Callable[[], Iterable[Block]]
 Watch = Callable[[int | None], Any]
@@ -71,8 +73,8 @@ class LocalBlocks:
     parts : sequence of functions
         Each reads some blocks.
     n_jobs : int, default=1
-        Threads, each with a part of its own. Results are added in the order of the parts, so their number changes
-        nothing.
+        Threads, each with a part of its own. Results are added in the order of the parts, so their
+        number changes nothing.
     watch : function, optional
         Called with the number of rows after each block, and with None when a pass is over.
     """

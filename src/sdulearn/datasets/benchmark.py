@@ -16,6 +16,7 @@ from sklearn.datasets import fetch_openml, get_data_home, load_svmlight_file
 from sklearn.preprocessing import OneHotEncoder
 
 from sdulearn.datasets.waveform import make_waveform
+from sdulearn.errors import InputError
 
 Data = tuple[NDArray[np.float64], NDArray[np.int64]]
 
@@ -30,8 +31,8 @@ CHECKSUMS = "SHA256SUMS"
 class _OpenML:
     """Where a set is on OpenML, and what tells it from any other.
 
-    ``positive`` says which class is +1. OpenML joins LIBSVM's training and test files, so adult, codrna, ijcnn1 and
-    w8a have more rows there than in the files the paper used.
+    ``positive`` says which class is +1. OpenML joins LIBSVM's training and test files, so adult,
+    codrna, ijcnn1 and w8a have more rows there than in the files the paper used.
     """
 
     data_id: int
@@ -57,16 +58,18 @@ _OPENML = {
 def load_benchmark(name: str, *, folder: str | None = None) -> Data:
     """One of the ten benchmark sets, dense, with classes -1 and +1.
 
-    Taken from ``folder`` (or the folder that the environment variable ``SDULEARN_DATA`` names) where one is given,
-    else downloaded once from OpenML into scikit-learn's data folder; "waveform" is then generated.
+    Taken from ``folder`` (or the folder that the environment variable ``SDULEARN_DATA`` names)
+    where one is given, else downloaded once from OpenML into scikit-learn's data folder; "waveform"
+    is then generated.
 
     Parameters
     ----------
     name : str
         One of ``BENCHMARKS``.
     folder : str, optional
-        Folder with files ``NAME.svm.bz2`` in svmlight form; default: the environment variable ``SDULEARN_DATA``.
-        Where it also has a file ``SHA256SUMS`` (as ``sha256sum`` writes it), the files are checked against that.
+        Folder with files ``NAME.svm.bz2`` in svmlight form; default: the environment variable
+        ``SDULEARN_DATA``. Where it also has a file ``SHA256SUMS`` (as ``sha256sum`` writes it), the
+        files are checked against that.
 
     Returns
     -------
@@ -76,7 +79,7 @@ def load_benchmark(name: str, *, folder: str | None = None) -> Data:
         Classes, -1 and +1.
     """
     if name not in BENCHMARKS:
-        raise ValueError(f"Unknown benchmark {name!r}; choose one of {list(BENCHMARKS)}.")
+        raise InputError(f"Unknown benchmark {name!r}; choose one of {list(BENCHMARKS)}.")
     place = folder or os.environ.get("SDULEARN_DATA")
     if place:
         return _from_folder(name, Path(place))
@@ -106,7 +109,7 @@ def _check_sum(path: Path) -> None:
     expected = {parts[1].lstrip("*"): parts[0] for parts in lines if len(parts) == 2}.get(path.name)
     found = hashlib.sha256(path.read_bytes()).hexdigest()
     if expected not in (None, found):
-        raise ValueError(
+        raise InputError(
             f"{path} is damaged or another version: its SHA-256 is {found}, but {CHECKSUMS} says {expected}. Copy "
             f"the file again, or correct {CHECKSUMS}."
         )
@@ -116,14 +119,14 @@ def _from_openml(name: str) -> Data:
     wanted = _OPENML[name]
     bunch = _fetch(name, wanted.data_id)
     if bunch.details["name"].lower() != wanted.name.lower():
-        raise ValueError(
+        raise InputError(
             f"OpenML's data set {wanted.data_id} should be {wanted.name!r}, but is {bunch.details['name']!r}. "
             + _own_file(name)
         )
     X = _dense(OneHotEncoder().fit_transform(bunch.data) if wanted.one_hot else bunch.data)
     y = _two_classes(name, bunch.target, wanted.positive)
     if X.shape[1] != wanted.n_features:
-        raise ValueError(
+        raise InputError(
             f"OpenML's {wanted.name!r} should have {wanted.n_features} features, but has {X.shape[1]}. "
             + _own_file(name)
         )
@@ -139,7 +142,7 @@ def _fetch(name: str, data_id: int) -> Any:
     except ValueError as error:
         if "md5" not in str(error):
             raise
-        raise ValueError(
+        raise InputError(
             f"The download of {name} is damaged: its MD5 sum is not the one OpenML gives. Delete the folder "
             f"{get_data_home()}/openml and try again. ({error})"
         ) from error
@@ -159,7 +162,7 @@ def _own_file(name: str) -> str:
 def _two_classes(name: str, target: NDArray[Any], positive: str) -> NDArray[np.int64]:
     values, counts = np.unique(target, return_counts=True)
     if len(values) != 2:
-        raise ValueError(f"OpenML's {name} has {len(values)} classes instead of two. " + _own_file(name))
+        raise InputError(f"OpenML's {name} has {len(values)} classes instead of two. " + _own_file(name))
     chosen = values[np.argmax(counts) if positive == "majority" else np.argmin(counts)]
     return np.where(target == chosen, 1, -1)
 

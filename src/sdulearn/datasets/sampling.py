@@ -6,9 +6,11 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils import _safe_indexing, check_random_state
+from sklearn.utils import check_random_state
 
+from sdulearn.errors import InputError
 from sdulearn.prior import similar_share
+from sdulearn.sklearn_private import safe_indexing
 
 
 def sample_sdu(
@@ -39,7 +41,8 @@ def sample_sdu(
     n_test : int, default=0
         How many labelled test points to draw besides.
     exact : bool, default=True
-        Whether the shares of classes and of similar pairs are exact (to rounding), as in the paper, or random.
+        Whether the shares of classes and of similar pairs are exact (to rounding), as in the paper,
+        or random.
     random_state : int, RandomState or None, default=None
         Seed.
 
@@ -52,9 +55,9 @@ def sample_sdu(
     """
     labels = np.asarray(y)
     if not np.isin(labels, (-1, 1)).all():
-        raise ValueError("y must hold the classes -1 and +1.")
+        raise InputError("y must hold the classes -1 and +1.")
     if not 0 < prior < 1:
-        raise ValueError(f"prior must lie strictly between 0 and 1, got {prior!r}.")
+        raise InputError(f"prior must lie strictly between 0 and 1, got {prior!r}.")
     rng = check_random_state(random_state)
     split = _exactly if exact else rng.binomial
     n_similar = split(n_pairs, similar_share(prior))
@@ -72,8 +75,8 @@ def sample_sdu(
     pairs = np.repeat(np.r_[1 : n_similar + 1, -n_similar - 1 : -n_pairs - 1 : -1], 2)
     codes = np.concatenate([pairs, np.zeros(n_unlabeled, dtype=np.int64)])
     train, test = rows[: len(codes)], rows[len(codes) :]
-    drawn = _safe_indexing(X, train), codes
-    return (*drawn, _safe_indexing(X, test), labels[test].astype(np.int64)) if n_test else drawn
+    drawn = safe_indexing(X, train), codes
+    return (*drawn, safe_indexing(X, test), labels[test].astype(np.int64)) if n_test else drawn
 
 
 def _exactly(n: int, share: float) -> int:
@@ -90,7 +93,7 @@ def _draw(classes: NDArray[np.int64], labels: NDArray[Any], rng: np.random.Rando
     for value, name in ((1, "positive"), (-1, "negative")):
         wanted, there = np.flatnonzero(classes == value), np.flatnonzero(labels == value)
         if len(wanted) > len(there):
-            raise ValueError(
+            raise InputError(
                 f"This draw needs {len(wanted)} {name} points, but y has {len(there)}. Ask for fewer pairs, "
                 "unlabeled rows or test points, or another prior."
             )

@@ -8,6 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
+from sdulearn.errors import InputError
+
 
 def make_waveform(n_samples: int = 5000, *, random_state: Any = None) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
     """Noisy mixtures of two of three triangular waves, 21 features; the kind with two humps against the other two.
@@ -24,11 +26,11 @@ def make_waveform(n_samples: int = 5000, *, random_state: Any = None) -> tuple[N
     X : array of shape (n_samples, 21)
         The waves, one sample a row.
     y : array of shape (n_samples,)
-        +1 for mixtures of the first and the last wave, at t = 7 and t = 15 (about a third of the rows), as in the
-        benchmark set; -1 for the others.
+        +1 for mixtures of the first and the last wave, at t = 7 and t = 15 (about a third of the
+        rows), as in the benchmark set; -1 for the others.
     """
     if n_samples < 1:
-        raise ValueError(f"n_samples must be 1 or more, got {n_samples!r}.")
+        raise InputError(f"n_samples must be 1 or more, got {n_samples!r}.")
     rng = check_random_state(random_state)
     t = np.arange(1, 22)
     waves = np.maximum(6 - np.abs(t - np.array([[11], [15], [7]])), 0)

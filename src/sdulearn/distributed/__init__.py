@@ -1,9 +1,10 @@
 """The linear estimators on a Dask cluster: the same names, parameters, answers and model files as the local ones.
 
-``fit`` takes dask arrays and dask frames; ``decision_function``, ``predict`` and ``predict_proba`` give lazy dask
-arrays for arrays, lazy dask Series and frames for frames. All of it also takes plain arrays, and then runs here. The
-work goes to the active ``distributed.Client``; without one, to Dask's local scheduler. A model that was saved is read
-with :func:`sdulearn.load_model` where there is no Dask.
+``fit`` takes dask arrays and dask frames; ``decision_function``, ``predict`` and ``predict_proba``
+give lazy dask arrays for arrays, lazy dask Series and frames for frames. All of it also takes plain
+arrays, and then runs here. The work goes to the active ``distributed.Client``; without one, to
+Dask's local scheduler. A model that was saved is read with :func:`sdulearn.load_model` where there
+is no Dask.
 """
 
 from __future__ import annotations

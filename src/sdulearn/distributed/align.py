@@ -19,6 +19,7 @@ from scipy import sparse
 from sdulearn.blocks import Block
 from sdulearn.distributed.cluster import DaskBlocks
 from sdulearn.distributed.graph import Layer
+from sdulearn.errors import InputError
 from sdulearn.pairs import integer_codes
 
 
@@ -49,12 +50,12 @@ def whole_rows(X: Any) -> Any:
     if is_frame(X):
         return X
     if not isinstance(X, da.Array):
-        raise ValueError(
+        raise InputError(
             f"X is a {type(X).__name__}; rows of features come as a dask array or a dask DataFrame. "
             "dask.array.from_array and dask.dataframe.from_pandas make them."
         )
     if X.ndim != 2:
-        raise ValueError(f"X must have rows and columns, got a dask array of {X.ndim} dimension(s).")
+        raise InputError(f"X must have rows and columns, got a dask array of {X.ndim} dimension(s).")
     if X.numblocks[1] == 1:
         return X
     layer = Layer("rows")  # not rechunk, which knows some sparse formats only
@@ -76,10 +77,10 @@ def align(X: Any, vector: Any, name: str) -> Any:
     own = known_lengths(vector)
     if lengths is not None and own is not None:
         if sum(own) != sum(lengths):
-            raise ValueError(f"X has {sum(lengths)} rows, but {name} has {sum(own)}. Give one for each row.")
+            raise InputError(f"X has {sum(lengths)} rows, but {name} has {sum(own)}. Give one for each row.")
         return vector if own == lengths else vector.rechunk({0: lengths})
     if number_of_blocks(vector) != n_blocks:
-        raise ValueError(
+        raise InputError(
             f"X comes in {n_blocks} blocks of rows and {name} in {number_of_blocks(vector)}, and their lengths are not "
             f"known, so Dask cannot tell which rows belong together. Take X and {name} from one dask frame, or call "
             "compute_chunk_sizes() on the arrays (frame.to_dask_array(lengths=True) for a frame)."
@@ -104,13 +105,13 @@ def _cut(vector: NDArray[Any], lengths: tuple[int, ...] | None, n_blocks: int, n
     if lengths is None and n_blocks == 1:
         return da.from_array(vector, chunks=-1)
     if lengths is None:
-        raise ValueError(
+        raise InputError(
             f"{name} is a plain array, but the lengths of the blocks of X are not known, so Dask cannot tell which "
             f"rows belong together. Keep {name} in the same dask frame as X, or call X.compute_chunk_sizes() on an "
             "array (frame.to_dask_array(lengths=True) for a frame)."
         )
     if len(vector) != sum(lengths):
-        raise ValueError(f"X has {sum(lengths)} rows, but {name} has {len(vector)}. Give one for each row.")
+        raise InputError(f"X has {sum(lengths)} rows, but {name} has {len(vector)}. Give one for each row.")
     return da.from_array(vector, chunks=(lengths, *((n,) for n in vector.shape[1:])))
 
 
@@ -145,7 +146,7 @@ def check_lengths(number: int, X: Any, **vectors: Any) -> None:
     """What Dask could not check before it had the chunks."""
     for name, vector in vectors.items():
         if vector is not None and len(vector) != X.shape[0]:
-            raise ValueError(
+            raise InputError(
                 f"Block {number} has {X.shape[0]} rows in X, but {len(vector)} in {name}. Both need the same rows in "
                 f"the same blocks: take X and {name} from one dask frame, or give arrays of known chunk sizes."
             )
@@ -159,4 +160,4 @@ def as_matrix(X: Any) -> Any:
     try:
         return matrix.astype(np.float64)
     except (TypeError, ValueError) as error:
-        raise ValueError(f"X holds values that are not numbers ({error}). Encode or drop those columns.") from None
+        raise InputError(f"X holds values that are not numbers ({error}). Encode or drop those columns.") from None

@@ -45,9 +45,10 @@ class Call:
 class DaskBlocks:
     """Blocks behind dask ``Delayed`` objects, summed by the scheduler that is current when the object is made.
 
-    That is the active ``distributed.Client``, or Dask's local scheduler where there is none. A sum sends its arguments
-    out once and brings one result back. The order of additions is fixed, so neither the number of workers nor a worker
-    that died in between changes a digit. A cluster that has no workers (yet) is waited for.
+    That is the active ``distributed.Client``, or Dask's local scheduler where there is none. A sum
+    sends its arguments out once and brings one result back. The order of additions is fixed, so
+    neither the number of workers nor a worker that died in between changes a digit. A cluster that
+    has no workers (yet) is waited for.
 
     Parameters
     ----------
@@ -56,15 +57,16 @@ class DaskBlocks:
     n_blocks : int, optional
         About how many blocks the parts hold; one each by default.
     watch : function, optional
-        Called with the number of rows after each part, and with None when a pass is over; with Dask's local scheduler
-        once for all parts.
+        Called with the number of rows after each part, and with None when a pass is over; with
+        Dask's local scheduler once for all parts.
 
     Raises
     ------
     SchedulerLostError
         From ``sum``, a ConnectionError: the scheduler went away.
     WorkersLostError
-        From ``sum``, a RuntimeError: workers died on the same task again and again, or took data with them.
+        From ``sum``, a RuntimeError: workers died on the same task again and again, or took data
+        with them.
     """
 
     def __init__(self, parts: Sequence[Any], n_blocks: int | None = None, watch: Watch | None = None) -> None:

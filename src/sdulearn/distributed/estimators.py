@@ -9,7 +9,6 @@ import dask
 import numpy as np
 from dask.base import is_dask_collection
 from numpy.typing import NDArray
-from sklearn.base import _fit_context
 from sklearn.utils import assert_all_finite
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _check_feature_names, _check_n_features, check_is_fitted
@@ -19,13 +18,14 @@ from sdulearn.base import LinearPairClassifier
 from sdulearn.blocks import Sums, fit_classifier, fit_classifier_cv
 from sdulearn.blocks.estimators import source_losses, validation_risk_of
 from sdulearn.distributed.align import as_matrix, dask_blocks, is_frame, whole_rows
+from sdulearn.errors import InputError
 from sdulearn.extras import require
 from sdulearn.joint.blockwise import fit_pair_logistic
 from sdulearn.losses import get_training_loss
 from sdulearn.pairs import sources
+from sdulearn.sklearn_private import fit_context
 from sdulearn.solvers import choose_solver
-
-Array = NDArray[np.float64]
+from sdulearn.types import Array
 
 
 def _parent_has_probability(estimator: Any) -> bool:
@@ -65,7 +65,7 @@ class DaskRows(LinearPairClassifier):
         X = self._check_columns(X, reset=False)
         sums = dask_blocks(X, y, sample_weight).sum(_zero_one_sums, self.coef_[0], self.intercept_[0])
         if sums is None:
-            raise ValueError("There are no rows: every block is empty.")
+            raise InputError("There are no rows: every block is empty.")
         return 1 - float(validation_risk_of(sums["weight"], sums["losses"], self.prior_.value)[0])
 
     def orient(self, X: Any, y_true: Any) -> Self:
@@ -137,10 +137,10 @@ def _is_iterative(model: Any) -> bool:
 class SDUClassifier(DaskRows, linear.SDUClassifier):
     """:class:`sdulearn.SDUClassifier` on dask arrays and dask frames; parameters and attributes are the same.
 
-    The squared loss takes one pass over the data and keeps none of it. The other losses keep the rows in the workers'
-    memory while they fit; each step sends the coefficients out and brings back one sum of size d or d^2. Beside that,
-    a sample comes back at the start, and for double hinge the few rows at a bend at the end: 16 MB each, or ten d x d
-    matrices if that is more.
+    The squared loss takes one pass over the data and keeps none of it. The other losses keep the
+    rows in the workers' memory while they fit; each step sends the coefficients out and brings back
+    one sum of size d or d^2. Beside that, a sample comes back at the start, and for double hinge
+    the few rows at a bend at the end: 16 MB each, or ten d x d matrices if that is more.
 
     Examples
     --------
@@ -155,7 +155,7 @@ class SDUClassifier(DaskRows, linear.SDUClassifier):
     dask.array<_on_chunk, shape=(1300,), dtype=int64, chunksize=(300,), chunktype=numpy.ndarray>
     """
 
-    @_fit_context(prefer_skip_nested_validation=True)
+    @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit from rows and pair codes.
 
@@ -164,8 +164,9 @@ class SDUClassifier(DaskRows, linear.SDUClassifier):
         X : dask array (dense or CSR chunks), dask DataFrame, or what the local estimator takes
             One row per point, in chunks of any size. A plain X is fitted here.
         y : dask array, dask Series or array-like of shape (n_rows,)
-            Pair codes: +k similar, -k dissimilar, 0 unlabeled. Where chunk sizes are unknown, as in frames, its
-            chunks must be those of ``X``, one by one; rows go by their place, not by an index.
+            Pair codes: +k similar, -k dissimilar, 0 unlabeled. Where chunk sizes are unknown, as in
+            frames, its chunks must be those of ``X``, one by one; rows go by their place, not by an
+            index.
         sample_weight : as ``y``, optional
             A weight per row; both ends of a pair carry one weight.
 
@@ -182,12 +183,13 @@ class SDUClassifier(DaskRows, linear.SDUClassifier):
 class SDUClassifierCV(DaskRows, linear.SDUClassifierCV):
     """:class:`sdulearn.SDUClassifierCV` on dask arrays and dask frames; parameters and attributes are the same.
 
-    ``n_jobs`` plays no role with dask input: the cluster has its own workers. ``cv`` is a number of folds or a
-    :class:`~sdulearn.blocks.HashedPairKFold`, which is also what a number stands for: each block finds the folds of its
-    own rows. Give that one to the local estimator for the same folds.
+    ``n_jobs`` plays no role with dask input: the cluster has its own workers. ``cv`` is a number of
+    folds or a :class:`~sdulearn.blocks.HashedPairKFold`, which is also what a number stands for:
+    each block finds the folds of its own rows. Give that one to the local estimator for the same
+    folds.
     """
 
-    @_fit_context(prefer_skip_nested_validation=True)
+    @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Choose alpha and gamma on held-out pairs, then fit on all rows; see :meth:`SDUClassifier.fit`."""
         if not is_dask_collection(X):
@@ -199,8 +201,8 @@ class SDUClassifierCV(DaskRows, linear.SDUClassifierCV):
 class PairLogisticRegression(DaskRows, joint.PairLogisticRegression):
     """:class:`sdulearn.PairLogisticRegression` on dask arrays and dask frames; the parameters are the same.
 
-    Both ends of a pair must sit in one chunk: :func:`~sdulearn.distributed.gather_pairs` brings them there. The rows
-    are kept in the workers' memory while it fits.
+    Both ends of a pair must sit in one chunk: :func:`~sdulearn.distributed.gather_pairs` brings
+    them there. The rows are kept in the workers' memory while it fits.
 
     Examples
     --------
@@ -217,7 +219,7 @@ class PairLogisticRegression(DaskRows, joint.PairLogisticRegression):
     True
     """
 
-    @_fit_context(prefer_skip_nested_validation=True)
+    @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit from rows and pair codes, both ends of each pair in one chunk; see :meth:`SDUClassifier.fit`."""
         if not is_dask_collection(X):

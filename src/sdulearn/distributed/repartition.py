@@ -27,10 +27,11 @@ WIDTH = 32
 def gather_pairs(X: Any, y: Any, sample_weight: Any = None) -> tuple[Any, ...]:
     """The same rows in as many blocks, with both ends of each pair in one block.
 
-    :class:`~sdulearn.distributed.PairLogisticRegression` needs its rows that way. Unlabeled rows and pairs that are
-    together already stay where they are; every other end goes to the block that its code says. Nothing is computed
-    here, and no rows pass through the client. It moves up to all rows of pairs between workers once for every power
-    of 32 blocks, so keep what it gives (``dask.persist``) if you fit more than once.
+    :class:`~sdulearn.distributed.PairLogisticRegression` needs its rows that way. Unlabeled rows
+    and pairs that are together already stay where they are; every other end goes to the block that
+    its code says. Nothing is computed here, and no rows pass through the client. It moves up to all
+    rows of pairs between workers once for every power of 32 blocks, so keep what it gives
+    (``dask.persist``) if you fit more than once.
 
     Parameters
     ----------
@@ -44,7 +45,8 @@ def gather_pairs(X: Any, y: Any, sample_weight: Any = None) -> tuple[Any, ...]:
     Returns
     -------
     X, y : dask collections of the kind that was given
-        The rows in their new order; chunk sizes are unknown. Half a pair stays half a pair: ``fit`` names it.
+        The rows in their new order; chunk sizes are unknown. Half a pair stays half a pair: ``fit``
+        names it.
     sample_weight : dask collection
         Only where one was given.
 
@@ -82,8 +84,9 @@ def addressed(number: int, n_blocks: int, X: Any, y: Any, *weight: Any) -> Bundl
 def shuffle(layer: Layer, bundles: list[Key], width: int = WIDTH) -> list[list[Key]]:
     """For each block the keys of the pieces that make it up.
 
-    Written with ``base`` digits, the number of the block that a row is in turns into the number of the one it should
-    be in, one digit a round. That takes blocks x base pieces a round, where one round would take blocks squared.
+    Written with ``base`` digits, the number of the block that a row is in turns into the number of
+    the one it should be in, one digit a round. That takes blocks x base pieces a round, where one
+    round would take blocks squared.
     """
     n_blocks = len(bundles)
     rounds = next(r for r in range(1, 65) if width**r >= n_blocks)

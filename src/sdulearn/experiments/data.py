@@ -13,8 +13,8 @@ from sklearn.preprocessing import StandardScaler
 
 from sdulearn.datasets import BENCHMARKS, load_benchmark, sample_sdu
 from sdulearn.experiments.protocol import Draw
+from sdulearn.types import Array
 
-Array = NDArray[np.float64]
 Labels = NDArray[np.int64]
 
 SMALLEST_TEST = 50

@@ -149,7 +149,8 @@ def _sets(measured: Measurements) -> list[str]:
 
 def _svg(figure: Figure, measured: Measurements, dataset: str) -> str:
     plt = pyplot()
-    # The salt keeps ids of different panels apart on one page, and makes the same numbers the same file.
+    # The salt keeps ids of different panels apart on one page, and makes the same numbers the same
+    # file.
     with _look(plt, **{"svg.fonttype": "none", "svg.hashsalt": f"{figure.name}-{dataset}"}):
         picture, axis = plt.subplots(figsize=(3.0, 2.5))
         _draw(axis, figure, measured, dataset)
@@ -158,7 +159,8 @@ def _svg(figure: Figure, measured: Measurements, dataset: str) -> str:
         picture.savefig(file, format="svg", metadata={"Date": None}, transparent=True)
         plt.close(picture)
     text = file.getvalue()
-    # Groups are numbered alike in every picture; nothing refers to them, and ids must be unique on a page.
+    # Groups are numbered alike in every picture; nothing refers to them, and ids must be unique on
+    # a page.
     body = re.sub(r'<g id="[^"]*"', "<g", text[text.index("<svg") + len("<svg ") :])
     return f'<svg role="img" aria-label="{figure.name}, {dataset}" {body}'
 

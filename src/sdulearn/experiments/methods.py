@@ -33,7 +33,8 @@ class Method:
     predict : function
         (trial, prior, seed) -> class or cluster of each test point.
     clustering : bool
-        Whether it names clusters, not classes: then the better of the two namings counts, as in the paper.
+        Whether it names clusters, not classes: then the better of the two namings counts, as in the
+        paper.
     needs : (module, attribute) or None
         What must be importable for the method to run.
     """

@@ -11,7 +11,8 @@ from typing import Any
 
 from sdulearn.datasets import BENCHMARKS
 
-# Raise it whenever the same cell would come out with another number: old results are then refused, never mixed in.
+# Raise it whenever the same cell would come out with another number: old results are then refused,
+# never mixed in.
 VERSION = 1
 
 MIXTURES = tuple(f"{risk}-{loss}" for risk in ("sdsu", "sddu", "sudu") for loss in ("squared", "double_hinge"))
@@ -74,8 +75,9 @@ class Protocol:
     methods, datasets : tuple of str
         Names in ``methods.METHODS`` and ``data.SETS``.
     n_pairs, n_unlabeled, priors, assumed, flips : tuple
-        Values to cross: numbers of pairs and unlabeled rows, true priors, priors told to the method ("counts":
-        estimated from the pairs; "known": the true one; or a number), shares of answers turned round.
+        Values to cross: numbers of pairs and unlabeled rows, true priors, priors told to the method
+        ("counts": estimated from the pairs; "known": the true one; or a number), shares of answers
+        turned round.
     trials : int
         Random draws of each.
     n_test : int
@@ -110,8 +112,9 @@ class Protocol:
     def hash(self) -> str:
         """Fingerprint of all that changes the number of a given cell.
 
-        The grid itself (sets, methods, sizes, trials) is in the key of each cell and not in here, so a run can
-        grow: more trials, another set or a method that was not there before keep the numbers already measured.
+        The grid itself (sets, methods, sizes, trials) is in the key of each cell and not in here,
+        so a run can grow: more trials, another set or a method that was not there before keep the
+        numbers already measured.
         """
         return _digest({"version": VERSION, "name": self.name, "n_test": self.n_test})[:16]
 
@@ -134,7 +137,8 @@ FIGURE2 = Protocol(
     assumed=("known",),
 )
 
-# The paper prints no axis for this figure. At 1000 unlabeled rows every one of the ten sets still has enough points.
+# The paper prints no axis for this figure. At 1000 unlabeled rows every one of the ten sets still
+# has enough points.
 FIGURE3 = Protocol(
     name="figure3",
     title="Figure 3: the mixtures against the number of unlabeled rows",

@@ -15,6 +15,7 @@ import numpy as np
 from sklearn.utils.parallel import Parallel, delayed
 from threadpoolctl import threadpool_limits
 
+from sdulearn.errors import InputError
 from sdulearn.experiments.data import SETS, draw_trial, fingerprint, n_test_points
 from sdulearn.experiments.methods import METHODS, accuracy
 from sdulearn.experiments.optional import progress_bar
@@ -133,7 +134,7 @@ def _in_parallel(work: list[_Job], jobs: int) -> Iterator[list[Record]]:
 def _with_available_methods(protocol: Protocol, report: Run) -> Protocol:
     unknown = [name for name in protocol.methods if name not in METHODS]
     if unknown:
-        raise ValueError(f"Unknown methods {unknown}; choose from {list(METHODS)}.")
+        raise InputError(f"Unknown methods {unknown}; choose from {list(METHODS)}.")
     reasons = {name: METHODS[name].missing() for name in protocol.methods}
     report.notes += [f"{METHODS[name].label} is left out: {why}." for name, why in reasons.items() if why]
     return protocol.with_changes(methods=tuple(name for name, why in reasons.items() if not why))
@@ -144,7 +145,7 @@ def _store_sets(protocol: Protocol, scratch: Path, report: Run) -> dict[str, tup
     stored = {}
     for name in protocol.datasets:
         if name not in SETS:
-            raise ValueError(f"Unknown data set {name!r}; choose from {list(SETS)}.")
+            raise InputError(f"Unknown data set {name!r}; choose from {list(SETS)}.")
         try:
             X, y = SETS[name]()
         except (OSError, ValueError) as error:

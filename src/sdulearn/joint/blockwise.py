@@ -1,7 +1,8 @@
 """PairLogisticRegression over blocks: the sums over rows are asked of the blocks, all else is as in memory.
 
-Tasks see rows about their mean in the user's columns and get coefficients in them; only what comes back is turned into
-the principal axes. A pass so costs O(n d K) for a gradient of K problems and O(n d^2) for moments and Hessians.
+Tasks see rows about their mean in the user's columns and get coefficients in them; only what comes
+back is turned into the principal axes. A pass so costs O(n d K) for a gradient of K problems and
+O(n d^2) for moments and Hessians.
 """
 
 from __future__ import annotations
@@ -16,13 +17,14 @@ from scipy import sparse
 from sklearn.utils import assert_all_finite, check_consistent_length
 
 from sdulearn.blocks.source import Blocks, Sums, add_all
+from sdulearn.errors import InputError
 from sdulearn.joint.estimators import PairLogisticRegression
 from sdulearn.joint.likelihood import Pull, bordered_gram, curvature_sums, hessian, slope_sums, value_and_gradient
 from sdulearn.joint.path import Axes, Summary, pair_moments
 from sdulearn.pairs import read_pairs
 from sdulearn.statistics import check_width
+from sdulearn.types import Array
 
-Array = NDArray[np.float64]
 Piece = tuple[Any, Array, Array, Array | None]
 
 _MOST_COLUMNS = 4000
@@ -36,21 +38,23 @@ _TWO_SIDED = {"second", "joint", "curvature", "bent"}
 def fit_pair_logistic(model: PairLogisticRegression, blocks: Blocks) -> None:
     """Fit a :class:`~sdulearn.PairLogisticRegression` from blocks, to the answer of its ``fit`` in memory.
 
-    Both ends of every pair must sit in one block. Takes some 20 to 60 passes, each one ``blocks.sum``.
+    Both ends of every pair must sit in one block. Takes some 20 to 60 passes, each one
+    ``blocks.sum``.
 
     Parameters
     ----------
     model : PairLogisticRegression
         With valid parameters; gets the fitted attributes.
     blocks : Blocks
-        Rows, pair codes and weights; rows may be dense or CSR, float32 or float64, at most 4000 columns wide.
+        Rows, pair codes and weights; rows may be dense or CSR, float32 or float64, at most 4000
+        columns wide.
     """
     survey = blocks.sum(_survey)
     answers = (survey.similar, survey.dissimilar) if survey else (0.0, 0.0)
     model.prior_, prior = model._resolve_prior(*answers)
-    data = BlockData.of(blocks, survey, prior, float(model.pull))
+    data = BlockData.of(blocks, survey, prior, float(model.prior_strength))
     model.n_features_in_ = len(survey.total)
-    model._finish(data, model._descend(data), model.alpha, model.metric)
+    model._finish(data, model._descend(data), model.alpha, model.covariance_power)
 
 
 @dataclass(frozen=True)
@@ -77,7 +81,8 @@ def _survey(X: Any, y: NDArray[np.int64], weight: Array | None) -> Survey | None
     check_consistent_length(X, y, weight)
     assert_all_finite(X, input_name="X")
     _check_whole_pairs(np.asarray(y))
-    # A code may name other pairs in other blocks: it ties two rows of one block together and is never compared.
+    # A code may name other pairs in other blocks: it ties two rows of one block together and is
+    # never compared.
     pairs = read_pairs(y)
     weight = np.ones(len(y)) if weight is None else _check_weight(weight)
     answers, free = pairs.pair_weights(weight), weight[pairs.unlabeled]
@@ -89,14 +94,14 @@ def _survey(X: Any, y: NDArray[np.int64], weight: Array | None) -> Survey | None
 def _check_weight(weight: Array) -> Array:
     """Weights, of which a block may hold zeros alone."""
     if not (np.isfinite(weight).all() and (weight >= 0).all()):
-        raise ValueError("Weights must be finite numbers, zero or more. Leave a row out by the weight 0.")
+        raise InputError("Weights must be finite numbers, zero or more. Leave a row out by the weight 0.")
     return weight
 
 
 def _check_whole_pairs(codes: NDArray[np.int64]) -> None:
     values, counts = np.unique(np.abs(codes[codes != 0]), return_counts=True)
     if (half := values[counts == 1]).size:
-        raise ValueError(
+        raise InputError(
             f"Pair code {half[0]} stands on one row only of its block ({half.size} such codes in it). The likelihood "
             "of a pair needs both rows at once, so over blocks both ends of a pair must sit in one block. "
             "sdulearn.distributed.gather_pairs(X, y) repartitions the rows; or sort them by the size of their pair "
@@ -253,7 +258,7 @@ class BlockData:
 
 def _check_columns(d: int) -> None:
     if d > _MOST_COLUMNS:
-        raise ValueError(
+        raise InputError(
             f"X has {d} columns, and over blocks PairLogisticRegression makes {d} x {d} matrices: {_MOST_COLUMNS} "
             "columns is the most it takes. Reduce the columns (for example sklearn.random_projection), or fit in "
             "memory on a draw of the rows, where more columns than rows are no trouble."

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-import warnings
 from collections.abc import Sequence
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
@@ -11,19 +10,18 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit
-from sklearn.base import _fit_context
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 
 from sdulearn.base import LinearPairClassifier
+from sdulearn.errors import InputError, OrientationWarning, warn
 from sdulearn.joint.optimise import lbfgs, newton
 from sdulearn.joint.path import Data, PairData, Summary, fit_path, held_out_loss, log_evidence
 from sdulearn.model_selection import PairKFold, grid_results, positive_grid
 from sdulearn.pairs import read_pairs
 from sdulearn.prior import PriorEstimate, estimate_prior
+from sdulearn.sklearn_private import HasMethods, Interval, StrOptions, fit_context
 from sdulearn.solvers import warn_unless
-
-Array = NDArray[np.float64]
+from sdulearn.types import Array
 
 # Alphas of the default grid, as multiples of the alpha at which the model leaves zero.
 _GRID_TOP, _GRID_BOTTOM = 10**0.5, 10**-3.5
@@ -38,15 +36,6 @@ class _PairLogisticBase(LinearPairClassifier):
         positive = expit(self.decision_function(X))
         return np.column_stack([1 - positive, positive])
 
-    def score(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
-        """Estimated accuracy from pair codes alone, as in SDUClassifier; not at prior 1/2, where no risk tells it."""
-        if self.prior_.value == 0.5:
-            raise ValueError(
-                "At prior 1/2 the accuracy cannot be estimated from single ends of pairs. Score the likelihood of the "
-                "answers instead: scoring=sdulearn.model_selection.pair_log_likelihood."
-            )
-        return super().score(X, y, sample_weight)
-
     def _vote(self, decision: Array, labels: NDArray[Any]) -> float:
         """The log odds of the two ways to name the classes; no single point weighs more than 5."""
         return float(labels @ np.clip(decision, -5, 5))
@@ -60,13 +49,13 @@ class _PairLogisticBase(LinearPairClassifier):
         self.prior_, prior = self._resolve_prior(
             float(pair_weight @ pairs.similar), float(pair_weight @ ~pairs.similar)
         )
-        return PairData.of(X, pairs, weight, prior, float(self.pull))
+        return PairData.of(X, pairs, weight, prior, float(self.prior_strength))
 
     def _resolve_prior(self, n_similar: float, n_dissimilar: float) -> tuple[PriorEstimate, float | None]:
         """The prior as reported, and the one to pull towards (None where there is none)."""
         n_answers = n_similar + n_dissimilar
         if n_answers == 0:
-            raise ValueError(
+            raise InputError(
                 "PairLogisticRegression learns from pairs, and y marks none (or all weigh zero). Mark the two rows of "
                 "each similar pair k with +k and of each dissimilar pair with -k; sdulearn.stack_pairs does it."
             )
@@ -76,7 +65,8 @@ class _PairLogisticBase(LinearPairClassifier):
         estimate = estimate_prior(n_similar, n_dissimilar, majority=majority)
         if n_similar <= n_dissimilar:
             return estimate, None
-        # Not 0 or 1 even if every pair is similar: a few more answers would have brought a different one.
+        # Not 0 or 1 even if every pair is similar: a few more answers would have brought a
+        # different one.
         margin = 1 / (4 * n_answers)
         return estimate, float(np.clip(estimate.value, margin, 1 - margin))
 
@@ -90,9 +80,9 @@ class _PairLogisticBase(LinearPairClassifier):
             starts.append(np.append(direction, starts[0][-1]))
         return starts
 
-    def _finish(self, data: Data, v: Array, alpha: float, metric: float) -> None:
+    def _finish(self, data: Data, v: Array, alpha: float, covariance_power: float) -> None:
         """Polish, certify, name the classes, and put everything a user sees in place."""
-        pen = data.summary.penalty(alpha, metric)[:, None]
+        pen = data.summary.penalty(alpha, covariance_power)[:, None]
         objective, scale = data.objective(pen), data.summary.scale(pen)
         W, _ = lbfgs(objective.value_and_gradient, v[:, None], scale, 1e-4, 50)
         v, self.objective_, self.optimality_, self.n_iter_ = newton(
@@ -107,47 +97,53 @@ class _PairLogisticBase(LinearPairClassifier):
     def _name_classes(self, positive: float, spread: float) -> None:
         """Call the larger class on unlabeled rows +1, or as the prior or ``orientation`` says.
 
-        ``positive`` is the share of rows on the positive side, ``spread`` the sum of the squared shares of a row.
+        ``positive`` is the share of rows on the positive side, ``spread`` the sum of the squared
+        shares of a row.
         """
         larger_is_positive = self.orientation == "majority" if self.prior is None else self.prior >= 0.5
         if (positive > 0.5) != larger_is_positive and positive != 0.5:
             self.coef_, self.intercept_ = -self.coef_, -self.intercept_
-        # Two standard errors of the share; and where the counts cannot tell p from 1/2, what the pull may have added.
+        # Two standard errors of the share; and where the counts cannot tell p from 1/2, what the
+        # pull may have added.
         margin = max(2 * np.sqrt(0.25 * spread), 0.0 if self.prior_.identified else 0.1)
         if self.prior == 0.5 or (self.prior is None and abs(positive - 0.5) <= margin):
-            warnings.warn(
+            warn(
                 f"The model puts {max(positive, 1 - positive):.0%} of the rows on one side, so which class is the "
                 "larger is uncertain and the names -1 and +1 are arbitrary. Settle them with a few labelled points: "
                 "orient(X, y_true).",
-                stacklevel=5,
+                OrientationWarning,
             )
 
 
 class PairLogisticRegression(_PairLogisticBase):
     """Logistic regression from same/different answers: the joint likelihood of both ends of a pair.
 
-    With ``s(x) = logistic(w.x + b)`` the chance of the answer "same" is ``s(x) s(x') + (1 - s(x)) (1 - s(x'))``. The
-    estimator maximises the likelihood of the answers, with a penalty on w and, where the prior is given or the counts
-    imply one, a pull of the mean prediction on unlabeled rows towards it. It needs no prior and works at 1/2, where the
-    risks of :class:`~sdulearn.SDUClassifier` are undefined. The problem is not convex: it is started from the top
-    eigenvector of the whitened pair moment and from the SD solution, down a path of penalties.
+    With ``s(x) = logistic(w.x + b)`` the chance of the answer "same" is ``s(x) s(x') + (1 - s(x))
+    (1 - s(x'))``. The estimator maximises the likelihood of the answers, with a penalty on w and,
+    where the prior is given or the counts imply one, a pull of the mean prediction on unlabeled
+    rows towards it. It needs no prior and works at 1/2, where the risks of
+    :class:`~sdulearn.SDUClassifier` are undefined. The problem is not convex: it is started from
+    the top eigenvector of the whitened pair moment and from the SD solution, down a path of
+    penalties.
 
-    Standardise the features first. Time O((n_pairs + n_unlabeled) d) a step after one eigendecomposition of a d x d
-    matrix; rows are kept dense in their principal axes, O(n min(n, d)) memory.
+    Standardise the features first. Time O((n_pairs + n_unlabeled) d) a step after one
+    eigendecomposition of a d x d matrix; rows are kept dense in their principal axes, O(n min(n,
+    d)) memory.
 
     Parameters
     ----------
     alpha : float, default=0.01
         Strength of the penalty, beside the *mean* loss of a pair.
-    metric : float, default=1
-        Power k of the covariance of all rows in the penalty ``w' C^-k w``: 0 is the plain ridge, more leans on
-        directions along which the rows, unlabeled ones too, vary most.
+    covariance_power : float, default=1
+        Power k of the covariance of all rows in the penalty ``w' C^-k w``: 0 is the plain ridge,
+        more leans on directions along which the rows, unlabeled ones too, vary most.
     prior : float or None, default=None
         P(y = +1); None takes it from the pair counts where they imply one.
-    pull : float, default=3
+    prior_strength : float, default=3
         Strength of the pull of the mean prediction on unlabeled rows towards the prior.
     orientation : {"majority", "minority"}, default="majority"
-        With ``prior=None``: whether the larger or the smaller class, by the prediction on unlabeled rows, is +1.
+        With ``prior=None``: whether the larger or the smaller class, by the prediction on unlabeled
+        rows, is +1.
     init : {"auto", "moment"}, default="auto"
         "auto" starts from the pair moment and the SD solution, "moment" from the first alone.
     n_init : int, default=0
@@ -155,7 +151,7 @@ class PairLogisticRegression(_PairLogisticBase):
     random_state : int, RandomState or None, default=None
         Seed of those.
     tol : float, default=1e-6
-        Largest gradient norm (in the metric of the Hessian) that passes without a ConvergenceWarning.
+        Largest gradient norm (in the norm of the Hessian) that passes without a ConvergenceWarning.
     max_iter : int, default=100
         Largest number of Newton iterations of the polish.
 
@@ -179,9 +175,9 @@ class PairLogisticRegression(_PairLogisticBase):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "alpha": [Interval(Real, 0, None, closed="neither")],
-        "metric": [Interval(Real, 0, 4, closed="both")],
+        "covariance_power": [Interval(Real, 0, 4, closed="both")],
         "prior": [Interval(Real, 0, 1, closed="neither"), None],
-        "pull": [Interval(Real, 0, None, closed="left")],
+        "prior_strength": [Interval(Real, 0, None, closed="left")],
         "orientation": [StrOptions({"majority", "minority"})],
         "init": [StrOptions({"auto", "moment"})],
         "n_init": [Interval(Integral, 0, None, closed="left")],
@@ -194,9 +190,9 @@ class PairLogisticRegression(_PairLogisticBase):
         self,
         alpha: float = 0.01,
         *,
-        metric: float = 1,
+        covariance_power: float = 1,
         prior: float | None = None,
-        pull: float = 3.0,
+        prior_strength: float = 3.0,
         orientation: str = "majority",
         init: str = "auto",
         n_init: int = 0,
@@ -205,9 +201,9 @@ class PairLogisticRegression(_PairLogisticBase):
         max_iter: int = 100,
     ) -> None:
         self.alpha = alpha
-        self.metric = metric
+        self.covariance_power = covariance_power
         self.prior = prior
-        self.pull = pull
+        self.prior_strength = prior_strength
         self.orientation = orientation
         self.init = init
         self.n_init = n_init
@@ -215,7 +211,7 @@ class PairLogisticRegression(_PairLogisticBase):
         self.tol = tol
         self.max_iter = max_iter
 
-    @_fit_context(prefer_skip_nested_validation=True)
+    @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Fit from rows and pair codes.
 
@@ -233,45 +229,49 @@ class PairLogisticRegression(_PairLogisticBase):
         self
         """
         data = self._prepare(X, y, sample_weight)
-        self._finish(data, self._descend(data), self.alpha, self.metric)
+        self._finish(data, self._descend(data), self.alpha, self.covariance_power)
         return self
 
     def _descend(self, data: Data) -> Array:
         """The solution at ``alpha``, in the axes, by the path from where the model leaves zero."""
-        top = max(data.summary.largest_alpha(self.metric), self.alpha)
+        top = max(data.summary.largest_alpha(self.covariance_power), self.alpha)
         alphas = np.geomspace(top, self.alpha, _STEPS_DOWN if top > self.alpha else 1)[:, None]
-        return fit_path(data, alphas, [self.metric], self._starts(data.summary))[-1, :, 0]
+        return fit_path(data, alphas, [self.covariance_power], self._starts(data.summary))[-1, :, 0]
 
 
 class PairLogisticRegressionCV(_PairLogisticBase):
     """PairLogisticRegression with its penalty chosen from the pairs alone; the estimator to try first.
 
-    The metric is chosen by Laplace's evidence, then alpha by the held-out log-likelihood of the answers over pair-safe
-    folds. The whole path is solved at once, warm-started.
+    The power is chosen by Laplace's evidence, then alpha by the held-out log-likelihood of the
+    answers over pair-safe folds. The whole path is solved at once, warm-started.
 
     Parameters
     ----------
     alphas : int or sequence of float, default=8
-        Penalties to try; a number stands for that many on a grid that begins where the model leaves zero.
-    metrics : sequence of float, default=(0, 1, 2)
+        Penalties to try; a number stands for that many on a grid that begins where the model leaves
+        zero.
+    covariance_powers : sequence of float, default=(0, 1, 2)
         Powers of the covariance in the penalty to try.
-    prior, pull, orientation, init, n_init, random_state, tol, max_iter
+    prior, prior_strength, orientation, init, n_init, random_state, tol, max_iter
         As in :class:`~sdulearn.PairLogisticRegression`.
     cv : int or splitter, default=5
-        Number of pair-safe folds (dealt with a fixed seed), or an object such as :class:`~sdulearn.PairKFold`.
+        Number of pair-safe folds (dealt with a fixed seed), or an object such as
+        :class:`~sdulearn.PairKFold`.
 
     Attributes
     ----------
-    alpha_, metric_ : float
+    alpha_, covariance_power_ : float
         The choice.
     cv_results_ : dict
-        As GridSearchCV's, over the alphas of the chosen metric; a score is the mean log-likelihood of a held-out
-        answer. Folds start from the solution on all pairs, so the scores are a shade optimistic.
-    evidence_ : array of shape (n_alphas, n_metrics)
+        As GridSearchCV's, over the alphas of the chosen power; a score is the mean log-likelihood
+        of a held-out answer. Folds start from the solution on all pairs, so the scores are a shade
+        optimistic.
+    evidence_ : array of shape (n_alphas, n_powers)
         Laplace's log evidence of every setting; -inf where the model is empty and names no classes.
-    alphas_ : array of shape (n_alphas, n_metrics)
+    alphas_ : array of shape (n_alphas, n_powers)
         The penalties tried.
-    coef_, intercept_, classes_, prior_, objective_, optimality_, n_iter_, n_features_in_, feature_names_in_
+    coef_, intercept_, classes_, prior_, objective_, optimality_, n_iter_, n_features_in_,
+    feature_names_in_
         As in :class:`~sdulearn.SDUClassifier`, from all pairs.
 
     Examples
@@ -287,16 +287,16 @@ class PairLogisticRegressionCV(_PairLogisticBase):
     True
     """
 
-    _FITTED = (*LinearPairClassifier._FITTED, "alpha_", "metric_", "cv_results_", "evidence_", "alphas_")
+    _FITTED = (*LinearPairClassifier._FITTED, "alpha_", "covariance_power_", "cv_results_", "evidence_", "alphas_")
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **{
             name: constraint
             for name, constraint in PairLogisticRegression._parameter_constraints.items()
-            if name not in ("alpha", "metric")
+            if name not in ("alpha", "covariance_power")
         },
         "alphas": [Interval(Integral, 1, None, closed="left"), "array-like"],
-        "metrics": ["array-like"],
+        "covariance_powers": ["array-like"],
         "cv": [Interval(Integral, 2, None, closed="left"), HasMethods(["split"])],
     }
 
@@ -304,9 +304,9 @@ class PairLogisticRegressionCV(_PairLogisticBase):
         self,
         alphas: int | Sequence[float] = 8,
         *,
-        metrics: Sequence[float] = (0, 1, 2),
+        covariance_powers: Sequence[float] = (0, 1, 2),
         prior: float | None = None,
-        pull: float = 3.0,
+        prior_strength: float = 3.0,
         orientation: str = "majority",
         cv: Any = 5,
         init: str = "auto",
@@ -316,9 +316,9 @@ class PairLogisticRegressionCV(_PairLogisticBase):
         max_iter: int = 100,
     ) -> None:
         self.alphas = alphas
-        self.metrics = metrics
+        self.covariance_powers = covariance_powers
         self.prior = prior
-        self.pull = pull
+        self.prior_strength = prior_strength
         self.orientation = orientation
         self.cv = cv
         self.init = init
@@ -327,42 +327,44 @@ class PairLogisticRegressionCV(_PairLogisticBase):
         self.tol = tol
         self.max_iter = max_iter
 
-    @_fit_context(prefer_skip_nested_validation=True)
+    @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
-        """Choose metric and alpha, then fit on all pairs.
+        """Choose covariance power and alpha, then fit on all pairs.
 
         Parameters are those of :meth:`PairLogisticRegression.fit`.
         """
         data = self._prepare(X, y, sample_weight)
-        metrics = [float(k) for k in self.metrics]
-        if not metrics or min(metrics) < 0:
-            raise ValueError(f"metrics must hold at least one power of 0 or more, got {self.metrics!r}.")
-        largest = np.array([data.summary.largest_alpha(k) for k in metrics])
+        covariance_powers = [float(k) for k in self.covariance_powers]
+        if not covariance_powers or min(covariance_powers) < 0:
+            raise InputError(
+                f"`covariance_powers` must hold at least one power of 0 or more, got {self.covariance_powers!r}."
+            )
+        largest = np.array([data.summary.largest_alpha(k) for k in covariance_powers])
         self.alphas_ = self._grid(largest)
-        path = fit_path(data, self.alphas_, metrics, self._starts(data.summary))
-        self.evidence_ = self._evidence(data, path, metrics)
+        path = fit_path(data, self.alphas_, covariance_powers, self._starts(data.summary))
+        self.evidence_ = self._evidence(data, path, covariance_powers)
         if data.summary.prior is None and (self.alphas_ < largest).any():
             self.evidence_[self.alphas_ >= largest] = -np.inf
         best = int(np.argmax(np.max(self.evidence_, axis=0)))
-        self.metric_, column = metrics[best], self.alphas_[:, best]
+        self.covariance_power_, column = covariance_powers[best], self.alphas_[:, best]
         self.cv_results_ = self._cross_validate(data, X, y, column, path[:, :, best])
         scores = np.where(np.isfinite(self.evidence_[:, best]), self.cv_results_["mean_test_score"], -np.inf)
         chosen = int(np.argmax(scores))
         self.alpha_ = float(column[chosen])
-        self._finish(data, path[chosen, :, best], self.alpha_, self.metric_)
+        self._finish(data, path[chosen, :, best], self.alpha_, self.covariance_power_)
         return self
 
     def _grid(self, largest: Array) -> Array:
-        """Alphas that fall, one column a metric."""
+        """Alphas that fall, one column a power."""
         if isinstance(self.alphas, Integral):
             return np.outer(np.geomspace(_GRID_TOP, _GRID_BOTTOM, int(self.alphas)), largest)
         given = sorted(positive_grid("alphas", np.asarray(self.alphas).tolist()), reverse=True)
         return np.repeat(np.array(given)[:, None], len(largest), axis=1)
 
-    def _evidence(self, data: PairData, path: Array, metrics: list[float]) -> Array:
+    def _evidence(self, data: PairData, path: Array, covariance_powers: list[float]) -> Array:
         return np.array(
             [
-                [log_evidence(data, W[:, j], data.summary.penalty(row[j], k)) for j, k in enumerate(metrics)]
+                [log_evidence(data, W[:, j], data.summary.penalty(row[j], k)) for j, k in enumerate(covariance_powers)]
                 for W, row in zip(path, self.alphas_, strict=True)
             ]
         )
@@ -375,7 +377,7 @@ class PairLogisticRegressionCV(_PairLogisticBase):
         first_ends = read_pairs(codes).ends[:, 0]
         splits = list(cv.split(X, codes))
         train, test = (np.column_stack([np.isin(first_ends, split[part]) for split in splits]) for part in (0, 1))
-        loss = held_out_loss(data, alphas, self.metric_, path, train)
+        loss = held_out_loss(data, alphas, self.covariance_power_, path, train)
         weight = data.omega * test
         scores = -np.einsum("ik,iak->ka", weight, loss) / weight.sum(axis=0)[:, None]
         seconds = np.full(len(splits), (time.perf_counter() - began) / loss[0].size)

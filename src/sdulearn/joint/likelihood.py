@@ -1,15 +1,17 @@
 """The likelihood of same/different answers, its gradient and its Hessian.
 
-With z = w.x + b at one end of a pair, z' at the other, s = +1 (same) or -1 (different) and lc(u) = log 2 cosh(u / 2):
+With z = w.x + b at one end of a pair, z' at the other, s = +1 (same) or -1 (different) and lc(u) =
+log 2 cosh(u / 2):
 
     -log P(s | x, x') = lc(z) + lc(z') - lc(z + s z')                                      (1) one pair
     J(w, b) = sum_pairs omega (1) + 1/2 sum_j pen_j w_j^2 + pull KL(p || mean_U sigmoid(z))   (2) the objective
 
-(1) is ``log(sigma sigma' + (1 - sigma)(1 - sigma'))`` for s = +1, written so that nothing overflows. J is not convex:
-its Hessian is a difference, and J(-w, -b) = J(w, b) but for the pull.
+(1) is ``log(sigma sigma' + (1 - sigma)(1 - sigma'))`` for s = +1, written so that nothing
+overflows. J is not convex: its Hessian is a difference, and J(-w, -b) = J(w, b) but for the pull.
 
 Rows enter by sums alone (:func:`slope_sums`, :func:`curvature_sums`), and J follows from the sums
-(:func:`value_and_gradient`, :func:`hessian`): rows in memory and rows in blocks share every formula.
+(:func:`value_and_gradient`, :func:`hessian`): rows in memory and rows in blocks share every
+formula.
 """
 
 from __future__ import annotations
@@ -18,10 +20,9 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
-Array = NDArray[np.float64]
+from sdulearn.types import Array
 
 
 class Objective(Protocol):
@@ -47,7 +48,8 @@ def pair_loss(z1: Array, z2: Array, s: Array) -> Array:
 def slope_sums(A: Any, s: Array, omega: Array, share: Array | None, W: Array) -> dict[str, Array]:
     """What J and its gradient need of the rows: the loss, its slope and, with ``share``, what the pull needs.
 
-    "mean" is ``sum share tanh(z / 2)``, "moved" is ``sum share (1 - tanh^2) [x, 1]``. ``A`` may be CSR.
+    "mean" is ``sum share tanh(z / 2)``, "moved" is ``sum share (1 - tanh^2) [x, 1]``. ``A`` may be
+    CSR.
     """
     n = len(s)
     Z = A @ W[:-1] + W[-1]

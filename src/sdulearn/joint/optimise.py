@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cho_factor, cho_solve, eigh
 
 from sdulearn.joint.likelihood import Objective
+from sdulearn.types import Array
 
-Array = NDArray[np.float64]
 Memory = list[tuple[Array, Array, Array]]
 
 _SUFFICIENT = 1e-4
@@ -19,7 +19,7 @@ _ROUNDING = 1e-14
 
 
 def gradient_norm(gradient: Array, scale: Array) -> Array:
-    """Norm of a gradient in the metric of a rough inverse Hessian: roughly how far J can still fall, rooted."""
+    """Norm of a gradient in the norm of a rough inverse Hessian: roughly how far J can still fall, rooted."""
     return np.sqrt(np.sum(gradient**2 * scale, axis=0))
 
 
@@ -33,8 +33,8 @@ def lbfgs(
 ) -> tuple[Array, Array]:
     """Minimise K independent problems, the columns of ``W``; returns solutions and values.
 
-    ``scale`` is the diagonal of the first inverse Hessian. A column leaves when its gradient norm is below ``tol``
-    or no step descends.
+    ``scale`` is the diagonal of the first inverse Hessian. A column leaves when its gradient norm
+    is below ``tol`` or no step descends.
     """
     W, live = W.copy(), np.arange(W.shape[1])
     f, g = value_and_gradient(W, live)

@@ -1,11 +1,13 @@
 """From rows to solutions: principal axes, penalties, starts, the path of penalties, evidence and held-out loss.
 
-In the principal axes of all rows, pairs and unlabeled, with variance ev_j along axis j, the penalty is
+In the principal axes of all rows, pairs and unlabeled, with variance ev_j along axis j, the penalty
+is
 
     pen_j = alpha c_k / ev_j^k,  c_k = sum ev^(k+1) / sum ev                                  (3)
 
-k = ``metric`` = 0 is the ridge alpha / 2 |w|^2. k = 1 is alpha / 2 w' C^-1 w up to scale, C the covariance of the rows,
-k = 2 goes further: unlabeled rows say along which directions the points differ, and the classifier leans on those.
+k = ``covariance_power`` = 0 is the ridge alpha / 2 |w|^2. k = 1 is alpha / 2 w' C^-1 w up to scale,
+C the covariance of the rows, k = 2 goes further: unlabeled rows say along which directions the
+points differ, and the classifier leans on those.
 """
 
 from __future__ import annotations
@@ -20,14 +22,15 @@ from scipy import sparse
 from scipy.linalg import eigh
 from scipy.sparse.linalg import eigsh
 
+from sdulearn.errors import InputError
 from sdulearn.joint.likelihood import Objective, PairObjective, bordered_gram, bordered_sum, pair_loss
 from sdulearn.joint.optimise import lbfgs
 from sdulearn.pairs import Pairs
 from sdulearn.solvers import Design
+from sdulearn.types import Array
 
-Array = NDArray[np.float64]
-
-# Iterations after which the best start of each problem goes on alone, and how well the path is solved.
+# Iterations after which the best start of each problem goes on alone, and how well the path is
+# solved.
 _RACE = 12
 _PATH_TOL = 5e-3
 _PATH_ITER = 200
@@ -48,7 +51,7 @@ class Axes:
         values, V = eigh(covariance)
         keep = values > 1e-12 * max(values[-1], np.finfo(float).tiny)
         if not keep.any():
-            raise ValueError("No column of X varies, so nothing tells the classes apart. Add columns that do.")
+            raise InputError("No column of X varies, so nothing tells the classes apart. Add columns that do.")
         return cls(mean, V[:, keep], values[keep], design)
 
     @classmethod
@@ -93,41 +96,45 @@ class Summary:
     ends: Array
     prior: float | None
 
-    def penalty(self, alpha: float, metric: float) -> Array:
+    def penalty(self, alpha: float, covariance_power: float) -> Array:
         """Equation (3)."""
         ev = self.variance
-        return alpha * (np.sum(ev ** (metric + 1)) / np.sum(ev)) / ev**metric
+        return alpha * (np.sum(ev ** (covariance_power + 1)) / np.sum(ev)) / ev**covariance_power
 
-    def penalties(self, alphas: Sequence[float] | Array, metrics: Sequence[float]) -> Array:
+    def penalties(self, alphas: Sequence[float] | Array, covariance_powers: Sequence[float]) -> Array:
         """Equation (3) for several settings, one column each."""
-        return np.column_stack([self.penalty(a, k) for a, k in zip(alphas, metrics, strict=True)])
+        return np.column_stack([self.penalty(a, k) for a, k in zip(alphas, covariance_powers, strict=True)])
 
     def scale(self, pen: Array) -> Array:
         """A rough inverse Hessian: curvature 0.15 of the logistic function, plus the penalty."""
         return np.vstack([1 / (0.15 * self.variance[:, None] + pen), np.full((1, pen.shape[1]), 4.0)])
 
-    def largest_alpha(self, metric: float) -> float:
+    def largest_alpha(self, covariance_power: float) -> float:
         """The alpha above which, at prior 1/2, w = 0 is a minimum: the top of minus the Hessian of (1) at 0."""
-        return max(self._top_moment(1 / np.sqrt(self.penalty(1.0, metric)))[0] / 4, 1e-6)
+        return max(self._top_moment(1 / np.sqrt(self.penalty(1.0, covariance_power)))[0] / 4, 1e-6)
 
     def starts(self) -> list[Array]:
         """The top eigenvector of the whitened pair moment, and with a prior the SD solution, up to scale.
 
-        ``E[s x x'^T] = mu mu^T`` with ``mu = E[y x]``, so the first needs no prior; its sign follows the second.
+        ``E[s x x'^T] = mu mu^T`` with ``mu = E[y x]``, so the first needs no prior; its sign
+        follows the second.
         """
         shrunk = self.variance + 0.1 * self.variance.mean()
         moment = self.unit(self._top_moment(1 / np.sqrt(shrunk))[1] / np.sqrt(shrunk))
-        # An eigenvector's sign is free; this one is the same for the same rows, however they are laid out.
+        # An eigenvector's sign is free; this one is the same for the same rows, however they are
+        # laid out.
         moment *= np.copysign(1.0, moment @ self.ends[:-1, 0])
         if self.prior is None:
             return [np.append(moment, 0.0)]
         b, mean_answer = np.log(self.prior / (1 - self.prior)), self.joint[-1, -1] / 2
         if abs(mean_answer) > 1 - 1e-9:
-            # One kind of answer only: there is no SD solution, and nothing but the pull tells the two signs apart.
+            # One kind of answer only: there is no SD solution, and nothing but the pull tells the
+            # two signs apart.
             return [np.append(moment, b), np.append(-moment, b)]
         # sum omega (s - mean s) (x + x')
         marginal = self.unit((self.joint[:-1, -1] - mean_answer * self.ends[:-1, 0]) / shrunk)
-        # Similar pairs lean towards the larger class; +1 is the larger one unless the prior says otherwise.
+        # Similar pairs lean towards the larger class; +1 is the larger one unless the prior says
+        # otherwise.
         marginal *= np.copysign(1.0, self.prior - 0.5)
         moment *= np.copysign(1.0, np.sum(moment * marginal * self.variance))
         return [np.append(moment, b), np.append(marginal, b)]
@@ -206,17 +213,18 @@ class PairData:
         return float(share @ positive), float(share @ share)
 
 
-def fit_path(data: Data, alphas: Array, metrics: Sequence[float], starts: list[Array]) -> Array:
-    """Solutions (n_alphas, r + 1, n_metrics) for alphas (n_alphas, n_metrics) that fall.
+def fit_path(data: Data, alphas: Array, covariance_powers: Sequence[float], starts: list[Array]) -> Array:
+    """Solutions (n_alphas, r + 1, n_powers) for alphas (n_alphas, n_powers) that fall.
 
-    Candidates at each alpha are the last alpha's solution and the first start; at the first alpha every start.
+    Candidates at each alpha are the last alpha's solution and the first start; at the first alpha
+    every start.
     """
-    m = len(metrics)
+    m = len(covariance_powers)
     path: list[Array] = []
     for row in alphas:
         candidates = [path[-1], _spread(starts[0], m)] if path else [_spread(start, m) for start in starts]
         count = len(candidates)
-        pen = data.summary.penalties(row, metrics)
+        pen = data.summary.penalties(row, covariance_powers)
         objective = data.objective(np.tile(pen, count))
         scale = data.summary.scale(objective.pen)
         W, f = lbfgs(objective.value_and_gradient, np.hstack(candidates), scale, _PATH_TOL, _RACE)
@@ -244,14 +252,17 @@ def log_evidence(data: PairData, w: Array, pen: Array) -> float:
     return -data.n_answers * misfit - float(np.linalg.slogdet(K)[1]) / 2
 
 
-def held_out_loss(data: PairData, alphas: Array, metric: float, path: Array, train: NDArray[np.bool_]) -> Array:
+def held_out_loss(
+    data: PairData, alphas: Array, covariance_power: float, path: Array, train: NDArray[np.bool_]
+) -> Array:
     """Loss (n_pairs, n_alphas, n_folds) of every pair under every fold's solution, ``train`` (n_pairs, n_folds).
 
-    All alphas and folds are one batch, started from the solutions on all pairs. A fold's objective is (2) less the
-    terms of the pairs left out, so alpha means the same in the folds and in the refit.
+    All alphas and folds are one batch, started from the solutions on all pairs. A fold's objective
+    is (2) less the terms of the pairs left out, so alpha means the same in the folds and in the
+    refit.
     """
     n, n_folds = train.shape
-    pen = np.repeat(data.summary.penalties(alphas, [metric] * len(alphas)), n_folds, axis=1)
+    pen = np.repeat(data.summary.penalties(alphas, [covariance_power] * len(alphas)), n_folds, axis=1)
     objective = data.objective(pen, np.tile(data.omega * train, len(alphas)))
     start = np.repeat(path.T, n_folds, axis=1)
     W, _ = lbfgs(objective.value_and_gradient, start, data.summary.scale(pen), _PATH_TOL, _PATH_ITER)

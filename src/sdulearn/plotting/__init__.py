@@ -1,7 +1,8 @@
 """Pictures of a fit: display classes in scikit-learn's manner.
 
-Each class has a ``from_...`` method that computes what is drawn and draws it, keeps the numbers as attributes, and
-draws them again with ``plot(ax=...)``. They need matplotlib: ``pip install 'sdulearn[demo]'``.
+Each class has a ``from_...`` method that computes what is drawn and draws it, keeps the numbers as
+attributes, and draws them again with ``plot(ax=...)``. They need matplotlib: ``pip install
+'sdulearn[demo]'``.
 """
 
 from sdulearn.plotting.boundary import PairBoundaryDisplay

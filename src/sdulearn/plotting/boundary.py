@@ -10,11 +10,11 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from sklearn.utils import check_random_state
 
+from sdulearn.errors import InputError
 from sdulearn.extras import require
 from sdulearn.pairs import read_pairs
 from sdulearn.plotting.display import Display
-
-Array = NDArray[np.float64]
+from sdulearn.types import Array
 
 _SAME, _DIFFERENT = "0.15", "#d55e00"
 
@@ -22,8 +22,8 @@ _SAME, _DIFFERENT = "0.15", "#d55e00"
 class PairBoundaryDisplay(Display):
     """Where a model parts the classes, in two features, with the pairs drawn as lines.
 
-    A solid line joins the ends of a similar pair, a dashed one those of a dissimilar pair. A good model has few solid
-    lines that cross its boundary, and few dashed ones that do not.
+    A solid line joins the ends of a similar pair, a dashed one those of a dissimilar pair. A good
+    model has few solid lines that cross its boundary, and few dashed ones that do not.
 
     Parameters
     ----------
@@ -212,15 +212,15 @@ class PairBoundaryDisplay(Display):
 def _columns(features: Sequence[int | str], names: list[str], n_features: int) -> tuple[int, int]:
     """Column numbers of two features given by number or name."""
     if len(features) != 2:
-        raise ValueError(f"features must name two columns, got {features!r}.")
+        raise InputError(f"features must name two columns, got {features!r}.")
     found = []
     for feature in features:
         if isinstance(feature, str):
             if feature not in names:
-                raise ValueError(f"X has no column {feature!r}; it has {names or 'no names: give numbers'}.")
+                raise InputError(f"X has no column {feature!r}; it has {names or 'no names: give numbers'}.")
             found.append(names.index(feature))
         elif not 0 <= feature < n_features:
-            raise ValueError(f"X has columns 0 to {n_features - 1}, but features names {feature}.")
+            raise InputError(f"X has columns 0 to {n_features - 1}, but features names {feature}.")
         else:
             found.append(int(feature))
     return found[0], found[1]
@@ -243,7 +243,7 @@ def _like(X: Any, grid: Array) -> Any:
 def _respond(estimator: Any, X: Any, method: str) -> tuple[Array, float]:
     """The response, and its value on the boundary."""
     if method not in ("auto", "predict_proba", "decision_function"):
-        raise ValueError(f"response_method must be 'auto', 'predict_proba' or 'decision_function', got {method!r}.")
+        raise InputError(f"response_method must be 'auto', 'predict_proba' or 'decision_function', got {method!r}.")
     if method == "predict_proba" or (method == "auto" and hasattr(estimator, "predict_proba")):
         return np.asarray(estimator.predict_proba(X))[:, 1], 0.5
     return np.asarray(estimator.decision_function(X)), 0.0

@@ -9,13 +9,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 from sklearn.metrics import accuracy_score
-from sklearn.utils import _safe_indexing, check_random_state
+from sklearn.utils import check_random_state
 
+from sdulearn.errors import InputError
 from sdulearn.model_selection import PairKFold
 from sdulearn.pairs import read_pairs
 from sdulearn.plotting.display import Display
-
-Array = NDArray[np.float64]
+from sdulearn.sklearn_private import safe_indexing
+from sdulearn.types import Array
 
 
 class PairLearningCurveDisplay(Display):
@@ -81,8 +82,8 @@ class PairLearningCurveDisplay(Display):
     ) -> Self:
         """Fit on some of the pairs and all unlabeled rows, again and again.
 
-        The share of similar pairs is that of all pairs at every size, and the larger sets of a repeat hold the
-        smaller ones.
+        The share of similar pairs is that of all pairs at every size, and the larger sets of a
+        repeat hold the smaller ones.
 
         Parameters
         ----------
@@ -98,7 +99,8 @@ class PairLearningCurveDisplay(Display):
             Labelled points: the score is the accuracy. Without them, pairs are held out by
             :class:`~sdulearn.PairKFold`, and the score needs no label.
         scoring : callable (estimator, X, y) -> float, optional
-            Score on the test points or on the held-out pairs; by default accuracy and the estimator's own ``score``.
+            Score on the test points or on the held-out pairs; by default accuracy and the
+            estimator's own ``score``.
         n_repeats : int, default=5
             Draws of pairs, or folds where pairs are held out.
         random_state : int, RandomState or None, default=None
@@ -118,7 +120,7 @@ class PairLearningCurveDisplay(Display):
         codes, rng = np.asarray(y), check_random_state(random_state)
         if test is None:
             splits = list(PairKFold(n_repeats, random_state=rng).split(X, codes))
-            parts = [(train, _safe_indexing(X, held), codes[held]) for train, held in splits]
+            parts = [(train, safe_indexing(X, held), codes[held]) for train, held in splits]
             score = scoring or (lambda model, rows, answers: model.score(rows, answers))
             score_name = "score of held-out pairs"
         else:
@@ -129,12 +131,12 @@ class PairLearningCurveDisplay(Display):
         sizes = np.unique(np.rint(np.geomspace(max(most / 16, 5), most, 5)).astype(int)) if n_pairs is None else n_pairs
         sizes = np.asarray(sizes, dtype=np.intp)
         if sizes.ndim != 1 or not len(sizes) or sizes.min() < 1 or sizes.max() > most:
-            raise ValueError(f"n_pairs must hold numbers of training pairs between 1 and {most}, got {n_pairs!r}.")
+            raise InputError(f"n_pairs must hold numbers of training pairs between 1 and {most}, got {n_pairs!r}.")
         scores = np.empty((len(sizes), len(parts)))
         for k, (train, points, truth) in enumerate(parts):
             for i, rows in enumerate(_nested(codes[train], sizes, rng)):
                 chosen = train[rows]
-                model = clone(estimator).fit(_safe_indexing(X, chosen), codes[chosen])
+                model = clone(estimator).fit(safe_indexing(X, chosen), codes[chosen])
                 scores[i, k] = score(model, points, truth)
         return cls(n_pairs=sizes, scores=scores, score_name=score_name, name=name).plot(ax, **line_kw)
 

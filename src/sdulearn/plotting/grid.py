@@ -7,10 +7,10 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from sdulearn.model_selection import pair_log_likelihood
+from sdulearn.errors import InputError
+from sdulearn.metrics import pair_log_likelihood
 from sdulearn.plotting.display import Display
-
-Array = NDArray[np.float64]
+from sdulearn.types import Array
 
 
 class RiskGridDisplay(Display):
@@ -71,8 +71,8 @@ class RiskGridDisplay(Display):
         Parameters
         ----------
         estimator : fitted SDUClassifierCV, PairLogisticRegressionCV, GridSearchCV, or a pipeline that ends in one
-            The score of a PairLogisticRegressionCV is the log-likelihood of held-out answers, drawn as a loss; of the
-            others one minus a risk.
+            The score of a PairLogisticRegressionCV is the log-likelihood of held-out answers, drawn
+            as a loss; of the others one minus a risk.
         ax : matplotlib Axes, optional
             Where to draw; a new figure by default.
 
@@ -84,7 +84,7 @@ class RiskGridDisplay(Display):
         if hasattr(estimator, "steps"):
             estimator = estimator.steps[-1][1]
         if not hasattr(estimator, "cv_results_"):
-            raise ValueError(
+            raise InputError(
                 f"{type(estimator).__name__} has no cv_results_. Fit SDUClassifierCV, PairLogisticRegressionCV or "
                 "GridSearchCV first, and pass that."
             )
@@ -118,7 +118,7 @@ class RiskGridDisplay(Display):
         """
         alphas, gammas = _parameter(results, "alpha"), _parameter(results, "gamma")
         if alphas is None:
-            raise ValueError("The results hold no parameter 'alpha' (or one that ends in '__alpha'): nothing to draw.")
+            raise InputError("The results hold no parameter 'alpha' (or one that ends in '__alpha'): nothing to draw.")
         score = np.asarray(results["mean_test_score"], dtype=np.float64)
         folds = sum(key.startswith("split") and key.endswith("_test_score") for key in results)
         chosen = int(np.argmax(score))

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from sdulearn.errors import InputError
 from sdulearn.pairs import read_pairs
 from sdulearn.plotting.display import Display
 from sdulearn.prior import dissimilar_share, estimate_prior, similar_share
-
-Array = NDArray[np.float64]
+from sdulearn.types import Array
 
 
 class PriorIntervalDisplay(Display):
@@ -59,7 +59,8 @@ class PriorIntervalDisplay(Display):
     ) -> Self:
         """Follow the estimate as answers come in, in the order of their codes 1, 2, 3, ...
 
-        Give the codes the order in which the questions were asked: :func:`~sdulearn.stack_pairs` keeps it.
+        Give the codes the order in which the questions were asked: :func:`~sdulearn.stack_pairs`
+        keeps it.
 
         Parameters
         ----------
@@ -81,7 +82,7 @@ class PriorIntervalDisplay(Display):
         """
         similar = read_pairs(y).similar
         if not len(similar):
-            raise ValueError("y marks no pairs, so there is no prior to draw. Mark similar pairs +k, others -k.")
+            raise InputError("y marks no pairs, so there is no prior to draw. Mark similar pairs +k, others -k.")
         n_similar = np.cumsum(similar)
         total = np.arange(1, len(similar) + 1)
         return cls._from_counts(n_similar, total - n_similar, confidence, name).plot(ax, **line_kw)
@@ -120,7 +121,7 @@ class PriorIntervalDisplay(Display):
             The display, drawn.
         """
         if not 0 < prior < 1:
-            raise ValueError(f"prior must lie strictly between 0 and 1, got {prior!r}.")
+            raise InputError(f"prior must lie strictly between 0 and 1, got {prior!r}.")
         n = np.geomspace(10, 10_000, 61) if n_pairs is None else np.asarray(n_pairs, dtype=np.float64)
         majority = "positive" if prior >= 0.5 else "negative"
         display = cls._from_counts(n * similar_share(prior), n * dissimilar_share(prior), confidence, name, majority)

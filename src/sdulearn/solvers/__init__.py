@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from sklearn.exceptions import ConvergenceWarning
 
+from sdulearn.errors import InputError, warn
 from sdulearn.solvers.closed_form import closed_form
 from sdulearn.solvers.interior_point import interior_point
 from sdulearn.solvers.moments import GroupMoments
@@ -50,7 +50,7 @@ def choose_solver(solver: str, loss: Any, n_columns: int) -> str:
     if not hasattr(loss, needs) or (solver == "lbfgs" and hasattr(loss, "flat")):
         lacks = "smoothness" if solver == "lbfgs" else needs
         able = [name for name, (need, _) in SOLVERS.items() if hasattr(loss, need) and name != solver]
-        raise ValueError(
+        raise InputError(
             f"solver={solver!r} needs a loss with {lacks!r}, which {type(loss).__name__} lacks; use solver='auto' "
             f"or one of {able}."
         )
@@ -60,7 +60,7 @@ def choose_solver(solver: str, loss: Any, n_columns: int) -> str:
 def check_system_size(n_columns: int) -> None:
     """Refuse more columns than a dense square matrix of them is good for."""
     if n_columns > _LARGEST_SYSTEM:
-        raise ValueError(
+        raise InputError(
             f"X has {n_columns:,} features. Rows that come in portions are summed up in square matrices of that size, "
             f"and {_LARGEST_SYSTEM:,} is the limit. Fit in memory, or reduce the features first."
         )
@@ -74,9 +74,8 @@ def solve(problem: Problem, solver: str, tol: float, max_iter: int, starts: Sequ
 def warn_unless(residual: float, tol: float, n_iter: int) -> None:
     """A ConvergenceWarning with the residual where the certificate does not hold."""
     if not residual <= tol:
-        warnings.warn(
+        warn(
             f"The solver stopped after {n_iter} iterations at a relative KKT residual of {residual:.2g}, above "
             f"tol={tol:g}. Raise max_iter or tol, standardise the features, or raise alpha.",
             ConvergenceWarning,
-            stacklevel=4,
         )

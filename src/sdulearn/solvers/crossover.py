@@ -1,12 +1,13 @@
 """From a nearly optimal point of double hinge to the exact one.
 
-At the solution a few rows, no more than columns as a rule, lie on a bend ``|z| = flat``, where their slope is free;
-every other row has the slope of its side. Given which rows those are, the solution solves one linear system
+At the solution a few rows, no more than columns as a rule, lie on a bend ``|z| = flat``, where
+their slope is free; every other row has the slope of its side. Given which rows those are, the
+solution solves one linear system
 
     ridge w + A_B' theta_B = c - A_R' theta_R,    A_B w = side_B flat,
 
-with B the rows on a bend and R the rest. The interior point method tells B apart from R long before its last digit,
-and where it errs on a few rows, the solution of the system shows which.
+with B the rows on a bend and R the rest. The interior point method tells B apart from R long before
+its last digit, and where it errs on a few rows, the solution of the system shows which.
 """
 
 from __future__ import annotations
@@ -17,13 +18,13 @@ from scipy import sparse
 from scipy.linalg import lapack
 
 from sdulearn.solvers.problem import Problem, Solution
-
-Array = NDArray[np.float64]
+from sdulearn.types import Array
 
 _ROUNDS = 10
 # More rows on bends than so many times the columns are a sign of trouble, and a large system.
 _MOST = 4
-# A row whose distance to the bend and distance of its slope to a limit are both below this could be either.
+# A row whose distance to the bend and distance of its slope to a limit are both below this could be
+# either.
 _SAME = 1e-11
 # Rows of length one this far apart, or less, count as equal.
 _INDEPENDENT = 1e-7
@@ -98,8 +99,8 @@ def _solve(problem: Problem, bent: NDArray[np.bool_], side: Array, n_iter: int) 
 def _scaled_rows(problem: Problem, bent: NDArray[np.bool_], inverse: Array) -> tuple[Array, Array]:
     """Rows on a bend and what they were multiplied by.
 
-    Rows of one length make raw features harmless; with the root of its weight on each, equal rows share their slope in
-    proportion to their weights.
+    Rows of one length make raw features harmless; with the root of its weight on each, equal rows
+    share their slope in proportion to their weights.
     """
     B = problem.A[bent]
     B = B.toarray() if sparse.issparse(B) else B

@@ -4,13 +4,14 @@ With ``h = a / 2`` and ``even(z) = max(flat, |z|) / 2`` the problem is an epsilo
 
     min  1/2 w' ridge w - c.w + h.(u + v)   s.t.  u >= 0, u >= z - flat,  v >= 0, v >= -z - flat.
 
-Each row thus has two hinges, one for z and one for -z. A hinge has a height u with multiplier h - lam and a slack
-s = u + flat -+ z with multiplier lam. The iterates keep all four positive, and
+Each row thus has two hinges, one for z and one for -z. A hinge has a height u with multiplier h -
+lam and a slack s = u + flat -+ z with multiplier lam. The iterates keep all four positive, and
 
     lam s = (h - lam) u = target * h
 
-is the central path; only ``ridge w - c + A'(lam_z - lam_-z) = 0`` is infeasible on the way. Eliminating every per-row
-quantity leaves ``(A' D A + ridge) dw = r``: no slack matrix is ever built.
+is the central path; only ``ridge w - c + A'(lam_z - lam_-z) = 0`` is infeasible on the way.
+Eliminating every per-row quantity leaves ``(A' D A + ridge) dw = r``: no slack matrix is ever
+built.
 """
 
 from __future__ import annotations
@@ -19,13 +20,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from sdulearn.solvers.crossover import crossover
 from sdulearn.solvers.linalg import WeightedGram
 from sdulearn.solvers.problem import Problem, Solution
-
-Array = NDArray[np.float64]
+from sdulearn.types import Array
 
 _TO_BOUNDARY = 0.995
 _COLD, _WARM = 0.5, 0.1
@@ -34,7 +33,8 @@ _ROUNDING, _PATIENCE = 1e-5, 12
 # From this tolerance on, the answer is taken to the last digit.
 _EXACT = 1e-6
 
-# An iterate is one array of shape (4, 2, n): height u, slack s, and their multipliers h - lam and lam.
+# An iterate is one array of shape (4, 2, n): height u, slack s, and their multipliers h - lam and
+# lam.
 _U, _S, _FREE, _LAM = range(4)
 
 
@@ -45,7 +45,8 @@ def interior_point(problem: Problem, tol: float, max_iter: int, starts: Sequence
     candidates = starts or [Solution(gram.factor(h, ridge).solve(problem.c), 0)]
     scaled = [replace(one, w=one.w * _best_multiple(problem, one.w), n_iter=0) for one in candidates]
     for one in scaled:
-        # Once a penalty is so small that the solution only grows with it, the last one's slopes certify the next.
+        # Once a penalty is so small that the solution only grows with it, the last one's slopes
+        # certify the next.
         if one.dual is not None and problem.optimality(one) <= tol:
             return one
     w = min((one.w for one in scaled), key=problem.objective)
@@ -129,8 +130,8 @@ def _step_length(x: Array, dx: Array, fraction: float) -> float:
 def _best_multiple(problem: Problem, w: Array) -> float:
     """The t >= 0 that minimises ``J(t w)``: its slope in t is piecewise linear and increasing.
 
-    With few rows and a small penalty the solution is huge (the unpenalised problem is unbounded); a start of the
-    right size spares the method a long walk.
+    With few rows and a small penalty the solution is huge (the unpenalised problem is unbounded); a
+    start of the right size spares the method a long walk.
     """
     z = np.abs(problem.A @ w)
     order = np.argsort(-z)[: int(np.count_nonzero(z))]

@@ -5,14 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 from scipy.linalg import blas, lapack
 
-Array = NDArray[np.float64]
+from sdulearn.types import Array
 
-# Relative size of what is added to the diagonal against rounding: it bends a step, never an answer, because every
-# solver measures its residual without it.
+# Relative size of what is added to the diagonal against rounding: it bends a step, never an answer,
+# because every solver measures its residual without it.
 _JITTER = 1e-14
 
 
@@ -51,7 +50,8 @@ class Cholesky:
 
     def __init__(self, M: Array, ridge: Array) -> None:
         diagonal = M.diagonal() + ridge
-        # A column of zeros without ridge has no scale of its own; any will do, for its right-hand side is zero.
+        # A column of zeros without ridge has no scale of its own; any will do, for its right-hand
+        # side is zero.
         diagonal[diagonal == 0] = 1.0
         jitter = _JITTER
         while True:

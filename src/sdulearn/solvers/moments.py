@@ -12,8 +12,7 @@ from scipy import sparse
 from scipy.linalg import eigh
 
 from sdulearn.solvers.linalg import Cholesky, weighted_gram
-
-Array = NDArray[np.float64]
+from sdulearn.types import Array
 
 # eigh takes as long as about nine Cholesky factors, at 50 columns and at 300.
 _EIGENDECOMPOSITION_PAYS = 9
@@ -23,8 +22,8 @@ _EIGENDECOMPOSITION_PAYS = 9
 class GroupMoments:
     """``gram[k] = sum weight x x'`` over the rows x of group k, whose last entry is 1.
 
-    Additive: other rows are merged by ``+``, a fold is taken out by ``-``. The last row of a group's matrix holds the
-    sum of its rows and, in the corner, their weight.
+    Additive: other rows are merged by ``+``, a fold is taken out by ``-``. The last row of a
+    group's matrix holds the sum of its rows and, in the corner, their weight.
     """
 
     gram: Array
@@ -75,7 +74,8 @@ class GroupMoments:
     def ridge_path(self, a: Array, m: Array, curvature: float, alphas: Sequence[float], fit_intercept: bool) -> Array:
         """Solutions of squared loss for all penalties, the free intercept eliminated first.
 
-        One eigendecomposition serves every alpha; for a few of them as many Cholesky factors cost less.
+        One eigendecomposition serves every alpha; for a few of them as many Cholesky factors cost
+        less.
         """
         H, c = self.weighted(a, m, fit_intercept)
         H *= curvature

@@ -6,13 +6,12 @@ from collections.abc import Iterator
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
-Array = NDArray[np.float64]
+from sdulearn.types import Array
 
-# So many numbers stay in a core's own cache; but a piece has several times more rows than columns, so that its d x d
-# sums of products are few.
+# So many numbers stay in a core's own cache; but a piece has several times more rows than columns,
+# so that its d x d sums of products are few.
 _PIECE_SIZE, _ROWS_PER_COLUMN = 1 << 18, 8
 
 

@@ -12,16 +12,15 @@ from scipy import sparse
 from scipy.linalg import eigh
 
 from sdulearn.solvers.pieces import with_ones
-
-Array = NDArray[np.float64]
+from sdulearn.types import Array
 
 
 @dataclass(frozen=True)
 class Solution:
     """What a solver hands back.
 
-    ``dual`` holds a slope ``theta_i`` of ``a_i even`` for every row; a solver of a smooth loss leaves it to
-    the problem (None), a solver of a kinked loss must show it.
+    ``dual`` holds a slope ``theta_i`` of ``a_i even`` for every row; a solver of a smooth loss
+    leaves it to the problem (None), a solver of a kinked loss must show it.
     """
 
     w: Array
@@ -68,10 +67,10 @@ class Problem:
     def optimality(self, solution: Solution) -> float:
         """Relative KKT residual: the larger of the stationarity and the complementarity error.
 
-        Stationarity is measured coordinate by coordinate against the root mean square of the column, so that
-        the unit of a feature does not matter; complementarity is the Fenchel-Young gap
-        ``sum_i a_i even(z_i) + a_i even*(theta_i / a_i) - theta_i z_i`` against the size of the objective. It is
-        zero by construction for a smooth loss, whose slopes are computed here.
+        Stationarity is measured coordinate by coordinate against the root mean square of the
+        column, so that the unit of a feature does not matter; complementarity is the Fenchel-Young
+        gap ``sum_i a_i even(z_i) + a_i even*(theta_i / a_i) - theta_i z_i`` against the size of the
+        objective. It is zero by construction for a smooth loss, whose slopes are computed here.
         """
         residual, mismatch = self.kkt(solution)
         size = max(abs(self.objective(solution.w)), self.a.sum() / 2)
@@ -109,9 +108,9 @@ def relative_residual(residual: Array, scale: Array) -> float:
 class Design:
     """Rows as the solvers see them, and the way back to the user's coefficients.
 
-    Dense columns are centred (the intercept is free, so this changes nothing but the conditioning), the intercept
-    is a last column of ones, and where columns outnumber rows, rows become coordinates in their own span: the
-    solution lies in it.
+    Dense columns are centred (the intercept is free, so this changes nothing but the conditioning),
+    the intercept is a last column of ones, and where columns outnumber rows, rows become
+    coordinates in their own span: the solution lies in it.
     """
 
     A: Any

@@ -6,13 +6,11 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import minimize
 
 from sdulearn.solvers.linalg import WeightedGram
 from sdulearn.solvers.problem import Problem, Solution
-
-Array = NDArray[np.float64]
+from sdulearn.types import Array
 
 _SUFFICIENT = 1e-4
 _ROUNDING = 1e-15
@@ -24,8 +22,9 @@ RUNG_TOL = 1e-2
 def newton(problem: Problem, tol: float, max_iter: int, starts: Sequence[Solution] = ()) -> Solution:
     """Newton steps with a line search, down a ladder of penalties.
 
-    With few rows and a small penalty the solution is huge and the curvature almost nil at every row: a Newton step
-    from afar is worthless. So the penalty falls tenfold at a time, each rung started from the one above.
+    With few rows and a small penalty the solution is huge and the curvature almost nil at every
+    row: a Newton step from afar is worthless. So the penalty falls tenfold at a time, each rung
+    started from the one above.
     """
     w = starts[0].w if starts else np.zeros(len(problem.c))
     spent, ridge = 0, float(problem.ridge.max())
@@ -79,7 +78,8 @@ def _descend(problem: Problem, w: Array, tol: float, max_iter: int) -> tuple[Arr
 def secant(slope: Array, z: Array, curvature: Array) -> Array:
     """``even'(z) / z``: the curvature of a parabola that touches ``even`` at z and, as a rule, lies above it.
 
-    Where every row is far out, the true curvature is nil and its Newton step goes anywhere; this one descends.
+    Where every row is far out, the true curvature is nil and its Newton step goes anywhere; this
+    one descends.
     """
     far = np.abs(z) > 1e-3
     return np.where(far, slope / np.where(far, z, 1.0), curvature)

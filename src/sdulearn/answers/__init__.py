@@ -1,0 +1,1 @@
+"""What a set of answers says, and what is wrong with it."""

@@ -1,0 +1,210 @@
+"""What is wrong with a set of answers: self pairs, repeats, and contradictions between answers fine one by one.
+
+"Same class" is transitive, so answers contradict each other where a dissimilar pair lies within a
+group that similar pairs tie together, for any number of classes. With two classes "different from a
+different one" is "same", so a cycle with an odd number of dissimilar pairs is a contradiction too:
+the groups cannot be coloured with two colours.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict, deque
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import coo_matrix
+from scipy.sparse.csgraph import connected_components
+
+from sdulearn.io.answers import PairFile
+from sdulearn.pairs import DISSIMILAR, SIMILAR, UNSURE
+from sdulearn.types import Indices
+
+Graph = dict[int, list[tuple[int, int]]]
+
+# A chain of similar pairs is looked up for this many contradictions of a kind; nobody reads more.
+EXPLAINED = 20
+
+
+@dataclass(frozen=True)
+class Contradiction:
+    """Answers (positions in the file) that cannot all be right, in the order of the cycle they form."""
+
+    answers: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class AnswerChecks:
+    """Findings; numbers are positions in ``PairFile.answers``.
+
+    Attributes
+    ----------
+    self_pairs : array
+        Answers about one point and itself.
+    repeats : array
+        Answers to a question that stands higher up in the file with the same answer.
+    disagreements : list of Contradiction
+        Questions that were answered both ways.
+    closure : list of Contradiction
+        Dissimilar pairs within a group of similar ones (disagreements left aside), the first with
+        their chains.
+    odd_cycles : list of Contradiction
+        One cycle for each set of groups that two classes cannot explain.
+    """
+
+    self_pairs: Indices
+    repeats: Indices
+    disagreements: list[Contradiction]
+    closure: list[Contradiction]
+    odd_cycles: list[Contradiction]
+
+    @property
+    def n_contradictions(self) -> int:
+        """All contradictions, of whichever kind."""
+        return len(self.disagreements) + len(self.closure) + len(self.odd_cycles)
+
+    def suspects(self, count: int = 3) -> list[tuple[int, int]]:
+        """Answers that stand in most of the chains, with the number of chains: one wrong answer can make many."""
+        chains = [c.answers for c in (*self.closure[:EXPLAINED], *self.odd_cycles[:EXPLAINED])]
+        often = Counter(k for chain in chains for k in set(chain)).most_common(count)
+        return [(k, times) for k, times in often if times > 1]
+
+
+def check_answers(pairs: PairFile) -> AnswerChecks:
+    """All checks that need nothing but the answers."""
+    ends = number_ids(pairs.ids)
+    own = ends[:, 0] == ends[:, 1]
+    repeats, disagreements = _repeated(ends, pairs.answers, own)
+    in_doubt = {answer for found in disagreements for answer in found.answers}
+    usable = [k for k in np.flatnonzero(~own & (pairs.answers != UNSURE)).tolist() if k not in in_doubt]
+    similar = [k for k in usable if pairs.answers[k] == SIMILAR]
+    dissimilar = [k for k in usable if pairs.answers[k] == DISSIMILAR]
+    group = _groups(ends, similar)
+    inside = [k for k in dissimilar if group[ends[k, 0]] == group[ends[k, 1]]]
+    between = [k for k in dissimilar if group[ends[k, 0]] != group[ends[k, 1]]]
+    similar_graph = _graph(ends, similar)
+    closure, odd = _once(ends, inside), _odd_cycles(group[ends], between)
+    return AnswerChecks(
+        self_pairs=np.flatnonzero(own),
+        repeats=repeats,
+        disagreements=disagreements,
+        closure=[Contradiction((k, *_path(similar_graph, *ends[k].tolist()))) for k in closure[:EXPLAINED]]
+        + [Contradiction((k,)) for k in closure[EXPLAINED:]],
+        odd_cycles=[_unfold(cycle, ends, group, similar_graph) for cycle in odd[:EXPLAINED]]
+        + [Contradiction(tuple(cycle)) for cycle in odd[EXPLAINED:]],
+    )
+
+
+def number_ids(ids: NDArray[np.object_]) -> Indices:
+    """Ids as numbers 0, 1, ... in the order of their first appearance."""
+    numbers: dict[str, int] = {}
+    flat = [numbers.setdefault(name, len(numbers)) for name in ids.ravel().tolist()]
+    return np.array(flat, dtype=np.intp).reshape(-1, 2)
+
+
+def group_questions(ends: Indices, answers: Iterable[int]) -> dict[tuple[int, int], list[int]]:
+    """The given answers by the question they answer, whichever end comes first."""
+    questions = defaultdict(list)
+    for k in answers:
+        a, b = ends[k].tolist()
+        questions[min(a, b), max(a, b)].append(k)
+    return questions
+
+
+def _repeated(ends: Indices, answers: NDArray[np.int64], own: NDArray[np.bool_]) -> tuple[Indices, list[Contradiction]]:
+    repeats: list[int] = []
+    both_ways = []
+    for asked in group_questions(ends, np.flatnonzero(~own & (answers != UNSURE)).tolist()).values():
+        if len(asked) > 1:
+            seen = {answers[k] for k in asked}
+            if len(seen) > 1:
+                both_ways.append(Contradiction(tuple(asked)))
+            else:
+                repeats += asked[1:]
+    return np.array(sorted(repeats), dtype=np.intp), both_ways
+
+
+def _once(ends: Indices, answers: list[int]) -> list[int]:
+    """One answer for each question."""
+    return [asked[0] for asked in group_questions(ends, answers).values()]
+
+
+def _groups(ends: Indices, similar: list[int]) -> Indices:
+    """The connected component of every point along similar pairs."""
+    size = int(ends.max(initial=-1)) + 1
+    a, b = ends[similar].T
+    return connected_components(coo_matrix((np.ones(len(similar)), (a, b)), shape=(size, size)), directed=False)[1]
+
+
+def _graph(ends: Indices, answers: Iterable[int]) -> Graph:
+    """Neighbours of every point, each with the answer that makes it one."""
+    graph: Graph = defaultdict(list)
+    for k in answers:
+        a, b = ends[k].tolist()
+        graph[a].append((b, k))
+        graph[b].append((a, k))
+    return graph
+
+
+def _path(graph: Graph, start: int, end: int) -> list[int]:
+    """Answers along a shortest path, from ``end`` back to ``start``."""
+    came: dict[int, tuple[int, int]] = {start: (start, -1)}
+    queue = deque([start])
+    while queue and end not in came:
+        point = queue.popleft()
+        for other, k in graph[point]:
+            if other not in came:
+                came[other] = (point, k)
+                queue.append(other)
+    return _trace(came, end)
+
+
+def _trace(came: dict[int, tuple[int, int]], point: int) -> list[int]:
+    path = []
+    while came[point][1] >= 0:
+        point, k = came[point]
+        path.append(k)
+    return path
+
+
+def _odd_cycles(ends: Indices, dissimilar: list[int]) -> list[list[int]]:
+    """Colour the groups by breadth-first search; the first edge within a colour closes an odd cycle."""
+    graph = _graph(ends, dissimilar)
+    colour: dict[int, int] = {}
+    cycles = []
+    for root in list(graph):
+        if root in colour:
+            continue
+        colour[root], queue, odd = 0, deque([root]), None
+        came: dict[int, tuple[int, int]] = {root: (root, -1)}
+        while queue:
+            point = queue.popleft()
+            for other, k in graph[point]:
+                if other not in colour:
+                    colour[other], came[other] = 1 - colour[point], (point, k)
+                    queue.append(other)
+                elif colour[other] == colour[point] and odd is None:
+                    odd = _cycle(_trace(came, point), k, _trace(came, other))
+        if odd is not None:
+            cycles.append(odd)
+    return cycles
+
+
+def _cycle(one: list[int], closing: int, other: list[int]) -> list[int]:
+    """Two paths to the root and the edge between their ends, less what the paths share."""
+    while one and other and one[-1] == other[-1]:
+        one, other = one[:-1], other[:-1]
+    return [*reversed(one), closing, *other]
+
+
+def _unfold(cycle: list[int], ends: Indices, group: Indices, similar: Graph) -> Contradiction:
+    """A cycle of dissimilar pairs between groups, with the similar pairs that lead through each group."""
+    answers: list[int] = []
+    ways = []
+    for k, following in zip(cycle, [*cycle[1:], cycle[0]], strict=True):
+        enter, leave = ends[k].tolist()
+        ways.append((enter, leave) if group[leave] in group[ends[following]] else (leave, enter))
+    for k, (_, leave), (enter, _) in zip(cycle, ways, [*ways[1:], ways[0]], strict=True):
+        answers += [k, *_path(similar, enter, leave)]
+    return Contradiction(tuple(answers))

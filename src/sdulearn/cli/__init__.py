@@ -1,0 +1,1 @@
+"""The command ``sdulearn``: one file a subcommand; the only place with argparse and print."""

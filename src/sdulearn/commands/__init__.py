@@ -1,1 +1,0 @@
-"""The subcommands of `sdulearn`, one file each: HELP, add_arguments and run."""

@@ -1,0 +1,62 @@
+"""What sdulearn raises and warns of.
+
+Every error of ours is a :class:`SdulearnError`, and bad input also a ValueError. A message says
+what is wrong and what to do. It names parameters in backticks, with or without a value, so that
+the command line can put its own options in their place.
+"""
+
+from __future__ import annotations
+
+import sys
+import warnings
+
+# Frames that lie between a user's line and a warning of ours.
+_NOT_THE_USER = ("sdulearn", "sklearn", "joblib")
+
+
+class SdulearnError(Exception):
+    """Base of all errors that sdulearn raises on purpose."""
+
+
+class InputError(SdulearnError, ValueError):
+    """Data or parameters that cannot be used as they are."""
+
+
+class UndeterminedError(InputError):
+    """Rows or pairs of some kind are missing: with more data there may be an answer."""
+
+
+class ModelFileError(InputError):
+    """The file is not a readable sdulearn model."""
+
+
+class FileError(SdulearnError, OSError):
+    """A file that cannot be opened, read or written."""
+
+
+class MissingExtraError(SdulearnError, ImportError):
+    """An optional package is not installed; the message names the pip extra."""
+
+
+class SdulearnWarning(UserWarning):
+    """Base of all warnings of ours."""
+
+
+class OrientationWarning(SdulearnWarning):
+    """Which of the two classes is called +1 is uncertain."""
+
+
+def warn(message: str, category: type[Warning]) -> None:
+    """Warn at the line of the user's that led here."""
+    level = 2
+    while (frame := _frame(level)) is not None and frame.split(".")[0] in _NOT_THE_USER:
+        level += 1
+    warnings.warn(message, category, stacklevel=level)
+
+
+def _frame(level: int) -> str | None:
+    """Name of the module so many calls up from :func:`warn`; None past the first."""
+    try:
+        return str(sys._getframe(level).f_globals.get("__name__", ""))
+    except ValueError:
+        return None

@@ -1,0 +1,199 @@
+"""Parquet files and folders of them, read by row group: a table of any size, never in memory whole."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sdulearn.columns import Array, ColumnLayout, Location, encode, kind_of, pair_codes
+from sdulearn.errors import InputError
+from sdulearn.extras import require
+
+BATCH_ROWS = 65_536
+# A wide table comes in fewer rows at a time: so many numbers at most.
+_BATCH_NUMBERS = 1 << 22
+ENDINGS = (".parquet", ".pq")
+# Column by column through a small window: a row group of many megabytes is never in memory whole.
+_BUFFER_BYTES = 1 << 18
+
+
+@dataclass(frozen=True)
+class RowGroups:
+    """Row groups of one file that follow each other; small ones are read together."""
+
+    path: str
+    numbers: tuple[int, ...]
+    begin: int
+    rows: int
+
+    def batches(self, columns: Sequence[str], rows: int) -> Iterator[Any]:
+        """Record batches of so many rows, with some of the columns."""
+        read = {"row_groups": list(self.numbers), "columns": list(columns), "use_threads": False}
+        with _damage_told(self.path), _opened(self.path) as file:
+            yield from file.iter_batches(rows, **read)
+
+
+@dataclass(frozen=True)
+class ParquetTable:
+    """The files of a table: types by column, and where its rows are."""
+
+    path: str
+    types: Mapping[str, Any]
+    groups: tuple[RowGroups, ...]
+    n_rows: int
+
+
+def parquet_files(path: Location) -> list[Path]:
+    """The file itself, or the Parquet files under a folder, sorted; names that begin with . or _ do not count."""
+    folder = Path(path)
+    if not folder.is_dir():
+        return [folder]
+    found = sorted(file for file in folder.rglob("*") if file.suffix.lower() in ENDINGS and file.is_file())
+    files = [file for file in found if not any(part[0] in "._" for part in file.relative_to(folder).parts)]
+    if not files:
+        raise InputError(f"The folder {path} holds no .parquet files.")
+    return files
+
+
+def open_parquet(path: Location) -> ParquetTable:
+    """Read what the files say about themselves; they must have the same columns, of the same kinds."""
+    types: dict[str, Any] = {}
+    groups: list[RowGroups] = []
+    n_rows = 0
+    for file in parquet_files(path):
+        with _damage_told(file), _opened(str(file.absolute())) as opened:
+            _join_types(file, types, opened.schema_arrow)
+            found = _row_groups(str(file.absolute()), opened.metadata, n_rows)
+        groups += found
+        n_rows += sum(group.rows for group in found)
+    return ParquetTable(str(path), types, tuple(groups), n_rows)
+
+
+def read_whole(path: Location) -> list[Any]:
+    """Every file of the table as a pyarrow table."""
+    parquet = require("pyarrow.parquet", "files")
+    tables = []
+    for file in parquet_files(path):
+        with _damage_told(file):
+            tables.append(parquet.read_table(file, partitioning=None))
+    return tables
+
+
+def _opened(path: str) -> Any:
+    return require("pyarrow.parquet", "files").ParquetFile(path, pre_buffer=False, buffer_size=_BUFFER_BYTES)
+
+
+@contextmanager
+def _damage_told(path: Location) -> Iterator[None]:
+    pa = require("pyarrow", "files")
+    try:
+        yield
+    except pa.ArrowInvalid as error:
+        raise InputError(f"{path} cannot be read: {error}") from None
+
+
+def _join_types(file: Path, types: dict[str, Any], schema: Any) -> None:
+    """Add a file's columns; a column that is empty in one file takes its type from another."""
+    if repeated := [name for name, count in Counter(schema.names).items() if count > 1]:
+        raise InputError(f"{file} has two columns named {repeated[0]!r}. Rename one of them.")
+    if types and (odd := set(types) ^ set(schema.names)):
+        raise InputError(
+            f"{file} does not have the same columns as the files before it: {sorted(odd)[0]!r} is only in one of them. "
+            "All files of a folder must have the same columns; keep other tables elsewhere."
+        )
+    is_null = require("pyarrow.types", "files").is_null
+    for name, dtype in zip(schema.names, schema.types, strict=True):
+        known = types.setdefault(name, dtype)
+        if is_null(known):
+            types[name] = dtype
+        elif not is_null(dtype) and kind_of(dtype) != kind_of(known):
+            raise InputError(
+                f"{file}: column {name!r} is {dtype}, but {known} in the files before it. Write it alike in all files."
+            )
+
+
+def _row_groups(path: str, metadata: Any, begin: int) -> list[RowGroups]:
+    """The row groups of a file, small ones joined up to a batch."""
+    found: list[RowGroups] = []
+    for number in range(metadata.num_row_groups):
+        rows = metadata.row_group(number).num_rows
+        if found and found[-1].rows + rows <= BATCH_ROWS:
+            last = found.pop()
+            found.append(RowGroups(path, (*last.numbers, number), last.begin, last.rows + rows))
+        else:
+            found.append(RowGroups(path, (number,), begin, rows))
+        begin += rows
+    return found
+
+
+def batch_rows(width: int) -> int:
+    """Rows of a batch that becomes so many features."""
+    return max(min(BATCH_ROWS, _BATCH_NUMBERS // max(width, 1)), 1)
+
+
+@dataclass(frozen=True)
+class RawRows:
+    """A part whose blocks are record batches as they stand in the file, with the numbers of their rows.
+
+    ``width`` is the number of features they become.
+    """
+
+    group: RowGroups
+    columns: tuple[str, ...]
+    width: int
+
+    @property
+    def n_blocks(self) -> int:
+        """Number of blocks."""
+        return -(-self.group.rows // batch_rows(self.width))
+
+    def __call__(self) -> Iterator[tuple[Any, NDArray[np.int64], None]]:
+        """Batch by batch."""
+        begin = self.group.begin
+        for batch in self.group.batches(self.columns, batch_rows(self.width)):
+            yield batch, np.arange(begin, begin + batch.num_rows), None
+            begin += batch.num_rows
+
+
+@dataclass(frozen=True)
+class FeatureRows:
+    """A part whose blocks are standardised features with pair codes: those of a column, or 0.
+
+    ``keep``, a function of row numbers and codes, says which rows to use.
+    """
+
+    group: RowGroups
+    layout: ColumnLayout
+    mean: Array
+    spread: Array
+    codes: str | None = None
+    keep: Callable[[NDArray[np.int64], NDArray[np.int64]], NDArray[np.bool_]] | None = None
+
+    @property
+    def n_blocks(self) -> int:
+        """Number of blocks."""
+        return self._raw().n_blocks
+
+    def _raw(self) -> RawRows:
+        names = [column.name for column in self.layout.columns]
+        return RawRows(self.group, (*names, *([self.codes] if self.codes else [])), self.layout.width)
+
+    def __call__(self) -> Iterator[tuple[Array, NDArray[np.int64], None]]:
+        """Batch by batch."""
+        for batch, rows, _ in self._raw()():
+            y = pair_codes(self.group.path, self.codes, batch[self.codes]) if self.codes else np.zeros_like(rows)
+            X, _ = encode(self.group.path, self.layout, batch)
+            X -= self.mean
+            X /= self.spread
+            if self.keep is not None:
+                kept = self.keep(rows, y)
+                X, y = X[kept], y[kept]
+            if len(y):
+                yield X, y, None

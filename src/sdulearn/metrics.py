@@ -1,0 +1,335 @@
+"""How good a classifier is, by answers alone.
+
+The two ends of a random pair are independent draws, so with y, y' the classes, h, h' the
+predictions (all -1 or +1) and s = y y' the answer,
+
+    E[s h h'] = E[y h] E[y' h'] = (2 accuracy - 1)^2                                         (1)
+
+The share of held-out pairs on which the model's "same or different" agrees with the answer is thus
+to the accuracy as the share of similar pairs is to the prior: ``2 share - 1 = (2 accuracy - 1)^2``,
+with the same exact interval. It needs no prior, works at 1/2 and never divides by p - q. Only which
+class is called +1 is beyond it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from numbers import Integral
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import clone
+
+from sdulearn.errors import InputError
+from sdulearn.losses import Loss, get_loss
+from sdulearn.model_selection import PairKFold
+from sdulearn.pairs import Pairs, read_pairs, sources
+from sdulearn.prior import clopper_pearson, dissimilar_share, prior_from_share, similar_share
+from sdulearn.risks import check_prior, marginal_risk, mixture
+from sdulearn.sklearn_private import safe_indexing
+from sdulearn.types import Array, Codes, Estimator, Mask, MatrixLike, Splitter
+
+
+@dataclass(frozen=True)
+class AccuracyEstimate:
+    """An accuracy estimated from answers, with its confidence interval.
+
+    Attributes
+    ----------
+    value : float
+        The estimate, between 1/2 and 1: answers cannot tell a classifier from its mirror image.
+    low, high : float
+        Confidence interval, exact for random pairs that share no points.
+    agreement : float
+        Share of the answers that the model gives too.
+    n_answers : int
+        Number of answers.
+    confidence : float
+        Level of the interval.
+    """
+
+    value: float
+    low: float
+    high: float
+    agreement: float
+    n_answers: int
+    confidence: float
+
+
+def pair_accuracy(
+    decision: ArrayLike,
+    y: ArrayLike,
+    *,
+    sample_weight: ArrayLike | None = None,
+    prior: float | None = None,
+    confidence: float = 0.95,
+) -> AccuracyEstimate:
+    """Accuracy of a classifier from answers that it has not seen: no class label and no prior is needed.
+
+    Parameters
+    ----------
+    decision : array-like of shape (n_rows,)
+        Values of the decision function; their signs are the predictions.
+    y : array-like of shape (n_rows,)
+        Pair codes: +k similar, -k dissimilar, 0 unlabeled.
+    sample_weight : array-like of shape (n_rows,), optional
+        A weight per row; both ends of a pair carry one weight.
+    prior : float, optional
+        P(y = +1), where similar and dissimilar pairs do *not* stand in the ratio in which random
+        pairs come: each kind then counts with the share that the prior gives it. By default the
+        answers count as they are.
+    confidence : float, default=0.95
+        Level of the interval.
+
+    Returns
+    -------
+    AccuracyEstimate
+        The estimate with its interval.
+
+    See Also
+    --------
+    cross_val_accuracy : The same from folds, where there are no further answers.
+    pair_risk : The paper's unbiased estimate of the risk; needs the prior.
+
+    Examples
+    --------
+    >>> from sdulearn.metrics import pair_accuracy
+    >>> found = pair_accuracy([2, 1, 1, -1, -1, -2], [1, 1, -2, -2, 3, 3])
+    >>> found.value, found.n_answers
+    (1.0, 3)
+    """
+    pairs = read_pairs(y)
+    z = _checked_decision(decision, pairs)
+    weight = np.ones(len(z)) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+    by_pair = pairs.pair_weights(weight)
+    if not by_pair.sum() > 0:
+        raise InputError("An accuracy needs answers, and `y` marks none of positive weight.")
+    predicted_same = (z[pairs.ends[:, 0]] > 0) == (z[pairs.ends[:, 1]] > 0)
+    agrees = predicted_same == pairs.similar
+    if prior is not None:
+        by_pair = _in_natural_ratio(by_pair, pairs.similar, prior)
+    share = float(by_pair @ agrees / by_pair.sum())
+    effective = float(by_pair.sum() ** 2 / (by_pair @ by_pair))
+    low, high = clopper_pearson(share * effective, (1 - share) * effective, confidence)
+    return AccuracyEstimate(
+        value=prior_from_share(share),
+        low=prior_from_share(low),
+        high=prior_from_share(high),
+        agreement=share,
+        n_answers=len(agrees),
+        confidence=confidence,
+    )
+
+
+def _checked_decision(decision: ArrayLike, pairs: Pairs) -> Array:
+    z = np.asarray(decision, dtype=np.float64)
+    if z.shape != (pairs.n_rows,):
+        raise InputError(f"`decision` has shape {z.shape}, but `y` has {pairs.n_rows} rows.")
+    return z
+
+
+def _in_natural_ratio(weight: Array, similar: Mask, prior: float) -> Array:
+    """Weights of pairs, rescaled so that each kind has the share it has among random pairs."""
+    for kind, share in ((similar, similar_share(prior)), (~similar, dissimilar_share(prior))):
+        total = weight[kind].sum()
+        if total > 0:
+            weight = np.where(kind, weight * (share / total), weight)
+    return weight
+
+
+def cross_val_accuracy(
+    estimator: Estimator,
+    X: MatrixLike,
+    y: ArrayLike,
+    *,
+    sample_weight: ArrayLike | None = None,
+    prior: float | None = None,
+    cv: Splitter = 5,
+    confidence: float = 0.95,
+) -> AccuracyEstimate:
+    """Accuracy of an estimator by cross-validation on the answers it learns from.
+
+    Every row gets the decision of a model that was fitted without its fold; then all answers are
+    judged together.
+
+    Parameters
+    ----------
+    estimator : estimator
+        With ``fit`` and ``decision_function``; a copy is fitted for each fold.
+    X : array, sparse matrix or frame of shape (n_rows, n_features)
+        Rows.
+    y : array-like of shape (n_rows,)
+        Pair codes.
+    sample_weight : array-like of shape (n_rows,), optional
+        A weight per row, passed on to ``fit``; both ends of a pair carry one weight.
+    prior : float, optional
+        As in :func:`pair_accuracy`.
+    cv : int or splitter, default=5
+        Number of pair-safe folds, lowered where there are fewer pairs of a kind; or a splitter.
+    confidence : float, default=0.95
+        Level of the interval.
+
+    Returns
+    -------
+    AccuracyEstimate
+        The estimate with its interval.
+
+    See Also
+    --------
+    pair_accuracy : The accuracy of decisions that are there already.
+
+    Examples
+    --------
+    >>> from sdulearn import PairLogisticRegression
+    >>> from sdulearn.datasets import make_waveform, sample_sdu
+    >>> from sdulearn.metrics import cross_val_accuracy
+    >>> X, y = make_waveform(5000, random_state=0)
+    >>> rows, codes = sample_sdu(X, y, n_pairs=200, n_unlabeled=500, prior=0.7, random_state=0)
+    >>> found = cross_val_accuracy(PairLogisticRegression(), rows, codes)
+    >>> bool(found.low < 0.9 < found.high)
+    True
+    """
+    reference = _fitted(estimator, X, y, sample_weight).decision_function(X)
+    decision = held_out_decisions(estimator, X, y, reference, sample_weight=sample_weight, cv=cv)
+    return pair_accuracy(decision, y, sample_weight=sample_weight, prior=prior, confidence=confidence)
+
+
+def held_out_decisions(
+    estimator: Estimator,
+    X: MatrixLike,
+    y: ArrayLike,
+    reference: Array,
+    *,
+    sample_weight: ArrayLike | None = None,
+    cv: Splitter = 5,
+) -> Array:
+    """Decision value of every row by a model that has not seen it, named as the reference names the classes.
+
+    Parameters
+    ----------
+    estimator : estimator
+        A copy is fitted for each fold.
+    X, y, sample_weight
+        As in :func:`cross_val_accuracy`.
+    reference : array of shape (n_rows,)
+        Decision values of a model of all rows. Each fold may name the two classes either way; where
+        its decisions point away from these, they are turned round.
+    cv : int or splitter, default=5
+        As in :func:`cross_val_accuracy`.
+
+    Returns
+    -------
+    array of shape (n_rows,)
+        Held-out decision values.
+    """
+    codes = np.asarray(y)
+    weight = None if sample_weight is None else np.asarray(sample_weight)
+    splitter = _folds(int(cv), codes) if isinstance(cv, Integral) else cv
+    decision = np.empty(len(codes))
+    for train, test in splitter.split(X, codes):
+        model = _fitted(estimator, safe_indexing(X, train), codes[train], None if weight is None else weight[train])
+        z = model.decision_function(safe_indexing(X, test))
+        decision[test] = z if z @ reference[test] >= 0 else -z
+    return decision
+
+
+def _folds(cv: int, codes: Codes) -> PairKFold:
+    """As many folds as asked for, or as the rarer kind of pair allows."""
+    counts = [n for n in (int(np.sum(codes > 0)) // 2, int(np.sum(codes < 0)) // 2) if n]
+    if min(counts, default=0) < 2:
+        raise InputError("Cross-validation needs at least two pairs of a kind. Add answers.")
+    # Not the seed of the estimators' own folds: a penalty chosen on these folds would flatter
+    # itself.
+    return PairKFold(min([cv, *counts]), random_state=1)
+
+
+def _fitted(estimator: Estimator, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None) -> Estimator:
+    weights = {} if sample_weight is None else {"sample_weight": sample_weight}
+    return clone(estimator).fit(X, y, **weights)
+
+
+def pair_risk(
+    decision: ArrayLike,
+    y: ArrayLike,
+    *,
+    prior: float,
+    loss: str | Loss = "zero_one",
+    risk: str | Sequence[float] = "sd",
+    gamma: float = 0.5,
+    sample_weight: ArrayLike | None = None,
+) -> float:
+    """Unbiased estimate of the classification risk from pairs: no class label is needed.
+
+    It is not clipped: on few pairs it may be negative or exceed 1, and that is what ranks models
+    rightly.
+
+    Parameters
+    ----------
+    decision : array-like of shape (n_rows,)
+        Values of the decision function.
+    y : array-like of shape (n_rows,)
+        Pair codes.
+    prior : float
+        P(y = +1), not 1/2.
+    loss : str or object with ``value(z, t)``, default="zero_one"
+        Any loss; with "zero_one" the result estimates the error rate.
+    risk : str or triple, default="sd"
+        Which unbiased risk: "su", "du", "sd", "sdsu", "sddu", "sudu", or weights (su, du, sd).
+    gamma : float, default=0.5
+        Mixture weight of the three mixed risks.
+    sample_weight : array-like of shape (n_rows,), optional
+        A weight per row; both ends of a pair carry one weight.
+
+    Returns
+    -------
+    float
+        The empirical risk.
+
+    Examples
+    --------
+    >>> from sdulearn.metrics import pair_risk
+    >>> round(pair_risk([2, 1, 1, -1], [1, 1, -2, -2], prior=0.7), 3)
+    -0.225
+    """
+    pairs = read_pairs(y)
+    z = _checked_decision(decision, pairs)
+    weight = None
+    if sample_weight is not None:
+        weight = np.asarray(sample_weight, dtype=np.float64)
+        pairs.pair_weights(weight)
+    g = mixture(risk, gamma)
+    return float(marginal_risk(z, sources(pairs.codes), g, check_prior(prior), get_loss(loss), weight))
+
+
+def pair_log_likelihood(estimator: Estimator, X: MatrixLike, y: ArrayLike) -> float:
+    """Mean log-probability that a fitted estimator gives to the answers: a scorer that works at any prior.
+
+    Pass it as ``scoring`` to ``GridSearchCV`` or ``cross_val_score``.
+
+    Parameters
+    ----------
+    estimator : fitted estimator
+        With ``predict_proba``.
+    X : array, sparse matrix or frame of shape (n_rows, n_features)
+        Rows.
+    y : array-like of shape (n_rows,)
+        Pair codes; at least one pair.
+
+    Returns
+    -------
+    float
+        Mean log-likelihood of an answer; the larger the better, never above 0.
+
+    See Also
+    --------
+    pair_accuracy : The estimated share of right predictions.
+    """
+    pairs = read_pairs(y)
+    if not len(pairs.ends):
+        raise InputError("The likelihood of answers needs pairs, and `y` marks none.")
+    p = np.asarray(estimator.predict_proba(X))[:, 1]
+    first, second = p[pairs.ends[:, 0]], p[pairs.ends[:, 1]]
+    same = first * second + (1 - first) * (1 - second)
+    chance = np.where(pairs.similar, same, 1 - same)
+    return float(np.mean(np.log(np.maximum(chance, np.finfo(float).tiny))))

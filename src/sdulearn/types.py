@@ -1,0 +1,29 @@
+"""The types that signatures speak of, in one place."""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array: TypeAlias = NDArray[np.float64]
+"""Numbers."""
+Codes: TypeAlias = NDArray[np.int64]
+"""Pair codes: +k similar, -k dissimilar, 0 unlabeled."""
+Indices: TypeAlias = NDArray[np.intp]
+"""Row numbers."""
+Mask: TypeAlias = NDArray[np.bool_]
+"""A yes or no for each row."""
+Rows: TypeAlias = Any
+"""Checked rows: a float array or a CSR matrix. scipy has no types, and a union would forbid sparse methods."""
+MatrixLike: TypeAlias = Any
+"""Rows as users give them: array-like, sparse, or a pandas or polars frame."""
+Frame: TypeAlias = Any
+"""A table with named columns: pandas, polars or pyarrow."""
+Estimator: TypeAlias = Any
+"""Anything with scikit-learn's ``fit`` and ``predict``."""
+Splitter: TypeAlias = Any
+"""Number of folds, or an object with scikit-learn's ``split``."""
+RandomState: TypeAlias = Any
+"""Seed, generator or None, as scikit-learn takes it."""

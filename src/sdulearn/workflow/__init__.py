@@ -1,0 +1,1 @@
+"""From a table and answers to a model of that table."""

@@ -1,0 +1,400 @@
+"""One fit, three engines: what is learned does not depend on how the table is read."""
+
+import argparse
+import re
+import subprocess
+import sys
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet
+import pytest
+from distributed import LocalCluster
+
+from sdulearn import SDUClassifier, parquet
+from sdulearn.cli import _engines, _progress, _streamed, fit
+from sdulearn.distributed import WorkersLostError
+from sdulearn.io.tables import read_table
+from sdulearn.table_model import load_table_model
+from sdulearn.workflow.pair_codes import code_sums
+from sdulearn.workflow.training import moments, standardise
+
+
+def call(*arguments):
+    parser = argparse.ArgumentParser()
+    fit.add_arguments(parser)
+    return fit.run(parser.parse_args([str(argument) for argument in arguments]))
+
+
+@pytest.fixture(autouse=True)
+def small_batches(monkeypatch):
+    """Many parts, of several batches each."""
+    monkeypatch.setattr(parquet, "BATCH_ROWS", 64)
+
+
+def fitted(tmp_path, *arguments):
+    call("-o", tmp_path / "model.sdu", *arguments)
+    return load_table_model(tmp_path / "model.sdu")
+
+
+def assert_same(one, other, tolerance=1e-8):
+    a, b = one.estimator, other.estimator
+    assert type(a) is type(b)
+    assert a.alpha_ == pytest.approx(b.alpha_, rel=1e-8)
+    assert getattr(a, "gamma_", None) == getattr(b, "gamma_", None)
+    np.testing.assert_allclose(a.coef_, b.coef_, rtol=0, atol=tolerance * np.abs(b.coef_).max())
+    np.testing.assert_allclose(a.intercept_, b.intercept_, rtol=tolerance)
+    np.testing.assert_allclose(one.spread, other.spread, rtol=1e-10)
+    assert a.prior_.value == pytest.approx(b.prior_.value, rel=1e-12)
+    assert [column.name for column in one.layout.columns] == [column.name for column in other.layout.columns]
+    assert [column.categories for column in one.layout.columns] == [c.categories for c in other.layout.columns]
+    assert one.about["accuracy"] == pytest.approx(other.about["accuracy"])
+    for name in ("pairs", "table", "warnings"):
+        assert one.about[name] == other.about[name]
+
+
+ALL, MANY, FEW = (), ("--unlabeled", 5000), ("--unlabeled", 300)
+CASES = [
+    ("plain", "joint", "squared", ALL), ("plain", "joint", "squared", FEW), ("mixed", "joint", "squared", ALL),
+    ("plain", "su", "squared", ALL), ("plain", "du", "squared", ALL), ("plain", "sd", "squared", ALL),
+    ("plain", "sddu", "squared", ALL), ("plain", "sddu", "squared", MANY), ("mixed", "sddu", "squared", ALL),
+    ("mixed", "sdsu", "squared", FEW), ("plain", "sudu", "logistic", ALL), ("mixed", "sddu", "double_hinge", ALL),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("table", "method", "loss", "unlabeled"), CASES)
+def test_stream_learns_what_memory_learns(files, folders, tmp_path, table, method, loss, unlabeled):
+    given = ["--features", folders / table, "--pairs", files / "pairs.csv", "--missing", "mean"]
+    given += ["--method", method, "--loss", loss, *unlabeled]
+    memory, stream = (fitted(tmp_path, *given, "--engine", engine) for engine in ("memory", "stream"))
+    assert_same(stream, memory)
+    assert memory.about["table"]["unlabeled_used"] == (300 if unlabeled == FEW else 1500)
+
+
+def test_a_table_of_numbers_needs_one_pass_to_read(files, folders, tmp_path, monkeypatch):
+    passes = []
+    monkeypatch.setattr(_engines.LocalBlocks, "sum", counting(_engines.LocalBlocks.sum, passes))
+    fitted(tmp_path, "--features", folders / "plain", "--pairs", files / "pairs.csv", "--engine", "stream")
+    assert [task.__name__ for task in passes] == ["look"]
+    passes.clear()
+    given = ["--features", folders / "mixed", "--pairs", files / "pairs.csv", "--engine", "stream"]
+    fitted(tmp_path, *given, "--missing", "mean")
+    assert [task.__name__ for task in passes] == ["summarise_batch", "look"]
+    passes.clear()
+    fitted(tmp_path, "--features", folders / "coded", "--codes", "code", "--engine", "stream")
+    assert [task.__name__ for task in passes] == ["count_codes", "look"]
+
+
+def counting(method, passes):
+    def counted(self, task, *arguments):
+        passes.append(task)
+        return method(self, task, *arguments)
+
+    return counted
+
+
+def test_weights_and_labels_and_a_given_prior(files, folders, tmp_path):
+    pairs = pd.read_csv(files / "pairs.csv")
+    pairs.assign(weight=np.arange(len(pairs)) % 3 + 0.5).to_csv(tmp_path / "w.csv", index=False)
+    given = ["--features", folders / "plain", "--pairs", tmp_path / "w.csv", "--labels", files / "few.csv"]
+    for more in (["--method", "sddu"], ["--method", "sddu", "--prior", 0.7], ["--method", "joint"]):
+        memory, stream = (fitted(tmp_path, *given, *more, "--engine", engine) for engine in ("memory", "stream"))
+        assert_same(stream, memory)
+        assert stream.classes == ("cat", "dog")
+        assert stream.estimator.prior_.value < 0.5
+
+
+@pytest.mark.parametrize("ids", ["numbers", "fractions", "texts with blanks", "none"])
+def test_ids_of_any_kind(files, tmp_path, write_parquet, ids):
+    table = pa.csv.read_csv(files / "table.csv")
+    numbers = np.arange(1500)
+    columns = {
+        "numbers": pa.array(numbers),
+        "fractions": pa.array(numbers.astype(float)),
+        "texts with blanks": pa.array([f" {k}  " for k in numbers]),
+    }
+    table = table.drop_columns("id") if ids == "none" else table.set_column(0, "id", columns[ids])
+    write_parquet(tmp_path / "folder", table)
+    text = (files / "pairs.csv").read_text()
+    (tmp_path / "p.csv").write_text(re.sub(r"\br(\d)", r"\1", text))
+    given = ["--features", tmp_path / "folder", "--pairs", tmp_path / "p.csv", "--method", "sd"]
+    memory, stream = (fitted(tmp_path, *given, "--engine", engine) for engine in ("memory", "stream"))
+    assert_same(stream, memory)
+    assert stream.about["pairs"]["similar"] > 100
+
+
+def test_row_numbers_as_ids():
+    names = {"0", "7", "9", "10", "007", "-1", "٣", "", "x", "9" * 5000}
+    assert _streamed._numbered(names, 10) == {"0": 0, "7": 7, "9": 9}
+
+
+@pytest.mark.parametrize(("method", "loss"), [("joint", "squared"), ("sddu", "squared"), ("sudu", "logistic")])
+@pytest.mark.parametrize("unlabeled", [ALL, FEW])
+def test_codes_of_a_column(folders, tmp_path, capsys, method, loss, unlabeled):
+    given = ["--features", folders / "coded", "--codes", "code", "--method", method, "--loss", loss, *unlabeled]
+    memory, stream = (fitted(tmp_path, *given, "--engine", engine) for engine in ("memory", "stream"))
+    assert_same(stream, memory)
+    out = capsys.readouterr().out
+    assert out.count("similar and ") >= 2
+    assert "700 unlabeled rows" in out
+    assert "code" not in [column.name for column in stream.layout.columns]
+    assert stream.about["table"]["unlabeled_used"] == (300 if unlabeled == FEW else 700)
+
+
+def test_codes_of_a_csv_file_are_those_of_a_pair_file(files, folders, tmp_path):
+    """The same pairs, told in either way, with all rows unlabeled or none: the same model."""
+    table = read_table(folders / "coded", codes="code")
+    ends = {k: np.flatnonzero(table.codes == k) for k in sorted(set(table.codes) - {0}, key=abs)}
+    rows = [f"{table.ids[a]},{table.ids[b]},{int(k > 0)}" for k, (a, b) in ends.items()]
+    (tmp_path / "p.csv").write_text("\n".join(["id_a,id_b,label", *rows]))
+    frame = pa.csv.read_csv(files / "table.csv").append_column("code", pa.array(table.codes))
+    pa.csv.write_csv(frame, tmp_path / "t.csv")
+    given = ["--features", tmp_path / "t.csv", "--method", "sd"]
+    by_codes = fitted(tmp_path, *given, "--codes", "code")
+    by_pairs = fitted(tmp_path, *given, "--pairs", tmp_path / "p.csv", "--drop", "code")
+    np.testing.assert_allclose(by_codes.estimator.coef_, by_pairs.estimator.coef_, rtol=1e-8)
+
+
+@pytest.mark.parametrize("unlabeled", [ALL, FEW])
+def test_all_pairs_count_where_settings_come_from_a_draw(folders, tmp_path, monkeypatch, unlabeled):
+    monkeypatch.setattr(_streamed, "MAX_PAIRS", 60)
+    given = ["--features", folders / "coded", "--codes", "code", "--method", "sudu", *unlabeled]
+    model = fitted(tmp_path, *given, "--engine", "stream")
+    assert model.about["accuracy"]["n_answers"] == 60
+    table = read_table(folders / "coded", codes="code")
+    sums = code_sums(table.codes, np.arange(1500), None, 300 if unlabeled else 1500)
+    used = np.sort(np.concatenate([np.flatnonzero(table.codes), sums.unlabeled.rows]))
+    mean, spread = moments(table.X)
+    found = model.estimator
+    direct = SDUClassifier("sudu", alpha=found.alpha_, gamma=found.gamma_)
+    direct.fit(standardise(table.X[used], mean, spread), table.codes[used])
+    np.testing.assert_allclose(found.coef_[0] * spread, direct.coef_[0], rtol=0, atol=1e-8)
+    assert found.prior_ == direct.prior_
+    assert model.about["table"]["unlabeled_used"] == (300 if unlabeled else 700)
+
+
+def test_the_joint_method_says_that_it_learns_from_a_draw(folders, tmp_path, monkeypatch, capsys):
+    given = ["--features", folders / "coded", "--codes", "code", "--engine", "stream"]
+    fitted(tmp_path, *given)
+    assert "drawn at random" not in capsys.readouterr().out
+    monkeypatch.setattr(_streamed, "MAX_PAIRS", 60)
+    pairs = fitted(tmp_path, *given).about["pairs"]
+    assert "learns from 60 of the pairs, drawn at random" in capsys.readouterr().out
+    assert pairs["similar"] + pairs["dissimilar"] == 60
+
+
+def change(table, name, values):
+    return table.set_column(table.column_names.index(name), name, values)
+
+
+def gap(table, name, value):
+    values = table[name].to_pylist()
+    values[1200] = value
+    return change(table, name, pa.array(values))
+
+
+BROKEN = {
+    "gaps": (lambda t: gap(gap(t, "x3", None), "x5", float("nan")), r"'x3' \(1\), 'x5' \(1\).*--missing mean"),
+    "infinite": (lambda t: gap(t, "x3", float("inf")), "column 'x3' holds infinite values"),
+    "empty": (lambda t: change(t, "x3", pa.nulls(1500)), "missing values in 'x3' \\(1,500\\)"),
+    "dates": (lambda t: change(t, "x3", pa.array([0] * 1500, pa.date32())), "neither numbers nor text: 'x3'"),
+    "names": (lambda t: change(t, "x3", t["id"]), r"'x3' \(1,500\).*--max-categories"),
+    # The stream sees only ids that the answers name; the test puts one of them on a second row.
+    "repeated ids": (lambda t: t, "must tell rows apart, but '.*' occurs 2 times"),
+    "other ids": (lambda t: change(t, "id", pa.array([f"s{k}" for k in range(1500)])), "not in the table"),
+    "no ids": (lambda t: t.drop_columns("id"), "numbered 0 to 1499; name one with --id"),
+    "no features": (lambda t: t.select(["id"]), "no columns to learn from"),
+    "no rows": (lambda t: t[:0], "has no rows"),
+}
+
+
+@pytest.mark.parametrize("fault", BROKEN)
+def test_both_engines_refuse_in_the_same_words(files, tmp_path, write_parquet, fault):
+    spoil, message = BROKEN[fault]
+    table = spoil(pa.csv.read_csv(files / "table.csv"))
+    if fault == "repeated ids":
+        table = gap(table, "id", pd.read_csv(files / "pairs.csv")["id_a"][0])
+    write_parquet(tmp_path / "folder", table)
+    told = []
+    for engine in ("memory", "stream"):
+        with pytest.raises(ValueError, match=message) as error:
+            fitted(tmp_path, "--features", tmp_path / "folder", "--pairs", files / "pairs.csv", "--engine", engine)
+        told.append(str(error.value))
+    assert told[0] == told[1]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["folder"]
+
+
+def test_an_empty_column_has_no_mean(files, tmp_path, write_parquet):
+    table = change(pa.csv.read_csv(files / "table.csv"), "x3", pa.nulls(1500))
+    write_parquet(tmp_path / "folder", table)
+    for engine in ("memory", "stream"):
+        given = ["--features", tmp_path / "folder", "--pairs", files / "pairs.csv", "--engine", engine]
+        with pytest.raises(ValueError, match="nothing but missing values in 'x3'"):
+            fitted(tmp_path, *given, "--missing", "mean")
+
+
+WRONG_CODES = {
+    "half a pair": (lambda c: np.where(np.arange(1500) == np.flatnonzero(c)[0], 0, c), "half a pair"),
+    "three ends": (lambda c: np.where(np.arange(1500) == np.flatnonzero(c == 0)[0], c.max(), c), "on 3 rows"),
+    "two signs": (lambda c: np.where(np.arange(1500) == np.argmax(c), -c, c), r"as \+ .*as - |on one row only"),
+    "no pairs": (lambda c: 0 * c, "holds no pair codes but 0"),
+    "few pairs": (lambda c: np.where(np.isin(c, [c.max(), c.min()]), c, 0), "1 similar and 1 dissimilar pairs to use"),
+    "fractions": (lambda c: c + 0.5, "does not hold pair codes"),
+    "texts": (lambda c: c.astype(str), r"'code' \(string\) does not hold pair codes"),
+    "gaps": (lambda c: pa.array(c, mask=c == c.max()), "'code' lacks values.*Put in 0"),
+}
+
+
+@pytest.mark.parametrize("fault", WRONG_CODES)
+def test_codes_that_cannot_be_used(folders, tmp_path, write_parquet, fault):
+    spoil, message = WRONG_CODES[fault]
+    table = read_table(folders / "coded", codes="code")
+    columns = {"x": pa.array(table.X[:, 0]), "code": pa.array(spoil(table.codes))}
+    pa.parquet.write_table(pa.table(columns), tmp_path / "t.parquet")
+    told = []
+    for engine in ("memory", "stream"):
+        with pytest.raises(ValueError, match=message) as error:
+            fitted(tmp_path, "--features", tmp_path / "t.parquet", "--codes", "code", "--engine", engine)
+        told.append(re.sub(r"/\S+/", "", str(error.value)))
+    assert told[0] == told[1]
+
+
+def test_half_a_pair_is_found_beyond_the_draw(folders, tmp_path, monkeypatch):
+    monkeypatch.setattr(_streamed, "MAX_PAIRS", 60)
+    table = read_table(folders / "coded", codes="code")
+    sums = code_sums(table.codes, np.arange(1500), 60, 10)
+    undrawn = np.setdiff1d(np.flatnonzero(table.codes), sums.ends.rows)
+    codes = np.where(np.arange(1500) == undrawn[0], 0, table.codes)
+    pa.parquet.write_table(pa.table({"x": table.X[:, 0], "code": codes}), tmp_path / "t.parquet")
+    with pytest.raises(ValueError, match=r"do not stand on exactly two rows with one sign.*aggregate"):
+        fitted(tmp_path, "--features", tmp_path / "t.parquet", "--codes", "code", "--engine", "stream")
+
+
+def test_wrong_calls(files, folders, tmp_path, capsys):
+    parquet, pairs = ["--features", folders / "plain"], ["--pairs", files / "pairs.csv"]
+    with pytest.raises(ValueError, match="--scheduler names a Dask cluster; it needs --engine dask"):
+        fitted(tmp_path, *parquet, *pairs, "--scheduler", "tcp://127.0.0.1:1")
+    with pytest.raises(ValueError, match=r"no column 'cod' to take pair codes from. Its columns: x0"):
+        fitted(tmp_path, *parquet, "--codes", "cod", "--engine", "stream")
+    for wrong, message in (
+        ([*pairs, "--codes", "c"], "not allowed with"),
+        ([], "one of the arguments --pairs --codes"),
+    ):
+        with pytest.raises(SystemExit):
+            fitted(tmp_path, *parquet, *wrong)
+        assert message in capsys.readouterr().err
+    (tmp_path / "t.svm").write_text("1 1:2\n")
+    with pytest.raises(ValueError, match="an svmlight file has no named columns"):
+        fitted(tmp_path, "--features", tmp_path / "t.svm", "--codes", "code")
+    with pytest.raises(ValueError, match=r"t.svm: --engine stream reads Parquet files and folders of them. Leave"):
+        fitted(tmp_path, "--features", tmp_path / "t.svm", *pairs, "--engine", "stream")
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(ValueError, match=r"empty holds no .parquet files"):
+        fitted(tmp_path, "--features", tmp_path / "empty", *pairs, "--engine", "stream")
+
+
+@pytest.mark.parametrize("name", ["csv", "tsv", "jsonl"])
+def test_the_conversion_that_is_proposed_works(files, tmp_path, name):
+    frame = pd.read_csv(files / "table.csv")
+    if name == "jsonl":
+        frame.to_json(tmp_path / "t.jsonl", orient="records", lines=True, double_precision=15)
+    else:
+        frame.to_csv(tmp_path / f"t.{name}", index=False, sep="\t" if name == "tsv" else ",")
+    given = ["--pairs", files / "pairs.csv", "--method", "sd", "--engine", "stream", "--features"]
+    with pytest.raises(ValueError, match=f"t.{name}: --engine stream reads Parquet.*Leave --engine out") as error:
+        fitted(tmp_path, *given, tmp_path / f"t.{name}")
+    program = re.search(r'python -c "(.*)"', str(error.value)).group(1)
+    subprocess.run([sys.executable, "-c", program], cwd=tmp_path, check=True, timeout=60)
+    stream = fitted(tmp_path, *given, tmp_path / "folder")
+    memory = fitted(tmp_path, "--pairs", files / "pairs.csv", "--method", "sd", "--features", tmp_path / f"t.{name}")
+    np.testing.assert_allclose(stream.estimator.coef_, memory.estimator.coef_, rtol=1e-8)
+
+
+class Terminal:
+    """The other stream, as a terminal or as a log file."""
+
+    def __init__(self, terminal):
+        self.text, self.isatty = "", lambda: terminal
+
+    def write(self, text):
+        self.text += text
+
+    def flush(self):
+        pass
+
+
+@pytest.mark.parametrize(("terminal", "patience", "shown"), [(True, 5, True), (False, 5, False), (False, 0, True)])
+def test_progress(files, folders, tmp_path, monkeypatch, capsys, terminal, patience, shown):
+    """On a terminal at once; in a log only for long work; and never among the report."""
+    stream = Terminal(terminal)
+    monkeypatch.setattr(sys, "stderr", stream)
+    monkeypatch.setattr(_progress, "_PATIENCE", patience)
+    given = ["--features", folders / "mixed", "--pairs", files / "pairs.csv", "--missing", "mean", "--method", "sd"]
+    fitted(tmp_path, *given, "--engine", "stream")
+    for number, rows in ((1, "1.50k"), (2, "1.50k"), (3, "2.30k")):
+        assert (f"pass {number}: " in stream.text) == shown
+        assert bool(re.search(rf"pass {number}: .*/{rows} \[\d\d:\d\d<.* rows/s\]", stream.text)) == shown
+    assert stream.text == "" or shown
+    assert "pass" not in capsys.readouterr().out
+
+
+def test_progress_ends_with_a_failure(files, tmp_path, monkeypatch, write_parquet):
+    monkeypatch.setattr(sys, "stderr", Terminal(True))
+    write_parquet(tmp_path / "folder", gap(pa.csv.read_csv(files / "table.csv"), "x3", float("inf")))
+    bars = []
+    monkeypatch.setattr(_progress.Progress, "close", lambda self: bars.append(self.bar))
+    with pytest.raises(ValueError, match="infinite"):
+        fitted(tmp_path, "--features", tmp_path / "folder", "--pairs", files / "pairs.csv", "--engine", "stream")
+    assert len(bars) == 1
+    bars[0].close()
+
+
+def test_a_local_cluster(files, folders, tmp_path, capsys):
+    given = ["--features", folders / "mixed", "--pairs", files / "pairs.csv", "--missing", "mean"]
+    given += ["--method", "sddu", "--loss", "logistic"]
+    dask = fitted(tmp_path, *given, "--engine", "dask")
+    assert re.search(r"cluster: local, \d+ worker processes \(tcp://127.0.0.1:\d+\)", capsys.readouterr().out)
+    assert_same(dask, fitted(tmp_path, *given))
+
+
+def test_a_running_cluster(files, folders, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(folders)
+    given = ["--pairs", files / "pairs.csv", "--method", "sd"]
+    with LocalCluster(n_workers=1, threads_per_worker=2, host="127.0.0.1", dashboard_address=":0") as cluster:
+        address = cluster.scheduler_address
+        dask = fitted(tmp_path, "--features", "plain", *given, "--engine", "dask", "--scheduler", address)
+        assert f"cluster: {address}, 1 workers" in capsys.readouterr().out
+        assert_same(dask, fitted(tmp_path, "--features", "plain", *given))
+        given = ["--codes", "code", "--method", "sddu", "--engine", "dask", "--scheduler", address]
+        by_codes = fitted(tmp_path, "--features", "coded", *given)
+        assert_same(by_codes, fitted(tmp_path, "--features", "coded", "--codes", "code", "--method", "sddu"))
+
+
+def test_clusters_that_cannot_be_used(files, folders, tmp_path, monkeypatch):
+    monkeypatch.setattr(_engines, "_PATIENCE", "1s")
+    given = ["--features", folders / "plain", "--pairs", files / "pairs.csv", "--engine", "dask", "--scheduler"]
+    for address in ("tcp://127.0.0.1:9", "nonsense://x"):
+        with pytest.raises(ValueError, match=f"No Dask scheduler answers at {address} within 1s.*dask scheduler"):
+            fitted(tmp_path, *given, address)
+    cluster = LocalCluster(n_workers=0, host="127.0.0.1", protocol="tcp://", processes=False, dashboard_address=":0")
+    with cluster, pytest.raises(ValueError, match=r"has no workers\. Start some with: dask worker tcp"):
+        fitted(tmp_path, *given, cluster.scheduler_address)
+
+
+class Failing:
+    def __init__(self, error):
+        self.error = error
+
+    def sum(self, task):
+        raise self.error
+
+
+def test_what_workers_cannot_do_is_told():
+    for error, message in (
+        (FileNotFoundError("no file /here/a.parquet"), "/here/a.parquet. The workers must reach the table under the"),
+        (WorkersLostError("all dead"), "all dead"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            _engines.ClusterBlocks(Failing(error), 1).sum(None)

@@ -1,0 +1,89 @@
+import argparse
+import csv
+
+import numpy as np
+import pytest
+
+from sdulearn.bounds import order_probability, recommended_gamma
+from sdulearn.cli import plan
+
+FAST = ("--repeats", "2", "--sizes", "50", "200", "--n-features", "3")
+
+
+def run(*arguments):
+    parser = argparse.ArgumentParser()
+    plan.add_arguments(parser)
+    return plan.run(parser.parse_args([str(argument) for argument in arguments]))
+
+
+def words(text):
+    return " ".join(text.split())
+
+
+def test_a_plan_on_generated_points(tmp_path, capsys):
+    assert run("--prior", 0.7, "--target", 0.85, "--out", tmp_path / "new" / "folder", *FAST) == 0
+    out = words(capsys.readouterr().out)
+    for said in (
+        "85.0% with the joint method:", "85.0% with the sddu method:", "An estimate by simulation (2 draws",
+        "generated points: two Gaussian classes in 3 dimensions", "the paper advises SDDU", "plan.png", "plan.csv",
+        "0.50 to 0.83", f"{100 * order_probability(200, 0.7):.0f}% (99%)",
+    ):  # fmt: skip
+        assert said in out
+    assert (tmp_path / "new" / "folder" / "plan.png").stat().st_size > 10_000
+    with (tmp_path / "new" / "folder" / "plan.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert [row["n_pairs"] for row in rows] == ["50", "200"]
+    assert all(0.5 < float(row["joint_accuracy"]) < 0.9 for row in rows)
+    assert float(rows[1]["order_probability"]) == pytest.approx(order_probability(200, 0.7))
+    gamma = recommended_gamma("sddu", n_similar=29, n_dissimilar=21, n_unlabeled=500, prior=0.7)
+    assert float(rows[0]["recommended_gamma"]) == pytest.approx(gamma)
+
+
+def test_one_method_on_the_user_s_table(tmp_path, capsys):
+    pytest.importorskip("pyarrow")
+    rng = np.random.default_rng(0)
+    table = tmp_path / "X.csv"
+    lines = [
+        f"r{i},{a:.3f},{b:.3f},{c}" for i, (a, b) in enumerate(rng.normal(size=(80, 2))) for c in [("x", "y")[i % 2]]
+    ]
+    table.write_text("\n".join(["id,a,b,colour", *lines]) + "\n")
+    run("--prior", 0.7, "--target", 0.8, "--features", table, "--method", "sddu", "--out", tmp_path, *FAST)
+    out = words(capsys.readouterr().out)
+    assert "your 80 rows of 4 features, with made-up classes" in out
+    assert "80 unlabeled rows" in out
+    assert "joint, %" not in out
+
+
+def test_at_one_half(tmp_path, capsys):
+    run("--prior", 0.5, "--target", 0.8, "--out", tmp_path, *FAST)
+    out = words(capsys.readouterr().out)
+    assert "plans for the joint one alone" in out
+    assert "Which mixture: none." in out
+    with pytest.raises(ValueError, match="PairLogisticRegression"):
+        run("--prior", 0.5, "--target", 0.8, "--method", "sddu", "--out", tmp_path, *FAST)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--prior", 0.7, "--target", 0.95), "raise the ceiling"),
+        (("--prior", 0.7, "--target", 0.6), "needs no pairs"),
+        (("--prior", 7, "--target", 0.8), "prior must lie strictly between 0 and 1"),
+    ],
+)
+def test_a_mistake_is_told_before_the_work(arguments, message, tmp_path):
+    with pytest.raises(ValueError, match=message):
+        run(*arguments, "--out", tmp_path)
+
+
+@pytest.mark.parametrize("arguments", [(), ("--prior", "x", "--target", "1"), ("--prior", 0.7, "--repeats", 0)])
+def test_a_wrong_call(arguments, capsys):
+    with pytest.raises(SystemExit) as stop:
+        run(*arguments)
+    assert stop.value.code == 2
+
+
+def test_a_folder_that_cannot_be_made(tmp_path):
+    (tmp_path / "file").write_text("in the way")
+    with pytest.raises(OSError, match="file"):
+        run("--prior", 0.7, "--target", 0.85, "--out", tmp_path / "file", *FAST)

@@ -1,0 +1,218 @@
+import argparse
+import csv
+import threading
+import time
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from scipy import sparse
+from sklearn.datasets import dump_svmlight_file
+
+from sdulearn import PairLogisticRegression, SDUClassifier, parquet, tables
+from sdulearn.cli import _progress, predict
+from sdulearn.io.tables import Column, ColumnLayout, SparseLayout
+from sdulearn.table_model import TableModel
+from sdulearn.workflow.predictions import in_order
+
+
+def call(*arguments):
+    parser = argparse.ArgumentParser()
+    predict.add_arguments(parser)
+    return predict.run(parser.parse_args([str(argument) for argument in arguments]))
+
+
+@pytest.fixture
+def model(waveform, tmp_path):
+    rows, codes = waveform
+    layout = ColumnLayout(tuple(Column(f"x{k}", "number") for k in range(21)), "id")
+    model = TableModel(PairLogisticRegression().fit(rows, codes), layout, np.ones(21), ("no", "yes, sir"))
+    model.save(tmp_path / "model.sdu")
+    return model
+
+
+@pytest.fixture
+def frame(waveform):
+    frame = pd.DataFrame(waveform[0], columns=[f"x{k}" for k in range(21)])
+    return frame.assign(id=[f'r "{k}", é' for k in range(len(frame))])
+
+
+@pytest.mark.parametrize("name", ["csv", "parquet", "jsonl.gz"])
+def test_rows_keep_their_order_and_ids(model, frame, waveform, tmp_path, monkeypatch, capsys, name):
+    monkeypatch.setattr(tables, "_CHUNK_ROWS", 17)
+    monkeypatch.setattr(tables, "_BLOCK_BYTES", 9000)
+    path = tmp_path / f"table.{name}"
+    if name == "csv":
+        frame.to_csv(path, index=False)
+    elif name == "parquet":
+        frame.to_parquet(path)
+    else:
+        frame.to_json(path, orient="records", lines=True, double_precision=15)
+    assert call(tmp_path / "model.sdu", path, "-o", tmp_path / "out.csv") == 0
+    out = pd.read_csv(tmp_path / "out.csv")
+    assert out["id"].tolist() == frame["id"].tolist()
+    expected = model.estimator.predict_proba(waveform[0])[:, 1]
+    np.testing.assert_allclose(out["probability"], expected, atol=1e-12)
+    assert out["label"].tolist() == np.where(expected > 0.5, "yes, sir", "no").tolist()
+    said = capsys.readouterr().out
+    assert f"{len(frame)} rows" in said
+    assert "probability is that of yes, sir" in said
+
+
+def test_the_screen_gets_nothing_but_the_table(model, frame, tmp_path, capsys):
+    frame[:3].to_csv(tmp_path / "t.csv", index=False)
+    call(tmp_path / "model.sdu", tmp_path / "t.csv")
+    captured = capsys.readouterr()
+    rows = list(csv.reader(captured.out.splitlines()))
+    assert rows[0] == ["id", "label", "probability"]
+    assert len(rows) == 4
+    assert "3 rows" in captured.err
+
+
+def test_a_failure_half_way_leaves_no_file(model, frame, tmp_path, monkeypatch):
+    monkeypatch.setattr(tables, "_BLOCK_BYTES", 9000)
+    broken = frame.astype({"x3": object})
+    broken.loc[len(frame) - 1, "x3"] = "oops"
+    broken.to_csv(tmp_path / "t.csv", index=False)
+    with pytest.raises(ValueError, match="oops"):
+        call(tmp_path / "model.sdu", tmp_path / "t.csv", "-o", tmp_path / "out.csv")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["model.sdu", "t.csv"]
+
+
+def test_a_loss_without_probabilities_and_a_sparse_table(waveform, tmp_path, capsys):
+    rows, codes = waveform
+    estimator = SDUClassifier(loss="double_hinge").fit(rows, codes)
+    TableModel(estimator, SparseLayout(21, 1), np.ones(21)).save(tmp_path / "model.sdu")
+    dump_svmlight_file(sparse.csr_matrix(rows), np.zeros(len(rows)), str(tmp_path / "t.svm"), zero_based=False)
+    call(tmp_path / "model.sdu", tmp_path / "t.svm", "-o", tmp_path / "out.tsv")
+    out = pd.read_csv(tmp_path / "out.tsv", sep="\t")
+    assert out.columns.tolist() == ["id", "label"]
+    assert out["id"].tolist() == list(range(len(rows)))
+    np.testing.assert_array_equal(out["label"], estimator.predict(rows))
+
+
+def test_new_texts_are_told(waveform, tmp_path, capsys):
+    rows, codes = waveform
+    layout = ColumnLayout((*(Column(f"x{k}", "number") for k in range(19)), Column("c", "category", ("a", "b"))))
+    TableModel(SDUClassifier().fit(rows, codes), layout, np.ones(21)).save(tmp_path / "model.sdu")
+    frame = pd.DataFrame(rows[:, :19], columns=[f"x{k}" for k in range(19)]).assign(c="new")
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    call(tmp_path / "model.sdu", tmp_path / "t.csv", "-o", tmp_path / "out.csv")
+    assert f"warning: {len(rows)} texts in 'c' did not occur in training" in capsys.readouterr().out
+
+
+def test_wrong_files(model, tmp_path):
+    (tmp_path / "t.csv").write_text("id,x0\na,1\n")
+    with pytest.raises(ValueError, match="lacks the column 'x1'"):
+        call(tmp_path / "model.sdu", tmp_path / "t.csv", "-o", tmp_path / "out.csv")
+    with pytest.raises(ValueError, match="not an sdulearn model"):
+        call(tmp_path / "t.csv", tmp_path / "t.csv")
+    with pytest.raises(ValueError, match=r"must end in \.csv, \.tsv, \.parquet"):
+        call(tmp_path / "model.sdu", tmp_path / "t.csv", "-o", tmp_path / "out.xlsx")
+
+
+def write_folder(frame, folder):
+    """Three files, each with row groups of 17."""
+    folder.mkdir()
+    for k, piece in enumerate(np.array_split(np.arange(len(frame)), 3)):
+        frame.iloc[piece].to_parquet(folder / f"part-{k}.parquet", row_group_size=17)
+    return folder
+
+
+@pytest.mark.parametrize("source", ["folder", "csv"])
+@pytest.mark.parametrize("output", ["parquet", "csv"])
+def test_a_folder_and_a_parquet_file_of_predictions(
+    model, frame, waveform, tmp_path, monkeypatch, capsys, source, output
+):
+    monkeypatch.setattr(parquet, "BATCH_ROWS", 20)
+    path = write_folder(frame, tmp_path / "folder")
+    if source == "csv":
+        frame.to_csv(path := tmp_path / "t.csv", index=False)
+    assert call(tmp_path / "model.sdu", path, "-o", tmp_path / f"out.{output}") == 0
+    read = pd.read_parquet if output == "parquet" else pd.read_csv
+    out = read(tmp_path / f"out.{output}")
+    assert out.columns.tolist() == ["id", "label", "probability"]
+    assert out["id"].tolist() == frame["id"].tolist()
+    expected = model.estimator.predict_proba(waveform[0])[:, 1]
+    np.testing.assert_allclose(out["probability"], expected, atol=1e-12)
+    assert out["label"].tolist() == np.where(expected > 0.5, "yes, sir", "no").tolist()
+    captured = capsys.readouterr()
+    assert f"{len(frame)} rows: {(expected <= 0.5).sum()} no, {(expected > 0.5).sum()} yes, sir" in captured.out
+    assert captured.err == ""
+
+
+@pytest.mark.parametrize("ids", [None, "whole", "coarse"])
+def test_parquet_keeps_ids_as_they_are(model, frame, tmp_path, ids):
+    frame = frame.drop(columns="id").assign(whole=np.arange(len(frame)) + 5, coarse=pd.Categorical(frame["id"]))
+    path = write_folder(frame, tmp_path / "folder")
+    # The same numbers in a narrower type in another file.
+    first = pq.read_table(path / "part-1.parquet")
+    place = first.column_names.index("whole")
+    pq.write_table(first.set_column(place, "whole", first["whole"].cast("int16")), path / "part-1.parquet")
+    call(tmp_path / "model.sdu", path, "-o", tmp_path / "out.parquet", *([] if ids is None else ["--id", ids]))
+    found = pq.read_table(tmp_path / "out.parquet")["id"]
+    assert found.type == (pa.string() if ids == "coarse" else pa.int64())
+    assert found.to_pylist() == (list(range(len(frame))) if ids is None else frame[ids].tolist())
+
+
+def test_a_loss_without_probabilities_in_parquet(waveform, frame, tmp_path):
+    rows, codes = waveform
+    layout = ColumnLayout(tuple(Column(f"x{k}", "number") for k in range(21)), "id")
+    estimator = SDUClassifier(loss="double_hinge").fit(rows, codes)
+    TableModel(estimator, layout, np.ones(21)).save(tmp_path / "model.sdu")
+    call(tmp_path / "model.sdu", write_folder(frame, tmp_path / "folder"), "-o", tmp_path / "out.parquet")
+    out = pd.read_parquet(tmp_path / "out.parquet")
+    assert out.columns.tolist() == ["id", "label"]
+    np.testing.assert_array_equal(out["label"].astype(int), estimator.predict(rows))
+
+
+def test_a_failure_in_the_last_file_leaves_no_file(model, frame, tmp_path):
+    path = write_folder(frame, tmp_path / "folder")
+    frame.assign(x3=np.inf)[-5:].to_parquet(path / "z.parquet")
+    for name in ("out.parquet", "out.csv"):
+        with pytest.raises(ValueError, match=r"z\.parquet: column 'x3' holds infinite values"):
+            call(tmp_path / "model.sdu", path, "-o", tmp_path / name)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["folder", "model.sdu"]
+    for file in path.iterdir():
+        pd.read_parquet(file).drop(columns="x7").to_parquet(file)
+    with pytest.raises(ValueError, match="folder lacks the column 'x7' that the model needs"):
+        call(tmp_path / "model.sdu", path, "-o", tmp_path / "out.parquet")
+
+
+def test_a_table_without_rows(model, frame, tmp_path):
+    frame[:0].astype({"id": str}).to_parquet(tmp_path / "t.parquet")
+    with pytest.raises(ValueError, match="no rows"):
+        call(tmp_path / "model.sdu", tmp_path / "t.parquet", "-o", tmp_path / "out.parquet")
+    assert not (tmp_path / "out.parquet").exists()
+
+
+@pytest.mark.parametrize("patience", [0, 5])
+def test_progress_of_long_work(model, frame, tmp_path, monkeypatch, capsys, patience):
+    monkeypatch.setattr(_progress, "_PATIENCE", patience)
+    path = write_folder(frame, tmp_path / "folder")
+    call(tmp_path / "model.sdu", path, "-o", tmp_path / "out.parquet")
+    captured = capsys.readouterr()
+    assert ("predicting: 100%" in captured.err) == (patience == 0)
+    assert "predicting" not in captured.out
+    call(tmp_path / "model.sdu", path)
+    assert "predicting" not in capsys.readouterr().err
+
+
+def test_results_come_in_order_and_few_at_a_time():
+    """The first job is the slowest, and nobody runs far ahead of the reader."""
+    begun, lock = [], threading.Lock()
+
+    def job(k):
+        with lock:
+            begun.append(k)
+        time.sleep(0.05 if k == 0 else 0)
+        return k
+
+    results = in_order((lambda k=k: job(k) for k in range(50)), 3)
+    assert next(results) == 0
+    assert len(begun) <= 4
+    assert list(results) == list(range(1, 50))
+    with pytest.raises(ZeroDivisionError):
+        list(in_order([lambda: 1, lambda: 1 / 0, lambda: 2], 1))

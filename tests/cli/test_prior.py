@@ -1,0 +1,84 @@
+import argparse
+
+import pytest
+
+from sdulearn.cli import prior
+
+
+def run(*arguments):
+    parser = argparse.ArgumentParser()
+    prior.add_arguments(parser)
+    return prior.run(parser.parse_args([str(argument) for argument in arguments]))
+
+
+def said(capsys):
+    return " ".join(capsys.readouterr().out.split())
+
+
+@pytest.mark.parametrize(
+    ("counts", "phrases"),
+    [
+        ((580, 420), ("prior: 0.700, 95% interval 0.656 to 0.735", "either method works", "2.5; within the interval")),
+        (
+            (58, 42),
+            ("prior: 0.700, 95% interval 0.500 to", "reaches 1/2", "PairLogisticRegression", "orient(X, y_true)"),
+        ),
+        ((20, 30), ("prior: no value", "no sign of a mistake", "PairLogisticRegression")),
+        ((50, 50), ("prior: no value", "no more similar than dissimilar pairs")),
+        ((100, 200), ("prior: no value", "Chance does not explain it", "not drawn at random")),
+        ((10, 0), ("prior: 1.000", "Not one dissimilar pair")),
+        ((0, 3), ("prior: no value", "no sign of a mistake")),
+    ],
+)
+def test_counts(counts, phrases, capsys):
+    assert run(*counts) == 0
+    out = said(capsys)
+    for phrase in phrases:
+        assert phrase in out
+
+
+def test_the_smaller_class_and_another_level(capsys):
+    run(580, 420, "--majority", "negative", "--confidence", 0.5)
+    out = said(capsys)
+    assert "prior: 0.300, 50% interval" in out
+    assert "taken for the negative one" in out
+
+
+def test_a_file_of_answers(tmp_path, capsys):
+    file = tmp_path / "pairs.csv"
+    answers = ["similar"] * 58 + ["dissimilar"] * 42
+    file.write_text("id_a,id_b,label\n" + "".join(f"a{i},b{i},{answer}\n" for i, answer in enumerate(answers)))
+    assert run(file) == 0
+    out = said(capsys)
+    assert "58 similar, 42 dissimilar" in out
+    assert "prior: 0.700" in out
+    file.write_text(file.read_text().replace("dissimilar", "no").replace("similar", "yes"))
+    run(file, "--answers", "yes=similar,no=dissimilar")
+    assert "prior: 0.700" in said(capsys)
+
+
+def test_a_file_without_answers(tmp_path, capsys):
+    file = tmp_path / "pairs.csv"
+    file.write_text("id_a,id_b,label\na,b,unsure\n")
+    with pytest.raises(ValueError, match="nothing to estimate a prior from"):
+        run(file)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((7,), "Give two numbers"),
+        ((1, 2, 3), "Give two numbers"),
+        (("x", 3), "'x' is not a number of pairs"),
+        ((0, 0), "No pairs"),
+        ((5, 3, "--confidence", 2), "confidence must lie between 0 and 1"),
+    ],
+)
+def test_bad_input(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        run(*arguments)
+
+
+def test_no_such_file():
+    with pytest.raises(OSError, match="nowhere"):
+        run("nowhere.csv")

@@ -1,0 +1,177 @@
+"""Three walks, as a new user runs the installed command."""
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import sparse
+from sklearn.datasets import dump_svmlight_file, load_breast_cancer
+
+from sdulearn.cli.main import main
+
+
+def sdulearn(folder, *arguments, code=0):
+    """Run the command in a folder; never a traceback."""
+    command = [sys.executable, "-m", "sdulearn.cli.main", *map(str, arguments)]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=120, check=False)
+    assert "Traceback" not in done.stderr, done.stderr
+    assert done.returncode == code, done.stderr
+    return done.stdout + done.stderr
+
+
+@pytest.fixture
+def in_process(tmp_path, monkeypatch, capsys):
+    """The same without a new process, for the many small steps."""
+    monkeypatch.chdir(tmp_path)
+
+    def run(*arguments, code=0):
+        assert main([str(argument) for argument in arguments]) == code
+        captured = capsys.readouterr()
+        if code == 2:
+            assert captured.err.count("\n") == 1
+            assert captured.err.startswith("sdulearn: ")
+        return captured.out + captured.err
+
+    return run
+
+
+def random_answers(y, count, seed=0):
+    """Row numbers of random pairs, and whether the ends are of one class."""
+    ends = np.random.default_rng(seed).integers(0, len(y), (count, 2))
+    ends = ends[ends[:, 0] != ends[:, 1]]
+    return ends, y[ends[:, 0]] == y[ends[:, 1]]
+
+
+def test_a_csv_with_ids_and_a_pairs_file(tmp_path):
+    data = load_breast_cancer(as_frame=True)
+    y = data.target.to_numpy()
+    ids = np.array([f"patient-{k:04}" for k in range(len(y))])
+    data.data.assign(id=ids).to_csv(tmp_path / "patients.csv", index=False)
+    ends, same = random_answers(y, 200)
+    answers = pd.DataFrame({"id_a": ids[ends[:, 0]], "id_b": ids[ends[:, 1]], "label": same.astype(int)})
+    answers.to_csv(tmp_path / "pairs.csv", index=False)
+
+    out = sdulearn(tmp_path, "fit", "--features", "patients.csv", "--pairs", "pairs.csv", "-o", "model.sdu")
+    assert "'1' = similar" in out
+    assert "'0' = dissimilar" in out
+    assert "prior: 0." in out
+    assert "estimated accuracy: 9" in out
+    assert (tmp_path / "model.html").exists()
+    sdulearn(tmp_path, "predict", "model.sdu", "patients.csv", "-o", "out.csv")
+    found = pd.read_csv(tmp_path / "out.csv")
+    assert found["id"].tolist() == ids.tolist()
+    # The larger class is called 1: so it is in the data.
+    assert np.mean((found["label"] == 1) == (y == 1)) > 0.93
+    assert ((found["probability"] > 0.5) == (found["label"] == 1)).all()
+
+
+def test_a_wide_sparse_svmlight_file(tmp_path):
+    """600 rows of 20,000 word counts; the classes differ in 400 of the words."""
+    rng = np.random.default_rng(0)
+    y = np.where(rng.random(600) < 0.65, 1, -1)
+    words = np.where(rng.random((600, 60)) < 0.35, rng.integers(0, 200, (600, 60)) + 200 * (y[:, None] > 0), -1)
+    words = np.where(words < 0, rng.integers(0, 20_000, words.shape), words)
+    X = sparse.csr_matrix((np.ones(words.size), (np.repeat(np.arange(600), 60), words.ravel())), shape=(600, 20_000))
+    dump_svmlight_file(X, np.zeros(600), str(tmp_path / "texts.svm"), zero_based=False)
+    ends, same = random_answers(y, 200)
+    words = np.where(same, "accept", "reject").tolist()
+    records = [{"left": a, "right": b, "answer": word} for (a, b), word in zip(ends.tolist(), words, strict=True)]
+    (tmp_path / "answers.jsonl").write_text("\n".join(map(json.dumps, records)))
+
+    out = sdulearn(tmp_path, "fit", "--features", "texts.svm", "--pairs", "answers.jsonl", "-o", "model.sdu")
+    assert "features, rows numbered from 0" in out
+    sdulearn(tmp_path, "predict", "model.sdu", "texts.svm", "-o", "out.csv")
+    found = pd.read_csv(tmp_path / "out.csv")
+    assert found["id"].tolist() == list(range(600))
+    assert np.mean(found["label"] == y) > 0.85
+
+
+def test_text_categories_and_a_pairs_file_full_of_mistakes(tmp_path, in_process):
+    rng = np.random.default_rng(1)
+    y = np.where(rng.random(800) < 0.7, 1, -1)
+    frame = pd.DataFrame(
+        {
+            "unique_id": [f"u{k}" for k in range(800)],
+            "age": np.where(rng.random(800) < 0.05, None, (40 + 12 * y + rng.normal(0, 10, 800)).round(1)),
+            "city": np.where(rng.random(800) < 0.8, np.where(y > 0, "Köln", "Łódź"), "São Paulo"),
+            "plan": rng.choice(["free", "pro", "?"], 800, p=[0.6, 0.35, 0.05]),
+            "comment": [f"note {k}" for k in range(800)],
+        }
+    )
+    frame.to_csv(tmp_path / "customers.csv", index=False)
+    ends, same = random_answers(y, 250)
+    rows = [f"u{a},u{b},{'Must-Link' if s else 'cannot-link'}" for (a, b), s in zip(ends.tolist(), same, strict=True)]
+    flipped = rows[0].replace("Must-Link", "x").replace("cannot-link", "Must-Link").replace("x", "cannot-link")
+    mistakes = ["u1,u1,must-link", "u2,ghost,must-link", "u3,,must-link", "u4,u5,dunno", "u6,u7", rows[3], flipped]
+    (tmp_path / "pairs.csv").write_text("\n".join(["ltable_id,rtable_id,label", *rows, *mistakes]))
+
+    out = sdulearn(tmp_path, "check", "pairs.csv", "--features", "customers.csv", code=1)
+    for text in ("Unreadable rows: 3", "with itself: 1", "ghost", "Repeated questions", "both ways: 1"):
+        assert text in out
+    fit = ["fit", "--features", "customers.csv", "--pairs", "pairs.csv", "-o", "model.sdu"]
+    assert "'comment' (800)" in in_process(*fit, "--missing", "mean", code=2)
+    fit += ["--drop", "comment"]
+    assert "'age'" in (refused := in_process(*fit, code=2))
+    assert "--missing mean" in refused
+    fit += ["--missing", "mean"]
+    assert "--skip-bad" in in_process(*fit, code=2)
+    assert not (tmp_path / "model.sdu").exists()
+    out = sdulearn(tmp_path, *fit, "--skip-bad")
+    assert "warning: Left out: 3 unreadable rows" in out
+    assert "warning: Contradictions" in out
+
+    frame.loc[3, "city"] = "Oslo"
+    frame[["city", "comment", "plan", "age", "unique_id"]].to_csv(tmp_path / "new.csv", index=False)
+    out = sdulearn(tmp_path, "predict", "model.sdu", "new.csv", "-o", "out.csv")
+    assert "1 texts in 'city' did not occur in training" in out
+    found = pd.read_csv(tmp_path / "out.csv")
+    assert found["id"].tolist() == frame["unique_id"].tolist()
+    assert np.mean(found["label"] == y) > 0.85
+    assert "city: category (Köln, São Paulo, Łódź)" in in_process("inspect", "model.sdu")
+    pytest.importorskip("onnx")
+    in_process("export", "model.sdu", "--onnx", "model.onnx")
+    assert (tmp_path / "model.onnx").stat().st_size > 500
+
+
+def test_a_parquet_folder_from_fit_to_prediction(tmp_path, in_process):
+    """30,000 rows in four files, answers in a small one; streamed all the way, and in memory for comparison."""
+    rng = np.random.default_rng(2)
+    y = np.where(rng.random(30_000) < 0.7, 1, -1)
+    frame = pd.DataFrame(rng.normal(0.5 * y[:, None], 1, (30_000, 6)), columns=list("abcdef")).astype("float32")
+    frame = frame.assign(key=[f"k{k}" for k in range(30_000)], shop=np.where(rng.random(30_000) < 0.5, "n", "s"))
+    (tmp_path / "rows").mkdir()
+    for k in range(4):
+        frame[k * 7500 : (k + 1) * 7500].to_parquet(tmp_path / "rows" / f"part-{k}.parquet", row_group_size=2000)
+    ends, same = random_answers(y, 600)
+    rows = [f"k{a},k{b},{int(s)}" for (a, b), s in zip(ends.tolist(), same, strict=True)]
+    (tmp_path / "answers.csv").write_text("\n".join(["id_a,id_b,label", *rows]))
+
+    assert "Nothing wrong" in in_process("check", "answers.csv", "--features", "rows", "--id", "key")
+    fit = ["fit", "--features", "rows/", "--pairs", "answers.csv", "--id", "key"]
+    for method in ("auto", "sddu"):
+        out = in_process(*fit, "--method", method, "--engine", "stream", "-o", "streamed.sdu")
+        assert "30,000 rows, 7 columns, 8 features, ids from 'key'" in out
+        assert "pass" not in out
+        in_process(*fit, "--method", method, "--unlabeled", "30000", "-o", "memory.sdu")
+        told = in_process("inspect", "streamed.sdu")
+        assert "fitted on: 30,000 rows of rows, " in told
+        assert "shop: category (n, s)" in told
+        sdulearn(tmp_path, "predict", "streamed.sdu", "rows", "-o", "streamed.parquet")
+        in_process("predict", "memory.sdu", "rows", "-o", "memory.csv")
+        streamed, memory = pd.read_parquet(tmp_path / "streamed.parquet"), pd.read_csv(tmp_path / "memory.csv")
+        assert streamed["id"].tolist() == memory["id"].tolist() == frame["key"].tolist()
+        alike = streamed["label"].astype(int) == memory["label"]
+        # auto draws 20,000 unlabeled rows unless told otherwise; sddu streams over all.
+        assert alike.all() if method == "sddu" else alike.mean() > 0.995
+        assert np.mean(memory["label"] == y) > 0.75
+
+
+@pytest.mark.parametrize("command", ["fit", "predict", "inspect", "check", "export"])
+def test_help_is_worth_reading(capsys, command):
+    with pytest.raises(SystemExit) as stop:
+        main([command, "--help"])
+    assert stop.value.code == 0
+    assert len(capsys.readouterr().out) > 400
