@@ -1,22 +1,62 @@
 """Learn a classifier from answers to "same class, or different?" plus unlabeled data."""
 
-from sdulearn.io.model_file import load_model
-from sdulearn.joint import PairLogisticRegression, PairLogisticRegressionCV
-from sdulearn.linear import SDUClassifier, SDUClassifierCV
-from sdulearn.model_selection import PairKFold
-from sdulearn.pairs import stack_pairs
-from sdulearn.prior import PriorEstimate, estimate_prior
+from importlib import import_module
+from typing import TYPE_CHECKING
 
-__version__ = "0.1.0"
+from sdulearn.version import __version__
+
+if TYPE_CHECKING:
+    from sdulearn.io.model_file import load_model
+    from sdulearn.joint import PairLogisticRegression, PairLogisticRegressionCV
+    from sdulearn.linear import SDUClassifier, SDUClassifierCV
+    from sdulearn.model_selection import PairKFold
+    from sdulearn.pairs import stack_pairs
+    from sdulearn.prior import PriorEstimate, estimate_prior
+    from sdulearn.table_model import FitReport, TableModel
+    from sdulearn.workflow import fit_table
+
+# Imported when they are asked for: `sdulearn --version` need not wait for scikit-learn.
+_HOMES = {
+    "FitReport": "table_model",
+    "PairKFold": "model_selection",
+    "PairLogisticRegression": "joint",
+    "PairLogisticRegressionCV": "joint",
+    "PriorEstimate": "prior",
+    "SDUClassifier": "linear",
+    "SDUClassifierCV": "linear",
+    "TableModel": "table_model",
+    "estimate_prior": "prior",
+    "fit_table": "workflow",
+    "load_model": "io.model_file",
+    "stack_pairs": "pairs",
+}
 
 __all__ = [
+    "FitReport",
     "PairKFold",
     "PairLogisticRegression",
     "PairLogisticRegressionCV",
     "PriorEstimate",
     "SDUClassifier",
     "SDUClassifierCV",
+    "TableModel",
+    "__version__",
     "estimate_prior",
+    "fit_table",
     "load_model",
     "stack_pairs",
 ]
+
+
+def __getattr__(name: str) -> object:
+    """A public name from its home."""
+    if name not in _HOMES:
+        raise AttributeError(f"module 'sdulearn' has no attribute {name!r}")
+    value = getattr(import_module(f"sdulearn.{_HOMES[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    """All public names, imported or not."""
+    return sorted({*globals(), *__all__})

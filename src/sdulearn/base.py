@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from os import PathLike
 from typing import Any, Self
 
@@ -32,7 +31,7 @@ class LinearPairClassifier(ClassifierMixin, BaseEstimator):
     _pending = "Call 'fit' with appropriate arguments before using this estimator."
 
     # What a model file may hold, and nothing else.
-    _FITTED: tuple[str, ...] = (
+    FITTED: tuple[str, ...] = (
         "coef_", "intercept_", "classes_", "prior_", "objective_", "optimality_", "n_iter_", "n_features_in_",
         "feature_names_in_",
     )  # fmt: skip
@@ -108,28 +107,7 @@ class LinearPairClassifier(ClassifierMixin, BaseEstimator):
         A splitter object given as ``cv`` is not kept; a loss object of your own cannot be saved.
         """
         check_is_fitted(self)
-        container.write(path, *self._describe())
-
-    def _describe(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-        """Everything ``load_model`` needs: parameters and fitted attributes as JSON, arrays apart."""
-        fitted: dict[str, Any] = {}
-        arrays: dict[str, NDArray[Any]] = {}
-        for name in self._FITTED:
-            value = getattr(self, name, None)
-            if isinstance(value, PriorEstimate):
-                fitted[name] = asdict(value)
-            elif name == "feature_names_in_" and value is not None:
-                fitted[name] = value.tolist()
-            elif isinstance(value, dict):
-                arrays |= {f"{name}/{k}": v for k, v in value.items() if isinstance(v, np.ndarray)}
-                fitted[name] = {k: v for k, v in value.items() if not isinstance(v, np.ndarray)}
-            elif isinstance(value, np.ndarray):
-                arrays[name] = value
-            elif hasattr(self, name):
-                fitted[name] = value
-        params = {name: _jsonable(name, value) for name, value in self.get_params(deep=False).items()}
-        params = {name: value for name, value in params.items() if value is not _UNKEPT}
-        return {"model": type(self).__name__, "params": params, "fitted": fitted}, arrays
+        container.write(path, *container.describe_estimator(self, self.FITTED))
 
     def _check_rows(
         self, X: Any, y: Any, sample_weight: ArrayLike | None
@@ -148,22 +126,3 @@ class LinearPairClassifier(ClassifierMixin, BaseEstimator):
         tags.classifier_tags.multi_class = False
         tags.input_tags.sparse = True
         return tags
-
-
-_UNKEPT = object()
-
-
-def _jsonable(name: str, value: Any) -> Any:
-    """A parameter as JSON has it."""
-    if isinstance(value, np.generic):
-        return value.item()
-    if isinstance(value, tuple | list | np.ndarray):
-        return [_jsonable(name, item) for item in value]
-    if value is None or isinstance(value, str | bool | int | float):
-        return value
-    if name == "loss":
-        raise InputError(
-            f"A model trained with a loss object of your own ({type(value).__name__}) cannot be saved: the file "
-            "holds numbers, not code. Keep coef_ and intercept_ yourself."
-        )
-    return _UNKEPT

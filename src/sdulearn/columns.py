@@ -11,7 +11,6 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import reduce
-from os import PathLike
 from typing import Any
 
 import numpy as np
@@ -19,10 +18,9 @@ from numpy.typing import NDArray
 
 from sdulearn.errors import InputError
 from sdulearn.extras import require
-from sdulearn.io.answers import as_text
-from sdulearn.types import Array
-
-Location = str | PathLike[str]
+from sdulearn.io.files import Location, as_text
+from sdulearn.number_texts import NumberText, parse_numbers
+from sdulearn.types import Array, ArrowColumn, ArrowTable, ArrowType, Codes, Frame
 
 NUMBER, BOOLEAN, CATEGORY = "number", "boolean", "category"
 # Nobody wants a feature for each of so many texts; beyond it they are no longer told apart.
@@ -43,12 +41,15 @@ class Column:
         The categories, each a feature; empty unless the kind is "category".
     fill : float, str or None
         What stands in for a missing value; None refuses it.
+    text : NumberText or None
+        How numbers are spelled where a file has them as texts.
     """
 
     name: str
     kind: str
     categories: tuple[str, ...] = ()
     fill: float | str | None = None
+    text: NumberText | None = None
 
     @property
     def feature_names(self) -> list[str]:
@@ -75,6 +76,23 @@ class ColumnLayout:
 
 
 @dataclass(frozen=True)
+class SparseLayout:
+    """An svmlight file, or a sparse matrix: so many features, the first one numbered ``first``."""
+
+    width: int
+    first: int = 1
+    id_column: None = None
+
+    @property
+    def feature_names(self) -> list[str]:
+        """The features' numbers."""
+        return [str(k) for k in range(self.first, self.first + self.width)]
+
+
+Layout = ColumnLayout | SparseLayout
+
+
+@dataclass(frozen=True)
 class ColumnSummary:
     """What the rows of a column add up to; ``+`` joins two stretches of rows.
 
@@ -98,17 +116,29 @@ class ColumnSummary:
         return ColumnSummary(self.rows + other.rows, self.gaps + other.gaps, self.total + other.total, texts)
 
 
-def column_kinds(path: Location, types: Mapping[str, Any]) -> dict[str, str]:
+def as_arrow(frame: Frame) -> ArrowTable:
+    """A pandas, polars or pyarrow frame as a pyarrow table."""
+    pa = require("pyarrow", "files")
+    try:
+        return frame if isinstance(frame, pa.Table) else pa.table(frame)
+    except (TypeError, ValueError, pa.ArrowInvalid) as error:
+        raise InputError(
+            f"A table is a path or a pandas, polars or pyarrow frame; {type(frame).__name__} cannot be used as one "
+            f"({error})."
+        ) from None
+
+
+def column_kinds(path: Location, types: Mapping[str, ArrowType]) -> dict[str, str]:
     """Kinds of the columns to learn from, or an error that names those of no known kind."""
     if not types:
         raise InputError(f"{path} has no columns to learn from.")
     kinds = {name: kind_of(dtype) for name, dtype in types.items()}
     if strange := [f"{name!r} ({types[name]})" for name, kind in kinds.items() if not kind]:
-        raise InputError(f"{path}: neither numbers nor text: {', '.join(strange)}. Leave them out with --drop.")
+        raise InputError(f"{path}: neither numbers nor text: {', '.join(strange)}. Leave them out with `drop`.")
     return kinds
 
 
-def kind_of(dtype: Any) -> str:
+def kind_of(dtype: ArrowType) -> str:
     """Number, boolean or category; empty for all else."""
     types = require("pyarrow.types", "files")
     if types.is_boolean(dtype):
@@ -120,7 +150,7 @@ def kind_of(dtype: Any) -> str:
     return CATEGORY if types.is_string(dtype) or types.is_large_string(dtype) else ""
 
 
-def summarise(table: Any, kinds: Mapping[str, str]) -> dict[str, ColumnSummary]:
+def summarise(table: ArrowTable, kinds: Mapping[str, str]) -> dict[str, ColumnSummary]:
     """The summary of each column of a table or batch."""
     return {name: _summary(table[name], kind) for name, kind in kinds.items()}
 
@@ -130,7 +160,7 @@ def add_summaries(found: Iterable[Mapping[str, ColumnSummary]]) -> dict[str, Col
     return reduce(lambda one, other: {name: one[name] + other[name] for name in one}, map(dict, found))
 
 
-def _summary(values: Any, kind: str) -> ColumnSummary:
+def _summary(values: ArrowColumn, kind: str) -> ColumnSummary:
     if kind == CATEGORY:
         pa = require("pyarrow", "files")
         texts, counts = (part.to_pylist() for part in values.cast(pa.string()).value_counts().flatten())
@@ -151,16 +181,18 @@ def find_columns(
     if gaps and missing == "error":
         listed = ", ".join(f"{name!r} ({count:,})" for name, count in gaps.items())
         raise InputError(
-            f"{path}: missing values in {listed}. Pass --missing mean to put in the column's mean (most frequent "
-            "text), or leave columns out with --drop."
+            f"{path}: missing values in {listed}. Pass `missing='mean'` to put in the column's mean (most "
+            "frequent text), or leave columns out with `drop`."
         )
     if empty := [name for name, count in gaps.items() if count == found[name].rows]:
-        raise InputError(f"{path}: nothing but missing values in {', '.join(map(repr, empty))}. Use --drop.")
+        raise InputError(
+            f"{path}: nothing but missing values in {', '.join(map(repr, empty))}. Leave them out with `drop`."
+        )
     columns = [_column(name, kinds[name], summary, missing == "mean") for name, summary in found.items()]
     if large := [f"{c.name!r} ({_number_of(c.categories)})" for c in columns if len(c.categories) > max_categories]:
         raise InputError(
             f"{path}: text columns with more than {max_categories} different texts: {', '.join(large)}. Name the ids "
-            "with --id, leave columns out with --drop, or raise --max-categories."
+            "with `id_column`, leave columns out with `drop`, or raise `max_categories`."
         )
     return tuple(columns)
 
@@ -176,7 +208,7 @@ def _column(name: str, kind: str, summary: ColumnSummary, filled: bool) -> Colum
     return Column(name, kind, tuple(sorted(summary.texts)), usual)
 
 
-def encode(path: Location, layout: ColumnLayout, table: Any) -> tuple[Array, Counter[str]]:
+def encode(path: Location, layout: ColumnLayout, table: ArrowTable) -> tuple[Array, Counter[str]]:
     """The features of a table or batch, and how often a text was none of the known categories, by column.
 
     The matrix is stored column by column, as Arrow has it: that is several times faster than row by
@@ -190,9 +222,16 @@ def encode(path: Location, layout: ColumnLayout, table: Any) -> tuple[Array, Cou
         if column.kind == CATEGORY:
             unseen[column.name] += _one_hot(path, column, table[column.name], block)
         else:
-            _fill(path, column, numbers(table[column.name]), block[0])
+            _fill(path, column, _numbers_of(path, column, table[column.name]), block[0])
         at += len(block)
     return features.T, +unseen
+
+
+def _numbers_of(path: Location, column: Column, values: ArrowColumn) -> NDArray[Any]:
+    """The numbers of a column, which a text file may spell in its own way."""
+    if kind_of(values.type) == CATEGORY:
+        values = parse_numbers(path, column.name, values, column.text or NumberText())
+    return numbers(values)
 
 
 def _fill(path: Location, column: Column, values: NDArray[Any], feature: Array) -> None:
@@ -207,9 +246,10 @@ def _fill(path: Location, column: Column, values: NDArray[Any], feature: Array) 
         raise InputError(f"{path}: column {column.name!r} holds infinite values. Replace them, or leave it out.")
 
 
-def _one_hot(path: Location, column: Column, values: Any, block: Array) -> int:
+def _one_hot(path: Location, column: Column, values: ArrowColumn, block: Array) -> int:
     """Write ones into the block; give back how many texts are no known category."""
-    pa, pc = require("pyarrow", "files"), require("pyarrow.compute", "files")
+    pa = require("pyarrow", "files")
+    pc = require("pyarrow.compute", "files")
     values = values.cast(pa.string())
     if values.null_count:
         _refuse_missing(path, column, values.null_count)
@@ -224,11 +264,11 @@ def _refuse_missing(path: Location, column: Column, count: int) -> None:
     if column.fill is None:
         raise InputError(
             f"{path}: {count:,} missing values in column {column.name!r}, and the model was fitted without a stand-in "
-            "for them. Fill them in, or fit again with --missing mean."
+            "for them. Fill them in, or fit again with `missing='mean'`."
         )
 
 
-def numbers(values: Any) -> NDArray[Any]:
+def numbers(values: ArrowColumn) -> NDArray[Any]:
     """A number or true/false column as numbers; as floats, NaN where one is missing, unless all are there."""
     pa = require("pyarrow", "files")
     if values.null_count == 0 and (pa.types.is_floating(values.type) or pa.types.is_integer(values.type)):
@@ -244,11 +284,11 @@ def _sum(values: NDArray[Any]) -> float:
         return float(values.sum(dtype=np.float64))
 
 
-def _to_numpy(values: Any) -> NDArray[Any]:
+def _to_numpy(values: ArrowColumn) -> NDArray[Any]:
     return np.asarray(values.to_numpy(zero_copy_only=False))
 
 
-def pair_codes(path: Location, name: str, values: Any) -> NDArray[np.int64]:
+def pair_codes(path: Location, name: str, values: ArrowColumn) -> Codes:
     """A column of pair codes."""
     if values.null_count:
         raise InputError(
@@ -263,9 +303,10 @@ def pair_codes(path: Location, name: str, values: Any) -> NDArray[np.int64]:
     return codes.astype(np.int64)
 
 
-def id_texts(values: Any) -> Any:
+def id_texts(values: ArrowColumn) -> ArrowColumn:
     """Ids as an Arrow array of texts, spelled as :func:`sdulearn.io.answers.as_text` spells them."""
-    pa, pc = require("pyarrow", "files"), require("pyarrow.compute", "files")
+    pa = require("pyarrow", "files")
+    pc = require("pyarrow.compute", "files")
     if pa.types.is_integer(values.type) and not values.null_count:
         return values.cast(pa.string())
     if pa.types.is_string(values.type) or pa.types.is_large_string(values.type):

@@ -46,6 +46,10 @@ class OrientationWarning(SdulearnWarning):
     """Which of the two classes is called +1 is uncertain."""
 
 
+class UnseenCategoryWarning(SdulearnWarning):
+    """A table holds texts that did not occur in training."""
+
+
 def warn(message: str, category: type[Warning]) -> None:
     """Warn at the line of the user's that led here."""
     level = 2

@@ -347,7 +347,7 @@ class SDUClassifierCV(_SDUBase):
     True
     """
 
-    _FITTED = (*LinearPairClassifier._FITTED, "alpha_", "gamma_", "cv_results_")
+    FITTED = (*LinearPairClassifier.FITTED, "alpha_", "gamma_", "cv_results_")
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **{

@@ -1,166 +1,367 @@
-"""A model that predicts from a raw table: the linear model and how a table becomes its features, in one file.
-
-The file is the estimator's own (see :mod:`sdulearn.io.container`), with one more entry ``table`` in
-its header: columns, categories, stand-ins for missing values, class names and what ``fit`` found.
-Standardisation is folded into the coefficients. So ``load_model`` reads it as a plain estimator of
-the unscaled features, and ``load_table_model`` as what it is.
-"""
+"""A model of a raw table: how the table becomes features, how they are scaled, the estimator, and a report."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass, field
-from os import PathLike
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
-from sdulearn.errors import InputError, ModelFileError
-from sdulearn.io import container as modelfile
-from sdulearn.io.model_file import load_model
-from sdulearn.io.tables import BOOLEAN, CATEGORY, NUMBER, Column, ColumnLayout, Layout, SparseLayout
+from sdulearn.columns import (
+    BOOLEAN,
+    CATEGORY,
+    NUMBER,
+    Column,
+    ColumnLayout,
+    Layout,
+    SparseLayout,
+    as_arrow,
+    encode,
+)
+from sdulearn.diagnostics import Finding
+from sdulearn.errors import InputError, UnseenCategoryWarning, warn
+from sdulearn.io import container
+from sdulearn.io.files import Location
 from sdulearn.losses import TRAINING_LOSSES
-from sdulearn.types import Array
+from sdulearn.metrics import AccuracyEstimate
+from sdulearn.number_texts import NumberText
+from sdulearn.prior import PriorEstimate
+from sdulearn.types import Array, Estimator, Frame, Rows
 
-TABLE_VERSION = 1
-# A stranger's text in an error message is cut off here.
-_LONGEST = 300
+VERSION = 1
+
+
+@dataclass(frozen=True)
+class Scaler:
+    """``(x - mean) / scale``, column by column; sparse rows are only divided.
+
+    Attributes
+    ----------
+    mean, scale : array of shape (n_features,)
+        Mean and standard deviation of each feature in training; a constant feature has scale 1.
+    """
+
+    mean: Array
+    scale: Array
+
+    def transform(self, X: Rows) -> Rows:
+        """Standardised rows."""
+        if sparse.issparse(X):
+            return sparse.csr_matrix(X @ sparse.diags_array(1 / self.scale))
+        return (X - self.mean) / self.scale
+
+
+@dataclass(frozen=True)
+class FitReport:
+    """What a fit was given and what it found, as data.
+
+    Attributes
+    ----------
+    sdulearn : str
+        Version that fitted the model.
+    method : str
+        "joint", or a risk of the paper.
+    settings : dict
+        Settings that were chosen, such as alpha.
+    table, answers : str
+        Names of what was read.
+    n_rows, n_unlabeled : int
+        Rows of the table, and rows used as unlabeled.
+    n_similar, n_dissimilar, n_unsure : int
+        Answers used, and answers "unsure".
+    answer_columns : dict
+        Which column of the answers was read as what.
+    answer_words : dict
+        What each word for an answer was taken for, and how often it occurs.
+    accuracy : AccuracyEstimate
+        By cross-validation on the answers.
+    prior : PriorEstimate
+        Share of class +1.
+    n_labels, n_labels_right : int
+        Labels that named the classes, and how many of them the model predicts.
+    findings : tuple of Finding
+        Where the data disagree with what the method assumes, and what the result leaves open.
+    seconds : dict
+        Time spent on reading and on fitting.
+    """
+
+    sdulearn: str
+    method: str
+    settings: Mapping[str, float]
+    table: str
+    answers: str
+    n_rows: int
+    n_unlabeled: int
+    n_similar: int
+    n_dissimilar: int
+    n_unsure: int
+    answer_columns: Mapping[str, str]
+    answer_words: Mapping[str, Sequence[int]]
+    accuracy: AccuracyEstimate
+    prior: PriorEstimate
+    n_labels: int
+    n_labels_right: int
+    findings: tuple[Finding, ...]
+    seconds: Mapping[str, float]
 
 
 @dataclass(frozen=True)
 class TableModel:
-    """A fitted linear model with the layout of its table.
+    """A fitted model that predicts from a raw table.
+
+    Its parts are kept as they were fitted: the layout that turns columns into features, the scaler, and the
+    estimator of standardised features.
 
     Attributes
     ----------
-    estimator : SDUClassifier, PairLogisticRegression or the CV of one
-        Fitted; its coefficients are in the units of the table.
+    estimator : estimator
+        Fitted on standardised features: a :class:`~sdulearn.PairLogisticRegressionCV`, for example.
     layout : ColumnLayout or SparseLayout
         How a table becomes features.
-    spread : array of shape (n_features,)
-        Standard deviation of each feature in training: ``coef_ * spread`` compares features.
+    scaler : Scaler
+        Mean and scale of the features in training.
     classes : tuple of two str
         Names of the classes -1 and +1.
-    about : dict
-        What ``fit`` found, as JSON has it; for ``inspect``.
+    report : FitReport or None
+        What the fit was given and found.
+
+    See Also
+    --------
+    sdulearn.fit_table : Fit one from a table and answers.
+    sdulearn.load_model : Read one that was saved.
     """
 
-    estimator: Any
+    estimator: Estimator
     layout: Layout
-    spread: Array
+    scaler: Scaler
     classes: tuple[str, str] = ("-1", "1")
-    about: dict[str, Any] = field(default_factory=dict)
+    report: FitReport | None = None
 
-    @property
-    def link(self) -> str | None:
-        """How a decision value becomes a probability: "logistic", "squared", or None where it carries none."""
-        return link(self.estimator)
+    def features(self, table: Frame) -> Rows:
+        """Features of a raw table, before they are scaled.
 
-    def decision(self, X: Any) -> Array:
-        """Signed confidence of each row of features: positive for the second class."""
-        return np.asarray(X @ self.estimator.coef_[0] + self.estimator.intercept_[0])
+        Parameters
+        ----------
+        table : frame, or sparse matrix where the model was fitted on an svmlight file
+            With the columns of the training table, in any order; others are passed over.
+
+        Returns
+        -------
+        array or CSR matrix of shape (n_rows, n_features)
+            The features.
+        """
+        X, unseen = self._encode(table)
+        for name, count in unseen.items():
+            warn(
+                f"{count:,} texts in column {name!r} did not occur in training; they count as none of its categories.",
+                UnseenCategoryWarning,
+            )
+        return X
+
+    def _encode(self, table: Frame) -> tuple[Rows, Counter[str]]:
+        if isinstance(self.layout, ColumnLayout):
+            arrow = as_arrow(table)
+            wanted = [column.name for column in self.layout.columns]
+            if absent := [name for name in wanted if name not in arrow.column_names]:
+                raise InputError(f"The table lacks the column {', '.join(map(repr, absent[:5]))} that the model needs.")
+            return encode("the table", self.layout, arrow)
+        X = table if sparse.issparse(table) else np.asarray(table, dtype=np.float64)
+        if X.ndim != 2 or X.shape[1] != self.layout.width:
+            raise InputError(f"The table has shape {X.shape}, but the model has {self.layout.width:,} features.")
+        return X, Counter()
+
+    def decision_function(self, table: Frame) -> Array:
+        """Signed confidence of each row: positive for the second class.
+
+        Parameters
+        ----------
+        table : frame
+            As in :meth:`features`.
+
+        Returns
+        -------
+        array of shape (n_rows,)
+            Decision values.
+        """
+        return self.decide(self.features(table))
+
+    def predict(self, table: Frame) -> NDArray[np.object_]:
+        """Name of the class of each row.
+
+        Parameters
+        ----------
+        table : frame
+            As in :meth:`features`.
+
+        Returns
+        -------
+        array of shape (n_rows,)
+            Class names.
+        """
+        return self.names(self.decision_function(table))
+
+    def predict_proba(self, table: Frame) -> Array:
+        """Probability of each class.
+
+        Parameters
+        ----------
+        table : frame
+            As in :meth:`features`.
+
+        Returns
+        -------
+        array of shape (n_rows, 2)
+            Columns in the order of ``classes``.
+        """
+        positive = self.probability(self.decision_function(table))
+        if positive is None:
+            raise InputError("The loss of this model gives no probabilities. Fit with `loss='logistic'`.")
+        return np.column_stack([1 - positive, positive])
+
+    def decide(self, X: Rows) -> Array:
+        """Decision values of features that are not scaled yet."""
+        scaled = self.scaler.transform(X)
+        return np.asarray(scaled @ self.estimator.coef_[0] + self.estimator.intercept_[0])
+
+    def names(self, decision: Array) -> NDArray[np.object_]:
+        """Class names of decision values."""
+        return np.array(self.classes, dtype=object)[(decision > 0).astype(int)]
 
     def probability(self, decision: Array) -> Array | None:
         """Probability of the second class, or None where the loss gives none."""
-        return None if self.link is None else np.asarray(TRAINING_LOSSES[self.link].probability(decision))
+        name = self.link
+        return None if name is None else np.asarray(TRAINING_LOSSES[name].probability(decision))
 
-    def labels(self, decision: Array) -> list[str]:
-        """Class names of decision values."""
-        return [self.classes[k] for k in (decision > 0).astype(int).tolist()]
+    @property
+    def link(self) -> str | None:
+        """The loss whose ``probability`` turns decision values into probabilities; None where none does."""
+        loss = getattr(self.estimator, "loss", "logistic")
+        return loss if hasattr(TRAINING_LOSSES[loss], "probability") else None
 
-    def save(self, path: str | PathLike[str]) -> None:
-        """Write the one file that ``sdulearn predict`` needs; it holds numbers and JSON, no code."""
+    @property
+    def raw_line(self) -> tuple[Array, float]:
+        """Coefficients and intercept in the units of the table: the scaler and the line in one."""
+        coef = self.estimator.coef_[0] / self.scaler.scale
+        return coef, float(self.estimator.intercept_[0] - self.scaler.mean @ coef)
+
+    def save(self, path: Location) -> None:
+        """Write the model to one file that holds numbers and JSON, no code; read it with ``load_model``.
+
+        Parameters
+        ----------
+        path : str or path-like
+            File to write; it appears whole or not at all.
+        """
         check_is_fitted(self.estimator)
-        header, arrays = self.estimator._describe()
-        table = {
-            "version": TABLE_VERSION,
+        estimator, arrays = container.describe_estimator(self.estimator, self.estimator.FITTED)
+        header = {
+            "model": "TableModel",
+            "version": VERSION,
+            "estimator": estimator,
             "layout": _describe_layout(self.layout),
-            "spread": self.spread.tolist(),
             "classes": list(self.classes),
-            "about": self.about,
+            "report": None if self.report is None else asdict(self.report),
         }
-        modelfile.write(path, {**header, "table": table}, arrays)
+        parts = {f"estimator:{name}": array for name, array in arrays.items()}
+        container.write(path, header, {**parts, "mean": self.scaler.mean, "scale": self.scaler.scale})
 
-
-def link(estimator: Any) -> str | None:
-    """The loss whose ``probability`` turns the estimator's decision values into probabilities."""
-    loss = getattr(estimator, "loss", "logistic")
-    return loss if hasattr(TRAINING_LOSSES[loss], "probability") else None
-
-
-def fold_standardisation(estimator: Any, mean: Array, spread: Array) -> None:
-    """Turn a model of ``(x - mean) / spread`` into the same model of ``x``."""
-    coef = estimator.coef_[0] / spread
-    estimator.intercept_ = estimator.intercept_ - mean @ coef
-    estimator.coef_ = coef[None, :]
-
-
-def load_table_model(path: str | PathLike[str]) -> TableModel:
-    """Read a model that ``sdulearn fit`` wrote; safe to open from a stranger.
-
-    Raises
-    ------
-    ModelFileError
-        The file is foreign, damaged or newer, or holds an estimator without a table.
-    """
-    estimator = load_model(path)
-    header, _ = modelfile.read(path)
-    if "table" not in header:
-        raise ModelFileError(
-            f"{path} holds an estimator saved from Python, which knows no table. Use sdulearn.load_model there, or "
-            "write a model with: sdulearn fit"
-        )
-    try:
-        return _parse_model(estimator, header["table"])
-    except (KeyError, TypeError, ValueError, AttributeError, OverflowError, RecursionError) as error:
-        raise ModelFileError(f"{path} does not describe a table model: {str(error)[:_LONGEST]}") from None
+    @classmethod
+    def from_parts(cls, header: container.Header, arrays: container.Arrays, estimator: Estimator) -> TableModel:
+        """A model from what a file holds, every part checked for type and size before it is used."""
+        if _whole(header["version"], 1, 2**31) > VERSION:
+            raise ValueError("it is a table model of a newer version. Upgrade sdulearn.")
+        layout = _parse_layout(header["layout"])
+        scaler = Scaler(_numbers(arrays["mean"]), _numbers(arrays["scale"]))
+        width = estimator.coef_.shape[1]
+        if layout.width != width or scaler.mean.shape != (width,) or scaler.scale.shape != (width,):
+            raise ValueError("columns and coefficients do not fit together")
+        if not (scaler.scale > 0).all():
+            raise ValueError("a scale is not positive")
+        below, above = (_text(name) for name in _list(header["classes"]))
+        report = None if header["report"] is None else _parse_report(header["report"])
+        return cls(estimator, layout, scaler, (below, above), report)
 
 
 def _describe_layout(layout: Layout) -> dict[str, Any]:
     if isinstance(layout, SparseLayout):
         return {"kind": "sparse", "width": layout.width, "first": layout.first}
-    columns = [{**asdict(column), "categories": list(column.categories)} for column in layout.columns]
-    return {"kind": "columns", "columns": columns, "id_column": layout.id_column}
+    return {"kind": "columns", "columns": [asdict(column) for column in layout.columns], "id_column": layout.id_column}
 
 
-def _parse_model(estimator: Any, table: dict[str, Any]) -> TableModel:
-    """Every part checked for type and size before it is used."""
-    if _whole(table["version"], 1, 2**31) > TABLE_VERSION:
-        raise InputError("its table is of a newer version. Upgrade sdulearn.")
-    layout = _parse_layout(table["layout"])
-    spread = np.array([_finite(value) for value in _list(table["spread"])])
-    if layout.width != estimator.coef_.shape[1] or layout.width != len(spread):
-        raise InputError("columns and coefficients do not fit together")
-    below, above = (_text(name) for name in _list(table["classes"]))
-    if not isinstance(table["about"], dict):
-        raise TypeError("'about' is no object")
-    return TableModel(estimator, layout, spread, (below, above), table["about"])
-
-
-def _parse_layout(layout: dict[str, Any]) -> Layout:
+def _parse_layout(layout: Mapping[str, Any]) -> Layout:
     if layout["kind"] == "sparse":
         return SparseLayout(_whole(layout["width"], 0, 2**48), _whole(layout["first"], 0, 1))
     if layout["kind"] != "columns":
-        raise InputError(f"unknown kind of table {layout['kind']!r}")
+        raise ValueError(f"unknown kind of table {layout['kind']!r}")
     id_column = None if layout["id_column"] is None else _text(layout["id_column"])
     columns = tuple(_parse_column(column) for column in _list(layout["columns"]))
     names = [column.name for column in columns]
     if len({*names, id_column}) != len(names) + 1:
-        raise InputError("two columns have one name")
+        raise ValueError("two columns have one name")
     return ColumnLayout(columns, id_column)
 
 
-def _parse_column(column: dict[str, Any]) -> Column:
-    name, kind, fill = _text(column["name"]), column["kind"], column["fill"]
+def _parse_column(column: Mapping[str, Any]) -> Column:
+    name = _text(column["name"])
+    kind = column["kind"]
     categories = tuple(_text(category) for category in _list(column["categories"]))
     if kind not in (NUMBER, BOOLEAN, CATEGORY) or bool(categories) != (kind == CATEGORY):
-        raise InputError(f"column {name!r} is of no known kind")
+        raise ValueError(f"column {name!r} is of no known kind")
     if len(set(categories)) != len(categories):
-        raise InputError(f"column {name!r} has a category twice")
+        raise ValueError(f"column {name!r} has a category twice")
+    fill = column["fill"]
     if fill is not None:
         fill = _text(fill) if kind == CATEGORY else _finite(fill)
-    return Column(name, kind, categories, fill)
+    return Column(name, kind, categories, fill, _parse_number_text(column["text"]))
+
+
+def _parse_number_text(text: Mapping[str, Any] | None) -> NumberText | None:
+    if text is None:
+        return None
+    if text["decimal"] not in (".", ","):
+        raise ValueError("a decimal mark is neither a point nor a comma")
+    return NumberText(text["decimal"], tuple(_text(mark) for mark in _list(text["marks"])))
+
+
+def _parse_report(report: Mapping[str, Any]) -> FitReport:
+    counts = ("n_rows", "n_unlabeled", "n_similar", "n_dissimilar", "n_unsure", "n_labels", "n_labels_right")
+    known: dict[str, Any] = {name: _text(report[name]) for name in ("sdulearn", "method", "table", "answers")}
+    known |= {name: _whole(report[name], 0, 2**62) for name in counts}
+    return FitReport(
+        **known,
+        settings={_text(name): _finite(value) for name, value in report["settings"].items()},
+        answer_columns={_text(role): _text(name) for role, name in report["answer_columns"].items()},
+        answer_words={
+            _text(word): (_whole(answer, -1, 1), _whole(count, 0, 2**62))
+            for word, (answer, count) in report["answer_words"].items()
+        },
+        accuracy=_parse_estimate(AccuracyEstimate, report["accuracy"]),
+        prior=_parse_estimate(PriorEstimate, report["prior"]),
+        findings=tuple(_parse_finding(finding) for finding in _list(report["findings"])),
+        seconds={_text(name): _finite(value) for name, value in report["seconds"].items()},
+    )
+
+
+def _parse_estimate(kind: type[Any], numbers: Mapping[str, Any]) -> Any:
+    """A dataclass of numbers, some of which may be None."""
+    plain = {name: value for name, value in numbers.items() if value is None or isinstance(value, bool)}
+    return kind(**plain, **{name: _number(value) for name, value in numbers.items() if name not in plain})
+
+
+def _parse_finding(finding: Mapping[str, Any]) -> Finding:
+    severity = finding["severity"]
+    if severity not in ("info", "warning", "error"):
+        raise ValueError(f"unknown severity {severity!r}")
+    details = finding["details"]
+    if not isinstance(details, dict):
+        raise TypeError("a finding has no details")
+    return Finding(_text(finding["code"]), severity, details)
 
 
 def _text(value: Any) -> str:
@@ -176,10 +377,20 @@ def _list(value: Any) -> list[Any]:
     return value
 
 
-def _finite(value: Any) -> float:
+def _number(value: Any) -> int | float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
         raise TypeError("expected a finite number")
-    return float(value)
+    return value
+
+
+def _finite(value: Any) -> float:
+    return float(_number(value))
+
+
+def _numbers(array: NDArray[Any]) -> Array:
+    if array.dtype.kind != "f" or not np.isfinite(array).all():
+        raise ValueError("numbers are missing or infinite")
+    return array
 
 
 def _whole(value: Any, low: int, high: int) -> int:

@@ -21,6 +21,12 @@ MatrixLike: TypeAlias = Any
 """Rows as users give them: array-like, sparse, or a pandas or polars frame."""
 Frame: TypeAlias = Any
 """A table with named columns: pandas, polars or pyarrow."""
+ArrowTable: TypeAlias = Any
+"""A pyarrow table or record batch; pyarrow has no types and is imported only where it is used."""
+ArrowColumn: TypeAlias = Any
+"""A pyarrow array or chunked array."""
+ArrowType: TypeAlias = Any
+"""A pyarrow data type."""
 Estimator: TypeAlias = Any
 """Anything with scikit-learn's ``fit`` and ``predict``."""
 Splitter: TypeAlias = Any

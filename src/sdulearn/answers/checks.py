@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 from scipy.sparse import coo_matrix
 from scipy.sparse.csgraph import connected_components
 
-from sdulearn.io.answers import PairFile
+from sdulearn.answers.records import Answers
 from sdulearn.pairs import DISSIMILAR, SIMILAR, UNSURE
-from sdulearn.types import Indices
+from sdulearn.types import Array, Codes, Indices, Mask
 
 Graph = dict[int, list[tuple[int, int]]]
 
@@ -36,7 +36,7 @@ class Contradiction:
 
 @dataclass(frozen=True)
 class AnswerChecks:
-    """Findings; numbers are positions in ``PairFile.answers``.
+    """Findings; numbers are positions in :attr:`Answers.answers`.
 
     Attributes
     ----------
@@ -71,20 +71,45 @@ class AnswerChecks:
         return [(k, times) for k, times in often if times > 1]
 
 
-def check_answers(pairs: PairFile) -> AnswerChecks:
-    """All checks that need nothing but the answers."""
-    ends = number_ids(pairs.ids)
+def check_answers(answers: Answers) -> AnswerChecks:
+    """Find what is wrong with a set of answers: all checks that need nothing but the answers.
+
+    Parameters
+    ----------
+    answers : Answers
+        From :func:`read_answers`.
+
+    Returns
+    -------
+    AnswerChecks
+        Self pairs, repeats and contradictions, by the position of the answer.
+
+    See Also
+    --------
+    read_answers : Answers from a file or a frame.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from sdulearn.answers import check_answers, read_answers
+    >>> frame = pd.DataFrame({"id_a": ["a", "b", "a"], "id_b": ["b", "c", "c"], "label": [1, 1, 0]})
+    >>> checks = check_answers(read_answers(frame))
+    >>> checks.n_contradictions, checks.closure[0].answers
+    (1, (2, 1, 0))
+    """
+    ends = number_ids(answers.ids)
     own = ends[:, 0] == ends[:, 1]
-    repeats, disagreements = _repeated(ends, pairs.answers, own)
+    repeats, disagreements = _repeated(ends, answers.answers, own)
     in_doubt = {answer for found in disagreements for answer in found.answers}
-    usable = [k for k in np.flatnonzero(~own & (pairs.answers != UNSURE)).tolist() if k not in in_doubt]
-    similar = [k for k in usable if pairs.answers[k] == SIMILAR]
-    dissimilar = [k for k in usable if pairs.answers[k] == DISSIMILAR]
+    usable = [k for k in np.flatnonzero(~own & (answers.answers != UNSURE)).tolist() if k not in in_doubt]
+    similar = [k for k in usable if answers.answers[k] == SIMILAR]
+    dissimilar = [k for k in usable if answers.answers[k] == DISSIMILAR]
     group = _groups(ends, similar)
     inside = [k for k in dissimilar if group[ends[k, 0]] == group[ends[k, 1]]]
     between = [k for k in dissimilar if group[ends[k, 0]] != group[ends[k, 1]]]
     similar_graph = _graph(ends, similar)
-    closure, odd = _once(ends, inside), _odd_cycles(group[ends], between)
+    closure = _once(ends, inside)
+    odd = _odd_cycles(group[ends], between)
     return AnswerChecks(
         self_pairs=np.flatnonzero(own),
         repeats=repeats,
@@ -112,7 +137,56 @@ def group_questions(ends: Indices, answers: Iterable[int]) -> dict[tuple[int, in
     return questions
 
 
-def _repeated(ends: Indices, answers: NDArray[np.int64], own: NDArray[np.bool_]) -> tuple[Indices, list[Contradiction]]:
+@dataclass(frozen=True)
+class Votes:
+    """One answer for each question.
+
+    Attributes
+    ----------
+    chosen : array
+        For each question the position of an answer that says what most of its weight says.
+    n_repeated : int
+        Questions that were asked more than once and decided by majority.
+    n_tied : int
+        Questions left out, as both answers weigh the same.
+    """
+
+    chosen: Indices
+    n_repeated: int
+    n_tied: int
+
+
+def majority_votes(ends: Indices, answers: Codes, weights: Array, usable: Iterable[int]) -> Votes:
+    """Let the weightier answer stand for a question that was asked again.
+
+    Parameters
+    ----------
+    ends : array of shape (n_answers, 2)
+        Numbers of the two points of each answer.
+    answers, weights : array of shape (n_answers,)
+        +1 or -1, and what each weighs.
+    usable : iterable of int
+        Positions of the answers that count.
+
+    Returns
+    -------
+    Votes
+        The choice, and how many questions were repeated or tied.
+    """
+    chosen = []
+    n_asked_again = 0
+    n_tied = 0
+    for asked in group_questions(ends, usable).values():
+        vote = float(answers[asked] @ weights[asked])
+        n_asked_again += len(asked) > 1
+        if vote:
+            chosen.append(next(k for k in asked if answers[k] * vote > 0))
+        else:
+            n_tied += 1
+    return Votes(np.array(chosen, dtype=np.intp), n_asked_again - n_tied, n_tied)
+
+
+def _repeated(ends: Indices, answers: Codes, own: Mask) -> tuple[Indices, list[Contradiction]]:
     repeats: list[int] = []
     both_ways = []
     for asked in group_questions(ends, np.flatnonzero(~own & (answers != UNSURE)).tolist()).values():
@@ -176,13 +250,16 @@ def _odd_cycles(ends: Indices, dissimilar: list[int]) -> list[list[int]]:
     for root in list(graph):
         if root in colour:
             continue
-        colour[root], queue, odd = 0, deque([root]), None
+        colour[root] = 0
+        queue = deque([root])
+        odd = None
         came: dict[int, tuple[int, int]] = {root: (root, -1)}
         while queue:
             point = queue.popleft()
             for other, k in graph[point]:
                 if other not in colour:
-                    colour[other], came[other] = 1 - colour[point], (point, k)
+                    colour[other] = 1 - colour[point]
+                    came[other] = (point, k)
                     queue.append(other)
                 elif colour[other] == colour[point] and odd is None:
                     odd = _cycle(_trace(came, point), k, _trace(came, other))
@@ -194,7 +271,8 @@ def _odd_cycles(ends: Indices, dissimilar: list[int]) -> list[list[int]]:
 def _cycle(one: list[int], closing: int, other: list[int]) -> list[int]:
     """Two paths to the root and the edge between their ends, less what the paths share."""
     while one and other and one[-1] == other[-1]:
-        one, other = one[:-1], other[:-1]
+        one = one[:-1]
+        other = other[:-1]
     return [*reversed(one), closing, *other]
 
 

@@ -1,9 +1,9 @@
 """Read a file of answers and say what is in it and what is wrong with it.
 
-Counts, how columns and labels were understood, unreadable rows by line, pairs of a point with
-itself, repeated questions, and contradictions: direct ones, ones through chains of similar pairs,
-and cycles that two classes cannot explain. With --features also the ids that the table does not
-have. Exit code 0: nothing wrong; 1: something to look at.
+Counts, how columns and labels were understood, unreadable rows by line, pairs of a point with itself, repeated
+questions, and contradictions: direct ones, ones through chains of similar pairs, and cycles that two classes
+cannot explain. With --features also the ids that the table does not have. Exit code 0: nothing wrong; 1:
+something to look at.
 """
 
 from __future__ import annotations
@@ -12,70 +12,100 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-from sdulearn.answers.checks import AnswerChecks, Contradiction, check_answers
-from sdulearn.cli.pair_options import add_pair_options, read_pairs_as_told
-from sdulearn.io.answers import NAMES, PairFile
+from sdulearn.answers import AnswerChecks, Answers, Contradiction, check_answers, read_answers
+from sdulearn.cli.options import add_answer_options, positive
+from sdulearn.cli.output import add_json_option, print_json, say
+from sdulearn.cli.words import ANSWER_NAMES, describe_answers
 from sdulearn.io.tables import read_ids
 
-HELP = "counts, mistakes and contradictions in a file of answers"
+Titled = tuple[str, Sequence[str]]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of ``sdulearn check``."""
-    parser.add_argument("pairs", type=Path, help="file of answers: .csv, .tsv, .jsonl or .parquet, gzipped or not")
-    add_pair_options(parser)
+    parser.add_argument("pairs", type=Path, help="answers: .csv, .tsv, .jsonl, .parquet or .xlsx, gzipped or not")
+    add_answer_options(parser)
     parser.add_argument("--features", type=Path, help="table that the ids must be in")
-    parser.add_argument("--id", help="id column of that table (default: id, or else row numbers from 0)")
-    parser.add_argument("--show", type=int, default=10, help="findings to list of each kind (default: %(default)s)")
+    parser.add_argument("--id", help="id column of that table (default: the one that holds the ids of the answers)")
+    parser.add_argument("--show", type=positive, default=10, help="findings to list of each kind (%(default)s)")
+    add_json_option(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Print what was read and what is wrong."""
-    pairs = read_pairs_as_told(arguments.pairs, arguments)
-    print("\n".join(pairs.describe()[:3]))
-    known = None if arguments.features is None else set(read_ids(arguments.features, arguments.id))
-    checks = check_answers(pairs)
-    findings = [*_unreadable(pairs), *_unknown(pairs, known), *describe_checks(pairs, checks)]
+    answers = read_answers(arguments.pairs, columns=arguments.pair_columns, words=arguments.answers)
+    unknown = _unknown_ids(answers, arguments.features, arguments.id)
+    checks = check_answers(answers)
+    findings = [*_unreadable(answers), *_unknown(answers, unknown), *describe_checks(answers, checks)]
+    if arguments.json:
+        print_json(_as_data(answers, checks, unknown))
+        return 1 if findings else 0
+    say("\n".join(describe_answers(answers)[:3]))
     for title, items in findings:
-        print(f"\n{title}: {len(items):,}")
-        print("\n".join(f"  {item}" for item in items[: arguments.show]))
+        say(f"\n{title}: {len(items):,}")
+        say("\n".join(f"  {item}" for item in items[: arguments.show]))
         if len(items) > arguments.show:
-            print(f"  ... and {len(items) - arguments.show:,} more (--show {len(items)})")
+            say(f"  ... and {len(items) - arguments.show:,} more (--show {len(items)})")
     if suspects := checks.suspects():
-        print("\nOne wrong answer can make many contradictions; look first at")
-        print("\n".join(f"  {_answer(pairs, k)} (in {times} of the first chains)" for k, times in suspects))
-    print("\nNothing wrong." if not findings else "\nOf a contradiction at least one answer is wrong: ask again.")
+        say("\nOne wrong answer can make many contradictions; look first at")
+        say("\n".join(f"  {_answer(answers, k)} (in {times} of the first chains)" for k, times in suspects))
+    say("\nNothing wrong." if not findings else "\nOf a contradiction at least one answer is wrong: ask again.")
     return 1 if findings else 0
 
 
-def describe_checks(pairs: PairFile, checks: AnswerChecks) -> list[tuple[str, Sequence[str]]]:
+def describe_checks(answers: Answers, checks: AnswerChecks) -> list[Titled]:
     """Findings by kind, each as a line to read."""
-    kinds: list[tuple[str, Sequence[str]]] = [
-        ("Pairs of a point with itself", [_answer(pairs, k) for k in checks.self_pairs.tolist()]),
-        ("Repeated questions with the same answer", [_answer(pairs, k) for k in checks.repeats.tolist()]),
-        ("Questions answered both ways", [_chain(pairs, c) for c in checks.disagreements]),
-        ("Dissimilar, but similar through others", [_chain(pairs, c) for c in checks.closure]),
-        ("Cycles that two classes cannot explain", [_chain(pairs, c) for c in checks.odd_cycles]),
+    kinds: list[Titled] = [
+        ("Pairs of a point with itself", [_answer(answers, k) for k in checks.self_pairs.tolist()]),
+        ("Repeated questions with the same answer", [_answer(answers, k) for k in checks.repeats.tolist()]),
+        ("Questions answered both ways", [_chain(answers, c) for c in checks.disagreements]),
+        ("Dissimilar, but similar through others", [_chain(answers, c) for c in checks.closure]),
+        ("Cycles that two classes cannot explain", [_chain(answers, c) for c in checks.odd_cycles]),
     ]
     return [(title, items) for title, items in kinds if items]
 
 
-def _answer(pairs: PairFile, k: int) -> str:
-    a, b = pairs.ids[k]
-    return f"line {pairs.lines[k]}: {a} and {b} {NAMES[int(pairs.answers[k])]}"
+def _answer(answers: Answers, k: int) -> str:
+    a, b = answers.ids[k]
+    return f"line {answers.lines[k]}: {a} and {b} {ANSWER_NAMES[int(answers.answers[k])]}"
 
 
-def _chain(pairs: PairFile, contradiction: Contradiction) -> str:
-    return "; ".join(_answer(pairs, k) for k in contradiction.answers)
+def _chain(answers: Answers, contradiction: Contradiction) -> str:
+    return "; ".join(_answer(answers, k) for k in contradiction.answers)
 
 
-def _unreadable(pairs: PairFile) -> list[tuple[str, Sequence[str]]]:
-    return [("Unreadable rows", [f"line {row.line}: {row.reason}" for row in pairs.bad_rows])] if pairs.bad_rows else []
+def _unreadable(answers: Answers) -> list[Titled]:
+    rows = [f"line {row.line}: {row.reason}" for row in answers.bad_rows]
+    return [("Unreadable rows", rows)] if rows else []
 
 
-def _unknown(pairs: PairFile, known: set[str] | None) -> list[tuple[str, Sequence[str]]]:
-    if known is None:
+def _unknown_ids(answers: Answers, table: Path | None, id_column: str | None) -> list[tuple[int, str]]:
+    """Position and id of every answer's end that the table does not have."""
+    if table is None:
         return []
-    missing = [(k, name) for k, row in enumerate(pairs.ids) for name in row if name not in known]
-    items = [f"line {pairs.lines[k]}: {name}" for k, name in missing]
+    known = set(read_ids(table, id_column, set(answers.ids.ravel().tolist())))
+    return [(k, name) for k, row in enumerate(answers.ids) for name in row if name not in known]
+
+
+def _unknown(answers: Answers, unknown: Sequence[tuple[int, str]]) -> list[Titled]:
+    items = [f"line {answers.lines[k]}: {name}" for k, name in unknown]
     return [("Ids that the table does not have", items)] if items else []
+
+
+def _as_data(answers: Answers, checks: AnswerChecks, unknown: Sequence[tuple[int, str]]) -> dict[str, object]:
+    """The same as data; answers by their line."""
+    lines = answers.lines
+    kinds = {"both_ways": checks.disagreements, "closure": checks.closure, "odd_cycles": checks.odd_cycles}
+    return {
+        "file": answers.name,
+        "n_similar": answers.n_similar,
+        "n_dissimilar": answers.n_dissimilar,
+        "n_unsure": answers.n_unsure,
+        "columns": answers.columns,
+        "words": answers.words,
+        "unreadable": answers.bad_rows,
+        "unknown_ids": [{"line": lines[k], "id": name} for k, name in unknown],
+        "self_pairs": lines[checks.self_pairs],
+        "repeats": lines[checks.repeats],
+        "contradictions": {kind: [lines[list(one.answers)] for one in found] for kind, found in kinds.items()},
+    }

@@ -1,77 +1,69 @@
 """Say what is in a model file: method, classes, prior, estimated accuracy, columns it needs, strongest features.
 
-Reads any file that `sdulearn fit` or an estimator's save wrote. A model file holds numbers and
-text, never code, so it is safe to look into one from a stranger.
+Reads any file that `sdulearn fit` or an estimator's save wrote. A model file holds numbers and text, never code,
+so it is safe to look into one from a stranger.
 """
 
 from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from sdulearn.cli.words import describe_accuracy, describe_method, describe_prior
-from sdulearn.io import container as modelfile
+from sdulearn.cli.options import positive
+from sdulearn.cli.output import add_json_option, print_json, say
+from sdulearn.cli.words import describe_accuracy, describe_finding, describe_method, describe_prior
+from sdulearn.columns import CATEGORY, Column, ColumnLayout
 from sdulearn.io.model_file import load_model
-from sdulearn.io.tables import CATEGORY, Column, ColumnLayout
-from sdulearn.table_model import TableModel, load_table_model
-
-HELP = "what is in a model file"
+from sdulearn.table_model import FitReport, TableModel
+from sdulearn.types import Estimator
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of ``sdulearn inspect``."""
     parser.add_argument("model", type=Path, help="model file")
-    parser.add_argument("--top", type=int, default=10, help="features to list (default: %(default)s)")
+    parser.add_argument("--top", type=positive, default=10, help="features to list (default: %(default)s)")
+    add_json_option(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Print what the file says."""
-    try:
-        lines = describe_file(arguments.model, arguments.top)
-    except (TypeError, KeyError, AttributeError, OverflowError) as error:
-        raise modelfile.ModelFileError(f"{arguments.model} holds settings that make no sense: {error}") from None
-    print("\n".join(printable(line) for line in lines))
+    model = load_model(arguments.model)
+    if arguments.json:
+        print_json(_as_data(model))
+    else:
+        say("\n".join(describe_model(model, arguments.top)))
     return 0
 
 
-def describe_file(path: Path, top: int) -> list[str]:
-    """What a model file says, line by line."""
-    header, _ = modelfile.read(path)
-    if "table" in header:
-        return _table_model(load_table_model(path), top)
-    return [*_estimator(load_model(path)), "no table: saved from Python, to be used there"]
-
-
-def printable(text: str) -> str:
-    """Text from a file without characters that could steer a terminal."""
-    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
-
-
-def _estimator(model: Any) -> list[str]:
-    return [f"method: {describe_method(model)}", f"prior: {describe_prior(model.prior_)}"]
-
-
-def _table_model(model: TableModel, top: int) -> list[str]:
+def describe_model(model: Estimator | TableModel, top: int) -> list[str]:
+    """What a model says, line by line."""
+    if not isinstance(model, TableModel):
+        return [*_estimator(model), "no table: saved from Python, to be used there"]
     lines = [*_estimator(model.estimator), f"classes: {model.classes[0]} (-1) and {model.classes[1]} (+1)"]
     lines.append(f"probabilities: {'yes' if model.link else 'no, the loss gives none'}")
-    return [*lines, *_about(model.about), *_layout(model), *_strongest(model, top)]
+    if model.report is not None:
+        lines += _report(model.report)
+    return [*lines, *_layout(model), *_strongest(model, top)]
 
 
-def _about(about: dict[str, Any]) -> list[str]:
-    """What fit noted; a stranger's file may have noted anything, so only what has the right form is shown."""
-    lines = []
-    try:
-        lines.append(f"estimated accuracy: {describe_accuracy(about['accuracy'])}")
-        lines.append(
-            f"fitted on: {about['table']['rows']:,} rows of {about['table']['file']}, {about['pairs']['similar']:,} "
-            f"similar and {about['pairs']['dissimilar']:,} dissimilar pairs of {about['pairs']['file']}"
-        )
-        lines += [f"warning: {text}" for text in about["warnings"]]
-    except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
-        lines.append("(what fit noted cannot be read)")
+def _estimator(model: Estimator) -> list[str]:
+    return [f"method: {describe_method(model)} ({type(model).__name__})", f"prior: {describe_prior(model.prior_)}"]
+
+
+def _report(report: FitReport) -> list[str]:
+    """What fit noted; a stranger's findings may have any form, so only what can be read is shown."""
+    lines = [
+        f"estimated accuracy: {describe_accuracy(report.accuracy, report.prior)}",
+        f"fitted on: {report.n_rows:,} rows of {report.table}, {report.n_similar:,} similar and "
+        f"{report.n_dissimilar:,} dissimilar pairs of {report.answers}",
+    ]
+    for finding in report.findings:
+        try:
+            lines.append(f"{finding.severity}: {describe_finding(finding)}")
+        except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
+            lines.append("(a finding that cannot be read)")
     return lines
 
 
@@ -94,7 +86,26 @@ def _column(column: Column) -> str:
 
 def _strongest(model: TableModel, top: int) -> list[str]:
     """Features by the change of the decision for one standard deviation."""
-    strength = model.estimator.coef_[0] * model.spread
-    order = np.argsort(-np.abs(strength), kind="stable")[: max(top, 0)].tolist()
+    strength = model.estimator.coef_[0]
+    order = np.argsort(-np.abs(strength), kind="stable")[:top].tolist()
     names = model.layout.feature_names
     return ["strongest features, per standard deviation:", *(f"  {strength[j]:+9.4g}  {names[j]}" for j in order)]
+
+
+def _as_data(model: Estimator | TableModel) -> dict[str, object]:
+    if not isinstance(model, TableModel):
+        return {"kind": "estimator", **_estimator_data(model)}
+    strength = dict(zip(model.layout.feature_names, model.estimator.coef_[0].tolist(), strict=True))
+    return {
+        "kind": "table model",
+        **_estimator_data(model.estimator),
+        "classes": model.classes,
+        "layout": model.layout,
+        "strength_per_standard_deviation": strength,
+        "report": model.report,
+    }
+
+
+def _estimator_data(model: Estimator) -> dict[str, object]:
+    kept = {name: value for name, value in model.get_params().items() if isinstance(value, str | int | float | None)}
+    return {"estimator": type(model).__name__, "parameters": kept, "prior": model.prior_}

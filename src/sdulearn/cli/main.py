@@ -1,55 +1,91 @@
-"""The command ``sdulearn``: one entry point, one module a subcommand."""
+"""The entry point of ``sdulearn``: finds the subcommand, runs it, and puts errors into one line."""
 
 from __future__ import annotations
 
 import argparse
 import importlib
 import inspect
+import os
 import sys
 from collections.abc import Sequence
 
-import sdulearn
+from sdulearn.errors import SdulearnError
+from sdulearn.version import __version__
 
+# A module is imported only when its command is called: the others would cost a second.
 COMMANDS = {
-    "fit": "sdulearn.cli.fit",
-    "predict": "sdulearn.cli.predict",
-    "inspect": "sdulearn.cli.inspect",
-    "check": "sdulearn.cli.check",
-    "export": "sdulearn.cli.export",
-    "demo": "sdulearn.cli.demo",
-    "plan": "sdulearn.cli.plan",
-    "prior": "sdulearn.cli.prior",
-    "reproduce": "sdulearn.cli.reproduce",
+    "fit": "learn a model from a table and a file of answers",
+    "predict": "classes of the rows of a table",
+    "inspect": "what is in a model file",
+    "check": "counts, mistakes and contradictions in a file of answers",
+    "export": "write a model as ONNX",
+    "plan": "how many pairs a target accuracy takes, by simulation; a table, a picture and a CSV",
+    "prior": "the class prior from pair counts or a pair file, with its interval",
+    "demo": "train every risk and loss on bundled data; a table, a picture and a CSV",
+    "reproduce": "run the experiments of the paper, and new ones, and write a report",
 }
 
 
-def build_parser() -> argparse.ArgumentParser:
-    """All subcommands and their options."""
+def build_parser(commands: Sequence[str] = tuple(COMMANDS)) -> argparse.ArgumentParser:
+    """The parser, with the options of the given commands."""
     parser = argparse.ArgumentParser(
         prog="sdulearn",
         description='Learn a classifier from answers to "same class, or different?" plus unlabeled data.',
     )
-    parser.add_argument("--version", action="version", version=f"sdulearn {sdulearn.__version__}")
-    commands = parser.add_subparsers(title="commands", metavar="command", required=True)
-    for name, path in COMMANDS.items():
-        module = importlib.import_module(path)
-        command = commands.add_parser(name, help=module.HELP, description=inspect.getdoc(module))
+    parser.add_argument("--version", action="version", version=f"sdulearn {__version__}")
+    parser.add_argument("--debug", action="store_true", help="show the whole traceback of an error")
+    found = parser.add_subparsers(title="commands", metavar="command", required=True)
+    for name, text in COMMANDS.items():
+        if name not in commands:
+            found.add_parser(name, help=text)
+            continue
+        module = importlib.import_module(f"sdulearn.cli.{name}")
+        command = found.add_parser(name, help=text, description=inspect.getdoc(module))
         module.add_arguments(command)
+        command.add_argument("--debug", action="store_true", default=argparse.SUPPRESS, help=argparse.SUPPRESS)
         command.set_defaults(run=module.run)
     return parser
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Entry point: a user's mistake is one line and exit code 2, never a traceback."""
-    arguments = build_parser().parse_args(argv)
+    """Run a command; a user's mistake is one line and exit code 2, never a traceback."""
+    given = sys.argv[1:] if argv is None else list(argv)
+    debug = "--debug" in given
     try:
+        named = [argument for argument in given if argument in COMMANDS][:1]
+        arguments = build_parser(named).parse_args(given)
         return arguments.run(arguments)
-    except (ValueError, OSError, ImportError) as error:
-        print(f"sdulearn: {error}", file=sys.stderr)
-        return 2
     except KeyboardInterrupt:
-        print("sdulearn: stopped", file=sys.stderr)
-        return 130
+        return _stop("stopped", 130)
+    except BrokenPipeError:
+        # Whoever read our output has enough; there is nobody left to tell.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 141
+    except SdulearnError as error:
+        if debug:
+            raise
+        from sdulearn.cli.options import in_options
+
+        return _stop(in_options(str(error)), 2)
+    except MemoryError:
+        if debug:
+            raise
+        return _stop("out of memory. Read Parquet with --engine stream, or give --unlabeled a smaller number.", 2)
+    except Exception as error:
+        if debug:
+            raise
+        return _stop(
+            f"{type(error).__name__}: {error}. This is a mistake in sdulearn: please report it, with what "
+            "`sdulearn --debug` and the same command print.",
+            3,
+        )
+
+
+def _stop(message: str, code: int) -> int:
+    from sdulearn.cli.output import say
+
+    say(f"sdulearn: {' '.join(message.split())}", error=True)
+    return code
 
 
 if __name__ == "__main__":

@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import argparse
 import csv
-import os
+import gzip
+import io
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -19,16 +20,19 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
+from sdulearn.cli.fit import refuse_overwriting
+from sdulearn.cli.output import add_json_option, print_json, printable, say
 from sdulearn.cli.progress import Progress
-from sdulearn.errors import InputError
+from sdulearn.errors import InputError, ModelFileError
 from sdulearn.extras import require
-from sdulearn.io.answers import file_format
-from sdulearn.table_model import TableModel, load_table_model
-from sdulearn.workflow.predictions import Predictions, predictions
+from sdulearn.io.files import file_format, written_whole
+from sdulearn.io.model_file import load_model
+from sdulearn.table_model import TableModel
+from sdulearn.workflow import predict_table
+from sdulearn.workflow.predictions import Predictions
 
-HELP = "classes of the rows of a table"
 _ROW_GROUP = 1 << 20
-Write = Callable[[Predictions], Any]
+Write = Callable[[Predictions], object]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -39,59 +43,93 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=Path,
         help="table, or folder of Parquet files, with the columns the model was fitted on, in any order",
     )
-    parser.add_argument("-o", "--output", type=Path, help="file to write, .csv, .tsv or .parquet (default: the screen)")
-    parser.add_argument("--id", help="id column (default: that of the training table; without it, row numbers from 0)")
+    parser.add_argument(
+        "-o", "--output", type=Path, help="file to write, .csv or .tsv (.gz too) or .parquet (default: the screen)"
+    )
+    parser.add_argument(
+        "--id", help="id column, or '' for row numbers (default: that of the training table, where it is there)"
+    )
+    add_json_option(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Predict piece by piece."""
-    model, output = load_table_model(arguments.model), arguments.output
+    output = arguments.output
+    refuse_overwriting((output,), (arguments.table, arguments.model))
+    if arguments.json and output is None:
+        raise InputError("--json prints a summary in the place of the rows: name a file for these with -o.")
+    model = _load(arguments.model)
     unseen: Counter[str] = Counter()
-    n_rows, n_positive = 0, 0
+    n_rows = 0
+    n_positive = 0
     # Bars and rows would not share a screen well.
-    progress = None if output is None else Progress("predicting")
+    progress = None if output is None else Progress("predicting").expect
     with _written(output, model) as write:
-        for found in predictions(model, arguments.table, arguments.id, progress):
+        for found in predict_table(model, arguments.table, id_column=arguments.id, progress=progress):
             write(found)
             unseen += found.unseen
             n_rows += len(found.positive)
             n_positive += int(found.positive.sum())
-    _tell(model, (n_rows - n_positive, n_positive), unseen, output)
+    counts = dict(zip(model.classes, (n_rows - n_positive, n_positive), strict=True))
+    if arguments.json:
+        print_json({"file": output, "n_rows": n_rows, "classes": counts, "unseen_texts": unseen})
+    else:
+        _tell(model, counts, unseen, output)
     return 0
 
 
-def _tell(model: TableModel, counts: tuple[int, int], unseen: Counter[str], output: Path | None) -> None:
-    """A summary on the other stream where the rows go to the screen."""
-    stream = sys.stderr if output is None else sys.stdout
-    shares = ", ".join(f"{count:,} {name}" for count, name in zip(counts, model.classes, strict=True))
+def _load(path: Path) -> TableModel:
+    model = load_model(path)
+    if not isinstance(model, TableModel):
+        raise ModelFileError(
+            f"{path} holds an estimator saved from Python, which knows no table. Use sdulearn.load_model there, or "
+            "write a model with: sdulearn fit"
+        )
+    return model
+
+
+def _tell(model: TableModel, counts: dict[str, int], unseen: Counter[str], output: Path | None) -> None:
+    """A summary, on the other stream where the rows go to the screen."""
+    shares = ", ".join(f"{count:,} {name}" for name, count in counts.items())
     meaning = "" if model.link is None else f"; probability is that of {model.classes[1]}"
-    print(f"{sum(counts):,} rows: {shares}{meaning}", file=stream)
+    say(f"{sum(counts.values()):,} rows: {shares}{meaning}", error=output is None)
     for name, count in unseen.most_common():
-        print(f"warning: {count:,} texts in {name!r} did not occur in training and count as none of its categories",
-              file=stream)  # fmt: skip
+        say(
+            f"warning: {count:,} texts in {name!r} did not occur in training and count as none of its categories",
+            error=output is None,
+        )
 
 
 @contextmanager
 def _written(path: Path | None, model: TableModel) -> Iterator[Write]:
-    """A function that writes rows: to the screen, or to a draft that takes the file's name when all has gone well."""
+    """A function that writes rows: to the screen, or to a file that appears when all has gone well."""
     if path is None:
-        yield _csv_writer(sys.stdout, ",", model)
+        yield _csv_writer(_Screen(), ",", model)
         return
     name = file_format(path, ("csv", "tsv", "parquet"))
-    draft = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
+    with written_whole(path) as draft:
         if name == "parquet":
             with _parquet_writer(draft, model) as write:
                 yield write
-        else:
-            with draft.open("w", encoding="utf-8", newline="") as file:
-                yield _csv_writer(file, "," if name == "csv" else "\t", model)
-        draft.replace(path)
-    finally:
-        draft.unlink(missing_ok=True)
+            return
+        with _text_file(draft, zipped=path.suffix.lower() == ".gz") as file:
+            yield _csv_writer(file, "," if name == "csv" else "\t", model)
 
 
-def _csv_writer(file: IO[str], mark: str, model: TableModel) -> Write:
+def _text_file(path: Path, *, zipped: bool) -> IO[str]:
+    if zipped:
+        return io.TextIOWrapper(gzip.open(path, "wb"), encoding="utf-8", newline="")
+    return path.open("w", encoding="utf-8", newline="")
+
+
+class _Screen:
+    """Standard output, to which ids and class names of a stranger's table must not send commands."""
+
+    def write(self, line: str) -> int:
+        return sys.stdout.write("\n".join(printable(part) for part in line.split("\n")))
+
+
+def _csv_writer(file: IO[str] | _Screen, mark: str, model: TableModel) -> Write:
     writer = csv.writer(file, delimiter=mark, lineterminator="\n")
     writer.writerow(["id", "label"] if model.link is None else ["id", "label", "probability"])
     return lambda found: writer.writerows(text_rows(model, found))

@@ -21,7 +21,9 @@ class Progress:
     """
 
     def __init__(self, title: str = "pass {}") -> None:
-        self.title, self.began, self.passes = title, time.monotonic(), 0
+        self.title = title
+        self.began = time.monotonic()
+        self.passes = 0
         self.bar: Any = None
         self.total = 0
         self.lock = threading.Lock()

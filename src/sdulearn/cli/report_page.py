@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from html import escape
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from sdulearn.table_model import TableModel
+from sdulearn.cli.words import describe_finding, describe_method, describe_table, majority_share, understood
+from sdulearn.io.files import written_whole
+from sdulearn.table_model import FitReport, TableModel
 
 _FEATURES_SHOWN = 20
 _STYLE = """
@@ -27,26 +28,30 @@ table { border-collapse: collapse; width: 100%; } th, td { text-align: left; pad
 .scale span { position: absolute; top: 0; bottom: 0; background: var(--up); opacity: .5; }
 .scale i { position: absolute; top: -.2rem; bottom: -.2rem; width: 3px; background: var(--ink); }
 .bar { display: inline-block; height: .8rem; } .up { background: var(--up); } .down { background: var(--down); }
-li.warning { background: var(--mark); padding: .4rem .6rem; margin: .4rem 0; list-style: none; border-radius: .2rem; }
+li { padding: .4rem .6rem; margin: .4rem 0; list-style: none; border-radius: .2rem; }
+li.warning, li.error { background: var(--mark); }
 ul { padding: 0; } code { overflow-wrap: anywhere; }
 """
 
 
 def write_page(path: Path, model: TableModel, model_path: Path) -> None:
     """Write the page of a model that was just fitted."""
-    path.write_text(html_page(model, model_path), encoding="utf-8")
+    page = html_page(model, model_path)
+    with written_whole(path) as draft:
+        draft.write_text(page, encoding="utf-8")
 
 
 def html_page(model: TableModel, model_path: Path) -> str:
     """The whole page."""
-    about = model.about
+    report = model.report
+    assert report is not None
     parts = [
         f"<h1>{escape(model_path.name)}</h1>",
-        f'<p class="soft">{escape(about["method"])}</p>',
-        _section("Estimated accuracy", _accuracy(about["accuracy"])),
-        _section("To look at", _warnings(about["warnings"])),
+        f'<p class="soft">{escape(describe_method(model.estimator))}</p>',
+        _section("Estimated accuracy", _accuracy(report)),
+        _section("To look at", _findings(report)),
         _section("Share of each class", _prior(model)),
-        _section("What was read", _facts(about)),
+        _section("What was read", _facts(model, report)),
         _section("What the model goes by", _features(model)),
         _section("Use it", f"<p><code>sdulearn predict {escape(str(model_path))} TABLE -o out.csv</code></p>"),
     ]
@@ -62,26 +67,24 @@ def _section(title: str, content: str) -> str:
     return f"<section>\n<h2>{escape(title)}</h2>\n{content}\n</section>"
 
 
-def _accuracy(accuracy: dict[str, Any]) -> str:
-    value, low, high = accuracy["value"], accuracy["low"], accuracy["high"]
+def _accuracy(report: FitReport) -> str:
+    accuracy = report.accuracy
+    interval = f"{accuracy.confidence:.0%} interval {accuracy.low:.1%} to {accuracy.high:.1%}"
     lines = [
-        f'<p><span class="big">{value:.1%}</span> <span class="soft">95% interval {low:.1%} to {high:.1%}</span></p>',
-        _scale(value, low, high),
-        f"<p>From {accuracy['n_answers']:,} held-out answers alone; the model gives {accuracy['agreement']:.1%} of "
-        "them. For random pairs, 2 × agreement − 1 = (2 × accuracy − 1)². Which class is called which, it "
-        "cannot tell.</p>",
+        f'<p><span class="big">{accuracy.value:.1%}</span> <span class="soft">{interval}</span></p>',
+        _scale(accuracy.value, accuracy.low, accuracy.high),
+        f"<p>From {accuracy.n_answers:,} held-out answers alone; the model gives {accuracy.agreement:.1%} of them. "
+        f"Always naming the larger class would be right in {majority_share(report.prior):.1%} of the rows. For random "
+        "pairs, 2 × agreement − 1 = (2 × accuracy − 1)². Which class is called which, it cannot tell.</p>",
     ]
-    if accuracy["risk_accuracy"] is not None:
-        lines.append(
-            f'<p class="soft">By the SD risk of the paper: {accuracy["risk_accuracy"]:.1%} ± '
-            f"{accuracy['risk_error']:.1%} (one standard error, given the prior).</p>"
-        )
     return "\n".join(lines)
 
 
 def _scale(value: float, low: float, high: float) -> str:
     """A bar from 50% to 100% with the interval and the value."""
-    at, left, right = (200 * (share - 0.5) for share in (value, low, high))
+    left = 200 * (low - 0.5)
+    right = 200 * (high - 0.5)
+    at = 200 * (value - 0.5)
     return (
         f'<div class="scale" role="img" aria-label="{value:.1%}, interval {low:.1%} to {high:.1%}, on 50% to 100%">'
         f'<span style="left:{left:.1f}%;width:{max(right - left, 0.5):.1f}%"></span>'
@@ -89,14 +92,16 @@ def _scale(value: float, low: float, high: float) -> str:
     )
 
 
-def _warnings(found: list[str]) -> str:
-    if not found:
+def _findings(report: FitReport) -> str:
+    if not report.findings:
         return "<p>Nothing in the data disagrees with what the method assumes.</p>"
-    return "<ul>\n" + "\n".join(f'<li class="warning">{escape(text)}</li>' for text in found) + "\n</ul>"
+    items = [f'<li class="{one.severity}">{escape(describe_finding(one))}</li>' for one in report.findings]
+    return "<ul>\n" + "\n".join(items) + "\n</ul>"
 
 
 def _prior(model: TableModel) -> str:
-    prior, name = model.estimator.prior_, escape(model.classes[1])
+    prior = model.estimator.prior_
+    name = escape(model.classes[1])
     if prior.confidence is None:
         return f"<p>{prior.value:.3g} of the rows are of class <b>{name}</b>, as given.</p>"
     unknown = "" if prior.identified else " The counts do not exclude 1/2."
@@ -106,20 +111,21 @@ def _prior(model: TableModel) -> str:
     )
 
 
-def _facts(about: dict[str, Any]) -> str:
-    table, pairs = about["table"], about["pairs"]
+def _facts(model: TableModel, report: FitReport) -> str:
+    used = f"{report.n_similar:,} similar, {report.n_dissimilar:,} dissimilar used; {report.n_unsure:,} unsure"
+    table, *columns = describe_table(report.table, model.layout, report.n_rows)
     rows = [
-        ("Table", f"{table['file']}: {table['rows']:,} rows, {table['unlabeled_used']:,} used as unlabeled"),
-        ("Answers", f"{pairs['file']}: {pairs['similar']:,} similar, {pairs['dissimilar']:,} dissimilar used; "
-                    f"{pairs['unsure']:,} unsure"),
-        ("Understood as", "; ".join(pairs["understood"])),
-    ]  # fmt: skip
-    return _table(f"<tr><th>{escape(name)}</th><td>{escape(text)}</td></tr>" for name, text in rows)
+        ("Table", f"{table}; {report.n_unlabeled:,} rows used as unlabeled"),
+        ("Columns", "; ".join(line.strip() for line in columns)),
+        ("Answers", f"{report.answers}: {used}"),
+        ("Understood as", "; ".join(understood(report.answer_columns, report.answer_words))),
+    ]
+    return _table(f"<tr><th>{name}</th><td>{escape(text)}</td></tr>" for name, text in rows if text)
 
 
 def _features(model: TableModel) -> str:
     """The strongest features, by the change of the decision for one standard deviation."""
-    strength = model.estimator.coef_[0] * model.spread
+    strength = model.estimator.coef_[0]
     top = np.argsort(-np.abs(strength), kind="stable")[:_FEATURES_SHOWN]
     largest = max(float(np.abs(strength).max(initial=0.0)), 1e-300)
     names = model.layout.feature_names

@@ -1,20 +1,86 @@
-"""Models, priors and accuracies in words."""
+"""Results in words: what the library found, as a person reads it."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import Any
 
+from sdulearn.answers import Answers
+from sdulearn.columns import CATEGORY, Column, ColumnLayout, Layout
+from sdulearn.diagnostics import Finding
+from sdulearn.metrics import AccuracyEstimate
+from sdulearn.pairs import DISSIMILAR, SIMILAR, UNSURE
 from sdulearn.prior import PriorEstimate
+from sdulearn.table_model import FitReport
+from sdulearn.types import Estimator
+from sdulearn.workflow.methods import chosen_settings
+
+ANSWER_NAMES = {SIMILAR: "similar", DISSIMILAR: "dissimilar", UNSURE: "unsure"}
+_SHOWN = 5
+_NAMES_SHOWN = 3
 
 
-def describe_method(model: Any) -> str:
+def describe_answers(answers: Answers) -> list[str]:
+    """What was read, in a few lines a person can check."""
+    counts = f"{answers.n_similar:,} similar, {answers.n_dissimilar:,} dissimilar, {answers.n_unsure:,} unsure"
+    lines = [f"{answers.name}: {counts}", *understood(answers.columns, answers.words)]
+    if answers.bad_rows:
+        shown = "; ".join(f"line {row.line}: {row.reason}" for row in answers.bad_rows[:_SHOWN])
+        rest = len(answers.bad_rows) - _SHOWN
+        more = f"; and {rest:,} more" if rest > 0 else ""
+        lines.append(f"unreadable rows: {len(answers.bad_rows):,} ({shown}{more})")
+    return lines
+
+
+def understood(columns: Mapping[str, str], words: Mapping[str, Any]) -> list[str]:
+    """How columns and words of the answers were understood."""
+    roles = ", ".join(f"{role} = {name!r}" for role, name in columns.items())
+    coding = ", ".join(f"{word!r} = {ANSWER_NAMES[answer]} ({count:,})" for word, (answer, count) in words.items())
+    return [f"columns: {roles}", f"labels: {coding or 'none'}"]
+
+
+def describe_table(name: str, layout: Layout, n_rows: int) -> list[str]:
+    """What was read of a table, and how its columns were understood."""
+    ids = f"ids from {layout.id_column!r}" if layout.id_column else "rows numbered from 0"
+    if not isinstance(layout, ColumnLayout):
+        return [f"{name}: {n_rows:,} rows, {layout.width:,} features, {ids}"]
+    columns = f"{len(layout.columns):,} columns, {layout.width:,} features"
+    return [f"{name}: {n_rows:,} rows, {columns}, {ids}", *_read_as(layout)]
+
+
+def _read_as(layout: ColumnLayout) -> list[str]:
+    """Columns by what they were read as: numbers, true/false, texts; special spellings one by one."""
+    kinds = {kind: [column.name for column in layout.columns if column.kind == kind] for kind in ("number", "boolean")}
+    words = {"number": "numbers", "boolean": "true or false"}
+    lines = [f"  {words[kind]}: {_some(names)}" for kind, names in kinds.items() if names]
+    texts = [f"{column.name} ({len(column.categories):,})" for column in layout.columns if column.kind == CATEGORY]
+    if texts:
+        lines.append(f"  texts, with the number of categories: {_some(texts)}")
+    spelled = [column for column in layout.columns if column.text is not None]
+    if commas := [column.name for column in spelled if column.text and column.text.decimal == ","]:
+        lines.append(f"  with decimal commas: {_some(commas)}")
+    lines += [f"  {column.name}: {_marks(column)} read as missing" for column in spelled if _marks(column)]
+    return lines
+
+
+def _marks(column: Column) -> str:
+    return "" if column.text is None else ", ".join(map(repr, column.text.marks))
+
+
+def _some(names: list[str], shown: int = 8) -> str:
+    listed = ", ".join(names[:shown])
+    return f"{listed}, ... ({len(names):,} in all)" if len(names) > shown else listed
+
+
+def describe_method(model: Estimator) -> str:
     """Name and chosen settings, in one line."""
-    chosen = {
-        name: getattr(model, f"{name}_", getattr(model, name, None)) for name in ("alpha", "covariance_power", "gamma")
-    }
-    settings = ", ".join(f"{name} {value:.3g}" for name, value in chosen.items() if value is not None)
-    kind = f"risk {model.risk}, loss {model.loss}" if hasattr(model, "risk") else "joint likelihood of pairs"
-    return f"{kind} ({type(model).__name__}): {settings}"
+    return method_line(getattr(model, "risk", "joint"), getattr(model, "loss", ""), chosen_settings(model))
+
+
+def method_line(method: str, loss: str, settings: Mapping[str, float]) -> str:
+    """A method with its settings, in one line."""
+    kind = "joint likelihood of pairs" if method == "joint" else f"risk {method}, loss {loss}"
+    return f"{kind}: {', '.join(f'{name} {value:.3g}' for name, value in settings.items())}"
 
 
 def describe_prior(prior: PriorEstimate) -> str:
@@ -28,12 +94,111 @@ def describe_prior(prior: PriorEstimate) -> str:
     )
 
 
-def describe_accuracy(accuracy: dict[str, Any]) -> str:
-    """The accuracy from held-out answers with its interval, and the paper's estimate beside it."""
-    text = (
-        f"{accuracy['value']:.1%} (95% interval {accuracy['low']:.1%} to {accuracy['high']:.1%}), from "
-        f"{accuracy['n_answers']:,} held-out answers, of which the model gives {accuracy['agreement']:.1%}"
+def describe_accuracy(accuracy: AccuracyEstimate, prior: PriorEstimate) -> str:
+    """The accuracy from held-out answers with its interval, beside always naming the larger class."""
+    return (
+        f"{accuracy.value:.1%} ({accuracy.confidence:.0%} interval {accuracy.low:.1%} to {accuracy.high:.1%}), from "
+        f"{accuracy.n_answers:,} held-out answers, of which the model gives {accuracy.agreement:.1%}; always naming "
+        f"the larger class: {majority_share(prior):.1%}"
     )
-    if accuracy["risk_accuracy"] is None:
-        return text
-    return f"{text}; by the SD risk {accuracy['risk_accuracy']:.1%} ± {accuracy['risk_error']:.1%} given the prior"
+
+
+def majority_share(prior: PriorEstimate) -> float:
+    """Accuracy of always naming the larger class."""
+    return max(prior.value, 1 - prior.value)
+
+
+def describe_labels(report: FitReport, classes: tuple[str, str]) -> str:
+    """How the labels named the classes."""
+    right = f"{report.n_labels_right} of {report.n_labels} labels as predicted"
+    return f"{classes[0]} is -1, {classes[1]} is +1; {right}"
+
+
+def describe_finding(finding: Finding) -> str:
+    """A finding as a sentence or two, with what to do."""
+    return _SENTENCES[finding.code](finding.details)
+
+
+def _too_few_similar(d: Mapping[str, Any]) -> str:
+    return (
+        f"{d['n_dissimilar']:,} of {d['n_similar'] + d['n_dissimilar']:,} pairs are dissimilar, but two classes make "
+        f"random pairs similar at least half the time (level {d['level']:g}): the pairs were not drawn at random, or "
+        "there are more than two classes. The prior cannot come from these counts; give it with --prior."
+    )
+
+
+def _ratio_against_prior(d: Mapping[str, Any]) -> str:
+    return (
+        f"{d['n_similar']:,} of {d['n_similar'] + d['n_dissimilar']:,} pairs are similar, but with the prior "
+        f"{d['prior']:g} about {d['expected_share']:.0%} of random pairs would be (level {d['level']:g}): the pairs "
+        "were not drawn at random, or the prior is another."
+    )
+
+
+def _other_population(d: Mapping[str, Any]) -> str:
+    worst = list(zip(d["features"], d["standard_scores"], strict=True))
+    shown = ", ".join(f"{name!r} ({score:+.1f})" for name, score in worst[:_NAMES_SHOWN])
+    return (
+        f"The points in pairs do not look like a random draw from the table: the means of {len(worst):,} of "
+        f"{d['n_features']:,} features differ (level {d['level']:g} over all features); most, in standard errors, "
+        f"{shown}. The prior and the estimated accuracy hold for the population the pairs come from."
+    )
+
+
+def _contradictions(d: Mapping[str, Any]) -> str:
+    kinds = {
+        "both_ways": "questions answered both ways",
+        "closure": "dissimilar pairs that others make similar",
+        "odd_cycles": "groups that two classes cannot explain",
+    }
+    found = ", ".join(f"{d[kind]:,} {words}" for kind, words in kinds.items() if d[kind])
+    return f"Contradictions among the answers: {found}. List them with: sdulearn check"
+
+
+def _left_out(d: Mapping[str, Any]) -> str:
+    what = {
+        "unreadable": "unreadable rows",
+        "self_pairs": "pairs of a point with itself",
+        "unknown_ids": "pairs with an id not in the table",
+    }
+    more = ", ..." if d["count"] > len(d["lines"]) else ""
+    return f"Left out: {d['count']:,} {what[d['what']]} (lines {', '.join(map(str, d['lines']))}{more})."
+
+
+_LABELS = "Settle them with a few labelled points: --labels few.csv"
+_SENTENCES: dict[str, Callable[[Mapping[str, Any]], str]] = {
+    "too_few_similar": _too_few_similar,
+    "ratio_against_prior": _ratio_against_prior,
+    "other_population": _other_population,
+    "contradictions": _contradictions,
+    "left_out": _left_out,
+    "repeated_questions": lambda d: f"{d['count']:,} repeated questions, each counted once by majority.",
+    "tied_questions": lambda d: f"Left out: {d['count']:,} questions answered both ways equally often.",
+    "no_better_than_guessing": lambda d: (
+        "The held-out answers do not show that the model is better than guessing. Ask about more pairs, or look for "
+        "features that tell the classes apart."
+    ),
+    "no_better_than_majority": lambda d: (
+        f"The held-out answers do not show that the model is better than always naming the larger class "
+        f"({d['majority']:.1%}). Ask about more pairs, or look for features that tell the classes apart."
+    ),
+    "prior_not_identified": lambda d: (
+        "The counts do not tell which class is the larger one, so the names of the two classes may be exchanged. "
+        + _LABELS
+    ),
+    "names_uncertain": lambda d: (
+        "The model puts about half the rows on either side, so the names of the classes may be exchanged. " + _LABELS
+    ),
+    "prior_of_other_class": lambda d: (
+        f"By the labels, {d['prior']:g} is the share of the other class: the names were exchanged."
+    ),
+    "labels_disagree": lambda d: (
+        f"Only {d['n_right']:,} of {d['n_labels']:,} labels are as the model predicts: the labels and the answers "
+        "speak of different classes, or the ids are mixed up. Check a few labels by hand."
+    ),
+    "pairs_drawn": lambda d: (
+        f"The joint method learns from {d['n_used']:,} of the {d['n_pairs']:,} pairs, drawn at random; a marginal one "
+        "(--method sddu) from all."
+    ),
+    "fit_warning": lambda d: str(d["message"]),
+}

@@ -1,41 +1,37 @@
-"""Files of answers: who is compared with whom, and whether they are the same.
+"""Answers from files and frames: who is compared with whom, and whether they are the same.
 
-A pair file has a row per answer, ``id_a,id_b,label[,weight][,annotator]``, as CSV, TSV, JSON lines
-or Parquet, gzipped or not. Names and spellings in common use are understood, and what was
-understood is told: no guess is silent.
+A row per answer, ``id_a,id_b,label[,weight][,annotator]``, as CSV, TSV, JSON lines, Parquet or Excel,
+gzipped or not, or as a frame. Names and spellings in common use are understood, and what was understood is
+part of the result: no guess is silent.
 """
 
 from __future__ import annotations
 
 import csv
-import gzip
 import io
 import json
 import math
 import re
-import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from os import PathLike
 from pathlib import Path
-from typing import IO, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from sdulearn.answers.records import Answers, BadRow
 from sdulearn.errors import InputError
 from sdulearn.extras import require
+from sdulearn.io.excel import read_sheet
+from sdulearn.io.files import Location, as_text, cannot_open, delimiter, file_format, read_text
 from sdulearn.pairs import DISSIMILAR, SIMILAR, UNSURE
+from sdulearn.types import Frame
+
+Cells = Sequence[object]
+NumberedRows = Iterable[tuple[int, Cells | str]]
 
 MEANINGS = {"similar": SIMILAR, "dissimilar": DISSIMILAR, "unsure": UNSURE}
-NAMES = {answer: name for name, answer in MEANINGS.items()}
 ROLES = ("id_a", "id_b", "label", "weight", "annotator")
 
-_FORMATS = {
-    ".csv": "csv", ".tsv": "tsv", ".tab": "tsv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".parquet": "parquet",
-    ".pq": "parquet", ".svm": "svm", ".svmlight": "svm", ".libsvm": "svm",
-}  # fmt: skip
 _WORDS = {
     SIMILAR: "similar same true must-link mustlink ml match accept",
     DISSIMILAR: "dissimilar different false cannot-link cannotlink cl distinct reject",
@@ -52,179 +48,108 @@ _OTHER_COLUMNS = {
     "weight": ("weight", "sample_weight"),
     "annotator": ("annotator", "annotator_id", "worker", "worker_id", "user"),
 }
-_LINES_SHOWN = 5
 
 
-@dataclass(frozen=True)
-class BadRow:
-    """A row that could not be understood."""
-
-    line: int
-    reason: str
-
-
-@dataclass(frozen=True)
-class PairFile:
-    """The answers of a file, and what was understood of it.
-
-    Attributes
-    ----------
-    path : str
-        The file.
-    ids : object array of shape (n_answers, 2)
-        The two ids of each answer, as text.
-    answers : int array of shape (n_answers,)
-        +1 similar, -1 dissimilar, 0 unsure.
-    weights : array of shape (n_answers,)
-        Weights; 1 where the file has none.
-    annotators : object array of shape (n_answers,) or None
-        Who answered, as text; None where the file does not say.
-    lines : int array of shape (n_answers,)
-        Line of the file (row, counted from 1, for Parquet).
-    columns : dict
-        Which column was read as ``id_a``, ``id_b``, ``label``, ``weight``, ``annotator``.
-    spellings : dict
-        How often each spelling of a label occurs, and what it was taken for: ``{"1": (1, 58), "0":
-        (-1, 42)}``.
-    bad_rows : tuple of BadRow
-        Rows left out.
-    """
-
-    path: str
-    ids: NDArray[np.object_]
-    answers: NDArray[np.int64]
-    weights: NDArray[np.float64]
-    annotators: NDArray[np.object_] | None
-    lines: NDArray[np.int64]
-    columns: dict[str, str]
-    spellings: dict[str, tuple[int, int]]
-    bad_rows: tuple[BadRow, ...]
-
-    @property
-    def n_similar(self) -> int:
-        """Number of answers "similar"."""
-        return int(np.sum(self.answers == SIMILAR))
-
-    @property
-    def n_dissimilar(self) -> int:
-        """Number of answers "dissimilar"."""
-        return int(np.sum(self.answers == DISSIMILAR))
-
-    @property
-    def n_unsure(self) -> int:
-        """Number of answers "unsure"."""
-        return int(np.sum(self.answers == UNSURE))
-
-    def describe(self) -> list[str]:
-        """What was read, in a few lines a person can check."""
-        roles = ", ".join(f"{role} = {name!r}" for role, name in self.columns.items())
-        coding = ", ".join(
-            f"{text!r} = {NAMES[answer]} ({count:,})" for text, (answer, count) in self.spellings.items()
-        )
-        counts = f"{self.n_similar:,} similar, {self.n_dissimilar:,} dissimilar, {self.n_unsure:,} unsure"
-        lines = [f"{self.path}: {counts}", f"columns: {roles}", f"labels: {coding or 'none'}"]
-        return [*lines, *([f"unreadable rows: {self.bad_summary()}"] if self.bad_rows else [])]
-
-    def bad_summary(self) -> str:
-        """How many rows are unreadable, and the first few with line and reason."""
-        shown = "; ".join(f"line {row.line}: {row.reason}" for row in self.bad_rows[:_LINES_SHOWN])
-        rest = len(self.bad_rows) - _LINES_SHOWN
-        return f"{len(self.bad_rows):,} ({shown}{f'; and {rest:,} more' if rest > 0 else ''})"
-
-
-def read_pair_file(
-    path: str | PathLike[str],
+def read_answers(
+    source: Location | Frame | Answers,
     *,
     columns: Mapping[str, str] | None = None,
-    labels: Mapping[str, str] | None = None,
-) -> PairFile:
-    """Read a file of answers.
+    words: Mapping[str, str] | None = None,
+) -> Answers:
+    """Read answers from a file or a frame.
 
     Parameters
     ----------
-    path : str or path-like
-        CSV, TSV, JSON lines or Parquet (needs the extra ``files``), by the file's ending; gzipped
-        or not.
+    source : str, path-like or frame
+        CSV, TSV, JSON lines, Parquet (extra ``files``) or Excel (extra ``excel``), by the file's ending;
+        gzipped or not. Or a pandas, polars or pyarrow frame. Answers that were read before are given back.
     columns : mapping, optional
-        Names of the columns where they are unusual, for example ``{"id_a": "from", "id_b": "to",
-        "label": "verdict"}``.
-    labels : mapping, optional
-        What a spelling means where it is unusual, for example ``{"yes": "similar", "no":
-        "dissimilar"}``.
+        Names of the columns where they are unusual, for example
+        ``{"id_a": "from", "id_b": "to", "label": "verdict"}``.
+    words : mapping, optional
+        What a word means where it is unusual, for example ``{"yes": "similar", "no": "dissimilar"}``.
 
     Returns
     -------
-    PairFile
-        Answers, counts, what was understood, and the rows that could not be read with their line
-        numbers.
+    Answers
+        The answers, what was understood, and the rows that could not be read with their line numbers.
 
     Raises
     ------
-    ValueError
-        No such columns, or labels 1, 0 and -1 together, whose 0 may mean either of two things.
+    InputError
+        No such columns, or answers 1, 0 and -1 together, whose 0 may mean either of two things.
+
+    See Also
+    --------
+    check_answers : What is wrong with them.
+    sdulearn.fit_table : Learn from them.
 
     Examples
     --------
-    >>> from tempfile import TemporaryDirectory
-    >>> from pathlib import Path
-    >>> from sdulearn.io.answers import read_pair_file
-    >>> with TemporaryDirectory() as folder:
-    ...     file = Path(folder, "pairs.csv")
-    ...     _ = file.write_text("left,right,label\\nann,bob,1\\nann,cid,0\\nbob,dan,perhaps\\n")
-    ...     pairs = read_pair_file(file)
-    >>> pairs.answers
+    >>> import pandas as pd
+    >>> from sdulearn.answers import read_answers
+    >>> frame = pd.DataFrame({"left": ["ann", "ann", "bob"], "right": ["bob", "cid", "dan"], "same": [1, 0, "?"]})
+    >>> answers = read_answers(frame)
+    >>> answers.answers
     array([ 1, -1])
-    >>> pairs.columns["id_a"], pairs.spellings["0"]
+    >>> answers.columns["id_a"], answers.words["0"]
     ('left', (-1, 1))
-    >>> pairs.bad_rows[0].line
-    4
+    >>> answers.bad_rows[0].line
+    3
     """
-    header, rows = _read_rows(Path(path))
-    roles = _find_columns(path, header, columns or {})
-    places = {role: header.index(name) for role, name in roles.items()}
-    parsed, bad = [], []
+    if isinstance(source, Answers):
+        return source
+    named = isinstance(source, str | Path) or hasattr(source, "__fspath__")
+    name = str(source) if named else "the answers"
+    header, rows = _read_rows(Path(source)) if named else frame_rows(source)
+    roles = _find_columns(name, header, columns or {})
+    places = {role: header.index(column) for role, column in roles.items()}
+    parsed: list[_Parsed] = []
+    bad: list[BadRow] = []
     for line, cells in rows:
         row = _parse(cells, places)
         if isinstance(row, str):
             bad.append(BadRow(line, row))
         else:
             parsed.append((line, *row))
-    meaning = _meanings(path, Counter(row[3] for row in parsed), labels or {})
+    meaning = _meanings(name, Counter(row[3] for row in parsed), words or {})
     known = [row for row in parsed if row[3] in meaning]
-    bad += [BadRow(row[0], f"label {row[3]!r} is not one that is known") for row in parsed if row[3] not in meaning]
+    strange = [row for row in parsed if row[3] not in meaning]
+    bad += [BadRow(row[0], f"label {row[3]!r} is not one that is known") for row in strange]
     if not known and bad:
         first = min(bad, key=lambda row: row.line)
-        raise InputError(f"{path}: no row can be read. Line {first.line}: {first.reason}. {_LABEL_HELP}")
-    return _pair_file(str(path), known, meaning, roles, bad)
+        raise InputError(f"{name}: no row can be read. Line {first.line}: {first.reason}. {_LABEL_HELP}")
+    return _answers(name, known, meaning, roles, bad)
 
 
 _LABEL_HELP = (
     "Labels are similar, dissimilar and unsure (also 1/0, 1/-1, true/false, same/different, must-link/cannot-link, "
-    "match/distinct, accept/reject/ignore); say what others mean, for example --answers yes=similar,no=dissimilar."
+    "match/distinct, accept/reject/ignore); say what others mean: `words={'yes': 'similar', 'no': 'dissimilar'}`."
 )
 _Parsed = tuple[int, str, str, str, float, str]
 
 
-def _pair_file(
-    path: str, rows: list[_Parsed], meaning: Mapping[str, int], roles: dict[str, str], bad: list[BadRow]
-) -> PairFile:
+def _answers(
+    name: str, rows: list[_Parsed], meaning: Mapping[str, int], roles: dict[str, str], bad: list[BadRow]
+) -> Answers:
     counts = Counter(row[3] for row in rows)
     ids = np.empty((len(rows), 2), dtype=object)
-    ids[:, 0], ids[:, 1] = [row[1] for row in rows], [row[2] for row in rows]
-    return PairFile(
-        path=path,
+    ids[:, 0] = [row[1] for row in rows]
+    ids[:, 1] = [row[2] for row in rows]
+    return Answers(
+        name=name,
         ids=ids,
         answers=np.array([meaning[row[3]] for row in rows], dtype=np.int64),
         weights=np.array([row[4] for row in rows], dtype=np.float64),
         annotators=np.array([row[5] for row in rows], dtype=object) if "annotator" in roles else None,
         lines=np.array([row[0] for row in rows], dtype=np.int64),
         columns=roles,
-        spellings={text: (meaning[text], count) for text, count in counts.most_common()},
+        words={text: (meaning[text], count) for text, count in counts.most_common()},
         bad_rows=tuple(sorted(bad, key=lambda row: row.line)),
     )
 
 
-def _parse(cells: Sequence[Any] | str, places: Mapping[str, int]) -> tuple[str, str, str, float, str] | str:
+def _parse(cells: Cells | str, places: Mapping[str, int]) -> tuple[str, str, str, float, str] | str:
     """Ids, label, weight and annotator of one row, or the reason why there are none."""
     if isinstance(cells, str):
         return cells
@@ -238,17 +163,6 @@ def _parse(cells: Sequence[Any] | str, places: Mapping[str, int]) -> tuple[str, 
     if weight is None or not (math.isfinite(weight) and weight >= 0):
         return f"weight {text['weight']!r} is not a number of zero or more"
     return text["id_a"], text["id_b"], _label_text(text["label"]), weight, text.get("annotator", "")
-
-
-def as_text(value: Any) -> str:
-    """An id or a label as text: 7 and 7.0 are "7", True is "true", None is empty."""
-    if value is None:
-        return ""
-    if isinstance(value, bool | np.bool_):
-        return str(value).lower()
-    if isinstance(value, float) and value.is_integer():
-        return str(int(value))
-    return str(value).strip()
 
 
 def _label_text(text: str) -> str:
@@ -266,23 +180,23 @@ def _number(text: str) -> float | None:
         return None
 
 
-def _meanings(path: Any, counts: Counter[str], labels: Mapping[str, str]) -> dict[str, int]:
+def _meanings(path: str, counts: Counter[str], words: Mapping[str, str]) -> dict[str, int]:
     """What each spelling in the file means; numbers are read as 1/0 or 1/-1, and never both."""
-    for text, name in labels.items():
+    for text, name in words.items():
         if name not in MEANINGS:
             raise InputError(f"A label means similar, dissimilar or unsure; {text!r} was said to mean {name!r}.")
-    given = {_label_text(text): MEANINGS[name] for text, name in labels.items()}
+    given = {_label_text(text): MEANINGS[name] for text, name in words.items()}
     numbers = {"1": SIMILAR, "0": DISSIMILAR, "-1": DISSIMILAR}
     if {"0", "-1"} <= counts.keys() - given.keys():
         raise InputError(
             f"{path} has the labels 0 ({counts['0']:,} times) and -1 ({counts['-1']:,} times): 0 may mean unsure or "
-            "dissimilar. Say which, for example --answers 0=unsure."
+            "dissimilar. Say which: `words={'0': 'unsure'}`."
         )
     known = {**_SPELLINGS, **numbers, **given}
     return {text: known[text] for text in counts if text in known}
 
 
-def _find_columns(path: Any, header: Sequence[str], given: Mapping[str, str]) -> dict[str, str]:
+def _find_columns(path: str, header: Sequence[str], given: Mapping[str, str]) -> dict[str, str]:
     """The column of each role: the one given, else the first of the usual names."""
     for role, name in given.items():
         if role not in ROLES or name not in header:
@@ -302,72 +216,55 @@ def _find_columns(path: Any, header: Sequence[str], given: Mapping[str, str]) ->
     return {role: found[role] for role in ROLES if role in found}
 
 
-def _no_columns(path: Any, header: Sequence[str], missing: list[str]) -> str:
+def _no_columns(path: str, header: Sequence[str], missing: list[str]) -> str:
     if len(header) >= 3 and _label_text(header[2]) in {*_SPELLINGS, "1", "0", "-1"} - {"same", "similar", "match"}:
         return f"{path} seems to begin with an answer. Give it a first line: id_a,id_b,label"
     return (
         f"{path}: which column is {' and '.join(missing)}? Its columns are {', '.join(map(str, header))}. Name them "
-        "id_a, id_b and label, or say which they are: --pair-columns FIRST,SECOND,LABEL."
+        "id_a, id_b and label, or say which they are with `columns`."
     )
 
 
-def file_format(path: str | PathLike[str], allowed: Sequence[str]) -> str:
-    """csv, tsv, jsonl, parquet or svm, by the ending of a file's name (before ``.gz``)."""
-    endings = [ending.lower() for ending in Path(path).suffixes]
-    ending = next((e for e in reversed(endings) if e != ".gz"), "")
-    found = _FORMATS.get(ending, "")
-    if found not in allowed:
-        raise InputError(
-            f"{path}: the name must end in {', '.join('.' + name for name in allowed)} (and .gz, if zipped)."
-        )
-    return found
-
-
-def open_bytes(path: str | PathLike[str]) -> IO[bytes]:
-    """A file's bytes, unzipped where it is gzipped, whatever its name."""
-    with Path(path).open("rb") as file:
-        zipped = file.read(2) == b"\x1f\x8b"
-    return gzip.open(path, "rb") if zipped else Path(path).open("rb")  # type: ignore[return-value]
-
-
-def delimiter(first_line: str, name: str) -> str:
-    """The delimiter of a CSV or TSV file; spreadsheets write semicolons where the comma is a decimal mark."""
-    if name == "tsv":
-        return "\t"
-    return ";" if ";" in first_line and "," not in first_line else ","
-
-
-def _read_rows(path: Path) -> tuple[list[str], Iterable[tuple[int, Sequence[Any] | str]]]:
+def _read_rows(path: Path) -> tuple[list[str], NumberedRows]:
     """Column names, and the numbered rows; a row that cannot be split is the reason why."""
-    name = file_format(path, ("csv", "tsv", "jsonl", "parquet"))
+    name = file_format(path, ("csv", "tsv", "jsonl", "parquet", "xlsx"))
     if name == "parquet":
         return _read_parquet(path)
-    try:
-        with open_bytes(path) as file:
-            lines = list(io.StringIO(file.read().decode("utf-8-sig"), newline=""))
-    except (UnicodeDecodeError, EOFError, gzip.BadGzipFile, zlib.error) as error:
-        raise InputError(f"{path} is not text in UTF-8, or is cut off ({error}). Save it as UTF-8.") from None
+    if name == "xlsx":
+        header, rows = read_sheet(path)
+        return header, enumerate(rows, 2)
+    lines = list(io.StringIO(read_text(path), newline=""))
     if not any(line.strip() for line in lines):
         raise InputError(f"{path} is empty. It needs the columns id_a, id_b, label and a row per answer.")
-    return _read_json(lines) if name == "jsonl" else _read_delimited(lines, name)
+    return _read_json(lines) if name == "jsonl" else _read_delimited(path, lines, name)
 
 
-def _read_parquet(path: Path) -> tuple[list[str], Iterator[tuple[int, Sequence[Any]]]]:
+def frame_rows(frame: Frame) -> tuple[list[str], NumberedRows]:
+    """Column names and rows of a frame, counted from 1."""
+    names = list(getattr(frame, "column_names", None) or frame.columns)
+    columns = [frame[name] for name in names]
+    lists = [column.to_pylist() if hasattr(column, "to_pylist") else column.to_list() for column in columns]
+    return [str(name) for name in names], enumerate(zip(*lists, strict=True), 1)
+
+
+def _read_parquet(path: Path) -> tuple[list[str], NumberedRows]:
     pa = require("pyarrow", "files")
     try:
         table = require("pyarrow.parquet", "files").read_table(path)
     except pa.ArrowInvalid as error:
         raise InputError(f"{path} cannot be read as Parquet: {error}") from None
-    return table.column_names, enumerate(zip(*(column.to_pylist() for column in table.columns), strict=True), 1)
+    except OSError as error:
+        raise cannot_open(path, error) from None
+    return frame_rows(table)
 
 
-def _read_delimited(lines: list[str], name: str) -> tuple[list[str], Iterator[tuple[int, list[str]]]]:
-    rows = _split(lines, delimiter(lines[0], name))
+def _read_delimited(path: Path, lines: list[str], name: str) -> tuple[list[str], NumberedRows]:
+    rows = _split(path, lines, delimiter(lines[0], name))
     _, header = next(rows)
     return [cell.strip() for cell in header], rows
 
 
-def _split(lines: list[str], mark: str) -> Iterator[tuple[int, list[str]]]:
+def _split(path: Path, lines: list[str], mark: str) -> Iterator[tuple[int, list[str]]]:
     reader = csv.reader(lines, delimiter=mark)
     try:
         for cells in reader:
@@ -375,13 +272,13 @@ def _split(lines: list[str], mark: str) -> Iterator[tuple[int, list[str]]]:
                 yield reader.line_num, cells
     except csv.Error as error:
         raise InputError(
-            f"Line {reader.line_num} cannot be split into cells ({error}). Is a quote left open?"
+            f"{path}: line {reader.line_num} cannot be split into cells ({error}). Is a quote left open?"
         ) from None
 
 
-def _read_json(lines: list[str]) -> tuple[list[str], Iterable[tuple[int, Sequence[Any] | str]]]:
+def _read_json(lines: list[str]) -> tuple[list[str], NumberedRows]:
     """Keys in the order of their first appearance stand for columns; a key may be missing from a row."""
-    records: list[tuple[int, Any]] = []
+    records: list[tuple[int, dict[str, object] | str]] = []
     for number, line in enumerate(lines, 1):
         if line.strip():
             records.append((number, _json_record(line)))
@@ -390,7 +287,7 @@ def _read_json(lines: list[str]) -> tuple[list[str], Iterable[tuple[int, Sequenc
     return header, rows
 
 
-def _json_record(line: str) -> dict[str, Any] | str:
+def _json_record(line: str) -> dict[str, object] | str:
     try:
         record = json.loads(line)
     except (ValueError, RecursionError):

@@ -10,9 +10,9 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-import os
 import struct
-from os import PathLike
+from collections.abc import Sequence
+from dataclasses import asdict, is_dataclass
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sdulearn.errors import InputError, ModelFileError
+from sdulearn.io.files import Location, cannot_open, written_whole
+from sdulearn.types import Estimator
+
+Header = dict[str, Any]
+Arrays = dict[str, NDArray[Any]]
 
 MAGIC = b"SDULEARN"
 FORMAT_VERSION = 1
@@ -28,27 +33,74 @@ _DIGEST_SIZE = 32
 _DTYPES = {"f8": np.dtype("<f8"), "i8": np.dtype("<i8")}
 
 
-def write(path: str | PathLike[str], header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
+def write(path: Location, header: Header, arrays: Arrays) -> None:
     """Write header and arrays; the file appears whole or not at all."""
-    specs, blocks = [], []
+    specs = []
+    blocks = []
     for name, array in arrays.items():
         kind = "f8" if array.dtype.kind == "f" else "i8"
         blocks.append(np.ascontiguousarray(array, dtype=_DTYPES[kind]).tobytes())
         specs.append({"name": name, "dtype": kind, "shape": list(array.shape)})
     text = json.dumps({**header, "arrays": specs}, allow_nan=False).encode()
     body = b"".join([_PREFIX.pack(MAGIC, FORMAT_VERSION, len(text)), text, *blocks])
-    target = Path(path)
-    draft = target.with_name(f".{target.name}.{os.getpid()}.part")
-    try:
+    with written_whole(path) as draft:
         draft.write_bytes(body + hashlib.sha256(body).digest())
-        draft.replace(target)
-    finally:
-        draft.unlink(missing_ok=True)
 
 
-def read(path: str | PathLike[str]) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+def describe_estimator(estimator: Estimator, fitted_names: Sequence[str]) -> tuple[Header, Arrays]:
+    """A fitted estimator as JSON and arrays: its class, its parameters and the fitted attributes named."""
+    fitted: Header = {}
+    arrays: Arrays = {}
+    for name in fitted_names:
+        if not hasattr(estimator, name):
+            continue
+        value = getattr(estimator, name)
+        if is_dataclass(value) and not isinstance(value, type):
+            fitted[name] = asdict(value)
+        elif isinstance(value, dict):
+            columns = {key: _filled(column) for key, column in value.items()}
+            arrays |= {f"{name}/{key}": column for key, column in columns.items() if isinstance(column, np.ndarray)}
+            fitted[name] = {key: column for key, column in columns.items() if not isinstance(column, np.ndarray)}
+        elif isinstance(value, np.ndarray) and value.dtype != object:
+            arrays[name] = value
+        else:
+            fitted[name] = value.tolist() if isinstance(value, np.ndarray) else value
+    params = {name: _jsonable(name, value) for name, value in estimator.get_params(deep=False).items()}
+    kept = {name: value for name, value in params.items() if value is not _NOT_KEPT}
+    return {"model": type(estimator).__name__, "params": kept, "fitted": fitted}, arrays
+
+
+def _filled(column: object) -> object:
+    """GridSearchCV's masked columns without their mask, which is empty."""
+    return column.filled() if isinstance(column, np.ma.MaskedArray) else column
+
+
+_NOT_KEPT = object()
+
+
+def _jsonable(name: str, value: object) -> object:
+    """A parameter as JSON has it; a splitter or a random state is not kept."""
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, tuple | list | np.ndarray):
+        return [_jsonable(name, item) for item in value]
+    if value is None or isinstance(value, str | bool | int | float):
+        return value
+    if name == "loss":
+        raise InputError(
+            f"A model trained with a loss object of your own ({type(value).__name__}) cannot be saved: the file holds "
+            "numbers, not code. Keep coef_ and intercept_ yourself."
+        )
+    return _NOT_KEPT
+
+
+def read(path: Location) -> tuple[Header, Arrays]:
     """Header and arrays of a file, or a ModelFileError that says what is wrong with it."""
-    with Path(path).open("rb") as file:
+    try:
+        opened = Path(path).open("rb")  # noqa: SIM115
+    except OSError as error:
+        raise cannot_open(path, error) from None
+    with opened as file:
         # The first bytes decide whether to read on: a stranger's link may lead to a device without
         # end.
         data = file.read(len(MAGIC))
@@ -68,7 +120,7 @@ def read(path: str | PathLike[str]) -> tuple[dict[str, Any], dict[str, NDArray[A
     return _parse(path, body, header_size)
 
 
-def _parse(path: str | PathLike[str], body: bytes, header_size: int) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+def _parse(path: Location, body: bytes, header_size: int) -> tuple[Header, Arrays]:
     """Header and arrays; every size is checked against the bytes that are there before it is used."""
     start = _PREFIX.size + header_size
     if start > len(body):

@@ -1,29 +1,31 @@
-"""``load_model``: a fitted estimator back from the file that ``save`` wrote."""
+"""``load_model``: a fitted model back from the file that ``save`` wrote."""
 
 from __future__ import annotations
 
-from os import PathLike
-from typing import Any
-
 import numpy as np
 
-from sdulearn.errors import InputError, ModelFileError
-from sdulearn.io import container as modelfile
+from sdulearn.errors import ModelFileError
+from sdulearn.io import container
+from sdulearn.io.files import Location
 from sdulearn.joint import PairLogisticRegression, PairLogisticRegressionCV
 from sdulearn.linear import SDUClassifier, SDUClassifierCV
 from sdulearn.prior import PriorEstimate
+from sdulearn.table_model import TableModel
+from sdulearn.types import Estimator
 
-MODELS: dict[str, type[Any]] = {
+MODELS = {
     model.__name__: model
     for model in (SDUClassifier, SDUClassifierCV, PairLogisticRegression, PairLogisticRegressionCV)
 }
+# What a forged header may lead to; a stranger's text in an error message is cut off.
+_FORGED = (KeyError, TypeError, ValueError, AttributeError, OverflowError, RecursionError, IndexError)
+_LONGEST = 300
 
 
-def load_model(path: str | PathLike[str]) -> Any:
-    """Read a fitted estimator from a file written by ``estimator.save(path)``.
+def load_model(path: Location) -> Estimator | TableModel:
+    """Read a fitted model from a file that ``save`` wrote.
 
-    The file holds numbers and JSON; nothing is unpickled or run, so a file from a stranger is safe
-    to open.
+    The file holds numbers and JSON; nothing is unpickled or run, so a file from a stranger is safe to open.
 
     Parameters
     ----------
@@ -32,29 +34,41 @@ def load_model(path: str | PathLike[str]) -> Any:
 
     Returns
     -------
-    estimator
+    estimator or TableModel
         Fitted, of the class that was saved.
 
     Raises
     ------
     ModelFileError
         A ValueError: the file is foreign, truncated, altered, or of a newer format.
+
+    See Also
+    --------
+    sdulearn.fit_table : Fit a model of a table.
     """
-    header, arrays = modelfile.read(path)
+    header, arrays = container.read(path)
     try:
-        model = MODELS[header["model"]](**header["params"])
-        model._validate_params()
-        for name, value in _fitted(header["fitted"], arrays).items():
-            if name not in model._FITTED:
-                raise InputError(f"unexpected attribute {name!r}")
-            setattr(model, name, value)
-        _check_shapes(model)
-    except (KeyError, TypeError, ValueError, AttributeError, OverflowError, RecursionError) as error:
-        raise ModelFileError(f"{path} does not describe an sdulearn model: {str(error)[:300]}") from None
+        if header["model"] != "TableModel":
+            return _estimator(header, arrays)
+        mark = "estimator:"
+        own = {name.removeprefix(mark): array for name, array in arrays.items() if name.startswith(mark)}
+        return TableModel.from_parts(header, arrays, _estimator(header["estimator"], own))
+    except _FORGED as error:
+        raise ModelFileError(f"{path} does not describe an sdulearn model: {str(error)[:_LONGEST]}") from None
+
+
+def _estimator(header: container.Header, arrays: container.Arrays) -> Estimator:
+    model = MODELS[header["model"]](**header["params"])
+    model._validate_params()
+    for name, value in _fitted(header["fitted"], arrays).items():
+        if name not in model.FITTED:
+            raise ValueError(f"unexpected attribute {name!r}")
+        setattr(model, name, value)
+    _check_shapes(model)
     return model
 
 
-def _fitted(scalars: dict[str, Any], arrays: dict[str, Any]) -> dict[str, Any]:
+def _fitted(scalars: container.Header, arrays: container.Arrays) -> container.Header:
     fitted = {**scalars, **{name: array for name, array in arrays.items() if "/" not in name}}
     fitted["prior_"] = PriorEstimate(**scalars["prior_"])
     if "feature_names_in_" in fitted:
@@ -65,13 +79,14 @@ def _fitted(scalars: dict[str, Any], arrays: dict[str, Any]) -> dict[str, Any]:
     return fitted
 
 
-def _check_shapes(model: Any) -> None:
+def _check_shapes(model: Estimator) -> None:
     width = model.n_features_in_
     if type(width) is not int or model.coef_.shape != (1, width) or model.intercept_.shape != (1,):
-        raise InputError("coefficients and number of features do not fit together")
+        raise ValueError("coefficients and number of features do not fit together")
     if not (np.isfinite(model.coef_).all() and np.isfinite(model.intercept_).all()):
-        raise InputError("coefficients are not finite")
+        raise ValueError("coefficients are not finite")
     if model.classes_.tolist() != [-1, 1]:
-        raise InputError("classes are not -1 and +1")
-    if not 0 < float(model.prior_.value) < 1:
-        raise InputError("the prior does not lie between 0 and 1")
+        raise ValueError("classes are not -1 and +1")
+    prior = model.prior_
+    if not 0 < float(prior.value) < 1 or not 0 <= float(prior.low) <= float(prior.high) <= 1:
+        raise ValueError("the prior does not lie between 0 and 1")

@@ -1,70 +1,106 @@
-"""A table model as an ONNX graph: raw columns in, label, decision value and probability out.
+"""A model as an ONNX graph: raw columns in, label, decision value and probability out.
 
 Inputs are ``numbers`` (double, one column for each number or true/false column; NaN where missing)
 and ``texts`` (string, one column for each text column; empty where missing), columns in the order
-of the model. A model of an svmlight file has ``numbers`` alone. Everything is computed in double
+of the model. A model of an svmlight file, or an estimator, has
+``numbers`` alone. Everything is computed in double
 precision.
 """
 
 from __future__ import annotations
 
 import json
-from os import PathLike
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from sdulearn.columns import CATEGORY, Column, ColumnLayout, SparseLayout
 from sdulearn.extras import require
-from sdulearn.io.tables import CATEGORY, Column, ColumnLayout
-from sdulearn.table_model import TableModel
+from sdulearn.io.files import Location, written_whole
+from sdulearn.table_model import Scaler, TableModel
+from sdulearn.types import Array, Estimator
 
-OPSET, ML_OPSET, IR_VERSION = 18, 3, 9
-NUMBERS, TEXTS = "numbers", "texts"
+OPSET = 18
+ML_OPSET = 3
+IR_VERSION = 9
+NUMBERS = "numbers"
+TEXTS = "texts"
 
 
-def export_onnx(model: TableModel, path: str | PathLike[str]) -> None:
+def export_onnx(model: TableModel | Estimator, path: Location) -> None:
     """Write a model to an ONNX file.
 
     Parameters
     ----------
-    model : TableModel
-        From :func:`~sdulearn.table_model.load_table_model`.
+    model : TableModel or fitted estimator
+        A table model takes raw columns, an estimator its features.
     path : str or path-like
         File to write. Class names and column names are kept as metadata.
+
+    See Also
+    --------
+    onnx_columns : What the graph takes.
     """
+    table_model = as_table_model(model)
     graph = _Graph()
-    graph.build(model)
-    Path(path).write_bytes(graph.serialise(model))
+    graph.build(table_model)
+    serialised = graph.serialise(table_model)
+    with written_whole(path) as draft:
+        draft.write_bytes(serialised)
 
 
-def onnx_columns(model: TableModel) -> tuple[list[str], list[str]]:
-    """Names of the columns of ``numbers`` and of ``texts``, in order."""
-    if not isinstance(model.layout, ColumnLayout):
-        return model.layout.feature_names, []
-    columns = model.layout.columns
-    return [c.name for c in columns if c.kind != CATEGORY], [c.name for c in columns if c.kind == CATEGORY]
+def onnx_columns(model: TableModel | Estimator) -> tuple[list[str], list[str]]:
+    """Names of the columns of ``numbers`` and of ``texts``, in order.
+
+    Parameters
+    ----------
+    model : TableModel or fitted estimator
+        As in :func:`export_onnx`.
+
+    Returns
+    -------
+    numbers, texts : list of str
+        Names of the columns of either input.
+    """
+    layout = as_table_model(model).layout
+    if not isinstance(layout, ColumnLayout):
+        return layout.feature_names, []
+    numbers = [column.name for column in layout.columns if column.kind != CATEGORY]
+    texts = [column.name for column in layout.columns if column.kind == CATEGORY]
+    return numbers, texts
 
 
-def _blocks(model: TableModel) -> list[tuple[Column, NDArray[np.float64]]]:
-    """Every column with its coefficients."""
+def as_table_model(model: TableModel | Estimator) -> TableModel:
+    """An estimator as a model of a table of its features."""
+    if isinstance(model, TableModel):
+        return model
+    width = model.n_features_in_
+    scaler = Scaler(np.zeros(width), np.ones(width))
+    names = getattr(model, "feature_names_in_", None)
+    if names is None:
+        return TableModel(model, SparseLayout(width, 0), scaler)
+    return TableModel(model, ColumnLayout(tuple(Column(str(name), "number") for name in names)), scaler)
+
+
+def _blocks(model: TableModel) -> list[tuple[Column, Array]]:
+    """Every column with its coefficients, in the units of the table."""
     assert isinstance(model.layout, ColumnLayout)
     sizes = [len(column.feature_names) for column in model.layout.columns]
-    parts = np.split(model.estimator.coef_[0], np.cumsum(sizes)[:-1])
+    parts = np.split(model.raw_line[0], np.cumsum(sizes)[:-1])
     return list(zip(model.layout.columns, parts, strict=True))
 
 
-def _number_part(model: TableModel) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _number_part(model: TableModel) -> tuple[Array, Array]:
     """Coefficients and stand-ins of the number columns; NaN stands in where a missing value was refused."""
     if not isinstance(model.layout, ColumnLayout):
-        return model.estimator.coef_[0], np.full(model.layout.width, np.nan)
+        return model.raw_line[0], np.full(model.layout.width, np.nan)
     numbers = [(column, part[0]) for column, part in _blocks(model) if column.kind != CATEGORY]
     fills = [np.nan if column.fill is None else float(column.fill) for column, _ in numbers]
     return np.array([weight for _, weight in numbers]), np.array(fills)
 
 
-def _text_parts(model: TableModel) -> list[tuple[Column, NDArray[np.float64]]]:
+def _text_parts(model: TableModel) -> list[tuple[Column, Array]]:
     if not isinstance(model.layout, ColumnLayout):
         return []
     return [(column, part) for column, part in _blocks(model) if column.kind == CATEGORY]
@@ -80,7 +116,7 @@ class _Graph:
 
     def build(self, model: TableModel) -> None:
         """The decision as a sum of columns' contributions, and what follows from it."""
-        total = self.constant(model.estimator.intercept_)
+        total = self.constant(np.array([model.raw_line[1]]))
         weights, fills = _number_part(model)
         if len(weights):
             total = self.node("Add", total, self.number_sum(weights, fills))
@@ -92,20 +128,22 @@ class _Graph:
         self.node("Where", positive, one, self.constant(np.array(-1, dtype=np.int64)), output="label")
         self.probability(model.link, decision)
 
-    def number_sum(self, weights: NDArray[np.float64], fills: NDArray[np.float64]) -> str:
+    def number_sum(self, weights: Array, fills: Array) -> str:
         """``numbers @ weights``, NaN replaced by the column's stand-in."""
         missing = self.node("IsNaN", NUMBERS)
         filled = self.node("Where", missing, self.constant(fills[None, :]), NUMBERS)
         product = self.node("MatMul", filled, self.constant(weights[:, None]))
         return self.node("Reshape", product, self.constant(np.array([-1], dtype=np.int64)))
 
-    def text_share(self, place: int, column: Column, coefficients: NDArray[np.float64]) -> str:
+    def text_share(self, place: int, column: Column, coefficients: Array) -> str:
         """The coefficient of each text's category: 0 for an unknown one, the stand-in's for an empty one."""
         text = self.node("Gather", TEXTS, self.constant(np.array(place, dtype=np.int64)), axis=1)
         unknown = len(column.categories)
-        keys, values = list(column.categories), list(range(unknown))
+        keys = list(column.categories)
+        values = list(range(unknown))
         if column.fill in column.categories and "" not in keys:
-            keys, values = [*keys, ""], [*values, column.categories.index(str(column.fill))]
+            keys.append("")
+            values.append(column.categories.index(str(column.fill)))
         index = self.node(
             "LabelEncoder", text, domain="ai.onnx.ml", keys_strings=keys, values_int64s=values, default_int64=unknown
         )
@@ -132,7 +170,8 @@ class _Graph:
 
     def serialise(self, model: TableModel) -> bytes:
         """The checked file."""
-        helper, types = self.onnx.helper, self.onnx.TensorProto
+        helper = self.onnx.helper
+        types = self.onnx.TensorProto
         numbers, texts = onnx_columns(model)
         inputs = [helper.make_tensor_value_info(NUMBERS, types.DOUBLE, ["rows", len(numbers)])] * bool(numbers)
         inputs += [helper.make_tensor_value_info(TEXTS, types.STRING, ["rows", len(texts)])] * bool(texts)

@@ -10,11 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from sdulearn.columns import Array, ColumnLayout, Location, encode, kind_of, pair_codes
+from sdulearn.columns import ColumnLayout, encode, kind_of, pair_codes
 from sdulearn.errors import InputError
 from sdulearn.extras import require
+from sdulearn.io.files import Location, cannot_open
+from sdulearn.types import Array, ArrowTable, ArrowType, Codes, Mask
 
 BATCH_ROWS = 65_536
 # A wide table comes in fewer rows at a time: so many numbers at most.
@@ -33,10 +34,10 @@ class RowGroups:
     begin: int
     rows: int
 
-    def batches(self, columns: Sequence[str], rows: int) -> Iterator[Any]:
+    def batches(self, columns: Sequence[str], rows: int) -> Iterator[ArrowTable]:
         """Record batches of so many rows, with some of the columns."""
         read = {"row_groups": list(self.numbers), "columns": list(columns), "use_threads": False}
-        with _damage_told(self.path), _opened(self.path) as file:
+        with _clear_errors(self.path), _opened(self.path) as file:
             yield from file.iter_batches(rows, **read)
 
 
@@ -45,7 +46,7 @@ class ParquetTable:
     """The files of a table: types by column, and where its rows are."""
 
     path: str
-    types: Mapping[str, Any]
+    types: Mapping[str, ArrowType]
     groups: tuple[RowGroups, ...]
     n_rows: int
 
@@ -64,11 +65,11 @@ def parquet_files(path: Location) -> list[Path]:
 
 def open_parquet(path: Location) -> ParquetTable:
     """Read what the files say about themselves; they must have the same columns, of the same kinds."""
-    types: dict[str, Any] = {}
+    types: dict[str, ArrowType] = {}
     groups: list[RowGroups] = []
     n_rows = 0
     for file in parquet_files(path):
-        with _damage_told(file), _opened(str(file.absolute())) as opened:
+        with _clear_errors(file), _opened(str(file.absolute())) as opened:
             _join_types(file, types, opened.schema_arrow)
             found = _row_groups(str(file.absolute()), opened.metadata, n_rows)
         groups += found
@@ -76,12 +77,12 @@ def open_parquet(path: Location) -> ParquetTable:
     return ParquetTable(str(path), types, tuple(groups), n_rows)
 
 
-def read_whole(path: Location) -> list[Any]:
+def read_whole(path: Location) -> list[ArrowTable]:
     """Every file of the table as a pyarrow table."""
     parquet = require("pyarrow.parquet", "files")
     tables = []
     for file in parquet_files(path):
-        with _damage_told(file):
+        with _clear_errors(file):
             tables.append(parquet.read_table(file, partitioning=None))
     return tables
 
@@ -91,15 +92,17 @@ def _opened(path: str) -> Any:
 
 
 @contextmanager
-def _damage_told(path: Location) -> Iterator[None]:
+def _clear_errors(path: Location) -> Iterator[None]:
     pa = require("pyarrow", "files")
     try:
         yield
     except pa.ArrowInvalid as error:
         raise InputError(f"{path} cannot be read: {error}") from None
+    except OSError as error:
+        raise cannot_open(path, error) from None
 
 
-def _join_types(file: Path, types: dict[str, Any], schema: Any) -> None:
+def _join_types(file: Path, types: dict[str, ArrowType], schema: Any) -> None:
     """Add a file's columns; a column that is empty in one file takes its type from another."""
     if repeated := [name for name, count in Counter(schema.names).items() if count > 1]:
         raise InputError(f"{file} has two columns named {repeated[0]!r}. Rename one of them.")
@@ -154,7 +157,7 @@ class RawRows:
         """Number of blocks."""
         return -(-self.group.rows // batch_rows(self.width))
 
-    def __call__(self) -> Iterator[tuple[Any, NDArray[np.int64], None]]:
+    def __call__(self) -> Iterator[tuple[ArrowTable, Codes, None]]:
         """Batch by batch."""
         begin = self.group.begin
         for batch in self.group.batches(self.columns, batch_rows(self.width)):
@@ -172,9 +175,9 @@ class FeatureRows:
     group: RowGroups
     layout: ColumnLayout
     mean: Array
-    spread: Array
+    scale: Array
     codes: str | None = None
-    keep: Callable[[NDArray[np.int64], NDArray[np.int64]], NDArray[np.bool_]] | None = None
+    keep: Callable[[Codes, Codes], Mask] | None = None
 
     @property
     def n_blocks(self) -> int:
@@ -185,15 +188,16 @@ class FeatureRows:
         names = [column.name for column in self.layout.columns]
         return RawRows(self.group, (*names, *([self.codes] if self.codes else [])), self.layout.width)
 
-    def __call__(self) -> Iterator[tuple[Array, NDArray[np.int64], None]]:
+    def __call__(self) -> Iterator[tuple[Array, Codes, None]]:
         """Batch by batch."""
         for batch, rows, _ in self._raw()():
             y = pair_codes(self.group.path, self.codes, batch[self.codes]) if self.codes else np.zeros_like(rows)
             X, _ = encode(self.group.path, self.layout, batch)
             X -= self.mean
-            X /= self.spread
+            X /= self.scale
             if self.keep is not None:
                 kept = self.keep(rows, y)
-                X, y = X[kept], y[kept]
+                X = X[kept]
+                y = y[kept]
             if len(y):
                 yield X, y, None

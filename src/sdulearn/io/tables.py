@@ -1,27 +1,23 @@
-"""Feature tables: from a file to numbers, the same way in training and, chunk by chunk, in prediction.
+"""Feature tables: from a file or frame to numbers, the same way in training and, chunk by chunk, in prediction.
 
-CSV, TSV, JSON lines and Parquet are read by pyarrow (the extra ``files``): number and true/false
-columns become one feature, text columns one feature a category (see :mod:`sdulearn.columns`). A
-folder of Parquet files is a table too. svmlight files stay sparse. A layout remembers what was
-done.
+CSV, TSV, JSON lines and Parquet are read by pyarrow (the extra ``files``), Excel by calamine (the extra
+``excel``): number and true/false columns become one feature, text columns one feature a category (see
+:mod:`sdulearn.columns`). A folder of Parquet files is a table too. svmlight files stay sparse. A layout
+remembers what was done.
 """
 
 from __future__ import annotations
 
 import csv
 import io
-import zlib
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
-from os import PathLike
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.datasets import load_svmlight_file
 
@@ -29,9 +25,11 @@ from sdulearn.columns import (
     BOOLEAN,
     CATEGORY,
     NUMBER,
-    Column,
     ColumnLayout,
+    Layout,
+    SparseLayout,
     add_summaries,
+    as_arrow,
     column_kinds,
     encode,
     find_columns,
@@ -42,19 +40,16 @@ from sdulearn.columns import (
 from sdulearn.errors import InputError
 from sdulearn.extras import require
 from sdulearn.io import parquet
-from sdulearn.io.answers import delimiter, file_format, open_bytes
-
-# Layouts are known by this name: models and their files are made of them.
-__all__ = [
-    "BOOLEAN", "CATEGORY", "NUMBER", "Column", "ColumnLayout", "Layout", "SparseLayout", "Table",
-    "check_format", "choose_id", "column_names", "feature_kinds", "needed_columns", "read_chunks", "read_ids",
-    "read_table", "table_format",
-]  # fmt: skip
-
-Location = str | PathLike[str]
+from sdulearn.io.excel import read_sheet
+from sdulearn.io.files import DAMAGED, Location, decoded, delimiter, file_format, open_bytes
+from sdulearn.io.ids import Candidate, choose_by_answers, looks_like_id, match_texts
+from sdulearn.number_texts import NumberText, parse_numbers, recognise_numbers
+from sdulearn.types import ArrowColumn, ArrowTable, ArrowType, Codes, Frame, Rows
 
 ID_COLUMNS = ("id", "ID", "Id", "unique_id")
-FORMATS = ("csv", "tsv", "parquet", "jsonl", "svm")
+FORMATS = ("csv", "tsv", "parquet", "jsonl", "svm", "xlsx")
+# Formats in which everything is text, so that a number may be spelled in several ways.
+_TEXT_FORMATS = ("csv", "tsv", "xlsx")
 # What stands for "not known" in a text file, beside pyarrow's own list (empty, NA, NaN, null, ...).
 _MISSING = ("", "#N/A", "N/A", "NA", "<NA>", "NULL", "null", "NaN", "nan", "n/a", "-nan", "-NaN", "None", "?")
 _CHUNK_ROWS = 20_000
@@ -62,52 +57,77 @@ _BLOCK_BYTES = 1 << 23
 
 
 @dataclass(frozen=True)
-class SparseLayout:
-    """An svmlight file: so many features, the first one numbered ``first``."""
+class TableOptions:
+    """How a table is read; see :func:`read_table`."""
 
-    width: int
-    first: int = 1
-    id_column: None = None
-
-    @property
-    def feature_names(self) -> list[str]:
-        """The features' numbers."""
-        return [str(k) for k in range(self.first, self.first + self.width)]
-
-
-Layout = ColumnLayout | SparseLayout
+    id_column: str | None = None
+    drop: Sequence[str] = ()
+    missing: str = "error"
+    max_categories: int = 50
+    codes: str | None = None
+    categories: Sequence[str] = ()
 
 
 @dataclass(frozen=True)
 class Table:
-    """Rows of a table: features, ids, how often a text was none of the known categories, by column, and pair codes."""
+    """Rows of a table as features.
 
-    X: Any
+    Attributes
+    ----------
+    X : array or CSR matrix of shape (n_rows, n_features)
+        Features.
+    ids : list of str
+        Ids, or row numbers from 0.
+    layout : ColumnLayout or SparseLayout
+        Reads further tables alike.
+    unseen : Counter
+        How often a text was none of the known categories, by column.
+    codes : array of shape (n_rows,) or None
+        Pair codes, where a column holds them.
+    """
+
+    X: Rows
     ids: list[str]
     layout: Layout
     unseen: Counter[str] = field(default_factory=Counter)
-    codes: NDArray[np.int64] | None = None
+    codes: Codes | None = None
+
+
+@dataclass(frozen=True)
+class _RawTable:
+    """A table as it was read: pyarrow tables, one a file, with the types over all of them."""
+
+    name: str
+    pieces: list[ArrowTable]
+    types: Mapping[str, ArrowType]
+    format: str
+
+    @property
+    def n_rows(self) -> int:
+        return sum(piece.num_rows for piece in self.pieces)
 
 
 def read_table(
-    path: Location,
+    source: Location | Frame,
     *,
     id_column: str | None = None,
     drop: Sequence[str] = (),
     missing: str = "error",
     max_categories: int = 50,
     codes: str | None = None,
+    categories: Sequence[str] = (),
+    answer_ids: Collection[str] = (),
 ) -> Table:
     """Read a whole table and work out its layout.
 
     Parameters
     ----------
-    path : str or path-like
-        .csv, .tsv, .jsonl, .parquet or .svm (svmlight), gzipped or not; or a folder of Parquet
-        files.
+    source : str, path-like or frame
+        .csv, .tsv, .jsonl, .parquet, .xlsx or .svm (svmlight), gzipped or not; or a folder of Parquet
+        files; or a pandas, polars or pyarrow frame.
     id_column : str, optional
-        The column of ids; by default ``id`` or ``unique_id`` where there is one, else rows are
-        numbered from 0.
+        The column of ids, or "" for row numbers from 0. By default the column that holds the ids of the
+        answers, or else ``id`` or ``unique_id`` where there is one.
     drop : sequence of str
         Columns to leave out.
     missing : {"error", "mean"}, default="error"
@@ -117,53 +137,114 @@ def read_table(
         category.
     codes : str, optional
         A column of pair codes; it is no feature.
+    categories : sequence of str
+        Columns of texts that are categories even though most of them look like numbers.
+    answer_ids : collection of str
+        Ids that the answers name, by which the column of ids is found.
 
     Returns
     -------
     Table
         Features (dense, or CSR for svmlight), ids and the layout, which reads further tables alike.
     """
-    if table_format(path) == "svm":
-        if id_column is not None or drop or codes is not None:
-            raise InputError(f"{path}: an svmlight file has no named columns; its rows are numbered from 0.")
-        return _read_svmlight(path)
-    with _damage_told(path):
-        pieces, types, id_column = _read_arrow(path, id_column)
-    if not any(piece.num_rows for piece in pieces):
-        raise InputError(f"{path} has no rows.")
-    kinds = feature_kinds(path, types, id_column, drop, codes)
-    found = add_summaries(summarise(piece, kinds) for piece in pieces)
-    layout = ColumnLayout(find_columns(path, kinds, found, missing, max_categories), id_column)
-    return _joined([_encode(path, layout, piece, codes=codes) for piece in pieces])
+    options = TableOptions(id_column, drop, missing, max_categories, codes, categories)
+    if _is_location(source) and table_format(source) == "svm":
+        if id_column or drop or codes is not None:
+            raise InputError(f"{source}: an svmlight file has no named columns; its rows are numbered from 0.")
+        return _read_svmlight(source)
+    raw = _read_raw(source, id_column)
+    if raw.n_rows == 0:
+        raise InputError(f"{raw.name} has no rows.")
+    id_name = _choose_id_column(raw, options, answer_ids)
+    raw, spelled = _numbers_from_texts(raw, id_name, options)
+    layout = _layout(raw, id_name, options, spelled)
+    return _joined([_encode(raw.name, layout, piece, codes=codes) for piece in raw.pieces])
+
+
+def _layout(
+    raw: _RawTable, id_name: str | None, options: TableOptions, spelled: Mapping[str, NumberText]
+) -> ColumnLayout:
+    kinds = feature_kinds(raw.name, raw.types, id_name, options)
+    found = add_summaries(summarise(piece, kinds) for piece in raw.pieces)
+    columns = find_columns(raw.name, kinds, found, options.missing, options.max_categories)
+    columns = tuple(replace(column, text=spelled.get(column.name)) for column in columns)
+    return ColumnLayout(columns, id_name)
 
 
 def feature_kinds(
-    path: Location, types: Mapping[str, Any], id_column: str | None, drop: Sequence[str], codes: str | None
+    name: str, types: Mapping[str, ArrowType], id_column: str | None, options: TableOptions
 ) -> dict[str, str]:
     """Which columns to learn from, and of what kind they are."""
-    names = [name for name in types if name != id_column]
-    for wanted, purpose in ((drop, "leave out"), ([codes] if codes else [], "take pair codes from")):
+    names = [column for column in types if column != id_column]
+    codes = [options.codes] if options.codes else []
+    purposes = {"leave out": options.drop, "take pair codes from": codes, "read as texts": options.categories}
+    for purpose, wanted in purposes.items():
         if unknown := set(wanted) - set(names):
             listed = ", ".join(names)
-            raise InputError(f"{path} has no column {sorted(unknown)[0]!r} to {purpose}. Its columns: {listed}.")
-    return column_kinds(path, {name: types[name] for name in names if name not in drop and name != codes})
+            raise InputError(f"{name} has no column {sorted(unknown)[0]!r} to {purpose}. Its columns: {listed}.")
+    left_out = {*options.drop, *codes}
+    return column_kinds(name, {column: types[column] for column in names if column not in left_out})
+
+
+def _choose_id_column(raw: _RawTable, options: TableOptions, answer_ids: Collection[str]) -> str | None:
+    """The column of ids: the one named, the one that the answers' ids are in, or a usual one."""
+    names = list(raw.types)
+    if options.id_column is not None or not answer_ids:
+        return choose_id(raw.name, names, options.id_column, ID_COLUMNS)
+    check_repeated_names(raw.name, names)
+    left_out = {*options.drop, options.codes}
+    ids = set(answer_ids)
+    candidates: list[Candidate] = []
+    for name in names:
+        if name not in left_out and may_hold_ids(raw.types[name]):
+            texts = [text for piece in raw.pieces for text in id_texts(piece[name]).to_pylist()]
+            candidates.append(match_texts(name, texts, ids))
+    return choose_by_answers(raw.name, candidates, ids, raw.n_rows, ID_COLUMNS)
+
+
+def may_hold_ids(dtype: ArrowType) -> bool:
+    """Whether a column of this type can hold ids: whole numbers or texts."""
+    types = require("pyarrow.types", "files")
+    if types.is_dictionary(dtype):
+        return may_hold_ids(dtype.value_type)
+    return types.is_integer(dtype) or types.is_string(dtype) or types.is_large_string(dtype)
+
+
+def _numbers_from_texts(
+    raw: _RawTable, id_name: str | None, options: TableOptions
+) -> tuple[_RawTable, dict[str, NumberText]]:
+    """Text columns that hold numbers in another spelling, as numbers; refused where it is not clear."""
+    spelled: dict[str, NumberText] = {}
+    if raw.format not in _TEXT_FORMATS:
+        return raw, spelled
+    pa = require("pyarrow", "files")
+    kept = {id_name, options.codes, *options.drop, *options.categories}
+    (piece,) = raw.pieces
+    for place, name in enumerate(piece.column_names):
+        if name in kept or not pa.types.is_string(piece.schema.field(name).type):
+            continue
+        if (found := recognise_numbers(raw.name, name, piece[name])) is not None:
+            spelled[name] = found
+            piece = piece.set_column(place, name, parse_numbers(raw.name, name, piece[name], found))
+    types = dict(zip(piece.column_names, piece.schema.types, strict=True))
+    return replace(raw, pieces=[piece], types=types), spelled
 
 
 def read_chunks(path: Location, layout: Layout, *, id_column: str | None = None) -> Iterator[Table]:
     """Read a table in the layout of another, some thousand rows at a time; other columns are passed over.
 
-    ``id_column`` names another column of ids than the layout's. Where the table has neither, rows
-    are numbered from 0.
+    ``id_column`` names another column of ids than the layout's, "" row numbers. Where the table has neither,
+    rows are numbered from 0.
     """
     name = check_format(path, layout)
     if isinstance(layout, SparseLayout):
         yield from _svmlight_chunks(path, layout)
         return
     begin = 0
-    with _damage_told(path):
-        id_column = choose_id(path, column_names(path), id_column, (layout.id_column,))
+    with _clear_errors(path):
+        id_column = choose_id(str(path), column_names(path), id_column, (layout.id_column,))
         for batch in _batches(path, name, layout, id_column):
-            yield _encode(path, ColumnLayout(layout.columns, id_column), batch, begin)
+            yield _encode(str(path), ColumnLayout(layout.columns, id_column), batch, begin)
             begin += batch.num_rows
 
 
@@ -176,26 +257,32 @@ def check_format(path: Location, layout: Layout) -> str:
     return name
 
 
-def read_ids(path: Location, id_column: str | None = None) -> list[str]:
-    """The ids of a table alone."""
-    name = table_format(path)
-    if name == "svm":
-        return _read_svmlight(path).ids
+def read_ids(source: Location | Frame, id_column: str | None = None, answer_ids: Collection[str] = ()) -> list[str]:
+    """The ids of a table alone, found as :func:`read_table` finds them."""
+    if _is_location(source) and table_format(source) == "svm":
+        return _read_svmlight(source).ids
+    raw = _read_raw(source, id_column)
+    name = _choose_id_column(raw, TableOptions(id_column), answer_ids)
     ids: list[str] = []
-    with _damage_told(path):
-        id_column = choose_id(path, column_names(path), id_column, ID_COLUMNS)
-        for batch in _batches(path, name, ColumnLayout(()), id_column):
-            ids += _ids(batch, id_column, len(ids))
+    for piece in raw.pieces:
+        ids += _ids(piece, name, len(ids))
     return ids
 
 
 @contextmanager
-def _damage_told(path: Location) -> Iterator[None]:
-    """What gzip, csv and pyarrow raise on a damaged file, as a ValueError."""
+def _clear_errors(path: Location) -> Iterator[None]:
+    """What gzip, csv and pyarrow raise on a damaged file, as an error of ours."""
+    arrow = require("pyarrow", "files").ArrowInvalid
     try:
         yield
-    except (EOFError, zlib.error, csv.Error, KeyError) as error:
+    except arrow as error:
+        raise InputError(f"{path} cannot be read: {error}") from None
+    except (*DAMAGED, csv.Error, KeyError) as error:
         raise InputError(f"{path} cannot be read: {error}. It seems to be cut off or damaged.") from None
+
+
+def _is_location(source: Location | Frame) -> bool:
+    return isinstance(source, str) or hasattr(source, "__fspath__")
 
 
 def table_format(path: Location) -> str:
@@ -208,6 +295,8 @@ def column_names(path: Location) -> list[str]:
     name = table_format(path)
     if name == "parquet":
         return list(parquet.open_parquet(path).types)
+    if name == "xlsx":
+        return read_sheet(path)[0]
     line = _first_line(path)
     if name == "jsonl":
         return require("pyarrow.json", "files").read_json(io.BytesIO(line.encode())).column_names
@@ -219,87 +308,132 @@ def _first_line(path: Location) -> str:
         line = file.readline(_BLOCK_BYTES)
     if not line.strip():
         raise InputError(f"{path} is empty, or begins with an empty line. The first line must name the columns.")
-    try:
-        return line.decode("utf-8-sig").rstrip("\r\n")
-    except UnicodeDecodeError:
-        raise InputError(f"{path} is not text in UTF-8. Save it as UTF-8.") from None
+    return decoded(path, line).rstrip("\r\n")
 
 
-def choose_id(path: Location, names: Sequence[str], wanted: str | None, usual: Sequence[str | None]) -> str | None:
-    """The wanted column of ids, else the first usual one that is there."""
-    if wanted is not None and wanted not in names:
+def choose_id(path: str, names: Sequence[str], wanted: str | None, usual: Sequence[str | None]) -> str | None:
+    """The wanted column of ids (None for ""), else the first usual one that is there."""
+    check_repeated_names(path, names)
+    if wanted is None:
+        return next((name for name in usual if name in names), None)
+    if wanted and wanted not in names:
         raise InputError(f"{path} has no column {wanted!r} to take ids from. Its columns: {', '.join(names)}.")
+    return wanted or None
+
+
+def check_repeated_names(path: str, names: Sequence[str]) -> None:
+    """Refuse two columns of one name."""
     if repeated := [name for name, count in Counter(names).items() if count > 1]:
         raise InputError(f"{path} has two columns named {repeated[0]!r}. Rename one of them.")
-    return wanted if wanted is not None else next((name for name in usual if name in names), None)
 
 
-def _read_arrow(path: Location, id_column: str | None) -> tuple[list[Any], Mapping[str, Any], str | None]:
-    """The whole table as pyarrow tables, one a file, with the types that pyarrow infers over all rows, ids as text."""
-    pa = require("pyarrow", "files")
+def _read_raw(source: Location | Frame, id_column: str | None) -> _RawTable:
+    """The whole table, with the types that pyarrow infers over all rows; what may be ids stays text."""
+    if not _is_location(source):
+        return _single("the table", as_arrow(source), "frame")
+    path = str(source)
     name = table_format(path)
-    if name == "parquet":
-        opened = parquet.open_parquet(path)
-        return parquet.read_whole(path), opened.types, choose_id(path, list(opened.types), id_column, ID_COLUMNS)
-    id_column = choose_id(path, column_names(path), id_column, ID_COLUMNS)
-    try:
+    with _clear_errors(path):
+        if name == "parquet":
+            opened = parquet.open_parquet(path)
+            return _RawTable(path, parquet.read_whole(path), opened.types, name)
+        if name == "xlsx":
+            return _single(path, _excel_table(path), name)
+        names = column_names(path)
+        check_repeated_names(path, names)
         with open_bytes(path) as file:
             if name == "jsonl":
                 json = require("pyarrow.json", "files")
-                table = json.read_json(file, json.ReadOptions(block_size=_BLOCK_BYTES))
-            else:
-                types = {} if id_column is None else {id_column: pa.string()}
-                table = require("pyarrow.csv", "files").read_csv(file, **_csv_options(path, name, types))
-    except pa.ArrowInvalid as error:
-        raise InputError(f"{path} cannot be read: {error}") from None
-    return [table], dict(zip(table.column_names, table.schema.types, strict=True)), id_column
+                return _single(path, json.read_json(file, json.ReadOptions(block_size=_BLOCK_BYTES)), name)
+            ids = [column for column in names if column == id_column or looks_like_id(column)]
+            options = _csv_options(path, name, dict.fromkeys(ids))
+            return _single(path, require("pyarrow.csv", "files").read_csv(file, **options), name)
 
 
-def _csv_options(path: Location, name: str, types: dict[str, Any], only: Sequence[str] = ()) -> dict[str, Any]:
+def _single(name: str, table: ArrowTable, file_format: str) -> _RawTable:
+    check_repeated_names(name, table.column_names)
+    return _RawTable(name, [table], dict(zip(table.column_names, table.schema.types, strict=True)), file_format)
+
+
+def _excel_table(path: Location) -> ArrowTable:
+    """The first sheet; a column of cells of several kinds is text."""
+    pa = require("pyarrow", "files")
+    header, rows = read_sheet(path)
+    columns = []
+    for place in range(len(header)):
+        cells = [row[place] if place < len(row) else None for row in rows]
+        cells = [None if isinstance(cell, str) and cell.strip() in _MISSING else cell for cell in cells]
+        columns.append(_excel_column(cells))
+    return pa.table(columns, names=header)
+
+
+def _excel_column(cells: Sequence[object]) -> ArrowColumn:
+    pa = require("pyarrow", "files")
+    try:
+        return pa.array(cells)
+    except (pa.ArrowInvalid, pa.ArrowTypeError):
+        texts = [None if cell is None else f"{cell:g}" if isinstance(cell, float) else str(cell) for cell in cells]
+        return pa.array(texts, pa.string())
+
+
+def _csv_options(
+    path: Location, name: str, types: Mapping[str, ArrowType | None], only: Sequence[str] = ()
+) -> dict[str, object]:
+    """Options of pyarrow's reader; a type of None is text."""
     arrow = require("pyarrow.csv", "files")
+    text = require("pyarrow", "files").string()
     return {
         "read_options": arrow.ReadOptions(block_size=_BLOCK_BYTES),
         "parse_options": arrow.ParseOptions(delimiter=delimiter(_first_line(path), name), newlines_in_values=True),
         "convert_options": arrow.ConvertOptions(
-            null_values=_MISSING, strings_can_be_null=True, column_types=types, include_columns=list(only)
+            null_values=_MISSING,
+            strings_can_be_null=True,
+            column_types={column: dtype or text for column, dtype in types.items()},
+            include_columns=list(only),
         ),
     }
 
 
-def _batches(path: Location, name: str, layout: ColumnLayout, id_column: str | None) -> Iterator[Any]:
+def _batches(path: Location, name: str, layout: ColumnLayout, id_column: str | None) -> Iterator[ArrowTable]:
     """Record batches with the columns of a layout and the ids."""
-    pa = require("pyarrow", "files")
-    kinds = {NUMBER: pa.float64(), BOOLEAN: pa.bool_(), CATEGORY: pa.string()}
-    types = {column.name: kinds[column.kind] for column in layout.columns}
     names = column_names(path)
     # A key may be missing from the first row of JSON lines, where alone it is looked for.
     wanted = needed_columns(path, layout, id_column, None if name == "jsonl" else names)
-    try:
-        if name == "parquet":
-            for group in parquet.open_parquet(path).groups:
-                yield from group.batches(wanted or names[:1], _CHUNK_ROWS)
-        elif name == "jsonl":
-            yield from _json_batches(path, pa.schema(types))
-        else:
-            text = types if id_column is None else {id_column: pa.string(), **types}
-            with open_bytes(path) as stream:
-                options = _csv_options(path, name, text, wanted or names[:1])
-                yield from require("pyarrow.csv", "files").open_csv(stream, **options)
-    except pa.ArrowInvalid as error:
-        raise InputError(f"{path} cannot be read: {error}") from None
+    if name == "parquet":
+        for group in parquet.open_parquet(path).groups:
+            yield from group.batches(wanted or names[:1], _CHUNK_ROWS)
+    elif name == "xlsx":
+        yield from _excel_table(path).select(wanted or names[:1]).to_batches(_CHUNK_ROWS)
+    elif name == "jsonl":
+        yield from _json_batches(path, require("pyarrow", "files").schema(_column_types(layout)))
+    else:
+        types: dict[str, ArrowType | None] = _column_types(layout)
+        if id_column is not None:
+            types = {**types, id_column: None}
+        with open_bytes(path) as stream:
+            options = _csv_options(path, name, types, wanted or names[:1])
+            yield from require("pyarrow.csv", "files").open_csv(stream, **options)
+
+
+def _column_types(layout: ColumnLayout) -> dict[str, ArrowType]:
+    pa = require("pyarrow", "files")
+    kinds = {NUMBER: pa.float64(), BOOLEAN: pa.bool_(), CATEGORY: pa.string()}
+    return {column.name: kinds[column.kind] if column.text is None else pa.string() for column in layout.columns}
 
 
 def needed_columns(
     path: Location, layout: ColumnLayout, id_column: str | None, names: Sequence[str] | None
 ) -> list[str]:
     """The columns of a layout and the ids; an error where the table, which has the given ones, lacks some."""
-    wanted = [*(column.name for column in layout.columns), *([] if id_column is None else [id_column])]
+    wanted = [column.name for column in layout.columns]
+    if id_column is not None:
+        wanted.append(id_column)
     if names is not None and (absent := [name for name in wanted if name not in names]):
         raise InputError(f"{path} lacks the column {', '.join(map(repr, absent[:5]))} that the model needs.")
     return list(dict.fromkeys(wanted))
 
 
-def _json_batches(path: Location, schema: Any) -> Iterator[Any]:
+def _json_batches(path: Location, schema: ArrowType) -> Iterator[ArrowTable]:
     json = require("pyarrow.json", "files")
     options = json.ParseOptions(explicit_schema=schema, unexpected_field_behavior="infer")
     for lines in _line_chunks(path):
@@ -314,11 +448,11 @@ def _line_chunks(path: Location) -> Iterator[bytes]:
                 yield block
 
 
-def _encode(path: Location, layout: ColumnLayout, table: Any, begin: int = 0, codes: str | None = None) -> Table:
+def _encode(path: str, layout: ColumnLayout, table: ArrowTable, begin: int = 0, codes: str | None = None) -> Table:
     """A pyarrow table or batch as features, ids and pair codes."""
     X, unseen = encode(path, layout, table)
-    told = None if codes is None else pair_codes(path, codes, table[codes])
-    return Table(X, _ids(table, layout.id_column, begin), layout, unseen, told)
+    y = None if codes is None else pair_codes(path, codes, table[codes])
+    return Table(X, _ids(table, layout.id_column, begin), layout, unseen, y)
 
 
 def _joined(pieces: Sequence[Table]) -> Table:
@@ -328,11 +462,11 @@ def _joined(pieces: Sequence[Table]) -> Table:
     X = np.concatenate([piece.X.T for piece in pieces], axis=1).T
     layout = pieces[0].layout
     ids = [i for piece in pieces for i in piece.ids] if layout.id_column else [str(k) for k in range(len(X))]
-    codes = None if pieces[0].codes is None else np.concatenate([piece.codes for piece in pieces])
-    return Table(X, ids, layout, codes=codes)
+    codes = [piece.codes for piece in pieces if piece.codes is not None]
+    return Table(X, ids, layout, codes=np.concatenate(codes) if codes else None)
 
 
-def _ids(table: Any, id_column: str | None, begin: int) -> list[str]:
+def _ids(table: ArrowTable, id_column: str | None, begin: int) -> list[str]:
     if id_column is None:
         return [str(k) for k in range(begin, begin + table.num_rows)]
     return id_texts(table[id_column]).to_pylist()
@@ -340,7 +474,7 @@ def _ids(table: Any, id_column: str | None, begin: int) -> list[str]:
 
 def _read_svmlight(path: Location) -> Table:
     """A whole svmlight file; features are taken to be numbered from 1 unless a 0 occurs."""
-    with _damage_told(path), open_bytes(path) as file:
+    with _clear_errors(path), open_bytes(path) as file:
         X = _parse_svmlight(path, file, None)
     if X.shape[0] == 0:
         raise InputError(f"{path} is empty.")
@@ -351,7 +485,7 @@ def _read_svmlight(path: Location) -> Table:
 
 def _svmlight_chunks(path: Location, layout: SparseLayout) -> Iterator[Table]:
     begin = 0
-    with _damage_told(path):
+    with _clear_errors(path):
         for lines in _line_chunks(path):
             X = _parse_svmlight(path, io.BytesIO(lines), layout.width + layout.first)[:, layout.first :]
             yield Table(X, [str(k) for k in range(begin, begin + X.shape[0])], layout)

@@ -1,22 +1,15 @@
-"""The names of ``--method`` and the estimators they stand for."""
+"""The names of methods and the estimators they stand for."""
 
 from __future__ import annotations
 
-from typing import Any
-
-from sdulearn.blocks import Blocks, fit_classifier
+from sdulearn.blocks import Blocks
 from sdulearn.joint import PairLogisticRegression, PairLogisticRegressionCV
 from sdulearn.linear import SDUClassifier, SDUClassifierCV
 from sdulearn.risks import RISKS
+from sdulearn.streaming import SDUClassifier as StreamingClassifier
+from sdulearn.types import Estimator
 
 METHODS = ("auto", "joint", *RISKS)
-
-
-def estimator_of(method: str, loss: str, prior: float | None, folds: int) -> Any:
-    """The estimator that chooses its settings on pairs alone; "auto" is the joint one."""
-    if is_joint(method):
-        return PairLogisticRegressionCV(prior=prior, cv=folds)
-    return SDUClassifierCV(method, loss, prior=prior, cv=folds)
 
 
 def is_joint(method: str) -> bool:
@@ -24,17 +17,30 @@ def is_joint(method: str) -> bool:
     return method in ("auto", "joint")
 
 
-def with_its_settings(model: Any) -> Any:
+def estimator_of(method: str, loss: str, prior: float | None, folds: int) -> Estimator:
+    """The estimator that chooses its settings on pairs alone; "auto" is the joint one."""
+    if is_joint(method):
+        return PairLogisticRegressionCV(prior=prior, cv=folds)
+    return SDUClassifierCV(method, loss, prior=prior, cv=folds)
+
+
+def chosen_settings(model: Estimator) -> dict[str, float]:
+    """The settings that a fitted estimator has, or has chosen."""
+    names = ("alpha", "covariance_power", "gamma")
+    found = {name: getattr(model, f"{name}_", getattr(model, name, None)) for name in names}
+    return {name: float(value) for name, value in found.items() if value is not None}
+
+
+def with_its_settings(model: Estimator) -> Estimator:
     """An unfitted estimator with the settings that a fitted one chose."""
     if isinstance(model, PairLogisticRegressionCV):
         return PairLogisticRegression(model.alpha_, covariance_power=model.covariance_power_, prior=model.prior)
-    gamma = 0.5 if model.gamma_ is None else model.gamma_
-    return SDUClassifier(model.risk, model.loss, gamma=gamma, alpha=model.alpha_, prior=model.prior_.value)
+    found = chosen_settings(model)
+    gamma = found.get("gamma", 0.5)
+    return SDUClassifier(model.risk, model.loss, gamma=gamma, alpha=found["alpha"], prior=model.prior_.value)
 
 
-def refit_on(model: Any, blocks: Blocks) -> None:
-    """Fit a model of a marginal risk again, on all blocks, with the settings it has chosen on a few rows."""
-    again = with_its_settings(model).set_params(prior=model.prior)
-    fit_classifier(again, blocks)
-    for name in ("coef_", "intercept_", "prior_", "objective_", "optimality_", "n_iter_"):
-        setattr(model, name, getattr(again, name))
+def refit_on(model: Estimator, blocks: Blocks) -> Estimator:
+    """An estimator of the same risk fitted on all blocks, with the settings chosen on a few rows."""
+    parameters = with_its_settings(model).set_params(prior=model.prior).get_params()
+    return StreamingClassifier(**parameters).fit(blocks)

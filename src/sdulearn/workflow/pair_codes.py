@@ -9,14 +9,15 @@ among the lowest of each.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sdulearn.errors import InputError
 from sdulearn.pairs import pair_checksum, read_pairs, scramble
-from sdulearn.types import Codes
-from sdulearn.workflow.training import Questions, check_enough
+from sdulearn.types import Codes, Mask
+from sdulearn.workflow.training import AnswerSource, Questions
 
 Marks = NDArray[np.uint64]
 
@@ -39,7 +40,8 @@ class Lowest:
         return Lowest(limit, marks[kept], rows[kept], codes[kept])
 
     def __add__(self, other: Lowest) -> Lowest:
-        mine, others = (self.marks, self.rows, self.codes), (other.marks, other.rows, other.codes)
+        mine = (self.marks, self.rows, self.codes)
+        others = (other.marks, other.rows, other.codes)
         return Lowest.of(self.limit, *(np.concatenate(both) for both in zip(mine, others, strict=True)))
 
 
@@ -77,7 +79,8 @@ class CodeSums:
 
 def code_sums(codes: Codes, rows: Codes, max_pairs: int | None, max_unlabeled: int) -> CodeSums:
     """Count some rows, and draw from them."""
-    named, free = codes != 0, rows[codes == 0]
+    named = codes != 0
+    free = rows[codes == 0]
     end_codes = codes[named]
     return CodeSums(
         n_similar=int(np.sum(codes > 0)),
@@ -107,9 +110,13 @@ def drawn_questions(path: str, column: str, sums: CodeSums) -> Questions:
         pairs = read_pairs(ends.codes[order])
     except ValueError as error:
         raise InputError(f"{path}, column {column!r}: {error}") from None
-    questions = Questions(rows[pairs.ends], pairs.similar, np.ones(len(pairs.ends)), [])
-    check_enough(f"{path}, column {column!r},", questions)
-    return questions
+    return Questions(rows[pairs.ends], pairs.similar, np.ones(len(pairs.ends)))
+
+
+def source_of_codes(path: str, column: str, sums: CodeSums) -> AnswerSource:
+    """Where answers that are pair codes come from; a row is in one pair, so none contradicts another."""
+    name = f"{Path(path).name}, column {column!r}"
+    return AnswerSource(name, sums.n_similar // 2, sums.n_dissimilar // 2, columns={"codes": column})
 
 
 @dataclass(frozen=True)
@@ -118,6 +125,6 @@ class DrawnOrPaired:
 
     highest: int
 
-    def __call__(self, rows: Codes, codes: Codes) -> NDArray[np.bool_]:
+    def __call__(self, rows: Codes, codes: Codes) -> Mask:
         """One answer a row."""
         return (codes != 0) | (scramble(rows) <= np.uint64(self.highest))

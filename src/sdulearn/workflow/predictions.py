@@ -4,24 +4,22 @@ from __future__ import annotations
 
 import os
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import Any, TypeVar
 
-import numpy as np
-from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
-from sdulearn.cli.progress import Progress
 from sdulearn.columns import ColumnLayout, encode, id_texts
 from sdulearn.extras import require
+from sdulearn.io.files import Location
 from sdulearn.io.parquet import RawRows, RowGroups, open_parquet
 from sdulearn.io.tables import check_format, choose_id, needed_columns, read_chunks
 from sdulearn.table_model import TableModel
-from sdulearn.types import Array
+from sdulearn.types import Array, Mask, Rows
+from sdulearn.workflow.engines import Progress, Watch
 
 T = TypeVar("T")
 
@@ -43,7 +41,7 @@ class Predictions:
     """
 
     ids: Any
-    positive: NDArray[np.bool_]
+    positive: Mask
     probability: Array | None
     unseen: Counter[str]
 
@@ -52,10 +50,28 @@ class Predictions:
         return self.ids if isinstance(self.ids, list) else id_texts(self.ids).to_pylist()
 
 
-def predictions(
-    model: TableModel, path: Path, id_column: str | None, progress: Progress | None = None
+def predict_table(
+    model: TableModel, path: Location, *, id_column: str | None = None, progress: Progress | None = None
 ) -> Iterator[Predictions]:
-    """All rows of a table in their order; never all in memory."""
+    """Predict all rows of a file or folder in their order, portion by portion; never all in memory.
+
+    Parameters
+    ----------
+    model : TableModel
+        The model.
+    path : str or path-like
+        Table with the columns of the training table, in any order.
+    id_column : str, optional
+        The column of ids, or "" for row numbers; by default that of the training table, where it is there.
+    progress : function, optional
+        Called with the number of rows of a Parquet table; gives a function that is called with the number of
+        rows after each portion, and with None at the end.
+
+    Yields
+    ------
+    Predictions
+        Some rows.
+    """
     if check_format(path, model.layout) == "parquet":
         yield from _of_parquet(model, path, id_column, progress)
         return
@@ -63,26 +79,24 @@ def predictions(
         yield _predicted(model, chunk.X, chunk.ids, chunk.unseen)
 
 
-def _predicted(model: TableModel, X: Any, ids: Any, unseen: Counter[str]) -> Predictions:
-    decision = model.decision(X)
+def _predicted(model: TableModel, X: Rows, ids: Any, unseen: Counter[str]) -> Predictions:
+    decision = model.decide(X)
     return Predictions(ids, decision > 0, model.probability(decision), unseen)
 
 
 def _of_parquet(
-    model: TableModel, path: Path, id_column: str | None, progress: Progress | None
+    model: TableModel, path: Location, id_column: str | None, progress: Progress | None
 ) -> Iterator[Predictions]:
     layout = model.layout
     assert isinstance(layout, ColumnLayout)
     table = open_parquet(path)
     names = list(table.types)
-    id_column = choose_id(path, names, id_column, (layout.id_column,))
+    id_column = choose_id(str(path), names, id_column, (layout.id_column,))
     columns = needed_columns(path, layout, id_column, names)
-    watch = None if progress is None else progress.expect(table.n_rows)
+    own = ColumnLayout(layout.columns, id_column)
+    watch = None if progress is None else progress(table.n_rows)
     with threadpool_limits(1, user_api="blas"):
-        jobs = (
-            partial(_of_group, model, ColumnLayout(layout.columns, id_column), group, columns, watch)
-            for group in table.groups
-        )
+        jobs = (partial(_of_group, model, own, group, columns, watch) for group in table.groups)
         for found in in_order(jobs, os.cpu_count() or 1):
             yield from found
     if watch is not None:
@@ -90,7 +104,7 @@ def _of_parquet(
 
 
 def _of_group(
-    model: TableModel, layout: ColumnLayout, group: RowGroups, columns: list[str], watch: Progress | None
+    model: TableModel, layout: ColumnLayout, group: RowGroups, columns: Sequence[str], watch: Watch | None
 ) -> list[Predictions]:
     """Predictions of some row groups; they are small beside the rows themselves."""
     pa = require("pyarrow", "files")

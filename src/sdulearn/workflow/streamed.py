@@ -1,14 +1,13 @@
 """A table that streams by: what a fit needs of it, found in sums over its row groups.
 
-A table of numbers is passed over once; one with text columns or stand-ins for missing values twice,
-as its features can be computed only when categories and stand-ins are known. Pair codes of a column
-are read before, by themselves. Marginal risks are then fitted on all rows, in one pass for squared
-loss and in several for the others.
+A table of numbers is passed over once; one with text columns or stand-ins for missing values twice, as its
+features can be computed only when categories and stand-ins are known. Pair codes of a column are read before,
+by themselves, and so are the columns that may hold ids, where none is called as one. Marginal risks are then
+fitted on all rows, in one pass for squared loss and in several for the others.
 """
 
 from __future__ import annotations
 
-import argparse
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -16,48 +15,50 @@ from typing import Any
 
 import numpy as np
 
+from sdulearn.answers.checks import check_answers
+from sdulearn.answers.records import Answers
 from sdulearn.blocks import Block, Part
-from sdulearn.cli.engines import Engine
 from sdulearn.columns import CATEGORY, Column, ColumnLayout, find_columns
-from sdulearn.diagnostics import Population, off_mode
+from sdulearn.diagnostics import Finding, Population, check_contradictions, off_mode
 from sdulearn.errors import InputError
-from sdulearn.io.answers import PairFile
-from sdulearn.io.labels import class_labels, read_labels
+from sdulearn.io.ids import choose_by_answers, is_row_number
+from sdulearn.io.labels import Labelled, class_labels
 from sdulearn.io.parquet import FeatureRows, ParquetTable, RawRows, open_parquet
-from sdulearn.io.tables import ID_COLUMNS, choose_id, feature_kinds
-from sdulearn.workflow.material import (
-    UNLABELED,
-    Answers,
-    Material,
-    answers_of_codes,
-    answers_of_pairs,
-    describe_table,
-    read_answers,
-)
+from sdulearn.io.tables import ID_COLUMNS, choose_id, feature_kinds, may_hold_ids, table_format
+from sdulearn.table_model import Scaler
+from sdulearn.types import Estimator, Indices
+from sdulearn.workflow.engines import Engine
 from sdulearn.workflow.methods import is_joint, refit_on
-from sdulearn.workflow.pair_codes import CodeSums, DrawnOrPaired
-from sdulearn.workflow.sums import Seen, Summaries, Wanted, count_codes, look, summarise_batch
+from sdulearn.workflow.pair_codes import CodeSums, DrawnOrPaired, drawn_questions, source_of_codes
+from sdulearn.workflow.passes import RowQuery, RowsFound, Summaries, count_codes, count_ids, find_rows, summarise_batch
 from sdulearn.workflow.training import (
-    Indices,
+    AnswerSource,
     Questions,
+    Request,
+    TrainingData,
     drawn_rows,
-    most_unlabeled,
     numbering_hint,
-    refuse_repeated,
-    training_set,
-    usable_spread,
+    repeated_id,
+    source_of_answers,
+    stacked_rows,
+    usable_questions,
+    usable_scale,
 )
 
 # Settings are chosen on so many of the pairs that a column of codes names.
 MAX_PAIRS = 20_000
-Labelled = Sequence[tuple[str, str]]
+_READERS = {
+    "csv": "pyarrow.dataset.dataset({!r}, format='csv')",
+    "tsv": "pyarrow.csv.open_csv({!r}, parse_options=pyarrow.csv.ParseOptions(delimiter='\\t'))",
+    "jsonl": "pyarrow.dataset.dataset({!r}, format='json')",
+}
 
 
 @dataclass(frozen=True)
 class _Source:
     """A table on disk, and who reads it."""
 
-    arguments: argparse.Namespace
+    request: Request
     engine: Engine
     table: ParquetTable
     kinds: Mapping[str, str]
@@ -67,83 +68,127 @@ class _Source:
     @property
     def max_unlabeled(self) -> int:
         """Rows to draw as unlabeled."""
-        return most_unlabeled(self.layout.width, self.arguments.unlabeled or UNLABELED)
+        return self.request.most_unlabeled(self.layout.width)
 
 
-def material_in_passes(arguments: argparse.Namespace, engine: Engine) -> Material:
+def data_in_passes(request: Request, engine: Engine, answers: Answers | None, labelled: Labelled) -> TrainingData:
     """Keep the rows that settings and accuracy are found on, and the way to fit on all of them."""
-    pairs = read_answers(arguments)
-    told = [] if arguments.labels is None else read_labels(arguments.labels)
-    source = _open(arguments, engine)
-    print(describe_table(arguments.features, source.layout, source.table.n_rows), flush=True)
-    return _by_codes(source, told) if pairs is None else _by_pairs(source, pairs, told)
+    check_parquet(request)
+    ids = [] if answers is None else sorted(set(answers.ids.ravel().tolist()))
+    source = _open(request, engine, ids)
+    return _by_codes(source, labelled) if answers is None else _by_answers(source, answers, labelled)
 
 
-def _open(arguments: argparse.Namespace, engine: Engine) -> _Source:
+def check_parquet(request: Request) -> None:
+    """Only Parquet can be read in portions; for other formats the error says how to convert."""
+    path = request.table_name
+    if path == "the table":
+        raise InputError("A frame is in memory already: leave `engine` out.")
+    if (name := table_format(path)) == "parquet":
+        return
+    conversion = ""
+    if name in _READERS:
+        write = f"pyarrow.dataset.write_dataset({_READERS[name].format(path)}, 'folder', format='parquet')"
+        conversion = f'Convert it, piece by piece: python -c "import pyarrow.csv, pyarrow.dataset; {write}". '
+    raise InputError(
+        f"{path}: `engine` reads Parquet files and folders of them. {conversion}Leave `engine` out to read it into "
+        "memory."
+    )
+
+
+def _open(request: Request, engine: Engine, ids: Sequence[str]) -> _Source:
     """Find the layout: from the files' schema where that tells all, else in a pass."""
-    path, table = arguments.features, open_parquet(arguments.features)
+    options = request.options
+    table = open_parquet(request.table_name)
     if table.n_rows == 0:
-        raise InputError(f"{path} has no rows.")
-    id_column = choose_id(path, list(table.types), arguments.id, ID_COLUMNS)
-    kinds = feature_kinds(path, table.types, id_column, arguments.drop, arguments.codes)
+        raise InputError(f"{table.path} has no rows.")
+    id_column = _id_column(request, engine, table, ids)
+    kinds = feature_kinds(table.path, table.types, id_column, options)
     columns = tuple(Column(name, kind) for name, kind in kinds.items())
-    counted = arguments.missing == "mean" or CATEGORY in kinds.values()
+    counted = options.missing == "mean" or CATEGORY in kinds.values()
     if counted:
-        columns = _columns(arguments, kinds, _sum(engine, table, list(kinds), len(kinds), summarise_batch, kinds))
-    return _Source(arguments, engine, table, kinds, ColumnLayout(columns, id_column), counted)
+        found = _sum(engine, table, list(kinds), len(kinds), summarise_batch, kinds)
+        columns = _columns(request, kinds, found)
+    return _Source(request, engine, table, kinds, ColumnLayout(columns, id_column), counted)
 
 
-def _columns(arguments: argparse.Namespace, kinds: Mapping[str, str], found: Summaries) -> tuple[Column, ...]:
-    return find_columns(arguments.features, kinds, found.columns, arguments.missing, arguments.max_categories)
+def _id_column(request: Request, engine: Engine, table: ParquetTable, ids: Sequence[str]) -> str | None:
+    """The column of ids: the one named, a usual one, or the one that holds the ids of the answers."""
+    names = list(table.types)
+    usual = choose_id(table.path, names, request.options.id_column, ID_COLUMNS)
+    if usual is not None or request.options.id_column is not None or not ids:
+        return usual
+    left_out = {*request.options.drop, request.options.codes}
+    columns = [name for name in names if name not in left_out and may_hold_ids(table.types[name])]
+    if not columns:
+        return None
+    counts = _sum(engine, table, columns, len(columns), count_ids, columns, np.array(ids, dtype=object))
+    return choose_by_answers(table.path, counts.candidates(), ids, table.n_rows, ID_COLUMNS)
+
+
+def _columns(request: Request, kinds: Mapping[str, str], found: Summaries) -> tuple[Column, ...]:
+    options = request.options
+    return find_columns(request.table_name, kinds, found.columns, options.missing, options.max_categories)
 
 
 def _sum(
-    engine: Engine, table: ParquetTable, columns: Sequence[str], width: int, task: Callable[..., Any], *told: Any
+    engine: Engine,
+    table: ParquetTable,
+    columns: Sequence[str],
+    width: int,
+    task: Callable[..., Any],
+    *arguments: object,
 ) -> Any:
     """One pass over some columns, which become so many features."""
     parts = [RawRows(group, tuple(columns), width) for group in table.groups]
-    return engine.blocks(parts, table.n_rows).sum(task, *told)
+    return engine.blocks(parts, table.n_rows).sum(task, *arguments)
 
 
-def _by_pairs(source: _Source, pairs: PairFile, told: Labelled) -> Material:
-    n_rows, layout = source.table.n_rows, source.layout
-    unlabeled = drawn_rows(n_rows, layout.width, source.max_unlabeled)
-    seen, place = _look(source, unlabeled, {*pairs.ids.ravel().tolist(), *(name for name, _ in told)})
-    hint = numbering_hint(layout.id_column, n_rows)
-    answers, questions = answers_of_pairs(pairs, place, source.arguments.skip_bad, hint)
-    material = _material(source, seen, answers, questions, unlabeled, told, place)
-    if is_joint(source.arguments.method) or source.arguments.unlabeled is not None:
-        return material
-    ends = _pair_ends(material)
-    return _with_refit(source, material, None, [ends], n_rows + 2 * len(questions.ends), n_rows)
+def _by_answers(source: _Source, answers: Answers, labelled: Labelled) -> TrainingData:
+    request = source.request
+    n_rows = source.table.n_rows
+    unlabeled = drawn_rows(n_rows, source.max_unlabeled)
+    names = {*answers.ids.ravel().tolist(), *(name for name, _ in labelled)}
+    found, place = _find(source, unlabeled, names)
+    hint = numbering_hint(source.layout.id_column, n_rows)
+    questions = usable_questions(answers, place, request.skip_bad, hint)
+    about = source_of_answers(answers, questions)
+    data = _training_data(source, found, about, questions, unlabeled, labelled, place)
+    data = replace(data, findings=check_contradictions(check_answers(answers)))
+    if is_joint(request.method) or request.max_unlabeled is not None:
+        return data
+    return _with_refit(source, data, None, [_pair_ends(data)], n_rows + 2 * len(questions.ends), n_rows)
 
 
-def _by_codes(source: _Source, told: Labelled) -> Material:
-    arguments, column = source.arguments, source.arguments.codes
-    asked = (str(arguments.features), column, MAX_PAIRS, source.max_unlabeled)
-    sums = _sum(source.engine, source.table, [column], 1, count_codes, *asked)
-    answers, questions, unlabeled = answers_of_codes(arguments, sums)
-    seen, place = _look(source, np.concatenate([questions.ends.ravel(), unlabeled]), {name for name, _ in told})
-    material = _material(source, seen, answers, questions, unlabeled, told, place)
-    whole = len(questions.ends) == answers.n_similar + answers.n_dissimilar
-    if is_joint(arguments.method):
-        return material if whole else _told_of_draw(material)
-    if whole and arguments.unlabeled is not None:
-        return material
-    if arguments.unlabeled is None:
-        return _with_refit(source, material, None, [], source.table.n_rows, sums.n_unlabeled)
-    return _with_refit(source, material, _drawn_or_paired(sums), [], source.table.n_rows, len(unlabeled))
+def _by_codes(source: _Source, labelled: Labelled) -> TrainingData:
+    request = source.request
+    column = request.options.codes
+    assert column is not None
+    arguments = (source.table.path, column, MAX_PAIRS, source.max_unlabeled)
+    sums = _sum(source.engine, source.table, [column], 1, count_codes, *arguments)
+    questions = drawn_questions(source.table.path, column, sums)
+    about = source_of_codes(source.table.path, column, sums)
+    unlabeled = np.sort(sums.unlabeled.rows)
+    names = {name for name, _ in labelled}
+    found, place = _find(source, np.concatenate([questions.ends.ravel(), unlabeled]), names)
+    data = _training_data(source, found, about, questions, unlabeled, labelled, place)
+    whole = len(questions.ends) == about.n_similar + about.n_dissimilar
+    if is_joint(request.method):
+        return data if whole else _from_a_draw(data)
+    if whole and request.max_unlabeled is not None:
+        return data
+    if request.max_unlabeled is None:
+        return _with_refit(source, data, None, [], source.table.n_rows, sums.n_unlabeled)
+    return _with_refit(source, data, _drawn_or_paired(sums), [], source.table.n_rows, len(unlabeled))
 
 
-def _told_of_draw(material: Material) -> Material:
-    """Where only some of the pairs are learned from, that is said, and they are what is counted."""
-    similar = material.questions.similar
-    print(f"the joint method learns from {len(similar):,} of the pairs, drawn at random; a marginal one "
-          "(--method sddu) from all")  # fmt: skip
-    n_similar = int(similar.sum())
-    return replace(
-        material, answers=replace(material.answers, n_similar=n_similar, n_dissimilar=len(similar) - n_similar)
-    )
+def _from_a_draw(data: TrainingData) -> TrainingData:
+    """Where only some of the pairs are learned from, that is found, and they are what is counted."""
+    questions = data.questions
+    source = replace(data.source, n_similar=questions.n_similar, n_dissimilar=questions.n_dissimilar)
+    n_pairs = data.source.n_similar + data.source.n_dissimilar
+    details = {"n_used": len(questions.ends), "n_pairs": n_pairs}
+    return replace(data, source=source, findings=[Finding("pairs_drawn", "info", details)])
 
 
 def _drawn_or_paired(sums: CodeSums) -> DrawnOrPaired | None:
@@ -152,58 +197,62 @@ def _drawn_or_paired(sums: CodeSums) -> DrawnOrPaired | None:
     return DrawnOrPaired(int(drawn.max())) if 0 < len(drawn) < sums.n_unlabeled else None
 
 
-def _look(source: _Source, rows: Indices, names: set[str]) -> tuple[Seen, dict[str, int]]:
+def _find(source: _Source, rows: Indices, names: set[str]) -> tuple[RowsFound, dict[str, int]]:
     """One pass over all features: their moments, the numbered rows, and the rows of the ids and where those are."""
-    arguments, layout = source.arguments, source.layout
-    by_number = {} if layout.id_column else _numbered(names, source.table.n_rows)
+    layout = source.layout
+    n_rows = source.table.n_rows
+    by_number = {}
+    ids: list[str] = []
+    if layout.id_column is None:
+        by_number = {name: int(name) for name in names if is_row_number(name, n_rows)}
+    else:
+        ids = sorted(names)
     kept = np.union1d(rows, np.fromiter(by_number.values(), np.int64, len(by_number)))
-    ids = np.array(sorted(names) if layout.id_column else [], dtype=object)
-    wanted = Wanted(str(arguments.features), layout, None if source.counted else source.kinds, kept, ids)
-    columns = [*source.kinds, *([layout.id_column] if layout.id_column and len(ids) else [])]
-    seen = _sum(source.engine, source.table, columns, layout.width, look, wanted)
-    if seen.summaries is not None:
-        _columns(arguments, source.kinds, seen.summaries)
-    return seen, by_number if layout.id_column is None else _placed(ids.tolist(), seen)
+    kinds = None if source.counted else source.kinds
+    query = RowQuery(source.table.path, layout, kinds, kept, np.array(ids, dtype=object))
+    columns = list(source.kinds)
+    if layout.id_column and ids:
+        columns.append(layout.id_column)
+    found = _sum(source.engine, source.table, columns, layout.width, find_rows, query)
+    if found.summaries is not None:
+        _columns(source.request, source.kinds, found.summaries)
+    return found, by_number if layout.id_column is None else _placed(ids, found)
 
 
-def _numbered(names: set[str], n_rows: int) -> dict[str, int]:
-    """Rows without ids are called by their numbers."""
-    short = (name for name in names if len(name) <= len(str(n_rows)) and name.isascii() and name.isdigit())
-    return {name: int(name) for name in short if int(name) < n_rows and str(int(name)) == name}
-
-
-def _placed(ids: list[str], seen: Seen) -> dict[str, int]:
-    """The row of each wanted id; each must be on one row only."""
-    found, places = np.concatenate(seen.ids), np.concatenate(seen.places)
-    if len(found):
-        often, count = Counter(found.tolist()).most_common(1)[0]
+def _placed(ids: list[str], found: RowsFound) -> dict[str, int]:
+    """The row of each id that was found; each must be on one row only."""
+    numbers = np.concatenate(found.ids)
+    places = np.concatenate(found.places)
+    if len(numbers):
+        often, count = Counter(numbers.tolist()).most_common(1)[0]
         if count > 1:
-            refuse_repeated(ids[often], count)
-    return {ids[k]: row for k, row in zip(found.tolist(), places.tolist(), strict=True)}
+            raise repeated_id(ids[often], count)
+    return {ids[k]: row for k, row in zip(numbers.tolist(), places.tolist(), strict=True)}
 
 
-def _material(
+def _training_data(
     source: _Source,
-    seen: Seen,
-    answers: Answers,
+    found: RowsFound,
+    about: AnswerSource,
     questions: Questions,
     unlabeled: Indices,
-    told: Labelled,
+    labelled: Labelled,
     place: Mapping[str, int],
-) -> Material:
+) -> TrainingData:
     """The rows that were kept, under new numbers."""
-    rows, X, moments = np.concatenate(seen.rows), np.concatenate(seen.X), seen.moments
+    rows = np.concatenate(found.rows)
+    X = np.concatenate(found.X)
+    moments = found.moments
     assert moments is not None
-    labels = class_labels(source.arguments.labels, told, place) if told else None
+    labels = class_labels(labelled, place) if labelled else None
     local = np.searchsorted(rows, unlabeled)
     usual = off_mode(X[local] if len(local) else X)
-    return Material(
+    return TrainingData(
         layout=source.layout,
         n_rows=source.table.n_rows,
         X=X,
-        mean=moments.mean,
-        spread=usable_spread(moments.mean, np.sqrt(moments.variance)),
-        answers=answers,
+        scaler=Scaler(moments.mean, usable_scale(moments.mean, np.sqrt(moments.variance))),
+        source=about,
         questions=replace(questions, ends=np.searchsorted(rows, questions.ends)),
         unlabeled=local,
         labels=None if labels is None else replace(labels, rows=np.searchsorted(rows, labels.rows)),
@@ -222,30 +271,31 @@ class HeldRows:
         yield self.block
 
 
-def _pair_ends(material: Material) -> HeldRows:
+def _pair_ends(data: TrainingData) -> HeldRows:
     """The ends of all pairs with their codes; among the rows of the table they count as unlabeled too."""
     none = np.empty(0, dtype=np.intp)
-    data = training_set(material.X, material.questions, none, material.mean, material.spread)
-    return HeldRows((data.rows, data.codes, data.weights))
+    return HeldRows(stacked_rows(data.X, data.questions, none, data.scaler))
 
 
 def _with_refit(
     source: _Source,
-    material: Material,
+    data: TrainingData,
     keep: DrawnOrPaired | None,
     more: list[Part],
     n_rows: int,
     n_unlabeled: int,
-) -> Material:
-    """The material with a fit on all rows, or on those to keep."""
-    arguments = source.arguments
+) -> TrainingData:
+    """The data with a fit on all rows, or on those to keep."""
+    request = source.request
+    scaler = data.scaler
     parts = [
-        FeatureRows(group, source.layout, material.mean, material.spread, arguments.codes, keep)
+        FeatureRows(group, source.layout, scaler.mean, scaler.scale, request.options.codes, keep)
         for group in source.table.groups
     ]
 
-    def refit(model: Any) -> None:
-        blocks = source.engine.blocks([*parts, *more], n_rows, keep=arguments.loss != "squared")
-        refit_on(model, blocks)
+    def refit(model: Estimator) -> Estimator:
+        # Squared loss reads the rows once.
+        blocks = source.engine.blocks([*parts, *more], n_rows, keep=request.loss != "squared")
+        return refit_on(model, blocks)
 
-    return replace(material, refit=refit, n_unlabeled=n_unlabeled)
+    return replace(data, refit=refit, n_unlabeled=n_unlabeled)

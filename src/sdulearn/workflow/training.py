@@ -1,166 +1,275 @@
-"""From a table and a file of answers to the rows and pair codes that an estimator learns from."""
+"""From a table and answers to the rows and pair codes that an estimator learns from."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
-from sdulearn.answers.checks import group_questions
+from sdulearn.answers.checks import majority_votes
+from sdulearn.answers.records import Answers
+from sdulearn.columns import Layout
+from sdulearn.diagnostics import Finding, Population
 from sdulearn.errors import InputError
-from sdulearn.io.answers import PairFile
-from sdulearn.pairs import SIMILAR, stack_pairs
-from sdulearn.types import Array, Indices
+from sdulearn.io.files import Location
+from sdulearn.io.labels import ClassLabels
+from sdulearn.io.tables import TableOptions
+from sdulearn.pairs import SIMILAR, UNSURE, stack_pairs
+from sdulearn.table_model import Scaler
+from sdulearn.types import Array, Codes, Estimator, Frame, Indices, Mask, Rows
 
-# Columns beyond which rows, not columns, must stay few: the eigenvectors of the smaller side are
-# needed.
+MAX_UNLABELED = 20_000
+# Beyond so many columns rows must stay few: the eigenvectors of the smaller side are needed.
 _WIDE = 3000
 _UNLABELED_WIDE = 1000
 _LINES_SHOWN = 5
 
 
 @dataclass(frozen=True)
-class Questions:
-    """Usable answers by row number, one for each question."""
+class Request:
+    """What a fit is asked for; see :func:`sdulearn.fit_table`."""
 
-    ends: Indices
-    similar: NDArray[np.bool_]
-    weights: Array
-    left_out: list[str]
+    table: Location | Frame
+    options: TableOptions
+    method: str
+    loss: str
+    prior: float | None
+    max_unlabeled: int | None
+    skip_bad: bool
+
+    @property
+    def table_name(self) -> str:
+        """The file, or what stands for it."""
+        is_file = isinstance(self.table, str) or hasattr(self.table, "__fspath__")
+        return str(self.table) if is_file else "the table"
+
+    def most_unlabeled(self, width: int) -> int:
+        """Rows to draw as unlabeled: as many as asked for, and no more than a wide table bears."""
+        asked = self.max_unlabeled or MAX_UNLABELED
+        return min(asked, _UNLABELED_WIDE) if width > _WIDE else asked
 
 
 @dataclass(frozen=True)
-class TrainingSet:
-    """Standardised rows with pair codes, and the standardisation."""
+class Questions:
+    """Usable answers by row number, one for each question, and what was left out."""
 
-    rows: Any
-    codes: NDArray[np.int64]
-    weights: Array | None
-    mean: Array
-    spread: Array
-    n_unlabeled: int
+    ends: Indices
+    similar: Mask
+    weights: Array
+    findings: list[Finding] = field(default_factory=list)
+
+    @property
+    def n_similar(self) -> int:
+        """Number of similar pairs."""
+        return int(self.similar.sum())
+
+    @property
+    def n_dissimilar(self) -> int:
+        """Number of dissimilar pairs."""
+        return len(self.similar) - self.n_similar
 
 
-def usable_questions(pairs: PairFile, place: Mapping[str, int], skip_bad: bool, hint: str = "") -> Questions:
+@dataclass(frozen=True)
+class AnswerSource:
+    """Where the answers come from, and how many there are in all."""
+
+    name: str
+    n_similar: int
+    n_dissimilar: int
+    n_unsure: int = 0
+    columns: Mapping[str, str] = field(default_factory=dict)
+    words: Mapping[str, Sequence[int]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class TrainingData:
+    """All that a fit needs of a table and its answers; all row numbers are those of ``X``.
+
+    Attributes
+    ----------
+    layout : Layout
+        How the table becomes features.
+    n_rows : int
+        Rows of the table.
+    X : array or CSR matrix
+        All rows of the table, or those that are needed.
+    scaler : Scaler
+        Mean and scale of each feature over all rows of the table.
+    source, questions : AnswerSource, Questions
+        Where the answers come from, and the answers as row numbers.
+    unlabeled : array
+        Rows that serve as unlabeled.
+    labels : ClassLabels or None
+        A few true labels.
+    population : Population or None
+        The whole table; None where ``X`` is just that.
+    findings : list of Finding
+        What was found on the way.
+    refit : function or None
+        Gives a model with the settings that another has chosen, fitted on all rows.
+    n_unlabeled : int or None
+        Unlabeled rows of that fit.
+    """
+
+    layout: Layout
+    n_rows: int
+    X: Rows
+    scaler: Scaler
+    source: AnswerSource
+    questions: Questions
+    unlabeled: Indices
+    labels: ClassLabels | None
+    population: Population | None = None
+    findings: list[Finding] = field(default_factory=list)
+    refit: Callable[[Estimator], Estimator] | None = None
+    n_unlabeled: int | None = None
+
+    def stacked(self) -> tuple[Rows, Codes, Array | None]:
+        """Standardised rows with pair codes, and weights where any differs from one."""
+        return stacked_rows(self.X, self.questions, self.unlabeled, self.scaler)
+
+
+def stacked_rows(X: Rows, questions: Questions, unlabeled: Indices, scaler: Scaler) -> tuple[Rows, Codes, Array | None]:
+    """Stack pairs and unlabeled rows, standardised by the mean and scale of the whole table."""
+    rows, codes = stack_pairs(X, questions.ends, questions.similar, unlabeled=unlabeled)
+    weights = None
+    if (questions.weights != 1).any():
+        weights = np.concatenate([np.repeat(questions.weights, 2), np.ones(len(unlabeled))])
+    return scaler.transform(rows), codes, weights
+
+
+def usable_questions(answers: Answers, place: Mapping[str, int], skip_bad: bool, hint: str = "") -> Questions:
     """Answers that name two different rows; a question asked again counts once, by majority.
 
     ``place`` gives the row of an id; ``hint`` says more where ids are unknown.
     """
-    ends = np.array([place.get(name, -1) for name in pairs.ids.ravel().tolist()], dtype=np.intp).reshape(-1, 2)
-    unknown, own = np.any(ends < 0, axis=1), np.array([a == b for a, b in pairs.ids], dtype=bool)
-    faults = []
-    if pairs.bad_rows:
-        faults.append(f"{len(pairs.bad_rows):,} unreadable rows (lines {_listed([r.line for r in pairs.bad_rows])})")
-    for found, what in ((own, "pairs of a point with itself"), (unknown & ~own, "pairs with an id not in the table")):
-        if found.any():
-            faults.append(f"{int(found.sum()):,} {what} (lines {_listed(pairs.lines[found].tolist())})")
+    names = answers.ids.ravel().tolist()
+    ends = np.array([place.get(name, -1) for name in names], dtype=np.intp).reshape(-1, 2)
+    own = np.array([a == b for a, b in answers.ids], dtype=bool)
+    unknown = np.any(ends < 0, axis=1) & ~own
+    faults = [
+        ("unreadable", [row.line for row in answers.bad_rows]),
+        ("self_pairs", answers.lines[own].tolist()),
+        ("unknown_ids", answers.lines[unknown].tolist()),
+    ]
+    faults = [(what, lines) for what, lines in faults if lines]
     if faults and not skip_bad:
-        raise InputError(
-            f"{pairs.path} has {' and '.join(faults)}. See them all with: sdulearn check; or pass --skip-bad to leave "
-            "them out." + hint * bool(unknown.any())
-        )
-    chosen, ties, repeats = _majority(
-        ends, pairs, np.flatnonzero(~unknown & ~own & (pairs.answers != 0) & (pairs.weights > 0))
+        raise InputError(_refusal(answers.name, faults) + (_id_hint(names, place, hint) if unknown.any() else ""))
+    usable = ~unknown & ~own & (answers.answers != UNSURE) & (answers.weights > 0)
+    votes = majority_votes(ends, answers.answers, answers.weights, np.flatnonzero(usable).tolist())
+    findings = [Finding("left_out", "warning", {"what": what, "count": len(lines), "lines": lines[:_LINES_SHOWN]})
+                for what, lines in faults]  # fmt: skip
+    if votes.n_repeated:
+        findings.append(Finding("repeated_questions", "info", {"count": votes.n_repeated}))
+    if votes.n_tied:
+        findings.append(Finding("tied_questions", "warning", {"count": votes.n_tied}))
+    chosen = votes.chosen
+    return Questions(ends[chosen], answers.answers[chosen] == SIMILAR, answers.weights[chosen], findings)
+
+
+def source_of_answers(answers: Answers, questions: Questions) -> AnswerSource:
+    """Where a file of answers comes from, and how many of them are used."""
+    return AnswerSource(
+        name=Path(answers.name).name,
+        n_similar=questions.n_similar,
+        n_dissimilar=questions.n_dissimilar,
+        n_unsure=answers.n_unsure,
+        columns=answers.columns,
+        words=answers.words,
     )
-    left_out = faults + [f"{repeats:,} repeated questions, each counted once by majority"] * (repeats > 0)
-    left_out += [f"{ties:,} questions answered both ways equally often"] * (ties > 0)
-    questions = Questions(ends[chosen], pairs.answers[chosen] == SIMILAR, pairs.weights[chosen], left_out)
-    check_enough(pairs.path, questions)
-    return questions
+
+
+FAULTS = {
+    "unreadable": "unreadable rows",
+    "self_pairs": "pairs of a point with itself",
+    "unknown_ids": "pairs with an id not in the table",
+}
+
+
+def _refusal(name: str, faults: Sequence[tuple[str, list[int]]]) -> str:
+    listed = " and ".join(f"{len(lines):,} {FAULTS[what]} (lines {_listed(lines)})" for what, lines in faults)
+    return f"{name} has {listed}. `check_answers` lists them all; `skip_bad=True` leaves them out."
+
+
+def _id_hint(names: Sequence[str], place: Mapping[str, int], hint: str) -> str:
+    """Why ids may be unknown: leading zeros that a spreadsheet has taken off, or rows without ids."""
+    unknown = [name for name in names if name not in place]
+    if lost := [name for name in unknown if name.lstrip("0") in place]:
+        return (
+            f" The table has {lost[0].lstrip('0')!r} where the answers have {lost[0]!r}: its ids have lost their "
+            "leading zeros. Write the table again with that column as text."
+        )
+    padded = {name.lstrip("0"): name for name in place}
+    if lost := [name for name in unknown if name in padded]:
+        return (
+            f" The answers have {lost[0]!r} where the table has {padded[lost[0]]!r}: their ids have lost their leading "
+            "zeros. Write the answers again with the ids as text."
+        )
+    return hint
+
+
+def _listed(lines: Sequence[int]) -> str:
+    shown = ", ".join(map(str, lines[:_LINES_SHOWN]))
+    return f"{shown}, ..." if len(lines) > _LINES_SHOWN else shown
 
 
 def rows_of_ids(ids: Sequence[str]) -> dict[str, int]:
     """The row of every id; each must tell its row apart."""
     place = {name: row for row, name in enumerate(ids)}
     if len(place) < len(ids):
-        refuse_repeated(*Counter(ids).most_common(1)[0])
+        raise repeated_id(*Counter(ids).most_common(1)[0])
     return place
 
 
-def refuse_repeated(name: str, count: int) -> None:
-    """Raise for an id that is on several rows."""
-    raise InputError(f"The table's ids must tell rows apart, but {name!r} occurs {count:,} times.")
+def repeated_id(name: str, count: int) -> InputError:
+    """The error of an id that is on several rows."""
+    return InputError(f"The table's ids must tell rows apart, but {name!r} occurs {count:,} times.")
 
 
 def numbering_hint(id_column: str | None, n_rows: int) -> str:
     """What to know about ids where a table has none of its own."""
     if id_column is not None:
-        return ""
-    return f" The table has no id column, so its rows are numbered 0 to {n_rows - 1}; name one with --id."
+        return f" The ids of the table are in {id_column!r}; name another column with `id_column`."
+    return f" The table has no id column, so its rows are numbered 0 to {n_rows - 1}; name one with `id_column`."
 
 
-def _listed(lines: list[int]) -> str:
-    return ", ".join(map(str, lines[:_LINES_SHOWN])) + (", ..." if len(lines) > _LINES_SHOWN else "")
+def check_enough(name: str, questions: Questions, method: str) -> None:
+    """At least two pairs of each kind that the method learns from."""
+    needed = {"su": questions.n_similar, "du": questions.n_dissimilar}
+    fewest = needed.get(method, min(questions.n_similar, questions.n_dissimilar))
+    if fewest >= 2:
+        return
+    alone = ""
+    if questions.n_similar >= 2 or questions.n_dissimilar >= 2:
+        risk = "su" if questions.n_similar >= 2 else "du"
+        alone = f" With one kind alone, `method={risk!r}` with a known `prior` learns from it and the unlabeled rows."
+    raise InputError(
+        f"{name} has {questions.n_similar} similar and {questions.n_dissimilar} dissimilar pairs to use; at least 2 of "
+        f"each are needed, and 50 of each are a start. Ask about more pairs.{alone}"
+    )
 
 
-def _majority(ends: Indices, pairs: PairFile, usable: Indices) -> tuple[Indices, int, int]:
-    """One answer for each question: the weightier one; none where both weigh the same."""
-    chosen, ties, repeats = [], 0, 0
-    for asked in group_questions(ends, usable.tolist()).values():
-        vote = float(pairs.answers[asked] @ pairs.weights[asked])
-        repeats += len(asked) > 1
-        if vote:
-            chosen.append(next(k for k in asked if pairs.answers[k] * vote > 0))
-        else:
-            ties += 1
-    return np.array(chosen, dtype=np.intp), ties, repeats - ties
-
-
-def check_enough(path: str, questions: Questions) -> None:
-    """At least two pairs of each kind."""
-    n_similar, n_dissimilar = int(questions.similar.sum()), int((~questions.similar).sum())
-    if min(n_similar, n_dissimilar) < 2:
-        raise InputError(
-            f"{path} has {n_similar} similar and {n_dissimilar} dissimilar pairs to use; at least 2 of each are "
-            "needed, and 50 of each are a start. Ask about more pairs."
-        )
-
-
-def drawn_rows(n_rows: int, width: int, max_unlabeled: int, seed: int = 0) -> Indices:
+def drawn_rows(n_rows: int, limit: int, seed: int = 0) -> Indices:
     """Numbers of the rows that serve as unlabeled, sorted."""
-    limit = most_unlabeled(width, max_unlabeled)
     if limit >= n_rows:
         return np.arange(n_rows)
     return np.sort(np.random.default_rng(seed).choice(n_rows, limit, replace=False))
 
 
-def most_unlabeled(width: int, max_unlabeled: int) -> int:
-    """As many as asked for, and no more than a wide table bears."""
-    return min(max_unlabeled, _UNLABELED_WIDE) if width > _WIDE else max_unlabeled
-
-
-def training_set(X: Any, questions: Questions, unlabeled: Indices, mean: Array, spread: Array) -> TrainingSet:
-    """Stack pairs and unlabeled rows, standardised by the mean and spread of the whole table."""
-    rows, codes = stack_pairs(X, questions.ends, questions.similar, unlabeled=unlabeled)
-    weights = None
-    if (questions.weights != 1).any():
-        weights = np.concatenate([np.repeat(questions.weights, 2), np.ones(len(unlabeled))])
-    return TrainingSet(standardise(rows, mean, spread), codes, weights, mean, spread, len(unlabeled))
-
-
-def moments(X: Any) -> tuple[Array, Array]:
+def fitted_scaler(X: Rows) -> Scaler:
     """Mean and standard deviation of each column; no mean where the table is sparse and must stay so."""
     if sparse.issparse(X):
         mean = np.asarray(X.mean(axis=0)).ravel()
         variance = np.asarray(X.multiply(X).mean(axis=0)).ravel() - mean**2
-        spread, mean = np.sqrt(np.maximum(variance, 0)), np.zeros(X.shape[1])
-    else:
-        mean, spread = X.mean(axis=0), X.std(axis=0)
-    return mean, usable_spread(mean, spread)
+        return Scaler(np.zeros(X.shape[1]), usable_scale(mean, np.sqrt(np.maximum(variance, 0))))
+    mean = X.mean(axis=0)
+    return Scaler(mean, usable_scale(mean, X.std(axis=0)))
 
 
-def usable_spread(mean: Array, spread: Array) -> Array:
+def usable_scale(mean: Array, deviation: Array) -> Array:
     """1 for a constant column: its deviation is rounding, and dividing by it would make noise of it."""
-    return np.where(spread > 1e-10 * np.maximum(np.abs(mean), 1e-200), spread, 1.0)
-
-
-def standardise(rows: Any, mean: Array, spread: Array) -> Any:
-    """``(x - mean) / spread``; sparse rows are only divided."""
-    if sparse.issparse(rows):
-        return sparse.csr_matrix(rows @ sparse.diags_array(1 / spread))
-    return (rows - mean) / spread
+    return np.where(deviation > 1e-10 * np.maximum(np.abs(mean), 1e-200), deviation, 1.0)

@@ -1,8 +1,8 @@
-"""What is asked of a table that streams by: functions of one batch, whose results add up."""
+"""Sums over a table that streams by: functions of one batch, whose results add up."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,10 +11,9 @@ from numpy.typing import NDArray
 
 from sdulearn.columns import ColumnLayout, ColumnSummary, add_summaries, encode, id_texts, pair_codes, summarise
 from sdulearn.extras import require
-from sdulearn.types import Array
+from sdulearn.io.ids import Candidate
+from sdulearn.types import Array, ArrowTable, Codes
 from sdulearn.workflow.pair_codes import CodeSums, code_sums
-
-Rows = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -43,7 +42,8 @@ class Moments:
     def of(X: Array) -> Moments:
         """The moments of some rows."""
         mean = X.mean(axis=0)
-        squares = [float(centred @ centred) for centred in (column - m for column, m in zip(X.T, mean, strict=True))]
+        centred = (column - m for column, m in zip(X.T, mean, strict=True))
+        squares = [float(column @ column) for column in centred]
         return Moments(len(X), mean, np.array(squares))
 
     def __add__(self, other: Moments) -> Moments:
@@ -59,8 +59,8 @@ class Moments:
 
 
 @dataclass(frozen=True)
-class Wanted:
-    """What to look for.
+class RowQuery:
+    """Which rows to keep.
 
     Attributes
     ----------
@@ -79,13 +79,13 @@ class Wanted:
     path: str
     layout: ColumnLayout
     kinds: Mapping[str, str] | None
-    rows: Rows
+    rows: Codes
     ids: NDArray[np.object_]
 
 
 @dataclass(frozen=True)
-class Seen:
-    """What a look at some rows has found; ``+`` joins two looks.
+class RowsFound:
+    """What was found in some rows; ``+`` joins two stretches of rows.
 
     Attributes
     ----------
@@ -96,18 +96,18 @@ class Seen:
     rows, X : list of arrays
         Numbers and features of the rows to keep.
     ids, places : list of arrays
-        Which of the wanted ids were found, and on which rows.
+        Which of the ids were found, and on which rows.
     """
 
     summaries: Summaries | None
     moments: Moments | None
-    rows: list[Rows]
+    rows: list[Codes]
     X: list[Array]
-    ids: list[Rows]
-    places: list[Rows]
+    ids: list[Codes]
+    places: list[Codes]
 
-    def __add__(self, other: Seen) -> Seen:
-        return Seen(
+    def __add__(self, other: RowsFound) -> RowsFound:
+        return RowsFound(
             _both(self.summaries, other.summaries),
             _both(self.moments, other.moments),
             self.rows + other.rows,
@@ -121,36 +121,67 @@ def _both(one: Any, other: Any) -> Any:
     return None if one is None or other is None else one + other
 
 
-def summarise_batch(batch: Any, rows: Rows, _: None, kinds: Mapping[str, str]) -> Summaries:
+def summarise_batch(batch: ArrowTable, rows: Codes, _: None, kinds: Mapping[str, str]) -> Summaries:
     """What must be known of columns before they become features."""
     return Summaries(summarise(batch, kinds))
 
 
 def count_codes(
-    batch: Any, rows: Rows, _: None, path: str, column: str, max_pairs: int | None, max_unlabeled: int
+    batch: ArrowTable, rows: Codes, _: None, path: str, column: str, max_pairs: int | None, max_unlabeled: int
 ) -> CodeSums:
     """Count pair codes, and draw from them."""
     return code_sums(pair_codes(path, column, batch[column]), rows, max_pairs, max_unlabeled)
 
 
-def look(batch: Any, rows: Rows, _: None, wanted: Wanted) -> Seen:
+def find_rows(batch: ArrowTable, rows: Codes, _: None, query: RowQuery) -> RowsFound:
     """Moments of the features, and the rows to keep."""
-    summaries = None if wanted.kinds is None else Summaries(summarise(batch, wanted.kinds))
+    summaries = None if query.kinds is None else Summaries(summarise(batch, query.kinds))
     if summaries is not None and any(column.gaps for column in summaries.columns.values()):
-        return Seen(summaries, None, [], [], [], [])
-    X, _unseen = encode(wanted.path, wanted.layout, batch)
-    ids, at = _find_ids(batch, wanted)
-    begin, end = np.searchsorted(wanted.rows, [rows[0], rows[0] + len(rows)])
-    kept = np.union1d(wanted.rows[begin:end] - rows[0], at)
-    return Seen(summaries, Moments.of(X), [rows[kept]], [X[kept]], [ids], [rows[at]])
+        return RowsFound(summaries, None, [], [], [], [])
+    X, _unseen = encode(query.path, query.layout, batch)
+    ids, at = _find_ids(batch, query)
+    begin, end = np.searchsorted(query.rows, [rows[0], rows[0] + len(rows)])
+    kept = np.union1d(query.rows[begin:end] - rows[0], at)
+    return RowsFound(summaries, Moments.of(X), [rows[kept]], [X[kept]], [ids], [rows[at]])
 
 
-def _find_ids(batch: Any, wanted: Wanted) -> tuple[Rows, Rows]:
+def _find_ids(batch: ArrowTable, query: RowQuery) -> tuple[Codes, Codes]:
     """Which of the wanted ids are in the batch, and where."""
-    if not len(wanted.ids):
+    if not len(query.ids):
         return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
-    pa, pc = require("pyarrow", "files"), require("pyarrow.compute", "files")
-    texts = id_texts(batch[wanted.layout.id_column])
-    found = pc.index_in(texts, value_set=pa.array(wanted.ids, texts.type)).fill_null(-1).to_numpy(zero_copy_only=False)
+    pa = require("pyarrow", "files")
+    pc = require("pyarrow.compute", "files")
+    texts = id_texts(batch[query.layout.id_column])
+    places = pc.index_in(texts, value_set=pa.array(query.ids, texts.type))
+    found = places.fill_null(-1).to_numpy(zero_copy_only=False)
     at = np.flatnonzero(found >= 0)
     return found[at].astype(np.int64), at
+
+
+@dataclass(frozen=True)
+class IdCounts:
+    """How often each of the wanted ids occurs in each column; ``+`` joins two stretches of rows."""
+
+    counts: dict[str, Codes]
+
+    def __add__(self, other: IdCounts) -> IdCounts:
+        return IdCounts({name: count + other.counts[name] for name, count in self.counts.items()})
+
+    def candidates(self) -> list[Candidate]:
+        """The columns, as :func:`sdulearn.io.ids.choose_by_answers` compares them."""
+        return [
+            Candidate(name, int(np.count_nonzero(count)), bool((count <= 1).all()))
+            for name, count in self.counts.items()
+        ]
+
+
+def count_ids(batch: ArrowTable, rows: Codes, _: None, columns: Sequence[str], ids: NDArray[np.object_]) -> IdCounts:
+    """Look for ids in several columns."""
+    pa = require("pyarrow", "files")
+    pc = require("pyarrow.compute", "files")
+    counts = {}
+    for name in columns:
+        texts = id_texts(batch[name])
+        place = pc.index_in(texts, value_set=pa.array(ids, texts.type)).drop_null()
+        counts[name] = np.bincount(place.to_numpy(zero_copy_only=False), minlength=len(ids))
+    return IdCounts(counts)

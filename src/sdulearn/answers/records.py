@@ -1,0 +1,80 @@
+"""A set of answers as people gave them: who was compared with whom, and what was said."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sdulearn.pairs import DISSIMILAR, SIMILAR, UNSURE
+from sdulearn.types import Array, Codes
+
+
+@dataclass(frozen=True)
+class BadRow:
+    """A row that could not be understood.
+
+    Attributes
+    ----------
+    line : int
+        Where it stands.
+    reason : str
+        What is wrong with it.
+    """
+
+    line: int
+    reason: str
+
+
+@dataclass(frozen=True)
+class Answers:
+    """Answers by id, and what was understood of the file or frame they come from.
+
+    Attributes
+    ----------
+    name : str
+        The file, or what stands for it.
+    ids : object array of shape (n_answers, 2)
+        The two ids of each answer, as text.
+    answers : int array of shape (n_answers,)
+        +1 similar, -1 dissimilar, 0 unsure.
+    weights : array of shape (n_answers,)
+        Weights; 1 where none are given.
+    annotators : object array of shape (n_answers,) or None
+        Who answered, as text; None where that is not said.
+    lines : int array of shape (n_answers,)
+        Line of the file (row, counted from 1, of a Parquet file, a workbook or a frame).
+    columns : dict
+        Which column was read as ``id_a``, ``id_b``, ``label``, ``weight``, ``annotator``.
+    words : dict
+        How often each word for an answer occurs, and what it was taken for:
+        ``{"1": (1, 58), "0": (-1, 42)}``.
+    bad_rows : tuple of BadRow
+        Rows left out.
+    """
+
+    name: str
+    ids: NDArray[np.object_]
+    answers: Codes
+    weights: Array
+    annotators: NDArray[np.object_] | None
+    lines: Codes
+    columns: dict[str, str]
+    words: dict[str, tuple[int, int]]
+    bad_rows: tuple[BadRow, ...] = ()
+
+    @property
+    def n_similar(self) -> int:
+        """Number of answers "similar"."""
+        return int(np.sum(self.answers == SIMILAR))
+
+    @property
+    def n_dissimilar(self) -> int:
+        """Number of answers "dissimilar"."""
+        return int(np.sum(self.answers == DISSIMILAR))
+
+    @property
+    def n_unsure(self) -> int:
+        """Number of answers "unsure"."""
+        return int(np.sum(self.answers == UNSURE))

@@ -1,0 +1,114 @@
+"""Options that several commands take, and what parameters of the library are called among them."""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import re
+
+_ROLES = ("id_a", "id_b", "label", "weight", "annotator")
+
+# Parameters that errors name, by the options that stand for them.
+OPTIONS = {
+    "answers": "--pairs",
+    "categories": "--categories",
+    "check_answers": "sdulearn check",
+    "codes": "--codes",
+    "columns": "--pair-columns",
+    "drop": "--drop",
+    "engine": "--engine",
+    "id_column": "--id",
+    "labels": "--labels",
+    "loss": "--loss",
+    "max_categories": "--max-categories",
+    "max_unlabeled": "--unlabeled",
+    "method": "--method",
+    "missing": "--missing",
+    "prior": "--prior",
+    "scheduler": "--scheduler",
+    "skip_bad": "--skip-bad",
+    "words": "--answers",
+}
+_PARAMETER = re.compile(r"`(\w+)(?:=([^`]*))?`")
+
+
+def in_options(message: str) -> str:
+    """A message of the library with options in the place of parameters, which stand in backticks."""
+    return _PARAMETER.sub(_option, message)
+
+
+def _option(found: re.Match[str]) -> str:
+    name, value = found.groups()
+    if name not in OPTIONS:
+        return found[0].strip("`")
+    if value is None:
+        return OPTIONS[name]
+    return f"{OPTIONS[name]} {_as_typed(value)}".strip()
+
+
+def _as_typed(literal: str) -> str:
+    """A Python literal as one would type it on the command line."""
+    try:
+        value = ast.literal_eval(literal)
+    except (ValueError, SyntaxError):
+        return literal
+    if value is True:
+        return ""
+    if isinstance(value, dict):
+        return ",".join(f"{key}={meaning}" for key, meaning in value.items())
+    if isinstance(value, list | tuple):
+        return ",".join(map(str, value))
+    return str(value) or "''"
+
+
+def positive(text: str) -> int:
+    """A whole number of 1 or more."""
+    if not (text.isascii() and text.isdigit()) or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of 1 or more")
+    return int(text)
+
+
+def share(text: str) -> float:
+    """A number between 0 and 1."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not 0 < value < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a share between 0 and 1")
+    return value
+
+
+def names(text: str) -> tuple[str, ...]:
+    """Names with commas between them."""
+    return tuple(name.strip() for name in text.split(",") if name.strip())
+
+
+def add_answer_options(parser: argparse._ActionsContainer) -> None:
+    """``--pair-columns`` and ``--answers``, by which every command reads a file of answers."""
+    parser.add_argument(
+        "--pair-columns",
+        type=_columns,
+        metavar="A,B,LABEL[,WEIGHT[,ANNOTATOR]]",
+        help="columns of the file of answers, where their names are unusual",
+    )
+    parser.add_argument(
+        "--answers",
+        type=_words,
+        metavar="WORD=MEANING,...",
+        help="what unusual words mean, for example yes=similar,no=dissimilar,maybe=unsure",
+    )
+
+
+def _columns(text: str) -> dict[str, str]:
+    columns = [name.strip() for name in text.split(",")]
+    if not 3 <= len(columns) <= len(_ROLES) or not all(columns):
+        raise argparse.ArgumentTypeError(f"{text!r} does not name three to five columns, with commas between them")
+    return dict(zip(_ROLES, columns, strict=False))
+
+
+def _words(text: str) -> dict[str, str]:
+    parts = [part.partition("=") for part in text.split(",")]
+    if not all(word and mark and meaning for word, mark, meaning in parts):
+        raise argparse.ArgumentTypeError(f"{text!r} is not of the form yes=similar,no=dissimilar")
+    return {word.strip(): meaning.strip() for word, _, meaning in parts}

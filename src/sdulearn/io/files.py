@@ -1,0 +1,129 @@
+"""What all files have in common: their format by name, their bytes, their text, and being written whole."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import tempfile
+import zlib
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from os import PathLike
+from pathlib import Path
+from typing import IO
+
+import numpy as np
+
+from sdulearn.errors import FileError, InputError
+
+Location = str | PathLike[str]
+
+_FORMATS = {
+    ".csv": "csv",
+    ".tsv": "tsv",
+    ".tab": "tsv",
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+    ".parquet": "parquet",
+    ".pq": "parquet",
+    ".svm": "svm",
+    ".svmlight": "svm",
+    ".libsvm": "svm",
+    ".xlsx": "xlsx",
+}
+# What gzip raises on a file that is cut off or damaged.
+DAMAGED = (EOFError, gzip.BadGzipFile, zlib.error)
+
+
+def file_format(path: Location, allowed: Sequence[str]) -> str:
+    """One of the allowed formats, by the ending of a file's name (before ``.gz``)."""
+    endings = [ending.lower() for ending in Path(path).suffixes]
+    ending = next((e for e in reversed(endings) if e != ".gz"), "")
+    found = _FORMATS.get(ending, "")
+    if found not in allowed:
+        listed = ", ".join("." + name for name in allowed)
+        raise InputError(f"{path}: the name must end in {listed} (and .gz, if zipped).")
+    return found
+
+
+def open_bytes(path: Location) -> IO[bytes]:
+    """A file's bytes, unzipped where it is gzipped, whatever its name."""
+    try:
+        with Path(path).open("rb") as file:
+            zipped = file.read(2) == b"\x1f\x8b"
+    except OSError as error:
+        raise cannot_open(path, error) from None
+    return gzip.open(path, "rb") if zipped else Path(path).open("rb")  # type: ignore[return-value]
+
+
+def cannot_open(path: Location, error: OSError) -> FileError:
+    """The error of a file that the system does not let us open."""
+    return FileError(f"{path} cannot be opened: {error.strerror or error}.")
+
+
+def read_text(path: Location) -> str:
+    """A whole file of text."""
+    with open_bytes(path) as file:
+        try:
+            return decoded(path, file.read())
+        except DAMAGED as error:
+            raise InputError(f"{path} is cut off or damaged ({error}). Copy it again.") from None
+
+
+def decoded(path: Location, text: bytes) -> str:
+    """Text in UTF-8, with or without a byte order mark."""
+    try:
+        return text.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise InputError(
+            f"{path} is not text in UTF-8: byte {text[error.start]:#04x} at {error.start:,}. If it comes from a "
+            f"spreadsheet, save it as 'CSV UTF-8'; else convert it: iconv -f WINDOWS-1252 -t UTF-8 {path}"
+        ) from None
+
+
+def delimiter(first_line: str, name: str) -> str:
+    """The delimiter of a CSV or TSV file; where the comma is a decimal mark, spreadsheets write semicolons."""
+    if name == "tsv":
+        return "\t"
+    return ";" if ";" in first_line and "," not in first_line else ","
+
+
+def as_text(value: object) -> str:
+    """An id or a label as text: 7 and 7.0 are "7", True is "true", None and NaN are empty."""
+    if value is None:
+        return ""
+    if isinstance(value, bool | np.bool_):
+        return str(value).lower()
+    if isinstance(value, float):
+        if np.isnan(value):
+            return ""
+        if value.is_integer():
+            return str(int(value))
+    return str(value).strip()
+
+
+@contextmanager
+def written_whole(path: Location) -> Iterator[Path]:
+    """A draft beside the file that takes its name when all has gone well: it appears whole or not at all."""
+    target = Path(path)
+    try:
+        handle, name = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".part", dir=target.parent)
+    except OSError as error:
+        raise FileError(f"{target} cannot be written: {error.strerror or error}.") from None
+    os.close(handle)
+    draft = Path(name)
+    try:
+        yield draft
+        with draft.open("rb+") as file:
+            os.fsync(file.fileno())
+        draft.chmod(0o666 & ~_umask())
+        draft.replace(target)
+    finally:
+        draft.unlink(missing_ok=True)
+
+
+def _umask() -> int:
+    """The process's umask, which a temporary file does not heed."""
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask

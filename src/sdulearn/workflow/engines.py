@@ -1,0 +1,126 @@
+"""Where the work is done on a table that is not read whole: in this process, or on a Dask cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from joblib import cpu_count
+
+from sdulearn.blocks import Blocks, LocalBlocks, Part
+from sdulearn.errors import InputError
+from sdulearn.extras import require
+
+MEMORY = "memory"
+STREAM = "stream"
+DASK = "dask"
+ENGINES = (MEMORY, STREAM, DASK)
+
+Watch = Callable[[int | None], object]
+Progress = Callable[[int], Watch]
+MakeBlocks = Callable[[Sequence[Part], Watch | None, bool], Blocks]
+
+_PATIENCE = "10s"
+
+
+@dataclass(frozen=True)
+class Engine:
+    """Makes blocks of the parts of a table.
+
+    Attributes
+    ----------
+    make : function
+        Of parts, a function that watches the rows go by (or None), and whether to keep the rows in memory.
+    address : str
+        Where the work is done; empty in this process.
+    n_workers : int
+        Threads or processes that do it.
+    progress : function or None
+        Called with the number of rows of a pass before it; gives the function that watches it.
+    """
+
+    make: MakeBlocks
+    address: str = ""
+    n_workers: int = 1
+    progress: Progress | None = None
+
+    def blocks(self, parts: Sequence[Part], n_rows: int, keep: bool = False) -> Blocks:
+        """Blocks of so many rows in all; ``keep`` holds them in the memory of a cluster for pass after pass."""
+        watch = None if self.progress is None else self.progress(n_rows)
+        return self.make(parts, watch, keep)
+
+
+@contextmanager
+def open_engine(name: str, *, scheduler: str | None = None, progress: Progress | None = None) -> Iterator[Engine]:
+    """An engine for the time of a ``with`` block.
+
+    Parameters
+    ----------
+    name : {"stream", "dask"}
+        In this process, row group by row group on all cores; or on a Dask cluster, whose workers must reach
+        the files under the same path.
+    scheduler : str, optional
+        Address of a running Dask cluster; by default one is started on this machine.
+    progress : function, optional
+        Called with the number of rows of each pass; gives a function that is called with the number of rows
+        after each portion, and with None when the pass is over.
+
+    Yields
+    ------
+    Engine
+        For ``fit_table(engine=...)``.
+    """
+    if name not in (STREAM, DASK):
+        raise InputError(f"`engine` must be one of {ENGINES}, got {name!r}.")
+    if scheduler is not None and name != DASK:
+        raise InputError("`scheduler` names a Dask cluster; it needs `engine='dask'`.")
+    if name == STREAM:
+        yield Engine(_local_blocks, n_workers=cpu_count(), progress=progress)
+        return
+    with _client(scheduler) as client:
+        address = client.scheduler.address
+        yield Engine(_cluster_blocks, address, len(client.nthreads()), progress)
+
+
+def _local_blocks(parts: Sequence[Part], watch: Watch | None, keep: bool) -> Blocks:
+    """Every thread reads a part of its own; nothing is kept."""
+    return LocalBlocks(parts, n_jobs=cpu_count(), watch=watch)
+
+
+def _cluster_blocks(parts: Sequence[Part], watch: Watch | None, keep: bool) -> Blocks:
+    blocks = require("sdulearn.distributed", "dask").DaskBlocks.from_parts(parts, watch)
+    return blocks.persist() if keep else blocks
+
+
+@contextmanager
+def _client(scheduler: str | None) -> Iterator[Any]:
+    """A client of the named cluster, or of a local one of worker processes."""
+    distributed = require("distributed", "dask")
+    if scheduler is None:
+        with _local_cluster(distributed) as cluster, distributed.Client(cluster) as client:
+            yield client
+        return
+    with _connect(distributed, scheduler) as client:
+        if not client.nthreads():
+            raise InputError(f"The cluster at {scheduler} has no workers. Start some with: dask worker {scheduler}")
+        yield client
+
+
+def _local_cluster(distributed: Any) -> Any:
+    try:
+        # The dashboard has no password, so it is not served.
+        return distributed.LocalCluster(n_workers=cpu_count(), threads_per_worker=1, dashboard_address=None)
+    except RuntimeError as error:
+        raise InputError(f"No local Dask cluster could be started: {error} Try `engine='stream'` instead.") from None
+
+
+def _connect(distributed: Any, scheduler: str) -> Any:
+    try:
+        return distributed.Client(scheduler, timeout=_PATIENCE)
+    except (OSError, ValueError) as error:
+        raise InputError(
+            f"No Dask scheduler answers at {scheduler} within {_PATIENCE} ({error}). Start one with: dask scheduler; "
+            "then workers with: dask worker ADDRESS; or leave `scheduler` out for a local cluster."
+        ) from None
