@@ -8,7 +8,10 @@ import numpy as np
 import pytest
 from sklearn.preprocessing import StandardScaler
 
+from sdulearn import FitReport, PriorEstimate
 from sdulearn.datasets import BENCHMARKS, load_benchmark, make_waveform, sample_sdu
+from sdulearn.diagnostics import Finding
+from sdulearn.metrics import AccuracyEstimate
 
 
 @pytest.fixture(scope="session")
@@ -27,3 +30,32 @@ def benchmark_rows(request):
     X, y = load_benchmark(request.param)
     rows, codes = sample_sdu(X, y, n_pairs=200, n_unlabeled=500, prior=0.7, random_state=0)
     return np.asarray(rows), codes
+
+
+@pytest.fixture(scope="session")
+def fit_report():
+    """What a fit may have found, each kind of value in it."""
+    return FitReport(
+        sdulearn="0.1.0",
+        method="joint",
+        settings={"alpha": 0.25},
+        table="t.csv",
+        answers="p.csv",
+        n_rows=1000,
+        n_unlabeled=900,
+        n_similar=40,
+        n_dissimilar=20,
+        n_unsure=3,
+        answer_columns={"id_a": "left", "id_b": "right", "label": "same"},
+        answer_words={"1": (1, 40), "0": (-1, 20)},
+        accuracy=AccuracyEstimate(0.9, 0.8, 0.95, 0.82, 60, 0.95),
+        prior=PriorEstimate(0.7, 0.6, 0.8, True, 40, 20, 0.95),
+        n_labels=0,
+        n_labels_right=0,
+        findings=(
+            Finding("fit_warning", "warning", {"category": "UserWarning", "message": "look \x1b[2J out"}),
+            Finding("other_population", "warning", {"features": ["a"], "standard_scores": [5.5], "n_features": 3,
+                                                    "level": 0.01}),
+        ),
+        seconds={"reading": 0.5, "fitting": 1.5},
+    )  # fmt: skip

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from sdulearn import columns
 from sdulearn.columns import ColumnLayout, add_summaries, encode, find_columns, id_texts, pair_codes, summarise
-from sdulearn.io.answers import as_text
+from sdulearn.io.files import as_text
 
 KINDS = {"n": "number", "b": "boolean", "c": "category"}
 NUMBERS = st.none() | st.floats(-1e6, 1e6) | st.just(float("nan"))

@@ -34,6 +34,10 @@ class FileError(SdulearnError, OSError):
     """A file that cannot be opened, read or written."""
 
 
+class MissingFileError(FileError, FileNotFoundError):
+    """A file that is not there."""
+
+
 class MissingExtraError(SdulearnError, ImportError):
     """An optional package is not installed; the message names the pip extra."""
 

@@ -10,7 +10,7 @@ from sdulearn.io.files import Location
 from sdulearn.types import ArrowColumn
 
 # Texts that stand for a missing number in a column of numbers.
-_MARKS = ("-", "--", "---", "–", "—", ".", "..", "...", "*", "x", "n.a.", "n/a", "na", "nan", "none", "null", "nil",
+_MARKS = ("-", "--", "---", "–", "—", ".", "..", "...", "*", "n.a.", "n/a", "na", "nan", "none", "null", "nil",
           "missing", "unknown", "k.a.", "#n/a", "?")  # fmt: skip
 _PLAIN = r"^\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*$"
 _COMMA = r"^\s*[+-]?\d+(,\d+)?([eE][+-]?\d+)?\s*$"

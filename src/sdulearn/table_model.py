@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -27,6 +26,15 @@ from sdulearn.columns import (
 from sdulearn.diagnostics import Finding
 from sdulearn.errors import InputError, UnseenCategoryWarning, warn
 from sdulearn.io import container
+from sdulearn.io.checked import (
+    checked_finite,
+    checked_list,
+    checked_numbers,
+    checked_prior,
+    checked_share,
+    checked_text,
+    checked_whole,
+)
 from sdulearn.io.files import Location
 from sdulearn.losses import TRAINING_LOSSES
 from sdulearn.metrics import AccuracyEstimate
@@ -274,16 +282,16 @@ class TableModel:
     @classmethod
     def from_parts(cls, header: container.Header, arrays: container.Arrays, estimator: Estimator) -> TableModel:
         """A model from what a file holds, every part checked for type and size before it is used."""
-        if _whole(header["version"], 1, 2**31) > VERSION:
+        if checked_whole(header["version"], 1, 2**31) > VERSION:
             raise ValueError("it is a table model of a newer version. Upgrade sdulearn.")
         layout = _parse_layout(header["layout"])
-        scaler = Scaler(_numbers(arrays["mean"]), _numbers(arrays["scale"]))
+        scaler = Scaler(checked_numbers(arrays["mean"]), checked_numbers(arrays["scale"]))
         width = estimator.coef_.shape[1]
         if layout.width != width or scaler.mean.shape != (width,) or scaler.scale.shape != (width,):
             raise ValueError("columns and coefficients do not fit together")
         if not (scaler.scale > 0).all():
             raise ValueError("a scale is not positive")
-        below, above = (_text(name) for name in _list(header["classes"]))
+        below, above = (checked_text(name) for name in checked_list(header["classes"]))
         report = None if header["report"] is None else _parse_report(header["report"])
         return cls(estimator, layout, scaler, (below, above), report)
 
@@ -296,11 +304,11 @@ def _describe_layout(layout: Layout) -> dict[str, Any]:
 
 def _parse_layout(layout: Mapping[str, Any]) -> Layout:
     if layout["kind"] == "sparse":
-        return SparseLayout(_whole(layout["width"], 0, 2**48), _whole(layout["first"], 0, 1))
+        return SparseLayout(checked_whole(layout["width"], 0, 2**48), checked_whole(layout["first"], 0, 1))
     if layout["kind"] != "columns":
         raise ValueError(f"unknown kind of table {layout['kind']!r}")
-    id_column = None if layout["id_column"] is None else _text(layout["id_column"])
-    columns = tuple(_parse_column(column) for column in _list(layout["columns"]))
+    id_column = None if layout["id_column"] is None else checked_text(layout["id_column"])
+    columns = tuple(_parse_column(column) for column in checked_list(layout["columns"]))
     names = [column.name for column in columns]
     if len({*names, id_column}) != len(names) + 1:
         raise ValueError("two columns have one name")
@@ -308,16 +316,16 @@ def _parse_layout(layout: Mapping[str, Any]) -> Layout:
 
 
 def _parse_column(column: Mapping[str, Any]) -> Column:
-    name = _text(column["name"])
+    name = checked_text(column["name"])
     kind = column["kind"]
-    categories = tuple(_text(category) for category in _list(column["categories"]))
+    categories = tuple(checked_text(category) for category in checked_list(column["categories"]))
     if kind not in (NUMBER, BOOLEAN, CATEGORY) or bool(categories) != (kind == CATEGORY):
         raise ValueError(f"column {name!r} is of no known kind")
     if len(set(categories)) != len(categories):
         raise ValueError(f"column {name!r} has a category twice")
     fill = column["fill"]
     if fill is not None:
-        fill = _text(fill) if kind == CATEGORY else _finite(fill)
+        fill = checked_text(fill) if kind == CATEGORY else checked_finite(fill)
     return Column(name, kind, categories, fill, _parse_number_text(column["text"]))
 
 
@@ -326,32 +334,31 @@ def _parse_number_text(text: Mapping[str, Any] | None) -> NumberText | None:
         return None
     if text["decimal"] not in (".", ","):
         raise ValueError("a decimal mark is neither a point nor a comma")
-    return NumberText(text["decimal"], tuple(_text(mark) for mark in _list(text["marks"])))
+    return NumberText(text["decimal"], tuple(checked_text(mark) for mark in checked_list(text["marks"])))
 
 
 def _parse_report(report: Mapping[str, Any]) -> FitReport:
     counts = ("n_rows", "n_unlabeled", "n_similar", "n_dissimilar", "n_unsure", "n_labels", "n_labels_right")
-    known: dict[str, Any] = {name: _text(report[name]) for name in ("sdulearn", "method", "table", "answers")}
-    known |= {name: _whole(report[name], 0, 2**62) for name in counts}
+    known: dict[str, Any] = {name: checked_text(report[name]) for name in ("sdulearn", "method", "table", "answers")}
+    known |= {name: checked_whole(report[name], 0, 2**62) for name in counts}
     return FitReport(
         **known,
-        settings={_text(name): _finite(value) for name, value in report["settings"].items()},
-        answer_columns={_text(role): _text(name) for role, name in report["answer_columns"].items()},
+        settings={checked_text(name): checked_finite(value) for name, value in report["settings"].items()},
+        answer_columns={checked_text(role): checked_text(name) for role, name in report["answer_columns"].items()},
         answer_words={
-            _text(word): (_whole(answer, -1, 1), _whole(count, 0, 2**62))
+            checked_text(word): (checked_whole(answer, -1, 1), checked_whole(count, 0, 2**62))
             for word, (answer, count) in report["answer_words"].items()
         },
-        accuracy=_parse_estimate(AccuracyEstimate, report["accuracy"]),
-        prior=_parse_estimate(PriorEstimate, report["prior"]),
-        findings=tuple(_parse_finding(finding) for finding in _list(report["findings"])),
-        seconds={_text(name): _finite(value) for name, value in report["seconds"].items()},
+        accuracy=_parse_accuracy(report["accuracy"]),
+        prior=checked_prior(report["prior"]),
+        findings=tuple(_parse_finding(finding) for finding in checked_list(report["findings"])),
+        seconds={checked_text(name): checked_finite(value) for name, value in report["seconds"].items()},
     )
 
 
-def _parse_estimate(kind: type[Any], numbers: Mapping[str, Any]) -> Any:
-    """A dataclass of numbers, some of which may be None."""
-    plain = {name: value for name, value in numbers.items() if value is None or isinstance(value, bool)}
-    return kind(**plain, **{name: _number(value) for name, value in numbers.items() if name not in plain})
+def _parse_accuracy(numbers: Mapping[str, Any]) -> AccuracyEstimate:
+    shares = {name: checked_share(numbers[name]) for name in ("value", "low", "high", "agreement", "confidence")}
+    return AccuracyEstimate(**shares, n_answers=checked_whole(numbers["n_answers"], 0, 2**62))
 
 
 def _parse_finding(finding: Mapping[str, Any]) -> Finding:
@@ -361,39 +368,4 @@ def _parse_finding(finding: Mapping[str, Any]) -> Finding:
     details = finding["details"]
     if not isinstance(details, dict):
         raise TypeError("a finding has no details")
-    return Finding(_text(finding["code"]), severity, details)
-
-
-def _text(value: Any) -> str:
-    if not isinstance(value, str):
-        raise TypeError(f"expected text, found {type(value).__name__}")
-    value.encode()  # a lone surrogate, which JSON can spell, could not be printed
-    return value
-
-
-def _list(value: Any) -> list[Any]:
-    if not isinstance(value, list):
-        raise TypeError(f"expected a list, found {type(value).__name__}")
-    return value
-
-
-def _number(value: Any) -> int | float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-        raise TypeError("expected a finite number")
-    return value
-
-
-def _finite(value: Any) -> float:
-    return float(_number(value))
-
-
-def _numbers(array: NDArray[Any]) -> Array:
-    if array.dtype.kind != "f" or not np.isfinite(array).all():
-        raise ValueError("numbers are missing or infinite")
-    return array
-
-
-def _whole(value: Any, low: int, high: int) -> int:
-    if type(value) is not int or not low <= value <= high:
-        raise TypeError(f"expected a whole number from {low} to {high}")
-    return value
+    return Finding(checked_text(finding["code"]), severity, details)

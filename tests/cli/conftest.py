@@ -9,6 +9,7 @@ import pyarrow.csv
 import pyarrow.parquet
 import pytest
 
+from sdulearn.cli.main import main
 from sdulearn.datasets import make_waveform
 
 
@@ -74,3 +75,23 @@ def folders(files, tmp_path_factory):
     codes[ends] = (np.where(y[ends[:, 0]] == y[ends[:, 1]], 1, -1) * names)[:, None]
     write_folder(root / "coded", table.append_column("code", pa.array(codes)))
     return root
+
+
+@pytest.fixture
+def call():
+    """Run a command in this process; the exit code."""
+    return lambda *arguments: main([str(argument) for argument in arguments])
+
+
+@pytest.fixture
+def refused(call, capsys):
+    """Run a command that must be refused in one line; the line."""
+
+    def run(*arguments):
+        assert call(*arguments) == 2
+        told = capsys.readouterr().err
+        assert told.startswith("sdulearn: ")
+        assert told.count("\n") == 1
+        return told
+
+    return run

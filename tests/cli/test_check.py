@@ -1,123 +1,23 @@
-import argparse
-import itertools
+import json
 
-import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-
-from sdulearn.answers.checks import EXPLAINED, check_answers
-from sdulearn.cli import check
-from sdulearn.io.answers import PairFile
 
 
-def call(*arguments):
-    parser = argparse.ArgumentParser()
-    check.add_arguments(parser)
-    return check.run(parser.parse_args([str(argument) for argument in arguments]))
-
-
-def answered(*rows):
-    """A pair file from (a, b, answer) rows."""
-    ids = np.empty((len(rows), 2), dtype=object)
-    for k, (a, b, _) in enumerate(rows):
-        ids[k] = str(a), str(b)
-    lines = np.arange(2, len(rows) + 2)
-    return PairFile(
-        "p", ids, np.array([row[2] for row in rows], dtype=int), np.ones(len(rows)), None, lines, {}, {}, ()
-    )
-
-
-def cycles(found):
-    return [set(contradiction.answers) for contradiction in found]
-
-
-def test_self_pairs_repeats_and_both_ways():
-    checks = check_answers(answered(
-        ("a", "a", 1), ("a", "b", 1), ("b", "a", 1), ("c", "d", 1), ("d", "c", -1), ("e", "f", -1), ("e", "f", 0)
-    ))  # fmt: skip
-    assert checks.self_pairs.tolist() == [0]
-    assert checks.repeats.tolist() == [2]
-    assert cycles(checks.disagreements) == [{3, 4}]
-    assert not checks.closure
-    assert not checks.odd_cycles
-
-
-def test_a_contradiction_through_a_chain_shows_the_shortest_chain():
-    rows = [("a", "b", 1), ("b", "c", 1), ("c", "d", 1), ("a", "x", 1), ("x", "y", 1), ("y", "z", 1), ("z", "d", 1)]
-    checks = check_answers(answered(*rows, ("a", "d", -1)))
-    assert cycles(checks.closure) == [{7, 0, 1, 2}]
-    assert checks.closure[0].answers[0] == 7
-
-
-def test_three_mutually_different_points_are_too_many_for_two_classes():
-    checks = check_answers(answered(("a", "b", -1), ("b", "c", -1), ("c", "a", -1)))
-    assert cycles(checks.odd_cycles) == [{0, 1, 2}]
-    square = check_answers(answered(("a", "b", -1), ("b", "c", -1), ("c", "d", -1), ("d", "a", -1)))
-    assert square.n_contradictions == 0
-
-
-def test_an_odd_cycle_leads_through_groups():
-    rows = [("a", "b", -1), ("b", "b2", 1), ("b2", "c", -1), ("c", "c2", 1), ("c2", "c3", 1), ("c3", "a2", -1)]
-    checks = check_answers(answered(*rows, ("a2", "a", 1), ("c", "elsewhere", 1), ("far", "away", -1)))
-    assert cycles(checks.odd_cycles) == [{0, 1, 2, 3, 4, 5, 6}]
-    # Each answer shares an end with the next: a cycle a reader can follow.
-    ends = [set(rows_[:2]) for rows_ in [*rows, ("a2", "a", 1)]]
-    order = checks.odd_cycles[0].answers
-    assert all(ends[k] & ends[j] for k, j in zip(order, [*order[1:], order[0]], strict=True))
-
-
-def consistent(rows, n_points):
-    """By brute force: is there a split into two classes that explains every answer?"""
-    return any(
-        all((classes[a] == classes[b]) == (answer > 0) for a, b, answer in rows)
-        for classes in itertools.product((0, 1), repeat=n_points)
-    )
-
-
-@settings(max_examples=200, deadline=None)
-@given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5), st.sampled_from([1, -1])), max_size=9))
-def test_contradictions_are_found_exactly_where_no_two_classes_explain_the_answers(rows):
-    rows = [row for row in rows if row[0] != row[1]]
-    checks = check_answers(answered(*rows))
-    assert (checks.n_contradictions == 0) == consistent(rows, 6)
-    for found in (*checks.disagreements, *checks.closure, *checks.odd_cycles):
-        assert not consistent([rows[k] for k in found.answers], 6)
-
-
-def test_many_contradictions_cost_little():
-    n = 3000
-    rows = [(k, k + 1, 1) for k in range(n)] + [(k, k + 2, -1) for k in range(n - 2)]
-    checks = check_answers(answered(*rows))
-    assert len(checks.closure) == n - 2
-    assert all(len(found.answers) == 3 for found in checks.closure[:EXPLAINED])
-
-
-def test_one_wrong_answer_is_suspected_first():
-    """Two groups of ten, many dissimilar pairs between them, and one false bridge."""
-    groups = [(a, a + 1, 1) for a in [*range(9), *range(10, 19)]]
-    between = [(k, 10 + (3 * k) % 10, -1) for k in range(10)]
-    checks = check_answers(answered(*groups, *between, (4, 17, 1)))
-    assert len(checks.closure) == 10
-    assert checks.suspects()[0] == (len(groups) + 10, 10)
-    assert check_answers(answered(*groups, *between)).suspects() == []
-
-
-def test_a_clean_file(tmp_path, capsys):
+def test_a_clean_file(tmp_path, call, capsys):
     (tmp_path / "p.csv").write_text("id_a,id_b,label\na,b,1\nb,c,0\n")
     (tmp_path / "t.csv").write_text("id,x\na,1\nb,2\nc,3\n")
-    assert call(tmp_path / "p.csv", "--features", tmp_path / "t.csv") == 0
+    assert call("check", tmp_path / "p.csv", "--features", tmp_path / "t.csv") == 0
     out = capsys.readouterr().out
     assert "1 similar, 1 dissimilar, 0 unsure" in out
     assert "'1' = similar (1), '0' = dissimilar (1)" in out
     assert "Nothing wrong" in out
 
 
-def test_a_file_full_of_mistakes(tmp_path, capsys):
+def test_a_file_full_of_mistakes(tmp_path, call, capsys):
     rows = "a,b,same b,c,same a,c,different a,a,same a,b,same c,d,same d,c,different a,x,perhaps a,,same a,q,unsure"
     (tmp_path / "p.csv").write_text("\n".join(["left,right,label", *rows.split()]))
     (tmp_path / "t.csv").write_text("name,x\na,1\nb,2\nc,3\nd,4\n")
-    assert call(tmp_path / "p.csv", "--features", tmp_path / "t.csv", "--id", "name") == 1
+    assert call("check", tmp_path / "p.csv", "--features", tmp_path / "t.csv", "--id", "name") == 1
     out = capsys.readouterr().out
     for text in (
         "5 similar, 2 dissimilar, 1 unsure",
@@ -131,12 +31,25 @@ def test_a_file_full_of_mistakes(tmp_path, capsys):
         "line 4: a and c dissimilar; line 3: b and c similar; line 2: a and b similar",
     ):
         assert text in out
-    call(tmp_path / "p.csv", "--show", 1)
+    call("check", tmp_path / "p.csv", "--show", 1)
     assert "... and 1 more (--show 2)" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("options", [["--answers", "yes"], ["--pair-columns", "a,b"], ["--answers", "=similar"]])
-def test_options_that_make_no_sense(options, capsys):
+def test_options_that_make_no_sense(options, call, capsys):
     with pytest.raises(SystemExit):
-        call("p.csv", *options)
+        call("check", "p.csv", *options)
     assert "error: argument" in capsys.readouterr().err
+
+
+def test_the_same_as_json(tmp_path, call, capsys):
+    rows = "a,b,same b,c,same a,c,different a,a,same a,b,same c,d,same d,c,different a,x,perhaps a,q,unsure"
+    (tmp_path / "p.csv").write_text("\n".join(["left,right,label", *rows.split()]))
+    (tmp_path / "t.csv").write_text("name,x\na,1\nb,2\nc,3\nd,4\n")
+    assert call("check", tmp_path / "p.csv", "--features", tmp_path / "t.csv", "--id", "name", "--json") == 1
+    found = json.loads(capsys.readouterr().out)
+    assert (found["n_similar"], found["n_dissimilar"], found["n_unsure"]) == (5, 2, 1)
+    assert found["unreadable"] == [{"line": 9, "reason": "label 'perhaps' is not one that is known"}]
+    assert found["unknown_ids"] == [{"line": 10, "id": "q"}]
+    assert (found["self_pairs"], found["repeats"]) == ([5], [6])
+    assert found["contradictions"] == {"both_ways": [[7, 8]], "closure": [[4, 3, 2]], "odd_cycles": []}

@@ -7,7 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sdulearn.io.answers import DISSIMILAR, SIMILAR, UNSURE, read_pair_file
+from sdulearn.answers import read_answers
+from sdulearn.cli.words import describe_answers
+from sdulearn.pairs import DISSIMILAR, SIMILAR, UNSURE
 
 CODINGS = {
     "words": ("similar", "dissimilar", "unsure"),
@@ -34,13 +36,13 @@ def test_every_coding(tmp_path, coding):
     similar, dissimilar, unsure = coding
     rows = [("a", "b", similar), ("a", "c", dissimilar), ("b", "c", dissimilar)] + [("c", "d", unsure)] * bool(unsure)
     text = "id_a,id_b,label\n" + "\n".join(",".join(row) for row in rows)
-    pairs = read_pair_file(written(tmp_path, text))
+    pairs = read_answers(written(tmp_path, text))
     assert pairs.answers.tolist() == [SIMILAR, DISSIMILAR, DISSIMILAR] + [UNSURE] * bool(unsure)
     assert (pairs.n_similar, pairs.n_dissimilar, pairs.n_unsure) == (1, 2, bool(unsure))
     assert not pairs.bad_rows
     # What was read is told with counts: nothing is guessed in silence.
-    assert "= similar (1)" in pairs.describe()[2]
-    assert "= dissimilar (2)" in pairs.describe()[2]
+    assert "= similar (1)" in describe_answers(pairs)[2]
+    assert "= dissimilar (2)" in describe_answers(pairs)[2]
 
 
 @pytest.mark.parametrize(
@@ -49,31 +51,31 @@ def test_every_coding(tmp_path, coding):
      ("id a", "id-b"), ("Left ID", "Right ID")],
 )  # fmt: skip
 def test_the_usual_column_names(tmp_path, first, second):
-    pairs = read_pair_file(written(tmp_path, f"note,{first},is_match,{second}\nx,a,1,b\n"))
+    pairs = read_answers(written(tmp_path, f"note,{first},is_match,{second}\nx,a,1,b\n"))
     assert pairs.ids.tolist() == [["a", "b"]]
     assert (pairs.columns["id_a"], pairs.columns["id_b"], pairs.columns["label"]) == (first, second, "is_match")
 
 
 def test_columns_and_labels_as_told(tmp_path):
     path = written(tmp_path, "from,to,verdict\na,b,Yes\na,c,no\n")
-    with pytest.raises(ValueError, match=r"which column is id_a and id_b and label.*from, to, verdict.*--pair-columns"):
-        read_pair_file(path)
+    with pytest.raises(ValueError, match=r"which column is id_a and id_b and label.*from, to, verdict.*`columns`"):
+        read_answers(path)
     columns = {"id_a": "from", "id_b": "to", "label": "verdict"}
-    with pytest.raises(ValueError, match=r"no row can be read. Line 2: label 'yes'.*--answers"):
-        read_pair_file(path, columns=columns)
-    pairs = read_pair_file(path, columns=columns, labels={"yes": "similar", "no": "dissimilar"})
+    with pytest.raises(ValueError, match=r"no row can be read. Line 2: label 'yes'.*`words="):
+        read_answers(path, columns=columns)
+    pairs = read_answers(path, columns=columns, words={"yes": "similar", "no": "dissimilar"})
     assert pairs.answers.tolist() == [1, -1]
     with pytest.raises(ValueError, match="no column 'x' for id_a"):
-        read_pair_file(path, columns={**columns, "id_a": "x"})
+        read_answers(path, columns={**columns, "id_a": "x"})
     with pytest.raises(ValueError, match="'perhaps'"):
-        read_pair_file(path, columns=columns, labels={"yes": "perhaps"})
+        read_answers(path, columns=columns, words={"yes": "perhaps"})
 
 
 def test_zero_beside_minus_one_is_never_guessed(tmp_path):
     path = written(tmp_path, "id_a,id_b,label\na,b,1\na,c,0\nb,c,-1\n")
-    with pytest.raises(ValueError, match=r"0 \(1 times\) and -1 \(1 times\).*--answers 0=unsure"):
-        read_pair_file(path)
-    assert read_pair_file(path, labels={"0": "unsure"}).answers.tolist() == [1, 0, -1]
+    with pytest.raises(ValueError, match=r"0 \(1 times\) and -1 \(1 times\).*`words=\{'0': 'unsure'\}`"):
+        read_answers(path)
+    assert read_answers(path, words={"0": "unsure"}).answers.tolist() == [1, 0, -1]
 
 
 def test_bad_rows_come_with_line_numbers(tmp_path):
@@ -81,7 +83,7 @@ def test_bad_rows_come_with_line_numbers(tmp_path):
         "id_a,id_b,label,weight,annotator", "a,b,similar,2,ann", "a,,similar,1,ann", "", "a,c,perhaps,1,bob", "a,d",
         '"two\nlines",d,dissimilar,,bob', "a,e,similar,-1,ann", "a,e,similar,nan,ann", "a,f,unsure,1,", "a,g,0.5,1,ann",
     ]  # fmt: skip
-    pairs = read_pair_file(written(tmp_path, "\n".join(lines)))
+    pairs = read_answers(written(tmp_path, "\n".join(lines)))
     assert [row.line for row in pairs.bad_rows] == [3, 5, 6, 9, 10, 12]
     assert pairs.lines.tolist() == [2, 8, 11]
     assert pairs.weights.tolist() == [2, 1, 1]
@@ -90,11 +92,11 @@ def test_bad_rows_come_with_line_numbers(tmp_path):
     reasons = " ".join(row.reason for row in pairs.bad_rows)
     for word in ("id_b is empty", "'perhaps'", "2 cells", "'-1'", "'nan'", "'0.5'"):
         assert word in reasons
-    assert "and 1 more" in pairs.describe()[-1]
+    assert "and 1 more" in describe_answers(pairs)[-1]
 
 
 @pytest.mark.parametrize("zipped", [False, True])
-@pytest.mark.parametrize("name", ["csv", "tsv", "jsonl", "parquet"])
+@pytest.mark.parametrize("name", ["csv", "tsv", "jsonl", "parquet", "xlsx"])
 def test_all_formats_read_the_same(tmp_path, name, zipped):
     frame = pd.DataFrame(
         {
@@ -106,17 +108,17 @@ def test_all_formats_read_the_same(tmp_path, name, zipped):
         }
     )
     path = tmp_path / f"pairs.{name}"
-    if name == "parquet":
+    if name in ("parquet", "xlsx"):
         if zipped:
-            pytest.skip("Parquet compresses itself")
-        frame.to_parquet(path)
+            pytest.skip("both formats compress themselves")
+        (frame.to_parquet if name == "parquet" else frame.to_excel)(path, index=False)
     elif name == "jsonl":
         frame.to_json(path, orient="records", lines=True)
     else:
         frame.to_csv(path, index=False, sep="," if name == "csv" else "\t")
     if zipped:
         path = written(tmp_path, gzip.compress(path.read_bytes()), f"pairs.{name}.gz")
-    pairs = read_pair_file(path)
+    pairs = read_answers(path)
     assert pairs.ids.tolist() == [["1", "4"], ["2", "5"], ["3", "6"]]
     assert pairs.answers.tolist() == [1, -1, 1]
     assert pairs.weights.tolist() == [1, 0.5, 2]
@@ -124,14 +126,14 @@ def test_all_formats_read_the_same(tmp_path, name, zipped):
 
 
 def test_spreadsheets(tmp_path):
-    pairs = read_pair_file(written(tmp_path, b"\xef\xbb\xbfid_a;id_b;label\r\n\xc3\xa4;b;similar\r\n"))
+    pairs = read_answers(written(tmp_path, b"\xef\xbb\xbfid_a;id_b;label\r\n\xc3\xa4;b;similar\r\n"))
     assert pairs.ids.tolist() == [["ä", "b"]]
 
 
 def test_json_lines_with_faults(tmp_path):
     lines = [{"id_a": 1, "id_b": 2, "label": "accept"}, {"label": "reject", "id_b": 2.0, "id_a": "x"}]
     text = "\n".join([json.dumps(lines[0]), "{", "[1]", "[" * 10_000, json.dumps(lines[1]), '{"id_a": 1}'])
-    pairs = read_pair_file(written(tmp_path, text, "pairs.jsonl"))
+    pairs = read_answers(written(tmp_path, text, "pairs.jsonl"))
     assert [row.line for row in pairs.bad_rows] == [2, 3, 4, 6]
     assert pairs.ids.tolist() == [["1", "2"], ["x", "2"]]
 
@@ -144,14 +146,15 @@ def test_json_lines_with_faults(tmp_path):
         ("a,b,1\n", "p.csv", "first line: id_a,id_b,label"),
         (b"id_a,id_b,label\n\xff\xfe,b,1\n", "p.csv", "UTF-8"),
         (b"\x1f\x8b\x08\x00broken", "p.csv.gz", "cut off"),
-        ("x", "p.xlsx", r"must end in \.csv, \.tsv, \.jsonl, \.parquet"),
+        ("x", "p.txt", r"must end in \.csv, \.tsv, \.jsonl, \.parquet, \.xlsx"),
+        ("x", "p.xlsx", "cannot be read as an Excel workbook"),
         ('id_a,id_b,label\n"' + "x" * 200_000 + "\n", "p.csv", "quote left open"),
         (b"not parquet", "p.parquet", "cannot be read as Parquet"),
     ],
 )
 def test_files_that_are_no_pair_files(tmp_path, text, name, message):
     with pytest.raises(ValueError, match=message):
-        read_pair_file(written(tmp_path, text, name))
+        read_answers(written(tmp_path, text, name))
 
 
 @given(st.lists(st.tuples(st.text(), st.text(), st.sampled_from(["similar", "dissimilar"])), min_size=1))
@@ -162,9 +165,9 @@ def test_any_ids_survive_the_journey(tmp_path_factory, rows):
     readable = [[a.strip(), b.strip()] for a, b, _ in rows if a.strip() and b.strip()]
     if not readable:
         with pytest.raises(ValueError, match="no row can be read"):
-            read_pair_file(path)
+            read_answers(path)
         return
-    pairs = read_pair_file(path)
+    pairs = read_answers(path)
     assert pairs.ids.tolist() == readable
     assert len(pairs.bad_rows) == len(rows) - len(readable)
     assert np.all(pairs.weights == 1)

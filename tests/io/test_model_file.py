@@ -5,7 +5,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from sdulearn import ModelFileError, PairKFold, SDUClassifier, SDUClassifierCV, load_model, modelfile
+from sdulearn import PairKFold, SDUClassifier, SDUClassifierCV, load_model
+from sdulearn.errors import ModelFileError
+from sdulearn.io import container
 from sdulearn.losses import Squared
 
 MODELS = [
@@ -70,9 +72,9 @@ def test_foreign_and_newer_files(saved):
 
 def forge(path, change):
     """Rewrite a model file with another header and a valid checksum, as a hostile author could."""
-    header, arrays = modelfile.read(path)
+    header, arrays = container.read(path)
     change(header, arrays)
-    modelfile.write(path, header, arrays)
+    container.write(path, header, arrays)
 
 
 @pytest.mark.parametrize(

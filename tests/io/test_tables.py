@@ -6,8 +6,9 @@ import pytest
 from scipy import sparse
 from sklearn.datasets import dump_svmlight_file
 
-from sdulearn import tables
-from sdulearn.io.tables import Column, ColumnLayout, SparseLayout, column_names, read_chunks, read_ids, read_table
+from sdulearn.columns import Column, ColumnLayout, SparseLayout
+from sdulearn.io import tables
+from sdulearn.io.tables import column_names, read_chunks, read_ids, read_table
 
 FRAME = pd.DataFrame(
     {
@@ -28,6 +29,8 @@ def stored(frame, folder, name):
     path = folder / f"table.{name}"
     if name.startswith("parquet"):
         frame.to_parquet(path)
+    elif name == "xlsx":
+        frame.to_excel(path, index=False)
     elif name.startswith("jsonl"):
         frame.to_json(path, orient="records", lines=True)
     else:
@@ -35,7 +38,7 @@ def stored(frame, folder, name):
     return path
 
 
-NAMES = ["csv", "tsv", "jsonl", "parquet", "csv.gz", "tsv.gz", "jsonl.gz"]
+NAMES = ["csv", "tsv", "jsonl", "parquet", "xlsx", "csv.gz", "tsv.gz", "jsonl.gz"]
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -98,7 +101,7 @@ def test_numbers_may_change_their_spelling_between_tables(tmp_path):
 def test_missing_values(tmp_path, name):
     frame = FRAME.assign(age=[1, None, 3, 4], colour=["red", None, "red", "green"])
     path = stored(frame, tmp_path, name)
-    with pytest.raises(ValueError, match=r"'age' \(1\), 'colour' \(1\).*--missing mean"):
+    with pytest.raises(ValueError, match=r"'age' \(1\), 'colour' \(1\).*`missing='mean'`"):
         read_table(path)
     table = read_table(path, missing="mean")
     assert table.X[1].tolist() == [8 / 3, -1, 0, 0, 1]
@@ -106,7 +109,7 @@ def test_missing_values(tmp_path, name):
     (chunk,) = read_chunks(path, table.layout)
     np.testing.assert_array_equal(chunk.X, table.X)
     whole = read_table(stored(FRAME, tmp_path, "tsv"))
-    with pytest.raises(ValueError, match=r"1 missing values in column 'age'.*--missing mean"):
+    with pytest.raises(ValueError, match=r"1 missing values in column 'age'.*`missing='mean'`"):
         list(read_chunks(path, whole.layout))
 
 
@@ -133,13 +136,16 @@ def test_drop_and_ids(tmp_path):
         ("", "is empty"),
         ("a,a\n1,2\n", "two columns named 'a'"),
         ("a,b\n1,2\n1\n", "cannot be read.*Expected 2 columns, got 1"),
-        ("a,when\n1,2024-01-01\n", r"neither numbers nor text: 'when'.*--drop"),
+        ("a,when\n1,2024-01-01\n", r"neither numbers nor text: 'when'.*`drop`"),
         ("a\ninf\n", "infinite"),
         ("a,b\n1,\n2,\n", r"'b' \(2\)"),
         ("id\n1\n", "no columns to learn from"),
         ("a,b\n", "has no rows"),
         ("a\rb,c\n1,2\n", "cut off or damaged"),
-        ("name,a\n" + "\n".join(f"n{k},{k}" for k in range(60)), r"'name' \(60\).*--id.*--drop.*--max-categories"),
+        (
+            "name,a\n" + "\n".join(f"n{k},{k}" for k in range(60)),
+            r"'name' \(60\).*`id_column`.*`drop`.*`max_categories`",
+        ),
     ],
 )
 def test_tables_that_cannot_be_used(tmp_path, text, message):

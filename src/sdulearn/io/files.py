@@ -14,7 +14,7 @@ from typing import IO
 
 import numpy as np
 
-from sdulearn.errors import FileError, InputError
+from sdulearn.errors import FileError, InputError, MissingFileError
 
 Location = str | PathLike[str]
 
@@ -58,7 +58,8 @@ def open_bytes(path: Location) -> IO[bytes]:
 
 def cannot_open(path: Location, error: OSError) -> FileError:
     """The error of a file that the system does not let us open."""
-    return FileError(f"{path} cannot be opened: {error.strerror or error}.")
+    kind = MissingFileError if isinstance(error, FileNotFoundError) else FileError
+    return kind(f"{path} cannot be opened: {error.strerror or error}.")
 
 
 def read_text(path: Location) -> str:

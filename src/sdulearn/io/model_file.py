@@ -6,10 +6,10 @@ import numpy as np
 
 from sdulearn.errors import ModelFileError
 from sdulearn.io import container
+from sdulearn.io.checked import checked_finite, checked_prior
 from sdulearn.io.files import Location
 from sdulearn.joint import PairLogisticRegression, PairLogisticRegressionCV
 from sdulearn.linear import SDUClassifier, SDUClassifierCV
-from sdulearn.prior import PriorEstimate
 from sdulearn.table_model import TableModel
 from sdulearn.types import Estimator
 
@@ -70,7 +70,7 @@ def _estimator(header: container.Header, arrays: container.Arrays) -> Estimator:
 
 def _fitted(scalars: container.Header, arrays: container.Arrays) -> container.Header:
     fitted = {**scalars, **{name: array for name, array in arrays.items() if "/" not in name}}
-    fitted["prior_"] = PriorEstimate(**scalars["prior_"])
+    fitted["prior_"] = checked_prior(scalars["prior_"])
     if "feature_names_in_" in fitted:
         fitted["feature_names_in_"] = np.array(fitted["feature_names_in_"], dtype=object)
     if "cv_results_" in fitted:
@@ -87,6 +87,6 @@ def _check_shapes(model: Estimator) -> None:
         raise ValueError("coefficients are not finite")
     if model.classes_.tolist() != [-1, 1]:
         raise ValueError("classes are not -1 and +1")
-    prior = model.prior_
-    if not 0 < float(prior.value) < 1 or not 0 <= float(prior.low) <= float(prior.high) <= 1:
-        raise ValueError("the prior does not lie between 0 and 1")
+    for name in ("alpha_", "gamma_", "covariance_power_", "objective_", "optimality_"):
+        if getattr(model, name, None) is not None:
+            checked_finite(getattr(model, name))

@@ -152,7 +152,7 @@ def read_table(
         if id_column or drop or codes is not None:
             raise InputError(f"{source}: an svmlight file has no named columns; its rows are numbered from 0.")
         return _read_svmlight(source)
-    raw = _read_raw(source, id_column)
+    raw = _read_raw(source, options)
     if raw.n_rows == 0:
         raise InputError(f"{raw.name} has no rows.")
     id_name = _choose_id_column(raw, options, answer_ids)
@@ -261,8 +261,9 @@ def read_ids(source: Location | Frame, id_column: str | None = None, answer_ids:
     """The ids of a table alone, found as :func:`read_table` finds them."""
     if _is_location(source) and table_format(source) == "svm":
         return _read_svmlight(source).ids
-    raw = _read_raw(source, id_column)
-    name = _choose_id_column(raw, TableOptions(id_column), answer_ids)
+    options = TableOptions(id_column)
+    raw = _read_raw(source, options)
+    name = _choose_id_column(raw, options, answer_ids)
     ids: list[str] = []
     for piece in raw.pieces:
         ids += _ids(piece, name, len(ids))
@@ -327,7 +328,7 @@ def check_repeated_names(path: str, names: Sequence[str]) -> None:
         raise InputError(f"{path} has two columns named {repeated[0]!r}. Rename one of them.")
 
 
-def _read_raw(source: Location | Frame, id_column: str | None) -> _RawTable:
+def _read_raw(source: Location | Frame, options: TableOptions) -> _RawTable:
     """The whole table, with the types that pyarrow infers over all rows; what may be ids stays text."""
     if not _is_location(source):
         return _single("the table", as_arrow(source), "frame")
@@ -345,9 +346,10 @@ def _read_raw(source: Location | Frame, id_column: str | None) -> _RawTable:
             if name == "jsonl":
                 json = require("pyarrow.json", "files")
                 return _single(path, json.read_json(file, json.ReadOptions(block_size=_BLOCK_BYTES)), name)
-            ids = [column for column in names if column == id_column or looks_like_id(column)]
-            options = _csv_options(path, name, dict.fromkeys(ids))
-            return _single(path, require("pyarrow.csv", "files").read_csv(file, **options), name)
+            own = {options.id_column, *options.categories}
+            texts = [column for column in names if column in own or looks_like_id(column)]
+            reading = _csv_options(path, name, dict.fromkeys(column for column in texts if column != options.codes))
+            return _single(path, require("pyarrow.csv", "files").read_csv(file, **reading), name)
 
 
 def _single(name: str, table: ArrowTable, file_format: str) -> _RawTable:

@@ -1,0 +1,92 @@
+import numpy as np
+import pytest
+from scipy import sparse
+
+from sdulearn import PriorEstimate, estimate_prior
+from sdulearn.diagnostics import Population, check_assumptions, check_outcome, check_population, check_ratio
+from sdulearn.errors import InputError
+from sdulearn.metrics import AccuracyEstimate
+
+
+def random_pairs(rng, n, count):
+    ends = rng.integers(0, n, (2 * count, 2))
+    return ends[ends[:, 0] != ends[:, 1]][:count]
+
+
+def codes_of(found):
+    return [finding.code for finding in found]
+
+
+def test_an_impossible_ratio():
+    assert check_ratio(500, 500, None) == []
+    assert check_ratio(20, 30, None) == []
+    assert check_ratio(0, 0, None) == []
+    assert codes_of(check_ratio(400, 600, None)) == ["too_few_similar"]
+    assert check_ratio(580, 420, 0.7) == []
+    (found,) = check_ratio(500, 500, 0.9)
+    assert found.code == "ratio_against_prior"
+    assert found.details["expected_share"] == pytest.approx(0.82)
+
+
+@pytest.mark.parametrize("as_sparse", [False, True])
+def test_points_from_elsewhere(as_sparse):
+    """The test holds its level on skewed and rare features, and sees a shift of one of them."""
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.normal(size=(5000, 10)), rng.exponential(size=(5000, 5)), rng.random((5000, 15)) < 0.01])
+    X[:, 0] = np.where(rng.random(5000) < 0.5, 0, X[:, 0])
+    table = sparse.csr_matrix(X) if as_sparse else X
+    names = [f"f{k}" for k in range(30)]
+    alarms = sum(bool(check_population(table, random_pairs(rng, 5000, 100), names)) for _ in range(100))
+    assert alarms <= 6
+    upper = np.flatnonzero(X[:, 3] > 0)
+    found = check_population(table, upper[random_pairs(rng, len(upper), 100)], names)
+    assert found[0].details["features"][0] == "f3"
+    assert found[0].details["standard_scores"][0] > 5
+    assert check_population(table, np.arange(5000).reshape(-1, 2), names) == []
+
+
+def test_the_correction_for_a_finite_table():
+    """Half of the rows drawn without replacement: the mean varies by half as much as with replacement."""
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(400, 1))
+    scores = []
+    for _ in range(300):
+        drawn = rng.permutation(400)[:200]
+        population = Population.of(X)
+        error = np.sqrt(population.variance / 200 * (400 - 200) / (400 - 1))
+        scores.append(float(((X[drawn].mean(axis=0) - population.mean) / error)[0]))
+        # The test's own score is that one: it finds a shift exactly where it is beyond the limit.
+        found = check_population(X, drawn.reshape(-1, 2), ["x"])
+        assert bool(found) == (abs(scores[-1]) > 2.5758)
+        if found:
+            assert found[0].details["standard_scores"][0] == pytest.approx(scores[-1])
+    assert np.std(scores) == pytest.approx(1, abs=0.1)
+
+
+def test_all_at_once():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(600, 3))
+    X[:80, 1] += 3
+    codes = np.r_[np.repeat(-np.arange(1, 41), 2), np.zeros(520, dtype=int)]
+    found = check_assumptions(X, codes, feature_names=["a", "b", "c"])
+    assert codes_of(found) == ["too_few_similar", "other_population"]
+    assert found[1].details["features"] == ["b"]
+    assert codes_of(check_assumptions(sparse.csr_matrix(X), codes, prior=0.7))[0] == "ratio_against_prior"
+    with pytest.raises(InputError, match=r"`X` has shape \(3, 3\), but `y` has 600 rows"):
+        check_assumptions(X[:3], codes)
+
+
+@pytest.mark.parametrize(
+    ("low", "oriented", "expected"),
+    [
+        (0.85, True, []),
+        (0.65, True, ["no_better_than_majority"]),
+        (0.5, True, ["no_better_than_guessing"]),
+        (0.85, False, []),
+    ],
+)
+def test_the_outcome(low, oriented, expected):
+    accuracy = AccuracyEstimate(0.9, low, 0.95, 0.82, 60, 0.95)
+    assert codes_of(check_outcome(PriorEstimate.given(0.3), accuracy, oriented)) == expected
+    unknown = estimate_prior(20, 30)
+    assert ("prior_not_identified" in codes_of(check_outcome(unknown, accuracy, oriented))) == (not oriented)

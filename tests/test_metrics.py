@@ -1,0 +1,128 @@
+import itertools
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.stats import beta
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from sdulearn import PairKFold, PairLogisticRegression, SDUClassifier
+from sdulearn.datasets import make_waveform, sample_sdu
+from sdulearn.errors import InputError
+from sdulearn.metrics import cross_val_accuracy, held_out_decisions, pair_accuracy
+
+
+def test_agreement_is_accuracy_squared_exactly():
+    """E[s h h'] = (2 accuracy - 1)^2 for every prior and every pair of error rates, by enumeration."""
+    for p, e_pos, e_neg in itertools.product((0.2, 0.5, 0.9), (0.0, 0.1, 0.6), (0.05, 0.3)):
+        points = [(y, h, q * r) for y, q, e in ((1, p, e_pos), (-1, 1 - p, e_neg)) for h, r in ((y, 1 - e), (-y, e))]
+        mean = sum(a[2] * b[2] * a[0] * b[0] * a[1] * b[1] for a in points for b in points)
+        right = p * (1 - e_pos) + (1 - p) * (1 - e_neg)
+        assert mean == pytest.approx((2 * right - 1) ** 2, abs=1e-12)
+
+
+@pytest.mark.parametrize("prior", [0.5, 0.7])
+@pytest.mark.parametrize("natural", [True, False])
+def test_the_interval_of_the_accuracy_covers_the_truth(prior, natural):
+    """200 draws of 300 answers by a predictor that errs on 12% of the larger class and 20% of the other."""
+    rng = np.random.default_rng(3)
+    truth = prior * 0.88 + (1 - prior) * 0.8
+    covered, values = 0, []
+    for _ in range(200):
+        y = np.where(rng.random((900, 2)) < prior, 1, -1)
+        h = np.where(rng.random(y.shape) < np.where(y > 0, 0.12, 0.2), -y, y)
+        same = y[:, 0] == y[:, 1]
+        # An unnatural ratio: half similar, half dissimilar.
+        keep = np.arange(300) if natural else np.r_[np.flatnonzero(same)[:150], np.flatnonzero(~same)[:150]]
+        codes = np.repeat(np.where(same[keep], 1, -1) * np.arange(1, 301), 2)
+        found = pair_accuracy(h[keep].ravel().astype(float), codes, prior=None if natural else prior)
+        covered += found.low <= truth <= found.high
+        values.append(found.value)
+    assert abs(np.mean(values) - truth) < 0.01
+    assert covered >= 184
+
+
+def test_an_unnatural_ratio_is_weighed_by_the_prior():
+    """The model gets every similar pair right and every dissimilar one wrong: it agrees on ps of random pairs."""
+    codes = np.repeat(np.r_[np.arange(1, 11), -np.arange(11, 41)], 2)
+    assert pair_accuracy(np.ones(80), codes, prior=0.9).agreement == pytest.approx(0.82)
+    assert pair_accuracy(np.ones(80), codes).agreement == pytest.approx(0.25)
+
+
+def test_weights_count_as_answers_and_their_unit_does_not_matter():
+    rng = np.random.default_rng(0)
+    codes = np.repeat(np.where(rng.random(40) < 0.6, 1, -1) * np.arange(1, 41), 2)
+    z = rng.normal(size=80)
+    times = rng.integers(1, 4, 40)
+    again = np.repeat(np.arange(40), times)
+    repeated = np.repeat(np.sign(codes[::2])[again] * np.arange(1, len(again) + 1), 2)
+    weighted = pair_accuracy(z, codes, sample_weight=np.repeat(times, 2))
+    plain = pair_accuracy(z.reshape(-1, 2)[again].ravel(), repeated)
+    assert weighted.value == pytest.approx(plain.value)
+    scaled = pair_accuracy(z, codes, sample_weight=np.repeat(100.0 * times, 2))
+    assert (scaled.low, scaled.high) == pytest.approx((weighted.low, weighted.high))
+    assert pair_accuracy(z, codes, sample_weight=np.full(80, 7.0)).low == pytest.approx(pair_accuracy(z, codes).low)
+
+
+def test_answers_of_unequal_weight_pin_the_accuracy_down_less():
+    """By hand: 60 answers, 50 agreed with, half of them of weight 3; Clopper and Pearson at the effective number."""
+    codes = np.repeat(np.arange(1, 61), 2)
+    z = np.ones(120)
+    z[100::2] = -1
+    times = np.tile([1.0, 3.0], 30)
+    agreement = times[:50].sum() / times.sum()
+    n = times.sum() ** 2 / (times**2).sum()
+    assert n == pytest.approx(48)
+    share = beta.ppf(0.025, n * agreement, n * (1 - agreement) + 1)
+    found = pair_accuracy(z, codes, sample_weight=np.repeat(times, 2))
+    assert found.agreement == pytest.approx(agreement)
+    assert found.low == pytest.approx((1 + np.sqrt(2 * share - 1)) / 2)
+
+
+def test_cross_validation_judges_by_models_that_have_not_seen_the_pair(waveform):
+    rows, codes = waveform
+    model = SDUClassifier()
+    reference = model.fit(rows, codes).decision_function(rows)
+    decision = held_out_decisions(model, rows, codes, reference, cv=PairKFold(4, random_state=3))
+    for train, test in PairKFold(4, random_state=3).split(rows, codes):
+        z = SDUClassifier().fit(rows[train], codes[train]).decision_function(rows[test])
+        np.testing.assert_allclose(decision[test], z if z @ reference[test] >= 0 else -z)
+    found = cross_val_accuracy(model, rows, codes, cv=PairKFold(4, random_state=3))
+    assert found == pair_accuracy(decision, codes)
+
+
+def test_cross_validated_accuracy_is_about_the_true_one():
+    """Ten draws of 300 pairs: the mean estimate is within two points of the truth, and most intervals cover it."""
+    X, y = make_waveform(8000, random_state=5)
+    misses = []
+    covered = 0
+    for seed in range(10):
+        rows, codes, X_test, y_test = sample_sdu(
+            X, y, n_pairs=300, n_unlabeled=100, prior=0.7, n_test=2000, random_state=seed
+        )
+        model = make_pipeline(StandardScaler(), PairLogisticRegression(0.02))
+        found = cross_val_accuracy(model, rows, codes)
+        truth = float(np.mean(model.fit(rows, codes).predict(X_test) == y_test))
+        misses.append(found.value - truth)
+        covered += found.low <= truth <= found.high
+    assert abs(np.mean(misses)) < 0.02
+    assert covered >= 8
+
+
+def test_frames_and_weights_reach_the_estimator(waveform):
+    rows, codes = waveform
+    weight = np.random.default_rng(0).uniform(0.5, 2, 1000)[np.abs(codes)]
+    frame = pd.DataFrame(rows, columns=[f"x{k}" for k in range(rows.shape[1])])
+    by_frame = cross_val_accuracy(SDUClassifier(), frame, codes, sample_weight=weight)
+    assert by_frame == cross_val_accuracy(SDUClassifier(), rows, codes, sample_weight=weight)
+    assert by_frame != cross_val_accuracy(SDUClassifier(), rows, codes)
+
+
+def test_what_cannot_be_judged():
+    with pytest.raises(InputError, match="`y` marks none of positive weight"):
+        pair_accuracy([1.0, 2.0], [0, 0])
+    with pytest.raises(InputError, match=r"`decision` has shape \(3,\), but `y` has 2 rows"):
+        pair_accuracy([1.0, 2.0, 3.0], [1, 1])
+    with pytest.raises(InputError, match="at least two pairs of a kind"):
+        cross_val_accuracy(PairLogisticRegression(), np.arange(4.0)[:, None], [1, 1, -2, -2])
