@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 import itertools
+import os
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 from sklearn.utils.parallel import Parallel, delayed
 from threadpoolctl import threadpool_limits
 
 from sdulearn.errors import InputError
-from sdulearn.experiments.data import SETS, draw_trial, fingerprint, n_test_points
+from sdulearn.experiments.data import SETS, Trial, draw_trial, fingerprint, n_test_points
 from sdulearn.experiments.methods import METHODS, accuracy
-from sdulearn.experiments.optional import progress_bar
 from sdulearn.experiments.protocol import Assumed, Cell, Draw, Protocol
 from sdulearn.experiments.results import Record, Results, key_of
+from sdulearn.extras import require
 
 
 @dataclass
@@ -42,6 +44,12 @@ class Run:
     notes: list[str] = field(default_factory=list)
 
 
+class _StoredSet(NamedTuple):
+    fingerprint: str
+    n_positive: int
+    n_negative: int
+
+
 @dataclass(frozen=True)
 class _Job:
     """The cells of one draw; workers read the data from ``folder``."""
@@ -52,7 +60,7 @@ class _Job:
     cells: tuple[Cell, ...]
 
 
-def run(protocol: Protocol, folder: str | Path, *, jobs: int = 1, progress: bool = True) -> Run:
+def run(protocol: Protocol, folder: str | Path, *, jobs: int | None = None, progress: bool = True) -> Run:
     """Measure all cells of a protocol that are not in ``folder`` yet.
 
     Parameters
@@ -61,8 +69,9 @@ def run(protocol: Protocol, folder: str | Path, *, jobs: int = 1, progress: bool
         What to measure.
     folder : path
         Folder of the results; see :class:`~sdulearn.experiments.results.Results`.
-    jobs : int, default=1
-        Worker processes, each with one BLAS thread. The numbers do not depend on it.
+    jobs : int, optional
+        Worker processes, each with one BLAS thread; default: one per processor. The numbers do not
+        depend on it.
     progress : bool, default=True
         Whether to show a progress bar with the time left.
 
@@ -73,19 +82,29 @@ def run(protocol: Protocol, folder: str | Path, *, jobs: int = 1, progress: bool
     """
     report = Run()
     results = Results(folder, protocol)
-    protocol = _with_available_methods(protocol, report)
+    _check_names(protocol)
     with TemporaryDirectory(prefix="sdulearn-") as scratch:
         stored = _store_sets(protocol, Path(scratch), report)
-        results.open({name: mark for name, (mark, _, _) in stored.items()})
-        done = results.done()
-        work = list(_jobs(protocol, scratch, stored, done, report))
-        total = sum(len(job.cells) for job in work)
-        with progress_bar(protocol.name, report.kept + total, report.kept, progress and total > 0) as advance:
-            for records in _in_parallel(work, jobs):
+        results.open({name: one.fingerprint for name, one in stored.items()})
+        work = list(_jobs(protocol, scratch, stored, results.done(), report))
+        total = report.kept + sum(len(job.cells) for job in work)
+        with _progress_bar(protocol.name, total, report.kept, progress and bool(work)) as advance:
+            for records in _in_parallel(work, jobs or os.cpu_count() or 1):
                 results.append(records)
                 report.measured += len(records)
                 advance(len(records))
     return report
+
+
+@contextmanager
+def _progress_bar(label: str, total: int, done: int, shown: bool) -> Iterator[Callable[[int], object]]:
+    """A bar with the time left; gives a function that moves it on by a number of cells."""
+    if not shown:
+        yield lambda count: None
+        return
+    bar = require("tqdm", "demo").tqdm
+    with bar(total=total, initial=done, desc=label, unit="cell", smoothing=0.05) as shown_bar:
+        yield shown_bar.update
 
 
 def measure(folder: str, draw: Draw, n_test: int, cells: Iterable[Cell]) -> list[Record]:
@@ -97,17 +116,16 @@ def measure(folder: str, draw: Draw, n_test: int, cells: Iterable[Cell]) -> list
         return [_measure_cell(trial, cell) for cell in cells]
 
 
-def _measure_cell(trial: Any, cell: Cell) -> Record:
+def _measure_cell(trial: Trial, cell: Cell) -> Record:
     method = METHODS[cell.method]
     record: Record = {**cell.key(), "accuracy": None, "matched": None, "error": None}
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         start = time.process_time()
         try:
-            predicted = method.predict(trial, told_prior(cell.assumed, cell.draw.prior), cell.seed)
-            record["accuracy"] = accuracy(method, predicted, trial.y_test)
-            right = float(np.mean(predicted == trial.y_test))
-            record["matched"] = max(right, 1 - right)
+            predicted = method.predict(trial, given_prior(cell.assumed, cell.draw.prior), cell.seed)
+            record["accuracy"] = accuracy(predicted, trial.y_test, matched=method.clustering)
+            record["matched"] = accuracy(predicted, trial.y_test, matched=True)
         except (ValueError, ArithmeticError, np.linalg.LinAlgError) as error:
             record["error"] = f"{type(error).__name__}: {error}"
         record["seconds"] = round(time.process_time() - start, 4)
@@ -116,7 +134,7 @@ def _measure_cell(trial: Any, cell: Cell) -> Record:
     return record
 
 
-def told_prior(assumed: Assumed, true: float) -> float | None:
+def given_prior(assumed: Assumed, true: float) -> float | None:
     """The ``prior`` argument of the estimators; None has them count pairs."""
     if isinstance(assumed, str):
         return {"counts": None, "known": true}[assumed]
@@ -131,21 +149,20 @@ def _in_parallel(work: list[_Job], jobs: int) -> Iterator[list[Record]]:
     return parallel(calls)
 
 
-def _with_available_methods(protocol: Protocol, report: Run) -> Protocol:
-    unknown = [name for name in protocol.methods if name not in METHODS]
-    if unknown:
-        raise InputError(f"Unknown methods {unknown}; choose from {list(METHODS)}.")
-    reasons = {name: METHODS[name].missing() for name in protocol.methods}
-    report.notes += [f"{METHODS[name].label} is left out: {why}." for name, why in reasons.items() if why]
-    return protocol.with_changes(methods=tuple(name for name, why in reasons.items() if not why))
+def _check_names(protocol: Protocol) -> None:
+    for kind, names, known in (
+        ("methods", protocol.methods, METHODS),
+        ("datasets", protocol.datasets, SETS),
+    ):
+        unknown = [name for name in names if name not in known]
+        if unknown:
+            raise InputError(f"Unknown `{kind}` {unknown}; choose from {list(known)}.")
 
 
-def _store_sets(protocol: Protocol, scratch: Path, report: Run) -> dict[str, tuple[str, int, int]]:
-    """Load each set once, where all workers can map it; fingerprint and class counts of those that are there."""
+def _store_sets(protocol: Protocol, scratch: Path, report: Run) -> dict[str, _StoredSet]:
+    """Load each set once, where all workers can map it; those that cannot be had are noted."""
     stored = {}
     for name in protocol.datasets:
-        if name not in SETS:
-            raise InputError(f"Unknown data set {name!r}; choose from {list(SETS)}.")
         try:
             X, y = SETS[name]()
         except (OSError, ValueError) as error:
@@ -153,15 +170,23 @@ def _store_sets(protocol: Protocol, scratch: Path, report: Run) -> dict[str, tup
             continue
         np.save(scratch / f"{name}.X.npy", X)
         np.save(scratch / f"{name}.y.npy", y)
-        stored[name] = fingerprint(X, y), int(np.sum(y > 0)), int(np.sum(y < 0))
+        stored[name] = _StoredSet(fingerprint(X, y), int(np.sum(y > 0)), int(np.sum(y < 0)))
     return stored
 
 
 def _jobs(
-    protocol: Protocol, scratch: str, stored: dict[str, tuple[str, int, int]], done: set[str], report: Run
+    protocol: Protocol,
+    scratch: str,
+    stored: dict[str, _StoredSet],
+    done: set[str],
+    report: Run,
 ) -> Iterator[_Job]:
-    """What is still to do. All sets take turns, so that the time left is honest and a stopped run is balanced."""
-    cells = sorted((cell for cell in protocol.cells() if cell.draw.dataset in stored), key=lambda cell: cell.draw.trial)
+    """What is still to do.
+
+    All sets take turns, so that the time left is honest and a stopped run is balanced.
+    """
+    cells = [cell for cell in protocol.cells() if cell.draw.dataset in stored]
+    cells.sort(key=lambda cell: cell.draw.trial)
     too_big = set()
     for draw, group in itertools.groupby(cells, key=lambda cell: cell.draw):
         _, n_positive, n_negative = stored[draw.dataset]
