@@ -78,6 +78,11 @@ class Measurements:
         """Accuracies of every method in a setting."""
         return self._values.get(setting, {})
 
+    def tried(self, setting: Setting) -> list[str]:
+        """Names of the methods in a setting, with an answer or without."""
+        failed = {method for where, method in self.failures if where == setting}
+        return sorted({*self.methods(setting), *failed})
+
     def values(self, setting: Setting, method: str) -> dict[int, float]:
         """Accuracies of one method in a setting; empty where it was not measured."""
         return self.methods(setting).get(method, {})

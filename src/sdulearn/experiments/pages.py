@@ -2,33 +2,48 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterable, Sequence
 from html import escape
 from importlib.resources import files
 from pathlib import Path
+from typing import NamedTuple
 
-from sdulearn.experiments.claims import Claim, Comparison
-from sdulearn.experiments.figures import FIGURES, drawn_methods, style, svg_panels, write_png
+from sdulearn.experiments import notes
+from sdulearn.experiments.claims import RULE, Claim, Comparison
+from sdulearn.experiments.figures import (
+    FIGURES,
+    Figure,
+    caption,
+    drawn_methods,
+    style,
+    svg_panels,
+    write_png,
+)
+from sdulearn.experiments.measurements import Measurements, Setting
 from sdulearn.experiments.methods import METHODS
 from sdulearn.experiments.protocol import PROTOCOLS
 from sdulearn.experiments.report import TITLE, Report
 from sdulearn.experiments.results import make_folder
-from sdulearn.experiments.sections import (
-    LEAD,
-    NOTHING,
-    Block,
-    Chart,
-    Content,
-    Noted,
-    Section,
-    Table,
-    bracketed,
-    sections,
+from sdulearn.experiments.tables import (
+    APPENDIX_METHODS,
+    TABLE1_METHODS,
+    Agreement,
+    Row,
+    Runtime,
+    Summary,
+    agreement,
+    far_cells,
+    measured_methods,
+    runtimes,
+    write_csv,
 )
-from sdulearn.experiments.tables import Entry, write_csv
 
-# A cell with more than a few words is set as text, not as a number.
-_LONG = 40
+LEAD = (
+    "Classification from pairwise similarities, dissimilarities and unlabeled data: every experiment "
+    "of the paper run again, with new ones beside them."
+)
+NOTHING = "–"
 
 
 def write_report(report: Report, out: Path) -> Path:
@@ -40,70 +55,77 @@ def write_report(report: Report, out: Path) -> Path:
         if figure.name in report.figure_data:
             path = out / "figures" / f"{figure.name}.png"
             write_png(path, figure, report.figure_data[figure.name])
-    (out / "report.md").write_text(markdown_page(report), encoding="utf-8")
+    (out / "report.md").write_text(_page(report, _Markdown()), encoding="utf-8")
     page = out / "report.html"
-    page.write_text(html_page(report), encoding="utf-8")
+    page.write_text(_page(report, _Html()), encoding="utf-8")
     return page
 
 
-def markdown_page(report: Report) -> str:
-    """The report for reading in a repository; figures are links to PNG files beside it."""
-    parts = [f"# {TITLE}", f"{LEAD} {report.extent}"]
-    for section in sections(report):
-        parts += [f"## {section.title}", *map(_markdown_block, section.blocks)]
-    return "\n\n".join(part for part in parts if part) + "\n"
+class _Section(NamedTuple):
+    name: str
+    short: str
+    title: str
+    blocks: list[str]
 
 
-def _markdown_block(block: Block) -> str:
-    match block:
-        case list():
-            return "\n".join(f"- {point}" for point in block)
-        case Claim():
-            return f"### {block.name}: {block.verdict}\n\n{block.text} {_count(block)}."
-        case Table():
-            return "" if block.summary else _markdown_table(block)
-        case Chart():
-            name = block.figure.name
-            return f"![{PROTOCOLS[name].title}](figures/{name}.png)"
-    return block
+class _Markdown:
+    """How the parts of a report are written; figures are links to PNG files beside it."""
+
+    def page(self, lead: str, claims: Sequence[Claim], sections: Sequence[_Section]) -> str:
+        parts = [f"# {TITLE}", lead]
+        for section in sections:
+            parts += [f"## {section.title}", *section.blocks]
+        return "\n\n".join(part for part in parts if part) + "\n"
+
+    def text(self, text: str) -> str:
+        return text.replace("|", "\\|")
+
+    def paragraph(self, text: str) -> str:
+        return text
+
+    def bullets(self, points: Iterable[str]) -> str:
+        return "\n".join(f"- {point}" for point in points)
+
+    def claim(self, claim: Claim) -> str:
+        return f"### {claim.name}: {claim.verdict}\n\n{claim.text} {_count(claim)}."
+
+    def table(self, head: Sequence[str], body: Iterable[Sequence[str]], grouped: bool = False) -> str:
+        """First column to the left and the others to the right."""
+        lines = [head, ["---", *("---:" for _ in head[1:])], *body]
+        return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+    def folded(self, title: str, table: str) -> str:
+        """Markdown cannot fold a table away: it is left to the page."""
+        return ""
+
+    def chart(self, figure: Figure, measured: Measurements) -> str:
+        return f"![{PROTOCOLS[figure.name].title}](figures/{figure.name}.png)"
+
+    def strong(self, text: str) -> str:
+        return f"**{text}**"
+
+    def small(self, text: str) -> str:
+        return text
+
+    def below(self, text: str) -> str:
+        return f" / {text}"
+
+    def verdict(self, word: str) -> str:
+        return f"({word})"
+
+    def gap(self, points: float) -> str:
+        return f"({points:+.1f})"
 
 
-def _markdown_table(table: Table) -> str:
-    """First column to the left and the others to the right."""
-    body = [[_markdown_cell(content) for content in line] for line in table.body]
-    lines = [table.head, ["---", *("---:" for _ in table.head[1:])], *body]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+class _Html(_Markdown):
+    """The same parts for a page with its style sheet and figures in it."""
 
-
-def _markdown_cell(content: Content) -> str:
-    match content:
-        case Noted():
-            return f"{content.text}, {content.note}"
-        case Comparison():
-            return f"{content.label}: {content.verdict}"
-        case Entry():
-            return _markdown_entry(content)
-    return content.replace("|", "\\|")
-
-
-def _markdown_entry(entry: Entry) -> str:
-    if entry.mean is None:
-        return NOTHING
-    value = f"**{entry.mean.value:.1f}**" if entry.bold else f"{entry.mean.value:.1f}"
-    text = f"{value} {bracketed(entry.mean.error)}{' ↑' if entry.better else ''}"
-    if entry.printed is not None:
-        text += f" / {entry.printed.accuracy:.1f} ({entry.difference:+.1f})"
-    return text
-
-
-def html_page(report: Report) -> str:
-    """The whole page, with its style sheet and figures in it."""
-    style_sheet = files("sdulearn.experiments").joinpath("page.css").read_text(encoding="utf-8")
-    parts = sections(report)
-    links = "".join(f'<a href="#{part.name}">{escape(part.short)}</a>' for part in parts)
-    cards = "".join(map(_card, report.claims))
-    content = "\n".join(map(_section, parts))
-    return f"""<!doctype html>
+    def page(self, lead: str, claims: Sequence[Claim], sections: Sequence[_Section]) -> str:
+        style_sheet = files("sdulearn.experiments").joinpath("page.css").read_text(encoding="utf-8")
+        links = "".join(f'<a href="#{part.name}">{escape(part.short)}</a>' for part in sections)
+        cards = "".join(map(self.card, claims))
+        content = "\n".join(map(self.section, sections))
+        return f"""<!doctype html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
@@ -115,7 +137,7 @@ def html_page(report: Report) -> str:
 <body>
 <main>
 <h1>{escape(TITLE)}</h1>
-<p class="lead">{escape(f"{LEAD} {report.extent}")}</p>
+<p class="lead">{escape(lead)}</p>
 <nav>{links}</nav>
 <div class="cards">{cards}</div>
 {content}
@@ -124,112 +146,216 @@ def html_page(report: Report) -> str:
 </html>
 """
 
+    def card(self, claim: Claim) -> str:
+        head = f"<b>{escape(claim.name)}</b>{self.verdict(claim.verdict)}"
+        return f'<div class="card">{head}<br><small>{_count(claim)}</small></div>'
 
-def _card(claim: Claim) -> str:
-    name = escape(claim.name)
-    verdict = _verdict(claim.verdict)
-    return f'<div class="card"><b>{name}</b>{verdict}<br><small>{_count(claim)}</small></div>'
+    def section(self, part: _Section) -> str:
+        content = "\n".join(part.blocks)
+        return f'<section id="{part.name}">\n<h2>{escape(part.title)}</h2>\n{content}\n</section>'
+
+    def text(self, text: str) -> str:
+        return escape(text)
+
+    def paragraph(self, text: str) -> str:
+        return f"<p>{escape(text)}</p>"
+
+    def bullets(self, points: Iterable[str]) -> str:
+        return f"<ul>{''.join(f'<li>{escape(point)}</li>' for point in points)}</ul>"
+
+    def claim(self, claim: Claim) -> str:
+        head = f"{escape(claim.name)}: {self.verdict(claim.verdict)}"
+        return f"<h3>{head}</h3>{self.paragraph(claim.text)}"
+
+    def table(self, head: Sequence[str], body: Iterable[Sequence[str]], grouped: bool = False) -> str:
+        """A table that scrolls sideways within itself; lines of one data set can be kept together."""
+        top = "".join(f'<th scope="col">{title}</th>' for title in head)
+        lines = []
+        before = ""
+        for first, *others in body:
+            group = first.partition(" ")[0]
+            kind = ' class="first-of-set"' if grouped and group != before else ""
+            before = group
+            cells = "".join(f"<td>{cell}</td>" for cell in others)
+            lines.append(f'<tr{kind}><th scope="row">{first}</th>{cells}</tr>\n')
+        return (
+            f'<div class="scroll" tabindex="0"><table>\n<thead><tr>{top}</tr></thead>\n'
+            f"<tbody>\n{''.join(lines)}</tbody>\n</table></div>"
+        )
+
+    def folded(self, title: str, table: str) -> str:
+        return f"<details><summary>{title}</summary>{table}</details>"
+
+    def chart(self, figure: Figure, measured: Measurements) -> str:
+        keys = [
+            f'<span><i style="color:{style(method)[0]}"></i>{_label(method)}</span>'
+            for method in drawn_methods(figure, measured)
+        ]
+        if figure.dashed:
+            keys.append(f'<span><i class="dashed"></i>{_label(figure.dashed)}</span>')
+        panels = "\n".join(svg_panels(figure, measured).values())
+        return f'<div class="legend">{"".join(keys)}</div>\n<div class="panels">\n{panels}\n</div>'
+
+    def strong(self, text: str) -> str:
+        return f"<strong>{text}</strong>"
+
+    def small(self, text: str) -> str:
+        return f"<small>{text}</small>"
+
+    def below(self, text: str) -> str:
+        return f"<br><small>{text}</small>"
+
+    def verdict(self, word: str) -> str:
+        return f'<span class="verdict {word.replace(" ", "-")}">{word}</span>'
+
+    def gap(self, points: float) -> str:
+        kind = "near" if abs(points) <= 2 else ""
+        if abs(points) > 4:
+            kind = "far"
+        return f'<span class="{kind}">{points:+.1f}</span>'
+
+
+def _page(report: Report, form: _Markdown) -> str:
+    """All that the report says, in one of the two forms."""
+    claims = [block for claim in report.claims for block in _claim(claim, form)]
+    how = [form.bullets(notes.HOW_TO_READ), form.paragraph(notes.PROTOCOL)]
+    sections = [
+        _Section("claims", "Claims", "The paper's claims", [*claims, form.paragraph(RULE)]),
+        _Section("how", "How to read", "How to read the tables", how),
+        *(_accuracy_sections(report, form) if report.rows else []),
+        *(_figure(f, report, form) for f in FIGURES if f.name in report.figure_data),
+        _Section("provenance", "Provenance", "Where the numbers come from", _provenance(report, form)),
+    ]
+    return form.page(f"{LEAD} {report.extent}", report.claims, sections)
+
+
+def _claim(claim: Claim, form: _Markdown) -> list[str]:
+    head = ["Comparison", "won", "even", "lost", "mean gap, points"]
+    body = [_comparison(c, form) for c in claim.comparisons]
+    return [form.claim(claim), form.table(head, body)] if body else [form.claim(claim)]
+
+
+def _comparison(c: Comparison, form: _Markdown) -> list[str]:
+    name = f"{c.label} {form.small(form.verdict(c.verdict))}"
+    return [name, str(c.wins), str(c.ties), str(c.losses), f"{c.gap:+.1f}"]
 
 
 def _count(claim: Claim) -> str:
-    won, even, lost = claim.counts
-    if won + even + lost == 0:
+    if not claim.comparisons:
         return "Run the experiments first"
-    return f"{won} won, {even} even, {lost} lost"
+    return "{} won, {} even, {} lost".format(*claim.counts)
 
 
-def _verdict(word: str) -> str:
-    return f'<span class="verdict {word.replace(" ", "-")}">{escape(word)}</span>'
+def _accuracy_sections(report: Report, form: _Markdown) -> list[_Section]:
+    table1 = [_accuracy(report.rows, TABLE1_METHODS, form)]
+    appendix = [_accuracy(report.rows, APPENDIX_METHODS, form)]
+    differences = _differences(report.rows, form)
+    times = _running_time(report.measured["table"], form)
+    return [
+        _Section("table1", "Table 1", "Table 1: SDDU and the clusterings", table1),
+        _Section("appendix", "Appendix table", "Appendix table: every method", appendix),
+        _Section("differences", "Differences", "What did not reproduce, and why", differences),
+        _Section("runtime", "Running time", "Running time", times),
+    ]
 
 
-def _section(section: Section) -> str:
-    content = "\n".join(map(_html_block, section.blocks))
-    return f'<section id="{section.name}">\n<h2>{escape(section.title)}</h2>\n{content}\n</section>'
+def _accuracy(rows: Sequence[Row], wanted: Sequence[str], form: _Markdown) -> str:
+    methods = measured_methods(rows, wanted)
+    body = ([_where(row.setting, form), *(_entry(row.entries.get(method), form) for method in methods)] for row in rows)
+    return form.table(["Data set", *map(_label, methods)], body, grouped=True)
 
 
-def _html_block(block: Block) -> str:
-    match block:
-        case list():
-            return f"<ul>{''.join(f'<li>{escape(point)}</li>' for point in block)}</ul>"
-        case Claim():
-            head = f"{escape(block.name)}: {_verdict(block.verdict)}"
-            return f"<h3>{head}</h3><p>{escape(block.text)}</p>"
-        case Table(summary=""):
-            return _html_table(block)
-        case Table():
-            summary = escape(block.summary)
-            return f"<details><summary>{summary}</summary>{_html_table(block)}</details>"
-        case Chart():
-            return _html_chart(block)
-    return f"<p>{escape(block)}</p>"
+def _where(cell: Setting | Summary, form: _Markdown) -> str:
+    return f"{cell.dataset} {form.small(f'{cell.n_pairs} pairs')}"
 
 
-def _html_table(table: Table) -> str:
-    """A table that scrolls sideways within itself."""
-    head = "".join(f'<th scope="col">{escape(title)}</th>' for title in table.head)
-    body = []
-    before = None
-    for line in table.body:
-        group = line[0].text if isinstance(line[0], Noted) else None
-        kind = ' class="first-of-set"' if group != before else ""
-        before = group
-        body.append(f"<tr{kind}>{_html_line(line)}</tr>")
-    return (
-        f'<div class="scroll" tabindex="0"><table>\n<thead><tr>{head}</tr></thead>\n'
-        "<tbody>\n" + "\n".join(body) + "\n</tbody>\n</table></div>"
-    )
-
-
-def _html_line(line: Sequence[Content]) -> str:
-    first = f'<th scope="row">{_html_cell(line[0])}</th>'
-    return first + "".join(map(_html_data, line[1:]))
-
-
-def _html_data(content: Content) -> str:
-    is_text = isinstance(content, str) and len(content) > _LONG
-    kind = ' class="text"' if is_text else ""
-    return f"<td{kind}>{_html_cell(content)}</td>"
-
-
-def _html_cell(content: Content) -> str:
-    match content:
-        case Noted():
-            return f"{escape(content.text)} <small>{escape(content.note)}</small>"
-        case Comparison():
-            return f"{escape(content.label)} <small>{_verdict(content.verdict)}</small>"
-        case Entry():
-            return _html_entry(content)
-    return escape(content)
-
-
-def _html_entry(entry: Entry) -> str:
-    if entry.mean is None:
+def _entry(entry: Summary | None, form: _Markdown) -> str:
+    if entry is None or entry.accuracy is None:
         return NOTHING
-    value = f"{entry.mean.value:.1f}"
-    value = f"<strong>{value}</strong>" if entry.bold else value
-    text = f"{value} <small>{bracketed(entry.mean.error)}</small>{' ↑' if entry.better else ''}"
-    if entry.printed is not None:
-        gap = _gap(entry.difference or 0.0)
-        text += f"<br><small>{entry.printed.accuracy:.1f} {gap}</small>"
+    value = f"{entry.accuracy:.1f}"
+    if entry.bold:
+        value = form.strong(value)
+    text = f"{value} {form.small(_bracketed(entry.standard_error))}"
+    if entry.better:
+        text += " ↑"
+    if entry.difference is not None:
+        text += form.below(f"{entry.paper_accuracy:.1f} {form.gap(entry.difference)}")
     return text
 
 
-def _gap(points: float) -> str:
-    kind = "near" if abs(points) <= 2 else ""
-    if abs(points) > 4:
-        kind = "far"
-    return f'<span class="{kind}">{points:+.1f}</span>'
+def _bracketed(error: float | None) -> str:
+    """A standard error in brackets; one trial has none."""
+    return f"({NOTHING})" if error is None or math.isnan(error) else f"({error:.1f})"
 
 
-def _html_chart(chart: Chart) -> str:
-    figure = chart.figure
-    keys = [
-        f'<span><i style="color:{style(method)[0]}"></i>{escape(METHODS[method].label)}</span>'
-        for method in drawn_methods(figure, chart.measured)
-    ]
-    if figure.dashed:
-        label = escape(METHODS[figure.dashed].label)
-        keys.append(f'<span><i class="dashed"></i>{label}</span>')
-    panels = "\n".join(svg_panels(figure, chart.measured).values())
-    legend = f'<div class="legend">{"".join(keys)}</div>'
-    return f'{legend}\n<div class="panels">\n{panels}\n</div>'
+def _differences(rows: Sequence[Row], form: _Markdown) -> list[str]:
+    found = agreement(rows)
+    if not found:
+        return [form.paragraph("The paper has no numbers for the sets of this run.")]
+    far = far_cells(rows)
+    far_sets = {entry.dataset for entry in far}
+    words = list(dict.fromkeys(notes.reason(a.method) for a in found if a.over_4))
+    words += [note for name, note in notes.SETS.items() if name in far_sets]
+    blocks = [_agreement(found, form), *map(form.paragraph, words)]
+    if far:
+        head = ["Cell", "method", "ours", "paper", "difference"]
+        title = f"Cells more than 4 points from the paper ({len(far)})"
+        blocks.append(form.folded(title, form.table(head, (_far(entry, form) for entry in far))))
+    return blocks
+
+
+def _agreement(found: Sequence[Agreement], form: _Markdown) -> str:
+    head = ["Method", "cells", "mean difference", "mean size", "over 2 points", "over 4 points"]
+    body = []
+    for a in found:
+        gaps = [f"{a.bias:+.1f}", f"{a.distance:.1f}"]
+        body.append([_label(a.method), str(a.cells), *gaps, str(a.over_2), str(a.over_4)])
+    return form.table(head, body)
+
+
+def _far(entry: Summary, form: _Markdown) -> list[str]:
+    numbers = [f"{entry.accuracy:.1f}", f"{entry.paper_accuracy:.1f}", f"{entry.difference:+.1f}"]
+    return [_where(entry, form), _label(entry.method), *numbers]
+
+
+def _running_time(measured: Measurements, form: _Markdown) -> list[str]:
+    def slowest(time: Runtime | None) -> str:
+        return f"{time.slowest_median:.3f} {form.small(time.slowest_set)}" if time else NOTHING
+
+    found = runtimes(measured)
+    sizes = sorted({n for by_size in found.values() for n in by_size})
+    head = ["Method", *(f"{n} pairs" for n in sizes), *(f"slowest set, {n} pairs" for n in sizes)]
+    body = []
+    for method in (name for name in APPENDIX_METHODS if name in found):
+        times = [found[method].get(n) for n in sizes]
+        medians = [f"{time.median:.3f}" if time else NOTHING for time in times]
+        body.append([_label(method), *medians, *map(slowest, times)])
+    text = (
+        "Median CPU seconds of one complete fit, cross-validation and prediction included, with one "
+        "BLAS thread, taken from the runs behind the table above."
+    )
+    return [form.paragraph(text), form.table(head, body)]
+
+
+def _figure(figure: Figure, report: Report, form: _Markdown) -> _Section:
+    title = PROTOCOLS[figure.name].title
+    measured = report.figure_data[figure.name]
+    blocks = [form.paragraph(caption(figure, measured)), form.chart(figure, measured)]
+    return _Section(figure.name, title.partition(":")[0], title, blocks)
+
+
+def _provenance(report: Report, form: _Markdown) -> list[str]:
+    head = ["Experiment", "cells", "without an answer", "protocol hash", "versions"]
+    body = []
+    for line in report.provenance:
+        versions = ", ".join(f"{name} {number}" for name, number in line.versions.items())
+        numbers = [str(line.cells), str(line.failed), line.protocol_hash]
+        body.append([line.protocol, *numbers, form.text(versions)])
+    blocks = [form.table(head, body)]
+    if report.notes:
+        blocks += [form.paragraph("Left out:"), form.bullets(report.notes)]
+    return blocks
+
+
+def _label(method: str) -> str:
+    return METHODS[method].label

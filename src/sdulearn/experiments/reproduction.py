@@ -12,7 +12,7 @@ from sdulearn.experiments.data import SETS
 from sdulearn.experiments.pages import write_report
 from sdulearn.experiments.protocol import PROTOCOLS, QUICK, Protocol
 from sdulearn.experiments.report import Report, build_report
-from sdulearn.experiments.runner import run
+from sdulearn.experiments.runner import check_known, run
 from sdulearn.extras import require
 
 
@@ -101,8 +101,8 @@ def choose_protocols(
 ) -> list[Protocol]:
     """The protocols that parameters of :func:`reproduce` ask for."""
     known = QUICK if quick else PROTOCOLS
-    _check_known("only", only, list(known))
-    _check_known("datasets", datasets, list(SETS))
+    check_known("only", only or (), known)
+    check_known("datasets", datasets or (), SETS)
     if trials is not None and trials < 1:
         raise InputError(f"`trials` must be 1 or more, got {trials}.")
     changes: dict[str, object] = {}
@@ -111,9 +111,3 @@ def choose_protocols(
     if trials:
         changes["trials"] = trials
     return [known[name].with_changes(**changes) for name in known if not only or name in only]
-
-
-def _check_known(parameter: str, names: Sequence[str] | None, known: Sequence[str]) -> None:
-    unknown = [name for name in names or () if name not in known]
-    if unknown:
-        raise InputError(f"`{parameter}` has unknown names {unknown}; choose from {known}.")

@@ -82,7 +82,8 @@ def run(protocol: Protocol, folder: str | Path, *, jobs: int | None = None, prog
     """
     report = Run()
     results = Results(folder, protocol)
-    _check_names(protocol)
+    check_known("methods", protocol.methods, METHODS)
+    check_known("datasets", protocol.datasets, SETS)
     with TemporaryDirectory(prefix="sdulearn-") as scratch:
         stored = _store_sets(protocol, Path(scratch), report)
         results.open({name: one.fingerprint for name, one in stored.items()})
@@ -149,14 +150,11 @@ def _in_parallel(work: list[_Job], jobs: int) -> Iterator[list[Record]]:
     return parallel(calls)
 
 
-def _check_names(protocol: Protocol) -> None:
-    for kind, names, known in (
-        ("methods", protocol.methods, METHODS),
-        ("datasets", protocol.datasets, SETS),
-    ):
-        unknown = [name for name in names if name not in known]
-        if unknown:
-            raise InputError(f"Unknown `{kind}` {unknown}; choose from {list(known)}.")
+def check_known(parameter: str, names: Iterable[str], known: Iterable[str]) -> None:
+    """Refuse names that are not among the known ones."""
+    unknown = [name for name in names if name not in known]
+    if unknown:
+        raise InputError(f"`{parameter}` has unknown names {unknown}; choose from {list(known)}.")
 
 
 def _store_sets(protocol: Protocol, scratch: Path, report: Run) -> dict[str, _StoredSet]:

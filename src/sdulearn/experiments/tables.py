@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
 from sdulearn.experiments.measurements import (
-    Mean,
     Measurements,
     Setting,
     is_above,
@@ -29,52 +28,26 @@ APPENDIX_METHODS = (*PAPER_METHODS, *EXTRAS)
 
 
 @dataclass(frozen=True)
-class Entry:
-    """One number of a table.
+class Summary:
+    """A method in a setting, in per cent: an entry of a table, a line of a CSV file.
 
     Attributes
     ----------
-    mean : Mean or None
-        Ours; None where the method was not measured or had no answer.
-    printed : Printed or None
-        The paper's.
-    failed : int
-        Trials without an answer.
+    dataset, n_pairs, n_unlabeled, prior, flip, assumed, method
+        What was measured.
+    trials, failed : int
+        Trials with an answer and without.
+    accuracy, standard_error : float or None
+        Ours; None where no trial had an answer.
     bold : bool
         Whether no method of the paper is better by the t-test.
+    paper_accuracy, paper_standard_error : float or None
+        The paper's, where it has the same sizes and prior.
+    difference : float or None
+        Ours less the paper's, in points.
     better : bool
         Whether a method that the paper does not have beats all that it has.
     """
-
-    mean: Mean | None = None
-    printed: Printed | None = None
-    failed: int = 0
-    bold: bool = False
-    better: bool = False
-
-    @property
-    def difference(self) -> float | None:
-        """Ours less the paper's, in points."""
-        if self.mean is None or self.printed is None:
-            return None
-        return self.mean.value - self.printed.accuracy
-
-
-@dataclass(frozen=True)
-class Row:
-    """One line of the accuracy table: a setting, and an entry for each method tried in it."""
-
-    setting: Setting
-    entries: dict[str, Entry]
-
-    def entry(self, method: str) -> Entry:
-        """The entry of a method; an empty one where it was not tried."""
-        return self.entries.get(method, Entry())
-
-
-@dataclass(frozen=True)
-class Summary:
-    """A method in a setting: a line of a CSV file. Accuracies are in per cent."""
 
     dataset: str
     n_pairs: int
@@ -91,6 +64,14 @@ class Summary:
     paper_accuracy: float | None
     paper_standard_error: float | None
     difference: float | None
+    better: bool
+
+
+class Row(NamedTuple):
+    """One line of the accuracy table: a setting, and an entry for each method tried in it."""
+
+    setting: Setting
+    entries: dict[str, Summary]
 
 
 @dataclass(frozen=True)
@@ -125,16 +106,23 @@ def _row(measured: Measurements, setting: Setting, paper: Paper) -> Row:
     values = measured.methods(setting)
     in_paper = {method: values[method] for method in PAPER_METHODS if method in values}
     bold = not_worse_than_best(in_paper)
-    failed = {m: n for (where, m), n in measured.failures.items() if where == setting}
     entries = {}
-    for method in sorted({*values, *failed}):
+    for method in measured.tried(setting):
         own = values.get(method, {})
         new = method in EXTRAS and bool(own) and bool(in_paper)
-        entries[method] = Entry(
-            mean=mean_of(own) if own else None,
-            printed=_printed(paper, setting, method),
-            failed=failed.get(method, 0),
+        mean = mean_of(own) if own else None
+        printed = _printed(paper, setting, method)
+        entries[method] = Summary(
+            **setting._asdict(),
+            method=method,
+            trials=len(own),
+            failed=measured.failures.get((setting, method), 0),
+            accuracy=mean.value if mean else None,
+            standard_error=mean.error if mean else None,
             bold=method in bold,
+            paper_accuracy=printed.accuracy if printed else None,
+            paper_standard_error=printed.standard_error if printed else None,
+            difference=mean.value - printed.accuracy if mean and printed else None,
             better=new and all(is_above(own, other) for other in in_paper.values()),
         )
     return Row(setting, entries)
@@ -148,38 +136,35 @@ def _printed(paper: Paper, setting: Setting, method: str) -> Printed | None:
 
 def measured_methods(rows: Sequence[Row], wanted: Sequence[str]) -> list[str]:
     """The wanted columns that have at least one number."""
-    return [method for method in wanted if any(row.entry(method).mean for row in rows)]
+    found = {m for row in rows for m, entry in row.entries.items() if entry.trials}
+    return [method for method in wanted if method in found]
+
+
+def beside_paper(rows: Sequence[Row], methods: Sequence[str]) -> list[Summary]:
+    """The entries of some methods that have a number of the paper beside them."""
+    found = (row.entries.get(method) for row in rows for method in methods)
+    return [entry for entry in found if entry and entry.difference is not None]
 
 
 def agreement(rows: Sequence[Row]) -> list[Agreement]:
     """Per method of the paper: how far ours are from the printed numbers."""
     found = []
     for method in PAPER_METHODS:
-        gaps = np.array([g for row in rows if (g := row.entry(method).difference) is not None])
+        gaps = np.array([entry.difference for entry in beside_paper(rows, [method])])
         if gaps.size:
             size = np.abs(gaps)
-            found.append(
-                Agreement(
-                    method=method,
-                    cells=gaps.size,
-                    bias=float(gaps.mean()),
-                    distance=float(size.mean()),
-                    over_2=int(np.sum(size > 2)),
-                    over_4=int(np.sum(size > 4)),
-                )
-            )
+            over_2 = int(np.sum(size > 2))
+            over_4 = int(np.sum(size > 4))
+            bias = float(gaps.mean())
+            found.append(Agreement(method, gaps.size, bias, float(size.mean()), over_2, over_4))
     return found
 
 
-def far_cells(rows: Sequence[Row], points: float = 4) -> list[tuple[Row, str]]:
-    """Cells further than ``points`` from the paper, the furthest first."""
-    far = [
-        (abs(gap), row, method)
-        for row in rows
-        for method in PAPER_METHODS
-        if (gap := row.entry(method).difference) is not None and abs(gap) > points
-    ]
-    return [(row, method) for _, row, method in sorted(far, key=lambda item: -item[0])]
+def far_cells(rows: Sequence[Row], points: float = 4) -> list[Summary]:
+    """Entries further than ``points`` from the paper, the furthest first."""
+    compared = beside_paper(rows, PAPER_METHODS)
+    far = [entry for entry in compared if abs(entry.difference or 0) > points]
+    return sorted(far, key=lambda entry: -abs(entry.difference or 0))
 
 
 def runtimes(measured: Measurements) -> dict[str, dict[int, Runtime]]:
@@ -198,35 +183,20 @@ def runtimes(measured: Measurements) -> dict[str, dict[int, Runtime]]:
 
 def summary(measured: Measurements) -> list[Summary]:
     """All means of a protocol, the paper's beside ours where it has one."""
-    rows = accuracy_rows(measured)
-    return [_summary(row.setting, method, row.entries[method]) for row in rows for method in row.entries]
+    return [entry for row in accuracy_rows(measured) for entry in row.entries.values()]
 
 
-def _summary(setting: Setting, method: str, entry: Entry) -> Summary:
-    return Summary(
-        **setting._asdict(),
-        method=method,
-        trials=entry.mean.trials if entry.mean else 0,
-        failed=entry.failed,
-        accuracy=entry.mean.value if entry.mean else None,
-        standard_error=entry.mean.error if entry.mean else None,
-        bold=entry.bold,
-        paper_accuracy=entry.printed.accuracy if entry.printed else None,
-        paper_standard_error=entry.printed.standard_error if entry.printed else None,
-        difference=entry.difference,
-    )
-
-
+_CSV_FIELDS = [field.name for field in fields(Summary) if field.name != "better"]
 _CSV_FORMATS = {"accuracy": ".2f", "standard_error": ".2f", "bold": "d", "difference": "+.2f"}
 
 
 def write_csv(path: Path, measured: Measurements) -> None:
     """Write the summary of a protocol, a line for each method and setting."""
     with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, [field.name for field in fields(Summary)])
-        writer.writeheader()
+        writer = csv.writer(file)
+        writer.writerow(_CSV_FIELDS)
         for line in summary(measured):
-            writer.writerow({name: _as_text(name, value) for name, value in asdict(line).items()})
+            writer.writerow([_as_text(name, getattr(line, name)) for name in _CSV_FIELDS])
 
 
 def _as_text(name: str, value: object) -> str:
