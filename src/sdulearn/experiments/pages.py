@@ -111,7 +111,7 @@ class _Markdown:
         return f" / {text}"
 
     def verdict(self, word: str) -> str:
-        return f"({word})"
+        return f"*{word}*"
 
     def gap(self, points: float) -> str:
         return f"({points:+.1f})"

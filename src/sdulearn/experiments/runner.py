@@ -60,7 +60,7 @@ class _Job:
     cells: tuple[Cell, ...]
 
 
-def run(protocol: Protocol, folder: str | Path, *, jobs: int | None = None, progress: bool = True) -> Run:
+def run(protocol: Protocol, folder: str | Path, *, jobs: int | None = 1, progress: bool = True) -> Run:
     """Measure all cells of a protocol that are not in ``folder`` yet.
 
     Parameters
@@ -69,8 +69,8 @@ def run(protocol: Protocol, folder: str | Path, *, jobs: int | None = None, prog
         What to measure.
     folder : path
         Folder of the results; see :class:`~sdulearn.experiments.results.Results`.
-    jobs : int, optional
-        Worker processes, each with one BLAS thread; default: one per processor. The numbers do not
+    jobs : int or None, default=1
+        Worker processes, each with one BLAS thread; None: one per processor. The numbers do not
         depend on it.
     progress : bool, default=True
         Whether to show a progress bar with the time left.
