@@ -90,7 +90,7 @@ def demonstrate(
     with TemporaryDirectory(prefix="sdulearn-") as scratch:
         for protocol in (TABLE, CURVES):
             run(protocol.with_changes(trials=trials), scratch, jobs=jobs, progress=progress)
-        measured = Measurements(Results(scratch, TABLE).read())
+        measured = Measurements(Results(scratch, TABLE).read().values())
         curves = Measurements(Results(scratch, CURVES.with_changes(trials=trials)).read_cells())
     write_csv(folder / "demo.csv", measured)
     write_png(folder / "demo.png", FIGURE, curves, panel=(4.0, 3.2))

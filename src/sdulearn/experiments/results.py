@@ -39,31 +39,30 @@ class Results:
         self.lines = Path(folder) / f"{protocol.name}.jsonl"
         self.meta = Path(folder) / f"{protocol.name}.meta.json"
 
-    def read(self) -> list[Record]:
+    def read(self) -> dict[Cell, Record]:
         """All records, the last one of each cell.
 
         A torn line (a crash while writing) is passed over.
         """
-        found: dict[str, Record] = {}
+        found: dict[Cell, Record] = {}
         if not self.lines.exists():
-            return []
+            return found
         for line in self.lines.read_text(encoding="utf-8").splitlines():
             try:
                 record = json.loads(line)
-                found[key_of(Cell.from_key(record))] = record
+                found[Cell.from_key(record)] = record
             except (ValueError, KeyError, TypeError):
                 continue
-        return list(found.values())
+        return found
 
     def read_cells(self) -> list[Record]:
         """The records of the protocol's own cells: the file may hold more."""
         cells = set(self.protocol.cells())
-        return [record for record in self.read() if Cell.from_key(record) in cells]
+        return [record for cell, record in self.read().items() if cell in cells]
 
-    def done(self) -> set[str]:
-        """Keys of the cells that need no second run; those that failed get one."""
-        answered = (record for record in self.read() if record["error"] is None)
-        return {key_of(Cell.from_key(record)) for record in answered}
+    def done(self) -> set[Cell]:
+        """The cells that need no second run; those that failed get one."""
+        return {cell for cell, record in self.read().items() if record["error"] is None}
 
     def open(self, fingerprints: dict[str, str]) -> None:
         """Make the folder ready for more lines; refuse where old and new do not belong together."""
@@ -122,11 +121,6 @@ def make_folder(path: Path) -> Path:
     except OSError as error:
         raise FileError(f"The folder {path} cannot be made: {error.strerror}. Choose another as `out`.") from error
     return path
-
-
-def key_of(cell: Cell) -> str:
-    """A cell as a string to look it up by."""
-    return json.dumps(cell.key(), sort_keys=True)
 
 
 def versions() -> dict[str, str]:

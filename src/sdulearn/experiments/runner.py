@@ -7,7 +7,6 @@ import os
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -21,7 +20,7 @@ from sdulearn.errors import InputError
 from sdulearn.experiments.data import SETS, Trial, draw_trial, fingerprint, n_test_points
 from sdulearn.experiments.methods import METHODS, accuracy
 from sdulearn.experiments.protocol import Assumed, Cell, Draw, Protocol
-from sdulearn.experiments.results import Record, Results, key_of
+from sdulearn.experiments.results import Record, Results
 from sdulearn.extras import require
 
 
@@ -51,7 +50,7 @@ class _StoredSet(NamedTuple):
 
 
 @dataclass(frozen=True)
-class _Job:
+class Job:
     """The cells of one draw; workers read the data from ``folder``."""
 
     folder: str
@@ -89,32 +88,28 @@ def run(protocol: Protocol, folder: str | Path, *, jobs: int | None = 1, progres
         results.open({name: one.fingerprint for name, one in stored.items()})
         work = list(_jobs(protocol, scratch, stored, results.done(), report))
         total = report.kept + sum(len(job.cells) for job in work)
-        with _progress_bar(protocol.name, total, report.kept, progress and bool(work)) as advance:
+        with require("tqdm", "demo").tqdm(
+            total=total,
+            initial=report.kept,
+            desc=protocol.name,
+            unit="cell",
+            smoothing=0.05,
+            disable=not (progress and work),
+        ) as bar:
             for records in _in_parallel(work, jobs or os.cpu_count() or 1):
                 results.append(records)
                 report.measured += len(records)
-                advance(len(records))
+                bar.update(len(records))
     return report
 
 
-@contextmanager
-def _progress_bar(label: str, total: int, done: int, shown: bool) -> Iterator[Callable[[int], object]]:
-    """A bar with the time left; gives a function that moves it on by a number of cells."""
-    if not shown:
-        yield lambda count: None
-        return
-    bar = require("tqdm", "demo").tqdm
-    with bar(total=total, initial=done, desc=label, unit="cell", smoothing=0.05) as shown_bar:
-        yield shown_bar.update
-
-
-def measure(folder: str, draw: Draw, n_test: int, cells: Iterable[Cell]) -> list[Record]:
+def measure(job: Job) -> list[Record]:
     """Measure the cells of one draw; what a worker does."""
-    X = np.load(Path(folder) / f"{draw.dataset}.X.npy", mmap_mode="r")
-    y = np.load(Path(folder) / f"{draw.dataset}.y.npy")
+    X = np.load(Path(job.folder) / f"{job.draw.dataset}.X.npy", mmap_mode="r")
+    y = np.load(Path(job.folder) / f"{job.draw.dataset}.y.npy")
     with threadpool_limits(1):
-        trial = draw_trial(X, y, draw, n_test)
-        return [_measure_cell(trial, cell) for cell in cells]
+        trial = draw_trial(X, y, job.draw, job.n_test)
+        return [_measure_cell(trial, cell) for cell in job.cells]
 
 
 def _measure_cell(trial: Trial, cell: Cell) -> Record:
@@ -142,8 +137,8 @@ def given_prior(assumed: Assumed, true: float) -> float | None:
     return assumed
 
 
-def _in_parallel(work: list[_Job], jobs: int) -> Iterator[list[Record]]:
-    calls = (delayed(measure)(job.folder, job.draw, job.n_test, job.cells) for job in work)
+def _in_parallel(work: list[Job], jobs: int) -> Iterator[list[Record]]:
+    calls = (delayed(measure)(job) for job in work)
     parallel: Callable[..., Iterator[list[Record]]] = Parallel(
         n_jobs=min(jobs, max(1, len(work))), return_as="generator_unordered", batch_size=1
     )
@@ -176,9 +171,9 @@ def _jobs(
     protocol: Protocol,
     scratch: str,
     stored: dict[str, _StoredSet],
-    done: set[str],
+    done: set[Cell],
     report: Run,
-) -> Iterator[_Job]:
+) -> Iterator[Job]:
     """What is still to do.
 
     All sets take turns, so that the time left is honest and a stopped run is balanced.
@@ -193,10 +188,10 @@ def _jobs(
             too_big.add((draw.dataset, draw.n_pairs, draw.n_unlabeled, draw.prior))
             continue
         members = list(group)
-        todo = tuple(cell for cell in members if key_of(cell) not in done)
+        todo = tuple(cell for cell in members if cell not in done)
         report.kept += len(members) - len(todo)
         if todo:
-            yield _Job(scratch, draw, n_test, todo)
+            yield Job(scratch, draw, n_test, todo)
     report.notes += [
         f"{name} is too small for {n_pairs} pairs and {n_unlabeled} unlabeled rows at prior {prior:g}."
         for name, n_pairs, n_unlabeled, prior in sorted(too_big)
