@@ -2,7 +2,7 @@ import csv
 
 import pytest
 
-from sdulearn.errors import FileError, InputError
+from sdulearn.errors import FileError, InputError, SdulearnWarning
 from sdulearn.experiments import demonstrate, demonstration
 from sdulearn.experiments.data import n_test_points
 from sdulearn.experiments.protocol import Cell
@@ -49,3 +49,12 @@ def test_mistakes_are_told_before_anything_runs(tmp_path):
         demonstrate(tmp_path / "file")
     with pytest.raises(InputError, match="`trials` must be 1 or more"):
         demonstrate(tmp_path, trials=0)
+
+
+def test_a_set_that_cannot_be_had_is_told(tmp_path, monkeypatch):
+    few = {**FEW, "datasets": ("adult", "breast_cancer"), "n_pairs": (25,), "methods": ("sd-squared",)}
+    for name in ("TABLE", "CURVES"):
+        monkeypatch.setattr(demonstration, name, getattr(demonstration, name).with_changes(**few))
+    with pytest.warns(SdulearnWarning, match="adult is left out"):
+        results = demonstrate(tmp_path, trials=1, jobs=1, progress=False)
+    assert [line.dataset for line in results] == ["breast_cancer"]

@@ -10,16 +10,12 @@ import argparse
 import math
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from sdulearn.cli.numbers import positive
 from sdulearn.cli.output import add_json_option, print_json
-from sdulearn.experiments import demonstrate
+from sdulearn.experiments import Summary, demonstrate
 from sdulearn.losses import TRAINING_LOSSES
 from sdulearn.risks import RISKS
-
-if TYPE_CHECKING:
-    from sdulearn.experiments.tables import Summary
 
 HELP = "train every risk and loss on bundled data; a table, a picture and a CSV"
 

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from sdulearn.errors import InputError
+from sdulearn.errors import InputError, SdulearnWarning, warn
 from sdulearn.experiments.figures import Figure, write_png
 from sdulearn.experiments.measurements import Measurements
 from sdulearn.experiments.protocol import Protocol
@@ -74,6 +74,11 @@ def demonstrate(
     FileError
         Where ``out`` cannot be made.
 
+    Warns
+    -----
+    SdulearnWarning
+        Where a data set is left out.
+
     See Also
     --------
     reproduce : The experiments of the paper.
@@ -89,7 +94,9 @@ def demonstrate(
     folder = make_folder(Path(out))
     with TemporaryDirectory(prefix="sdulearn-") as scratch:
         for protocol in (TABLE, CURVES):
-            run(protocol.with_changes(trials=trials), scratch, jobs=jobs, progress=progress)
+            done = run(protocol.with_changes(trials=trials), scratch, jobs=jobs, progress=progress)
+            for note in done.notes:
+                warn(note, SdulearnWarning)
         measured = Measurements(Results(scratch, TABLE).read().values())
         curves = Measurements(Results(scratch, CURVES.with_changes(trials=trials)).read_cells())
     write_csv(folder / "demo.csv", measured)

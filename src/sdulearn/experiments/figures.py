@@ -225,7 +225,8 @@ def _draw(axis: Axes, figure: Figure, measured: Measurements, dataset: str) -> N
 
 
 def _curve(axis: Axes, figure: Figure, measured: Measurements, settings: list[Setting], method: str) -> None:
-    points = [(getattr(s, figure.x), mean_of(values)) for s in settings if (values := measured.values(s, method))]
+    found = [s for s in settings if measured.values(s, method)]
+    points = [(getattr(s, figure.x), mean_of(measured.values(s, method))) for s in found]
     points.sort(key=lambda point: point[0])
     colour, marker = style(method)
     axis.errorbar(

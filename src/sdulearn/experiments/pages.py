@@ -261,7 +261,10 @@ def _accuracy_sections(report: Report, form: _Markdown) -> list[_Section]:
 
 def _accuracy(rows: Sequence[Row], wanted: Sequence[str], form: _Markdown) -> str:
     methods = measured_methods(rows, wanted)
-    body = ([_where(row.setting, form), *(_entry(row.entries.get(method), form) for method in methods)] for row in rows)
+    body = []
+    for row in rows:
+        entries = [_entry(row.entries.get(method), form) for method in methods]
+        body.append([_where(row.setting, form), *entries])
     return form.table(["Data set", *map(_label, methods)], body, grouped=True)
 
 

@@ -126,10 +126,10 @@ class Protocol:
     def draws(self) -> Iterator[Draw]:
         """All draws, one data set after the other.
 
-        Yields
-        ------
-        Draw
-            A combination of data set, sizes, prior, flip and trial.
+        Returns
+        -------
+        iterator of Draw
+            Every combination of data set, sizes, prior, flip and trial.
         """
         sizes = (self.n_pairs, self.n_unlabeled, self.priors, self.flips)
         return itertools.starmap(Draw, itertools.product(self.datasets, *sizes, range(self.trials)))

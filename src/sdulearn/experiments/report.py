@@ -35,7 +35,7 @@ class Provenance:
 class Report:
     """All that the pages of a report show.
 
-    Attributes
+    Parameters
     ----------
     measured : dict of Measurements
         Accuracies by the name of the protocol.
@@ -85,11 +85,12 @@ class Report:
             "page", "small", "claims" (each with its verdict and comparisons), "results" (a list of
             :class:`~sdulearn.experiments.tables.Summary` for each protocol), "provenance", "notes".
         """
+        results = {name: summary(measured) for name, measured in self.measured.items()}
         return {
             "page": self.page,
             "small": self.small,
             "claims": [claim.to_dict() for claim in self.claims],
-            "results": {name: [asdict(line) for line in summary(measured)] for name, measured in self.measured.items()},
+            "results": {name: [asdict(line) for line in lines] for name, lines in results.items()},
             "provenance": [asdict(line) for line in self.provenance],
             "notes": self.notes,
         }

@@ -31,10 +31,18 @@ APPENDIX_METHODS = (*PAPER_METHODS, *EXTRAS)
 class Summary:
     """A method in a setting, in per cent: an entry of a table, a line of a CSV file.
 
-    Attributes
+    Parameters
     ----------
-    dataset, n_pairs, n_unlabeled, prior, flip, assumed, method
-        What was measured.
+    dataset : str
+        Where it was measured.
+    n_pairs, n_unlabeled : int
+        Numbers of pairs and of unlabeled rows.
+    prior, flip : float
+        True share of class +1, and share of the answers turned round.
+    assumed : float or str
+        The prior given to the method; see :class:`Protocol`.
+    method : str
+        Its name, as in :class:`Protocol`.
     trials, failed : int
         Trials with an answer and without.
     accuracy, standard_error : float or None
@@ -47,6 +55,10 @@ class Summary:
         Ours less the paper's, in points.
     better : bool
         Whether a method that the paper does not have beats all that it has.
+
+    See Also
+    --------
+    demonstrate : Returns a list of these.
     """
 
     dataset: str
