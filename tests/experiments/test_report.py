@@ -4,10 +4,11 @@ from html.parser import HTMLParser
 
 import pytest
 
-from sdulearn.cli.reproduce import choose_protocols
+from sdulearn.experiments.pages import write_report
 from sdulearn.experiments.paper import paper_table
 from sdulearn.experiments.protocol import PROTOCOLS, TABLE
-from sdulearn.experiments.report import build_report, write_report
+from sdulearn.experiments.report import build_report
+from sdulearn.experiments.reproduction import choose_protocols
 from sdulearn.experiments.results import Results
 from sdulearn.experiments.runner import run
 from sdulearn.experiments.tables import agreement, far_cells
@@ -61,7 +62,7 @@ def as_measured(difference):
 def small_run(tmp_path_factory):
     """All experiments in miniature, on one bundled set."""
     folder = tmp_path_factory.mktemp("small")
-    protocols = choose_protocols(None, quick=True, datasets=["breast_cancer"], trials=2)
+    protocols = choose_protocols(quick=True, datasets=["breast_cancer"], trials=2)
     protocols = [p.with_changes(methods=tuple(m for m in p.methods if not m.endswith("logistic"))) for p in protocols]
     for protocol in protocols:
         run(protocol, folder, progress=False)
@@ -110,7 +111,7 @@ def test_other_files(small_run):
     assert (folder / "figures/figure2.png").read_bytes().startswith(b"\x89PNG")
     text = (folder / "report.md").read_text()
     assert "![Figure 2" in text
-    assert "| breast_cancer, 50 |" in text
+    assert "| breast_cancer 50 pairs |" in text
 
 
 def test_same_results_same_files(small_run, tmp_path):
@@ -123,7 +124,7 @@ def test_papers_numbers_stand_beside_ours(paper_run):
     assert len(report.rows) == 20
     for row in report.rows:
         for method, entry in row.entries.items():
-            if entry.printed:
+            if entry.paper_accuracy is not None:
                 assert entry.difference == pytest.approx(5), method
     text = page.read_text()
     assert re.search(r"66\.9.*?\(1\.0\).*?61\.9 <span class=\"far\">\+5\.0</span>", text)
@@ -146,7 +147,7 @@ def test_csv_has_the_difference(paper_run):
 
 
 def test_other_sizes_are_not_set_beside_the_paper(small_run):
-    assert all(entry.printed is None for row in small_run[0].rows for entry in row.entries.values())
+    assert all(entry.paper_accuracy is None for row in small_run[0].rows for entry in row.entries.values())
 
 
 def test_without_an_answer_is_a_gap_not_a_number(small_run):

@@ -16,7 +16,7 @@ from sdulearn.experiments.runner import run
 
 def numbers(folder, protocol):
     """All records without their time, in a fixed order."""
-    records = Results(folder, protocol).read()
+    records = Results(folder, protocol).read().values()
     return sorted(json.dumps({k: v for k, v in r.items() if k != "seconds"}, sort_keys=True) for r in records)
 
 
@@ -46,10 +46,9 @@ def test_one_worker_equals_two(tiny, tmp_path):
 def test_miniature_of_every_experiment(name, tmp_path):
     protocol = QUICK[name].with_changes(trials=1, datasets=("breast_cancer",))
     report = run(protocol, tmp_path, progress=False)
-    records = Results(tmp_path, protocol).read()
-    missing = [m for m in protocol.methods if runner.METHODS[m].missing()]
-    assert {r["method"] for r in records} == set(protocol.methods) - set(missing)
-    assert len(report.notes) == len(missing)
+    records = Results(tmp_path, protocol).read().values()
+    assert {r["method"] for r in records} == set(protocol.methods)
+    assert report.notes == []
     failed = {(r["prior"], r["error"]) for r in records if r["error"]}
     assert all(name == "priors" and prior == 0.5 and "undefined at prior 0.5" in error for prior, error in failed)
 
@@ -75,7 +74,7 @@ def test_torn_last_line(tiny, tmp_path, tear):
     path = tmp_path / "torn" / "figure2.jsonl"
     lines = path.read_bytes().splitlines(keepends=True)
     path.write_bytes(b"".join(lines[:7]) + lines[7][:tear])
-    assert len(Results(tmp_path / "torn", tiny).read()) in (7, 8)
+    assert len(Results(tmp_path / "torn", tiny).read().values()) in (7, 8)
     run(tiny, tmp_path / "torn", progress=False)
     assert numbers(tmp_path / "torn", tiny) == numbers(tmp_path / "whole", tiny)
     assert all(json.loads(line) for line in path.read_text().splitlines())
@@ -103,7 +102,7 @@ def test_resume_after_kill(tmp_path):
         child.send_signal(signal.SIGKILL)
         child.wait()
     protocol = QUICK["table"].with_changes(methods=("sddu-double_hinge",), datasets=("breast_cancer",), trials=12)
-    kept = len([r for r in Results(tmp_path, protocol).read() if r["trial"] < 12])
+    kept = len([r for r in Results(tmp_path, protocol).read().values() if r["trial"] < 12])
     assert kept >= 4
     resumed = run(protocol, tmp_path, progress=False)
     assert (resumed.kept, resumed.measured) == (kept, 12 - kept)
@@ -132,7 +131,7 @@ def test_interrupt_keeps_what_is_done(tiny, tmp_path, monkeypatch):
 def test_another_protocol_is_refused(tiny, tmp_path):
     run(tiny, tmp_path, progress=False)
     before = (tmp_path / "figure2.jsonl").read_bytes()
-    with pytest.raises(MixedResultsError, match=r"another protocol.*Choose another --out folder"):
+    with pytest.raises(MixedResultsError, match=r"another protocol.*Choose another folder as `out`"):
         run(tiny.with_changes(n_test=60), tmp_path, progress=False)
     assert (tmp_path / "figure2.jsonl").read_bytes() == before
 
@@ -165,7 +164,7 @@ def test_a_failed_cell_is_recorded_and_tried_again(tmp_path):
         n_unlabeled=(60,), trials=1,
     )  # fmt: skip
     run(protocol, tmp_path, progress=False)
-    records = {r["method"]: r for r in Results(tmp_path, protocol).read()}
+    records = {r["method"]: r for r in Results(tmp_path, protocol).read().values()}
     assert "undefined at prior 0.5" in records["sd-squared"]["error"]
     assert records["sd-squared"]["accuracy"] is None
     assert records["supervised"]["error"] is None
@@ -174,9 +173,9 @@ def test_a_failed_cell_is_recorded_and_tried_again(tmp_path):
 
 
 def test_unknown_names(tiny, tmp_path):
-    with pytest.raises(ValueError, match=r"Unknown methods \['magic'\]"):
+    with pytest.raises(ValueError, match=r"`methods` has unknown names \['magic'\]"):
         run(tiny.with_changes(methods=("magic",)), tmp_path)
-    with pytest.raises(ValueError, match="Unknown data set 'iris'"):
+    with pytest.raises(ValueError, match=r"`datasets` has unknown names \['iris'\]"):
         run(tiny.with_changes(datasets=("iris",)), tmp_path)
 
 

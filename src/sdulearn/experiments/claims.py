@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
+from typing import TypeAlias
 
 from sdulearn.experiments.measurements import (
     Measurements,
@@ -16,23 +17,23 @@ from sdulearn.experiments.measurements import (
 from sdulearn.experiments.methods import METHODS
 from sdulearn.experiments.protocol import CLUSTERINGS
 
-Outcome = Callable[[Values, Values], int]
+Outcome: TypeAlias = Callable[[Values, Values], int]
 
 VERDICTS = ("holds", "mostly holds", "mixed", "no clear difference", "does not hold", "not measured")
 
 RULE = (
-    "Each comparison is a one-sided t-test at 5% on one data set and size; draws are shared, so trials are paired. "
-    "A claim holds where at least half of the comparisons are won and at most one in twenty is lost; mostly holds "
-    "where it wins at least twice as often as it loses; shows no clear difference where fewer than one in four "
-    "is decided either way; does not hold where it loses at least twice as often as it wins; else it is mixed. "
-    "A claim about several comparisons holds only where each of them at least mostly holds, and is mixed where one "
-    "does not hold."
+    "Each comparison is a one-sided t-test at 5% on one data set and size; draws are shared, so trials "
+    "are paired. A claim holds where at least half of the comparisons are won and at most one in twenty "
+    "is lost; mostly holds where it wins at least twice as often as it loses; shows no clear difference "
+    "where fewer than one in four is decided either way; does not hold where it loses at least twice as "
+    "often as it wins; else it is mixed. A claim about several comparisons holds only where each of them "
+    "at least mostly holds, and is mixed where one does not hold."
 )
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """One method against another over many settings: how often it won, drew and lost, and by how much."""
+    """One method against another over many settings: wins, ties, losses and the mean gap."""
 
     label: str
     wins: int
@@ -60,17 +61,34 @@ class Claim:
     comparisons: list[Comparison] = field(default_factory=list)
 
     @property
-    def verdict(self) -> str:
-        """One of ``VERDICTS``: that of all comparisons together, but no better than its parts allow."""
-        parts = {c.verdict for c in self.comparisons}
-        pooled = verdict(
+    def counts(self) -> tuple[int, int, int]:
+        """Wins, ties and losses of all comparisons together."""
+        return (
             sum(c.wins for c in self.comparisons),
             sum(c.ties for c in self.comparisons),
             sum(c.losses for c in self.comparisons),
         )
+
+    @property
+    def verdict(self) -> str:
+        """One of ``VERDICTS``: that of all comparisons together, capped by its parts."""
+        parts = {c.verdict for c in self.comparisons}
+        pooled = verdict(*self.counts)
         if "does not hold" in parts and pooled in ("holds", "mostly holds"):
             return "mixed"
-        return "mostly holds" if pooled == "holds" and parts - {"holds", "mostly holds"} else pooled
+        if pooled == "holds" and parts - {"holds", "mostly holds"}:
+            return "mostly holds"
+        return pooled
+
+    def to_dict(self) -> dict[str, object]:
+        """Text, verdict and comparisons as plain data."""
+        comparisons = [{**asdict(c), "verdict": c.verdict} for c in self.comparisons]
+        return {
+            "name": self.name,
+            "text": self.text,
+            "verdict": self.verdict,
+            "comparisons": comparisons,
+        }
 
 
 def verdict(wins: int, ties: int, losses: int) -> str:
@@ -100,14 +118,14 @@ def check_claims(measured: dict[str, Measurements]) -> list[Claim]:
         ),
         Claim(
             "SDDU is the best mixture",
-            "“SDDU classification constantly performs the best among all SDU classification.” (Figure 3, "
-            "appendix table)",
+            "“SDDU classification constantly performs the best among all SDU classification.” "
+            "(Figure 3, appendix table)",
             _present(_mixtures(table, figure3)),
         ),
         Claim(
             "Unlabeled data helps",
-            "“When the number of unlabeled data is sufficiently large, SDDU classification outperforms SD "
-            "classification.” (Figure 3)",
+            "“When the number of unlabeled data is sufficiently large, SDDU classification "
+            "outperforms SD classification.” (Figure 3)",
             _present([against_sd(figure3), many_against_few(figure3)]),
         ),
         Claim(
@@ -132,7 +150,9 @@ def _mixtures(table: Measurements, figure3: Measurements) -> Iterator[Comparison
 
 def compare(measured: Measurements, first: str, second: str, place: str = "") -> Comparison:
     """One method against another in every setting that has both."""
-    label = f"{METHODS[first].label} against {METHODS[second].label}" + (f" ({place})" if place else "")
+    label = f"{METHODS[first].label} against {METHODS[second].label}"
+    if place:
+        label += f" ({place})"
     pairs = [(measured.values(s, first), measured.values(s, second)) for s in measured.settings()]
     return _tally(label, pairs, paired_outcome)
 
@@ -162,8 +182,8 @@ def unpaired_outcome(first: Values, second: Values) -> int:
 
 def _by_size(measured: Measurements, position: int) -> list[Setting]:
     """For each set, the setting with the fewest (0) or most (-1) unlabeled rows."""
-    names = sorted({s.dataset for s in measured.settings()})
-    return [sorted(measured.settings(dataset=name), key=lambda s: s.n_unlabeled)[position] for name in names]
+    by_set = (measured.settings(name) for name in measured.datasets())
+    return [sorted(settings, key=lambda s: s.n_unlabeled)[position] for settings in by_set]
 
 
 def _tally(label: str, pairs: Iterable[tuple[Values, Values]], outcome: Outcome) -> Comparison:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +16,8 @@ from sdulearn.datasets import BENCHMARKS, load_benchmark, sample_sdu
 from sdulearn.experiments.protocol import Draw
 from sdulearn.types import Array
 
-Labels = NDArray[np.int64]
+Labels: TypeAlias = NDArray[np.int64]
+"""Classes, -1 and +1, or pair codes."""
 
 SMALLEST_TEST = 50
 
@@ -46,12 +48,16 @@ class Trial:
 
     Attributes
     ----------
-    rows, codes
-        Training rows and their pair codes.
-    labels
-        True classes of the training rows: for the supervised oracle only.
-    X_test, y_test
-        Test points and their classes.
+    rows : array of shape (n_rows, n_features)
+        Training rows.
+    codes : array of shape (n_rows,)
+        Their pair codes.
+    labels : array of shape (n_rows,)
+        Their true classes: for the supervised oracle only.
+    X_test : array of shape (n_test, n_features)
+        Test points.
+    y_test : array of shape (n_test,)
+        Their classes.
     """
 
     rows: Array
@@ -62,7 +68,7 @@ class Trial:
 
 
 def n_test_points(draw: Draw, wanted: int, n_positive: int, n_negative: int) -> int:
-    """How many test points a set has left for a draw: ``wanted``, or fewer; 0 where fewer than 50 remain.
+    """How many of the ``wanted`` test points a set has left for a draw; 0 where fewer than 50.
 
     Of the paper's own grid only w8a with 600 pairs is short of positive points.
     """
@@ -76,9 +82,14 @@ def draw_trial(X: Array, y: Labels, draw: Draw, n_test: int) -> Trial:
     """Draw pairs and rows in exact ratio, and turn round a share of the answers."""
     positions = np.arange(len(y))
     train, codes, test, y_test = sample_sdu(
-        positions[:, None], y, n_pairs=draw.n_pairs, n_unlabeled=draw.n_unlabeled, prior=draw.prior, n_test=n_test,
+        positions[:, None],
+        y,
+        n_pairs=draw.n_pairs,
+        n_unlabeled=draw.n_unlabeled,
+        prior=draw.prior,
+        n_test=n_test,
         random_state=draw.seed,
-    )  # fmt: skip
+    )
     return Trial(
         rows=X[train[:, 0]],
         codes=flip_answers(codes, draw.flip, draw.seed),

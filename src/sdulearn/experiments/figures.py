@@ -1,24 +1,28 @@
-"""The figures: one panel per data set, as inline SVG for the page and as one PNG for everything else."""
+"""The figures: one panel per data set, as inline SVG for the page and as one PNG for the rest."""
 
 from __future__ import annotations
 
 import io
 import re
-from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from sdulearn.experiments.measurements import Measurements, Setting, mean_of
 from sdulearn.experiments.methods import METHODS
-from sdulearn.experiments.optional import pyplot
+from sdulearn.extras import require
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure as Picture
 
 # Okabe and Ito's colours, told apart by everybody; markers tell them apart in print.
 _STYLES: dict[str, tuple[str, str]] = {
     "su-squared": ("#0072b2", "o"),
-    "du-squared": ("#d55e00", "s"),
+    "du-squared": ("#cc79a7", "D"),
     "sd-squared": ("#009e73", "^"),
     "sdsu-squared": ("#0072b2", "o"),
     "sddu-squared": ("#d55e00", "s"),
@@ -26,8 +30,20 @@ _STYLES: dict[str, tuple[str, str]] = {
     "sddu-double_hinge": ("#e69f00", "v"),
     "joint": ("#56b4e9", "*"),
     "supervised": ("#666666", "x"),
+    "km": ("#aaaaaa", "+"),
     "ckm": ("#999933", "P"),
     "itml": ("#882255", "X"),
+}
+_LOOK = {
+    "font.size": 8.5,
+    "font.family": "sans-serif",
+    "axes.titlesize": 10,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.edgecolor": "#888888",
+    "axes.grid": True,
+    "grid.color": "#e5e5e5",
+    "grid.linewidth": 0.7,
 }
 
 
@@ -39,72 +55,96 @@ class Figure:
     ----------
     name : str
         The protocol's.
-    x, x_label : str
-        Field of the setting on the horizontal axis, and its caption.
-    y_label : str
-        Caption of the vertical axis.
+    x : str
+        Field of the setting on the horizontal axis.
+    x_label : str
+        Caption of the horizontal axis.
+    caption : str
+        What the reader should know; {n_pairs}, {n_unlabeled} and {prior} are filled in.
     error : bool
         Whether to draw the error rate instead of the accuracy.
     quantity : str
         See :class:`~sdulearn.experiments.measurements.Measurements`.
     dashed : str or None
         A method drawn as one black dashed line: its mean over the whole axis.
-    caption : str
-        What the reader should know; {n_pairs}, {n_unlabeled} and {prior} are filled in.
     """
 
     name: str
     x: str
     x_label: str
-    y_label: str
     caption: str
     error: bool = False
     quantity: str = "accuracy"
     dashed: str | None = None
 
+    @property
+    def y_label(self) -> str:
+        """Caption of the vertical axis."""
+        return "error rate, %" if self.error else "accuracy, %"
+
+    def height(self, accuracy: float) -> float:
+        """Where an accuracy stands on the vertical axis."""
+        return 100 - accuracy if self.error else accuracy
+
 
 FIGURES = (
     Figure(
-        "figure2", "n_pairs", "pairs", "error rate, %", error=True,
+        "figure2",
+        x="n_pairs",
+        x_label="pairs",
+        error=True,
         caption="Squared loss, {n_unlabeled} unlabeled rows, prior {prior}, known to the method. Lower is better.",
     ),
     Figure(
-        "figure3", "n_unlabeled", "unlabeled rows", "error rate, %", error=True, dashed="sd-squared",
-        caption="{n_pairs} pairs, squared loss, prior from the pair counts. Lower is better. The dashed line is SD, "
-        "which uses no unlabeled rows. The paper prints no numbers on this axis; we chose {n_unlabeled}, which every "
-        "set can supply.",
+        "figure3",
+        x="n_unlabeled",
+        x_label="unlabeled rows",
+        error=True,
+        dashed="sd-squared",
+        caption="{n_pairs} pairs, squared loss, prior from the pair counts. Lower is better. The dashed "
+        "line is SD, which uses no unlabeled rows. The paper prints no numbers on this axis; we chose "
+        "{n_unlabeled}, which every set can supply.",
     ),
     Figure(
-        "wrong_prior", "assumed", "prior told to the method", "accuracy, %",
-        caption="The true prior is {prior} ({n_pairs} pairs, {n_unlabeled} unlabeled rows), but the method is told "
-        "another one, for training and for its own cross-validation.",
+        "wrong_prior",
+        x="assumed",
+        x_label="prior given to the method",
+        caption="The true prior is {prior} ({n_pairs} pairs, {n_unlabeled} unlabeled rows), but the "
+        "method is given another one, for training and for its own cross-validation.",
     ),
     Figure(
-        "priors", "prior", "true prior", "accuracy, %", quantity="matched",
-        caption="{n_pairs} pairs, {n_unlabeled} unlabeled rows, known prior. At 0.5 nothing can tell which class is "
-        "which, so here all methods are scored up to the names of the classes. The marginal risks divide by the gap "
-        "between the shares of the classes: they have no answer at 0.5.",
+        "priors",
+        x="prior",
+        x_label="true prior",
+        quantity="matched",
+        caption="{n_pairs} pairs, {n_unlabeled} unlabeled rows, known prior. At 0.5 nothing can tell "
+        "which class is which, so here all methods are scored up to the names of the classes. The "
+        "marginal risks divide by the gap between the shares of the classes: they have no answer at 0.5.",
     ),
     Figure(
-        "noise", "flip", "share of wrong answers", "accuracy, %",
-        caption="{n_pairs} pairs, {n_unlabeled} unlabeled rows, known prior {prior}; this share of the same/different "
-        "answers is turned round.",
+        "noise",
+        x="flip",
+        x_label="share of wrong answers",
+        caption="{n_pairs} pairs, {n_unlabeled} unlabeled rows, known prior {prior}; this share of the "
+        "same/different answers is turned round.",
     ),
-)  # fmt: skip
+)
 
 
 def caption(figure: Figure, measured: Measurements) -> str:
     """The caption with the sizes that were measured."""
     settings = measured.settings()
-    text = figure.caption.format(
-        **{name: _span({getattr(s, name) for s in settings}) for name in ("n_pairs", "n_unlabeled", "prior")}
-    )
-    short = any((s.dataset, s.n_pairs) == ("w8a", 600) for s in settings)
-    return text + (" At 600 pairs w8a has fewer test points: it runs out of positive ones." if short else "")
+    names = ("n_pairs", "n_unlabeled", "prior")
+    spans = {name: _span({getattr(s, name) for s in settings}) for name in names}
+    text = figure.caption.format(**spans)
+    if any((s.dataset, s.n_pairs) == ("w8a", 600) for s in settings):
+        text += " At 600 pairs w8a has fewer test points: it runs out of positive ones."
+    return text
 
 
 def _span(values: set[float]) -> str:
-    low, high = min(values), max(values)
+    low = min(values)
+    high = max(values)
     return f"{low:g}" if low == high else f"{low:g} to {high:g}"
 
 
@@ -121,43 +161,51 @@ def drawn_methods(figure: Figure, measured: Measurements) -> list[str]:
 
 def svg_panels(figure: Figure, measured: Measurements) -> dict[str, str]:
     """An SVG element for each data set."""
-    return {name: _svg(figure, measured, name) for name in _sets(measured)}
+    return {name: _svg(figure, measured, name) for name in measured.datasets()}
 
 
-def write_png(path: Path, figure: Figure, measured: Measurements, columns: int = 5) -> None:
-    """All panels in one picture, with a legend."""
-    names = _sets(measured)
-    columns = min(columns, len(names))
+def write_png(
+    path: Path,
+    figure: Figure,
+    measured: Measurements,
+    *,
+    most_columns: int = 5,
+    panel: tuple[float, float] = (2.6, 2.2),
+) -> None:
+    """All panels in one picture, each of ``panel`` inches, with a legend."""
+    names = measured.datasets()
+    columns = min(most_columns, len(names))
     rows = -(-len(names) // columns)
-    plt = pyplot()
-    with _look(plt):
-        picture, axes = plt.subplots(rows, columns, figsize=(2.6 * columns, 2.1 * rows + 0.5), squeeze=False)
-        for axis in axes.flat[len(names) :]:
+    with _look():
+        picture = _picture(panel[0] * columns, panel[1] * rows + 0.5)
+        axes = picture.subplots(rows, columns, squeeze=False).flatten()
+        for axis in axes[len(names) :]:
             axis.set_visible(False)
-        for name, axis in zip(names, axes.flat, strict=False):
+        for name, axis in zip(names, axes, strict=False):
             _draw(axis, figure, measured, name)
-        handles, labels = axes.flat[0].get_legend_handles_labels()
-        picture.legend(handles, labels, loc="upper center", ncols=len(labels), frameon=False)
-        picture.tight_layout(rect=(0, 0, 1, 1 - 0.45 / (2.1 * rows + 0.5)))
+        handles, labels = axes[0].get_legend_handles_labels()
+        beside = min(len(labels), 2 * columns)
+        picture.legend(handles, labels, loc="outside upper center", ncols=beside, frameon=False)
         picture.savefig(path, dpi=110)
-        plt.close(picture)
 
 
-def _sets(measured: Measurements) -> list[str]:
-    return sorted({s.dataset for s in measured.settings()})
+def _look(**more: str) -> AbstractContextManager[None]:
+    return require("matplotlib", "demo").rc_context({**_LOOK, **more})
+
+
+def _picture(width: float, height: float) -> Picture:
+    """A picture that needs no window, and leaves the user's own choice of one alone."""
+    return require("matplotlib.figure", "demo").Figure(figsize=(width, height), layout="constrained")
 
 
 def _svg(figure: Figure, measured: Measurements, dataset: str) -> str:
-    plt = pyplot()
     # The salt keeps ids of different panels apart on one page, and makes the same numbers the same
     # file.
-    with _look(plt, **{"svg.fonttype": "none", "svg.hashsalt": f"{figure.name}-{dataset}"}):
-        picture, axis = plt.subplots(figsize=(3.0, 2.5))
-        _draw(axis, figure, measured, dataset)
-        picture.tight_layout()
+    with _look(**{"svg.fonttype": "none", "svg.hashsalt": f"{figure.name}-{dataset}"}):
+        picture = _picture(3.0, 2.5)
+        _draw(picture.subplots(), figure, measured, dataset)
         file = io.StringIO()
         picture.savefig(file, format="svg", metadata={"Date": None}, transparent=True)
-        plt.close(picture)
     text = file.getvalue()
     # Groups are numbered alike in every picture; nothing refers to them, and ids must be unique on
     # a page.
@@ -165,40 +213,37 @@ def _svg(figure: Figure, measured: Measurements, dataset: str) -> str:
     return f'<svg role="img" aria-label="{figure.name}, {dataset}" {body}'
 
 
-def _draw(axis: Any, figure: Figure, measured: Measurements, dataset: str) -> None:
-    settings = measured.settings(dataset=dataset)
+def _draw(axis: Axes, figure: Figure, measured: Measurements, dataset: str) -> None:
+    settings = measured.settings(dataset)
     for method in drawn_methods(figure, measured):
         _curve(axis, figure, measured, settings, method)
     if figure.dashed:
-        pooled = [v for s in settings for v in measured.values(s, figure.dashed).values()]
-        if pooled:
-            level = _direction(figure)(float(np.mean(pooled)))
-            axis.axhline(level, color="black", linestyle="--", label=METHODS[figure.dashed].label)
+        _level(axis, figure, measured, settings, figure.dashed)
     axis.set_title(dataset)
     axis.set_xlabel(figure.x_label)
     axis.set_ylabel(figure.y_label)
 
 
-def _curve(axis: Any, figure: Figure, measured: Measurements, settings: list[Setting], method: str) -> None:
-    points = [(getattr(s, figure.x), mean_of(v)) for s in settings if (v := measured.values(s, method))]
+def _curve(axis: Axes, figure: Figure, measured: Measurements, settings: list[Setting], method: str) -> None:
+    found = [s for s in settings if measured.values(s, method)]
+    points = [(getattr(s, figure.x), mean_of(measured.values(s, method))) for s in found]
     points.sort(key=lambda point: point[0])
     colour, marker = style(method)
-    turn = _direction(figure)
     axis.errorbar(
-        [x for x, _ in points], [turn(mean.value) for _, mean in points], [mean.error for _, mean in points],
-        color=colour, marker=marker, markersize=4, linewidth=1.4, capsize=2, label=METHODS[method].label,
-    )  # fmt: skip
+        [x for x, _ in points],
+        [figure.height(mean.value) for _, mean in points],
+        [mean.error for _, mean in points],
+        color=colour,
+        marker=marker,
+        markersize=4,
+        linewidth=1.4,
+        capsize=2,
+        label=METHODS[method].label,
+    )
 
 
-def _direction(figure: Figure) -> Callable[[float], float]:
-    return (lambda accuracy: 100 - accuracy) if figure.error else (lambda accuracy: accuracy)
-
-
-def _look(plt: Any, **more: Any) -> Any:
-    return plt.rc_context(
-        {
-            "font.size": 8.5, "axes.titlesize": 10, "axes.spines.top": False, "axes.spines.right": False,
-            "axes.grid": True, "grid.color": "#e5e5e5", "grid.linewidth": 0.7, "axes.edgecolor": "#888888",
-            "font.family": "sans-serif", **more,
-        }
-    )  # fmt: skip
+def _level(axis: Axes, figure: Figure, measured: Measurements, settings: list[Setting], method: str) -> None:
+    pooled = [value for s in settings for value in measured.values(s, method).values()]
+    if pooled:
+        level = figure.height(float(np.mean(pooled)))
+        axis.axhline(level, color="black", linestyle="--", label=METHODS[method].label)

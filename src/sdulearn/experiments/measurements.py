@@ -5,15 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.stats import t as student
 
 from sdulearn.experiments.protocol import Assumed
+from sdulearn.experiments.results import Record
+from sdulearn.types import Array
 
-Values = Mapping[int, float]
+Values: TypeAlias = Mapping[int, float]
 """Accuracy in per cent by trial."""
 
 LEVEL = 0.05
@@ -50,7 +51,7 @@ class Measurements:
         "matched" counts the better of the two namings of the classes, for every method.
     """
 
-    def __init__(self, records: Iterable[dict[str, Any]], quantity: str = "accuracy") -> None:
+    def __init__(self, records: Iterable[Record], quantity: str = "accuracy") -> None:
         self._values: dict[Setting, dict[str, dict[int, float]]] = {}
         self.seconds: dict[tuple[str, str, int], list[float]] = {}
         self.failures: dict[tuple[Setting, str], int] = {}
@@ -62,16 +63,25 @@ class Measurements:
                 continue
             of_setting = self._values.setdefault(setting, {})
             of_setting.setdefault(method, {})[record["trial"]] = 100 * record[quantity]
-            self.seconds.setdefault((method, setting.dataset, setting.n_pairs), []).append(record["seconds"])
+            seconds = self.seconds.setdefault((method, setting.dataset, setting.n_pairs), [])
+            seconds.append(record["seconds"])
 
-    def settings(self, **fixed: Any) -> list[Setting]:
-        """The settings measured, or those among them with the given fields."""
-        chosen = (s for s in self._values if all(getattr(s, name) == value for name, value in fixed.items()))
-        return sorted(chosen)
+    def settings(self, dataset: str | None = None) -> list[Setting]:
+        """The settings measured, or those of one data set."""
+        return sorted(s for s in self._values if dataset in (None, s.dataset))
+
+    def datasets(self) -> list[str]:
+        """The data sets measured."""
+        return sorted({s.dataset for s in self._values})
 
     def methods(self, setting: Setting) -> dict[str, dict[int, float]]:
         """Accuracies of every method in a setting."""
         return self._values.get(setting, {})
+
+    def tried(self, setting: Setting) -> list[str]:
+        """Names of the methods in a setting, with an answer or without."""
+        failed = {method for where, method in self.failures if where == setting}
+        return sorted({*self.methods(setting), *failed})
 
     def values(self, setting: Setting, method: str) -> dict[int, float]:
         """Accuracies of one method in a setting; empty where it was not measured."""
@@ -86,18 +96,20 @@ def mean_of(values: Values) -> Mean:
 
 
 def not_worse_than_best(values: Mapping[str, Values]) -> set[str]:
-    """The paper's bold face: the best mean, and all that a one-sided t-test at 5% cannot tell from it."""
+    """The paper's bold face: the best, and all that a one-sided t-test at 5% cannot tell from it."""
     means = {method: mean_of(v) for method, v in values.items() if v}
     if not means:
         return set()
     best = max(means, key=lambda method: means[method].value)
-    return {method for method in means if method == best or not is_above(values[best], values[method])}
+    return {m for m in means if m == best or not is_above(values[best], values[m])}
 
 
 def is_above(first: Values, second: Values) -> bool:
     """Whether the first mean is above the second by a one-sided t-test of Welch at 5%."""
-    a, b = mean_of(first), mean_of(second)
-    gap, variance = a.value - b.value, _square(a.error) + _square(b.error)
+    a = mean_of(first)
+    b = mean_of(second)
+    gap = a.value - b.value
+    variance = _square(a.error) + _square(b.error)
     if variance == 0 or min(a.trials, b.trials) < 2:
         return gap > 0 and min(a.trials, b.trials) > 1
     spread = sum(_square(_square(m.error)) / (m.trials - 1) for m in (a, b))
@@ -105,15 +117,16 @@ def is_above(first: Values, second: Values) -> bool:
 
 
 def paired_outcome(first: Values, second: Values) -> int:
-    """+1 where the first wins by a one-sided t-test at 5% over common trials, -1 where it loses, else 0."""
+    """+1 where the first wins, -1 where it loses, else 0: a one-sided t-test at 5% on common trials."""
     trials = sorted(first.keys() & second.keys())
     gaps = np.array([first[trial] - second[trial] for trial in trials])
     if len(gaps) < 2:
         return 0
-    mean, error = float(gaps.mean()), float(gaps.std(ddof=1)) / math.sqrt(len(gaps))
-    if error == 0:
-        return int(np.sign(mean))
-    return int(np.sign(mean)) if _tail(abs(mean) / error, len(gaps) - 1) < LEVEL else 0
+    mean = float(gaps.mean())
+    error = float(gaps.std(ddof=1)) / math.sqrt(len(gaps))
+    if error > 0 and _tail(abs(mean) / error, len(gaps) - 1) >= LEVEL:
+        return 0
+    return int(np.sign(mean))
 
 
 def _tail(statistic: float, freedom: float) -> float:
@@ -124,5 +137,5 @@ def _square(x: float) -> float:
     return 0.0 if math.isnan(x) else x * x
 
 
-def _numbers(values: Values) -> NDArray[np.float64]:
+def _numbers(values: Values) -> Array:
     return np.array([values[trial] for trial in sorted(values)])

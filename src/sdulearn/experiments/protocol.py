@@ -7,7 +7,7 @@ import itertools
 import json
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
-from typing import Any
+from typing import Any, TypeAlias
 
 from sdulearn.datasets import BENCHMARKS
 
@@ -19,8 +19,10 @@ MIXTURES = tuple(f"{risk}-{loss}" for risk in ("sdsu", "sddu", "sudu") for loss 
 CLUSTERINGS = ("km", "ckm", "ssp", "itml")
 EXTRAS = ("sddu-logistic", "joint", "supervised")
 
-Assumed = float | str
-"""The prior that a method is told: a number, "known" (the true one) or "counts" (estimated from the pairs)."""
+Assumed: TypeAlias = float | str
+"""The prior a method is given: a number, "known" (the true one) or "counts" (from the pairs)."""
+Key: TypeAlias = dict[str, Any]
+"""A cell as flat JSON."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +44,7 @@ class Draw:
 
 @dataclass(frozen=True)
 class Cell:
-    """One number to measure: a method on a draw, told a prior."""
+    """One number to measure: a method on a draw, given a prior."""
 
     draw: Draw
     method: str
@@ -53,12 +55,12 @@ class Cell:
         """Seed of the method, from the cell's own fields and nothing else."""
         return _seed(self.key())
 
-    def key(self) -> dict[str, Any]:
+    def key(self) -> Key:
         """The cell as flat JSON; what a line of results is found by."""
         return {**asdict(self.draw), "method": self.method, "assumed": self.assumed}
 
     @classmethod
-    def from_key(cls, key: dict[str, Any]) -> Cell:
+    def from_key(cls, key: Key) -> Cell:
         """The cell of a line of results."""
         draw = Draw(**{name: key[name] for name in Draw.__dataclass_fields__})
         return cls(draw, key["method"], key["assumed"])
@@ -68,20 +70,45 @@ class Cell:
 class Protocol:
     """A table or figure: the grid of cells behind it.
 
-    Attributes
+    Parameters
     ----------
-    name, title : str
-        Short name (also the file's) and headline.
-    methods, datasets : tuple of str
-        Names in ``methods.METHODS`` and ``data.SETS``.
-    n_pairs, n_unlabeled, priors, assumed, flips : tuple
-        Values to cross: numbers of pairs and unlabeled rows, true priors, priors told to the method
-        ("counts": estimated from the pairs; "known": the true one; or a number), shares of answers
-        turned round.
+    name : str
+        Short name, also that of the files of its results.
+    title : str
+        Headline.
+    methods : tuple of str
+        Methods to compare, by their names in the results: "sddu-squared" (a risk and a loss),
+        "joint", "km", "ckm", "ssp", "itml" or "supervised".
+    datasets : tuple of str
+        The benchmark sets of :func:`sdulearn.datasets.load_benchmark`, and "breast_cancer".
+    n_pairs : tuple of int
+        Numbers of pairs.
+    n_unlabeled : tuple of int
+        Numbers of unlabeled rows.
+    priors : tuple of float
+        True shares of class +1.
+    assumed : tuple of float or str
+        Priors given to the methods: numbers, "counts" (estimated from the pairs) or "known" (the
+        true one).
+    flips : tuple of float
+        Shares of the answers that are turned round.
     trials : int
-        Random draws of each.
+        Random draws of each combination of the above.
     n_test : int
-        Test points; fewer where a set has too few points of a class (see ``data.n_test_points``).
+        Test points; fewer where a set has too few points of a class.
+
+    See Also
+    --------
+    reproduce : Runs protocols and writes a report.
+
+    Examples
+    --------
+    >>> from sdulearn.experiments import PROTOCOLS
+    >>> small = PROTOCOLS["figure2"].with_changes(datasets=("waveform",), trials=2)
+    >>> small.n_pairs
+    (50, 100, 200, 400, 600)
+    >>> len(list(small.cells()))
+    30
     """
 
     name: str
@@ -97,14 +124,24 @@ class Protocol:
     n_test: int = 500
 
     def draws(self) -> Iterator[Draw]:
-        """All draws, one data set after the other."""
-        grid = itertools.product(
-            self.datasets, self.n_pairs, self.n_unlabeled, self.priors, self.flips, range(self.trials)
-        )
-        return itertools.starmap(Draw, grid)
+        """All draws, one data set after the other.
+
+        Returns
+        -------
+        iterator of Draw
+            Every combination of data set, sizes, prior, flip and trial.
+        """
+        sizes = (self.n_pairs, self.n_unlabeled, self.priors, self.flips)
+        return itertools.starmap(Draw, itertools.product(self.datasets, *sizes, range(self.trials)))
 
     def cells(self) -> Iterator[Cell]:
-        """All cells; those of one draw follow one another."""
+        """All cells; those of one draw follow one another.
+
+        Yields
+        ------
+        Cell
+            A draw with a method and the prior given to it.
+        """
         for draw in self.draws():
             for method, assumed in itertools.product(self.methods, self.assumed):
                 yield Cell(draw, method, assumed)
@@ -115,11 +152,27 @@ class Protocol:
         The grid itself (sets, methods, sizes, trials) is in the key of each cell and not in here,
         so a run can grow: more trials, another set or a method that was not there before keep the
         numbers already measured.
+
+        Returns
+        -------
+        str
+            Sixteen hexadecimal digits.
         """
         return _digest({"version": VERSION, "name": self.name, "n_test": self.n_test})[:16]
 
     def with_changes(self, **changes: Any) -> Protocol:
-        """A copy with some fields replaced."""
+        """A copy with some fields replaced.
+
+        Parameters
+        ----------
+        **changes
+            Parameters of the protocol.
+
+        Returns
+        -------
+        Protocol
+            The copy.
+        """
         return replace(self, **changes)
 
 
@@ -178,24 +231,31 @@ NOISE = Protocol(
 )
 
 PROTOCOLS = {p.name: p for p in (TABLE, FIGURE2, FIGURE3, WRONG_PRIOR, PRIORS, NOISE)}
+"""The experiments by name: the paper's table and two figures at the paper's sizes, and three more."""
 
 # Data that need no download; sizes that fit the 569 rows of breast_cancer.
 _QUICK: dict[str, Any] = {
-    "datasets": ("waveform", "breast_cancer"), "trials": 8, "n_pairs": (50,), "n_unlabeled": (200,), "n_test": 200,
-}  # fmt: skip
-QUICK = {
-    "table": TABLE.with_changes(**_QUICK),
-    "figure2": FIGURE2.with_changes(**{**_QUICK, "n_pairs": (25, 50, 100), "n_unlabeled": (100,)}),
-    "figure3": FIGURE3.with_changes(**{**_QUICK, "n_unlabeled": (50, 100, 200)}),
-    "wrong_prior": WRONG_PRIOR.with_changes(**{**_QUICK, "assumed": (0.6, 0.7, 0.8, 0.9)}),
-    "priors": PRIORS.with_changes(**{**_QUICK, "priors": (0.5, 0.6, 0.7, 0.8, 0.9)}),
-    "noise": NOISE.with_changes(**{**_QUICK, "flips": (0.0, 0.1, 0.2, 0.3)}),
+    "datasets": ("waveform", "breast_cancer"),
+    "trials": 8,
+    "n_pairs": (50,),
+    "n_unlabeled": (200,),
+    "n_test": 200,
 }
+_QUICK_GRIDS: dict[str, dict[str, Any]] = {
+    "table": {},
+    "figure2": {"n_pairs": (25, 50, 100), "n_unlabeled": (100,)},
+    "figure3": {"n_unlabeled": (50, 100, 200)},
+    "wrong_prior": {"assumed": (0.6, 0.7, 0.8, 0.9)},
+    "priors": {"priors": (0.5, 0.6, 0.7, 0.8, 0.9)},
+    "noise": {"flips": (0.0, 0.1, 0.2, 0.3)},
+}
+QUICK = {name: PROTOCOLS[name].with_changes(**{**_QUICK, **grid}) for name, grid in _QUICK_GRIDS.items()}
+"""The same experiments in small: two sets that need no download, eight draws, under two minutes."""
 
 
-def _digest(fields: dict[str, Any]) -> str:
+def _digest(fields: Key) -> str:
     return hashlib.sha256(json.dumps(fields, sort_keys=True).encode()).hexdigest()
 
 
-def _seed(fields: dict[str, Any]) -> int:
+def _seed(fields: Key) -> int:
     return int(_digest(fields)[:8], 16)

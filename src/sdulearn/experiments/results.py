@@ -9,15 +9,17 @@ from collections.abc import Iterable
 from dataclasses import asdict
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from sdulearn import __version__
+from sdulearn.errors import FileError, InputError
 from sdulearn.experiments.protocol import VERSION, Cell, Protocol
 
-Record = dict[str, Any]
+Record: TypeAlias = dict[str, Any]
+"""A line of results: the key of its cell, and what was measured."""
 
 
-class MixedResultsError(ValueError):
+class MixedResultsError(InputError):
     """The folder holds results of another protocol or of other data."""
 
 
@@ -37,25 +39,34 @@ class Results:
         self.lines = Path(folder) / f"{protocol.name}.jsonl"
         self.meta = Path(folder) / f"{protocol.name}.meta.json"
 
-    def read(self) -> list[Record]:
-        """All records, the last one of each cell; a torn line (a crash while writing) is passed over."""
-        found: dict[str, Record] = {}
-        if self.lines.exists():
-            for line in self.lines.read_text(encoding="utf-8").splitlines():
-                try:
-                    record = json.loads(line)
-                    found[key_of(Cell.from_key(record))] = record
-                except (ValueError, KeyError, TypeError):
-                    continue
-        return list(found.values())
+    def read(self) -> dict[Cell, Record]:
+        """All records, the last one of each cell.
 
-    def done(self) -> set[str]:
-        """Keys of the cells that need no second run; those that failed get one."""
-        return {key_of(Cell.from_key(record)) for record in self.read() if record["error"] is None}
+        A torn line (a crash while writing) is passed over.
+        """
+        found: dict[Cell, Record] = {}
+        if not self.lines.exists():
+            return found
+        for line in self.lines.read_text(encoding="utf-8").splitlines():
+            try:
+                record = json.loads(line)
+                found[Cell.from_key(record)] = record
+            except (ValueError, KeyError, TypeError):
+                continue
+        return found
+
+    def read_cells(self) -> list[Record]:
+        """The records of the protocol's own cells: the file may hold more."""
+        cells = set(self.protocol.cells())
+        return [record for cell, record in self.read().items() if cell in cells]
+
+    def done(self) -> set[Cell]:
+        """The cells that need no second run; those that failed get one."""
+        return {cell for cell, record in self.read().items() if record["error"] is None}
 
     def open(self, fingerprints: dict[str, str]) -> None:
-        """Make the folder ready for more lines, or refuse where old and new would not belong together."""
-        self.lines.parent.mkdir(parents=True, exist_ok=True)
+        """Make the folder ready for more lines; refuse where old and new do not belong together."""
+        make_folder(self.lines.parent)
         old = self.read_meta()
         if old:
             self._refuse_mixture(old, fingerprints)
@@ -82,17 +93,17 @@ class Results:
         return json.loads(self.meta.read_text(encoding="utf-8")) if self.meta.exists() else {}
 
     def _refuse_mixture(self, old: dict[str, Any], fingerprints: dict[str, str]) -> None:
+        advice = "Choose another folder as `out`, or delete the old results."
         if old["protocol_hash"] != self.protocol.hash():
             raise MixedResultsError(
                 f"{self.lines} was measured under another protocol ({old['protocol_hash']}, now "
-                f"{self.protocol.hash()}): its numbers and new ones do not belong in one table. Choose another "
-                "--out folder, or delete the old results."
+                f"{self.protocol.hash()}): its numbers and new ones do not belong in one table. {advice}"
             )
         changed = [name for name, mark in fingerprints.items() if old["data"].get(name, mark) != mark]
         if changed:
             raise MixedResultsError(
-                f"{self.lines} was measured on other data for {', '.join(changed)} than the ones now in "
-                "SDULEARN_DATA or the download cache. Choose another --out folder, or delete the old results."
+                f"{self.lines} was measured on other data for {', '.join(changed)} than the ones now "
+                f"in SDULEARN_DATA or the download cache. {advice}"
             )
 
     def _drop_torn_line(self) -> None:
@@ -103,9 +114,13 @@ class Results:
             file.truncate(content.rfind(b"\n") + 1)
 
 
-def key_of(cell: Cell) -> str:
-    """A cell as a string to look it up by."""
-    return json.dumps(cell.key(), sort_keys=True)
+def make_folder(path: Path) -> Path:
+    """The folder, made where it is not there yet."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise FileError(f"The folder {path} cannot be made: {error.strerror}. Choose another as `out`.") from error
+    return path
 
 
 def versions() -> dict[str, str]:

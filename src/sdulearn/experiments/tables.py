@@ -3,64 +3,87 @@
 from __future__ import annotations
 
 import csv
-import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
 from sdulearn.experiments.measurements import (
-    Mean,
     Measurements,
     Setting,
     is_above,
     mean_of,
     not_worse_than_best,
 )
-from sdulearn.experiments.methods import METHODS
 from sdulearn.experiments.paper import Printed, paper_table
-from sdulearn.experiments.protocol import CLUSTERINGS, EXTRAS, MIXTURES
+from sdulearn.experiments.protocol import CLUSTERINGS, EXTRAS, MIXTURES, Assumed
+
+Paper: TypeAlias = dict[tuple[str, int, str], Printed]
 
 PAPER_METHODS = (*MIXTURES, *CLUSTERINGS)
 TABLE1_METHODS = ("sddu-squared", "sddu-double_hinge", *CLUSTERINGS, "joint", "supervised")
-Paper = dict[tuple[str, int, str], Printed]
 APPENDIX_METHODS = (*PAPER_METHODS, *EXTRAS)
 
 
 @dataclass(frozen=True)
-class Entry:
-    """One number of a table.
+class Summary:
+    """A method in a setting, in per cent: an entry of a table, a line of a CSV file.
 
-    Attributes
+    Parameters
     ----------
-    mean : Mean or None
-        Ours; None where the method was not measured or had no answer.
-    printed : Printed or None
-        The paper's.
+    dataset : str
+        Where it was measured.
+    n_pairs, n_unlabeled : int
+        Numbers of pairs and of unlabeled rows.
+    prior, flip : float
+        True share of class +1, and share of the answers turned round.
+    assumed : float or str
+        The prior given to the method; see :class:`Protocol`.
+    method : str
+        Its name, as in :class:`Protocol`.
+    trials, failed : int
+        Trials with an answer and without.
+    accuracy, standard_error : float or None
+        Ours; None where no trial had an answer.
     bold : bool
         Whether no method of the paper is better by the t-test.
+    paper_accuracy, paper_standard_error : float or None
+        The paper's, where it has the same sizes and prior.
+    difference : float or None
+        Ours less the paper's, in points.
     better : bool
         Whether a method that the paper does not have beats all that it has.
+
+    See Also
+    --------
+    demonstrate : Returns a list of these.
     """
 
-    mean: Mean | None
-    printed: Printed | None = None
-    bold: bool = False
-    better: bool = False
+    dataset: str
+    n_pairs: int
+    n_unlabeled: int
+    prior: float
+    flip: float
+    assumed: Assumed
+    method: str
+    trials: int
+    failed: int
+    accuracy: float | None
+    standard_error: float | None
+    bold: bool
+    paper_accuracy: float | None
+    paper_standard_error: float | None
+    difference: float | None
+    better: bool
 
-    @property
-    def difference(self) -> float | None:
-        """Ours less the paper's, in points."""
-        return self.mean.value - self.printed.accuracy if self.mean and self.printed else None
 
-
-@dataclass(frozen=True)
-class Row:
-    """One line of the accuracy table."""
+class Row(NamedTuple):
+    """One line of the accuracy table: a setting, and an entry for each method tried in it."""
 
     setting: Setting
-    entries: dict[str, Entry]
+    entries: dict[str, Summary]
 
 
 @dataclass(frozen=True)
@@ -75,10 +98,20 @@ class Agreement:
     over_4: int
 
 
+@dataclass(frozen=True)
+class Runtime:
+    """CPU seconds of one fit: the median over all sets, and that of the slowest set."""
+
+    median: float
+    slowest_set: str
+    slowest_median: float
+
+
 def accuracy_rows(measured: Measurements) -> list[Row]:
-    """The appendix table: a row for each set and number of pairs."""
+    """A row for each setting, such as each set and number of pairs of the appendix table."""
     paper = paper_table()
-    return [_row(measured, setting, paper) for setting in measured.settings()]
+    tried = {*measured.settings(), *(setting for setting, _ in measured.failures)}
+    return [_row(measured, setting, paper) for setting in sorted(tried)]
 
 
 def _row(measured: Measurements, setting: Setting, paper: Paper) -> Row:
@@ -86,14 +119,23 @@ def _row(measured: Measurements, setting: Setting, paper: Paper) -> Row:
     in_paper = {method: values[method] for method in PAPER_METHODS if method in values}
     bold = not_worse_than_best(in_paper)
     entries = {}
-    for method in APPENDIX_METHODS:
-        own = values.get(method)
-        beats_all = bool(own) and all(is_above(own or {}, other) for other in in_paper.values())
-        entries[method] = Entry(
-            mean=mean_of(own) if own else None,
-            printed=_printed(paper, setting, method),
+    for method in measured.tried(setting):
+        own = values.get(method, {})
+        new = method in EXTRAS and bool(own) and bool(in_paper)
+        mean = mean_of(own) if own else None
+        printed = _printed(paper, setting, method)
+        entries[method] = Summary(
+            **setting._asdict(),
+            method=method,
+            trials=len(own),
+            failed=measured.failures.get((setting, method), 0),
+            accuracy=mean.value if mean else None,
+            standard_error=mean.error if mean else None,
             bold=method in bold,
-            better=method in EXTRAS and bool(in_paper) and beats_all,
+            paper_accuracy=printed.accuracy if printed else None,
+            paper_standard_error=printed.standard_error if printed else None,
+            difference=mean.value - printed.accuracy if mean and printed else None,
+            better=new and all(is_above(own, other) for other in in_paper.values()),
         )
     return Row(setting, entries)
 
@@ -106,79 +148,68 @@ def _printed(paper: Paper, setting: Setting, method: str) -> Printed | None:
 
 def measured_methods(rows: Sequence[Row], wanted: Sequence[str]) -> list[str]:
     """The wanted columns that have at least one number."""
-    return [method for method in wanted if any(row.entries[method].mean for row in rows)]
+    found = {m for row in rows for m, entry in row.entries.items() if entry.trials}
+    return [method for method in wanted if method in found]
+
+
+def beside_paper(rows: Sequence[Row], methods: Sequence[str]) -> list[Summary]:
+    """The entries of some methods that have a number of the paper beside them."""
+    found = (row.entries.get(method) for row in rows for method in methods)
+    return [entry for entry in found if entry and entry.difference is not None]
 
 
 def agreement(rows: Sequence[Row]) -> list[Agreement]:
     """Per method of the paper: how far ours are from the printed numbers."""
     found = []
     for method in PAPER_METHODS:
-        gaps = np.array([g for row in rows if (g := row.entries[method].difference) is not None])
+        gaps = np.array([entry.difference for entry in beside_paper(rows, [method])])
         if gaps.size:
             size = np.abs(gaps)
-            bias, distance = float(gaps.mean()), float(size.mean())
-            found.append(Agreement(method, gaps.size, bias, distance, int(np.sum(size > 2)), int(np.sum(size > 4))))
+            over_2 = int(np.sum(size > 2))
+            over_4 = int(np.sum(size > 4))
+            bias = float(gaps.mean())
+            found.append(Agreement(method, gaps.size, bias, float(size.mean()), over_2, over_4))
     return found
 
 
-def far_cells(rows: Sequence[Row], points: float = 4) -> list[tuple[Row, str]]:
-    """Cells further than ``points`` from the paper, the furthest first."""
-    far = [
-        (abs(gap), row, method)
-        for row in rows
-        for method in PAPER_METHODS
-        if (gap := row.entries[method].difference) is not None and abs(gap) > points
-    ]
-    return [(row, method) for _, row, method in sorted(far, key=lambda item: -item[0])]
+def far_cells(rows: Sequence[Row], points: float = 4) -> list[Summary]:
+    """Entries further than ``points`` from the paper, the furthest first."""
+    compared = beside_paper(rows, PAPER_METHODS)
+    far = [entry for entry in compared if abs(entry.difference or 0) > points]
+    return sorted(far, key=lambda entry: -abs(entry.difference or 0))
 
 
-def runtimes(measured: Measurements) -> dict[str, dict[int, tuple[float, str, float]]]:
-    """Method -> number of pairs -> (median over all sets, slowest set, its median) in CPU seconds a fit."""
-    found: dict[str, dict[int, tuple[float, str, float]]] = {}
-    for method in APPENDIX_METHODS:
-        sizes = sorted({n for (name, _, n) in measured.seconds if name == method})
-        for n_pairs in sizes:
-            by_set = {d: t for (name, d, n), t in measured.seconds.items() if (name, n) == (method, n_pairs)}
-            slowest = max(by_set, key=lambda d: float(np.median(by_set[d])))
-            middle = float(np.median(np.concatenate([np.asarray(t) for t in by_set.values()])))
-            found.setdefault(method, {})[n_pairs] = middle, slowest, float(np.median(by_set[slowest]))
+def runtimes(measured: Measurements) -> dict[str, dict[int, Runtime]]:
+    """Running times by method and number of pairs."""
+    by_size: dict[tuple[str, int], dict[str, list[float]]] = {}
+    for (method, dataset, n_pairs), seconds in measured.seconds.items():
+        by_size.setdefault((method, n_pairs), {})[dataset] = seconds
+    found: dict[str, dict[int, Runtime]] = {}
+    for (method, n_pairs), by_set in by_size.items():
+        medians = {dataset: float(np.median(seconds)) for dataset, seconds in by_set.items()}
+        slowest = max(medians, key=lambda dataset: medians[dataset])
+        every = np.concatenate([np.asarray(seconds) for seconds in by_set.values()])
+        found.setdefault(method, {})[n_pairs] = Runtime(float(np.median(every)), slowest, medians[slowest])
     return found
 
 
-def bracketed(error: float) -> str:
-    """A standard error in brackets; one trial has none."""
-    return "(–)" if math.isnan(error) else f"({error:.1f})"
+def summary(measured: Measurements) -> list[Summary]:
+    """All means of a protocol, the paper's beside ours where it has one."""
+    return [entry for row in accuracy_rows(measured) for entry in row.entries.values()]
 
 
-def label(method: str) -> str:
-    """Headline of a method."""
-    return METHODS[method].label
-
-
-CSV_FIELDS = (
-    *Setting._fields, "method", "trials", "failed", "accuracy", "standard_error", "bold", "paper_accuracy",
-    "paper_standard_error", "difference",
-)  # fmt: skip
+_CSV_FIELDS = [field.name for field in fields(Summary) if field.name != "better"]
+_CSV_FORMATS = {"accuracy": ".2f", "standard_error": ".2f", "bold": "d", "difference": "+.2f"}
 
 
 def write_csv(path: Path, measured: Measurements) -> None:
-    """All means of a protocol, one a line; the paper's beside ours where it has one."""
-    paper = paper_table()
+    """Write the summary of a protocol, a line for each method and setting."""
     with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
-        writer.writerow(CSV_FIELDS)
-        keys = {(s, m) for s in measured.settings() for m in measured.methods(s)} | set(measured.failures)
-        for setting, method in sorted(keys):
-            writer.writerow(_csv_line(measured, setting, method, paper))
+        writer.writerow(_CSV_FIELDS)
+        for line in summary(measured):
+            writer.writerow([_as_text(name, getattr(line, name)) for name in _CSV_FIELDS])
 
 
-def _csv_line(measured: Measurements, setting: Setting, method: str, paper: Paper) -> list[object]:
-    values = measured.values(setting, method)
-    bold = method in not_worse_than_best({m: v for m, v in measured.methods(setting).items() if m in PAPER_METHODS})
-    printed = _printed(paper, setting, method)
-    entry = Entry(mean_of(values) if values else None, printed)
-    ours = [f"{entry.mean.value:.2f}", f"{entry.mean.error:.2f}"] if entry.mean else ["", ""]
-    theirs = [printed.accuracy, printed.standard_error] if printed else ["", ""]
-    gap = "" if entry.difference is None else f"{entry.difference:+.2f}"
-    failed = measured.failures.get((setting, method), 0)
-    return [*setting, method, len(values), failed, *ours, int(bold), *theirs, gap]
+def _as_text(name: str, value: object) -> str:
+    return "" if value is None else format(value, _CSV_FORMATS.get(name, ""))
