@@ -199,7 +199,8 @@ class PriorIntervalDisplay(Display):
             linewidth=0,
             label=None if self.name else f"{self.confidence:.0%} interval",
         )
-        ax.axhline(0.5, color="0.4", linewidth=1, linestyle=":")
+        half = None if self.name else "1/2: counts tell nothing"
+        ax.axhline(0.5, color="0.4", linewidth=1, linestyle=":", label=half)
         ax.set(xlabel="number of pairs", ylabel="prior P(y = +1)", xscale="log")
         ax.legend(loc="best")
         return self
