@@ -1,4 +1,4 @@
-"""The theory section of the paper as functions: error bounds, their order, and what they leave open.
+"""The theory section of the paper: error bounds, their order, and what they leave open.
 
 Bounds are worst cases. For planning, :func:`sdulearn.planning.pairs_needed` simulates.
 """
@@ -37,7 +37,7 @@ def estimation_error_bound(
     gamma: float = 0.5,
     paired: bool = False,
 ) -> float:
-    """Bound on ``R(f_hat) - R(f*)`` that holds with probability 1 - delta (Theorems est and est_sdu).
+    """Bound ``R(f_hat) - R(f*)`` with probability 1 - delta (Theorems est and est_sdu).
 
     Theorem est (``log(8 / delta)``) for "su", "du" and "sd", Theorem est_sdu (``log(12 / delta)``)
     for mixtures, be they at a corner or not. Two slips of the paper: Theorem est says that *all
@@ -51,7 +51,7 @@ def estimation_error_bound(
     risk : {"su", "du", "sd", "sdsu", "sddu", "sudu"} or triple
         The risk that is minimised, or weights (su, du, sd).
     n_similar, n_dissimilar : float
-        Numbers of pairs; zero where the risk does not look at them.
+        Numbers of pairs; zero where the risk does not use them.
     n_unlabeled : float
         Number of unlabeled rows.
     prior : float
@@ -87,7 +87,8 @@ def estimation_error_bound(
     References
     ----------
     T. Shimada, H. Bao, I. Sato, M. Sugiyama. Classification from pairwise similarities /
-    dissimilarities and unlabeled data via empirical risk minimization. Neural Computation 33 (2021).
+    dissimilarities and unlabeled data via empirical risk minimization. Neural Computation 33
+    (2021).
 
     Examples
     --------
@@ -163,7 +164,8 @@ def order_probability(n_pairs: int, prior: float, *, exact: bool = False) -> flo
     References
     ----------
     T. Shimada, H. Bao, I. Sato, M. Sugiyama. Classification from pairwise similarities /
-    dissimilarities and unlabeled data via empirical risk minimization. Neural Computation 33 (2021).
+    dissimilarities and unlabeled data via empirical risk minimization. Neural Computation 33
+    (2021).
 
     Examples
     --------
@@ -209,7 +211,8 @@ def rademacher_linear(X: MatrixLike, radius: float) -> float:
     References
     ----------
     T. Shimada, H. Bao, I. Sato, M. Sugiyama. Classification from pairwise similarities /
-    dissimilarities and unlabeled data via empirical risk minimization. Neural Computation 33 (2021).
+    dissimilarities and unlabeled data via empirical risk minimization. Neural Computation 33
+    (2021).
 
     Examples
     --------
@@ -263,7 +266,7 @@ def recommended_gamma(
     prior : float
         P(y = +1), not 1/2.
     separation : float, default=0
-        r, where the noise along the difference of the class means shall count too.
+        The r above, where the noise along the difference of the class means shall count too.
 
     Returns
     -------

@@ -483,7 +483,7 @@ def _curve(method: str, accuracy: Array, prior: float) -> Curve:
 
 
 def _crossing(sizes: Sequence[int], accuracy: Array, target: float) -> float:
-    """Number of pairs at which the monotone curve reaches the target, linear in the logarithm of the size."""
+    """Number of pairs at which the monotone curve reaches the target, linear in its logarithm."""
     rising = isotonic_regression(accuracy)
     above = np.flatnonzero(rising >= target)
     if not above.size:

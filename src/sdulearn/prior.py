@@ -68,14 +68,14 @@ class PriorEstimate:
 
     @property
     def has_value(self) -> bool:
-        """Whether some prior makes such counts the rule; with no more similar than dissimilar pairs none does."""
+        """Whether there are more similar than dissimilar pairs; no prior makes else the rule."""
         if self.n_similar is None or self.n_dissimilar is None:
             return True
         return self.n_similar > self.n_dissimilar
 
     @property
     def noise_factor(self) -> float:
-        """``1 / |p - q|``, by which the marginal risks multiply the noise of the data; infinite at 1/2."""
+        """``1 / |p - q|``, by which the marginal risks multiply noise; infinite at 1/2."""
         return _noise_factor(self.value)
 
     @property
@@ -86,9 +86,10 @@ class PriorEstimate:
 
     @property
     def p_value(self) -> float | None:
-        """Largest chance of so few similar pairs at any prior (it is at 1/2); None where the prior was given.
+        """Largest chance of so few similar pairs at any prior, which is that at 1/2.
 
         Where it is tiny the pairs were not drawn at random, or there are more than two classes.
+        None where the prior was given.
         """
         if self.n_similar is None or self.n_dissimilar is None:
             return None
@@ -122,7 +123,7 @@ def prior_from_share(ps: float) -> float:
 
 
 def no_value_probability(n_pairs: int, prior: float) -> float:
-    """Chance that n random pairs hold no more similar than dissimilar ones, so that counts imply no prior."""
+    """Chance that n random pairs are similar at most half the time: their counts imply no prior."""
     return float(binom.cdf(n_pairs // 2, n_pairs, similar_share(prior)))
 
 

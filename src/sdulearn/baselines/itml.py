@@ -164,8 +164,8 @@ def _given(bounds: tuple[float, float]) -> tuple[float, float]:
 def _percentiles(ends: Array) -> tuple[float, float]:
     """5th and 95th percentile of the distances among the ends, each with itself too.
 
-    So does metric-learn. Below 20 ends these zeros alone make u = 0, which metric-learn turns into 1e-9 and no metric
-    survives; there the percentiles are those of the other distances.
+    So does metric-learn. Below 20 ends these zeros alone make u = 0, which metric-learn turns into
+    1e-9 and no metric survives; there the percentiles are those of the other distances.
     """
     distances = pairwise_distances(np.unique(ends, axis=0)) if len(ends) else np.zeros((1, 1))
     if np.percentile(distances, 5) == 0:

@@ -59,7 +59,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Simulate, print the table, write the picture and the numbers."""
     tqdm = require("tqdm", "demo").tqdm
-    figure_module = require("matplotlib.figure", "demo")
+    require("matplotlib", "demo")  # before the work, not after it
     began = time.perf_counter()
     X = None
     if arguments.features:
@@ -84,11 +84,8 @@ def run(arguments: argparse.Namespace) -> int:
     )
     needed = [plan.pairs_needed(arguments.target, method) for method in methods]
     files = {"picture": arguments.out / "plan.png", "numbers": arguments.out / "plan.csv"}
+    draw(files["picture"], plan, arguments.target)
     write_csv(files["numbers"], plan)
-    figure = figure_module.Figure(figsize=(11, 5.2), layout="constrained")
-    PlanDisplay.from_plan(plan, target_accuracy=arguments.target, axes=figure.subplots(1, 2))
-    figure.suptitle(f"An estimate from {plan.n_repeats} simulated draws")
-    figure.savefig(files["picture"], dpi=120)
     if arguments.json:
         print_json(as_data(plan, needed, files))
         return 0
@@ -208,6 +205,14 @@ def read_features(path: Path, id_column: str | None, missing: str) -> MatrixLike
     from sdulearn.io.tables import read_table
 
     return read_table(path, id_column=id_column, missing=missing).X
+
+
+def draw(path: Path, plan: Plan, target: float) -> None:
+    """The picture of a plan, as a file."""
+    figure = require("matplotlib.figure", "demo").Figure(figsize=(11, 5.2), layout="constrained")
+    PlanDisplay.from_plan(plan, target_accuracy=target, axes=figure.subplots(1, 2))
+    figure.suptitle(f"An estimate from {plan.n_repeats} simulated draws")
+    figure.savefig(path, dpi=120)
 
 
 def write_csv(path: Path, plan: Plan) -> None:

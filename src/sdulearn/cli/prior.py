@@ -10,6 +10,7 @@ import argparse
 import math
 import textwrap
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 
 from sdulearn import PriorEstimate, estimate_prior
@@ -88,14 +89,9 @@ def count_answers(pairs: PairFile) -> tuple[float, float]:
 def as_data(estimate: PriorEstimate) -> dict[str, object]:
     """All numbers; ``value`` is NaN, in JSON null, where the counts have no answer."""
     return {
+        **asdict(estimate),
         "value": estimate.value if estimate.has_value else math.nan,
-        "low": estimate.low,
-        "high": estimate.high,
-        "confidence": estimate.confidence,
-        "identified": estimate.identified,
         "has_value": estimate.has_value,
-        "n_similar": estimate.n_similar,
-        "n_dissimilar": estimate.n_dissimilar,
         "noise_factor": estimate.noise_factor,
         "noise_range": estimate.noise_range,
         "p_value": estimate.p_value,

@@ -21,20 +21,6 @@ from sdulearn.types import Array, Codes, MatrixLike
 
 Data = tuple[Array, Codes]
 
-BENCHMARKS = (
-    "adult",
-    "banana",
-    "codrna",
-    "ijcnn1",
-    "magic",
-    "phishing",
-    "phoneme",
-    "spambase",
-    "w8a",
-    "waveform",
-)
-"""Names of the ten benchmark sets, for :func:`load_benchmark`."""
-
 CHECKSUMS = "SHA256SUMS"
 
 
@@ -64,6 +50,9 @@ _OPENML = {
     "spambase": _OpenML(44, "spambase", 57),
     "w8a": _OpenML(1588, "w8a", 300),
 }
+
+BENCHMARKS = (*_OPENML, "waveform")
+"""Names of the ten benchmark sets, for :func:`load_benchmark`."""
 
 
 def load_benchmark(name: str, *, folder: str | None = None) -> Data:
