@@ -113,7 +113,7 @@ class PlanRow:
         counts = {"n_similar": n_similar, "n_dissimilar": n_dissimilar, "n_unlabeled": n_unlabeled}
         estimate = estimate_prior(n_similar, n_dissimilar)
         no_value = no_value_probability(n_pairs, prior)
-        if prior == 0.5:
+        if prior == 0.5:  # the marginal risks, which the theory is about, are undefined
             return cls(n_pairs, estimate, no_value)
         return cls(
             n_pairs=n_pairs,
@@ -361,11 +361,7 @@ def simulate_plan(
     _check_methods(methods, prior)
     sizes = tuple(sorted(set(sizes)))
     _check_numbers(sizes, n_features=n_features, n_unlabeled=n_unlabeled, n_repeats=n_repeats)
-    population: Population
-    if X is None:
-        population = GaussianPopulation(prior, ceiling, n_features)
-    else:
-        population = FeaturePopulation(X, prior, ceiling, direction)
+    population = _population(X, prior, ceiling, n_features, direction)
     n_unlabeled = min(n_unlabeled, population.most_unlabeled)
     oriented = oriented or prior == 0.5
     known = prior if known_prior else None
@@ -373,7 +369,7 @@ def simulate_plan(
     accuracy = np.empty((len(methods), len(sizes), n_repeats))
     world: World
     for k, i, j in progress(list(np.ndindex(n_repeats, len(sizes), len(methods)))):
-        if i == j == 0:
+        if i == j == 0:  # every size and method of a repeat learns from one draw
             world = population.draw(sizes[-1], n_unlabeled, np.random.default_rng(seeds[k]))
         accuracy[j, i, k] = _accuracy(world, sizes[i], methods[j], known, oriented)
     return Plan(
@@ -387,6 +383,12 @@ def simulate_plan(
         known_prior=known_prior,
         oriented=oriented,
     )
+
+
+def _population(X: MatrixLike | None, prior: float, ceiling: float, n_features: int, direction: str) -> Population:
+    if X is None:
+        return GaussianPopulation(prior, ceiling, n_features)
+    return FeaturePopulation(X, prior, ceiling, direction)
 
 
 def _check_ceiling(ceiling: float, prior: float) -> None:

@@ -58,18 +58,30 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Simulate, print the table, write the picture and the numbers."""
-    tqdm = require("tqdm", "demo").tqdm
     require("matplotlib", "demo")  # before the work, not after it
     began = time.perf_counter()
-    X = None
-    if arguments.features:
-        X = read_features(arguments.features, arguments.id, arguments.missing)
-    methods = choose_methods(arguments.method, arguments.prior)
     arguments.out.mkdir(parents=True, exist_ok=True)
-    plan = simulate_plan(
+    plan = simulate(arguments)
+    needed = [plan.pairs_needed(arguments.target, curve.method) for curve in plan.curves]
+    files = {"picture": arguments.out / "plan.png", "numbers": arguments.out / "plan.csv"}
+    draw(files["picture"], plan, arguments.target)
+    write_csv(files["numbers"], plan)
+    if arguments.json:
+        print_json(as_data(plan, needed, files))
+        return 0
+    print(report(plan, needed))
+    print(f"\nPicture: {files['picture']}\nNumbers: {files['numbers']}")
+    print(f"{time.perf_counter() - began:.0f} seconds.")
+    return 0
+
+
+def simulate(arguments: argparse.Namespace) -> Plan:
+    """The plan that the options ask for, with a progress bar."""
+    tqdm = require("tqdm", "demo").tqdm
+    return simulate_plan(
         prior=arguments.prior,
-        X=X,
-        methods=methods,
+        X=read_features(arguments.features, arguments.id, arguments.missing),
+        methods=choose_methods(arguments.method, arguments.prior),
         sizes=arguments.sizes,
         ceiling=arguments.ceiling,
         n_features=arguments.n_features,
@@ -82,17 +94,6 @@ def run(arguments: argparse.Namespace) -> int:
         target_accuracy=arguments.target,
         progress=lambda fits: tqdm(fits, unit="fit", leave=False),
     )
-    needed = [plan.pairs_needed(arguments.target, method) for method in methods]
-    files = {"picture": arguments.out / "plan.png", "numbers": arguments.out / "plan.csv"}
-    draw(files["picture"], plan, arguments.target)
-    write_csv(files["numbers"], plan)
-    if arguments.json:
-        print_json(as_data(plan, needed, files))
-        return 0
-    print(report(plan, needed))
-    print(f"\nPicture: {files['picture']}\nNumbers: {files['numbers']}")
-    print(f"{time.perf_counter() - began:.0f} seconds.")
-    return 0
 
 
 def choose_methods(method: str | None, prior: float) -> tuple[str, ...]:
@@ -200,8 +201,10 @@ def advice(plan: Plan) -> str:
     )
 
 
-def read_features(path: Path, id_column: str | None, missing: str) -> MatrixLike:
-    """The features of a table as 'sdulearn fit' would see them."""
+def read_features(path: Path | None, id_column: str | None, missing: str) -> MatrixLike | None:
+    """The features of a table as 'sdulearn fit' would see them; None without a table."""
+    if path is None:
+        return None
     from sdulearn.io.tables import read_table
 
     return read_table(path, id_column=id_column, missing=missing).X

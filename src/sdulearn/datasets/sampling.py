@@ -83,16 +83,13 @@ def sample_sdu(
     split = _exactly if exact else rng.binomial
     n_similar = split(n_pairs, similar_share(prior))
     both_positive = split(n_similar, prior**2 / similar_share(prior))
-    n_dissimilar = n_pairs - n_similar
-    classes = np.concatenate(
-        [
-            np.repeat([1, -1], [2 * both_positive, 2 * (n_similar - both_positive)]),
-            np.tile([1, -1], n_dissimilar),
-            _classes(split(n_unlabeled, prior), n_unlabeled),
-            _classes(split(n_test, prior), n_test),
-        ]
+    parts = (
+        _classes(2 * both_positive, 2 * n_similar),
+        np.tile([1, -1], n_pairs - n_similar),
+        _classes(split(n_unlabeled, prior), n_unlabeled),
+        _classes(split(n_test, prior), n_test),
     )
-    rows = _draw(classes, labels, rng)
+    rows = _draw(np.concatenate(parts), labels, rng)
     pairs = np.repeat(np.r_[1 : n_similar + 1, -n_similar - 1 : -n_pairs - 1 : -1], 2)
     codes = np.concatenate([pairs, np.zeros(n_unlabeled, dtype=np.int64)])
     train, test = rows[: len(codes)], rows[len(codes) :]

@@ -20,6 +20,7 @@ from sdulearn.types import Array, Estimator, Mask, MatrixLike, RandomState
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.collections import LineCollection
+    from matplotlib.image import AxesImage
 
 _SAME = "0.15"
 _DIFFERENT = "#d55e00"
@@ -178,19 +179,7 @@ class PairBoundaryDisplay(Display):
             The display itself.
         """
         ax = self._axes(ax)
-        reach = float(np.max(np.abs(self.response - self.level))) or 1.0
-        extent = (self.xx0.min(), self.xx0.max(), self.xx1.min(), self.xx1.max())
-        self.surface_ = ax.imshow(
-            self.response,
-            origin="lower",
-            extent=extent,
-            aspect="auto",
-            interpolation="bilinear",
-            cmap=cmap,
-            vmin=self.level - reach,
-            vmax=self.level + reach,
-            alpha=0.35,
-        )
+        self.surface_ = self._surface(ax, cmap)
         self.boundary_ = None
         if self.response.min() < self.level < self.response.max():
             self.boundary_ = ax.contour(
@@ -202,10 +191,25 @@ class PairBoundaryDisplay(Display):
             self._lines(ax, self.similar, "same class", _SAME, "-"),
             self._lines(ax, ~self.similar, "different", _DIFFERENT, "--"),
         ]
-        ax.set(xlabel=self.names[0], ylabel=self.names[1], xlim=extent[:2], ylim=extent[2:])
+        left, right, bottom, top = self.surface_.get_extent()
+        ax.set(xlabel=self.names[0], ylabel=self.names[1], xlim=(left, right), ylim=(bottom, top))
         if legend:
             ax.legend(loc="best", framealpha=0.9)
         return self
+
+    def _surface(self, ax: Axes, cmap: str) -> AxesImage:
+        reach = float(np.max(np.abs(self.response - self.level))) or 1.0
+        return ax.imshow(
+            self.response,
+            origin="lower",
+            extent=(self.xx0.min(), self.xx0.max(), self.xx1.min(), self.xx1.max()),
+            aspect="auto",
+            interpolation="bilinear",
+            cmap=cmap,
+            vmin=self.level - reach,
+            vmax=self.level + reach,
+            alpha=0.35,
+        )
 
     def _lines(self, ax: Axes, which: Mask, label: str, colour: str, style: str) -> LineCollection:
         collections = require("matplotlib.collections", "demo")
