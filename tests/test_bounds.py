@@ -8,12 +8,10 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_matrix
 from scipy.stats import binom
 
-from sdulearn import planning
 from sdulearn.bounds import (
     bound_rate,
     estimation_error_bound,
     order_probability,
-    pairs_needed,
     rademacher_linear,
     recommended_gamma,
 )
@@ -236,27 +234,22 @@ def test_the_side_of_sddu_is_where_the_corollary_prefers_du(prior, n_S, n_D):
     assert (recommended_gamma("sdsu", **sizes) > 0) == (S < D)
 
 
-def test_pairs_needed_is_the_simulation():
-    options = {"prior": 0.7, "method": "sddu", "sizes": (50, 200), "n_repeats": 2, "n_features": 2}
-    assert pairs_needed(0.8, **options) == planning.pairs_needed(0.8, **options)
-
-
 @pytest.mark.parametrize(
     ("change", "message"),
     [
         ({"prior": 0.5}, "PairLogisticRegression"),
-        ({"prior": 1.0}, "prior must lie strictly between 0 and 1"),
-        ({"risk": "usd"}, "Unknown risk 'usd'; choose one of"),
+        ({"prior": 1.0}, "`prior` must lie strictly between 0 and 1"),
+        ({"risk": "usd"}, "Unknown `risk` 'usd'; choose one of"),
         ({"risk": (1, 1, 1)}, "three numbers >= 0 of sum 1"),
         ({"risk": (1, 0)}, "three numbers >= 0 of sum 1"),
-        ({"risk": "sddu", "gamma": 1.5}, "gamma must lie between 0 and 1"),
-        ({"n_similar": 0}, "needs n_similar of 1 or more. Choose one that does without: 'su'"),
-        ({"n_dissimilar": -1}, "n_dissimilar must be a number, zero or more"),
-        ({"n_unlabeled": math.nan, "risk": "su"}, "n_unlabeled must be a number"),
-        ({"lipschitz": 0}, "lipschitz must be a positive number"),
-        ({"complexity": math.inf}, "complexity must be a positive number"),
-        ({"loss_bound": -1}, "loss_bound must be a positive number"),
-        ({"delta": 0}, "delta, the chance of failure"),
+        ({"risk": "sddu", "gamma": 1.5}, "`gamma` must lie between 0 and 1"),
+        ({"n_similar": 0}, "needs `n_similar` of 1 or more. Choose one that does without: 'su'"),
+        ({"n_dissimilar": -1}, "`n_dissimilar` must be a number, zero or more"),
+        ({"n_unlabeled": math.nan, "risk": "su"}, "`n_unlabeled` must be a number"),
+        ({"lipschitz": 0}, "`lipschitz` must be a positive number"),
+        ({"complexity": math.inf}, "`complexity` must be a positive number"),
+        ({"loss_bound": -1}, "`loss_bound` must be a positive number"),
+        ({"delta": 0}, "`delta`, the chance of failure"),
     ],
 )
 def test_bad_input(change, message):
@@ -276,12 +269,12 @@ def test_a_source_that_is_not_looked_at_may_be_missing():
         (lambda: order_probability(100, 0.5), "PairLogisticRegression"),
         (lambda: order_probability(0, 0.7), "whole number of 1 or more"),
         (lambda: order_probability(2.5, 0.7), "whole number of 1 or more"),
-        (lambda: rademacher_linear([[1.0]], 0), "radius must be a positive number"),
+        (lambda: rademacher_linear([[1.0]], 0), "`radius` must be a positive number"),
         (lambda: rademacher_linear([[np.nan]], 1), "NaN"),
-        (lambda: recommended_gamma("sd", **COUNTS), "Only the mixtures"),
+        (lambda: recommended_gamma("sd", **COUNTS), "must be a mixture"),
         (lambda: recommended_gamma("sddu", **{**COUNTS, "prior": 0.5}), "PairLogisticRegression"),
-        (lambda: recommended_gamma("sddu", **{**COUNTS, "n_unlabeled": 0}), "needs n_unlabeled of 1 or more"),
-        (lambda: recommended_gamma("sddu", **COUNTS, separation=-1), "separation must be zero or"),
+        (lambda: recommended_gamma("sddu", **{**COUNTS, "n_unlabeled": 0}), "needs `n_unlabeled` of 1 or more"),
+        (lambda: recommended_gamma("sddu", **COUNTS, separation=-1), "`separation` must be zero or"),
     ],
 )
 def test_bad_input_elsewhere(call, message):

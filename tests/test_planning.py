@@ -8,10 +8,12 @@ from scipy.special import expit
 from scipy.stats import binom, norm
 
 from sdulearn import planning
+from sdulearn.bounds import order_probability, recommended_gamma
 from sdulearn.planning import pairs_needed, simulate_plan
 from sdulearn.populations import (
     FeaturePopulation,
     GaussianPopulation,
+    Source,
     gaussian_accuracy,
     gaussian_distance,
     logistic_scores,
@@ -99,10 +101,23 @@ def test_a_plan_rises_to_the_ceiling(plan):
 
 
 def test_the_prior_s_side_of_a_plan(plan):
-    widths = [prior.high - prior.low for prior in plan.priors]
+    assert plan.sizes == (25, 100, 400, 1600)
+    priors = [row.prior for row in plan.rows]
+    widths = [prior.high - prior.low for prior in priors]
     assert widths == sorted(widths, reverse=True)
-    assert all(prior.value == pytest.approx(0.7) for prior in plan.priors)
-    assert plan.no_answer[1] == pytest.approx(binom.cdf(50, 100, 0.58))
+    assert all(prior.value == pytest.approx(0.7) for prior in priors)
+    assert plan.rows[1].no_value_probability == pytest.approx(binom.cdf(50, 100, 0.58))
+
+
+def test_the_theory_s_side_of_a_plan(plan):
+    for row in plan.rows:
+        assert row.order_bound == order_probability(row.n_pairs, 0.7)
+        assert row.order_bound <= row.order_probability == order_probability(row.n_pairs, 0.7, exact=True)
+        counts = {"n_similar": 0.58 * row.n_pairs, "n_dissimilar": 0.42 * row.n_pairs, "n_unlabeled": 500}
+        assert row.recommended_gamma == pytest.approx(recommended_gamma("sddu", **counts, prior=0.7))
+    half = planning.PlanRow.expected(100, 0.5, 500)
+    assert (half.order_bound, half.order_probability, half.recommended_gamma) == (None, None, None)
+    assert half.no_value_probability == pytest.approx(binom.cdf(50, 100, 0.5))
 
 
 def test_the_same_seed_gives_the_same_plan_and_the_names_of_the_classes_do_not_matter(plan):
@@ -127,22 +142,20 @@ def test_the_crossing_is_interpolated_in_the_logarithm(plan):
     needed = {target: drawn.pairs_needed(target).n_pairs for target in (0.71, 0.755, 0.79, 0.835, 0.88, 0.89)}
     # 0.80 and 0.78 are made level at 0.79.
     assert needed == {0.71: 25, 0.755: 50, 0.79: 100, 0.835: 800, 0.88: 1600, 0.89: math.inf}
-    assert "25 pairs or fewer" in str(drawn.pairs_needed(0.71))
-    assert str(drawn.pairs_needed(0.835)) == "83.5% with the joint method: about 800 pairs (800 to 800)"
-    assert "more than 1600 pairs" in str(drawn.pairs_needed(0.89))
     noisy = dataclasses.replace(plan, curves=(dataclasses.replace(curve, error=(0.01,) * 4),))
-    assert "to more than 1600)" in str(noisy.pairs_needed(0.87))
+    assert noisy.pairs_needed(0.87).high == math.inf
+    assert noisy.pairs_needed(0.87).low < noisy.pairs_needed(0.87).n_pairs
 
 
 def test_pairs_needed_is_monotone_and_says_from_what(features):
     options = {"prior": 0.7, "X": features, "method": "sddu", "sizes": (50, 200, 800), "n_repeats": 4}
     easy, hard = pairs_needed(0.75, **options), pairs_needed(0.87, **options)
     assert easy.n_pairs < hard.n_pairs
-    for words in ("your 600 rows of 5 features", "made-up classes", "90.0% of the time", "prior taken from the counts"):
-        assert words in easy.plan.basis
-    generated = simulate_plan(prior=0.7, methods=("sddu",), sizes=(50,), n_repeats=1, known_prior=True).basis
-    assert "generated points: two Gaussian classes in 10 dimensions" in generated
-    assert "the prior known" in generated
+    assert easy.plan.source == Source(n_rows=600, n_features=5, n_axes=5, direction="random")
+    assert (easy.plan.ceiling, easy.plan.known_prior, easy.plan.oriented) == (pytest.approx(0.9), False, False)
+    generated = simulate_plan(prior=0.7, methods=("sddu",), sizes=(50,), n_repeats=1, known_prior=True)
+    assert generated.source == Source(n_rows=None, n_features=10, n_axes=10, direction=None)
+    assert generated.known_prior
 
 
 def test_more_features_and_a_lower_ceiling_need_more_pairs():
@@ -155,7 +168,7 @@ def test_more_features_and_a_lower_ceiling_need_more_pairs():
 def test_at_one_half_the_joint_method_plans_with_settled_names():
     plan = simulate_plan(prior=0.5, methods=("joint",), sizes=(50, 400), n_features=3, n_repeats=4)
     assert plan.curves[0].accuracy[1] > 0.8
-    assert "a few labelled points to name the classes" in plan.basis
+    assert plan.oriented
     with pytest.raises(ValueError, match="PairLogisticRegression"):
         simulate_plan(prior=0.5, sizes=(50,))
 
@@ -164,8 +177,8 @@ def test_draws_without_an_answer_count_as_the_larger_class():
     plan = simulate_plan(prior=0.55, methods=("sddu",), sizes=(30,), n_repeats=12)
     curve = plan.curves[0]
     assert 0 < curve.unfitted[0] < 1
-    told = simulate_plan(prior=0.55, methods=("sddu",), sizes=(30,), n_repeats=12, known_prior=True)
-    assert told.curves[0].unfitted[0] == 0
+    known = simulate_plan(prior=0.55, methods=("sddu",), sizes=(30,), n_repeats=12, known_prior=True)
+    assert known.curves[0].unfitted[0] == 0
     rare = simulate_plan(prior=0.99, sizes=(10,), n_repeats=3)
     assert rare.curves[1].unfitted[0] == 1
     assert rare.curves[1].accuracy[0] == pytest.approx(0.99)
@@ -176,7 +189,7 @@ def test_wide_and_sparse_features_are_cut_to_size():
     X = (rng.random((300, 1500)) < 0.02).astype(float)
     options = {"prior": 0.7, "methods": ("sddu",), "sizes": (50,), "n_repeats": 2}
     plan = simulate_plan(X=csr_matrix(X), **options)
-    assert "300 rows of 1500 features (cut to the 100 main directions: optimistic)" in plan.basis
+    assert plan.source == Source(n_rows=300, n_features=1500, n_axes=100, direction="random")
     assert plan.curves == simulate_plan(X=X, **options).curves
     assert plan.n_unlabeled == 300
 
@@ -196,18 +209,18 @@ def test_progress_sees_every_fit():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"prior": 1.2}, "prior must lie strictly between 0 and 1"),
-        ({"target_accuracy": 0.95}, "out of reach: the simulation takes 90.0%.*raise the ceiling"),
+        ({"prior": 1.2}, "`prior` must lie strictly between 0 and 1"),
+        ({"target_accuracy": 0.95}, "out of reach: the simulation takes 90.0%.*raise `ceiling`"),
         ({"target_accuracy": 0.7}, "needs no pairs: calling everything the larger class is right 70.0%"),
-        ({"target_accuracy": 85}, "between 0 and 1, such as 0.85"),
-        ({"ceiling": 0.6}, "ceiling, the accuracy of the best possible classifier, must lie between 0.701"),
+        ({"target_accuracy": 85}, "`target_accuracy` must lie between 0 and 1, such as 0.85"),
+        ({"ceiling": 0.6}, "`ceiling`, the accuracy of the best possible classifier, must lie between 0.701"),
         ({"ceiling": 1.0}, "and 0.999"),
-        ({"methods": ("su",)}, r"Unknown methods \['su'\]; choose from"),
+        ({"methods": ("su",)}, r"Unknown `methods` \['su'\]; choose from"),
         ({"sizes": ()}, "each 10 or more"),
         ({"sizes": (3, 50)}, "each 10 or more"),
-        ({"n_repeats": 0}, "n_repeats must be 1 or more"),
-        ({"n_features": 0}, "n_features must be 1 or more"),
-        ({"X": np.ones((50, 2))}, "too few different values.*Give a lower ceiling"),
+        ({"n_repeats": 0}, "`n_repeats` must be 1 or more"),
+        ({"n_features": 0}, "`n_features` must be 1 or more"),
+        ({"X": np.ones((50, 2))}, "too few different values.*Give a lower `ceiling`"),
         ({"X": np.ones((5, 2))}, "minimum of 20 is required"),
         ({"X": np.full((50, 2), np.nan)}, "NaN"),
         ({"X": np.ones((50, 2)), "direction": "up"}, "'random' or 'principal'"),
@@ -219,5 +232,5 @@ def test_bad_input(change, message):
 
 
 def test_a_plan_knows_its_methods(plan):
-    with pytest.raises(ValueError, match="no curve of 'su', only of"):
+    with pytest.raises(ValueError, match="no curve of `method='su'`, only of"):
         plan.pairs_needed(0.8, "su")

@@ -18,15 +18,18 @@ from sdulearn import (
     PairKFold,
     PairLogisticRegression,
     PairLogisticRegressionCV,
+    PriorEstimate,
     SDUClassifier,
     SDUClassifierCV,
     estimate_prior,
 )
 from sdulearn.datasets import make_waveform, sample_sdu
 from sdulearn.metrics import pair_log_likelihood
+from sdulearn.planning import simulate_plan
 from sdulearn.plotting import (
     PairBoundaryDisplay,
     PairLearningCurveDisplay,
+    PlanDisplay,
     PriorIntervalDisplay,
     RiskGridDisplay,
 )
@@ -118,7 +121,7 @@ def test_no_more_pairs_than_asked_for(flat):
         ({"features": (0, 9)}, "columns 0 to 1"),
         ({"features": ("a", "b")}, "no column 'a'"),
         ({"features": (0,)}, "two columns"),
-        ({"response_method": "predict"}, "response_method must be"),
+        ({"response_method": "predict"}, "`response_method` must be"),
     ],
 )
 def test_bad_requests_say_what_is_wrong(flat, keywords, message):
@@ -152,6 +155,27 @@ def test_no_pairs_no_prior():
         PriorIntervalDisplay.from_codes([0, 0, 0])
     with pytest.raises(ValueError, match="strictly between"):
         PriorIntervalDisplay.from_prior(1.0)
+    for estimates in ([], [PriorEstimate.given(0.7)]):
+        with pytest.raises(ValueError, match="each from counts"):
+            PriorIntervalDisplay.from_estimates(estimates)
+
+
+def test_a_plan_is_drawn_as_it_is():
+    plan = simulate_plan(prior=0.7, sizes=(50, 200, 800), n_features=2, n_repeats=2)
+    display = PlanDisplay.from_plan(plan, target_accuracy=0.8)
+    left, right = display.axes_
+    assert left.figure is right.figure is display.figure_
+    for container, curve in zip(left.containers, plan.curves, strict=True):
+        x, y = container.lines[0].get_data()
+        assert tuple(x) == plan.sizes
+        np.testing.assert_allclose(y, 100 * np.array(curve.accuracy))
+    assert left.get_legend_handles_labels()[1][:3] == ["target", "best possible (assumed)", "always the larger class"]
+    np.testing.assert_allclose(right.lines[0].get_ydata(), 0.7)
+    low = [row.prior.low for row in plan.rows]
+    np.testing.assert_allclose(right.collections[0].get_datalim(right.transData).y0, min(low))
+    figure, axes = plt.subplots(2)
+    assert PlanDisplay.from_plan(plan, axes=axes).figure_ is figure
+    assert "target" not in axes[0].get_legend_handles_labels()[1]
 
 
 def test_the_grid_shows_the_table_of_results(waveform):

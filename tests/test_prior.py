@@ -5,7 +5,14 @@ from hypothesis import strategies as st
 from scipy.stats import binom
 
 from sdulearn import estimate_prior
-from sdulearn.prior import PriorEstimate, clopper_pearson, dissimilar_share, prior_from_share, similar_share
+from sdulearn.prior import (
+    PriorEstimate,
+    clopper_pearson,
+    dissimilar_share,
+    no_value_probability,
+    prior_from_share,
+    similar_share,
+)
 
 
 @given(st.floats(0.5, 1))
@@ -62,10 +69,10 @@ def test_a_random_draw_of_50_pairs_often_has_no_answer():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"n_similar": -1, "n_dissimilar": 3}, "n_similar must be a number of pairs"),
-        ({"n_similar": 1, "n_dissimilar": np.nan}, "n_dissimilar must be a number of pairs"),
+        ({"n_similar": -1, "n_dissimilar": 3}, "`n_similar` must be a number of pairs"),
+        ({"n_similar": 1, "n_dissimilar": np.nan}, "`n_dissimilar` must be a number of pairs"),
         ({"n_similar": 0, "n_dissimilar": 0}, "No pairs"),
-        ({"n_similar": 1, "n_dissimilar": 1, "confidence": 1.0}, "confidence must lie between"),
+        ({"n_similar": 1, "n_dissimilar": 1, "confidence": 1.0}, "`confidence` must lie between"),
         ({"n_similar": 1, "n_dissimilar": 1, "majority": "+"}, "'positive' or 'negative'"),
     ],
 )
@@ -76,3 +83,35 @@ def test_bad_input(arguments, message):
 
 def test_a_given_prior_is_known_exactly():
     assert PriorEstimate.given(0.3) == PriorEstimate(0.3, 0.3, 0.3, True)
+
+
+def test_counts_have_a_value_where_similar_pairs_are_more_frequent():
+    assert [estimate_prior(n, 50).has_value for n in (49, 50, 51)] == [False, False, True]
+    assert PriorEstimate.given(0.5).has_value
+    assert PriorEstimate.given(0.3).p_value is None
+
+
+@given(st.integers(0, 200), st.integers(1, 200))
+def test_noise_factors_are_those_of_the_value_and_of_the_ends(n_similar, n_dissimilar):
+    estimate = estimate_prior(n_similar, n_dissimilar)
+    least, most = estimate.noise_range
+    assert 1 <= least <= estimate.noise_factor <= most
+    assert most == np.inf if estimate.low == 0.5 else most == pytest.approx(1 / (2 * estimate.low - 1))
+    mirror = estimate.mirrored()
+    assert mirror.noise_factor == pytest.approx(estimate.noise_factor)
+    assert mirror.noise_range == pytest.approx(estimate.noise_range)
+
+
+@given(st.integers(0, 60), st.integers(1, 60), st.floats(0, 1))
+def test_no_prior_makes_so_few_similar_pairs_likelier_than_the_p_value(n_similar, n_dissimilar, p):
+    bound = estimate_prior(n_similar, n_dissimilar).p_value
+    assert binom.cdf(n_similar, n_similar + n_dissimilar, similar_share(p)) <= bound + 1e-12
+
+
+@pytest.mark.parametrize("n_pairs", [1, 10, 11, 50])
+def test_chance_of_no_value_sums_over_the_counts_without_one(n_pairs):
+    share = similar_share(0.7)
+    chance = sum(
+        binom.pmf(k, n_pairs, share) for k in range(n_pairs + 1) if not estimate_prior(k, n_pairs - k).has_value
+    )
+    assert no_value_probability(n_pairs, 0.7) == pytest.approx(chance)

@@ -1,13 +1,12 @@
-"""The theory section of the paper as functions: error bounds, their order, and what they leave open.
+"""The theory section of the paper: error bounds, their order, and what they leave open.
 
-Bounds are worst cases. For planning, :func:`pairs_needed` simulates.
+Bounds are worst cases. For planning, :func:`sdulearn.planning.pairs_needed` simulates.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from scipy.stats import binom
@@ -16,6 +15,7 @@ from sklearn.utils.extmath import row_norms
 
 from sdulearn.errors import InputError
 from sdulearn.prior import dissimilar_share, similar_share
+from sdulearn.types import MatrixLike
 
 Mixture = tuple[float, float, float]
 
@@ -37,7 +37,7 @@ def estimation_error_bound(
     gamma: float = 0.5,
     paired: bool = False,
 ) -> float:
-    """Bound on ``R(f_hat) - R(f*)`` that holds with probability 1 - delta (Theorems est and est_sdu).
+    """Bound ``R(f_hat) - R(f*)`` with probability 1 - delta (Theorems est and est_sdu).
 
     Theorem est (``log(8 / delta)``) for "su", "du" and "sd", Theorem est_sdu (``log(12 / delta)``)
     for mixtures, be they at a corner or not. Two slips of the paper: Theorem est says that *all
@@ -51,7 +51,7 @@ def estimation_error_bound(
     risk : {"su", "du", "sd", "sdsu", "sddu", "sudu"} or triple
         The risk that is minimised, or weights (su, du, sd).
     n_similar, n_dissimilar : float
-        Numbers of pairs; zero where the risk does not look at them.
+        Numbers of pairs; zero where the risk does not use them.
     n_unlabeled : float
         Number of unlabeled rows.
     prior : float
@@ -74,6 +74,22 @@ def estimation_error_bound(
     float
         The bound.
 
+    Raises
+    ------
+    InputError
+        At prior 1/2, where the risks are undefined, or if a parameter is out of its range.
+
+    See Also
+    --------
+    rademacher_linear : The complexity of a linear model.
+    sdulearn.planning.pairs_needed : Numbers of pairs by simulation; bounds are too loose for that.
+
+    References
+    ----------
+    T. Shimada, H. Bao, I. Sato, M. Sugiyama. Classification from pairwise similarities /
+    dissimilarities and unlabeled data via empirical risk minimization. Neural Computation 33
+    (2021).
+
     Examples
     --------
     >>> from sdulearn.bounds import estimation_error_bound
@@ -85,29 +101,29 @@ def estimation_error_bound(
     g = _mixture(risk, gamma)
     _check_prior(prior)
     _check_counts(g, (n_similar, n_dissimilar, n_unlabeled))
-    for name, value in (("lipschitz", lipschitz), ("complexity", complexity), ("loss_bound", loss_bound)):
-        if not 0 < value < math.inf:
-            raise InputError(f"{name} must be a positive number, got {value!r}.")
+    _check_positive(lipschitz=lipschitz, complexity=complexity, loss_bound=loss_bound)
     if not 0 < delta < 1:
-        raise InputError(f"delta, the chance of failure that is allowed, must lie between 0 and 1, got {delta!r}.")
+        raise InputError(f"`delta`, the chance of failure, must lie between 0 and 1, got {delta!r}.")
     events = 8 if isinstance(risk, str) and risk in _SINGLE else 12
     ends = 1 if paired else 2
     sizes = (ends * n_similar, ends * n_dissimilar, n_unlabeled)
-    return bound_constant(prior, lipschitz, complexity, loss_bound, delta, events) * bound_rate(g, prior, sizes)
+    constant = bound_constant(prior, lipschitz, complexity, loss_bound, delta, events)
+    return constant * bound_rate(g, prior, sizes)
 
 
 def bound_constant(
     prior: float, lipschitz: float, complexity: float, loss_bound: float, delta: float, events: int
 ) -> float:
     """``C_{F,l,delta} = (4 rho C_F + sqrt(2 C_l^2 log(events / delta))) / |p - q|``, events 8 or 12."""
-    gap = abs(2 * prior - 1)
-    return (4 * lipschitz * complexity + math.sqrt(2 * loss_bound**2 * math.log(events / delta))) / gap
+    deviation = math.sqrt(2 * loss_bound**2 * math.log(events / delta))
+    return (4 * lipschitz * complexity + deviation) / abs(2 * prior - 1)
 
 
 def bound_rate(g: Mixture, prior: float, sizes: tuple[float, float, float]) -> float:
     """The bracket of Theorem est_sdu; at the corners (SU, DU, SD) it is that of Theorem est."""
     g1, g2, g3 = g
-    p, q = prior, 1 - prior
+    p = prior
+    q = 1 - p
     factors = (
         (2 * g1 + g3) * similar_share(p),
         (2 * g2 + g3) * dissimilar_share(p),
@@ -117,7 +133,7 @@ def bound_rate(g: Mixture, prior: float, sizes: tuple[float, float, float]) -> f
 
 
 def order_probability(n_pairs: int, prior: float, *, exact: bool = False) -> float:
-    """Lower bound on the chance that DU and SD have smaller bounds than SU (the corollary of Theorem est).
+    """Bound the chance that DU and SD have smaller bounds than SU (the corollary of Theorem est).
 
     ``V_DU <= V_SU and V_SD <= V_SU`` holds wherever ``pd / sqrt(n_D) <= ps / sqrt(n_S)``, and n_D
     of n random pairs is binomial. This is why the paper advises to mix SD with DU.
@@ -134,7 +150,22 @@ def order_probability(n_pairs: int, prior: float, *, exact: bool = False) -> flo
     Returns
     -------
     float
-        The probability.
+        The lower bound, or with ``exact`` the probability.
+
+    Raises
+    ------
+    InputError
+        At prior 1/2, where the risks are undefined, or if a parameter is out of its range.
+
+    See Also
+    --------
+    recommended_gamma : How much of DU to mix with SD.
+
+    References
+    ----------
+    T. Shimada, H. Bao, I. Sato, M. Sugiyama. Classification from pairwise similarities /
+    dissimilarities and unlabeled data via empirical risk minimization. Neural Computation 33
+    (2021).
 
     Examples
     --------
@@ -144,16 +175,17 @@ def order_probability(n_pairs: int, prior: float, *, exact: bool = False) -> flo
     """
     _check_prior(prior)
     if not (n_pairs >= 1 and n_pairs == int(n_pairs)):
-        raise InputError(f"n_pairs must be a whole number of 1 or more, got {n_pairs!r}.")
-    ps, pd = similar_share(prior), dissimilar_share(prior)
+        raise InputError(f"`n_pairs` must be a whole number of 1 or more, got {n_pairs!r}.")
+    ps = similar_share(prior)
+    pd = dissimilar_share(prior)
     both = ps**2 + pd**2
     if exact:
         return float(binom.sf(math.ceil(n_pairs * pd**2 / both) - 1, n_pairs, pd))
     return -math.expm1(-n_pairs * pd / (2 * ps) * (1 - pd / both) ** 2)
 
 
-def rademacher_linear(X: Any, radius: float) -> float:
-    """C_F of the linear models ``{x -> w.x : |w| <= radius}`` on the rows of X.
+def rademacher_linear(X: MatrixLike, radius: float) -> float:
+    """Compute C_F of the linear models ``{x -> w.x : |w| <= radius}`` on the rows of X.
 
     Their empirical Rademacher complexity is ``radius / n E|sum_i sigma_i x_i| <= C_F / sqrt(n)``
     (Jensen) with ``C_F = radius sqrt(mean |x_i|^2)``. Add a column of ones for an intercept. Eq.
@@ -172,14 +204,23 @@ def rademacher_linear(X: Any, radius: float) -> float:
     float
         C_F.
 
+    See Also
+    --------
+    estimation_error_bound : Where it enters.
+
+    References
+    ----------
+    T. Shimada, H. Bao, I. Sato, M. Sugiyama. Classification from pairwise similarities /
+    dissimilarities and unlabeled data via empirical risk minimization. Neural Computation 33
+    (2021).
+
     Examples
     --------
     >>> from sdulearn.bounds import rademacher_linear
     >>> rademacher_linear([[3.0, 4.0], [0.0, 5.0]], radius=2.0)
     10.0
     """
-    if not 0 < radius < math.inf:
-        raise InputError(f"radius must be a positive number, got {radius!r}.")
+    _check_positive(radius=radius)
     rows = check_array(X, accept_sparse="csr", dtype=np.float64)
     return float(radius * math.sqrt(np.mean(row_norms(rows, squared=True))))
 
@@ -193,7 +234,7 @@ def recommended_gamma(
     prior: float,
     separation: float = 0.0,
 ) -> float:
-    """Mixture weight that makes the linear term of the risk least noisy, from counts and prior alone.
+    """Choose the mixture weight by counts and prior: the linear term of the risk gets least noisy.
 
     With a linear-odd loss the data enter through the even part, whose weights are positive and
     tame, and through the linear term ``c``, which carries the division by p - q. By the row-weight
@@ -205,8 +246,8 @@ def recommended_gamma(
     SUDU. The sources are independent, so in units of the within-class variance its variance is, but
     for ``(p - q)^2``,
 
-    ``t^2 A + (1 - t)^2 B + (1 - 2 t)^2 C`` with ``A = ps^2 (1/2 + r p^2 q^2 / ps^2) / n_S``, ``B =
-    pd^2 / (2 n_D)``, ``C = (1 + r p q) / (4 n_U)``,
+    ``t^2 A + (1 - t)^2 B + (1 - 2 t)^2 C`` with ``A = ps^2 (1/2 + r p^2 q^2 / ps^2) / n_S``,
+    ``B = pd^2 / (2 n_D)``, ``C = (1 + r p q) / (4 n_U)``,
 
     where r (``separation``) is the squared distance of the class means over the within-class
     variance. The r terms are the randomness of the classes: both ends of a similar pair share
@@ -225,80 +266,59 @@ def recommended_gamma(
     prior : float
         P(y = +1), not 1/2.
     separation : float, default=0
-        r, where the noise along the difference of the class means shall count too.
+        The r above, where the noise along the difference of the class means shall count too.
 
     Returns
     -------
     float
-        gamma.
+        The weight gamma, between 0 and 1.
+
+    Raises
+    ------
+    InputError
+        At prior 1/2, where the risks are undefined, or if a parameter is out of its range.
+
+    See Also
+    --------
+    order_probability : The paper's reason to mix SD with DU.
+    sdulearn.SDUClassifierCV : Chooses gamma by cross-validation.
 
     Examples
     --------
     >>> from sdulearn.bounds import recommended_gamma
-    >>> round(recommended_gamma("sddu", n_similar=58, n_dissimilar=42, n_unlabeled=1_000_000, prior=0.7), 2)
+    >>> counts = {"n_similar": 58, "n_dissimilar": 42, "n_unlabeled": 1_000_000}
+    >>> round(recommended_gamma("sddu", **counts, prior=0.7), 2)
     0.16
     """
     if risk not in _MIXED:
-        raise InputError(f"Only the mixtures {list(_MIXED)} have a gamma to recommend, got {risk!r}.")
+        raise InputError(f"`risk` must be a mixture, one of {list(_MIXED)}, got {risk!r}: others have no gamma.")
     _check_prior(prior)
     _check_counts((1.0, 1.0, 1.0), (n_similar, n_dissimilar, n_unlabeled))
     if not 0 <= separation < math.inf:
-        raise InputError(f"separation must be zero or a positive number, got {separation!r}.")
+        raise InputError(f"`separation` must be zero or a positive number, got {separation!r}.")
     A, B, C = _linear_term_noise(n_similar, n_dissimilar, n_unlabeled, prior, separation)
     t = (B + 2 * C) / (A + B + 4 * C)
     gamma = {"sdsu": 2 * t - 1, "sddu": 1 - 2 * t, "sudu": 1 - t}[risk]
     return min(max(gamma, 0.0), 1.0)
 
 
-def pairs_needed(target_accuracy: float, *, prior: float, **options: Any) -> Any:
-    """About how many pairs a target accuracy takes, by simulation; see :func:`sdulearn.planning.pairs_needed`.
-
-    Parameters
-    ----------
-    target_accuracy : float
-        The accuracy to reach.
-    prior : float
-        Share of one class.
-    **options
-        Those of :func:`sdulearn.planning.pairs_needed`, such as ``X`` (your unlabeled rows) and
-        ``method``.
-
-    Returns
-    -------
-    PairsNeeded
-        The number with its range, and the simulation it comes from.
-
-    Examples
-    --------
-    >>> from sdulearn.bounds import pairs_needed
-    >>> answer = pairs_needed(0.8, prior=0.7, method="sddu", n_features=3, n_repeats=4)
-    >>> bool(answer.n_pairs < 1600)
-    True
-    """
-    # The bounds are too loose to plan with, so this simulates with the estimators, which stand
-    # above this room: the one upward import, kept inside the function so that importing bounds
-    # loads nothing but prior.
-    from sdulearn.planning import pairs_needed as simulate
-
-    return simulate(target_accuracy, prior=prior, **options)
-
-
 def _linear_term_noise(n_S: float, n_D: float, n_U: float, prior: float, r: float) -> tuple[float, float, float]:
     """A, B and C of :func:`recommended_gamma`."""
     pq = prior * (1 - prior)
-    ps, pd = similar_share(prior), dissimilar_share(prior)
-    return (ps**2 / 2 + r * pq**2) / n_S, pd**2 / (2 * n_D), (1 + r * pq) / (4 * n_U)
+    A = (similar_share(prior) ** 2 / 2 + r * pq**2) / n_S
+    B = dissimilar_share(prior) ** 2 / (2 * n_D)
+    C = (1 + r * pq) / (4 * n_U)
+    return A, B, C
 
 
-# The next three repeat what risks.py checks: bounds may not import it, as risks knows rows and
-# losses.
+# Mixture and prior are checked in risks.py too; bounds may not import it, as it knows rows and losses.
 
 
 def _mixture(risk: str | Sequence[float], gamma: float) -> Mixture:
     """Weights (g1, g2, g3) of SU, DU and SD."""
     if isinstance(risk, str):
         if not 0 <= gamma <= 1:
-            raise InputError(f"gamma must lie between 0 and 1, got {gamma!r}.")
+            raise InputError(f"`gamma` must lie between 0 and 1, got {gamma!r}.")
         mixed: dict[str, Mixture] = {
             "sdsu": (gamma, 0.0, 1 - gamma),
             "sddu": (0.0, gamma, 1 - gamma),
@@ -306,33 +326,40 @@ def _mixture(risk: str | Sequence[float], gamma: float) -> Mixture:
         }
         known = _SINGLE | mixed
         if risk not in known:
-            raise InputError(f"Unknown risk {risk!r}; choose one of {list(known)} or weights (su, du, sd).")
+            raise InputError(f"Unknown `risk` {risk!r}; choose one of {list(known)} or weights (su, du, sd).")
         return known[risk]
     weights = [float(weight) for weight in risk]
-    if len(weights) != 3 or not all(weight >= 0 for weight in weights) or abs(sum(weights) - 1) > 1e-9:
-        raise InputError(f"A risk given as weights (su, du, sd) needs three numbers >= 0 of sum 1, got {risk!r}.")
+    if len(weights) != 3 or min(weights) < 0 or not abs(sum(weights) - 1) <= 1e-9:
+        raise InputError(f"Weights (su, du, sd) as `risk` must be three numbers >= 0 of sum 1, got {risk!r}.")
     return weights[0], weights[1], weights[2]
+
+
+def _check_positive(**values: float) -> None:
+    for name, value in values.items():
+        if not 0 < value < math.inf:
+            raise InputError(f"`{name}` must be a positive number, got {value!r}.")
 
 
 def _check_prior(prior: float) -> None:
     if not 0 < prior < 1:
-        raise InputError(f"prior must lie strictly between 0 and 1, got {prior!r}.")
+        raise InputError(f"`prior` must lie strictly between 0 and 1, got {prior!r}.")
     if prior == 0.5:
         raise InputError(
-            "At prior 0.5 the SU, DU and SD risks divide by zero and their bounds are infinite. Use "
+            "At `prior=0.5` the SU, DU and SD risks divide by zero and their bounds are infinite. Use "
             "sdulearn.PairLogisticRegression, which learns from the pair as a whole; "
-            "sdulearn.bounds.pairs_needed(..., method='joint') plans for it."
+            "sdulearn.planning.pairs_needed plans for it."
         )
 
 
 def _check_counts(g: Mixture, counts: tuple[float, float, float]) -> None:
     g1, g2, g3 = g
     names = ("n_similar", "n_dissimilar", "n_unlabeled")
-    for name, count, needed in zip(names, counts, (g1 + g3 > 0, g2 + g3 > 0, g1 + g2 > 0), strict=True):
+    used = (g1 + g3 > 0, g2 + g3 > 0, g1 + g2 > 0)
+    for name, count, needed in zip(names, counts, used, strict=True):
         if not 0 <= count < math.inf:
-            raise InputError(f"{name} must be a number, zero or more; got {count!r}.")
+            raise InputError(f"`{name}` must be a number, zero or more; got {count!r}.")
         if needed and count == 0:
             raise InputError(
-                f"This risk needs {name} of 1 or more. Choose one that does without: 'su' (similar + unlabeled), "
-                "'du' (dissimilar + unlabeled) or 'sd' (similar + dissimilar)."
+                f"This risk needs `{name}` of 1 or more. Choose one that does without: 'su' (similar "
+                "+ unlabeled), 'du' (dissimilar + unlabeled) or 'sd' (similar + dissimilar)."
             )

@@ -1,15 +1,33 @@
-"""Optional packages, imported where they are used, with the pip extra named where one is missing."""
+"""Optional packages, imported where they are used; where one is missing its pip extra is named."""
 
 from __future__ import annotations
 
 import importlib
-from typing import Any
+from types import ModuleType
 
 from sdulearn.errors import MissingExtraError
 
 
-def require(module: str, extra: str) -> Any:
-    """Import an optional module, or say how to install it."""
+def require(module: str, extra: str) -> ModuleType:
+    """Import an optional module, or say how to install it.
+
+    Parameters
+    ----------
+    module : str
+        Its name, with dots.
+    extra : str
+        The pip extra that brings it.
+
+    Returns
+    -------
+    module
+        The module.
+
+    Raises
+    ------
+    MissingExtraError
+        If it is not installed.
+    """
     try:
         return importlib.import_module(module)
     except ModuleNotFoundError:

@@ -1,14 +1,16 @@
-"""Where simulated points and their classes come from: generated, or the user's own rows with made-up classes."""
+"""Where simulated points and their classes come from.
+
+Generated, or the user's own rows with made-up classes.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import brentq
 from scipy.sparse import issparse
 from scipy.special import expit
@@ -18,28 +20,55 @@ from sklearn.utils import check_array
 from sklearn.utils.extmath import randomized_svd
 
 from sdulearn.errors import InputError
-from sdulearn.types import Array
+from sdulearn.types import Array, Indices, Mask, MatrixLike
 
 # Of the user's features: more would cost time and change little.
-_MOST_ROWS, _FEWEST_ROWS, _MOST_CELLS = 10_000, 1000, 2_000_000
+_MOST_ROWS = 10_000
+_FEWEST_ROWS = 1000
+_MOST_CELLS = 2_000_000
 _MOST_AXES = 100
 
 
 @dataclass(frozen=True)
+class Source:
+    """Where simulated points come from.
+
+    Attributes
+    ----------
+    n_rows : int or None
+        Rows of the user's table; None where points are generated from two Gaussian classes.
+    n_features : int
+        Features of the table, or of the generated points.
+    n_axes : int
+        How many of them are simulated: of a wide table the main directions only.
+    direction : {"random", "principal"} or None
+        Direction that separates the made-up classes of a table.
+    """
+
+    n_rows: int | None
+    n_features: int
+    n_axes: int
+    direction: str | None
+
+
+@dataclass(frozen=True)
 class World:
-    """One draw: points, random pairs of them with their answers, unlabeled rows, and how good a linear model is."""
+    """One draw: points, random pairs of them with their answers, unlabeled rows.
+
+    ``accuracy`` is that of a linear model with these weights and this intercept.
+    """
 
     points: Array
-    pairs: NDArray[np.intp]
-    same: NDArray[np.bool_]
-    unlabeled: NDArray[np.intp]
+    pairs: Indices
+    same: Mask
+    unlabeled: Indices
     accuracy: Callable[[Array, float], float]
 
 
 class Population(Protocol):
     """Where points and their classes come from."""
 
-    basis: str
+    source: Source
     most_unlabeled: int
 
     def draw(self, n_pairs: int, n_unlabeled: int, rng: np.random.Generator) -> World:
@@ -56,10 +85,7 @@ class GaussianPopulation:
         self.prior = prior
         self.distance = gaussian_distance(prior, ceiling)
         self.mean = np.full(n_features, self.distance / 2 / math.sqrt(n_features))
-        self.basis = (
-            f"generated points: two Gaussian classes in {n_features} dimensions, so far apart that the best possible "
-            f"classifier is right {ceiling:.1%} of the time"
-        )
+        self.source = Source(None, n_features, n_features, None)
 
     def draw(self, n_pairs: int, n_unlabeled: int, rng: np.random.Generator) -> World:
         """Fresh points for every pair and every unlabeled row."""
@@ -67,37 +93,38 @@ class GaussianPopulation:
         y = np.where(rng.random(n) < self.prior, 1, -1)
         points = y[:, None] * self.mean + rng.normal(size=(n, len(self.mean)))
         pairs = np.arange(2 * n_pairs).reshape(n_pairs, 2)
-        return World(points, pairs, y[pairs[:, 0]] == y[pairs[:, 1]], np.arange(2 * n_pairs, n), self.accuracy)
+        same = y[pairs[:, 0]] == y[pairs[:, 1]]
+        return World(points, pairs, same, np.arange(2 * n_pairs, n), self.accuracy)
 
     def accuracy(self, coef: Array, intercept: float) -> float:
         """Accuracy of ``sign(coef.x + intercept)``, exactly."""
         norms = max(float(np.linalg.norm(coef)), 1e-300)
         shift = float(coef @ self.mean)
-        right = norm.cdf((shift + intercept) / norms), norm.cdf((shift - intercept) / norms)
-        return float(self.prior * right[0] + (1 - self.prior) * right[1])
+        positive = norm.cdf((shift + intercept) / norms)
+        negative = norm.cdf((shift - intercept) / norms)
+        return float(self.prior * positive + (1 - self.prior) * negative)
 
 
 class FeaturePopulation:
     """The user's rows, with classes from a logistic model as steep as the ceiling asks."""
 
-    def __init__(self, X: Any, prior: float, ceiling: float, direction: str) -> None:
+    def __init__(self, X: MatrixLike, prior: float, ceiling: float, direction: str) -> None:
         if direction not in ("random", "principal"):
-            raise InputError(f"direction must be 'random' or 'principal', got {direction!r}.")
+            raise InputError(f"`direction` must be 'random' or 'principal', got {direction!r}.")
         rows = _some_rows(X)
         self.rows = _leading_axes(StandardScaler().fit_transform(rows))
-        self.prior, self.ceiling, self.direction = prior, ceiling, direction
+        self.prior = prior
+        self.ceiling = ceiling
         self.most_unlabeled = len(rows)
-        axes = "" if rows.shape[1] <= _MOST_AXES else f" (cut to the {_MOST_AXES} main directions: optimistic)"
-        way = "a random direction, a new one in each draw" if direction == "random" else "the principal direction"
-        self.basis = (
-            f"your {len(rows)} rows of {rows.shape[1]} features{axes}, with made-up classes: a logistic model along "
-            f"{way}, so steep that the best possible classifier is right {ceiling:.1%} of the time"
-        )
+        self.source = Source(len(rows), rows.shape[1], self.rows.shape[1], direction)
 
     def draw(self, n_pairs: int, n_unlabeled: int, rng: np.random.Generator) -> World:
-        """New classes for the rows; random pairs of different rows, each row in any number of pairs."""
+        """New classes for the rows; random pairs of different rows, each in any number of pairs."""
         n, d = self.rows.shape
-        v = randomized_svd(self.rows, 1, random_state=0)[2][0] if self.direction == "principal" else rng.normal(size=d)
+        if self.source.direction == "principal":
+            v = randomized_svd(self.rows, 1, random_state=0)[2][0]
+        else:
+            v = rng.normal(size=d)
         positive = expit(logistic_scores(self.rows @ v, self.prior, self.ceiling))
         y = rng.random(n) < positive
         first = rng.integers(n, size=n_pairs)
@@ -105,12 +132,14 @@ class FeaturePopulation:
         unlabeled = rng.permutation(n)[:n_unlabeled]
 
         def accuracy(coef: Array, intercept: float) -> float:
-            return float(np.mean(np.where(self.rows @ coef + intercept > 0, positive, 1 - positive)))
+            up = self.rows @ coef + intercept > 0
+            return float(np.mean(np.where(up, positive, 1 - positive)))
 
-        return World(self.rows, np.column_stack([first, second]), y[first] == y[second], unlabeled, accuracy)
+        pairs = np.column_stack([first, second])
+        return World(self.rows, pairs, y[first] == y[second], unlabeled, accuracy)
 
 
-def _some_rows(X: Any) -> Array:
+def _some_rows(X: MatrixLike) -> Array:
     """Enough rows of the user's features, dense."""
     rows = check_array(X, accept_sparse="csr", dtype=np.float64, ensure_min_samples=20)
     n, d = rows.shape
@@ -130,7 +159,8 @@ def _leading_axes(rows: Array) -> Array:
 
 def gaussian_accuracy(distance: float, prior: float) -> float:
     """Accuracy of Bayes' rule for two Gaussian classes with identity covariance at a distance."""
-    half, shift = distance / 2, math.log(prior / (1 - prior)) / distance
+    half = distance / 2
+    shift = math.log(prior / (1 - prior)) / distance
     return float(prior * norm.cdf(half + shift) + (1 - prior) * norm.cdf(half - shift))
 
 
@@ -140,7 +170,7 @@ def gaussian_distance(prior: float, ceiling: float) -> float:
 
 
 def logistic_scores(t: Array, prior: float, ceiling: float) -> Array:
-    """``k t + b`` with mean probability ``prior`` and with ``ceiling`` as the accuracy of the best classifier."""
+    """``k t + b`` with mean probability ``prior`` and the best classifier's accuracy ``ceiling``."""
     t = (t - t.mean()) / (t.std() or 1.0)
 
     def scores(log_k: float) -> Array:
@@ -151,10 +181,13 @@ def logistic_scores(t: Array, prior: float, ceiling: float) -> Array:
     def gap(log_k: float) -> float:
         return float(np.mean(expit(np.abs(scores(log_k))))) - ceiling
 
-    bottom, top = math.log(1e-3), math.log(1e3)
+    bottom = math.log(1e-3)
+    top = math.log(1e3)
     if gap(top) < 0:
         raise InputError(
-            f"The rows take too few different values for a best accuracy of {ceiling:.1%} at this prior: "
-            f"{gap(top) + ceiling:.1%} is the most. Give a lower ceiling, or features that vary."
+            f"The rows of `X` take too few different values for `ceiling={ceiling:g}` at this prior: "
+            f"{gap(top) + ceiling:.1%} is the most. Give a lower `ceiling`, or features that vary."
         )
-    return scores(brentq(gap, bottom, top, xtol=1e-4)) if gap(bottom) < 0 else scores(bottom)
+    if gap(bottom) >= 0:
+        return scores(bottom)
+    return scores(brentq(gap, bottom, top, xtol=1e-4))

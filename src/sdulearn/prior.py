@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
-from scipy.stats import beta
+from scipy.stats import beta, binom
 
 from sdulearn.errors import InputError
 
@@ -17,7 +17,7 @@ class PriorEstimate:
     Attributes
     ----------
     value : float
-        P(y = +1); 0.5 where the counts have no answer (no more similar than dissimilar pairs).
+        P(y = +1); 0.5 where the counts have no answer (see ``has_value``).
     low, high : float
         Exact (Clopper-Pearson) confidence interval, carried from the share of similar pairs to p.
     identified : bool
@@ -27,6 +27,19 @@ class PriorEstimate:
         The counts it rests on; None where the prior was given.
     confidence : float or None
         Level of the interval; None where the prior was given.
+
+    See Also
+    --------
+    estimate_prior : Makes one from counts.
+
+    Examples
+    --------
+    >>> from sdulearn import estimate_prior
+    >>> estimate = estimate_prior(580, 420)
+    >>> round(estimate.noise_factor, 2), [round(factor, 2) for factor in estimate.noise_range]
+    (2.5, [2.12, 3.2])
+    >>> estimate_prior(20, 30).has_value
+    False
     """
 
     value: float
@@ -39,11 +52,58 @@ class PriorEstimate:
 
     @classmethod
     def given(cls, value: float) -> PriorEstimate:
-        """A prior that somebody knows."""
+        """Wrap a prior that somebody knows.
+
+        Parameters
+        ----------
+        value : float
+            P(y = +1).
+
+        Returns
+        -------
+        PriorEstimate
+            The value, as its own interval.
+        """
         return cls(float(value), float(value), float(value), value != 0.5)
 
+    @property
+    def has_value(self) -> bool:
+        """Whether there are more similar than dissimilar pairs; no prior makes else the rule."""
+        if self.n_similar is None or self.n_dissimilar is None:
+            return True
+        return self.n_similar > self.n_dissimilar
+
+    @property
+    def noise_factor(self) -> float:
+        """``1 / |p - q|``, by which the marginal risks multiply noise; infinite at 1/2."""
+        return _noise_factor(self.value)
+
+    @property
+    def noise_range(self) -> tuple[float, float]:
+        """The least and the largest ``noise_factor`` within the interval."""
+        ends = (_noise_factor(self.low), _noise_factor(self.high))
+        return min(ends), max(ends)
+
+    @property
+    def p_value(self) -> float | None:
+        """Largest chance of so few similar pairs at any prior, which is that at 1/2.
+
+        Where it is tiny the pairs were not drawn at random, or there are more than two classes.
+        None where the prior was given.
+        """
+        if self.n_similar is None or self.n_dissimilar is None:
+            return None
+        n_similar = round(self.n_similar)
+        return float(binom.cdf(n_similar, n_similar + round(self.n_dissimilar), 0.5))
+
     def mirrored(self) -> PriorEstimate:
-        """The same estimate with the names of the two classes exchanged."""
+        """Exchange the names of the two classes.
+
+        Returns
+        -------
+        PriorEstimate
+            The same estimate of P(y = -1).
+        """
         return replace(self, value=1 - self.value, low=1 - self.high, high=1 - self.low)
 
 
@@ -60,6 +120,11 @@ def dissimilar_share(p: float) -> float:
 def prior_from_share(ps: float) -> float:
     """The root p >= 1/2 of ``2 ps - 1 = (p - q)^2`` (Eq. cpe); 1/2 where ps <= 1/2 has no root."""
     return (1 + math.sqrt(max(0.0, 2 * ps - 1))) / 2
+
+
+def no_value_probability(n_pairs: int, prior: float) -> float:
+    """Chance that n random pairs are similar at most half the time: their counts imply no prior."""
+    return float(binom.cdf(n_pairs // 2, n_pairs, similar_share(prior)))
 
 
 def clopper_pearson(successes: float, failures: float, confidence: float) -> tuple[float, float]:
@@ -94,7 +159,22 @@ def estimate_prior(
     Returns
     -------
     PriorEstimate
-        ``identified`` is False where the interval reaches 1/2.
+        The prior; ``identified`` is False where its interval reaches 1/2.
+
+    Raises
+    ------
+    InputError
+        If there are no pairs, or a parameter is out of its range.
+
+    See Also
+    --------
+    sdulearn.plotting.PriorIntervalDisplay : The interval against the number of pairs.
+    sdulearn.planning.simulate_plan : The interval to expect, before any question is asked.
+
+    References
+    ----------
+    C. J. Clopper, E. S. Pearson. The use of confidence or fiducial limits illustrated in the case
+    of the binomial. Biometrika 26 (1934).
 
     Examples
     --------
@@ -107,13 +187,13 @@ def estimate_prior(
     """
     for name, count in (("n_similar", n_similar), ("n_dissimilar", n_dissimilar)):
         if not (math.isfinite(count) and count >= 0):
-            raise InputError(f"{name} must be a number of pairs, zero or more; got {count!r}.")
+            raise InputError(f"`{name}` must be a number of pairs, zero or more; got {count!r}.")
     if n_similar + n_dissimilar == 0:
-        raise InputError("No pairs, so there is nothing to estimate the prior from. Give prior= yourself.")
+        raise InputError("No pairs, so there is nothing to estimate the prior from. Give `prior` yourself.")
     if not 0 < confidence < 1:
-        raise InputError(f"confidence must lie between 0 and 1, got {confidence!r}.")
+        raise InputError(f"`confidence` must lie between 0 and 1, got {confidence!r}.")
     if majority not in ("positive", "negative"):
-        raise InputError(f"majority must be 'positive' or 'negative', got {majority!r}.")
+        raise InputError(f"`majority` must be 'positive' or 'negative', got {majority!r}.")
     low_share, high_share = clopper_pearson(n_similar, n_dissimilar, confidence)
     low = prior_from_share(low_share)
     estimate = PriorEstimate(
@@ -126,3 +206,7 @@ def estimate_prior(
         confidence=confidence,
     )
     return estimate if majority == "positive" else estimate.mirrored()
+
+
+def _noise_factor(p: float) -> float:
+    return math.inf if p == 0.5 else 1 / abs(2 * p - 1)

@@ -25,11 +25,11 @@ def test_one_cluster_scores_the_larger_class():
 @pytest.mark.parametrize(
     ("y", "labels", "text"),
     [
-        ([1, 2, 3], [0, 0, 1], "y_true has 3 different values"),
+        ([1, 2, 3], [0, 0, 1], "`y_true` has 3 different values"),
         ([1, 1, -1], [0, 1, 2], "adjusted_rand_score"),
-        ([1, -1], [0, 1, 1], "y_true has 2 points, but labels has 3"),
-        ([], [], "y_true must be a 1d array"),
-        ([[1, -1]], [0, 1], "y_true must be a 1d array"),
+        ([1, -1], [0, 1, 1], "`y_true` has 2 points, but `labels` has 3"),
+        ([], [], "`y_true` must be a 1d array"),
+        ([[1, -1]], [0, 1], "`y_true` must be a 1d array"),
     ],
 )
 def test_bad_input(y, labels, text):

@@ -151,7 +151,7 @@ def test_pairs_that_contradict_each_other():
 def test_a_ring_of_three_needs_three_clusters():
     X = np.arange(5.0)[:, None]
     rows, codes = stack_pairs(X, [(0, 1), (1, 2), (0, 2)], [False] * 3)
-    with pytest.raises(ValueError, match=r"ring of dissimilar pairs of odd length .* n_clusters"):
+    with pytest.raises(ValueError, match=r"ring of dissimilar pairs of odd length .* `n_clusters`"):
         ConstrainedKMeans().fit(rows, codes)
     assert broken(ConstrainedKMeans(3, random_state=0).fit_predict(rows, codes), codes) == 0
 
@@ -160,7 +160,7 @@ def test_no_valid_assignment_to_more_clusters():
     X = np.arange(6.0)[:, None]
     everyone = list(itertools.combinations(range(4), 2))
     rows, codes = stack_pairs(X, everyone, [False] * 6)
-    with pytest.raises(ValueError, match=r"No valid assignment was found .* Raise n_clusters"):
+    with pytest.raises(ValueError, match=r"No valid assignment was found .* Raise `n_clusters`"):
         ConstrainedKMeans(3, random_state=0).fit(rows, codes)
     with pytest.raises(ValueError, match="No valid assignment"):
         ConstrainedKMeans(1, random_state=0).fit(rows, codes)
@@ -169,11 +169,11 @@ def test_no_valid_assignment_to_more_clusters():
 
 def test_other_inputs_that_cannot_work():
     X = np.arange(4.0)[:, None]
-    with pytest.raises(ValueError, match=r"leave 1 groups .* Lower n_clusters"):
+    with pytest.raises(ValueError, match=r"leave 1 groups .* Lower `n_clusters`"):
         ConstrainedKMeans().fit(X[:2], [1, 1])
-    with pytest.raises(ValueError, match=r"init has shape \(2, 3\)"):
+    with pytest.raises(ValueError, match=r"`init` has shape \(2, 3\)"):
         ConstrainedKMeans(init=np.zeros((2, 3))).fit(X)
-    with pytest.raises(ValueError, match="n_samples=1 should be >= n_clusters=2"):
+    with pytest.raises(ValueError, match="n_samples=1 should be >= `n_clusters=2`"):
         ConstrainedKMeans().fit(X[:1])
 
 

@@ -121,7 +121,7 @@ def test_bad_codes(method, y, text):
 def test_bad_rows(method):
     with pytest.raises(ValueError, match="contains NaN"):
         method().fit([[np.nan], [1.0], [2.0]], [1, 1, 0])
-    with pytest.raises(ValueError, match="should be >= n_clusters=5"):
+    with pytest.raises(ValueError, match="should be >= `n_clusters=5`"):
         method(5).fit(np.arange(4.0)[:, None], [1, 1, 0, 0])
     with pytest.raises(ValueError, match="n_init"):
         method(n_init=0).fit(np.arange(4.0)[:, None], [1, 1, 0, 0])

@@ -153,13 +153,13 @@ def test_pair_of_equal_rows_is_left_out():
 
 
 def test_stopping_early_warns():
-    with pytest.warns(ConvergenceWarning, match=r"max_iter=2 .* Raise max_iter"):
+    with pytest.warns(ConvergenceWarning, match=r"`max_iter=2` .* Raise `max_iter`"):
         ITMLKMeans(max_iter=2, random_state=0).fit(*formula_data(3))
 
 
 @pytest.mark.parametrize("bounds", [(0.0, 1.0), (1.0,), (1.0, np.nan), (1.0, -2.0)])
 def test_bad_bounds(bounds):
-    with pytest.raises(ValueError, match="bounds must be two numbers above zero"):
+    with pytest.raises(ValueError, match="`bounds` must be two numbers above zero"):
         ITMLKMeans(bounds=bounds).fit(*formula_data(3))
 
 

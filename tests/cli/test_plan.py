@@ -1,11 +1,15 @@
 import argparse
 import csv
+import dataclasses
+import json
+import math
 
 import numpy as np
 import pytest
 
 from sdulearn.bounds import order_probability, recommended_gamma
 from sdulearn.cli import plan
+from sdulearn.planning import Curve, simulate_plan
 
 FAST = ("--repeats", "2", "--sizes", "50", "200", "--n-features", "3")
 
@@ -34,7 +38,8 @@ def test_a_plan_on_generated_points(tmp_path, capsys):
         rows = list(csv.DictReader(file))
     assert [row["n_pairs"] for row in rows] == ["50", "200"]
     assert all(0.5 < float(row["joint_accuracy"]) < 0.9 for row in rows)
-    assert float(rows[1]["order_probability"]) == pytest.approx(order_probability(200, 0.7))
+    assert float(rows[1]["order_bound"]) == pytest.approx(order_probability(200, 0.7))
+    assert float(rows[1]["order_probability"]) == pytest.approx(order_probability(200, 0.7, exact=True))
     gamma = recommended_gamma("sddu", n_similar=29, n_dissimilar=21, n_unlabeled=500, prior=0.7)
     assert float(rows[0]["recommended_gamma"]) == pytest.approx(gamma)
 
@@ -50,6 +55,8 @@ def test_one_method_on_the_user_s_table(tmp_path, capsys):
     run("--prior", 0.7, "--target", 0.8, "--features", table, "--method", "sddu", "--out", tmp_path, *FAST)
     out = words(capsys.readouterr().out)
     assert "your 80 rows of 4 features, with made-up classes" in out
+    assert "right 90.0% of the time" in out
+    assert "prior taken from the counts" in out
     assert "80 unlabeled rows" in out
     assert "joint, %" not in out
 
@@ -57,8 +64,10 @@ def test_one_method_on_the_user_s_table(tmp_path, capsys):
 def test_at_one_half(tmp_path, capsys):
     run("--prior", 0.5, "--target", 0.8, "--out", tmp_path, *FAST)
     out = words(capsys.readouterr().out)
-    assert "plans for the joint one alone" in out
     assert "Which mixture: none." in out
+    assert "plans for the joint method" in out
+    assert "sddu, %" not in out
+    assert "a few labelled points to name the classes" in out
     with pytest.raises(ValueError, match="PairLogisticRegression"):
         run("--prior", 0.5, "--target", 0.8, "--method", "sddu", "--out", tmp_path, *FAST)
 
@@ -66,9 +75,9 @@ def test_at_one_half(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("--prior", 0.7, "--target", 0.95), "raise the ceiling"),
+        (("--prior", 0.7, "--target", 0.95), "raise `ceiling`"),
         (("--prior", 0.7, "--target", 0.6), "needs no pairs"),
-        (("--prior", 7, "--target", 0.8), "prior must lie strictly between 0 and 1"),
+        (("--prior", 7, "--target", 0.8), "`prior` must lie strictly between 0 and 1"),
     ],
 )
 def test_a_mistake_is_told_before_the_work(arguments, message, tmp_path):
@@ -87,3 +96,40 @@ def test_a_folder_that_cannot_be_made(tmp_path):
     (tmp_path / "file").write_text("in the way")
     with pytest.raises(OSError, match="file"):
         run("--prior", 0.7, "--target", 0.85, "--out", tmp_path / "file", *FAST)
+
+
+def test_json_is_all_of_the_plan(tmp_path, capsys):
+    run("--prior", 0.7, "--target", 0.85, "--json", "--out", tmp_path, *FAST)
+    found = json.loads(capsys.readouterr().out)
+    expected = simulate_plan(prior=0.7, n_repeats=2, sizes=(50, 200), n_features=3)
+    assert found["target_accuracy"] == 0.85
+    for answer in found["pairs_needed"]:
+        needed = expected.pairs_needed(0.85, answer["method"])
+        numbers = [value if math.isfinite(value) else None for value in (needed.n_pairs, needed.low, needed.high)]
+        assert [answer["n_pairs"], answer["low"], answer["high"]] == numbers
+    assert found["plan"] == json.loads(json.dumps(dataclasses.asdict(expected)))
+    assert found["files"] == {"picture": str(tmp_path / "plan.png"), "numbers": str(tmp_path / "plan.csv")}
+    assert all((tmp_path / name).exists() for name in ("plan.png", "plan.csv"))
+
+
+def test_numbers_of_pairs_in_words():
+    simulated = simulate_plan(prior=0.7, methods=("sddu",), sizes=(25, 100, 400, 1600), n_repeats=1)
+    curve = Curve("joint", (0.72, 0.80, 0.78, 0.88), (0.0,) * 4, (0.0,) * 4)
+    drawn = dataclasses.replace(simulated, curves=(curve,))
+    assert "25 pairs or fewer" in plan.describe_need(drawn.pairs_needed(0.71))
+    exact = plan.describe_need(drawn.pairs_needed(0.835))
+    assert exact == "83.5% with the joint method: about 800 pairs (800 to 800)"
+    assert "more than 1600 pairs" in plan.describe_need(drawn.pairs_needed(0.89))
+    noisy = dataclasses.replace(drawn, curves=(dataclasses.replace(curve, error=(0.01,) * 4),))
+    assert "to more than 1600)" in plan.describe_need(noisy.pairs_needed(0.87))
+
+
+def test_what_was_simulated_in_words():
+    options = {"prior": 0.7, "methods": ("sddu",), "sizes": (50,), "n_repeats": 1}
+    generated = plan.basis(simulate_plan(**options, known_prior=True))
+    assert "generated points: two Gaussian classes in 10 dimensions" in generated
+    assert "the prior known" in generated
+    X = (np.random.default_rng(0).random((300, 150)) < 0.1).astype(float)
+    wide = plan.basis(simulate_plan(**options, X=X, direction="principal"))
+    assert "300 rows of 150 features (cut to the 100 main directions: optimistic)" in wide
+    assert "along the principal direction, so steep" in wide

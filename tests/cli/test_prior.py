@@ -1,7 +1,9 @@
 import argparse
+import json
 
 import pytest
 
+from sdulearn import estimate_prior
 from sdulearn.cli import prior
 
 
@@ -71,7 +73,7 @@ def test_a_file_without_answers(tmp_path, capsys):
         ((1, 2, 3), "Give two numbers"),
         (("x", 3), "'x' is not a number of pairs"),
         ((0, 0), "No pairs"),
-        ((5, 3, "--confidence", 2), "confidence must lie between 0 and 1"),
+        ((5, 3, "--confidence", 2), "`confidence` must lie between 0 and 1"),
     ],
 )
 def test_bad_input(arguments, message):
@@ -82,3 +84,19 @@ def test_bad_input(arguments, message):
 def test_no_such_file():
     with pytest.raises(OSError, match="nowhere"):
         run("nowhere.csv")
+
+
+def test_json_of_counts_and_of_a_file(tmp_path, capsys):
+    run(580, 420, "--json")
+    found = json.loads(capsys.readouterr().out)
+    estimate = estimate_prior(580, 420)
+    for name in ("value", "low", "high", "identified", "n_similar", "noise_factor", "p_value", "has_value"):
+        assert found[name] == getattr(estimate, name)
+    assert found["noise_range"] == list(estimate.noise_range)
+    file = tmp_path / "pairs.csv"
+    file.write_text("id_a,id_b,label\n" + "a,b,dissimilar\n" + "c,d,similar\n")
+    run(file, "--json")
+    found = json.loads(capsys.readouterr().out)
+    assert (found["n_similar"], found["n_dissimilar"], found["has_value"]) == (1, 1, False)
+    assert found["value"] is None
+    assert found["noise_range"] == [estimate_prior(1, 1).noise_range[0], None]

@@ -17,6 +17,7 @@ from sklearn.datasets import _openml, dump_svmlight_file
 
 from sdulearn.datasets import load_benchmark, make_waveform
 from sdulearn.datasets.benchmark import BENCHMARKS
+from sdulearn.errors import FileError
 
 BANANA = """@RELATION banana
 @ATTRIBUTE V1 NUMERIC
@@ -152,7 +153,7 @@ def test_another_set_under_the_same_number_is_refused(banana):
 
 @pytest.mark.parametrize("name", [name for name in BENCHMARKS if name != "waveform"])
 def test_offline_says_what_to_do(no_network, name):
-    with pytest.raises(FileNotFoundError, match=rf"{name}.*cannot be reached.*{name}\.svm\.bz2.*SDULEARN_DATA"):
+    with pytest.raises(FileError, match=rf"{name}.*cannot be reached.*{name}\.svm\.bz2.*SDULEARN_DATA"):
         load_benchmark(name)
 
 
@@ -171,7 +172,7 @@ def test_folder_comes_first(banana, monkeypatch, tmp_path):
     np.testing.assert_allclose(found, X)
     np.testing.assert_array_equal(classes, y)
     assert banana.asked == []
-    with pytest.raises(FileNotFoundError, match=r"adult\.svm\.bz2 does not exist.*Unset it to download"):
+    with pytest.raises(FileError, match=r"adult\.svm\.bz2 does not exist.*Unset it to download"):
         load_benchmark("adult")
 
 
@@ -187,5 +188,5 @@ def test_checksums_of_files(tmp_path):
 
 
 def test_unknown_name():
-    with pytest.raises(ValueError, match="Unknown benchmark 'iris'; choose one of"):
+    with pytest.raises(ValueError, match="Unknown benchmark `name='iris'`; choose one of"):
         load_benchmark("iris")

@@ -66,7 +66,7 @@ def test_types_are_kept():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"n_pairs": 1000}, "needs 1407 positive points, but y has 50"),
+        ({"n_pairs": 1000}, "needs 1407 positive points, but `y` has 50"),
         ({"prior": 1.5}, "strictly between 0 and 1"),
         ({"y": np.zeros(100)}, "classes -1 and"),
     ],

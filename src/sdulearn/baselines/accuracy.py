@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from sdulearn.errors import InputError
+from sdulearn.types import Mask
 
 
 def clustering_accuracy(y_true: ArrayLike, labels: ArrayLike) -> float:
-    """Accuracy of two clusters under the better of the two namings: ``1 - min(r, 1 - r)``, r the error rate.
+    """Compute the accuracy of two clusters under the better of the two namings.
 
-    Never below 1/2, and a single cluster scores the share of the larger class: do not set it beside
-    the accuracy of a classifier without saying so.
+    That is ``1 - min(r, 1 - r)``, r the error rate. Never below 1/2, and a single cluster scores
+    the share of the larger class: do not set it beside the accuracy of a classifier without saying
+    so.
 
     Parameters
     ----------
@@ -26,7 +26,16 @@ def clustering_accuracy(y_true: ArrayLike, labels: ArrayLike) -> float:
     Returns
     -------
     float
-        Between 1/2 and 1.
+        The accuracy, between 1/2 and 1.
+
+    Raises
+    ------
+    InputError
+        If there are more than two classes or clusters, or no points.
+
+    See Also
+    --------
+    sklearn.metrics.adjusted_rand_score : Agreement of any numbers of clusters.
 
     Examples
     --------
@@ -34,21 +43,22 @@ def clustering_accuracy(y_true: ArrayLike, labels: ArrayLike) -> float:
     >>> clustering_accuracy([1, 1, -1, -1], [0, 0, 1, 0])
     0.75
     """
-    truth, cluster = _is_larger_value(y_true, "y_true"), _is_larger_value(labels, "labels")
+    truth = _is_larger_value(y_true, "y_true")
+    cluster = _is_larger_value(labels, "labels")
     if truth.shape != cluster.shape:
-        raise InputError(f"y_true has {len(truth)} points, but labels has {len(cluster)}; give one label per point.")
+        raise InputError(f"`y_true` has {len(truth)} points, but `labels` has {len(cluster)}; give one per point.")
     r = float(np.mean(truth != cluster))
     return 1 - min(r, 1 - r)
 
 
-def _is_larger_value(values: ArrayLike, name: str) -> NDArray[np.bool_]:
-    array: NDArray[Any] = np.asarray(values)
+def _is_larger_value(values: ArrayLike, name: str) -> Mask:
+    array = np.asarray(values)
     if array.ndim != 1 or array.size == 0:
-        raise InputError(f"{name} must be a 1d array of at least one point, got shape {array.shape}.")
+        raise InputError(f"`{name}` must be a 1d array of at least one point, got shape {array.shape}.")
     kinds = np.unique(array)
     if len(kinds) > 2:
         raise InputError(
-            f"{name} has {len(kinds)} different values, but this accuracy is for two. For more clusters use "
-            "sklearn.metrics.adjusted_rand_score."
+            f"`{name}` has {len(kinds)} different values, but this accuracy is for two. For more "
+            "clusters use sklearn.metrics.adjusted_rand_score."
         )
     return np.asarray(array == kinds[-1])

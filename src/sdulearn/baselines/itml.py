@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
-import warnings
 from numbers import Integral, Real
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike
 from scipy.linalg import eigh
 from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import pairwise_distances
-from sklearn.utils.validation import check_is_fitted, validate_data
 
-from sdulearn.baselines.base import Array, PairClusterer
-from sdulearn.errors import InputError
+from sdulearn.baselines.base import CentreClusterer
+from sdulearn.errors import InputError, warn
 from sdulearn.pairs import Pairs
-from sdulearn.sklearn_private import Interval, fit_context
+from sdulearn.sklearn_private import Interval
+from sdulearn.types import Array, RandomState
 
 
-class ITMLKMeans(PairClusterer):
-    """ITML (Davis, Kulis, Jain, Sra & Dhillon 2007) with the identity as prior, then k-means in its metric.
+class ITMLKMeans(CentreClusterer):
+    """ITML (Davis et al. 2007) with the identity as prior, then k-means in its metric.
 
     ITML looks for the Mahalanobis matrix A nearest to the identity in LogDet divergence with
     (x-x')'A(x-x') at most ``u`` for similar and at least ``l`` for dissimilar pairs, both softened
@@ -72,15 +70,21 @@ class ITMLKMeans(PairClusterer):
     feature_names_in_ : array of str
         Their names, where ``X`` was a frame with string column names.
 
+    See Also
+    --------
+    ConstrainedKMeans : K-means that breaks no pair.
+    SpectralPairs : Pairs shape the affinity.
+
     Notes
     -----
-    With m pairs and r = min(m, d): time O(m r^2) a pass, plus O(d^3) once and k-means; memory O(m^2 + d^2 +
-    n d). The order of the pairs (similar ones first, by code) matters only within ``tol``. A pair of equal
-    rows is left out: no metric can part them.
+    With m pairs and r = min(m, d): time O(m r^2) a pass, plus O(d^3) once and k-means; memory
+    O(m^2 + d^2 + n d). The order of the pairs (similar ones first, by code) matters only within
+    ``tol``. A pair of equal rows is left out: no metric can part them.
 
     References
     ----------
-    J. V. Davis, B. Kulis, P. Jain, S. Sra, I. S. Dhillon. Information-theoretic metric learning. ICML 2007.
+    J. V. Davis, B. Kulis, P. Jain, S. Sra, I. S. Dhillon. Information-theoretic metric learning.
+    ICML 2007.
 
     Examples
     --------
@@ -93,13 +97,11 @@ class ITMLKMeans(PairClusterer):
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "n_clusters": [Interval(Integral, 1, None, closed="left")],
+        **CentreClusterer._parameter_constraints,
         "gamma": [Interval(Real, 0, None, closed="right")],
         "bounds": ["array-like", None],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "tol": [Interval(Real, 0, None, closed="left")],
-        "n_init": [Interval(Integral, 1, None, closed="left")],
-        "random_state": ["random_state"],
     }
 
     def __init__(
@@ -111,7 +113,7 @@ class ITMLKMeans(PairClusterer):
         max_iter: int = 1000,
         tol: float = 1e-3,
         n_init: int = 10,
-        random_state: Any = None,
+        random_state: RandomState = None,
     ) -> None:
         self.n_clusters = n_clusters
         self.gamma = gamma
@@ -121,39 +123,24 @@ class ITMLKMeans(PairClusterer):
         self.n_init = n_init
         self.random_state = random_state
 
-    @fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any, y: ArrayLike | None = None) -> Self:
-        """Learn the metric from the pairs, then cluster all rows in it.
-
-        Parameters
-        ----------
-        X : array or frame of shape (n_rows, n_features)
-            One row per point.
-        y : array-like of shape (n_rows,), optional
-            Pair codes: +k similar, -k dissimilar, 0 unlabeled. None is plain k-means.
-
-        Returns
-        -------
-        self
-        """
-        X, pairs = self._check_rows(X, y)
+    def _cluster(self, X: Array, pairs: Pairs) -> None:
         self._learn_metric(X, pairs)
-        self._kmeans = KMeans(self.n_clusters, n_init=self.n_init, random_state=self.random_state)
-        self._kmeans.fit(X @ self.components_.T)
-        self.labels_, self.inertia_ = self._kmeans.labels_, self._kmeans.inertia_
-        self.cluster_centers_ = self._kmeans.cluster_centers_
-        return self
+        kmeans = KMeans(self.n_clusters, n_init=self.n_init, random_state=self.random_state)
+        kmeans.fit(self._coordinates(X))
+        self.labels_ = kmeans.labels_
+        self.inertia_ = kmeans.inertia_
+        self.cluster_centers_ = kmeans.cluster_centers_
 
-    def predict(self, X: Any) -> Any:
-        """Cluster whose centre is nearest in the learned metric, for each row of ``X``."""
-        check_is_fitted(self)
-        X = validate_data(self, X, dtype=np.float64, reset=False)
-        return self._kmeans.predict(X @ self.components_.T)
+    def _coordinates(self, X: Array) -> Array:
+        return X @ self.components_.T
 
     def _learn_metric(self, X: Array, pairs: Pairs) -> None:
         V = X[pairs.ends[:, 0]] - X[pairs.ends[:, 1]]
         sign = np.where(pairs.similar, 1.0, -1.0)
-        self.bounds_ = _percentiles(X[pairs.ends.ravel()]) if self.bounds is None else _given(self.bounds)
+        if self.bounds is None:
+            self.bounds_ = _percentiles(X[pairs.ends.ravel()])
+        else:
+            self.bounds_ = _given(self.bounds)
         bound = np.where(pairs.similar, *self.bounds_)
         self.dual_ = np.zeros(len(V))
         order = np.argsort(~pairs.similar, kind="stable")
@@ -165,20 +152,20 @@ class ITMLKMeans(PairClusterer):
         self.mahalanobis_ = self.components_.T @ self.components_
 
 
-def _given(bounds: Any) -> tuple[float, float]:
+def _given(bounds: tuple[float, float]) -> tuple[float, float]:
     values = np.asarray(bounds, dtype=np.float64)
     if values.shape != (2,) or not (values > 0).all():
         raise InputError(
-            f"bounds must be two numbers above zero, for similar and for dissimilar pairs; got {bounds!r}."
+            f"`bounds` must be two numbers above zero, for similar and for dissimilar pairs; got {bounds!r}."
         )
     return float(values[0]), float(values[1])
 
 
 def _percentiles(ends: Array) -> tuple[float, float]:
-    """5th and 95th percentile of the distances among the ends, each with itself too, as in metric-learn.
+    """5th and 95th percentile of the distances among the ends, each with itself too.
 
-    Below 20 ends these zeros alone make u = 0, which metric-learn turns into 1e-9 and no metric
-    survives; there the percentiles are those of the other distances.
+    So does metric-learn. Below 20 ends these zeros alone make u = 0, which metric-learn turns into
+    1e-9 and no metric survives; there the percentiles are those of the other distances.
     """
     distances = pairwise_distances(np.unique(ends, axis=0)) if len(ends) else np.zeros((1, 1))
     if np.percentile(distances, 5) == 0:
@@ -197,19 +184,20 @@ def _inverse_root(B: Array) -> Array:
 
 
 def _shorten(V: Array) -> Array:
-    """The same vectors, up to a rotation, in the space they span: the identity prior is blind to the rest."""
+    """The same vectors, up to a rotation, in the space they span; the identity is blind to the rest."""
     m, d = V.shape
     return V if d <= m else np.asarray(np.linalg.qr(V.T, mode="r")).T
 
 
 def _project(V: Array, sign: Array, bound: Array, gamma: float, max_iter: int, tol: float) -> tuple[Array, int]:
-    """Multipliers of the pairs by cyclic Bregman projections (algorithm 1 of the paper), and the passes used.
+    """Multipliers of the pairs by cyclic Bregman projections (algorithm 1), and the passes used.
 
     A is kept at the inverse of ``I + sum_i sign_i dual_i v_i v_i'``. The paper's slack variable
     xi_i needs no memory of its own: ``1 / xi_i = 1 / bound_i - sign_i dual_i / gamma``.
     """
     A = np.eye(V.shape[1])
-    dual, slack = np.zeros(len(V)), 1 / gamma
+    dual = np.zeros(len(V))
+    slack = 1 / gamma
     rows = list(zip(V, sign.tolist(), (1 / bound).tolist(), strict=True))
     for n_iter in range(1, max_iter + 1):
         last = dual.copy()
@@ -224,10 +212,9 @@ def _project(V: Array, sign: Array, bound: Array, gamma: float, max_iter: int, t
         scale = np.linalg.norm(dual) + np.linalg.norm(last)
         if np.abs(dual - last).sum() <= tol * scale:
             return dual, n_iter
-    warnings.warn(
-        f"ITML stopped after max_iter={max_iter} passes before the multipliers settled to tol={tol:g}. Raise "
-        "max_iter or tol, or standardise the features.",
+    warn(
+        f"ITML stopped after `max_iter={max_iter}` passes before the multipliers converged to "
+        f"`tol={tol:g}`. Raise `max_iter` or `tol`, or standardise the features.",
         ConvergenceWarning,
-        stacklevel=4,
     )
     return dual, max_iter

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from numbers import Integral, Real
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike
 from scipy.linalg import cho_factor, cho_solve, eigh
 from sklearn.cluster import KMeans
 from sklearn.neighbors import kneighbors_graph
 
-from sdulearn.baselines.base import Array, PairClusterer
+from sdulearn.baselines.base import PairClusterer
 from sdulearn.pairs import Pairs
-from sdulearn.sklearn_private import Interval, fit_context
+from sdulearn.sklearn_private import Interval
+from sdulearn.types import Array, RandomState
 
 
 class SpectralPairs(PairClusterer):
@@ -26,12 +26,12 @@ class SpectralPairs(PairClusterer):
     (2010).
 
     1. W: Gaussian affinity ``exp(-|x-x'|^2 / (2 sigma2))`` on the symmetric neighbour graph.
-    2. Z: +1 at similar, -1 at dissimilar pairs. F = (1-alpha)^2 (1-alpha S)^-1 Z (1-alpha S)^-1 with
-       S = D^-1/2 W D^-1/2: an answer about (i, j) spreads to every (i', j') with i' near i and j'
-       near j.
+    2. Z: +1 at similar, -1 at dissimilar pairs. F = (1-alpha)^2 (1-alpha S)^-1 Z (1-alpha S)^-1
+       with S = D^-1/2 W D^-1/2: an answer about (i, j) spreads to every (i', j') with i' near i
+       and j' near j.
     3. The affinity becomes ``1 - (1-F)(1-W)`` where F >= 0 and ``(1+F) W`` where F < 0.
-    4. Ng, Jordan & Weiss: k-means on the leading eigenvectors of the normalised affinity, each row scaled to
-       length one.
+    4. Ng, Jordan & Weiss: k-means on the leading eigenvectors of the normalised affinity, each row
+       scaled to length one.
 
     It clusters the rows it is given and has no ``predict``: pass test points to ``fit`` as
     unlabeled rows (code 0).
@@ -44,8 +44,9 @@ class SpectralPairs(PairClusterer):
         Neighbours of each row in the graph; all others where there are fewer.
     sigma2 : float, default=1.0
         Squared width of the Gaussian, in squared units of the features.
-    alpha : float in (0, 1), default=0.8
-        How far pairs spread: each step along the graph keeps this share. The default is ours.
+    alpha : float, default=0.8
+        How far pairs spread, between 0 and 1: each step along the graph keeps this share. The
+        default is ours.
     n_init : int, default=10
         Starts of k-means.
     random_state : int, RandomState or None, default=None
@@ -62,17 +63,24 @@ class SpectralPairs(PairClusterer):
     feature_names_in_ : array of str
         Their names, where ``X`` was a frame with string column names.
 
+    See Also
+    --------
+    ConstrainedKMeans : K-means that breaks no pair.
+    ITMLKMeans : Pairs shape the metric.
+
     Notes
     -----
-    Time O(n^3) with n all rows, train and test; memory O(n^2): a few thousand rows. Where the affinity
-    underflows (far points, ``sigma2`` small for the scale of the features) the graph falls into many parts,
-    the leading eigenvectors are not unique, and the clusters mean little.
+    Time O(n^3) with n all rows, train and test; memory O(n^2): a few thousand rows. Where the
+    affinity underflows (far points, ``sigma2`` small for the scale of the features) the graph falls
+    into many parts, the leading eigenvectors are not unique, and the clusters mean little.
 
     References
     ----------
     W. Chen, G. Feng. Spectral clustering: a semi-supervised approach. Neurocomputing 77 (2012).
-    Z. Lu, H. H. S. Ip. Constrained spectral clustering via exhaustive and efficient constraint propagation.
-    ECCV 2010.
+
+    Z. Lu, H. H. S. Ip. Constrained spectral clustering via exhaustive and efficient constraint
+    propagation. ECCV 2010.
+
     A. Y. Ng, M. I. Jordan, Y. Weiss. On spectral clustering: analysis and an algorithm. NIPS 2001.
 
     Examples
@@ -86,12 +94,10 @@ class SpectralPairs(PairClusterer):
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "n_clusters": [Interval(Integral, 1, None, closed="left")],
+        **PairClusterer._parameter_constraints,
         "n_neighbors": [Interval(Integral, 1, None, closed="left")],
         "sigma2": [Interval(Real, 0, None, closed="neither")],
         "alpha": [Interval(Real, 0, 1, closed="neither")],
-        "n_init": [Interval(Integral, 1, None, closed="left")],
-        "random_state": ["random_state"],
     }
 
     def __init__(
@@ -102,7 +108,7 @@ class SpectralPairs(PairClusterer):
         sigma2: float = 1.0,
         alpha: float = 0.8,
         n_init: int = 10,
-        random_state: Any = None,
+        random_state: RandomState = None,
     ) -> None:
         self.n_clusters = n_clusters
         self.n_neighbors = n_neighbors
@@ -111,28 +117,12 @@ class SpectralPairs(PairClusterer):
         self.n_init = n_init
         self.random_state = random_state
 
-    @fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any, y: ArrayLike | None = None) -> Self:
-        """Cluster the rows.
-
-        Parameters
-        ----------
-        X : array or frame of shape (n_rows, n_features)
-            One row per point, test points included.
-        y : array-like of shape (n_rows,), optional
-            Pair codes: +k similar, -k dissimilar, 0 unlabeled. None is plain spectral clustering.
-
-        Returns
-        -------
-        self
-        """
-        X, pairs = self._check_rows(X, y)
+    def _cluster(self, X: Array, pairs: Pairs) -> None:
         W = _neighbour_affinity(X, self.n_neighbors, self.sigma2)
         self.affinity_matrix_ = _adjust(W, _spread(_normalised(W), pairs, self.alpha))
         embedding = _leading_eigenvectors(_normalised(self.affinity_matrix_), self.n_clusters)
         kmeans = KMeans(self.n_clusters, n_init=self.n_init, random_state=self.random_state)
         self.labels_ = kmeans.fit_predict(embedding)
-        return self
 
 
 def _neighbour_affinity(X: Array, n_neighbors: int, sigma2: float) -> Array:
@@ -153,12 +143,13 @@ def _normalised(W: Array) -> Array:
 
 
 def _spread(S: Array, pairs: Pairs, alpha: float) -> Array:
-    """F = (1-alpha)^2 (1-alpha S)^-1 Z (1-alpha S)^-1, solved for the columns of the ends of pairs only."""
-    ends, n = pairs.ends, len(S)
+    """F = (1-alpha)^2 (1-alpha S)^-1 Z (1-alpha S)^-1, from the columns of the ends of pairs only."""
+    ends = pairs.ends
+    n = len(S)
     hot = np.zeros((n, ends.size))
     hot[ends.T.ravel(), np.arange(ends.size)] = 1
     half = cho_solve(cho_factor(np.eye(n) - alpha * S), hot)
-    first, second = half[:, : len(ends)], half[:, len(ends) :]
+    first, second = np.hsplit(half, 2)
     F = (1 - alpha) ** 2 * (first * np.where(pairs.similar, 1, -1)) @ second.T
     return F + F.T
 
@@ -168,8 +159,7 @@ def _adjust(W: Array, F: Array) -> Array:
 
 
 def _leading_eigenvectors(S: Array, count: int) -> Array:
-    # Not the default driver, which finds nothing where a graph in many parts repeats the eigenvalue
-    # 1.
+    # The default driver finds nothing where a graph in many parts repeats the eigenvalue 1.
     vectors = eigh(S, driver="evd" if len(S) > 1 else None)[1][:, -count:]
     length = np.linalg.norm(vectors, axis=1, keepdims=True)
     return vectors / np.where(length > 0, length, 1)

@@ -1,4 +1,4 @@
-"""Data to learn and to measure with: generators, the ten benchmark sets, and the paper's way of drawing pairs."""
+"""Data to learn and to measure with: ten benchmark sets, and the paper's way of drawing pairs."""
 
 from sdulearn.datasets.benchmark import BENCHMARKS, load_benchmark
 from sdulearn.datasets.sampling import sample_sdu

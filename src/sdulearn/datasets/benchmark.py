@@ -7,22 +7,19 @@ import os
 import warnings
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.datasets import fetch_openml, get_data_home, load_svmlight_file
 from sklearn.preprocessing import OneHotEncoder
+from sklearn.utils import Bunch
 
 from sdulearn.datasets.waveform import make_waveform
-from sdulearn.errors import InputError
+from sdulearn.errors import FileError, InputError
+from sdulearn.types import Array, Codes, MatrixLike
 
-Data = tuple[NDArray[np.float64], NDArray[np.int64]]
-
-BENCHMARKS = (
-    "adult", "banana", "codrna", "ijcnn1", "magic", "phishing", "phoneme", "spambase", "w8a", "waveform",
-)  # fmt: skip
+Data = tuple[Array, Codes]
 
 CHECKSUMS = "SHA256SUMS"
 
@@ -54,9 +51,12 @@ _OPENML = {
     "w8a": _OpenML(1588, "w8a", 300),
 }
 
+BENCHMARKS = (*_OPENML, "waveform")
+"""Names of the ten benchmark sets, for :func:`load_benchmark`."""
+
 
 def load_benchmark(name: str, *, folder: str | None = None) -> Data:
-    """One of the ten benchmark sets, dense, with classes -1 and +1.
+    """Load one of the ten benchmark sets, dense, with classes -1 and +1.
 
     Taken from ``folder`` (or the folder that the environment variable ``SDULEARN_DATA`` names)
     where one is given, else downloaded once from OpenML into scikit-learn's data folder; "waveform"
@@ -65,7 +65,7 @@ def load_benchmark(name: str, *, folder: str | None = None) -> Data:
     Parameters
     ----------
     name : str
-        One of ``BENCHMARKS``.
+        One of ``sdulearn.datasets.BENCHMARKS``.
     folder : str, optional
         Folder with files ``NAME.svm.bz2`` in svmlight form; default: the environment variable
         ``SDULEARN_DATA``. Where it also has a file ``SHA256SUMS`` (as ``sha256sum`` writes it), the
@@ -77,9 +77,28 @@ def load_benchmark(name: str, *, folder: str | None = None) -> Data:
         Features as stored: standardise them before use.
     y : array of shape (n_points,)
         Classes, -1 and +1.
+
+    Raises
+    ------
+    FileError
+        If there is no such file, or OpenML cannot be reached.
+    InputError
+        If the name is unknown, or what was found is damaged or another set.
+
+    See Also
+    --------
+    make_waveform : Generates any number of waveforms.
+    sample_sdu : Draws pairs and unlabeled rows from a set.
+
+    Examples
+    --------
+    >>> from sdulearn.datasets import load_benchmark
+    >>> X, y = load_benchmark("waveform")
+    >>> X.shape
+    (5000, 21)
     """
     if name not in BENCHMARKS:
-        raise InputError(f"Unknown benchmark {name!r}; choose one of {list(BENCHMARKS)}.")
+        raise InputError(f"Unknown benchmark `name={name!r}`; choose one of {list(BENCHMARKS)}.")
     place = folder or os.environ.get("SDULEARN_DATA")
     if place:
         return _from_folder(name, Path(place))
@@ -91,9 +110,9 @@ def _from_folder(name: str, folder: Path) -> Data:
     if not path.is_file():
         if name == "waveform":
             return make_waveform(random_state=0)
-        raise FileNotFoundError(
-            f"{path} does not exist; SDULEARN_DATA must name a folder of NAME.svm.bz2 files. Unset it to download "
-            "the set from OpenML."
+        raise FileError(
+            f"{path} does not exist; `folder` or the environment variable SDULEARN_DATA must name a "
+            "folder of NAME.svm.bz2 files. Unset it to download the set from OpenML."
         )
     _check_sum(path)
     X, y = load_svmlight_file(str(path))
@@ -110,56 +129,55 @@ def _check_sum(path: Path) -> None:
     found = hashlib.sha256(path.read_bytes()).hexdigest()
     if expected not in (None, found):
         raise InputError(
-            f"{path} is damaged or another version: its SHA-256 is {found}, but {CHECKSUMS} says {expected}. Copy "
-            f"the file again, or correct {CHECKSUMS}."
+            f"{path} is damaged or another version: its SHA-256 is {found}, but {CHECKSUMS} says "
+            f"{expected}. Copy the file again, or correct {CHECKSUMS}."
         )
 
 
 def _from_openml(name: str) -> Data:
-    wanted = _OPENML[name]
-    bunch = _fetch(name, wanted.data_id)
-    if bunch.details["name"].lower() != wanted.name.lower():
+    expected = _OPENML[name]
+    bunch = _fetch(name, expected.data_id)
+    found = bunch.details["name"]
+    if found.lower() != expected.name.lower():
         raise InputError(
-            f"OpenML's data set {wanted.data_id} should be {wanted.name!r}, but is {bunch.details['name']!r}. "
-            + _own_file(name)
+            f"OpenML's data set {expected.data_id} should be {expected.name!r}, but is {found!r}. " + _own_file(name)
         )
-    X = _dense(OneHotEncoder().fit_transform(bunch.data) if wanted.one_hot else bunch.data)
-    y = _two_classes(name, bunch.target, wanted.positive)
-    if X.shape[1] != wanted.n_features:
+    X = _dense(OneHotEncoder().fit_transform(bunch.data) if expected.one_hot else bunch.data)
+    y = _two_classes(name, bunch.target, expected.positive)
+    if X.shape[1] != expected.n_features:
         raise InputError(
-            f"OpenML's {wanted.name!r} should have {wanted.n_features} features, but has {X.shape[1]}. "
-            + _own_file(name)
+            f"OpenML's {expected.name!r} should have {expected.n_features} features, but has "
+            f"{X.shape[1]}. " + _own_file(name)
         )
     return X, y
 
 
-def _fetch(name: str, data_id: int) -> Any:
+def _fetch(name: str, data_id: int) -> Bunch:
     """Download (once) and check against the MD5 sum that OpenML gives with the set."""
     try:
         with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", message="A network error occurred")  # the error below says more
+            # The error below says more.
+            warnings.filterwarnings("ignore", message="A network error occurred")
             return fetch_openml(data_id=data_id, as_frame=False, parser="liac-arff")
     except ValueError as error:
-        if "md5" not in str(error):
-            raise
         raise InputError(
-            f"The download of {name} is damaged: its MD5 sum is not the one OpenML gives. Delete the folder "
-            f"{get_data_home()}/openml and try again. ({error})"
+            f"The download of {name} is damaged or not what OpenML says of it: {error} Delete the "
+            f"folder {get_data_home()}/openml and try again. " + _own_file(name)
         ) from error
     except OSError as error:
-        raise FileNotFoundError(
+        raise FileError(
             f"Where is {name}? OpenML (data set {data_id}) cannot be reached: {error}. " + _own_file(name)
         ) from error
 
 
 def _own_file(name: str) -> str:
     return (
-        f"Put {name}.svm.bz2 (svmlight form, classes -1 and +1) into a folder and set the environment variable "
-        "SDULEARN_DATA to it."
+        f"Put {name}.svm.bz2 (svmlight form, classes -1 and +1) into a folder and set the "
+        "environment variable SDULEARN_DATA to it."
     )
 
 
-def _two_classes(name: str, target: NDArray[Any], positive: str) -> NDArray[np.int64]:
+def _two_classes(name: str, target: NDArray[np.object_], positive: str) -> Codes:
     values, counts = np.unique(target, return_counts=True)
     if len(values) != 2:
         raise InputError(f"OpenML's {name} has {len(values)} classes instead of two. " + _own_file(name))
@@ -167,5 +185,5 @@ def _two_classes(name: str, target: NDArray[Any], positive: str) -> NDArray[np.i
     return np.where(target == chosen, 1, -1)
 
 
-def _dense(X: Any) -> NDArray[np.float64]:
+def _dense(X: MatrixLike) -> Array:
     return np.asarray(X.toarray() if sparse.issparse(X) else X, dtype=np.float64)

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
 
 from sdulearn.errors import InputError
 from sdulearn.prior import similar_share
 from sdulearn.sklearn_private import safe_indexing
+from sdulearn.types import Codes, Indices, MatrixLike, RandomState
 
 
 def sample_sdu(
-    X: Any,
+    X: MatrixLike,
     y: ArrayLike,
     *,
     n_pairs: int,
@@ -22,17 +21,17 @@ def sample_sdu(
     prior: float,
     n_test: int = 0,
     exact: bool = True,
-    random_state: Any = None,
-) -> tuple[Any, ...]:
+    random_state: RandomState = None,
+) -> tuple[MatrixLike, ...]:
     """Draw similar and dissimilar pairs, unlabeled rows and test points from labelled data.
 
     No row of ``X`` is drawn twice.
 
     Parameters
     ----------
-    X : array, sparse matrix or frame
+    X : array, sparse matrix or frame of shape (n_points, n_features)
         Labelled points.
-    y : array-like
+    y : array-like of shape (n_points,)
         Their classes, -1 and +1.
     n_pairs, n_unlabeled : int
         How many pairs and unlabeled rows.
@@ -44,58 +43,80 @@ def sample_sdu(
         Whether the shares of classes and of similar pairs are exact (to rounding), as in the paper,
         or random.
     random_state : int, RandomState or None, default=None
-        Seed.
+        Seed of the draw.
 
     Returns
     -------
-    X_rows, codes : rows and pair codes
-        Ends of pairs first, then the unlabeled rows.
-    X_test, y_test : only with ``n_test > 0``
-        Test points and their classes.
+    X_rows : array, sparse matrix or frame of shape (2 * n_pairs + n_unlabeled, n_features)
+        Rows of ``X``: ends of pairs first, then the unlabeled ones.
+    codes : array of shape (2 * n_pairs + n_unlabeled,)
+        Their pair codes: +k similar, -k dissimilar, 0 unlabeled.
+    X_test : array, sparse matrix or frame of shape (n_test, n_features)
+        Test points; only with ``n_test > 0``.
+    y_test : array of shape (n_test,)
+        Their classes; only with ``n_test > 0``.
+
+    Raises
+    ------
+    InputError
+        If ``y`` has too few points of a class for the draw, or other values than -1 and +1.
+
+    See Also
+    --------
+    load_benchmark : Labelled data to draw from.
+    sdulearn.stack_pairs : Rows and codes of pairs that are there.
+
+    Examples
+    --------
+    >>> from sdulearn.datasets import make_waveform, sample_sdu
+    >>> X, y = make_waveform(1000, random_state=0)
+    >>> rows, codes = sample_sdu(X, y, n_pairs=50, n_unlabeled=100, prior=0.7, random_state=0)
+    >>> rows.shape, int((codes > 0).sum()), int((codes < 0).sum())
+    ((200, 21), 58, 42)
     """
     labels = np.asarray(y)
     if not np.isin(labels, (-1, 1)).all():
-        raise InputError("y must hold the classes -1 and +1.")
+        raise InputError("`y` must hold the classes -1 and +1.")
     if not 0 < prior < 1:
-        raise InputError(f"prior must lie strictly between 0 and 1, got {prior!r}.")
+        raise InputError(f"`prior` must lie strictly between 0 and 1, got {prior!r}.")
     rng = check_random_state(random_state)
     split = _exactly if exact else rng.binomial
     n_similar = split(n_pairs, similar_share(prior))
     both_positive = split(n_similar, prior**2 / similar_share(prior))
-    n_dissimilar = n_pairs - n_similar
-    classes = np.concatenate(
-        [
-            np.repeat([1, -1], [2 * both_positive, 2 * (n_similar - both_positive)]),
-            np.tile([1, -1], n_dissimilar),
-            _classes(split(n_unlabeled, prior), n_unlabeled),
-            _classes(split(n_test, prior), n_test),
-        ]
+    parts = (
+        _classes(2 * both_positive, 2 * n_similar),
+        np.tile([1, -1], n_pairs - n_similar),
+        _classes(split(n_unlabeled, prior), n_unlabeled),
+        _classes(split(n_test, prior), n_test),
     )
-    rows = _draw(classes, labels, rng)
+    rows = _draw(np.concatenate(parts), labels, rng)
     pairs = np.repeat(np.r_[1 : n_similar + 1, -n_similar - 1 : -n_pairs - 1 : -1], 2)
     codes = np.concatenate([pairs, np.zeros(n_unlabeled, dtype=np.int64)])
     train, test = rows[: len(codes)], rows[len(codes) :]
-    drawn = safe_indexing(X, train), codes
-    return (*drawn, safe_indexing(X, test), labels[test].astype(np.int64)) if n_test else drawn
+    drawn = (safe_indexing(X, train), codes)
+    if not n_test:
+        return drawn
+    return (*drawn, safe_indexing(X, test), labels[test].astype(np.int64))
 
 
 def _exactly(n: int, share: float) -> int:
     return round(n * share)
 
 
-def _classes(n_positive: int, n: int) -> NDArray[np.int64]:
+def _classes(n_positive: int, n: int) -> Codes:
     return np.repeat([1, -1], [n_positive, n - n_positive])
 
 
-def _draw(classes: NDArray[np.int64], labels: NDArray[Any], rng: np.random.RandomState) -> NDArray[np.intp]:
-    """A random row of each wanted class, without replacement."""
+def _draw(classes: Codes, labels: Codes, rng: np.random.RandomState) -> Indices:
+    """A random row for each of the classes, without replacement."""
     rows = np.empty(len(classes), dtype=np.intp)
     for value, name in ((1, "positive"), (-1, "negative")):
-        wanted, there = np.flatnonzero(classes == value), np.flatnonzero(labels == value)
-        if len(wanted) > len(there):
+        needed = np.flatnonzero(classes == value)
+        there = np.flatnonzero(labels == value)
+        if len(needed) > len(there):
             raise InputError(
-                f"This draw needs {len(wanted)} {name} points, but y has {len(there)}. Ask for fewer pairs, "
-                "unlabeled rows or test points, or another prior."
+                f"This draw needs {len(needed)} {name} points, but `y` has {len(there)}. Lower "
+                "`n_pairs`, `n_unlabeled` or `n_test`, or take another `prior`."
             )
-        rows[wanted] = rng.permutation(there)[: len(wanted)]
+        rows[needed] = rng.permutation(there)[: len(needed)]
     return rows

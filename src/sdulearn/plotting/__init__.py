@@ -8,6 +8,13 @@ attributes, and draws them again with ``plot(ax=...)``. They need matplotlib: ``
 from sdulearn.plotting.boundary import PairBoundaryDisplay
 from sdulearn.plotting.curve import PairLearningCurveDisplay
 from sdulearn.plotting.grid import RiskGridDisplay
+from sdulearn.plotting.plan import PlanDisplay
 from sdulearn.plotting.prior import PriorIntervalDisplay
 
-__all__ = ["PairBoundaryDisplay", "PairLearningCurveDisplay", "PriorIntervalDisplay", "RiskGridDisplay"]
+__all__ = [
+    "PairBoundaryDisplay",
+    "PairLearningCurveDisplay",
+    "PlanDisplay",
+    "PriorIntervalDisplay",
+    "RiskGridDisplay",
+]

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Self
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy import sparse
 from sklearn.utils import check_random_state
 
@@ -14,11 +15,18 @@ from sdulearn.errors import InputError
 from sdulearn.extras import require
 from sdulearn.pairs import read_pairs
 from sdulearn.plotting.display import Display
-from sdulearn.types import Array
+from sdulearn.types import Array, Estimator, Mask, MatrixLike, RandomState
 
-_SAME, _DIFFERENT = "0.15", "#d55e00"
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.collections import LineCollection
+    from matplotlib.image import AxesImage
+
+_SAME = "0.15"
+_DIFFERENT = "#d55e00"
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class PairBoundaryDisplay(Display):
     """Where a model parts the classes, in two features, with the pairs drawn as lines.
 
@@ -27,7 +35,7 @@ class PairBoundaryDisplay(Display):
 
     Parameters
     ----------
-    xx0, xx1 : arrays of shape (resolution, resolution)
+    xx0, xx1 : array of shape (resolution, resolution)
         The grid, as of ``numpy.meshgrid``.
     response : array of shape (resolution, resolution)
         What the model says on the grid.
@@ -55,6 +63,10 @@ class PairBoundaryDisplay(Display):
     lines_ : list of matplotlib LineCollection
         The similar pairs and the dissimilar ones.
 
+    See Also
+    --------
+    sklearn.inspection.DecisionBoundaryDisplay : The boundary alone, of any classifier.
+
     Examples
     --------
     >>> from sklearn.datasets import make_blobs
@@ -69,26 +81,20 @@ class PairBoundaryDisplay(Display):
     (30, 2, 2)
     """
 
-    def __init__(
-        self,
-        *,
-        xx0: Array,
-        xx1: Array,
-        response: Array,
-        level: float,
-        ends: Array,
-        similar: NDArray[np.bool_],
-        unlabeled: Array,
-        names: tuple[str, str],
-    ) -> None:
-        self.xx0, self.xx1, self.response, self.level = xx0, xx1, response, level
-        self.ends, self.similar, self.unlabeled, self.names = ends, similar, unlabeled, names
+    xx0: Array
+    xx1: Array
+    response: Array
+    level: float
+    ends: Array
+    similar: Mask
+    unlabeled: Array
+    names: tuple[str, str]
 
     @classmethod
     def from_estimator(
         cls,
-        estimator: Any,
-        X: Any,
+        estimator: Estimator,
+        X: MatrixLike,
         y: ArrayLike,
         *,
         features: Sequence[int | str] = (0, 1),
@@ -96,8 +102,8 @@ class PairBoundaryDisplay(Display):
         resolution: int = 150,
         margin: float = 0.05,
         response_method: str = "auto",
-        random_state: Any = 0,
-        ax: Any = None,
+        random_state: RandomState = 0,
+        ax: Axes | None = None,
     ) -> Self:
         """Draw a fitted estimator or pipeline over two of its features.
 
@@ -138,7 +144,8 @@ class PairBoundaryDisplay(Display):
             drawn = np.sort(check_random_state(random_state).permutation(drawn)[:max_pairs])
         xx0, xx1 = np.meshgrid(*(_side(values[:, k], resolution, margin) for k in (i, j)))
         grid = np.tile(np.median(values, axis=0), (xx0.size, 1))
-        grid[:, i], grid[:, j] = xx0.ravel(), xx1.ravel()
+        grid[:, i] = xx0.ravel()
+        grid[:, j] = xx1.ravel()
         response, level = _respond(estimator, _like(X, grid), response_method)
         flat = values[:, [i, j]]
         label = names or [f"feature {k}" for k in range(values.shape[1])]
@@ -154,7 +161,7 @@ class PairBoundaryDisplay(Display):
         )
         return display.plot(ax=ax)
 
-    def plot(self, ax: Any = None, *, cmap: str = "RdBu", legend: bool = True) -> Self:
+    def plot(self, ax: Axes | None = None, *, cmap: str = "RdBu", legend: bool = True) -> Self:
         """Draw.
 
         Parameters
@@ -168,15 +175,34 @@ class PairBoundaryDisplay(Display):
 
         Returns
         -------
-        self
+        PairBoundaryDisplay
+            The display itself.
         """
         ax = self._axes(ax)
+        self.surface_ = self._surface(ax, cmap)
+        self.boundary_ = None
+        if self.response.min() < self.level < self.response.max():
+            self.boundary_ = ax.contour(
+                self.xx0, self.xx1, self.response, levels=[self.level], colors="black", linewidths=2
+            )
+        x, y = self.unlabeled.T
+        ax.scatter(x, y, s=7, color="0.45", alpha=0.5, linewidths=0, zorder=2)
+        self.lines_ = [
+            self._lines(ax, self.similar, "same class", _SAME, "-"),
+            self._lines(ax, ~self.similar, "different", _DIFFERENT, "--"),
+        ]
+        left, right, bottom, top = self.surface_.get_extent()
+        ax.set(xlabel=self.names[0], ylabel=self.names[1], xlim=(left, right), ylim=(bottom, top))
+        if legend:
+            ax.legend(loc="best", framealpha=0.9)
+        return self
+
+    def _surface(self, ax: Axes, cmap: str) -> AxesImage:
         reach = float(np.max(np.abs(self.response - self.level))) or 1.0
-        extent = (self.xx0.min(), self.xx0.max(), self.xx1.min(), self.xx1.max())
-        self.surface_ = ax.imshow(
+        return ax.imshow(
             self.response,
             origin="lower",
-            extent=extent,
+            extent=(self.xx0.min(), self.xx0.max(), self.xx1.min(), self.xx1.max()),
             aspect="auto",
             interpolation="bilinear",
             cmap=cmap,
@@ -184,55 +210,50 @@ class PairBoundaryDisplay(Display):
             vmax=self.level + reach,
             alpha=0.35,
         )
-        self.boundary_ = None
-        if self.response.min() < self.level < self.response.max():
-            self.boundary_ = ax.contour(
-                self.xx0, self.xx1, self.response, levels=[self.level], colors="black", linewidths=2
-            )
-        ax.scatter(*self.unlabeled.T, s=7, color="0.45", alpha=0.5, linewidths=0, zorder=2)
-        self.lines_ = [
-            self._lines(ax, self.similar, "same class", _SAME, "-"),
-            self._lines(ax, ~self.similar, "different", _DIFFERENT, "--"),
-        ]
-        ax.set(xlabel=self.names[0], ylabel=self.names[1], xlim=extent[:2], ylim=extent[2:])
-        if legend:
-            ax.legend(loc="best", framealpha=0.9)
-        return self
 
-    def _lines(self, ax: Any, which: NDArray[np.bool_], label: str, colour: str, style: str) -> Any:
+    def _lines(self, ax: Axes, which: Mask, label: str, colour: str, style: str) -> LineCollection:
         collections = require("matplotlib.collections", "demo")
-        lines = collections.LineCollection(
-            self.ends[which], colors=colour, linestyles=style, linewidths=0.9, alpha=0.75, label=label, zorder=3
+        lines: LineCollection = collections.LineCollection(
+            self.ends[which],
+            colors=colour,
+            linestyles=style,
+            linewidths=0.9,
+            alpha=0.75,
+            label=label,
+            zorder=3,
         )
         ax.add_collection(lines)
-        ax.scatter(*self.ends[which].reshape(-1, 2).T, s=12, color=colour, linewidths=0, zorder=4)
+        x, y = self.ends[which].reshape(-1, 2).T
+        ax.scatter(x, y, s=12, color=colour, linewidths=0, zorder=4)
         return lines
 
 
 def _columns(features: Sequence[int | str], names: list[str], n_features: int) -> tuple[int, int]:
     """Column numbers of two features given by number or name."""
     if len(features) != 2:
-        raise InputError(f"features must name two columns, got {features!r}.")
+        raise InputError(f"`features` must name two columns, got {features!r}.")
     found = []
     for feature in features:
         if isinstance(feature, str):
             if feature not in names:
-                raise InputError(f"X has no column {feature!r}; it has {names or 'no names: give numbers'}.")
+                there = names or "no names: give numbers"
+                raise InputError(f"`X` has no column {feature!r} for `features`; it has {there}.")
             found.append(names.index(feature))
         elif not 0 <= feature < n_features:
-            raise InputError(f"X has columns 0 to {n_features - 1}, but features names {feature}.")
+            raise InputError(f"`X` has columns 0 to {n_features - 1}, but `features` names {feature}.")
         else:
             found.append(int(feature))
     return found[0], found[1]
 
 
 def _side(column: Array, resolution: int, margin: float) -> Array:
-    low, high = float(column.min()), float(column.max())
+    low = float(column.min())
+    high = float(column.max())
     room = margin * (high - low) or 1.0
     return np.linspace(low - room, high + room, resolution)
 
 
-def _like(X: Any, grid: Array) -> Any:
+def _like(X: MatrixLike, grid: Array) -> MatrixLike:
     """The grid as the kind of table that ``X`` is, so that names of columns stay."""
     if not hasattr(X, "columns"):
         return sparse.csr_matrix(grid) if sparse.issparse(X) else grid
@@ -240,10 +261,11 @@ def _like(X: Any, grid: Array) -> Any:
     return type(X)(grid, **{keyword: list(X.columns)})
 
 
-def _respond(estimator: Any, X: Any, method: str) -> tuple[Array, float]:
+def _respond(estimator: Estimator, X: MatrixLike, method: str) -> tuple[Array, float]:
     """The response, and its value on the boundary."""
-    if method not in ("auto", "predict_proba", "decision_function"):
-        raise InputError(f"response_method must be 'auto', 'predict_proba' or 'decision_function', got {method!r}.")
+    known = ("auto", "predict_proba", "decision_function")
+    if method not in known:
+        raise InputError(f"`response_method` must be one of {list(known)}, got {method!r}.")
     if method == "predict_proba" or (method == "auto" and hasattr(estimator, "predict_proba")):
         return np.asarray(estimator.predict_proba(X))[:, 1], 0.5
     return np.asarray(estimator.decision_function(X)), 0.0

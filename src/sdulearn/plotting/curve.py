@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Self
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import clone
 from sklearn.metrics import accuracy_score
 from sklearn.utils import check_random_state
@@ -14,11 +15,15 @@ from sklearn.utils import check_random_state
 from sdulearn.errors import InputError
 from sdulearn.model_selection import PairKFold
 from sdulearn.pairs import read_pairs
-from sdulearn.plotting.display import Display
+from sdulearn.plotting.display import ERROR_BARS, Display, set_sizes
 from sdulearn.sklearn_private import safe_indexing
-from sdulearn.types import Array
+from sdulearn.types import Array, Codes, Estimator, Indices, MatrixLike, RandomState
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class PairLearningCurveDisplay(Display):
     """How good a model gets as pairs are added.
 
@@ -42,6 +47,11 @@ class PairLearningCurveDisplay(Display):
     line_ : matplotlib ErrorbarContainer
         Means with their standard errors.
 
+    See Also
+    --------
+    PlanDisplay : The curve to expect, before any answer is there.
+    sklearn.model_selection.LearningCurveDisplay : The same for labelled data.
+
     Examples
     --------
     >>> from sdulearn import PairLogisticRegression
@@ -59,25 +69,25 @@ class PairLearningCurveDisplay(Display):
     True
     """
 
-    def __init__(
-        self, *, n_pairs: NDArray[np.intp], scores: Array, score_name: str = "score", name: str | None = None
-    ) -> None:
-        self.n_pairs, self.scores, self.score_name, self.name = n_pairs, scores, score_name, name
+    n_pairs: Indices
+    scores: Array
+    score_name: str = "score"
+    name: str | None = None
 
     @classmethod
     def from_estimator(
         cls,
-        estimator: Any,
-        X: Any,
+        estimator: Estimator,
+        X: MatrixLike,
         y: ArrayLike,
         *,
         n_pairs: Sequence[int] | None = None,
-        test: tuple[Any, ArrayLike] | None = None,
-        scoring: Any = None,
+        test: tuple[MatrixLike, ArrayLike] | None = None,
+        scoring: Callable[[Estimator, MatrixLike, ArrayLike], float] | None = None,
         n_repeats: int = 5,
-        random_state: Any = None,
+        random_state: RandomState = None,
         name: str | None = None,
-        ax: Any = None,
+        ax: Axes | None = None,
         **line_kw: Any,
     ) -> Self:
         """Fit on some of the pairs and all unlabeled rows, again and again.
@@ -95,12 +105,12 @@ class PairLearningCurveDisplay(Display):
             Pair codes.
         n_pairs : sequence of int, optional
             Numbers of training pairs; five, up to all there are, by default.
-        test : (X_test, y_test), optional
+        test : tuple of (X_test, y_test), optional
             Labelled points: the score is the accuracy. Without them, pairs are held out by
             :class:`~sdulearn.PairKFold`, and the score needs no label.
-        scoring : callable (estimator, X, y) -> float, optional
-            Score on the test points or on the held-out pairs; by default accuracy and the
-            estimator's own ``score``.
+        scoring : callable, optional
+            A function (estimator, X, y) -> float: the score on the test points or on the held-out
+            pairs; by default accuracy and the estimator's own ``score``.
         n_repeats : int, default=5
             Draws of pairs, or folds where pairs are held out.
         random_state : int, RandomState or None, default=None
@@ -117,30 +127,26 @@ class PairLearningCurveDisplay(Display):
         PairLearningCurveDisplay
             The display, drawn.
         """
-        codes, rng = np.asarray(y), check_random_state(random_state)
+        codes = np.asarray(y)
+        rng = check_random_state(random_state)
         if test is None:
             splits = list(PairKFold(n_repeats, random_state=rng).split(X, codes))
             parts = [(train, safe_indexing(X, held), codes[held]) for train, held in splits]
-            score = scoring or (lambda model, rows, answers: model.score(rows, answers))
-            score_name = "score of held-out pairs"
+            score = scoring or _own_score
         else:
             parts = [(np.arange(len(codes)), test[0], np.asarray(test[1]))] * n_repeats
-            score = scoring or (lambda model, points, labels: accuracy_score(labels, model.predict(points)))
-            score_name = "accuracy"
-        most = min(len(read_pairs(codes[train]).ends) for train, _, _ in parts)
-        sizes = np.unique(np.rint(np.geomspace(max(most / 16, 5), most, 5)).astype(int)) if n_pairs is None else n_pairs
-        sizes = np.asarray(sizes, dtype=np.intp)
-        if sizes.ndim != 1 or not len(sizes) or sizes.min() < 1 or sizes.max() > most:
-            raise InputError(f"n_pairs must hold numbers of training pairs between 1 and {most}, got {n_pairs!r}.")
+            score = scoring or _accuracy
+        sizes = _sizes(n_pairs, min(len(read_pairs(codes[train]).ends) for train, _, _ in parts))
         scores = np.empty((len(sizes), len(parts)))
         for k, (train, points, truth) in enumerate(parts):
             for i, rows in enumerate(_nested(codes[train], sizes, rng)):
                 chosen = train[rows]
                 model = clone(estimator).fit(safe_indexing(X, chosen), codes[chosen])
                 scores[i, k] = score(model, points, truth)
+        score_name = "score of held-out pairs" if test is None else "accuracy"
         return cls(n_pairs=sizes, scores=scores, score_name=score_name, name=name).plot(ax, **line_kw)
 
-    def plot(self, ax: Any = None, **line_kw: Any) -> Self:
+    def plot(self, ax: Axes | None = None, **line_kw: Any) -> Self:
         """Draw.
 
         Parameters
@@ -152,23 +158,46 @@ class PairLearningCurveDisplay(Display):
 
         Returns
         -------
-        self
+        PairLearningCurveDisplay
+            The display itself.
         """
         ax = self._axes(ax)
         repeats = self.scores.shape[1]
-        error = self.scores.std(axis=1, ddof=1) / np.sqrt(repeats) if repeats > 1 else None
-        style = {"marker": "o", "ms": 4, "capsize": 3, "label": self.name, **line_kw}
+        error = None
+        if repeats > 1:
+            error = self.scores.std(axis=1, ddof=1) / np.sqrt(repeats)
+        style = {**ERROR_BARS, "label": self.name, **line_kw}
         self.line_ = ax.errorbar(self.n_pairs, self.scores.mean(axis=1), error, **style)
-        ax.set(xlabel="number of pairs", ylabel=self.score_name, xscale="log")
-        ax.set_xticks(self.n_pairs, [str(n) for n in self.n_pairs])
-        ax.minorticks_off()
+        ax.set(ylabel=self.score_name)
+        set_sizes(ax, self.n_pairs.tolist())
         if self.name:
             ax.legend(loc="best")
         return self
 
 
-def _nested(codes: NDArray[Any], sizes: NDArray[np.intp], rng: np.random.RandomState) -> list[NDArray[np.intp]]:
-    """Rows of ``n`` random pairs, similar ones in their share of all, and of everything unlabeled; for each size."""
+def _own_score(model: Estimator, rows: MatrixLike, codes: Codes) -> float:
+    return float(model.score(rows, codes))
+
+
+def _accuracy(model: Estimator, points: MatrixLike, labels: ArrayLike) -> float:
+    return float(accuracy_score(labels, model.predict(points)))
+
+
+def _sizes(n_pairs: Sequence[int] | None, most: int) -> Indices:
+    """The numbers of training pairs: those asked for, or five up to all there are."""
+    if n_pairs is None:
+        return np.unique(np.rint(np.geomspace(max(most / 16, 5), most, 5)).astype(np.intp))
+    sizes = np.asarray(n_pairs, dtype=np.intp)
+    if sizes.ndim != 1 or not len(sizes) or sizes.min() < 1 or sizes.max() > most:
+        raise InputError(f"`n_pairs` must hold numbers of training pairs between 1 and {most}, got {n_pairs!r}.")
+    return sizes
+
+
+def _nested(codes: Codes, sizes: Indices, rng: np.random.RandomState) -> list[Indices]:
+    """Rows of n random pairs and of everything unlabeled, for each size n.
+
+    Similar pairs keep their share of all.
+    """
     pairs = read_pairs(codes)
     kinds = [rng.permutation(np.flatnonzero(kind)) for kind in (pairs.similar, ~pairs.similar)]
     rows = []

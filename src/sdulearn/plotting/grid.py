@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike
 
 from sdulearn.errors import InputError
 from sdulearn.metrics import pair_log_likelihood
-from sdulearn.plotting.display import Display
-from sdulearn.types import Array
+from sdulearn.plotting.display import ERROR_BARS, Display
+from sdulearn.types import Array, Estimator, Mask
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.container import ErrorbarContainer
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class RiskGridDisplay(Display):
-    """What cross-validation on pairs found: the held-out risk against ``alpha`` and, where there is one, ``gamma``.
+    """What cross-validation on pairs found: the held-out risk against ``alpha`` and ``gamma``.
 
     Parameters
     ----------
@@ -22,7 +29,7 @@ class RiskGridDisplay(Display):
         Penalty of each setting.
     gammas : array of shape (n_settings,) or None
         Mixture weight of each setting.
-    risk, error : arrays of shape (n_settings,)
+    risk, error : array of shape (n_settings,)
         Mean over the folds and its standard error.
     best : int
         The setting that was chosen.
@@ -38,6 +45,10 @@ class RiskGridDisplay(Display):
     lines_ : list of matplotlib ErrorbarContainer
         One for each alpha, or a single one without gamma.
 
+    See Also
+    --------
+    sdulearn.SDUClassifierCV : Chooses gamma and alpha by the risk of held-out pairs.
+
     Examples
     --------
     >>> from sdulearn import SDUClassifierCV
@@ -51,26 +62,21 @@ class RiskGridDisplay(Display):
     True
     """
 
-    def __init__(
-        self,
-        *,
-        alphas: Array,
-        gammas: Array | None,
-        risk: Array,
-        error: Array,
-        best: int,
-        risk_name: str = "held-out risk",
-    ) -> None:
-        self.alphas, self.gammas, self.risk, self.error = alphas, gammas, risk, error
-        self.best, self.risk_name = best, risk_name
+    alphas: Array
+    gammas: Array | None
+    risk: Array
+    error: Array
+    best: int
+    risk_name: str = "held-out risk"
 
     @classmethod
-    def from_estimator(cls, estimator: Any, *, ax: Any = None) -> Self:
+    def from_estimator(cls, estimator: Estimator, *, ax: Axes | None = None) -> Self:
         """Draw ``cv_results_`` of a fitted search.
 
         Parameters
         ----------
-        estimator : fitted SDUClassifierCV, PairLogisticRegressionCV, GridSearchCV, or a pipeline that ends in one
+        estimator : fitted estimator or pipeline
+            SDUClassifierCV, PairLogisticRegressionCV, GridSearchCV, or a pipeline that ends in one.
             The score of a PairLogisticRegressionCV is the log-likelihood of held-out answers, drawn
             as a loss; of the others one minus a risk.
         ax : matplotlib Axes, optional
@@ -85,10 +91,11 @@ class RiskGridDisplay(Display):
             estimator = estimator.steps[-1][1]
         if not hasattr(estimator, "cv_results_"):
             raise InputError(
-                f"{type(estimator).__name__} has no cv_results_. Fit SDUClassifierCV, PairLogisticRegressionCV or "
-                "GridSearchCV first, and pass that."
+                f"`estimator` ({type(estimator).__name__}) has no cv_results_. Fit SDUClassifierCV, "
+                "PairLogisticRegressionCV or GridSearchCV first, and pass that."
             )
-        likelihood = hasattr(estimator, "evidence_") or getattr(estimator, "scoring", None) is pair_log_likelihood
+        scoring = getattr(estimator, "scoring", None)
+        likelihood = hasattr(estimator, "evidence_") or scoring is pair_log_likelihood
         best = None
         if hasattr(estimator, "alpha_"):
             best = {"alpha": estimator.alpha_, "gamma": getattr(estimator, "gamma_", None)}
@@ -96,7 +103,12 @@ class RiskGridDisplay(Display):
 
     @classmethod
     def from_results(
-        cls, results: dict[str, Any], *, likelihood: bool = False, best: dict[str, Any] | None = None, ax: Any = None
+        cls,
+        results: Mapping[str, ArrayLike],
+        *,
+        likelihood: bool = False,
+        best: Mapping[str, float | None] | None = None,
+        ax: Axes | None = None,
     ) -> Self:
         """Draw a table of results.
 
@@ -116,9 +128,10 @@ class RiskGridDisplay(Display):
         RiskGridDisplay
             The display, drawn.
         """
-        alphas, gammas = _parameter(results, "alpha"), _parameter(results, "gamma")
+        alphas = _parameter(results, "alpha")
+        gammas = _parameter(results, "gamma")
         if alphas is None:
-            raise InputError("The results hold no parameter 'alpha' (or one that ends in '__alpha'): nothing to draw.")
+            raise InputError("`results` hold no parameter 'alpha' (or one that ends in '__alpha'): nothing to draw.")
         score = np.asarray(results["mean_test_score"], dtype=np.float64)
         folds = sum(key.startswith("split") and key.endswith("_test_score") for key in results)
         chosen = int(np.argmax(score))
@@ -137,7 +150,7 @@ class RiskGridDisplay(Display):
         )
         return display.plot(ax)
 
-    def plot(self, ax: Any = None) -> Self:
+    def plot(self, ax: Axes | None = None) -> Self:
         """Draw.
 
         Parameters
@@ -147,10 +160,11 @@ class RiskGridDisplay(Display):
 
         Returns
         -------
-        self
+        RiskGridDisplay
+            The display itself.
         """
         ax = self._axes(ax)
-        self.lines_: list[Any] = []
+        self.lines_: list[ErrorbarContainer] = []
         if self.gammas is None:
             x = self.alphas
             self._line(ax, x, np.ones(len(x), dtype=bool), None)
@@ -164,17 +178,18 @@ class RiskGridDisplay(Display):
                 self._line(ax, x, kind == k, f"alpha = {alpha:g}")
             ax.set(xlabel="gamma")
         ax.set(ylabel=self.risk_name)
-        ax.plot(x[self.best], self.risk[self.best], "o", ms=13, mfc="none", mec="black", mew=1.6, label="chosen")
+        at = (x[self.best], self.risk[self.best])
+        ax.plot(*at, "o", ms=13, mfc="none", mec="black", mew=1.6, label="chosen")
         ax.legend(loc="best")
         return self
 
-    def _line(self, ax: Any, x: Array, which: NDArray[np.bool_], label: str | None) -> None:
+    def _line(self, ax: Axes, x: Array, which: Mask, label: str | None) -> None:
         order = np.flatnonzero(which)[np.argsort(x[which])]
-        line = ax.errorbar(x[order], self.risk[order], self.error[order], marker="o", ms=4, capsize=3, label=label)
+        line = ax.errorbar(x[order], self.risk[order], self.error[order], label=label, **ERROR_BARS)
         self.lines_.append(line)
 
 
-def _parameter(results: dict[str, Any], name: str) -> Array | None:
+def _parameter(results: Mapping[str, ArrayLike], name: str) -> Array | None:
     """The column of a parameter, be it of the estimator or of a step of a pipeline."""
     for key, values in results.items():
         if key == f"param_{name}" or (key.startswith("param_") and key.endswith(f"__{name}")):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -10,10 +12,14 @@ from numpy.typing import ArrayLike
 from sdulearn.errors import InputError
 from sdulearn.pairs import read_pairs
 from sdulearn.plotting.display import Display
-from sdulearn.prior import dissimilar_share, estimate_prior, similar_share
+from sdulearn.prior import PriorEstimate, dissimilar_share, estimate_prior, similar_share
 from sdulearn.types import Array
 
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
+
+@dataclass(kw_only=True, eq=False, repr=False)
 class PriorIntervalDisplay(Display):
     """The class prior that pair counts imply, with its interval, against the number of pairs.
 
@@ -23,7 +29,7 @@ class PriorIntervalDisplay(Display):
     ----------
     n_pairs : array of shape (n_points,)
         Numbers of pairs.
-    value, low, high : arrays of shape (n_points,)
+    value, low, high : array of shape (n_points,)
         The estimate and the ends of its interval at each of them.
     confidence : float
         Level of the interval.
@@ -36,8 +42,15 @@ class PriorIntervalDisplay(Display):
         Where it was drawn.
     figure_ : matplotlib Figure
         The figure of those axes.
-    line_, band_ : matplotlib artists
-        The estimate and the interval.
+    line_ : matplotlib Line2D
+        The estimate.
+    band_ : matplotlib FillBetweenPolyCollection
+        The interval.
+
+    See Also
+    --------
+    sdulearn.estimate_prior : The estimate itself.
+    PlanDisplay : The interval to expect, beside the accuracy.
 
     Examples
     --------
@@ -47,16 +60,55 @@ class PriorIntervalDisplay(Display):
     [0.5, 0.68]
     """
 
-    def __init__(
-        self, *, n_pairs: Array, value: Array, low: Array, high: Array, confidence: float, name: str | None = None
-    ) -> None:
-        self.n_pairs, self.value, self.low, self.high = n_pairs, value, low, high
-        self.confidence, self.name = confidence, name
+    n_pairs: Array
+    value: Array
+    low: Array
+    high: Array
+    confidence: float
+    name: str | None = None
 
     @classmethod
-    def from_codes(
-        cls, y: ArrayLike, *, confidence: float = 0.95, name: str | None = None, ax: Any = None, **line_kw: Any
+    def from_estimates(
+        cls,
+        estimates: Sequence[PriorEstimate],
+        *,
+        name: str | None = None,
+        ax: Axes | None = None,
+        **line_kw: Any,
     ) -> Self:
+        """Draw estimates that are there.
+
+        Parameters
+        ----------
+        estimates : sequence of PriorEstimate
+            Estimates from counts, of one confidence, in ascending order of their numbers of pairs.
+        name : str, optional
+            Entry in the legend.
+        ax : matplotlib Axes, optional
+            Where to draw; a new figure by default.
+        **line_kw
+            Passed to ``ax.plot``.
+
+        Returns
+        -------
+        PriorIntervalDisplay
+            The display, drawn.
+        """
+        counts = [(estimate.n_similar, estimate.n_dissimilar) for estimate in estimates]
+        if not counts or (None, None) in counts:
+            raise InputError("`estimates` must hold one estimate or more, each from counts of pairs.")
+        display = cls(
+            n_pairs=np.array(counts, dtype=np.float64).sum(axis=1),
+            value=np.array([estimate.value for estimate in estimates]),
+            low=np.array([estimate.low for estimate in estimates]),
+            high=np.array([estimate.high for estimate in estimates]),
+            confidence=estimates[0].confidence or 0.0,
+            name=name,
+        )
+        return display.plot(ax, **line_kw)
+
+    @classmethod
+    def from_codes(cls, y: ArrayLike, *, confidence: float = 0.95, **options: Any) -> Self:
         """Follow the estimate as answers come in, in the order of their codes 1, 2, 3, ...
 
         Give the codes the order in which the questions were asked: :func:`~sdulearn.stack_pairs`
@@ -68,12 +120,8 @@ class PriorIntervalDisplay(Display):
             Pair codes.
         confidence : float, default=0.95
             Level of the interval.
-        name : str, optional
-            Entry in the legend.
-        ax : matplotlib Axes, optional
-            Where to draw; a new figure by default.
-        **line_kw
-            Passed to ``ax.plot``.
+        **options
+            Passed to :meth:`from_estimates`: ``name``, ``ax`` and what ``ax.plot`` takes.
 
         Returns
         -------
@@ -82,10 +130,11 @@ class PriorIntervalDisplay(Display):
         """
         similar = read_pairs(y).similar
         if not len(similar):
-            raise InputError("y marks no pairs, so there is no prior to draw. Mark similar pairs +k, others -k.")
+            raise InputError("`y` marks no pairs, so there is no prior to draw. Mark similar pairs +k, others -k.")
         n_similar = np.cumsum(similar)
-        total = np.arange(1, len(similar) + 1)
-        return cls._from_counts(n_similar, total - n_similar, confidence, name).plot(ax, **line_kw)
+        counts = zip(n_similar.tolist(), np.cumsum(~similar).tolist(), strict=True)
+        estimates = [estimate_prior(*pair, confidence=confidence) for pair in counts]
+        return cls.from_estimates(estimates, **options)
 
     @classmethod
     def from_prior(
@@ -94,11 +143,9 @@ class PriorIntervalDisplay(Display):
         *,
         n_pairs: ArrayLike | None = None,
         confidence: float = 0.95,
-        name: str | None = None,
-        ax: Any = None,
-        **line_kw: Any,
+        **options: Any,
     ) -> Self:
-        """The interval to expect before a single question is asked.
+        """Draw the interval to expect before a single question is asked.
 
         Parameters
         ----------
@@ -108,12 +155,8 @@ class PriorIntervalDisplay(Display):
             Numbers of pairs; 10 to 10,000 by default.
         confidence : float, default=0.95
             Level of the interval.
-        name : str, optional
-            Entry in the legend.
-        ax : matplotlib Axes, optional
-            Where to draw; a new figure by default.
-        **line_kw
-            Passed to ``ax.plot``.
+        **options
+            Passed to :meth:`from_estimates`: ``name``, ``ax`` and what ``ax.plot`` takes.
 
         Returns
         -------
@@ -121,30 +164,15 @@ class PriorIntervalDisplay(Display):
             The display, drawn.
         """
         if not 0 < prior < 1:
-            raise InputError(f"prior must lie strictly between 0 and 1, got {prior!r}.")
-        n = np.geomspace(10, 10_000, 61) if n_pairs is None else np.asarray(n_pairs, dtype=np.float64)
+            raise InputError(f"`prior` must lie strictly between 0 and 1, got {prior!r}.")
+        sizes = np.geomspace(10, 10_000, 61) if n_pairs is None else np.asarray(n_pairs, dtype=np.float64)
         majority = "positive" if prior >= 0.5 else "negative"
-        display = cls._from_counts(n * similar_share(prior), n * dissimilar_share(prior), confidence, name, majority)
-        return display.plot(ax, **line_kw)
+        ps = similar_share(prior)
+        pd = dissimilar_share(prior)
+        estimates = [estimate_prior(n * ps, n * pd, majority=majority, confidence=confidence) for n in sizes.tolist()]
+        return cls.from_estimates(estimates, **options)
 
-    @classmethod
-    def _from_counts(
-        cls, n_similar: Any, n_dissimilar: Any, confidence: float, name: str | None, majority: str = "positive"
-    ) -> Self:
-        found = [
-            estimate_prior(float(s), float(d), majority=majority, confidence=confidence)
-            for s, d in zip(n_similar, n_dissimilar, strict=True)
-        ]
-        return cls(
-            n_pairs=np.asarray(n_similar + n_dissimilar, dtype=np.float64),
-            value=np.array([e.value for e in found]),
-            low=np.array([e.low for e in found]),
-            high=np.array([e.high for e in found]),
-            confidence=confidence,
-            name=name,
-        )
-
-    def plot(self, ax: Any = None, **line_kw: Any) -> Self:
+    def plot(self, ax: Axes | None = None, **line_kw: Any) -> Self:
         """Draw.
 
         Parameters
@@ -156,15 +184,23 @@ class PriorIntervalDisplay(Display):
 
         Returns
         -------
-        self
+        PriorIntervalDisplay
+            The display itself.
         """
         ax = self._axes(ax)
-        (self.line_,) = ax.plot(self.n_pairs, self.value, **{"label": self.name or "estimate", **line_kw})
-        label = None if self.name else f"{self.confidence:.0%} interval"
+        style = {"label": self.name or "estimate", **line_kw}
+        (self.line_,) = ax.plot(self.n_pairs, self.value, **style)
         self.band_ = ax.fill_between(
-            self.n_pairs, self.low, self.high, alpha=0.2, color=self.line_.get_color(), linewidth=0, label=label
+            self.n_pairs,
+            self.low,
+            self.high,
+            alpha=0.2,
+            color=self.line_.get_color(),
+            linewidth=0,
+            label=None if self.name else f"{self.confidence:.0%} interval",
         )
-        ax.axhline(0.5, color="0.4", linewidth=1, linestyle=":")
+        half = None if self.name else "1/2: counts tell nothing"
+        ax.axhline(0.5, color="0.4", linewidth=1, linestyle=":", label=half)
         ax.set(xlabel="number of pairs", ylabel="prior P(y = +1)", xscale="log")
         ax.legend(loc="best")
         return self
