@@ -1,6 +1,6 @@
 """Check a built site: every link inside it has a page and an anchor, and every picture a file and an alt text.
 
-    python docs/_ext/check_site.py docs/_build/html
+python docs/_ext/check_site.py docs/_build/html
 """
 
 from __future__ import annotations

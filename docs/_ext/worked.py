@@ -11,6 +11,7 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from typing import ClassVar
 
 from docutils import nodes
 from docutils.parsers.rst import directives
@@ -46,7 +47,7 @@ class Worked(SphinxDirective):
     """Commands and what they print."""
 
     has_content = True
-    option_spec = {"code": directives.nonnegative_int, "lines": directives.positive_int}
+    option_spec: ClassVar = {"code": directives.nonnegative_int, "lines": directives.positive_int}
 
     def run(self):
         """Run the commands; a literal block."""
