@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import sys
 from pathlib import Path
@@ -147,7 +148,14 @@ def _block_math(translator, node):
     raise nodes.SkipNode
 
 
+def _without_backlinks(app, pagename, templatename, context, doctree):
+    """Source pages without links back: viewcode knows one page a module, and ours are documented under two names."""
+    if pagename.startswith("_modules/"):
+        context["body"] = re.sub(r'<a class="viewcode-back".*?</a>', "", context["body"])
+
+
 def setup(app):
     """Formulas as MathML (no script, no network), and the measured pages."""
     app.connect("source-read", _list_measured)
+    app.connect("html-page-context", _without_backlinks)
     app.add_html_math_renderer("mathml", (_inline_math, None), (_block_math, None))
