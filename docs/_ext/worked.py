@@ -61,7 +61,7 @@ class Worked(SphinxDirective):
                 raise self.error(f"{command!r} ended with {done.returncode}:\n{done.stdout}{done.stderr}")
             shown += [line, *self._shortened(done.stdout.rstrip().splitlines()), ""]
         text = "\n".join(shown).rstrip()
-        return [nodes.literal_block(text, text, language="console")]
+        return [nodes.literal_block(text, text, language="console", classes=["worked"])]
 
     def _shortened(self, lines):
         most = self.options.get("lines", len(lines))
