@@ -77,7 +77,7 @@ sphinx_gallery_conf = {
     "examples_dirs": "../examples",
     "gallery_dirs": "gallery",
     "filename_pattern": r"/plot_",
-    "ignore_pattern": r"(^|/)(curved_boundary|table_model|two_files)\.py",
+    "ignore_pattern": r"(^|/)(?!plot_)[^/]+\.py$",
     "capture_repr": ("_repr_html_",),
     "download_all_examples": False,
     "remove_config_comments": True,
