@@ -2,12 +2,12 @@
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
-PYTHONS := src tests benchmarks examples docs/conf.py docs/figures
+PYTHONS := src tests benchmarks examples .ci docs/conf.py docs/_ext docs/figures
 # One BLAS thread: the matrices are small, and nested threads ruin two cores.
 export OMP_NUM_THREADS ?= 1
 export OPENBLAS_NUM_THREADS ?= 1
 
-.PHONY: demo test lint format bench bench-accuracy bench-ablation bench-cli bench-scale docs test-oldest clean
+.PHONY: demo test lint format bench bench-accuracy bench-ablation bench-cli bench-scale dist docs test-oldest clean
 
 demo: $(VENV)/.demo
 	$(BIN)/sdulearn demo
@@ -19,6 +19,7 @@ lint: $(VENV)/.dev
 	$(BIN)/ruff check $(PYTHONS)
 	$(BIN)/ruff format --check $(PYTHONS)
 	$(BIN)/mypy
+	$(BIN)/python docs/_ext/check_docstrings.py
 
 format: $(VENV)/.dev
 	$(BIN)/ruff check --fix $(PYTHONS)
@@ -41,11 +42,22 @@ bench-ablation: $(VENV)/.bench
 bench-scale: $(VENV)/.bench
 	$(BIN)/python benchmarks/scale.py
 
-# Pages and gallery, then every example in them; warnings are errors.
+# Pages and gallery, then every example in them; warnings, dead links and pictures without an alt text are errors.
 docs: $(VENV)/.docs
 	$(BIN)/sphinx-build -W --keep-going -q -d docs/_build/doctrees -b html docs docs/_build/html
 	$(BIN)/sphinx-build -W --keep-going -q -d docs/_build/doctrees -b doctest docs docs/_build/doctest
+	$(BIN)/python docs/_ext/check_site.py docs/_build/html
 	@echo "Open docs/_build/html/index.html"
+
+# sdist, a wheel out of it, and what the README promises from that wheel in an empty environment.
+dist:
+	rm -rf dist .venv-dist
+	$(PYTHON) -m venv .venv-dist
+	.venv-dist/bin/python -m pip install -q build
+	.venv-dist/bin/python -m build --outdir dist
+	rm -rf .venv-dist
+	$(PYTHON) .ci/smoke.py dist
+	ls -l dist
 
 # The oldest versions that pyproject.toml admits, in an environment of their own.
 test-oldest: .venv-oldest/.dev

@@ -27,9 +27,9 @@ from sdulearn.pairs import read_pairs
 PARAMETERS = {
     "plain ridge only (covariance_powers=(0,))": {"covariance_powers": (0,)},
     "one power only (covariance_powers=(1,))": {"covariance_powers": (1,)},
-    "no pull towards the prior": {"prior_strength": 0},
-    "weaker pull (1)": {"prior_strength": 1},
-    "stronger pull (10)": {"prior_strength": 10},
+    "prior of no weight (prior_strength=0)": {"prior_strength": 0},
+    "less weight (prior_strength=1)": {"prior_strength": 1},
+    "more weight (prior_strength=10)": {"prior_strength": 10},
     "start from the pair moment only": {"init": "moment"},
     "20 more random starts": {"n_init": 20, "random_state": 0},
     "16 alphas": {"alphas": 16},

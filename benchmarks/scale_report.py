@@ -50,7 +50,7 @@ def work(loss: str, d: int, paired: float) -> dict[str, float]:
         return {"read": 4.0 * d + 8, "moved": moved + 16 * k * paired, "flops": k**2 * (1 + paired), "values": 0.0}
     if loss == "logistic":  # scale the rows (16 k), two products with vectors (8 k each), one symmetric product
         return {"read": 4.0 * d + 8, "moved": moved + 32 * k, "flops": float(k**2), "values": 1.0}
-    # Three products with vectors; values with rounded bends, twice. The rows near a bend are not known beforehand.
+    # Three products with vectors; values with rounded kinks, twice. The rows near a kink are not known beforehand.
     return {"read": 4.0 * d + 8, "moved": moved + 24 * k, "flops": 0.0, "values": 2.0}
 
 
@@ -87,6 +87,16 @@ def spoken(seconds: float) -> str:
         if seconds >= 2 * size:
             return f"{seconds / size:.1f} {unit}"
     return f"{seconds:.1f} s" if seconds >= 0.1 else f"{1e3 * seconds:.2f} ms"
+
+
+def speed_table(found: Findings) -> list[str]:
+    """For the README: seconds by loss and number of rows."""
+    sizes = found.sizes.values()
+    rows = [["pyarrow only reads them", *(f"{one['read']['seconds']:.2f}" for one in sizes)]]
+    rows += [[loss.replace("_", " "), *(f"{one[loss]['seconds']:.2f}" for one in sizes)] for loss in LOSSES]
+    peaks = (max(one[loss]["peak"] for loss in LOSSES) for one in sizes)
+    rows.append(["peak memory of any of them, GB", *(f"{peak:.2f}" for peak in peaks)])
+    return markdown([f"seconds of a fit from disk, {CORES} cores", *(f"{power(n)} rows" for n in found.sizes)], rows)
 
 
 def size_table(found: Findings) -> list[str]:
@@ -332,6 +342,7 @@ def far_notes(found: Findings) -> list[str]:
 def report(found: Findings, repeats: int) -> dict[str, list[str]]:
     """The tables by name."""
     tables = {
+        "scale-speed": speed_table(found),
         "scale-targets": target_table(found),
         "scale-sizes": size_table(found),
         "scale-reads": read_table(found),

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import argparse
 import os
+import re
 import shutil
+import sys
 from pathlib import Path
 
 from docutils import nodes
@@ -13,13 +14,12 @@ from sphinx.ext import autosummary
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("MPLBACKEND", "Agg")
-os.environ["COLUMNS"] = "84"  # of the command's help
 
 import sdulearn
-from sdulearn.cli import build_parser
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent
+sys.path.insert(0, str(HERE / "_ext"))
 
 project = "sdulearn"
 author = "The sdulearn developers"
@@ -36,8 +36,9 @@ extensions = [
     "sphinx_copybutton",
     "sphinx_gallery.gen_gallery",
     "matplotlib.sphinxext.plot_directive",
+    "worked",
 ]
-exclude_patterns = ["reproduction/new", "_build", "figures"]
+exclude_patterns = ["reproduction/new", "_build", "_ext", "figures"]
 templates_path = ["_templates"]
 # The order of the examples is a function, which Sphinx cannot cache.
 suppress_warnings = ["config.cache"]
@@ -76,7 +77,7 @@ sphinx_gallery_conf = {
     "examples_dirs": "../examples",
     "gallery_dirs": "gallery",
     "filename_pattern": r"/plot_",
-    "ignore_pattern": r"(^|/)curved_boundary\.py",
+    "ignore_pattern": r"(^|/)(?!plot_)[^/]+\.py$",
     "capture_repr": ("_repr_html_",),
     "download_all_examples": False,
     "remove_config_comments": True,
@@ -131,18 +132,6 @@ myst_substitutions = {
 }
 
 
-def _command_pages() -> str:
-    """``--help`` of the command and of each of its subcommands, as the installed program prints it."""
-    parser = build_parser()
-    commands = next(a for a in parser._actions if isinstance(a, argparse._SubParsersAction)).choices
-    pages = ["# The command line", f"```text\n{parser.format_help()}```"]
-    pages += [f"## sdulearn {name}\n\n```text\n{command.format_help()}```" for name, command in commands.items()]
-    return "\n\n".join(pages) + "\n"
-
-
-(HERE / "generated" / "commands.md").write_text(_command_pages(), encoding="utf-8")
-
-
 def _list_measured(app, docname, source):
     """Put the measured pages that exist into the table of contents."""
     pages = [page for page, file, _, _ in _MEASURED.values() if file.exists()]
@@ -159,7 +148,14 @@ def _block_math(translator, node):
     raise nodes.SkipNode
 
 
+def _without_backlinks(app, pagename, templatename, context, doctree):
+    """Source pages without links back: viewcode knows one page a module, and ours are documented under two names."""
+    if pagename.startswith("_modules/"):
+        context["body"] = re.sub(r'<a class="viewcode-back".*?</a>', "", context["body"])
+
+
 def setup(app):
     """Formulas as MathML (no script, no network), and the measured pages."""
     app.connect("source-read", _list_measured)
+    app.connect("html-page-context", _without_backlinks)
     app.add_html_math_renderer("mathml", (_inline_math, None), (_block_math, None))

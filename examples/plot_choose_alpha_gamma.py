@@ -22,7 +22,8 @@ from sdulearn.plotting import RiskGridDisplay
 X, y = make_waveform(5000, random_state=0)
 rows, codes, X_test, y_test = sample_sdu(X, y, n_pairs=300, n_unlabeled=500, prior=0.7, n_test=1000, random_state=0)
 model = make_pipeline(StandardScaler(), SDUClassifierCV("sddu", alphas=(10, 1, 0.1, 1e-3))).fit(rows, codes)
-RiskGridDisplay.from_estimator(model)
+display = RiskGridDisplay.from_estimator(model)
+display.ax_.set_title("SDDU: risk of held-out pairs by alpha and gamma")
 
 # %%
 # The bars are standard errors over the folds. They are long: the risk is unbiased, not precise. It may also fall below
@@ -33,7 +34,8 @@ RiskGridDisplay.from_estimator(model)
 # It is scored by the likelihood of held-out answers, which is far less noisy. There is no gamma.
 
 joint = make_pipeline(StandardScaler(), PairLogisticRegressionCV()).fit(rows, codes)
-RiskGridDisplay.from_estimator(joint)
+display = RiskGridDisplay.from_estimator(joint)
+display.ax_.set_title("Joint estimator: likelihood of held-out answers by alpha")
 
 # %%
 # On points with labels, which neither of them saw:
@@ -51,4 +53,5 @@ search = GridSearchCV(
     {"sduclassifier__alpha": [1, 0.1, 0.01], "sduclassifier__gamma": [0, 0.5, 1]},
     cv=PairKFold(5, random_state=0),
 ).fit(rows, codes)
-RiskGridDisplay.from_estimator(search)
+display = RiskGridDisplay.from_estimator(search)
+display.ax_.set_title("GridSearchCV with logistic loss: score by alpha and gamma")

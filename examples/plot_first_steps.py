@@ -55,7 +55,8 @@ print(f"95% interval: {prior.low:.2f} to {prior.high:.2f}")
 # were called the same, dashed ones rows that were called different.
 
 features = ("mean radius", "mean concavity")
-PairBoundaryDisplay.from_estimator(model, rows, codes, features=features, max_pairs=50)
+display = PairBoundaryDisplay.from_estimator(model, rows, codes, features=features, max_pairs=50)
+display.ax_.set_title("50 pairs, and where the model draws the line")
 
 # %%
 # Use it

@@ -56,6 +56,8 @@ for name, estimator in estimators.items():
         ax=ax,
     )
 
+ax.set_title("Accuracy against the number of pairs, waveform at prior 0.7")
+
 # %%
 # What to take from it
 # --------------------

@@ -20,6 +20,7 @@ from sdulearn.plotting import PriorIntervalDisplay
 figure, ax = plt.subplots(layout="constrained")
 for prior in (0.9, 0.7, 0.6):
     PriorIntervalDisplay.from_prior(prior, name=f"prior {prior}", ax=ax)
+ax.set_title("Interval of the prior to expect from so many pairs")
 
 # %%
 # While answers come in
@@ -34,6 +35,7 @@ _, codes = stack_pairs(np.zeros((1600, 1)), pairs, truth[pairs[:, 0]] == truth[p
 display = PriorIntervalDisplay.from_codes(codes)
 display.ax_.axhline(0.7, color="black", linewidth=1, linestyle="--", label="truth")
 display.ax_.legend()
+display.ax_.set_title("Estimate and interval while 800 answers come in")
 
 # %%
 # When the counts have no answer

@@ -13,6 +13,7 @@ class is called +1 is beyond it.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from numbers import Integral
@@ -21,7 +22,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import clone
 
-from sdulearn.errors import InputError
+from sdulearn.errors import InputError, OrientationWarning
 from sdulearn.losses import Loss, get_loss
 from sdulearn.model_selection import PairKFold
 from sdulearn.pairs import Pairs, read_pairs, sources
@@ -246,7 +247,10 @@ def _folds(cv: int, codes: Codes) -> PairKFold:
 
 def _fitted(estimator: Estimator, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None) -> Estimator:
     weights = {} if sample_weight is None else {"sample_weight": sample_weight}
-    return clone(estimator).fit(X, y, **weights)
+    # Folds are turned to one reference, so which class they call +1 does not matter.
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", OrientationWarning)
+        return clone(estimator).fit(X, y, **weights)
 
 
 def pair_risk(

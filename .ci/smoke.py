@@ -1,0 +1,96 @@
+"""Does what is in dist/ work? Its wheel is installed into an empty environment and does what the README promises.
+
+    python .ci/smoke.py dist
+
+First the core alone, then with the extras that the README names. Needs the standard library and a package index.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import tarfile
+import tempfile
+import venv
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def blocks(language: str) -> list[str]:
+    """Code blocks of the README."""
+    return re.findall(rf"```{language}\n(.*?)```", README, re.DOTALL)
+
+
+def one(folder: Path, pattern: str) -> Path:
+    """The one file of a name."""
+    found = list(folder.glob(pattern))
+    assert len(found) == 1, f"{folder} has {len(found)} files {pattern}; one is wanted"
+    return found[0]
+
+
+def check_sdist(path: Path) -> None:
+    """It holds all that is under version control in the folders that the tests read."""
+    listed = subprocess.run(
+        ["git", "ls-files", "src", "tests", "docs", "examples"], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    with tarfile.open(path) as archive:
+        held = {name.partition("/")[2] for name in archive.getnames()}
+    missing = [name for name in listed.stdout.splitlines() if name not in held and (ROOT / name).exists()]
+    assert not missing, f"{path.name} lacks {missing}"
+    print(f"{path.name}: {len(held):,} files, {path.stat().st_size / 1e6:.2f} MB")
+
+
+class Environment:
+    """An empty environment, and a folder to work in that is not the project's."""
+
+    def __init__(self, folder: Path) -> None:
+        self.bin = folder / "venv" / "bin"
+        self.home = folder / "home"
+        self.home.mkdir()
+        (self.home / "examples").symlink_to(ROOT / "examples")
+        venv.create(folder / "venv", with_pip=True)
+
+    def run(self, command: str) -> str:
+        """Run a command of the environment; show it and what it prints."""
+        print(f"$ {command}", flush=True)
+        environment = {"PATH": f"{self.bin}:/usr/bin:/bin", "HOME": str(self.home), "OMP_NUM_THREADS": "1"}
+        done = subprocess.run(
+            command, shell=True, cwd=self.home, env=environment, capture_output=True, text=True, check=False
+        )
+        print(done.stdout, flush=True)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    def install(self, what: str) -> None:
+        """With the settings of whoever calls: an index of their own, for instance."""
+        subprocess.run([self.bin / "python", "-m", "pip", "install", "-q", what], check=True)
+
+
+def main() -> None:
+    """Core, then extras."""
+    dist = Path(sys.argv[1]).resolve()
+    wheel = one(dist, "*.whl")
+    check_sdist(one(dist, "*.tar.gz"))
+    print(f"{wheel.name}: {wheel.stat().st_size / 1e6:.2f} MB")
+    extras = re.search(r"pip install '\.(\[[\w,]+\])'", README)
+    assert extras, "the README does not say how to install with extras"
+    with tempfile.TemporaryDirectory(prefix="sdulearn-smoke-") as folder:
+        fresh = Environment(Path(folder))
+        fresh.install(str(wheel))
+        version = wheel.name.split("-")[1]
+        assert fresh.run("sdulearn --version").split() == ["sdulearn", version]
+        assert "site-packages" in fresh.run("python -c 'import sdulearn; print(sdulearn.__file__)'")
+        (fresh.home / "example.py").write_text(blocks("python")[0], encoding="utf-8")
+        assert fresh.run("python example.py") == blocks("text")[0]
+        fresh.install(f"{wheel}{extras[1]}")
+        for line in blocks("console")[1].splitlines():
+            fresh.run(line.removeprefix("$ "))
+        assert (fresh.home / "classes.csv").exists()
+    print("The wheel does what the README says.")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,21 @@
+"""A model of a raw table, from Python: what `sdulearn fit` and `sdulearn predict` do.
+
+    python examples/two_files.py && python examples/table_model.py
+
+reads points.csv, answers.csv, few.csv and new.csv from the current folder, and writes model.sdu.
+"""
+
+from pyarrow.csv import read_csv
+
+from sdulearn import fit_table, load_model
+
+model = fit_table("points.csv", "answers.csv", labels="few.csv")  # frames of pandas, polars or pyarrow do as well
+accuracy = model.report.accuracy
+print(f"classes: {', '.join(model.classes)}")
+print(f"accuracy by the answers: {accuracy.value:.1%} ({accuracy.low:.1%} to {accuracy.high:.1%})")
+for finding in model.report.findings:
+    print(finding.severity, finding.code, finding.details)
+
+model.save("model.sdu")
+again = load_model("model.sdu")
+print(again.predict(read_csv("new.csv"))[:5])

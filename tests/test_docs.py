@@ -1,0 +1,105 @@
+"""What the pages say of the project is so: links, tables, names, commands, the citation."""
+
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+
+import sdulearn
+from sdulearn.cli.main import COMMANDS
+
+ROOT = Path(__file__).parents[1]
+DOCS = ROOT / "docs"
+BUILT = {"_build", "gallery", "generated"}
+PAGES = [
+    path
+    for path in (*ROOT.glob("*.md"), *DOCS.rglob("*.md"))
+    if not BUILT & set(path.relative_to(ROOT).parts) and "reproduction" not in path.parts
+]
+
+
+def prose(path):
+    """A page without its code blocks."""
+    return re.sub(r"```.*?```", "", path.read_text(encoding="utf-8"), flags=re.DOTALL)
+
+
+def between(path, name):
+    return path.read_text(encoding="utf-8").partition(f"<!-- {name} -->\n")[2].partition(f"<!-- /{name} -->")[0]
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_links_lead_to_files(path):
+    for link in re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", prose(path)):
+        built = link.startswith(("gallery/", "generated/"))
+        assert "://" in link or built or (path.parent / link).exists(), f"{path.name} links to {link}"
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_tables_are_whole(path):
+    """A block of rows starts with a head and its rule, and all of its rows are as wide."""
+    for block in re.findall(r"(?:^\|.*\n)+", prose(path), re.MULTILINE):
+        lines = block.splitlines()
+        widths = {len(re.findall(r"(?<!\\)\|", re.sub(r"`[^`]*`|\$[^$]*\$", "", line))) for line in lines}
+        assert len(lines) > 2, f"{path.name}: {block}"
+        assert re.fullmatch(r"[|\s:-]+", lines[1]), f"{path.name}: no rule under {lines[0]}"
+        assert len(widths) == 1, f"{path.name}: {block}"
+
+
+def test_the_tables_of_the_readme_are_those_that_were_measured():
+    readme = ROOT / "README.md"
+    whole = (DOCS / "accuracy.md").read_text(encoding="utf-8")
+    head, _, *rows = [line.strip("| ").split(" | ") for line in between(readme, "accuracy").splitlines()]
+    joint = {int(re.search(r"\d+", row[0])[0]): row[1:] for row in rows if "joint" in row[0]}
+    for n_pairs, cells in joint.items():
+        for name, cell in zip(head[1:], cells, strict=True):
+            assert f"| {name} | {n_pairs} | {cell.strip('*')} (" in whole
+    sizes = between(DOCS / "scale.md", "scale-sizes")
+    speed = [line.strip("| ").split(" | ") for line in between(readme, "scale-speed").splitlines()]
+    for loss, *seconds in speed[3:6]:
+        for rows_, value in zip(speed[0][1:], seconds, strict=True):
+            assert f"| {rows_.removesuffix(' rows')} | {loss.replace(' ', '_')} | {value} |" in sizes
+
+
+def test_every_command_has_a_worked_example():
+    page = (DOCS / "commands.md").read_text(encoding="utf-8")
+    for name in COMMANDS:
+        assert re.search(rf"^## {name}: ", page, re.MULTILINE), name
+        assert re.search(rf"```{{worked}}\n(?:.*\n)*?\$.*sdulearn {name} ", page), name
+        assert f"```{{command-help}} {name}\n" in page
+
+
+def test_every_public_name_is_documented():
+    listed = set(re.findall(r"^   (sdulearn\.[\w.]+)$", (DOCS / "api.md").read_text(encoding="utf-8"), re.MULTILINE))
+    assert {f"sdulearn.{name}" for name in sdulearn.__all__} <= listed
+
+
+def test_the_citation_is_of_this_version():
+    text = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    assert f"\nversion: {sdulearn.__version__}\n" in text
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert f"\nlicense: {project['license']}\n" in text
+    assert f"\nrepository-code: {project['urls']['Homepage']}\n" in text
+
+
+def test_the_extras_that_the_pages_name_are_there():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    for path in PAGES:
+        for extras in re.findall(r"pip install '?\.\[([\w,]+)\]", path.read_text(encoding="utf-8")):
+            assert set(extras.split(",")) <= set(project["optional-dependencies"]), path.name
+
+
+def test_the_check_of_the_site_finds_faults(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(str(DOCS / "_ext"))
+    import check_site
+
+    (tmp_path / "a.html").write_text('<a href="b.html#here">x</a><a href="https://x.y/#z">y</a>')
+    (tmp_path / "b.html").write_text('<p id="here"><img src="p.png" alt="A picture">')
+    (tmp_path / "p.png").write_bytes(b"")
+    assert check_site.faults(tmp_path) == []
+    (tmp_path / "a.html").write_text('<a href="b.html#there">x</a><a href="c.html">y</a><img src="p.png" alt="">')
+    assert check_site.faults(tmp_path) == [
+        "a.html: p.png has no alt text",
+        "a.html: b.html#there has no such anchor",
+        "a.html: c.html leads nowhere",
+    ]

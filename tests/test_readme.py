@@ -1,0 +1,108 @@
+"""The README keeps its word: its example prints what it shows and runs on any draw, and its commands run."""
+
+import ast
+import contextlib
+import io
+import re
+import shlex
+import subprocess
+import sys
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_breast_cancer, load_digits
+
+from sdulearn.datasets import make_waveform
+from sdulearn.errors import OrientationWarning
+
+ROOT = Path(__file__).parents[1]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+N_DRAWS = 200
+
+
+def blocks(language):
+    return re.findall(rf"```{language}\n(.*?)```", README, re.DOTALL)
+
+
+EXAMPLE, OUTPUT = blocks("python")[0], blocks("text")[0]
+
+
+def run_example(code, **names):
+    """What the example prints, and the names it leaves."""
+    screen = io.StringIO()
+    with contextlib.redirect_stdout(screen):
+        exec(code, names)
+    return screen.getvalue(), names
+
+
+def with_other_data(source):
+    """The example as a function of ``X``, ``truth``, ``pairs``: the same statements but those that set them."""
+    tree = ast.parse(source)
+    given = {"X", "truth", "n_pairs", "pairs"}
+    kept = [node for node in tree.body if not (isinstance(node, ast.Assign) and targets(node) <= given)]
+    assert len(tree.body) - len(kept) == 3, "the example no longer sets its data in three statements"
+    return compile(ast.Module(kept, []), "README.md", "exec")
+
+
+def targets(node):
+    return {name.id for target in node.targets for name in ast.walk(target) if isinstance(name, ast.Name)}
+
+
+def two_digits():
+    """3 against 8: about equal in number, and not easy."""
+    X, digit = load_digits(return_X_y=True)
+    chosen = (digit == 3) | (digit == 8)
+    return X[chosen], (digit[chosen] == 3).astype(int)
+
+
+def waveforms():
+    X, y = make_waveform(1000, random_state=0)
+    return X, (y > 0).astype(int)
+
+
+SETS = {"breast cancer": lambda: load_breast_cancer(return_X_y=True), "waveform": waveforms, "digits": two_digits}
+
+
+def test_it_is_short():
+    assert len(README.splitlines()) < 120
+
+
+def test_the_example_prints_what_is_shown():
+    printed, _ = run_example(EXAMPLE)
+    assert printed == OUTPUT
+
+
+@pytest.mark.parametrize("name", SETS)
+def test_the_example_never_raises(name):
+    """30 to 90 random pairs, and few enough rows that a draw is quick; the larger class may be either, or neither."""
+    X, truth = SETS[name]()
+    code = with_other_data(EXAMPLE)
+    rng = np.random.default_rng(0)
+    without_answer = 0
+    for _ in range(N_DRAWS // len(SETS) + 1):
+        n_pairs = int(rng.integers(30, 91))
+        rows = rng.permutation(len(X))[: 2 * n_pairs + 40]
+        pairs = rng.permutation(len(rows))[: 2 * n_pairs].reshape(-1, 2)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", OrientationWarning)
+            printed, left = run_example(code, X=X[rows], truth=truth[rows], pairs=pairs)
+        assert len(printed.splitlines()) == len(OUTPUT.splitlines())
+        assert 0.5 <= left["accuracy"].low <= left["accuracy"].value <= left["accuracy"].high <= 1
+        assert 0.5 <= left["model"].score(left["rows"], left["codes"]) <= 1
+        without_answer += left["same"].sum() <= n_pairs / 2
+    assert without_answer >= 5, "the draws should include ones whose counts have no answer for the prior"
+
+
+def test_the_commands_run_one_after_the_other(tmp_path):
+    """Those on two files; `make demo` and `make test` have their own places."""
+    commands = blocks("console")[1].replace("$ ", "").splitlines()
+    assert [shlex.split(line)[1] for line in commands[1:]] == ["plan", "check", "fit", "predict"]
+    for line in commands:
+        program, first, *rest = shlex.split(line)
+        what = [str(ROOT / first)] if program == "python" else ["-m", "sdulearn.cli.main", first]
+        command = [sys.executable, *what, *rest]
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False)
+        assert done.returncode == 0, done.stdout + done.stderr
+    assert len((tmp_path / "classes.csv").read_text().splitlines()) == 70
