@@ -191,8 +191,9 @@ def cross_val_accuracy(
     >>> bool(found.low < 0.9 < found.high)
     True
     """
+    splitter = _folds(int(cv), np.asarray(y)) if isinstance(cv, Integral) else cv
     reference = _fitted(estimator, X, y, sample_weight).decision_function(X)
-    decision = held_out_decisions(estimator, X, y, reference, sample_weight=sample_weight, cv=cv)
+    decision = held_out_decisions(estimator, X, y, reference, sample_weight=sample_weight, cv=splitter)
     return pair_accuracy(decision, y, sample_weight=sample_weight, prior=prior, confidence=confidence)
 
 

@@ -1,24 +1,20 @@
-import argparse
 import json
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from sdulearn import PairLogisticRegression, SDUClassifier
-from sdulearn.cli import export
+from sdulearn import PairLogisticRegression, SDUClassifier, TableModel, load_model
+from sdulearn.columns import Column, ColumnLayout, SparseLayout
 from sdulearn.extras import require
-from sdulearn.io.tables import Column, ColumnLayout, SparseLayout, read_chunks
-from sdulearn.table_model import TableModel, load_table_model
+from sdulearn.io.tables import read_chunks
+from sdulearn.table_model import Scaler
 
 onnxruntime = pytest.importorskip("onnxruntime")
 pytest.importorskip("onnx")
 
 
-def call(*arguments):
-    parser = argparse.ArgumentParser()
-    export.add_arguments(parser)
-    return export.run(parser.parse_args([str(argument) for argument in arguments]))
+SCALER = Scaler(np.linspace(-1, 1, 21), np.linspace(0.5, 2, 21))
 
 
 def run_onnx(path, **inputs):
@@ -30,13 +26,17 @@ def run_onnx(path, **inputs):
 ESTIMATORS = [PairLogisticRegression(), SDUClassifier(), SDUClassifier(loss="double_hinge")]
 
 
+@pytest.mark.parametrize("kind", ["table model", "estimator"])
 @pytest.mark.parametrize("estimator", ESTIMATORS, ids=str)
-def test_the_same_predictions_in_onnxruntime(waveform, tmp_path, capsys, estimator):
+def test_the_same_predictions_in_onnxruntime(call, waveform, tmp_path, capsys, estimator, kind):
     rows, codes = waveform
-    TableModel(estimator.fit(rows, codes), SparseLayout(21, 1), np.ones(21)).save(tmp_path / "m.sdu")
-    assert call(tmp_path / "m.sdu", "--onnx", tmp_path / "m.onnx") == 0
+    estimator.fit(rows, codes)
+    model = TableModel(estimator, SparseLayout(21, 1), SCALER) if kind == "table model" else estimator
+    model.save(tmp_path / "m.sdu")
+    assert call("export", tmp_path / "m.sdu", "--onnx", tmp_path / "m.onnx") == 0
     assert "numbers (21 columns)" in capsys.readouterr().out
-    got, _ = run_onnx(tmp_path / "m.onnx", numbers=rows)
+    raw = rows * SCALER.scale + SCALER.mean if kind == "table model" else rows
+    got, _ = run_onnx(tmp_path / "m.onnx", numbers=raw)
     np.testing.assert_allclose(got["decision"], estimator.decision_function(rows), atol=1e-12)
     np.testing.assert_array_equal(got["label"], estimator.predict(rows))
     assert ("probability" in got) == hasattr(estimator, "predict_proba")
@@ -44,7 +44,7 @@ def test_the_same_predictions_in_onnxruntime(waveform, tmp_path, capsys, estimat
         np.testing.assert_allclose(got["probability"], estimator.predict_proba(rows)[:, 1], atol=1e-12)
 
 
-def test_texts_missing_values_and_column_order(waveform, tmp_path):
+def test_texts_missing_values_and_column_order(call, waveform, tmp_path, capsys):
     """Columns of all kinds in any order, unknown and missing texts: as `predict` has it from a file."""
     rows, codes = waveform
     colours, sizes = ("", "blue", "red"), ("L", "S")
@@ -57,8 +57,9 @@ def test_texts_missing_values_and_column_order(waveform, tmp_path):
         ),
         "id",
     )
-    TableModel(PairLogisticRegression().fit(rows, codes), layout, np.ones(21), ("a", "b")).save(tmp_path / "m.sdu")
-    call(tmp_path / "m.sdu", "--onnx", tmp_path / "m.onnx")
+    TableModel(PairLogisticRegression().fit(rows, codes), layout, SCALER, ("a", "b")).save(tmp_path / "m.sdu")
+    call("export", tmp_path / "m.sdu", "--onnx", tmp_path / "m.onnx", "--json")
+    assert json.loads(capsys.readouterr().out)["texts"] == ["colour", "size"]
     rng = np.random.default_rng(0)
     n = 50
     numbers = np.column_stack([rng.normal(size=(n, 15)), rng.integers(0, 2, n)])
@@ -70,11 +71,11 @@ def test_texts_missing_values_and_column_order(waveform, tmp_path):
     frame["member"] = frame["member"].map({1.0: "true", 0.0: "false"})
     frame = frame.assign(colour=texts[:, 0], size=texts[:, 1])
     frame.to_csv(tmp_path / "t.csv", index=False)
-    model = load_table_model(tmp_path / "m.sdu")
+    model = load_model(tmp_path / "m.sdu")
     (chunk,) = read_chunks(tmp_path / "t.csv", model.layout)
     got, metadata = run_onnx(tmp_path / "m.onnx", numbers=numbers, texts=texts)
-    np.testing.assert_allclose(got["decision"], model.decision(chunk.X), atol=1e-12)
-    np.testing.assert_allclose(got["probability"], model.probability(model.decision(chunk.X)), atol=1e-12)
+    np.testing.assert_allclose(got["decision"], model.decide(chunk.X), atol=1e-12)
+    np.testing.assert_allclose(got["probability"], model.probability(model.decide(chunk.X)), atol=1e-12)
     assert json.loads(metadata["classes"]) == {"-1": "a", "1": "b"}
     assert json.loads(metadata["columns"])["texts"] == ["colour", "size"]
 

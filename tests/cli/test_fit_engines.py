@@ -1,9 +1,9 @@
 """One fit, three engines: what is learned does not depend on how the table is read."""
 
-import argparse
 import re
 import subprocess
 import sys
+from dataclasses import asdict
 
 import numpy as np
 import pandas as pd
@@ -13,19 +13,25 @@ import pyarrow.parquet
 import pytest
 from distributed import LocalCluster
 
-from sdulearn import SDUClassifier, parquet
-from sdulearn.cli import _engines, _progress, _streamed, fit
-from sdulearn.distributed import WorkersLostError
+from sdulearn import SDUClassifier, load_model
+from sdulearn.cli import progress
+from sdulearn.cli.main import build_parser
+from sdulearn.cli.options import in_options
+from sdulearn.errors import InputError
+from sdulearn.io import parquet
 from sdulearn.io.tables import read_table
-from sdulearn.table_model import load_table_model
+from sdulearn.workflow import engines, streamed
 from sdulearn.workflow.pair_codes import code_sums
-from sdulearn.workflow.training import moments, standardise
+from sdulearn.workflow.training import fitted_scaler
 
 
 def call(*arguments):
-    parser = argparse.ArgumentParser()
-    fit.add_arguments(parser)
-    return fit.run(parser.parse_args([str(argument) for argument in arguments]))
+    """Run ``fit``; its errors are raised, in the words of the command line."""
+    parsed = build_parser(["fit"]).parse_args(["fit", *map(str, arguments)])
+    try:
+        return parsed.run(parsed)
+    except InputError as error:
+        raise InputError(in_options(str(error))) from None
 
 
 @pytest.fixture(autouse=True)
@@ -36,23 +42,23 @@ def small_batches(monkeypatch):
 
 def fitted(tmp_path, *arguments):
     call("-o", tmp_path / "model.sdu", *arguments)
-    return load_table_model(tmp_path / "model.sdu")
+    return load_model(tmp_path / "model.sdu")
 
 
 def assert_same(one, other, tolerance=1e-8):
     a, b = one.estimator, other.estimator
-    assert type(a) is type(b)
-    assert a.alpha_ == pytest.approx(b.alpha_, rel=1e-8)
-    assert getattr(a, "gamma_", None) == getattr(b, "gamma_", None)
+    assert one.report.settings == pytest.approx(other.report.settings, rel=1e-8)
     np.testing.assert_allclose(a.coef_, b.coef_, rtol=0, atol=tolerance * np.abs(b.coef_).max())
-    np.testing.assert_allclose(a.intercept_, b.intercept_, rtol=tolerance)
-    np.testing.assert_allclose(one.spread, other.spread, rtol=1e-10)
+    np.testing.assert_allclose(a.intercept_, b.intercept_, rtol=tolerance, atol=tolerance)
+    np.testing.assert_allclose(one.scaler.scale, other.scaler.scale, rtol=1e-10)
+    np.testing.assert_allclose(one.scaler.mean, other.scaler.mean, rtol=1e-10)
     assert a.prior_.value == pytest.approx(b.prior_.value, rel=1e-12)
     assert [column.name for column in one.layout.columns] == [column.name for column in other.layout.columns]
     assert [column.categories for column in one.layout.columns] == [c.categories for c in other.layout.columns]
-    assert one.about["accuracy"] == pytest.approx(other.about["accuracy"])
-    for name in ("pairs", "table", "warnings"):
-        assert one.about[name] == other.about[name]
+    assert asdict(one.report.accuracy) == pytest.approx(asdict(other.report.accuracy))
+    same = ("findings", "n_rows", "n_unlabeled", "n_similar", "n_dissimilar", "n_unsure", "answers", "table")
+    for name in same:
+        assert getattr(one.report, name) == getattr(other.report, name), name
 
 
 ALL, MANY, FEW = (), ("--unlabeled", 5000), ("--unlabeled", 300)
@@ -70,21 +76,21 @@ def test_stream_learns_what_memory_learns(files, folders, tmp_path, table, metho
     given += ["--method", method, "--loss", loss, *unlabeled]
     memory, stream = (fitted(tmp_path, *given, "--engine", engine) for engine in ("memory", "stream"))
     assert_same(stream, memory)
-    assert memory.about["table"]["unlabeled_used"] == (300 if unlabeled == FEW else 1500)
+    assert memory.report.n_unlabeled == (300 if unlabeled == FEW else 1500)
 
 
 def test_a_table_of_numbers_needs_one_pass_to_read(files, folders, tmp_path, monkeypatch):
     passes = []
-    monkeypatch.setattr(_engines.LocalBlocks, "sum", counting(_engines.LocalBlocks.sum, passes))
+    monkeypatch.setattr(engines.LocalBlocks, "sum", counting(engines.LocalBlocks.sum, passes))
     fitted(tmp_path, "--features", folders / "plain", "--pairs", files / "pairs.csv", "--engine", "stream")
-    assert [task.__name__ for task in passes] == ["look"]
+    assert [task.__name__ for task in passes] == ["find_rows"]
     passes.clear()
     given = ["--features", folders / "mixed", "--pairs", files / "pairs.csv", "--engine", "stream"]
     fitted(tmp_path, *given, "--missing", "mean")
-    assert [task.__name__ for task in passes] == ["summarise_batch", "look"]
+    assert [task.__name__ for task in passes] == ["summarise_batch", "find_rows"]
     passes.clear()
     fitted(tmp_path, "--features", folders / "coded", "--codes", "code", "--engine", "stream")
-    assert [task.__name__ for task in passes] == ["count_codes", "look"]
+    assert [task.__name__ for task in passes] == ["count_codes", "find_rows"]
 
 
 def counting(method, passes):
@@ -122,12 +128,7 @@ def test_ids_of_any_kind(files, tmp_path, write_parquet, ids):
     given = ["--features", tmp_path / "folder", "--pairs", tmp_path / "p.csv", "--method", "sd"]
     memory, stream = (fitted(tmp_path, *given, "--engine", engine) for engine in ("memory", "stream"))
     assert_same(stream, memory)
-    assert stream.about["pairs"]["similar"] > 100
-
-
-def test_row_numbers_as_ids():
-    names = {"0", "7", "9", "10", "007", "-1", "٣", "", "x", "9" * 5000}
-    assert _streamed._numbered(names, 10) == {"0": 0, "7": 7, "9": 9}
+    assert stream.report.n_similar > 100
 
 
 @pytest.mark.parametrize(("method", "loss"), [("joint", "squared"), ("sddu", "squared"), ("sudu", "logistic")])
@@ -138,9 +139,9 @@ def test_codes_of_a_column(folders, tmp_path, capsys, method, loss, unlabeled):
     assert_same(stream, memory)
     out = capsys.readouterr().out
     assert out.count("similar and ") >= 2
-    assert "700 unlabeled rows" in out
+    assert f"unlabeled rows used: {300 if unlabeled == FEW else 700}" in out
     assert "code" not in [column.name for column in stream.layout.columns]
-    assert stream.about["table"]["unlabeled_used"] == (300 if unlabeled == FEW else 700)
+    assert stream.report.n_unlabeled == (300 if unlabeled == FEW else 700)
 
 
 def test_codes_of_a_csv_file_are_those_of_a_pair_file(files, folders, tmp_path):
@@ -159,30 +160,29 @@ def test_codes_of_a_csv_file_are_those_of_a_pair_file(files, folders, tmp_path):
 
 @pytest.mark.parametrize("unlabeled", [ALL, FEW])
 def test_all_pairs_count_where_settings_come_from_a_draw(folders, tmp_path, monkeypatch, unlabeled):
-    monkeypatch.setattr(_streamed, "MAX_PAIRS", 60)
+    monkeypatch.setattr(streamed, "MAX_PAIRS", 60)
     given = ["--features", folders / "coded", "--codes", "code", "--method", "sudu", *unlabeled]
     model = fitted(tmp_path, *given, "--engine", "stream")
-    assert model.about["accuracy"]["n_answers"] == 60
+    assert model.report.accuracy.n_answers == 60
     table = read_table(folders / "coded", codes="code")
     sums = code_sums(table.codes, np.arange(1500), None, 300 if unlabeled else 1500)
     used = np.sort(np.concatenate([np.flatnonzero(table.codes), sums.unlabeled.rows]))
-    mean, spread = moments(table.X)
     found = model.estimator
-    direct = SDUClassifier("sudu", alpha=found.alpha_, gamma=found.gamma_)
-    direct.fit(standardise(table.X[used], mean, spread), table.codes[used])
-    np.testing.assert_allclose(found.coef_[0] * spread, direct.coef_[0], rtol=0, atol=1e-8)
+    direct = SDUClassifier("sudu", alpha=found.alpha, gamma=found.gamma)
+    direct.fit(fitted_scaler(table.X).transform(table.X[used]), table.codes[used])
+    np.testing.assert_allclose(found.coef_[0], direct.coef_[0], rtol=0, atol=1e-8)
     assert found.prior_ == direct.prior_
-    assert model.about["table"]["unlabeled_used"] == (300 if unlabeled else 700)
+    assert model.report.n_unlabeled == (300 if unlabeled else 700)
 
 
 def test_the_joint_method_says_that_it_learns_from_a_draw(folders, tmp_path, monkeypatch, capsys):
     given = ["--features", folders / "coded", "--codes", "code", "--engine", "stream"]
     fitted(tmp_path, *given)
     assert "drawn at random" not in capsys.readouterr().out
-    monkeypatch.setattr(_streamed, "MAX_PAIRS", 60)
-    pairs = fitted(tmp_path, *given).about["pairs"]
-    assert "learns from 60 of the pairs, drawn at random" in capsys.readouterr().out
-    assert pairs["similar"] + pairs["dissimilar"] == 60
+    monkeypatch.setattr(streamed, "MAX_PAIRS", 60)
+    report = fitted(tmp_path, *given).report
+    assert "learns from 60 of the 400 pairs, drawn at random" in capsys.readouterr().out
+    assert report.n_similar + report.n_dissimilar == 60
 
 
 def change(table, name, values):
@@ -262,7 +262,7 @@ def test_codes_that_cannot_be_used(folders, tmp_path, write_parquet, fault):
 
 
 def test_half_a_pair_is_found_beyond_the_draw(folders, tmp_path, monkeypatch):
-    monkeypatch.setattr(_streamed, "MAX_PAIRS", 60)
+    monkeypatch.setattr(streamed, "MAX_PAIRS", 60)
     table = read_table(folders / "coded", codes="code")
     sums = code_sums(table.codes, np.arange(1500), 60, 10)
     undrawn = np.setdiff1d(np.flatnonzero(table.codes), sums.ends.rows)
@@ -288,7 +288,7 @@ def test_wrong_calls(files, folders, tmp_path, capsys):
     (tmp_path / "t.svm").write_text("1 1:2\n")
     with pytest.raises(ValueError, match="an svmlight file has no named columns"):
         fitted(tmp_path, "--features", tmp_path / "t.svm", "--codes", "code")
-    with pytest.raises(ValueError, match=r"t.svm: --engine stream reads Parquet files and folders of them. Leave"):
+    with pytest.raises(ValueError, match=r"t.svm: --engine reads Parquet files and folders of them. Leave"):
         fitted(tmp_path, "--features", tmp_path / "t.svm", *pairs, "--engine", "stream")
     (tmp_path / "empty").mkdir()
     with pytest.raises(ValueError, match=r"empty holds no .parquet files"):
@@ -303,7 +303,7 @@ def test_the_conversion_that_is_proposed_works(files, tmp_path, name):
     else:
         frame.to_csv(tmp_path / f"t.{name}", index=False, sep="\t" if name == "tsv" else ",")
     given = ["--pairs", files / "pairs.csv", "--method", "sd", "--engine", "stream", "--features"]
-    with pytest.raises(ValueError, match=f"t.{name}: --engine stream reads Parquet.*Leave --engine out") as error:
+    with pytest.raises(ValueError, match=f"t.{name}: --engine reads Parquet.*Leave --engine out") as error:
         fitted(tmp_path, *given, tmp_path / f"t.{name}")
     program = re.search(r'python -c "(.*)"', str(error.value)).group(1)
     subprocess.run([sys.executable, "-c", program], cwd=tmp_path, check=True, timeout=60)
@@ -330,7 +330,7 @@ def test_progress(files, folders, tmp_path, monkeypatch, capsys, terminal, patie
     """On a terminal at once; in a log only for long work; and never among the report."""
     stream = Terminal(terminal)
     monkeypatch.setattr(sys, "stderr", stream)
-    monkeypatch.setattr(_progress, "_PATIENCE", patience)
+    monkeypatch.setattr(progress, "_PATIENCE", patience)
     given = ["--features", folders / "mixed", "--pairs", files / "pairs.csv", "--missing", "mean", "--method", "sd"]
     fitted(tmp_path, *given, "--engine", "stream")
     for number, rows in ((1, "1.50k"), (2, "1.50k"), (3, "2.30k")):
@@ -344,7 +344,7 @@ def test_progress_ends_with_a_failure(files, tmp_path, monkeypatch, write_parque
     monkeypatch.setattr(sys, "stderr", Terminal(True))
     write_parquet(tmp_path / "folder", gap(pa.csv.read_csv(files / "table.csv"), "x3", float("inf")))
     bars = []
-    monkeypatch.setattr(_progress.Progress, "close", lambda self: bars.append(self.bar))
+    monkeypatch.setattr(progress.Progress, "close", lambda self: bars.append(self.bar))
     with pytest.raises(ValueError, match="infinite"):
         fitted(tmp_path, "--features", tmp_path / "folder", "--pairs", files / "pairs.csv", "--engine", "stream")
     assert len(bars) == 1
@@ -355,7 +355,7 @@ def test_a_local_cluster(files, folders, tmp_path, capsys):
     given = ["--features", folders / "mixed", "--pairs", files / "pairs.csv", "--missing", "mean"]
     given += ["--method", "sddu", "--loss", "logistic"]
     dask = fitted(tmp_path, *given, "--engine", "dask")
-    assert re.search(r"cluster: local, \d+ worker processes \(tcp://127.0.0.1:\d+\)", capsys.readouterr().out)
+    assert re.search(r"cluster: local, \d+ workers \(tcp://127.0.0.1:\d+\)", capsys.readouterr().out)
     assert_same(dask, fitted(tmp_path, *given))
 
 
@@ -365,7 +365,7 @@ def test_a_running_cluster(files, folders, tmp_path, monkeypatch, capsys):
     with LocalCluster(n_workers=1, threads_per_worker=2, host="127.0.0.1", dashboard_address=":0") as cluster:
         address = cluster.scheduler_address
         dask = fitted(tmp_path, "--features", "plain", *given, "--engine", "dask", "--scheduler", address)
-        assert f"cluster: {address}, 1 workers" in capsys.readouterr().out
+        assert f"cluster: running, 1 workers ({address})" in capsys.readouterr().out
         assert_same(dask, fitted(tmp_path, "--features", "plain", *given))
         given = ["--codes", "code", "--method", "sddu", "--engine", "dask", "--scheduler", address]
         by_codes = fitted(tmp_path, "--features", "coded", *given)
@@ -381,20 +381,3 @@ def test_clusters_that_cannot_be_used(files, folders, tmp_path, monkeypatch):
     cluster = LocalCluster(n_workers=0, host="127.0.0.1", protocol="tcp://", processes=False, dashboard_address=":0")
     with cluster, pytest.raises(ValueError, match=r"has no workers\. Start some with: dask worker tcp"):
         fitted(tmp_path, *given, cluster.scheduler_address)
-
-
-class Failing:
-    def __init__(self, error):
-        self.error = error
-
-    def sum(self, task):
-        raise self.error
-
-
-def test_what_workers_cannot_do_is_told():
-    for error, message in (
-        (FileNotFoundError("no file /here/a.parquet"), "/here/a.parquet. The workers must reach the table under the"),
-        (WorkersLostError("all dead"), "all dead"),
-    ):
-        with pytest.raises(ValueError, match=message):
-            _engines.ClusterBlocks(Failing(error), 1).sum(None)

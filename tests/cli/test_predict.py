@@ -1,5 +1,7 @@
-import argparse
 import csv
+import gzip
+import json
+import re
 import threading
 import time
 
@@ -11,24 +13,21 @@ import pytest
 from scipy import sparse
 from sklearn.datasets import dump_svmlight_file
 
-from sdulearn import PairLogisticRegression, SDUClassifier, parquet, tables
-from sdulearn.cli import _progress, predict
-from sdulearn.io.tables import Column, ColumnLayout, SparseLayout
-from sdulearn.table_model import TableModel
+from sdulearn import PairLogisticRegression, SDUClassifier, TableModel
+from sdulearn.cli import progress
+from sdulearn.columns import Column, ColumnLayout, SparseLayout
+from sdulearn.io import parquet, tables
+from sdulearn.table_model import Scaler
 from sdulearn.workflow.predictions import in_order
 
-
-def call(*arguments):
-    parser = argparse.ArgumentParser()
-    predict.add_arguments(parser)
-    return predict.run(parser.parse_args([str(argument) for argument in arguments]))
+PLAIN = Scaler(np.zeros(21), np.ones(21))
 
 
 @pytest.fixture
 def model(waveform, tmp_path):
     rows, codes = waveform
     layout = ColumnLayout(tuple(Column(f"x{k}", "number") for k in range(21)), "id")
-    model = TableModel(PairLogisticRegression().fit(rows, codes), layout, np.ones(21), ("no", "yes, sir"))
+    model = TableModel(PairLogisticRegression().fit(rows, codes), layout, PLAIN, ("no", "yes, sir"))
     model.save(tmp_path / "model.sdu")
     return model
 
@@ -40,7 +39,7 @@ def frame(waveform):
 
 
 @pytest.mark.parametrize("name", ["csv", "parquet", "jsonl.gz"])
-def test_rows_keep_their_order_and_ids(model, frame, waveform, tmp_path, monkeypatch, capsys, name):
+def test_rows_keep_their_order_and_ids(call, model, frame, waveform, tmp_path, monkeypatch, capsys, name):
     monkeypatch.setattr(tables, "_CHUNK_ROWS", 17)
     monkeypatch.setattr(tables, "_BLOCK_BYTES", 9000)
     path = tmp_path / f"table.{name}"
@@ -50,7 +49,7 @@ def test_rows_keep_their_order_and_ids(model, frame, waveform, tmp_path, monkeyp
         frame.to_parquet(path)
     else:
         frame.to_json(path, orient="records", lines=True, double_precision=15)
-    assert call(tmp_path / "model.sdu", path, "-o", tmp_path / "out.csv") == 0
+    assert call("predict", tmp_path / "model.sdu", path, "-o", tmp_path / "out.csv") == 0
     out = pd.read_csv(tmp_path / "out.csv")
     assert out["id"].tolist() == frame["id"].tolist()
     expected = model.estimator.predict_proba(waveform[0])[:, 1]
@@ -61,9 +60,9 @@ def test_rows_keep_their_order_and_ids(model, frame, waveform, tmp_path, monkeyp
     assert "probability is that of yes, sir" in said
 
 
-def test_the_screen_gets_nothing_but_the_table(model, frame, tmp_path, capsys):
+def test_the_screen_gets_nothing_but_the_table(call, model, frame, tmp_path, capsys):
     frame[:3].to_csv(tmp_path / "t.csv", index=False)
-    call(tmp_path / "model.sdu", tmp_path / "t.csv")
+    call("predict", tmp_path / "model.sdu", tmp_path / "t.csv")
     captured = capsys.readouterr()
     rows = list(csv.reader(captured.out.splitlines()))
     assert rows[0] == ["id", "label", "probability"]
@@ -71,46 +70,48 @@ def test_the_screen_gets_nothing_but_the_table(model, frame, tmp_path, capsys):
     assert "3 rows" in captured.err
 
 
-def test_a_failure_half_way_leaves_no_file(model, frame, tmp_path, monkeypatch):
+def test_a_failure_half_way_leaves_no_file(refused, model, frame, tmp_path, monkeypatch):
     monkeypatch.setattr(tables, "_BLOCK_BYTES", 9000)
     broken = frame.astype({"x3": object})
     broken.loc[len(frame) - 1, "x3"] = "oops"
     broken.to_csv(tmp_path / "t.csv", index=False)
-    with pytest.raises(ValueError, match="oops"):
-        call(tmp_path / "model.sdu", tmp_path / "t.csv", "-o", tmp_path / "out.csv")
+    assert re.search("oops", refused("predict", tmp_path / "model.sdu", tmp_path / "t.csv", "-o", tmp_path / "out.csv"))
     assert sorted(path.name for path in tmp_path.iterdir()) == ["model.sdu", "t.csv"]
 
 
-def test_a_loss_without_probabilities_and_a_sparse_table(waveform, tmp_path, capsys):
+def test_a_loss_without_probabilities_and_a_sparse_table(call, waveform, tmp_path, capsys):
     rows, codes = waveform
     estimator = SDUClassifier(loss="double_hinge").fit(rows, codes)
-    TableModel(estimator, SparseLayout(21, 1), np.ones(21)).save(tmp_path / "model.sdu")
+    TableModel(estimator, SparseLayout(21, 1), PLAIN).save(tmp_path / "model.sdu")
     dump_svmlight_file(sparse.csr_matrix(rows), np.zeros(len(rows)), str(tmp_path / "t.svm"), zero_based=False)
-    call(tmp_path / "model.sdu", tmp_path / "t.svm", "-o", tmp_path / "out.tsv")
+    call("predict", tmp_path / "model.sdu", tmp_path / "t.svm", "-o", tmp_path / "out.tsv")
     out = pd.read_csv(tmp_path / "out.tsv", sep="\t")
     assert out.columns.tolist() == ["id", "label"]
     assert out["id"].tolist() == list(range(len(rows)))
     np.testing.assert_array_equal(out["label"], estimator.predict(rows))
 
 
-def test_new_texts_are_told(waveform, tmp_path, capsys):
+def test_new_texts_are_told(call, waveform, tmp_path, capsys):
     rows, codes = waveform
     layout = ColumnLayout((*(Column(f"x{k}", "number") for k in range(19)), Column("c", "category", ("a", "b"))))
-    TableModel(SDUClassifier().fit(rows, codes), layout, np.ones(21)).save(tmp_path / "model.sdu")
+    TableModel(SDUClassifier().fit(rows, codes), layout, PLAIN).save(tmp_path / "model.sdu")
     frame = pd.DataFrame(rows[:, :19], columns=[f"x{k}" for k in range(19)]).assign(c="new")
     frame.to_csv(tmp_path / "t.csv", index=False)
-    call(tmp_path / "model.sdu", tmp_path / "t.csv", "-o", tmp_path / "out.csv")
+    call("predict", tmp_path / "model.sdu", tmp_path / "t.csv", "-o", tmp_path / "out.csv")
     assert f"warning: {len(rows)} texts in 'c' did not occur in training" in capsys.readouterr().out
 
 
-def test_wrong_files(model, tmp_path):
+def test_wrong_files(refused, model, tmp_path):
     (tmp_path / "t.csv").write_text("id,x0\na,1\n")
-    with pytest.raises(ValueError, match="lacks the column 'x1'"):
-        call(tmp_path / "model.sdu", tmp_path / "t.csv", "-o", tmp_path / "out.csv")
-    with pytest.raises(ValueError, match="not an sdulearn model"):
-        call(tmp_path / "t.csv", tmp_path / "t.csv")
-    with pytest.raises(ValueError, match=r"must end in \.csv, \.tsv, \.parquet"):
-        call(tmp_path / "model.sdu", tmp_path / "t.csv", "-o", tmp_path / "out.xlsx")
+    assert re.search(
+        "lacks the column 'x1'",
+        refused("predict", tmp_path / "model.sdu", tmp_path / "t.csv", "-o", tmp_path / "out.csv"),
+    )
+    assert re.search("not an sdulearn model", refused("predict", tmp_path / "t.csv", tmp_path / "t.csv"))
+    assert re.search(
+        r"must end in \.csv, \.tsv, \.parquet",
+        refused("predict", tmp_path / "model.sdu", tmp_path / "t.csv", "-o", tmp_path / "out.xlsx"),
+    )
 
 
 def write_folder(frame, folder):
@@ -124,13 +125,13 @@ def write_folder(frame, folder):
 @pytest.mark.parametrize("source", ["folder", "csv"])
 @pytest.mark.parametrize("output", ["parquet", "csv"])
 def test_a_folder_and_a_parquet_file_of_predictions(
-    model, frame, waveform, tmp_path, monkeypatch, capsys, source, output
+    call, model, frame, waveform, tmp_path, monkeypatch, capsys, source, output
 ):
     monkeypatch.setattr(parquet, "BATCH_ROWS", 20)
     path = write_folder(frame, tmp_path / "folder")
     if source == "csv":
         frame.to_csv(path := tmp_path / "t.csv", index=False)
-    assert call(tmp_path / "model.sdu", path, "-o", tmp_path / f"out.{output}") == 0
+    assert call("predict", tmp_path / "model.sdu", path, "-o", tmp_path / f"out.{output}") == 0
     read = pd.read_parquet if output == "parquet" else pd.read_csv
     out = read(tmp_path / f"out.{output}")
     assert out.columns.tolist() == ["id", "label", "probability"]
@@ -144,59 +145,66 @@ def test_a_folder_and_a_parquet_file_of_predictions(
 
 
 @pytest.mark.parametrize("ids", [None, "whole", "coarse"])
-def test_parquet_keeps_ids_as_they_are(model, frame, tmp_path, ids):
+def test_parquet_keeps_ids_as_they_are(call, model, frame, tmp_path, ids):
     frame = frame.drop(columns="id").assign(whole=np.arange(len(frame)) + 5, coarse=pd.Categorical(frame["id"]))
     path = write_folder(frame, tmp_path / "folder")
     # The same numbers in a narrower type in another file.
     first = pq.read_table(path / "part-1.parquet")
     place = first.column_names.index("whole")
     pq.write_table(first.set_column(place, "whole", first["whole"].cast("int16")), path / "part-1.parquet")
-    call(tmp_path / "model.sdu", path, "-o", tmp_path / "out.parquet", *([] if ids is None else ["--id", ids]))
+    call(
+        "predict", tmp_path / "model.sdu", path, "-o", tmp_path / "out.parquet", *([] if ids is None else ["--id", ids])
+    )
     found = pq.read_table(tmp_path / "out.parquet")["id"]
     assert found.type == (pa.string() if ids == "coarse" else pa.int64())
     assert found.to_pylist() == (list(range(len(frame))) if ids is None else frame[ids].tolist())
 
 
-def test_a_loss_without_probabilities_in_parquet(waveform, frame, tmp_path):
+def test_a_loss_without_probabilities_in_parquet(call, waveform, frame, tmp_path):
     rows, codes = waveform
     layout = ColumnLayout(tuple(Column(f"x{k}", "number") for k in range(21)), "id")
     estimator = SDUClassifier(loss="double_hinge").fit(rows, codes)
-    TableModel(estimator, layout, np.ones(21)).save(tmp_path / "model.sdu")
-    call(tmp_path / "model.sdu", write_folder(frame, tmp_path / "folder"), "-o", tmp_path / "out.parquet")
+    TableModel(estimator, layout, PLAIN).save(tmp_path / "model.sdu")
+    call("predict", tmp_path / "model.sdu", write_folder(frame, tmp_path / "folder"), "-o", tmp_path / "out.parquet")
     out = pd.read_parquet(tmp_path / "out.parquet")
     assert out.columns.tolist() == ["id", "label"]
     np.testing.assert_array_equal(out["label"].astype(int), estimator.predict(rows))
 
 
-def test_a_failure_in_the_last_file_leaves_no_file(model, frame, tmp_path):
+def test_a_failure_in_the_last_file_leaves_no_file(refused, model, frame, tmp_path):
     path = write_folder(frame, tmp_path / "folder")
     frame.assign(x3=np.inf)[-5:].to_parquet(path / "z.parquet")
     for name in ("out.parquet", "out.csv"):
-        with pytest.raises(ValueError, match=r"z\.parquet: column 'x3' holds infinite values"):
-            call(tmp_path / "model.sdu", path, "-o", tmp_path / name)
+        assert re.search(
+            r"z\.parquet: column 'x3' holds infinite values",
+            refused("predict", tmp_path / "model.sdu", path, "-o", tmp_path / name),
+        )
     assert sorted(path.name for path in tmp_path.iterdir()) == ["folder", "model.sdu"]
     for file in path.iterdir():
         pd.read_parquet(file).drop(columns="x7").to_parquet(file)
-    with pytest.raises(ValueError, match="folder lacks the column 'x7' that the model needs"):
-        call(tmp_path / "model.sdu", path, "-o", tmp_path / "out.parquet")
+    assert re.search(
+        "folder lacks the column 'x7' that the model needs",
+        refused("predict", tmp_path / "model.sdu", path, "-o", tmp_path / "out.parquet"),
+    )
 
 
-def test_a_table_without_rows(model, frame, tmp_path):
+def test_a_table_without_rows(refused, model, frame, tmp_path):
     frame[:0].astype({"id": str}).to_parquet(tmp_path / "t.parquet")
-    with pytest.raises(ValueError, match="no rows"):
-        call(tmp_path / "model.sdu", tmp_path / "t.parquet", "-o", tmp_path / "out.parquet")
+    assert re.search(
+        "no rows", refused("predict", tmp_path / "model.sdu", tmp_path / "t.parquet", "-o", tmp_path / "out.parquet")
+    )
     assert not (tmp_path / "out.parquet").exists()
 
 
 @pytest.mark.parametrize("patience", [0, 5])
-def test_progress_of_long_work(model, frame, tmp_path, monkeypatch, capsys, patience):
-    monkeypatch.setattr(_progress, "_PATIENCE", patience)
+def test_progress_of_long_work(call, model, frame, tmp_path, monkeypatch, capsys, patience):
+    monkeypatch.setattr(progress, "_PATIENCE", patience)
     path = write_folder(frame, tmp_path / "folder")
-    call(tmp_path / "model.sdu", path, "-o", tmp_path / "out.parquet")
+    call("predict", tmp_path / "model.sdu", path, "-o", tmp_path / "out.parquet")
     captured = capsys.readouterr()
     assert ("predicting: 100%" in captured.err) == (patience == 0)
     assert "predicting" not in captured.out
-    call(tmp_path / "model.sdu", path)
+    call("predict", tmp_path / "model.sdu", path)
     assert "predicting" not in capsys.readouterr().err
 
 
@@ -216,3 +224,36 @@ def test_results_come_in_order_and_few_at_a_time():
     assert list(results) == list(range(1, 50))
     with pytest.raises(ZeroDivisionError):
         list(in_order([lambda: 1, lambda: 1 / 0, lambda: 2], 1))
+
+
+def test_a_zipped_output_is_zipped(call, model, frame, tmp_path):
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    call("predict", tmp_path / "model.sdu", tmp_path / "t.csv", "-o", tmp_path / "out.csv.gz")
+    call("predict", tmp_path / "model.sdu", tmp_path / "t.csv", "-o", tmp_path / "out.csv")
+    assert gzip.decompress((tmp_path / "out.csv.gz").read_bytes()) == (tmp_path / "out.csv").read_bytes()
+
+
+def test_a_summary_as_json(call, refused, model, frame, waveform, tmp_path, capsys):
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    call("predict", tmp_path / "model.sdu", tmp_path / "t.csv", "-o", tmp_path / "out.csv", "--json")
+    found = json.loads(capsys.readouterr().out)
+    n_yes = int((model.estimator.decision_function(waveform[0]) > 0).sum())
+    assert found["classes"] == {"no": len(frame) - n_yes, "yes, sir": n_yes}
+    assert "name a file" in refused("predict", tmp_path / "model.sdu", tmp_path / "t.csv", "--json")
+
+
+def test_an_input_is_never_overwritten(refused, model, frame, tmp_path):
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    before = (tmp_path / "t.csv").read_bytes()
+    told = refused("predict", tmp_path / "model.sdu", tmp_path / "t.csv", "-o", tmp_path / "t.csv")
+    assert "is read by this command" in told
+    assert (tmp_path / "t.csv").read_bytes() == before
+
+
+def test_no_row_steers_the_terminal(call, model, frame, tmp_path, capsys):
+    frame.assign(id="\x1b[2J")[:2].to_csv(tmp_path / "t.csv", index=False)
+    call("predict", tmp_path / "model.sdu", tmp_path / "t.csv")
+    captured = capsys.readouterr()
+    assert "\x1b" not in captured.out
+    assert "\\x1b[2J" in captured.out
+    assert captured.out.count("\n") == 3

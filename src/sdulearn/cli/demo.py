@@ -11,13 +11,11 @@ import math
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from sdulearn.cli.numbers import positive
-from sdulearn.cli.output import add_json_option, print_json
+from sdulearn.cli.options import positive
+from sdulearn.cli.output import add_json_option, print_json, say
 from sdulearn.experiments import Summary, demonstrate
 from sdulearn.losses import TRAINING_LOSSES
 from sdulearn.risks import RISKS
-
-HELP = "train every risk and loss on bundled data; a table, a picture and a CSV"
 
 BESIDE = {
     "joint": "joint likelihood of pairs",
@@ -41,8 +39,8 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print_json({"results": results, "picture": picture, "numbers": numbers})
     else:
-        print("\n".join(describe(results)))
-        print(f"\nPicture: {picture}\nNumbers: {numbers}")
+        say("\n".join(describe(results)))
+        say(f"\nPicture: {picture}\nNumbers: {numbers}")
     return 0
 
 

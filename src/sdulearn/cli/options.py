@@ -28,6 +28,23 @@ OPTIONS = {
     "scheduler": "--scheduler",
     "skip_bad": "--skip-bad",
     "words": "--answers",
+    # of plan, prior, demo and reproduce
+    "X": "--features",
+    "ceiling": "--ceiling",
+    "confidence": "--confidence",
+    "datasets": "--datasets",
+    "direction": "--direction",
+    "majority": "--majority",
+    "methods": "--method",
+    "n_features": "--n-features",
+    "n_repeats": "--repeats",
+    "n_unlabeled": "--n-unlabeled",
+    "only": "--only",
+    "out": "--out",
+    "random_state": "--seed",
+    "sizes": "--sizes",
+    "target_accuracy": "--target",
+    "trials": "--trials",
 }
 _PARAMETER = re.compile(r"`(\w+)(?:=([^`]*))?`")
 

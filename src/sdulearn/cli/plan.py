@@ -15,14 +15,12 @@ import textwrap
 import time
 from pathlib import Path
 
-from sdulearn.cli.numbers import positive
-from sdulearn.cli.output import add_json_option, print_json
+from sdulearn.cli.options import positive
+from sdulearn.cli.output import add_json_option, print_json, say
 from sdulearn.extras import require
 from sdulearn.planning import METHODS, SIZES, PairsNeeded, Plan, PlanRow, simulate_plan
 from sdulearn.plotting import PlanDisplay
 from sdulearn.types import MatrixLike
-
-HELP = "how many pairs a target accuracy takes, by simulation; a table, a picture and a CSV"
 
 _ACCURACY = ("accuracy", "error", "unfitted")
 _THEORY = ("no_value_probability", "order_bound", "order_probability", "recommended_gamma")
@@ -69,9 +67,9 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print_json(as_data(plan, needed, files))
         return 0
-    print(report(plan, needed))
-    print(f"\nPicture: {files['picture']}\nNumbers: {files['numbers']}")
-    print(f"{time.perf_counter() - began:.0f} seconds.")
+    say(report(plan, needed))
+    say(f"\nPicture: {files['picture']}\nNumbers: {files['numbers']}")
+    say(f"{time.perf_counter() - began:.0f} seconds.")
     return 0
 
 

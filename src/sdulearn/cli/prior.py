@@ -14,12 +14,11 @@ from dataclasses import asdict
 from pathlib import Path
 
 from sdulearn import PriorEstimate, estimate_prior
-from sdulearn.cli.output import add_json_option, print_json
-from sdulearn.cli.pair_options import add_pair_options, read_pairs_as_told
+from sdulearn.answers import Answers, read_answers
+from sdulearn.cli.options import add_answer_options
+from sdulearn.cli.output import add_json_option, print_json, say
+from sdulearn.cli.words import describe_answers
 from sdulearn.errors import InputError
-from sdulearn.io.answers import PairFile
-
-HELP = "the class prior from pair counts or a pair file, with its interval"
 
 _SUSPICIOUS = 0.01
 
@@ -44,7 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default="positive",
         help="which class is the larger; counts cannot tell (default: %(default)s)",
     )
-    add_pair_options(parser)
+    add_answer_options(parser)
     add_json_option(parser)
 
 
@@ -53,17 +52,17 @@ def run(arguments: argparse.Namespace) -> int:
     counts = read_counts(arguments.source)
     pairs = None
     if counts is None:
-        pairs = read_pairs_as_told(Path(arguments.source[0]), arguments)
+        pairs = read_answers(arguments.source[0], columns=arguments.pair_columns, words=arguments.answers)
         counts = count_answers(pairs)
     estimate = estimate_prior(*counts, majority=arguments.majority, confidence=arguments.confidence)
     if arguments.json:
         print_json(as_data(estimate))
         return 0
     if pairs is not None:
-        print("\n".join(pairs.describe()) + "\n")
-    print(describe(estimate))
+        say("\n".join(describe_answers(pairs)) + "\n")
+    say(describe(estimate))
     for line in meaning(estimate):
-        print("\n" + textwrap.fill(line, 100))
+        say("\n" + textwrap.fill(line, 100))
     return 0
 
 
@@ -79,10 +78,10 @@ def read_counts(source: Sequence[str]) -> tuple[float, float] | None:
     return None
 
 
-def count_answers(pairs: PairFile) -> tuple[float, float]:
+def count_answers(pairs: Answers) -> tuple[float, float]:
     """The counts of a pair file."""
     if pairs.n_similar + pairs.n_dissimilar == 0:
-        raise InputError(f"{pairs.path} holds no answer 'similar' or 'dissimilar': nothing to estimate a prior from.")
+        raise InputError(f"{pairs.name} holds no answer 'similar' or 'dissimilar': nothing to estimate a prior from.")
     return pairs.n_similar, pairs.n_dissimilar
 
 

@@ -6,15 +6,13 @@ A run can be stopped at any time: the same command goes on where it was.
 from __future__ import annotations
 
 import argparse
-import sys
 from pathlib import Path
 
-from sdulearn.cli.numbers import positive
-from sdulearn.cli.output import add_json_option, print_json
+from sdulearn.cli.options import positive
+from sdulearn.cli.output import add_json_option, print_json, say
 from sdulearn.experiments import PROTOCOLS, reproduce
 from sdulearn.experiments.data import SETS
 
-HELP = "run the experiments of the paper, and new ones, and write a report"
 DEFAULT_OUT = "sdulearn-reproduce"
 
 
@@ -75,15 +73,12 @@ def run(arguments: argparse.Namespace) -> int:
             progress=not arguments.no_progress,
         )
     except KeyboardInterrupt:
-        print(
-            f"Stopped. What was measured is in {out}: the same command goes on from there.",
-            file=sys.stderr,
-        )
+        say(f"Stopped. What was measured is in {out}: the same command goes on from there.", error=True)
         return 130
     for note in report.notes:
-        print(note, file=sys.stderr)
+        say(note, error=True)
     if arguments.json:
         print_json(report.to_dict())
     else:
-        print(f"The report is in {report.page}")
+        say(f"The report is in {report.page}")
     return 0
