@@ -64,16 +64,8 @@ class LinearFit:
     ) -> LinearFit:
         """From a certified solution and its ``(coef, intercept)`` in the user's columns."""
         coef, intercept = line
-        return cls(
-            coef,
-            intercept,
-            prior,
-            solution.objective,
-            solution.optimality,
-            solution.n_iter,
-            len(coef),
-            chosen or {},
-        )
+        certificate = (solution.objective, solution.optimality, solution.n_iter)
+        return cls(coef, intercept, prior, *certificate, len(coef), chosen or {})
 
 
 class LinearPairClassifier(ClassifierMixin, BaseEstimator):

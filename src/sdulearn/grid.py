@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -79,7 +79,7 @@ class Settings:
         )
 
 
-@dataclass(frozen=True)
+@dataclass
 class Grid:
     """All settings on the rows of one data set; ``fold`` scores them on one split."""
 
@@ -92,26 +92,11 @@ class Grid:
     solver: str
     tol: float
     max_iter: int
-    moments: GroupMoments | None
+    moments: GroupMoments | None = field(init=False, default=None)
 
-    @classmethod
-    def of(
-        cls,
-        settings: Settings,
-        design: Design,
-        source: Indices,
-        weight: Array | None,
-        prior: float,
-        loss: TrainingLoss,
-        solver: str,
-        tol: float,
-        max_iter: int,
-    ) -> Grid:
-        """With the second moments of all rows, where they are all that is needed."""
-        weight = np.ones(len(source)) if weight is None else weight
-        moments = _moments(design, source, weight) if solver == "closed_form" else None
-        tol = fold_tol(solver, tol)
-        return cls(settings, design, source, weight, prior, loss, solver, tol, max_iter, moments)
+    def __post_init__(self) -> None:
+        if self.solver == "closed_form":
+            self.moments = _moments(self.design, self.source, self.weight)
 
     def problem(self, g: Mixture, alpha: float) -> Problem:
         """One setting on all rows."""

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted, v
 
 from sdulearn.base import LinearFit, LinearPairClassifier
 from sdulearn.errors import UndeterminedError
-from sdulearn.grid import Grid, Settings
+from sdulearn.grid import Grid, Settings, fold_tol
 from sdulearn.losses import TRAINING_LOSSES, LinearOddLoss, TrainingLoss, get_training_loss
 from sdulearn.model_selection import splitter_of
 from sdulearn.pairs import integer_codes
@@ -420,7 +420,17 @@ class SDUClassifierCV(_SDUBase):
         prior = resolve_prior(self.prior, pairs.source_weight(weight))
         design = Design.from_rows(X, self.fit_intercept)
         solver = choose_solver(self.solver, loss, design.A.shape[1])
-        grid = Grid.of(settings, design, pairs.source, weight, prior.value, loss, solver, self.tol, self.max_iter)
+        grid = Grid(
+            settings,
+            design,
+            pairs.source,
+            np.ones(len(pairs)) if weight is None else weight,
+            prior.value,
+            loss,
+            solver,
+            fold_tol(solver, self.tol),
+            self.max_iter,
+        )
         splits = splitter_of(self.cv).split(X, pairs)
         jobs = (delayed(grid.fold)(train, test) for train, test in splits)
         scores = np.array(Parallel(n_jobs=self.n_jobs)(jobs))

@@ -27,20 +27,7 @@ class Loss(Protocol):
     """A loss of the margin z and the label t: what a risk needs."""
 
     def value(self, z: Array, t: float) -> Array:
-        """Return the loss of each margin.
-
-        Parameters
-        ----------
-        z : array
-            Margins, that is, values of the decision function.
-        t : {-1, 1}
-            The label.
-
-        Returns
-        -------
-        array
-            ``loss(z, t)``, of the shape of ``z``.
-        """
+        """``loss(z, t)`` for t in {-1, +1}."""
         ...
 
 
@@ -63,39 +50,19 @@ class LinearOddLoss(Loss, Protocol):
     """
 
     def even(self, z: Array) -> Array:
-        """Return the even part ``(value(z, +1) + value(z, -1)) / 2``.
-
-        Parameters
-        ----------
-        z : array
-            Margins.
-
-        Returns
-        -------
-        array
-            Of the shape of ``z``.
-        """
+        """``(value(z, +1) + value(z, -1)) / 2``."""
         ...
 
     def even_grad(self, z: Array) -> Array:
-        """Return the first derivative of the even part (a subderivative at a kink).
-
-        Parameters
-        ----------
-        z : array
-            Margins.
-
-        Returns
-        -------
-        array
-            Of the shape of ``z``.
-        """
+        """First derivative of ``even`` (a subderivative at a kink)."""
         ...
 
 
 class TrainingLoss(LinearOddLoss, Protocol):
-    """All that a solver may ask of a loss. Only :class:`LinearOddLoss` is always there; for the rest
-    :func:`sdulearn.solvers.choose_solver` looks before a solver is run that needs it.
+    """All that a solver may ask of a loss.
+
+    Only :class:`LinearOddLoss` is always there. Before a solver is run that needs more,
+    :func:`sdulearn.solvers.choose_solver` checks for it.
     """
 
     curvature: float

@@ -148,61 +148,18 @@ class PairStatistics:
         return rest
 
     def about(self, origin: Array) -> GroupMoments:
-        """Return the moments about another origin.
-
-        Parameters
-        ----------
-        origin : array of shape (n_features,)
-            What is subtracted from every row.
-
-        Returns
-        -------
-        GroupMoments
-            Of S, D and U.
-        """
+        """The moments about another origin."""
         return self.moments.shifted(self.origin - origin)
 
     def unit_weights(self, g: Mixture, prior: float) -> tuple[Array, Array]:
-        """Return the even and the linear weight of a row of weight one from each source.
-
-        Parameters
-        ----------
-        g : tuple of three floats
-            Weights (su, du, sd) of the risk.
-        prior : float
-            P(y = +1), not 1/2.
-
-        Returns
-        -------
-        a, m : arrays of shape (3,)
-            For S, D and U.
-        """
+        """Even and linear weight, a and m, of a row of weight one from each source."""
         check_sources(g, self.weight)
         a, m = even_and_linear(*source_weights(g, prior).T)
         totals = np.where(self.weight > 0, self.weight, 1.0)
         return a / totals, m / totals
 
     def problem(self, g: Mixture, prior: float, loss: TrainingLoss, alpha: float, fit_intercept: bool) -> MomentProblem:
-        """Return the problem of one setting, as far as moments describe it.
-
-        Parameters
-        ----------
-        g : tuple of three floats
-            Weights (su, du, sd) of the risk.
-        prior : float
-            P(y = +1), not 1/2.
-        loss : loss object
-            Of the problem.
-        alpha : float
-            Strength of the penalty.
-        fit_intercept : bool
-            Whether there is an intercept.
-
-        Returns
-        -------
-        MomentProblem
-            All of it for squared loss; for another loss the rows must say the rest.
-        """
+        """The problem of one setting, as far as moments describe it."""
         origin = self._origin(fit_intercept)
         a, m = self.unit_weights(g, prior)
         second, c = self.about(origin).weighted(a, m, fit_intercept)
