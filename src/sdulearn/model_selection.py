@@ -16,7 +16,57 @@ from sdulearn.pairs import Pairs, read_pairs
 from sdulearn.types import Array, Indices, MatrixLike, RandomState, Splitter
 
 
-class PairKFold:
+class PairFolds:
+    """What splitters that keep pairs whole have in common: they know the fold of every row."""
+
+    def __init__(self, n_splits: int) -> None:
+        if not (isinstance(n_splits, int | np.integer) and n_splits >= 2):
+            raise InputError(f"`n_splits` must be an integer of 2 or more, got {n_splits!r}.")
+        self.n_splits = int(n_splits)
+
+    def get_n_splits(self, X: MatrixLike = None, y: ArrayLike | None = None, groups: ArrayLike | None = None) -> int:
+        """Return the number of folds.
+
+        Parameters
+        ----------
+        X, y, groups : ignored
+            Here because scikit-learn passes them.
+
+        Returns
+        -------
+        int
+            ``n_splits``.
+        """
+        return self.n_splits
+
+    def split(
+        self, X: MatrixLike, y: ArrayLike | Pairs, groups: ArrayLike | None = None
+    ) -> Iterator[tuple[Indices, Indices]]:
+        """Yield the row numbers of training and test part, in ascending order.
+
+        Parameters
+        ----------
+        X : array, CSR matrix or frame of shape (n_rows, n_features)
+            Rows; only hashed folds depend on them.
+        y : array-like of shape (n_rows,)
+            Pair codes: +k similar, -k dissimilar, 0 unlabeled.
+        groups : ignored
+            Here because scikit-learn passes it.
+
+        Yields
+        ------
+        train, test : int arrays
+            Row numbers.
+        """
+        fold = self._fold_of_rows(X, read_pairs(y))
+        for k in range(self.n_splits):
+            yield np.flatnonzero(fold != k), np.flatnonzero(fold == k)
+
+    def _fold_of_rows(self, X: MatrixLike, pairs: Pairs) -> Indices:
+        raise NotImplementedError
+
+
+class PairKFold(PairFolds):
     """K folds with both ends of a pair in one fold.
 
     Similar pairs, dissimilar pairs and unlabeled rows are each spread evenly over all folds.
@@ -46,48 +96,12 @@ class PairKFold:
     """
 
     def __init__(self, n_splits: int = 5, *, shuffle: bool = True, random_state: RandomState = None) -> None:
-        self.n_splits = check_n_splits(n_splits)
+        super().__init__(n_splits)
         self.shuffle = shuffle
         self.random_state = random_state
 
     def __repr__(self) -> str:
         return f"PairKFold({self.n_splits}, shuffle={self.shuffle}, random_state={self.random_state})"
-
-    def get_n_splits(self, X: MatrixLike = None, y: ArrayLike | None = None, groups: ArrayLike | None = None) -> int:
-        """Return the number of folds.
-
-        Parameters
-        ----------
-        X, y, groups : ignored
-            Here because scikit-learn passes them.
-
-        Returns
-        -------
-        int
-            ``n_splits``.
-        """
-        return self.n_splits
-
-    def split(
-        self, X: MatrixLike, y: ArrayLike | Pairs, groups: ArrayLike | None = None
-    ) -> Iterator[tuple[Indices, Indices]]:
-        """Yield the row numbers of training and test part, in ascending order.
-
-        Parameters
-        ----------
-        X : ignored
-            Here because scikit-learn passes it.
-        y : array-like of shape (n_rows,)
-            Pair codes: +k similar, -k dissimilar, 0 unlabeled.
-        groups : ignored
-            Here because scikit-learn passes it.
-
-        Yields
-        ------
-        train, test : int arrays
-            Row numbers.
-        """
-        yield from parts_of(self.folds(y), self.n_splits)
 
     def folds(self, y: ArrayLike | Pairs) -> Indices:
         """Return the fold of every row.
@@ -102,7 +116,9 @@ class PairKFold:
         int array of shape (n_rows,)
             Numbers from 0 to ``n_splits - 1``.
         """
-        pairs = read_pairs(y)
+        return self._fold_of_rows(None, read_pairs(y))
+
+    def _fold_of_rows(self, X: MatrixLike, pairs: Pairs) -> Indices:
         rng = check_random_state(self.random_state)
         fold = np.empty(pairs.n_rows, dtype=np.intp)
         for name, kind in (("similar", pairs.similar), ("dissimilar", ~pairs.similar)):
@@ -119,19 +135,6 @@ class PairKFold:
     def _deal(self, count: int, rng: np.random.RandomState) -> Indices:
         dealt = np.arange(count) % self.n_splits
         return rng.permutation(dealt) if self.shuffle else dealt
-
-
-def check_n_splits(n_splits: int) -> int:
-    """A number of folds, or an InputError."""
-    if not (isinstance(n_splits, int | np.integer) and n_splits >= 2):
-        raise InputError(f"`n_splits` must be an integer of 2 or more, got {n_splits!r}.")
-    return int(n_splits)
-
-
-def parts_of(fold: Indices, n_splits: int) -> Iterator[tuple[Indices, Indices]]:
-    """Row numbers of training and test part of every fold."""
-    for k in range(n_splits):
-        yield np.flatnonzero(fold != k), np.flatnonzero(fold == k)
 
 
 def splitter_of(cv: Splitter) -> Splitter:

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from scipy import sparse
 
-from sdulearn.model_selection import check_n_splits, parts_of
-from sdulearn.pairs import Pairs, read_pairs, scramble
+from sdulearn.model_selection import PairFolds
+from sdulearn.pairs import Pairs, scramble
 from sdulearn.solvers import pieces
 from sdulearn.types import Codes, Indices, MatrixLike, Rows
 
 
-class HashedPairKFold:
+class HashedPairKFold(PairFolds):
     """K folds by hash: the same whatever the order of the rows and the blocks they come in.
 
     Both ends of a pair share its code and so their fold; equal unlabeled rows share theirs. Fold
@@ -42,47 +40,14 @@ class HashedPairKFold:
     """
 
     def __init__(self, n_splits: int = 5) -> None:
-        self.n_splits = check_n_splits(n_splits)
+        super().__init__(n_splits)
 
     def __repr__(self) -> str:
         return f"HashedPairKFold({self.n_splits})"
 
-    def get_n_splits(self, X: MatrixLike = None, y: ArrayLike | None = None, groups: ArrayLike | None = None) -> int:
-        """Return the number of folds.
-
-        Parameters
-        ----------
-        X, y, groups : ignored
-            Here because scikit-learn passes them.
-
-        Returns
-        -------
-        int
-            ``n_splits``.
-        """
-        return self.n_splits
-
-    def split(
-        self, X: MatrixLike, y: ArrayLike | Pairs, groups: ArrayLike | None = None
-    ) -> Iterator[tuple[Indices, Indices]]:
-        """Yield the row numbers of training and test part, in ascending order.
-
-        Parameters
-        ----------
-        X : array, CSR matrix or frame of shape (n_rows, n_features)
-            Rows of numbers; they decide the folds of the unlabeled ones.
-        y : array-like of shape (n_rows,)
-            Pair codes: +k similar, -k dissimilar, 0 unlabeled.
-        groups : ignored
-            Here because scikit-learn passes it.
-
-        Yields
-        ------
-        train, test : int arrays
-            Row numbers.
-        """
+    def _fold_of_rows(self, X: MatrixLike, pairs: Pairs) -> Indices:
         rows = X if sparse.issparse(X) else np.asarray(X)
-        yield from parts_of(fold_of_rows(rows, read_pairs(y).codes, self.n_splits), self.n_splits)
+        return fold_of_rows(rows, pairs.codes, self.n_splits)
 
 
 def fold_of_rows(X: Rows, codes: Codes, n_splits: int) -> Indices:
