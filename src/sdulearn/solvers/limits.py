@@ -8,7 +8,7 @@ from sdulearn.errors import InputError
 LARGEST_SYSTEM = 4000
 # A piece of rows fills so many numbers (2 MB), which stay in a core's own cache; but it has several
 # times more rows than columns, so that its d x d sums of products are few.
-_PIECE_NUMBERS = 1 << 18
+PIECE_SIZE = 1 << 18
 _ROWS_PER_COLUMN = 8
 # Rows gathered in one place from many blocks fill so many numbers (16 MB), or so many square
 # matrices, of which there are a few anyway.
@@ -28,7 +28,7 @@ def check_system_size(n_columns: int) -> None:
 
 def piece_rows(n_features: int) -> int:
     """Rows of a piece."""
-    return max(_PIECE_NUMBERS // (n_features + 1), _ROWS_PER_COLUMN * n_features)
+    return max(PIECE_SIZE // (n_features + 1), _ROWS_PER_COLUMN * n_features)
 
 
 def affordable_rows(n_columns: int) -> int:
