@@ -23,7 +23,7 @@ _SOURCE_NAMES = {S: "similar pairs", D: "dissimilar pairs", U: "unlabeled rows"}
 
 
 def mixture(risk: str | Sequence[float], gamma: float = 0.5) -> Mixture:
-    """Weights of the SU, DU and SD risks (Eqs. risk_SDSU, risk_SDDU, risk_SUDU).
+    """Return the weights of the SU, DU and SD risks (Eqs. risk_SDSU, risk_SDDU, risk_SUDU).
 
     Parameters
     ----------
@@ -100,7 +100,7 @@ def resolve_prior(prior: float | None, totals: Array) -> PriorEstimate:
 
 
 def source_weights(g: Mixture, prior: float) -> Array:
-    """The row-weight table, before the division by the size of the source.
+    """Return the row-weight table, before the division by the size of the source.
 
     Every risk of section 3 of the paper is a sum over rows of ``P loss(z, +1) + N loss(z, -1)``.
 
@@ -138,7 +138,7 @@ def source_weights(g: Mixture, prior: float) -> Array:
 
 
 def row_weights(g: Mixture, prior: float, source: Indices, sample_weight: Array | None = None) -> tuple[Array, Array]:
-    """P_i and N_i of every row: the table, shared out among the rows of each source by their weight.
+    """Return P_i and N_i of every row: the table, shared out among a source by weight.
 
     Parameters
     ----------

@@ -269,3 +269,13 @@ def test_a_fold_that_is_not_solved_warns(many, small_sample):
     with pytest.warns(ConvergenceWarning, match="relative KKT residual") as told:
         over_blocks(SDUClassifierCV("sd", "logistic", alphas=(0.1,), cv=2, max_iter=1), deal(rows, codes))
     assert len(told) == 3  # two folds and the fit on all rows
+
+
+@pytest.mark.parametrize("model", [SDUClassifier(), SDUClassifierCV("sd", "logistic", cv=2)])
+def test_the_model_gives_its_parameters_and_is_left_as_it_is(many, model):
+    before = dict(vars(model))
+    fit = fit_classifier_cv if isinstance(model, SDUClassifierCV) else fit_classifier
+    found = fit(model, deal(*many))
+    assert vars(model) == before
+    assert set(found.chosen) == ({"alpha_", "gamma_", "cv_results_"} if isinstance(model, SDUClassifierCV) else set())
+    assert found.n_features == len(found.coef) == 21
