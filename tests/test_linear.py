@@ -1,17 +1,22 @@
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
 import sklearn
 from sklearn.base import clone
-from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.model_selection import GridSearchCV, KFold, PredefinedSplit, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import PolynomialFeatures, StandardScaler
 
 from sdulearn import PairKFold, SDUClassifier, SDUClassifierCV, stack_pairs
+from sdulearn.base import LinearFit
+from sdulearn.blocks import HashedPairKFold
 from sdulearn.datasets import make_waveform, sample_sdu
 from sdulearn.losses import TRAINING_LOSSES
-from sdulearn.metrics import pair_risk
+from sdulearn.metrics import pair_accuracy, pair_risk
 
 losses = pytest.mark.parametrize("loss", TRAINING_LOSSES)
 
@@ -122,23 +127,36 @@ def test_grid_search_and_cross_val_score(waveform):
         cross_val_score(SDUClassifier(), rows, codes, cv=KFold(3), error_score="raise")
 
 
+def held_out_score(model, X, y):
+    """The paper's validation score; :meth:`score` is the accuracy by the answers, another estimate."""
+    return 1 - pair_risk(model.decision_function(X), y, prior=model.prior_.value)
+
+
 def test_cv_agrees_with_grid_search(waveform):
     rows, codes = waveform
     cv = PairKFold(3, random_state=1)
     ours = SDUClassifierCV(prior=0.7, cv=cv).fit(rows, codes)
     grid = {"alpha": [1e-1, 1e-4, 1e-7], "gamma": [0, 0.2, 0.4, 0.6, 0.8, 1.0]}
-    theirs = GridSearchCV(SDUClassifier(prior=0.7), grid, cv=PairKFold(3, random_state=1)).fit(rows, codes)
-    np.testing.assert_allclose(ours.cv_results_["mean_test_score"], theirs.cv_results_["mean_test_score"], atol=1e-9)
-    assert set(theirs.cv_results_) == set(ours.cv_results_)
-    assert ours.cv_results_["params"] == theirs.cv_results_["params"]
+    theirs = GridSearchCV(SDUClassifier(prior=0.7), grid, cv=PairKFold(3, random_state=1), scoring=held_out_score).fit(
+        rows, codes
+    )
+    times = {name for name in theirs.cv_results_ if name.endswith("_time")}
+    # The same columns in the same order; all settings are fitted together, so none has a time.
+    assert [name for name in theirs.cv_results_ if name not in times] == list(ours.cv_results_)
+    for name, column in ours.cv_results_.items():
+        if name == "params":
+            assert column == theirs.cv_results_[name]
+        else:
+            np.testing.assert_allclose(column, theirs.cv_results_[name], atol=1e-9)
+            assert column.dtype.kind == theirs.cv_results_[name].dtype.kind
+            assert type(column) is type(theirs.cv_results_[name])
     assert {"alpha": ours.alpha_, "gamma": ours.gamma_} == theirs.best_params_
-    np.testing.assert_array_equal(ours.cv_results_["rank_test_score"], theirs.cv_results_["rank_test_score"])
     assert_same_model(ours, theirs.best_estimator_)
 
 
 @losses
 def test_the_path_equals_cold_fits(waveform, loss, monkeypatch):
-    monkeypatch.setattr("sdulearn.linear.FOLD_TOL", {})  # folds solved to the last digit, as cold fits are
+    monkeypatch.setattr("sdulearn.grid.FOLD_TOL", {})  # folds solved to the last digit, as cold fits are
     rows, codes = waveform
     cv = PairKFold(3, random_state=0)
     model = SDUClassifierCV(loss=loss, prior=0.7, cv=cv, gammas=(0.0, 0.6, 1.0)).fit(rows, codes)
@@ -146,7 +164,7 @@ def test_the_path_equals_cold_fits(waveform, loss, monkeypatch):
     for alpha in (1e-1, 1e-4, 1e-7):
         for gamma in (0.0, 0.6, 1.0):
             one = SDUClassifier(loss=loss, alpha=alpha, gamma=gamma, prior=0.7)
-            cold.append(cross_val_score(one, rows, codes, cv=PairKFold(3, random_state=0)).mean())
+            cold.append(cross_val_score(one, rows, codes, cv=cv, scoring=held_out_score).mean())
     np.testing.assert_allclose(model.cv_results_["mean_test_score"], cold, atol=1e-6)
 
 
@@ -163,11 +181,48 @@ def test_cv_without_gamma_and_with_one_source(waveform):
     assert "param_gamma" not in model.cv_results_
 
 
-def test_score_is_one_minus_the_pair_risk(waveform):
+def test_score_is_the_accuracy_by_the_answers(waveform):
     rows, codes = waveform
     model = SDUClassifier(prior=0.7).fit(rows, codes)
-    risk = pair_risk(model.decision_function(rows), codes, prior=0.7)
-    assert model.score(rows, codes) == pytest.approx(1 - risk)
+    expected = pair_accuracy(model.decision_function(rows), codes, prior=0.7).value
+    assert model.score(rows, codes) == expected
+
+
+@pytest.mark.parametrize(
+    "cv", [PairKFold(3, random_state=0), HashedPairKFold(3), PredefinedSplit, KFold(3, shuffle=True, random_state=0)]
+)
+def test_any_splitter_takes_what_was_read(waveform, cv):
+    """A splitter gets the codes that were checked before; to those of others they look like an array."""
+    rows, codes = waveform
+    if cv is PredefinedSplit:
+        cv = PredefinedSplit(PairKFold(3, random_state=0).folds(codes))
+    results = SDUClassifierCV("sd", cv=cv).fit(rows, codes).cv_results_
+    by_hand = SDUClassifierCV("sd", cv=OwnSplits(list(cv.split(rows, codes)))).fit(rows, codes).cv_results_
+    np.testing.assert_array_equal(results["mean_test_score"], by_hand["mean_test_score"])
+
+
+class OwnSplits:
+    def __init__(self, splits):
+        self.splits = splits
+
+    def split(self, X, y, groups=None):
+        assert len(X) == len(y) == len(np.asarray(y))
+        return iter(self.splits)
+
+
+def test_a_fit_is_accepted_with_its_certificate(waveform):
+    rows, codes = waveform
+    model = SDUClassifierCV("sd").fit(rows, codes)
+    fit = LinearFit(
+        model.coef_[0], model.intercept_[0], model.prior_, model.objective_, model.optimality_, model.n_iter_,
+        rows.shape[1], {"alpha_": model.alpha_, "gamma_": model.gamma_, "cv_results_": model.cv_results_},
+    )  # fmt: skip
+    other = SDUClassifierCV("sd")._accept(fit)
+    names = {name for name in vars(model) if name.endswith("_")}
+    assert names == {name for name in vars(other) if name.endswith("_")}
+    assert_same_model(model, other, 0)
+    with pytest.warns(ConvergenceWarning, match=r"residual of 0\.5, above `tol=1e-08`"):
+        other._accept(replace(fit, optimality=0.5))
 
 
 def test_probability_only_for_proper_losses(waveform):
@@ -206,7 +261,7 @@ def test_orient(waveform):
     assert model.prior_.value == pytest.approx(0.3)
     with pytest.raises(ValueError, match=r"true classes -1 and \+1"):
         model.orient(rows[:2], [0, 1])
-    with pytest.raises(ValueError, match="y_true has shape"):
+    with pytest.raises(ValueError, match="`y_true` has shape"):
         model.orient(rows[:2], [1])
 
 
@@ -235,17 +290,17 @@ BAD = {
     "half a pair": (lambda X, y: (X[1:], y[1:]), {}, "stands on one row only.*half a pair.*PairKFold"),
     "three rows": (lambda X, y: (X, np.where(y == 2, 1, y)), {}, "stands on 4 rows.*not class labels"),
     "both signs": (lambda X, y: (X, np.r_[-y[0], y[1:]]), {}, "same sign"),
-    "prior 0.5": (lambda X, y: (X, y), {"prior": 0.5}, "undefined at prior 0.5.*PairLogisticRegression"),
+    "prior 0.5": (lambda X, y: (X, y), {"prior": 0.5}, "undefined at `prior=0.5`.*PairLogisticRegression"),
     "prior 1": (lambda X, y: (X, y), {"prior": 1.0}, "prior"),
     "more D than S": (
         lambda X, y: (X[(y <= 0) | (y < 10)], y[(y <= 0) | (y < 10)]),
         {},
-        r"no more similar than dissimilar pairs \(9 and 25\).*Give prior=.*PairLogisticRegression",
+        r"no more similar than dissimilar pairs \(9 and 25\).*Give `prior`.*PairLogisticRegression",
     ),
     "no D and no prior": (
         lambda X, y: (X[y >= 0], y[y >= 0]),
         {"risk": "su"},
-        r"0 dissimilar ones\. Give prior=",
+        r"0 dissimilar ones\. Give `prior`",
     ),
     "missing S": (lambda X, y: (X[y <= 0], y[y <= 0]), {"prior": 0.7}, "needs similar pairs.*'du'"),
     "missing D": (lambda X, y: (X[y >= 0], y[y >= 0]), {"prior": 0.7}, "needs dissimilar pairs.*'su'"),
@@ -284,10 +339,10 @@ def test_bad_weights_and_widths(waveform):
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"alphas": []}, "alphas must hold at least one number"),
+        ({"alphas": []}, "`alphas` must hold at least one number"),
         ({"alphas": [0.1, 0]}, "all greater than zero"),
-        ({"gammas": []}, "gammas is empty"),
-        ({"gammas": [2.0]}, "gamma must lie between 0 and 1"),
+        ({"gammas": []}, "`gammas` is empty"),
+        ({"gammas": [2.0]}, "`gamma` must lie between 0 and 1"),
         ({"cv": 1}, "'cv' parameter"),
         ({"cv": 30}, "30 folds need at least 30 dissimilar pairs"),
     ],

@@ -89,7 +89,7 @@ def test_losses_of_ones_own(waveform):
     by_lbfgs = SDUClassifier(loss=SmoothedHinge(), tol=1e-6).fit(rows, codes)
     by_newton = SDUClassifier(loss=Curved()).fit(rows, codes)
     np.testing.assert_allclose(by_lbfgs.coef_, by_newton.coef_, atol=1e-5)
-    with pytest.raises(ValueError, match="solver='newton' needs a loss with 'even_hess'"):
+    with pytest.raises(ValueError, match="`solver='newton'` needs a loss with 'even_hess'"):
         SDUClassifier(loss=SmoothedHinge(), solver="newton").fit(rows, codes)
 
 
@@ -114,12 +114,12 @@ class Concave(SmoothedHinge):
 @pytest.mark.parametrize(
     ("loss", "message"),
     [
-        (Hinge(), "not linear-odd.*non-convex.*validation with pair_risk"),
+        (Hinge(), "not linear-odd.*non-convex.*validation with sdulearn.metrics.pair_risk"),
         ("zero_one", "zero_one is not linear-odd"),
         (WithoutEven(), "needs a method even"),
         (Contradictory(), "contradicts itself"),
         (Concave(), "not convex in z"),
-        ("hinge", "Unknown loss 'hinge'"),
+        ("hinge", "Unknown `loss='hinge'`"),
         (object(), "needs a method value"),
     ],
 )

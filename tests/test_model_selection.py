@@ -4,6 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sdulearn import PairKFold
+from sdulearn.model_selection import grid_results
 
 
 @given(st.integers(2, 5), st.integers(5, 20), st.integers(5, 20), st.integers(0, 30), st.booleans())
@@ -47,3 +48,24 @@ def test_bad_number_of_folds(n_splits):
 def test_repr_and_count():
     assert repr(PairKFold(3)) == "PairKFold(3, shuffle=True, random_state=None)"
     assert PairKFold(4).get_n_splits() == 4
+
+
+def test_the_table_of_results():
+    params = [{"alpha": 1.0}, {"alpha": 0.1}, {"alpha": 0.01}]
+    scores = np.array([[0.5, 0.7, 0.7], [0.6, 0.8, 0.8 + 1e-14]])
+    results = grid_results(params, scores)
+    assert list(results) == [
+        "param_alpha",
+        "params",
+        "split0_test_score",
+        "split1_test_score",
+        "mean_test_score",
+        "std_test_score",
+        "rank_test_score",
+    ]
+    assert np.ma.isMaskedArray(results["param_alpha"])
+    assert not results["param_alpha"].mask.any()
+    np.testing.assert_allclose(results["mean_test_score"], [0.55, 0.75, 0.75])
+    # The last bit does not rank.
+    assert results["rank_test_score"].tolist() == [3, 1, 1]
+    assert grid_results(params, np.full((2, 3), np.nan))["rank_test_score"].tolist() == [1, 1, 1]

@@ -8,7 +8,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 
-from sdulearn import stack_pairs
+from sdulearn import (
+    PairKFold,
+    PairLogisticRegression,
+    PairLogisticRegressionCV,
+    SDUClassifier,
+    SDUClassifierCV,
+    stack_pairs,
+)
+from sdulearn.blocks import HashedPairKFold
 from sdulearn.pairs import check_pair_codes, read_pairs, sources
 
 
@@ -57,7 +65,7 @@ def test_stacking_what_was_read_gives_the_codes_back(codes):
 @pytest.mark.parametrize(
     ("y", "message"),
     [
-        ([], "y is empty"),
+        ([], "`y` is empty"),
         ([[1, 1], [0, 0]], "should be a 1d array"),
         ([1.0, 1.0, np.nan], "NaN"),
         ([0.5, 0.5], "fractions"),
@@ -97,7 +105,7 @@ def test_dense_sparse_and_frames_stack_alike():
 @pytest.mark.parametrize(
     ("pairs", "same", "unlabeled", "message"),
     [
-        ([(0, 9)], [True], "rest", "names row 9, but X has rows 0 to 3"),
+        ([(0, 9)], [True], "rest", "names row 9, but `X` has rows 0 to 3"),
         ([(0, -1)], [True], "rest", "names row -1"),
         ([("a", "b")], [True], "rest", "translate them first"),
         ([(0, 1, 2)], [True], "rest", "shape \\(n_pairs, 2\\)"),
@@ -106,8 +114,8 @@ def test_dense_sparse_and_frames_stack_alike():
         ([(0, 1)], [0], "rest", "say which is which"),
         ([(0, 1)], ["same"], "rest", "must be boolean"),
         ([(0, 1)], [True], "others", "'rest', 'all', None"),
-        ([(0, 1)], [True], [[2]], "concatenate them to X first"),
-        ([(0, 1)], [True], [7], "unlabeled names row 7"),
+        ([(0, 1)], [True], [[2]], "concatenate them to `X` first"),
+        ([(0, 1)], [True], [7], "`unlabeled` names row 7"),
     ],
 )
 def test_bad_input_to_stack_pairs(pairs, same, unlabeled, message):
@@ -135,3 +143,42 @@ def calls_to_stack_and_check(n_pairs):
 
 def test_no_python_loop_over_pairs():
     assert calls_to_stack_and_check(100_000) == calls_to_stack_and_check(100)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        SDUClassifier(),
+        SDUClassifierCV(),
+        SDUClassifierCV(loss="double_hinge", risk="sd"),
+        SDUClassifierCV(cv=HashedPairKFold(3)),
+        PairLogisticRegression(),
+        PairLogisticRegressionCV(),
+        PairLogisticRegressionCV(cv=PairKFold(3)),
+    ],
+)
+def test_a_fit_checks_the_codes_once(waveform, estimator, weighted, monkeypatch):
+    rows, codes = waveform
+    checked = []
+
+    def counted(y):
+        checked.append(len(y))
+        return check_pair_codes(y)
+
+    monkeypatch.setattr("sdulearn.pairs.check_pair_codes", counted)
+    estimator.fit(rows, codes, np.ones(len(codes)) if weighted else None)
+    assert checked == [len(codes)]
+
+
+def test_what_was_read_stands_for_the_codes():
+    y = np.array([1, 1, -2, 0, -2])
+    pairs = read_pairs(y)
+    assert read_pairs(pairs) is pairs
+    assert len(pairs) == 5
+    np.testing.assert_array_equal(np.asarray(pairs), y)
+    np.testing.assert_array_equal(np.array(pairs, dtype=float, copy=True), y)
+    np.testing.assert_array_equal(pairs.source, [0, 0, 1, 2, 1])
+    np.testing.assert_array_equal(pairs.source_weight(np.arange(5.0)), [1, 6, 3])
+    again = check_pair_codes(np.asarray(pairs))
+    np.testing.assert_array_equal(again.ends, pairs.ends)

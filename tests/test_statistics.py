@@ -77,11 +77,11 @@ def test_the_certificate_is_that_of_the_rows(waveform):
     w = np.random.default_rng(0).normal(size=len(problem.c))
     coef, intercept = problem.coefficients(w)
     v = np.append(coef, intercept + design.shift @ coef)
-    assert problem.objective(w) == pytest.approx(by_rows.objective(v), rel=1e-12)
+    assert problem.certified(w).objective == pytest.approx(by_rows.objective(v), rel=1e-12)
     centred = PairStatistics()
     centred.origin, centred.moments = design.shift, statistics.about(design.shift)
     here = centred.problem(g, p, Squared(), 0.1, True)
-    assert here.optimality(v) == pytest.approx(by_rows.optimality(Solution(v, 0)), rel=1e-9)
+    assert here.certified(v).optimality == pytest.approx(by_rows.optimality(Solution(v, 0)), rel=1e-9)
 
 
 def test_merge_in_any_order(waveform):
@@ -152,11 +152,11 @@ def test_bad_portions(waveform):
         model.partial_fit(rows[:, :20], codes)
     with pytest.raises(ValueError, match="contains NaN"):
         SDUClassifier().partial_fit(np.full((4, 2), np.nan), [1, 1, 0, 0])
-    with pytest.raises(ValueError, match="y holds fractions"):
+    with pytest.raises(ValueError, match="`y` holds fractions"):
         SDUClassifier().partial_fit(rows, codes + 0.5)
     with pytest.raises(ValueError, match="inconsistent numbers of samples"):
         SDUClassifier().partial_fit(rows, codes[:-1])
-    with pytest.raises(ValueError, match=r"undefined at prior 0\.5"):
+    with pytest.raises(ValueError, match=r"undefined at `prior=0\.5`"):
         SDUClassifier(prior=0.5).partial_fit(rows, codes)
     with pytest.raises(ValueError, match=r"4,000 is the limit\. Fit in memory"):
         SDUClassifier().partial_fit(sparse.csr_matrix((4, 4001)), [1, 1, 0, 0])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from os import PathLike
 from typing import Any, Self
 
@@ -13,10 +14,58 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from sdulearn.errors import InputError
 from sdulearn.io import container
 from sdulearn.metrics import pair_accuracy
-from sdulearn.pairs import check_pair_codes, read_pairs
+from sdulearn.pairs import Pairs, read_pairs
 from sdulearn.prior import PriorEstimate
 from sdulearn.sklearn_private import check_sample_weight
-from sdulearn.types import Array, MatrixLike
+from sdulearn.solvers import Solution, warn_unless
+from sdulearn.types import Array, MatrixLike, Rows
+
+
+@dataclass(frozen=True)
+class LinearFit:
+    """What a fit of a linear model found, wherever its rows were.
+
+    Attributes
+    ----------
+    coef : array of shape (n_features,)
+        Weights.
+    intercept : float
+        Intercept.
+    prior : PriorEstimate
+        The class prior with its interval.
+    objective : float
+        Minimum reached.
+    optimality : float
+        What certifies it: a relative residual, to be compared with ``tol``.
+    n_iter : int
+        Iterations, or passes over the rows.
+    n_features : int
+        Number of features.
+    chosen : dict
+        Further fitted attributes by name: ``alpha_``, ``gamma_``, ``cv_results_`` and the like.
+    """
+
+    coef: Array
+    intercept: float
+    prior: PriorEstimate
+    objective: float
+    optimality: float
+    n_iter: int
+    n_features: int
+    chosen: dict[str, object] = field(default_factory=dict)
+
+    @classmethod
+    def of(
+        cls,
+        solution: Solution,
+        line: tuple[Array, float],
+        prior: PriorEstimate,
+        chosen: dict[str, object] | None = None,
+    ) -> LinearFit:
+        """From a certified solution and its ``(coef, intercept)`` in the user's columns."""
+        coef, intercept = line
+        certificate = (solution.objective, solution.optimality, solution.n_iter)
+        return cls(coef, intercept, prior, *certificate, len(coef), chosen or {})
 
 
 class LinearPairClassifier(ClassifierMixin, BaseEstimator):
@@ -26,6 +75,7 @@ class LinearPairClassifier(ClassifierMixin, BaseEstimator):
     intercept_: Array
     prior: float | None
     prior_: PriorEstimate
+    tol: float
 
     # What is to be done before there is a model.
     _pending = "Call 'fit' with appropriate arguments before using this estimator."
@@ -39,14 +89,36 @@ class LinearPairClassifier(ClassifierMixin, BaseEstimator):
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "coef_")
 
-    def decision_function(self, X: Any) -> Array:
-        """Signed confidence of each row: positive for class +1."""
+    def decision_function(self, X: MatrixLike) -> Array:
+        """Return the signed confidence of each row: positive for class +1.
+
+        Parameters
+        ----------
+        X : array, CSR matrix or frame of shape (n_rows, n_features)
+            Rows.
+
+        Returns
+        -------
+        array of shape (n_rows,)
+            ``X @ coef_ + intercept_``.
+        """
         check_is_fitted(self, msg=f"This %(name)s instance is not fitted yet. {self._pending}")
         X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
         return np.asarray(X @ self.coef_[0] + self.intercept_[0])
 
-    def predict(self, X: Any) -> NDArray[np.int64]:
-        """Class of each row, -1 or +1."""
+    def predict(self, X: MatrixLike) -> NDArray[np.int64]:
+        """Return the class of each row.
+
+        Parameters
+        ----------
+        X : array, CSR matrix or frame of shape (n_rows, n_features)
+            Rows.
+
+        Returns
+        -------
+        int array of shape (n_rows,)
+            -1 or +1.
+        """
         return np.where(self.decision_function(X) > 0, 1, -1)
 
     def score(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
@@ -69,8 +141,8 @@ class LinearPairClassifier(ClassifierMixin, BaseEstimator):
         decision = self.decision_function(X)
         return pair_accuracy(decision, y, sample_weight=sample_weight, prior=self.prior).value
 
-    def orient(self, X: Any, y_true: ArrayLike) -> Self:
-        """Settle which side is +1 with a few labelled points; flips the model where most of them disagree.
+    def orient(self, X: MatrixLike, y_true: ArrayLike) -> Self:
+        """Decide which side is +1 by a few labelled points; flips the model where most of them disagree.
 
         Parameters
         ----------
@@ -81,45 +153,71 @@ class LinearPairClassifier(ClassifierMixin, BaseEstimator):
 
         Returns
         -------
-        self
+        self : estimator
+            The model, flipped or not.
         """
         labels = np.asarray(y_true)
         if not np.isin(labels, (-1, 1)).all():
-            raise InputError("orient needs true classes -1 and +1 in y_true.")
+            raise InputError("orient needs true classes -1 and +1 in `y_true`.")
         decision = self.decision_function(X)
         if labels.shape != decision.shape:
-            raise InputError(f"X has {len(decision)} rows, but y_true has shape {labels.shape}.")
+            raise InputError(f"`X` has {len(decision)} rows, but `y_true` has shape {labels.shape}.")
         if self._vote(decision, labels) < 0:
             self._flip()
         return self
 
-    def _vote(self, decision: Array, labels: NDArray[Any]) -> float:
+    def _vote(self, decision: Array, labels: NDArray[np.number]) -> float:
         """Positive where most labelled points agree with the decision; a tie goes by its size."""
         return float(labels @ np.sign(decision)) or float(labels @ decision)
 
     def _flip(self) -> None:
-        self.coef_, self.intercept_ = -self.coef_, -self.intercept_
+        self.coef_ = -self.coef_
+        self.intercept_ = -self.intercept_
         self.prior_ = self.prior_.mirrored()
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Write the fitted model to a file that holds numbers and JSON only; read it with ``load_model``.
+        """Write the fitted model to a file that holds numbers and JSON only.
 
         A splitter object given as ``cv`` is not kept; a loss object of your own cannot be saved.
+
+        Parameters
+        ----------
+        path : str or path-like
+            The file.
+
+        See Also
+        --------
+        sdulearn.load_model : Reads it.
         """
         check_is_fitted(self)
         container.write(path, *container.describe_estimator(self, self.FITTED))
 
     def _check_rows(
-        self, X: Any, y: Any, sample_weight: ArrayLike | None
-    ) -> tuple[Any, NDArray[np.int64], Array | None]:
-        """Rows, pair codes and weights, checked once, at the door."""
+        self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None
+    ) -> tuple[Rows, Pairs, Array | None]:
+        """Rows, pairs and weights, checked once, at the door."""
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64, ensure_min_samples=2)
-        codes = check_pair_codes(y)
+        pairs = read_pairs(y)
         if sample_weight is None:
-            return X, codes, None
+            return X, pairs, None
         weight = check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
-        read_pairs(codes).pair_weights(weight)
-        return X, codes, weight
+        pairs.pair_weights(weight)
+        return X, pairs, weight
+
+    def _accept(self, fit: LinearFit) -> Self:
+        """Take over what a fit found, and warn unless its certificate holds."""
+        self.coef_ = fit.coef[None, :]
+        self.intercept_ = np.array([fit.intercept])
+        self.classes_ = np.array([-1, 1])
+        self.prior_ = fit.prior
+        self.objective_ = fit.objective
+        self.optimality_ = fit.optimality
+        self.n_iter_ = fit.n_iter
+        self.n_features_in_ = fit.n_features
+        for name, value in fit.chosen.items():
+            setattr(self, name, value)
+        warn_unless(fit.optimality, self.tol, fit.n_iter)
+        return self
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

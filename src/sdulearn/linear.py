@@ -7,118 +7,82 @@ from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.parallel import Parallel, delayed
-from sklearn.utils.validation import (
-    check_consistent_length,
-    check_is_fitted,
-    validate_data,
-)
+from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
-from sdulearn.base import LinearPairClassifier
-from sdulearn.errors import InputError, UndeterminedError
-from sdulearn.grid import Grid
-from sdulearn.losses import TRAINING_LOSSES, get_training_loss
-from sdulearn.model_selection import PairKFold, grid_results, positive_grid
-from sdulearn.pairs import D, S, integer_codes, sources
-from sdulearn.prior import PriorEstimate, estimate_prior
-from sdulearn.risks import (
-    MIXED_RISKS,
-    RISKS,
-    Mixture,
-    check_prior,
-    even_and_linear,
-    mixture,
-    row_weights,
-)
+from sdulearn.base import LinearFit, LinearPairClassifier
+from sdulearn.errors import UndeterminedError
+from sdulearn.grid import Grid, Settings, fold_tol
+from sdulearn.losses import TRAINING_LOSSES, LinearOddLoss, TrainingLoss, get_training_loss
+from sdulearn.model_selection import splitter_of
+from sdulearn.pairs import integer_codes
+from sdulearn.prior import PriorEstimate
+from sdulearn.risks import RISKS, Mixture, even_and_linear, mixture, resolve_prior, row_weights
 from sdulearn.sklearn_private import HasMethods, Interval, StrOptions, check_sample_weight, fit_context
-from sdulearn.solvers import (
-    SOLVERS,
-    Design,
-    Problem,
-    Solution,
-    check_system_size,
-    choose_solver,
-    solve,
-    warn_unless,
-)
+from sdulearn.solvers import SOLVERS, Design, check_system_size, choose_solver, solve
 from sdulearn.statistics import PairStatistics
-from sdulearn.types import Array
-
-# The interior point method gains one digit an iteration, and no choice among settings hangs on the
-# later ones. Newton's last digits come for free.
-FOLD_TOL = {"interior_point": 1e-3}
+from sdulearn.types import Array, Estimator, MatrixLike, Splitter
 
 
-def _loss_has_probability(estimator: Any) -> bool:
+def _loss_has_probability(estimator: Estimator) -> bool:
     loss = get_training_loss(estimator.loss)
     if not hasattr(loss, "probability"):
         raise AttributeError(
-            f"predict_proba needs a proper loss, and {estimator.loss!r} is not one: its decision values carry no "
-            "probability. Fit with loss='logistic' or 'squared'."
+            f"predict_proba needs a proper loss, and `loss={estimator.loss!r}` is not one: its "
+            "decision values carry no probability. Fit with `loss='logistic'` or `loss='squared'`."
         )
     return True
 
 
-def _loss_is_additive(estimator: Any) -> bool:
+def _loss_is_additive(estimator: Estimator) -> bool:
     loss = get_training_loss(estimator.loss)
     if not hasattr(loss, "curvature") or choose_solver(estimator.solver, loss, 1) != "closed_form":
         raise AttributeError(
-            "partial_fit needs squared loss in closed form: its solution depends on the rows through their means and "
-            "second moments alone, which can be added up; any other loss or solver needs every row again at every "
-            "step. Use loss='squared' with solver='auto', or sdulearn.streaming.SDUClassifier, which reads the rows "
-            "several times."
+            "partial_fit needs squared loss in closed form: its solution depends on the rows through "
+            "their means and second moments alone, which can be added up; any other loss or solver "
+            "needs every row again at every step. Use `loss='squared'` with `solver='auto'`, or "
+            "sdulearn.streaming.SDUClassifier, which reads the rows several times."
         )
     return True
 
 
-def resolve_prior(prior: float | None, totals: NDArray[Any]) -> PriorEstimate:
-    """The given prior, or the one that the weights of S and D imply (two ends to a pair)."""
-    if prior is not None:
-        return PriorEstimate.given(check_prior(prior))
-    n_similar, n_dissimilar = float(totals[S]) / 2, float(totals[D]) / 2
-    if n_similar == 0 or n_dissimilar == 0:
-        raise UndeterminedError(
-            "prior=None takes the class prior from the numbers of similar and dissimilar pairs, but there are "
-            f"{n_similar:g} similar and {n_dissimilar:g} dissimilar ones. Give prior=P(y=+1)."
-        )
-    if n_similar <= n_dissimilar:
-        raise UndeterminedError(
-            "prior=None takes the class prior from the pair counts, but there are no more similar than dissimilar "
-            f"pairs ({n_similar:g} and {n_dissimilar:g}), which no prior explains. Give prior=P(y=+1), ask about "
-            "more randomly drawn pairs, or use sdulearn.PairLogisticRegression, which needs no prior."
-        )
-    return estimate_prior(n_similar, n_dissimilar)
+def fit_statistics(
+    statistics: PairStatistics,
+    g: Mixture,
+    prior: PriorEstimate,
+    loss: TrainingLoss,
+    alpha: float,
+    fit_intercept: bool,
+    chosen: dict[str, object] | None = None,
+) -> LinearFit:
+    """Squared loss from moments alone, certified by them."""
+    problem = statistics.problem(g, prior.value, loss, alpha, fit_intercept)
+    solution = problem.certified(statistics.solve(g, prior.value, loss, [alpha], fit_intercept)[0])
+    return LinearFit.of(solution, problem.coefficients(solution.w), prior, chosen)
 
 
 class _SDUBase(LinearPairClassifier):
+    loss: str | LinearOddLoss
+
     @available_if(_loss_has_probability)
-    def predict_proba(self, X: Any) -> Array:
-        """P(y = -1) and P(y = +1) of each row; only where the loss is proper (squared, logistic)."""
+    def predict_proba(self, X: MatrixLike) -> Array:
+        """Return the probability of each class; only where the loss is proper (squared, logistic).
+
+        Parameters
+        ----------
+        X : array, CSR matrix or frame of shape (n_rows, n_features)
+            Rows.
+
+        Returns
+        -------
+        array of shape (n_rows, 2)
+            P(y = -1) and P(y = +1).
+        """
         check_is_fitted(self)
         positive = get_training_loss(self.loss).probability(self.decision_function(X))
         return np.column_stack([1 - positive, positive])
-
-    def _set_solution(self, problem: Problem, solution: Solution, design: Design) -> None:
-        self._set_line(*design.coefficients(solution.w))
-        self._certify(problem.objective(solution.w), problem.optimality(solution), solution.n_iter)
-
-    def _set_line(self, coef: Array, intercept: float) -> None:
-        self.coef_, self.intercept_ = coef[None, :], np.array([intercept])
-        self.classes_ = np.array([-1, 1])
-
-    def _certify(self, objective: float, optimality: float, n_iter: int) -> None:
-        self.objective_, self.optimality_, self.n_iter_ = objective, optimality, n_iter
-        warn_unless(optimality, self.tol, n_iter)
-
-    def _solve_statistics(self, statistics: PairStatistics, g: Mixture, alpha: float, loss: Any) -> None:
-        """Squared loss from moments alone, certified by them."""
-        setting = (g, self.prior_.value, loss)
-        problem = statistics.problem(*setting, alpha, self.fit_intercept)
-        w = statistics.solve(*setting, [alpha], self.fit_intercept)[0]
-        self._set_line(*problem.coefficients(w))
-        self._certify(problem.objective(w), problem.optimality(w), 1)
 
 
 class SDUClassifier(_SDUBase):
@@ -169,6 +133,17 @@ class SDUClassifier(_SDUBase):
     feature_names_in_ : array of str
         Their names, where ``X`` was a frame with string column names.
 
+    See Also
+    --------
+    SDUClassifierCV : Chooses ``alpha`` and ``gamma`` by itself.
+    PairLogisticRegression : Learns from the pair as a whole, and needs no prior.
+
+    References
+    ----------
+    .. [1] T. Shimada, H. Bao, I. Sato and M. Sugiyama, "Classification from Pairwise
+       Similarities/Dissimilarities and Unlabeled Data via Empirical Risk Minimization", Neural
+       Computation 33 (2021).
+
     Examples
     --------
     >>> from sdulearn import SDUClassifier
@@ -181,6 +156,8 @@ class SDUClassifier(_SDUBase):
     >>> bool((model.predict(X_test) == y_test).mean() > 0.8)
     True
     """
+
+    statistics_: PairStatistics
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "risk": [StrOptions(set(RISKS)), "array-like"],
@@ -197,7 +174,7 @@ class SDUClassifier(_SDUBase):
     def __init__(
         self,
         risk: str | Sequence[float] = "sddu",
-        loss: Any = "squared",
+        loss: str | LinearOddLoss = "squared",
         *,
         gamma: float = 0.5,
         alpha: float = 0.1,
@@ -218,7 +195,7 @@ class SDUClassifier(_SDUBase):
         self.max_iter = max_iter
 
     @fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+    def fit(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Fit from rows and pair codes.
 
         Parameters
@@ -232,25 +209,33 @@ class SDUClassifier(_SDUBase):
 
         Returns
         -------
-        self
+        self : SDUClassifier
+            The fitted model.
         """
         loss = get_training_loss(self.loss)
         g = mixture(self.risk, self.gamma)
-        X, codes, weight = self._check_rows(X, y, sample_weight)
-        source = sources(codes)
-        self.prior_ = resolve_prior(self.prior, np.bincount(source, weights=weight, minlength=3))
-        a, m = even_and_linear(*row_weights(g, self.prior_.value, source, weight))
+        X, pairs, weight = self._check_rows(X, y, sample_weight)
+        prior = resolve_prior(self.prior, pairs.source_weight(weight))
+        a, m = even_and_linear(*row_weights(g, prior.value, pairs.source, weight))
         design = Design.from_rows(X, self.fit_intercept)
         problem = design.problem(a, m, loss, self.alpha)
         solver = choose_solver(self.solver, loss, len(problem.c))
-        self._set_solution(problem, solve(problem, solver, self.tol, self.max_iter), design)
+        solution = solve(problem, solver, self.tol, self.max_iter)
+        return self._accept(LinearFit.of(solution, design.coefficients(solution.w), prior))
+
+    def _accept(self, fit: LinearFit) -> Self:
+        """Rows added before belong to another fit."""
         self.__dict__.pop("statistics_", None)
-        return self
+        return super()._accept(fit)
 
     @available_if(_loss_is_additive)
     @fit_context(prefer_skip_nested_validation=True)
     def partial_fit(
-        self, X: Any, y: ArrayLike, classes: ArrayLike | None = None, sample_weight: ArrayLike | None = None
+        self,
+        X: MatrixLike,
+        y: ArrayLike,
+        classes: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
     ) -> Self:
         """Add a portion of the rows; exact, and the same in any order (squared loss only).
 
@@ -268,14 +253,19 @@ class SDUClassifier(_SDUBase):
 
         Parameters
         ----------
-        X, y, sample_weight
-            A portion of what :meth:`fit` takes.
+        X : array, CSR matrix or frame of shape (n_rows, n_features)
+            A portion of the rows.
+        y : array-like of shape (n_rows,)
+            Their pair codes.
         classes : ignored
             Always -1 and +1; here because scikit-learn passes it.
+        sample_weight : array-like of shape (n_rows,), optional
+            Their weights.
 
         Returns
         -------
-        self
+        self : SDUClassifier
+            The model of the rows so far.
         """
         loss = get_training_loss(self.loss)
         g = mixture(self.risk, self.gamma)
@@ -287,15 +277,16 @@ class SDUClassifier(_SDUBase):
         weight = None
         if sample_weight is not None:
             weight = check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
-        if first:
-            self.statistics_ = PairStatistics()
-        self.statistics_.update(X, codes, weight)
+        statistics = PairStatistics() if first else self.statistics_
+        statistics.update(X, codes, weight)
         try:
-            self.prior_ = resolve_prior(self.prior, self.statistics_.weight)
-            self._solve_statistics(self.statistics_, g, self.alpha, loss)
+            prior = resolve_prior(self.prior, statistics.weight)
+            self._accept(fit_statistics(statistics, g, prior, loss, self.alpha, self.fit_intercept))
         except UndeterminedError as error:
             self._pending = f"The rows so far do not determine a model. {error}"
             self.__dict__.pop("coef_", None)
+        finally:
+            self.statistics_ = statistics
         return self
 
 
@@ -320,9 +311,15 @@ class SDUClassifierCV(_SDUBase):
     cv : int or splitter, default=5
         Number of pair-safe folds (dealt with a fixed seed), or an object such as
         :class:`~sdulearn.PairKFold`.
-    fit_intercept, solver, tol, max_iter
-        As in :class:`~sdulearn.SDUClassifier`. Double hinge fits within folds stop at a
-        residual of ``max(tol, 1e-3)``.
+    fit_intercept : bool, default=True
+        Whether to fit an intercept (not penalised).
+    solver : {"auto", "closed_form", "interior_point", "newton", "lbfgs"}, default="auto"
+        "auto" takes the exact method made for the loss.
+    tol : float, default=1e-8
+        Largest relative KKT residual that passes without a ConvergenceWarning. Double hinge fits
+        within folds stop at a residual of ``max(tol, 1e-3)``.
+    max_iter : int, default=1000
+        Largest number of iterations.
     n_jobs : int or None, default=None
         Processes over folds.
 
@@ -331,10 +328,21 @@ class SDUClassifierCV(_SDUBase):
     alpha_, gamma_ : float
         The choice; ``gamma_`` is None for a risk without one.
     cv_results_ : dict
-        As GridSearchCV's: ``params``, ``mean_test_score``, ``split0_test_score``, ... (score = 1 -
-        risk).
+        As GridSearchCV's, without times, because all settings are fitted together: ``params``,
+        ``mean_test_score``, ``split0_test_score``, ... (score = 1 - risk).
     coef_, intercept_, classes_, prior_, objective_, optimality_, n_iter_, n_features_in_
         As in :class:`~sdulearn.SDUClassifier`, from the refit on all rows.
+
+    See Also
+    --------
+    SDUClassifier : The same with given settings.
+    PairLogisticRegressionCV : Learns from the pair as a whole; the estimator to try first.
+
+    References
+    ----------
+    .. [1] T. Shimada, H. Bao, I. Sato and M. Sugiyama, "Classification from Pairwise
+       Similarities/Dissimilarities and Unlabeled Data via Empirical Risk Minimization", Neural
+       Computation 33 (2021).
 
     Examples
     --------
@@ -364,12 +372,12 @@ class SDUClassifierCV(_SDUBase):
     def __init__(
         self,
         risk: str | Sequence[float] = "sddu",
-        loss: Any = "squared",
+        loss: str | LinearOddLoss = "squared",
         *,
         gammas: Sequence[float] = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0),
         alphas: Sequence[float] = (1e-1, 1e-4, 1e-7),
         prior: float | None = None,
-        cv: Any = 5,
+        cv: Splitter = 5,
         fit_intercept: bool = True,
         solver: str = "auto",
         tol: float = 1e-8,
@@ -389,40 +397,44 @@ class SDUClassifierCV(_SDUBase):
         self.n_jobs = n_jobs
 
     @fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+    def fit(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Choose alpha and gamma on held-out pairs, then fit on all rows.
 
-        Parameters are those of :meth:`SDUClassifier.fit`.
+        Parameters
+        ----------
+        X : array, CSR matrix or frame of shape (n_rows, n_features)
+            One row per point: ends of pairs and unlabeled points.
+        y : array-like of shape (n_rows,)
+            Pair codes: +k similar, -k dissimilar, 0 unlabeled.
+        sample_weight : array-like of shape (n_rows,), optional
+            A weight per row; both ends of a pair carry one weight.
+
+        Returns
+        -------
+        self : SDUClassifierCV
+            The fitted model.
         """
         loss = get_training_loss(self.loss)
-        alphas, gammas, mixtures = self._settings()
-        X, codes, weight = self._check_rows(X, y, sample_weight)
-        source = sources(codes)
-        self.prior_ = resolve_prior(self.prior, np.bincount(source, weights=weight, minlength=3))
+        settings = Settings.of(self.risk, self.gammas, self.alphas)
+        X, pairs, weight = self._check_rows(X, y, sample_weight)
+        prior = resolve_prior(self.prior, pairs.source_weight(weight))
         design = Design.from_rows(X, self.fit_intercept)
         solver = choose_solver(self.solver, loss, design.A.shape[1])
-        fold_tol = max(self.tol, FOLD_TOL.get(solver, 0.0))
-        grid = Grid(design, source, weight, self.prior_.value, mixtures, alphas, loss, solver, fold_tol, self.max_iter)
-        cv = PairKFold(int(self.cv), random_state=0) if isinstance(self.cv, Integral) else self.cv
-        jobs = (delayed(grid.fold)(train, test) for train, test in cv.split(X, codes))
-        folds = Parallel(n_jobs=self.n_jobs)(jobs)
-        results = grid_results(alphas, gammas, *(np.array(part) for part in zip(*folds, strict=True)))
-        problem = grid.problem(mixtures[self._choose(results, alphas, gammas)], self.alpha_)
-        self._set_solution(problem, solve(problem, solver, self.tol, self.max_iter), design)
-        return self
-
-    def _settings(self) -> tuple[list[float], list[Any], list[Mixture]]:
-        """Alphas, gammas (or a lone None) and the mixtures they stand for."""
-        alphas = positive_grid("alphas", self.alphas)
-        gammas = list(self.gammas) if self.risk in MIXED_RISKS else [None]
-        mixtures = [mixture(self.risk, 0.5 if gamma is None else gamma) for gamma in gammas]
-        if not mixtures:
-            raise InputError("gammas is empty; give at least one mixture weight between 0 and 1.")
-        return alphas, gammas, mixtures
-
-    def _choose(self, results: dict[str, Any], alphas: list[float], gammas: list[Any]) -> int:
-        """Keep the results and the best setting; the number of its gamma."""
-        self.cv_results_ = results
-        i, j = divmod(int(np.argmin(results["rank_test_score"])), len(gammas))
-        self.alpha_, self.gamma_ = alphas[i], gammas[j]
-        return j
+        grid = Grid(
+            settings,
+            design,
+            pairs.source,
+            np.ones(len(pairs)) if weight is None else weight,
+            prior.value,
+            loss,
+            solver,
+            fold_tol(solver, self.tol),
+            self.max_iter,
+        )
+        splits = splitter_of(self.cv).split(X, pairs)
+        jobs = (delayed(grid.fold)(train, test) for train, test in splits)
+        scores = np.array(Parallel(n_jobs=self.n_jobs)(jobs))
+        alpha, g, chosen = settings.choose(scores)
+        problem = grid.problem(g, alpha)
+        solution = solve(problem, solver, self.tol, self.max_iter)
+        return self._accept(LinearFit.of(solution, design.coefficients(solution.w), prior, chosen))

@@ -3,9 +3,9 @@
 A loss is *linear-odd* when ``value(z, +1) - value(z, -1) == -z``; then
 ``value(z, t) == even(z) - t * z / 2`` and every risk of the paper is convex (Theorem "conv").
 
-A training loss of your own is any object with ``value(z, t)``, ``even(z)`` and ``even_grad(z)``;
-with ``even_hess(z)`` it is solved by Newton's method, without it by L-BFGS. Attributes that open a
-door:
+A training loss of your own is any object with ``value(z, t)``, ``even(z)`` and ``even_grad(z)``
+(:class:`LinearOddLoss`); with ``even_hess(z)`` it is solved by Newton's method, without it by
+L-BFGS. Attributes that open a door:
 
 - ``curvature``: ``even`` is ``curvature * z**2 / 2 + const``: the closed form;
 - ``flat``: ``even`` is ``max(flat, abs(z)) / 2``: the interior point method;
@@ -14,7 +14,7 @@ door:
 
 from __future__ import annotations
 
-from typing import Any, Protocol, runtime_checkable
+from typing import Protocol, cast, runtime_checkable
 
 import numpy as np
 from scipy.special import expit
@@ -33,7 +33,21 @@ class Loss(Protocol):
 
 @runtime_checkable
 class LinearOddLoss(Loss, Protocol):
-    """A loss that can be trained with: what a solver needs."""
+    """A loss that can be trained with: the least that an object of your own needs.
+
+    It must satisfy ``value(z, 1) - value(z, -1) == -z`` and be convex, which is checked in ``fit``.
+
+    See Also
+    --------
+    Squared : Solved in closed form.
+    Logistic : Solved by Newton's method.
+
+    Examples
+    --------
+    >>> from sdulearn.losses import LinearOddLoss, Logistic, ZeroOne
+    >>> isinstance(Logistic(), LinearOddLoss), isinstance(ZeroOne(), LinearOddLoss)
+    (True, False)
+    """
 
     def even(self, z: Array) -> Array:
         """``(value(z, +1) + value(z, -1)) / 2``."""
@@ -44,25 +58,64 @@ class LinearOddLoss(Loss, Protocol):
         ...
 
 
+class TrainingLoss(LinearOddLoss, Protocol):
+    """All that a solver may ask of a loss.
+
+    Only :class:`LinearOddLoss` is always there. Before a solver is run that needs more,
+    :func:`sdulearn.solvers.choose_solver` checks for it.
+    """
+
+    curvature: float
+    flat: float
+
+    def even_hess(self, z: Array) -> Array:
+        """Second derivative of the even part."""
+        ...
+
+    def even_conjugate(self, s: Array) -> Array:
+        """``sup_z (s z - even(z))``: the certificate of a kinked loss."""
+        ...
+
+    def probability(self, z: Array) -> Array:
+        """P(y = +1) at margin z, where the loss is proper."""
+        ...
+
+
 class Squared:
-    """``(t z - 1)^2 / 4`` (Eq. loss_sq)."""
+    """Squared loss, ``(t z - 1)^2 / 4`` (Eq. loss_sq).
+
+    Its minimiser is the solution of one linear system, and depends on the rows through their means
+    and second moments alone.
+
+    See Also
+    --------
+    Logistic : A proper loss that bounds the influence of a row.
+    DoubleHinge : A loss with kinks.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sdulearn.losses import Squared
+    >>> Squared().value(np.array([-1.0, 0.0, 1.0]), 1)
+    array([1.  , 0.25, 0.  ])
+    """
 
     curvature = 0.5
 
     def value(self, z: Array, t: float) -> Array:
-        """``loss(z, t)``."""
+        """``(t z - 1)^2 / 4``."""
         return (t * z - 1) ** 2 / 4
 
     def even(self, z: Array) -> Array:
-        """Even part."""
+        """``(z^2 + 1) / 4``."""
         return (z**2 + 1) / 4
 
     def even_grad(self, z: Array) -> Array:
-        """First derivative of the even part."""
+        """``z / 2``."""
         return z / 2
 
     def even_hess(self, z: Array) -> Array:
-        """Second derivative of the even part."""
+        """``1 / 2``."""
         return np.full_like(z, 0.5)
 
     def probability(self, z: Array) -> Array:
@@ -71,20 +124,39 @@ class Squared:
 
 
 class DoubleHinge:
-    """``max(-t z, max(0, (1 - t z) / 2))``."""
+    """Double hinge loss, ``max(-t z, max(0, (1 - t z) / 2))``.
+
+    The hinge among the linear-odd losses; its decision values carry no probability.
+
+    See Also
+    --------
+    Squared : Solved in closed form.
+
+    References
+    ----------
+    .. [1] M. C. du Plessis, G. Niu and M. Sugiyama, "Convex formulation for learning from positive
+       and unlabeled data", ICML 2015.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sdulearn.losses import DoubleHinge
+    >>> DoubleHinge().value(np.array([-2.0, 0.0, 2.0]), 1)
+    array([2. , 0.5, 0. ])
+    """
 
     flat = 1.0
 
     def value(self, z: Array, t: float) -> Array:
-        """``loss(z, t)``."""
+        """``max(-t z, max(0, (1 - t z) / 2))``."""
         return np.maximum(-t * z, np.maximum(0, (1 - t * z) / 2))
 
     def even(self, z: Array) -> Array:
-        """Even part."""
+        """``max(1, |z|) / 2``."""
         return np.maximum(1, np.abs(z)) / 2
 
     def even_grad(self, z: Array) -> Array:
-        """A subderivative of the even part."""
+        """``sign(z) / 2`` where ``|z| > 1``, else 0."""
         return np.where(np.abs(z) > 1, np.sign(z) / 2, 0.0)
 
     def even_conjugate(self, s: Array) -> Array:
@@ -93,70 +165,94 @@ class DoubleHinge:
 
 
 class Logistic:
-    """``log(1 + exp(-t z))``."""
+    """Logistic loss, ``log(1 + exp(-t z))``.
+
+    See Also
+    --------
+    Squared : Solved in closed form.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sdulearn.losses import Logistic
+    >>> Logistic().value(np.array([0.0]), 1).round(3)
+    array([0.693])
+    """
 
     def value(self, z: Array, t: float) -> Array:
-        """``loss(z, t)``."""
+        """``log(1 + exp(-t z))``."""
         return np.logaddexp(0, -t * z)
 
     def even(self, z: Array) -> Array:
-        """Even part: ``log(2 cosh(z / 2))``."""
+        """``log(2 cosh(z / 2))``."""
         return np.abs(z) / 2 + np.log1p(np.exp(-np.abs(z)))
 
     def even_grad(self, z: Array) -> Array:
-        """First derivative of the even part."""
+        """``tanh(z / 2) / 2``."""
         return np.tanh(z / 2) / 2
 
     def even_hess(self, z: Array) -> Array:
-        """Second derivative of the even part."""
+        """``s (1 - s)`` with ``s = 1 / (1 + exp(z))``."""
         s = expit(-np.abs(z))
         return s * (1 - s)
 
     def probability(self, z: Array) -> Array:
-        """P(y = +1)."""
+        """P(y = +1) is ``1 / (1 + exp(-z))``."""
         return expit(z)
 
 
 class ZeroOne:
-    """``(1 - sign(t z)) / 2``: for validation only."""
+    """Zero-one loss, ``(1 - sign(t z)) / 2``: for validation only.
+
+    See Also
+    --------
+    sdulearn.metrics.pair_risk : The risk of a decision by any loss.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sdulearn.losses import ZeroOne
+    >>> ZeroOne().value(np.array([-2.0, 0.0, 2.0]), 1)
+    array([1. , 0.5, 0. ])
+    """
 
     def value(self, z: Array, t: float) -> Array:
-        """``loss(z, t)``."""
+        """``(1 - sign(t z)) / 2``."""
         return (1 - np.sign(t * z)) / 2
 
 
-TRAINING_LOSSES: dict[str, Any] = {
-    "squared": Squared(),
-    "double_hinge": DoubleHinge(),
-    "logistic": Logistic(),
-}
-ALL_LOSSES: dict[str, Any] = {**TRAINING_LOSSES, "zero_one": ZeroOne()}
+TRAINING_LOSSES = cast(
+    dict[str, TrainingLoss],
+    {"squared": Squared(), "double_hinge": DoubleHinge(), "logistic": Logistic()},
+)
+ALL_LOSSES: dict[str, Loss] = {**TRAINING_LOSSES, "zero_one": ZeroOne()}
 
 
-def get_loss(loss: str | Loss) -> Any:
+def get_loss(loss: str | Loss) -> Loss:
     """Any loss by name or as an object with ``value(z, t)``."""
     if isinstance(loss, str):
         if loss not in ALL_LOSSES:
-            raise InputError(f"Unknown loss {loss!r}; choose one of {sorted(ALL_LOSSES)} or pass a loss object.")
+            raise InputError(f"Unknown `loss={loss!r}`; choose one of {sorted(ALL_LOSSES)} or pass a loss object.")
         return ALL_LOSSES[loss]
     if not callable(getattr(loss, "value", None)):
-        raise InputError(f"The loss {loss!r} needs a method value(z, t); see sdulearn.losses.")
+        raise InputError(f"The `loss` {loss!r} needs a method value(z, t); see sdulearn.losses.")
     return loss
 
 
-def get_training_loss(loss: str | LinearOddLoss) -> Any:
+def get_training_loss(loss: str | LinearOddLoss) -> TrainingLoss:
     """A loss that can be trained with, by name or as an object; refused with the reason otherwise."""
-    found = get_loss(loss)
     if isinstance(loss, str) and loss in TRAINING_LOSSES:
-        return found
+        return TRAINING_LOSSES[loss]
+    found = cast(TrainingLoss, get_loss(loss))
     name = loss if isinstance(loss, str) else type(loss).__name__
     z = np.linspace(-3, 3, 61)
     odd = found.value(z, 1) - found.value(z, -1)
     if not np.allclose(odd, -z, rtol=0, atol=1e-9):
         raise InputError(
-            f"The loss {name} is not linear-odd: value(z, +1) - value(z, -1) must be -z for every z. With any "
-            "other loss the negative row weights of the risk make the objective non-convex. Train with "
-            f"{', '.join(sorted(TRAINING_LOSSES))}, or use this one for validation with pair_risk."
+            f"The loss {name} is not linear-odd: value(z, +1) - value(z, -1) must be -z for every z. "
+            "With any other loss the negative row weights of the risk make the objective non-convex. "
+            f"Train with {', '.join(sorted(TRAINING_LOSSES))}, or use this one for validation with "
+            "sdulearn.metrics.pair_risk."
         )
     for method in ("even", "even_grad"):
         if not callable(getattr(found, method, None)):

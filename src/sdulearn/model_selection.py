@@ -1,21 +1,75 @@
-"""Cross-validation that never tears a pair apart, and a score of held-out answers."""
+"""Cross-validation that never tears a pair apart, and the table of its results."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from numbers import Integral
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike
+from scipy.stats import rankdata
 from sklearn.utils import check_random_state
 
 from sdulearn.errors import InputError
-from sdulearn.pairs import read_pairs
-from sdulearn.types import Array
+from sdulearn.pairs import Pairs, read_pairs
+from sdulearn.types import Array, Indices, MatrixLike, RandomState, Splitter
 
 
-class PairKFold:
-    """K folds with both ends of a pair in one fold; similar, dissimilar and unlabeled each spread over all folds.
+class PairFolds:
+    """What splitters that keep pairs whole have in common: they know the fold of every row."""
+
+    def __init__(self, n_splits: int) -> None:
+        if not (isinstance(n_splits, int | np.integer) and n_splits >= 2):
+            raise InputError(f"`n_splits` must be an integer of 2 or more, got {n_splits!r}.")
+        self.n_splits = int(n_splits)
+
+    def get_n_splits(self, X: MatrixLike = None, y: ArrayLike | None = None, groups: ArrayLike | None = None) -> int:
+        """Return the number of folds.
+
+        Parameters
+        ----------
+        X, y, groups : ignored
+            Here because scikit-learn passes them.
+
+        Returns
+        -------
+        int
+            ``n_splits``.
+        """
+        return self.n_splits
+
+    def split(
+        self, X: MatrixLike, y: ArrayLike | Pairs, groups: ArrayLike | None = None
+    ) -> Iterator[tuple[Indices, Indices]]:
+        """Yield the row numbers of training and test part, in ascending order.
+
+        Parameters
+        ----------
+        X : array, CSR matrix or frame of shape (n_rows, n_features)
+            Rows; only hashed folds depend on them.
+        y : array-like of shape (n_rows,)
+            Pair codes: +k similar, -k dissimilar, 0 unlabeled.
+        groups : ignored
+            Here because scikit-learn passes it.
+
+        Yields
+        ------
+        train, test : int arrays
+            Row numbers.
+        """
+        fold = self._fold_of_rows(X, read_pairs(y))
+        for k in range(self.n_splits):
+            yield np.flatnonzero(fold != k), np.flatnonzero(fold == k)
+
+    def _fold_of_rows(self, X: MatrixLike, pairs: Pairs) -> Indices:
+        raise NotImplementedError
+
+
+class PairKFold(PairFolds):
+    """K folds with both ends of a pair in one fold.
+
+    Similar pairs, dissimilar pairs and unlabeled rows are each spread evenly over all folds.
 
     Parameters
     ----------
@@ -25,6 +79,10 @@ class PairKFold:
         Whether pairs and unlabeled rows are dealt out in random order.
     random_state : int, RandomState or None, default=None
         Seed of the shuffle; give an int for the same folds every time.
+
+    See Also
+    --------
+    sdulearn.blocks.HashedPairKFold : Folds for rows that come in blocks.
 
     Examples
     --------
@@ -37,76 +95,88 @@ class PairKFold:
     [ 2  2 -4 -4  0]
     """
 
-    def __init__(self, n_splits: int = 5, *, shuffle: bool = True, random_state: Any = None) -> None:
-        if not (isinstance(n_splits, int | np.integer) and n_splits >= 2):
-            raise InputError(f"n_splits must be an integer of 2 or more, got {n_splits!r}.")
-        self.n_splits = int(n_splits)
+    def __init__(self, n_splits: int = 5, *, shuffle: bool = True, random_state: RandomState = None) -> None:
+        super().__init__(n_splits)
         self.shuffle = shuffle
         self.random_state = random_state
 
     def __repr__(self) -> str:
         return f"PairKFold({self.n_splits}, shuffle={self.shuffle}, random_state={self.random_state})"
 
-    def get_n_splits(self, X: Any = None, y: Any = None, groups: Any = None) -> int:
-        """Number of folds."""
-        return self.n_splits
+    def folds(self, y: ArrayLike | Pairs) -> Indices:
+        """Return the fold of every row.
 
-    def split(self, X: Any, y: Any, groups: Any = None) -> Iterator[tuple[NDArray[np.intp], NDArray[np.intp]]]:
-        """Yield row numbers of training and test part, in ascending order."""
-        fold = self.folds(y)
-        for k in range(self.n_splits):
-            yield np.flatnonzero(fold != k), np.flatnonzero(fold == k)
+        Parameters
+        ----------
+        y : array-like of shape (n_rows,)
+            Pair codes: +k similar, -k dissimilar, 0 unlabeled.
 
-    def folds(self, y: Any) -> NDArray[np.intp]:
-        """The fold of every row."""
-        pairs = read_pairs(y)
+        Returns
+        -------
+        int array of shape (n_rows,)
+            Numbers from 0 to ``n_splits - 1``.
+        """
+        return self._fold_of_rows(None, read_pairs(y))
+
+    def _fold_of_rows(self, X: MatrixLike, pairs: Pairs) -> Indices:
         rng = check_random_state(self.random_state)
-        fold = np.empty(2 * len(pairs.ends) + len(pairs.unlabeled), dtype=np.intp)
-        for name, members in (
-            ("similar", pairs.ends[pairs.similar]),
-            ("dissimilar", pairs.ends[~pairs.similar]),
-        ):
+        fold = np.empty(pairs.n_rows, dtype=np.intp)
+        for name, kind in (("similar", pairs.similar), ("dissimilar", ~pairs.similar)):
+            members = pairs.ends[kind]
             if 0 < len(members) < self.n_splits:
                 raise InputError(
-                    f"{self.n_splits} folds need at least {self.n_splits} {name} pairs, but there are "
-                    f"{len(members)}. Lower the number of folds or add pairs."
+                    f"{self.n_splits} folds need at least {self.n_splits} {name} pairs, but there "
+                    f"are {len(members)}. Lower `cv`, the number of folds, or add pairs."
                 )
             fold[members] = self._deal(len(members), rng)[:, None]
         fold[pairs.unlabeled] = self._deal(len(pairs.unlabeled), rng)
         return fold
 
-    def _deal(self, count: int, rng: np.random.RandomState) -> NDArray[np.intp]:
+    def _deal(self, count: int, rng: np.random.RandomState) -> Indices:
         dealt = np.arange(count) % self.n_splits
         return rng.permutation(dealt) if self.shuffle else dealt
 
 
+def splitter_of(cv: Splitter) -> Splitter:
+    """A number of folds as the splitter it stands for, with a fixed seed."""
+    return PairKFold(int(cv), random_state=0) if isinstance(cv, Integral) else cv
+
+
 def positive_grid(name: str, values: Sequence[float]) -> list[float]:
-    """A grid of penalties as floats, or a ValueError."""
+    """A grid of penalties as floats, or an InputError."""
     grid = [float(value) for value in values]
     if not grid or min(grid) <= 0:
-        raise InputError(f"{name} must hold at least one number, all greater than zero; got {values!r}.")
+        raise InputError(f"`{name}` must hold at least one number, all greater than zero; got {values!r}.")
     return grid
 
 
-def grid_results(
-    alphas: list[float], gammas: list[Any], scores: Array, fit_time: Array, score_time: Array
-) -> dict[str, Any]:
-    """The table of GridSearchCV, settings in the order of ``ParameterGrid``: alpha, then gamma."""
-    by_split = scores.reshape(len(scores), -1)
-    mean = by_split.mean(axis=0)
-    settings = [(alpha, gamma) for alpha in alphas for gamma in gammas]
-    params = [{"alpha": a} if g is None else {"alpha": a, "gamma": float(g)} for a, g in settings]
+def grid_results(params: list[dict[str, float]], scores: Array) -> dict[str, Any]:
+    """The table of GridSearchCV, without the times, which a joint fit of all settings has not.
+
+    Parameters
+    ----------
+    params : list of dict
+        The settings, all with the same names.
+    scores : array of shape (n_splits, n_settings)
+        The larger the better.
+
+    Returns
+    -------
+    dict
+        ``param_NAME`` (masked arrays), ``params``, ``splitK_test_score``, ``mean_test_score``,
+        ``std_test_score`` and ``rank_test_score``.
+    """
     results: dict[str, Any] = {}
-    for name, seconds in (("fit", fit_time), ("score", score_time)):
-        results[f"mean_{name}_time"] = np.full(len(params), seconds.mean())
-        results[f"std_{name}_time"] = np.full(len(params), seconds.std())
     for name in params[0]:
-        results[f"param_{name}"] = np.array([setting[name] for setting in params])
+        values = [setting[name] for setting in params]
+        results[f"param_{name}"] = np.ma.MaskedArray(values, mask=np.zeros(len(params), dtype=bool))
     results["params"] = params
-    for k, split in enumerate(by_split):
+    for k, split in enumerate(scores):
         results[f"split{k}_test_score"] = split
+    mean = scores.mean(axis=0)
     results["mean_test_score"] = mean
-    results["std_test_score"] = by_split.std(axis=0)
+    results["std_test_score"] = scores.std(axis=0)
     # Rounded, so that settings with equal answers tie instead of being ranked by the last bit.
-    results["rank_test_score"] = np.array([1 + np.sum(mean.round(10) > m) for m in mean.round(10)], dtype=np.int32)
+    ranked = np.where(np.isnan(mean), -np.inf, mean.round(10))
+    results["rank_test_score"] = rankdata(-ranked, method="min").astype(np.int32)
     return results

@@ -6,16 +6,14 @@ Every risk is ``sum_i P_i loss(z_i, +1) + N_i loss(z_i, -1)`` over the stacked r
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from sdulearn.errors import InputError, UndeterminedError
 from sdulearn.losses import Loss
 from sdulearn.pairs import D, S, U
-from sdulearn.prior import dissimilar_share, similar_share
-from sdulearn.types import Array
+from sdulearn.prior import PriorEstimate, dissimilar_share, estimate_prior, similar_share
+from sdulearn.types import Array, Indices
 
 Mixture = tuple[float, float, float]
 
@@ -25,10 +23,29 @@ _SOURCE_NAMES = {S: "similar pairs", D: "dissimilar pairs", U: "unlabeled rows"}
 
 
 def mixture(risk: str | Sequence[float], gamma: float = 0.5) -> Mixture:
-    """Weights (g1, g2, g3) of the SU, DU and SD risks (Eqs. risk_SDSU, risk_SDDU, risk_SUDU)."""
+    """Return the weights of the SU, DU and SD risks (Eqs. risk_SDSU, risk_SDDU, risk_SUDU).
+
+    Parameters
+    ----------
+    risk : {"su", "du", "sd", "sdsu", "sddu", "sudu"} or triple
+        A risk by name, or the weights themselves, zero or more and of sum 1.
+    gamma : float, default=0.5
+        Weight of the second part of a mixed risk: of SU in "sdsu", of DU in "sddu" and "sudu".
+
+    Returns
+    -------
+    tuple of three floats
+        The weights (su, du, sd).
+
+    Examples
+    --------
+    >>> from sdulearn.risks import mixture
+    >>> mixture("sddu", 0.25)
+    (0.0, 0.25, 0.75)
+    """
     if isinstance(risk, str):
         if not 0 <= gamma <= 1:
-            raise InputError(f"gamma must lie between 0 and 1, got {gamma!r}.")
+            raise InputError(f"`gamma` must lie between 0 and 1, got {gamma!r}.")
         corners = {
             "su": (1.0, 0.0, 0.0),
             "du": (0.0, 1.0, 0.0),
@@ -38,11 +55,11 @@ def mixture(risk: str | Sequence[float], gamma: float = 0.5) -> Mixture:
             "sudu": (1 - gamma, gamma, 0.0),
         }
         if risk not in corners:
-            raise InputError(f"Unknown risk {risk!r}; choose one of {list(RISKS)} or weights (su, du, sd).")
+            raise InputError(f"Unknown `risk={risk!r}`; choose one of {list(RISKS)} or weights (su, du, sd).")
         return corners[risk]
     weights = np.asarray(risk, dtype=np.float64)
     if weights.shape != (3,) or not (weights >= 0).all() or abs(weights.sum() - 1) > 1e-9:
-        raise InputError(f"A risk given as weights (su, du, sd) needs three numbers >= 0 of sum 1, got {risk!r}.")
+        raise InputError(f"A `risk` given as weights (su, du, sd) needs three numbers >= 0 of sum 1, got {risk!r}.")
     g1, g2, g3 = weights.tolist()
     return g1, g2, g3
 
@@ -50,36 +67,98 @@ def mixture(risk: str | Sequence[float], gamma: float = 0.5) -> Mixture:
 def check_prior(prior: float) -> float:
     """Refuse the priors at which the marginal risks are undefined."""
     if not 0 < prior < 1:
-        raise InputError(f"prior must lie strictly between 0 and 1, got {prior!r}.")
+        raise InputError(f"`prior` must lie strictly between 0 and 1, got {prior!r}.")
     if prior == 0.5:
         raise InputError(
-            "The SU, DU and SD risks divide by p - q and are undefined at prior 0.5: seen one end at a time, "
-            "similar and dissimilar pairs look alike. Use sdulearn.PairLogisticRegression, which learns from "
-            "the pair as a whole."
+            "The SU, DU and SD risks divide by p - q and are undefined at `prior=0.5`: one end at a "
+            "time, similar and dissimilar pairs look alike. Use sdulearn.PairLogisticRegression, "
+            "which learns from the pair as a whole."
         )
     return float(prior)
 
 
+def resolve_prior(prior: float | None, totals: Array) -> PriorEstimate:
+    """The given prior, or the one that the weights of S and D imply (two ends to a pair)."""
+    if prior is not None:
+        return PriorEstimate.given(check_prior(prior))
+    n_similar = float(totals[S]) / 2
+    n_dissimilar = float(totals[D]) / 2
+    if n_similar == 0 or n_dissimilar == 0:
+        raise UndeterminedError(
+            "`prior=None` takes the class prior from the numbers of similar and dissimilar pairs, "
+            f"but there are {n_similar:g} similar and {n_dissimilar:g} dissimilar ones. Give `prior`, "
+            "P(y = +1)."
+        )
+    if n_similar <= n_dissimilar:
+        raise UndeterminedError(
+            "`prior=None` takes the class prior from the pair counts, but there are no more similar "
+            f"than dissimilar pairs ({n_similar:g} and {n_dissimilar:g}), which no prior explains. "
+            "Give `prior`, P(y = +1), ask about more randomly drawn pairs, or use "
+            "sdulearn.PairLogisticRegression, which needs no prior."
+        )
+    return estimate_prior(n_similar, n_dissimilar)
+
+
 def source_weights(g: Mixture, prior: float) -> Array:
-    """The row-weight table: rows S, D, U; columns P and N; before the division by the source's size."""
+    """Return the row-weight table, before the division by the size of the source.
+
+    Every risk of section 3 of the paper is a sum over rows of ``P loss(z, +1) + N loss(z, -1)``.
+
+    Parameters
+    ----------
+    g : tuple of three floats
+        Weights (su, du, sd), see :func:`mixture`.
+    prior : float
+        P(y = +1), not 1/2.
+
+    Returns
+    -------
+    array of shape (3, 2)
+        Rows S, D, U; columns P and N.
+
+    Examples
+    --------
+    >>> from sdulearn.risks import mixture, source_weights
+    >>> source_weights(mixture("sd"), 0.75).round(4)
+    array([[ 0.9375, -0.3125],
+           [-0.1875,  0.5625],
+           [ 0.    ,  0.    ]])
+    """
     g1, g2, g3 = g
-    p, q = prior, 1 - prior
-    ps, pd, d = similar_share(p), dissimilar_share(p), p - q
+    p = prior
+    q = 1 - prior
+    ps = similar_share(p)
+    pd = dissimilar_share(p)
     table = [
         [ps * (g1 + g3 * p), -ps * (g1 + g3 * q)],
         [-pd * (g2 + g3 * q), pd * (g2 + g3 * p)],
         [g2 * p - g1 * q, g1 * p - g2 * q],
     ]
-    return np.array(table) / d
+    return np.array(table) / (p - q)
 
 
-def row_weights(
-    g: Mixture, prior: float, source: NDArray[np.intp], sample_weight: Array | None = None
-) -> tuple[Array, Array]:
-    """P_i and N_i of every row: the table, shared out among the rows of each source by their weight."""
+def row_weights(g: Mixture, prior: float, source: Indices, sample_weight: Array | None = None) -> tuple[Array, Array]:
+    """Return P_i and N_i of every row: the table, shared out among a source by weight.
+
+    Parameters
+    ----------
+    g : tuple of three floats
+        Weights (su, du, sd), see :func:`mixture`.
+    prior : float
+        P(y = +1), not 1/2.
+    source : int array of shape (n_rows,)
+        Which of S, D, U (0, 1, 2) each row comes from.
+    sample_weight : array of shape (n_rows,), optional
+        A weight per row.
+
+    Returns
+    -------
+    P, N : arrays of shape (n_rows,)
+        Weights of ``loss(z, +1)`` and of ``loss(z, -1)``.
+    """
     table = source_weights(g, prior)
     weight = np.ones(len(source)) if sample_weight is None else sample_weight
-    totals = np.bincount(source, weights=weight, minlength=3)
+    totals = np.bincount(source, weights=weight, minlength=3).astype(np.float64)
     check_sources(g, totals)
     share = weight / np.where(totals > 0, totals, 1.0)[source]
     return table[source, 0] * share, table[source, 1] * share
@@ -90,7 +169,7 @@ def even_and_linear(P: Array, N: Array) -> tuple[Array, Array]:
     return P + N, (P - N) / 2
 
 
-def validation_risk(source: NDArray[np.intp]) -> str:
+def validation_risk(source: Indices) -> str:
     """SD, as in the paper, where both kinds of pair are there; else the risk the sources allow."""
     present = np.bincount(source, minlength=3) > 0
     if present[S] and present[D]:
@@ -99,25 +178,26 @@ def validation_risk(source: NDArray[np.intp]) -> str:
 
 
 def marginal_risk(
-    z: Array, source: NDArray[np.intp], g: Mixture, prior: float, loss: Loss, weight: Array | None = None
-) -> Any:
+    z: Array, source: Indices, g: Mixture, prior: float, loss: Loss, weight: Array | None = None
+) -> Array:
     """The empirical risk on clean arrays, of one decision vector or of each column of a matrix of them."""
     P, N = row_weights(g, prior, source, weight)
-    return P @ loss.value(z, 1) + N @ loss.value(z, -1)
+    return np.asarray(P @ loss.value(z, 1) + N @ loss.value(z, -1))
 
 
 def needed_sources(g: Mixture) -> tuple[bool, bool, bool]:
-    """Whether the mixture looks at S, at D and at U."""
+    """Whether the mixture depends on S, on D and on U."""
     g1, g2, g3 = g
     return g1 + g3 > 0, g2 + g3 > 0, g1 + g2 > 0
 
 
-def check_sources(g: Mixture, totals: NDArray[Any]) -> None:
-    """Refuse a mixture that looks at a source without rows."""
+def check_sources(g: Mixture, totals: Array) -> None:
+    """Refuse a mixture that depends on a source without rows."""
     for source, needed in enumerate(needed_sources(g)):
         if needed and totals[source] == 0:
             missing = _SOURCE_NAMES[source]
             raise UndeterminedError(
-                f"This risk needs {missing}, and y marks none. Add {missing}, or choose a risk that does without: "
-                "'su' (similar + unlabeled), 'du' (dissimilar + unlabeled) or 'sd' (similar + dissimilar)."
+                f"This `risk` needs {missing}, and `y` marks none. Add {missing}, or choose a risk "
+                "that does without: 'su' (similar + unlabeled), 'du' (dissimilar + unlabeled) or "
+                "'sd' (similar + dissimilar)."
             )

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
 from sdulearn.errors import InputError
+from sdulearn.losses import TrainingLoss
 from sdulearn.pairs import pair_checksum, sources
 from sdulearn.risks import Mixture, check_sources, even_and_linear, source_weights
-from sdulearn.solvers import GroupMoments, pieces
-from sdulearn.solvers.problem import relative_residual
-from sdulearn.types import Array
+from sdulearn.solvers import GroupMoments, Solution, pieces
+from sdulearn.solvers.problem import relative_residual, ridge_of
+from sdulearn.types import Array, Codes, Rows
 
 
 class PairStatistics:
@@ -34,6 +34,21 @@ class PairStatistics:
         ``sum weight [x - origin, 1][x - origin, 1]'`` of each source.
     checksum : int
         Zero once every pair code has come an even number of times, with one sign and one weight.
+
+    See Also
+    --------
+    sdulearn.SDUClassifier.partial_fit : Keeps such statistics as ``statistics_``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sdulearn.statistics import PairStatistics
+    >>> X, y = np.eye(4), np.array([1, 1, -2, 0])
+    >>> statistics = PairStatistics().update(X, y)
+    >>> statistics.weight
+    array([2., 1., 1.])
+    >>> statistics.update(X[2:3], np.array([-2])).checksum
+    0
     """
 
     origin: Array
@@ -52,16 +67,32 @@ class PairStatistics:
         """Total weight of S, D and U; ends of pairs count one by one."""
         return self.moments.weight
 
-    def update(self, X: Any, y: NDArray[np.int64], sample_weight: Array | None = None) -> Self:
-        """Add rows with their pair codes (clean arrays: dense or CSR rows, integer codes, weights or None)."""
+    def update(self, X: Rows, y: Codes, sample_weight: Array | None = None) -> Self:
+        """Add rows with their pair codes.
+
+        Parameters
+        ----------
+        X : array or CSR matrix of shape (n_rows, n_features)
+            Rows.
+        y : int array of shape (n_rows,)
+            Pair codes: +k similar, -k dissimilar, 0 unlabeled.
+        sample_weight : array of shape (n_rows,), optional
+            A weight per row.
+
+        Returns
+        -------
+        self : PairStatistics
+            With the rows added.
+        """
         if X.shape[0] == 0:
             return self
         if not self.n_features:
             self._begin(X)
         check_width(X.shape[1], self.n_features)
         origin = np.zeros(X.shape[1]) if sparse.issparse(X) else self.origin
-        source, gram = sources(y), np.zeros_like(self.moments.gram)
-        # What is not finite is found in the sums, where it costs nothing to look.
+        source = sources(y)
+        gram = np.zeros_like(self.moments.gram)
+        # What is not finite is found in the sums, where it costs nothing to check.
         with np.errstate(invalid="ignore", over="ignore"):
             for rows, A in pieces(X, origin):
                 weight = None if sample_weight is None else sample_weight[rows]
@@ -72,17 +103,33 @@ class PairStatistics:
         self.checksum ^= pair_checksum(y, sample_weight)
         return self
 
-    def _begin(self, X: Any) -> None:
-        with np.errstate(invalid="ignore", over="ignore"):
-            self.origin = np.zeros(X.shape[1]) if sparse.issparse(X) else X[:1024].mean(axis=0, dtype=np.float64)
-        self.moments = GroupMoments(np.zeros((3, X.shape[1] + 1, X.shape[1] + 1)))
+    def _begin(self, X: Rows) -> None:
+        n_features = X.shape[1]
+        self.origin = np.zeros(n_features)
+        if not sparse.issparse(X):
+            with np.errstate(invalid="ignore", over="ignore"):
+                self.origin = X[:1024].mean(axis=0, dtype=np.float64)
+        self.moments = GroupMoments(np.zeros((3, n_features + 1, n_features + 1)))
 
     def merge(self, other: PairStatistics) -> Self:
-        """Add the rows that another object has seen."""
+        """Add the rows of another object.
+
+        Parameters
+        ----------
+        other : PairStatistics
+            Statistics of other rows with the same columns.
+
+        Returns
+        -------
+        self : PairStatistics
+            With the rows added.
+        """
         if not other.n_features:
             return self
         if not self.n_features:
-            self.origin, self.moments, self.checksum = other.origin, other.moments, other.checksum
+            self.origin = other.origin
+            self.moments = other.moments
+            self.checksum = other.checksum
             return self
         check_width(other.n_features, self.n_features)
         self.moments = self.moments + other.moments.shifted(other.origin - self.origin)
@@ -111,20 +158,45 @@ class PairStatistics:
         totals = np.where(self.weight > 0, self.weight, 1.0)
         return a / totals, m / totals
 
-    def problem(self, g: Mixture, prior: float, loss: Any, alpha: float, fit_intercept: bool) -> MomentProblem:
+    def problem(self, g: Mixture, prior: float, loss: TrainingLoss, alpha: float, fit_intercept: bool) -> MomentProblem:
         """The problem of one setting, as far as moments describe it."""
         origin = self._origin(fit_intercept)
         a, m = self.unit_weights(g, prior)
         second, c = self.about(origin).weighted(a, m, fit_intercept)
-        ridge = np.full(len(c), float(alpha))
-        if fit_intercept:
-            ridge[-1] = 0.0
+        ridge = ridge_of(alpha, len(c), fit_intercept)
         return MomentProblem(second, c, ridge, float(a @ self.weight), origin, loss)
 
-    def solve(self, g: Mixture, prior: float, loss: Any, alphas: Sequence[float], fit_intercept: bool) -> Array:
-        """Minimisers of squared loss, one row a penalty, in the coordinates of :meth:`problem`."""
+    def solve(
+        self,
+        g: Mixture,
+        prior: float,
+        loss: TrainingLoss,
+        alphas: Sequence[float],
+        fit_intercept: bool,
+    ) -> Array:
+        """Return the minimisers of squared loss in the coordinates of :meth:`problem`.
+
+        Parameters
+        ----------
+        g : tuple of three floats
+            Weights (su, du, sd) of the risk.
+        prior : float
+            P(y = +1), not 1/2.
+        loss : loss object
+            With ``curvature``.
+        alphas : sequence of float
+            Penalties.
+        fit_intercept : bool
+            Whether there is an intercept.
+
+        Returns
+        -------
+        array of shape (n_alphas, n_columns)
+            One solution a penalty.
+        """
         moments = self.about(self._origin(fit_intercept))
-        return moments.ridge_path(*self.unit_weights(g, prior), loss.curvature, alphas, fit_intercept)
+        a, m = self.unit_weights(g, prior)
+        return moments.ridge_path(a, m, loss.curvature, alphas, fit_intercept)
 
     def _origin(self, fit_intercept: bool) -> Array:
         """Without a free intercept, coordinates must not be moved."""
@@ -143,22 +215,28 @@ class MomentProblem:
     ridge: Array
     total: float
     origin: Array
-    loss: Any
+    loss: TrainingLoss
 
     @property
     def fit_intercept(self) -> bool:
         """Whether the last coordinate is the intercept."""
         return len(self.c) > len(self.origin)
 
-    def objective(self, w: Array) -> float:
-        """J(w) of squared loss."""
-        level = self.total * float(self.loss.even(np.zeros(1))[0])
-        curved = self.loss.curvature * float(w @ self.second @ w) / 2
-        return float(self.ridge @ w**2) / 2 + level + curved - float(self.c @ w)
+    def objective(self, w: Array, value: float) -> float:
+        """J(w) from ``value = sum_i a_i even(z_i)``."""
+        return float(self.ridge @ w**2) / 2 + value - float(self.c @ w)
 
-    def optimality(self, w: Array) -> float:
-        """Relative KKT residual of squared loss, as :meth:`sdulearn.solvers.Problem.optimality` measures it."""
-        return self.relative(w, self.ridge * w - self.c + self.loss.curvature * (self.second @ w))
+    def gradient(self, w: Array, slopes: Array) -> Array:
+        """Gradient of J from ``slopes = sum_i theta_i x_i``."""
+        return self.ridge * w - self.c + slopes
+
+    def certified(self, w: Array) -> Solution:
+        """A solution of squared loss, measured as :meth:`sdulearn.solvers.Problem.certified` does."""
+        level = self.total * float(self.loss.even(np.zeros(1))[0])
+        slopes = self.loss.curvature * (self.second @ w)
+        optimality = self.relative(w, self.gradient(w, slopes))
+        objective = self.objective(w, level + float(slopes @ w) / 2)
+        return Solution(w, 1, objective=objective, optimality=optimality)
 
     def relative(self, w: Array, residual: Array) -> float:
         """Largest entry of a stationarity residual, each against the scale of its column."""
@@ -175,5 +253,5 @@ def check_width(found: int, expected: int) -> None:
     """Refuse rows of another width than those before."""
     if found != expected:
         raise InputError(
-            f"X has {found} features, but the rows before it had {expected}. Give every portion the same columns."
+            f"`X` has {found} features, but the rows before it had {expected}. Give every portion the same columns."
         )

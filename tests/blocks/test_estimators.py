@@ -7,7 +7,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from sdulearn import SDUClassifier, SDUClassifierCV
 from sdulearn.blocks import HashedPairKFold, LocalBlocks, fit_classifier, fit_classifier_cv
-from sdulearn.blocks.bends import sift
+from sdulearn.blocks.kinks import sift
 from sdulearn.losses import TRAINING_LOSSES, Logistic
 from sdulearn.pairs import sources
 from sdulearn.risks import RISKS, even_and_linear, mixture, row_weights
@@ -18,8 +18,7 @@ from .conftest import deal
 
 def over_blocks(model, blocks):
     fit = fit_classifier_cv if isinstance(model, SDUClassifierCV) else fit_classifier
-    fit(model, blocks)
-    return model
+    return model._accept(fit(model, blocks))
 
 
 def assert_same_line(one, other, tolerance=1e-8):
@@ -180,11 +179,11 @@ def test_bad_blocks(many):
         over_blocks(model, deal(rows, codes, weight=-weight))
     with pytest.raises(ValueError, match="contains NaN"):
         over_blocks(model, deal(np.where(rows > 5, np.nan, rows), codes))
-    with pytest.raises(ValueError, match="y holds fractions"):
+    with pytest.raises(ValueError, match="`y` holds fractions"):
         over_blocks(model, deal(rows, codes + 0.5))
     with pytest.raises(ValueError, match="every block is empty"):
         over_blocks(model, deal(rows[:0], codes[:0], 1))
-    with pytest.raises(ValueError, match=r"5 rows of X, 4 pair codes\. Give X, y"):
+    with pytest.raises(ValueError, match=r"5 rows of `X`, 4 pair codes\. Give `X`, `y`"):
         over_blocks(model, LocalBlocks([lambda: [(rows[:5], codes[:4], None)]]))
     with pytest.raises(ValueError, match="5 pair codes and 4 weights"):
         over_blocks(model, LocalBlocks([lambda: [(rows[:5], codes[:5], np.ones(4))]]))
@@ -192,7 +191,7 @@ def test_bad_blocks(many):
         over_blocks(model, LocalBlocks([lambda: [(rows, codes, None), (rows[:, :20], codes, None)]]))
     with pytest.raises(ValueError, match="no more similar than dissimilar"):
         over_blocks(model, deal(rows, -codes))
-    with pytest.raises(ValueError, match="needs dissimilar pairs, and y marks none"):
+    with pytest.raises(ValueError, match="needs dissimilar pairs, and `y` marks none"):
         over_blocks(SDUClassifier(prior=0.7), deal(rows[codes >= 0], codes[codes >= 0]))
     with pytest.raises(ValueError, match=r"needs all rows at once .*HashedPairKFold"):
         over_blocks(SDUClassifierCV(cv=object()), deal(rows, codes))
@@ -236,8 +235,8 @@ def test_tables_of_all_kinds(small_sample, loss, make):
     assert parts.objective_ == pytest.approx(whole.objective_, abs=1e-8)
 
 
-def test_all_rows_on_a_bend(small_sample):
-    """With nothing to tell the classes by, double hinge says the larger class everywhere: z = 1, on the bend."""
+def test_all_rows_on_a_kink(small_sample):
+    """With nothing to tell the classes by, double hinge says the larger class everywhere: z = 1, on the kink."""
     rows, codes = two_classes(1, 0.9, 0.0)
     parameters = {"loss": "double_hinge", "alpha": 1.0, "prior": 0.9, "tol": 1e-6}
     whole = SDUClassifier(**parameters).fit(rows, codes)
@@ -248,7 +247,7 @@ def test_all_rows_on_a_bend(small_sample):
 
 
 def test_blocks_that_do_not_answer_alike_are_not_believed(many, small_sample, monkeypatch):
-    """Were a row told apart differently in two passes, the count of rows would betray it."""
+    """Were a row on another side in two passes, the count of rows would betray it."""
     rows, codes = many
     whole = SDUClassifier(loss="double_hinge").fit(rows, codes)
     calls = []
@@ -265,8 +264,18 @@ def test_blocks_that_do_not_answer_alike_are_not_believed(many, small_sample, mo
     assert_same_line(parts, whole, 1e-6)
 
 
-def test_a_fold_that_is_not_solved_is_told(many, small_sample):
+def test_a_fold_that_is_not_solved_warns(many, small_sample):
     rows, codes = many
     with pytest.warns(ConvergenceWarning, match="relative KKT residual") as told:
         over_blocks(SDUClassifierCV("sd", "logistic", alphas=(0.1,), cv=2, max_iter=1), deal(rows, codes))
     assert len(told) == 3  # two folds and the fit on all rows
+
+
+@pytest.mark.parametrize("model", [SDUClassifier(), SDUClassifierCV("sd", "logistic", cv=2)])
+def test_the_model_gives_its_parameters_and_is_left_as_it_is(many, model):
+    before = dict(vars(model))
+    fit = fit_classifier_cv if isinstance(model, SDUClassifierCV) else fit_classifier
+    found = fit(model, deal(*many))
+    assert vars(model) == before
+    assert set(found.chosen) == ({"alpha_", "gamma_", "cv_results_"} if isinstance(model, SDUClassifierCV) else set())
+    assert found.n_features == len(found.coef) == 21

@@ -21,7 +21,7 @@ ALPHAS = (1e-1, 1e-4, 1e-7)
 
 
 def weights_of(codes, risk="sddu", gamma=0.5, prior=0.7):
-    return even_and_linear(*row_weights(mixture(risk, gamma), prior, sources(check_pair_codes(codes))))
+    return even_and_linear(*row_weights(mixture(risk, gamma), prior, sources(check_pair_codes(codes).codes)))
 
 
 def raw_objective(X, codes, loss, alpha, risk="sddu"):
@@ -299,5 +299,5 @@ def test_solver_choice():
     assert choose_solver("auto", get_loss("logistic"), 10) == "newton"
     assert choose_solver("auto", get_loss("logistic"), 10**5) == "lbfgs"
     for solver, loss in (("closed_form", "logistic"), ("lbfgs", "double_hinge"), ("newton", "double_hinge")):
-        with pytest.raises(ValueError, match=f"solver='{solver}' needs a loss with .*use solver='auto'"):
+        with pytest.raises(ValueError, match=f"`solver='{solver}'` needs a loss with .*use `solver='auto'`"):
             choose_solver(solver, get_loss(loss), 10)

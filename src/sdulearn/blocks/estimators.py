@@ -2,84 +2,128 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from numbers import Integral
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from sdulearn.blocks.double_hinge import double_hinge
+from sdulearn.base import LinearFit
+from sdulearn.blocks.double_hinge import solve_double_hinge
 from sdulearn.blocks.folds import HashedPairKFold, fold_of_rows
-from sdulearn.blocks.problem import Solution, SurveyedBlocks
-from sdulearn.blocks.smooth import lbfgs, newton
+from sdulearn.blocks.problem import SurveyedBlocks
+from sdulearn.blocks.smooth import solve_lbfgs, solve_newton
 from sdulearn.blocks.source import Blocks, Sums
 from sdulearn.errors import InputError
-from sdulearn.linear import FOLD_TOL, SDUClassifier, SDUClassifierCV, resolve_prior
-from sdulearn.losses import ZeroOne, get_training_loss
-from sdulearn.model_selection import grid_results
+from sdulearn.grid import Settings, fold_tol
+from sdulearn.linear import SDUClassifier, SDUClassifierCV, fit_statistics
+from sdulearn.losses import TrainingLoss, ZeroOne, get_training_loss
 from sdulearn.pairs import D, S, sources
-from sdulearn.risks import Mixture, check_sources, mixture, source_weights, validation_risk
-from sdulearn.solvers import choose_solver, warn_unless
-from sdulearn.types import Array
+from sdulearn.prior import PriorEstimate
+from sdulearn.risks import (
+    Mixture,
+    check_sources,
+    mixture,
+    resolve_prior,
+    source_weights,
+    validation_risk,
+)
+from sdulearn.solvers import Solution, choose_solver, warn_unless
+from sdulearn.types import Array, Codes, Indices, Rows, Splitter
 
 # The solver over blocks that stands for each solver in memory; the closed form needs no rows, only
 # their statistics.
-_SOLVERS: dict[str, Callable[..., Solution]] = {"interior_point": double_hinge, "newton": newton, "lbfgs": lbfgs}
+_SOLVERS: dict[str, Callable[..., Solution]] = {
+    "interior_point": solve_double_hinge,
+    "newton": solve_newton,
+    "lbfgs": solve_lbfgs,
+}
 
 
-def fit_classifier(model: SDUClassifier, blocks: Blocks) -> None:
+def fit_classifier(model: SDUClassifier, blocks: Blocks) -> LinearFit:
     """Fit as ``model.fit`` would on all rows at once. Squared loss takes one pass, another loss a handful more."""
-    loss, g = get_training_loss(model.loss), mixture(model.risk, model.gamma)
-    solver = choose_solver(model.solver, loss, 1)
-    surveyed = SurveyedBlocks(blocks, sampled=solver != "closed_form")
-    _begin(model, surveyed)
-    _refit(model, surveyed, g, model.alpha, loss, solver)
+    g = mixture(model.risk, model.gamma)
+    return _BlockFit.of(model, blocks).refit(g, model.alpha)
 
 
-def fit_classifier_cv(model: SDUClassifierCV, blocks: Blocks) -> None:
+def fit_classifier_cv(model: SDUClassifierCV, blocks: Blocks) -> LinearFit:
     """Choose alpha and gamma on hashed folds, then fit on all rows; squared loss takes two passes."""
-    loss = get_training_loss(model.loss)
-    alphas, gammas, mixtures = model._settings()
-    solver, n_splits = choose_solver(model.solver, loss, 1), _n_splits(model.cv)
-    surveyed = SurveyedBlocks(blocks, sampled=solver != "closed_form", n_splits=n_splits)
-    _begin(model, surveyed)
-    _check_folds(surveyed)
-    began = time.perf_counter()
-    lines = np.array([_fold_lines(model, surveyed, mixtures, alphas, loss, solver, k) for k in range(n_splits)])
-    fitted = time.perf_counter()
-    scores = _fold_scores(surveyed, lines, model.prior_.value).reshape(n_splits, len(mixtures), len(alphas))
-    settings = lines.shape[0] * lines.shape[1]
-    seconds = [np.full(n_splits, t / settings) for t in (fitted - began, time.perf_counter() - fitted)]
-    j = model._choose(grid_results(alphas, gammas, scores.transpose(0, 2, 1), *seconds), alphas, gammas)
-    _refit(model, surveyed, mixtures[j], model.alpha_, loss, solver)
+    settings = Settings.of(model.risk, model.gammas, model.alphas)
+    n_splits = _n_splits(model.cv)
+    fit = _BlockFit.of(model, blocks, n_splits)
+    _check_folds(fit.surveyed)
+    lines = np.array([fit.fold_lines(settings, k) for k in range(n_splits)])
+    alpha, g, chosen = settings.choose(_fold_scores(fit.surveyed, lines, fit.prior.value))
+    return fit.refit(g, alpha, chosen)
 
 
-def _begin(model: Any, surveyed: SurveyedBlocks) -> None:
-    model.__dict__.pop("statistics_", None)
-    model.n_features_in_ = surveyed.statistics.n_features
-    model.prior_ = resolve_prior(model.prior, surveyed.statistics.weight)
+@dataclass(frozen=True)
+class _BlockFit:
+    """What all settings of a model have in common: its parameters, and the blocks after the first pass."""
+
+    surveyed: SurveyedBlocks
+    prior: PriorEstimate
+    loss: TrainingLoss
+    solver: str
+    fit_intercept: bool
+    tol: float
+    max_iter: int
+
+    @classmethod
+    def of(cls, model: SDUClassifier | SDUClassifierCV, blocks: Blocks, n_splits: int | None = None) -> _BlockFit:
+        """After the first pass over the blocks."""
+        loss = get_training_loss(model.loss)
+        solver = choose_solver(model.solver, loss, 1)
+        surveyed = SurveyedBlocks(blocks, sampled=solver != "closed_form", n_splits=n_splits)
+        prior = resolve_prior(model.prior, surveyed.statistics.weight)
+        return cls(surveyed, prior, loss, solver, model.fit_intercept, model.tol, model.max_iter)
+
+    def refit(self, g: Mixture, alpha: float, chosen: dict[str, object] | None = None) -> LinearFit:
+        """One setting on all rows."""
+        if self.solver == "closed_form":
+            statistics = self.surveyed.statistics
+            return fit_statistics(statistics, g, self.prior, self.loss, alpha, self.fit_intercept, chosen)
+        solution, line = self._solve(g, alpha, self.tol)
+        return LinearFit.of(solution, line, self.prior, chosen)
+
+    def _solve(
+        self, g: Mixture, alpha: float, tol: float, fold: int | None = None
+    ) -> tuple[Solution, tuple[Array, float]]:
+        """The solution of one setting, without a fold where one is given, and its line."""
+        problem = self.surveyed.problem(g, self.prior.value, self.loss, alpha, self.fit_intercept, fold)
+        solution = _SOLVERS[self.solver](problem, tol, self.max_iter)
+        return solution, problem.moments.coefficients(solution.w)
+
+    def fold_lines(self, settings: Settings, fold: int) -> Array:
+        """``[coef, intercept]`` of every setting without one fold."""
+        tol = fold_tol(self.solver, self.tol)
+        lines = np.empty((len(settings.alphas), len(settings.gammas)), dtype=object)
+        for j, g in enumerate(settings.mixtures):
+            if self.solver == "closed_form":
+                lines[:, j] = self._closed_form_lines(g, settings.alphas, fold)
+                continue
+            for i, alpha in enumerate(settings.alphas):
+                solution, line = self._solve(g, alpha, tol, fold)
+                warn_unless(solution.optimality, tol, solution.n_iter)
+                lines[i, j] = line
+        return np.array([[*coef, intercept] for coef, intercept in lines.ravel()])
+
+    def _closed_form_lines(self, g: Mixture, alphas: list[float], fold: int) -> list[tuple[Array, float]]:
+        train = self.surveyed.statistics - self.surveyed.folds[fold]
+        setting = (g, self.prior.value, self.loss)
+        problem = train.problem(*setting, alphas[0], self.fit_intercept)
+        return [problem.coefficients(w) for w in train.solve(*setting, alphas, self.fit_intercept)]
 
 
-def _refit(model: Any, surveyed: SurveyedBlocks, g: Mixture, alpha: float, loss: Any, solver: str) -> None:
-    if solver == "closed_form":
-        model._solve_statistics(surveyed.statistics, g, alpha, loss)
-        return
-    problem = surveyed.problem(g, model.prior_.value, loss, alpha, model.fit_intercept)
-    solution = _SOLVERS[solver](problem, model.tol, model.max_iter)
-    model._set_line(*problem.moments.coefficients(solution.w))
-    model._certify(solution.objective, solution.optimality, solution.n_iter)
-
-
-def _n_splits(cv: Any) -> int:
+def _n_splits(cv: Splitter) -> int:
     if isinstance(cv, Integral):
         return int(cv)
     if isinstance(cv, HashedPairKFold):
         return cv.n_splits
     raise InputError(
-        f"cv={cv!r} needs all rows at once to deal them into folds. Over blocks give a number of folds, or "
-        "sdulearn.blocks.HashedPairKFold, with which every block finds the folds of its own rows."
+        f"`cv={cv!r}` needs all rows at once to deal them into folds. Over blocks give a number of "
+        "folds, or sdulearn.blocks.HashedPairKFold, with which every block finds the folds of its "
+        "own rows."
     )
 
 
@@ -89,35 +133,10 @@ def _check_folds(surveyed: SurveyedBlocks) -> None:
         weights = [fold.weight[source] if fold.n_features else 0.0 for fold in surveyed.folds]
         if any(weights) and not all(weights):
             raise InputError(
-                f"With so few {name} pairs, a fold got none of them: hashed folds are equal in size only on average. "
-                "Lower cv, add pairs, or fit in memory, where PairKFold deals pairs out evenly."
+                f"With so few {name} pairs, a fold got none of them: hashed folds are equal in size "
+                "only on average. Lower `cv`, add pairs, or fit in memory, where PairKFold deals "
+                "pairs out evenly."
             )
-
-
-def _fold_lines(
-    model: SDUClassifierCV,
-    surveyed: SurveyedBlocks,
-    mixtures: list[Mixture],
-    alphas: list[float],
-    loss: Any,
-    solver: str,
-    fold: int,
-) -> Array:
-    """``[coef, intercept]`` of every setting (mixtures outer, alphas inner) without one fold."""
-    lines, tol = [], max(model.tol, FOLD_TOL.get(solver, 0.0))
-    train = surveyed.statistics - surveyed.folds[fold]
-    for g in mixtures:
-        if solver == "closed_form":
-            problem = train.problem(g, model.prior_.value, loss, alphas[0], model.fit_intercept)
-            solutions = train.solve(g, model.prior_.value, loss, alphas, model.fit_intercept)
-            lines += [problem.coefficients(w) for w in solutions]
-            continue
-        for alpha in alphas:
-            rows = surveyed.problem(g, model.prior_.value, loss, alpha, model.fit_intercept, fold)
-            solution = _SOLVERS[solver](rows, tol, model.max_iter)
-            warn_unless(solution.optimality, tol, solution.n_iter)
-            lines.append(rows.moments.coefficients(solution.w))
-    return np.array([[*coef, intercept] for coef, intercept in lines])
 
 
 def _fold_scores(surveyed: SurveyedBlocks, lines: Array, prior: float) -> Array:
@@ -129,17 +148,19 @@ def _fold_scores(surveyed: SurveyedBlocks, lines: Array, prior: float) -> Array:
     return scores
 
 
-def zero_one_sums(X: Any, y: NDArray[np.int64], weight: Array | None, lines: Array) -> Sums:
+def zero_one_sums(X: Rows, y: Codes, weight: Array | None, lines: Array) -> Sums:
     """Zero-one loss for the labels +1 and -1, summed over the rows of each fold and source (3, 2, n_settings)."""
-    fold, found = fold_of_rows(X, y, len(lines)), Sums()
+    fold = fold_of_rows(X, y, len(lines))
+    found = Sums()
     for k, line in enumerate(lines):
         rows = np.flatnonzero(fold == k)
         z = np.asarray(X[rows] @ line[:, :-1].T) + line[:, -1]
-        found[f"fold{k}"] = source_losses(z, sources(y[rows]), None if weight is None else weight[rows])
+        its_weight = None if weight is None else weight[rows]
+        found[f"fold{k}"] = source_losses(z, sources(y[rows]), its_weight)
     return found
 
 
-def source_losses(z: Array, source: NDArray[np.intp], weight: Array | None) -> Array:
+def source_losses(z: Array, source: Indices, weight: Array | None) -> Array:
     """Zero-one loss for the labels +1 and -1 (3, 2, n_columns of z), summed over the rows of each source."""
     of_source = (source == np.arange(3)[:, None]) * (1.0 if weight is None else weight)
     return np.stack([of_source @ ZeroOne().value(z, t) for t in (1, -1)], axis=1)

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from sdulearn.errors import InputError
-from sdulearn.pairs import check_pair_codes, scramble
+from sdulearn.model_selection import PairFolds
+from sdulearn.pairs import Pairs, scramble
 from sdulearn.solvers import pieces
+from sdulearn.types import Codes, Indices, MatrixLike, Rows
 
-Rows = NDArray[np.intp]
 
-
-class HashedPairKFold:
+class HashedPairKFold(PairFolds):
     """K folds by hash: the same whatever the order of the rows and the blocks they come in.
 
     Both ends of a pair share its code and so their fold; equal unlabeled rows share theirs. Fold
@@ -27,6 +23,10 @@ class HashedPairKFold:
     ----------
     n_splits : int, default=5
         Number of folds, at least 2.
+
+    See Also
+    --------
+    sdulearn.PairKFold : Folds of equal size, for rows in memory.
 
     Examples
     --------
@@ -40,25 +40,17 @@ class HashedPairKFold:
     """
 
     def __init__(self, n_splits: int = 5) -> None:
-        if not (isinstance(n_splits, int | np.integer) and n_splits >= 2):
-            raise InputError(f"n_splits must be an integer of 2 or more, got {n_splits!r}.")
-        self.n_splits = int(n_splits)
+        super().__init__(n_splits)
 
     def __repr__(self) -> str:
         return f"HashedPairKFold({self.n_splits})"
 
-    def get_n_splits(self, X: Any = None, y: Any = None, groups: Any = None) -> int:
-        """Number of folds."""
-        return self.n_splits
-
-    def split(self, X: Any, y: Any, groups: Any = None) -> Iterator[tuple[Rows, Rows]]:
-        """Yield row numbers of training and test part, in ascending order."""
-        fold = fold_of_rows(X if sparse.issparse(X) else np.asarray(X), check_pair_codes(y), self.n_splits)
-        for k in range(self.n_splits):
-            yield np.flatnonzero(fold != k), np.flatnonzero(fold == k)
+    def _fold_of_rows(self, X: MatrixLike, pairs: Pairs) -> Indices:
+        rows = X if sparse.issparse(X) else np.asarray(X)
+        return fold_of_rows(rows, pairs.codes, self.n_splits)
 
 
-def fold_of_rows(X: Any, codes: NDArray[np.int64], n_splits: int) -> Rows:
+def fold_of_rows(X: Rows, codes: Codes, n_splits: int) -> Indices:
     """The fold of every row of a block."""
     keys = np.abs(codes).astype(np.uint64)
     free = np.flatnonzero(codes == 0)
@@ -67,7 +59,7 @@ def fold_of_rows(X: Any, codes: NDArray[np.int64], n_splits: int) -> Rows:
     return (scramble(keys) % np.uint64(n_splits)).astype(np.intp)
 
 
-def _row_keys(X: Any) -> NDArray[np.uint64]:
+def _row_keys(X: Rows) -> NDArray[np.uint64]:
     """One number for the numbers in each row, as float64, with -0 as 0 and wrapping sums."""
     factors = scramble(np.arange(X.shape[1])) | np.uint64(1)
     if sparse.issparse(X):

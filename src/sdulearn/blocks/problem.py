@@ -4,30 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
-from scipy import sparse
+from numpy.typing import ArrayLike
 
 from sdulearn.blocks.folds import fold_of_rows
 from sdulearn.blocks.source import Block, Blocks, Sums, add_all
 from sdulearn.errors import InputError
+from sdulearn.losses import TrainingLoss
 from sdulearn.pairs import integer_codes, sources
 from sdulearn.risks import Mixture
-from sdulearn.solvers import Problem, check_system_size, pieces
+from sdulearn.solvers import Problem, check_system_size, pieces, solve
+from sdulearn.solvers.limits import affordable_rows
+from sdulearn.solvers.pieces import joined
 from sdulearn.statistics import MomentProblem, PairStatistics
-from sdulearn.types import Array
+from sdulearn.types import Array, Codes, Rows
 
-# Rows that are brought together in one place fill at most so many numbers (16 MB), or a few square
-# matrices.
-_NUMBERS = 1 << 21
-_SQUARES = 10
-
-
-def affordable_rows(n_columns: int) -> int:
-    """How many rows of that width may be brought together."""
-    return max(_NUMBERS // n_columns, _SQUARES * n_columns)
+# How well a sample is solved. Its solution differs from that of all rows by about the root of d / n,
+# a per cent or so, and further digits of it say nothing.
+SAMPLE_TOL = 1e-4
 
 
 @dataclass(frozen=True)
@@ -37,10 +32,10 @@ class RowRule:
     origin: Array
     fit_intercept: bool
     a: Array
-    loss: Any
+    loss: TrainingLoss
     left_out: tuple[int, int] | None = None
 
-    def pieces(self, X: Any, y: NDArray[np.int64], weight: Array | None) -> Iterator[tuple[Any, Array]]:
+    def pieces(self, X: Rows, y: Codes, weight: Array | None) -> Iterator[tuple[Rows, Array]]:
         """Rows ``[x - origin, 1]`` with ``a > 0``, and their a, piece by piece."""
         a = self.a[sources(y)]
         if weight is not None:
@@ -52,16 +47,6 @@ class RowRule:
             A = A if self.fit_intercept else A[:, :-1]
             active = a[rows] > 0
             yield (A, a[rows]) if active.all() else (A[active], a[rows][active])
-
-
-@dataclass(frozen=True)
-class Solution:
-    """What a solver over blocks hands back: the minimiser with its certificate, and how often it read the rows."""
-
-    w: Array
-    objective: float
-    optimality: float
-    n_iter: int
 
 
 @dataclass(frozen=True)
@@ -87,60 +72,65 @@ class BlockProblem:
     @property
     def easy_sample(self) -> Problem:
         """The sample with a penalty no weaker than its noise, of the order d / n, calls for."""
-        A, scale = self.sample.A, float(np.mean(self.moments.second.diagonal()))
-        return self.sample.with_penalty(max(float(self.moments.ridge.max()), scale * A.shape[1] / A.shape[0]))
+        n_rows, n_columns = self.sample.A.shape
+        noise = float(np.mean(self.moments.second.diagonal())) * n_columns / n_rows
+        return self.sample.with_penalty(max(float(self.moments.ridge.max()), noise))
 
-    def objective(self, w: Array, value: float) -> float:
-        """J(w) from ``sum_i a_i even(z_i)``."""
-        return float(self.moments.ridge @ w**2) / 2 + value - float(self.moments.c @ w)
+    def start(self, solver: str, max_iter: int) -> Array:
+        """The solution of the sample."""
+        return solve(self.easy_sample, solver, SAMPLE_TOL, max_iter).w
 
-    def gradient(self, w: Array, slopes: Array) -> Array:
-        """Gradient of J, from ``sum_i theta_i x_i``."""
-        return self.moments.ridge * w - self.moments.c + slopes
+    def along(self, w: Array, step: Array, lengths: Array, values: Array) -> list[float]:
+        """J at points of a line, from ``sum_i a_i even(z_i)`` at each."""
+        return [self.moments.objective(w + t * step, value) for t, value in zip(lengths, values, strict=True)]
 
 
-def survey(X: Any, y: Any, weight: Array | None, share: float, n_splits: int | None) -> Sums | None:
-    """First look at a block: statistics (of each fold), and this block's share of a sample."""
+def survey(X: Rows, y: ArrayLike, weight: Array | None, share: float, n_splits: int | None) -> Sums | None:
+    """First pass over a block: statistics (of each fold), and this block's share of a sample."""
     codes = _check_block(X, y, weight)
     if not len(codes):
         return None
     n_drawn = _whole(share * affordable_rows(X.shape[1] + 1), X)
-    found = Sums(rows=len(codes), sample=[_draw(X, codes, weight, n_drawn)] if n_drawn else [])
+    sample = [_draw(X, codes, weight, n_drawn)] if n_drawn else []
+    found = Sums(rows=len(codes), sample=sample)
     if n_splits is None:
         found["fold0"] = PairStatistics().update(X, codes, weight)
         return found
     fold = fold_of_rows(X, codes, n_splits)
     for k in range(n_splits):
         rows = np.flatnonzero(fold == k)
-        found[f"fold{k}"] = PairStatistics().update(X[rows], codes[rows], None if weight is None else weight[rows])
+        its_weight = None if weight is None else weight[rows]
+        found[f"fold{k}"] = PairStatistics().update(X[rows], codes[rows], its_weight)
     return found
 
 
-def _check_block(X: Any, y: Any, weight: Array | None) -> NDArray[np.int64]:
-    codes = integer_codes(y) if len(y) else np.empty(0, dtype=np.int64)
+def _check_block(X: Rows, y: ArrayLike, weight: Array | None) -> Codes:
+    codes = integer_codes(y) if np.size(y) else np.empty(0, dtype=np.int64)
     if X.shape[0] != len(codes) or (weight is not None and len(weight) != len(codes)):
         weights = "" if weight is None else f" and {len(weight)} weights"
         raise InputError(
-            f"A block has {X.shape[0]} rows of X, {len(codes)} pair codes{weights}. Give X, y and sample_weight the "
-            "same rows, in blocks of the same lengths."
+            f"A block has {X.shape[0]} rows of `X`, {len(codes)} pair codes{weights}. Give `X`, `y` "
+            "and `sample_weight` the same rows, in blocks of the same lengths."
         )
     if weight is not None and not (np.isfinite(weight).all() and (weight >= 0).all()):
-        raise InputError("sample_weight must hold finite numbers of zero or more.")
+        raise InputError("`sample_weight` must hold finite numbers of zero or more.")
     check_system_size(X.shape[1])
     return codes
 
 
-def _whole(number: float, X: Any) -> int:
+def _whole(number: float, X: Rows) -> int:
     """The number, rounded up or down by chance (the same for the same rows): a sample must not grow with the blocks."""
-    chance = np.random.default_rng(int(np.float64(X[:1].sum()).view(np.uint64))).random()
-    return int(number + chance)
+    seed = int(np.float64(X[:1].sum()).view(np.uint64))
+    return int(number + np.random.default_rng(seed).random())
 
 
-def _draw(X: Any, codes: NDArray[np.int64], weight: Array | None, count: int) -> Block:
+def _draw(X: Rows, codes: Codes, weight: Array | None, count: int) -> Block:
     """Up to ``count`` rows of each source at random, weighted so that they stand for all of it."""
     rng = np.random.default_rng(len(codes))
-    source, weight = sources(codes), np.ones(len(codes)) if weight is None else weight
-    chosen, stands_for = [], []
+    source = sources(codes)
+    weight = np.ones(len(codes)) if weight is None else weight
+    chosen = []
+    stands_for = []
     for k in range(3):
         rows = np.flatnonzero(source == k)
         few = np.sort(rng.choice(rows, count, replace=False)) if len(rows) > count else rows
@@ -151,10 +141,11 @@ def _draw(X: Any, codes: NDArray[np.int64], weight: Array | None, count: int) ->
 
 
 class SurveyedBlocks:
-    """Blocks after the first look: their statistics, by fold, and a sample of the rows."""
+    """Blocks after the first pass: their statistics, by fold, and a sample of the rows."""
 
     def __init__(self, blocks: Blocks, *, sampled: bool, n_splits: int | None = None) -> None:
-        self.blocks, self.n_splits = blocks, n_splits
+        self.blocks = blocks
+        self.n_splits = n_splits
         found = blocks.sum(survey, 1 / blocks.n_blocks if sampled else 0.0, n_splits)
         if found is None:
             raise InputError("There are no rows: every block is empty.")
@@ -164,28 +155,31 @@ class SurveyedBlocks:
         self._n_rows: int = found["rows"]
         if self.statistics.checksum:
             raise InputError(
-                "Some pair code stands on one row only, or on two rows with different signs or weights. Over all "
-                "blocks, each code must stand on exactly two rows, with one sign and one weight; sdulearn.stack_pairs "
-                "makes such codes. Where tables were joined, number the pairs of each on from the last."
+                "Some pair code stands on one row only, or on two rows with different signs or "
+                "weights. Over all blocks, each code must stand on exactly two rows, with one sign "
+                "and one weight; sdulearn.stack_pairs makes such codes. Where tables were joined, "
+                "number the pairs of each on from the last."
             )
 
     def problem(
-        self, g: Mixture, prior: float, loss: Any, alpha: float, fit_intercept: bool, fold: int | None = None
+        self,
+        g: Mixture,
+        prior: float,
+        loss: TrainingLoss,
+        alpha: float,
+        fit_intercept: bool,
+        fold: int | None = None,
     ) -> BlockProblem:
         """The problem of one setting, on all rows or without a fold."""
         statistics = self.statistics if fold is None else self.statistics - self.folds[fold]
         moments = statistics.problem(g, prior, loss, alpha, fit_intercept)
         left_out = None if fold is None else (self.n_splits or 0, fold)
-        rule = RowRule(moments.origin, fit_intercept, statistics.unit_weights(g, prior)[0], loss, left_out)
+        a, _ = statistics.unit_weights(g, prior)
+        rule = RowRule(moments.origin, fit_intercept, a, loss, left_out)
+        # A piece is a buffer that the next one overwrites.
         parts = [(A.copy(), a) for block in self._sample for A, a in rule.pieces(*block)]
-        A, a = (joined([part[k] for part in parts]) for k in (0, 1))
-        sample = Problem(A, a, moments.c, moments.ridge, loss)
+        rows = joined([A for A, _ in parts])
+        weights = np.concatenate([a for _, a in parts])
+        sample = Problem(rows, weights, moments.c, moments.ridge, loss)
         complete = sum(len(block[1]) for block in self._sample) == self._n_rows
         return BlockProblem(self.blocks, rule, moments, sample, self._n_rows, complete)
-
-
-def joined(rows: list[Any]) -> Any:
-    """Rows, dense or sparse, one below the other."""
-    if all(sparse.issparse(part) for part in rows):
-        return sparse.vstack(rows, format="csr")
-    return np.concatenate([part.toarray() if sparse.issparse(part) else part for part in rows])

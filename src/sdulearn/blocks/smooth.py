@@ -3,74 +3,78 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from sdulearn.blocks.problem import BlockProblem, RowRule, Solution
+from sdulearn.blocks.problem import BlockProblem, RowRule
 from sdulearn.blocks.source import Blocks, Sums
-from sdulearn.solvers import solve
+from sdulearn.solvers.lbfgs import lbfgs
 from sdulearn.solvers.linalg import Cholesky, weighted_gram
-from sdulearn.solvers.smooth import FLOOR, RUNG_TOL, minimise_scaled, rungs, secant
-from sdulearn.types import Array
+from sdulearn.solvers.line_search import best_length, rounding_of
+from sdulearn.solvers.problem import Solution
+from sdulearn.solvers.smooth import CONTINUATION_TOL, curvatures, penalty_factors, penalty_ratio
+from sdulearn.types import Array, Codes, Rows
 
-_ROUNDING = 1e-15
-_SUFFICIENT = 1e-4
-# Step lengths tried at once where a whole Newton step ascends.
-LENGTHS = 0.4 ** np.arange(1, 18)
-_START_TOL = 1e-4
+# Step lengths tried in one pass where a whole Newton step ascends: down to 2e-7.
+LENGTHS: Array = 0.4 ** np.arange(1.0, 18.0)
+_WHOLE_STEP = np.ones(1)
 
 
-def slope_sums(X: Any, y: NDArray[np.int64], weight: Array | None, rule: RowRule, w: Array) -> Sums:
+def slope_sums(X: Rows, y: Codes, weight: Array | None, rule: RowRule, w: Array) -> Sums:
     """``sum a even(z)`` and ``sum a even'(z) x``."""
-    value, slopes = 0.0, np.zeros(len(w))
+    found = Sums(value=0.0, slopes=np.zeros(len(w)))
     for A, a in rule.pieces(X, y, weight):
         z = A @ w
-        value += float(a @ rule.loss.even(z))
-        slopes += A.T @ (a * rule.loss.even_grad(z))
-    return Sums(value=value, slopes=slopes)
+        found["value"] += float(a @ rule.loss.even(z))
+        found["slopes"] += A.T @ (a * rule.loss.even_grad(z))
+    return found
 
 
-def newton_sums(X: Any, y: NDArray[np.int64], weight: Array | None, rule: RowRule, w: Array, careful: bool) -> Sums:
+def newton_sums(X: Rows, y: Codes, weight: Array | None, rule: RowRule, w: Array, careful: bool) -> Sums:
     """The same, and ``sum a even''(z) x x'``; or with ``even'(z) / z`` in its place, whose step always descends."""
-    value, slopes, second = 0.0, np.zeros(len(w)), np.zeros((len(w), len(w)))
+    found = Sums(value=0.0, slopes=np.zeros(len(w)), second=np.zeros((len(w), len(w))))
     for A, a in rule.pieces(X, y, weight):
         z = A @ w
-        slope, curvature = rule.loss.even_grad(z), rule.loss.even_hess(z)
-        value += float(a @ rule.loss.even(z))
-        slopes += A.T @ (a * slope)
-        above = secant(slope, z, curvature)
-        second += weighted_gram(A, a * (above if careful else np.maximum(curvature, FLOOR * above)))
-    return Sums(value=value, slopes=slopes, second=second)
+        slope = rule.loss.even_grad(z)
+        newton, secant = curvatures(rule.loss, z, slope)
+        found["value"] += float(a @ rule.loss.even(z))
+        found["slopes"] += A.T @ (a * slope)
+        found["second"] += weighted_gram(A, a * (secant if careful else newton))
+    return found
 
 
-def line_sums(
-    X: Any, y: NDArray[np.int64], weight: Array | None, rule: RowRule, w: Array, step: Array, lengths: Array
-) -> Sums:
+def line_sums(X: Rows, y: Codes, weight: Array | None, rule: RowRule, w: Array, step: Array) -> Sums:
     """``sum a even(z)`` at many points of a line."""
-    value = np.zeros(len(lengths))
+    value = np.zeros(len(LENGTHS))
     for A, a in rule.pieces(X, y, weight):
-        z, dz = A @ w, A @ step
-        value += [float(a @ rule.loss.even(z + t * dz)) for t in lengths]
+        z = A @ w
+        dz = A @ step
+        value += [float(a @ rule.loss.even(z + t * dz)) for t in LENGTHS]
     return Sums(value=value)
 
 
-def newton(problem: BlockProblem, tol: float, max_iter: int) -> Solution:
-    """Newton's method, each step one pass; where a step goes astray, down a ladder of penalties as in memory."""
+def solve_newton(problem: BlockProblem, tol: float, max_iter: int) -> Solution:
+    """Newton's method, each step one pass; where a step goes astray, continued from larger penalties as in memory."""
     search = _Search(problem.blocks, max_iter)
-    point = search.look(problem, solve(problem.easy_sample, "newton", _START_TOL, max_iter).w)
+    point = search.evaluate(problem, problem.start("newton", max_iter))
     point, astray = search.descend(problem, point, tol, patient=False)
-    for factor in _ladder(problem, point) if astray else ():
-        rung = problem.with_penalty(factor)
-        last = tol if factor == 1 else RUNG_TOL
-        point, _ = search.descend(rung, search.look(rung, point.w), last, patient=True)
-    return Solution(point.w, point.objective, problem.moments.relative(point.w, point.gradient), search.n_pass)
+    for factor in _continuation(problem, point) if astray else ():
+        easier = problem.with_penalty(factor)
+        last = tol if factor == 1 else CONTINUATION_TOL
+        point, _ = search.descend(easier, search.evaluate(easier, point.w), last, patient=True)
+    optimality = problem.moments.relative(point.w, point.gradient)
+    return Solution(point.w, search.n_pass, objective=point.objective, optimality=optimality)
+
+
+def _continuation(problem: BlockProblem, point: _Point) -> list[float]:
+    """Factors of the penalty, falling to 1 from the penalty at which the point would be nearest to optimal."""
+    ridge = problem.moments.ridge
+    return penalty_factors(penalty_ratio(ridge * point.w - point.gradient, point.w, ridge))
 
 
 @dataclass(frozen=True)
 class _Point:
-    """All that a pass at w tells."""
+    """What a pass at w finds."""
 
     w: Array
     objective: float
@@ -86,58 +90,52 @@ class _Search:
     max_iter: int
     n_pass: int = 0
 
-    def look(self, problem: BlockProblem, w: Array, careful: bool = False) -> _Point:
+    def evaluate(self, problem: BlockProblem, w: Array, careful: bool = False) -> _Point:
         self.n_pass += 1
         sums = self.blocks.sum(newton_sums, problem.rule, w, careful)
-        return _Point(w, problem.objective(w, sums["value"]), problem.gradient(w, sums["slopes"]), sums["second"])
+        objective = problem.moments.objective(w, sums["value"])
+        return _Point(w, objective, problem.moments.gradient(w, sums["slopes"]), sums["second"])
 
     def descend(self, problem: BlockProblem, point: _Point, tol: float, patient: bool) -> tuple[_Point, bool]:
         """Steps until the certificate is below a tenth of ``tol``; True where none descends, or patience is short."""
-        while problem.moments.relative(point.w, point.gradient) > tol / 10 and self.n_pass < self.max_iter:
+        moments = problem.moments
+        while moments.relative(point.w, point.gradient) > tol / 10 and self.n_pass < self.max_iter:
             after = self._step(problem, point, patient)
             if after is None and patient:
-                after = self._step(problem, self.look(problem, point.w, careful=True), patient)
+                after = self._step(problem, self.evaluate(problem, point.w, careful=True), patient)
             if after is None:
                 return point, True
             point = after
         return point, False
 
     def _step(self, problem: BlockProblem, point: _Point, patient: bool) -> _Point | None:
-        """The whole step if it descends enough (Armijo, up to rounding), else the best of a row of shorter ones."""
-        step = -Cholesky(point.second.T, problem.moments.ridge).solve(point.gradient)
+        """The whole step if it descends enough, else the best of a row of shorter ones."""
+        step = -Cholesky(point.second, problem.moments.ridge).solve(point.gradient)
         slope = float(step @ point.gradient)
-        rounding = _ROUNDING * (abs(point.objective) + float(np.abs(problem.moments.c) @ np.abs(point.w)))
-        after = self.look(problem, point.w + step)
-        if after.objective <= point.objective + _SUFFICIENT * slope + rounding:
+        rounding = rounding_of(point.objective, problem.moments.c, point.w)
+        after = self.evaluate(problem, point.w + step)
+        if best_length(_WHOLE_STEP, [after.objective], point.objective, slope, rounding):
             return after
         if not patient and slope < -rounding:
             return None
         self.n_pass += 1
-        sums = self.blocks.sum(line_sums, problem.rule, point.w, step, LENGTHS)
-        reached = [problem.objective(point.w + t * step, v) for t, v in zip(LENGTHS, sums["value"], strict=True)]
-        best = int(np.argmin(np.nan_to_num(reached, nan=np.inf)))
-        if not reached[best] <= point.objective + _SUFFICIENT * LENGTHS[best] * slope + rounding:
-            return None
-        return self.look(problem, point.w + LENGTHS[best] * step)
+        values = self.blocks.sum(line_sums, problem.rule, point.w, step)["value"]
+        reached = problem.along(point.w, step, LENGTHS, values)
+        length = best_length(LENGTHS, reached, point.objective, slope, rounding)
+        return self.evaluate(problem, point.w + length * step) if length else None
 
 
-def _ladder(problem: BlockProblem, point: _Point) -> list[float]:
-    """Factors of the penalty, falling to 1 from the penalty at which the point would be nearest to optimal."""
-    ridge, w = problem.moments.ridge, point.w
-    size = float(ridge @ w**2)
-    top = float((ridge * w - point.gradient)[ridge > 0] @ w[ridge > 0]) / size if size > 0 else 1.0
-    return rungs(top)
-
-
-def lbfgs(problem: BlockProblem, tol: float, max_iter: int) -> Solution:
-    """L-BFGS, each evaluation one pass."""
+def solve_lbfgs(problem: BlockProblem, tol: float, max_iter: int) -> Solution:
+    """L-BFGS, each evaluation one pass; one more pass certifies the answer."""
     moments = problem.moments
 
     def value_and_gradient(w: Array) -> tuple[float, Array]:
         sums = problem.blocks.sum(slope_sums, problem.rule, w)
-        return problem.objective(w, sums["value"]), problem.gradient(w, sums["slopes"])
+        return moments.objective(w, sums["value"]), moments.gradient(w, sums["slopes"])
 
-    start = solve(problem.easy_sample, "lbfgs", _START_TOL, max_iter).w
+    start = problem.start("lbfgs", max_iter)
     curvature = moments.second.diagonal() + moments.ridge
-    found = minimise_scaled(value_and_gradient, start, curvature, tol, max_iter)
-    return Solution(found.w, found.value, moments.relative(found.w, found.gradient), found.n_calls)
+    w, n_calls = lbfgs(value_and_gradient, start, curvature, tol / 10, max_iter)
+    objective, gradient = value_and_gradient(w)
+    optimality = moments.relative(w, gradient)
+    return Solution(w, n_calls + 1, objective=objective, optimality=optimality)

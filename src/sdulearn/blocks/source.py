@@ -9,18 +9,17 @@ this process, ``sdulearn.distributed`` on a cluster.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
-import numpy as np
 from joblib import Parallel, delayed
-from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
-from sdulearn.types import Array
+from sdulearn.types import Array, Codes, Rows
 
-Block = tuple[Any, NDArray[np.int64], Array | None]
+Block = tuple[Rows, Codes, Array | None]
 Part = Callable[[], Iterable[Block]]
-Watch = Callable[[int | None], Any]
+Watch = Callable[[int | None], object]
+T = TypeVar("T")
 
 
 class Blocks(Protocol):
@@ -31,10 +30,11 @@ class Blocks(Protocol):
         """About so many blocks."""
         ...
 
-    def sum(self, task: Callable[..., Any], *arguments: Any) -> Any:
+    def sum(self, task: Callable[..., T | None], *arguments: object) -> T:
         """``task(X, y, weight, *arguments)`` of every block, added up with ``+``.
 
-        A task is a function of a module, so that it can be sent; what it gives back is small.
+        A task is a function of a module, so that it can be sent; what it gives back is small, and
+        None for a block without rows. The sum is None where no block has any.
         """
         ...
 
@@ -55,7 +55,7 @@ def add_all(results: Iterable[Any]) -> Any:
     return total
 
 
-def sum_of_part(part: Part, task: Callable[..., Any], arguments: Sequence[Any]) -> Any:
+def sum_of_part(part: Part, task: Callable[..., T | None], arguments: Sequence[object]) -> T | None:
     """The task's results on the blocks of one part, added up; None where it has no blocks."""
     return add_all(task(*block, *arguments) for block in part())
 
@@ -79,17 +79,17 @@ class LocalBlocks:
         Called with the number of rows after each block, and with None when a pass is over.
     """
 
-    def __init__(
-        self, parts: Sequence[Part], n_jobs: int = 1, watch: Callable[[int | None], Any] | None = None
-    ) -> None:
-        self.parts, self.n_jobs, self.watch = parts, n_jobs, watch
+    def __init__(self, parts: Sequence[Part], n_jobs: int = 1, watch: Watch | None = None) -> None:
+        self.parts = parts
+        self.n_jobs = n_jobs
+        self.watch = watch
 
     @property
     def n_blocks(self) -> int:
         """About so many blocks: a part that knows its number says so."""
         return count_blocks(self.parts)
 
-    def sum(self, task: Callable[..., Any], *arguments: Any) -> Any:
+    def sum(self, task: Callable[..., T | None], *arguments: object) -> T:
         """See :class:`Blocks`."""
         parts = [self._watched(part) for part in self.parts]
         if self.n_jobs == 1:
@@ -97,7 +97,8 @@ class LocalBlocks:
         else:
             with threadpool_limits(1, user_api="blas"):
                 jobs = (delayed(sum_of_part)(part, task, arguments) for part in parts)
-                total = add_all(Parallel(self.n_jobs, require="sharedmem", return_as="generator")(jobs))
+                threads = Parallel(self.n_jobs, require="sharedmem", return_as="generator")
+                total = add_all(threads(jobs))
         if self.watch is not None:
             self.watch(None)
         return total

@@ -14,13 +14,14 @@ from sklearn.utils import check_random_state
 
 from sdulearn.base import LinearPairClassifier
 from sdulearn.errors import InputError, OrientationWarning, warn
-from sdulearn.joint.optimise import lbfgs, newton
+from sdulearn.joint.optimise import newton
 from sdulearn.joint.path import Data, PairData, Summary, fit_path, held_out_loss, log_evidence
 from sdulearn.model_selection import PairKFold, grid_results, positive_grid
 from sdulearn.pairs import read_pairs
 from sdulearn.prior import PriorEstimate, estimate_prior
 from sdulearn.sklearn_private import HasMethods, Interval, StrOptions, fit_context
 from sdulearn.solvers import warn_unless
+from sdulearn.solvers.lbfgs import lbfgs_many
 from sdulearn.types import Array
 
 # Alphas of the default grid, as multiples of the alpha at which the model leaves zero.
@@ -84,7 +85,7 @@ class _PairLogisticBase(LinearPairClassifier):
         """Polish, certify, name the classes, and put everything a user sees in place."""
         pen = data.summary.penalty(alpha, covariance_power)[:, None]
         objective, scale = data.objective(pen), data.summary.scale(pen)
-        W, _ = lbfgs(objective.value_and_gradient, v[:, None], scale, 1e-4, 50)
+        W, _ = lbfgs_many(objective.value_and_gradient, v[:, None], scale, 1e-4, 50)
         v, self.objective_, self.optimality_, self.n_iter_ = newton(
             objective, W[:, 0], scale[:, 0], self.tol, self.max_iter
         )

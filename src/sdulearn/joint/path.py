@@ -24,9 +24,9 @@ from scipy.sparse.linalg import eigsh
 
 from sdulearn.errors import InputError
 from sdulearn.joint.likelihood import Objective, PairObjective, bordered_gram, bordered_sum, pair_loss
-from sdulearn.joint.optimise import lbfgs
 from sdulearn.pairs import Pairs
 from sdulearn.solvers import Design
+from sdulearn.solvers.lbfgs import lbfgs_many
 from sdulearn.types import Array
 
 # Iterations after which the best start of each problem goes on alone, and how well the path is
@@ -227,11 +227,11 @@ def fit_path(data: Data, alphas: Array, covariance_powers: Sequence[float], star
         pen = data.summary.penalties(row, covariance_powers)
         objective = data.objective(np.tile(pen, count))
         scale = data.summary.scale(objective.pen)
-        W, f = lbfgs(objective.value_and_gradient, np.hstack(candidates), scale, _PATH_TOL, _RACE)
+        W, f = lbfgs_many(objective.value_and_gradient, np.hstack(candidates), scale, _PATH_TOL, _RACE)
         # Ties go to the earlier candidate: the warm start.
         best = np.argmin(f.reshape(count, m) + 1e-6 * np.arange(count)[:, None], axis=0)
         W = W.reshape(-1, count, m)[:, best, np.arange(m)]
-        path.append(lbfgs(objective.value_and_gradient, W, data.summary.scale(pen), _PATH_TOL, _PATH_ITER)[0])
+        path.append(lbfgs_many(objective.value_and_gradient, W, data.summary.scale(pen), _PATH_TOL, _PATH_ITER)[0])
     return np.array(path)
 
 
@@ -265,6 +265,6 @@ def held_out_loss(
     pen = np.repeat(data.summary.penalties(alphas, [covariance_power] * len(alphas)), n_folds, axis=1)
     objective = data.objective(pen, np.tile(data.omega * train, len(alphas)))
     start = np.repeat(path.T, n_folds, axis=1)
-    W, _ = lbfgs(objective.value_and_gradient, start, data.summary.scale(pen), _PATH_TOL, _PATH_ITER)
+    W, _ = lbfgs_many(objective.value_and_gradient, start, data.summary.scale(pen), _PATH_TOL, _PATH_ITER)
     Z = data.A[: 2 * n] @ W[:-1] + W[-1]
     return pair_loss(Z[:n], Z[n:], data.s).reshape(n, len(alphas), n_folds)

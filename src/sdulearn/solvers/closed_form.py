@@ -4,18 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
-
-from sdulearn.solvers.linalg import Cholesky
-from sdulearn.solvers.moments import GroupMoments
+from sdulearn.solvers.linalg import Cholesky, weighted_gram
 from sdulearn.solvers.problem import Problem, Solution
 
 
-def closed_form(problem: Problem, tol: float, max_iter: int, starts: Sequence[Solution] = ()) -> Solution:
+def solve_closed_form(problem: Problem, tol: float, max_iter: int, starts: Sequence[Solution] = ()) -> Solution:
     """``(curvature A' diag(a) A + ridge) w = c``, refined until rounding is all that is left."""
     curved = problem.loss.curvature * problem.a
-    moments = GroupMoments.from_rows(problem.A, np.zeros(len(curved), dtype=np.intp), curved, 1)
-    cholesky = Cholesky(moments.gram[0].T, problem.ridge)
+    cholesky = Cholesky(weighted_gram(problem.A, curved), problem.ridge)
     w = cholesky.solve(problem.c)
     for _ in range(2):
         residual = problem.c - problem.ridge * w - problem.A.T @ (curved * (problem.A @ w))

@@ -1,90 +1,93 @@
 """From a nearly optimal point of double hinge to the exact one.
 
-At the solution a few rows, no more than columns as a rule, lie on a bend ``|z| = flat``, where
+At the solution a few rows, no more than columns as a rule, lie on a kink ``|z| = flat``, where
 their slope is free; every other row has the slope of its side. Given which rows those are, the
 solution solves one linear system
 
     ridge w + A_B' theta_B = c - A_R' theta_R,    A_B w = side_B flat,
 
-with B the rows on a bend and R the rest. The interior point method tells B apart from R long before
+with B the rows on a kink and R the rest. The interior point method separates B from R long before
 its last digit, and where it errs on a few rows, the solution of the system shows which.
 """
 
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 from scipy.linalg import lapack
 
 from sdulearn.solvers.problem import Problem, Solution
-from sdulearn.types import Array
+from sdulearn.types import Array, Mask
 
 _ROUNDS = 10
-# More rows on bends than so many times the columns are a sign of trouble, and a large system.
+# More rows on kinks than so many times the columns are a sign of trouble, and a large system.
 _MOST = 4
-# A row whose distance to the bend and distance of its slope to a limit are both below this could be
+# A row whose distance to the kink and distance of its slope to a limit are both below this could be
 # either.
 _SAME = 1e-11
 # Rows of length one this far apart, or less, count as equal.
 _INDEPENDENT = 1e-7
 
 
-def crossover(problem: Problem, solution: Solution) -> Solution:
-    """The exact solution where the bends can be told, else the one given."""
+def cross_over(problem: Problem, solution: Solution) -> Solution:
+    """The exact solution where the rows on kinks can be identified, else the one given."""
     assert solution.dual is not None
-    z, share = problem.A @ solution.w, np.abs(2 * solution.dual / problem.a)
-    distance = np.abs(np.abs(z) - problem.loss.flat) / problem.loss.flat
-    # On a bend, z is nearer to it than the slope is to either of its limits.
+    flat = problem.loss.flat
+    z = problem.A @ solution.w
+    share = np.abs(2 * solution.dual / problem.a)
+    distance = np.abs(np.abs(z) - flat) / flat
+    # On a kink, z is nearer to it than the slope is to either of its limits.
     doubt = distance / np.maximum(np.minimum(share, 1 - share), 1e-200)
-    best = solution
-    for bent in _guesses(doubt, len(solution.w)):
-        side = np.where(bent | (np.abs(z) > problem.loss.flat), np.sign(z), 0.0)
-        best = _improved(problem, best, bent, side)
-        if problem.optimality(best) <= _SAME:
+    best = problem.certified(solution)
+    for kinked in _guesses(doubt, len(solution.w)):
+        side = np.where(kinked | (np.abs(z) > flat), np.sign(z), 0.0)
+        best = _improved(problem, best, kinked, side)
+        if best.optimality <= _SAME:
             break
     return best
 
 
-def _guesses(doubt: Array, d: int) -> list[NDArray[np.bool_]]:
-    """Rows that may be on a bend; where they are more than a vertex needs, the surest of them first."""
-    bent = doubt < 1
-    count = int(np.count_nonzero(bent))
+def _guesses(doubt: Array, d: int) -> list[Mask]:
+    """Rows that may be on a kink; where they are more than a vertex needs, the surest of them first."""
+    kinked = doubt < 1
+    count = int(np.count_nonzero(kinked))
     if not 0 < count <= _MOST * d:
         return []
     if count <= d:
-        return [bent]
+        return [kinked]
     surest = np.zeros(len(doubt), dtype=bool)
     surest[np.argpartition(doubt, d - 1)[:d]] = True
-    return [surest, bent]
+    return [surest, kinked]
 
 
-def _improved(problem: Problem, best: Solution, bent: NDArray[np.bool_], side: Array) -> Solution:
+def _improved(problem: Problem, best: Solution, kinked: Mask, side: Array) -> Solution:
     """The better of a solution and what comes of a guess, revised until it no longer changes."""
-    score = problem.optimality(best)
     for _ in range(_ROUNDS):
-        exact = _solve(problem, bent, side, best.n_iter)
-        if (reached := problem.optimality(exact)) < score:
-            best, score = exact, reached
-        now_bent, now_side = _revise(problem, exact, bent, side)
-        settled = np.array_equal(now_bent, bent) and np.array_equal(now_side, side)
-        if settled or not 0 < np.count_nonzero(now_bent) <= _MOST * len(exact.w):
+        exact = problem.certified(_solve(problem, kinked, side, best.n_iter))
+        if exact.optimality < best.optimality:
+            best = exact
+        now_kinked, now_side = _revise(problem, exact, kinked, side)
+        unchanged = np.array_equal(now_kinked, kinked) and np.array_equal(now_side, side)
+        if unchanged or not 0 < np.count_nonzero(now_kinked) <= _MOST * len(exact.w):
             break
-        bent, side = now_bent, now_side
+        kinked = now_kinked
+        side = now_side
     return best
 
 
-def _solve(problem: Problem, bent: NDArray[np.bool_], side: Array, n_iter: int) -> Solution:
+def _solve(problem: Problem, kinked: Mask, side: Array, n_iter: int) -> Solution:
     """The linear system of the two sets, with the penalised part of w eliminated; refined once."""
-    theta = np.where(bent, 0.0, problem.a * side / 2)
+    theta = np.where(kinked, 0.0, problem.a * side / 2)
     free = problem.ridge == 0
     inverse = np.where(free, 0.0, 1 / np.where(free, 1.0, problem.ridge))
-    B, unit = _scaled_rows(problem, bent, inverse)
+    B, unit = _scaled_rows(problem, kinked, inverse)
     F = B[:, free]
     K = np.block([[(B * inverse) @ B.T, -F], [-F.T, np.zeros((F.shape[1],) * 2)]])
     k, d = B.shape
-    w, slope = np.zeros(d), np.zeros(k)
-    right, level = problem.c - problem.A.T @ theta, side[bent] * problem.loss.flat * unit
+    w = np.zeros(d)
+    slope = np.zeros(k)
+    right = problem.c - problem.A.T @ theta
+    level = side[kinked] * problem.loss.flat * unit
     for _ in range(2):
         unmet = right - problem.ridge * w - B.T @ slope
         step = inverse * unmet
@@ -92,38 +95,40 @@ def _solve(problem: Problem, bent: NDArray[np.bool_], side: Array, n_iter: int) 
         slope += found[:k]
         w += step - inverse * (B.T @ found[:k])
         w[free] += found[k:]
-    theta[bent] = slope * unit
+    theta[kinked] = slope * unit
     return Solution(w, n_iter, theta)
 
 
-def _scaled_rows(problem: Problem, bent: NDArray[np.bool_], inverse: Array) -> tuple[Array, Array]:
-    """Rows on a bend and what they were multiplied by.
+def _scaled_rows(problem: Problem, kinked: Mask, inverse: Array) -> tuple[Array, Array]:
+    """Rows on a kink and what they were multiplied by.
 
     Rows of one length make raw features harmless; with the root of its weight on each, equal rows
     share their slope in proportion to their weights.
     """
-    B = problem.A[bent]
+    B = problem.A[kinked]
     B = B.toarray() if sparse.issparse(B) else B
     length = np.sqrt(np.maximum(B**2 @ inverse, np.finfo(float).tiny))
-    unit = np.sqrt(problem.a[bent] / problem.a[bent].max()) / length
+    unit = np.sqrt(problem.a[kinked] / problem.a[kinked].max()) / length
     return B * unit[:, None], unit
 
 
 def _smallest_solution(K: Array, right: Array, k: int) -> Array:
-    """Equal rows on a bend make the system singular; of its solutions the smallest shares their slope fairly."""
+    """Equal rows on a kink make the system singular; of its solutions the smallest shares their slope fairly."""
     L, failed = lapack.dpotrf(K[:k, :k], lower=1)
     if not failed and L.diagonal().min() > _INDEPENDENT:
         return np.asarray(np.linalg.solve(K, right), dtype=np.float64)
     return np.asarray(np.linalg.lstsq(K, right, rcond=None)[0], dtype=np.float64)
 
 
-def _revise(problem: Problem, exact: Solution, bent: NDArray[np.bool_], side: Array) -> tuple[NDArray[np.bool_], Array]:
-    """Rows whose slope left its limits leave their bend; rows that crossed a bend are put on it."""
-    z, flat, slope = problem.A @ exact.w, problem.loss.flat, np.asarray(exact.dual)
-    share = 2 * slope * np.where(bent, side, 0.0) / problem.a
-    inside, outside = bent & (share < -_SAME), bent & (share > 1 + _SAME)
+def _revise(problem: Problem, exact: Solution, kinked: Mask, side: Array) -> tuple[Mask, Array]:
+    """Rows whose slope left its limits leave their kink; rows that crossed a kink are put on it."""
+    z = problem.A @ exact.w
+    flat = problem.loss.flat
+    share = 2 * np.asarray(exact.dual) * np.where(kinked, side, 0.0) / problem.a
+    inside = kinked & (share < -_SAME)
+    outside = kinked & (share > 1 + _SAME)
     now = np.where(np.abs(z) > flat * (1 + _SAME), np.sign(z), 0.0)
-    was_flat = ~bent & (side == 0) & (now != 0)
-    was_steep = ~bent & (side != 0) & (side * z < flat * (1 - _SAME))
+    was_flat = ~kinked & (side == 0) & (now != 0)
+    was_steep = ~kinked & (side != 0) & (side * z < flat * (1 - _SAME))
     revised = np.where(inside, 0.0, np.where(was_flat, now, side))
-    return (bent & ~inside & ~outside) | was_flat | was_steep, revised
+    return (kinked & ~inside & ~outside) | was_flat | was_steep, revised

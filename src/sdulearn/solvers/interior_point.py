@@ -21,15 +21,20 @@ from dataclasses import replace
 
 import numpy as np
 
-from sdulearn.solvers.crossover import crossover
-from sdulearn.solvers.linalg import WeightedGram
+from sdulearn.solvers.crossover import cross_over
+from sdulearn.solvers.linalg import Cholesky, gram_buffer, weighted_gram
 from sdulearn.solvers.problem import Problem, Solution
-from sdulearn.types import Array
+from sdulearn.types import Array, Rows
 
+# Mehrotra's share of the way to the nearest wall.
 _TO_BOUNDARY = 0.995
-_COLD, _WARM = 0.5, 0.1
+# Where on the central path to begin, in units of a typical |z|: a cold start is far from the
+# solution, a neighbour's solution is not.
+_COLD = 0.5
+_WARM = 0.1
 # Below this error, so many iterations without progress mean that rounding is all that is left.
-_ROUNDING, _PATIENCE = 1e-5, 12
+_ROUNDING = 1e-5
+_PATIENCE = 12
 # From this tolerance on, the answer is taken to the last digit.
 _EXACT = 1e-6
 
@@ -38,11 +43,10 @@ _EXACT = 1e-6
 _U, _S, _FREE, _LAM = range(4)
 
 
-def interior_point(problem: Problem, tol: float, max_iter: int, starts: Sequence[Solution] = ()) -> Solution:
+def solve_interior_point(problem: Problem, tol: float, max_iter: int, starts: Sequence[Solution] = ()) -> Solution:
     """Minimise to a relative KKT residual of a tenth of ``tol`` (Mehrotra's predictor and corrector), then exactly."""
-    A, ridge, h, flat = problem.A, problem.ridge, problem.a / 2, problem.loss.flat
-    gram = WeightedGram(A)
-    candidates = starts or [Solution(gram.factor(h, ridge).solve(problem.c), 0)]
+    buffer = gram_buffer(problem.A)
+    candidates = starts or [_cold_start(problem, buffer)]
     scaled = [replace(one, w=one.w * _best_multiple(problem, one.w), n_iter=0) for one in candidates]
     for one in scaled:
         # Once a penalty is so small that the solution only grows with it, the last one's slopes
@@ -50,21 +54,38 @@ def interior_point(problem: Problem, tol: float, max_iter: int, starts: Sequence
         if one.dual is not None and problem.optimality(one) <= tol:
             return one
     w = min((one.w for one in scaled), key=problem.objective)
+    found = _follow_path(problem, w, _WARM if starts else _COLD, tol, max_iter, buffer)
+    return cross_over(problem, found) if tol <= _EXACT else found
+
+
+def _cold_start(problem: Problem, buffer: Array | None) -> Solution:
+    """The ridge regression with the slope of a row outside the flat part as its curvature."""
+    gram = weighted_gram(problem.A, problem.a / 2, buffer=buffer)
+    return Solution(Cholesky(gram, problem.ridge).solve(problem.c), 0)
+
+
+def _follow_path(problem: Problem, w: Array, start: float, tol: float, max_iter: int, buffer: Array | None) -> Solution:
+    """Predictor and corrector steps along the central path."""
+    A = problem.A
+    h = problem.a / 2
     z = A @ w
-    spread = max(flat, float(h @ np.abs(z)) / h.sum())
-    x = _centre(z, h, flat, spread * (_WARM if starts else _COLD))
-    nearest, since = np.inf, 0
+    spread = max(problem.loss.flat, float(h @ np.abs(z)) / h.sum())
+    x = _centre(z, h, problem.loss.flat, spread * start)
+    nearest = np.inf
+    since = 0
     for iteration in range(max_iter + 1):
         theta = x[_LAM, 0] - x[_LAM, 1]
         residual = problem.stationarity(w, theta)
         gap = _complementarity(x)
         size = max(abs(problem.objective_at(w, z)), problem.a.sum() / 2)
         error = max(gap / size, problem.relative(w, residual))
-        nearest, since = (error, iteration) if error < nearest / 2 else (nearest, since)
+        if error < nearest / 2:
+            nearest = error
+            since = iteration
         stalled = error < _ROUNDING and iteration - since >= _PATIENCE
         if error <= tol / 10 or iteration == max_iter or stalled:
             break
-        newton = _NewtonSystem(A, ridge, gram, x, residual)
+        newton = _NewtonSystem(A, problem.ridge, buffer, x, residual)
         _, affine = newton.direction(0.0)
         reached = _complementarity(x + _step_length(x, affine, 1.0) * affine)
         target = (reached / gap) ** 3 * gap / (4 * h.sum())
@@ -73,30 +94,33 @@ def interior_point(problem: Problem, tol: float, max_iter: int, starts: Sequence
         x += step * dx
         w = w + step * dw
         z = A @ w
-    found = Solution(w, iteration, theta)
-    return crossover(problem, found) if tol <= _EXACT else found
+    return Solution(w, iteration, theta)
 
 
 class _NewtonSystem:
     """The factored Newton system at one iterate, for as many right-hand sides as wanted."""
 
-    def __init__(self, A: Array, ridge: Array, gram: WeightedGram, x: Array, residual: Array) -> None:
-        self.A, self.x, self.residual = A, x, residual
+    def __init__(self, A: Rows, ridge: Array, buffer: Array | None, x: Array, residual: Array) -> None:
+        self.A = A
+        self.x = x
+        self.residual = residual
         self.u_per_free = x[_U] / x[_FREE]
         self.pivot = x[_S] + x[_LAM] * self.u_per_free
         self.slope = x[_LAM] / self.pivot
-        self.cholesky = gram.factor(self.slope[0] + self.slope[1], ridge)
+        gram = weighted_gram(A, self.slope[0] + self.slope[1], buffer=buffer)
+        self.cholesky = Cholesky(gram, ridge)
 
     def direction(self, target: Array | float, affine: Array | None = None) -> tuple[Array, Array]:
         """Towards ``lam s = (h - lam) u = target``, with the affine step's second-order error taken off."""
         u, s, free, lam = self.x
-        error_u, error_s = (0.0, 0.0) if affine is None else affine[:2] * affine[2:]
+        error_u, error_s = np.zeros(2) if affine is None else affine[:2] * affine[2:]
         u_fixed = (target - error_u) / free - u
         lam_fixed = (target - error_s - lam * (s + u_fixed)) / self.pivot
         dw = self.cholesky.solve(-self.residual - self.A.T @ (lam_fixed[0] - lam_fixed[1]))
         dz = self.A @ dw
         dx = np.empty_like(self.x)
-        dx[_LAM, 0], dx[_LAM, 1] = dz, -dz
+        dx[_LAM, 0] = dz
+        dx[_LAM, 1] = -dz
         dx[_S] = -dx[_LAM]
         dx[_LAM] *= self.slope
         dx[_LAM] += lam_fixed
@@ -113,7 +137,8 @@ def _centre(z: Array, h: Array, flat: float, delta: float) -> Array:
     # u = delta - k/2 + root and s = u + k, without cancellation: u s = delta (u + s).
     larger = delta + np.abs(k) / 2 + root
     smaller = delta * larger / (larger - delta)
-    u, s = np.where(k < 0, larger, smaller), np.where(k < 0, smaller, larger)
+    u = np.where(k < 0, larger, smaller)
+    s = np.where(k < 0, smaller, larger)
     return np.stack([u, s, h * delta / u, h * delta / s])
 
 
@@ -135,7 +160,8 @@ def _best_multiple(problem: Problem, w: Array) -> float:
     """
     z = np.abs(problem.A @ w)
     order = np.argsort(-z)[: int(np.count_nonzero(z))]
-    quadratic, linear = float(problem.ridge @ w**2), float(problem.c @ w)
+    quadratic = float(problem.ridge @ w**2)
+    linear = float(problem.c @ w)
     if linear <= 0 or order.size == 0:
         return 0.0
     kinks = problem.loss.flat / z[order]

@@ -2,51 +2,47 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from scipy import sparse
-from scipy.linalg import blas, lapack
+from scipy.linalg import lapack
 
-from sdulearn.types import Array
+from sdulearn.types import Array, Rows
 
-# Relative size of what is added to the diagonal against rounding: it bends a step, never an answer,
-# because every solver measures its residual without it.
+# Relative size of what is added to the diagonal against rounding: it changes a step, never an
+# answer, because every solver measures its residual without it.
 _JITTER = 1e-14
 
 
-def weighted_gram(A: Any, D: Array | None) -> Array:
-    """``A' diag(D) A`` once, for D >= 0 (None: ones); numpy sees that both factors are one array and does half."""
-    root = None if D is None else np.sqrt(D)[:, None]
+def weighted_gram(A: Rows, weight: Array | None, B: Rows | None = None, *, buffer: Array | None = None) -> Array:
+    """Compute ``A' diag(weight) B``, dense, also of CSR rows.
+
+    Without ``B`` both factors are ``A`` and ``weight >= 0`` (None for ones): numpy sees one array
+    twice and does half the work. With ``B``, weights may have any sign. ``buffer`` of the shape of
+    ``A`` saves the allocation where the same rows are weighted again and again.
+    """
+    if B is not None:
+        product = A.T @ _scaled(B, weight, None)
+    else:
+        half = _scaled(A, None if weight is None else np.sqrt(weight), buffer)
+        product = half.T @ half
+    return np.asarray(product.toarray() if sparse.issparse(product) else product)
+
+
+def _scaled(A: Rows, factor: Array | None, out: Array | None) -> Rows:
+    if factor is None:
+        return A
     if sparse.issparse(A):
-        scaled = A if root is None else A.multiply(root).tocsr()
-        return np.asarray((scaled.T @ scaled).toarray())
-    scaled = A if root is None else A * root
-    return np.asarray(scaled.T @ scaled)
+        return A.multiply(factor[:, None]).tocsr()
+    return np.multiply(A, factor[:, None], out=out)
 
 
-class WeightedGram:
-    """``A' diag(D) A`` again and again for the same rows, in one buffer (lower triangle only)."""
-
-    def __init__(self, A: Any) -> None:
-        self.A = A
-        self._sparse = sparse.issparse(A)
-        self._buffer = np.empty((0, 0) if self._sparse else A.shape)
-
-    def __call__(self, D: Array) -> Array:
-        """The weighted Gram matrix."""
-        if self._sparse:
-            return np.asfortranarray((self.A.T @ self.A.multiply(D[:, None]).tocsr()).toarray())
-        np.multiply(self.A, np.sqrt(D)[:, None], out=self._buffer)
-        return blas.dsyrk(1.0, self._buffer.T, lower=1)
-
-    def factor(self, D: Array, ridge: Array) -> Cholesky:
-        """Cholesky factor of ``A' diag(D) A + diag(ridge)``."""
-        return Cholesky(self(D), ridge)
+def gram_buffer(A: Rows) -> Array | None:
+    """Room for :func:`weighted_gram` of these rows."""
+    return None if sparse.issparse(A) else np.empty(A.shape)
 
 
 class Cholesky:
-    """Factor of ``M + diag(ridge)`` for symmetric ``M >= 0`` (Fortran order, lower triangle, left as it is)."""
+    """Factor of ``M + diag(ridge)`` for symmetric ``M >= 0``, which is left as it is."""
 
     def __init__(self, M: Array, ridge: Array) -> None:
         diagonal = M.diagonal() + ridge
@@ -55,7 +51,8 @@ class Cholesky:
         diagonal[diagonal == 0] = 1.0
         jitter = _JITTER
         while True:
-            shifted = M.copy(order="F")
+            # The transpose of a C array is LAPACK's order already.
+            shifted = M.T.copy(order="F")
             np.einsum("ii->i", shifted)[:] = diagonal * (1 + jitter)
             self.L, failed = lapack.dpotrf(shifted, lower=1, clean=0, overwrite_a=1)
             if not failed:

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 from scipy.linalg import eigh
 
 from sdulearn.solvers.linalg import Cholesky, weighted_gram
-from sdulearn.types import Array
+from sdulearn.types import Array, Indices, Rows
 
 # eigh takes as long as about nine Cholesky factors, at 50 columns and at 300.
 _EIGENDECOMPOSITION_PAYS = 9
@@ -29,7 +27,7 @@ class GroupMoments:
     gram: Array
 
     @classmethod
-    def from_rows(cls, A: Any, group: NDArray[np.intp], weight: Array | None, n_groups: int) -> GroupMoments:
+    def from_rows(cls, A: Rows, group: Indices, weight: Array | None, n_groups: int) -> GroupMoments:
         """Moments of rows in ``n_groups`` groups. Only the smaller groups are gathered; the largest is the rest."""
         sizes = np.bincount(group, minlength=n_groups)
         largest = int(np.argmax(sizes))
@@ -38,7 +36,8 @@ class GroupMoments:
         for k in np.flatnonzero(sizes):
             if k != largest:
                 rows = np.flatnonzero(group == k)
-                gram[k] = weighted_gram(_gather(A, rows), None if weight is None else weight[rows])
+                its_weight = None if weight is None else weight[rows]
+                gram[k] = weighted_gram(_gather(A, rows), its_weight)
                 gram[largest] -= gram[k]
         return cls(gram)
 
@@ -60,7 +59,8 @@ class GroupMoments:
 
     def shifted(self, by: Array) -> GroupMoments:
         """The moments of the rows ``x + by`` (the 1 stays)."""
-        gram, move = self.gram.copy(), np.append(by, 0.0)
+        gram = self.gram.copy()
+        move = np.append(by, 0.0)
         for G, total, weight in zip(gram, self.total, self.weight, strict=True):
             cross = np.outer(move, total + weight / 2 * move)
             G += cross + cross.T
@@ -69,7 +69,8 @@ class GroupMoments:
     def weighted(self, a: Array, m: Array, fit_intercept: bool) -> tuple[Array, Array]:
         """``sum a x x'`` and ``sum m x`` over all rows, from a and m per unit of row weight in each group."""
         keep = slice(None) if fit_intercept else slice(-1)
-        return np.tensordot(a, self.gram, axes=1)[keep, keep], (m @ self.total)[keep]
+        second = np.tensordot(a, self.gram, axes=1)
+        return second[keep, keep], (m @ self.total)[keep]
 
     def ridge_path(self, a: Array, m: Array, curvature: float, alphas: Sequence[float], fit_intercept: bool) -> Array:
         """Solutions of squared loss for all penalties, the free intercept eliminated first.
@@ -81,12 +82,14 @@ class GroupMoments:
         H *= curvature
         if not fit_intercept:
             return _solve_shifted(H, c, alphas)
-        column, corner = H[:-1, -1], H[-1, -1]
-        W = _solve_shifted(H[:-1, :-1] - np.outer(column, column / corner), c[:-1] - column * (c[-1] / corner), alphas)
+        column = H[:-1, -1]
+        corner = H[-1, -1]
+        reduced = H[:-1, :-1] - np.outer(column, column / corner)
+        W = _solve_shifted(reduced, c[:-1] - column * (c[-1] / corner), alphas)
         return np.column_stack([W, (c[-1] - W @ column) / corner])
 
 
-def _gather(A: Any, rows: NDArray[np.intp]) -> Any:
+def _gather(A: Rows, rows: Indices) -> Rows:
     """Some rows, in the memory order of the whole: a table read column by column stays fast."""
     if sparse.issparse(A) or A.flags.c_contiguous:
         return A[rows]
@@ -103,6 +106,6 @@ def _solve_shifted(H: Array, c: Array, alphas: Sequence[float]) -> Array:
 
 
 def _solve_refined(H: Array, c: Array, alpha: float) -> Array:
-    cholesky = Cholesky(H.T, np.full(len(c), alpha))
+    cholesky = Cholesky(H, np.full(len(c), alpha))
     w = cholesky.solve(c)
     return w + cholesky.solve(c - H @ w - alpha * w)

@@ -4,28 +4,40 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 from scipy.linalg import eigh
 
+from sdulearn.losses import TrainingLoss
 from sdulearn.solvers.pieces import with_ones
-from sdulearn.types import Array
+from sdulearn.types import Array, Indices, Rows
 
 
 @dataclass(frozen=True)
 class Solution:
-    """What a solver hands back.
+    """What a solver hands back, and what the problem says of it.
 
-    ``dual`` holds a slope ``theta_i`` of ``a_i even`` for every row; a solver of a smooth loss
-    leaves it to the problem (None), a solver of a kinked loss must show it.
+    Attributes
+    ----------
+    w : array of shape (n_columns,)
+        The minimiser.
+    n_iter : int
+        Iterations; over blocks, passes over the rows.
+    dual : array of shape (n_rows,) or None
+        A slope ``theta_i`` of ``a_i even`` for every row. A solver of a smooth loss leaves it to
+        the problem (None), a solver of a kinked loss must show it.
+    objective : float
+        ``J(w)``; infinite until measured.
+    optimality : float
+        Relative KKT residual; infinite until measured.
     """
 
     w: Array
     n_iter: int
     dual: Array | None = None
+    objective: float = np.inf
+    optimality: float = np.inf
 
 
 @dataclass(frozen=True)
@@ -35,11 +47,11 @@ class Problem:
     ``a >= 0`` makes it convex. Rows of ``A`` with ``a_i = 0`` are gone: they live on in ``c`` only.
     """
 
-    A: Any
+    A: Rows
     a: Array
     c: Array
     ridge: Array
-    loss: Any
+    loss: TrainingLoss
 
     def with_penalty(self, alpha: float) -> Problem:
         """The same problem with another penalty (the free intercept stays free)."""
@@ -64,30 +76,38 @@ class Problem:
         """``ridge * w - c + A' theta``: zero at the solution, for the right slopes theta."""
         return self.ridge * w - self.c + self.A.T @ theta
 
-    def optimality(self, solution: Solution) -> float:
-        """Relative KKT residual: the larger of the stationarity and the complementarity error.
+    def certified(self, solution: Solution) -> Solution:
+        """The solution with its objective and its relative KKT residual.
 
-        Stationarity is measured coordinate by coordinate against the root mean square of the
-        column, so that the unit of a feature does not matter; complementarity is the Fenchel-Young
-        gap ``sum_i a_i even(z_i) + a_i even*(theta_i / a_i) - theta_i z_i`` against the size of the
-        objective. It is zero by construction for a smooth loss, whose slopes are computed here.
+        The residual is the larger of the stationarity and the complementarity error. Stationarity
+        is measured coordinate by coordinate against the root mean square of the column, so that the
+        unit of a feature does not matter; complementarity is the Fenchel-Young gap ``sum_i a_i
+        even(z_i) + a_i even*(theta_i / a_i) - theta_i z_i`` against the size of the objective. It is
+        zero by construction for a smooth loss, whose slopes are computed here.
         """
-        residual, mismatch = self.kkt(solution)
-        size = max(abs(self.objective(solution.w)), self.a.sum() / 2)
-        return max(self.relative(solution.w, residual), mismatch / size)
+        z = self.A @ solution.w
+        objective = self.objective_at(solution.w, z)
+        residual, gap = self.kkt_at(solution, z)
+        size = max(abs(objective), self.a.sum() / 2)
+        optimality = max(self.relative(solution.w, residual), gap / size)
+        return replace(solution, objective=objective, optimality=optimality)
 
-    def kkt(self, solution: Solution) -> tuple[Array, float]:
+    def optimality(self, solution: Solution) -> float:
+        """Relative KKT residual, see :meth:`certified`."""
+        return self.certified(solution).optimality
+
+    def kkt_at(self, solution: Solution, z: Array) -> tuple[Array, float]:
         """The stationarity residual, and the Fenchel-Young gap of all rows."""
-        w, z = solution.w, self.A @ solution.w
         if solution.dual is None:
-            return self.gradient_at(w, z), 0.0
+            return self.gradient_at(solution.w, z), 0.0
         theta = np.clip(solution.dual, -self.a / 2, self.a / 2)
-        mismatch = self.a * (self.loss.even(z) + self.loss.even_conjugate(theta / self.a)) - theta * z
-        return self.stationarity(w, theta), float(mismatch.sum())
+        gap = self.a * (self.loss.even(z) + self.loss.even_conjugate(theta / self.a)) - theta * z
+        return self.stationarity(solution.w, theta), float(gap.sum())
 
     def relative(self, w: Array, residual: Array) -> float:
         """Largest entry of a stationarity residual, each against the scale of its column."""
-        return relative_residual(residual, self.column_scale + np.abs(self.c) + self.ridge * np.abs(w))
+        scale = self.column_scale + np.abs(self.c) + self.ridge * np.abs(w)
+        return relative_residual(residual, scale)
 
     @cached_property
     def column_scale(self) -> Array:
@@ -104,6 +124,14 @@ def relative_residual(residual: Array, scale: Array) -> float:
     return float(np.max(np.abs(residual) / np.where(scale > 0, scale, 1.0), initial=0.0))
 
 
+def ridge_of(alpha: float, n_columns: int, fit_intercept: bool) -> Array:
+    """The penalty of each column; an intercept, the last one, is free."""
+    ridge = np.full(n_columns, float(alpha))
+    if fit_intercept:
+        ridge[-1] = 0.0
+    return ridge
+
+
 @dataclass(frozen=True)
 class Design:
     """Rows as the solvers see them, and the way back to the user's coefficients.
@@ -113,13 +141,13 @@ class Design:
     coordinates in their own span: the solution lies in it.
     """
 
-    A: Any
+    A: Rows
     fit_intercept: bool
     shift: Array
-    span: tuple[Any, Array] | None = None
+    span: tuple[Rows, Array] | None = None
 
     @classmethod
-    def from_rows(cls, X: Any, fit_intercept: bool) -> Design:
+    def from_rows(cls, X: Rows, fit_intercept: bool) -> Design:
         """Build the design matrix from validated rows."""
         n_rows, n_features = X.shape
         centred = fit_intercept and not sparse.issparse(X)
@@ -128,7 +156,7 @@ class Design:
         if n_features > n_rows:
             rows = X - shift if centred else X
             X, into_rows = _span(rows)
-            span = rows, into_rows
+            span = (rows, into_rows)
         if not fit_intercept:
             return cls(X, False, shift, span)
         if sparse.issparse(X):
@@ -137,28 +165,31 @@ class Design:
         np.subtract(X, shift if span is None else 0.0, out=A[:, :-1])
         return cls(A, True, shift, span)
 
-    def subset(self, rows: NDArray[np.intp]) -> Design:
+    def subset(self, rows: Indices) -> Design:
         """The same columns for some of the rows."""
         return replace(self, A=self.A[rows])
 
-    def problem(self, a: Array, m: Array, loss: Any, alpha: float) -> Problem:
+    def problem(self, a: Array, m: Array, loss: TrainingLoss, alpha: float) -> Problem:
         """The problem with even weights ``a``, linear weights ``m`` and penalty ``alpha / 2 |w|^2``."""
-        ridge = np.full(self.A.shape[1], float(alpha))
-        if self.fit_intercept:
-            ridge[-1] = 0.0
+        ridge = ridge_of(alpha, self.A.shape[1], self.fit_intercept)
         active = a > 0
-        return Problem(self.A if active.all() else self.A[active], a[active], self.A.T @ m, ridge, loss)
+        A = self.A if active.all() else self.A[active]
+        return Problem(A, a[active], self.A.T @ m, ridge, loss)
 
     def coefficients(self, w: Array) -> tuple[Array, float]:
         """User's ``(coef, intercept)`` of the solver's ``w``."""
-        coef, intercept = (w[:-1], float(w[-1])) if self.fit_intercept else (w, 0.0)
+        coef = w
+        intercept = 0.0
+        if self.fit_intercept:
+            coef = w[:-1]
+            intercept = float(w[-1])
         if self.span is not None:
             rows, into_rows = self.span
             coef = np.asarray(rows.T @ (into_rows @ coef))
         return coef, intercept - float(self.shift @ coef)
 
 
-def _span(rows: Any) -> tuple[Array, Array]:
+def _span(rows: Rows) -> tuple[Array, Array]:
     """Coordinates of the rows in an orthonormal basis of their span, and that basis as combinations of rows.
 
     Nothing of size n_features is made: a wide sparse matrix stays sparse.
@@ -166,5 +197,5 @@ def _span(rows: Any) -> tuple[Array, Array]:
     kernel = rows @ rows.T
     values, vectors = eigh(kernel.toarray() if sparse.issparse(kernel) else kernel)
     keep = values > values[-1] * len(values) * np.finfo(float).eps
-    values, vectors = values[keep], vectors[:, keep]
-    return vectors * np.sqrt(values), vectors / np.sqrt(values)
+    root = np.sqrt(values[keep])
+    return vectors[:, keep] * root, vectors[:, keep] / root

@@ -2,70 +2,84 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from collections.abc import Sequence
 
 import numpy as np
-from scipy.optimize import minimize
 
-from sdulearn.solvers.linalg import WeightedGram
+from sdulearn.losses import TrainingLoss
+from sdulearn.solvers.lbfgs import lbfgs
+from sdulearn.solvers.linalg import Cholesky, gram_buffer, weighted_gram
+from sdulearn.solvers.line_search import backtrack, rounding_of
 from sdulearn.solvers.problem import Problem, Solution
 from sdulearn.types import Array
 
-_SUFFICIENT = 1e-4
-_ROUNDING = 1e-15
-FLOOR = 1e-8
-_RUNG = 10.0
-RUNG_TOL = 1e-2
+# Each step of the continuation divides the penalty by this, and is solved to this tolerance: it
+# only has to start the next.
+_PENALTY_RATIO = 10.0
+CONTINUATION_TOL = 1e-2
+# A curvature below this share of the secant's is taken for that share: where every row is far out,
+# the system would be nothing but rounding.
+_FLOOR = 1e-8
+# Halvings of a Newton step before the step along the secants, and of that one before giving up.
+_NEWTON_TRIES = 20
+_SECANT_TRIES = 40
 
 
-def newton(problem: Problem, tol: float, max_iter: int, starts: Sequence[Solution] = ()) -> Solution:
-    """Newton steps with a line search, down a ladder of penalties.
+def solve_newton(problem: Problem, tol: float, max_iter: int, starts: Sequence[Solution] = ()) -> Solution:
+    """Newton steps with a line search, continued from larger penalties.
 
     With few rows and a small penalty the solution is huge and the curvature almost nil at every
-    row: a Newton step from afar is worthless. So the penalty falls tenfold at a time, each rung
-    started from the one above.
+    row: a Newton step from afar is worthless. So the penalty falls tenfold at a time, each problem
+    started from the solution of the last.
     """
     w = starts[0].w if starts else np.zeros(len(problem.c))
-    spent, ridge = 0, float(problem.ridge.max())
-    for factor in _ladder(problem, w):
-        rung = problem.with_penalty(ridge * factor)
-        w = min((w, _RUNG * w), key=rung.objective)
-        w, n_iter = _descend(rung, w, tol if factor == 1 else RUNG_TOL, max_iter - spent)
+    ridge = float(problem.ridge.max())
+    spent = 0
+    for factor in _continuation(problem, w):
+        easier = problem.with_penalty(ridge * factor)
+        # Where the penalty rules, a tenth of it makes the solution ten times as large.
+        w = min((w, _PENALTY_RATIO * w), key=easier.objective)
+        w, n_iter = _descend(easier, w, tol if factor == 1 else CONTINUATION_TOL, max_iter - spent)
         spent += n_iter
     return Solution(w, spent)
 
 
-def _ladder(problem: Problem, w: Array) -> list[float]:
+def _continuation(problem: Problem, w: Array) -> list[float]:
     """Factors of the penalty, falling to 1 from the penalty at which ``w`` would be nearest to optimal."""
     penalised = problem.ridge > 0
     ridge = float(problem.ridge.max())
-    mean_square = float(np.mean(problem.column_scale[penalised] ** 2))
-    top = mean_square / ridge
+    top = float(np.mean(problem.column_scale[penalised] ** 2)) / ridge
     if np.any(w[penalised]):
         pull = problem.ridge * w - problem.gradient_at(w, problem.A @ w)
-        top = min(top, float(pull[penalised] @ w[penalised]) / (ridge * float(w[penalised] @ w[penalised])))
-    return rungs(top)
+        top = min(top, penalty_ratio(pull, w, problem.ridge))
+    return penalty_factors(top)
 
 
-def rungs(top: float) -> list[float]:
+def penalty_ratio(pull: Array, w: Array, ridge: Array) -> float:
+    """The factor t for which ``t ridge w`` is nearest to ``pull``, the slope of all but the penalty."""
+    size = float(ridge @ w**2)
+    return float(pull[ridge > 0] @ w[ridge > 0]) / size if size > 0 else 1.0
+
+
+def penalty_factors(top: float) -> list[float]:
     """Factors that fall tenfold at a time, from about ``top`` to 1."""
-    return [_RUNG**k for k in range(int(np.log(max(top, 1.0)) / np.log(_RUNG)), -1, -1)]
+    count = int(np.log(max(top, 1.0)) / np.log(_PENALTY_RATIO))
+    return [_PENALTY_RATIO**k for k in range(count, -1, -1)]
 
 
 def _descend(problem: Problem, w: Array, tol: float, max_iter: int) -> tuple[Array, int]:
     """Until the certificate is below a tenth of ``tol``, or rounding lets no step descend."""
-    gram = WeightedGram(problem.A)
+    buffer = gram_buffer(problem.A)
     z = problem.A @ w
     for iteration in range(max_iter):
         gradient = problem.gradient_at(w, z)
         if problem.relative(w, gradient) <= tol / 10:
             return w, iteration
-        curvature = problem.loss.even_hess(z)
-        above = secant(problem.loss.even_grad(z), z, curvature)
-        for weights, halvings in ((np.maximum(curvature, FLOOR * above), 20), (above, 40)):
-            dw = -gram.factor(problem.a * weights, problem.ridge).solve(gradient)
-            step = _line_search(problem, w, z, dw, float(gradient @ dw), halvings)
+        newton, secant = curvatures(problem.loss, z, problem.loss.even_grad(z))
+        for weights, tries in ((newton, _NEWTON_TRIES), (secant, _SECANT_TRIES)):
+            gram = weighted_gram(problem.A, problem.a * weights, buffer=buffer)
+            dw = -Cholesky(gram, problem.ridge).solve(gradient)
+            step = _line_search(problem, w, z, dw, float(gradient @ dw), tries)
             if step:
                 break
         else:
@@ -75,29 +89,31 @@ def _descend(problem: Problem, w: Array, tol: float, max_iter: int) -> tuple[Arr
     return w, max(max_iter, 0)
 
 
-def secant(slope: Array, z: Array, curvature: Array) -> Array:
-    """``even'(z) / z``: the curvature of a parabola that touches ``even`` at z and, as a rule, lies above it.
+def curvatures(loss: TrainingLoss, z: Array, slope: Array) -> tuple[Array, Array]:
+    """Second derivatives of ``even`` at z, kept from vanishing, and ``even'(z) / z``.
 
-    Where every row is far out, the true curvature is nil and its Newton step goes anywhere; this
-    one descends.
+    The second is the curvature of a parabola that touches ``even`` at z and, as a rule, lies above
+    it. Where every row is far out, the true curvature is nil and its Newton step goes anywhere;
+    that of the parabola descends.
     """
+    curvature = loss.even_hess(z)
     far = np.abs(z) > 1e-3
-    return np.where(far, slope / np.where(far, z, 1.0), curvature)
+    secant = np.where(far, slope / np.where(far, z, 1.0), curvature)
+    return np.maximum(curvature, _FLOOR * secant), secant
 
 
-def _line_search(problem: Problem, w: Array, z: Array, dw: Array, slope: float, halvings: int) -> float:
-    """The first of 1, 1/2, 1/4, ... that descends enough (Armijo, up to rounding); 0 where none does."""
+def _line_search(problem: Problem, w: Array, z: Array, dw: Array, slope: float, tries: int) -> float:
     dz = problem.A @ dw
     J = problem.objective_at(w, z)
-    rounding = _ROUNDING * (abs(J) + float(np.abs(problem.c) @ np.abs(w)))
-    for step in 0.5 ** np.arange(halvings):
-        if problem.objective_at(w + step * dw, z + step * dz) <= J + _SUFFICIENT * step * slope + rounding:
-            return float(step)
-    return 0.0
+
+    def value_at(step: float) -> float:
+        return problem.objective_at(w + step * dw, z + step * dz)
+
+    return backtrack(value_at, J, slope, rounding_of(J, problem.c, w), tries)
 
 
-def lbfgs(problem: Problem, tol: float, max_iter: int, starts: Sequence[Solution] = ()) -> Solution:
-    """scipy's L-BFGS on variables scaled by the root mean square of their column."""
+def solve_lbfgs(problem: Problem, tol: float, max_iter: int, starts: Sequence[Solution] = ()) -> Solution:
+    """L-BFGS, each variable scaled by the curvature of its column; ``n_iter`` counts evaluations."""
 
     def value_and_gradient(w: Array) -> tuple[float, Array]:
         z = problem.A @ w
@@ -105,34 +121,5 @@ def lbfgs(problem: Problem, tol: float, max_iter: int, starts: Sequence[Solution
 
     start = starts[0].w if starts else np.zeros(len(problem.c))
     curvature = problem.column_scale**2 / problem.a.sum() + problem.ridge
-    found = minimise_scaled(value_and_gradient, start, curvature, tol, max_iter)
-    return Solution(found.w, found.n_iter)
-
-
-class Minimum(NamedTuple):
-    """Where scipy stopped."""
-
-    w: Array
-    value: float
-    gradient: Array
-    n_iter: int
-    n_calls: int
-
-
-def minimise_scaled(
-    value_and_gradient: Callable[[Array], tuple[float, Array]],
-    start: Array,
-    curvature: Array,
-    tol: float,
-    max_iter: int,
-) -> Minimum:
-    """L-BFGS on variables scaled by the root of a rough curvature of each."""
-    scale = 1 / np.sqrt(np.where(curvature > 0, curvature, 1.0))
-
-    def scaled(v: Array) -> tuple[float, Array]:
-        value, gradient = value_and_gradient(scale * v)
-        return value, scale * gradient
-
-    options = {"maxiter": max_iter, "maxfun": 2 * max_iter, "maxcor": 20, "ftol": 0.0, "gtol": tol / 10}
-    result = minimize(scaled, start / scale, jac=True, method="L-BFGS-B", options=options)
-    return Minimum(scale * result.x, float(result.fun), result.jac / scale, int(result.nit), int(result.nfev))
+    w, n_calls = lbfgs(value_and_gradient, start, curvature, tol / 10, max_iter)
+    return Solution(w, n_calls)
