@@ -30,6 +30,11 @@ def as_blocks(parts):
     return Counted([partial(list, [part]) for part in parts])
 
 
+def fit_blocks(model, blocks):
+    """As an estimator over blocks does."""
+    return model._accept(fit_pair_logistic(model, blocks))
+
+
 def split(X, codes, weight=None, n_blocks=3, seed=0):
     """Rows dealt to blocks and shuffled there, both ends of a pair to one."""
     rng = np.random.default_rng(seed)
@@ -42,7 +47,7 @@ def split(X, codes, weight=None, n_blocks=3, seed=0):
 def fit_both(X, codes, parts, weight=None, **parameters):
     """The model fitted in memory and the one fitted over blocks, with the texts of their warnings."""
     models, texts = [], []
-    for fit in (lambda m: m.fit(X, codes, weight), lambda m: fit_pair_logistic(m, as_blocks(parts))):
+    for fit in (lambda m: m.fit(X, codes, weight), lambda m: fit_blocks(m, as_blocks(parts))):
         models.append(PairLogisticRegression(**{"alpha": 0.01, "tol": 1e-10, **parameters}))
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
@@ -157,7 +162,7 @@ def test_more_columns_than_rows_and_columns_that_say_nothing(waveform):
 
 
 def test_more_rows_than_a_piece_holds(waveform, monkeypatch):
-    monkeypatch.setattr(blockwise, "_PIECE_SIZE", 21 * 10)
+    monkeypatch.setattr(blockwise, "PIECE_SIZE", 21 * 10)
     assert blockwise._n_pieces(waveform[0]) == 10
     assert_same(*fit_both(*waveform, split(*waveform, n_blocks=1)))
 
@@ -166,8 +171,8 @@ def test_the_order_of_blocks_and_empty_ones_do_not_matter(waveform):
     parts = split(*waveform, n_blocks=5)
     empty = [(part[0][:0], part[1][:0], None) for part in (*parts[:1], (thinned(waveform[0]), waveform[1]))]
     one, other = PairLogisticRegression(tol=1e-10), PairLogisticRegression(tol=1e-10)
-    fit_pair_logistic(one, as_blocks(parts))
-    fit_pair_logistic(other, as_blocks([*empty, *parts[::-1], *empty]))
+    fit_blocks(one, as_blocks(parts))
+    fit_blocks(other, as_blocks([*empty, *parts[::-1], *empty]))
     np.testing.assert_allclose(other.coef_, one.coef_, rtol=1e-10)
     assert other.prior_ == one.prior_
 
@@ -241,15 +246,15 @@ def test_a_point_met_before_takes_no_pass(waveform):
 
 def test_few_passes(waveform):
     blocks = as_blocks(split(*waveform))
-    fit_pair_logistic(PairLogisticRegression(), blocks)
+    fit_blocks(PairLogisticRegression(), blocks)
     assert 10 < blocks.n_passes < 60
 
 
 def test_threads_change_nothing(waveform):
     parts = [partial(list, [part]) for part in split(*waveform)]
     one, other = PairLogisticRegression(), PairLogisticRegression()
-    fit_pair_logistic(one, LocalBlocks(parts))
-    fit_pair_logistic(other, LocalBlocks(parts, n_jobs=2))
+    fit_blocks(one, LocalBlocks(parts))
+    fit_blocks(other, LocalBlocks(parts, n_jobs=2))
     np.testing.assert_array_equal(other.coef_, one.coef_)
 
 
@@ -257,7 +262,9 @@ def test_parameters_stay_and_the_model_is_usable(waveform, tmp_path):
     rows, codes = waveform
     model = PairLogisticRegression(0.05, prior=0.7)
     before = clone(model).get_params()
-    fit_pair_logistic(model, as_blocks(split(rows, codes)))
+    fit = fit_pair_logistic(model, as_blocks(split(rows, codes)))
+    assert vars(model) == before
+    model._accept(fit)
     assert model.get_params() == before
     model.save(tmp_path / "model.sdu")
     assert model.score(rows, codes) > 0.7
@@ -289,29 +296,29 @@ def with_infinity(X, y, weight):
         (lambda X, y, w: (np.vstack([X, X[:1]]), np.r_[y, y[:1]], w), "stands on 3 rows, but a pair has two ends"),
         (lambda X, y, w: (X, np.r_[-y[0], y[1:]], w), "Give both ends of a pair the same sign"),
         (lambda X, y, w: (X, y, np.arange(len(y)) + 1.0), "two ends of a pair must carry one weight"),
-        (lambda X, y, w: (X, y, -np.ones(len(y))), "finite numbers, zero or more"),
-        (lambda X, y, w: (X, y, np.full(len(y), np.inf)), "finite numbers, zero or more"),
+        (lambda X, y, w: (X, y, -np.ones(len(y))), "`sample_weight` must hold finite numbers, zero or more"),
+        (lambda X, y, w: (X, y, np.full(len(y), np.inf)), "`sample_weight` must hold finite numbers, zero or more"),
     ],
 )  # fmt: skip
 def test_bad_blocks(waveform, change, message):
     rows, codes = waveform
     parts = split(rows[codes != 0], codes[codes != 0])
     with pytest.raises(ValueError, match=message):
-        fit_pair_logistic(PairLogisticRegression(), as_blocks(spoil(parts, change)))
+        fit_blocks(PairLogisticRegression(), as_blocks(spoil(parts, change)))
 
 
 def test_no_pairs_no_rows_no_blocks_no_variance(waveform):
     rows, codes = waveform
     for parts in ([(rows, 0 * codes, None)], [(rows[:0], codes[:0], None)], [], [(rows, codes, np.zeros(len(codes)))]):
-        with pytest.raises(ValueError, match=r"learns from pairs, and y marks none.*stack_pairs"):
-            fit_pair_logistic(PairLogisticRegression(), as_blocks(parts))
-    with pytest.raises(ValueError, match="No column of X varies"):
-        fit_pair_logistic(PairLogisticRegression(), as_blocks([(np.ones((len(codes), 2)), codes, None)]))
-    with pytest.raises(ValueError, match="No column of X varies"):
+        with pytest.raises(ValueError, match=r"learns from pairs, and `y` marks none.*stack_pairs"):
+            fit_blocks(PairLogisticRegression(), as_blocks(parts))
+    with pytest.raises(ValueError, match="No column of `X` varies"):
+        fit_blocks(PairLogisticRegression(), as_blocks([(np.ones((len(codes), 2)), codes, None)]))
+    with pytest.raises(ValueError, match="No column of `X` varies"):
         PairLogisticRegression().fit(np.ones((len(codes), 2)), codes)
 
 
 def test_too_many_columns(waveform):
     X = sparse.csr_matrix((len(waveform[1]), 4001))
-    with pytest.raises(ValueError, match=r"4001 columns.*Reduce the columns.*memory on a draw of the rows"):
-        fit_pair_logistic(PairLogisticRegression(), as_blocks([(X, waveform[1], None)]))
+    with pytest.raises(ValueError, match=r"X has 4,001 features.*Fit in memory, or reduce the features"):
+        fit_blocks(PairLogisticRegression(), as_blocks([(X, waveform[1], None)]))

@@ -13,7 +13,7 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import PolynomialFeatures, SplineTransformer, StandardScaler
 
-from sdulearn import PairKFold, PairLogisticRegression, PairLogisticRegressionCV, load_model
+from sdulearn import PairKFold, PairLogisticRegression, PairLogisticRegressionCV, load_model, pairs
 from sdulearn.datasets import make_waveform, sample_sdu
 from sdulearn.joint.likelihood import pair_loss
 from sdulearn.metrics import pair_log_likelihood
@@ -63,8 +63,8 @@ def test_the_optimum_is_scipy_s(waveform):
     def J(v):
         z = rows @ v[:-1] + v[-1]
         m = expit(z[pairs.unlabeled]).mean()
-        pulled = 3 * (0.7 * np.log(0.7 / m) + 0.3 * np.log(0.3 / (1 - m)))
-        return pair_loss(z[pairs.ends[:, 0]], z[pairs.ends[:, 1]], s).mean() + 0.005 * v[:-1] @ v[:-1] + pulled
+        divergence = 3 * (0.7 * np.log(0.7 / m) + 0.3 * np.log(0.3 / (1 - m)))
+        return pair_loss(z[pairs.ends[:, 0]], z[pairs.ends[:, 1]], s).mean() + 0.005 * v[:-1] @ v[:-1] + divergence
 
     ours = np.r_[model.coef_[0], model.intercept_]
     assert J(ours) == pytest.approx(model.objective_, abs=1e-10)
@@ -319,12 +319,36 @@ def test_bad_parameters(waveform, parameters, message):
         PairLogisticRegressionCV(**parameters).fit(*waveform)
 
 
+@pytest.mark.parametrize("make", [PairLogisticRegression, PairLogisticRegressionCV])
+def test_codes_are_read_once(waveform, monkeypatch, make):
+    read, plain = [], pairs.integer_codes
+    monkeypatch.setattr(pairs, "integer_codes", lambda y: read.append(len(y)) or plain(y))
+    make().fit(*waveform)
+    assert read == [len(waveform[1])]
+
+
+def test_splitters_of_others_get_the_codes(waveform):
+    class Halves:
+        def split(self, X, y, groups=None):
+            assert y.dtype == np.int64
+            return PairKFold(2, random_state=0).split(X, y)
+
+    one, other = (PairLogisticRegressionCV(cv=cv).fit(*waveform) for cv in (Halves(), PairKFold(2, random_state=0)))
+    np.testing.assert_array_equal(one.coef_, other.coef_)
+
+
+def test_results_hold_scores_and_no_times(waveform):
+    results = PairLogisticRegressionCV(cv=2).fit(*waveform).cv_results_
+    assert not [name for name in results if "time" in name]
+
+
 def test_bad_rows(waveform):
     rows, codes = waveform
-    with pytest.raises(ValueError, match=r"learns from pairs, and y marks none.*stack_pairs"):
+    with pytest.raises(ValueError, match=r"learns from pairs, and `y` marks none.*stack_pairs"):
         PairLogisticRegression().fit(rows, np.zeros(len(rows), dtype=int))
     with pytest.raises(ValueError, match="half a pair"):
         PairLogisticRegression().fit(rows[1:], codes[1:])
     with pytest.raises(ValueError, match="Input X contains NaN"):
         PairLogisticRegression().fit(np.where(rows == rows.max(), np.nan, rows), codes)
     model = quiet(PairLogisticRegression(prior=0.5), rows, codes)
+    assert 0.5 < model.score(rows, codes) <= 1

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from scipy.optimize import approx_fprime
 from scipy.special import expit
 
-from sdulearn.joint.likelihood import PairObjective, pair_loss
+from sdulearn.joint.likelihood import PairObjective, PriorPenalty, pair_loss
 
 margins = st.floats(-30, 30)
 
@@ -27,7 +27,7 @@ def test_no_overflow_far_out():
     assert pair_loss(np.array(1e6), np.array(-1e6), np.array(1.0)) == pytest.approx(1e6)
 
 
-def make_objective(K=1, prior=0.7, pull=3.0, seed=0):
+def make_objective(K=1, prior=0.7, strength=3.0, seed=0):
     rng = np.random.default_rng(seed)
     n, m, r = 12, 9, 4
     share = rng.random((m, 1))
@@ -37,8 +37,7 @@ def make_objective(K=1, prior=0.7, pull=3.0, seed=0):
         omega=rng.random((n, K)) / n,
         pen=rng.random((r, K)),
         share=share / share.sum(),
-        prior=prior,
-        pull=pull,
+        prior_penalty=PriorPenalty.of(prior, strength, m),
     )
 
 
@@ -68,7 +67,7 @@ def test_many_problems_at_once_are_the_single_ones():
         np.testing.assert_allclose(gradient[:, 0], gradients[:, k])
 
 
-def test_the_pull_vanishes_where_the_mean_prediction_is_the_prior():
+def test_the_prior_penalty_vanishes_where_the_mean_prediction_is_the_prior():
     objective = make_objective(prior=0.7)
     without = make_objective(prior=None)
     w = np.zeros((5, 1))

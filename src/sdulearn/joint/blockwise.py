@@ -1,4 +1,4 @@
-"""PairLogisticRegression over blocks: the sums over rows are asked of the blocks, all else is as in memory.
+"""PairLogisticRegression over blocks: sums over rows come from the blocks, all else is as in memory.
 
 Tasks see rows about their mean in the user's columns and get coefficients in them; only what comes
 back is turned into the principal axes. A pass so costs O(n d K) for a gradient of K problems and
@@ -7,74 +7,90 @@ O(n d^2) for moments and Hessians.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.utils import assert_all_finite, check_consistent_length
 
+from sdulearn.base import LinearFit
 from sdulearn.blocks.source import Blocks, Sums, add_all
 from sdulearn.errors import InputError
 from sdulearn.joint.estimators import PairLogisticRegression
-from sdulearn.joint.likelihood import Pull, bordered_gram, curvature_sums, hessian, slope_sums, value_and_gradient
+from sdulearn.joint.fitting import descend, polish, resolve_prior
+from sdulearn.joint.likelihood import (
+    Columns,
+    PriorPenalty,
+    bordered_gram,
+    curvature_sums,
+    hessian,
+    slope_sums,
+    value_and_gradient,
+)
 from sdulearn.joint.path import Axes, Summary, pair_moments
 from sdulearn.pairs import read_pairs
+from sdulearn.solvers import check_system_size
+from sdulearn.solvers.limits import PIECE_SIZE
 from sdulearn.statistics import check_width
-from sdulearn.types import Array
+from sdulearn.types import Array, Codes, Indices, Rows
 
-Piece = tuple[Any, Array, Array, Array | None]
+# Rows, answers, weights of the pairs and of the unlabeled rows, as PairObjective takes them.
+Piece = tuple[Rows, Array, Array, Array | None]
+SumsOf = Callable[..., Mapping[str, Array | float]]
 
-_MOST_COLUMNS = 4000
-# So many numbers stay in a core's own cache.
-_PIECE_SIZE = 1 << 18
 # How a sum follows a change of coordinates: by its rows, or by its rows and its columns.
-_ONE_SIDED = {"slope", "moved", "ends"}
-_TWO_SIDED = {"second", "joint", "curvature", "bent"}
+_ONE_SIDED = {"slope", "mean_slope", "ends"}
+_TWO_SIDED = {"second", "joint", "curvature", "mean_curvature"}
 
 
-def fit_pair_logistic(model: PairLogisticRegression, blocks: Blocks) -> None:
-    """Fit a :class:`~sdulearn.PairLogisticRegression` from blocks, to the answer of its ``fit`` in memory.
+def fit_pair_logistic(model: PairLogisticRegression, blocks: Blocks) -> LinearFit:
+    """Solve a :class:`~sdulearn.PairLogisticRegression` from blocks, to the answer of its ``fit``.
 
-    Both ends of every pair must sit in one block. Takes some 20 to 60 passes, each one
+    Both ends of every pair must be in one block. Takes some 20 to 60 passes, each one
     ``blocks.sum``.
 
     Parameters
     ----------
     model : PairLogisticRegression
-        With valid parameters; gets the fitted attributes.
+        With valid parameters; it is not changed.
     blocks : Blocks
         Rows, pair codes and weights; rows may be dense or CSR, float32 or float64, at most 4000
         columns wide.
+
+    Returns
+    -------
+    LinearFit
+        The solution.
     """
     survey = blocks.sum(_survey)
-    answers = (survey.similar, survey.dissimilar) if survey else (0.0, 0.0)
-    model.prior_, prior = model._resolve_prior(*answers)
+    n_similar = survey.similar if survey else 0.0
+    n_dissimilar = survey.dissimilar if survey else 0.0
+    estimate, prior = resolve_prior(model, n_similar, n_dissimilar)
     data = BlockData.of(blocks, survey, prior, float(model.prior_strength))
-    model.n_features_in_ = len(survey.total)
-    model._finish(data, model._descend(data), model.alpha, model.covariance_power)
+    v = descend(model, data, model.alpha, model.covariance_power)
+    return polish(model, data, v, model.alpha, model.covariance_power, estimate)
 
 
 @dataclass(frozen=True)
 class Survey:
-    """The first look at the rows: how many, their sum, and the weight of the pairs and of the unlabeled rows."""
+    """The first pass: numbers of rows, their sum, weight of the pairs and the unlabeled rows."""
 
     n_rows: int
     n_unlabeled: int
     total: Array
     similar: float
     dissimilar: float
-    free: float
-    free_squares: float
+    unlabeled: float
+    unlabeled_squares: float
 
     def __add__(self, other: Survey) -> Survey:
         check_width(len(other.total), len(self.total))
-        return Survey(*(getattr(self, one.name) + getattr(other, one.name) for one in fields(self)))
+        names = [one.name for one in fields(self)]
+        return Survey(*(getattr(self, name) + getattr(other, name) for name in names))
 
 
-def _survey(X: Any, y: NDArray[np.int64], weight: Array | None) -> Survey | None:
+def _survey(X: Rows, y: Codes, weight: Array | None) -> Survey | None:
     """Check a block and count what is in it."""
     if not len(y):
         return None
@@ -85,65 +101,78 @@ def _survey(X: Any, y: NDArray[np.int64], weight: Array | None) -> Survey | None
     # never compared.
     pairs = read_pairs(y)
     weight = np.ones(len(y)) if weight is None else _check_weight(weight)
-    answers, free = pairs.pair_weights(weight), weight[pairs.unlabeled]
-    total = X.T @ np.ones(len(y)) if sparse.issparse(X) else X.sum(axis=0, dtype=np.float64)
-    similar, dissimilar = float(answers @ pairs.similar), float(answers @ ~pairs.similar)
-    return Survey(len(y), len(free), total, similar, dissimilar, float(free.sum()), float(free @ free))
+    pair_weight = pairs.pair_weights(weight)
+    unlabeled = weight[pairs.unlabeled]
+    return Survey(
+        n_rows=len(y),
+        n_unlabeled=len(unlabeled),
+        total=X.T @ np.ones(len(y)) if sparse.issparse(X) else X.sum(axis=0, dtype=np.float64),
+        similar=float(pair_weight @ pairs.similar),
+        dissimilar=float(pair_weight @ ~pairs.similar),
+        unlabeled=float(unlabeled.sum()),
+        unlabeled_squares=float(unlabeled @ unlabeled),
+    )
 
 
 def _check_weight(weight: Array) -> Array:
     """Weights, of which a block may hold zeros alone."""
     if not (np.isfinite(weight).all() and (weight >= 0).all()):
-        raise InputError("Weights must be finite numbers, zero or more. Leave a row out by the weight 0.")
+        raise InputError("`sample_weight` must hold finite numbers, zero or more. Leave a row out by the weight 0.")
     return weight
 
 
-def _check_whole_pairs(codes: NDArray[np.int64]) -> None:
+def _check_whole_pairs(codes: Codes) -> None:
     values, counts = np.unique(np.abs(codes[codes != 0]), return_counts=True)
     if (half := values[counts == 1]).size:
         raise InputError(
-            f"Pair code {half[0]} stands on one row only of its block ({half.size} such codes in it). The likelihood "
-            "of a pair needs both rows at once, so over blocks both ends of a pair must sit in one block. "
-            "sdulearn.distributed.gather_pairs(X, y) repartitions the rows; or sort them by the size of their pair "
-            "code and cut between pairs."
+            f"Pair code {half[0]} stands on one row only of its block ({half.size} such codes in "
+            "it). The likelihood of a pair needs both rows at once, so over blocks both ends of a "
+            "pair must be in one block. sdulearn.distributed.gather_pairs(X, y) repartitions the "
+            "rows; or sort them by the size of their pair code and cut between pairs."
         )
 
 
 @dataclass(frozen=True)
-class Frame:
-    """What a task is told of all rows: their mean, the weight of all pairs and of all unlabeled rows."""
+class Totals:
+    """What a task needs of all rows: mean, weight of all pairs and of all unlabeled rows."""
 
     mean: Array
     n_answers: float
-    free: float
+    unlabeled: float
 
-    def pieces(self, X: Any, y: NDArray[np.int64], weight: Array | None, unlabeled: bool) -> Iterator[Piece]:
-        """A block in the layout of PairObjective, in float64; dense rows about the mean and a few at a time."""
-        ends, free, adjacent = _sides(y)
-        free = free if unlabeled else free[:0]
+    def pieces(self, X: Rows, y: Codes, weight: Array | None, unlabeled: bool) -> Iterator[Piece]:
+        """A block in the layout of PairObjective, in float64, a few rows at a time.
+
+        Dense rows are about the mean.
+        """
+        ends, others, adjacent = _sides(y)
+        if not unlabeled:
+            others = others[:0]
         if not adjacent and not sparse.issparse(X):
             # Rows are picked one by one, which is slow where a row is not in one place.
             X = np.ascontiguousarray(X)
         count = _n_pieces(X)
-        for some, others in zip(np.array_split(ends, count), np.array_split(free, count), strict=True):
-            A = self._rows(X, np.concatenate([some[:, 0], some[:, 1], others]))
-            s = np.sign(y[some[:, :1]]).astype(np.float64)
-            omega, share = (_weights(weight, rows) for rows in (some[:, 0], others))
-            yield A, s, omega / self.n_answers, share / (self.free or 1.0) if unlabeled else None
+        pieces = zip(np.array_split(ends, count), np.array_split(others, count), strict=True)
+        for pairs, rest in pieces:
+            A = self._rows(X, np.concatenate([pairs[:, 0], pairs[:, 1], rest]))
+            s = np.sign(y[pairs[:, :1]]).astype(np.float64)
+            omega = _weights(weight, pairs[:, 0]) / self.n_answers
+            share = _weights(weight, rest) / (self.unlabeled or 1.0) if unlabeled else None
+            yield A, s, omega, share
 
-    def still_off(self, X: Any) -> Array:
-        """How far the rows of a piece are still from being about the mean: sparse ones stay as they are."""
+    def offset(self, X: Rows) -> Array:
+        """The mean of the rows of a piece: sparse ones stay where they are."""
         return self.mean if sparse.issparse(X) else np.zeros(len(self.mean))
 
-    def _rows(self, X: Any, rows: NDArray[np.intp]) -> Any:
+    def _rows(self, X: Rows, rows: Indices) -> Rows:
         A = X[rows].astype(np.float64, copy=False)
         if not sparse.issparse(A):
             A -= self.mean
         return A
 
 
-def _sides(y: NDArray[np.int64]) -> tuple[NDArray[np.intp], NDArray[np.intp], bool]:
-    """Row numbers of the ends and of the unlabeled rows of a block that was checked; whether ends are neighbours."""
+def _sides(y: Codes) -> tuple[Indices, Indices, bool]:
+    """Row numbers of the ends and of the unlabeled rows of a checked block; are ends neighbours."""
     named = np.flatnonzero(y)
     codes = y[named]
     adjacent = bool((codes[::2] == codes[1::2]).all())
@@ -152,35 +181,39 @@ def _sides(y: NDArray[np.int64]) -> tuple[NDArray[np.intp], NDArray[np.intp], bo
     return named.reshape(-1, 2), np.flatnonzero(y == 0), adjacent
 
 
-def _n_pieces(X: Any) -> int:
-    """Sparse rows need no copy that is larger than they are; a dense piece outweighs the d x d sum made of it."""
+def _n_pieces(X: Rows) -> int:
+    """Number of pieces: a dense one fits the cache, but outweighs the d x d sum made of it."""
+    if sparse.issparse(X):
+        # Rows that stay sparse need no copy that is larger than they are.
+        return 1
     n_rows, d = X.shape
-    return 1 if sparse.issparse(X) else -(-n_rows // max(_PIECE_SIZE // max(d, 1), min(d, 1024)))
+    return -(-n_rows // max(PIECE_SIZE // max(d, 1), min(d, 1024)))
 
 
-def _weights(weight: Array | None, rows: NDArray[np.intp]) -> Array:
+def _weights(weight: Array | None, rows: Indices) -> Array:
     return np.ones((len(rows), 1)) if weight is None else weight[rows, None]
 
 
 def _sum_rows(
-    X: Any,
-    y: NDArray[np.int64],
+    X: Rows,
+    y: Codes,
     weight: Array | None,
-    frame: Frame,
-    sums_of: Callable[..., dict[str, Any]],
+    totals: Totals,
+    sums_of: SumsOf,
     W: Array,
     unlabeled: bool,
 ) -> Sums | None:
-    """The task of every pass but the first: ``sums_of(A, s, omega, share, W)`` of a block, rows about the mean."""
+    """The task of every pass but the first: ``sums_of(A, s, omega, share, W)`` of a block."""
     if not len(y):
         return None
-    off = frame.still_off(X)
+    offset = totals.offset(X)
     shifted = W.copy()
-    shifted[-1] -= off @ W[:-1]
-    total = add_all(Sums(sums_of(*piece, shifted)) for piece in frame.pieces(X, y, weight, unlabeled))
+    shifted[-1] -= offset @ W[:-1]
+    pieces = totals.pieces(X, y, weight, unlabeled)
+    total = add_all(Sums(sums_of(*piece, shifted)) for piece in pieces)
 
     def about_mean(M: Array) -> Array:
-        M[:-1] -= np.outer(off, M[-1])
+        M[:-1] -= np.outer(offset, M[-1])
         return M
 
     return _changed(total, about_mean)
@@ -193,12 +226,12 @@ def _changed(sums: Sums, change: Callable[[Array], Array]) -> Sums:
     return Sums(sums | one | two)
 
 
-def _moments(A: Any, s: Array, omega: Array, share: Array, W: Array) -> dict[str, Any]:
+def _moments(A: Rows, s: Array, omega: Array, share: Array, W: Array) -> dict[str, Array]:
     """Second moments of all rows, beside those of the pairs."""
     return {"second": bordered_gram(A, np.ones(A.shape[0]), A), **pair_moments(A, s, omega)}
 
 
-def _positive(A: Any, s: Array, omega: Array, share: Array, w: Array) -> dict[str, Any]:
+def _positive(A: Rows, s: Array, omega: Array, share: Array, w: Array) -> dict[str, float]:
     """The share of unlabeled rows, and the number of all rows, on the positive side."""
     positive = A @ w[:-1] + w[-1] > 0
     return {"share": float(share[:, 0] @ positive[2 * len(s) :]), "count": int(positive.sum())}
@@ -210,23 +243,27 @@ class BlockData:
 
     blocks: Blocks
     survey: Survey
-    frame: Frame
+    totals: Totals
     axes: Axes
     summary: Summary
-    pull: Pull | None
+    prior_penalty: PriorPenalty | None
     _known: dict[bytes, dict[str, Array]] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, blocks: Blocks, survey: Survey, prior: float | None, strength: float) -> BlockData:
-        """The axes and what is known before the first step, in one pass."""
-        d, n = len(survey.total), survey.n_rows
-        _check_columns(d)
-        frame = Frame(survey.total / n, survey.similar + survey.dissimilar, survey.free)
-        sums = blocks.sum(_sum_rows, frame, _moments, np.zeros(d + 1), True)
-        rest = sums["second"][:-1, -1] / n
-        axes = Axes.from_moments(frame.mean, sums.pop("second")[:-1, :-1] / n - np.outer(rest, rest))
+    def of(cls, blocks: Blocks, survey: Survey, prior: float | None, prior_strength: float) -> BlockData:
+        """The axes and what the starts need, in one pass."""
+        d = len(survey.total)
+        n = survey.n_rows
+        check_system_size(d)
+        totals = Totals(survey.total / n, survey.similar + survey.dissimilar, survey.unlabeled)
+        sums = blocks.sum(_sum_rows, totals, _moments, np.zeros(d + 1), True)
+        second = sums.pop("second") / n
+        # The rows are about a mean that was rounded.
+        rest = second[:-1, -1]
+        axes = Axes.from_moments(totals.mean, second[:-1, :-1] - np.outer(rest, rest))
         summary = Summary(axes.variance, **_changed(sums, axes.inward), prior=prior)
-        return cls(blocks, survey, frame, axes, summary, Pull.of(prior, strength, survey.n_unlabeled))
+        prior_penalty = PriorPenalty.of(prior, prior_strength, survey.n_unlabeled)
+        return cls(blocks, survey, totals, axes, summary, prior_penalty)
 
     def objective(self, pen: Array) -> BlockObjective:
         """See :class:`sdulearn.joint.path.Data`."""
@@ -234,47 +271,50 @@ class BlockData:
 
     def positive_share(self, v: Array) -> tuple[float, float]:
         """See :class:`sdulearn.joint.path.Data`."""
-        sums, n, free = self._sums(_positive, v, True), self.survey.n_rows, self.survey.free
-        return (sums["share"], self.survey.free_squares / free**2) if free else (sums["count"] / n, 1 / n)
+        sums = self._sums(_positive, v, True)
+        survey = self.survey
+        if survey.unlabeled:
+            return sums["share"], survey.unlabeled_squares / survey.unlabeled**2
+        return sums["count"] / survey.n_rows, 1 / survey.n_rows
 
     def slopes(self, W: Array) -> dict[str, Array]:
-        """``slope_sums`` in the axes. They know no penalty, so a point met before, at any alpha, takes no pass."""
+        """``slope_sums`` in the axes.
+
+        They know no penalty, so a point met before, at any alpha, takes no pass.
+        """
         keys = [w.tobytes() for w in W.T]
         new = [k for k, key in enumerate(keys) if key not in self._known]
         if new:
-            sums = self._sums(slope_sums, W[:, new], self.pull is not None)
-            self._known.update((keys[k], {name: sums[name][..., j] for name in sums}) for j, k in enumerate(new))
+            sums = self._sums(slope_sums, W[:, new], self.prior_penalty is not None)
+            for j, k in enumerate(new):
+                self._known[keys[k]] = {name: sums[name][..., j] for name in sums}
         found = [self._known[key] for key in keys]
         return {name: np.stack([one[name] for one in found], axis=-1) for name in found[0]}
 
     def curvatures(self, w: Array) -> dict[str, Array]:
         """``curvature_sums`` in the axes."""
-        return self._sums(curvature_sums, w, self.pull is not None)
+        return self._sums(curvature_sums, w, self.prior_penalty is not None)
 
-    def _sums(self, sums_of: Callable[..., dict[str, Any]], W: Array, unlabeled: bool) -> Sums:
-        sums = self.blocks.sum(_sum_rows, self.frame, sums_of, self.axes.outward(W), unlabeled)
+    def _sums(self, sums_of: SumsOf, W: Array, unlabeled: bool) -> Sums:
+        outward = self.axes.outward(W)
+        sums = self.blocks.sum(_sum_rows, self.totals, sums_of, outward, unlabeled)
         return _changed(sums, self.axes.inward)
-
-
-def _check_columns(d: int) -> None:
-    if d > _MOST_COLUMNS:
-        raise InputError(
-            f"X has {d} columns, and over blocks PairLogisticRegression makes {d} x {d} matrices: {_MOST_COLUMNS} "
-            "columns is the most it takes. Reduce the columns (for example sklearn.random_projection), or fit in "
-            "memory on a draw of the rows, where more columns than rows are no trouble."
-        )
 
 
 class BlockObjective:
     """Equation (2) over blocks; see :class:`sdulearn.joint.likelihood.Objective`."""
 
     def __init__(self, data: BlockData, pen: Array) -> None:
-        self.data, self.pen = data, pen
+        self.data = data
+        self.pen = pen
 
-    def value_and_gradient(self, W: Array, columns: Any) -> tuple[Array, Array]:
+    def value_and_gradient(self, W: Array, columns: Columns) -> tuple[Array, Array]:
         """See :class:`sdulearn.joint.likelihood.Objective`."""
-        return value_and_gradient(self.data.slopes(W), W, self.pen[:, columns], self.data.pull)
+        slopes = self.data.slopes(W)
+        return value_and_gradient(slopes, W, self.pen[:, columns], self.data.prior_penalty)
 
     def hessian(self, w: Array) -> Array:
         """See :class:`sdulearn.joint.likelihood.Objective`."""
-        return hessian(self.data.slopes(w[:, None]), self.data.curvatures(w), self.pen[:, 0], self.data.pull)
+        slopes = self.data.slopes(w[:, None])
+        curvatures = self.data.curvatures(w)
+        return hessian(slopes, curvatures, self.pen[:, 0], self.data.prior_penalty)

@@ -1,0 +1,147 @@
+"""The steps of a fit, for rows in memory and rows in blocks alike.
+
+They are the prior, the starts, the path of penalties, the polish and the names of the classes.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import numpy as np
+from sklearn.utils import check_random_state
+
+from sdulearn.base import LinearFit
+from sdulearn.errors import InputError, OrientationWarning, warn
+from sdulearn.joint.optimise import newton
+from sdulearn.joint.path import Data, Summary, fit_path
+from sdulearn.prior import PriorEstimate, estimate_prior
+from sdulearn.solvers.lbfgs import lbfgs_many
+from sdulearn.types import Array, RandomState
+
+_STEPS_DOWN = 6
+# The last steps of L-BFGS, before Newton's method.
+_POLISH_TOL = 1e-4
+_POLISH_ITER = 50
+
+
+class Parameters(Protocol):
+    """The parameters that both estimators have."""
+
+    prior: float | None
+    prior_strength: float
+    orientation: str
+    init: str
+    n_init: int
+    random_state: RandomState
+    tol: float
+    max_iter: int
+
+
+def resolve_prior(parameters: Parameters, n_similar: float, n_dissimilar: float) -> tuple[PriorEstimate, float | None]:
+    """The prior as reported, and the one in the objective (None where there is none)."""
+    n_answers = n_similar + n_dissimilar
+    if n_answers == 0:
+        raise InputError(
+            "PairLogisticRegression learns from pairs, and `y` marks none (or all weigh zero). "
+            "Mark the two rows of each similar pair k with +k and of each dissimilar pair with -k; "
+            "sdulearn.stack_pairs does it."
+        )
+    if parameters.prior is not None:
+        return PriorEstimate.given(parameters.prior), float(parameters.prior)
+    majority = "positive" if parameters.orientation == "majority" else "negative"
+    estimate = estimate_prior(n_similar, n_dissimilar, majority=majority)
+    if n_similar <= n_dissimilar:
+        return estimate, None
+    # Not 0 or 1 even if every pair is similar: a few more answers would have brought a different
+    # one.
+    margin = 1 / (4 * n_answers)
+    return estimate, float(np.clip(estimate.value, margin, 1 - margin))
+
+
+def make_starts(parameters: Parameters, summary: Summary) -> list[Array]:
+    """Where the path begins: the starts that ``init`` names, then ``n_init`` random ones."""
+    starts = summary.starts()
+    if parameters.init == "moment":
+        starts = starts[:1]
+    rng = check_random_state(parameters.random_state)
+    for _ in range(parameters.n_init):
+        direction = rng.normal(size=len(summary.variance)) / np.sqrt(summary.variance)
+        starts.append(np.append(summary.unit(direction), starts[0][-1]))
+    return starts
+
+
+def descend(parameters: Parameters, data: Data, alpha: float, covariance_power: float) -> Array:
+    """The solution at ``alpha``, in the axes, by the path from where the model leaves zero."""
+    top = max(data.summary.largest_alpha(covariance_power), alpha)
+    alphas = np.geomspace(top, alpha, _STEPS_DOWN if top > alpha else 1)[:, None]
+    return fit_path(data, alphas, [covariance_power], make_starts(parameters, data.summary))[-1, :, 0]
+
+
+def polish(
+    parameters: Parameters,
+    data: Data,
+    v: Array,
+    alpha: float,
+    covariance_power: float,
+    prior: PriorEstimate,
+) -> LinearFit:
+    """Solve to ``tol`` from a solution of the path, certify it and name the classes.
+
+    Parameters
+    ----------
+    parameters : Parameters
+        Those of the estimator.
+    data : Data
+        The rows.
+    v : array of shape (r + 1,)
+        The start, in the axes.
+    alpha, covariance_power : float
+        The penalty.
+    prior : PriorEstimate
+        The prior as reported.
+
+    Returns
+    -------
+    LinearFit
+        In the user's columns.
+    """
+    pen = data.summary.penalty(alpha, covariance_power)[:, None]
+    objective = data.objective(pen)
+    scale = data.summary.scale(pen)
+    W, _ = lbfgs_many(objective.value_and_gradient, v[:, None], scale, _POLISH_TOL, _POLISH_ITER)
+    v, value, optimality, n_iter = newton(objective, W[:, 0], scale[:, 0], parameters.tol, parameters.max_iter)
+    sign = class_sign(parameters, prior, *data.positive_share(v))
+    coef, intercept = data.axes.coefficients(v)
+    return LinearFit(
+        coef=sign * coef,
+        intercept=sign * intercept,
+        prior=prior,
+        objective=value,
+        optimality=optimality,
+        n_iter=n_iter,
+        n_features=len(coef),
+        chosen={},
+    )
+
+
+def class_sign(parameters: Parameters, prior: PriorEstimate, positive: float, spread: float) -> float:
+    """The sign that makes the larger class +1, or as ``prior`` or ``orientation`` says.
+
+    ``positive`` is the share of the unlabeled rows on the positive side, ``spread`` the sum of
+    the squared weights of the rows.
+    """
+    # Two standard errors of the share; and where the counts cannot tell p from 1/2, what the prior
+    # penalty may have added.
+    margin = max(2 * np.sqrt(0.25 * spread), 0.0 if prior.identified else 0.1)
+    close = abs(positive - 0.5) <= margin
+    if parameters.prior == 0.5 or (parameters.prior is None and close):
+        warn(
+            f"The model puts {max(positive, 1 - positive):.0%} of the rows on one side, so which class "
+            "is the larger is uncertain and the names -1 and +1 are arbitrary. Name them by a few "
+            "labelled points: orient(X, y_true).",
+            OrientationWarning,
+        )
+    larger_is_positive = parameters.orientation == "majority"
+    if parameters.prior is not None:
+        larger_is_positive = parameters.prior >= 0.5
+    return 1.0 if positive == 0.5 or (positive > 0.5) == larger_is_positive else -1.0
