@@ -221,12 +221,12 @@ class PairLogisticRegressionCV(_PairLogisticBase):
         zero.
     covariance_powers : sequence of float, default=(0, 1, 2)
         Powers of the covariance in the penalty to try.
-    prior, prior_strength, orientation : float, float, str
+    prior, prior_strength, orientation
         As in :class:`~sdulearn.PairLogisticRegression`.
     cv : int or splitter, default=5
         Number of pair-safe folds (dealt with a fixed seed), or an object such as
         :class:`~sdulearn.PairKFold`.
-    init, n_init, random_state, tol, max_iter : str, int, RandomState, float, int
+    init, n_init, random_state, tol, max_iter
         As in :class:`~sdulearn.PairLogisticRegression`.
 
     Attributes
