@@ -3,6 +3,17 @@
 from sklearn.base import _fit_context as fit_context
 from sklearn.utils import _safe_indexing as safe_indexing
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
+from sklearn.utils.validation import _check_feature_names as check_feature_names
+from sklearn.utils.validation import _check_n_features as check_n_features
 from sklearn.utils.validation import _check_sample_weight as check_sample_weight
 
-__all__ = ["HasMethods", "Interval", "StrOptions", "check_sample_weight", "fit_context", "safe_indexing"]
+__all__ = [
+    "HasMethods",
+    "Interval",
+    "StrOptions",
+    "check_feature_names",
+    "check_n_features",
+    "check_sample_weight",
+    "fit_context",
+    "safe_indexing",
+]
