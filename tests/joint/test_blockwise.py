@@ -290,7 +290,7 @@ def with_infinity(X, y, weight):
     [
         (with_nan, "Input X contains NaN"),
         (lambda X, y, w: with_infinity(sparse.csr_matrix(X), y, w), "Input X contains infinity"),
-        (lambda X, y, w: (X[:, 1:], y, w), r"X has 2\d features, but .* had 2\d.*same columns"),
+        (lambda X, y, w: (X[:, 1:], y, w), r"has 2\d features, but .* had 2\d.*same columns"),
         (lambda X, y, w: (X[y != y.max()], y[y != y.max()], np.ones(3)), "inconsistent numbers of samples"),
         (lambda X, y, w: (X[1:], y[1:], w), r"one row only of its block.*in one block.*distributed\.gather_pairs\(X"),
         (lambda X, y, w: (np.vstack([X, X[:1]]), np.r_[y, y[:1]], w), "stands on 3 rows, but a pair has two ends"),
@@ -320,5 +320,5 @@ def test_no_pairs_no_rows_no_blocks_no_variance(waveform):
 
 def test_too_many_columns(waveform):
     X = sparse.csr_matrix((len(waveform[1]), 4001))
-    with pytest.raises(ValueError, match=r"X has 4,001 features.*Fit in memory, or reduce the features"):
+    with pytest.raises(ValueError, match=r"has 4,001 features.*Fit in memory, or reduce the features"):
         fit_blocks(PairLogisticRegression(), as_blocks([(X, waveform[1], None)]))
