@@ -127,13 +127,13 @@ def test_nothing_is_computed(untouchable):
 @pytest.mark.parametrize(
     ("rows", "codes", "message"),
     [
-        (da.from_array(X, chunks=7), Y[:-1], r"X has 20 rows, but y has 19\. Give one"),
-        (da.from_array(X, chunks=7), da.from_array(Y[:-1], chunks=7), r"X has 20 rows, but y has 19\. Give one"),
-        (frame()[["a"]], Y, r"y is a plain array.*not known.*Keep y in the same dask frame.*compute_chunk_sizes"),
-        (frame()[["a"]], frame(3)["y"], r"X comes in 4 blocks of rows and y in 3.*compute_chunk_sizes"),
-        (frame()["a"], frame()["y"], r"X is a Series; rows of features come as a dask array"),
-        (X, Y, r"X is a ndarray; .*dask.array.from_array"),
-        (da.from_array(Y, chunks=7), Y, r"X must have rows and columns, got a dask array of 1 dimension"),
+        (da.from_array(X, chunks=7), Y[:-1], r"`X` has 20 rows, but `y` has 19\. Give one"),
+        (da.from_array(X, chunks=7), da.from_array(Y[:-1], chunks=7), r"`X` has 20 rows, but `y` has 19\. Give one"),
+        (frame()[["a"]], Y, r"`y` is a plain array.*not known.*Keep `y` in the same dask frame.*compute_chunk_sizes"),
+        (frame()[["a"]], frame(3)["y"], r"`X` comes in 4 blocks of rows and `y` in 3.*compute_chunk_sizes"),
+        (frame()["a"], frame()["y"], r"`X` is a Series; rows of features come as a dask array"),
+        (X, Y, r"`X` is a ndarray; .*dask.array.from_array"),
+        (da.from_array(Y, chunks=7), Y, r"`X` must have rows and columns, got a dask array of 1 dimension"),
     ],
 )
 def test_what_does_not_belong_together_is_refused(rows, codes, message):
@@ -146,11 +146,11 @@ def test_lengths_that_only_the_workers_see(name):
     table = frame()
     vectors = {"y": table["y"], "sample_weight": table["weight"]}
     vectors[name] = da.from_array(vectors[name].compute().to_numpy(), chunks=((5, 5, 4, 6),))
-    with pytest.raises(ValueError, match=rf"Block [23] has 5 rows in X, but [46] in {name}.*from one dask frame"):
+    with pytest.raises(ValueError, match=rf"Block [23] has 5 rows in `X`, but [46] in `{name}`.*from one dask frame"):
         dask_blocks(table[["a", "b", "c"]], **vectors).sum(as_lists)
 
 
 def test_words_are_refused():
     table = dd.from_pandas(pd.DataFrame({"a": ["one", "two"], "y": [1, 1]}), npartitions=1)
-    with pytest.raises(ValueError, match=r"X holds values that are not numbers .*Encode or drop"):
+    with pytest.raises(ValueError, match=r"`X` holds values that are not numbers .*Encode or drop"):
         dask_blocks(table[["a"]], table["y"]).sum(as_lists)

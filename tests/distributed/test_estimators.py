@@ -13,6 +13,7 @@ import sdulearn
 from sdulearn import distributed, load_model
 from sdulearn.blocks import HashedPairKFold
 from sdulearn.distributed import DaskBlocks, gather_pairs
+from sdulearn.errors import OrientationWarning
 
 RISKS = ["su", "du", "sd", "sdsu", "sddu", "sudu", (0.2, 0.3, 0.5)]
 LOSSES = {"squared": 1e-8, "double_hinge": 1e-11, "logistic": 1e-11}
@@ -250,11 +251,20 @@ def test_score_and_orient(waveform, weights, fitted, which, kind):
     np.testing.assert_array_equal(clone(model).fit(*waveform).orient(X, labels).coef_, -model.coef_)
 
 
-def test_no_score_at_prior_one_half(waveform):
-    with pytest.warns(UserWarning, match="names -1 and"):
-        model = distributed.PairLogisticRegression(prior=0.5).fit(*waveform)
-    with pytest.raises(ValueError, match="pair_log_likelihood"):
-        model.score(da.from_array(waveform[0], chunks=50), waveform[1])
+def test_the_score_needs_no_prior(waveform):
+    rows, codes = waveform
+    with pytest.warns(OrientationWarning, match="names -1 and"):
+        model = distributed.PairLogisticRegression(prior=0.5).fit(rows, codes)
+    assert 0.5 < model.score(rows, codes) == model.score(da.from_array(rows, chunks=50), codes) < 1
+
+
+def test_the_score_knows_half_a_pair(waveform, fitted):
+    rows, codes = waveform
+    with pytest.raises(ValueError, match="half a pair"):
+        fitted[0].score(da.from_array(rows[1:], chunks=50), codes[1:])
+    unlabeled = codes == 0
+    with pytest.raises(ValueError, match="needs answers, and `y` marks none"):
+        fitted[0].score(da.from_array(rows[unlabeled], chunks=50), codes[unlabeled])
 
 
 @pytest.mark.parametrize(
@@ -335,12 +345,12 @@ def test_bad_input_is_named(waveform):
         distributed.SDUClassifier().fit(X, codes + 0.5)
     with pytest.raises(ValueError, match="There are no rows"):
         distributed.SDUClassifier().fit(X[:0], codes[:0])
-    with pytest.raises(ValueError, match="X is a Series; rows of features come as"):
+    with pytest.raises(ValueError, match="`X` is a Series; rows of features come as"):
         distributed.SDUClassifier().fit(as_frame(rows, codes)["x0"], codes)
     model = distributed.SDUClassifier().fit(X, codes)
     with pytest.raises(ValueError, match="There are no rows"):
         model.score(X[:0], codes[:0])
     with pytest.raises(ValueError, match="Input X contains NaN"):
         model.score(da.where(X > 2, np.nan, X), codes)
-    with pytest.raises(ValueError, match="X must have rows and columns"):
+    with pytest.raises(ValueError, match="`X` must have rows and columns"):
         model.predict(X[:, 0])

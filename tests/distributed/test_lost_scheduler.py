@@ -14,6 +14,7 @@ import pytest
 from distributed import Client
 
 from sdulearn.distributed import DaskBlocks, SchedulerLostError, SDUClassifier
+from sdulearn.errors import SdulearnError
 
 SECONDS = 15
 
@@ -78,6 +79,7 @@ def test_a_lost_scheduler_is_named(cluster, watch):
         with pytest.raises(SchedulerLostError, match=message) as caught:
             blocks.sum(rows)
         assert 0.4 < time.monotonic() - began < SECONDS / 2
+        assert isinstance(caught.value, SdulearnError)
         assert isinstance(caught.value, ConnectionError)
         assert caught.value.__suppress_context__
         # Afterwards too: Dask itself would wait, and then compute here.

@@ -5,6 +5,7 @@ import os
 import signal
 import threading
 import time
+from contextlib import contextmanager
 
 import dask
 import dask.array as da
@@ -19,32 +20,50 @@ from threadpoolctl import threadpool_info, threadpool_limits
 import sdulearn
 from sdulearn import distributed
 from sdulearn.blocks import LocalBlocks, Sums
-from sdulearn.distributed import DaskBlocks, WorkersLostError, gather_pairs
+from sdulearn.distributed import DaskBlocks, WorkerFileError, WorkersLostError, gather_pairs
+from sdulearn.errors import FileError, SdulearnError
+
+SECONDS = 120
+
+
+@contextmanager
+def two_workers(folder):
+    """Two worker processes on loopback, the default of everything that computes meanwhile."""
+    settings = {
+        "temporary-directory": str(folder),
+        # On a busy machine a worker that died takes long to come back; until then it is not given up.
+        "distributed.deploy.lost-worker-timeout": "10 minutes",
+    }
+    options = {"n_workers": 2, "threads_per_worker": 1, "processes": True, "protocol": "tcp://"}
+    web = {"host": "127.0.0.1", "dashboard_address": "127.0.0.1:0", "silence_logs": logging.CRITICAL}
+    with dask.config.set(settings), LocalCluster(**options, **web) as cluster, Client(cluster) as client:
+        client.wait_for_workers(2, timeout=SECONDS)
+        yield client
 
 
 @pytest.fixture(scope="module")
 def client(tmp_path_factory):
-    """Two worker processes on loopback, the default of everything that computes."""
-    settings = {"temporary-directory": str(tmp_path_factory.mktemp("dask"))}
-    options = {"n_workers": 2, "threads_per_worker": 1, "processes": True, "protocol": "tcp://"}
-    with (
-        dask.config.set(settings),
-        LocalCluster(
-            **options, host="127.0.0.1", dashboard_address="127.0.0.1:0", silence_logs=logging.CRITICAL
-        ) as cluster,
-        Client(cluster) as client,
-    ):
+    """A cluster for all tests that kill no workers."""
+    with two_workers(tmp_path_factory.mktemp("dask")) as client:
         yield client
+
+
+@pytest.fixture
+def doomed(tmp_path):
+    """A cluster for one test that kills workers, thrown away after it."""
+    with two_workers(tmp_path) as client:
+        yield client
+
+
+@pytest.fixture
+def synchronous():
+    """Each test names its cluster, which then computes."""
 
 
 def wait_for_both(client):
     """Until two workers run and their nannies know it: a nanny whose worker dies before that gives up for good."""
-    try:
-        client.wait_for_workers(2, timeout=10)
-    except TimeoutError:
-        client.cluster.scale(len(client.cluster.worker_spec) + 1)
-        client.wait_for_workers(2, timeout=60)
-    until = time.monotonic() + 60
+    client.wait_for_workers(2, timeout=SECONDS)
+    until = time.monotonic() + SECONDS
     while time.monotonic() < until:
         processes = [nanny.process for nanny in client.cluster.workers.values()]
         if sum(one is not None and one.status is Status.running for one in processes) >= 2:
@@ -53,14 +72,8 @@ def wait_for_both(client):
     raise AssertionError("a worker did not come back")
 
 
-@pytest.fixture(autouse=True)
-def synchronous(client):
-    """Here the cluster computes."""
-    wait_for_both(client)
-
-
 @pytest.fixture
-def killed(client, monkeypatch):
+def killed(doomed, monkeypatch):
     """Slow passes, and a worker killed in the middle of some; lists whether the pass was still running."""
     passes, found, plain_sum = [], [], DaskBlocks.sum
 
@@ -85,10 +98,10 @@ def killed(client, monkeypatch):
         passes.append(task)
         if len(passes) > 2:
             return plain_sum(blocks, task, *arguments)
-        wait_for_both(client)
-        client.run(draw_few)
+        wait_for_both(doomed)
+        doomed.run(draw_few)
         over = threading.Event()
-        pid = next(iter(client.run(os.getpid).values()))
+        pid = next(iter(doomed.run(os.getpid).values()))
         timer = threading.Timer(0.15, kill_one, (pid, over))
         timer.start()
         try:
@@ -146,6 +159,21 @@ def test_errors_of_a_task_come_through(client):
             DaskBlocks.from_parts(made_parts([3, 4]), watch=watch).sum(task)
 
 
+@pytest.mark.parametrize("watch", [None, print])
+def test_a_file_that_a_worker_cannot_find(client, watch):
+    def part():
+        with open("/nowhere/rows.parquet") as file:
+            yield file.read()
+
+    message = r"A worker of the cluster cannot find a file: .*/nowhere/rows\.parquet.*on a disk that all of them share"
+    for blocks in (DaskBlocks.from_parts([part], watch=watch), DaskBlocks.from_parts([part], watch=watch).persist()):
+        with pytest.raises(WorkerFileError, match=message) as caught:
+            blocks.sum(made_task(), 2.0)
+        assert isinstance(caught.value, FileError)
+        assert isinstance(caught.value, FileNotFoundError)
+        assert caught.value.__suppress_context__
+
+
 @pytest.mark.parametrize("loss", ["squared", "double_hinge", "logistic"])
 def test_fits_equal_the_local_ones(client, waveform, loss):
     rows, codes = waveform
@@ -190,7 +218,7 @@ def test_nothing_is_left_on_the_workers(client, waveform):
 
 
 @pytest.mark.parametrize(("loss", "kills"), [("squared", 1), ("logistic", 2), ("double_hinge", 2)])
-def test_killed_workers_change_nothing(client, waveform, killed, loss, kills):
+def test_killed_workers_change_nothing(waveform, killed, loss, kills):
     rows, codes = waveform
     options = {"loss": loss, "tol": 1e-8 if loss == "squared" else 1e-11}
     X, y = da.from_array(rows, chunks=(50, 21)), da.from_array(codes, chunks=20)
@@ -199,7 +227,7 @@ def test_killed_workers_change_nothing(client, waveform, killed, loss, kills):
     assert_same_line(model, sdulearn.SDUClassifier(**options).fit(rows, codes))
 
 
-def test_killed_workers_change_nothing_for_pairs(client, waveform, killed):
+def test_killed_workers_change_nothing_for_pairs(waveform, killed):
     rows, codes = waveform
     gathered = gather_pairs(da.from_array(rows, chunks=(50, 21)), np.random.default_rng(0).permutation(codes))
     model = distributed.PairLogisticRegression(tol=1e-10).fit(*gathered)
@@ -209,13 +237,16 @@ def test_killed_workers_change_nothing_for_pairs(client, waveform, killed):
 
 
 @pytest.mark.parametrize("watch", [None, print])
-def test_a_task_that_kills_its_workers_is_given_up(client, monkeypatch, watch):
+def test_a_task_that_kills_its_workers_is_given_up(doomed, monkeypatch, watch):
     def task(X, y, weight):
         os.kill(os.getpid(), signal.SIGKILL)
 
-    monkeypatch.setattr(client.cluster.scheduler, "allowed_failures", 0)
-    with pytest.raises(WorkersLostError, match=r"given up after 1 workers died.*tcp://127.0.0.1.*Use smaller chunks"):
+    monkeypatch.setattr(doomed.cluster.scheduler, "allowed_failures", 0)
+    message = r"given up after 1 workers died.*tcp://127.0.0.1.*Use smaller chunks"
+    with pytest.raises(WorkersLostError, match=message) as caught:
         DaskBlocks.from_parts(made_parts([3]), watch=watch).sum(task)
+    assert isinstance(caught.value, SdulearnError)
+    assert isinstance(caught.value, RuntimeError)
 
 
 def set_blas_threads(count):

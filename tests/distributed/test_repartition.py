@@ -14,6 +14,7 @@ from scipy import sparse
 
 from sdulearn.distributed import PairLogisticRegression, gather_pairs
 from sdulearn.distributed import repartition as module
+from sdulearn.distributed.align import dask_blocks
 
 
 def rows_and_codes(n_pairs, n_unlabeled, seed):
@@ -127,8 +128,7 @@ def test_every_chunk_is_read_once():
 
     parts = [da.from_delayed(delayed(chunk)(number), (4, 2), dtype=float) for number in range(6)]
     y = np.random.default_rng(0).permutation(np.repeat(np.arange(1, 13), 2))
-    model = PairLogisticRegression()
-    model._fit_blocks(lambda model, blocks: blocks.sum(_nothing), *gather_pairs(da.concatenate(parts), y), None, False)
+    dask_blocks(*gather_pairs(da.concatenate(parts), y)).sum(_nothing)
     assert sorted(read) == list(range(6))
 
 

@@ -1,4 +1,4 @@
-"""The linear estimators on a Dask cluster: the same names, parameters, answers and model files as the local ones.
+"""The linear estimators on a Dask cluster: names, parameters and answers are the local ones'.
 
 ``fit`` takes dask arrays and dask frames; ``decision_function``, ``predict`` and ``predict_proba``
 give lazy dask arrays for arrays, lazy dask Series and frames for frames. All of it also takes plain
@@ -14,8 +14,17 @@ from sdulearn.extras import require
 for _module in ("dask.array", "distributed"):
     require(_module, "dask")
 
-from sdulearn.distributed.cluster import DaskBlocks, SchedulerLostError, WorkersLostError  # noqa: E402
-from sdulearn.distributed.estimators import PairLogisticRegression, SDUClassifier, SDUClassifierCV  # noqa: E402
+from sdulearn.distributed.cluster import (  # noqa: E402
+    DaskBlocks,
+    SchedulerLostError,
+    WorkerFileError,
+    WorkersLostError,
+)
+from sdulearn.distributed.estimators import (  # noqa: E402
+    PairLogisticRegression,
+    SDUClassifier,
+    SDUClassifierCV,
+)
 from sdulearn.distributed.repartition import gather_pairs  # noqa: E402
 
 __all__ = [
@@ -24,6 +33,7 @@ __all__ = [
     "SDUClassifier",
     "SDUClassifierCV",
     "SchedulerLostError",
+    "WorkerFileError",
     "WorkersLostError",
     "gather_pairs",
 ]

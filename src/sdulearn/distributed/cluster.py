@@ -6,49 +6,60 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import CancelledError
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import dask
 from dask.base import get_scheduler
+from dask.delayed import Delayed
 from dask.typing import Key
-from distributed import Client, KilledWorker, as_completed, get_worker
+from distributed import Client, Future, KilledWorker, as_completed, get_worker
 from distributed.comm import CommClosedError
 from threadpoolctl import threadpool_limits
 
 from sdulearn.blocks import Block, Part
-from sdulearn.blocks.source import add_all, count_blocks
+from sdulearn.blocks.source import Watch, add_all, count_blocks
 from sdulearn.distributed.graph import Layer
+from sdulearn.errors import FileError, SdulearnError
 
-Counted = tuple[int, Any]
-Watch = Callable[[int | None], Any]
+Result: TypeAlias = Any
+"""What a task gives back; results are added up with ``+``."""
+Counted: TypeAlias = tuple[int, Result]
+"""A number of rows and the result on them."""
+Readable: TypeAlias = Part | list[Block]
+"""Blocks, or a function that reads them."""
 
 # Results that one task adds up: few enough for the memory of a worker, many enough for a flat tree.
 SPLIT_EVERY = 8
 
 
-class SchedulerLostError(ConnectionError):
+class SchedulerLostError(SdulearnError, ConnectionError):
     """The connection to the scheduler is gone."""
 
 
-class WorkersLostError(RuntimeError):
+class WorkersLostError(SdulearnError, RuntimeError):
     """Workers died, and their work could not be done again."""
+
+
+class WorkerFileError(FileError, FileNotFoundError):
+    """A worker cannot find a file that this process can name."""
 
 
 @dataclass(frozen=True)
 class Call:
     """What one pass asks of every block: sent once, shared by all tasks of the pass."""
 
-    task: Callable[..., Any]
-    arguments: tuple[Any, ...]
+    task: Callable[..., Result]
+    arguments: tuple[object, ...]
 
 
 class DaskBlocks:
-    """Blocks behind dask ``Delayed`` objects, summed by the scheduler that is current when the object is made.
+    """Blocks behind dask ``Delayed`` objects.
 
-    That is the active ``distributed.Client``, or Dask's local scheduler where there is none. A sum
-    sends its arguments out once and brings one result back. The order of additions is fixed, so
-    neither the number of workers nor a worker that died in between changes a digit. A cluster that
-    has no workers (yet) is waited for.
+    They are summed by the scheduler that is current when the object is made: the active
+    ``distributed.Client``, or Dask's local scheduler where there is none. A sum sends its arguments
+    out once and brings one result back. The order of additions is fixed, so neither the number of
+    workers nor a worker that died in between changes a digit. A cluster that has no workers (yet)
+    is waited for.
 
     Parameters
     ----------
@@ -67,22 +78,72 @@ class DaskBlocks:
     WorkersLostError
         From ``sum``, a RuntimeError: workers died on the same task again and again, or took data
         with them.
+    WorkerFileError
+        From ``sum``, a FileNotFoundError: a worker of a cluster cannot find a file.
+
+    See Also
+    --------
+    sdulearn.blocks.LocalBlocks : Blocks in this process.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sdulearn.distributed import DaskBlocks
+    >>> def part():
+    ...     yield np.ones((3, 2)), np.array([1, 1, 0]), None
+    >>> def count(X, y, weight):
+    ...     return len(y)
+    >>> DaskBlocks.from_parts([part, part]).sum(count)
+    6
     """
 
-    def __init__(self, parts: Sequence[Any], n_blocks: int | None = None, watch: Watch | None = None) -> None:
-        self.parts, self.watch = list(parts), watch
+    def __init__(
+        self,
+        parts: Sequence[Delayed],
+        n_blocks: int | None = None,
+        watch: Watch | None = None,
+    ) -> None:
+        self.parts = list(parts)
+        self.watch = watch
         self.n_blocks = len(self.parts) if n_blocks is None else n_blocks
         self.client = current_client()
 
     @classmethod
     def from_parts(cls, parts: Sequence[Part], watch: Watch | None = None) -> DaskBlocks:
-        """Blocks that the workers read themselves, such as row groups of files that all of them can see."""
+        """Make blocks that the workers read themselves.
+
+        Parameters
+        ----------
+        parts : sequence of functions
+            Each reads some blocks, such as a row group of a file that every worker can see.
+        watch : function, optional
+            As in :class:`DaskBlocks`.
+
+        Returns
+        -------
+        DaskBlocks
+            The blocks; nothing is read yet.
+        """
         layer = Layer("part")
         keys = [layer.add_value(i, part) for i, part in enumerate(parts)]
         return cls(layer.delayed(keys, []), count_blocks(parts), watch)
 
-    def sum(self, task: Callable[..., Any], *arguments: Any) -> Any:
-        """See :class:`sdulearn.blocks.Blocks`."""
+    def sum(self, task: Callable[..., Result], *arguments: object) -> Result:
+        """Add up the results of a task on all blocks.
+
+        Parameters
+        ----------
+        task : function
+            Called with ``(X, y, weight, *arguments)`` for each block; what it gives back is small
+            and adds up with ``+``.
+        *arguments : object
+            Sent to the workers once.
+
+        Returns
+        -------
+        object
+            The sum; None where there are no blocks.
+        """
         if not self.parts:
             return None
         rows, total = self._compute(Call(task, arguments))
@@ -93,9 +154,16 @@ class DaskBlocks:
         return total
 
     def persist(self) -> DaskBlocks:
-        """The same blocks, read once and kept in the memory of the workers until ``release``."""
+        """Read the blocks once and keep them in the memory of the workers until ``release``.
+
+        Returns
+        -------
+        DaskBlocks
+            The same blocks.
+        """
         layer = Layer("block")
-        parts = layer.delayed([layer.add(i, read, part.key) for i, part in enumerate(self.parts)], self.parts)
+        keys = [layer.add(i, read, part.key) for i, part in enumerate(self.parts)]
+        parts = layer.delayed(keys, self.parts)
         if self.client is None:
             return DaskBlocks(dask.persist(*parts), self.n_blocks, self.watch)
         with clear_errors(self.client):
@@ -111,21 +179,26 @@ class DaskBlocks:
         leaves = [layer.add(i, sum_of_blocks, part.key, shared) for i, part in enumerate(self.parts)]
         root = add_tree(layer, leaves)
         if self.client is None:
-            with threadpool_limits(1, user_api="blas"):  # Dask runs parts side by side
+            # Dask runs parts side by side.
+            with threadpool_limits(1, user_api="blas"):
                 return layer.delayed([root], self.parts)[0].compute()
-        counts = [layer.add(("rows", i), rows_of, leaf) for i, leaf in enumerate(leaves)] if self.watch else []
+        counts = []
+        if self.watch is not None:
+            counts = [layer.add(("rows", i), rows_of, leaf) for i, leaf in enumerate(leaves)]
         with clear_errors(self.client):
             futures = self.client.compute(layer.delayed([root, *counts], self.parts))
             try:
                 return self._watched(*futures)
-            finally:  # a pass that failed must not go on working
+            finally:
+                # A pass that failed must not go on working.
                 for future in futures:
                     future.release()
 
-    def _watched(self, total: Any, *counted: Any) -> Counted:
+    def _watched(self, total: Future, *counted: Future) -> Counted:
         if self.watch is not None:
             for _, rows in as_completed(counted, with_results=True):
-                if isinstance(rows, int):  # else an error, which the total has too
+                # Else an error, which the total has too.
+                if isinstance(rows, int):
                     self.watch(rows)
         return total.result()
 
@@ -136,14 +209,15 @@ def current_client() -> Client | None:
     return owner if isinstance(owner, Client) else None
 
 
-def read(part: Any) -> list[Block]:
+def read(part: Readable) -> list[Block]:
     """The blocks of a part."""
     return list(part()) if callable(part) else part
 
 
-def sum_of_blocks(part: Any, call: Call) -> Counted:
-    """Rows of a part, and the call's results on its blocks, added up block by block as they are read."""
-    rows, total = 0, None
+def sum_of_blocks(part: Readable, call: Call) -> Counted:
+    """Rows of a part, and the call's results on its blocks, added up as they are read."""
+    rows = 0
+    total = None
     with blas_limit():
         for block in part() if callable(part) else part:
             rows += len(block[1])
@@ -151,11 +225,12 @@ def sum_of_blocks(part: Any, call: Call) -> Counted:
     return rows, total
 
 
-def blas_limit() -> AbstractContextManager[Any]:
-    """One BLAS thread a task on a worker with several threads: threads within threads ruin it."""
+def blas_limit() -> AbstractContextManager[object]:
+    """One BLAS thread a task on a worker with several threads: threads within threads are slow."""
     try:
         several = get_worker().state.nthreads > 1
-    except ValueError:  # no worker of a cluster
+    except ValueError:
+        # No worker of a cluster.
         several = False
     return threadpool_limits(1, user_api="blas") if several else nullcontext()
 
@@ -182,17 +257,18 @@ def add_tree(layer: Layer, keys: list[Key], width: int = SPLIT_EVERY) -> Key:
 
 @contextmanager
 def clear_errors(client: Client) -> Iterator[None]:
-    """A lost scheduler or lost workers by name, instead of Dask's internals."""
+    """Failures of the cluster as errors of ours, instead of Dask's internals."""
     if client.status != "running":
         raise _scheduler_lost(client)
     try:
         yield
     except KilledWorker as error:
-        raise WorkersLostError(
-            f"A task was given up after {error.allowed_failures + 1} workers died under it (last on "
-            f"{error.last_worker.address}); most often they ran out of memory. Use smaller chunks or row groups, give "
-            "the workers more memory, or read their logs. The Dask setting distributed.scheduler.allowed-failures "
-            "sets the number of attempts."
+        raise _workers_killed(error) from None
+    except FileNotFoundError as error:
+        raise WorkerFileError(
+            f"A worker of the cluster cannot find a file: {error}. The workers must reach the rows under "
+            "the same path as this process. Put the files on a disk that all of them share, and give "
+            "the full path."
         ) from None
     except (CancelledError, CommClosedError, OSError) as error:
         if client.status != "running" or isinstance(error, CommClosedError):
@@ -205,14 +281,25 @@ def clear_errors(client: Client) -> Iterator[None]:
 def _scheduler_lost(client: Client) -> SchedulerLostError:
     address = client.scheduler.address if client.scheduler is not None else "its address"
     return SchedulerLostError(
-        f"Lost the connection to the Dask scheduler at {address} (the client is {client.status}). Nothing was fitted. "
-        "Check that the scheduler runs and can be reached, connect a new distributed.Client, and fit again."
+        f"Lost the connection to the Dask scheduler at {address} (the client is {client.status}). "
+        "Nothing was fitted. Check that the scheduler runs and can be reached, connect a new "
+        "distributed.Client, and fit again."
+    )
+
+
+def _workers_killed(error: KilledWorker) -> WorkersLostError:
+    return WorkersLostError(
+        f"A task was given up after {error.allowed_failures + 1} workers died under it (last on "
+        f"{error.last_worker.address}); most often they ran out of memory. Use smaller chunks or row "
+        "groups, give the workers more memory, or read their logs. The Dask setting "
+        "distributed.scheduler.allowed-failures sets the number of attempts."
     )
 
 
 def _cancelled(error: CancelledError) -> WorkersLostError:
     reason = getattr(error, "reason", None) or "no reason given"
     return WorkersLostError(
-        f"Dask cancelled the computation ({reason}): it was cancelled elsewhere, or data went down with a worker and "
-        "cannot be computed again, as with Client.scatter. Fit again, from data that Dask can read anew."
+        f"Dask cancelled the computation ({reason}): it was cancelled elsewhere, or data went down "
+        "with a worker and cannot be computed again, as with Client.scatter. Fit again, from data that "
+        "Dask can read anew."
     )

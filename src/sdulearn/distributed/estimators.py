@@ -2,145 +2,248 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from copy import copy
-from typing import Any, Self
+from functools import partial
+from typing import Self, TypeAlias
 
 import dask
 import numpy as np
 from dask.base import is_dask_collection
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike
 from sklearn.utils import assert_all_finite
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import _check_feature_names, _check_n_features, check_is_fitted
+from sklearn.utils.validation import check_is_fitted
 
 from sdulearn import joint, linear
 from sdulearn.base import LinearPairClassifier
 from sdulearn.blocks import Sums, fit_classifier, fit_classifier_cv
-from sdulearn.blocks.estimators import source_losses, validation_risk_of
 from sdulearn.distributed.align import as_matrix, dask_blocks, is_frame, whole_rows
+from sdulearn.distributed.cluster import DaskBlocks
+from sdulearn.distributed.graph import DaskCollection, VectorLike
 from sdulearn.errors import InputError
 from sdulearn.extras import require
 from sdulearn.joint.blockwise import fit_pair_logistic
 from sdulearn.losses import get_training_loss
-from sdulearn.pairs import sources
-from sdulearn.sklearn_private import fit_context
+from sdulearn.metrics import pair_accuracy
+from sdulearn.sklearn_private import check_feature_names, check_n_features, fit_context
 from sdulearn.solvers import choose_solver
-from sdulearn.types import Array
+from sdulearn.types import Array, Codes, Frame, MatrixLike, Rows
+
+Values: TypeAlias = DaskCollection
+"""An array for plain rows, a lazy dask array for a dask array, a lazy Series or frame for a frame."""
 
 
-def _parent_has_probability(estimator: Any) -> bool:
-    return bool(super(DaskRows, estimator).predict_proba)  # raises with the reason where the parent has none
+def _parent_has_probability(estimator: DaskRows) -> bool:
+    # Raises with the reason where the parent has none.
+    return bool(super(DaskRows, estimator).predict_proba)
 
 
 class DaskRows(LinearPairClassifier):
-    """What the three estimators do alike with dask input; with anything else they are the local ones."""
+    """What the three estimators do with dask input; with anything else they are the local ones."""
 
-    def decision_function(self, X: Any) -> Any:
-        """Signed confidence of each row: positive for class +1; lazy for dask input.
+    def decision_function(self, X: MatrixLike) -> Values:
+        """Signed confidence of each row: positive for class +1.
 
-        A dask array for a dask array; for a dask frame a dask Series, with the index of its rows.
+        Parameters
+        ----------
+        X : dask array, dask DataFrame, or what the local estimator takes
+            Rows.
+
+        Returns
+        -------
+        dask array, dask Series or array of shape (n_rows,)
+            Lazy for dask input; a Series, with the index of its rows, for a frame.
         """
         if not is_dask_collection(X):
             return super().decision_function(X)
         return self._lazy("decision_function", X, np.float64)
 
-    def predict(self, X: Any) -> Any:
-        """Class of each row, -1 or +1; a lazy dask array for a dask array, a lazy Series for a dask frame."""
+    def predict(self, X: MatrixLike) -> Values:
+        """Class of each row.
+
+        Parameters
+        ----------
+        X : dask array, dask DataFrame, or what the local estimator takes
+            Rows.
+
+        Returns
+        -------
+        dask array, dask Series or array of shape (n_rows,)
+            -1 or +1; lazy for dask input.
+        """
         return self._lazy("predict", X, np.int64) if is_dask_collection(X) else super().predict(X)
 
     @available_if(_parent_has_probability)
-    def predict_proba(self, X: Any) -> Any:
-        """P(y = -1) and P(y = +1) of each row; lazy for dask input: an array, or a frame with columns -1 and 1."""
+    def predict_proba(self, X: MatrixLike) -> Values:
+        """Probability of either class for each row.
+
+        Parameters
+        ----------
+        X : dask array, dask DataFrame, or what the local estimator takes
+            Rows.
+
+        Returns
+        -------
+        dask array, dask DataFrame or array of shape (n_rows, 2)
+            P(y = -1) and P(y = +1); lazy for dask input. The columns of a frame are -1 and 1.
+        """
         if not is_dask_collection(X):
             return super().predict_proba(X)
         return self._lazy("predict_proba", X, np.float64, [-1, 1])
 
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Estimated accuracy from pair codes alone, as the local one; one pass over dask input, computed at once.
+    def score(self, X: MatrixLike, y: VectorLike, sample_weight: VectorLike | None = None) -> float:
+        """Accuracy estimated from answers alone: the value of :func:`~sdulearn.metrics.pair_accuracy`.
 
-        On dask input it is not checked that each code stands on two rows.
+        Dask input takes one pass, computed at once. The ends of a pair may be in different chunks:
+        decision values, codes and weights of all rows of pairs come back.
+
+        Parameters
+        ----------
+        X : dask array, dask DataFrame, or what the local estimator takes
+            Rows that the model has not seen.
+        y : dask array, dask Series or array-like of shape (n_rows,)
+            Pair codes.
+        sample_weight : dask array, dask Series or array-like of shape (n_rows,), optional
+            A weight per row; both ends of a pair carry one weight.
+
+        Returns
+        -------
+        float
+            Between 1/2 and 1.
         """
-        if not is_dask_collection(X) or self.prior_.value == 0.5:
+        if not is_dask_collection(X):
             return super().score(X, *dask.compute(y, sample_weight))
+        check_is_fitted(self)
         X = self._check_columns(X, reset=False)
-        sums = dask_blocks(X, y, sample_weight).sum(_zero_one_sums, self.coef_[0], self.intercept_[0])
+        blocks = dask_blocks(X, y, sample_weight)
+        sums = blocks.sum(_decisions_of_pairs, self.coef_[0], self.intercept_[0])
         if sums is None:
             raise InputError("There are no rows: every block is empty.")
-        return 1 - float(validation_risk_of(sums["weight"], sums["losses"], self.prior_.value)[0])
+        codes = np.concatenate(sums["codes"])
+        if not len(codes):
+            raise InputError("An accuracy needs answers, and `y` marks none.")
+        weight = None if sample_weight is None else np.concatenate(sums["weight"])
+        decision = np.concatenate(sums["decision"])
+        return pair_accuracy(decision, codes, sample_weight=weight, prior=self.prior).value
 
-    def orient(self, X: Any, y_true: Any) -> Self:
-        """Settle which side is +1 with a few labelled points, as the local one; dask input is computed at once."""
+    def orient(self, X: MatrixLike, y_true: VectorLike) -> Self:
+        """Name the classes by a few labelled points; flips the model where most of them disagree.
+
+        Parameters
+        ----------
+        X : dask array, dask DataFrame, or array-like of shape (n_points, n_features)
+            A few points; dask input is computed at once.
+        y_true : dask array, dask Series or array-like of shape (n_points,)
+            Their classes, -1 or +1.
+
+        Returns
+        -------
+        self
+            The estimator, flipped or not.
+        """
         return super().orient(*dask.compute(X, y_true))
 
-    def _lazy(self, method: str, X: Any, dtype: Any, columns: list[int] | None = None) -> Any:
+    def _lazy(
+        self, method: str, X: DaskCollection, dtype: DTypeLike, columns: list[int] | None = None
+    ) -> DaskCollection:
         """A method of the model as it is now, on every chunk."""
         check_is_fitted(self)
         X = self._check_columns(X, reset=False)
         model = copy(self)
-        if hasattr(model, "feature_names_in_"):
-            del model.feature_names_in_  # checked already, and a chunk of an array has no names
+        # Names are checked already, and a chunk of an array has none.
+        model.__dict__.pop("feature_names_in_", None)
         empty = np.empty((0,) if columns is None else (0, len(columns)), dtype)
         if is_frame(X):
             meta = _framed(X._meta.index, empty, columns)
             return X.map_partitions(_on_partition, model, method, columns, meta=meta)
-        shape = {"drop_axis": 1} if columns is None else {"chunks": (X.chunks[0], (len(columns),))}
-        return X.map_blocks(_on_chunk, model, method, dtype=dtype, meta=empty, **shape)
+        evaluate = partial(X.map_blocks, _on_chunk, model, method, dtype=dtype, meta=empty)
+        if columns is None:
+            return evaluate(drop_axis=1)
+        return evaluate(chunks=(X.chunks[0], (len(columns),)))
 
-    def _check_columns(self, X: Any, *, reset: bool) -> Any:
-        """``X`` in whole rows; names and number of columns are checked by what Dask knows without computing."""
+    def _check_columns(self, X: DaskCollection, *, reset: bool) -> DaskCollection:
+        """``X`` in whole rows; its columns are checked by what Dask knows without computing."""
         X = whole_rows(X)
-        _check_feature_names(self, X._meta, reset=reset)
-        _check_n_features(self, X, reset=reset)
+        check_feature_names(self, X._meta, reset=reset)
+        check_n_features(self, X, reset=reset)
         return X
 
-    def _fit_blocks(self, fit: Any, X: Any, y: Any, sample_weight: Any, iterative: bool) -> None:
-        """Keep the blocks in the workers' memory where they are asked again and again, and only for as long."""
+    @contextmanager
+    def _blocks(
+        self, X: DaskCollection, y: VectorLike, sample_weight: VectorLike | None, keep: bool
+    ) -> Iterator[DaskBlocks]:
+        """Blocks of checked columns; ``keep`` holds them in the workers' memory meanwhile."""
         blocks = dask_blocks(self._check_columns(X, reset=True), y, sample_weight)
-        kept = blocks.persist() if iterative else blocks
+        kept = blocks.persist() if keep else blocks
         try:
-            fit(self, kept)
+            yield kept
         finally:
             kept.release()
+        # What partial_fit has summed up is not of this fit.
+        self.__dict__.pop("statistics_", None)
 
 
-def _on_chunk(X: Any, model: Any, method: str) -> Any:
+def _on_chunk(X: MatrixLike, model: LinearPairClassifier, method: str) -> Array:
     """The local method; Dask's chunks may be empty, which scikit-learn refuses."""
     if X.shape[0]:
         return getattr(model, method)(as_matrix(X))
     return getattr(model, method)(np.zeros((1, X.shape[1])))[:0]
 
 
-def _on_partition(X: Any, model: Any, method: str, columns: list[int] | None) -> Any:
+def _on_partition(X: Frame, model: LinearPairClassifier, method: str, columns: list[int] | None) -> Frame:
     return _framed(X.index, _on_chunk(X, model, method), columns)
 
 
-def _framed(index: Any, values: Any, columns: list[int] | None) -> Any:
+def _framed(index: Frame, values: Array, columns: list[int] | None) -> Frame:
     """Values under the index of their rows, as dask frames are made of."""
     pandas = require("pandas", "dask")
-    return pandas.Series(values, index) if columns is None else pandas.DataFrame(values, index, columns)
+    if columns is None:
+        return pandas.Series(values, index)
+    return pandas.DataFrame(values, index, columns)
 
 
-def _zero_one_sums(X: Any, y: NDArray[np.int64], weight: Array | None, coef: Array, intercept: float) -> Sums:
-    """Weight of S, D and U, and their zero-one losses as +1 and as -1."""
+def _decisions_of_pairs(X: Rows, y: Codes, weight: Array | None, coef: Array, intercept: float) -> Sums:
+    """Decision values, codes and weights of the rows that are ends of pairs."""
     assert_all_finite(X, input_name="X")
-    z, source = np.asarray(X @ coef + intercept)[:, None], sources(y)
+    ends = np.flatnonzero(y)
     return Sums(
-        weight=np.bincount(source, weights=weight, minlength=3).astype(np.float64),
-        losses=source_losses(z, source, weight),
+        decision=[np.asarray(X[ends] @ coef + intercept)],
+        codes=[y[ends]],
+        weight=[None if weight is None else weight[ends]],
     )
 
 
-def _is_iterative(model: Any) -> bool:
+def _is_iterative(model: linear.SDUClassifier | linear.SDUClassifierCV) -> bool:
+    """Whether the blocks are asked again and again."""
     return choose_solver(model.solver, get_training_loss(model.loss), 1) != "closed_form"
 
 
 class SDUClassifier(DaskRows, linear.SDUClassifier):
-    """:class:`sdulearn.SDUClassifier` on dask arrays and dask frames; parameters and attributes are the same.
+    """:class:`sdulearn.SDUClassifier` on dask arrays and dask frames.
 
     The squared loss takes one pass over the data and keeps none of it. The other losses keep the
     rows in the workers' memory while they fit; each step sends the coefficients out and brings back
     one sum of size d or d^2. Beside that, a sample comes back at the start, and for double hinge
-    the few rows at a bend at the end: 16 MB each, or ten d x d matrices if that is more.
+    the few rows at a kink at the end: 16 MB each, or ten d x d matrices if that is more.
+
+    Parameters
+    ----------
+    risk, loss, gamma, alpha, prior, fit_intercept, solver, tol, max_iter
+        As in :class:`sdulearn.SDUClassifier`.
+
+    Attributes
+    ----------
+    n_iter_ : int
+        Passes over the rows, less the first.
+    coef_, intercept_, classes_, prior_, objective_, optimality_, n_features_in_, feature_names_in_
+        As in :class:`sdulearn.SDUClassifier`.
+
+    See Also
+    --------
+    SDUClassifierCV : Chooses alpha and gamma.
+    sdulearn.streaming.SDUClassifier : From a disk, without a cluster.
 
     Examples
     --------
@@ -156,7 +259,7 @@ class SDUClassifier(DaskRows, linear.SDUClassifier):
     """
 
     @fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: MatrixLike, y: VectorLike, sample_weight: VectorLike | None = None) -> Self:
         """Fit from rows and pair codes.
 
         Parameters
@@ -167,42 +270,106 @@ class SDUClassifier(DaskRows, linear.SDUClassifier):
             Pair codes: +k similar, -k dissimilar, 0 unlabeled. Where chunk sizes are unknown, as in
             frames, its chunks must be those of ``X``, one by one; rows go by their place, not by an
             index.
-        sample_weight : as ``y``, optional
+        sample_weight : dask array, dask Series or array-like of shape (n_rows,), optional
             A weight per row; both ends of a pair carry one weight.
 
         Returns
         -------
         self
+            The fitted estimator.
         """
         if not is_dask_collection(X):
             return super().fit(X, *dask.compute(y, sample_weight))
-        self._fit_blocks(fit_classifier, X, y, sample_weight, _is_iterative(self))
-        return self
+        with self._blocks(X, y, sample_weight, keep=_is_iterative(self)) as blocks:
+            return self._accept(fit_classifier(self, blocks))
 
 
 class SDUClassifierCV(DaskRows, linear.SDUClassifierCV):
-    """:class:`sdulearn.SDUClassifierCV` on dask arrays and dask frames; parameters and attributes are the same.
+    """:class:`sdulearn.SDUClassifierCV` on dask arrays and dask frames.
 
-    ``n_jobs`` plays no role with dask input: the cluster has its own workers. ``cv`` is a number of
-    folds or a :class:`~sdulearn.blocks.HashedPairKFold`, which is also what a number stands for:
-    each block finds the folds of its own rows. Give that one to the local estimator for the same
-    folds.
+    Each block finds the folds of its own rows, by hash. Give a
+    :class:`~sdulearn.blocks.HashedPairKFold` to the local estimator for the same folds.
+
+    Parameters
+    ----------
+    risk, loss, gammas, alphas, prior
+        As in :class:`sdulearn.SDUClassifierCV`.
+    cv : int or HashedPairKFold, default=5
+        Number of folds.
+    fit_intercept, solver, tol, max_iter
+        As in :class:`sdulearn.SDUClassifierCV`.
+    n_jobs : int or None, default=None
+        Plays no role with dask input: the cluster has its own workers.
+
+    Attributes
+    ----------
+    alpha_, gamma_, cv_results_
+        As in :class:`sdulearn.SDUClassifierCV`.
+    coef_, intercept_, classes_, prior_, objective_, optimality_, n_features_in_, feature_names_in_
+        As in :class:`sdulearn.SDUClassifier`, from the refit on all rows.
+    n_iter_ : int
+        Passes of the refit, less the first.
+
+    See Also
+    --------
+    SDUClassifier : With given settings.
+
+    Examples
+    --------
+    >>> import dask.array as da
+    >>> from sdulearn.datasets import make_waveform, sample_sdu
+    >>> from sdulearn.distributed import SDUClassifierCV
+    >>> X, y = make_waveform(5000, random_state=0)
+    >>> rows, codes = sample_sdu(X, y, n_pairs=400, n_unlabeled=500, prior=0.7, random_state=0)
+    >>> model = SDUClassifierCV(alphas=(1e-1, 1e-3))
+    >>> model.fit(da.from_array(rows, chunks=(300, -1)), codes).alpha_ in (1e-1, 1e-3)
+    True
     """
 
     @fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Choose alpha and gamma on held-out pairs, then fit on all rows; see :meth:`SDUClassifier.fit`."""
+    def fit(self, X: MatrixLike, y: VectorLike, sample_weight: VectorLike | None = None) -> Self:
+        """Choose alpha and gamma on held-out pairs, then fit on all rows.
+
+        Parameters
+        ----------
+        X, y, sample_weight : dask collections
+            As in :meth:`SDUClassifier.fit`.
+
+        Returns
+        -------
+        self
+            The fitted estimator.
+        """
         if not is_dask_collection(X):
             return super().fit(X, *dask.compute(y, sample_weight))
-        self._fit_blocks(fit_classifier_cv, X, y, sample_weight, _is_iterative(self))
-        return self
+        with self._blocks(X, y, sample_weight, keep=_is_iterative(self)) as blocks:
+            return self._accept(fit_classifier_cv(self, blocks))
 
 
 class PairLogisticRegression(DaskRows, joint.PairLogisticRegression):
-    """:class:`sdulearn.PairLogisticRegression` on dask arrays and dask frames; the parameters are the same.
+    """:class:`sdulearn.PairLogisticRegression` on dask arrays and dask frames.
 
-    Both ends of a pair must sit in one chunk: :func:`~sdulearn.distributed.gather_pairs` brings
+    Both ends of a pair must be in one chunk: :func:`~sdulearn.distributed.gather_pairs` brings
     them there. The rows are kept in the workers' memory while it fits.
+
+    Parameters
+    ----------
+    alpha, covariance_power, prior, prior_strength, orientation
+        As in :class:`sdulearn.PairLogisticRegression`.
+    init, n_init, random_state, tol, max_iter
+        As in :class:`sdulearn.PairLogisticRegression`.
+
+    Attributes
+    ----------
+    coef_, intercept_, classes_, prior_, objective_, optimality_, n_iter_
+        As in :class:`sdulearn.PairLogisticRegression`.
+    n_features_in_, feature_names_in_
+        As in :class:`sdulearn.SDUClassifier`.
+
+    See Also
+    --------
+    gather_pairs : Brings both ends of each pair into one chunk.
+    sdulearn.PairLogisticRegressionCV : Chooses the penalty, in memory.
 
     Examples
     --------
@@ -220,9 +387,20 @@ class PairLogisticRegression(DaskRows, joint.PairLogisticRegression):
     """
 
     @fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Fit from rows and pair codes, both ends of each pair in one chunk; see :meth:`SDUClassifier.fit`."""
+    def fit(self, X: MatrixLike, y: VectorLike, sample_weight: VectorLike | None = None) -> Self:
+        """Fit from rows and pair codes, both ends of each pair in one chunk.
+
+        Parameters
+        ----------
+        X, y, sample_weight : dask collections
+            As in :meth:`SDUClassifier.fit`.
+
+        Returns
+        -------
+        self
+            The fitted estimator.
+        """
         if not is_dask_collection(X):
             return super().fit(X, *dask.compute(y, sample_weight))
-        self._fit_blocks(fit_pair_logistic, X, y, sample_weight, iterative=True)
-        return self
+        with self._blocks(X, y, sample_weight, keep=True) as blocks:
+            return self._accept(fit_pair_logistic(self, blocks))

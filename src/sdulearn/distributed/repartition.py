@@ -3,29 +3,35 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Sequence
 from operator import getitem
-from typing import Any
+from typing import Any, TypeAlias
 
 import dask.array as da
 import numpy as np
+from dask.delayed import Delayed
 from dask.typing import Key
-from numpy.typing import NDArray
 from scipy import sparse
 
 from sdulearn.distributed.align import aligned, check_lengths, delayed_parts, number_of_blocks
-from sdulearn.distributed.graph import Layer
+from sdulearn.distributed.graph import DaskCollection, Layer, VectorLike
 from sdulearn.extras import require
 from sdulearn.pairs import integer_codes, scramble
+from sdulearn.types import Indices, MatrixLike
 
-# Rows of X, codes and weights of one block, and the block that each row should go to.
-Bundle = tuple[Any, ...]
+Chunk: TypeAlias = Any
+"""A chunk of a collection: an array, a sparse matrix, a pandas frame or Series."""
+Bundle: TypeAlias = tuple[Chunk, ...]
+"""Rows of X, codes and weights of one block, and the block that each row should go to."""
 
 # Blocks that one block is split into at a time; more blocks than this take further rounds.
 WIDTH = 32
 
 
-def gather_pairs(X: Any, y: Any, sample_weight: Any = None) -> tuple[Any, ...]:
-    """The same rows in as many blocks, with both ends of each pair in one block.
+def gather_pairs(
+    X: DaskCollection, y: VectorLike, sample_weight: VectorLike | None = None
+) -> tuple[DaskCollection, ...]:
+    """Bring both ends of each pair into one block; the same rows, in as many blocks.
 
     :class:`~sdulearn.distributed.PairLogisticRegression` needs its rows that way. Unlabeled rows
     and pairs that are together already stay where they are; every other end goes to the block that
@@ -50,6 +56,10 @@ def gather_pairs(X: Any, y: Any, sample_weight: Any = None) -> tuple[Any, ...]:
     sample_weight : dask collection
         Only where one was given.
 
+    See Also
+    --------
+    PairLogisticRegression : Needs its rows so.
+
     Examples
     --------
     >>> import dask.array as da
@@ -63,15 +73,18 @@ def gather_pairs(X: Any, y: Any, sample_weight: Any = None) -> tuple[Any, ...]:
     X, y, weight = aligned(X, y, sample_weight)
     columns = [X, y] if weight is None else [X, y, weight]
     parts = delayed_parts(*columns)
-    layer, n_blocks = Layer("gather"), number_of_blocks(X)
-    chunks = enumerate(zip(*parts, strict=True))
-    bundles = [layer.add(i, addressed, i, n_blocks, *(chunk.key for chunk in row)) for i, row in chunks]
+    layer = Layer("gather")
+    n_blocks = number_of_blocks(X)
+    bundles = []
+    for i, row in enumerate(zip(*parts, strict=True)):
+        bundles.append(layer.add(i, addressed, i, n_blocks, *(chunk.key for chunk in row)))
     pieces = shuffle(layer, bundles)
-    moved = layer.delayed(bundles[:1], [chunk for column in parts for chunk in column])  # brings the whole layer along
+    # One task brings the whole layer along.
+    moved = layer.delayed(bundles[:1], [chunk for column in parts for chunk in column])
     return tuple(_collection(like, k, pieces, moved) for k, like in enumerate(columns))
 
 
-def addressed(number: int, n_blocks: int, X: Any, y: Any, *weight: Any) -> Bundle:
+def addressed(number: int, n_blocks: int, X: MatrixLike, y: VectorLike, *weight: VectorLike) -> Bundle:
     """A block with the number of the block that each of its rows should go to."""
     check_lengths(number, X, y=y, sample_weight=weight[0] if weight else None)
     size = np.abs(integer_codes(y)) if len(y) else np.empty(0, dtype=np.int64)
@@ -101,14 +114,15 @@ def shuffle(layer: Layer, bundles: list[Key], width: int = WIDTH) -> list[list[K
                 piece = layer.add(("piece", k, place, digit), getitem, split_bundle, digit)
                 pieces[place + (digit - place // step % base) * step].append(piece)
         if k < rounds - 1:
-            at = {place: layer.add(("join", k, place), joined, group) for place, group in pieces.items()}
+            at = {i: layer.add(("join", k, i), joined, group) for i, group in pieces.items()}
     return [pieces[number] for number in range(n_blocks)]
 
 
 def split(bundle: Bundle, step: int, base: int) -> list[Bundle]:
     """The rows of a bundle by one digit of the block that they should go to."""
     digits = bundle[-1] // step % base
-    return [tuple(_take(column, np.flatnonzero(digits == digit)) for column in bundle) for digit in range(base)]
+    rows = [np.flatnonzero(digits == digit) for digit in range(base)]
+    return [tuple(_take(column, some) for column in bundle) for some in rows]
 
 
 def joined(pieces: list[Bundle]) -> Bundle:
@@ -116,29 +130,36 @@ def joined(pieces: list[Bundle]) -> Bundle:
     return tuple(_stack(column) for column in zip(*pieces, strict=True))
 
 
-def joined_column(pieces: list[Bundle], k: int) -> Any:
+def joined_column(pieces: list[Bundle], k: int) -> Chunk:
     """One column of the bundle of several."""
     return _stack([piece[k] for piece in pieces])
 
 
-def _take(column: Any, rows: NDArray[np.intp]) -> Any:
+def _take(column: Chunk, rows: Indices) -> Chunk:
     return column.iloc[rows] if hasattr(column, "iloc") else column[rows]
 
 
-def _stack(columns: Any) -> Any:
+def _stack(columns: Sequence[Chunk]) -> Chunk:
     first = columns[0]
     if hasattr(first, "iloc"):
         return require("pandas", "dask").concat(columns)
-    return sparse.vstack(columns, format="csr") if sparse.issparse(first) else np.concatenate(columns)
+    if sparse.issparse(first):
+        return sparse.vstack(columns, format="csr")
+    return np.concatenate(columns)
 
 
-def _collection(like: Any, k: int, pieces: list[list[Key]], moved: list[Any]) -> Any:
+def _collection(like: DaskCollection, k: int, pieces: list[list[Key]], moved: list[Delayed]) -> DaskCollection:
     """Column ``k`` as a lazy collection of the kind of ``like``."""
-    layer, is_array = Layer("gathered"), isinstance(like, da.Array)
+    layer = Layer("gathered")
+    is_array = isinstance(like, da.Array)
     zeros = (0,) * (like.ndim - 1)
-    keys = [layer.add((i, *zeros) if is_array else i, joined_column, group, k) for i, group in enumerate(pieces)]
+    keys = []
+    for i, group in enumerate(pieces):
+        keys.append(layer.add((i, *zeros) if is_array else i, joined_column, group, k))
     if is_array:
         chunks = ((np.nan,) * len(keys), *like.chunks[1:])
-        return da.Array(layer.graph(moved), layer.name, chunks, meta=like._meta, dtype=like.dtype)
+        graph = layer.graph(moved)
+        return da.Array(graph, layer.name, chunks, meta=like._meta, dtype=like.dtype)
     blocks = layer.delayed(keys, moved)
-    return require("dask.dataframe", "dask").from_delayed(blocks, meta=like._meta, verify_meta=False)
+    frame = require("dask.dataframe", "dask")
+    return frame.from_delayed(blocks, meta=like._meta, verify_meta=False)
