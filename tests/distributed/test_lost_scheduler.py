@@ -16,7 +16,8 @@ from distributed import Client
 from sdulearn.distributed import DaskBlocks, SchedulerLostError, SDUClassifier
 from sdulearn.errors import SdulearnError
 
-SECONDS = 15
+# Generous, for a busy machine: without the check, Dask would wait for minutes.
+SECONDS = 60
 
 
 def start(stack, module, *options):
@@ -87,7 +88,7 @@ def test_a_lost_scheduler_is_named(cluster, watch):
             began = time.monotonic()
             with pytest.raises(SchedulerLostError, match=message):
                 again(rows)
-            assert time.monotonic() - began < 1
+            assert time.monotonic() - began < 5
 
 
 def test_fit_names_it(cluster):
