@@ -90,7 +90,7 @@ def parquet_blocks(
     n_jobs: int | None = None,
     watch: Watch | None = None,
 ) -> ParquetBlocks:
-    """Rows of a Parquet file or folder, to be read by row group as often as needed.
+    """Read the rows of a Parquet file or folder by row group, as often as needed.
 
     Parameters
     ----------

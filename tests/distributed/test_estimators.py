@@ -341,7 +341,7 @@ def test_bad_input_is_named(waveform):
         distributed.SDUClassifier().fit(X[1:], codes[1:])
     with pytest.raises(ValueError, match="NaN"):
         distributed.SDUClassifier().fit(da.where(X > 2, np.nan, X), codes)
-    with pytest.raises(ValueError, match="y holds fractions"):
+    with pytest.raises(ValueError, match="holds fractions"):
         distributed.SDUClassifier().fit(X, codes + 0.5)
     with pytest.raises(ValueError, match="There are no rows"):
         distributed.SDUClassifier().fit(X[:0], codes[:0])

@@ -19,7 +19,7 @@ from sdulearn.model_selection import PairKFold, grid_results, positive_grid
 from sdulearn.pairs import Pairs
 from sdulearn.prior import PriorEstimate
 from sdulearn.sklearn_private import HasMethods, Interval, StrOptions, fit_context
-from sdulearn.types import Array, Codes, MatrixLike, RandomState, Rows, Splitter
+from sdulearn.types import Array, MatrixLike, RandomState, Rows, Splitter
 
 # Alphas of the default grid, as multiples of the alpha at which the model leaves zero.
 _GRID_TOP = 10**0.5
@@ -53,9 +53,9 @@ class _PairLogisticBase(LinearPairClassifier):
         positive = expit(self.decision_function(X))
         return np.column_stack([1 - positive, positive])
 
-    def _vote(self, decision: Array, labels: Codes) -> float:
+    def _vote(self, decision: Array, labels: ArrayLike) -> float:
         """The log odds of the two ways to name the classes; no single point weighs more than 5."""
-        return float(labels @ np.clip(decision, -5, 5))
+        return float(np.asarray(labels) @ np.clip(decision, -5, 5))
 
     def _lay_out(self, X: Rows, pairs: Pairs, weight: Array | None) -> tuple[PairData, PriorEstimate]:
         """Checked rows in principal axes, and the prior as reported."""
@@ -131,8 +131,14 @@ class PairLogisticRegression(_PairLogisticBase):
 
     Notes
     -----
-    The paper on SDU classification does not use this likelihood. Its SD risk gives one of the
-    starts, its estimate of the class prior the default of ``prior``.
+    This likelihood is not in [1]_. From there are one of the starts, by the SD risk, and the
+    estimate of the class prior from pair counts.
+
+    References
+    ----------
+    .. [1] T. Shimada, H. Bao, I. Sato and M. Sugiyama, "Classification from Pairwise
+       Similarities/Dissimilarities and Unlabeled Data via Empirical Risk Minimization", Neural
+       Computation 33 (2021).
 
     Examples
     --------
