@@ -13,7 +13,7 @@ import dask.dataframe as dd
 import numpy as np
 import pandas as pd
 import pytest
-from distributed import Client, LocalCluster
+from distributed import Client, Event, LocalCluster, wait
 from distributed.core import Status
 from threadpoolctl import threadpool_info, threadpool_limits
 
@@ -21,6 +21,7 @@ import sdulearn
 from sdulearn import distributed
 from sdulearn.blocks import LocalBlocks, Sums
 from sdulearn.distributed import DaskBlocks, WorkerFileError, WorkersLostError, gather_pairs
+from sdulearn.distributed.cluster import report
 from sdulearn.errors import FileError, SdulearnError
 
 SECONDS = 120
@@ -148,6 +149,21 @@ def test_sums_and_progress(client):
         assert found["rows"] == expected["rows"]
         assert seen[-1] is None
         assert sorted(seen[:-1]) == list(range(1, 31))
+
+
+def test_no_count_is_waited_for_once_the_total_is_lost(client):
+    """As when the scheduler goes away while a count is fetched: the count never comes."""
+    seen, release = [], Event("release")
+    total = client.submit(int, 5)
+    counts = [client.submit(int, 3), client.submit(release.wait)]
+    wait([total, counts[0]])
+    timer = threading.Timer(1.0, total.cancel, kwargs={"force": True})
+    timer.start()
+    report(seen.append, client, total, counts)
+    assert seen == [3]
+    assert total.status == "cancelled"
+    timer.join()
+    release.set()
 
 
 def test_errors_of_a_task_come_through(client):

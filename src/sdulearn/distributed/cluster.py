@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import CancelledError
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -30,6 +31,7 @@ Readable: TypeAlias = Part | list[Block]
 
 # Results that one task adds up: few enough for the memory of a worker, many enough for a flat tree.
 SPLIT_EVERY = 8
+_POLL_SECONDS = 0.01
 
 
 class SchedulerLostError(SdulearnError, ConnectionError):
@@ -188,19 +190,27 @@ class DaskBlocks:
         with clear_errors(self.client):
             futures = self.client.compute(layer.delayed([root, *counts], self.parts))
             try:
-                return self._watched(*futures)
+                if self.watch is not None:
+                    report(self.watch, self.client, futures[0], futures[1:])
+                return futures[0].result()
             finally:
                 # A pass that failed must not go on working.
                 for future in futures:
                     future.release()
 
-    def _watched(self, total: Future, *counted: Future) -> Counted:
-        if self.watch is not None:
-            for _, rows in as_completed(counted, with_results=True):
-                # Else an error, which the total has too.
-                if isinstance(rows, int):
-                    self.watch(rows)
-        return total.result()
+
+def report(watch: Watch, client: Client, total: Future, counts: Sequence[Future]) -> None:
+    """Call ``watch`` with each number of rows as it comes, as long as a total can be expected."""
+    done = as_completed(counts, loop=client.loop, with_results=True)
+    # Not its iterator, which waits forever where a scheduler is lost while a number is fetched.
+    while client.status == "running" and total.status in ("pending", "finished"):
+        for _, rows in done.next_batch(block=False):
+            # Else an error, which the total has too.
+            if isinstance(rows, int):
+                watch(rows)
+        if done.is_empty():
+            break
+        time.sleep(_POLL_SECONDS)
 
 
 def current_client() -> Client | None:
