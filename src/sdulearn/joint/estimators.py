@@ -270,7 +270,7 @@ class PairLogisticRegressionCV(_PairLogisticBase):
     True
     """
 
-    _FITTED = (*LinearPairClassifier._FITTED, "alpha_", "covariance_power_", "cv_results_", "evidence_", "alphas_")
+    FITTED = (*LinearPairClassifier.FITTED, "alpha_", "covariance_power_", "cv_results_", "evidence_", "alphas_")
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **{
