@@ -41,6 +41,13 @@ def mentions_any(function: Function) -> bool:
     return any(isinstance(node, ast.Name) and node.id == "Any" for node in names)
 
 
+def docstring_lines(tree: ast.AST) -> int:
+    owners = [node for node in ast.walk(tree) if isinstance(node, ast.Module | ast.ClassDef | Function)]
+    first = [node.body[0] for node in owners if node.body]
+    texts = [node for node in first if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)]
+    return sum(node.end_lineno - node.lineno + 1 for node in texts)
+
+
 def measure(folder: Path) -> dict[str, float | int]:
     paths = sorted(folder.rglob("*.py"))
     texts = [path.read_text() for path in paths]
@@ -51,9 +58,11 @@ def measure(folder: Path) -> dict[str, float | int]:
     bodies = [body_lines(function) for function in every]
     assignments = [node for tree in trees for node in ast.walk(tree) if isinstance(node, ast.Assign)]
     comments = [line for line in code if line.strip().startswith("#")]
+    documented = sum(docstring_lines(tree) for tree in trees)
     return {
         "files": len(paths),
         "lines": len(lines),
+        "lines without docstrings, blank lines and comments": len(code) - len(comments) - documented,
         "longest file": max(len(text.splitlines()) for text in texts),
         "body lines, median": int(np.median(bodies)),
         "body lines, p90": int(np.quantile(bodies, 0.9)),
@@ -69,4 +78,4 @@ if __name__ == "__main__":
     for name in sys.argv[1:] or ["src/sdulearn"]:
         print(name)
         for what, value in measure(Path(name)).items():
-            print(f"  {what:<32}{value:>8}")
+            print(f"  {what:<52}{value:>8}")

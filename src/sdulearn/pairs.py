@@ -66,12 +66,34 @@ class Pairs:
         return len(self.codes)
 
     def source_weight(self, sample_weight: Array | None) -> Array:
-        """Total weight of S, D and U; ends of pairs count one by one."""
+        """Total weight of S, D and U; ends of pairs count one by one.
+
+        Parameters
+        ----------
+        sample_weight : array of shape (n_rows,) or None
+            A weight per row; None for ones.
+
+        Returns
+        -------
+        array of shape (3,)
+            The totals.
+        """
         total = np.bincount(self.source, weights=sample_weight, minlength=3)
         return total.astype(np.float64)
 
     def pair_weights(self, sample_weight: Array) -> Array:
-        """One weight per pair; both ends must carry the same one."""
+        """One weight per pair; both ends must carry the same one.
+
+        Parameters
+        ----------
+        sample_weight : array of shape (n_rows,)
+            A weight per row.
+
+        Returns
+        -------
+        array of shape (n_pairs,)
+            The weight of each pair.
+        """
         first = sample_weight[self.ends[:, 0]]
         second = sample_weight[self.ends[:, 1]]
         if (unequal := np.flatnonzero(first != second)).size:
@@ -155,7 +177,18 @@ def stack_pairs(
 
 
 def read_pairs(y: ArrayLike | Pairs) -> Pairs:
-    """Check pair codes and return what they say; what was read before is handed on as it is."""
+    """Check pair codes and return what they say.
+
+    Parameters
+    ----------
+    y : array-like of shape (n_rows,) or Pairs
+        Pair codes: +k similar, -k dissimilar, 0 unlabeled. What was read before is handed on as it is.
+
+    Returns
+    -------
+    Pairs
+        The same as row numbers.
+    """
     return y if isinstance(y, Pairs) else check_pair_codes(y)
 
 

@@ -13,7 +13,7 @@ from sdulearn.errors import InputError
 from sdulearn.losses import TrainingLoss
 from sdulearn.pairs import pair_checksum, sources
 from sdulearn.risks import Mixture, check_sources, even_and_linear, source_weights
-from sdulearn.solvers import GroupMoments, Solution, pieces
+from sdulearn.solvers import GroupMoments, Solution, row_pieces
 from sdulearn.solvers.problem import relative_residual, ridge_of
 from sdulearn.types import Array, Codes, Rows
 
@@ -94,7 +94,7 @@ class PairStatistics:
         gram = np.zeros_like(self.moments.gram)
         # What is not finite is found in the sums, where it costs nothing to check.
         with np.errstate(invalid="ignore", over="ignore"):
-            for rows, A in pieces(X, origin):
+            for rows, A in row_pieces(X, origin):
                 weight = None if sample_weight is None else sample_weight[rows]
                 gram += GroupMoments.from_rows(A, source[rows], weight, 3).gram
         if not np.isfinite(np.einsum("kii->ki", gram)).all():

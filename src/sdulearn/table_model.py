@@ -233,16 +233,49 @@ class TableModel:
         return np.column_stack([1 - positive, positive])
 
     def decide(self, X: Rows) -> Array:
-        """Decision values of features that are not scaled yet."""
+        """Decision values of features that are not scaled yet.
+
+        Parameters
+        ----------
+        X : array or CSR matrix of shape (n_rows, n_features)
+            From :meth:`features`.
+
+        Returns
+        -------
+        array of shape (n_rows,)
+            Decision values.
+        """
         scaled = self.scaler.transform(X)
         return np.asarray(scaled @ self.estimator.coef_[0] + self.estimator.intercept_[0])
 
     def names(self, decision: Array) -> NDArray[np.object_]:
-        """Class names of decision values."""
+        """Class names of decision values.
+
+        Parameters
+        ----------
+        decision : array of shape (n_rows,)
+            Decision values.
+
+        Returns
+        -------
+        array of shape (n_rows,)
+            Class names.
+        """
         return np.array(self.classes, dtype=object)[(decision > 0).astype(int)]
 
     def probability(self, decision: Array) -> Array | None:
-        """Probability of the second class, or None where the loss gives none."""
+        """Probability of the second class.
+
+        Parameters
+        ----------
+        decision : array of shape (n_rows,)
+            Decision values.
+
+        Returns
+        -------
+        array of shape (n_rows,) or None
+            None where the loss gives no probabilities.
+        """
         name = self.link
         return None if name is None else np.asarray(TRAINING_LOSSES[name].probability(decision))
 
@@ -281,7 +314,20 @@ class TableModel:
 
     @classmethod
     def from_parts(cls, header: container.Header, arrays: container.Arrays, estimator: Estimator) -> TableModel:
-        """A model from what a file holds, every part checked for type and size before it is used."""
+        """A model from what a file holds, every part checked for type and size before it is used.
+
+        Parameters
+        ----------
+        header, arrays : dict
+            As :func:`sdulearn.io.container.read` gives them.
+        estimator : estimator
+            The fitted estimator within.
+
+        Returns
+        -------
+        TableModel
+            The model.
+        """
         if checked_whole(header["version"], 1, 2**31) > VERSION:
             raise ValueError("it is a table model of a newer version. Upgrade sdulearn.")
         layout = _parse_layout(header["layout"])

@@ -65,7 +65,18 @@ class AnswerChecks:
         return len(self.disagreements) + len(self.closure) + len(self.odd_cycles)
 
     def suspects(self, count: int = 3) -> list[tuple[int, int]]:
-        """Answers that stand in most of the chains, with the number of chains: one wrong answer can make many."""
+        """Answers that stand in most of the chains: one wrong answer can make many.
+
+        Parameters
+        ----------
+        count : int, default=3
+            Most answers to name.
+
+        Returns
+        -------
+        list of (int, int)
+            Position of an answer, and the number of chains that it stands in.
+        """
         chains = [c.answers for c in (*self.closure[:EXPLAINED], *self.odd_cycles[:EXPLAINED])]
         often = Counter(k for chain in chains for k in set(chain)).most_common(count)
         return [(k, times) for k, times in often if times > 1]

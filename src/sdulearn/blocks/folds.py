@@ -8,7 +8,7 @@ from scipy import sparse
 
 from sdulearn.model_selection import PairFolds
 from sdulearn.pairs import Pairs, scramble
-from sdulearn.solvers import pieces
+from sdulearn.solvers import row_pieces
 from sdulearn.types import Codes, Indices, MatrixLike, Rows
 
 
@@ -67,6 +67,6 @@ def _row_keys(X: Rows) -> NDArray[np.uint64]:
         sums = np.concatenate([np.zeros(1, dtype=np.uint64), np.cumsum(bits, dtype=np.uint64)])
         return sums[X.indptr[1:]] - sums[X.indptr[:-1]]
     keys = np.empty(X.shape[0], dtype=np.uint64)
-    for rows, A in pieces(X, np.zeros(X.shape[1])):
+    for rows, A in row_pieces(X, np.zeros(X.shape[1])):
         keys[rows] = np.ascontiguousarray(A[:, :-1] + 0.0).view(np.uint64) @ factors
     return keys

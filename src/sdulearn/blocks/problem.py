@@ -14,7 +14,7 @@ from sdulearn.errors import InputError
 from sdulearn.losses import TrainingLoss
 from sdulearn.pairs import integer_codes, sources
 from sdulearn.risks import Mixture
-from sdulearn.solvers import Problem, check_system_size, pieces, solve
+from sdulearn.solvers import Problem, check_system_size, row_pieces, solve
 from sdulearn.solvers.limits import affordable_rows
 from sdulearn.solvers.pieces import joined
 from sdulearn.statistics import MomentProblem, PairStatistics
@@ -43,7 +43,7 @@ class RowRule:
         if self.left_out is not None:
             n_splits, fold = self.left_out
             a[fold_of_rows(X, y, n_splits) == fold] = 0.0
-        for rows, A in pieces(X, self.origin):
+        for rows, A in row_pieces(X, self.origin):
             A = A if self.fit_intercept else A[:, :-1]
             active = a[rows] > 0
             yield (A, a[rows]) if active.all() else (A[active], a[rows][active])

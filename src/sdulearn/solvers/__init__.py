@@ -12,7 +12,7 @@ from sdulearn.solvers.closed_form import solve_closed_form
 from sdulearn.solvers.interior_point import solve_interior_point
 from sdulearn.solvers.limits import LARGEST_SYSTEM, check_system_size
 from sdulearn.solvers.moments import GroupMoments
-from sdulearn.solvers.pieces import pieces, with_ones
+from sdulearn.solvers.pieces import row_pieces, with_ones
 from sdulearn.solvers.problem import Design, Problem, Solution
 from sdulearn.solvers.smooth import solve_lbfgs, solve_newton
 
@@ -24,7 +24,7 @@ __all__ = [
     "Solution",
     "check_system_size",
     "choose_solver",
-    "pieces",
+    "row_pieces",
     "solve",
     "warn_unless",
     "with_ones",

@@ -25,7 +25,7 @@ def joined(rows: list[Rows]) -> Rows:
     return np.concatenate([part.toarray() if sparse.issparse(part) else part for part in rows])
 
 
-def pieces(X: Rows, origin: Array) -> Iterator[tuple[slice, Rows]]:
+def row_pieces(X: Rows, origin: Array) -> Iterator[tuple[slice, Rows]]:
     """``[x - origin, 1]`` for slices of the rows; dense pieces share one buffer, so use each before the next.
 
     Sparse rows must stay sparse: their origin is zero.
