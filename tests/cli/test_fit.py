@@ -216,9 +216,10 @@ def test_only_similar_answers(call, refused, files, tmp_path, capsys):
     assert "Give --prior" in refused("fit", *options(files, tmp_path, **given))
     call("fit", *options(files, tmp_path, **given, prior=0.7))
     assert accuracy(tmp_path / "model.sdu", files) > 0.7
-    out = capsys.readouterr().out
-    assert "estimated accuracy: " not in out
-    assert "One kind of answer does not tell the accuracy" in out
+    truth = accuracy(tmp_path / "model.sdu", files)
+    report = load_model(tmp_path / "model.sdu").report
+    assert report.accuracy.low - 0.02 <= truth <= report.accuracy.high + 0.02
+    assert "pairs were not drawn at random" not in capsys.readouterr().out
 
 
 def test_a_model_no_better_than_the_larger_class(call, tmp_path, capsys):
@@ -232,7 +233,7 @@ def test_a_model_no_better_than_the_larger_class(call, tmp_path, capsys):
     pd.DataFrame({"id1": ends[:, 0], "id2": ends[:, 1], "label": label}).to_csv(tmp_path / "p.csv", index=False)
     call("fit", "--features", tmp_path / "t.csv", "--pairs", tmp_path / "p.csv", "-o", tmp_path / "m.sdu")
     out = capsys.readouterr().out
-    assert "always naming the larger class: 9" in out
+    assert re.search("always naming the larger class: (8|9)", out)
     assert "do not show that the model is better than always naming the larger class" in out
 
 
