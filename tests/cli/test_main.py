@@ -66,3 +66,48 @@ def test_a_user_s_mistake_is_one_line(tmp_path, capsys):
 def test_a_missing_extra_is_named():
     with pytest.raises(ImportError, match=r"pip install 'sdulearn\[demo\]'"):
         require("no_such_package_at_all", "demo")
+
+
+@pytest.mark.parametrize("seconds", [0.2, 0.5, 1.0])
+def test_ctrl_c_is_one_line(tmp_path, seconds):
+    """In imports and in the work; only Python's own start is beyond us."""
+    (tmp_path / "run.py").write_text(
+        "import sys, threading, os, signal\n"
+        "from sdulearn.cli.main import main\n"
+        f"threading.Timer({seconds}, lambda: os.kill(os.getpid(), signal.SIGINT)).start()\n"
+        f"sys.argv = ['sdulearn', 'plan', '--prior', '0.7', '--target', '0.9', '--out', {str(tmp_path)!r}]\n"
+        "sys.exit(main())\n"
+    )
+    done = subprocess.run([sys.executable, tmp_path / "run.py"], capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 130
+    assert done.stderr == "sdulearn: stopped\n"
+
+
+def test_a_reader_who_has_seen_enough(tmp_path):
+    """``| head``: no traceback, and no complaint at the end."""
+    command = f"{sys.executable} -m sdulearn.cli.main prior 58 42 | true"
+    done = subprocess.run(command, shell=True, capture_output=True, text=True, timeout=60, check=False)
+    assert "Traceback" not in done.stderr
+    assert "Exception ignored" not in done.stderr
+
+
+def test_a_mistake_of_ours_is_called_one(monkeypatch, capsys):
+    import sdulearn.cli.prior as command
+
+    def fail(arguments):
+        raise RuntimeError("no such case")
+
+    monkeypatch.setattr(command, "run", fail)
+    assert main(["prior", "58", "42"]) == 3
+    assert "RuntimeError: no such case. This is a mistake in sdulearn: please report it" in capsys.readouterr().err
+    with pytest.raises(RuntimeError, match="no such case"):
+        main(["--debug", "prior", "58", "42"])
+    monkeypatch.setattr(command, "run", lambda arguments: (_ for _ in ()).throw(MemoryError))
+    assert main(["prior", "58", "42"]) == 2
+    assert "out of memory" in capsys.readouterr().err
+
+
+def test_the_version_needs_no_scikit_learn():
+    program = "import sys; import sdulearn.cli.main; print('sklearn' in sys.modules, 'numpy' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout.split() == ["False", "False"]

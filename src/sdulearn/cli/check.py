@@ -14,7 +14,8 @@ from pathlib import Path
 
 from sdulearn.answers import AnswerChecks, Answers, Contradiction, check_answers, read_answers
 from sdulearn.cli.options import add_answer_options, positive
-from sdulearn.cli.output import add_json_option, print_json, say
+from sdulearn.cli.output import add_json_option, print_json
+from sdulearn.cli.screen import say
 from sdulearn.cli.words import ANSWER_NAMES, describe_answers
 from sdulearn.io.tables import read_ids
 

@@ -12,7 +12,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from sdulearn.cli.options import positive
-from sdulearn.cli.output import add_json_option, print_json, say
+from sdulearn.cli.output import add_json_option, print_json
+from sdulearn.cli.screen import say
 from sdulearn.experiments import Summary, demonstrate
 from sdulearn.losses import TRAINING_LOSSES
 from sdulearn.risks import RISKS

@@ -23,9 +23,10 @@ from pathlib import Path
 
 from sdulearn.answers import Answers, read_answers
 from sdulearn.cli.options import add_answer_options, names, positive, share
-from sdulearn.cli.output import add_json_option, print_json, say
+from sdulearn.cli.output import add_json_option, print_json
 from sdulearn.cli.progress import Progress
 from sdulearn.cli.report_page import write_page
+from sdulearn.cli.screen import say
 from sdulearn.cli.words import (
     describe_accuracy,
     describe_answers,

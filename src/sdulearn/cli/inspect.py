@@ -12,7 +12,8 @@ from pathlib import Path
 import numpy as np
 
 from sdulearn.cli.options import positive
-from sdulearn.cli.output import add_json_option, print_json, say
+from sdulearn.cli.output import add_json_option, print_json
+from sdulearn.cli.screen import say
 from sdulearn.cli.words import describe_accuracy, describe_finding, describe_method, describe_prior
 from sdulearn.columns import CATEGORY, Column, ColumnLayout
 from sdulearn.io.model_file import load_model

@@ -6,9 +6,13 @@ import argparse
 import importlib
 import inspect
 import os
+import signal
 import sys
-from collections.abc import Sequence
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
+from sdulearn.cli.screen import say
 from sdulearn.errors import SdulearnError
 from sdulearn.version import __version__
 
@@ -39,12 +43,29 @@ def build_parser(commands: Sequence[str] = tuple(COMMANDS)) -> argparse.Argument
         if name not in commands:
             found.add_parser(name, help=text)
             continue
-        module = importlib.import_module(f"sdulearn.cli.{name}")
+        with _interrupt_later():
+            module = importlib.import_module(f"sdulearn.cli.{name}")
         command = found.add_parser(name, help=text, description=inspect.getdoc(module))
         module.add_arguments(command)
         command.add_argument("--debug", action="store_true", default=argparse.SUPPRESS, help=argparse.SUPPRESS)
         command.set_defaults(run=module.run)
     return parser
+
+
+@contextmanager
+def _interrupt_later() -> Iterator[None]:
+    """Let Ctrl-C wait until an import is over: numpy would call it a broken installation."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    pressed: list[int] = []
+    before = signal.signal(signal.SIGINT, lambda number, frame: pressed.append(number))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+    if pressed:
+        raise KeyboardInterrupt
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -56,7 +77,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         arguments = build_parser(named).parse_args(given)
         return arguments.run(arguments)
     except KeyboardInterrupt:
-        return _stop("stopped", 130)
+        _stop("stopped", 130)
+        if argv is None:
+            # Libraries that were interrupted in their imports or in a cluster's farewell would print tracebacks.
+            sys.stdout.flush()
+            os._exit(130)
+        return 130
     except BrokenPipeError:
         # Whoever read our output has enough; there is nobody left to tell.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -82,8 +108,6 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _stop(message: str, code: int) -> int:
-    from sdulearn.cli.output import say
-
     say(f"sdulearn: {' '.join(message.split())}", error=True)
     return code
 

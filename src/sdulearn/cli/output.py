@@ -6,7 +6,6 @@ import argparse
 import dataclasses
 import json
 import math
-import sys
 from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 from os import PathLike
@@ -51,14 +50,3 @@ def as_plain(data: object) -> object:
     if isinstance(data, float):
         return data if math.isfinite(data) else None
     return str(data) if isinstance(data, PathLike) else data
-
-
-def say(text: str, *, error: bool = False) -> None:
-    """Print text that may come from a file, without characters that could steer a terminal."""
-    lines = "\n".join(printable(line) for line in text.split("\n"))
-    print(lines, file=sys.stderr if error else sys.stdout, flush=True)
-
-
-def printable(text: str) -> str:
-    """Text with its control characters spelled out."""
-    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)

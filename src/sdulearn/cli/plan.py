@@ -16,7 +16,8 @@ import time
 from pathlib import Path
 
 from sdulearn.cli.options import positive
-from sdulearn.cli.output import add_json_option, print_json, say
+from sdulearn.cli.output import add_json_option, print_json
+from sdulearn.cli.screen import say
 from sdulearn.extras import require
 from sdulearn.planning import METHODS, SIZES, PairsNeeded, Plan, PlanRow, simulate_plan
 from sdulearn.plotting import PlanDisplay

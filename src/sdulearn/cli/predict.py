@@ -21,8 +21,9 @@ from pathlib import Path
 from typing import IO, Any
 
 from sdulearn.cli.fit import refuse_overwriting
-from sdulearn.cli.output import add_json_option, print_json, printable, say
+from sdulearn.cli.output import add_json_option, print_json
 from sdulearn.cli.progress import Progress
+from sdulearn.cli.screen import printable, say
 from sdulearn.errors import InputError, ModelFileError
 from sdulearn.extras import require
 from sdulearn.io.files import file_format, written_whole

@@ -16,7 +16,8 @@ from pathlib import Path
 from sdulearn import PriorEstimate, estimate_prior
 from sdulearn.answers import Answers, read_answers
 from sdulearn.cli.options import add_answer_options
-from sdulearn.cli.output import add_json_option, print_json, say
+from sdulearn.cli.output import add_json_option, print_json
+from sdulearn.cli.screen import say
 from sdulearn.cli.words import describe_answers
 from sdulearn.errors import InputError
 

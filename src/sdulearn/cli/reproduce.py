@@ -9,7 +9,8 @@ import argparse
 from pathlib import Path
 
 from sdulearn.cli.options import positive
-from sdulearn.cli.output import add_json_option, print_json, say
+from sdulearn.cli.output import add_json_option, print_json
+from sdulearn.cli.screen import say
 from sdulearn.experiments import PROTOCOLS, reproduce
 from sdulearn.experiments.data import SETS
 

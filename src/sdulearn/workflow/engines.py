@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+import signal
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -100,7 +102,13 @@ def _client(scheduler: str | None) -> Iterator[Any]:
     distributed = require("distributed", "dask")
     if scheduler is None:
         with _local_cluster(distributed) as cluster, distributed.Client(cluster) as client:
-            yield client
+            try:
+                yield client
+            except KeyboardInterrupt:
+                # Workers that are sent away in the middle of their work complain at length.
+                logging.getLogger("distributed").setLevel(logging.CRITICAL)
+                logging.getLogger("asyncio").setLevel(logging.CRITICAL)
+                raise
         return
     with _connect(distributed, scheduler) as client:
         if not client.nthreads():
@@ -111,9 +119,24 @@ def _client(scheduler: str | None) -> Iterator[Any]:
 def _local_cluster(distributed: Any) -> Any:
     try:
         # The dashboard has no password, so it is not served.
-        return distributed.LocalCluster(n_workers=cpu_count(), threads_per_worker=1, dashboard_address=None)
+        with _uninterrupted_children():
+            return distributed.LocalCluster(n_workers=cpu_count(), threads_per_worker=1, dashboard_address=None)
     except RuntimeError as error:
         raise InputError(f"No local Dask cluster could be started: {error} Try `engine='stream'` instead.") from None
+
+
+@contextmanager
+def _uninterrupted_children() -> Iterator[None]:
+    """Processes that are started meanwhile never see Ctrl-C: it is for this one, which sends them away."""
+    if not hasattr(signal, "pthread_sigmask"):
+        # Windows, where a new process has a console of its own.
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _connect(distributed: Any, scheduler: str) -> Any:
