@@ -120,12 +120,17 @@ def as_arrow(frame: Frame) -> ArrowTable:
     """A pandas, polars or pyarrow frame as a pyarrow table."""
     pa = require("pyarrow", "files")
     try:
-        return frame if isinstance(frame, pa.Table) else pa.table(frame)
+        table = frame if isinstance(frame, pa.Table) else pa.table(frame)
     except (TypeError, ValueError, pa.ArrowInvalid) as error:
         raise InputError(
             f"A table is a path or a pandas, polars or pyarrow frame; {type(frame).__name__} cannot be used as one "
             f"({error})."
         ) from None
+    # polars hands over its texts in a type that few of Arrow's functions take.
+    views = [field.name for field in table.schema if str(field.type) == "string_view"]
+    for name in views:
+        table = table.set_column(table.column_names.index(name), name, table[name].cast(pa.string()))
+    return table
 
 
 def column_kinds(path: Location, types: Mapping[str, ArrowType]) -> dict[str, str]:

@@ -248,6 +248,11 @@ def _read_rows(path: Path) -> tuple[list[str], NumberedRows]:
 
 def frame_rows(frame: Frame) -> tuple[list[str], NumberedRows]:
     """Column names and rows of a frame, counted from 1."""
+    if not (hasattr(frame, "columns") and hasattr(frame, "__getitem__")):
+        raise InputError(
+            f"A path or a pandas, polars or pyarrow frame is needed, with columns such as id_a, id_b and label; got "
+            f"{type(frame).__name__}."
+        )
     names = list(getattr(frame, "column_names", None) or frame.columns)
     columns = [frame[name] for name in names]
     lists = [column.to_pylist() if hasattr(column, "to_pylist") else column.to_list() for column in columns]

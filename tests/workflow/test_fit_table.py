@@ -1,0 +1,106 @@
+"""fit_table on frames of every kind."""
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+from sdulearn import fit_table
+from sdulearn.datasets import make_waveform
+from sdulearn.errors import InputError
+
+
+@pytest.fixture(scope="module")
+def frames():
+    """600 waveforms with ids, a text and a true/false column, and 190 answers."""
+    X, y = make_waveform(3000, random_state=1)
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame(X[:600], columns=[f"x{k}" for k in range(21)])
+    table = table.assign(id=[f"r{k}" for k in range(600)], city=rng.choice(["Oslo", "Rome"], 600), member=y[:600] > 0)
+    ends = rng.permutation(600)[:380].reshape(-1, 2)
+    ids = table["id"].to_numpy()
+    same = y[ends[:, 0]] == y[ends[:, 1]]
+    return table, pd.DataFrame({"id_a": ids[ends[:, 0]], "id_b": ids[ends[:, 1]], "label": same})
+
+
+@pytest.mark.parametrize("kind", ["polars", "pyarrow", "csv", "xlsx", "index", "category"])
+def test_the_same_model_from_every_kind_of_frame(frames, tmp_path, kind):
+    table, answers = frames
+    model = fit_table(table, answers, method="sddu")
+    if kind == "polars":
+        other = fit_table(pl.from_pandas(table), pl.from_pandas(answers), method="sddu")
+    elif kind == "pyarrow":
+        other = fit_table(pa.Table.from_pandas(table), pa.Table.from_pandas(answers), method="sddu")
+    elif kind == "index":
+        other = fit_table(table.set_index("id"), answers, method="sddu")
+    elif kind == "category":
+        other = fit_table(table.assign(city=table["city"].astype("category")), answers, method="sddu")
+    else:
+        path = tmp_path / f"t.{kind}"
+        (table.to_csv if kind == "csv" else table.to_excel)(path, index=False)
+        other = fit_table(path, answers, method="sddu")
+    assert other.layout.id_column == "id"
+    assert other.layout.feature_names == model.layout.feature_names
+    np.testing.assert_allclose(other.estimator.coef_, model.estimator.coef_, rtol=1e-6, atol=1e-9)
+    assert other.report.accuracy == model.report.accuracy
+    np.testing.assert_array_equal(other.predict(pl.from_pandas(table)), model.predict(table))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"method": "x"}, "`method` must be one of auto, joint"),
+        ({"loss": "x"}, "`loss` must be one of"),
+        ({"missing": "x"}, "`missing` must be one of error, mean"),
+        ({"prior": 1.5}, "`prior` must lie between 0 and 1"),
+        ({"codes": "c"}, "either `answers` or `codes`"),
+        ({"engine": "x"}, "`engine` must be one of"),
+        ({"engine": "stream"}, "A frame is in memory already"),
+        ({"labels": {"zzz": "a"}}, "no row with the id 'zzz'"),
+        ({"categories": ["zzz"]}, "no column 'zzz' to read as texts"),
+    ],
+)
+def test_bad_choices(frames, change, message):
+    with pytest.raises(InputError, match=message):
+        fit_table(*frames, **change)
+
+
+def test_bad_tables_and_answers(frames):
+    table, answers = frames
+    with pytest.raises(InputError, match="ndarray cannot be used as one"):
+        fit_table(table.to_numpy(), answers)
+    with pytest.raises(InputError, match=r"columns such as id_a, id_b and label; got list"):
+        fit_table(table, [("r1", "r2", True)])
+    with pytest.raises(InputError, match=r"neither numbers nor text: 'day' \(timestamp.*`drop`"):
+        fit_table(table.assign(day=pd.date_range("2020", periods=600)), answers)
+    with pytest.raises(InputError, match="'x0' holds infinite values"):
+        fit_table(table.assign(x0=np.inf), answers)
+    with pytest.raises(InputError, match="0 similar and 0 dissimilar pairs to use"):
+        fit_table(table, answers.assign(label="unsure"))
+
+
+def test_the_report_is_data(frames):
+    table, answers = frames
+    repeated = pd.concat([answers, answers[:3]])
+    report = fit_table(table, repeated, labels={"r0": "a", "r1": "b", "r2": "a", "r3": "b"}).report
+    assert (report.table, report.answers) == ("the table", "the answers")
+    assert report.n_similar + report.n_dissimilar == len(answers)
+    assert report.n_labels == 4
+    assert report.answer_columns == {"id_a": "id_a", "id_b": "id_b", "label": "label"}
+    assert set(report.answer_words) == {"true", "false"}
+    assert {"alpha", "covariance_power"} == set(report.settings)
+    (again,) = [finding for finding in report.findings if finding.code == "repeated_questions"]
+    assert (again.severity, again.details) == ("info", {"count": 3})
+
+
+def test_no_part_is_altered_after_the_fit(frames):
+    """The scaler holds the table's own mean and deviation, and the estimator is one of standardised features."""
+    table, answers = frames
+    model = fit_table(table, answers)
+    X = model.features(table)
+    np.testing.assert_allclose(model.scaler.mean, X.mean(axis=0))
+    np.testing.assert_allclose(model.scaler.scale, X.std(axis=0))
+    expected = model.estimator.decision_function((X - X.mean(axis=0)) / X.std(axis=0))
+    np.testing.assert_allclose(model.decision_function(table), expected, atol=1e-12)
+    assert not hasattr(model.estimator, "feature_names_in_")
