@@ -7,7 +7,7 @@ PYTHONS := src tests benchmarks examples .ci docs/conf.py docs/_ext docs/figures
 export OMP_NUM_THREADS ?= 1
 export OPENBLAS_NUM_THREADS ?= 1
 
-.PHONY: demo test lint format bench bench-accuracy bench-ablation bench-cli bench-scale dist docs test-oldest clean
+.PHONY: demo test lint format bench bench-accuracy bench-ablation bench-cli bench-scale bench-style dist docs test-oldest clean
 
 demo: $(VENV)/.demo
 	$(BIN)/sdulearn demo
@@ -41,6 +41,9 @@ bench-ablation: $(VENV)/.bench
 # Writes up to 4 GB under the system's temporary folder, and takes them away again.
 bench-scale: $(VENV)/.bench
 	$(BIN)/python benchmarks/scale.py
+
+bench-style: $(VENV)/.bench
+	$(BIN)/python benchmarks/style.py --write
 
 # Pages and gallery, then every example in them; warnings, dead links and pictures without an alt text are errors.
 docs: $(VENV)/.docs

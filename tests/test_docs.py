@@ -71,7 +71,19 @@ def test_every_command_has_a_worked_example():
 
 def test_every_public_name_is_documented():
     listed = set(re.findall(r"^   (sdulearn\.[\w.]+)$", (DOCS / "api.md").read_text(encoding="utf-8"), re.MULTILINE))
-    assert {f"sdulearn.{name}" for name in sdulearn.__all__ if not name.startswith("__")} <= listed
+    assert {f"sdulearn.{name}" for name in sdulearn.__all__ if name != "__version__"} <= listed
+
+
+def test_the_table_of_rooms_is_the_tree():
+    """Every file and folder of the package is named once, and nothing else is; files of a folder stand beside it."""
+    package = ROOT / "src" / "sdulearn"
+    rows = re.findall(r"^\| (`[^|]+) \| (.+) \|$", (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8"), re.MULTILINE)
+    rooms = [(name, text) for names, text in rows for name in re.findall(r"`([\w/]+(?:\.py|/))`", names)]
+    there = {path.name + "/" * path.is_dir() for path in package.iterdir() if path.suffix in ("", ".py")}
+    assert sorted(name for name, _ in rooms) == sorted(there - {"__init__.py", "__pycache__/"})
+    for name, text in rooms:
+        for file in re.findall(r"`(\w+\.py)`", text):
+            assert (package / name / file).exists(), f"{name} has no {file}"
 
 
 def test_the_citation_is_of_this_version():
