@@ -90,7 +90,8 @@ def simulate(arguments: argparse.Namespace) -> Plan:
         n_repeats=arguments.repeats,
         random_state=arguments.seed,
         target_accuracy=arguments.target,
-        progress=lambda fits: tqdm(fits, unit="fit", leave=False),
+        # None: a bar on a terminal only.
+        progress=lambda fits: tqdm(fits, unit="fit", leave=False, disable=None),
     )
 
 
