@@ -77,4 +77,4 @@ $(VENV)/.demo $(VENV)/.dev $(VENV)/.bench $(VENV)/.docs: $(VENV)/.%: pyproject.t
 	touch $@
 
 clean:
-	rm -rf docs/_build docs/gallery docs/generated .venv .venv-oldest .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist
+	rm -rf docs/_build docs/gallery docs/generated .venv .venv-dist .venv-oldest .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist

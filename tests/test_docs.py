@@ -61,6 +61,18 @@ def test_the_tables_of_the_readme_are_those_that_were_measured():
             assert f"| {rows_.removesuffix(' rows')} | {loss.replace(' ', '_')} | {value} |" in sizes
 
 
+def test_the_table_of_the_shape_of_the_code_is_written_by_its_script(monkeypatch):
+    """All but the figures of the day, which move with every commit."""
+    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
+    import style
+
+    written = [line.split(" | ") for line in between(DOCS / "measured.md", "style").splitlines()]
+    fresh = [line.split(" | ") for line in style.table(ROOT / "src" / "sdulearn")]
+    assert [(row[0], row[1], row[3]) for row in written[:1] + written[2:]] == [
+        (row[0], row[1], row[3]) for row in fresh[:1] + fresh[2:]
+    ]
+
+
 def test_every_command_has_a_worked_example():
     page = (DOCS / "commands.md").read_text(encoding="utf-8")
     for name in COMMANDS:
