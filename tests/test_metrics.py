@@ -67,8 +67,10 @@ def test_weights_count_as_answers_and_their_unit_does_not_matter():
 
 def test_answers_of_unequal_weight_pin_the_accuracy_down_less():
     """By hand: 60 answers, 50 agreed with, half of them of weight 3; Clopper and Pearson at the effective number."""
-    codes = np.repeat(np.arange(1, 61), 2)
+    # The first pair is dissimilar and predicted so; of the others the last ten are predicted dissimilar.
+    codes = np.repeat(np.r_[-1, np.arange(2, 61)], 2)
     z = np.ones(120)
+    z[0] = -1
     z[100::2] = -1
     times = np.tile([1.0, 3.0], 30)
     agreement = times[:50].sum() / times.sum()
@@ -126,3 +128,27 @@ def test_what_cannot_be_judged():
         pair_accuracy([1.0, 2.0, 3.0], [1, 1])
     with pytest.raises(InputError, match="at least two pairs of a kind"):
         cross_val_accuracy(PairLogisticRegression(), np.arange(4.0)[:, None], [1, 1, -2, -2])
+
+
+@pytest.mark.parametrize("kind", ["similar", "dissimilar"])
+def test_one_kind_of_answer_tells_the_accuracy_only_with_prior_and_unlabeled_rows(kind):
+    """200 draws of 400 answers and 800 unlabeled rows; the predictor errs on 15% and 25% of the classes."""
+    rng = np.random.default_rng(8)
+    truth = 0.7 * 0.85 + 0.3 * 0.75
+    covered = 0
+    values = []
+    for _ in range(200):
+        y = np.where(rng.random((1500, 2)) < 0.7, 1, -1)
+        keep = np.flatnonzero((y[:, 0] == y[:, 1]) == (kind == "similar"))[:400]
+        free = np.where(rng.random(800) < 0.7, 1, -1)
+        classes = np.r_[y[keep].ravel(), free]
+        h = np.where(rng.random(len(classes)) < np.where(classes > 0, 0.15, 0.25), -classes, classes)
+        sign = 1 if kind == "similar" else -1
+        codes = np.r_[np.repeat(sign * np.arange(1, len(keep) + 1), 2), np.zeros(800, dtype=int)]
+        found = pair_accuracy(h.astype(float), codes, prior=0.7)
+        covered += found.low <= truth <= found.high
+        values.append(found.value)
+    assert abs(np.mean(values) - truth) < 3 * np.std(values) / np.sqrt(200)
+    assert covered >= 181
+    unknown = pair_accuracy(h.astype(float), codes)
+    assert (unknown.low, unknown.high) == (0.5, 1.0)

@@ -3,7 +3,7 @@
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from sdulearn.version import __version__
+from sdulearn.version import __version__ as __version__
 
 if TYPE_CHECKING:
     from sdulearn.io.model_file import load_model
@@ -40,7 +40,6 @@ __all__ = [
     "SDUClassifier",
     "SDUClassifierCV",
     "TableModel",
-    "__version__",
     "estimate_prior",
     "fit_table",
     "load_model",

@@ -54,6 +54,10 @@ class UnseenCategoryWarning(SdulearnWarning):
     """A table holds texts that did not occur in training."""
 
 
+class ClusterWarning(SdulearnWarning):
+    """A cluster does not do the work that waits for it."""
+
+
 def warn(message: str, category: type[Warning]) -> None:
     """Warn at the line of the user's that led here."""
     level = 2

@@ -20,6 +20,7 @@ from numbers import Integral
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.stats import norm
 from sklearn.base import clone
 
 from sdulearn.errors import InputError, OrientationWarning
@@ -27,7 +28,7 @@ from sdulearn.losses import Loss, get_loss
 from sdulearn.model_selection import PairKFold
 from sdulearn.pairs import Pairs, read_pairs, sources
 from sdulearn.prior import clopper_pearson, dissimilar_share, prior_from_share, similar_share
-from sdulearn.risks import check_prior, marginal_risk, mixture
+from sdulearn.risks import check_prior, marginal_risk, mixture, row_weights
 from sdulearn.sklearn_private import safe_indexing
 from sdulearn.types import Array, Codes, Estimator, Mask, MatrixLike, Splitter
 
@@ -39,9 +40,11 @@ class AccuracyEstimate:
     Attributes
     ----------
     value : float
-        The estimate, between 1/2 and 1: answers cannot tell a classifier from its mirror image.
+        The estimate, between 1/2 and 1: answers cannot tell a classifier from its mirror image. With one
+        kind of answer alone it comes from the SU or DU risk and lies between 0 and 1.
     low, high : float
-        Confidence interval, exact for random pairs that share no points.
+        Confidence interval, exact for random pairs that share no points. With one kind of answer alone it is a
+        normal one with the prior and unlabeled rows, and 1/2 to 1 without: then nothing is known.
     agreement : float
         Share of the answers that the model gives too.
     n_answers : int
@@ -108,6 +111,8 @@ def pair_accuracy(
         raise InputError("An accuracy needs answers, and `y` marks none of positive weight.")
     predicted_same = (z[pairs.ends[:, 0]] > 0) == (z[pairs.ends[:, 1]] > 0)
     agrees = predicted_same == pairs.similar
+    if pairs.similar[by_pair > 0].all() or not pairs.similar[by_pair > 0].any():
+        return _accuracy_of_one_kind(z, pairs, weight, float(by_pair @ agrees / by_pair.sum()), prior, confidence)
     if prior is not None:
         by_pair = _in_natural_ratio(by_pair, pairs.similar, prior)
     share = float(by_pair @ agrees / by_pair.sum())
@@ -121,6 +126,24 @@ def pair_accuracy(
         n_answers=len(agrees),
         confidence=confidence,
     )
+
+
+def _accuracy_of_one_kind(
+    z: Array, pairs: Pairs, weight: Array, agreement: float, prior: float | None, confidence: float
+) -> AccuracyEstimate:
+    """Equation (1) needs both kinds of answer; one alone tells the accuracy only by the risk, with U and the prior."""
+    n_answers = len(pairs.ends)
+    if prior is None or prior == 0.5 or not weight[pairs.unlabeled].any():
+        return AccuracyEstimate(0.5, 0.5, 1.0, agreement, n_answers, confidence)
+    g = mixture("su" if pairs.similar.any() else "du")
+    positive, negative = row_weights(g, prior, pairs.source, weight)
+    terms = positive * (z <= 0) + negative * (z > 0)
+    groups = (terms[pairs.ends].sum(axis=1), terms[pairs.unlabeled])
+    error = np.sqrt(sum(len(group) * np.var(group) for group in groups))
+    value = 1 - float(terms.sum())
+    margin = float(norm.isf((1 - confidence) / 2) * error)
+    low, value, high = np.clip([value - margin, value, value + margin], 0, 1).tolist()
+    return AccuracyEstimate(value, low, high, agreement, n_answers, confidence)
 
 
 def _checked_decision(decision: ArrayLike, pairs: Pairs) -> Array:

@@ -203,3 +203,45 @@ def test_noise_is_called_noise(call, tmp_path, capsys):
     out = capsys.readouterr().out
     assert "do not show that the model is better than guessing" in out
     assert "names of the two classes may be exchanged" in out
+
+
+def test_only_similar_answers(call, refused, files, tmp_path, capsys):
+    """What SU is for: similar pairs, unlabeled rows and a known prior."""
+    pairs = pd.read_csv(files / "pairs.csv")
+    pairs[pairs.label == "similar"].to_csv(tmp_path / "p.csv", index=False)
+    told = refused("fit", *options(files, tmp_path, pairs=tmp_path / "p.csv"))
+    assert "0 dissimilar pairs to use" in told
+    assert "--method su with a known --prior" in told
+    given = {"pairs": tmp_path / "p.csv", "method": "su"}
+    assert "Give --prior" in refused("fit", *options(files, tmp_path, **given))
+    call("fit", *options(files, tmp_path, **given, prior=0.7))
+    assert accuracy(tmp_path / "model.sdu", files) > 0.7
+    truth = accuracy(tmp_path / "model.sdu", files)
+    report = load_model(tmp_path / "model.sdu").report
+    assert report.accuracy.low - 0.02 <= truth <= report.accuracy.high + 0.02
+    assert "pairs were not drawn at random" not in capsys.readouterr().out
+
+
+def test_a_model_no_better_than_the_larger_class(call, tmp_path, capsys):
+    """Nine rows in ten are of one class and no feature tells: 82% of the answers agree with saying so."""
+    rng = np.random.default_rng(4)
+    y = np.where(rng.random(800) < 0.9, 1, -1)
+    pd.DataFrame(rng.normal(size=(800, 3)), columns=list("abc")).to_csv(tmp_path / "t.csv", index=False)
+    ends = rng.integers(0, 800, (300, 2))
+    ends = ends[ends[:, 0] != ends[:, 1]]
+    label = (y[ends[:, 0]] == y[ends[:, 1]]).astype(int)
+    pd.DataFrame({"id1": ends[:, 0], "id2": ends[:, 1], "label": label}).to_csv(tmp_path / "p.csv", index=False)
+    call("fit", "--features", tmp_path / "t.csv", "--pairs", tmp_path / "p.csv", "-o", tmp_path / "m.sdu")
+    out = capsys.readouterr().out
+    assert re.search("always naming the larger class: (8|9)", out)
+    assert "do not show that the model is better than always naming the larger class" in out
+
+
+def test_labels_that_disagree_with_the_model(call, files, tmp_path, capsys):
+    few = pd.read_csv(files / "few.csv")
+    few["label"] = ["cat", "dog"] * 10
+    few.to_csv(tmp_path / "few.csv", index=False)
+    call("fit", *options(files, tmp_path, labels=tmp_path / "few.csv"))
+    assert "labels are as the model predicts: the labels and the answers speak of" in capsys.readouterr().out
+    call("fit", *options(files, tmp_path, labels=files / "few.csv"))
+    assert "labels are as the model predicts" not in capsys.readouterr().out

@@ -373,7 +373,7 @@ def test_a_running_cluster(files, folders, tmp_path, monkeypatch, capsys):
 
 
 def test_clusters_that_cannot_be_used(files, folders, tmp_path, monkeypatch):
-    monkeypatch.setattr(_engines, "_PATIENCE", "1s")
+    monkeypatch.setattr(engines, "_PATIENCE", "1s")
     given = ["--features", folders / "plain", "--pairs", files / "pairs.csv", "--engine", "dask", "--scheduler"]
     for address in ("tcp://127.0.0.1:9", "nonsense://x"):
         with pytest.raises(ValueError, match=f"No Dask scheduler answers at {address} within 1s.*dask scheduler"):

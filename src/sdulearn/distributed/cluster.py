@@ -20,7 +20,7 @@ from threadpoolctl import threadpool_limits
 from sdulearn.blocks import Block, Part
 from sdulearn.blocks.source import Watch, add_all, count_blocks
 from sdulearn.distributed.graph import Layer
-from sdulearn.errors import FileError, SdulearnError
+from sdulearn.errors import ClusterWarning, FileError, SdulearnError, warn
 
 Result: TypeAlias = Any
 """What a task gives back; results are added up with ``+``."""
@@ -31,6 +31,10 @@ Readable: TypeAlias = Part | list[Block]
 
 # Results that one task adds up: few enough for the memory of a worker, many enough for a flat tree.
 SPLIT_EVERY = 8
+# How often the scheduler is asked for its workers, and after how long without one a user hears of it, or an error.
+ASK_SECONDS = 2.0
+WARN_SECONDS = 10.0
+PATIENCE_SECONDS = 300.0
 _POLL_SECONDS = 0.01
 
 
@@ -60,8 +64,8 @@ class DaskBlocks:
     They are summed by the scheduler that is current when the object is made: the active
     ``distributed.Client``, or Dask's local scheduler where there is none. A sum sends its arguments
     out once and brings one result back. The order of additions is fixed, so neither the number of
-    workers nor a worker that died in between changes a digit. A cluster that has no workers (yet)
-    is waited for.
+    workers nor a worker that died in between changes a digit. A cluster without a running worker is
+    waited for, with a warning after some seconds and an error after five minutes.
 
     Parameters
     ----------
@@ -78,8 +82,8 @@ class DaskBlocks:
     SchedulerLostError
         From ``sum``, a ConnectionError: the scheduler went away.
     WorkersLostError
-        From ``sum``, a RuntimeError: workers died on the same task again and again, or took data
-        with them.
+        From ``sum``, a RuntimeError: workers died on the same task again and again, took data with
+        them, or none has been running for five minutes.
     WorkerFileError
         From ``sum``, a FileNotFoundError: a worker of a cluster cannot find a file.
 
@@ -190,8 +194,7 @@ class DaskBlocks:
         with clear_errors(self.client):
             futures = self.client.compute(layer.delayed([root, *counts], self.parts))
             try:
-                if self.watch is not None:
-                    report(self.watch, self.client, futures[0], futures[1:])
+                wait_for(self.client, futures[0], futures[1:], self.watch)
                 return futures[0].result()
             finally:
                 # A pass that failed must not go on working.
@@ -199,18 +202,62 @@ class DaskBlocks:
                     future.release()
 
 
-def report(watch: Watch, client: Client, total: Future, counts: Sequence[Future]) -> None:
-    """Call ``watch`` with each number of rows as it comes, as long as a total can be expected."""
+def wait_for(client: Client, total: Future, counts: Sequence[Future], watch: Watch | None) -> None:
+    """Wait as long as a total can be expected; call ``watch`` with each number of rows as it comes."""
     done = as_completed(counts, loop=client.loop, with_results=True)
+    patience = Patience(client)
     # Not its iterator, which waits forever where a scheduler is lost while a number is fetched.
     while client.status == "running" and total.status in ("pending", "finished"):
         for _, rows in done.next_batch(block=False):
             # Else an error, which the total has too.
-            if isinstance(rows, int):
+            if watch is not None and isinstance(rows, int):
                 watch(rows)
-        if done.is_empty():
+        if done.is_empty() and total.status == "finished":
             break
+        patience.check()
         time.sleep(_POLL_SECONDS)
+
+
+class Patience:
+    """Says that a cluster has no worker to do the work, and since when; gives up after a while."""
+
+    def __init__(self, client: Client) -> None:
+        self.client = client
+        self.asked = time.monotonic()
+        self.without = 0.0
+        self.warned = False
+
+    def check(self) -> None:
+        """Ask the scheduler for its workers, now and then."""
+        now = time.monotonic()
+        if now - self.asked < ASK_SECONDS:
+            return
+        states = worker_states(self.client)
+        # Time in which this process itself was stopped does not count.
+        self.without = 0.0 if "running" in states else self.without + min(now - self.asked, 2 * ASK_SECONDS)
+        self.asked = now
+        if self.without >= PATIENCE_SECONDS:
+            raise WorkersLostError(
+                f"Gave up: {self._state(states)} Add workers, or give them more memory, and fit again."
+            )
+        if self.without >= WARN_SECONDS and not self.warned:
+            self.warned = True
+            warn(f"{self._state(states)} Waiting for one, for {PATIENCE_SECONDS:g} s at most.", ClusterWarning)
+
+    def _state(self, states: Sequence[str]) -> str:
+        address = self.client.scheduler.address if self.client.scheduler is not None else "its address"
+        paused = f", and {len(states)} that are {states[0]} (most often over their memory limit)" if states else ""
+        return f"The cluster at {address} has had no running worker{paused} for {self.without:.0f} s."
+
+
+def worker_states(client: Client) -> list[str]:
+    """What the scheduler knows of each worker: running, paused, ..."""
+    try:
+        info = client.scheduler_info(n_workers=-1)
+    except TypeError:
+        # Before Dask 2025 all workers were told without being asked for.
+        info = client.scheduler_info()
+    return [worker.get("status", "running") for worker in info["workers"].values()]
 
 
 def current_client() -> Client | None:

@@ -192,6 +192,11 @@ def _meanings(path: str, counts: Counter[str], words: Mapping[str, str]) -> dict
             f"{path} has the labels 0 ({counts['0']:,} times) and -1 ({counts['-1']:,} times): 0 may mean unsure or "
             "dissimilar. Say which: `words={'0': 'unsure'}`."
         )
+    if "2" in counts.keys() - given.keys():
+        raise InputError(
+            f"{path} has the labels 1 ({counts['1']:,} times) and 2 ({counts['2']:,} times). Say what they mean, for "
+            "example: `words={'1': 'similar', '2': 'dissimilar'}`."
+        )
     known = {**_SPELLINGS, **numbers, **given}
     return {text: known[text] for text in counts if text in known}
 
@@ -201,6 +206,8 @@ def _find_columns(path: str, header: Sequence[str], given: Mapping[str, str]) ->
     for role, name in given.items():
         if role not in ROLES or name not in header:
             raise InputError(f"{path} has no column {name!r} for {role}; its columns are {', '.join(header)}.")
+    if repeated := [name for name, count in Counter(header).items() if count > 1 and name]:
+        raise InputError(f"{path} has two columns named {repeated[0]!r}. Rename or remove one of them.")
     by_name = {re.sub(r"[\s.-]+", "_", name.strip().lower()): name for name in reversed(header)}
     found = dict(given)
     for a, b in _ID_COLUMNS:
@@ -260,7 +267,9 @@ def _read_parquet(path: Path) -> tuple[list[str], NumberedRows]:
 
 def _read_delimited(path: Path, lines: list[str], name: str) -> tuple[list[str], NumberedRows]:
     rows = _split(path, lines, delimiter(lines[0], name))
-    _, header = next(rows)
+    _, header = next(rows, (0, []))
+    if not header:
+        raise InputError(f"{path} holds nothing but delimiters. It needs the columns id_a, id_b, label.")
     return [cell.strip() for cell in header], rows
 
 

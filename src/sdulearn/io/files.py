@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import glob
 import gzip
+import io
 import os
 import tempfile
 import zlib
@@ -49,6 +51,9 @@ def file_format(path: Location, allowed: Sequence[str]) -> str:
 def open_bytes(path: Location) -> IO[bytes]:
     """A file's bytes, unzipped where it is gzipped, whatever its name."""
     try:
+        if Path(path).is_fifo():
+            # A pipe gives its bytes once.
+            return io.BytesIO(Path(path).read_bytes())
         with Path(path).open("rb") as file:
             zipped = file.read(2) == b"\x1f\x8b"
     except OSError as error:
@@ -107,8 +112,11 @@ def as_text(value: object) -> str:
 def written_whole(path: Location) -> Iterator[Path]:
     """A draft beside the file that takes its name when all has gone well: it appears whole or not at all."""
     target = Path(path)
+    _remove_abandoned(target)
     try:
-        handle, name = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".part", dir=target.parent)
+        # The number of the process tells a draft that was abandoned from one at work; the rest tells threads apart.
+        prefix = f".{target.name}.{os.getpid()}."
+        handle, name = tempfile.mkstemp(prefix=prefix, suffix=".part", dir=target.parent)
     except OSError as error:
         raise FileError(f"{target} cannot be written: {error.strerror or error}.") from None
     os.close(handle)
@@ -121,6 +129,25 @@ def written_whole(path: Location) -> Iterator[Path]:
         draft.replace(target)
     finally:
         draft.unlink(missing_ok=True)
+
+
+def _remove_abandoned(target: Path) -> None:
+    """Drafts of this file whose process was killed."""
+    prefix = f".{target.name}."
+    for draft in target.parent.glob("." + glob.escape(target.name) + ".*.part"):
+        number = draft.name.removeprefix(prefix).split(".")[0]
+        if number.isdigit() and not _is_running(int(number)):
+            draft.unlink(missing_ok=True)
+
+
+def _is_running(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except (PermissionError, OverflowError):
+        return True
+    return True
 
 
 def _umask() -> int:

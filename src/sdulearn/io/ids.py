@@ -55,8 +55,7 @@ def choose_by_answers(
         _refuse(table, full or [one.name for one in near], by_number)
     if near:
         return max(near, key=lambda one: one.n_found).name
-    if by_number:
-        return None
+    # A column that is called as ids are, and holds none of these, is a mistake to be told, not passed over.
     present = [one.name for one in candidates]
     return next((name for name in usual if name in present), None)
 

@@ -53,6 +53,8 @@ _TEXT_FORMATS = ("csv", "tsv", "xlsx")
 # What stands for "not known" in a text file, beside pyarrow's own list (empty, NA, NaN, null, ...).
 _MISSING = ("", "#N/A", "N/A", "NA", "<NA>", "NULL", "null", "NaN", "nan", "n/a", "-nan", "-NaN", "None", "?")
 _CHUNK_ROWS = 20_000
+# A column of numbers that come in twos by chance has fewer of them than this.
+_FEW_PAIRS = 5
 _BLOCK_BYTES = 1 << 23
 
 
@@ -157,6 +159,7 @@ def read_table(
         raise InputError(f"{raw.name} has no rows.")
     id_name = _choose_id_column(raw, options, answer_ids)
     raw, spelled = _numbers_from_texts(raw, id_name, options)
+    _refuse_forgotten_codes(raw, id_name, options)
     layout = _layout(raw, id_name, options, spelled)
     return _joined([_encode(raw.name, layout, piece, codes=codes) for piece in raw.pieces])
 
@@ -169,6 +172,21 @@ def _layout(
     columns = find_columns(raw.name, kinds, found, options.missing, options.max_categories)
     columns = tuple(replace(column, text=spelled.get(column.name)) for column in columns)
     return ColumnLayout(columns, id_name)
+
+
+def _refuse_forgotten_codes(raw: _RawTable, id_name: str | None, options: TableOptions) -> None:
+    """A column of whole numbers of which every one but 0 stands on two rows is no feature."""
+    is_integer = require("pyarrow.types", "files").is_integer
+    for name, dtype in raw.types.items():
+        if name in {id_name, options.codes, *options.drop} or not is_integer(dtype):
+            continue
+        values = np.concatenate([piece[name].drop_null().to_numpy() for piece in raw.pieces])
+        _, counts = np.unique(values[values != 0], return_counts=True)
+        if len(counts) >= _FEW_PAIRS and (counts == 2).all() and (values == 0).any():
+            raise InputError(
+                f"{raw.name}: column {name!r} looks like pair codes: every number but 0 stands on two rows. Learn from "
+                f"them with `codes={name!r}`, or leave the column out with `drop`."
+            )
 
 
 def feature_kinds(
@@ -196,17 +214,19 @@ def _choose_id_column(raw: _RawTable, options: TableOptions, answer_ids: Collect
     ids = set(answer_ids)
     candidates: list[Candidate] = []
     for name in names:
-        if name not in left_out and may_hold_ids(raw.types[name]):
+        if name not in left_out and may_hold_ids(name, raw.types[name]):
             texts = [text for piece in raw.pieces for text in id_texts(piece[name]).to_pylist()]
             candidates.append(match_texts(name, texts, ids))
     return choose_by_answers(raw.name, candidates, ids, raw.n_rows, ID_COLUMNS)
 
 
-def may_hold_ids(dtype: ArrowType) -> bool:
-    """Whether a column of this type can hold ids: whole numbers or texts."""
+def may_hold_ids(name: str, dtype: ArrowType) -> bool:
+    """Whether a column can hold ids: whole numbers or texts; floats only where it is called as ids are."""
     types = require("pyarrow.types", "files")
     if types.is_dictionary(dtype):
-        return may_hold_ids(dtype.value_type)
+        return may_hold_ids(name, dtype.value_type)
+    if types.is_floating(dtype):
+        return looks_like_id(name)
     return types.is_integer(dtype) or types.is_string(dtype) or types.is_large_string(dtype)
 
 
@@ -334,6 +354,8 @@ def _read_raw(source: Location | Frame, options: TableOptions) -> _RawTable:
         return _single("the table", as_arrow(source), "frame")
     path = str(source)
     name = table_format(path)
+    if Path(path).exists() and not (Path(path).is_file() or Path(path).is_dir()):
+        raise InputError(f"{path} is neither a file nor a folder: a table is read more than once. Copy it to a file.")
     with _clear_errors(path):
         if name == "parquet":
             opened = parquet.open_parquet(path)
@@ -371,6 +393,10 @@ def _excel_table(path: Location) -> ArrowTable:
 
 def _excel_column(cells: Sequence[object]) -> ArrowColumn:
     pa = require("pyarrow", "files")
+    # A workbook has no whole numbers of its own.
+    cells = [int(cell) if isinstance(cell, float) and cell.is_integer() else cell for cell in cells]
+    if any(isinstance(cell, float) for cell in cells):
+        cells = [float(cell) if isinstance(cell, int) and not isinstance(cell, bool) else cell for cell in cells]
     try:
         return pa.array(cells)
     except (pa.ArrowInvalid, pa.ArrowTypeError):
@@ -497,7 +523,7 @@ def _svmlight_chunks(path: Location, layout: SparseLayout) -> Iterator[Table]:
 def _parse_svmlight(path: Location, file: Iterable[bytes], width: int | None) -> sparse.csr_matrix:
     try:
         X, _ = load_svmlight_file(file, n_features=width, zero_based=True)
-    except ValueError as error:
+    except (ValueError, OverflowError, MemoryError) as error:
         raise InputError(
             f"{path} cannot be read as svmlight, or has features the model does not know: {error}"
         ) from None

@@ -276,7 +276,9 @@ def _disagreements(
     source = data.source
     oriented = data.labels is not None
     found = [*data.questions.findings, *data.findings]
-    found += check_ratio(source.n_similar, source.n_dissimilar, request.prior)
+    if request.method not in ("su", "du"):
+        # These two learn from one kind of answer, in whatever number.
+        found += check_ratio(source.n_similar, source.n_dissimilar, request.prior)
     found += check_population(data.X, data.questions.ends, data.layout.feature_names, data.population)
     found += check_outcome(estimator.prior_, accuracy, oriented)
     if data.labels is not None:

@@ -119,7 +119,7 @@ def _id_column(request: Request, engine: Engine, table: ParquetTable, ids: Seque
     if usual is not None or request.options.id_column is not None or not ids:
         return usual
     left_out = {*request.options.drop, request.options.codes}
-    columns = [name for name in names if name not in left_out and may_hold_ids(table.types[name])]
+    columns = [name for name in names if name not in left_out and may_hold_ids(name, table.types[name])]
     if not columns:
         return None
     counts = _sum(engine, table, columns, len(columns), count_ids, columns, np.array(ids, dtype=object))

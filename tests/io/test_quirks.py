@@ -1,0 +1,283 @@
+"""Files as people have them, each of which was once misread in silence: read right, or refused with the remedy."""
+
+import os
+import threading
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from sdulearn import fit_table
+from sdulearn.answers import read_answers
+from sdulearn.datasets import make_waveform
+from sdulearn.errors import InputError
+from sdulearn.io.files import written_whole
+from sdulearn.io.ids import Candidate, choose_by_answers, is_row_number
+from sdulearn.io.tables import read_chunks, read_table
+
+
+@pytest.fixture(scope="module")
+def survey():
+    """600 waveforms, 0.7 of them of class +1; 150 random answers by row number; the truth."""
+    X, y = make_waveform(3000, random_state=3)
+    rng = np.random.default_rng(3)
+    chosen = rng.permutation(np.r_[np.flatnonzero(y == 1)[:420], np.flatnonzero(y == -1)[:180]])
+    frame = pd.DataFrame(X[chosen].round(3), columns=[f"x{k}" for k in range(X.shape[1])])
+    ends = rng.integers(1, 600, (160, 2))
+    ends = ends[ends[:, 0] != ends[:, 1]][:150]
+    truth = y[chosen]
+    return frame, ends, (truth[ends[:, 0]] == truth[ends[:, 1]]).astype(int), truth
+
+
+def answers_of(ends, same, shift=0):
+    return pd.DataFrame({"id_a": ends[:, 0] + shift, "id_b": ends[:, 1] + shift, "label": same})
+
+
+def share_right(model, table, truth):
+    return np.mean(model.predict(table).astype(int) == truth)
+
+
+@pytest.mark.parametrize("name", ["person_id", "nr", "PersonID", "key"])
+@pytest.mark.parametrize("ending", ["csv", "parquet", "xlsx"])
+def test_ids_that_count_from_one_are_no_row_numbers(survey, tmp_path, name, ending):
+    """Read as row numbers they would be off by one, and the answers about other people."""
+    frame, ends, same, truth = survey
+    table = frame.assign(**{name: np.arange(1, 601)})
+    path = tmp_path / f"t.{ending}"
+    {"csv": table.to_csv, "parquet": table.to_parquet, "xlsx": table.to_excel}[ending](path, index=False)
+    model = fit_table(path, answers_of(ends, same, shift=1))
+    assert model.layout.id_column == name
+    assert name not in model.layout.feature_names
+    assert share_right(model, table, truth) > 0.8
+    if ending == "parquet":
+        streamed = fit_table(path, answers_of(ends, same, shift=1), engine="stream")
+        assert streamed.layout.id_column == name
+        np.testing.assert_allclose(streamed.estimator.coef_, model.estimator.coef_, atol=1e-8)
+
+
+def test_row_numbers_are_taken_only_where_no_column_fits(survey):
+    frame, ends, same, truth = survey
+    model = fit_table(frame, answers_of(ends, same))
+    assert model.layout.id_column is None
+    assert share_right(model, frame, truth) > 0.8
+    # A column that would fit as well, and is not called as ids are: it must be said.
+    rank = frame.assign(rank=np.arange(600))
+    with pytest.raises(InputError, match=r"'rank' could be the column of ids.*row numbers from 0.*`id_column=''`"):
+        fit_table(rank, answers_of(ends, same))
+    assert fit_table(rank, answers_of(ends, same), id_column="", drop=["rank"]).layout.id_column is None
+    assert fit_table(rank, answers_of(ends, same), id_column="rank").layout.id_column == "rank"
+
+
+def candidate(name, found, unique=True):
+    return Candidate(name, found, unique)
+
+
+@pytest.mark.parametrize(
+    ("candidates", "ids", "chosen"),
+    [
+        ([candidate("id", 2), candidate("person_id", 2)], "a b", "id"),
+        ([candidate("id", 0), candidate("person_id", 2)], "a b", "person_id"),
+        ([candidate("name", 2), candidate("city", 2, unique=False)], "a b", "name"),
+        ([candidate("city", 2, unique=False)], "a b", None),
+        ([candidate("who", 1)], "a b", "who"),
+        ([candidate("x", 0)], "0 1", None),
+        ([candidate("id", 0)], "a b", "id"),
+        ([candidate("code", 2)], "0 1", "code"),
+    ],
+)
+def test_the_choice_of_the_column(candidates, ids, chosen):
+    assert choose_by_answers("t", candidates, ids.split(), 10, ("id", "unique_id")) == chosen
+
+
+@pytest.mark.parametrize(
+    "candidates",
+    [
+        [candidate("who", 2), candidate("whom", 2)],
+        [candidate("rank", 2)],
+        [candidate("code", 1)],
+    ],
+)
+def test_an_unclear_choice_is_refused(candidates):
+    with pytest.raises(InputError, match="could be the column of ids"):
+        choose_by_answers("t", candidates, ["0", "1"], 10, ("id",))
+
+
+def test_row_numbers():
+    names = {"0", "7", "9", "10", "007", "-1", "٣", "", "x", "9" * 5000}
+    assert {name for name in names if is_row_number(name, 10)} == {"0", "7", "9"}
+
+
+@pytest.mark.parametrize("quoted", [False, True])
+def test_decimal_commas(survey, tmp_path, quoted):
+    frame = survey[0]
+    path = tmp_path / "t.csv"
+    frame.to_csv(path, index=False, sep="," if quoted else ";", decimal=",")
+    table = read_table(path)
+    np.testing.assert_allclose(table.X, frame.to_numpy())
+    assert {column.kind for column in table.layout.columns} == {"number"}
+    np.testing.assert_allclose(np.vstack([chunk.X for chunk in read_chunks(path, table.layout)]), table.X)
+
+
+def test_commas_between_thousands_are_not_guessed_at(tmp_path):
+    (tmp_path / "t.csv").write_text("a;b\n1,234;1\n5,678;2\n")
+    with pytest.raises(InputError, match=r"column 'a', such as '1,234', may have a decimal comma or commas between"):
+        read_table(tmp_path / "t.csv")
+
+
+@pytest.mark.parametrize("mark", ["-", "n/a", "N.A.", "unknown", "."])
+@pytest.mark.parametrize("ending", ["csv", "xlsx"])
+def test_a_mark_in_a_number_column_is_a_missing_value(tmp_path, mark, ending):
+    cells = [str(k) for k in range(30)]
+    cells[4] = mark
+    frame = pd.DataFrame({"a": cells, "b": range(30)})
+    path = tmp_path / f"t.{ending}"
+    (frame.to_csv if ending == "csv" else frame.to_excel)(path, index=False)
+    with pytest.raises(InputError, match=r"missing values in 'a' \(1\).*`missing='mean'`"):
+        read_table(path)
+    table = read_table(path, missing="mean")
+    assert [column.kind for column in table.layout.columns] == ["number", "number"]
+    expected = np.arange(30.0)
+    expected[4] = np.delete(expected, 4).mean()
+    np.testing.assert_allclose(table.X[:, 0], expected)
+    np.testing.assert_allclose(next(iter(read_chunks(path, table.layout))).X, table.X)
+
+
+def test_another_text_in_a_number_column_is_refused_with_its_cell(tmp_path):
+    rows = [f"{k},{k}" for k in range(30)]
+    rows[17] = "about 17,17"
+    (tmp_path / "t.csv").write_text("\n".join(["age,b", *rows]))
+    with pytest.raises(
+        InputError, match=r"column 'age' .* 1 cells, the first 'about 17' in row 18.*categories=\['age'\]"
+    ):
+        read_table(tmp_path / "t.csv")
+    table = read_table(tmp_path / "t.csv", categories=["age"])
+    assert table.layout.columns[0].kind == "category"
+    assert read_table(tmp_path / "t.csv", drop=["age"]).layout.feature_names == ["b"]
+
+
+def test_categories_of_digits_and_words_stay_categories(tmp_path):
+    (tmp_path / "t.csv").write_text("a\n1\n2\n3+\nmany\n1\n")
+    assert read_table(tmp_path / "t.csv").layout.columns[0].categories == ("1", "2", "3+", "many")
+
+
+@pytest.mark.parametrize("lost_by", ["table", "answers"])
+def test_lost_leading_zeros_are_named(survey, lost_by):
+    frame, ends, same, _ = survey
+    padded = np.array([f"{k:05}" for k in range(600)])
+    plain = np.arange(600).astype(str)
+    table = frame.assign(id=plain if lost_by == "table" else padded)
+    ids = padded if lost_by == "table" else plain
+    answers = pd.DataFrame({"id_a": ids[ends[:, 0]], "id_b": ids[ends[:, 1]], "label": same})
+    with pytest.raises(InputError, match=r"lost their leading zeros\. Write the (table|answers) again.*as text"):
+        fit_table(table, answers)
+
+
+def test_leading_zeros_are_kept_where_they_are(survey, tmp_path):
+    frame, ends, same, truth = survey
+    ids = np.array([f"{k:05}" for k in range(600)])
+    frame.assign(patient_id=ids).to_csv(tmp_path / "t.csv", index=False)
+    answers = pd.DataFrame({"id_a": ids[ends[:, 0]], "id_b": ids[ends[:, 1]], "label": same})
+    answers.to_csv(tmp_path / "p.csv", index=False)
+    model = fit_table(tmp_path / "t.csv", tmp_path / "p.csv")
+    assert model.layout.id_column == "patient_id"
+    assert share_right(model, frame.assign(patient_id=ids), truth) > 0.8
+
+
+def test_answers_coded_one_and_two(tmp_path):
+    path = tmp_path / "p.csv"
+    path.write_text("id_a,id_b,label\na,b,1\na,c,2\n")
+    with pytest.raises(InputError, match=r"labels 1 \(1 times\) and 2 \(1 times\).*`words=\{'1': 'similar', '2': 'dis"):
+        read_answers(path)
+    assert read_answers(path, words={"1": "dissimilar", "2": "similar"}).answers.tolist() == [-1, 1]
+
+
+@pytest.mark.parametrize("what", ["table", "answers"])
+def test_latin_1(tmp_path, what):
+    path = tmp_path / "f.csv"
+    path.write_bytes("id,stra\u00dfe\n1,2\n".encode("latin-1"))
+    with pytest.raises(InputError, match=r"not text in UTF-8: byte 0xdf.*'CSV UTF-8'.*iconv -f WINDOWS-1252"):
+        read_table(path) if what == "table" else read_answers(path)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [(",,\n", "nothing but delimiters"), ("id_a,id_b,label,label\na,b,1,0\n", "two columns named 'label'")],
+)
+def test_files_of_answers_that_say_nothing_clear(tmp_path, text, message):
+    (tmp_path / "p.csv").write_text(text)
+    with pytest.raises(InputError, match=message):
+        read_answers(tmp_path / "p.csv")
+
+
+def test_answers_from_a_pipe(tmp_path):
+    os.mkfifo(tmp_path / "p.csv")
+    writer = threading.Thread(target=(tmp_path / "p.csv").write_text, args=("id_a,id_b,label\na,b,1\n",))
+    writer.start()
+    assert read_answers(tmp_path / "p.csv").ids.tolist() == [["a", "b"]]
+    writer.join(timeout=10)
+    with pytest.raises(InputError, match="a table is read more than once"):
+        read_table(tmp_path / "p.csv")
+
+
+def test_an_svmlight_file_of_four_milliard_features(tmp_path):
+    (tmp_path / "t.svm").write_text("1 4000000000:1\n")
+    with pytest.raises(InputError, match="cannot be read as svmlight"):
+        read_table(tmp_path / "t.svm")
+
+
+def test_a_forgotten_column_of_pair_codes_is_no_feature(survey):
+    frame, ends, same, _ = survey
+    codes = np.zeros(600, dtype=int)
+    rows = np.random.default_rng(0).permutation(600)[:40].reshape(-1, 2)
+    codes[rows] = (np.arange(1, 21) * np.where(np.arange(20) % 2, 1, -1))[:, None]
+    table = frame.assign(pair=codes)
+    with pytest.raises(InputError, match=r"column 'pair' looks like pair codes.*`codes='pair'`.*`drop`"):
+        fit_table(table, answers_of(ends, same))
+    assert "pair" not in fit_table(table, answers_of(ends, same), drop=["pair"]).layout.feature_names
+
+
+def test_two_threads_may_write_one_file(tmp_path):
+    """Whoever reads meanwhile sees one of the two, whole; nothing is left behind."""
+    path = tmp_path / "model.sdu"
+    texts = [letter * 100_000 for letter in "ab"]
+
+    def write(text):
+        for _ in range(50):
+            with written_whole(path) as draft:
+                draft.write_text(text)
+
+    threads = [threading.Thread(target=write, args=(text,)) for text in texts]
+    for thread in threads:
+        thread.start()
+    while any(thread.is_alive() for thread in threads):
+        if path.exists():
+            assert path.read_text() in texts
+    assert [file.name for file in tmp_path.iterdir()] == ["model.sdu"]
+
+
+def test_a_failure_leaves_the_old_file_and_no_draft(tmp_path):
+    path = tmp_path / "model.sdu"
+    path.write_text("old")
+
+    def fail():
+        with written_whole(path) as draft:
+            draft.write_text("half")
+            assert path.read_text() == "old"
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        fail()
+    assert [file.name for file in tmp_path.iterdir()] == ["model.sdu"]
+    assert path.read_text() == "old"
+
+
+def test_drafts_of_killed_processes_are_cleared_away(tmp_path):
+    gone = 2**22 - 3  # beyond the largest number that Linux gives a process by default
+    abandoned = tmp_path / f".model.sdu.{gone}.abc.part"
+    at_work = tmp_path / f".model.sdu.{os.getpid()}.abc.part"
+    other = tmp_path / f".other.sdu.{gone}.abc.part"
+    for path in (abandoned, at_work, other):
+        path.write_text("half")
+    with written_whole(tmp_path / "model.sdu") as draft:
+        draft.write_text("whole")
+    assert {file.name for file in tmp_path.iterdir()} == {"model.sdu", at_work.name, other.name}
