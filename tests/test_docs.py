@@ -1,5 +1,6 @@
 """What the pages say of the project is so: links, tables, names, commands, the citation."""
 
+import pkgutil
 import re
 import tomllib
 from pathlib import Path
@@ -84,6 +85,22 @@ def test_every_command_has_a_worked_example():
 def test_every_public_name_is_documented():
     listed = set(re.findall(r"^   (sdulearn\.[\w.]+)$", (DOCS / "api.md").read_text(encoding="utf-8"), re.MULTILINE))
     assert {f"sdulearn.{name}" for name in sdulearn.__all__} <= listed
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_names_that_the_pages_mention_exist(path):
+    text = path.read_text(encoding="utf-8")
+    for name in set(re.findall(r"(?<![\w./-])sdulearn(?:\.[a-zA-Z_]\w*)+", text)):
+        assert resolves(name), f"{path.name} speaks of {name}"
+
+
+def resolves(name):
+    """Whether a dotted name is a module, or something in one."""
+    try:
+        pkgutil.resolve_name(name)
+    except (AttributeError, ImportError):
+        return False
+    return True
 
 
 def test_the_table_of_rooms_is_the_tree():
