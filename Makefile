@@ -42,7 +42,7 @@ bench-ablation: $(VENV)/.bench
 bench-scale: $(VENV)/.bench
 	$(BIN)/python benchmarks/scale.py
 
-bench-style: $(VENV)/.bench
+bench-style: $(VENV)/.dev
 	$(BIN)/python benchmarks/style.py --write
 
 # Pages and gallery, then every example in them; warnings, dead links and pictures without an alt text are errors.
