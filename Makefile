@@ -7,7 +7,7 @@ PYTHONS := src tests benchmarks examples .ci docs/conf.py docs/_ext docs/figures
 export OMP_NUM_THREADS ?= 1
 export OPENBLAS_NUM_THREADS ?= 1
 
-.PHONY: demo test lint format bench bench-accuracy bench-ablation bench-cli bench-scale dist docs test-oldest clean
+.PHONY: demo test lint format bench bench-accuracy bench-ablation bench-cli bench-scale bench-style dist docs test-oldest clean
 
 demo: $(VENV)/.demo
 	$(BIN)/sdulearn demo
@@ -42,6 +42,9 @@ bench-ablation: $(VENV)/.bench
 bench-scale: $(VENV)/.bench
 	$(BIN)/python benchmarks/scale.py
 
+bench-style: $(VENV)/.dev
+	$(BIN)/python benchmarks/style.py --write
+
 # Pages and gallery, then every example in them; warnings, dead links and pictures without an alt text are errors.
 docs: $(VENV)/.docs
 	$(BIN)/sphinx-build -W --keep-going -q -d docs/_build/doctrees -b html docs docs/_build/html
@@ -74,4 +77,4 @@ $(VENV)/.demo $(VENV)/.dev $(VENV)/.bench $(VENV)/.docs: $(VENV)/.%: pyproject.t
 	touch $@
 
 clean:
-	rm -rf docs/_build docs/gallery docs/generated .venv .venv-oldest .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist
+	rm -rf docs/_build docs/gallery docs/generated .venv .venv-dist .venv-oldest .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist

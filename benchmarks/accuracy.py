@@ -21,6 +21,7 @@ from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 import numpy as np
+from pages import write_between
 from sklearn.linear_model import LogisticRegressionCV
 from sklearn.preprocessing import StandardScaler
 from threadpoolctl import threadpool_limits
@@ -239,13 +240,6 @@ def short_table(table):
         }
         lines += [f"| {label} | {' | '.join(cells)} |" for label, cells in rows.items()]
     return lines
-
-
-def write_between(path, name, lines):
-    """Replace what stands between the marks <!-- name --> and <!-- /name --> of a file."""
-    before, _, rest = path.read_text().partition(f"<!-- {name} -->\n")
-    _, _, after = rest.partition(f"<!-- /{name} -->")
-    path.write_text(before + f"<!-- {name} -->\n" + "\n".join(lines) + f"\n<!-- /{name} -->" + after)
 
 
 def main():

@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any
 
 import scale_jobs
+from pages import write_between
 from scale_jobs import FEATURES, LOSSES, PAIRED, WIDE, Table
 from scale_report import PAIR_FEATURES, WIDE_ROWS, Findings, page, report
 
@@ -138,14 +139,6 @@ def compare(found: Findings, table: Table, repeats: int) -> None:
     found.predictions = in_turns(predictions(table, fitted["squared"]["line"]), repeats)
     lines = {loss: fitted[loss]["line"] for loss in LOSSES} | {"sgd": found.rivals["sgd"]["line"]}
     found.accuracy = run("accuracy", table, lines=lines)
-
-
-def write_between(path: Path, name: str, lines: Sequence[str]) -> None:
-    """Replace what stands between the marks <!-- name --> and <!-- /name --> of a file, if it has them."""
-    before, mark, rest = path.read_text().partition(f"<!-- {name} -->\n")
-    if mark:
-        after = rest.partition(f"<!-- /{name} -->")[2]
-        path.write_text(before + mark + "\n".join(lines) + f"\n<!-- /{name} -->" + after)
 
 
 def main() -> None:

@@ -1,5 +1,6 @@
 """What the pages say of the project is so: links, tables, names, commands, the citation."""
 
+import pkgutil
 import re
 import tomllib
 from pathlib import Path
@@ -61,6 +62,18 @@ def test_the_tables_of_the_readme_are_those_that_were_measured():
             assert f"| {rows_.removesuffix(' rows')} | {loss.replace(' ', '_')} | {value} |" in sizes
 
 
+def test_the_table_of_the_shape_of_the_code_is_written_by_its_script(monkeypatch):
+    """All but the figures of the day, which move with every commit."""
+    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
+    import style
+
+    written = [line.split(" | ") for line in between(DOCS / "measured.md", "style").splitlines()]
+    fresh = [line.split(" | ") for line in style.table(ROOT / "src" / "sdulearn")]
+    assert [(row[0], row[1], row[3]) for row in written[:1] + written[2:]] == [
+        (row[0], row[1], row[3]) for row in fresh[:1] + fresh[2:]
+    ]
+
+
 def test_every_command_has_a_worked_example():
     page = (DOCS / "commands.md").read_text(encoding="utf-8")
     for name in COMMANDS:
@@ -72,6 +85,34 @@ def test_every_command_has_a_worked_example():
 def test_every_public_name_is_documented():
     listed = set(re.findall(r"^   (sdulearn\.[\w.]+)$", (DOCS / "api.md").read_text(encoding="utf-8"), re.MULTILINE))
     assert {f"sdulearn.{name}" for name in sdulearn.__all__} <= listed
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_names_that_the_pages_mention_exist(path):
+    text = path.read_text(encoding="utf-8")
+    for name in set(re.findall(r"(?<![\w./-])sdulearn(?:\.[a-zA-Z_]\w*)+", text)):
+        assert resolves(name), f"{path.name} speaks of {name}"
+
+
+def resolves(name):
+    """Whether a dotted name is a module, or something in one."""
+    try:
+        pkgutil.resolve_name(name)
+    except (AttributeError, ImportError):
+        return False
+    return True
+
+
+def test_the_table_of_rooms_is_the_tree():
+    """Every file and folder of the package is named once, and nothing else is; files of a folder stand beside it."""
+    package = ROOT / "src" / "sdulearn"
+    rows = re.findall(r"^\| (`[^|]+) \| (.+) \|$", (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8"), re.MULTILINE)
+    rooms = [(name, text) for names, text in rows for name in re.findall(r"`([\w/]+(?:\.py|/))`", names)]
+    there = {path.name + "/" * path.is_dir() for path in package.iterdir() if path.suffix in ("", ".py")}
+    assert sorted(name for name, _ in rooms) == sorted(there - {"__init__.py", "__pycache__/"})
+    for name, text in rooms:
+        for file in re.findall(r"`(\w+\.py)`", text):
+            assert (package / name / file).exists(), f"{name} has no {file}"
 
 
 def test_the_citation_is_of_this_version():

@@ -57,7 +57,7 @@ def test_rows_keep_their_order_and_ids(call, model, frame, waveform, tmp_path, m
     assert out["label"].tolist() == np.where(expected > 0.5, "yes, sir", "no").tolist()
     said = capsys.readouterr().out
     assert f"{len(frame)} rows" in said
-    assert "probability is that of yes, sir" in said
+    assert "probability: that of class yes, sir" in said
 
 
 def test_the_screen_gets_nothing_but_the_table(call, model, frame, tmp_path, capsys):
@@ -140,7 +140,10 @@ def test_a_folder_and_a_parquet_file_of_predictions(
     np.testing.assert_allclose(out["probability"], expected, atol=1e-12)
     assert out["label"].tolist() == np.where(expected > 0.5, "yes, sir", "no").tolist()
     captured = capsys.readouterr()
-    assert f"{len(frame)} rows: {(expected <= 0.5).sum()} no, {(expected > 0.5).sum()} yes, sir" in captured.out
+    assert (
+        f"{len(frame)} rows, {(expected <= 0.5).sum()} of class no, {(expected > 0.5).sum()} of class yes, sir"
+        in captured.out
+    )
     assert captured.err == ""
 
 

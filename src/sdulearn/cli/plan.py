@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import csv
 import math
+import shutil
 import textwrap
 import time
 from pathlib import Path
@@ -23,6 +24,8 @@ from sdulearn.planning import METHODS, SIZES, PairsNeeded, Plan, PlanRow, simula
 from sdulearn.plotting import PlanDisplay
 from sdulearn.types import MatrixLike
 
+# Longer lines are hard to read.
+_WIDEST = 110
 _ACCURACY = ("accuracy", "error", "unfitted")
 _THEORY = ("no_value_probability", "order_bound", "order_probability", "recommended_gamma")
 
@@ -91,7 +94,8 @@ def simulate(arguments: argparse.Namespace) -> Plan:
         n_repeats=arguments.repeats,
         random_state=arguments.seed,
         target_accuracy=arguments.target,
-        progress=lambda fits: tqdm(fits, unit="fit", leave=False),
+        # None: a bar on a terminal only.
+        progress=lambda fits: tqdm(fits, unit="fit", leave=False, disable=None),
     )
 
 
@@ -128,7 +132,8 @@ def report(plan: Plan, needed: list[PairsNeeded]) -> str:
         advice(plan),
     ]
     answers = "\n".join(describe_need(one) for one in needed)
-    return "\n\n".join([answers, table(plan), *(textwrap.fill(text, 110) for text in paragraphs)])
+    width = min(shutil.get_terminal_size().columns, _WIDEST)
+    return "\n\n".join([answers, table(plan), *(textwrap.fill(text, width) for text in paragraphs)])
 
 
 def describe_need(needed: PairsNeeded) -> str:

@@ -91,9 +91,10 @@ def _load(path: Path) -> TableModel:
 
 def _tell(model: TableModel, counts: dict[str, int], unseen: Counter[str], output: Path | None) -> None:
     """A summary, on the other stream where the rows go to the screen."""
-    shares = ", ".join(f"{count:,} {name}" for name, count in counts.items())
-    meaning = "" if model.link is None else f"; probability is that of {model.classes[1]}"
-    say(f"{sum(counts.values()):,} rows: {shares}{meaning}", error=output is None)
+    shares = ", ".join(f"{count:,} of class {name}" for name, count in counts.items())
+    meaning = "" if model.link is None else f"; probability: that of class {model.classes[1]}"
+    where = "" if output is None else f"wrote {output}: "
+    say(f"{where}{sum(counts.values()):,} rows, {shares}{meaning}", error=output is None)
     for name, count in unseen.most_common():
         say(
             f"warning: {count:,} texts in {name!r} did not occur in training and count as none of its categories",

@@ -27,6 +27,7 @@ table { border-collapse: collapse; width: 100%; } th, td { text-align: left; pad
 .scale { position: relative; height: 1.2rem; background: var(--line); border-radius: .2rem; }
 .scale span { position: absolute; top: 0; bottom: 0; background: var(--up); opacity: .5; }
 .scale i { position: absolute; top: -.2rem; bottom: -.2rem; width: 3px; background: var(--ink); }
+.ends { display: flex; justify-content: space-between; margin-top: .2rem; }
 .bar { display: inline-block; height: .8rem; } .up { background: var(--up); } .down { background: var(--down); }
 li { padding: .4rem .6rem; margin: .4rem 0; list-style: none; border-radius: .2rem; }
 li.warning, li.error { background: var(--mark); }
@@ -75,7 +76,7 @@ def _accuracy(report: FitReport) -> str:
         _scale(accuracy.value, accuracy.low, accuracy.high),
         f"<p>From {accuracy.n_answers:,} held-out answers alone; the model gives {accuracy.agreement:.1%} of them. "
         f"Always naming the larger class would be right in {majority_share(report.prior):.1%} of the rows. For random "
-        "pairs, 2 × agreement − 1 = (2 × accuracy − 1)². Which class is called which, it cannot tell.</p>",
+        "pairs, 2 × agreement − 1 = (2 × accuracy − 1)². The answers cannot tell which class is which.</p>",
     ]
     return "\n".join(lines)
 
@@ -88,7 +89,7 @@ def _scale(value: float, low: float, high: float) -> str:
     return (
         f'<div class="scale" role="img" aria-label="{value:.1%}, interval {low:.1%} to {high:.1%}, on 50% to 100%">'
         f'<span style="left:{left:.1f}%;width:{max(right - left, 0.5):.1f}%"></span>'
-        f'<i style="left:{min(at, 99.5):.1f}%"></i></div><p class="soft">50% to 100%</p>'
+        f'<i style="left:{min(at, 99.5):.1f}%"></i></div><p class="soft ends"><span>50%</span><span>100%</span></p>'
     )
 
 
