@@ -32,14 +32,20 @@ def client_of(status):
     return SimpleNamespace(status=status, scheduler=SimpleNamespace(address="tcp://here:8786"))
 
 
+def fail(client, status, error):
+    """An error on the way, after which the client is in another state."""
+    with clear_errors(client):
+        client.status = status
+        raise error
+
+
 @pytest.mark.parametrize("status", ["running", "connecting", "closed"])
 @pytest.mark.parametrize(("error", "while_running", "after"), CASES, ids=lambda case: getattr(case, "__name__", None))
 def test_errors_say_what_was_lost(error, while_running, after, status):
-    client = client_of("running")
-    with pytest.raises(while_running if status == "running" else after) as caught, clear_errors(client):
-        client.status = status
-        raise error
-    assert type(caught.value) is (while_running if status == "running" else after)
+    expected = while_running if status == "running" else after
+    with pytest.raises(expected) as caught:
+        fail(client_of("running"), status, error)
+    assert type(caught.value) is expected
     if isinstance(caught.value, SchedulerLostError):
         assert "tcp://here:8786" in str(caught.value)
         assert status in str(caught.value)
