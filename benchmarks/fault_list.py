@@ -109,7 +109,6 @@ PAIRS_AND_LOSSES = [
         "if n_similar < n_dissimilar:",
         "equal counts give the prior 1/2, at which the risk is undefined",
         "test_risks.py",
-        "test_linear.py",
     ),
     fault(
         "risks.py",
@@ -118,7 +117,6 @@ PAIRS_AND_LOSSES = [
         'return "du" if present[S] else "su"',
         "a fold of similar pairs is scored by dissimilar ones",
         "test_risks.py",
-        "test_linear.py",
     ),
     fault(
         "bounds.py",
@@ -153,7 +151,7 @@ SOLVERS = [
         "for _ in range(2):",
         "for _ in range(0):",
         "no refinement: digits are lost in an ill-conditioned system",
-        "solvers/test_solvers.py",
+        "solvers/test_closed_form_faults.py",
     ),
     fault(
         "solvers/interior_point.py",
@@ -169,7 +167,7 @@ SOLVERS = [
         "np.cumsum(problem.a[order] * z[order] / 2)",
         "np.cumsum(problem.a[order] * z[order])",
         "a start is not the best multiple of its direction",
-        "solvers/test_solvers.py",
+        "solvers/test_interior_point_faults.py",
     ),
     fault(
         "solvers/crossover.py",
@@ -177,7 +175,7 @@ SOLVERS = [
         "outside = kinked & (share > 1 + _SAME)",
         "outside = kinked & (share > 2 + _SAME)",
         "a row beyond the kink is held on it",
-        "solvers/test_crossover.py",
+        "solvers/test_crossover_faults.py",
     ),
     fault(
         "solvers/crossover.py",
@@ -185,7 +183,7 @@ SOLVERS = [
         "inside = kinked & (share < -_SAME)",
         "inside = kinked & (share < -1 - _SAME)",
         "a row on the flat part is held on its kink",
-        "solvers/test_crossover.py",
+        "solvers/test_crossover_faults.py",
     ),
     fault(
         "solvers/crossover.py",
@@ -193,7 +191,7 @@ SOLVERS = [
         "was_steep = ~kinked & (side != 0) & (side * z < flat * (1 - _SAME))",
         "was_steep = ~kinked & (side != 0) & (side * z < -flat * (1 - _SAME))",
         "a row that comes in from outside is not put on the kink",
-        "solvers/test_crossover.py",
+        "solvers/test_crossover_faults.py",
     ),
     fault(
         "solvers/smooth.py",
@@ -201,7 +199,7 @@ SOLVERS = [
         "slope / np.where(far, z, 1.0)",
         "slope",
         "the parabola that saves a Newton step far out does not touch the loss",
-        "solvers/test_solvers.py",
+        "solvers/test_smooth_faults.py",
     ),
     fault(
         "solvers/line_search.py",
@@ -209,7 +207,7 @@ SOLVERS = [
         "J + _SUFFICIENT * step * slope + rounding:\n            return float(step)",
         "J - _SUFFICIENT * step * slope + rounding:\n            return float(step)",
         "a step that does not descend is taken",
-        "solvers/test_linalg.py",
+        "solvers/test_line_search_faults.py",
     ),
     fault(
         "solvers/lbfgs.py",
@@ -242,7 +240,7 @@ SOLVERS = [
         "keep = values > values[-1] * len(values) * np.finfo(float).eps",
         "keep = values > values[-1] * 1e-5",
         "directions in which the rows vary little are dropped",
-        "solvers/test_solvers.py",
+        "solvers/test_problem_faults.py",
     ),
     fault(
         "solvers/problem.py",
@@ -250,7 +248,7 @@ SOLVERS = [
         "max(self.relative(solution.w, residual), gap / size)",
         "self.relative(solution.w, residual)",
         "the certificate does not see the complementarity error",
-        "solvers/test_solvers.py",
+        "solvers/test_problem_faults.py",
     ),
     fault(
         "solvers/problem.py",
@@ -258,7 +256,7 @@ SOLVERS = [
         "np.sqrt(squares * self.a.sum())",
         "np.sqrt(squares)",
         "the certificate depends on the unit of the weights",
-        "solvers/test_solvers.py",
+        "solvers/test_problem_faults.py",
     ),
     fault(
         "solvers/problem.py",
@@ -266,7 +264,7 @@ SOLVERS = [
         "intercept - float(self.shift @ coef)",
         "intercept + float(self.shift @ coef)",
         "the intercept is that of centred columns",
-        "test_linear.py",
+        "solvers/test_problem_faults.py",
     ),
 ]
 
@@ -277,8 +275,7 @@ ESTIMATORS = [
         "self.prior_ = self.prior_.mirrored()",
         "self.prior_ = self.prior_",
         "a model turned round keeps the prior of the other class",
-        "test_linear.py",
-        "joint/test_estimators.py",
+        "test_base.py",
     ),
     fault(
         "grid.py",
@@ -286,7 +283,7 @@ ESTIMATORS = [
         "moments = self.moments - held_out",
         "moments = self.moments",
         "the held-out fold is learned from",
-        "test_linear.py",
+        "test_grid.py",
     ),
     fault(
         "grid.py",
@@ -294,7 +291,7 @@ ESTIMATORS = [
         "self.prior, ZeroOne(), self.weight[test])",
         "self.prior, ZeroOne())",
         "held-out answers count without their weights",
-        "test_linear.py",
+        "test_grid.py",
     ),
     fault(
         "grid.py",
@@ -302,7 +299,7 @@ ESTIMATORS = [
         'divmod(int(np.argmin(results["rank_test_score"])), len(self.gammas))',
         'divmod(int(np.argmax(results["rank_test_score"])), len(self.gammas))',
         "the worst setting is chosen",
-        "test_linear.py",
+        "test_grid.py",
     ),
     fault(
         "joint/likelihood.py",
@@ -334,7 +331,7 @@ ESTIMATORS = [
         "float(np.linalg.slogdet(K)[1]) / 2",
         "float(np.linalg.slogdet(K)[1]) / 4",
         "the determinant of the evidence is halved",
-        "joint/test_estimators.py",
+        "joint/test_path_faults.py",
     ),
     fault(
         "joint/path.py",
@@ -342,7 +339,7 @@ ESTIMATORS = [
         "np.tile(data.omega * train, len(alphas))",
         "np.tile(data.omega * np.ones_like(train), len(alphas))",
         "held-out answers are learned from",
-        "joint/test_estimators.py",
+        "joint/test_estimators_faults.py",
     ),
     fault(
         "joint/path.py",
@@ -350,7 +347,7 @@ ESTIMATORS = [
         "marginal *= np.copysign(1.0, self.prior - 0.5)",
         "marginal *= np.copysign(1.0, 0.5 - self.prior)",
         "the second start points the wrong way",
-        "joint/test_estimators.py",
+        "joint/test_path_faults.py",
     ),
     fault(
         "joint/path.py",
@@ -358,7 +355,7 @@ ESTIMATORS = [
         "np.sum(ev ** (covariance_power + 1))",
         "np.sum(ev**covariance_power)",
         "the penalty depends on the unit of the features",
-        "joint/test_estimators.py",
+        "joint/test_path_faults.py",
     ),
     fault(
         "joint/estimators.py",
@@ -366,7 +363,7 @@ ESTIMATORS = [
         "weight = data.omega * test",
         "weight = 1.0 * test",
         "held-out answers count without their weights",
-        "joint/test_estimators.py",
+        "joint/test_estimators_faults.py",
     ),
     fault(
         "joint/fitting.py",
@@ -374,7 +371,7 @@ ESTIMATORS = [
         "2 * np.sqrt(0.25 * spread)",
         "2 * np.sqrt(spread)",
         "names of classes are called uncertain where they are not",
-        "joint/test_estimators.py",
+        "joint/test_fitting_faults.py",
     ),
     fault(
         "joint/optimise.py",
@@ -382,7 +379,7 @@ ESTIMATORS = [
         "np.maximum(np.abs(values), 1e-10)",
         "np.maximum(values, 1e-10)",
         "a direction of negative curvature is taken for one of none",
-        "joint/test_estimators.py",
+        "joint/test_optimise_faults.py",
     ),
     fault(
         "joint/blockwise.py",
@@ -398,7 +395,7 @@ ESTIMATORS = [
         "survey.unlabeled_squares / survey.unlabeled**2",
         "1 / survey.unlabeled",
         "the error of a weighted share depends on the unit of the weights",
-        "joint/test_blockwise.py",
+        "joint/test_blockwise_faults.py",
     ),
 ]
 
@@ -409,7 +406,7 @@ BLOCKS = [
         "past**2 / (8 * delta)",
         "past**2 / (4 * delta)",
         "the rounded loss is not the integral of its slope",
-        "blocks/test_estimators.py",
+        "blocks/test_kinks_faults.py",
     ),
     fault(
         "blocks/kinks.py",
@@ -417,7 +414,7 @@ BLOCKS = [
         'np.bincount(place.ravel(), weights=joined(found["a"]))',
         "np.bincount(place.ravel()).astype(float)",
         "equal rows on a kink lose their weights",
-        "blocks/test_estimators.py",
+        "blocks/test_kinks_faults.py",
     ),
     fault(
         "blocks/smooth.py",
@@ -425,7 +422,7 @@ BLOCKS = [
         "secant if careful else newton",
         "newton if careful else secant",
         "the second moments are not those of a Newton step",
-        "blocks/test_estimators.py",
+        "blocks/test_smooth_faults.py",
     ),
     fault(
         "blocks/folds.py",
@@ -433,7 +430,7 @@ BLOCKS = [
         "np.ascontiguousarray(A[:, :-1] + 0.0)",
         "np.ascontiguousarray(A[:, :-1])",
         "a negative zero puts a row into another fold",
-        "blocks/test_folds.py",
+        "blocks/test_folds_faults.py",
     ),
     fault(
         "blocks/problem.py",
@@ -441,7 +438,7 @@ BLOCKS = [
         "weight[few] * (weight[rows].sum() / (weight[few].sum() or 1.0))",
         "weight[few]",
         "a sample does not stand for all of its block",
-        "blocks/test_estimators.py",
+        "blocks/test_problem_faults.py",
     ),
     fault(
         "blocks/problem.py",
@@ -449,7 +446,7 @@ BLOCKS = [
         "a[fold_of_rows(X, y, n_splits) == fold] = 0.0",
         "a[fold_of_rows(X, y, n_splits) != fold] = 0.0",
         "a fold is learned from instead of left out",
-        "blocks/test_estimators.py",
+        "blocks/test_problem_faults.py",
     ),
     fault(
         "statistics.py",
@@ -473,7 +470,7 @@ BLOCKS = [
         'if client.status != "running" or isinstance(error, CommClosedError):',
         "if isinstance(error, CommClosedError):",
         "a lost scheduler is called a cancelled computation",
-        "distributed/test_cluster.py",
+        "distributed/test_cluster_faults.py",
     ),
     fault(
         "distributed/cluster.py",
@@ -481,7 +478,7 @@ BLOCKS = [
         "rows += len(block[1])",
         "rows = len(block[1])",
         "a part of several blocks reports the rows of its last",
-        "distributed/test_cluster.py",
+        "distributed/test_cluster_faults.py",
     ),
 ]
 
@@ -592,8 +589,7 @@ TABLES = [
         'values = pc.replace_substring(values, text.decimal, ".")',
         'values = pc.replace_substring(values, text.decimal, "")',
         "a decimal comma is dropped: 1,5 is read as 15",
-        "test_columns.py",
-        "test_table_model.py",
+        "test_number_texts.py",
     ),
     fault(
         "number_texts.py",
@@ -601,8 +597,7 @@ TABLES = [
         "marked = pc.is_in(lowered,",
         "marked = pc.is_in(present,",
         "a mark in capitals makes a column one of texts",
-        "test_columns.py",
-        "test_table_model.py",
+        "test_number_texts.py",
     ),
     fault(
         "table_model.py",
@@ -626,7 +621,7 @@ TABLES = [
         "draft.replace(target)",
         "target.write_bytes(draft.read_bytes())",
         "a reader may see half a file",
-        "io/test_model_file.py",
+        "io/test_files_faults.py",
     ),
     fault(
         "io/files.py",
@@ -634,7 +629,7 @@ TABLES = [
         "draft.unlink(missing_ok=True)",
         "pass",
         "a draft is left behind by a write that failed",
-        "io/test_model_file.py",
+        "io/test_files_faults.py",
     ),
     fault(
         "io/container.py",
@@ -650,7 +645,7 @@ TABLES = [
         "if len(full) == 1 and (looks_like_id(full[0]) or not by_number):",
         "if len(full) == 1:",
         "a column of small whole numbers is taken for the ids where row numbers fit as well",
-        "cli/test_walks.py",
+        "io/test_ids_faults.py",
     ),
     fault(
         "io/onnx.py",
@@ -666,7 +661,7 @@ TABLES = [
         "deviation > 1e-10 * np.maximum(",
         "deviation > 1e-5 * np.maximum(",
         "a column with a large mean is not standardised",
-        "workflow/test_passes.py",
+        "workflow/test_training_faults.py",
     ),
     fault(
         "workflow/training.py",
@@ -674,7 +669,7 @@ TABLES = [
         "deviation > 1e-10 * np.maximum(np.abs(mean), 1e-200)",
         "deviation > 0",
         "a constant column is blown up to its rounding",
-        "workflow/test_passes.py",
+        "workflow/test_training_faults.py",
     ),
     fault(
         "workflow/training.py",
@@ -682,7 +677,7 @@ TABLES = [
         "limit, replace=False",
         "limit, replace=True",
         "a row is drawn twice",
-        "workflow/test_pair_codes.py",
+        "workflow/test_training_faults.py",
     ),
     fault(
         "workflow/fit.py",
@@ -690,7 +685,7 @@ TABLES = [
         "return pair_accuracy(decision, codes,",
         "return pair_accuracy(reference, codes,",
         "the accuracy is that on the training answers",
-        "test_users.py",
+        "workflow/test_fit_faults.py",
     ),
 ]
 

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy import sparse
 
 from sdulearn.losses import get_loss
 from sdulearn.solvers import Design, Problem, Solution, solve
@@ -76,3 +77,18 @@ def test_the_span_keeps_all_inner_products():
     basis = rows.T @ into_rows
     # Eigenvectors of a matrix are exact to its largest eigenvalue's rounding.
     np.testing.assert_allclose(basis.T @ basis, np.eye(8), atol=1e-5)
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize("make", [np.asarray, sparse.csr_matrix])
+@pytest.mark.parametrize("d", [3, 30], ids=["tall", "wide"])
+def test_coefficients_of_the_user_make_the_decisions_of_the_solver(d, make, fit_intercept):
+    """Centred or not, in the columns or in the rows' span: one line."""
+    rng = np.random.default_rng(0)
+    X = 5 + rng.normal(size=(12, d))
+    design = Design.from_rows(make(X), fit_intercept)
+    w = rng.normal(size=design.A.shape[1])
+    coef, intercept = design.coefficients(w)
+    assert coef.shape == (d,)
+    np.testing.assert_allclose(X @ coef + intercept, design.A @ w, atol=1e-9)
+    assert fit_intercept or intercept == 0
