@@ -50,3 +50,18 @@ def test_the_paper_s_own_program_falls_without_end_and_the_right_one_does_not(wa
     z = model.decision_function(X)
     ours = ALPHA / 2 * np.sum(model.coef_**2) + P @ DoubleHinge().value(z, 1) + N @ DoubleHinge().value(z, -1)
     assert ours == pytest.approx(right.obj_val, abs=1e-6)
+
+
+@pytest.mark.parametrize("make", [np.asarray, sparse.csr_matrix])
+def test_double_hinge_with_more_columns_than_rows(make):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(30, 60)) * (rng.random((30, 60)) < 0.3)
+    codes = np.r_[np.repeat(np.arange(1, 7), 2), np.repeat(-np.arange(7, 10), 2), np.zeros(12, dtype=int)]
+    P, N = row_weights(mixture("sddu", 0.5), 0.7, sources(codes))
+    a, m = even_and_linear(P, N)
+    theirs = solved(X, a / 2, a / 2, np.column_stack([X, np.ones(30)]).T @ m)
+    model = SDUClassifier(loss="double_hinge", alpha=ALPHA, prior=0.7).fit(make(X), codes)
+    z = model.decision_function(make(X))
+    ours = ALPHA / 2 * np.sum(model.coef_**2) + P @ DoubleHinge().value(z, 1) + N @ DoubleHinge().value(z, -1)
+    assert ours == pytest.approx(theirs.obj_val, abs=1e-6)
+    assert model.objective_ == pytest.approx(ours)
