@@ -7,7 +7,7 @@ PYTHONS := src tests benchmarks examples .ci docs/conf.py docs/_ext docs/figures
 export OMP_NUM_THREADS ?= 1
 export OPENBLAS_NUM_THREADS ?= 1
 
-.PHONY: demo test lint format bench bench-accuracy bench-ablation bench-cli bench-scale bench-style dist docs test-oldest clean
+.PHONY: demo test lint format bench bench-accuracy bench-ablation bench-cli bench-faults bench-scale bench-style dist docs test-oldest clean
 
 demo: $(VENV)/.demo
 	$(BIN)/sdulearn demo
@@ -34,6 +34,10 @@ bench-accuracy: $(VENV)/.bench
 
 bench-cli: $(VENV)/.bench
 	$(BIN)/python benchmarks/command_line.py
+
+# One slip at a time, planted in a copy of the package: does a test notice? About a quarter of an hour.
+bench-faults: $(VENV)/.dev
+	$(BIN)/python benchmarks/faults.py
 
 bench-ablation: $(VENV)/.bench
 	$(BIN)/python benchmarks/ablation.py

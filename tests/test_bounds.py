@@ -259,8 +259,12 @@ def test_bad_input(change, message):
 
 
 def test_a_source_that_is_not_looked_at_may_be_missing():
-    assert estimation_error_bound("su", **{**COUNTS, "n_dissimilar": 0}, **MODEL) > 0
-    assert estimation_error_bound("sddu", gamma=0, **{**COUNTS, "n_unlabeled": 0}, **MODEL) > 0
+    unused = {"su": "n_dissimilar", "du": "n_similar", "sd": "n_unlabeled"}
+    for risk, name in unused.items():
+        bounds = [estimation_error_bound(risk, **{**COUNTS, name: n}, **MODEL) for n in (0, 1, 10**6)]
+        assert bounds[0] == bounds[1] == bounds[2] > 0
+    at_a_corner = estimation_error_bound("sddu", gamma=0, **{**COUNTS, "n_unlabeled": 0}, **MODEL)
+    assert at_a_corner == estimation_error_bound((0, 0, 1), **COUNTS, **MODEL)
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ from sdulearn import PairKFold, PairLogisticRegression, SDUClassifier
 from sdulearn.datasets import make_waveform, sample_sdu
 from sdulearn.errors import InputError
 from sdulearn.metrics import cross_val_accuracy, held_out_decisions, pair_accuracy
+from sdulearn.model_selection import splitter_of
 
 
 def test_agreement_is_accuracy_squared_exactly():
@@ -20,6 +21,14 @@ def test_agreement_is_accuracy_squared_exactly():
         mean = sum(a[2] * b[2] * a[0] * b[0] * a[1] * b[1] for a in points for b in points)
         right = p * (1 - e_pos) + (1 - p) * (1 - e_neg)
         assert mean == pytest.approx((2 * right - 1) ** 2, abs=1e-12)
+        # All pairs of that population, each by its probability: which class is which, they do not say.
+        drawn = list(itertools.product(points, points))
+        codes = [a[0] * b[0] * k for k, (a, b) in enumerate(drawn, 1)]
+        decision = [end[1] for ends in drawn for end in ends]
+        weight = np.repeat([a[2] * b[2] for a, b in drawn], 2)
+        found = pair_accuracy(decision, np.repeat(codes, 2), sample_weight=weight)
+        assert found.agreement == pytest.approx((1 + mean) / 2)
+        assert found.value == pytest.approx(max(right, 1 - right))
 
 
 @pytest.mark.parametrize("prior", [0.5, 0.7])
@@ -152,3 +161,32 @@ def test_one_kind_of_answer_tells_the_accuracy_only_with_prior_and_unlabeled_row
     assert covered >= 181
     unknown = pair_accuracy(h.astype(float), codes)
     assert (unknown.low, unknown.high) == (0.5, 1.0)
+
+
+class Contrary(SDUClassifier):
+    """Names the classes the other way round on every other data set that it is fitted on."""
+
+    def fit(self, X, y, sample_weight=None):
+        super().fit(X, y, sample_weight)
+        if int(np.sum(np.abs(y))) // 2 % 2:
+            self._flip()
+        return self
+
+
+def test_folds_that_name_the_classes_the_other_way_round_are_turned(waveform):
+    rows, codes = waveform
+    reference = SDUClassifier().fit(rows, codes).decision_function(rows)
+    plain = held_out_decisions(SDUClassifier(), rows, codes, reference, cv=PairKFold(6, random_state=2))
+    turned = held_out_decisions(Contrary(), rows, codes, reference, cv=PairKFold(6, random_state=2))
+    odd = [int(np.sum(np.abs(codes[train]))) // 2 % 2 for train, _ in PairKFold(6, random_state=2).split(rows, codes)]
+    assert 0 < sum(odd) < 6
+    np.testing.assert_allclose(turned, plain)
+
+
+def test_a_model_is_not_judged_on_the_folds_that_chose_its_penalty(waveform):
+    """A number of folds means other folds here than within SDUClassifierCV and PairLogisticRegressionCV."""
+    rows, codes = waveform
+    reference = np.ones(len(codes))
+    by_number = held_out_decisions(SDUClassifier(), rows, codes, reference, cv=5)
+    by_chosen = held_out_decisions(SDUClassifier(), rows, codes, reference, cv=splitter_of(5))
+    assert not np.allclose(np.abs(by_number), np.abs(by_chosen))

@@ -1,4 +1,6 @@
 import cProfile
+import functools
+import operator
 
 import numpy as np
 import pandas as pd
@@ -17,7 +19,7 @@ from sdulearn import (
     stack_pairs,
 )
 from sdulearn.blocks import HashedPairKFold
-from sdulearn.pairs import check_pair_codes, read_pairs, sources
+from sdulearn.pairs import check_pair_codes, pair_checksum, read_pairs, sources
 
 
 @st.composite
@@ -182,3 +184,23 @@ def test_what_was_read_stands_for_the_codes():
     np.testing.assert_array_equal(pairs.source_weight(np.arange(5.0)), [1, 6, 3])
     again = check_pair_codes(np.asarray(pairs))
     np.testing.assert_array_equal(again.ends, pairs.ends)
+
+
+def test_the_checksum_of_parts_vanishes_for_whole_pairs_of_one_sign_and_one_weight():
+    codes = np.array([1, -2, 0, 3, 1, 3, -2, 0])
+    weight = np.array([0.5, 2.0, 7.0, 0.0, 0.5, -0.0, 2.0, 1.0])
+
+    def checksum(codes, weight=None):
+        """Of three parts, none of which holds both ends of every pair."""
+        parts = [slice(0, 2), slice(2, 5), slice(5, 8)]
+        return functools.reduce(
+            operator.xor, (pair_checksum(codes[part], None if weight is None else weight[part]) for part in parts)
+        )
+
+    assert checksum(codes) == checksum(codes, weight) == 0
+    assert checksum(np.where(np.arange(8) == 3, -3, codes)) != 0
+    assert checksum(np.where(np.arange(8) == 4, 0, codes)) != 0
+    for end in np.flatnonzero(codes):
+        assert checksum(codes, np.where(np.arange(8) == end, weight + 1e-9, weight)) != 0
+    # An unlabeled row has no partner to agree with.
+    assert checksum(codes, np.where(codes == 0, 3.0, weight)) == 0

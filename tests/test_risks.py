@@ -4,10 +4,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.integrate import trapezoid
 
+from sdulearn.errors import UndeterminedError
 from sdulearn.losses import ALL_LOSSES, TRAINING_LOSSES, get_loss
 from sdulearn.metrics import pair_risk
 from sdulearn.prior import dissimilar_share, similar_share
-from sdulearn.risks import MIXED_RISKS, RISKS, even_and_linear, mixture, row_weights, source_weights
+from sdulearn.risks import (
+    MIXED_RISKS,
+    RISKS,
+    even_and_linear,
+    mixture,
+    resolve_prior,
+    row_weights,
+    source_weights,
+    validation_risk,
+)
 
 priors = st.floats(0.02, 0.98).filter(lambda p: abs(p - 0.5) > 0.01)
 mixtures = st.tuples(st.floats(0, 1), st.floats(0, 1), st.floats(0, 1)).filter(lambda g: sum(g) > 0.1)
@@ -180,3 +190,24 @@ def test_empirical_risk_is_right_on_average_and_wrong_with_a_flipped_sign(loss):
         assert error < 0.05 * truth
         assert abs(np.mean(means[risk]) - truth) < 4 * error
         assert abs(np.mean(flipped[risk]) - truth) > 10 * error
+
+
+@pytest.mark.parametrize(("n_similar", "n_dissimilar"), [(0, 5), (5, 0), (3, 5), (5, 5), (0.5, 0.5), (6, 5), (50, 5)])
+def test_counts_give_a_prior_where_similar_pairs_are_the_more(n_similar, n_dissimilar):
+    """Random pairs are similar with the probability ``p^2 + q^2``, more than one half; ends are counted one by one."""
+    totals = np.array([2 * n_similar, 2 * n_dissimilar, 7])
+    assert resolve_prior(0.3, totals).value == 0.3
+    if n_similar > n_dissimilar > 0:
+        p = resolve_prior(None, totals).value
+        assert p > 0.5
+        assert similar_share(p) == pytest.approx(n_similar / (n_similar + n_dissimilar))
+    else:
+        with pytest.raises(UndeterminedError):
+            resolve_prior(None, totals)
+
+
+@pytest.mark.parametrize(("present", "risk"), [("SDU", "sd"), ("SD", "sd"), ("SU", "su"), ("DU", "du")])
+def test_held_out_rows_are_scored_by_what_is_there(present, risk):
+    source = np.array(["SDU".index(letter) for letter in present] * 3)
+    assert validation_risk(source) == risk
+    row_weights(mixture(validation_risk(source)), 0.7, source)

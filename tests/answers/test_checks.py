@@ -100,3 +100,20 @@ def test_a_question_asked_again_counts_once_by_weight():
     votes = majority_votes(ends, said, weights, range(10))
     assert votes.chosen.tolist() == [1, 4, 8, 9]
     assert (votes.n_repeated, votes.n_tied) == (2, 1)
+
+
+def test_a_cycle_is_shown_without_the_way_to_it():
+    """Three points that all differ, at the end of a chain that contradicts nothing."""
+    chain = [("r", "q", -1), ("q", "p", -1), ("p", "a", -1)]
+    checks = check_answers(answered(*chain, ("a", "b", -1), ("b", "c", -1), ("c", "a", -1)))
+    assert cycles(checks.odd_cycles) == [{3, 4, 5}]
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5), st.sampled_from([1, -1])), max_size=9))
+def test_no_answer_of_a_contradiction_can_be_left_out(rows):
+    rows = [row for row in rows if row[0] != row[1]]
+    checks = check_answers(answered(*rows))
+    for found in (*checks.closure, *checks.odd_cycles):
+        for k in found.answers:
+            assert consistent([rows[j] for j in found.answers if j != k], 6)

@@ -107,6 +107,9 @@ def test_graph_in_many_parts_still_gives_labels():
     X = 1000.0 * np.arange(30)[:, None]
     labels = SpectralPairs(random_state=0).fit_predict(X, np.r_[1, 1, -2, -2, np.zeros(26, dtype=int)])
     assert labels.shape == (30,)
+    # The one affinity that is left is that of the similar pair.
+    assert labels[0] == labels[1]
+    assert set(labels) == {0, 1}
 
 
 def test_no_predict():

@@ -78,7 +78,9 @@ def test_ctrl_c_is_one_line(tmp_path, seconds):
         f"sys.argv = ['sdulearn', 'plan', '--prior', '0.7', '--target', '0.9', '--out', {str(tmp_path)!r}]\n"
         "sys.exit(main())\n"
     )
-    done = subprocess.run([sys.executable, tmp_path / "run.py"], capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(
+        [sys.executable, tmp_path / "run.py"], capture_output=True, text=True, timeout=60, check=False
+    )
     assert done.returncode == 130
     assert done.stderr == "sdulearn: stopped\n"
 
