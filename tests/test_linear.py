@@ -1,3 +1,4 @@
+import warnings
 from dataclasses import replace
 
 import numpy as np
@@ -11,10 +12,19 @@ from sklearn.model_selection import GridSearchCV, KFold, PredefinedSplit, cross_
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import PolynomialFeatures, StandardScaler
 
-from sdulearn import PairKFold, SDUClassifier, SDUClassifierCV, stack_pairs
+from sdulearn import (
+    PairKFold,
+    PairLogisticRegression,
+    PairLogisticRegressionCV,
+    SDUClassifier,
+    SDUClassifierCV,
+    stack_pairs,
+    streaming,
+)
 from sdulearn.base import LinearFit
 from sdulearn.blocks import HashedPairKFold
 from sdulearn.datasets import make_waveform, sample_sdu
+from sdulearn.errors import OrientationWarning
 from sdulearn.losses import TRAINING_LOSSES
 from sdulearn.metrics import pair_accuracy, pair_risk
 
@@ -55,6 +65,31 @@ def test_integer_weights_are_repeated_rows(waveform, loss):
     other = SDUClassifier(loss=loss).fit(rows[repeated], renamed)
     assert weighted.prior_.value == pytest.approx(other.prior_.value)
     assert_same_model(weighted, other)
+
+
+def test_the_unit_of_the_weights_does_not_matter(waveform):
+    """An interval of the prior that narrows with the unit calls a class identified that is not."""
+    rows, codes = waveform
+    weight = 1.0 + np.abs(codes) % 3
+    plain = SDUClassifier().fit(rows, codes).prior_
+    same = SDUClassifier().fit(rows, codes, np.full(len(codes), 100.0)).prior_
+    assert (same.low, same.high, same.identified) == (pytest.approx(plain.low), pytest.approx(plain.high), False)
+    assert (same.n_similar, same.n_dissimilar) == (100 * plain.n_similar, 100 * plain.n_dissimilar)
+    for estimator in (SDUClassifier(), SDUClassifierCV(), PairLogisticRegression(), PairLogisticRegressionCV()):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", OrientationWarning)
+            one = clone(estimator).fit(rows, codes, weight)
+            other = clone(estimator).fit(rows, codes, 64 * weight)
+        assert (other.prior_.low, other.prior_.high) == pytest.approx((one.prior_.low, one.prior_.high), rel=1e-12)
+        assert_same_model(one, other)
+        np.testing.assert_allclose(getattr(other, "evidence_", 0), getattr(one, "evidence_", 0))
+    portions = [(rows[k::3], codes[k::3], 64 * weight[k::3]) for k in range(3)]
+    parts = SDUClassifier()
+    for X, y, w in portions:
+        parts.partial_fit(X, y, sample_weight=w)
+    whole = SDUClassifier().fit(rows, codes, 64 * weight).prior_
+    assert parts.prior_ == whole
+    assert streaming.SDUClassifierCV().fit(portions).prior_ == whole
 
 
 @losses

@@ -215,7 +215,7 @@ class SDUClassifier(_SDUBase):
         loss = get_training_loss(self.loss)
         g = mixture(self.risk, self.gamma)
         X, pairs, weight = self._check_rows(X, y, sample_weight)
-        prior = resolve_prior(self.prior, pairs.source_weight(weight))
+        prior = resolve_prior(self.prior, pairs.source_weight(weight), pairs.source_squares(weight))
         a, m = even_and_linear(*row_weights(g, prior.value, pairs.source, weight))
         design = Design.from_rows(X, self.fit_intercept)
         problem = design.problem(a, m, loss, self.alpha)
@@ -280,7 +280,7 @@ class SDUClassifier(_SDUBase):
         statistics = PairStatistics() if first else self.statistics_
         statistics.update(X, codes, weight)
         try:
-            prior = resolve_prior(self.prior, statistics.weight)
+            prior = resolve_prior(self.prior, statistics.weight, statistics.squares)
             self._accept(fit_statistics(statistics, g, prior, loss, self.alpha, self.fit_intercept))
         except UndeterminedError as error:
             self._pending = f"The rows so far do not determine a model. {error}"
@@ -417,7 +417,7 @@ class SDUClassifierCV(_SDUBase):
         loss = get_training_loss(self.loss)
         settings = Settings.of(self.risk, self.gammas, self.alphas)
         X, pairs, weight = self._check_rows(X, y, sample_weight)
-        prior = resolve_prior(self.prior, pairs.source_weight(weight))
+        prior = resolve_prior(self.prior, pairs.source_weight(weight), pairs.source_squares(weight))
         design = Design.from_rows(X, self.fit_intercept)
         solver = choose_solver(self.solver, loss, design.A.shape[1])
         grid = Grid(

@@ -11,7 +11,7 @@ from scipy import sparse
 
 from sdulearn.errors import InputError
 from sdulearn.losses import TrainingLoss
-from sdulearn.pairs import pair_checksum, sources
+from sdulearn.pairs import pair_checksum, source_totals, sources
 from sdulearn.risks import Mixture, check_sources, even_and_linear, source_weights
 from sdulearn.solvers import GroupMoments, Solution, row_pieces
 from sdulearn.solvers.problem import relative_residual, ridge_of
@@ -32,6 +32,8 @@ class PairStatistics:
         What is subtracted from every row; zero where rows are sparse.
     moments : GroupMoments
         ``sum weight [x - origin, 1][x - origin, 1]'`` of each source.
+    squares : array of shape (3,)
+        Sum of the squared weights of S, D and U.
     checksum : int
         Zero once every pair code has come an even number of times, with one sign and one weight.
 
@@ -56,6 +58,7 @@ class PairStatistics:
 
     def __init__(self) -> None:
         self.checksum = 0
+        self.squares = np.zeros(3)
 
     @property
     def n_features(self) -> int:
@@ -101,6 +104,8 @@ class PairStatistics:
             raise InputError("Input X contains NaN, infinity or a value too large for float64 when squared.")
         self.moments = self.moments + GroupMoments(gram).shifted(origin - self.origin)
         self.checksum ^= pair_checksum(y, sample_weight)
+        squares = None if sample_weight is None else sample_weight**2
+        self.squares = self.squares + source_totals(source, squares)
         return self
 
     def _begin(self, X: Rows) -> None:
@@ -130,10 +135,12 @@ class PairStatistics:
             self.origin = other.origin
             self.moments = other.moments
             self.checksum = other.checksum
+            self.squares = other.squares
             return self
         check_width(other.n_features, self.n_features)
         self.moments = self.moments + other.moments.shifted(other.origin - self.origin)
         self.checksum ^= other.checksum
+        self.squares = self.squares + other.squares
         return self
 
     def __add__(self, other: PairStatistics) -> PairStatistics:
@@ -145,6 +152,7 @@ class PairStatistics:
         if other.n_features:
             rest.moments = rest.moments - other.moments.shifted(other.origin - self.origin)
             rest.checksum ^= other.checksum
+            rest.squares = rest.squares - other.squares
         return rest
 
     def about(self, origin: Array) -> GroupMoments:

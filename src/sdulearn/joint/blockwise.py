@@ -66,7 +66,8 @@ def fit_pair_logistic(model: PairLogisticRegression, blocks: Blocks) -> LinearFi
     survey = blocks.sum(_survey)
     n_similar = survey.similar if survey else 0.0
     n_dissimilar = survey.dissimilar if survey else 0.0
-    estimate, prior = resolve_prior(model, n_similar, n_dissimilar)
+    squares = survey.pair_squares if survey else 0.0
+    estimate, prior = resolve_prior(model, n_similar, n_dissimilar, squares)
     data = BlockData.of(blocks, survey, prior, float(model.prior_strength))
     v = descend(model, data, model.alpha, model.covariance_power)
     return polish(model, data, v, model.alpha, model.covariance_power, estimate)
@@ -81,6 +82,7 @@ class Survey:
     total: Array
     similar: float
     dissimilar: float
+    pair_squares: float
     unlabeled: float
     unlabeled_squares: float
 
@@ -109,6 +111,7 @@ def _survey(X: Rows, y: Codes, weight: Array | None) -> Survey | None:
         total=X.T @ np.ones(len(y)) if sparse.issparse(X) else X.sum(axis=0, dtype=np.float64),
         similar=float(pair_weight @ pairs.similar),
         dissimilar=float(pair_weight @ ~pairs.similar),
+        pair_squares=float(pair_weight @ pair_weight),
         unlabeled=float(unlabeled.sum()),
         unlabeled_squares=float(unlabeled @ unlabeled),
     )

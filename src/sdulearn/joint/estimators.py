@@ -62,7 +62,9 @@ class _PairLogisticBase(LinearPairClassifier):
         weight = np.ones(pairs.n_rows) if weight is None else weight
         pair_weight = weight[pairs.ends[:, 0]]
         n_similar = float(pair_weight @ pairs.similar)
-        estimate, prior = resolve_prior(self, n_similar, float(pair_weight @ ~pairs.similar))
+        n_dissimilar = float(pair_weight @ ~pairs.similar)
+        squares = float(pair_weight @ pair_weight)
+        estimate, prior = resolve_prior(self, n_similar, n_dissimilar, squares)
         return PairData.of(X, pairs, weight, prior, float(self.prior_strength)), estimate
 
 

@@ -14,7 +14,7 @@ from sdulearn.base import LinearFit
 from sdulearn.errors import InputError, OrientationWarning, warn
 from sdulearn.joint.optimise import newton
 from sdulearn.joint.path import Data, Summary, fit_path
-from sdulearn.prior import PriorEstimate, estimate_prior
+from sdulearn.prior import PriorEstimate, effective_number, estimate_prior
 from sdulearn.solvers.lbfgs import lbfgs_many
 from sdulearn.types import Array, RandomState
 
@@ -37,8 +37,14 @@ class Parameters(Protocol):
     max_iter: int
 
 
-def resolve_prior(parameters: Parameters, n_similar: float, n_dissimilar: float) -> tuple[PriorEstimate, float | None]:
-    """The prior as reported, and the one in the objective (None where there is none)."""
+def resolve_prior(
+    parameters: Parameters, n_similar: float, n_dissimilar: float, squares: float
+) -> tuple[PriorEstimate, float | None]:
+    """The prior as reported, and the one in the objective (None where there is none).
+
+    ``n_similar`` and ``n_dissimilar`` are total weights of pairs, ``squares`` the sum of the
+    squared weights of all pairs.
+    """
     n_answers = n_similar + n_dissimilar
     if n_answers == 0:
         raise InputError(
@@ -49,12 +55,13 @@ def resolve_prior(parameters: Parameters, n_similar: float, n_dissimilar: float)
     if parameters.prior is not None:
         return PriorEstimate.given(parameters.prior), float(parameters.prior)
     majority = "positive" if parameters.orientation == "majority" else "negative"
-    estimate = estimate_prior(n_similar, n_dissimilar, majority=majority)
+    n_effective = effective_number(n_answers, squares)
+    estimate = estimate_prior(n_similar, n_dissimilar, majority=majority, n_effective=n_effective)
     if n_similar <= n_dissimilar:
         return estimate, None
     # Not 0 or 1 even if every pair is similar: a few more answers would have brought a different
     # one.
-    margin = 1 / (4 * n_answers)
+    margin = 1 / (4 * n_effective)
     return estimate, float(np.clip(estimate.value, margin, 1 - margin))
 
 

@@ -207,7 +207,7 @@ class PairData:
     s: Array
     omega: Array
     share: Array
-    n_answers: float
+    n_effective: float
     axes: Axes
     summary: Summary
     prior_penalty: PriorPenalty | None
@@ -219,13 +219,13 @@ class PairData:
         A = A[np.concatenate([pairs.ends[:, 0], pairs.ends[:, 1], pairs.unlabeled])]
         s = np.where(pairs.similar, 1.0, -1.0)[:, None]
         pair_weight = weight[pairs.ends[:, :1]]
-        n_answers = float(pair_weight.sum())
-        omega = pair_weight / n_answers
+        omega = pair_weight / pair_weight.sum()
         share = weight[pairs.unlabeled][:, None]
         share = share / (share.sum() or 1.0)
         summary = Summary(axes.variance, **pair_moments(A, s, omega), prior=prior)
         prior_penalty = PriorPenalty.of(prior, prior_strength, len(share))
-        return cls(A, s, omega, share, n_answers, axes, summary, prior_penalty)
+        n_effective = 1 / float(np.sum(omega**2))
+        return cls(A, s, omega, share, n_effective, axes, summary, prior_penalty)
 
     def objective(self, pen: Array, omega: Array | None = None) -> PairObjective:
         """See :class:`Data`; with other pair weights where given, one column a problem."""
@@ -295,7 +295,7 @@ def log_evidence(data: PairData, w: Array, pen: Array) -> float:
     K[np.diag_indices(len(K))] += 1
     misfit = float(data.omega[:, 0] @ pair_loss(z[:n], z[n:], data.s[:, 0]))
     misfit += float(pen @ w[:-1] ** 2) / 2
-    return -data.n_answers * misfit - float(np.linalg.slogdet(K)[1]) / 2
+    return -data.n_effective * misfit - float(np.linalg.slogdet(K)[1]) / 2
 
 
 def held_out_loss(data: PairData, alphas: Array, covariance_power: float, path: Array, train: Mask) -> Array:
