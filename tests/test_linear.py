@@ -376,6 +376,9 @@ def test_bad_weights_and_widths(waveform):
     [
         ({"alphas": []}, "`alphas` must hold at least one number"),
         ({"alphas": [0.1, 0]}, "all greater than zero"),
+        ({"alphas": [0.1, np.nan]}, "all greater than zero and finite"),
+        ({"alphas": [np.inf]}, "all greater than zero and finite"),
+        ({"gammas": [0.5, np.nan]}, "`gamma` must lie between 0 and 1"),
         ({"gammas": []}, "`gammas` is empty"),
         ({"gammas": [2.0]}, "`gamma` must lie between 0 and 1"),
         ({"cv": 1}, "'cv' parameter"),

@@ -8,7 +8,6 @@ from __future__ import annotations
 from typing import Protocol
 
 import numpy as np
-from sklearn.utils import check_random_state
 
 from sdulearn.base import LinearFit
 from sdulearn.errors import InputError, OrientationWarning, warn
@@ -16,7 +15,7 @@ from sdulearn.joint.optimise import newton
 from sdulearn.joint.path import Data, Summary, fit_path
 from sdulearn.prior import PriorEstimate, effective_number, estimate_prior
 from sdulearn.solvers.lbfgs import lbfgs_many
-from sdulearn.types import Array, RandomState
+from sdulearn.types import Array
 
 _STEPS_DOWN = 6
 # The last steps of L-BFGS, before Newton's method.
@@ -31,8 +30,6 @@ class Parameters(Protocol):
     prior_strength: float
     orientation: str
     init: str
-    n_init: int
-    random_state: RandomState
     tol: float
     max_iter: int
 
@@ -66,15 +63,9 @@ def resolve_prior(
 
 
 def make_starts(parameters: Parameters, summary: Summary) -> list[Array]:
-    """Where the path begins: the starts that ``init`` names, then ``n_init`` random ones."""
+    """Where the path begins: the starts that ``init`` names."""
     starts = summary.starts()
-    if parameters.init == "moment":
-        starts = starts[:1]
-    rng = check_random_state(parameters.random_state)
-    for _ in range(parameters.n_init):
-        direction = rng.normal(size=len(summary.variance)) / np.sqrt(summary.variance)
-        starts.append(np.append(summary.unit(direction), starts[0][-1]))
-    return starts
+    return starts[:1] if parameters.init == "moment" else starts
 
 
 def descend(parameters: Parameters, data: Data, alpha: float, covariance_power: float) -> Array:
