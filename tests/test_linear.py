@@ -24,9 +24,9 @@ from sdulearn import (
 from sdulearn.base import LinearFit
 from sdulearn.blocks import HashedPairKFold
 from sdulearn.datasets import make_waveform, sample_sdu
-from sdulearn.errors import OrientationWarning
+from sdulearn.errors import OrientationWarning, UndeterminedError
 from sdulearn.losses import TRAINING_LOSSES
-from sdulearn.metrics import pair_accuracy, pair_risk
+from sdulearn.metrics import cross_val_accuracy, pair_accuracy, pair_risk
 
 losses = pytest.mark.parametrize("loss", TRAINING_LOSSES)
 
@@ -214,6 +214,25 @@ def test_cv_without_gamma_and_with_one_source(waveform):
     model = SDUClassifierCV("su", prior=0.7).fit(rows[codes >= 0], codes[codes >= 0])
     assert model.gamma_ is None
     assert "param_gamma" not in model.cv_results_
+
+
+@losses
+@pytest.mark.parametrize(("risk", "sign"), [("su", 1), ("du", -1)])
+def test_one_kind_of_answer_with_a_prior(waveform, loss, risk, sign):
+    """What SU and DU are for: choice by folds, refit and score need no pair of the other kind."""
+    rows, codes = waveform
+    keep = sign * codes >= 0
+    rows, codes = rows[keep], codes[keep]
+    model = SDUClassifierCV(risk, loss, prior=0.7).fit(rows, codes)
+    splits = [model.cv_results_[f"split{k}_test_score"] for k in range(5)]
+    assert np.isfinite(splits).all()
+    assert model.score(rows, codes) > 0.6
+    assert cross_val_accuracy(SDUClassifierCV(risk, loss, prior=0.7), rows, codes).value > 0.5
+    portions = [(rows[k::3], codes[k::3]) for k in range(3)]
+    assert_same_model(streaming.SDUClassifier(risk, loss, prior=0.7).fit(portions),
+                      SDUClassifier(risk, loss, prior=0.7).fit(rows, codes), 1e-5)
+    with pytest.raises(UndeterminedError, match="Give `prior`"):
+        SDUClassifierCV(risk, loss).fit(rows, codes)
 
 
 def test_score_is_the_accuracy_by_the_answers(waveform):

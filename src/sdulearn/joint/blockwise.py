@@ -18,7 +18,7 @@ from sdulearn.base import LinearFit
 from sdulearn.blocks.source import Blocks, Sums, add_all
 from sdulearn.errors import InputError
 from sdulearn.joint.estimators import PairLogisticRegression
-from sdulearn.joint.fitting import descend, polish, resolve_prior
+from sdulearn.joint.fitting import descend, polish, resolve_prior, warn_of_scales
 from sdulearn.joint.likelihood import (
     Columns,
     PriorPenalty,
@@ -28,7 +28,7 @@ from sdulearn.joint.likelihood import (
     slope_sums,
     value_and_gradient,
 )
-from sdulearn.joint.path import Axes, Summary, pair_moments
+from sdulearn.joint.path import CONSTANT, Axes, Summary, pair_moments
 from sdulearn.pairs import read_pairs
 from sdulearn.solvers import check_system_size
 from sdulearn.solvers.limits import PIECE_SIZE
@@ -266,7 +266,10 @@ class BlockData:
         second = sums.pop("second") / n
         # The rows are about a mean that was rounded.
         rest = second[:-1, -1]
-        axes = Axes.from_moments(totals.mean, second[:-1, :-1] - np.outer(rest, rest))
+        covariance = second[:-1, :-1] - np.outer(rest, rest)
+        deviation = np.sqrt(np.maximum(covariance.diagonal(), 0.0))
+        warn_of_scales(np.where(deviation > CONSTANT * np.abs(totals.mean), deviation, 0.0))
+        axes = Axes.from_moments(totals.mean, covariance)
         summary = Summary(axes.variance, **_changed(sums, axes.inward), prior=prior)
         prior_penalty = PriorPenalty.of(prior, prior_strength, survey.n_unlabeled)
         return cls(blocks, survey, totals, axes, summary, prior_penalty)

@@ -13,8 +13,8 @@ from scipy.special import expit
 
 from sdulearn.base import LinearPairClassifier
 from sdulearn.errors import InputError
-from sdulearn.joint.fitting import descend, make_starts, polish, resolve_prior
-from sdulearn.joint.path import PairData, fit_path, held_out_loss, path_evidence
+from sdulearn.joint.fitting import descend, make_starts, polish, resolve_prior, warn_of_scales
+from sdulearn.joint.path import PairData, column_deviations, fit_path, held_out_loss, path_evidence
 from sdulearn.model_selection import PairKFold, grid_results, positive_grid
 from sdulearn.pairs import Pairs
 from sdulearn.prior import PriorEstimate
@@ -63,6 +63,7 @@ class _PairLogisticBase(LinearPairClassifier):
         n_dissimilar = float(pair_weight @ ~pairs.similar)
         squares = float(pair_weight @ pair_weight)
         estimate, prior = resolve_prior(self, n_similar, n_dissimilar, squares)
+        warn_of_scales(column_deviations(X), getattr(self, "feature_names_in_", None))
         return PairData.of(X, pairs, weight, prior, float(self.prior_strength)), estimate
 
 

@@ -184,6 +184,11 @@ class Design:
         np.subtract(X, shift if span is None else 0.0, out=A[:, :-1])
         return cls(A, True, shift, span)
 
+    @property
+    def level(self) -> Array:
+        """What was taken off the columns of ``A``, in size; zero where these are not the user's."""
+        return np.zeros(self.A.shape[1] - self.fit_intercept) if self.span else np.abs(self.shift)
+
     def subset(self, rows: Indices) -> Design:
         """The same columns for some of the rows."""
         return replace(self, A=self.A[rows])
