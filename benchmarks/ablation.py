@@ -31,7 +31,6 @@ PARAMETERS = {
     "less weight (prior_strength=1)": {"prior_strength": 1},
     "more weight (prior_strength=10)": {"prior_strength": 10},
     "start from the pair moment only": {"init": "moment"},
-    "20 more random starts": {"n_init": 20, "random_state": 0},
     "16 alphas": {"alphas": 16},
     "10 folds": {"cv": 10},
 }

@@ -1,3 +1,4 @@
+import warnings
 from dataclasses import replace
 
 import numpy as np
@@ -11,12 +12,21 @@ from sklearn.model_selection import GridSearchCV, KFold, PredefinedSplit, cross_
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import PolynomialFeatures, StandardScaler
 
-from sdulearn import PairKFold, SDUClassifier, SDUClassifierCV, stack_pairs
+from sdulearn import (
+    PairKFold,
+    PairLogisticRegression,
+    PairLogisticRegressionCV,
+    SDUClassifier,
+    SDUClassifierCV,
+    stack_pairs,
+    streaming,
+)
 from sdulearn.base import LinearFit
 from sdulearn.blocks import HashedPairKFold
 from sdulearn.datasets import make_waveform, sample_sdu
+from sdulearn.errors import OrientationWarning, UndeterminedError
 from sdulearn.losses import TRAINING_LOSSES
-from sdulearn.metrics import pair_accuracy, pair_risk
+from sdulearn.metrics import cross_val_accuracy, pair_accuracy, pair_risk
 
 losses = pytest.mark.parametrize("loss", TRAINING_LOSSES)
 
@@ -55,6 +65,31 @@ def test_integer_weights_are_repeated_rows(waveform, loss):
     other = SDUClassifier(loss=loss).fit(rows[repeated], renamed)
     assert weighted.prior_.value == pytest.approx(other.prior_.value)
     assert_same_model(weighted, other)
+
+
+def test_the_unit_of_the_weights_does_not_matter(waveform):
+    """An interval of the prior that narrows with the unit calls a class identified that is not."""
+    rows, codes = waveform
+    weight = 1.0 + np.abs(codes) % 3
+    plain = SDUClassifier().fit(rows, codes).prior_
+    same = SDUClassifier().fit(rows, codes, np.full(len(codes), 100.0)).prior_
+    assert (same.low, same.high, same.identified) == (pytest.approx(plain.low), pytest.approx(plain.high), False)
+    assert (same.n_similar, same.n_dissimilar) == (100 * plain.n_similar, 100 * plain.n_dissimilar)
+    for estimator in (SDUClassifier(), SDUClassifierCV(), PairLogisticRegression(), PairLogisticRegressionCV()):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", OrientationWarning)
+            one = clone(estimator).fit(rows, codes, weight)
+            other = clone(estimator).fit(rows, codes, 64 * weight)
+        assert (other.prior_.low, other.prior_.high) == pytest.approx((one.prior_.low, one.prior_.high), rel=1e-12)
+        assert_same_model(one, other)
+        np.testing.assert_allclose(getattr(other, "evidence_", 0), getattr(one, "evidence_", 0))
+    portions = [(rows[k::3], codes[k::3], 64 * weight[k::3]) for k in range(3)]
+    parts = SDUClassifier()
+    for X, y, w in portions:
+        parts.partial_fit(X, y, sample_weight=w)
+    whole = SDUClassifier().fit(rows, codes, 64 * weight).prior_
+    assert parts.prior_ == whole
+    assert streaming.SDUClassifierCV().fit(portions).prior_ == whole
 
 
 @losses
@@ -179,6 +214,26 @@ def test_cv_without_gamma_and_with_one_source(waveform):
     model = SDUClassifierCV("su", prior=0.7).fit(rows[codes >= 0], codes[codes >= 0])
     assert model.gamma_ is None
     assert "param_gamma" not in model.cv_results_
+
+
+@losses
+@pytest.mark.parametrize(("risk", "sign"), [("su", 1), ("du", -1)])
+def test_one_kind_of_answer_with_a_prior(waveform, loss, risk, sign):
+    """What SU and DU are for: choice by folds, refit and score need no pair of the other kind."""
+    rows, codes = waveform
+    keep = sign * codes >= 0
+    rows, codes = rows[keep], codes[keep]
+    model = SDUClassifierCV(risk, loss, prior=0.7).fit(rows, codes)
+    splits = [model.cv_results_[f"split{k}_test_score"] for k in range(5)]
+    assert np.isfinite(splits).all()
+    assert 0.5 <= model.score(rows, codes) <= 1
+    held_out = cross_val_accuracy(SDUClassifierCV(risk, loss, prior=0.7), rows, codes)
+    assert held_out.n_answers == np.count_nonzero(codes) // 2
+    portions = [(rows[k::3], codes[k::3]) for k in range(3)]
+    assert_same_model(streaming.SDUClassifier(risk, loss, prior=0.7).fit(portions),
+                      SDUClassifier(risk, loss, prior=0.7).fit(rows, codes), 1e-5)
+    with pytest.raises(UndeterminedError, match="Give `prior`"):
+        SDUClassifierCV(risk, loss).fit(rows, codes)
 
 
 def test_score_is_the_accuracy_by_the_answers(waveform):
@@ -341,6 +396,9 @@ def test_bad_weights_and_widths(waveform):
     [
         ({"alphas": []}, "`alphas` must hold at least one number"),
         ({"alphas": [0.1, 0]}, "all greater than zero"),
+        ({"alphas": [0.1, np.nan]}, "all greater than zero and finite"),
+        ({"alphas": [np.inf]}, "all greater than zero and finite"),
+        ({"gammas": [0.5, np.nan]}, "`gamma` must lie between 0 and 1"),
         ({"gammas": []}, "`gammas` is empty"),
         ({"gammas": [2.0]}, "`gamma` must lie between 0 and 1"),
         ({"cv": 1}, "'cv' parameter"),

@@ -68,4 +68,18 @@ def test_the_table_of_results():
     np.testing.assert_allclose(results["mean_test_score"], [0.55, 0.75, 0.75])
     # The last bit does not rank.
     assert results["rank_test_score"].tolist() == [3, 1, 1]
+    # All other bits do: one held-out answer among many thousands.
+    close = np.array([[0.8, 0.8 + 2e-9, 0.8 + 1e-9]])
+    assert grid_results(params, close)["rank_test_score"].tolist() == [3, 1, 2]
     assert grid_results(params, np.full((2, 3), np.nan))["rank_test_score"].tolist() == [1, 1, 1]
+
+
+def test_a_split_without_scores_is_left_out_of_the_means():
+    params = [{"alpha": 1.0}, {"alpha": 0.1}]
+    scores = np.array([[0.5, 0.7], [np.nan, np.nan], [0.7, 0.7], [np.nan, 0.9]])
+    results = grid_results(params, scores[:3])
+    np.testing.assert_allclose(results["mean_test_score"], [0.6, 0.7])
+    np.testing.assert_allclose(results["std_test_score"], [0.1, 0.0], atol=1e-15)
+    # A setting that failed on one split only is not judged by the others.
+    assert np.isnan(grid_results(params, scores)["mean_test_score"][0])
+    assert grid_results(params, scores)["rank_test_score"].tolist() == [2, 1]

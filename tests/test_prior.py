@@ -9,6 +9,7 @@ from sdulearn.prior import (
     PriorEstimate,
     clopper_pearson,
     dissimilar_share,
+    effective_number,
     no_value_probability,
     prior_from_share,
     similar_share,
@@ -73,6 +74,7 @@ def test_a_random_draw_of_50_pairs_often_has_no_answer():
         ({"n_similar": 1, "n_dissimilar": np.nan}, "`n_dissimilar` must be a number of pairs"),
         ({"n_similar": 0, "n_dissimilar": 0}, "No pairs"),
         ({"n_similar": 1, "n_dissimilar": 1, "confidence": 1.0}, "`confidence` must lie between"),
+        ({"n_similar": 1, "n_dissimilar": 1, "n_effective": np.nan}, "`n_effective` must be a number"),
         ({"n_similar": 1, "n_dissimilar": 1, "majority": "+"}, "'positive' or 'negative'"),
     ],
 )
@@ -115,3 +117,25 @@ def test_chance_of_no_value_sums_over_the_counts_without_one(n_pairs):
         binom.pmf(k, n_pairs, share) for k in range(n_pairs + 1) if not estimate_prior(k, n_pairs - k).has_value
     )
     assert no_value_probability(n_pairs, 0.7) == pytest.approx(chance)
+
+
+def test_the_unit_of_weights_does_not_set_the_width_of_the_interval():
+    counted = estimate_prior(80, 70)
+    weighed = estimate_prior(8000, 7000, n_effective=150)
+    assert (weighed.low, weighed.high) == pytest.approx((counted.low, counted.high))
+    assert weighed.identified == counted.identified
+    assert weighed.p_value == counted.p_value
+    assert (weighed.n_similar, weighed.n_dissimilar) == (8000, 7000)
+
+
+def test_uneven_weights_widen_the_interval():
+    weight = np.array([9.0] * 10 + [1.0] * 90)
+    n_effective = effective_number(weight.sum(), weight @ weight)
+    assert n_effective == pytest.approx(180**2 / (810 + 90))
+    assert effective_number(7.0, 7.0) == 7
+    assert effective_number(1e200, 1e300) == pytest.approx(1e100)
+    even = estimate_prior(120, 60)
+    uneven = estimate_prior(120, 60, n_effective=n_effective)
+    assert uneven.value == even.value
+    assert uneven.low < even.low
+    assert uneven.high > even.high

@@ -1,11 +1,13 @@
 """Statistics that add up: any portions in any order give the model of all rows."""
 
+import warnings
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
-from sklearn.exceptions import NotFittedError
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
 from sdulearn import SDUClassifier
 from sdulearn.losses import Squared
@@ -172,3 +174,71 @@ def test_dense_and_sparse_portions_mix(waveform):
     for k, some in enumerate(shuffled(len(codes), 4)):
         model.partial_fit(sparse.csr_matrix(rows[some]) if k % 2 else rows[some], codes[some])
     assert_same_line(model, SDUClassifier().fit(rows, codes))
+
+
+@pytest.mark.parametrize("heavy", ["similar", "dissimilar", "unlabeled", "one pair", "one row"])
+def test_weights_of_all_sizes(waveform, heavy):
+    """A group of rows must not be what rounding leaves of all rows less the heavy ones."""
+    rows, codes = waveform
+    chosen = {
+        "similar": codes > 0,
+        "dissimilar": codes < 0,
+        "unlabeled": codes == 0,
+        "one pair": codes == 1,
+        "one row": np.arange(len(codes)) == len(codes) - 1,
+    }
+    weight = np.where(chosen[heavy], 1e14, 1.0)
+    whole = SDUClassifier(prior=0.7).fit(rows, codes, weight)
+    assert_same_line(fed(rows, codes, shuffled(len(codes), 5), weight, prior=0.7), whole)
+    assert_same_line(fed(rows, codes, [slice(None)], weight, prior=0.7), whole)
+
+
+def least_squares(rows, codes, alpha):
+    """Squared loss as the least squares problem that it is, so that no rounding is squared."""
+    a, m = even_and_linear(*row_weights(mixture("sddu"), 0.7, sources(codes)))
+    A = np.column_stack([rows, np.ones(len(rows))])
+    active = a > 0
+    root = np.sqrt(a[active] / 2)
+    # The linear term of rows without an even one joins the others by a right-hand side of the penalty.
+    assert not m[~active].any()
+    penalty = np.sqrt(alpha) * np.eye(len(A.T))[:-1]
+    top = root[:, None] * A[active]
+    return np.linalg.lstsq(np.vstack([top, penalty]), np.r_[m[active] / root, np.zeros(len(penalty))], rcond=None)[0]
+
+
+def test_an_outlier_takes_no_digits_in_memory_and_is_told_of_in_portions(waveform):
+    rows, codes = waveform[0].copy(), waveform[1]
+    rows[0] = 1e8
+    expected = least_squares(rows, codes, 0.1)
+    whole = SDUClassifier(prior=0.7).fit(rows, codes)
+    np.testing.assert_allclose(whole.coef_[0], expected[:-1], atol=1e-4 * np.abs(expected[:-1]).max())
+    with pytest.warns(ConvergenceWarning, match="standardise the features"):
+        parts = fed(rows, codes, [slice(None)], prior=0.7)
+    assert parts.optimality_ > 1e-6
+    # One column of it does no harm, and neither does a smaller one.
+    rows[0] = waveform[0][0]
+    rows[0, 3] = 1e9
+    assert_same_line(fed(rows, codes, shuffled(len(codes), 5)), SDUClassifier().fit(rows, codes))
+    rows[0] = 1e5
+    assert_same_line(fed(rows, codes, shuffled(len(codes), 5)), SDUClassifier().fit(rows, codes), 1e-6)
+
+
+def test_the_certificate_counts_what_rounding_hides(waveform):
+    """The larger the outlier, the more; and never less than the objective is found to be off."""
+    rows, codes = waveform[0].copy(), waveform[1]
+    a, m = even_and_linear(*row_weights(mixture("sddu"), 0.7, sources(codes)))
+    hidden = []
+    for size in (1e5, 1e7, 1e8):
+        rows[0] = size
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            model = fed(rows, codes, [slice(None)], prior=0.7)
+
+        def J(v, rows=rows):
+            z = rows @ v[:-1] + v[-1]
+            return 0.1 / 2 * v[:-1] @ v[:-1] + a @ (z**2 / 4) - m @ z
+
+        off = J(np.r_[model.coef_[0], model.intercept_]) - J(least_squares(rows, codes, 0.1))
+        assert off < 3 * model.optimality_
+        hidden.append(model.optimality_)
+    assert hidden[0] < 1e-8 < hidden[1] < hidden[2]

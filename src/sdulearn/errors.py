@@ -50,6 +50,14 @@ class OrientationWarning(SdulearnWarning):
     """Which of the two classes is called +1 is uncertain."""
 
 
+class ScalingWarning(SdulearnWarning):
+    """Columns in so different units that some of them have no say in the model."""
+
+
+class OneKindWarning(SdulearnWarning):
+    """Similar answers alone, or dissimilar ones alone: something about the classes stays open."""
+
+
 class UnseenCategoryWarning(SdulearnWarning):
     """A table holds texts that did not occur in training."""
 

@@ -20,7 +20,7 @@ from sdulearn.risks import (
     source_weights,
     validation_risk,
 )
-from sdulearn.solvers import Design, GroupMoments, Problem, Solution, solve, warn_unless, with_ones
+from sdulearn.solvers import Design, GroupMoments, Solution, solve, warn_unless, with_ones
 from sdulearn.types import Array, Indices
 
 # The interior point method gains one digit an iteration, and no choice among settings hangs on the
@@ -92,10 +92,9 @@ class Grid:
         if self.solver == "closed_form":
             self.moments = _moments(self.design, self.source, self.weight)
 
-    def problem(self, g: Mixture, alpha: float) -> Problem:
-        """One setting on all rows."""
-        a, m = even_and_linear(*row_weights(g, self.prior, self.source, self.weight))
-        return self.design.problem(a, m, self.loss, alpha)
+    def weights(self, g: Mixture) -> tuple[Array, Array]:
+        """Even and linear weight of all rows."""
+        return even_and_linear(*row_weights(g, self.prior, self.source, self.weight))
 
     def fold(self, train: Indices, test: Indices) -> Array:
         """Score every setting, fitted on ``train``, on ``test``."""

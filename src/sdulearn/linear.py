@@ -21,7 +21,7 @@ from sdulearn.pairs import integer_codes
 from sdulearn.prior import PriorEstimate
 from sdulearn.risks import RISKS, Mixture, even_and_linear, mixture, resolve_prior, row_weights
 from sdulearn.sklearn_private import HasMethods, Interval, StrOptions, check_sample_weight, fit_context
-from sdulearn.solvers import SOLVERS, Design, check_system_size, choose_solver, solve
+from sdulearn.solvers import SOLVERS, Design, check_system_size, choose_solver, solve_rows
 from sdulearn.statistics import PairStatistics
 from sdulearn.types import Array, Estimator, MatrixLike, Splitter
 
@@ -215,12 +215,10 @@ class SDUClassifier(_SDUBase):
         loss = get_training_loss(self.loss)
         g = mixture(self.risk, self.gamma)
         X, pairs, weight = self._check_rows(X, y, sample_weight)
-        prior = resolve_prior(self.prior, pairs.source_weight(weight))
-        a, m = even_and_linear(*row_weights(g, prior.value, pairs.source, weight))
+        prior = resolve_prior(self.prior, pairs.source_weight(weight), pairs.source_squares(weight))
+        weights = even_and_linear(*row_weights(g, prior.value, pairs.source, weight))
         design = Design.from_rows(X, self.fit_intercept)
-        problem = design.problem(a, m, loss, self.alpha)
-        solver = choose_solver(self.solver, loss, len(problem.c))
-        solution = solve(problem, solver, self.tol, self.max_iter)
+        solution = solve_rows(design, weights, loss, self.alpha, self.solver, self.tol, self.max_iter)
         return self._accept(LinearFit.of(solution, design.coefficients(solution.w), prior))
 
     def _accept(self, fit: LinearFit) -> Self:
@@ -280,7 +278,7 @@ class SDUClassifier(_SDUBase):
         statistics = PairStatistics() if first else self.statistics_
         statistics.update(X, codes, weight)
         try:
-            prior = resolve_prior(self.prior, statistics.weight)
+            prior = resolve_prior(self.prior, statistics.weight, statistics.squares)
             self._accept(fit_statistics(statistics, g, prior, loss, self.alpha, self.fit_intercept))
         except UndeterminedError as error:
             self._pending = f"The rows so far do not determine a model. {error}"
@@ -417,7 +415,7 @@ class SDUClassifierCV(_SDUBase):
         loss = get_training_loss(self.loss)
         settings = Settings.of(self.risk, self.gammas, self.alphas)
         X, pairs, weight = self._check_rows(X, y, sample_weight)
-        prior = resolve_prior(self.prior, pairs.source_weight(weight))
+        prior = resolve_prior(self.prior, pairs.source_weight(weight), pairs.source_squares(weight))
         design = Design.from_rows(X, self.fit_intercept)
         solver = choose_solver(self.solver, loss, design.A.shape[1])
         grid = Grid(
@@ -435,6 +433,5 @@ class SDUClassifierCV(_SDUBase):
         jobs = (delayed(grid.fold)(train, test) for train, test in splits)
         scores = np.array(Parallel(n_jobs=self.n_jobs)(jobs))
         alpha, g, chosen = settings.choose(scores)
-        problem = grid.problem(g, alpha)
-        solution = solve(problem, solver, self.tol, self.max_iter)
+        solution = solve_rows(design, grid.weights(g), loss, alpha, solver, self.tol, self.max_iter)
         return self._accept(LinearFit.of(solution, design.coefficients(solution.w), prior, chosen))

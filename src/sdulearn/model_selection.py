@@ -145,8 +145,10 @@ def splitter_of(cv: Splitter) -> Splitter:
 def positive_grid(name: str, values: Sequence[float]) -> list[float]:
     """A grid of penalties as floats, or an InputError."""
     grid = [float(value) for value in values]
-    if not grid or min(grid) <= 0:
-        raise InputError(f"`{name}` must hold at least one number, all greater than zero; got {values!r}.")
+    if not grid or not all(0 < value < np.inf for value in grid):
+        raise InputError(
+            f"`{name}` must hold at least one number, all greater than zero and finite; got {values!r}."
+        )
     return grid
 
 
@@ -158,7 +160,8 @@ def grid_results(params: list[dict[str, float]], scores: Array) -> dict[str, Any
     params : list of dict
         The settings, all with the same names.
     scores : array of shape (n_splits, n_settings)
-        The larger the better.
+        The larger the better. A split with NaN for every setting says nothing and is left out of
+        the means.
 
     Returns
     -------
@@ -173,9 +176,11 @@ def grid_results(params: list[dict[str, float]], scores: Array) -> dict[str, Any
     results["params"] = params
     for k, split in enumerate(scores):
         results[f"split{k}_test_score"] = split
-    mean = scores.mean(axis=0)
+    silent = np.isnan(scores).all(axis=1)
+    counted = scores if silent.all() else scores[~silent]
+    mean = counted.mean(axis=0)
     results["mean_test_score"] = mean
-    results["std_test_score"] = scores.std(axis=0)
+    results["std_test_score"] = counted.std(axis=0)
     # Rounded, so that settings with equal answers tie instead of being ranked by the last bit.
     ranked = np.where(np.isnan(mean), -np.inf, mean.round(10))
     results["rank_test_score"] = rankdata(-ranked, method="min").astype(np.int32)

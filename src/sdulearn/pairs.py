@@ -78,8 +78,22 @@ class Pairs:
         array of shape (3,)
             The totals.
         """
-        total = np.bincount(self.source, weights=sample_weight, minlength=3)
-        return total.astype(np.float64)
+        return source_totals(self.source, sample_weight)
+
+    def source_squares(self, sample_weight: Array | None) -> Array:
+        """Sum of the squared weights of S, D and U.
+
+        Parameters
+        ----------
+        sample_weight : array of shape (n_rows,) or None
+            A weight per row; None for ones.
+
+        Returns
+        -------
+        array of shape (3,)
+            The sums.
+        """
+        return source_totals(self.source, None if sample_weight is None else sample_weight**2)
 
     def pair_weights(self, sample_weight: Array) -> Array:
         """One weight per pair; both ends must carry the same one.
@@ -231,6 +245,11 @@ def _check_two_ends(by_code: Codes) -> None:
 def sources(codes: Codes) -> Indices:
     """Which of S, D, U (0, 1, 2) each row comes from; all that a marginal risk needs to know."""
     return np.where(codes > 0, S, np.where(codes < 0, D, U))
+
+
+def source_totals(source: Indices, weight: Array | None) -> Array:
+    """Total weight of each source; number of its rows without weights."""
+    return np.bincount(source, weights=weight, minlength=3).astype(np.float64)
 
 
 def scramble(keys: NDArray[np.integer]) -> NDArray[np.uint64]:

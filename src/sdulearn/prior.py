@@ -27,6 +27,8 @@ class PriorEstimate:
         The counts it rests on; None where the prior was given.
     confidence : float or None
         Level of the interval; None where the prior was given.
+    n_effective : float or None
+        Number of answers of equal weight that would be as precise; None where the prior was given.
 
     See Also
     --------
@@ -49,6 +51,7 @@ class PriorEstimate:
     n_similar: float | None = None
     n_dissimilar: float | None = None
     confidence: float | None = None
+    n_effective: float | None = None
 
     @classmethod
     def given(cls, value: float) -> PriorEstimate:
@@ -93,8 +96,11 @@ class PriorEstimate:
         """
         if self.n_similar is None or self.n_dissimilar is None:
             return None
-        n_similar = round(self.n_similar)
-        return float(binom.cdf(n_similar, n_similar + round(self.n_dissimilar), 0.5))
+        total = self.n_similar + self.n_dissimilar
+        answers = total if self.n_effective is None else self.n_effective
+        n_similar = round(self.n_similar * (answers / total))
+        n_dissimilar = round(self.n_dissimilar * (answers / total))
+        return float(binom.cdf(n_similar, n_similar + n_dissimilar, 0.5))
 
     def mirrored(self) -> PriorEstimate:
         """Exchange the names of the two classes.
@@ -141,6 +147,7 @@ def estimate_prior(
     *,
     majority: str = "positive",
     confidence: float = 0.95,
+    n_effective: float | None = None,
 ) -> PriorEstimate:
     """Estimate the class prior from pair counts (Eq. cpe), with an exact interval.
 
@@ -155,6 +162,10 @@ def estimate_prior(
         Which class is the larger.
     confidence : float, default=0.95
         Level of the interval.
+    n_effective : float, optional
+        Where the counts are total weights: the number of answers of equal weight that are as
+        precise, ``(sum w)^2 / sum w^2``. The width of the interval follows it, so that the unit
+        of the weights does not matter. By default ``n_similar + n_dissimilar``.
 
     Returns
     -------
@@ -194,18 +205,31 @@ def estimate_prior(
         raise InputError(f"`confidence` must lie between 0 and 1, got {confidence!r}.")
     if majority not in ("positive", "negative"):
         raise InputError(f"`majority` must be 'positive' or 'negative', got {majority!r}.")
-    low_share, high_share = clopper_pearson(n_similar, n_dissimilar, confidence)
+    total = n_similar + n_dissimilar
+    if n_effective is None:
+        n_effective = total
+    if not (math.isfinite(n_effective) and n_effective > 0):
+        raise InputError(f"`n_effective` must be a number greater than zero, got {n_effective!r}.")
+    unit = n_effective / total
+    low_share, high_share = clopper_pearson(n_similar * unit, n_dissimilar * unit, confidence)
     low = prior_from_share(low_share)
     estimate = PriorEstimate(
-        value=prior_from_share(n_similar / (n_similar + n_dissimilar)),
+        value=prior_from_share(n_similar / total),
         low=low,
         high=prior_from_share(high_share),
         identified=low > 0.5,
         n_similar=n_similar,
         n_dissimilar=n_dissimilar,
         confidence=confidence,
+        n_effective=n_effective,
     )
     return estimate if majority == "positive" else estimate.mirrored()
+
+
+def effective_number(total: float, squares: float) -> float:
+    """Number of equal weights that are as precise as weights of this sum and sum of squares."""
+    # Divided first: the square of a large total could overflow.
+    return total * (total / squares) if squares > 0 else 0.0
 
 
 def _noise_factor(p: float) -> float:

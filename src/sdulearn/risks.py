@@ -12,7 +12,13 @@ import numpy as np
 from sdulearn.errors import InputError, UndeterminedError
 from sdulearn.losses import Loss
 from sdulearn.pairs import D, S, U
-from sdulearn.prior import PriorEstimate, dissimilar_share, estimate_prior, similar_share
+from sdulearn.prior import (
+    PriorEstimate,
+    dissimilar_share,
+    effective_number,
+    estimate_prior,
+    similar_share,
+)
 from sdulearn.types import Array, Indices
 
 Mixture = tuple[float, float, float]
@@ -77,8 +83,11 @@ def check_prior(prior: float) -> float:
     return float(prior)
 
 
-def resolve_prior(prior: float | None, totals: Array) -> PriorEstimate:
-    """The given prior, or the one that the weights of S and D imply (two ends to a pair)."""
+def resolve_prior(prior: float | None, totals: Array, squares: Array) -> PriorEstimate:
+    """The given prior, or the one that the weights of S and D imply (two ends to a pair).
+
+    ``totals`` are the sums of the weights of a source, ``squares`` those of their squares.
+    """
     if prior is not None:
         return PriorEstimate.given(check_prior(prior))
     n_similar = float(totals[S]) / 2
@@ -96,7 +105,8 @@ def resolve_prior(prior: float | None, totals: Array) -> PriorEstimate:
             "Give `prior`, P(y = +1), ask about more randomly drawn pairs, or use "
             "sdulearn.PairLogisticRegression, which needs no prior."
         )
-    return estimate_prior(n_similar, n_dissimilar)
+    n_effective = effective_number(n_similar + n_dissimilar, float(squares[S] + squares[D]) / 2)
+    return estimate_prior(n_similar, n_dissimilar, n_effective=n_effective)
 
 
 def source_weights(g: Mixture, prior: float) -> Array:

@@ -94,7 +94,6 @@ def test_blocks_are_memory(waveform, make, n_blocks):
         {"init": "moment"},
         {"alpha": 1e-4},
         {"alpha": 10.0, "prior": 0.7},
-        {"n_init": 2, "random_state": 0},
     ],
     ids=str,
 )

@@ -15,7 +15,9 @@ from sklearn.preprocessing import PolynomialFeatures, SplineTransformer, Standar
 
 from sdulearn import PairKFold, PairLogisticRegression, PairLogisticRegressionCV, load_model, pairs
 from sdulearn.datasets import make_waveform, sample_sdu
+from sdulearn.errors import OneKindWarning, OrientationWarning, ScalingWarning
 from sdulearn.joint.likelihood import pair_loss
+from sdulearn.joint.path import Axes
 from sdulearn.metrics import pair_log_likelihood
 from sdulearn.pairs import read_pairs
 
@@ -34,8 +36,9 @@ def logistic_data(n_pairs, n_unlabeled, intercept, seed=0):
 
 
 def quiet(model, X, codes):
-    """Fit where the names of the classes are known to be arbitrary."""
+    """Fit where the names of the classes, or more, are known to be arbitrary."""
     with warnings.catch_warnings():
+        warnings.simplefilter("ignore", OneKindWarning)
         warnings.filterwarnings("ignore", f".*{ARBITRARY}")
         return model.fit(X, codes)
 
@@ -91,7 +94,9 @@ def test_integer_weights_are_repeated_pairs(waveform):
     weighted = PairLogisticRegression(0.02, covariance_power=0).fit(rows, codes, sample_weight=times)
     other = PairLogisticRegression(0.02, covariance_power=0).fit(np.vstack([rows, rows[again]]), repeated)
     np.testing.assert_allclose(weighted.coef_, other.coef_, atol=1e-5)
-    assert weighted.prior_ == other.prior_
+    assert weighted.prior_.value == other.prior_.value
+    # Two answers, each given twice, say less than four: the interval knows.
+    assert weighted.prior_.high > other.prior_.high
 
 
 def test_a_sure_end_makes_it_plain_logistic_regression():
@@ -111,19 +116,16 @@ def test_a_sure_end_makes_it_plain_logistic_regression():
     assert by_pairs[4] == pytest.approx(by_labels.intercept_[0], abs=1e-4)
 
 
-def test_many_starts_agree_on_easy_data():
+def test_both_starts_agree_on_easy_data():
     X, y = make_waveform(5000, random_state=0)
     rows, codes = sample_sdu(X, y, n_pairs=300, n_unlabeled=300, prior=0.7, random_state=0)
     rows = StandardScaler().fit_transform(rows)
-    objectives = [
-        PairLogisticRegression(0.02, n_init=n, random_state=seed, init=init).fit(rows, codes).objective_
-        for n, seed, init in ((0, 0, "auto"), (0, 0, "moment"), (5, 0, "auto"), (5, 1, "moment"))
-    ]
-    np.testing.assert_allclose(objectives, objectives[0], atol=1e-8)
+    both, moment = (PairLogisticRegression(0.02, init=init).fit(rows, codes) for init in ("auto", "moment"))
+    assert moment.objective_ == pytest.approx(both.objective_, abs=1e-8)
 
 
 def test_deterministic(waveform):
-    fits = [PairLogisticRegressionCV(n_init=2, random_state=3).fit(*waveform) for _ in range(2)]
+    fits = [PairLogisticRegressionCV().fit(*waveform) for _ in range(2)]
     np.testing.assert_array_equal(fits[0].coef_, fits[1].coef_)
 
 
@@ -182,6 +184,19 @@ def test_cv_chooses_on_held_out_answers(waveform):
     assert (results["mean_test_score"] < 0).all()
     same = PairLogisticRegression(model.alpha_, covariance_power=1).fit(rows, codes)
     np.testing.assert_allclose(same.coef_, model.coef_, atol=1e-5)
+
+
+def test_a_fold_whose_answers_weigh_nothing_has_no_say(waveform):
+    rows, codes = waveform
+    fold = PairKFold(5, random_state=0).folds(codes)
+    weight = np.where((fold == 2) & (codes != 0), 0.0, 1.0)
+    model = PairLogisticRegressionCV().fit(rows, codes, weight)
+    results = model.cv_results_
+    assert np.isnan(results["split2_test_score"]).all()
+    others = [results[f"split{k}_test_score"] for k in (0, 1, 3, 4)]
+    np.testing.assert_allclose(results["mean_test_score"], np.mean(others, axis=0))
+    assert model.alpha_ == results["params"][int(np.argmax(np.mean(others, axis=0)))]["alpha"]
+    assert np.isfinite(model.coef_).all()
 
 
 def test_held_out_scores_are_those_of_separate_fits(waveform):
@@ -270,6 +285,76 @@ def test_one_kind_of_answer_only(waveform):
         assert np.isfinite(model.objective_)
 
 
+@pytest.mark.parametrize("make", [PairLogisticRegression, lambda **p: PairLogisticRegressionCV(cv=2, **p)])
+@pytest.mark.parametrize(
+    ("kind", "prior", "message"),
+    [
+        (1, None, r"All answers are similar.*two classes are not identified\. Ask"),
+        (1, 0.7, r"All answers are similar.*not identified by the answers but by `prior=0\.7` alone"),
+        (-1, None, r"All answers are dissimilar.*prior is not identified\. Ask .* give `prior`"),
+        (-1, 0.7, r"All answers are dissimilar.*by `prior=0\.7` alone"),
+    ],
+)
+def test_one_kind_of_answer_is_warned_of_by_class(waveform, make, kind, prior, message):
+    rows, codes = waveform
+    keep = kind * codes >= 0
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", OrientationWarning)
+        with pytest.warns(OneKindWarning, match=message):
+            make(prior=prior).fit(rows[keep], codes[keep])
+
+
+def unscaled(rows, factor):
+    other = rows.copy()
+    other[:, 4] *= factor
+    return other
+
+
+@pytest.mark.parametrize("factor", [1e4, 1e7, 1e9, 1e12])
+@pytest.mark.parametrize("make", [np.asarray, sparse.csr_matrix])
+def test_one_unscaled_column_does_not_hide_the_others(waveform, make, factor):
+    """The ridge in units of the columns: a column that says nothing leaves the others as they are."""
+    rows, codes = waveform
+    noise = np.random.default_rng(0).normal(size=len(codes))
+    column = noise - np.linalg.lstsq(rows, noise, rcond=None)[0] @ rows.T
+    rows = np.column_stack([rows, column])
+    other = rows * np.r_[np.ones(21), factor]
+    with pytest.warns(ScalingWarning, match=r"standard deviation of column 21 is .* times that of column \d+ \(20 more"):
+        model = PairLogisticRegression(0.05, covariance_power=0, prior=0.7).fit(make(other), codes)
+    assert model.optimality_ < 1e-6
+    # The unit of the column weakens its penalty by the square: the same as a penalty of its own.
+    z = model.decision_function(other)
+    small = PairLogisticRegression(0.05, covariance_power=0, prior=0.7).fit(rows[:, :21], codes)
+    assert np.linalg.norm(model.coef_[0, :21]) > np.linalg.norm(small.coef_[0]) / 3
+    assert np.mean(np.sign(z) == np.sign(small.decision_function(rows[:, :21]))) > 0.8
+
+
+def test_columns_that_lose_their_say_are_named(waveform):
+    rows, codes = waveform
+    frame = pd.DataFrame(unscaled(rows, 1e7), columns=[f"f{k}" for k in range(21)])
+    for estimator in (PairLogisticRegressionCV(), PairLogisticRegression()):
+        with pytest.warns(ScalingWarning, match=r"column 'f4' is 1e\+07 times that of column 'f\d+' .*Standardise"):
+            estimator.fit(frame, codes)
+    # Nothing to say of a constant column, nor of units that differ a little.
+    PairLogisticRegression().fit(np.column_stack([unscaled(rows, 100.0), np.full(len(codes), 1e9)]), codes)
+    wide = np.random.default_rng(0).normal(size=(len(codes), 300))
+    with pytest.warns(ScalingWarning, match="column 4"):
+        PairLogisticRegression(prior=0.7).fit(unscaled(wide, 1e7), codes)
+
+
+def test_the_axes_of_uneven_columns_hold_their_covariance(waveform):
+    """The axes and variances give back each covariance to the rounding of its own columns."""
+    rows, _ = waveform
+    scale = 10.0 ** np.linspace(-5, 5, rows.shape[1])
+    covariance = np.cov((rows * scale).T, bias=True)
+    axes = Axes.from_moments(np.zeros(rows.shape[1]), covariance)
+    assert axes.V.shape == (21, 21)
+    np.testing.assert_allclose(axes.V.T @ axes.V, np.eye(21), atol=1e-12)
+    np.testing.assert_allclose(
+        (axes.V * axes.variance) @ axes.V.T / np.outer(scale, scale), covariance / np.outer(scale, scale), atol=1e-4
+    )
+
+
 @pytest.mark.parametrize("seed", range(4))
 def test_with_one_kind_of_answer_rounding_does_not_choose_the_solution(seed):
     """There is no SD solution to follow, so both signs of the eigenvector are tried."""
@@ -277,9 +362,9 @@ def test_with_one_kind_of_answer_rounding_does_not_choose_the_solution(seed):
     X = np.hstack([X, np.random.default_rng(seed).normal(size=(len(X), 8))])
     X, codes = X[codes <= 0], codes[codes <= 0]
     shuffle = np.random.default_rng(seed).permutation(len(codes))
-    model = PairLogisticRegression(prior=0.3).fit(X, codes)
+    model = quiet(PairLogisticRegression(prior=0.3), X, codes)
     for rows, names, sign in ((-X, codes, -1), (X[shuffle], codes[shuffle], 1)):
-        other = PairLogisticRegression(prior=0.3).fit(rows, names)
+        other = quiet(PairLogisticRegression(prior=0.3), rows, names)
         np.testing.assert_allclose(sign * other.coef_, model.coef_, atol=1e-5)
 
 
@@ -307,6 +392,9 @@ def test_no_convergence_is_never_silent(waveform):
     [
         ({"alphas": 0}, "'alphas' parameter"),
         ({"alphas": [0.0]}, "all greater than zero"),
+        ({"alphas": [0.1, np.nan]}, "all greater than zero and finite"),
+        ({"alphas": [np.inf]}, "all greater than zero and finite"),
+        ({"covariance_powers": [np.nan]}, "all finite"),
         ({"covariance_powers": []}, "at least one power"),
         ({"covariance_powers": [-1]}, "at least one power"),
         ({"prior": 1.0}, "'prior' parameter"),

@@ -12,6 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import StandardScaler
 
 from sdulearn import SDUClassifier
+from sdulearn.datasets import make_waveform, sample_sdu
 from sdulearn.losses import TRAINING_LOSSES, get_loss
 from sdulearn.pairs import check_pair_codes, sources
 from sdulearn.risks import even_and_linear, mixture, row_weights, source_weights
@@ -291,6 +292,21 @@ def test_a_warm_start_that_is_already_right_costs_nothing():
     problem = Problem(A, a, A.T @ m, np.full(5, 0.1), get_loss("double_hinge"))
     cold = solve(problem, "interior_point", 1e-6, 100)
     assert solve(problem, "interior_point", 1e-4, 100, [cold]).n_iter == 0
+
+
+@pytest.mark.parametrize("prior", [0.501, 0.5 + 1e-6, 0.5 - 1e-6])
+def test_newton_near_one_half_takes_a_bounded_number_of_steps(prior):
+    """Weights of 1 / |p - q| make the solution so huge that the loss is all kink."""
+    X, y = make_waveform(2000, random_state=0)
+    rows, codes = sample_sdu(X, y, n_pairs=100, n_unlabeled=200, prior=0.7, random_state=0)
+    for alpha in ALPHAS[:2]:
+        model = SDUClassifier(loss="logistic", prior=prior, alpha=alpha).fit(rows, codes)
+        assert model.optimality_ < 1e-8
+        assert model.n_iter_ < 300
+    # Beyond what rounding resolves the solver stops and says so.
+    with pytest.warns(ConvergenceWarning):
+        model = SDUClassifier(loss="logistic", prior=0.5 + 1e-9, alpha=1e-7).fit(rows, codes)
+    assert model.n_iter_ < 300
 
 
 def test_solver_choice():

@@ -75,7 +75,8 @@ class _BlockFit:
         loss = get_training_loss(model.loss)
         solver = choose_solver(model.solver, loss, 1)
         surveyed = SurveyedBlocks(blocks, sampled=solver != "closed_form", n_splits=n_splits)
-        prior = resolve_prior(model.prior, surveyed.statistics.weight)
+        statistics = surveyed.statistics
+        prior = resolve_prior(model.prior, statistics.weight, statistics.squares)
         return cls(surveyed, prior, loss, solver, model.fit_intercept, model.tol, model.max_iter)
 
     def refit(self, g: Mixture, alpha: float, chosen: dict[str, object] | None = None) -> LinearFit:

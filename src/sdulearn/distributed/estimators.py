@@ -356,7 +356,7 @@ class PairLogisticRegression(DaskRows, joint.PairLogisticRegression):
     ----------
     alpha, covariance_power, prior, prior_strength, orientation
         As in :class:`sdulearn.PairLogisticRegression`.
-    init, n_init, random_state, tol, max_iter
+    init, tol, max_iter
         As in :class:`sdulearn.PairLogisticRegression`.
 
     Attributes

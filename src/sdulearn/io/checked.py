@@ -61,7 +61,7 @@ def checked_prior(prior: Mapping[str, Any]) -> PriorEstimate:
     """A prior with its interval."""
     if type(prior["identified"]) is not bool:
         raise TypeError("expected true or false")
-    counts = {name: prior.get(name) for name in ("n_similar", "n_dissimilar", "confidence")}
+    counts = {name: prior.get(name) for name in ("n_similar", "n_dissimilar", "confidence", "n_effective")}
     found = PriorEstimate(
         value=checked_share(prior["value"]),
         low=checked_share(prior["low"]),

@@ -18,7 +18,7 @@ from sdulearn.base import LinearFit
 from sdulearn.blocks.source import Blocks, Sums, add_all
 from sdulearn.errors import InputError
 from sdulearn.joint.estimators import PairLogisticRegression
-from sdulearn.joint.fitting import descend, polish, resolve_prior
+from sdulearn.joint.fitting import descend, polish, resolve_prior, warn_of_scales
 from sdulearn.joint.likelihood import (
     Columns,
     PriorPenalty,
@@ -28,7 +28,7 @@ from sdulearn.joint.likelihood import (
     slope_sums,
     value_and_gradient,
 )
-from sdulearn.joint.path import Axes, Summary, pair_moments
+from sdulearn.joint.path import CONSTANT, Axes, Summary, pair_moments
 from sdulearn.pairs import read_pairs
 from sdulearn.solvers import check_system_size
 from sdulearn.solvers.limits import PIECE_SIZE
@@ -66,7 +66,8 @@ def fit_pair_logistic(model: PairLogisticRegression, blocks: Blocks) -> LinearFi
     survey = blocks.sum(_survey)
     n_similar = survey.similar if survey else 0.0
     n_dissimilar = survey.dissimilar if survey else 0.0
-    estimate, prior = resolve_prior(model, n_similar, n_dissimilar)
+    squares = survey.pair_squares if survey else 0.0
+    estimate, prior = resolve_prior(model, n_similar, n_dissimilar, squares)
     data = BlockData.of(blocks, survey, prior, float(model.prior_strength))
     v = descend(model, data, model.alpha, model.covariance_power)
     return polish(model, data, v, model.alpha, model.covariance_power, estimate)
@@ -81,6 +82,7 @@ class Survey:
     total: Array
     similar: float
     dissimilar: float
+    pair_squares: float
     unlabeled: float
     unlabeled_squares: float
 
@@ -109,6 +111,7 @@ def _survey(X: Rows, y: Codes, weight: Array | None) -> Survey | None:
         total=X.T @ np.ones(len(y)) if sparse.issparse(X) else X.sum(axis=0, dtype=np.float64),
         similar=float(pair_weight @ pairs.similar),
         dissimilar=float(pair_weight @ ~pairs.similar),
+        pair_squares=float(pair_weight @ pair_weight),
         unlabeled=float(unlabeled.sum()),
         unlabeled_squares=float(unlabeled @ unlabeled),
     )
@@ -263,7 +266,10 @@ class BlockData:
         second = sums.pop("second") / n
         # The rows are about a mean that was rounded.
         rest = second[:-1, -1]
-        axes = Axes.from_moments(totals.mean, second[:-1, :-1] - np.outer(rest, rest))
+        covariance = second[:-1, :-1] - np.outer(rest, rest)
+        deviation = np.sqrt(np.maximum(covariance.diagonal(), 0.0))
+        warn_of_scales(np.where(deviation > CONSTANT * np.abs(totals.mean), deviation, 0.0))
+        axes = Axes.from_moments(totals.mean, covariance)
         summary = Summary(axes.variance, **_changed(sums, axes.inward), prior=prior)
         prior_penalty = PriorPenalty.of(prior, prior_strength, survey.n_unlabeled)
         return cls(blocks, survey, totals, axes, summary, prior_penalty)

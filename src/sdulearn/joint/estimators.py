@@ -13,13 +13,13 @@ from scipy.special import expit
 
 from sdulearn.base import LinearPairClassifier
 from sdulearn.errors import InputError
-from sdulearn.joint.fitting import descend, make_starts, polish, resolve_prior
-from sdulearn.joint.path import PairData, fit_path, held_out_loss, path_evidence
+from sdulearn.joint.fitting import descend, make_starts, polish, resolve_prior, warn_of_scales
+from sdulearn.joint.path import PairData, column_deviations, fit_path, held_out_loss, path_evidence
 from sdulearn.model_selection import PairKFold, grid_results, positive_grid
 from sdulearn.pairs import Pairs
 from sdulearn.prior import PriorEstimate
 from sdulearn.sklearn_private import HasMethods, Interval, StrOptions, fit_context
-from sdulearn.types import Array, MatrixLike, RandomState, Rows, Splitter
+from sdulearn.types import Array, MatrixLike, Rows, Splitter
 
 # Alphas of the default grid, as multiples of the alpha at which the model leaves zero.
 _GRID_TOP = 10**0.5
@@ -32,8 +32,6 @@ class _PairLogisticBase(LinearPairClassifier):
     prior_strength: float
     orientation: str
     init: str
-    n_init: int
-    random_state: RandomState
     tol: float
     max_iter: int
 
@@ -62,7 +60,10 @@ class _PairLogisticBase(LinearPairClassifier):
         weight = np.ones(pairs.n_rows) if weight is None else weight
         pair_weight = weight[pairs.ends[:, 0]]
         n_similar = float(pair_weight @ pairs.similar)
-        estimate, prior = resolve_prior(self, n_similar, float(pair_weight @ ~pairs.similar))
+        n_dissimilar = float(pair_weight @ ~pairs.similar)
+        squares = float(pair_weight @ pair_weight)
+        estimate, prior = resolve_prior(self, n_similar, n_dissimilar, squares)
+        warn_of_scales(column_deviations(X), getattr(self, "feature_names_in_", None))
         return PairData.of(X, pairs, weight, prior, float(self.prior_strength)), estimate
 
 
@@ -97,10 +98,6 @@ class PairLogisticRegression(_PairLogisticBase):
         rows, is +1.
     init : {"auto", "moment"}, default="auto"
         "auto" starts from the pair moment and the SD solution, "moment" from the first alone.
-    n_init : int, default=0
-        Further random starts.
-    random_state : int, RandomState or None, default=None
-        Seed of those.
     tol : float, default=1e-6
         Largest gradient norm (in the norm of the Hessian) that passes without a ConvergenceWarning.
     max_iter : int, default=100
@@ -160,8 +157,6 @@ class PairLogisticRegression(_PairLogisticBase):
         "prior_strength": [Interval(Real, 0, None, closed="left")],
         "orientation": [StrOptions({"majority", "minority"})],
         "init": [StrOptions({"auto", "moment"})],
-        "n_init": [Interval(Integral, 0, None, closed="left")],
-        "random_state": ["random_state"],
         "tol": [Interval(Real, 0, None, closed="neither")],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
     }
@@ -175,8 +170,6 @@ class PairLogisticRegression(_PairLogisticBase):
         prior_strength: float = 3.0,
         orientation: str = "majority",
         init: str = "auto",
-        n_init: int = 0,
-        random_state: RandomState = None,
         tol: float = 1e-6,
         max_iter: int = 100,
     ) -> None:
@@ -186,8 +179,6 @@ class PairLogisticRegression(_PairLogisticBase):
         self.prior_strength = prior_strength
         self.orientation = orientation
         self.init = init
-        self.n_init = n_init
-        self.random_state = random_state
         self.tol = tol
         self.max_iter = max_iter
 
@@ -232,7 +223,7 @@ class PairLogisticRegressionCV(_PairLogisticBase):
     cv : int or splitter, default=5
         Number of pair-safe folds (dealt with a fixed seed), or an object such as
         :class:`~sdulearn.PairKFold`.
-    init, n_init, random_state, tol, max_iter
+    init, tol, max_iter
         As in :class:`~sdulearn.PairLogisticRegression`.
 
     Attributes
@@ -293,8 +284,6 @@ class PairLogisticRegressionCV(_PairLogisticBase):
         orientation: str = "majority",
         cv: Splitter = 5,
         init: str = "auto",
-        n_init: int = 0,
-        random_state: RandomState = None,
         tol: float = 1e-6,
         max_iter: int = 100,
     ) -> None:
@@ -305,8 +294,6 @@ class PairLogisticRegressionCV(_PairLogisticBase):
         self.orientation = orientation
         self.cv = cv
         self.init = init
-        self.n_init = n_init
-        self.random_state = random_state
         self.tol = tol
         self.max_iter = max_iter
 
@@ -350,9 +337,9 @@ class PairLogisticRegressionCV(_PairLogisticBase):
 
     def _powers(self) -> list[float]:
         powers = [float(power) for power in self.covariance_powers]
-        if not powers or min(powers) < 0:
+        if not powers or not all(0 <= power < np.inf for power in powers):
             raise InputError(
-                "`covariance_powers` must hold at least one power, none below 0; "
+                "`covariance_powers` must hold at least one power, all finite and none below 0; "
                 f"got `covariance_powers={self.covariance_powers!r}`."
             )
         return powers
@@ -376,5 +363,8 @@ class PairLogisticRegressionCV(_PairLogisticBase):
         test = np.column_stack([np.isin(first_ends, rows) for _, rows in splits])
         loss = held_out_loss(data, alphas, covariance_power, path, train)
         weight = data.omega * test
-        scores = -np.einsum("ik,iak->ka", weight, loss) / weight.sum(axis=0)[:, None]
+        total = weight.sum(axis=0)[:, None]
+        # A fold whose answers all weigh nothing has no score.
+        total[total == 0] = np.nan
+        scores = -np.einsum("ik,iak->ka", weight, loss) / total
         return grid_results([{"alpha": float(alpha)} for alpha in alphas], scores)

@@ -5,23 +5,26 @@ They are the prior, the starts, the path of penalties, the polish and the names 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Protocol
 
 import numpy as np
-from sklearn.utils import check_random_state
 
 from sdulearn.base import LinearFit
-from sdulearn.errors import InputError, OrientationWarning, warn
+from sdulearn.errors import InputError, OneKindWarning, OrientationWarning, ScalingWarning, warn
 from sdulearn.joint.optimise import newton
 from sdulearn.joint.path import Data, Summary, fit_path
-from sdulearn.prior import PriorEstimate, estimate_prior
+from sdulearn.prior import PriorEstimate, effective_number, estimate_prior
 from sdulearn.solvers.lbfgs import lbfgs_many
-from sdulearn.types import Array, RandomState
+from sdulearn.types import Array
 
 _STEPS_DOWN = 6
 # The last steps of L-BFGS, before Newton's method.
 _POLISH_TOL = 1e-4
 _POLISH_ITER = 50
+# Standard deviations this many times apart: the smaller column has lost its say at any covariance
+# power.
+_FAR_APART = 1e3
 
 
 class Parameters(Protocol):
@@ -31,14 +34,18 @@ class Parameters(Protocol):
     prior_strength: float
     orientation: str
     init: str
-    n_init: int
-    random_state: RandomState
     tol: float
     max_iter: int
 
 
-def resolve_prior(parameters: Parameters, n_similar: float, n_dissimilar: float) -> tuple[PriorEstimate, float | None]:
-    """The prior as reported, and the one in the objective (None where there is none)."""
+def resolve_prior(
+    parameters: Parameters, n_similar: float, n_dissimilar: float, squares: float
+) -> tuple[PriorEstimate, float | None]:
+    """The prior as reported, and the one in the objective (None where there is none).
+
+    ``n_similar`` and ``n_dissimilar`` are total weights of pairs, ``squares`` the sum of the
+    squared weights of all pairs.
+    """
     n_answers = n_similar + n_dissimilar
     if n_answers == 0:
         raise InputError(
@@ -46,28 +53,57 @@ def resolve_prior(parameters: Parameters, n_similar: float, n_dissimilar: float)
             "Mark the two rows of each similar pair k with +k and of each dissimilar pair with -k; "
             "sdulearn.stack_pairs does it."
         )
+    warn_of_one_kind(n_similar, n_dissimilar, parameters.prior)
     if parameters.prior is not None:
         return PriorEstimate.given(parameters.prior), float(parameters.prior)
     majority = "positive" if parameters.orientation == "majority" else "negative"
-    estimate = estimate_prior(n_similar, n_dissimilar, majority=majority)
+    n_effective = effective_number(n_answers, squares)
+    estimate = estimate_prior(n_similar, n_dissimilar, majority=majority, n_effective=n_effective)
     if n_similar <= n_dissimilar:
         return estimate, None
     # Not 0 or 1 even if every pair is similar: a few more answers would have brought a different
     # one.
-    margin = 1 / (4 * n_answers)
+    margin = 1 / (4 * n_effective)
     return estimate, float(np.clip(estimate.value, margin, 1 - margin))
 
 
+def warn_of_scales(deviation: Array, names: Sequence[str] | None = None) -> None:
+    """A ScalingWarning where the standard deviations of columns are far apart; zero for a constant."""
+    largest = int(np.argmax(deviation))
+    hidden = np.flatnonzero((deviation > 0) & (deviation * _FAR_APART < deviation[largest]))
+    if not hidden.size:
+        return
+    smallest = hidden[np.argmin(deviation[hidden])]
+    ratio = deviation[largest] / deviation[smallest]
+    named = [f"column {j}" if names is None else f"column {names[j]!r}" for j in (largest, smallest)]
+    more = f" ({hidden.size - 1} more are as small)" if hidden.size > 1 else ""
+    warn(
+        f"In `X`, the standard deviation of {named[0]} is {ratio:.1g} times that of {named[1]}{more}. "
+        "The penalty is in the units of the columns, so the small ones may have no say. Standardise "
+        "the features first, for example with sklearn.preprocessing.StandardScaler in a Pipeline.",
+        ScalingWarning,
+    )
+
+
+def warn_of_one_kind(n_similar: float, n_dissimilar: float, prior: float | None) -> None:
+    """A OneKindWarning where all answers are the same."""
+    if n_similar and n_dissimilar:
+        return
+    found = "similar, which one class for all rows explains fully, so the two classes are not identified"
+    if n_dissimilar:
+        found = "dissimilar, which says nothing of how large the classes are, so the prior is not identified"
+    remedy = "Ask about randomly drawn pairs until both answers have come"
+    if prior is not None:
+        found += f" by the answers but by `prior={prior:g}` alone"
+    else:
+        remedy += ", or give `prior`, P(y = +1), if you know it"
+    warn(f"All answers are {found}. {remedy}.", OneKindWarning)
+
+
 def make_starts(parameters: Parameters, summary: Summary) -> list[Array]:
-    """Where the path begins: the starts that ``init`` names, then ``n_init`` random ones."""
+    """Where the path begins: the starts that ``init`` names."""
     starts = summary.starts()
-    if parameters.init == "moment":
-        starts = starts[:1]
-    rng = check_random_state(parameters.random_state)
-    for _ in range(parameters.n_init):
-        direction = rng.normal(size=len(summary.variance)) / np.sqrt(summary.variance)
-        starts.append(np.append(summary.unit(direction), starts[0][-1]))
-    return starts
+    return starts[:1] if parameters.init == "moment" else starts
 
 
 def descend(parameters: Parameters, data: Data, alpha: float, covariance_power: float) -> Array:

@@ -18,7 +18,7 @@ from typing import Protocol
 
 import numpy as np
 from scipy import sparse
-from scipy.linalg import eigh
+from scipy.linalg import eigh, svd
 from scipy.sparse.linalg import eigsh
 
 from sdulearn.errors import InputError
@@ -40,6 +40,13 @@ _TRIAL_ITER = 12
 # How well the path is solved.
 _PATH_TOL = 5e-3
 _PATH_ITER = 200
+# Directions with less than this share of the largest variance have none.
+_NO_VARIANCE = 1e-12
+# A column whose deviation is below this share of its mean is constant but for rounding.
+CONSTANT = 1e-14
+# Deviations that differ by more than this factor need more than an eigendecomposition of the
+# covariance.
+_UNEVEN = 1e4
 
 
 @dataclass(frozen=True)
@@ -57,10 +64,15 @@ class Axes:
 
         Directions without variance are dropped: w is 0 there.
         """
-        values, V = eigh(covariance)
-        keep = values > 1e-12 * max(values[-1], np.finfo(float).tiny)
-        if not keep.any():
+        deviation = np.sqrt(np.maximum(covariance.diagonal(), 0.0))
+        level = np.abs(mean) + (0.0 if design is None else design.level)
+        deviation[deviation <= CONSTANT * level] = 0.0
+        if not deviation.any():
             raise InputError("No column of `X` varies, so nothing tells the classes apart. Add columns that do.")
+        if deviation.max() > _UNEVEN * deviation[deviation > 0].min():
+            return cls(mean, *_graded_axes(covariance, deviation), design)
+        values, V = eigh(covariance)
+        keep = values > _NO_VARIANCE * values[-1]
         return cls(mean, V[:, keep], values[keep], design)
 
     @classmethod
@@ -91,6 +103,36 @@ class Axes:
         return self.design.coefficients(np.append(w, intercept))
 
 
+def column_deviations(X: Rows) -> Array:
+    """Standard deviation of each column; zero where only rounding varies."""
+    if sparse.issparse(X):
+        mean = np.asarray(X.mean(axis=0)).ravel()
+        variance = np.asarray(X.multiply(X).mean(axis=0)).ravel() - mean**2
+        # A difference of squares is exact to the root of a rounding.
+        exact = variance > 1e-14 * mean**2
+        return np.where(exact, np.sqrt(np.where(exact, variance, 0.0)), 0.0)
+    deviation = X.std(axis=0)
+    return np.where(deviation > CONSTANT * np.abs(X.mean(axis=0)), deviation, 0.0)
+
+
+def _graded_axes(covariance: Array, deviation: Array) -> tuple[Array, Array]:
+    """Principal axes and their variances where columns have units of different sizes.
+
+    The eigenvalues of the covariance round like the largest. Those of the correlations do not; with
+    a root of these the axes are the singular vectors of a root of the covariance, whose rounding is
+    that of the largest deviation, not of its square.
+    """
+    varies = np.flatnonzero(deviation)
+    unit = deviation[varies]
+    values, U = eigh(covariance[np.ix_(varies, varies)] / np.outer(unit, unit))
+    keep = values > _NO_VARIANCE * values[-1]
+    root = unit[:, None] * U[:, keep] * np.sqrt(values[keep])
+    left, singular, _ = svd(root, full_matrices=False)
+    V = np.zeros((len(deviation), len(singular)))
+    V[varies] = left
+    return V, singular**2
+
+
 def pair_moments(A: Rows, s: Array, omega: Array) -> dict[str, Array]:
     """Sums over pairs that the starts need.
 
@@ -112,7 +154,8 @@ class Summary:
 
     def penalty(self, alpha: float, covariance_power: float) -> Array:
         """Equation (3)."""
-        ev = self.variance
+        # In units of the largest, so that no power overflows.
+        ev = self.variance / self.variance.max()
         return alpha * (np.sum(ev ** (covariance_power + 1)) / np.sum(ev)) / ev**covariance_power
 
     def penalties(self, alphas: Array, covariance_powers: Sequence[float]) -> Array:
@@ -139,7 +182,11 @@ class Summary:
         ``E[s x x'^T] = mu mu^T`` with ``mu = E[y x]``, so the first needs no prior; its sign
         follows the second.
         """
-        shrunk = self.variance + 0.1 * self.variance.mean()
+        typical = float(self.variance.mean())
+        if typical > _UNEVEN * np.median(self.variance):
+            # One column in a tiny unit must not blot out the others.
+            typical = float(np.median(self.variance))
+        shrunk = self.variance + 0.1 * typical
         moment = self.unit(self._top_moment(1 / np.sqrt(shrunk))[1] / np.sqrt(shrunk))
         # An eigenvector's sign is free; this one is the same for the same rows, however they are
         # laid out.
@@ -207,7 +254,7 @@ class PairData:
     s: Array
     omega: Array
     share: Array
-    n_answers: float
+    n_effective: float
     axes: Axes
     summary: Summary
     prior_penalty: PriorPenalty | None
@@ -219,13 +266,13 @@ class PairData:
         A = A[np.concatenate([pairs.ends[:, 0], pairs.ends[:, 1], pairs.unlabeled])]
         s = np.where(pairs.similar, 1.0, -1.0)[:, None]
         pair_weight = weight[pairs.ends[:, :1]]
-        n_answers = float(pair_weight.sum())
-        omega = pair_weight / n_answers
+        omega = pair_weight / pair_weight.sum()
         share = weight[pairs.unlabeled][:, None]
         share = share / (share.sum() or 1.0)
         summary = Summary(axes.variance, **pair_moments(A, s, omega), prior=prior)
         prior_penalty = PriorPenalty.of(prior, prior_strength, len(share))
-        return cls(A, s, omega, share, n_answers, axes, summary, prior_penalty)
+        n_effective = 1 / float(np.sum(omega**2))
+        return cls(A, s, omega, share, n_effective, axes, summary, prior_penalty)
 
     def objective(self, pen: Array, omega: Array | None = None) -> PairObjective:
         """See :class:`Data`; with other pair weights where given, one column a problem."""
@@ -295,7 +342,7 @@ def log_evidence(data: PairData, w: Array, pen: Array) -> float:
     K[np.diag_indices(len(K))] += 1
     misfit = float(data.omega[:, 0] @ pair_loss(z[:n], z[n:], data.s[:, 0]))
     misfit += float(pen @ w[:-1] ** 2) / 2
-    return -data.n_answers * misfit - float(np.linalg.slogdet(K)[1]) / 2
+    return -data.n_effective * misfit - float(np.linalg.slogdet(K)[1]) / 2
 
 
 def held_out_loss(data: PairData, alphas: Array, covariance_power: float, path: Array, train: Mask) -> Array:

@@ -15,6 +15,7 @@ from sdulearn.solvers.moments import GroupMoments
 from sdulearn.solvers.pieces import row_pieces, with_ones
 from sdulearn.solvers.problem import Design, Problem, Solution
 from sdulearn.solvers.smooth import solve_lbfgs, solve_newton
+from sdulearn.types import Array
 
 __all__ = [
     "SOLVERS",
@@ -26,6 +27,7 @@ __all__ = [
     "choose_solver",
     "row_pieces",
     "solve",
+    "solve_rows",
     "warn_unless",
     "with_ones",
 ]
@@ -63,6 +65,21 @@ def solve(problem: Problem, solver: str, tol: float, max_iter: int, starts: Sequ
     """
     _, run = SOLVERS[solver]
     return problem.certified(run(problem, tol, max_iter, starts))
+
+
+def solve_rows(
+    design: Design,
+    weights: tuple[Array, Array],
+    loss: TrainingLoss,
+    alpha: float,
+    solver: str,
+    tol: float,
+    max_iter: int,
+) -> Solution:
+    """Solve one setting for the rows of a design, even and linear weights given, and certify it in the user's columns."""
+    problem = design.problem(*weights, loss, alpha)
+    chosen = choose_solver(solver, loss, len(problem.c))
+    return design.certified(*weights, loss, alpha, solve(problem, chosen, tol, max_iter))
 
 
 def warn_unless(residual: float, tol: float, n_iter: int) -> None:

@@ -49,6 +49,7 @@ class Cholesky:
         # A column of zeros without ridge has no scale of its own; any will do, for its right-hand
         # side is zero.
         diagonal[diagonal == 0] = 1.0
+        self.diagonal = diagonal
         jitter = _JITTER
         while True:
             # The transpose of a C array is LAPACK's order already.
@@ -60,6 +61,14 @@ class Cholesky:
             if jitter > 1:
                 raise FloatingPointError("The system overflowed; scale the features down.")
             jitter *= 10
+
+    @property
+    def weakest(self) -> float:
+        """Smallest share of a diagonal entry that the columns before it leave over.
+
+        Where it is near rounding, so is the solution along some direction.
+        """
+        return float(np.min((self.L.diagonal() / np.sqrt(self.diagonal)) ** 2, initial=1.0))
 
     def solve(self, b: Array) -> Array:
         """``x`` with ``(M + diag(ridge)) x = b``."""

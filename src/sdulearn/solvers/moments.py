@@ -14,6 +14,8 @@ from sdulearn.types import Array, Indices, Rows
 
 # eigh takes as long as about nine Cholesky factors, at 50 columns and at 300.
 _EIGENDECOMPOSITION_PAYS = 9
+# What is left of a column's sum of squares after a subtraction, at least.
+_LEAST_SHARE = 1e-4
 
 
 @dataclass(frozen=True)
@@ -33,12 +35,14 @@ class GroupMoments:
         largest = int(np.argmax(sizes))
         gram = np.zeros((n_groups, A.shape[1], A.shape[1]))
         gram[largest] = weighted_gram(A, weight)
+        total = gram[largest].diagonal().copy()
         for k in np.flatnonzero(sizes):
             if k != largest:
-                rows = np.flatnonzero(group == k)
-                its_weight = None if weight is None else weight[rows]
-                gram[k] = weighted_gram(_gather(A, rows), its_weight)
+                gram[k] = _group_gram(A, group, weight, int(k))
                 gram[largest] -= gram[k]
+        if (gram[largest].diagonal() < _LEAST_SHARE * total).any():
+            # Others drown it, by their weights or by an outlier: their rounding must not stay in it.
+            gram[largest] = _group_gram(A, group, weight, largest)
         return cls(gram)
 
     def __add__(self, other: GroupMoments) -> GroupMoments:
@@ -87,6 +91,11 @@ class GroupMoments:
         reduced = H[:-1, :-1] - np.outer(column, column / corner)
         W = _solve_shifted(reduced, c[:-1] - column * (c[-1] / corner), alphas)
         return np.column_stack([W, (c[-1] - W @ column) / corner])
+
+
+def _group_gram(A: Rows, group: Indices, weight: Array | None, k: int) -> Array:
+    rows = np.flatnonzero(group == k)
+    return weighted_gram(_gather(A, rows), None if weight is None else weight[rows])
 
 
 def _gather(A: Rows, rows: Indices) -> Rows:

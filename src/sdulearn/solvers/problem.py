@@ -7,11 +7,11 @@ from functools import cached_property
 
 import numpy as np
 from scipy import sparse
-from scipy.linalg import eigh
+from scipy.linalg import eigh, qr
 
 from sdulearn.losses import TrainingLoss
 from sdulearn.solvers.pieces import with_ones
-from sdulearn.types import Array, Indices, Rows
+from sdulearn.types import Array, Indices, Mask, Rows
 
 
 @dataclass(frozen=True)
@@ -132,6 +132,27 @@ def ridge_of(alpha: float, n_columns: int, fit_intercept: bool) -> Array:
     return ridge
 
 
+# Coordinates in the span of the rows come from their inner products, whose rounding is that of the
+# largest. They are exact enough where no direction is smaller than this share of the largest one,
+# and no column loses more than the second share of itself.
+_SMALLEST_VALUE = 1e-7
+_LARGEST_LOSS = 1e-7
+# Sparse rows are made dense for better coordinates up to so many numbers (256 MB).
+_DENSE_NUMBERS = 1 << 25
+
+
+@dataclass(frozen=True)
+class Span:
+    """The user's columns, centred or not, and an orthonormal basis of the span of their rows.
+
+    The basis is ``left.T @ right``.
+    """
+
+    rows: Rows
+    left: Rows
+    right: Array
+
+
 @dataclass(frozen=True)
 class Design:
     """Rows as the solvers see them, and the way back to the user's coefficients.
@@ -144,7 +165,7 @@ class Design:
     A: Rows
     fit_intercept: bool
     shift: Array
-    span: tuple[Rows, Array] | None = None
+    span: Span | None = None
 
     @classmethod
     def from_rows(cls, X: Rows, fit_intercept: bool) -> Design:
@@ -154,9 +175,7 @@ class Design:
         shift = X.mean(axis=0) if centred else np.zeros(n_features)
         span = None
         if n_features > n_rows:
-            rows = X - shift if centred else X
-            X, into_rows = _span(rows)
-            span = (rows, into_rows)
+            X, span = _span(X - shift if centred else X)
         if not fit_intercept:
             return cls(X, False, shift, span)
         if sparse.issparse(X):
@@ -164,6 +183,11 @@ class Design:
         A = np.ones((n_rows, X.shape[1] + 1))
         np.subtract(X, shift if span is None else 0.0, out=A[:, :-1])
         return cls(A, True, shift, span)
+
+    @property
+    def level(self) -> Array:
+        """What was taken off the columns of ``A``, in size; zero where these are not the user's."""
+        return np.zeros(self.A.shape[1] - self.fit_intercept) if self.span else np.abs(self.shift)
 
     def subset(self, rows: Indices) -> Design:
         """The same columns for some of the rows."""
@@ -176,26 +200,91 @@ class Design:
         A = self.A if active.all() else self.A[active]
         return Problem(A, a[active], self.A.T @ m, ridge, loss)
 
+    def certified(self, a: Array, m: Array, loss: TrainingLoss, alpha: float, solution: Solution) -> Solution:
+        """The solution of :meth:`problem`, measured in the user's columns.
+
+        They are the solver's own unless rows became coordinates in their span, which may have lost
+        a part of them.
+        """
+        if self.span is None:
+            return solution
+        rows = with_ones(self.span.rows) if self.fit_intercept else self.span.rows
+        full = Design(rows, self.fit_intercept, self.shift).problem(a, m, loss, alpha)
+        w = self._in_columns(solution.w)
+        measured = full.certified(replace(solution, w=w))
+        return replace(measured, w=solution.w)
+
+    def _in_columns(self, w: Array) -> Array:
+        """The solver's ``w`` in the user's columns, the intercept last."""
+        if self.span is None:
+            return w
+        r = self.span.right.shape[1]
+        coef = np.asarray(self.span.left.T @ (self.span.right @ w[:r]))
+        return np.concatenate([coef, w[r:]])
+
     def coefficients(self, w: Array) -> tuple[Array, float]:
         """User's ``(coef, intercept)`` of the solver's ``w``."""
-        coef = w
+        coef = self._in_columns(w)
         intercept = 0.0
         if self.fit_intercept:
-            coef = w[:-1]
-            intercept = float(w[-1])
-        if self.span is not None:
-            rows, into_rows = self.span
-            coef = np.asarray(rows.T @ (into_rows @ coef))
+            intercept = float(coef[-1])
+            coef = coef[:-1]
         return coef, intercept - float(self.shift @ coef)
 
 
-def _span(rows: Rows) -> tuple[Array, Array]:
-    """Coordinates of the rows in an orthonormal basis of their span, and that basis as combinations of rows.
+def _span(rows: Rows) -> tuple[Array, Span]:
+    """Coordinates of the rows in an orthonormal basis of their span, and that basis.
 
-    Nothing of size n_features is made: a wide sparse matrix stays sparse.
+    It is made of combinations of rows, by their inner products: nothing of size n_features is
+    made, and a wide sparse matrix stays sparse. Where the inner products drown a column in a larger
+    one, the basis is computed from the rows themselves.
     """
     kernel = rows @ rows.T
     values, vectors = eigh(kernel.toarray() if sparse.issparse(kernel) else kernel)
     keep = values > values[-1] * len(values) * np.finfo(float).eps
+    if not _is_faithful(rows, values, vectors, keep):
+        lengths = _column_lengths(rows)
+        columns = np.flatnonzero(lengths)
+        if not sparse.issparse(rows) or len(columns) * len(values) <= _DENSE_NUMBERS:
+            return _careful_span(rows, columns[np.argsort(-lengths[columns], kind="stable")])
     root = np.sqrt(values[keep])
-    return vectors[:, keep] * root, vectors[:, keep] / root
+    return vectors[:, keep] * root, Span(rows, rows, vectors[:, keep] / root)
+
+
+def _is_faithful(rows: Rows, values: Array, vectors: Array, keep: Mask) -> bool:
+    """Whether the kept directions are exact, and no column has more than rounding in the others."""
+    if keep.any() and values[keep][0] < _SMALLEST_VALUE * values[-1]:
+        return False
+    lost = np.zeros(rows.shape[1])
+    # One at a time: they are few, and a very wide matrix of them all would be large.
+    for vector in vectors[:, ~keep].T:
+        lost += (rows.T @ vector) ** 2
+    return bool((lost <= (_LARGEST_LOSS * _column_lengths(rows)) ** 2).all())
+
+
+def _column_lengths(rows: Rows) -> Array:
+    if sparse.issparse(rows):
+        return np.sqrt(np.asarray(rows.multiply(rows).sum(axis=0)).ravel())
+    return np.sqrt(np.einsum("ij,ij->j", rows, rows))
+
+
+def _careful_span(rows: Rows, columns: Indices) -> tuple[Array, Span]:
+    """The same by a QR decomposition of the rows as columns; ``columns`` are in falling order of length.
+
+    With rows sorted so and columns pivoted, Householder's method is exact to the rounding of each
+    row by itself (A. J. Cox and N. J. Higham, "Stability of Householder QR factorization for
+    weighted least squares problems", 1998): here, of each of the user's columns.
+    """
+    dense = rows[:, columns]
+    dense = dense.toarray() if sparse.issparse(dense) else dense
+    Q, R, pivot = qr(dense.T, mode="economic", pivoting=True)
+    coordinates = np.empty((rows.shape[0], len(R)))
+    coordinates[pivot] = R.T
+    shape = (len(R), rows.shape[1])
+    if sparse.issparse(rows):
+        place = (np.repeat(np.arange(len(R)), len(columns)), np.tile(columns, len(R)))
+        basis = sparse.csr_matrix((Q.T.ravel(), place), shape)
+    else:
+        basis = np.zeros(shape)
+        basis[:, columns] = Q.T
+    return coordinates, Span(rows, basis, np.eye(len(R)))

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
-from sdulearn.losses import TrainingLoss
+from sdulearn.losses import DoubleHinge, TrainingLoss
+from sdulearn.solvers.interior_point import solve_interior_point
 from sdulearn.solvers.lbfgs import lbfgs
 from sdulearn.solvers.linalg import Cholesky, gram_buffer, weighted_gram
 from sdulearn.solvers.line_search import backtrack, rounding_of
@@ -16,6 +18,7 @@ from sdulearn.types import Array
 # Each step of the continuation divides the penalty by this, and is solved to this tolerance: it
 # only has to start the next.
 _PENALTY_RATIO = 10.0
+_FINE_RATIO = 4.0
 CONTINUATION_TOL = 1e-2
 # A curvature below this share of the secant's is taken for that share: where every row is far out,
 # the system would be nothing but rounding.
@@ -23,6 +26,10 @@ _FLOOR = 1e-8
 # Halvings of a Newton step before the step along the secants, and of that one before giving up.
 _NEWTON_TRIES = 20
 _SECANT_TRIES = 40
+# The coarsest z that tells one place on a kink, about one wide, from another.
+_RESOLUTION = 1e-4
+# So many steps that do not halve the residual are a walk that leads nowhere.
+_PATIENCE = 25
 
 
 def solve_newton(problem: Problem, tol: float, max_iter: int, starts: Sequence[Solution] = ()) -> Solution:
@@ -31,20 +38,63 @@ def solve_newton(problem: Problem, tol: float, max_iter: int, starts: Sequence[S
     With few rows and a small penalty the solution is huge and the curvature almost nil at every
     row: a Newton step from afar is worthless. So the penalty falls tenfold at a time, each problem
     started from the solution of the last.
+
+    Where the solution is so huge that the loss is all kink, as near the prior 1/2, that may lead
+    nowhere. Then the solution of double hinge is the start, and at last a finer continuation.
     """
     w = starts[0].w if starts else np.zeros(len(problem.c))
+    w, spent = _continue(problem, w, _PENALTY_RATIO, CONTINUATION_TOL, tol, max_iter)
+    best = problem.certified(Solution(w, spent))
+    for attempt in (_from_hinge, _continue_finely):
+        if best.optimality <= tol / 10 or spent >= max_iter or not _tends_to_hinge(problem.loss):
+            break
+        if attempt is _continue_finely and _is_beyond_rounding(problem, best.w):
+            break
+        w, n_iter = attempt(problem, tol, max_iter - spent)
+        spent += n_iter
+        other = problem.certified(Solution(w, spent))
+        if other.optimality < best.optimality:
+            best = other
+    return Solution(best.w, spent)
+
+
+def _continue(
+    problem: Problem, w: Array, ratio: float, loose: float, tol: float, max_iter: int
+) -> tuple[Array, int]:
+    """Down a path of penalties, each this many times the next and solved to the loose tolerance."""
     ridge = float(problem.ridge.max())
     spent = 0
-    for factor in _continuation(problem, w):
+    for factor in _continuation(problem, w, ratio):
         easier = problem.with_penalty(ridge * factor)
         # Where the penalty rules, a tenth of it makes the solution ten times as large.
-        w = min((w, _PENALTY_RATIO * w), key=easier.objective)
-        w, n_iter = _descend(easier, w, tol if factor == 1 else CONTINUATION_TOL, max_iter - spent)
+        w = min((w, ratio * w), key=easier.objective)
+        w, n_iter = _descend(easier, w, tol if factor == 1 else loose, max_iter - spent)
         spent += n_iter
-    return Solution(w, spent)
+    return w, spent
 
 
-def _continuation(problem: Problem, w: Array) -> list[float]:
+def _from_hinge(problem: Problem, tol: float, max_iter: int) -> tuple[Array, int]:
+    hinge = solve_interior_point(replace(problem, loss=DoubleHinge()), tol, max_iter)
+    w, n_iter = _descend(problem, hinge.w, tol, max_iter - hinge.n_iter)
+    return w, hinge.n_iter + n_iter
+
+
+def _continue_finely(problem: Problem, tol: float, max_iter: int) -> tuple[Array, int]:
+    return _continue(problem, np.zeros(len(problem.c)), _FINE_RATIO, tol, tol, max_iter)
+
+
+def _is_beyond_rounding(problem: Problem, w: Array) -> bool:
+    """Whether z is so large that its rounding hides the kink, where alone the loss is curved."""
+    return float(np.abs(problem.A @ w).max()) * np.finfo(float).eps > _RESOLUTION
+
+
+def _tends_to_hinge(loss: TrainingLoss) -> bool:
+    """Whether far from zero the even part is that of double hinge, |z| / 2."""
+    z = np.array([1e9])
+    return bool(abs(loss.even(z)[0] / DoubleHinge().even(z)[0] - 1) < 1e-6)
+
+
+def _continuation(problem: Problem, w: Array, ratio: float = _PENALTY_RATIO) -> list[float]:
     """Factors of the penalty, falling to 1 from the penalty at which ``w`` would be nearest to optimal."""
     penalised = problem.ridge > 0
     ridge = float(problem.ridge.max())
@@ -52,7 +102,7 @@ def _continuation(problem: Problem, w: Array) -> list[float]:
     if np.any(w[penalised]):
         pull = problem.ridge * w - problem.gradient_at(w, problem.A @ w)
         top = min(top, penalty_ratio(pull, w, problem.ridge))
-    return penalty_factors(top)
+    return penalty_factors(top, ratio)
 
 
 def penalty_ratio(pull: Array, w: Array, ridge: Array) -> float:
@@ -61,19 +111,25 @@ def penalty_ratio(pull: Array, w: Array, ridge: Array) -> float:
     return float(pull[ridge > 0] @ w[ridge > 0]) / size if size > 0 else 1.0
 
 
-def penalty_factors(top: float) -> list[float]:
-    """Factors that fall tenfold at a time, from about ``top`` to 1."""
-    count = int(np.log(max(top, 1.0)) / np.log(_PENALTY_RATIO))
-    return [_PENALTY_RATIO**k for k in range(count, -1, -1)]
+def penalty_factors(top: float, ratio: float = _PENALTY_RATIO) -> list[float]:
+    """Factors that fall tenfold, or as told, at a time, from about ``top`` to 1."""
+    count = int(np.log(max(top, 1.0)) / np.log(ratio))
+    return [ratio**k for k in range(count, -1, -1)]
 
 
 def _descend(problem: Problem, w: Array, tol: float, max_iter: int) -> tuple[Array, int]:
-    """Until the certificate is below a tenth of ``tol``, or rounding lets no step descend."""
+    """Until the certificate is below a tenth of ``tol``, or no longer falls."""
     buffer = gram_buffer(problem.A)
     z = problem.A @ w
+    nearest = np.inf
+    since = 0
     for iteration in range(max_iter):
         gradient = problem.gradient_at(w, z)
-        if problem.relative(w, gradient) <= tol / 10:
+        error = problem.relative(w, gradient)
+        if error < nearest / 2:
+            nearest = error
+            since = iteration
+        if error <= tol / 10 or iteration - since >= _PATIENCE:
             return w, iteration
         newton, secant = curvatures(problem.loss, z, problem.loss.even_grad(z))
         for weights, tries in ((newton, _NEWTON_TRIES), (secant, _SECANT_TRIES)):

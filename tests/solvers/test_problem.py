@@ -1,0 +1,130 @@
+"""The design matrix keeps every column of the user's, in whatever unit, and the certificate is in those columns."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from sdulearn import SDUClassifier, SDUClassifierCV
+from sdulearn.losses import TRAINING_LOSSES, get_loss
+from sdulearn.pairs import sources
+from sdulearn.risks import even_and_linear, mixture, row_weights
+from sdulearn.solvers import Design, problem, solve_rows
+
+CODES = np.r_[np.repeat(np.arange(1, 13), 2), np.repeat(-np.arange(13, 21), 2), np.zeros(20, dtype=int)]
+WEIGHTS = even_and_linear(*row_weights(mixture("sddu"), 0.7, sources(CODES)))
+
+
+def wide_rows(scale=1.0, d=150, seed=0):
+    """More columns than rows."""
+    return np.random.default_rng(seed).normal(size=(len(CODES), d)) * scale
+
+
+def ridge_solution(X, alpha, fit_intercept):
+    """Squared loss by the normal equations, each column in its own unit: nothing is lost to a large one."""
+    a, m = WEIGHTS
+    A = np.column_stack([X, np.ones(len(X))]) if fit_intercept else X
+    unit = np.sqrt(np.mean(A**2, axis=0))
+    penalty = np.full(A.shape[1], alpha)
+    if fit_intercept:
+        penalty[-1] = 0.0
+    B = A / unit
+    H = B.T @ (a[:, None] * B) / 2 + np.diag(penalty / unit**2)
+    return np.linalg.solve(H, B.T @ m) / unit
+
+
+def kkt(X, model, loss, alpha, fit_intercept):
+    """Largest relative gradient in the user's own columns, written out."""
+    a, m = WEIGHTS
+    z = X @ model.coef_[0] + model.intercept_[0]
+    slope = a * get_loss(loss).even_grad(z) - m
+    spread = X - X.mean(axis=0) if fit_intercept else X
+    size = np.sqrt((a @ spread**2) * a.sum()) + np.abs(m @ spread) + alpha * np.abs(model.coef_[0])
+    return np.max(np.abs(alpha * model.coef_[0] + spread.T @ slope) / size)
+
+
+@pytest.mark.parametrize("make", [np.asarray, sparse.csr_matrix])
+@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize("factor", [1e-4, 1e3, 1e7, 1e12])
+def test_one_unscaled_column_does_not_hide_the_others(factor, fit_intercept, make):
+    scale = np.ones(150)
+    scale[-1] = factor
+    X = wide_rows(scale)
+    model = SDUClassifier(alpha=0.01, prior=0.7, fit_intercept=fit_intercept).fit(make(X), CODES)
+    expected = ridge_solution(X, 0.01, fit_intercept)[:150]
+    np.testing.assert_allclose(model.coef_[0] * scale, expected * scale, rtol=0, atol=1e-6 * np.abs(expected).max())
+    assert model.optimality_ < 1e-8
+
+
+@pytest.mark.parametrize(("loss", "factor"), [("logistic", 1e3), ("double_hinge", 1e3), ("double_hinge", 1e7)])
+def test_other_losses_keep_all_columns_too(loss, factor):
+    X = wide_rows()
+    other = X.copy()
+    other[:, -1] *= factor
+    models = [SDUClassifier(loss=loss, alpha=0.01, prior=0.7).fit(rows, CODES) for rows in (X, other)]
+    for model, rows in zip(models, (X, other), strict=True):
+        assert model.optimality_ < 1e-8
+        if loss == "logistic":
+            assert kkt(rows, model, loss, 0.01, True) < 1e-7
+    # The larger the unit, the weaker the penalty on the column: the objective can only fall.
+    assert models[1].objective_ <= models[0].objective_ + 1e-9
+    # And all other columns keep their say.
+    assert np.linalg.norm(models[1].coef_[0, :-1]) > np.linalg.norm(models[0].coef_[0, :-1]) / 2
+
+
+@pytest.mark.parametrize("loss", TRAINING_LOSSES)
+def test_a_large_offset_without_an_intercept(loss):
+    """Rows far from zero differ in their last digits only, and the span must keep these."""
+    X = wide_rows() + 1e6
+    model = SDUClassifier(loss=loss, alpha=1e-2, prior=0.7, fit_intercept=False).fit(X, CODES)
+    assert model.optimality_ < 1e-8
+    a, m = WEIGHTS
+
+    def J(w):
+        z = X @ w
+        return 0.01 / 2 * w @ w + a @ get_loss(loss).even(z) - m @ z
+
+    assert J(model.coef_[0]) == pytest.approx(model.objective_, rel=1e-6)
+    if loss == "squared":
+        assert J(model.coef_[0]) <= J(ridge_solution(X, 1e-2, False)) + 1e-6 * abs(model.objective_)
+
+
+def test_what_the_span_leaves_out_is_seen_by_the_certificate(monkeypatch):
+    """The certificate is about the user's columns, not about those that the solver was given."""
+    monkeypatch.setattr(problem, "_is_faithful", lambda *_: True)
+    scale = np.ones(150)
+    scale[-1] = 1e9
+    X = wide_rows(scale)
+    for loss in TRAINING_LOSSES:
+        found = solve_rows(Design.from_rows(X, True), WEIGHTS, get_loss(loss), 0.01, "auto", 1e-8, 1000)
+        assert found.optimality > 1e-3
+
+
+@pytest.mark.parametrize("exponent", [-1, -2, -3, -4])
+@pytest.mark.parametrize("make", [np.asarray, sparse.csr_matrix])
+def test_the_span_holds_every_column(exponent, make):
+    """Rows and lengths of coefficients are the same in the coordinates of the span."""
+    X = wide_rows(10.0 ** np.linspace(0, exponent, 150))
+    design = Design.from_rows(make(X), False)
+    assert design.A.shape[1] <= len(X)
+    w = np.random.default_rng(1).normal(size=design.A.shape[1])
+    coef, _ = design.coefficients(w)
+    np.testing.assert_allclose(X @ coef, design.A @ w, atol=1e-9 * np.abs(X @ coef).max())
+    assert np.linalg.norm(coef) == pytest.approx(np.linalg.norm(w), rel=1e-9)
+    # Every row of X is a combination of the basis: no column has a part outside the span.
+    basis = np.column_stack([design.coefficients(e)[0] for e in np.eye(len(w))])
+    outside = X - (X @ basis) @ basis.T
+    assert (np.linalg.norm(outside, axis=0) < 1e-7 * np.linalg.norm(X, axis=0)).all()
+
+
+def test_duplicate_and_empty_rows_and_columns_in_a_wide_table():
+    X = wide_rows()
+    X[1] = X[0]
+    X[5] = 0
+    X[:, 3] = 0
+    X[:, 4] = X[:, 5]
+    for loss in TRAINING_LOSSES:
+        for rows in (X, sparse.csr_matrix(X)):
+            model = SDUClassifierCV(loss=loss, cv=2, prior=0.7).fit(rows, CODES)
+            assert model.optimality_ < 1e-8
+            assert model.coef_[0, 3] == 0
+            assert model.coef_[0, 4] == pytest.approx(model.coef_[0, 5])
