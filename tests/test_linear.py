@@ -230,8 +230,11 @@ def test_one_kind_of_answer_with_a_prior(waveform, loss, risk, sign):
     held_out = cross_val_accuracy(SDUClassifierCV(risk, loss, prior=0.7), rows, codes)
     assert held_out.n_answers == np.count_nonzero(codes) // 2
     portions = [(rows[k::3], codes[k::3]) for k in range(3)]
-    assert_same_model(streaming.SDUClassifier(risk, loss, prior=0.7).fit(portions),
-                      SDUClassifier(risk, loss, prior=0.7).fit(rows, codes), 1e-5)
+    assert_same_model(
+        streaming.SDUClassifier(risk, loss, prior=0.7).fit(portions),
+        SDUClassifier(risk, loss, prior=0.7).fit(rows, codes),
+        1e-5,
+    )
     with pytest.raises(UndeterminedError, match="Give `prior`"):
         SDUClassifierCV(risk, loss).fit(rows, codes)
 

@@ -5,11 +5,17 @@ from __future__ import annotations
 import json
 import os
 import platform
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, TypeAlias
+
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None  # type: ignore[assignment]
 
 from sdulearn import __version__
 from sdulearn.errors import FileError, InputError
@@ -82,6 +88,20 @@ class Results:
         partial.write_text(json.dumps(meta, indent=1) + "\n", encoding="utf-8")
         partial.replace(self.meta)
         self._drop_torn_line()
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Keep other runs away from these results; the lock goes with the process, however it ends."""
+        make_folder(self.lines.parent)
+        with self.lines.with_suffix(".lock").open("a") as file:
+            if fcntl is not None:
+                try:
+                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                except BlockingIOError:
+                    raise FileError(
+                        f"Another run is writing {self.lines}. Wait for its end, or choose another folder as `out`."
+                    ) from None
+            yield
 
     def append(self, records: Iterable[Record]) -> None:
         """Add lines and hand them to the operating system at once."""

@@ -83,7 +83,7 @@ def run(protocol: Protocol, folder: str | Path, *, jobs: int | None = 1, progres
     results = Results(folder, protocol)
     check_known("methods", protocol.methods, METHODS)
     check_known("datasets", protocol.datasets, SETS)
-    with TemporaryDirectory(prefix="sdulearn-") as scratch:
+    with results.locked(), TemporaryDirectory(prefix="sdulearn-") as scratch:
         stored = _store_sets(protocol, Path(scratch), report)
         results.open({name: one.fingerprint for name, one in stored.items()})
         work = list(_jobs(protocol, scratch, stored, results.done(), report))
