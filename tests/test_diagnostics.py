@@ -3,7 +3,14 @@ import pytest
 from scipy import sparse
 
 from sdulearn import PriorEstimate, estimate_prior
-from sdulearn.diagnostics import Population, check_assumptions, check_outcome, check_population, check_ratio
+from sdulearn.diagnostics import (
+    Population,
+    check_assumptions,
+    check_outcome,
+    check_population,
+    check_ratio,
+    check_shared_points,
+)
 from sdulearn.errors import InputError
 from sdulearn.metrics import AccuracyEstimate
 
@@ -61,6 +68,15 @@ def test_the_correction_for_a_finite_table():
         if found:
             assert found[0].details["standard_scores"][0] == pytest.approx(scores[-1])
     assert np.std(scores) == pytest.approx(1, abs=0.1)
+
+
+def test_answers_that_share_points():
+    loose = np.arange(400).reshape(-1, 2)
+    assert check_shared_points(loose) == []
+    (found,) = check_shared_points(np.random.default_rng(0).integers(0, 40, (200, 2)))
+    assert found.details == {"n_answers": 200, "n_points": 40}
+    star = np.column_stack([np.zeros(50, dtype=int), np.arange(1, 51)])
+    assert codes_of(check_shared_points(star)) == ["shared_points"]
 
 
 def test_all_at_once():

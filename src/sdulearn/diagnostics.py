@@ -28,6 +28,8 @@ Details = Mapping[str, object]
 LEVEL = 0.01
 # A mean of fewer rows than this away from the usual value is too far from normal to be judged.
 _ENOUGH_OFF_MODE = 10
+# Random pairs from a table share some points by chance; from so many answers a point on, that matters.
+_CROWDED = 1.5
 
 
 @dataclass(frozen=True)
@@ -177,6 +179,14 @@ def _mean_shift(population: Population, here: Array, k: int) -> Array:
     off_mode_points = k * np.minimum(population.off_mode, 1)
     judged = (off_mode_points >= _ENOUGH_OFF_MODE) & (error > 1e-10 * np.abs(mean))
     return np.where(judged, (here - mean) / np.where(judged, error, 1.0), 0.0)
+
+
+def check_shared_points(ends: Indices) -> list[Finding]:
+    """Answers that share their points: folds then hold out answers, not points, and intervals are too narrow."""
+    n_points = len(np.unique(ends))
+    if 2 * len(ends) < _CROWDED * n_points:
+        return []
+    return [Finding("shared_points", "warning", {"n_answers": len(ends), "n_points": n_points})]
 
 
 def check_contradictions(checks: AnswerChecks) -> list[Finding]:

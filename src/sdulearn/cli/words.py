@@ -200,5 +200,10 @@ _SENTENCES: dict[str, Callable[[Mapping[str, Any]], str]] = {
         f"The joint method learns from {d['n_used']:,} of the {d['n_pairs']:,} pairs, drawn at random; a marginal one "
         "(--method sddu) from all."
     ),
+    "shared_points": lambda d: (
+        f"The {d['n_answers']:,} answers are about {d['n_points']:,} points only. The estimated accuracy and the "
+        "intervals hold for answers that are about two points of their own each; here they are too good. Ask about "
+        "further points."
+    ),
     "fit_warning": lambda d: str(d["message"]),
 }

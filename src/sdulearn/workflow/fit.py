@@ -21,6 +21,7 @@ from sdulearn.diagnostics import (
     check_outcome,
     check_population,
     check_ratio,
+    check_shared_points,
 )
 from sdulearn.errors import InputError, OrientationWarning
 from sdulearn.io.answers import read_answers
@@ -279,6 +280,7 @@ def _disagreements(
     if request.method not in ("su", "du"):
         # These two learn from one kind of answer, in whatever number.
         found += check_ratio(source.n_similar, source.n_dissimilar, request.prior)
+    found += check_shared_points(data.questions.ends)
     found += check_population(data.X, data.questions.ends, data.layout.feature_names, data.population)
     found += check_outcome(estimator.prior_, accuracy, oriented)
     if data.labels is not None:
