@@ -21,7 +21,7 @@ import sdulearn
 from sdulearn import distributed
 from sdulearn.blocks import LocalBlocks, Sums
 from sdulearn.distributed import DaskBlocks, WorkerFileError, WorkersLostError, gather_pairs
-from sdulearn.distributed.cluster import report
+from sdulearn.distributed.cluster import wait_for
 from sdulearn.errors import FileError, SdulearnError
 
 SECONDS = 120
@@ -159,7 +159,7 @@ def test_no_count_is_waited_for_once_the_total_is_lost(client):
     wait([total, counts[0]])
     timer = threading.Timer(1.0, total.cancel, kwargs={"force": True})
     timer.start()
-    report(seen.append, client, total, counts)
+    wait_for(client, total, counts, seen.append)
     assert seen == [3]
     assert total.status == "cancelled"
     timer.join()
