@@ -573,7 +573,6 @@ TABLES = [
         "block[place, np.arange(len(place))] = 1.0",
         "an unknown text counts as the last category",
         "test_columns.py",
-        "test_table_model.py",
     ),
     fault(
         "columns.py",

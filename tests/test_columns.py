@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sdulearn import columns
-from sdulearn.columns import ColumnLayout, add_summaries, encode, find_columns, id_texts, pair_codes, summarise
+from sdulearn.columns import Column, ColumnLayout, add_summaries, encode, find_columns, id_texts, pair_codes, summarise
 from sdulearn.io.files import as_text
 
 KINDS = {"n": "number", "b": "boolean", "c": "category"}
@@ -105,3 +105,11 @@ def test_pair_codes_may_be_whole_floats():
             pair_codes("t", "c", pa.array(values))
     with pytest.raises(ValueError, match="lacks values"):
         pair_codes("t", "c", pa.array([1, None]))
+
+
+def test_a_text_that_did_not_occur_in_training_is_no_category():
+    layout = ColumnLayout((Column("c", "category", ("x", "y", "z")), Column("d", "category", ("x",))))
+    batch = pa.table({"c": ["z", "new", "x", "newer"], "d": ["x", "x", "y", "x"]})
+    X, unseen = encode("t", layout, batch)
+    np.testing.assert_array_equal(X, [[0, 0, 1, 1], [0, 0, 0, 1], [1, 0, 0, 0], [0, 0, 0, 1]])
+    assert unseen == {"c": 2, "d": 1}

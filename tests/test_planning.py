@@ -1,5 +1,6 @@
 import dataclasses
 import math
+import statistics
 
 import numpy as np
 import pytest
@@ -234,3 +235,14 @@ def test_bad_input(change, message):
 def test_a_plan_knows_its_methods(plan):
     with pytest.raises(ValueError, match="no curve of `method='su'`, only of"):
         plan.pairs_needed(0.8, "su")
+
+
+def test_a_curve_has_the_mean_of_the_draws_and_its_standard_error():
+    """A draw that allowed no fit counts as the larger class."""
+    draws = np.array([[0.6, 0.8, 0.7, 0.9], [0.8, math.nan, 0.9, math.nan]])
+    curve = planning._curve("joint", draws, 0.7)
+    filled = [[0.6, 0.8, 0.7, 0.9], [0.8, 0.7, 0.9, 0.7]]
+    assert curve.accuracy == pytest.approx([statistics.mean(row) for row in filled])
+    assert curve.error == pytest.approx([statistics.stdev(row) / 2 for row in filled])
+    assert curve.unfitted == (0.0, 0.5)
+    assert planning._curve("joint", draws[:1, :1], 0.7).error == (0.0,)
