@@ -146,9 +146,7 @@ def positive_grid(name: str, values: Sequence[float]) -> list[float]:
     """A grid of penalties as floats, or an InputError."""
     grid = [float(value) for value in values]
     if not grid or not all(0 < value < np.inf for value in grid):
-        raise InputError(
-            f"`{name}` must hold at least one number, all greater than zero and finite; got {values!r}."
-        )
+        raise InputError(f"`{name}` must hold at least one number, all greater than zero and finite; got {values!r}.")
     return grid
 
 

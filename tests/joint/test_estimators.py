@@ -319,7 +319,9 @@ def test_one_unscaled_column_does_not_hide_the_others(waveform, make, factor):
     column = noise - np.linalg.lstsq(rows, noise, rcond=None)[0] @ rows.T
     rows = np.column_stack([rows, column])
     other = rows * np.r_[np.ones(21), factor]
-    with pytest.warns(ScalingWarning, match=r"standard deviation of column 21 is .* times that of column \d+ \(20 more"):
+    with pytest.warns(
+        ScalingWarning, match=r"standard deviation of column 21 is .* times that of column \d+ \(20 more"
+    ):
         model = PairLogisticRegression(0.05, covariance_power=0, prior=0.7).fit(make(other), codes)
     assert model.optimality_ < 1e-6
     # The unit of the column weakens its penalty by the square: the same as a penalty of its own.

@@ -58,9 +58,7 @@ def solve_newton(problem: Problem, tol: float, max_iter: int, starts: Sequence[S
     return Solution(best.w, spent)
 
 
-def _continue(
-    problem: Problem, w: Array, ratio: float, loose: float, tol: float, max_iter: int
-) -> tuple[Array, int]:
+def _continue(problem: Problem, w: Array, ratio: float, loose: float, tol: float, max_iter: int) -> tuple[Array, int]:
     """Down a path of penalties, each this many times the next and solved to the loose tolerance."""
     ridge = float(problem.ridge.max())
     spent = 0
