@@ -85,9 +85,7 @@ def test_a_survey_researcher_with_two_files(patients, tmp_path):
                    "yes=similar,no=dissimilar")  # fmt: skip
     assert "Nothing wrong." in told
     (tmp_path / "few.csv").write_text(
-        "id,label\n"
-        + "\n".join(f"{ids[k]},{'benign' if truth[k] > 0 else 'malignant'}" for k in range(0, 560, 45))
-        + "\n"
+        "id,label\n" + "\n".join(f"{ids[k]},{'benign' if truth[k] > 0 else 'malignant'}" for k in range(0, 560, 45)) + "\n"
     )
     told = command(tmp_path, "fit", "--features", "patients.xlsx", "--pairs", "answers.xlsx", "--answers",
                    "yes=similar,no=dissimilar", "--labels", "few.csv", "-o", "model.sdu")  # fmt: skip

@@ -19,7 +19,6 @@ from sdulearn.solvers.linalg import Cholesky
 from sdulearn.solvers.problem import relative_residual, ridge_of
 from sdulearn.types import Array, Codes, Rows
 
-
 # Roundings that are tried out.
 _TRIALS = 4
 

@@ -74,7 +74,7 @@ def _spectral(trial: Trial, prior: float | None, seed: int) -> Labels:
 
 
 def _joint(trial: Trial, prior: float | None, seed: int) -> Labels:
-    model = PairLogisticRegressionCV(prior=prior, random_state=seed)
+    model = PairLogisticRegressionCV(prior=prior)
     return model.fit(trial.rows, trial.codes).predict(trial.X_test)
 
 

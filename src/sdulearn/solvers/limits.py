@@ -44,7 +44,7 @@ def check_magnitude(X: Rows) -> None:
 def check_weight_range(weight: Array) -> None:
     """Refuse weights whose squares overflow or vanish."""
     positive = weight[weight > 0]
-    if positive.size and not (1 / LARGEST_NUMBER <= positive.min() and positive.max() <= LARGEST_NUMBER):
+    if positive.size and not (positive.min() >= 1 / LARGEST_NUMBER and positive.max() <= LARGEST_NUMBER):
         raise InputError(
             f"`sample_weight` holds weights from {positive.min():g} to {positive.max():g}; they must lie "
             f"between {1 / LARGEST_NUMBER:g} and {LARGEST_NUMBER:g}. Only their ratios matter: divide all by the "
