@@ -6,6 +6,7 @@ import os
 
 import numpy as np
 import pytest
+from sklearn.datasets import load_breast_cancer, load_digits, load_wine
 from sklearn.preprocessing import StandardScaler
 
 from sdulearn import FitReport, PriorEstimate
@@ -22,13 +23,28 @@ def waveform():
     return StandardScaler().fit_transform(rows), codes
 
 
-@pytest.fixture(params=BENCHMARKS)
+# Real and made sets that need no download: some classes of each against the others.
+EMBEDDED = {
+    "breast cancer": lambda: _against_the_rest(load_breast_cancer(return_X_y=True), [1]),
+    "digits": lambda: _against_the_rest(load_digits(return_X_y=True), [0, 2, 4, 6, 8]),
+    "wine": lambda: _against_the_rest(load_wine(return_X_y=True), [1]),
+    "waveform": lambda: make_waveform(2000, random_state=0),
+}
+
+
+def _against_the_rest(data, positive):
+    X, y = data
+    return X, np.where(np.isin(y, positive), 1, -1)
+
+
+@pytest.fixture(params=[*EMBEDDED, *(BENCHMARKS if os.environ.get("SDULEARN_DATA") else ())])
 def benchmark_rows(request):
-    """As drawn, not standardised: 200 pairs and 500 unlabeled rows of one of the ten sets."""
-    if not os.environ.get("SDULEARN_DATA"):
-        pytest.skip("SDULEARN_DATA does not point at the benchmark sets")
-    X, y = load_benchmark(request.param)
-    rows, codes = sample_sdu(X, y, n_pairs=200, n_unlabeled=500, prior=0.7, random_state=0)
+    """As drawn, not standardised, of an embedded set or, where SDULEARN_DATA names them, of one of the ten."""
+    X, y = EMBEDDED[request.param]() if request.param in EMBEDDED else load_benchmark(request.param)
+    n_pairs, n_unlabeled = (200, 500) if len(y) > 1500 else (60, 80)
+    if len(y) < 300:
+        n_pairs, n_unlabeled = 30, 30
+    rows, codes = sample_sdu(X, y, n_pairs=n_pairs, n_unlabeled=n_unlabeled, prior=0.7, random_state=0)
     return np.asarray(rows), codes
 
 

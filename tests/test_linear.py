@@ -8,7 +8,7 @@ import pytest
 import sklearn
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.model_selection import GridSearchCV, KFold, PredefinedSplit, cross_val_score
+from sklearn.model_selection import GridSearchCV, KFold, PredefinedSplit, cross_val_predict, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import PolynomialFeatures, StandardScaler
 
@@ -18,13 +18,14 @@ from sdulearn import (
     PairLogisticRegressionCV,
     SDUClassifier,
     SDUClassifierCV,
+    load_model,
     stack_pairs,
     streaming,
 )
 from sdulearn.base import LinearFit
 from sdulearn.blocks import HashedPairKFold
 from sdulearn.datasets import make_waveform, sample_sdu
-from sdulearn.errors import OrientationWarning, UndeterminedError
+from sdulearn.errors import InputError, OrientationWarning, UndeterminedError
 from sdulearn.losses import TRAINING_LOSSES
 from sdulearn.metrics import cross_val_accuracy, pair_accuracy, pair_risk
 
@@ -411,3 +412,74 @@ def test_bad_weights_and_widths(waveform):
 def test_bad_grids(waveform, parameters, message):
     with pytest.raises(ValueError, match=message):
         SDUClassifierCV(**parameters).fit(*waveform)
+
+
+ALL = [SDUClassifier(), SDUClassifier(loss="logistic"), SDUClassifier(loss="double_hinge"), SDUClassifierCV(),
+       PairLogisticRegression(), PairLogisticRegressionCV()]  # fmt: skip
+
+
+@pytest.mark.parametrize("estimator", ALL, ids=str)
+@pytest.mark.parametrize("scale", [1e100, 1e160, 1e200, 1e300])
+def test_numbers_whose_squares_overflow_are_refused(waveform, estimator, scale):
+    rows, codes = waveform
+    with pytest.raises(InputError, match=r"beyond 1e\+50.*standardise the features"):
+        clone(estimator).fit(rows * scale, codes)
+    with pytest.raises(InputError, match=r"beyond 1e\+50"):
+        SDUClassifier().partial_fit(rows * scale, codes)
+    with pytest.raises(InputError, match=r"beyond 1e\+50"):
+        streaming.SDUClassifier(loss="logistic").fit([(rows * scale, codes)])
+
+
+@pytest.mark.parametrize("estimator", ALL, ids=str)
+def test_weights_of_any_unit_or_words(waveform, estimator):
+    rows, codes = waveform
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", OrientationWarning)
+        plain = clone(estimator).fit(rows, codes)
+        huge = clone(estimator).fit(rows, codes, np.full(len(codes), 1e16))
+        assert_same_model(plain, huge, 1e-5)
+        # One pair outweighs everything, in its fold too.
+        clone(estimator).set_params(prior=0.7).fit(rows, codes, np.where(np.abs(codes) == 1, 1e16, 1.0))
+    for weight in (1e160, 1e-160):
+        with pytest.raises(InputError, match=r"`sample_weight` holds weights from .*divide all by the largest"):
+            clone(estimator).fit(rows, codes, np.full(len(codes), weight))
+    with pytest.raises(InputError, match="divide all by the largest"):
+        SDUClassifier().partial_fit(rows, codes, sample_weight=np.full(len(codes), 1e160))
+
+
+def test_a_fold_that_outweighs_the_others_takes_no_digits(waveform):
+    """All rows less a heavy fold would be rounding."""
+    rows, codes = waveform
+    weight = np.where(np.abs(codes) == 1, 1e12, 1.0)
+    model = SDUClassifierCV(prior=0.7, alphas=(0.1,), gammas=(0.5,)).fit(rows, codes, weight)
+    fold = PairKFold(5, random_state=0).folds(codes)
+    for k in range(5):
+        train, test = fold != k, fold == k
+        one = SDUClassifier(prior=0.7).fit(rows[train], codes[train], weight[train])
+        risk = pair_risk(one.decision_function(rows[test]), codes[test], prior=0.7, sample_weight=weight[test])
+        assert model.cv_results_[f"split{k}_test_score"][0] == pytest.approx(1 - risk)
+
+
+@pytest.mark.parametrize("risk", [np.array([0.2, 0.3, 0.5]), [0.2, 0.3, 0.5]], ids=["array", "list"])
+@pytest.mark.parametrize("make", [SDUClassifier, SDUClassifierCV, streaming.SDUClassifier, streaming.SDUClassifierCV])
+def test_a_risk_as_an_array_works_everywhere(waveform, tmp_path, make, risk):
+    rows, codes = waveform
+    expected = make(risk=(0.2, 0.3, 0.5)).fit(rows, codes)
+    model = clone(make(risk=risk)).fit(rows, codes)
+    assert_same_model(model, expected)
+    assert repr(model).startswith(make.__name__)
+    model.save(tmp_path / "model.sdu")
+    assert_same_model(load_model(tmp_path / "model.sdu"), expected)
+    found = GridSearchCV(make(risk=risk, prior=0.7), {"tol": [1e-8]}, cv=PairKFold(2)).fit(rows, codes)
+    np.testing.assert_array_equal(found.best_estimator_.get_params()["risk"], risk)
+
+
+@pytest.mark.parametrize("method", ["predict_proba", "decision_function"])
+def test_cross_val_predict_says_why_it_cannot(waveform, method):
+    """scikit-learn numbers the values of y anew for these methods, before it splits them."""
+    rows, codes = waveform
+    with pytest.raises(InputError, match=r"renumbered them: .*cross_val_predict.*held_out_decisions"):
+        cross_val_predict(PairLogisticRegression(), rows, codes, cv=PairKFold(), method=method)
+    assert set(cross_val_predict(PairLogisticRegression(), rows, codes, cv=PairKFold())) == {-1, 1}
+    with pytest.raises(InputError, match=r"makes them from a list of pairs and answers\.$"):
+        SDUClassifier().fit(rows, np.sign(codes))

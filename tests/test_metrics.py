@@ -12,6 +12,7 @@ from sdulearn.datasets import make_waveform, sample_sdu
 from sdulearn.errors import InputError
 from sdulearn.metrics import cross_val_accuracy, held_out_decisions, pair_accuracy
 from sdulearn.model_selection import splitter_of
+from sdulearn.prior import clopper_pearson, prior_from_share
 
 
 def test_agreement_is_accuracy_squared_exactly():
@@ -190,3 +191,20 @@ def test_a_model_is_not_judged_on_the_folds_that_chose_its_penalty(waveform):
     by_number = held_out_decisions(SDUClassifier(), rows, codes, reference, cv=5)
     by_chosen = held_out_decisions(SDUClassifier(), rows, codes, reference, cv=splitter_of(5))
     assert not np.allclose(np.abs(by_number), np.abs(by_chosen))
+
+
+def test_the_interval_of_the_accuracy_follows_the_effective_number_of_answers():
+    """Equal weights of any unit are counts; uneven ones are worth (sum w)^2 / sum w^2 answers."""
+    rng = np.random.default_rng(0)
+    codes = np.repeat(np.arange(1, 41) * np.where(np.arange(40) < 25, 1, -1), 2)
+    decision = rng.normal(size=80)
+    plain = pair_accuracy(decision, codes)
+    unit = pair_accuracy(decision, codes, sample_weight=np.full(80, 100.0))
+    assert (unit.low, unit.high) == pytest.approx((plain.low, plain.high))
+    weight = np.repeat(np.where(np.arange(40) < 10, 9.0, 1.0), 2)
+    by_pair = weight[::2]
+    found = pair_accuracy(decision, codes, sample_weight=weight)
+    effective = by_pair.sum() ** 2 / (by_pair @ by_pair)
+    low, high = clopper_pearson(found.agreement * effective, (1 - found.agreement) * effective, 0.95)
+    assert effective < 20
+    assert (found.low, found.high) == pytest.approx((prior_from_share(low), prior_from_share(high)))

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.integrate import trapezoid
 
-from sdulearn.errors import UndeterminedError
+from sdulearn.errors import InputError, UndeterminedError
 from sdulearn.losses import ALL_LOSSES, TRAINING_LOSSES, get_loss
 from sdulearn.metrics import pair_risk
 from sdulearn.prior import dissimilar_share, similar_share
@@ -69,6 +69,15 @@ def test_even_weights_are_never_negative(p, g):
 def test_for_linear_odd_losses_sd_is_halfway_between_su_and_du(p):
     linear = {r: even_and_linear(*source_weights(mixture(r), p).T)[1] for r in ("su", "du", "sd")}
     np.testing.assert_allclose((linear["su"] + linear["du"]) / 2, linear["sd"], atol=1e-12)
+
+
+def test_weights_of_a_risk_in_any_form():
+    expected = (0.25, 0.25, 0.5)
+    for form in (expected, list(expected), np.array(expected), np.array(expected, dtype=np.float32)):
+        assert mixture(form) == expected
+    for wrong in (["a", "b", "c"], [None, 1, 0], np.ones((3, 1)) / 3, [0.5, 0.5], [np.nan, 0.5, 0.5]):
+        with pytest.raises(InputError, match="three numbers >= 0 of sum 1"):
+            mixture(wrong)
 
 
 def test_mixtures():

@@ -164,7 +164,7 @@ def test_bad_portions(waveform):
         SDUClassifier().partial_fit(sparse.csr_matrix((4, 4001)), [1, 1, 0, 0])
     with pytest.raises(ValueError, match="the rows before it had 21"):
         PairStatistics().update(rows, codes).update(rows[:, :5], codes)
-    with pytest.raises(ValueError, match="NaN, infinity or a value too large"):
+    with pytest.raises(ValueError, match="NaN, infinity or a number beyond"):
         PairStatistics().update(np.where(rows > 2, np.inf, rows), codes)
 
 

@@ -2,14 +2,17 @@
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from scipy import sparse
 
 import sdulearn
 from sdulearn import SDUClassifier as Local
 from sdulearn import load_model
 from sdulearn.blocks import HashedPairKFold
+from sdulearn.errors import InputError
 from sdulearn.losses import TRAINING_LOSSES
 from sdulearn.streaming import SDUClassifier, SDUClassifierCV, parquet_blocks
 
@@ -147,3 +150,43 @@ def test_bad_tables(folder, waveform, tmp_path_factory):
     unmarked = parquet_blocks(folder, columns=NAMES)
     with pytest.raises(ValueError, match="0 similar and 0 dissimilar"):
         SDUClassifier().fit(unmarked)
+
+
+FORMS = {
+    "list": lambda X: X.tolist(),
+    "pandas": lambda X: pd.DataFrame(X, columns=[f"f{k}" for k in range(X.shape[1])]),
+    "polars": lambda X: pl.DataFrame(X, schema=[f"f{k}" for k in range(X.shape[1])]),
+    "coo": sparse.coo_matrix,
+    "csc": sparse.csc_matrix,
+    "csr array": sparse.csr_array,
+}
+
+
+@pytest.mark.parametrize("loss", ["squared", "logistic"])
+@pytest.mark.parametrize("form", FORMS)
+def test_portions_in_any_form(waveform, form, loss):
+    rows, codes = waveform
+    portions = [(FORMS[form](rows[k::3]), codes[k::3].tolist(), [1.0] * len(codes[k::3])) for k in range(3)]
+    model = SDUClassifier(loss=loss).fit(portions)
+    expected = SDUClassifier(loss=loss).fit([(rows[k::3], codes[k::3]) for k in range(3)])
+    np.testing.assert_allclose(model.coef_, expected.coef_, atol=1e-9)
+    if form in ("pandas", "polars"):
+        assert model.feature_names_in_.tolist() == [f"f{k}" for k in range(21)]
+        assert len(model.predict(portions[0][0])) == len(portions[0][1])
+
+
+def test_portions_that_are_none_are_named(waveform):
+    rows, codes = waveform
+    frame = pd.DataFrame(rows, columns=[f"f{k}" for k in range(21)])
+    cases = [
+        ([rows, codes], r"A portion is `\(X, y\)`.*got ndarray"),
+        ([(rows.astype(str), codes)], "must be a table of numbers.*dtype <U"),
+        ([(rows[:, 0], codes)], r"must be a table of numbers.*shape \(200,\)"),
+        ([(frame, codes), (frame[frame.columns[::-1]], codes)], "same columns in the same order"),
+    ]
+    for portions, message in cases:
+        with pytest.raises(InputError, match=message):
+            SDUClassifier().fit(portions)
+    for data in (frame, rows, iter([(rows, codes)])):
+        with pytest.raises(TypeError, match="fit needs portions"):
+            SDUClassifier().fit(data)

@@ -18,6 +18,7 @@ from sdulearn.pairs import Pairs, read_pairs
 from sdulearn.prior import PriorEstimate
 from sdulearn.sklearn_private import check_sample_weight
 from sdulearn.solvers import Solution, warn_unless
+from sdulearn.solvers.limits import check_magnitude, check_weight_range
 from sdulearn.types import Array, MatrixLike, Rows
 
 
@@ -197,10 +198,12 @@ class LinearPairClassifier(ClassifierMixin, BaseEstimator):
     ) -> tuple[Rows, Pairs, Array | None]:
         """Rows, pairs and weights, checked once, at the door."""
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64, ensure_min_samples=2)
+        check_magnitude(X)
         pairs = read_pairs(y)
         if sample_weight is None:
             return X, pairs, None
         weight = check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+        check_weight_range(weight)
         pairs.pair_weights(weight)
         return X, pairs, weight
 

@@ -98,18 +98,20 @@ class Grid:
 
     def fold(self, train: Indices, test: Indices) -> Array:
         """Score every setting, fitted on ``train``, on ``test``."""
-        W = self._iterative_fold(train) if self.moments is None else self._closed_form_fold(test)
+        W = self._iterative_fold(train) if self.moments is None else self._closed_form_fold(train, test)
         decisions = self.design.A[test] @ W.reshape(-1, W.shape[-1]).T
         source = self.source[test]
         risk = mixture(validation_risk(source))
         risks = marginal_risk(decisions, source, risk, self.prior, ZeroOne(), self.weight[test])
         return 1 - risks.reshape(W.shape[:2]).T.ravel()
 
-    def _closed_form_fold(self, test: Indices) -> Array:
+    def _closed_form_fold(self, train: Indices, test: Indices) -> Array:
         """Every setting from the Gram matrices of all rows less those of the test rows."""
         assert self.moments is not None
         held_out = _moments(self.design.subset(test), self.source[test], self.weight[test])
         moments = self.moments - held_out
+        if moments.is_drowned_by(held_out):
+            moments = _moments(self.design.subset(train), self.source[train], self.weight[train])
         totals = np.where(moments.weight > 0, moments.weight, 1.0)
         alphas = self.settings.alphas
         paths = []

@@ -22,6 +22,7 @@ from sdulearn.prior import PriorEstimate
 from sdulearn.risks import RISKS, Mixture, even_and_linear, mixture, resolve_prior, row_weights
 from sdulearn.sklearn_private import HasMethods, Interval, StrOptions, check_sample_weight, fit_context
 from sdulearn.solvers import SOLVERS, Design, check_system_size, choose_solver, solve_rows
+from sdulearn.solvers.limits import check_weight_range
 from sdulearn.statistics import PairStatistics
 from sdulearn.types import Array, Estimator, MatrixLike, Splitter
 
@@ -275,6 +276,7 @@ class SDUClassifier(_SDUBase):
         weight = None
         if sample_weight is not None:
             weight = check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+            check_weight_range(weight)
         statistics = PairStatistics() if first else self.statistics_
         statistics.update(X, codes, weight)
         try:

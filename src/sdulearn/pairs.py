@@ -234,12 +234,24 @@ def _check_two_ends(by_code: Codes) -> None:
             f"Pair code {abs(by_code[starts[crowd[0]]])} stands on {counts[crowd[0]]} rows, but a "
             "pair has two ends. `y` must hold pair codes (+k similar, -k dissimilar, 0 unlabeled), "
             "not class labels; sdulearn.stack_pairs makes them from a list of pairs and answers."
+            f"{_renumbered(by_code)}"
         )
     if (mixed := starts[by_code[starts] != by_code[starts + 1]]).size:
         raise InputError(
             f"Pair code {abs(by_code[mixed[0]])} stands on one row as + (similar) and on the other "
             "as - (dissimilar). Give both ends of a pair the same sign."
         )
+
+
+def _renumbered(by_code: Codes) -> str:
+    """A hint where the codes look like the numbers 0, 1, 2, ... of classes that they were taken for."""
+    if by_code[0] < 0 or len(np.unique(by_code)) < 3 or (by_code < 0).any():
+        return ""
+    return (
+        " If it did, something renumbered them: sklearn's cross_val_predict does so for "
+        "`method='predict_proba'` and `method='decision_function'`; use "
+        "sdulearn.metrics.held_out_decisions, or `method='predict'`."
+    )
 
 
 def sources(codes: Codes) -> Indices:

@@ -63,7 +63,10 @@ def mixture(risk: str | Sequence[float], gamma: float = 0.5) -> Mixture:
         if risk not in corners:
             raise InputError(f"Unknown `risk={risk!r}`; choose one of {list(RISKS)} or weights (su, du, sd).")
         return corners[risk]
-    weights = np.asarray(risk, dtype=np.float64)
+    try:
+        weights = np.asarray(risk, dtype=np.float64)
+    except (TypeError, ValueError):
+        weights = np.empty(0)
     if weights.shape != (3,) or not (weights >= 0).all() or abs(weights.sum() - 1) > 1e-9:
         raise InputError(f"A `risk` given as weights (su, du, sd) needs three numbers >= 0 of sum 1, got {risk!r}.")
     g1, g2, g3 = weights.tolist()

@@ -14,6 +14,7 @@ from sdulearn.losses import TrainingLoss
 from sdulearn.pairs import pair_checksum, source_totals, sources
 from sdulearn.risks import Mixture, check_sources, even_and_linear, source_weights
 from sdulearn.solvers import GroupMoments, Solution, row_pieces
+from sdulearn.solvers.limits import LARGEST_NUMBER
 from sdulearn.solvers.linalg import Cholesky
 from sdulearn.solvers.problem import relative_residual, ridge_of
 from sdulearn.types import Array, Codes, Rows
@@ -104,12 +105,16 @@ class PairStatistics:
             for rows, A in row_pieces(X, origin):
                 weight = None if sample_weight is None else sample_weight[rows]
                 gram += GroupMoments.from_rows(A, source[rows], weight, 3).gram
-        if not np.isfinite(np.einsum("kii->ki", gram)).all():
-            raise InputError("Input X contains NaN, infinity or a value too large for float64 when squared.")
+        squares = np.einsum("kii->ki", gram)
+        if not (squares <= LARGEST_NUMBER**2 * max(float(squares[:, -1].max()), 1.0)).all():
+            raise InputError(
+                f"Input X contains NaN, infinity or a number beyond {LARGEST_NUMBER:g}, whose powers overflow. Give "
+                "the column a larger unit, or standardise the features first."
+            )
         self.moments = self.moments + GroupMoments(gram).shifted(origin - self.origin)
         self.checksum ^= pair_checksum(y, sample_weight)
-        squares = None if sample_weight is None else sample_weight**2
-        self.squares = self.squares + source_totals(source, squares)
+        squared = None if sample_weight is None else sample_weight**2
+        self.squares = self.squares + source_totals(source, squared)
         return self
 
     def _begin(self, X: Rows) -> None:

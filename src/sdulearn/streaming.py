@@ -15,6 +15,7 @@ from typing import Any, Self, TypeAlias
 import numpy as np
 from joblib import cpu_count
 from numpy.typing import ArrayLike
+from scipy import sparse
 from sklearn.utils.metaestimators import available_if
 
 from sdulearn import linear
@@ -241,14 +242,19 @@ def as_blocks(data: Portions) -> Blocks:
     """Blocks as they are; portions in a list, or in what can be iterated again, as blocks."""
     if _are_blocks(data):
         return data
-    if isinstance(data, Sequence):
-        return LocalBlocks([partial(_block, portion) for portion in data])
-    if isinstance(data, Iterable) and not isinstance(data, Iterator):
-        return LocalBlocks([partial(_blocks, data)])
+    if isinstance(data, Iterable) and not isinstance(data, Iterator) and not hasattr(data, "shape"):
+        names = _column_names(next(iter(data), None))
+        if isinstance(data, Sequence):
+            blocks = LocalBlocks([partial(_block, portion, names) for portion in data])
+        else:
+            blocks = LocalBlocks([partial(_blocks, data, names)])
+        blocks.feature_names = names
+        return blocks
+    once = ", which comes only once" if isinstance(data, Iterator) else ""
     raise TypeError(
         "fit needs portions (X, y) that can be read again and again: parquet_blocks(...), a list, or "
-        f"an object whose iteration starts afresh; got {type(data).__name__}, which comes only once. "
-        "For squared loss, feed the portions to sdulearn.SDUClassifier.partial_fit."
+        f"an object whose iteration starts afresh; got {type(data).__name__}{once}. Give `y` beside plain rows; "
+        "for portions that come only once and squared loss, use sdulearn.SDUClassifier.partial_fit."
     )
 
 
@@ -256,14 +262,47 @@ def _are_blocks(data: Portions) -> bool:
     return hasattr(data, "sum") and hasattr(data, "n_blocks")
 
 
-def _block(portion: Portion) -> list[Block]:
-    X, y, *weight = portion
-    return [(X, y, weight[0] if weight else None)]
+def _block(portion: Portion, names: list[str] | None = None) -> list[Block]:
+    if not (isinstance(portion, tuple | list) and len(portion) in (2, 3)):
+        raise InputError(
+            "A portion is `(X, y)` or `(X, y, sample_weight)`: rows, their pair codes and, if any, their "
+            f"weights; got {type(portion).__name__}. Put each portion into a tuple."
+        )
+    found = _column_names(portion)
+    if found is not None and found != names:
+        raise InputError(
+            f"A portion has the columns {found}, but the first one has {names}. Give every portion the "
+            "same columns in the same order."
+        )
+    X, y, *rest = portion
+    weight = None
+    if rest and rest[0] is not None:
+        weight = np.asarray(rest[0], dtype=np.float64)
+    return [(_rows(X), np.asarray(y), weight)]
 
 
-def _blocks(portions: Iterable[Portion]) -> Iterator[Block]:
+def _rows(X: MatrixLike) -> Rows:
+    """Rows of a portion as an array or CSR matrix of numbers."""
+    rows = X.tocsr() if sparse.issparse(X) else np.asarray(X)
+    if rows.ndim != 2 or rows.dtype.kind not in "fiub":
+        raise InputError(
+            f"`X` of a portion must be a table of numbers, one row a point; got {type(X).__name__} of "
+            f"shape {rows.shape} and dtype {rows.dtype}."
+        )
+    return rows
+
+
+def _column_names(portion: object) -> list[str] | None:
+    """Names of the columns where the rows of a portion are a frame that has them."""
+    columns = getattr(portion[0], "columns", None) if isinstance(portion, tuple | list) and portion else None
+    if columns is None or not all(isinstance(name, str) for name in columns):
+        return None
+    return list(columns)
+
+
+def _blocks(portions: Iterable[Portion], names: list[str] | None) -> Iterator[Block]:
     for portion in portions:
-        yield from _block(portion)
+        yield from _block(portion, names)
 
 
 class SDUClassifier(FromBlocks, linear.SDUClassifier):

@@ -6,6 +6,8 @@ from scipy.optimize import approx_fprime
 from scipy.special import expit
 
 from sdulearn.joint.likelihood import PairObjective, PriorPenalty, pair_loss
+from sdulearn.joint.path import PairData, log_evidence
+from sdulearn.pairs import read_pairs
 
 margins = st.floats(-30, 30)
 
@@ -74,3 +76,27 @@ def test_the_prior_penalty_vanishes_where_the_mean_prediction_is_the_prior():
     w[-1] = np.log(0.7 / 0.3)
     assert objective.value_and_gradient(w, [0])[0][0] == pytest.approx(without.value_and_gradient(w, [0])[0][0])
     assert objective.value_and_gradient(0 * w, [0])[0][0] > without.value_and_gradient(0 * w, [0])[0][0]
+
+
+@pytest.mark.parametrize("n_pairs", [3, 40])
+def test_the_evidence_is_laplace_s_with_fisher_information(waveform, n_pairs):
+    """Written out with dense matrices: misfit, penalty and determinant, of few pairs and of many."""
+    rows, codes = waveform
+    keep = np.abs(codes) <= n_pairs
+    rows, codes = rows[keep][:, :5], codes[keep]
+    pairs = read_pairs(codes)
+    data = PairData.of(rows, pairs, np.ones(len(codes)), 0.7, 3.0)
+    rng = np.random.default_rng(0)
+    w = rng.normal(size=data.A.shape[1] + 1)
+    pen = rng.random(data.A.shape[1]) + 0.1
+    first, second = data.A[:n_pairs], data.A[n_pairs : 2 * n_pairs]
+    s1, s2 = (expit(X @ w[:-1] + w[-1]) for X in (first, second))
+    same = s1 * s2 + (1 - s1) * (1 - s2)
+    chance = np.where(pairs.similar, same, 1 - same)
+    # Of one answer the information about w is g g' / (same (1 - same)), g the slope of the chance of "same".
+    slope = ((2 * s2 - 1) * s1 * (1 - s1))[:, None] * first + ((2 * s1 - 1) * s2 * (1 - s2))[:, None] * second
+    information = (slope / (same * (1 - same))[:, None]).T @ slope
+    precision = n_pairs * np.diag(pen)
+    expected = np.log(chance).sum() - n_pairs * (pen @ w[:-1] ** 2) / 2
+    expected -= (np.linalg.slogdet(information + precision)[1] - np.linalg.slogdet(precision)[1]) / 2
+    assert log_evidence(data, w, pen) == pytest.approx(expected, rel=1e-10)

@@ -7,7 +7,7 @@ from scipy import sparse
 from sdulearn.losses import DoubleHinge
 from sdulearn.pairs import sources
 from sdulearn.risks import even_and_linear, mixture, row_weights
-from sdulearn.solvers import Design, Problem, crossover, interior_point, solve
+from sdulearn.solvers import Design, Problem, Solution, crossover, interior_point, solve
 
 
 def problem_of(rows, codes, alpha=0.01, fit_intercept=True):
@@ -73,3 +73,60 @@ def test_more_rows_near_a_kink_than_columns():
     rows = rng.normal(size=(60_000, 10)) + 0.3 * y[:, None] * rng.normal(size=10)
     problem = problem_of(rows, codes, alpha=1e-3)
     assert problem.optimality(solve(problem, "interior_point", 1e-6, 1000)) < 1e-14
+
+
+def kinked_problem():
+    """Four rows of one column: z = w x, the kink at |z| = 1."""
+    A = np.array([[1.0], [2.0], [0.5], [-1.0]])
+    a = np.full(4, 0.5)
+    return Problem(A, a, np.array([0.3]), np.array([0.1]), DoubleHinge())
+
+
+@pytest.mark.parametrize(
+    ("w", "kinked", "side", "share", "now_kinked", "now_side"),
+    [
+        # Nothing to revise: the first row on its kink, with a slope within the limits.
+        (1.0, [1, 0, 0, 0], [1, 1, 0, -1], 0.5, [1, 0, 0, 0], [1, 1, 0, -1]),
+        # A slope below zero: the row belongs inside, where there is none.
+        (1.0, [1, 0, 0, 0], [1, 1, 0, -1], -0.5, [0, 0, 0, 0], [0, 1, 0, -1]),
+        # A slope beyond its limit: the row belongs outside, on its side.
+        (1.0, [1, 0, 0, 0], [1, 1, 0, -1], 1.5, [0, 0, 0, 0], [1, 1, 0, -1]),
+        # Flat rows that crossed their kink are put on it, on the side where they went.
+        (1.5, [0, 0, 0, 0], [0, 1, 0, 0], 0.0, [1, 0, 0, 1], [1, 1, 0, -1]),
+        # Steep rows that came back over their kink are put on it.
+        (0.4, [0, 0, 0, 0], [1, 1, 0, -1], 0.0, [1, 1, 0, 1], [1, 1, 0, -1]),
+        # A steep row that went over to the other side altogether.
+        (-1.2, [0, 0, 0, 0], [1, 1, 0, 1], 0.0, [1, 1, 0, 0], [1, 1, 0, 1]),
+    ],
+)
+def test_rows_are_put_where_their_slope_and_their_place_say(w, kinked, side, share, now_kinked, now_side):
+    problem = kinked_problem()
+    kinked = np.array(kinked, dtype=bool)
+    side = np.array(side, dtype=float)
+    dual = problem.a * side / 2
+    dual[kinked] *= share
+    revised = crossover._revise(problem, Solution(np.array([w]), 0, dual), kinked, side)
+    np.testing.assert_array_equal(revised[0], np.array(now_kinked, dtype=bool))
+    np.testing.assert_array_equal(revised[1], now_side)
+
+
+@pytest.mark.parametrize("change", ["leave", "join", "sides"])
+def test_a_spoiled_guess_is_revised_to_the_solution(waveform, change):
+    """Rows taken off their kinks, put on kinks, or on the wrong side: the solution comes back."""
+    problem = problem_of(*waveform)
+    exact = solve(problem, "interior_point", 1e-8, 1000)
+    z = problem.A @ exact.w
+    kinked = np.abs(np.abs(z) - 1) < 1e-9
+    side = np.where(kinked | (np.abs(z) > 1), np.sign(z), 0.0)
+    nearest = np.argsort(np.where(kinked, np.inf, np.abs(np.abs(z) - 1)))[:2]
+    if change == "leave":
+        some = np.flatnonzero(kinked)[:2]
+        kinked[some] = False
+    elif change == "join":
+        side[nearest] = np.sign(z[nearest])
+        kinked[nearest] = True
+    else:
+        side[nearest] = np.where(side[nearest] == 0, np.sign(z[nearest]), 0.0)
+    start = Solution(np.zeros_like(exact.w), 0, np.zeros_like(problem.a), optimality=np.inf)
+    found = crossover._improved(problem, start, kinked, side)
+    np.testing.assert_allclose(found.w, exact.w, atol=1e-9)

@@ -7,7 +7,7 @@ import cvxopt
 import numpy as np
 import pytest
 from scipy import sparse
-from scipy.optimize import minimize
+from scipy.optimize import linprog, minimize
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import StandardScaler
 
@@ -149,16 +149,67 @@ def test_cvxopt_and_clarabel_agree(waveform, alpha):
         np.testing.assert_allclose(ours, other[:p], atol=1e-3 * np.abs(ours).max())
 
 
-def test_the_paper_s_own_program_is_unbounded():
+def su_weights(codes, p):
+    """P and N of the SU risk, from the paper's formula by hand."""
+    similar = codes > 0
+    q = 1 - p
+    share = np.where(similar, (p * p + q * q) / similar.sum(), 1 / (~similar).sum())
+    P = share * np.where(similar, 1.0, -q) / (p - q)
+    N = share * np.where(similar, -1.0, p) / (p - q)
+    return P, N
+
+
+def by_slacks(X, P, N):
+    """Appendix B: a slack for either label of each row, bounded from below by the pieces of double hinge.
+
+    The weights are in a box, so that only the slacks can run away.
+    """
+    n, d = X.shape
+    A = np.column_stack([X, np.ones(n)])
+    eye = np.eye(n)
+    none = np.zeros((n, n))
+    # xi >= 1/2 - z/2 and xi >= -z; eta >= 1/2 + z/2 and eta >= z; both zero or more.
+    G = np.block([[-A / 2, -eye, none], [-A, -eye, none], [A / 2, none, -eye], [A, none, -eye]])
+    h = np.r_[np.full(n, -0.5), np.zeros(n), np.full(n, -0.5), np.zeros(n)]
+    return linprog(np.r_[np.zeros(d + 1), P, N], G, h, bounds=[(-1, 1)] * (d + 1) + [(0, None)] * (2 * n))
+
+
+def test_the_paper_s_own_program_is_unbounded(waveform):
     """Slip 1: appendix B puts the weights P and N themselves on slacks that are bounded from below only.
 
-    In every risk that looks at pairs one of those weights is negative, so the program falls without end; the
-    even weights ``a = P + N`` of the right form never are.
+    One of them is negative wherever a row comes from a pair, so the program falls without end. With
+    the even weights ``a = P + N``, which never are, it is the risk itself.
     """
-    for risk in ("su", "du", "sd", "sddu"):
-        table = source_weights(mixture(risk, 0.5), 0.7)
-        assert table.min() < 0
-        assert table.sum(axis=1).min() >= 0
+    rows, codes = waveform
+    rows, codes = rows[codes >= 0][:, :3], codes[codes >= 0]
+    P, N = su_weights(codes, 0.7)
+    assert by_slacks(rows, P, N).status == 3
+    # It is the sign that does it: the same program with no weight below zero has a solution.
+    assert by_slacks(rows, np.abs(P), np.abs(N)).status == 0
+
+    a, m = even_and_linear(P, N)
+    A = np.column_stack([rows, np.ones(len(rows))])
+    eye = np.eye(len(a))
+    # u >= |z| and u >= flat: even(z) = u / 2.
+    G = np.block([[A, -eye], [-A, -eye]])
+    bounds = [(-1, 1)] * 4 + [(1, None)] * len(a)
+    found = linprog(np.r_[-A.T @ m, a / 2], G, np.zeros(2 * len(a)), bounds=bounds)
+    assert found.status == 0
+    z = A @ found.x[:4]
+    hinge = [np.maximum(-t * z, np.maximum(0, 0.5 - t * z / 2)) for t in (1, -1)]
+    assert found.fun == pytest.approx(P @ hinge[0] + N @ hinge[1])
+    # And nothing in the box is lower.
+    for start in np.random.default_rng(0).uniform(-1, 1, size=(200, 4)):
+        z = A @ start
+        hinge = [np.maximum(-t * z, np.maximum(0, 0.5 - t * z / 2)) for t in (1, -1)]
+        assert P @ hinge[0] + N @ hinge[1] >= found.fun - 1e-9
+
+
+@pytest.mark.parametrize("risk", ["su", "du", "sd", "sdsu", "sddu", "sudu"])
+def test_every_risk_has_a_negative_weight_but_no_negative_even_one(risk):
+    table = source_weights(mixture(risk, 0.5), 0.7)
+    assert table.min() < 0
+    assert table.sum(axis=1).min() >= 0
 
 
 @pytest.mark.parametrize("loss", ["squared", "logistic"])

@@ -110,7 +110,7 @@ class _BlockFit:
         return np.array([[*coef, intercept] for coef, intercept in lines.ravel()])
 
     def _closed_form_lines(self, g: Mixture, alphas: list[float], fold: int) -> list[tuple[Array, float]]:
-        train = self.surveyed.statistics - self.surveyed.folds[fold]
+        train = self.surveyed.without(fold)
         setting = (g, self.prior.value, self.loss)
         problem = train.problem(*setting, alphas[0], self.fit_intercept)
         return [problem.coefficients(w) for w in train.solve(*setting, alphas, self.fit_intercept)]

@@ -15,7 +15,7 @@ from sdulearn.losses import TrainingLoss
 from sdulearn.pairs import integer_codes, sources
 from sdulearn.risks import Mixture
 from sdulearn.solvers import Problem, check_system_size, row_pieces, solve
-from sdulearn.solvers.limits import affordable_rows
+from sdulearn.solvers.limits import affordable_rows, check_weight_range
 from sdulearn.solvers.pieces import joined
 from sdulearn.statistics import MomentProblem, PairStatistics
 from sdulearn.types import Array, Codes, Rows
@@ -114,6 +114,8 @@ def _check_block(X: Rows, y: ArrayLike, weight: Array | None) -> Codes:
         )
     if weight is not None and not (np.isfinite(weight).all() and (weight >= 0).all()):
         raise InputError("`sample_weight` must hold finite numbers of zero or more.")
+    if weight is not None:
+        check_weight_range(weight)
     check_system_size(X.shape[1])
     return codes
 
@@ -161,6 +163,10 @@ class SurveyedBlocks:
                 "number the pairs of each on from the last."
             )
 
+    def without(self, fold: int) -> PairStatistics:
+        """Statistics of all rows but a fold: a sum, since a difference loses digits to heavy rows."""
+        return add_all(one for k, one in enumerate(self.folds) if k != fold)
+
     def problem(
         self,
         g: Mixture,
@@ -171,7 +177,7 @@ class SurveyedBlocks:
         fold: int | None = None,
     ) -> BlockProblem:
         """The problem of one setting, on all rows or without a fold."""
-        statistics = self.statistics if fold is None else self.statistics - self.folds[fold]
+        statistics = self.statistics if fold is None else self.without(fold)
         moments = statistics.problem(g, prior, loss, alpha, fit_intercept)
         left_out = None if fold is None else (self.n_splits or 0, fold)
         a, _ = statistics.unit_weights(g, prior)

@@ -79,6 +79,9 @@ class LocalBlocks:
         Called with the number of rows after each block, and with None when a pass is over.
     """
 
+    # Names of the columns, where they have any.
+    feature_names: list[str] | None = None
+
     def __init__(self, parts: Sequence[Part], n_jobs: int = 1, watch: Watch | None = None) -> None:
         self.parts = parts
         self.n_jobs = n_jobs

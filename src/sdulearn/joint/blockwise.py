@@ -31,7 +31,7 @@ from sdulearn.joint.likelihood import (
 from sdulearn.joint.path import CONSTANT, Axes, Summary, pair_moments
 from sdulearn.pairs import read_pairs
 from sdulearn.solvers import check_system_size
-from sdulearn.solvers.limits import PIECE_SIZE
+from sdulearn.solvers.limits import PIECE_SIZE, check_magnitude, check_weight_range
 from sdulearn.statistics import check_width
 from sdulearn.types import Array, Codes, Indices, Rows
 
@@ -98,6 +98,7 @@ def _survey(X: Rows, y: Codes, weight: Array | None) -> Survey | None:
         return None
     check_consistent_length(X, y, weight)
     assert_all_finite(X, input_name="X")
+    check_magnitude(X)
     _check_whole_pairs(np.asarray(y))
     # A code may name other pairs in other blocks: it ties two rows of one block together and is
     # never compared.
@@ -121,6 +122,7 @@ def _check_weight(weight: Array) -> Array:
     """Weights, of which a block may hold zeros alone."""
     if not (np.isfinite(weight).all() and (weight >= 0).all()):
         raise InputError("`sample_weight` must hold finite numbers, zero or more. Leave a row out by the weight 0.")
+    check_weight_range(weight)
     return weight
 
 

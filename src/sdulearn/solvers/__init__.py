@@ -76,7 +76,7 @@ def solve_rows(
     tol: float,
     max_iter: int,
 ) -> Solution:
-    """Solve one setting for the rows of a design, even and linear weights given, and certify it in the user's columns."""
+    """Solve one setting, given its even and linear weights, and certify it in the user's columns."""
     problem = design.problem(*weights, loss, alpha)
     chosen = choose_solver(solver, loss, len(problem.c))
     return design.certified(*weights, loss, alpha, solve(problem, chosen, tol, max_iter))

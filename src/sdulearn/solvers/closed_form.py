@@ -22,7 +22,7 @@ def solve_closed_form(problem: Problem, tol: float, max_iter: int, starts: Seque
     """``(curvature A' diag(a) A + ridge) w = c``, refined until rounding is all that is left."""
     curved = problem.loss.curvature * problem.a
     cholesky = Cholesky(weighted_gram(problem.A, curved), problem.ridge)
-    solve = cholesky.solve
+    solve: Callable[[Array], Array] = cholesky.solve
     if cholesky.weakest < _WEAK and problem.A.shape[0] * problem.A.shape[1] <= _DENSE_NUMBERS:
         solve = _careful_factor(problem, curved)
     w = solve(problem.c)

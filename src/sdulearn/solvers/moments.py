@@ -51,6 +51,12 @@ class GroupMoments:
     def __sub__(self, other: GroupMoments) -> GroupMoments:
         return GroupMoments(self.gram - other.gram)
 
+    def is_drowned_by(self, other: GroupMoments) -> bool:
+        """Whether these are what is left of far larger moments: little but rounding, somewhere."""
+        left = np.einsum("kii->ki", self.gram)
+        taken = np.einsum("kii->ki", other.gram)
+        return bool((left < _LEAST_SHARE * taken).any())
+
     @property
     def weight(self) -> Array:
         """Weight of each group."""

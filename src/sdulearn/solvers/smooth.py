@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from sdulearn.losses import DoubleHinge, TrainingLoss
+from sdulearn.losses import TRAINING_LOSSES, TrainingLoss
 from sdulearn.solvers.interior_point import solve_interior_point
 from sdulearn.solvers.lbfgs import lbfgs
 from sdulearn.solvers.linalg import Cholesky, gram_buffer, weighted_gram
@@ -72,7 +72,7 @@ def _continue(problem: Problem, w: Array, ratio: float, loose: float, tol: float
 
 
 def _from_hinge(problem: Problem, tol: float, max_iter: int) -> tuple[Array, int]:
-    hinge = solve_interior_point(replace(problem, loss=DoubleHinge()), tol, max_iter)
+    hinge = solve_interior_point(replace(problem, loss=TRAINING_LOSSES["double_hinge"]), tol, max_iter)
     w, n_iter = _descend(problem, hinge.w, tol, max_iter - hinge.n_iter)
     return w, hinge.n_iter + n_iter
 
@@ -83,13 +83,13 @@ def _continue_finely(problem: Problem, tol: float, max_iter: int) -> tuple[Array
 
 def _is_beyond_rounding(problem: Problem, w: Array) -> bool:
     """Whether z is so large that its rounding hides the kink, where alone the loss is curved."""
-    return float(np.abs(problem.A @ w).max()) * np.finfo(float).eps > _RESOLUTION
+    return bool(float(np.abs(problem.A @ w).max()) * np.finfo(float).eps > _RESOLUTION)
 
 
 def _tends_to_hinge(loss: TrainingLoss) -> bool:
     """Whether far from zero the even part is that of double hinge, |z| / 2."""
     z = np.array([1e9])
-    return bool(abs(loss.even(z)[0] / DoubleHinge().even(z)[0] - 1) < 1e-6)
+    return bool(abs(loss.even(z)[0] / TRAINING_LOSSES["double_hinge"].even(z)[0] - 1) < 1e-6)
 
 
 def _continuation(problem: Problem, w: Array, ratio: float = _PENALTY_RATIO) -> list[float]:
