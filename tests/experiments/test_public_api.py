@@ -39,7 +39,7 @@ def test_public_names_only(path):
 @pytest.mark.parametrize(
     "line",
     [
-        "from sdulearn.cli.numbers import positive",
+        "from sdulearn.cli.options import positive",
         "from sdulearn.linear import SDUClassifierCV",
         "from sdulearn.errors import _frame",
         "import argparse",
