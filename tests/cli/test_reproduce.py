@@ -30,7 +30,9 @@ def test_a_run_grows_by_a_method(tmp_path):
         command.run(parse(*options, *methods))
     lines = (tmp_path / "results" / "table.jsonl").read_text().splitlines()
     assert [json.loads(line)["method"] for line in lines] == ["sddu-squared", "sddu-printed"]
-    assert "SDDU double hinge as printed" in (tmp_path / "report.html").read_text()
+    page = (tmp_path / "report.html").read_text()
+    assert "SDDU double hinge as printed" in page
+    assert "All methods but sddu-squared, sddu-printed, as asked." in page
 
 
 def test_report_only_measures_nothing(tmp_path):

@@ -86,7 +86,7 @@ def reproduce(
     protocols = choose_protocols(only, quick=quick, datasets=datasets, methods=methods, trials=trials)
     require("matplotlib", "demo")
     folder = Path(out)
-    notes: list[str] = []
+    notes = [f"All methods but {', '.join(methods)}, as asked."] if methods else []
     if measure:
         for protocol in protocols:
             notes += run(protocol, folder / "results", jobs=jobs, progress=progress).notes
