@@ -7,7 +7,7 @@ PYTHONS := src tests benchmarks examples .ci docs/conf.py docs/_ext docs/figures
 export OMP_NUM_THREADS ?= 1
 export OPENBLAS_NUM_THREADS ?= 1
 
-.PHONY: demo test lint format bench bench-accuracy bench-ablation bench-cli bench-faults bench-scale bench-style dist docs test-oldest clean
+.PHONY: demo test lint format bench bench-accuracy bench-ablation bench-penalties bench-cli bench-faults bench-scale bench-style dist docs test-oldest clean
 
 demo: $(VENV)/.demo
 	$(BIN)/sdulearn demo
@@ -41,6 +41,9 @@ bench-faults: $(VENV)/.dev
 
 bench-ablation: $(VENV)/.bench
 	$(BIN)/python benchmarks/ablation.py
+
+bench-penalties: $(VENV)/.bench
+	$(BIN)/python benchmarks/penalties.py
 
 # Writes up to 4 GB under the system's temporary folder, and takes them away again.
 bench-scale: $(VENV)/.bench

@@ -114,12 +114,19 @@ sphinx_gallery_conf["within_subsection_order"] = _reading_order
 _MEASURED = {
     "accuracy": ("accuracy", HERE / "accuracy.md", "measured accuracy and time", "make bench-accuracy"),
     "ablation": ("ablation", HERE / "ablation.md", "what each part is worth", "make bench-ablation"),
+    "penalties": ("penalties", HERE / "penalties.md", "larger penalties than the paper's", "make bench-penalties"),
     "speed": ("generated/benchmarks", ROOT / "benchmarks" / "README.md", "measured speed of the solvers", "make bench"),
     "reproduction": (
         "reproduction/report",
         HERE / "reproduction" / "report.md",
         "the paper's experiments, run again",
         "sdulearn reproduce",
+    ),
+    "printed": (
+        "reproduction/printed/report",
+        HERE / "reproduction" / "printed" / "report.md",
+        "the objective as the paper prints it",
+        "sdulearn reproduce --methods sddu-printed",
     ),
 }
 (HERE / "generated").mkdir(exist_ok=True)
@@ -135,6 +142,8 @@ myst_substitutions = {
 def _list_measured(app, docname, source):
     """Put the measured pages that exist into the table of contents."""
     pages = [page for page, file, _, _ in _MEASURED.values() if file.exists()]
+    # The second report of one command has the title of the first.
+    pages = [page.replace("reproduction/printed/report", f"Double hinge as printed <{page}>") for page in pages]
     source[0] = source[0].replace("MEASURED_PAGES", "\n".join(pages))
 
 

@@ -23,6 +23,18 @@ def test_quick_run_of_one_experiment(tmp_path, capsys):
     assert (tmp_path / "results" / "figure2.jsonl").exists()
 
 
+def test_a_run_grows_by_a_method(tmp_path):
+    options = ["--quick", "--only", "table", "--datasets", "breast_cancer", "--trials", "1", "--out", str(tmp_path)]
+    options += ["--jobs", "1", "--no-progress", "--methods"]
+    for methods in (["sddu-squared"], ["sddu-squared", "sddu-printed"]):
+        command.run(parse(*options, *methods))
+    lines = (tmp_path / "results" / "table.jsonl").read_text().splitlines()
+    assert [json.loads(line)["method"] for line in lines] == ["sddu-squared", "sddu-printed"]
+    page = (tmp_path / "report.html").read_text()
+    assert "SDDU double hinge as printed" in page
+    assert "All methods but sddu-squared, sddu-printed, as asked." in page
+
+
 def test_report_only_measures_nothing(tmp_path):
     options = ["--quick", "--only", "figure2", "--datasets", "breast_cancer", "--out", str(tmp_path), "--no-progress"]
     command.run(parse(*options, "--trials", "1", "--jobs", "1"))

@@ -139,6 +139,37 @@ def test_agreement_with_the_paper(paper_run):
     assert len(far_cells(paper_run[0].rows)) == 200
 
 
+def test_as_printed_stands_beside_the_papers_double_hinge(tmp_path):
+    """Two columns of ours against one of the paper, each with its own distance, and neither bold nor new."""
+    results = Results(tmp_path, TABLE)
+    results.open({})
+    double_hinge = [line for line in as_measured(-6) if line["method"].endswith("double_hinge")]
+    closer = [
+        {**line, "method": line["method"].replace("double_hinge", "printed"), "accuracy": line["accuracy"] + 0.09}
+        for line in double_hinge
+    ]
+    results.append([*double_hinge, *closer])
+    report = build_report(tmp_path, [TABLE.with_changes(trials=2)])
+    found = {a.method: (a.cells, round(a.bias, 6), round(a.distance, 6)) for a in agreement(report.rows)}
+    risks = ("sdsu", "sddu", "sudu")
+    assert found == {
+        **{f"{risk}-double_hinge": (20, -6.0, 6.0) for risk in risks},
+        **{f"{risk}-printed": (20, 3.0, 3.0) for risk in risks},
+    }
+    assert len(far_cells(report.rows)) == 60
+    entries = [row.entries[f"{risk}-printed"] for row in report.rows for risk in risks]
+    assert not any(entry.bold or entry.better for entry in entries)
+    write_report(report, tmp_path / "out")
+    markdown, page = ((tmp_path / "out" / name).read_text() for name in ("report.md", "report.html"))
+    assert all("penalty 1, and the bias" in text for text in (markdown, page))
+    assert "| SDDU double hinge | 20 | -6.0 | 6.0 | 20 | 20 |" in markdown
+    assert "| SDDU double hinge as printed | 20 | +3.0 | 3.0 | 20 | 0 |" in markdown
+    assert "<td>+3.0</td>" in page
+    claims = {claim.name: claim for claim in report.claims}
+    labels = [c.label for c in claims["SDDU is the best mixture"].comparisons]
+    assert "SDDU double hinge as printed against SDSU double hinge as printed (table)" in labels
+
+
 def test_csv_has_the_difference(paper_run):
     lines = list(csv.DictReader((paper_run[1].parent / "table.csv").read_text().splitlines()))
     assert len(lines) == 200

@@ -55,7 +55,10 @@ def test_choice_of_protocols():
         ("noise", ("waveform",), 3),
     ]
     assert chosen[0].n_pairs == QUICK["table"].n_pairs
-    for wrong in ({"only": ["figure9"]}, {"datasets": ["iris"]}, {"trials": 0}):
+    few = choose_protocols(["table"], methods=["sddu-printed", "sddu-printed", "joint"])
+    assert [(p.name, p.methods) for p in few] == [("table", ("sddu-printed", "joint"))]
+    assert few[0].hash() == PROTOCOLS["table"].hash()
+    for wrong in ({"only": ["figure9"]}, {"datasets": ["iris"]}, {"methods": ["svm"]}, {"trials": 0}):
         with pytest.raises(ValueError, match=r"choose from|1 or more"):
             choose_protocols(**wrong)
 

@@ -13,6 +13,7 @@ from sdulearn.cli.output import add_json_option, print_json
 from sdulearn.cli.screen import say
 from sdulearn.experiments import PROTOCOLS, reproduce
 from sdulearn.experiments.data import SETS
+from sdulearn.experiments.methods import METHODS
 
 DEFAULT_OUT = "sdulearn-reproduce"
 
@@ -37,6 +38,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         choices=list(SETS),
         metavar="NAME",
         help=f"which data sets: {', '.join(SETS)} (default: the paper's ten)",
+    )
+    parser.add_argument(
+        "--methods",
+        nargs="+",
+        choices=list(METHODS),
+        metavar="NAME",
+        help="which methods, such as sddu-printed or joint (default: those of each experiment)",
     )
     _add_run_options(parser)
     add_json_option(parser)
@@ -67,6 +75,7 @@ def run(arguments: argparse.Namespace) -> int:
             arguments.only,
             quick=arguments.quick,
             datasets=arguments.datasets,
+            methods=arguments.methods,
             trials=arguments.trials,
             jobs=arguments.jobs,
             out=out,

@@ -132,7 +132,9 @@ def check_claims(measured: dict[str, Measurements]) -> list[Claim]:
             "SDU beats clustering",
             "“Our SDU classification outperforms baseline methods.” (Table 1)",
             _present(
-                compare(table, f"sddu-{loss}", other) for loss in ("squared", "double_hinge") for other in CLUSTERINGS
+                compare(table, f"sddu-{loss}", other)
+                for loss in ("squared", "double_hinge", "printed")
+                for other in CLUSTERINGS
             ),
         ),
     ]
@@ -142,6 +144,7 @@ def _mixtures(table: Measurements, figure3: Measurements) -> Iterator[Comparison
     for source, place, loss in (
         (table, "table", "squared"),
         (table, "table", "double_hinge"),
+        (table, "table", "printed"),
         (figure3, "Figure 3", "squared"),
     ):
         for other in ("sdsu", "sudu"):

@@ -16,7 +16,10 @@ from sdulearn.baselines import ConstrainedKMeans, ITMLKMeans, SpectralPairs
 from sdulearn.experiments.data import Labels, Trial
 from sdulearn.losses import TRAINING_LOSSES
 from sdulearn.risks import RISKS
-from sdulearn.types import Estimator
+from sdulearn.types import Array, Estimator
+
+PENALTIES = (1e-1, 1e-4, 1e-7)
+"""The penalties that the paper states."""
 
 Predict = Callable[[Trial, float | None, int], Labels]
 """(trial, prior or None to estimate it, seed) -> class or cluster of each test point."""
@@ -49,11 +52,27 @@ def accuracy(predicted: Labels, y_test: Labels, *, matched: bool) -> float:
 
 
 def _sdu(risk: str, loss: str) -> Predict:
+    """By the penalties that the paper states."""
+
     def predict(trial: Trial, prior: float | None, seed: int) -> Labels:
-        model = SDUClassifierCV(risk, loss, prior=prior)
+        model = SDUClassifierCV(risk, loss, alphas=PENALTIES, prior=prior)
         return model.fit(trial.rows, trial.codes).predict(trial.X_test)
 
     return predict
+
+
+def _as_printed(risk: str) -> Predict:
+    """Double hinge by the objective of the paper's appendix: 1/2 w'w, and the bias an entry of w."""
+
+    def predict(trial: Trial, prior: float | None, seed: int) -> Labels:
+        model = SDUClassifierCV(risk, "double_hinge", alphas=[1.0], prior=prior, fit_intercept=False)
+        return model.fit(_with_ones(trial.rows), trial.codes).predict(_with_ones(trial.X_test))
+
+    return predict
+
+
+def _with_ones(X: Array) -> Array:
+    return np.column_stack([X, np.ones(len(X))])
 
 
 def _clustering(make: Callable[[int], Estimator]) -> Predict:
@@ -99,6 +118,7 @@ METHODS: dict[str, Method] = {
         for risk in RISKS
         for loss in TRAINING_LOSSES
     },
+    **{f"{risk}-printed": Method(f"{risk.upper()} double hinge as printed", _as_printed(risk)) for risk in RISKS},
     "km": Method(
         "KM",
         _clustering(lambda seed: KMeans(2, n_init=10, random_state=seed)),

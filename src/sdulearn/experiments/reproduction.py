@@ -9,6 +9,7 @@ from pathlib import Path
 
 from sdulearn.errors import FileError, InputError
 from sdulearn.experiments.data import SETS
+from sdulearn.experiments.methods import METHODS
 from sdulearn.experiments.pages import write_report
 from sdulearn.experiments.protocol import PROTOCOLS, QUICK, Protocol
 from sdulearn.experiments.report import Report, build_report
@@ -21,6 +22,7 @@ def reproduce(
     *,
     quick: bool = False,
     datasets: Sequence[str] | None = None,
+    methods: Sequence[str] | None = None,
     trials: int | None = None,
     jobs: int | None = None,
     out: str | os.PathLike[str] = "sdulearn-reproduce",
@@ -39,6 +41,8 @@ def reproduce(
         Whether to run :data:`QUICK` instead: no download, under two minutes.
     datasets : sequence of str, optional
         Which data sets; default: the ten of the paper (two with ``quick``).
+    methods : sequence of str, optional
+        Which methods, by their names in :class:`Protocol`; default: those of each experiment.
     trials : int, optional
         Random draws per cell; default: the paper's 50 and 100, 20 for the new experiments.
     jobs : int, optional
@@ -79,10 +83,10 @@ def reproduce(
     >>> [line.cells for line in report.provenance]
     [9]
     """
-    protocols = choose_protocols(only, quick=quick, datasets=datasets, trials=trials)
+    protocols = choose_protocols(only, quick=quick, datasets=datasets, methods=methods, trials=trials)
     require("matplotlib", "demo")
     folder = Path(out)
-    notes: list[str] = []
+    notes = [f"All methods but {', '.join(methods)}, as asked."] if methods else []
     if measure:
         for protocol in protocols:
             notes += run(protocol, folder / "results", jobs=jobs, progress=progress).notes
@@ -97,17 +101,21 @@ def choose_protocols(
     *,
     quick: bool = False,
     datasets: Sequence[str] | None = None,
+    methods: Sequence[str] | None = None,
     trials: int | None = None,
 ) -> list[Protocol]:
     """The protocols that parameters of :func:`reproduce` ask for."""
     known = QUICK if quick else PROTOCOLS
     check_known("only", only or (), known)
     check_known("datasets", datasets or (), SETS)
+    check_known("methods", methods or (), METHODS)
     if trials is not None and trials < 1:
         raise InputError(f"`trials` must be 1 or more, got {trials}.")
     changes: dict[str, object] = {}
     if datasets:
         changes["datasets"] = tuple(dict.fromkeys(datasets))
+    if methods:
+        changes["methods"] = tuple(dict.fromkeys(methods))
     if trials:
         changes["trials"] = trials
     return [known[name].with_changes(**changes) for name in known if not only or name in only]
