@@ -1,0 +1,254 @@
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.special import log_softmax, logsumexp
+
+from sdulearn.answers.graph import AnswerGraph
+from sdulearn.answers.propagate import FactorGraph, leave_one_out, log_sum_of_others, message, propagate
+from sdulearn.errors import InputError
+
+RATES = np.array([0.1, 0.02, 0.3, 0.2])
+
+
+def enumerated(graph, log_p, errors):
+    """Value, posteriors and answers that are right, from all K^n assignments of classes."""
+    n, n_classes = log_p.shape
+    classes = np.array(list(itertools.product(range(n_classes), repeat=n)))
+    log_joint = log_p[np.arange(n), classes].sum(axis=1)
+    known = np.flatnonzero(graph.labels)
+    column = (graph.labels > 0).astype(int) if n_classes == 2 else graph.labels - 1
+    log_joint[(classes[:, known] != column[known]).any(axis=1)] = -np.inf
+    equal = classes[:, graph.ends[:, 0]] == classes[:, graph.ends[:, 1]]
+    is_right = equal == (graph.same > 0)
+    with np.errstate(divide="ignore"):
+        factor = np.where(is_right, np.log(1 - errors), np.log(errors))
+    log_joint = log_joint + (factor * graph.weights).sum(axis=1)
+    value = logsumexp(log_joint)
+    weight = np.exp(log_joint - value)
+    posteriors = np.stack([weight @ (classes == k) for k in range(n_classes)], axis=1)
+    return value, posteriors, weight @ is_right
+
+
+def assert_exact(graph, log_p, error_rates, errors):
+    result = propagate(graph, log_p, error_rates)
+    value, posteriors, right = enumerated(graph, log_p, errors)
+    assert result.exact.all()
+    assert result.converged
+    assert result.n_iter == 0
+    assert result.value == pytest.approx(value, abs=1e-10)
+    assert result.component_values.sum() == pytest.approx(value, abs=1e-10)
+    np.testing.assert_allclose(result.posteriors, posteriors, atol=1e-10)
+    np.testing.assert_allclose(result.right, right, atol=1e-10)
+    return result
+
+
+def node_probabilities(rng, n_points, n_classes, scale=2.0):
+    return log_softmax(scale * rng.normal(size=(n_points, n_classes)), axis=1)
+
+
+def random_classes(rng, n_points, n_classes):
+    return rng.integers(n_classes, size=n_points)
+
+
+def random_edges(rng, n_points, n_answers):
+    return np.array([rng.choice(n_points, 2, replace=False) for _ in range(n_answers)]).reshape(-1, 2)
+
+
+def random_trees(rng, n_points, n_trees=2):
+    """Edges of a forest, some of them asked again."""
+    edges = [(child, rng.integers(child)) for child in range(1, n_points)]
+    drop = set(rng.choice(n_points - 1, n_trees - 1, replace=False).tolist())
+    kept = [edge for k, edge in enumerate(edges) if k not in drop]
+    again = [kept[k][::-1] for k in rng.integers(len(kept), size=3)]
+    order = rng.permutation(len(kept) + len(again))
+    names = rng.permutation(n_points)
+    return names[np.array(kept + again)[order]]
+
+
+def true_answers(edges, classes):
+    return np.where(classes[edges[:, 0]] == classes[edges[:, 1]], 1, -1)
+
+
+def class_labels(classes, n_classes, known):
+    labels = np.where(classes > 0, 1, -1) if n_classes == 2 else classes + 1
+    return np.where(known, labels, 0)
+
+
+def points_for(n_classes):
+    """As many points as can be enumerated fast."""
+    return {2: 12, 3: 8, 4: 6}[n_classes]
+
+
+@pytest.mark.parametrize("n_classes", [2, 3, 4])
+@pytest.mark.parametrize("seed", range(6))
+def test_trees_with_errors_repeats_annotators_labels_and_weights_are_exact(n_classes, seed):
+    rng = np.random.default_rng(seed)
+    n = points_for(n_classes)
+    edges = random_trees(rng, n)
+    annotators = rng.integers(4, size=len(edges))
+    weights = rng.choice([0.0, 0.5, 1.0, 2.0], size=len(edges), p=[0.1, 0.3, 0.3, 0.3])
+    labels = class_labels(random_classes(rng, n, n_classes), n_classes, rng.random(n) < 0.2 * (seed % 2))
+    graph = AnswerGraph.from_answers(
+        edges, rng.choice([-1, 1], len(edges)), annotators=annotators, weights=weights, labels=labels
+    )
+    log_p = node_probabilities(rng, n, n_classes)
+    assert_exact(graph, log_p, RATES, RATES[graph.annotators])
+
+
+@pytest.mark.parametrize("n_classes", [2, 3, 4])
+@pytest.mark.parametrize("seed", range(4))
+def test_trees_without_errors_are_exact(n_classes, seed):
+    """With three classes "different" answers and labels send messages of log 0."""
+    rng = np.random.default_rng(seed)
+    n = points_for(n_classes)
+    classes = random_classes(rng, n, n_classes)
+    edges = random_trees(rng, n)
+    labels = class_labels(classes, n_classes, rng.random(n) < 0.4 * (seed % 2))
+    graph = AnswerGraph.from_answers(edges, true_answers(edges, classes), labels=labels)
+    result = assert_exact(graph, node_probabilities(rng, n, n_classes), 0.0, np.zeros(len(edges)))
+    np.testing.assert_array_equal(result.right, 1)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_two_classes_without_errors_are_exact_whatever_the_cycles(seed):
+    rng = np.random.default_rng(seed)
+    n = 12
+    classes = random_classes(rng, n, 2)
+    edges = random_edges(rng, n, 6 + 4 * seed)
+    labels = class_labels(classes, 2, rng.random(n) < 0.3 * (seed % 2))
+    graph = AnswerGraph.from_answers(edges, true_answers(edges, classes), labels=labels, n_points=n)
+    assert_exact(graph, node_probabilities(rng, n, 2), 0.0, np.zeros(len(edges)))
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_certain_annotators_beside_others_who_err(n_classes):
+    """Answers within a group of certain ones are constants: a cycle that needs no approximation."""
+    rng = np.random.default_rng(3)
+    classes = np.array([0, 0, 0, 1, 1, 1, 0, 1])
+    edges = np.array([(0, 1), (1, 2), (3, 4), (4, 5), (0, 2), (2, 0), (3, 5), (2, 3), (5, 6), (6, 7), (0, 3)])
+    annotators = np.array([1, 1, 1, 1, 2, 2, 2, 2, 2, 2, 2])
+    same = true_answers(edges, classes)
+    same[5] *= -1
+    graph = AnswerGraph.from_answers(edges, same, annotators=annotators)
+    rates = {1: 0.0, 2: 0.15}
+    errors = np.where(annotators == 1, 0.0, 0.15)
+    result = assert_exact(graph, node_probabilities(rng, 8, n_classes), rates, errors)
+    assert result.right[5] == 0
+    assert result.right[4] == 1
+
+
+def test_cycles_through_labelled_points_are_exact():
+    rng = np.random.default_rng(0)
+    edges = np.array([(a, hub) for a in range(3, 8) for hub in range(3)])
+    same = rng.choice([-1, 1], len(edges))
+    labels = [1, 2, 3, 0, 0, 0, 0, 0]
+    graph = AnswerGraph.from_answers(edges, same, labels=labels)
+    assert not graph.is_tree.any()
+    assert_exact(graph, node_probabilities(rng, 8, 3), 0.1, np.full(len(edges), 0.1))
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(2, 4))
+@settings(max_examples=40, deadline=None)
+def test_any_forest_is_exact(seed, n_classes):
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(3, points_for(n_classes)))
+    edges = random_trees(rng, n)
+    graph = AnswerGraph.from_answers(edges, rng.choice([-1, 1], len(edges)), n_points=n)
+    errors = rng.uniform(0.01, 0.6)
+    assert_exact(graph, node_probabilities(rng, n, n_classes), errors, np.full(len(edges), errors))
+
+
+@given(st.floats(0.01, 0.99), st.floats(0.01, 0.99))
+def test_a_loose_pair(s, t):
+    graph = AnswerGraph.from_answers([(0, 1)], [True])
+    result = propagate(graph, np.log([[1 - s, s], [1 - t, t]]))
+    assert np.exp(result.value) == pytest.approx(s * t + (1 - s) * (1 - t), rel=1e-12)
+    graph = AnswerGraph.from_answers([(0, 1)], [False])
+    result = propagate(graph, np.log([[1 - s, s], [1 - t, t]]))
+    assert np.exp(result.value) == pytest.approx(s * (1 - t) + (1 - s) * t, rel=1e-12)
+
+
+def test_a_star_is_labels_up_to_one_flip():
+    rng = np.random.default_rng(0)
+    n = 2000
+    sides = rng.choice([-1, 1], n)
+    sides[0] = 1
+    graph = AnswerGraph.from_answers(np.column_stack([np.zeros(n - 1, int), np.arange(1, n)]), sides[1:])
+    log_p = node_probabilities(rng, n, 2)
+    up = log_p[np.arange(n), (sides > 0).astype(int)].sum()
+    down = log_p[np.arange(n), (sides < 0).astype(int)].sum()
+    result = propagate(graph, log_p)
+    assert result.value == pytest.approx(np.logaddexp(up, down), rel=1e-12)
+    labelled = AnswerGraph.from_answers(graph.ends, graph.same, labels=np.r_[1, np.zeros(n - 1, int)])
+    assert propagate(labelled, log_p).value == pytest.approx(up, rel=1e-12)
+    np.testing.assert_array_equal(propagate(labelled, log_p).posteriors[:, 1], sides > 0)
+
+
+def test_the_prior_of_a_component():
+    """k of m points on one side: p^k q^(m - k) + p^(m - k) q^k."""
+    p = 0.7
+    graph = AnswerGraph.from_answers([(0, 1), (1, 2), (2, 3), (3, 4)], [1, -1, 1, 1])
+    value = propagate(graph, np.log([1 - p, p])).value
+    assert np.exp(value) == pytest.approx(p**2 * (1 - p) ** 3 + p**3 * (1 - p) ** 2)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_probabilities_too_small_for_a_float_stay_exact(n_classes):
+    """Two points that are each of the first class for sure, and said to differ."""
+    logits = np.zeros((2, n_classes))
+    logits[0, 0] = 2000
+    logits[1, 0] = 1990
+    log_p = log_softmax(logits, axis=1)
+    result = propagate(AnswerGraph.from_answers([(0, 1)], [False]), log_p)
+    # The second point is the other one: exp(-1990) for each other class, exp(-2000) the other way.
+    odds = np.exp(-10)
+    assert result.value == pytest.approx(np.log(n_classes - 1) - 1990 + np.log1p(odds), rel=1e-14)
+    assert result.posteriors[0, 0] == pytest.approx(1 / (1 + odds), rel=1e-9)
+    chain = AnswerGraph.from_answers(np.column_stack([np.arange(999), np.arange(1, 1000)]), np.ones(999, int))
+    tiled = np.tile(log_p[:1], (1000, 1))
+    assert propagate(chain, tiled, 1e-3).value == pytest.approx(999 * np.log1p(-1e-3))
+
+
+def test_without_answers_only_labels_count():
+    log_p = np.log([[0.2, 0.8], [0.4, 0.6], [0.5, 0.5]])
+    graph = AnswerGraph.from_answers([], [], labels=[0, -1, 0])
+    result = propagate(graph, log_p, 0.1)
+    assert result.value == pytest.approx(np.log(0.4))
+    np.testing.assert_allclose(result.posteriors, [[0.2, 0.8], [1, 0], [0.5, 0.5]])
+    np.testing.assert_allclose(result.component_values, [0, np.log(0.4), 0], atol=1e-15)
+    assert result.right.shape == (0,)
+
+
+def random_loopy(rng, n_classes, with_errors=True):
+    """A small graph with cycles; answers of moderate errors to true classes."""
+    n = int(rng.integers(4, points_for(n_classes) + 1))
+    classes = random_classes(rng, n, n_classes)
+    edges = random_edges(rng, n, int(rng.integers(n, 2 * n + 1)))
+    same = true_answers(edges, classes)
+    annotators = rng.integers(4, size=len(edges))
+    errors = RATES[annotators] if with_errors else np.zeros(len(edges))
+    same = np.where(rng.random(len(edges)) < errors, -same, same)
+    graph = AnswerGraph.from_answers(edges, same, annotators=annotators, n_points=n)
+    logits = rng.normal(size=(n, n_classes))
+    logits[np.arange(n), classes] += 1.0
+    return graph, log_softmax(logits, axis=1), errors
+
+
+def loopy_errors(n_classes, with_errors, n_graphs, **options):
+    """Absolute errors of posteriors and of the value per answer, and the share of graphs at rest."""
+    rng = np.random.default_rng(17)
+    off = []
+    values = []
+    rest = []
+    for _ in range(n_graphs):
+        graph, log_p, errors = random_loopy(rng, n_classes, with_errors)
+        result = propagate(graph, log_p, RATES if with_errors else 0.0, **options)
+        value, posteriors, _ = enumerated(graph, log_p, errors)
+        if not result.exact.all():
+            off.append(np.abs(result.posteriors - posteriors).ravel())
+            values.append(abs(result.value - value) / graph.n_answers)
+            rest.append(result.converged)
+    return np.concatenate(off), np.array(values), np.mean(rest)
