@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 from scipy.special import log_softmax, logsumexp
 
 from sdulearn.answers.graph import AnswerGraph
-from sdulearn.answers.propagate import FactorGraph, leave_one_out, log_sum_of_others, message, propagate
+from sdulearn.answers.messages import leave_one_out, log_sum_of_others, message
+from sdulearn.answers.propagate import FactorGraph, propagate
 from sdulearn.errors import InputError
 
 RATES = np.array([0.1, 0.02, 0.3, 0.2])

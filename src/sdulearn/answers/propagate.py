@@ -6,19 +6,20 @@ probability e, is a factor of its two points that knows only whether their class
     f(c, c') = (1 - e)^w  if c = c' (answer "same") or c != c' ("different"),  else e^w     (1)
     P(answers, labels) = sum_c  prod_i p_i(c_i)  prod_answers f(c_i, c_j)                   (2)
 
-Answers with e = 0 tie points together before anything else: "same" ones contract points for any number
-of classes, and with two classes "different" ones do so too, with the classes of one side swapped. What
-is left are *groups* of points with a potential t(c) each, joined by edges with two numbers,
-f = a where classes agree and b where they differ. Repeated questions are one edge, and an edge at a
-labelled group is a potential of its other end. Sum-product on the groups, in logarithms:
+(2) is reduced, exactly, before a message is sent:
 
-    cavity   h(c) = t(c) * product of all messages into the group but one                   (3)
-    message  m(c') = a h(c') + b sum_{c != c'} h(c)                                         (4)
-    belief   q(c) = t(c) * product of all messages into the group / Z                       (5)
-    log P = sum_groups log Z + sum_edges log sum_{c, c'} f(c, c') h(c) h'(c') / (Z Z')      (6)
+- Answers with e = 0 tie points together: "same" ones contract them to a *group* for any number of
+  classes. With two classes "different" ones do so too, with the classes of one side swapped.
+- Repeated questions are one edge between groups, and an answer within a group is a constant.
+- An answer about a labelled group is a potential of the other one.
+- A component with cycles is taken once for each class of the group with the most edges, its *pivot*:
 
-(4) is e S + (1 - 2 e) h(c') for "same" and (1 - e) S - (1 - 2 e) h(c') for "different" with S = sum h,
-written without a difference that cancels. (6) is the Bethe free energy, exact on trees.
+      P = sum_k P_k,  where P_k has the pivot in class k                                    (3)
+      posterior = sum_k P_k / P * posterior_k                                               (4)
+
+  This cuts all cycles through the pivot, and keeps solutions apart that differ by a flip of all classes.
+
+What is left are trees, where :mod:`~sdulearn.answers.messages` is exact, and cycles, where it is not.
 """
 
 from __future__ import annotations
@@ -28,10 +29,9 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.sparse import csr_matrix
-from scipy.sparse.csgraph import breadth_first_order
 
 from sdulearn.answers.graph import AnswerGraph, connect, find_sides, number_questions
+from sdulearn.answers.messages import Network, Schedule, edges_on_trees, log_sum, sum_by
 from sdulearn.errors import InputError
 from sdulearn.types import Array, Codes, Indices, Mask
 
@@ -168,19 +168,21 @@ class FactorGraph:
     swapped : bool array of shape (n_points,)
         Whether the two classes of a point are swapped in its group.
     potentials : array of shape (n_groups, n_classes)
-        What labels and answers within a group or with a labelled group say of it.
+        What labels and answers within a group or with a labelled group say of it, in logarithms.
     label : int array of shape (n_groups,)
         Class that a label fixes, -1 where none does.
-    ends : int array of shape (n_edges, 2)
-        The two groups of each edge.
-    agree, differ : arrays of shape (n_edges,)
-        Log factors of each edge where the classes of its ends agree and where they differ.
     edge : int array of shape (n_answers,)
         The edge that each answer is part of, -1 where it is part of a potential.
-    loopy : int array
-        Edges in components with cycles.
-    forest : Forest
-        The other edges, in the order of their messages.
+    n_edges : int
+        Number of edges.
+    tree_edges : int array
+        Edges in components without cycles.
+    trees : Network
+        All groups, and these edges.
+    cycles : ConditionedNetwork
+        The other edges and their groups.
+    component : int array of shape (n_groups,)
+        Component of the answers that each group is in.
     """
 
     graph: AnswerGraph
@@ -188,12 +190,12 @@ class FactorGraph:
     swapped: Mask
     potentials: Array
     label: Indices
-    ends: Indices
-    agree: Array
-    differ: Array
     edge: Indices
-    loopy: Indices
-    forest: Forest
+    n_edges: int
+    tree_edges: Indices
+    trees: Network
+    cycles: ConditionedNetwork
+    component: Indices
 
     @classmethod
     def from_answers(cls, graph: AnswerGraph, n_classes: int, error_rates: ErrorRates = 0.0) -> FactorGraph:
@@ -222,25 +224,29 @@ class FactorGraph:
         ends = group[graph.ends]
         crossed = swapped[graph.ends[:, 0]] != swapped[graph.ends[:, 1]]
         # A factor of two points, seen from their groups: swapping one end swaps agree and differ.
-        agree, differ = log_factors(np.where(crossed, -graph.same, graph.same), errors, graph.weights)
+        factors = log_factors(np.where(crossed, -graph.same, graph.same), errors, graph.weights)
         joins = (ends[:, 0] != ends[:, 1]) & (label[ends] < 0).all(axis=1)
-        potentials += _absorb(ends[~joins], agree[~joins], differ[~joins], label, potentials.shape)
-        edges, question = number_questions(ends[joins], n_groups)
+        potentials += _absorb(ends[~joins], factors[:, ~joins], label, potentials.shape)
         edge = np.full(graph.n_answers, -1)
-        edge[joins] = question
-        on_tree = _on_trees(edges, n_groups)
+        edges, edge[joins] = number_questions(ends[joins], n_groups)
+        agree, differ = (np.bincount(edge[joins], factor, len(edges)) for factor in factors[:, joins])
+        on_tree = edges_on_trees(edges, connect(edges, n_groups))
+        component = np.zeros(n_groups, dtype=np.intp)
+        component[group] = graph.component
         return cls(
             graph=graph,
             group=group,
             swapped=swapped,
             potentials=potentials,
             label=label,
-            ends=edges,
-            agree=np.bincount(question, agree[joins], len(edges)),
-            differ=np.bincount(question, differ[joins], len(edges)),
             edge=edge,
-            loopy=np.flatnonzero(~on_tree),
-            forest=_schedule(edges, np.flatnonzero(on_tree)),
+            n_edges=len(edges),
+            tree_edges=np.flatnonzero(on_tree),
+            trees=Network.from_edges(edges[on_tree], agree[on_tree], differ[on_tree], n_groups),
+            cycles=ConditionedNetwork.from_edges(
+                np.flatnonzero(~on_tree), edges[~on_tree], agree[~on_tree], differ[~on_tree], n_classes
+            ),
+            component=component,
         )
 
     def propagate(
@@ -260,51 +266,42 @@ class FactorGraph:
         Propagation
             Value, posteriors, and how sure each answer is.
         """
-        if not 0 <= damping < 1:
-            raise InputError(f"`damping` must lie in [0, 1), got {damping:g}.")
-        log_t = self._log_potentials(self._check(log_node_probabilities))
-        messages = np.zeros((2, len(self.ends), log_t.shape[1]))
-        self._sweep_forest(log_t, messages)
-        converged, n_iter = self._flood_cycles(log_t, messages, damping, max_iter, tol)
-        into, cavities = _cavities(self.ends, log_t, messages)
-        log_q = log_t + into
-        log_z = log_sum(log_q)
-        self._refuse_contradictions(log_z)
-        beliefs = np.exp(log_q - log_z[:, None])
-        edge_agree, edge_z = edge_beliefs(
-            cavities[0] - log_z[self.ends[:, :1]], cavities[1] - log_z[self.ends[:, 1:]], self.agree, self.differ
-        )
-        values = self._component_values(log_z, edge_z)
+        schedule = _checked_schedule(damping, max_iter, tol)
+        log_t = self._log_potentials(self._checked(log_node_probabilities))
+        trees = self.trees.beliefs(log_t, schedule)
+        cycles = self.cycles.mixture(log_t, schedule)
+        beliefs = trees.groups
+        beliefs[self.cycles.groups] = cycles.groups
+        trees.log_z[self.cycles.groups] = 0.0
+        values = self._by_component(trees.log_z, trees.edge_z, cycles.values)
+        self._refuse_contradictions(values)
+        agree = np.empty(self.n_edges)
+        agree[self.tree_edges] = trees.agree
+        agree[self.cycles.edges] = cycles.agree
         return Propagation(
             value=float(values.sum()),
             posteriors=_swap(beliefs[self.group], self.swapped),
-            right=self._right(beliefs, edge_agree),
+            right=self._right(beliefs, agree),
             component_values=values,
             exact=self.exact,
-            converged=converged,
-            n_iter=n_iter,
+            converged=cycles.converged,
+            n_iter=cycles.n_iter,
         )
 
     @property
     def exact(self) -> Mask:
         """Whether each component of the answers is free of cycles that must be approximated."""
         exact = np.ones(self.graph.n_components, dtype=bool)
-        exact[self.component[self.ends[self.loopy, 0]]] = False
+        exact[self.component[self.cycles.groups[self.cycles.inexact]]] = False
         return exact
 
-    @property
-    def component(self) -> Indices:
-        """Component of the answers that each group is in."""
-        component = np.zeros(len(self.potentials), dtype=np.intp)
-        component[self.group] = self.graph.component
-        return component
-
-    def _check(self, log_node_probabilities: ArrayLike) -> Array:
+    def _checked(self, log_node_probabilities: ArrayLike) -> Array:
         log_p = np.asarray(log_node_probabilities, dtype=np.float64)
         shape = (self.graph.n_points, self.potentials.shape[1])
         if log_p.shape not in (shape, shape[1:]):
             raise InputError(
-                f"`log_node_probabilities` must have shape {shape}, points and classes, or {shape[1:]}; got {log_p.shape}."
+                f"`log_node_probabilities` must have shape {shape}, points and classes, or {shape[1:]}; "
+                f"got {log_p.shape}."
             )
         # NaN and +inf fail the comparison too.
         if not (np.abs(log_sum(np.atleast_2d(log_p))) < 1e-6).all():
@@ -315,79 +312,33 @@ class FactorGraph:
         return np.broadcast_to(log_p, shape)
 
     def _log_potentials(self, log_p: Array) -> Array:
-        """The log of t(c): p^k q^(m - k) for a group with k of m points on one side."""
+        """Potentials of the groups: p^k q^(m - k) where k of m points are on one side."""
         return self.potentials + sum_by(self.group, _swap(log_p, self.swapped), len(self.potentials))
 
-    def _sweep_forest(self, log_t: Array, messages: Array) -> None:
-        """Messages on trees: from the leaves to the roots, and back."""
-        order = self.forest.edges
-        agree = self.agree[order]
-        differ = self.differ[order]
-        up = np.zeros((len(order), log_t.shape[1]))
-        upper = log_t.copy()
-        for level, parents, starts in reversed(self.forest.levels):
-            up[level] = message(upper[self.forest.child[level]], agree[level], differ[level])
-            upper[parents] += np.add.reduceat(up[level], starts)
-        down = np.zeros_like(up)
-        above = log_t.copy()
-        siblings = leave_one_out(self.forest.parent, up, len(log_t))
-        for level, _, _ in self.forest.levels:
-            cavity = above[self.forest.parent[level]] + siblings[level]
-            down[level] = message(cavity, agree[level], differ[level])
-            above[self.forest.child[level]] += down[level]
-        messages[self.forest.parent_end, order] = up
-        messages[1 - self.forest.parent_end, order] = down
+    def _by_component(self, log_z: Array, edge_z: Array, cycle_values: Array) -> Array:
+        """The log likelihood of each component of the answers."""
+        size = self.graph.n_components
+        values = np.bincount(self.component, log_z, size)
+        values += np.bincount(self.component[self.trees.ends[:, 0]], edge_z, size)
+        first = self.cycles.groups[self.cycles.pivots]
+        return values + np.bincount(self.component[first], cycle_values, size)
 
-    def _flood_cycles(
-        self, log_t: Array, messages: Array, damping: float, max_iter: int, tol: float
-    ) -> tuple[bool, int]:
-        """Damped messages of all edges in components with cycles, until they come to rest."""
-        moving = self.loopy
-        component = self.component
-        n_iter = 0
-        while len(moving) and n_iter < max_iter:
-            ends = self.ends[moving]
-            groups, local = np.unique(ends, return_inverse=True)
-            local = local.reshape(-1, 2)
-            current = messages[:, moving]
-            of_edge = np.unique(component[ends[:, 0]], return_inverse=True)[1]
-            rests = np.zeros(len(moving), dtype=bool)
-            # Components at rest are dropped as soon as they are half of the work.
-            while n_iter < max_iter and 2 * rests.sum() < len(moving):
-                fresh = _flood(local, log_t[groups], current, self.agree[moving], self.differ[moving])
-                change = _change(fresh, current)
-                current = _damp(fresh, current, damping)
-                moved = np.bincount(of_edge, change > tol)
-                rests = moved[of_edge] == 0
-                n_iter += 1
-            messages[:, moving] = current
-            moving = moving[~rests]
-        return not len(moving), n_iter
-
-    def _refuse_contradictions(self, log_z: Array) -> None:
-        """A group without a class that everything allows."""
-        if (empty := np.flatnonzero(np.isneginf(log_z))).size:
-            point = self.graph.points[np.argmax(self.group == empty[0])]
-            n_components = len(np.unique(self.component[empty]))
+    def _refuse_contradictions(self, values: Array) -> None:
+        if (empty := np.flatnonzero(np.isneginf(values))).size:
+            point = self.graph.points[np.argmax(self.graph.component == empty[0])]
             raise InputError(
-                f"The answers contradict each other or the labels in {n_components} of "
-                f"{self.graph.n_components} components: no class is left for point {point}, for one. "
-                "Answers with an error rate of 0 are taken for certain. Give `error_rates` above 0, "
-                "for example 0.05, or remove the wrong answers."
+                f"The answers contradict each other or the labels in {empty.size} of {len(values)} components "
+                f"(the first is that of point {point}): no classes agree with all of them. Answers with an "
+                "error rate of 0 are taken for certain. Give `error_rates` above 0, for example 0.05, or "
+                "remove the wrong answers."
             )
 
-    def _component_values(self, log_z: Array, edge_z: Array) -> Array:
-        """Equation (6), by component."""
-        size = self.graph.n_components
-        of_groups = np.bincount(self.component, log_z, size)
-        return of_groups + np.bincount(self.component[self.ends[:, 0]], edge_z, size)
-
-    def _right(self, beliefs: Array, edge_agree: Array) -> Array:
+    def _right(self, beliefs: Array, agree: Array) -> Array:
         """Probability that each answer is right, from the beliefs of edges and groups."""
         first, second = self.group[self.graph.ends].T
         same = np.ones(self.graph.n_answers)
         on_edge = self.edge >= 0
-        same[on_edge] = edge_agree[self.edge[on_edge]]
+        same[on_edge] = agree[self.edge[on_edge]]
         for one, other in ((first, second), (second, first)):
             fixed = np.flatnonzero((one != other) & (self.label[one] >= 0))
             same[fixed] = beliefs[other[fixed], self.label[one[fixed]]]
@@ -396,91 +347,136 @@ class FactorGraph:
 
 
 @dataclass(frozen=True, eq=False)
-class Forest:
-    """Edges of trees in the order of a breadth-first search, level by level from the roots.
+class Mixture:
+    """Beliefs of components with cycles, equation (4).
 
     Attributes
     ----------
-    edges : int array of shape (n_tree_edges,)
-        The edges, by the place of their lower ends in the search.
-    child, parent : int arrays of shape (n_tree_edges,)
-        The groups at their lower and upper ends.
-    parent_end : int array of shape (n_tree_edges,)
-        Which of the two ends of the edge is the upper one.
-    levels : list of (slice, int array, int array)
-        Edges of each level, their different parents, and where the children of each begin.
+    values : array of shape (n_components,)
+        Log likelihood of each component, equation (3).
+    groups : array of shape (n_groups, n_classes)
+        Beliefs of the groups.
+    agree : array of shape (n_edges,)
+        Probability that the ends of each edge agree.
+    converged : bool
+        Whether all messages came to rest.
+    n_iter : int
+        Rounds of messages.
     """
 
+    values: Array
+    groups: Array
+    agree: Array
+    converged: bool
+    n_iter: int
+
+
+@dataclass(frozen=True, eq=False)
+class ConditionedNetwork:
+    """Components with cycles, a copy for each class of their pivots.
+
+    Attributes
+    ----------
+    groups : int array of shape (n_groups,)
+        The groups in components with cycles; below they are numbered from 0.
+    edges : int array of shape (n_edges,)
+        The edges of these components.
+    component : int array of shape (n_groups,)
+        Component of each group, numbered from 0.
+    pivots : int array of shape (n_components,)
+        The group with the most edges in each component.
+    cut : bool array of shape (n_edges,)
+        Whether each edge ends at a pivot.
+    ends : int array of shape (n_edges, 2)
+        The two groups of each edge.
+    potentials : array of shape (n_classes, n_groups, n_classes)
+        What the pivots in class k say of each group, by k.
+    network : Network
+        All copies, with the edges that are not cut.
+    """
+
+    groups: Indices
     edges: Indices
-    child: Indices
-    parent: Indices
-    parent_end: Indices
-    levels: list[tuple[slice, Indices, Indices]]
+    component: Indices
+    pivots: Indices
+    cut: Mask
+    ends: Indices
+    potentials: Array
+    network: Network
+
+    @classmethod
+    def from_edges(
+        cls, edges: Indices, ends: Indices, agree: Array, differ: Array, n_classes: int
+    ) -> ConditionedNetwork:
+        """Choose the pivots, cut their edges and copy the rest."""
+        groups, local = np.unique(ends, return_inverse=True)
+        local = local.reshape(-1, 2)
+        n_groups = len(groups)
+        component = connect(local, n_groups)
+        pivots = _busiest(np.bincount(local.ravel(), minlength=n_groups), component)
+        is_pivot = np.zeros(n_groups, dtype=bool)
+        is_pivot[pivots] = True
+        cut = is_pivot[local].any(axis=1)
+        copies = np.arange(n_classes)[:, None, None] * n_groups + local[~cut]
+        network = Network.from_edges(
+            copies.reshape(-1, 2), np.tile(agree[~cut], n_classes), np.tile(differ[~cut], n_classes), n_classes * n_groups
+        )
+        potentials = np.stack(
+            [
+                _absorb(local[cut], np.stack([agree, differ])[:, cut], np.where(is_pivot, k, -1), (n_groups, n_classes))
+                for k in range(n_classes)
+            ]
+        )
+        potentials[:, pivots] = np.where(np.eye(n_classes, dtype=bool), 0.0, -np.inf)[:, None, :]
+        return cls(groups, edges, component, pivots, cut, local, potentials, network)
+
+    @property
+    def inexact(self) -> Indices:
+        """Groups whose copies are still in components with cycles."""
+        return np.unique(self.network.ends[self.network.loopy] % max(len(self.groups), 1))
+
+    def mixture(self, log_t: Array, schedule: Schedule) -> Mixture:
+        """Equations (3) and (4), given the log potentials of all groups of the factor graph."""
+        n_classes, n_groups, _ = self.potentials.shape
+        copies = self.potentials + log_t[self.groups]
+        found = self.network.beliefs(copies.reshape(-1, n_classes), schedule)
+        log_p = self._copy_values(found.log_z.reshape(n_classes, -1), found.edge_z.reshape(n_classes, -1))
+        values = np.logaddexp.reduce(log_p, axis=0)
+        share = np.exp(log_p - np.where(np.isneginf(values), 0.0, values))
+        beliefs = found.groups.reshape(n_classes, n_groups, n_classes)
+        agree = np.empty((n_classes, len(self.edges)))
+        agree[:, ~self.cut] = found.agree.reshape(n_classes, -1)
+        agree[:, self.cut] = self._agree_with_pivot(beliefs)
+        return Mixture(
+            values=values,
+            groups=np.einsum("kg,kgc->gc", share[:, self.component], beliefs),
+            agree=(share[:, self.component[self.ends[:, 0]]] * agree).sum(axis=0),
+            converged=found.converged,
+            n_iter=found.n_iter,
+        )
+
+    def _copy_values(self, log_z: Array, edge_z: Array) -> Array:
+        """Log likelihood of each copy of each component, shape (n_classes, n_components)."""
+        size = len(self.pivots)
+        of_edge = self.component[self.ends[~self.cut, 0]]
+        groups = [np.bincount(self.component, row, size) for row in log_z]
+        edges = [np.bincount(of_edge, row, size) for row in edge_z]
+        return np.array(groups) + np.array(edges)
+
+    def _agree_with_pivot(self, beliefs: Array) -> Array:
+        """Probability in copy k that the other end of each cut edge is in class k."""
+        ends = self.ends[self.cut]
+        first_is_pivot = np.isin(ends[:, 0], self.pivots)
+        other = np.where(first_is_pivot, ends[:, 1], ends[:, 0])
+        return np.stack([beliefs[k, other, k] for k in range(len(beliefs))])
 
 
-def log_factors(same: Codes, errors: Array, weights: Array) -> tuple[Array, Array]:
-    """Equation (1): log factors where the classes of the two points agree and where they differ."""
+def log_factors(same: Codes, errors: Array, weights: Array) -> Array:
+    """Equation (1): log factors where the classes of the two points agree (row 0) and where they differ (row 1)."""
     with np.errstate(divide="ignore"):
         wrong = weights * np.log(errors)
     right = weights * np.log1p(-errors)
-    return np.where(same > 0, right, wrong), np.where(same > 0, wrong, right)
-
-
-def message(cavity: Array, agree: Array, differ: Array) -> Array:
-    """Equation (4) in logarithms, the largest 0."""
-    sent = np.logaddexp(agree[:, None] + cavity, differ[:, None] + log_sum_of_others(cavity))
-    top = sent.max(axis=1, keepdims=True)
-    return sent - np.where(np.isneginf(top), 0.0, top)
-
-
-def edge_beliefs(first: Array, second: Array, agree: Array, differ: Array) -> tuple[Array, Array]:
-    """Probability that the two ends of each edge agree, and the edge's term in equation (6)."""
-    same = agree + log_sum(first + second)
-    other = differ + log_sum(first + log_sum_of_others(second))
-    total = np.logaddexp(same, other)
-    return np.exp(same - total), total
-
-
-def log_sum(log_h: Array) -> Array:
-    """Log of the sum over classes."""
-    return np.logaddexp.reduce(log_h, axis=1)
-
-
-def log_sum_of_others(log_h: Array) -> Array:
-    """For each class the log of the sum over all other classes, to full relative precision."""
-    if log_h.shape[1] == 2:
-        return log_h[:, ::-1]
-    rows = np.arange(len(log_h))
-    top = log_h.argmax(axis=1)
-    peak = log_h[rows, top]
-    peak = np.where(np.isneginf(peak), 0.0, peak)[:, None]
-    h = np.exp(log_h - peak)
-    others = h.sum(axis=1, keepdims=True) - h
-    # At the top the difference would cancel: sum the others by themselves.
-    others[rows, top] = 1.0
-    with np.errstate(divide="ignore"):
-        log_others = np.log(others) + peak
-    without = log_h.copy()
-    without[rows, top] = -np.inf
-    log_others[rows, top] = log_sum(without)
-    return log_others
-
-
-def sum_by(index: Indices, values: Array, size: int) -> Array:
-    """Sum of the rows of ``values`` with each index."""
-    return np.column_stack([np.bincount(index, column, size) for column in values.T])
-
-
-def leave_one_out(node: Indices, messages: Array, n_nodes: int) -> Array:
-    """For each message the log product of the other messages into its node."""
-    zero = np.isneginf(messages)
-    if not zero.any():
-        return sum_by(node, messages, n_nodes)[node] - messages
-    # A factor 0 cannot be divided out again: zeros are counted instead.
-    finite = np.where(zero, 0.0, messages)
-    rest = sum_by(node, finite, n_nodes)[node] - finite
-    n_zeros = sum_by(node, zero, n_nodes)[node] - zero
-    return np.where(n_zeros > 0, -np.inf, rest)
+    return np.where([same > 0, same < 0], right, wrong)
 
 
 def answer_errors(annotators: Codes, error_rates: ErrorRates) -> Array:
@@ -553,8 +549,9 @@ def _class_numbers(labels: Codes, n_classes: int) -> Indices:
     return labels - 1
 
 
-def _absorb(ends: Indices, agree: Array, differ: Array, label: Indices, shape: tuple[int, int]) -> Array:
-    """Potentials that stand for answers within a group, and for those with a labelled group."""
+def _absorb(ends: Indices, factors: Array, label: Indices, shape: tuple[int, int]) -> Array:
+    """Potentials that stand for answers within a group, and for those with a group of known class."""
+    agree, differ = factors
     first, second = ends.T
     inner = first == second
     constant = np.bincount(first[inner], agree[inner], shape[0])
@@ -566,83 +563,15 @@ def _absorb(ends: Indices, agree: Array, differ: Array, label: Indices, shape: t
     return constant[:, None] + sum_by(other, says, shape[0])
 
 
-def _on_trees(ends: Indices, n_groups: int) -> Mask:
-    """Whether each edge is in a component without cycles."""
-    component = connect(ends, n_groups)
-    n_edges = np.bincount(component[ends[:, 0]], minlength=n_groups)
-    n_nodes = np.bincount(component, minlength=n_groups)
-    return (n_edges < n_nodes)[component[ends[:, 0]]]
+def _busiest(degree: Indices, component: Indices) -> Indices:
+    """The group with the most edges in each component."""
+    order = np.lexsort((-degree, component))
+    return order[np.unique(component[order], return_index=True)[1]]
 
 
-def _schedule(ends: Indices, edges: Indices) -> Forest:
-    """Root every tree at its first group and order the edges by a breadth-first search."""
-    groups, local = np.unique(ends[edges], return_inverse=True)
-    local = local.reshape(-1, 2)
-    position, roots = _search(local, len(groups))
-    places = position[local]
-    parent_end = places.argmin(axis=1)
-    order = np.argsort(places.max(axis=1))
-    parent = places.min(axis=1)[order]
-    levels = []
-    start = 0
-    # Positions below ``reached`` are of groups found so far; their children make the next level.
-    reached = roots
-    while start < len(order):
-        stop = int(np.searchsorted(parent, reached))
-        starts = np.flatnonzero(np.diff(parent[start:stop], prepend=-1))
-        levels.append((slice(start, stop), starts))
-        reached += stop - start
-        start = stop
-    ordered = edges[order]
-    upper = parent_end[order]
-    above = ends[ordered, upper]
-    return Forest(
-        edges=ordered,
-        child=ends[ordered, 1 - upper],
-        parent=above,
-        parent_end=upper,
-        levels=[(level, above[level][starts], starts) for level, starts in levels],
-    )
-
-
-def _search(ends: Indices, n_groups: int) -> tuple[Indices, int]:
-    """Place of each group in one breadth-first search from the first groups of all trees, and how many these are."""
-    first = np.unique(connect(ends, n_groups), return_index=True)[1]
-    # One node more, joined to the first group of every tree, makes the forest a tree.
-    start = np.r_[ends[:, 0], np.full(len(first), n_groups)]
-    stop = np.r_[ends[:, 1], first]
-    adjacency = csr_matrix((np.ones(len(start)), (start, stop)), shape=(n_groups + 1, n_groups + 1))
-    order = breadth_first_order(adjacency, n_groups, directed=False, return_predecessors=False)
-    position = np.empty(n_groups + 1, dtype=np.intp)
-    position[order] = np.arange(-1, n_groups)
-    return position[:-1], len(first)
-
-
-def _cavities(ends: Indices, log_t: Array, messages: Array) -> tuple[Array, Array]:
-    """Log product of the messages into each group, and equation (3) for both ends of each edge."""
-    node = ends.T.ravel()
-    flat = messages.reshape(len(node), log_t.shape[1])
-    rest = leave_one_out(node, flat, len(log_t))
-    cavities = (log_t[node] + rest).reshape(messages.shape)
-    return sum_by(node, flat, len(log_t)), cavities
-
-
-def _flood(ends: Indices, log_t: Array, messages: Array, agree: Array, differ: Array) -> Array:
-    """A new message over every edge in both directions; ``messages[k]`` goes to end k."""
-    cavities = _cavities(ends, log_t, messages)[1]
-    return np.stack([message(cavities[1], agree, differ), message(cavities[0], agree, differ)])
-
-
-def _damp(fresh: Array, old: Array, damping: float) -> Array:
-    """The geometric mean of new and old messages; log 0 stays."""
-    if damping == 0:
-        return fresh
-    return (1 - damping) * fresh + damping * old
-
-
-def _change(fresh: Array, old: Array) -> Array:
-    """How far the messages of each edge move."""
-    # Minus infinity twice is no change.
-    with np.errstate(invalid="ignore"):
-        moved = np.where(fresh == old, 0.0, np.abs(fresh - old))
-    return moved.max(axis=(0, 2))
+def _checked_schedule(damping: float, max_iter: int, tol: float) -> Schedule:
+    if not 0 <= damping < 1:
+        raise InputError(f"`damping` must lie in [0, 1), got {damping:g}.")
+    if max_iter < 1 or not tol > 0:
+        raise InputError(f"`max_iter` and `tol` must be above 0, got {max_iter} and {tol:g}.")
+    return Schedule(damping, max_iter, tol)
