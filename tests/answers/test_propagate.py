@@ -253,3 +253,247 @@ def loopy_errors(n_classes, with_errors, n_graphs, **options):
             values.append(abs(result.value - value) / graph.n_answers)
             rest.append(result.converged)
     return np.concatenate(off), np.array(values), np.mean(rest)
+
+
+@pytest.mark.parametrize(
+    ("n_classes", "with_errors", "mean", "worst"),
+    [(2, True, 0.005, 0.3), (3, True, 0.01, 0.3), (4, True, 0.015, 0.3), (3, False, 0.03, 0.3)],
+)
+def test_the_error_on_cycles_is_small(n_classes, with_errors, mean, worst):
+    off, values, rest = loopy_errors(n_classes, with_errors, 100)
+    assert off.mean() < mean
+    assert off.max() < worst
+    assert values.mean() < 0.02
+    assert values.max() < 0.1
+    assert rest > 0.9
+
+
+@pytest.mark.parametrize("n_classes", [2, 3, 4])
+@pytest.mark.parametrize("error", [0.0, 0.1])
+def test_cycles_through_one_point_are_exact(n_classes, error):
+    """A wheel without its rim: triangles that share a point, and a ring beside them."""
+    rng = np.random.default_rng(5)
+    edges = np.array([(0, 1), (1, 2), (2, 0), (0, 3), (3, 4), (4, 0), (5, 6), (6, 7), (7, 5), (4, 3)])
+    n = 8 if n_classes < 4 else 6
+    edges = edges[(edges < n).all(axis=1)]
+    classes = random_classes(rng, n, n_classes)
+    graph = AnswerGraph.from_answers(edges, true_answers(edges, classes), n_points=n)
+    result = propagate(graph, node_probabilities(rng, n, n_classes), error)
+    assert result.exact.all()
+    assert_exact(graph, node_probabilities(rng, n, n_classes), error, np.full(len(edges), error))
+
+
+def test_a_complete_graph_is_not_claimed_to_be_exact():
+    rng = np.random.default_rng(1)
+    edges = np.array(list(itertools.combinations(range(5), 2)))
+    graph = AnswerGraph.from_answers(edges, rng.choice([-1, 1], 10), n_points=6)
+    result = propagate(graph, node_probabilities(rng, 6, 2), 0.2)
+    assert result.exact.tolist() == [False, True]
+    assert result.n_iter > 1
+
+
+def finite_differences(graph, logits, error_rates, step=1e-5, **options):
+    gradient = np.zeros_like(logits)
+    for place in np.ndindex(*logits.shape):
+        shift = np.zeros_like(logits)
+        shift[place] = step
+        ahead, behind = (
+            propagate(graph, log_softmax(logits + sign * shift, axis=1), error_rates, **options).value
+            for sign in (1, -1)
+        )
+        gradient[place] = (ahead - behind) / (2 * step)
+    return gradient
+
+
+def three_kinds():
+    """A tree with errors, sides without, and a complete graph, each with a label."""
+    rng = np.random.default_rng(11)
+    tree = random_trees(rng, 7)
+    complete = np.array(list(itertools.combinations(range(5), 2)))
+    sides = np.array([(0, 1), (1, 2), (2, 0), (2, 3)])
+    return {
+        "tree": (tree, rng.choice([-1, 1], len(tree)), 0.1),
+        "sides": (sides, np.array([-1, 1, -1, 1]), 0.0),
+        "cycles": (complete, rng.choice([-1, 1], 10), 0.2),
+    }
+
+
+@pytest.mark.parametrize("kind", ["tree", "sides", "cycles"])
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_fisher_s_identity(kind, n_classes):
+    """The gradient in the logits is posterior - node probability; on cycles too, where messages rest."""
+    rng = np.random.default_rng(2)
+    edges, same, error = three_kinds()[kind]
+    n = edges.max() + 1
+    labels = np.zeros(n, dtype=int)
+    labels[-1] = 1
+    graph = AnswerGraph.from_answers(edges, same, labels=labels)
+    logits = rng.normal(size=(n, n_classes))
+    result = propagate(graph, log_softmax(logits, axis=1), error, tol=1e-12, max_iter=2000)
+    assert result.converged
+    expected = result.posteriors - np.exp(log_softmax(logits, axis=1))
+    found = finite_differences(graph, logits, error, tol=1e-12, max_iter=2000)
+    np.testing.assert_allclose(found, expected, atol=1e-8)
+
+
+def test_the_gradient_in_the_error_rate():
+    """d value / d e = sum of w ((1 - right) / e - right / (1 - e))."""
+    rng = np.random.default_rng(4)
+    edges = random_trees(rng, 8)
+    weights = rng.uniform(0.5, 2, len(edges))
+    graph = AnswerGraph.from_answers(edges, rng.choice([-1, 1], len(edges)), weights=weights)
+    log_p = node_probabilities(rng, 8, 3)
+    e, step = 0.2, 1e-6
+    right = propagate(graph, log_p, e).right
+    slope = (propagate(graph, log_p, e + step).value - propagate(graph, log_p, e - step).value) / (2 * step)
+    assert slope == pytest.approx(np.sum(weights * ((1 - right) / e - right / (1 - e))), rel=1e-6)
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(2, 4), st.sampled_from([0.0, 0.15]))
+@settings(max_examples=30, deadline=None)
+def test_order_of_answers_ends_and_points_does_not_matter(seed, n_classes, error):
+    rng = np.random.default_rng(seed)
+    n = 9
+    classes = random_classes(rng, n, n_classes)
+    edges = random_edges(rng, n, 10)
+    same = true_answers(edges, classes)
+    log_p = node_probabilities(rng, n, n_classes)
+    labels = class_labels(classes, n_classes, rng.random(n) < 0.2)
+    graph = AnswerGraph.from_answers(edges, same, labels=labels)
+    names = rng.permutation(n)
+    order = rng.permutation(len(edges))
+    flipped = np.where(rng.random((10, 1)) < 0.5, names[edges][order, ::-1], names[edges][order])
+    other = AnswerGraph.from_answers(flipped, same[order], labels=labels[np.argsort(names)])
+    one = propagate(graph, log_p, error)
+    two = propagate(other, log_p[np.argsort(names)], error)
+    np.testing.assert_array_equal(np.sort(one.exact), np.sort(two.exact))
+    # Which of two groups with as many edges is the pivot depends on their numbers.
+    if one.exact.all():
+        assert one.value == pytest.approx(two.value, abs=1e-9)
+        np.testing.assert_allclose(one.posteriors, two.posteriors[names], atol=1e-9)
+        np.testing.assert_allclose(one.right[order], two.right, atol=1e-9)
+
+
+def test_components_do_not_meet():
+    rng = np.random.default_rng(8)
+    parts = [random_loopy(rng, 2)[:2] for _ in range(3)]
+    start = np.cumsum([0] + [graph.n_points for graph, _ in parts])
+    together = AnswerGraph.from_answers(
+        np.concatenate([graph.ends + k for (graph, _), k in zip(parts, start[:-1], strict=True)]),
+        np.concatenate([graph.same for graph, _ in parts]),
+        annotators=np.concatenate([graph.annotators for graph, _ in parts]),
+        n_points=int(start[-1]),
+    )
+    result = propagate(together, np.concatenate([log_p for _, log_p in parts]), RATES)
+    alone = [propagate(graph, log_p, RATES) for graph, log_p in parts]
+    assert result.value == pytest.approx(sum(one.value for one in alone), abs=1e-6)
+    np.testing.assert_allclose(result.posteriors, np.concatenate([one.posteriors for one in alone]), atol=1e-6)
+    np.testing.assert_array_equal(result.exact, np.concatenate([one.exact for one in alone]))
+
+
+def test_a_weight_of_two_is_the_answer_twice():
+    rng = np.random.default_rng(0)
+    log_p = node_probabilities(rng, 3, 3)
+    once = AnswerGraph.from_answers([(0, 1), (1, 2)], [1, -1], weights=[2.0, 1.0])
+    twice = AnswerGraph.from_answers([(0, 1), (1, 0), (1, 2)], [1, 1, -1])
+    assert propagate(once, log_p, 0.2).value == pytest.approx(propagate(twice, log_p, 0.2).value)
+
+
+def test_a_factor_graph_serves_many_node_probabilities():
+    rng = np.random.default_rng(1)
+    graph, _, _ = random_loopy(rng, 3)
+    factors = FactorGraph.from_answers(graph, 3, RATES)
+    for _ in range(3):
+        log_p = node_probabilities(rng, graph.n_points, 3)
+        np.testing.assert_array_equal(factors.propagate(log_p).posteriors, propagate(graph, log_p, RATES).posteriors)
+
+
+def test_rates_by_mapping_and_array_are_the_same():
+    rng = np.random.default_rng(1)
+    graph, log_p, _ = random_loopy(rng, 2)
+    mapping = dict(enumerate(RATES))
+    assert propagate(graph, log_p, mapping).value == propagate(graph, log_p, RATES).value
+    assert propagate(graph, log_p, RATES.tolist()).value == propagate(graph, log_p, RATES).value
+
+
+def test_messages_of_one_edge():
+    """The two forms of the message: e S + (1 - 2 e) h for "same", (1 - e) S - (1 - 2 e) h for "different"."""
+    rng = np.random.default_rng(0)
+    h = rng.uniform(0.1, 1, (5, 4))
+    e = rng.uniform(0.01, 0.4, 5)
+    S = h.sum(axis=1, keepdims=True)
+    for agree, differ, expected in (
+        (1 - e, e, e[:, None] * S + (1 - 2 * e[:, None]) * h),
+        (e, 1 - e, (1 - e[:, None]) * S - (1 - 2 * e[:, None]) * h),
+    ):
+        sent = np.exp(message(np.log(h), np.log(agree), np.log(differ)))
+        np.testing.assert_allclose(sent, expected / expected.max(axis=1, keepdims=True), rtol=1e-12)
+
+
+def test_the_sum_of_others_does_not_cancel():
+    log_h = np.array([[0.0, -800.0, -810.0], [-5.0, -5.0, -np.inf], [-np.inf, 0.0, -np.inf]])
+    expected = [[-800 + np.log1p(np.exp(-10)), 0, 0], [-5, -5, np.log(2) - 5], [0, -np.inf, 0]]
+    np.testing.assert_allclose(log_sum_of_others(log_h), expected, rtol=1e-15)
+
+
+def test_a_message_of_zero_can_be_left_out():
+    messages = np.array([[-np.inf, 1.0], [2.0, 3.0], [-np.inf, 4.0], [-np.inf, 5.0]])
+    found = leave_one_out(np.array([0, 0, 1, 1]), messages, 2)
+    np.testing.assert_array_equal(found, [[2, 3], [-np.inf, 1], [-np.inf, 5], [-np.inf, 4]])
+
+
+TRIANGLE = ([(0, 1), (1, 2), (0, 2)], [True, True, False])
+HALF = np.log([0.5, 0.5])
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_contradictions_need_an_error_rate(n_classes):
+    log_p = np.full(n_classes, -np.log(n_classes))
+    graph = AnswerGraph.from_answers(*TRIANGLE, n_points=4)
+    with pytest.raises(InputError, match=r"contradict each other .* in 1 of 2 components .* `error_rates` above 0"):
+        propagate(graph, log_p)
+    result = propagate(graph, log_p, 0.1)
+    assert result.right.sum() < 2.5
+
+
+def test_labels_that_contradict_the_answers():
+    for labels, n_classes in (([-1, 1], 2), ([1, 2], 3)):
+        graph = AnswerGraph.from_answers([(0, 1)], [True], labels=labels)
+        with pytest.raises(InputError, match="or the labels"):
+            propagate(graph, np.full(n_classes, -np.log(n_classes)))
+    # Two different neighbours leave the third class, which a label then takes away.
+    star = AnswerGraph.from_answers([(0, 1), (0, 2), (0, 3)], [False] * 3, labels=[0, 1, 2, 3])
+    with pytest.raises(InputError, match="or the labels"):
+        propagate(star, np.log([0.2, 0.3, 0.5]))
+    four = propagate(star, np.log([0.2, 0.3, 0.4, 0.1]))
+    np.testing.assert_allclose(four.posteriors[0], [0, 0, 0, 1])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "options", "text"),
+    [
+        ((np.log([[0.5, 0.5]]),), {}, r"shape \(3, 2\), points and classes, or \(2,\); got \(1, 2\)"),
+        (([0.5, 0.5],), {}, "log_softmax"),
+        (([np.nan, np.nan],), {}, "log_softmax"),
+        ((0.0,), {}, r"\(n_points, n_classes\)"),
+        (([0.0],), {}, "two columns or more"),
+        ((HALF, 1.0), {}, r"\[0, 1\)"),
+        ((HALF, -0.1), {}, r"\[0, 1\)"),
+        ((HALF, {0: 0.1}), {}, "no entry for annotator 2"),
+        ((HALF, [0.1, 0.1]), {}, r"from 0 \(not known\) to 2"),
+        ((HALF, [[0.1]]), {}, "a number, a mapping, or an array"),
+        ((HALF, 0.1), {"damping": 1.0}, r"`damping` must lie in \[0, 1\)"),
+        ((HALF, 0.1), {"max_iter": 0}, "`max_iter` and `tol`"),
+    ],
+)
+def test_bad_inputs(arguments, options, text):
+    graph = AnswerGraph.from_answers(*TRIANGLE, annotators=[0, 2, 0])
+    with pytest.raises(InputError, match=text):
+        propagate(graph, *arguments, **options)
+
+
+@pytest.mark.parametrize(("labels", "n_classes"), [([-1, 0], 3), ([1, 4], 3), ([2, 0], 2)])
+def test_labels_must_fit_the_classes(labels, n_classes):
+    graph = AnswerGraph.from_answers([(0, 1)], [False], labels=labels)
+    with pytest.raises(InputError, match=f"Labels with {n_classes} classes are"):
+        propagate(graph, np.full(n_classes, -np.log(n_classes)))

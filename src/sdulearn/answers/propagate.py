@@ -31,7 +31,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from sdulearn.answers.graph import AnswerGraph, connect, find_sides, number_questions
-from sdulearn.answers.messages import Network, Schedule, edges_on_trees, log_sum, sum_by
+from sdulearn.answers.messages import Network, Schedule, edges_on_trees, sum_by
 from sdulearn.errors import InputError
 from sdulearn.types import Array, Codes, Indices, Mask
 
@@ -303,8 +303,10 @@ class FactorGraph:
                 f"`log_node_probabilities` must have shape {shape}, points and classes, or {shape[1:]}; "
                 f"got {log_p.shape}."
             )
-        # NaN and +inf fail the comparison too.
-        if not (np.abs(log_sum(np.atleast_2d(log_p))) < 1e-6).all():
+        with np.errstate(over="ignore"):
+            total = np.exp(log_p).sum(axis=-1)
+        # NaN fails the comparison too.
+        if not (np.abs(total - 1) < 1e-6).all():
             raise InputError(
                 "`log_node_probabilities` must be logarithms of probabilities that add up to 1 for "
                 "each point. Logits become such by scipy.special.log_softmax(logits, axis=1)."
