@@ -20,6 +20,7 @@ References
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import reduce
 
 import numpy as np
 from scipy.sparse import csr_matrix
@@ -114,11 +115,11 @@ class Network:
         messages = np.zeros((2, len(self.ends), log_t.shape[1]))
         self._sweep(log_t, messages)
         converged, n_iter = self._flood(log_t, messages, schedule)
-        into, cavities = _cavities(self.ends, log_t, messages)
-        log_q = log_t + into
+        cavities = _cavities(self.ends, log_t, messages)
+        log_q = log_t + sum_by(self.ends.T.ravel(), messages.reshape(-1, log_t.shape[1]), len(log_t))
         log_z = log_sum(log_q)
         # Where no class is left the likelihood is 0, and beliefs are of no account.
-        scale = np.where(np.isneginf(log_z), 0.0, log_z)
+        scale = _zero_for_none(log_z)
         cavities -= scale[self.ends.T][:, :, None]
         agree, edge_z = edge_beliefs(*cavities, self.agree, self.differ)
         return Beliefs(np.exp(log_q - scale[:, None]), log_z, agree, edge_z, converged, n_iter)
@@ -182,7 +183,7 @@ class Flood:
 
     def step(self, messages: Array) -> Array:
         """A new message over every edge in both directions; ``messages[k]`` go to the ends k."""
-        first, second = _cavities(self.ends, self.log_t, messages)[1]
+        first, second = _cavities(self.ends, self.log_t, messages)
         return np.stack([message(second, self.agree, self.differ), message(first, self.agree, self.differ)])
 
 
@@ -231,8 +232,7 @@ class Forest:
 def message(cavity: Array, agree: Array, differ: Array) -> Array:
     """Equation (2) in logarithms, the largest 0; without a difference that cancels."""
     sent = np.logaddexp(agree[:, None] + cavity, differ[:, None] + log_sum_of_others(cavity))
-    top = sent.max(axis=1, keepdims=True)
-    return sent - np.where(np.isneginf(top), 0.0, top)
+    return sent - _zero_for_none(_largest(sent))[:, None]
 
 
 def edge_beliefs(first: Array, second: Array, agree: Array, differ: Array) -> tuple[Array, Array]:
@@ -240,12 +240,14 @@ def edge_beliefs(first: Array, second: Array, agree: Array, differ: Array) -> tu
     same = agree + log_sum(first + second)
     other = differ + log_sum(first + log_sum_of_others(second))
     total = np.logaddexp(same, other)
-    return np.exp(same - np.where(np.isneginf(total), 0.0, total)), total
+    return np.exp(same - _zero_for_none(total)), total
 
 
 def log_sum(log_h: Array) -> Array:
     """Log of the sum over classes."""
-    return np.logaddexp.reduce(log_h, axis=1)
+    peak = _zero_for_none(_largest(log_h))
+    with np.errstate(divide="ignore"):
+        return np.log(np.exp(log_h - peak[:, None]) @ np.ones(log_h.shape[1])) + peak
 
 
 def log_sum_of_others(log_h: Array) -> Array:
@@ -254,10 +256,9 @@ def log_sum_of_others(log_h: Array) -> Array:
         return log_h[:, ::-1]
     rows = np.arange(len(log_h))
     top = log_h.argmax(axis=1)
-    peak = log_h[rows, top][:, None]
-    peak = np.where(np.isneginf(peak), 0.0, peak)
+    peak = _zero_for_none(log_h[rows, top])[:, None]
     h = np.exp(log_h - peak)
-    others = h.sum(axis=1, keepdims=True) - h
+    others = (h @ np.ones(h.shape[1]))[:, None] - h
     # At the top the difference would cancel: sum the others by themselves.
     others[rows, top] = 1.0
     with np.errstate(divide="ignore"):
@@ -293,13 +294,21 @@ def edges_on_trees(ends: Indices, component: Indices) -> Mask:
     return (n_edges < n_groups)[of_edge]
 
 
-def _cavities(ends: Indices, log_t: Array, messages: Array) -> tuple[Array, Array]:
-    """Log product of the messages into each group, and equation (1) for both ends of each edge."""
+def _cavities(ends: Indices, log_t: Array, messages: Array) -> Array:
+    """Equation (1) in logarithms, for both ends of each edge."""
     group = ends.T.ravel()
-    flat = messages.reshape(len(group), log_t.shape[1])
-    rest = leave_one_out(group, flat, len(log_t))
-    cavities = (log_t[group] + rest).reshape(messages.shape)
-    return sum_by(group, flat, len(log_t)), cavities
+    rest = leave_one_out(group, messages.reshape(-1, log_t.shape[1]), len(log_t))
+    return (log_t[group] + rest).reshape(messages.shape)
+
+
+def _largest(log_h: Array) -> Array:
+    """Largest over the classes; column by column, as they are few and the rows many."""
+    return reduce(np.maximum, log_h.T)
+
+
+def _zero_for_none(log_z: Array) -> Array:
+    """What to subtract without making NaN: 0 where nothing is left."""
+    return np.where(np.isneginf(log_z), 0.0, log_z)
 
 
 def _damp(fresh: Array, old: Array, damping: float) -> Array:
@@ -314,7 +323,7 @@ def _change(fresh: Array, old: Array) -> Array:
     # Minus infinity twice is no change.
     with np.errstate(invalid="ignore"):
         moved = np.where(fresh == old, 0.0, np.abs(fresh - old))
-    return moved.max(axis=(0, 2))
+    return _largest(np.maximum(*moved))
 
 
 def _search(ends: Indices, n_groups: int) -> tuple[Indices, int]:
