@@ -1,0 +1,484 @@
+"""Answers as a graph: points, the answers that join them, and what follows from these alone.
+
+With two classes "different from a different one" is "same". The *double cover* of the graph says all
+that follows: every point i becomes two nodes, (i, +) and (i, -), and with s = +1 (same) or -1 (different)
+
+    an answer (i, j, s) joins (i, +) with (j, s) and (i, -) with (j, -s)                    (1)
+    a component is contradictory  <=>  some (i, +) and (i, -) are connected                 (2)
+    side of i = +1 where (i, +) is connected with (r, +), the first point r; else -1        (3)
+    independent cycles of a component = questions - points + 1                              (4)
+
+A *question* is an unordered pair of points. Asked again, it is another answer and the same question.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.sparse import csr_matrix
+from scipy.sparse.csgraph import connected_components
+
+from sdulearn.errors import InputError
+from sdulearn.pairs import DISSIMILAR, SIMILAR, Pairs, read_pairs
+from sdulearn.types import Array, Codes, Indices, Mask
+
+COLUMNS = ("answer", "point", "annotator", "label")
+
+
+@dataclass(frozen=True, eq=False)
+class AnswerGraph:
+    """Points, the answers that join them, and their structure.
+
+    Made by :meth:`from_y` or :meth:`from_answers`, which check what they get. Points are numbered
+    0 to ``n_points - 1``. An answer of weight 0 is no answer: it is left out.
+
+    Attributes
+    ----------
+    n_points : int
+        Number of points, those in no answer included.
+    ends : int array of shape (n_answers, 2)
+        The two points of each answer.
+    same : int array of shape (n_answers,)
+        +1 for "same class", -1 for "different".
+    annotators : int array of shape (n_answers,)
+        Who answered; 0 where that is not known.
+    weights : array of shape (n_answers,)
+        What each answer weighs, above 0.
+    labels : int array of shape (n_points,)
+        Label of each point: 0 where it is not known, -1 or +1 with two classes, 1 to K with more.
+    position : int array of shape (n_answers,)
+        Which of the answers that were given each one is (those of weight 0 are left out). ``y``
+        gives them in ascending order of the size of their codes.
+    row_point : int array of shape (n_rows,)
+        The point that each row of ``y`` shows.
+    points : int array of shape (n_points,)
+        The number that each point has in ``y``.
+
+    See Also
+    --------
+    propagate : Likelihood of the answers and posterior of every point.
+    check_answers : Contradictions answer by answer, with the chains that show them.
+
+    Examples
+    --------
+    >>> from sdulearn.answers import AnswerGraph
+    >>> graph = AnswerGraph.from_answers([(0, 1), (1, 2), (0, 2), (3, 4)], [True, False, False, True])
+    >>> graph.n_components, graph.component_sizes
+    (2, array([3, 2]))
+    >>> graph.sides
+    array([ 1,  1, -1,  1,  1])
+    >>> graph.is_tree
+    array([False,  True])
+    """
+
+    n_points: int
+    ends: Indices
+    same: Codes
+    annotators: Codes
+    weights: Array
+    labels: Codes
+    position: Indices
+    row_point: Indices
+    points: Codes
+
+    @classmethod
+    def from_y(cls, y: ArrayLike | Pairs, sample_weight: ArrayLike | None = None) -> AnswerGraph:
+        """Read what is known of each row.
+
+        Parameters
+        ----------
+        y : array-like of int, shape (n_rows,) or (n_rows, 1 to 4), or Pairs
+            Pair codes, and beside them the columns point, annotator and label, as many as there
+            are. Without points every row is a point of its own.
+        sample_weight : array-like of shape (n_rows,), optional
+            Weights of the rows; both ends of an answer carry the weight of the answer.
+
+        Returns
+        -------
+        AnswerGraph
+            Its points are numbered in ascending order of their numbers in ``y``.
+
+        Raises
+        ------
+        InputError
+            Where the codes do not pair up, an answer joins a point with itself, its two rows name
+            two annotators, or a point has two labels.
+
+        Examples
+        --------
+        >>> from sdulearn.answers import AnswerGraph
+        >>> graph = AnswerGraph.from_y([[1, 7], [1, 8], [-2, 8], [-2, 9], [0, 5]])
+        >>> graph.points, graph.row_point
+        (array([5, 7, 8, 9]), array([1, 2, 2, 3, 0]))
+        >>> graph.sides, graph.unlabeled
+        (array([ 1,  1,  1, -1]), array([0]))
+        """
+        pairs, columns = _read_columns(y)
+        n_rows = len(pairs)
+        points, row_point = _number_points(columns.get("point"), n_rows)
+        weights = None
+        if sample_weight is not None:
+            weights = pairs.pair_weights(_weights(sample_weight, n_rows, "sample_weight"))
+        graph = _build(
+            ends=row_point[pairs.ends],
+            same=np.where(pairs.similar, SIMILAR, DISSIMILAR),
+            annotators=_pair_annotators(columns.get("annotator"), pairs),
+            weights=weights,
+            labels=_point_labels(columns.get("label"), row_point, points),
+            row_point=row_point,
+            points=points,
+        )
+        return graph
+
+    @classmethod
+    def from_answers(
+        cls,
+        ends: ArrayLike,
+        same: ArrayLike,
+        *,
+        annotators: ArrayLike | None = None,
+        weights: ArrayLike | None = None,
+        labels: ArrayLike | None = None,
+        n_points: int | None = None,
+    ) -> AnswerGraph:
+        """Make a graph of plain arrays.
+
+        Parameters
+        ----------
+        ends : array-like of int, shape (n_answers, 2)
+            The two points of each answer, numbered from 0.
+        same : array-like of shape (n_answers,)
+            The answers: booleans, or +1 for "same class" and -1 for "different".
+        annotators : array-like of int, shape (n_answers,), optional
+            Who answered; 0 where that is not known.
+        weights : array-like of shape (n_answers,), optional
+            Weights of the answers; ones by default.
+        labels : array-like of int, shape (n_points,), optional
+            Known labels: 0 not known, -1 or +1 with two classes, 1 to K with more.
+        n_points : int, optional
+            Number of points; by default as many as there are labels, or the largest number in
+            ``ends`` and one.
+
+        Returns
+        -------
+        AnswerGraph
+            Rows are points: ``row_point`` counts from 0 to ``n_points - 1``.
+
+        Raises
+        ------
+        InputError
+            Where a number, an answer, a weight or a label cannot be one.
+        """
+        ends = _integers(ends, "ends")
+        if ends.size == 0:
+            ends = ends.reshape(0, 2)
+        if ends.ndim != 2 or ends.shape[1] != 2:
+            raise InputError(f"`ends` must have shape (n_answers, 2), two points an answer; got {ends.shape}.")
+        known = None if labels is None else _labels(_integers(labels, "labels"))
+        if n_points is None:
+            n_points = int(ends.max(initial=-1)) + 1 if known is None else len(known)
+        if known is not None and known.shape != (n_points,):
+            raise InputError(f"`labels` must hold one label a point: {n_points} points, but shape {known.shape}.")
+        if (outside := ends[(ends < 0) | (ends >= n_points)]).size:
+            raise InputError(f"`ends` names point {outside[0]}, but points are numbered 0 to {n_points - 1}.")
+        return _build(
+            ends=ends,
+            same=_signs(same, len(ends)),
+            annotators=_annotators(annotators, len(ends)),
+            weights=None if weights is None else _weights(weights, len(ends), "weights"),
+            labels=np.zeros(n_points, dtype=np.int64) if known is None else known,
+            row_point=np.arange(n_points),
+            points=np.arange(n_points),
+        )
+
+    @property
+    def n_answers(self) -> int:
+        """Number of answers, each repeat counted."""
+        return len(self.same)
+
+    @cached_property
+    def degree(self) -> Indices:
+        """Number of answers that each point is in."""
+        return np.bincount(self.ends.ravel(), minlength=self.n_points)
+
+    @cached_property
+    def unlabeled(self) -> Indices:
+        """Points of which nothing is known: in no answer, and without a label."""
+        return np.flatnonzero((self.degree == 0) & (self.labels == 0))
+
+    @cached_property
+    def component(self) -> Indices:
+        """Connected component of each point, numbered in the order of their first points."""
+        return connect(self.ends, self.n_points)
+
+    @property
+    def n_components(self) -> int:
+        """Number of connected components; a point in no answer is one."""
+        return int(self.component.max(initial=-1)) + 1
+
+    @cached_property
+    def component_sizes(self) -> Indices:
+        """Number of points in each component."""
+        return np.bincount(self.component, minlength=self.n_components)
+
+    @cached_property
+    def question(self) -> Indices:
+        """The question that each answer answers, numbered in ascending order of their points."""
+        return number_questions(self.ends, self.n_points)[1]
+
+    @cached_property
+    def votes(self) -> Indices:
+        """Number of "same" and of "different" answers to each question, shape (n_questions, 2)."""
+        cell = 2 * self.question + (self.same < 0)
+        n_questions = int(self.question.max(initial=-1)) + 1
+        return np.bincount(cell, minlength=2 * n_questions).reshape(-1, 2)
+
+    @property
+    def n_questions(self) -> int:
+        """Number of pairs of points that were asked about."""
+        return len(self.votes)
+
+    @property
+    def n_repeated(self) -> int:
+        """Number of questions that were asked more than once."""
+        return int((self.votes.sum(axis=1) > 1).sum())
+
+    @property
+    def n_disputed(self) -> int:
+        """Number of questions that were answered both ways."""
+        return int((self.votes.min(axis=1) > 0).sum())
+
+    @cached_property
+    def cycles(self) -> Indices:
+        """Number of independent cycles of each component, equation (4); a repeat closes none."""
+        first = np.unique(self.question, return_index=True)[1]
+        n_asked = np.bincount(self.component[self.ends[first, 0]], minlength=self.n_components)
+        return n_asked - self.component_sizes + 1
+
+    @property
+    def is_tree(self) -> Mask:
+        """Whether each component is without cycles."""
+        return self.cycles == 0
+
+    @cached_property
+    def sides(self) -> Codes:
+        """Side of each point with two classes, equation (3): +1 for the first of a component.
+
+        Which side is which class the answers do not say. 0 in contradictory components.
+        """
+        return find_sides(self.ends, self.same, self.n_points)
+
+    @cached_property
+    def contradictory(self) -> Mask:
+        """Whether the answers of each component contradict each other with two classes, equation (2)."""
+        return np.bincount(self.component, weights=self.sides == 0, minlength=self.n_components) > 0
+
+    @cached_property
+    def group(self) -> Indices:
+        """Points tied together by "same" answers have one class, however many classes there are."""
+        return connect(self.ends[self.same > 0], self.n_points)
+
+    @cached_property
+    def refuted(self) -> Mask:
+        """Whether each answer is "different" within a group of "same" answers: wrong, or one of those is.
+
+        With three classes or more these are the contradictions that can be found fast. Whether K
+        classes are enough for the groups is a graph colouring.
+        """
+        return (self.same < 0) & (self.group[self.ends[:, 0]] == self.group[self.ends[:, 1]])
+
+    def hubs(self, share: float = 0.1, minimum: int = 10) -> Indices:
+        """Points that many answers hang on.
+
+        Parameters
+        ----------
+        share : float, default=0.1
+            A hub is in at least this share of all answers.
+        minimum : int, default=10
+            And in at least this many.
+
+        Returns
+        -------
+        int array
+            The hubs, the one in most answers first.
+        """
+        enough = max(share * self.n_answers, minimum)
+        found = np.flatnonzero(self.degree >= enough)
+        return found[np.argsort(-self.degree[found], kind="stable")]
+
+
+def connect(ends: Indices, n_points: int) -> Indices:
+    """Connected component of each point, numbered in the order of their first points."""
+    numbers = np.int32 if n_points < 2**31 else np.int64
+    entries = (np.ones(len(ends)), tuple(ends.T.astype(numbers)))
+    adjacency = csr_matrix(entries, shape=(n_points, n_points))
+    return connected_components(adjacency, directed=False)[1].astype(np.intp)
+
+
+def find_sides(ends: Indices, same: Codes, n_points: int) -> Codes:
+    """Equations (1) to (3): +1 or -1, and 0 in contradictory components."""
+    a, b = 2 * ends.T
+    crosses = same < 0
+    # (i, +) is node 2 i and (i, -) node 2 i + 1: neighbours in memory.
+    cover = connect(np.column_stack([np.r_[a, a + 1], np.r_[b + crosses, b + 1 - crosses]]), 2 * n_points)
+    return np.sign(cover[1::2] - cover[::2])
+
+
+def number_questions(ends: Indices, n_points: int) -> tuple[Indices, Indices]:
+    """The two points of each question, the smaller first, and which question each answer answers."""
+    keys = ends.min(axis=1) * np.int64(n_points) + ends.max(axis=1)
+    asked, question = np.unique(keys, return_inverse=True)
+    return np.column_stack(np.divmod(asked, max(n_points, 1))), question
+
+
+def _build(
+    ends: Indices,
+    same: Codes,
+    annotators: Codes,
+    weights: Array | None,
+    labels: Codes,
+    row_point: Indices,
+    points: Codes,
+) -> AnswerGraph:
+    """The graph of checked parts, without the answers of weight 0."""
+    if (own := np.flatnonzero(ends[:, 0] == ends[:, 1])).size:
+        raise InputError(
+            f"An answer joins point {points[ends[own[0], 0]]} with itself, which says nothing about "
+            f"the classes ({own.size} such answers). Remove them."
+        )
+    if weights is None:
+        weights = np.ones(len(ends))
+    kept = np.flatnonzero(weights > 0)
+    return AnswerGraph(
+        n_points=len(points),
+        ends=ends[kept].astype(np.intp, copy=False),
+        same=same[kept],
+        annotators=annotators[kept],
+        weights=weights[kept],
+        labels=labels,
+        position=kept,
+        row_point=row_point,
+        points=points,
+    )
+
+
+def _read_columns(y: ArrayLike | Pairs) -> tuple[Pairs, dict[str, Codes]]:
+    """The checked pair codes, and the other columns by name."""
+    if isinstance(y, Pairs):
+        return y, {}
+    table = np.asarray(y)
+    if table.ndim != 2:
+        return read_pairs(table), {}
+    if not 1 <= table.shape[1] <= len(COLUMNS):
+        raise InputError(
+            f"`y` has {table.shape[1]} columns, but there are at most {len(COLUMNS)}: {', '.join(COLUMNS)}, in this order."
+        )
+    names = COLUMNS[1 : table.shape[1]]
+    columns = {name: _integers(table[:, k], f"y[:, {k}]") for k, name in enumerate(names, start=1)}
+    return read_pairs(table[:, 0]), columns
+
+
+def _number_points(column: Codes | None, n_rows: int) -> tuple[Codes, Indices]:
+    """The points of ``y`` in ascending order, and which of them each row shows."""
+    if column is None:
+        return np.arange(n_rows), np.arange(n_rows)
+    if (column < 0).any():
+        raise InputError(
+            f"Point numbers in `y[:, 1]` must not be negative, but row {np.argmax(column < 0)} has "
+            f"{column.min()}. Where -1 stands for an id that was not found, remove these rows."
+        )
+    if column.max(initial=0) > 4 * n_rows:
+        points, row_point = np.unique(column, return_inverse=True)
+        return points, row_point
+    # Numbers without large gaps need no sorting.
+    there = np.bincount(column) > 0
+    return np.flatnonzero(there), (np.cumsum(there) - 1)[column]
+
+
+def _pair_annotators(column: Codes | None, pairs: Pairs) -> Codes:
+    """Who gave each answer; both rows must say so."""
+    if column is None:
+        return np.zeros(len(pairs.ends), dtype=np.int64)
+    first, second = column[pairs.ends].T
+    if (unequal := np.flatnonzero(first != second)).size:
+        a, b = pairs.ends[unequal[0]]
+        raise InputError(
+            f"Rows {a} and {b} are one answer, but `y[:, 2]` names annotators {column[a]} and "
+            f"{column[b]}. Give both rows of an answer the one who gave it."
+        )
+    return _annotators(first, len(first))
+
+
+def _point_labels(column: Codes | None, row_point: Indices, points: Codes) -> Codes:
+    """The label of each point; its rows may leave it out, but not differ."""
+    labels = np.zeros(len(points), dtype=np.int64)
+    if column is None:
+        return labels
+    known = np.flatnonzero(_labels(column))
+    labels[row_point[known]] = column[known]
+    if (other := known[labels[row_point[known]] != column[known]]).size:
+        point = row_point[other[0]]
+        raise InputError(
+            f"Point {points[point]} has two labels in `y[:, 3]`, {column[other[0]]} and {labels[point]}. "
+            "Keep the right one and set the other to 0, or give the rows different point numbers "
+            "where they are not one point."
+        )
+    return labels
+
+
+def _labels(labels: Codes) -> Codes:
+    """Labels that can be of one set of classes."""
+    if (labels < -1).any() or ((labels == -1).any() and (labels > 1).any()):
+        raise InputError(
+            "Labels must be -1 and +1 (two classes) or 1 to K (more), with 0 where they are not known; "
+            f"got {np.unique(labels)[:10].tolist()}."
+        )
+    return labels
+
+
+def _annotators(annotators: ArrayLike | None, n_answers: int) -> Codes:
+    if annotators is None:
+        return np.zeros(n_answers, dtype=np.int64)
+    numbers = _integers(annotators, "annotators")
+    if numbers.shape != (n_answers,):
+        raise InputError(
+            f"`annotators` must hold one number an answer: {n_answers} answers, but shape {numbers.shape}."
+        )
+    if (numbers < 0).any():
+        raise InputError(
+            f"Annotators are numbered from 1, with 0 where the annotator is not known; got {numbers.min()}."
+        )
+    return numbers
+
+
+def _signs(same: ArrayLike, n_answers: int) -> Codes:
+    answers = np.asarray(same)
+    if answers.shape != (n_answers,):
+        raise InputError(f"`same` must hold {n_answers} answers, as many as `ends`; got shape {answers.shape}.")
+    if answers.dtype.kind == "b" or n_answers == 0:
+        return np.where(answers.astype(bool), SIMILAR, DISSIMILAR)
+    signs = _integers(answers, "same")
+    if not np.isin(signs, (DISSIMILAR, SIMILAR)).all():
+        raise InputError("`same` must be boolean, or +1 and -1. Where yours is 0 and 1, give `same=(answers == 1)`.")
+    return signs
+
+
+def _weights(weights: ArrayLike, size: int, name: str) -> Array:
+    values = np.asarray(weights, dtype=np.float64)
+    if values.shape != (size,):
+        raise InputError(f"`{name}` must have shape ({size},), got {values.shape}.")
+    if not (np.isfinite(values) & (values >= 0)).all():
+        raise InputError(f"`{name}` must be finite and not negative. Weight 0 leaves an answer out.")
+    return values
+
+
+def _integers(values: ArrayLike, name: str) -> Codes:
+    numbers = np.asarray(values)
+    if numbers.dtype.kind in "iu" or numbers.size == 0:
+        return numbers.astype(np.int64)
+    if numbers.dtype.kind != "f" or not (np.isfinite(numbers) & (numbers == np.rint(numbers))).all():
+        raise InputError(f"`{name}` must hold integers, got dtype {numbers.dtype}. Number what it names first.")
+    return numbers.astype(np.int64)

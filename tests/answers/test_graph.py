@@ -1,0 +1,244 @@
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sdulearn.answers import AnswerGraph
+from sdulearn.errors import InputError
+from sdulearn.pairs import read_pairs
+
+
+def graphs(max_points=7, max_answers=12):
+    """Any answers over few points."""
+    ends = st.tuples(st.integers(0, max_points - 1), st.integers(0, max_points - 1)).filter(lambda e: e[0] != e[1])
+    answers = st.lists(st.tuples(ends, st.sampled_from([-1, 1])), max_size=max_answers)
+    return answers.map(
+        lambda rows: AnswerGraph.from_answers([e for e, _ in rows], [s for _, s in rows], n_points=max_points)
+    )
+
+
+def reachable(graph):
+    """Which points are connected, by squaring the adjacency matrix."""
+    near = np.eye(graph.n_points, dtype=int)
+    near[graph.ends[:, 0], graph.ends[:, 1]] = 1
+    near[graph.ends[:, 1], graph.ends[:, 0]] = 1
+    return np.linalg.matrix_power(near, graph.n_points) > 0
+
+
+def explained(graph, points):
+    """Assignments of two sides to some points, the first +1, that agree with all answers among them."""
+    inside = np.isin(graph.ends[:, 0], points)
+    found = []
+    for rest in itertools.product([1, -1], repeat=len(points) - 1):
+        side = np.zeros(graph.n_points, dtype=int)
+        side[points] = (1, *rest)
+        if (side[graph.ends[inside]].prod(axis=1) == graph.same[inside]).all():
+            found.append(side[points])
+    return found
+
+
+@given(graphs())
+@settings(deadline=None)
+def test_components_are_what_can_be_reached(graph):
+    np.testing.assert_array_equal(graph.component[:, None] == graph.component, reachable(graph))
+    assert graph.component_sizes.sum() == graph.n_points
+    assert graph.n_components == len(graph.component_sizes)
+    first = np.unique(graph.component, return_index=True)[1]
+    assert (np.diff(first) > 0).all()
+
+
+@given(graphs())
+@settings(deadline=None)
+def test_sides_are_the_only_explanation_by_two_classes(graph):
+    for number in range(graph.n_components):
+        points = np.flatnonzero(graph.component == number)
+        found = explained(graph, points)
+        assert graph.contradictory[number] == (not found)
+        if found:
+            assert len(found) == 1
+            np.testing.assert_array_equal(graph.sides[points], found[0])
+        else:
+            assert not graph.sides[points].any()
+
+
+@given(graphs())
+@settings(deadline=None)
+def test_cycles_are_edges_that_can_go_without_cutting_a_component(graph):
+    questions = {tuple(sorted(pair)) for pair in graph.ends.tolist()}
+    assert graph.n_questions == len(questions)
+    component = {point: {point} for point in range(graph.n_points)}
+    closing = np.zeros(graph.n_components, dtype=int)
+    for a, b in questions:
+        if component[a] is component[b]:
+            closing[graph.component[a]] += 1
+            continue
+        merged = component[a] | component[b]
+        for point in merged:
+            component[point] = merged
+    np.testing.assert_array_equal(graph.cycles, closing)
+    np.testing.assert_array_equal(graph.is_tree, closing == 0)
+
+
+@given(graphs(max_points=4))
+@settings(deadline=None)
+def test_votes_count_the_answers_to_a_question(graph):
+    for number, (same, different) in enumerate(graph.votes):
+        asked = graph.question == number
+        assert len({tuple(sorted(pair)) for pair in graph.ends[asked].tolist()}) == 1
+        assert same == (graph.same[asked] > 0).sum()
+        assert different == (graph.same[asked] < 0).sum()
+    assert graph.votes.sum() == graph.n_answers
+    assert graph.n_disputed <= graph.n_repeated <= graph.n_questions <= graph.n_answers
+
+
+@given(graphs(), st.randoms())
+@settings(deadline=None)
+def test_the_order_of_answers_and_ends_changes_nothing(graph, random):
+    order = list(range(graph.n_answers))
+    random.shuffle(order)
+    turned = AnswerGraph.from_answers(graph.ends[order][:, ::-1], graph.same[order], n_points=graph.n_points)
+    for name in ("component", "sides", "degree", "votes", "cycles", "contradictory", "group"):
+        np.testing.assert_array_equal(getattr(graph, name), getattr(turned, name), err_msg=name)
+    np.testing.assert_array_equal(graph.refuted[order], turned.refuted)
+
+
+def test_repeats_agreeing_or_not():
+    graph = AnswerGraph.from_answers([(0, 1), (1, 0), (2, 3), (3, 2), (3, 4)], [1, 1, 1, -1, 1])
+    assert (graph.n_questions, graph.n_repeated, graph.n_disputed) == (3, 2, 1)
+    assert graph.votes.tolist() == [[2, 0], [1, 1], [1, 0]]
+    assert graph.is_tree.tolist() == [True, True]
+    assert graph.contradictory.tolist() == [False, True]
+
+
+def test_three_points_that_all_differ_contradict_two_classes_alone():
+    graph = AnswerGraph.from_answers([(0, 1), (1, 2), (2, 0)], [-1, -1, -1])
+    assert graph.contradictory.tolist() == [True]
+    assert not graph.refuted.any()
+
+
+def test_different_within_a_group_is_refuted_for_any_number_of_classes():
+    graph = AnswerGraph.from_answers([(0, 1), (1, 2), (2, 0), (2, 3)], [1, 1, -1, -1])
+    assert graph.group.tolist() == [0, 0, 0, 1]
+    assert graph.refuted.tolist() == [False, False, True, False]
+
+
+def test_a_hub_is_in_a_share_of_the_answers_and_in_enough_of_them():
+    star = AnswerGraph.from_answers([(0, k) for k in range(1, 31)] + [(1, k) for k in range(2, 12)], [True] * 40)
+    assert star.hubs().tolist() == [0, 1]
+    assert star.hubs(share=0.5).tolist() == [0]
+    assert star.hubs(minimum=31).tolist() == []
+    assert AnswerGraph.from_answers([(0, 1), (0, 2)], [True, True]).hubs().tolist() == []
+
+
+def test_y_of_codes_alone():
+    y = [2, -1, 0, 2, -1]
+    for given_y in (y, np.array(y, dtype=float), np.array(y)[:, None], read_pairs(np.array(y))):
+        graph = AnswerGraph.from_y(given_y)
+        assert graph.n_points == 5
+        assert graph.ends.tolist() == [[1, 4], [0, 3]]
+        assert graph.same.tolist() == [-1, 1]
+        assert graph.row_point.tolist() == [0, 1, 2, 3, 4]
+        assert graph.unlabeled.tolist() == [2]
+        assert graph.is_tree.all()
+
+
+@pytest.mark.parametrize("far", [1, 10**12])
+def test_y_with_all_columns(far):
+    """Points keep their numbers, with large gaps or without."""
+    y = np.array(
+        [
+            [1, 3, 5, 0],
+            [1, 4, 5, 1],
+            [-2, 4, 6, 0],
+            [-2, 9, 6, -1],
+            [0, 3, 0, 0],
+            [0, 8, 0, -1],
+            [0, 7, 0, 0],
+        ]
+    )
+    y[:, 1] *= far
+    graph = AnswerGraph.from_y(y)
+    assert (graph.points // far).tolist() == [3, 4, 7, 8, 9]
+    assert graph.row_point.tolist() == [0, 1, 1, 4, 0, 3, 2]
+    assert graph.ends.tolist() == [[0, 1], [1, 4]]
+    assert graph.annotators.tolist() == [5, 6]
+    assert graph.labels.tolist() == [0, 1, 0, -1, -1]
+    assert graph.unlabeled.tolist() == [2]
+    assert graph.sides.tolist() == [1, 1, 1, 1, -1]
+    plain = AnswerGraph.from_answers(graph.ends, graph.same, labels=graph.labels, annotators=[5, 6])
+    for name in ("ends", "same", "annotators", "labels", "component"):
+        np.testing.assert_array_equal(getattr(plain, name), getattr(graph, name))
+
+
+def test_labels_alone():
+    graph = AnswerGraph.from_y([[0, 0, 0, 3], [0, 0, 0, 3], [0, 1, 0, 0]])
+    assert graph.n_answers == 0
+    assert graph.labels.tolist() == [3, 0]
+    assert graph.n_components == 2
+    assert graph.hubs().size == 0
+
+
+def test_an_answer_of_weight_0_is_no_answer():
+    y = np.array([[1, 0], [1, 1], [2, 1], [2, 2], [-3, 0], [-3, 2]])
+    graph = AnswerGraph.from_y(y, sample_weight=[2, 2, 1, 1, 0, 0])
+    assert graph.position.tolist() == [0, 1]
+    assert graph.weights.tolist() == [2, 1]
+    assert not graph.contradictory.any()
+    assert AnswerGraph.from_y(y).contradictory.all()
+    alone = AnswerGraph.from_y(y, sample_weight=np.zeros(6))
+    assert alone.unlabeled.tolist() == [0, 1, 2]
+
+
+@pytest.mark.parametrize(
+    ("y", "text"),
+    [
+        ([[1, 0], [1, 0]], r"joins point 0 with itself.*Remove them"),
+        ([[1, 5], [2, 6], [1, 5], [2, 7]], "joins point 5 with itself"),
+        ([[1, 0], [1, -1]], "row 1 has -1.*not found"),
+        ([[1, 0, 1], [1, 1, 2]], "Rows 0 and 1 are one answer, but .* annotators 1 and 2"),
+        ([[1, 0, -1], [1, 1, -1]], "numbered from 1, with 0 .* got -1"),
+        ([[1, 0, 0, 1], [1, 1, 0, 0], [0, 0, 0, -1]], r"Point 0 has two labels in `y\[:, 3\]`, 1 and -1"),
+        ([[1, 0, 0, -1], [1, 1, 0, 2]], "Labels must be -1 and .1"),
+        ([[1, 0, 0, -2], [1, 1, 0, 0]], "Labels must be -1 and .1"),
+        ([[1, 0, 0, 0, 0], [1, 1, 0, 0, 0]], "5 columns, but there are at most 4: answer, point, annotator, label"),
+        ([[1, 0.5], [1, 1]], r"`y\[:, 1\]` must hold integers"),
+        ([[1, 0], [2, 1]], "half a pair"),
+        ([], "empty"),
+        ([["a", "b"]], "must hold integers"),
+    ],
+)
+def test_bad_y(y, text):
+    with pytest.raises(InputError, match=text):
+        AnswerGraph.from_y(np.array(y))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "options", "text"),
+    [
+        (([(0, 1, 2)], [True]), {}, r"shape \(n_answers, 2\)"),
+        (([(0, -1)], [True]), {}, "names point -1"),
+        (([(0, 5)], [True]), {"n_points": 3}, "names point 5, but points are numbered 0 to 2"),
+        (([(0, 1)], [1, 1]), {}, "`same` must hold 1 answers"),
+        (([(0, 1)], [0]), {}, r"`same=\(answers == 1\)`"),
+        (([(0, 1)], ["yes"]), {}, "`same` must hold integers"),
+        (([("a", "b")], [True]), {}, "`ends` must hold integers"),
+        (([(1, 1)], [True]), {}, "joins point 1 with itself"),
+        (([(0, 1)], [True]), {"weights": [-1.0]}, "`weights` must be finite and not negative"),
+        (([(0, 1)], [True]), {"weights": [np.nan]}, "`weights` must be finite"),
+        (([(0, 1)], [True]), {"weights": [1.0, 1.0]}, r"`weights` must have shape \(1,\)"),
+        (([(0, 1)], [True]), {"annotators": [1, 2]}, "`annotators` must hold one number an answer"),
+        (([(0, 1)], [True]), {"annotators": [-3]}, "got -3"),
+        (([(0, 1)], [True]), {"labels": [1]}, "names point 1"),
+        (([(0, 1)], [True]), {"labels": [1], "n_points": 2}, "one label a point: 2 points"),
+    ],
+)
+def test_bad_answers(arguments, options, text):
+    with pytest.raises(InputError, match=text):
+        AnswerGraph.from_answers(*arguments, **options)
+
+
+def test_ends_of_two_weights():
+    with pytest.raises(InputError, match="one weight in `sample_weight`"):
+        AnswerGraph.from_y([1, 1], sample_weight=[1.0, 2.0])

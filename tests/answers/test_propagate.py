@@ -1,0 +1,499 @@
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.special import log_softmax, logsumexp
+
+from sdulearn.answers.graph import AnswerGraph
+from sdulearn.answers.messages import leave_one_out, log_sum_of_others, message
+from sdulearn.answers.propagate import FactorGraph, propagate
+from sdulearn.errors import InputError
+
+RATES = np.array([0.1, 0.02, 0.3, 0.2])
+
+
+def enumerated(graph, log_p, errors):
+    """Value, posteriors and answers that are right, from all K^n assignments of classes."""
+    n, n_classes = log_p.shape
+    classes = np.array(list(itertools.product(range(n_classes), repeat=n)))
+    log_joint = log_p[np.arange(n), classes].sum(axis=1)
+    known = np.flatnonzero(graph.labels)
+    column = (graph.labels > 0).astype(int) if n_classes == 2 else graph.labels - 1
+    log_joint[(classes[:, known] != column[known]).any(axis=1)] = -np.inf
+    equal = classes[:, graph.ends[:, 0]] == classes[:, graph.ends[:, 1]]
+    is_right = equal == (graph.same > 0)
+    with np.errstate(divide="ignore"):
+        factor = np.where(is_right, np.log(1 - errors), np.log(errors))
+    log_joint = log_joint + (factor * graph.weights).sum(axis=1)
+    value = logsumexp(log_joint)
+    weight = np.exp(log_joint - value)
+    posteriors = np.stack([weight @ (classes == k) for k in range(n_classes)], axis=1)
+    return value, posteriors, weight @ is_right
+
+
+def assert_exact(graph, log_p, error_rates, errors):
+    result = propagate(graph, log_p, error_rates)
+    value, posteriors, right = enumerated(graph, log_p, errors)
+    assert result.exact.all()
+    assert result.converged
+    assert result.n_iter == 0
+    assert result.value == pytest.approx(value, abs=1e-10)
+    assert result.component_values.sum() == pytest.approx(value, abs=1e-10)
+    np.testing.assert_allclose(result.posteriors, posteriors, atol=1e-10)
+    np.testing.assert_allclose(result.right, right, atol=1e-10)
+    return result
+
+
+def node_probabilities(rng, n_points, n_classes, scale=2.0):
+    return log_softmax(scale * rng.normal(size=(n_points, n_classes)), axis=1)
+
+
+def random_classes(rng, n_points, n_classes):
+    return rng.integers(n_classes, size=n_points)
+
+
+def random_edges(rng, n_points, n_answers):
+    return np.array([rng.choice(n_points, 2, replace=False) for _ in range(n_answers)]).reshape(-1, 2)
+
+
+def random_trees(rng, n_points, n_trees=2):
+    """Edges of a forest, some of them asked again."""
+    edges = [(child, rng.integers(child)) for child in range(1, n_points)]
+    drop = set(rng.choice(n_points - 1, n_trees - 1, replace=False).tolist())
+    kept = [edge for k, edge in enumerate(edges) if k not in drop]
+    again = [kept[k][::-1] for k in rng.integers(len(kept), size=3)]
+    order = rng.permutation(len(kept) + len(again))
+    names = rng.permutation(n_points)
+    return names[np.array(kept + again)[order]]
+
+
+def true_answers(edges, classes):
+    return np.where(classes[edges[:, 0]] == classes[edges[:, 1]], 1, -1)
+
+
+def class_labels(classes, n_classes, known):
+    labels = np.where(classes > 0, 1, -1) if n_classes == 2 else classes + 1
+    return np.where(known, labels, 0)
+
+
+def points_for(n_classes):
+    """As many points as can be enumerated fast."""
+    return {2: 12, 3: 8, 4: 6}[n_classes]
+
+
+@pytest.mark.parametrize("n_classes", [2, 3, 4])
+@pytest.mark.parametrize("seed", range(6))
+def test_trees_with_errors_repeats_annotators_labels_and_weights_are_exact(n_classes, seed):
+    rng = np.random.default_rng(seed)
+    n = points_for(n_classes)
+    edges = random_trees(rng, n)
+    annotators = rng.integers(4, size=len(edges))
+    weights = rng.choice([0.0, 0.5, 1.0, 2.0], size=len(edges), p=[0.1, 0.3, 0.3, 0.3])
+    labels = class_labels(random_classes(rng, n, n_classes), n_classes, rng.random(n) < 0.2 * (seed % 2))
+    graph = AnswerGraph.from_answers(
+        edges, rng.choice([-1, 1], len(edges)), annotators=annotators, weights=weights, labels=labels
+    )
+    log_p = node_probabilities(rng, n, n_classes)
+    assert_exact(graph, log_p, RATES, RATES[graph.annotators])
+
+
+@pytest.mark.parametrize("n_classes", [2, 3, 4])
+@pytest.mark.parametrize("seed", range(4))
+def test_trees_without_errors_are_exact(n_classes, seed):
+    """With three classes "different" answers and labels send messages of log 0."""
+    rng = np.random.default_rng(seed)
+    n = points_for(n_classes)
+    classes = random_classes(rng, n, n_classes)
+    edges = random_trees(rng, n)
+    labels = class_labels(classes, n_classes, rng.random(n) < 0.4 * (seed % 2))
+    graph = AnswerGraph.from_answers(edges, true_answers(edges, classes), labels=labels)
+    result = assert_exact(graph, node_probabilities(rng, n, n_classes), 0.0, np.zeros(len(edges)))
+    np.testing.assert_array_equal(result.right, 1)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_two_classes_without_errors_are_exact_whatever_the_cycles(seed):
+    rng = np.random.default_rng(seed)
+    n = 12
+    classes = random_classes(rng, n, 2)
+    edges = random_edges(rng, n, 6 + 4 * seed)
+    labels = class_labels(classes, 2, rng.random(n) < 0.3 * (seed % 2))
+    graph = AnswerGraph.from_answers(edges, true_answers(edges, classes), labels=labels, n_points=n)
+    assert_exact(graph, node_probabilities(rng, n, 2), 0.0, np.zeros(len(edges)))
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_certain_annotators_beside_others_who_err(n_classes):
+    """Answers within a group of certain ones are constants: a cycle that needs no approximation."""
+    rng = np.random.default_rng(3)
+    classes = np.array([0, 0, 0, 1, 1, 1, 0, 1])
+    edges = np.array([(0, 1), (1, 2), (3, 4), (4, 5), (0, 2), (2, 0), (3, 5), (2, 3), (5, 6), (6, 7), (0, 3)])
+    annotators = np.array([1, 1, 1, 1, 2, 2, 2, 2, 2, 2, 2])
+    same = true_answers(edges, classes)
+    same[5] *= -1
+    graph = AnswerGraph.from_answers(edges, same, annotators=annotators)
+    rates = {1: 0.0, 2: 0.15}
+    errors = np.where(annotators == 1, 0.0, 0.15)
+    result = assert_exact(graph, node_probabilities(rng, 8, n_classes), rates, errors)
+    assert result.right[5] == 0
+    assert result.right[4] == 1
+
+
+def test_cycles_through_labelled_points_are_exact():
+    rng = np.random.default_rng(0)
+    edges = np.array([(a, hub) for a in range(3, 8) for hub in range(3)])
+    same = rng.choice([-1, 1], len(edges))
+    labels = [1, 2, 3, 0, 0, 0, 0, 0]
+    graph = AnswerGraph.from_answers(edges, same, labels=labels)
+    assert not graph.is_tree.any()
+    assert_exact(graph, node_probabilities(rng, 8, 3), 0.1, np.full(len(edges), 0.1))
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(2, 4))
+@settings(max_examples=40, deadline=None)
+def test_any_forest_is_exact(seed, n_classes):
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(3, points_for(n_classes)))
+    edges = random_trees(rng, n)
+    graph = AnswerGraph.from_answers(edges, rng.choice([-1, 1], len(edges)), n_points=n)
+    errors = rng.uniform(0.01, 0.6)
+    assert_exact(graph, node_probabilities(rng, n, n_classes), errors, np.full(len(edges), errors))
+
+
+@given(st.floats(0.01, 0.99), st.floats(0.01, 0.99))
+def test_a_loose_pair(s, t):
+    graph = AnswerGraph.from_answers([(0, 1)], [True])
+    result = propagate(graph, np.log([[1 - s, s], [1 - t, t]]))
+    assert np.exp(result.value) == pytest.approx(s * t + (1 - s) * (1 - t), rel=1e-12)
+    graph = AnswerGraph.from_answers([(0, 1)], [False])
+    result = propagate(graph, np.log([[1 - s, s], [1 - t, t]]))
+    assert np.exp(result.value) == pytest.approx(s * (1 - t) + (1 - s) * t, rel=1e-12)
+
+
+def test_a_star_is_labels_up_to_one_flip():
+    rng = np.random.default_rng(0)
+    n = 2000
+    sides = rng.choice([-1, 1], n)
+    sides[0] = 1
+    graph = AnswerGraph.from_answers(np.column_stack([np.zeros(n - 1, int), np.arange(1, n)]), sides[1:])
+    log_p = node_probabilities(rng, n, 2)
+    up = log_p[np.arange(n), (sides > 0).astype(int)].sum()
+    down = log_p[np.arange(n), (sides < 0).astype(int)].sum()
+    result = propagate(graph, log_p)
+    assert result.value == pytest.approx(np.logaddexp(up, down), rel=1e-12)
+    labelled = AnswerGraph.from_answers(graph.ends, graph.same, labels=np.r_[1, np.zeros(n - 1, int)])
+    assert propagate(labelled, log_p).value == pytest.approx(up, rel=1e-12)
+    np.testing.assert_array_equal(propagate(labelled, log_p).posteriors[:, 1], sides > 0)
+
+
+def test_the_prior_of_a_component():
+    """k of m points on one side: p^k q^(m - k) + p^(m - k) q^k."""
+    p = 0.7
+    graph = AnswerGraph.from_answers([(0, 1), (1, 2), (2, 3), (3, 4)], [1, -1, 1, 1])
+    value = propagate(graph, np.log([1 - p, p])).value
+    assert np.exp(value) == pytest.approx(p**2 * (1 - p) ** 3 + p**3 * (1 - p) ** 2)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_probabilities_too_small_for_a_float_stay_exact(n_classes):
+    """Two points that are each of the first class for sure, and said to differ."""
+    logits = np.zeros((2, n_classes))
+    logits[0, 0] = 2000
+    logits[1, 0] = 1990
+    log_p = log_softmax(logits, axis=1)
+    result = propagate(AnswerGraph.from_answers([(0, 1)], [False]), log_p)
+    # The second point is the other one: exp(-1990) for each other class, exp(-2000) the other way.
+    odds = np.exp(-10)
+    assert result.value == pytest.approx(np.log(n_classes - 1) - 1990 + np.log1p(odds), rel=1e-14)
+    assert result.posteriors[0, 0] == pytest.approx(1 / (1 + odds), rel=1e-9)
+    chain = AnswerGraph.from_answers(np.column_stack([np.arange(999), np.arange(1, 1000)]), np.ones(999, int))
+    tiled = np.tile(log_p[:1], (1000, 1))
+    assert propagate(chain, tiled, 1e-3).value == pytest.approx(999 * np.log1p(-1e-3))
+
+
+def test_without_answers_only_labels_count():
+    log_p = np.log([[0.2, 0.8], [0.4, 0.6], [0.5, 0.5]])
+    graph = AnswerGraph.from_answers([], [], labels=[0, -1, 0])
+    result = propagate(graph, log_p, 0.1)
+    assert result.value == pytest.approx(np.log(0.4))
+    np.testing.assert_allclose(result.posteriors, [[0.2, 0.8], [1, 0], [0.5, 0.5]])
+    np.testing.assert_allclose(result.component_values, [0, np.log(0.4), 0], atol=1e-15)
+    assert result.right.shape == (0,)
+
+
+def random_loopy(rng, n_classes, with_errors=True):
+    """A small graph with cycles; answers of moderate errors to true classes."""
+    n = int(rng.integers(4, points_for(n_classes) + 1))
+    classes = random_classes(rng, n, n_classes)
+    edges = random_edges(rng, n, int(rng.integers(n, 2 * n + 1)))
+    same = true_answers(edges, classes)
+    annotators = rng.integers(4, size=len(edges))
+    errors = RATES[annotators] if with_errors else np.zeros(len(edges))
+    same = np.where(rng.random(len(edges)) < errors, -same, same)
+    graph = AnswerGraph.from_answers(edges, same, annotators=annotators, n_points=n)
+    logits = rng.normal(size=(n, n_classes))
+    logits[np.arange(n), classes] += 1.0
+    return graph, log_softmax(logits, axis=1), errors
+
+
+def loopy_errors(n_classes, with_errors, n_graphs, **options):
+    """Absolute errors of posteriors and of the value per answer, and the share of graphs at rest."""
+    rng = np.random.default_rng(17)
+    off = []
+    values = []
+    rest = []
+    for _ in range(n_graphs):
+        graph, log_p, errors = random_loopy(rng, n_classes, with_errors)
+        result = propagate(graph, log_p, RATES if with_errors else 0.0, **options)
+        value, posteriors, _ = enumerated(graph, log_p, errors)
+        if not result.exact.all():
+            off.append(np.abs(result.posteriors - posteriors).ravel())
+            values.append(abs(result.value - value) / graph.n_answers)
+            rest.append(result.converged)
+    return np.concatenate(off), np.array(values), np.mean(rest)
+
+
+@pytest.mark.parametrize(
+    ("n_classes", "with_errors", "mean", "worst"),
+    [(2, True, 0.005, 0.3), (3, True, 0.01, 0.3), (4, True, 0.015, 0.3), (3, False, 0.03, 0.3)],
+)
+def test_the_error_on_cycles_is_small(n_classes, with_errors, mean, worst):
+    off, values, rest = loopy_errors(n_classes, with_errors, 100)
+    assert off.mean() < mean
+    assert off.max() < worst
+    assert values.mean() < 0.02
+    assert values.max() < 0.1
+    assert rest > 0.9
+
+
+@pytest.mark.parametrize("n_classes", [2, 3, 4])
+@pytest.mark.parametrize("error", [0.0, 0.1])
+def test_cycles_through_one_point_are_exact(n_classes, error):
+    """A wheel without its rim: triangles that share a point, and a ring beside them."""
+    rng = np.random.default_rng(5)
+    edges = np.array([(0, 1), (1, 2), (2, 0), (0, 3), (3, 4), (4, 0), (5, 6), (6, 7), (7, 5), (4, 3)])
+    n = 8 if n_classes < 4 else 6
+    edges = edges[(edges < n).all(axis=1)]
+    classes = random_classes(rng, n, n_classes)
+    graph = AnswerGraph.from_answers(edges, true_answers(edges, classes), n_points=n)
+    result = propagate(graph, node_probabilities(rng, n, n_classes), error)
+    assert result.exact.all()
+    assert_exact(graph, node_probabilities(rng, n, n_classes), error, np.full(len(edges), error))
+
+
+def test_a_complete_graph_is_not_claimed_to_be_exact():
+    rng = np.random.default_rng(1)
+    edges = np.array(list(itertools.combinations(range(5), 2)))
+    graph = AnswerGraph.from_answers(edges, rng.choice([-1, 1], 10), n_points=6)
+    result = propagate(graph, node_probabilities(rng, 6, 2), 0.2)
+    assert result.exact.tolist() == [False, True]
+    assert result.n_iter > 1
+
+
+def finite_differences(graph, logits, error_rates, step=1e-5, **options):
+    gradient = np.zeros_like(logits)
+    for place in np.ndindex(*logits.shape):
+        shift = np.zeros_like(logits)
+        shift[place] = step
+        ahead, behind = (
+            propagate(graph, log_softmax(logits + sign * shift, axis=1), error_rates, **options).value
+            for sign in (1, -1)
+        )
+        gradient[place] = (ahead - behind) / (2 * step)
+    return gradient
+
+
+def three_kinds():
+    """A tree with errors, sides without, and a complete graph, each with a label."""
+    rng = np.random.default_rng(11)
+    tree = random_trees(rng, 7)
+    complete = np.array(list(itertools.combinations(range(5), 2)))
+    sides = np.array([(0, 1), (1, 2), (2, 0), (2, 3)])
+    return {
+        "tree": (tree, rng.choice([-1, 1], len(tree)), 0.1),
+        "sides": (sides, np.array([-1, 1, -1, 1]), 0.0),
+        "cycles": (complete, rng.choice([-1, 1], 10), 0.2),
+    }
+
+
+@pytest.mark.parametrize("kind", ["tree", "sides", "cycles"])
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_fisher_s_identity(kind, n_classes):
+    """The gradient in the logits is posterior - node probability; on cycles too, where messages rest."""
+    rng = np.random.default_rng(2)
+    edges, same, error = three_kinds()[kind]
+    n = edges.max() + 1
+    labels = np.zeros(n, dtype=int)
+    labels[-1] = 1
+    graph = AnswerGraph.from_answers(edges, same, labels=labels)
+    logits = rng.normal(size=(n, n_classes))
+    result = propagate(graph, log_softmax(logits, axis=1), error, tol=1e-12, max_iter=2000)
+    assert result.converged
+    expected = result.posteriors - np.exp(log_softmax(logits, axis=1))
+    found = finite_differences(graph, logits, error, tol=1e-12, max_iter=2000)
+    np.testing.assert_allclose(found, expected, atol=1e-8)
+
+
+def test_the_gradient_in_the_error_rate():
+    """d value / d e = sum of w ((1 - right) / e - right / (1 - e))."""
+    rng = np.random.default_rng(4)
+    edges = random_trees(rng, 8)
+    weights = rng.uniform(0.5, 2, len(edges))
+    graph = AnswerGraph.from_answers(edges, rng.choice([-1, 1], len(edges)), weights=weights)
+    log_p = node_probabilities(rng, 8, 3)
+    e, step = 0.2, 1e-6
+    right = propagate(graph, log_p, e).right
+    slope = (propagate(graph, log_p, e + step).value - propagate(graph, log_p, e - step).value) / (2 * step)
+    assert slope == pytest.approx(np.sum(weights * ((1 - right) / e - right / (1 - e))), rel=1e-6)
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(2, 4), st.sampled_from([0.0, 0.15]))
+@settings(max_examples=30, deadline=None)
+def test_order_of_answers_ends_and_points_does_not_matter(seed, n_classes, error):
+    rng = np.random.default_rng(seed)
+    n = 9
+    classes = random_classes(rng, n, n_classes)
+    edges = random_edges(rng, n, 10)
+    same = true_answers(edges, classes)
+    log_p = node_probabilities(rng, n, n_classes)
+    labels = class_labels(classes, n_classes, rng.random(n) < 0.2)
+    graph = AnswerGraph.from_answers(edges, same, labels=labels)
+    names = rng.permutation(n)
+    order = rng.permutation(len(edges))
+    flipped = np.where(rng.random((10, 1)) < 0.5, names[edges][order, ::-1], names[edges][order])
+    other = AnswerGraph.from_answers(flipped, same[order], labels=labels[np.argsort(names)])
+    one = propagate(graph, log_p, error)
+    two = propagate(other, log_p[np.argsort(names)], error)
+    np.testing.assert_array_equal(np.sort(one.exact), np.sort(two.exact))
+    # Which of two groups with as many edges is the pivot depends on their numbers.
+    if one.exact.all():
+        assert one.value == pytest.approx(two.value, abs=1e-9)
+        np.testing.assert_allclose(one.posteriors, two.posteriors[names], atol=1e-9)
+        np.testing.assert_allclose(one.right[order], two.right, atol=1e-9)
+
+
+def test_components_do_not_meet():
+    rng = np.random.default_rng(8)
+    parts = [random_loopy(rng, 2)[:2] for _ in range(3)]
+    start = np.cumsum([0] + [graph.n_points for graph, _ in parts])
+    together = AnswerGraph.from_answers(
+        np.concatenate([graph.ends + k for (graph, _), k in zip(parts, start[:-1], strict=True)]),
+        np.concatenate([graph.same for graph, _ in parts]),
+        annotators=np.concatenate([graph.annotators for graph, _ in parts]),
+        n_points=int(start[-1]),
+    )
+    result = propagate(together, np.concatenate([log_p for _, log_p in parts]), RATES)
+    alone = [propagate(graph, log_p, RATES) for graph, log_p in parts]
+    assert result.value == pytest.approx(sum(one.value for one in alone), abs=1e-6)
+    np.testing.assert_allclose(result.posteriors, np.concatenate([one.posteriors for one in alone]), atol=1e-6)
+    np.testing.assert_array_equal(result.exact, np.concatenate([one.exact for one in alone]))
+
+
+def test_a_weight_of_two_is_the_answer_twice():
+    rng = np.random.default_rng(0)
+    log_p = node_probabilities(rng, 3, 3)
+    once = AnswerGraph.from_answers([(0, 1), (1, 2)], [1, -1], weights=[2.0, 1.0])
+    twice = AnswerGraph.from_answers([(0, 1), (1, 0), (1, 2)], [1, 1, -1])
+    assert propagate(once, log_p, 0.2).value == pytest.approx(propagate(twice, log_p, 0.2).value)
+
+
+def test_a_factor_graph_serves_many_node_probabilities():
+    rng = np.random.default_rng(1)
+    graph, _, _ = random_loopy(rng, 3)
+    factors = FactorGraph.from_answers(graph, 3, RATES)
+    for _ in range(3):
+        log_p = node_probabilities(rng, graph.n_points, 3)
+        np.testing.assert_array_equal(factors.propagate(log_p).posteriors, propagate(graph, log_p, RATES).posteriors)
+
+
+def test_rates_by_mapping_and_array_are_the_same():
+    rng = np.random.default_rng(1)
+    graph, log_p, _ = random_loopy(rng, 2)
+    mapping = dict(enumerate(RATES))
+    assert propagate(graph, log_p, mapping).value == propagate(graph, log_p, RATES).value
+    assert propagate(graph, log_p, RATES.tolist()).value == propagate(graph, log_p, RATES).value
+
+
+def test_messages_of_one_edge():
+    """The two forms of the message: e S + (1 - 2 e) h for "same", (1 - e) S - (1 - 2 e) h for "different"."""
+    rng = np.random.default_rng(0)
+    h = rng.uniform(0.1, 1, (5, 4))
+    e = rng.uniform(0.01, 0.4, 5)
+    S = h.sum(axis=1, keepdims=True)
+    for agree, differ, expected in (
+        (1 - e, e, e[:, None] * S + (1 - 2 * e[:, None]) * h),
+        (e, 1 - e, (1 - e[:, None]) * S - (1 - 2 * e[:, None]) * h),
+    ):
+        sent = np.exp(message(np.log(h), np.log(agree), np.log(differ)))
+        np.testing.assert_allclose(sent, expected / expected.max(axis=1, keepdims=True), rtol=1e-12)
+
+
+def test_the_sum_of_others_does_not_cancel():
+    log_h = np.array([[0.0, -800.0, -810.0], [-5.0, -5.0, -np.inf], [-np.inf, 0.0, -np.inf]])
+    expected = [[-800 + np.log1p(np.exp(-10)), 0, 0], [-5, -5, np.log(2) - 5], [0, -np.inf, 0]]
+    np.testing.assert_allclose(log_sum_of_others(log_h), expected, rtol=1e-15)
+
+
+def test_a_message_of_zero_can_be_left_out():
+    messages = np.array([[-np.inf, 1.0], [2.0, 3.0], [-np.inf, 4.0], [-np.inf, 5.0]])
+    found = leave_one_out(np.array([0, 0, 1, 1]), messages, 2)
+    np.testing.assert_array_equal(found, [[2, 3], [-np.inf, 1], [-np.inf, 5], [-np.inf, 4]])
+
+
+TRIANGLE = ([(0, 1), (1, 2), (0, 2)], [True, True, False])
+HALF = np.log([0.5, 0.5])
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_contradictions_need_an_error_rate(n_classes):
+    log_p = np.full(n_classes, -np.log(n_classes))
+    graph = AnswerGraph.from_answers(*TRIANGLE, n_points=4)
+    with pytest.raises(InputError, match=r"contradict each other .* in 1 of 2 components .* `error_rates` above 0"):
+        propagate(graph, log_p)
+    result = propagate(graph, log_p, 0.1)
+    assert result.right.sum() < 2.5
+
+
+def test_labels_that_contradict_the_answers():
+    for labels, n_classes in (([-1, 1], 2), ([1, 2], 3)):
+        graph = AnswerGraph.from_answers([(0, 1)], [True], labels=labels)
+        with pytest.raises(InputError, match="or the labels"):
+            propagate(graph, np.full(n_classes, -np.log(n_classes)))
+    # Two different neighbours leave the third class, which a label then takes away.
+    star = AnswerGraph.from_answers([(0, 1), (0, 2), (0, 3)], [False] * 3, labels=[0, 1, 2, 3])
+    with pytest.raises(InputError, match="or the labels"):
+        propagate(star, np.log([0.2, 0.3, 0.5]))
+    four = propagate(star, np.log([0.2, 0.3, 0.4, 0.1]))
+    np.testing.assert_allclose(four.posteriors[0], [0, 0, 0, 1])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "options", "text"),
+    [
+        ((np.log([[0.5, 0.5]]),), {}, r"shape \(3, 2\), points and classes, or \(2,\); got \(1, 2\)"),
+        (([0.5, 0.5],), {}, "log_softmax"),
+        (([np.nan, np.nan],), {}, "log_softmax"),
+        ((0.0,), {}, r"\(n_points, n_classes\)"),
+        (([0.0],), {}, "two columns or more"),
+        ((HALF, 1.0), {}, r"\[0, 1\)"),
+        ((HALF, -0.1), {}, r"\[0, 1\)"),
+        ((HALF, {0: 0.1}), {}, "no entry for annotator 2"),
+        ((HALF, [0.1, 0.1]), {}, r"from 0 \(not known\) to 2"),
+        ((HALF, [[0.1]]), {}, "a number, a mapping, or an array"),
+        ((HALF, 0.1), {"damping": 1.0}, r"`damping` must lie in \[0, 1\)"),
+        ((HALF, 0.1), {"max_iter": 0}, "`max_iter` and `tol`"),
+    ],
+)
+def test_bad_inputs(arguments, options, text):
+    graph = AnswerGraph.from_answers(*TRIANGLE, annotators=[0, 2, 0])
+    with pytest.raises(InputError, match=text):
+        propagate(graph, *arguments, **options)
+
+
+@pytest.mark.parametrize(("labels", "n_classes"), [([-1, 0], 3), ([1, 4], 3), ([2, 0], 2)])
+def test_labels_must_fit_the_classes(labels, n_classes):
+    graph = AnswerGraph.from_answers([(0, 1)], [False], labels=labels)
+    with pytest.raises(InputError, match=f"Labels with {n_classes} classes are"):
+        propagate(graph, np.full(n_classes, -np.log(n_classes)))
