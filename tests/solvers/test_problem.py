@@ -116,6 +116,20 @@ def test_the_span_holds_every_column(exponent, make):
     assert (np.linalg.norm(outside, axis=0) < 1e-7 * np.linalg.norm(X, axis=0)).all()
 
 
+def test_rows_of_moderate_sizes_need_no_second_decomposition(monkeypatch):
+    """The inner products tell directions apart down to a share of 1e-7; a coarser threshold loses some."""
+
+    def refuse(*_):
+        raise AssertionError
+
+    monkeypatch.setattr(problem, "_careful_span", refuse)
+    X = wide_rows() * 10.0 ** np.linspace(0, -2.5, len(CODES))[:, None]
+    design = Design.from_rows(X, False)
+    assert design.A.shape[1] == len(X)
+    with pytest.raises(AssertionError):
+        Design.from_rows(wide_rows(10.0 ** np.linspace(0, -8, 150)), False)
+
+
 def test_duplicate_and_empty_rows_and_columns_in_a_wide_table():
     X = wide_rows()
     X[1] = X[0]
