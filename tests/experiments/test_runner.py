@@ -50,7 +50,7 @@ def test_miniature_of_every_experiment(name, tmp_path):
     assert {r["method"] for r in records} == set(protocol.methods)
     assert report.notes == []
     failed = {(r["prior"], r["error"]) for r in records if r["error"]}
-    assert all(name == "priors" and prior == 0.5 and "undefined at prior 0.5" in error for prior, error in failed)
+    assert all(name == "priors" and prior == 0.5 and "undefined at `prior=0.5`" in error for prior, error in failed)
 
 
 def test_running_again_measures_nothing(tiny, tmp_path):
@@ -165,7 +165,7 @@ def test_a_failed_cell_is_recorded_and_tried_again(tmp_path):
     )  # fmt: skip
     run(protocol, tmp_path, progress=False)
     records = {r["method"]: r for r in Results(tmp_path, protocol).read().values()}
-    assert "undefined at prior 0.5" in records["sd-squared"]["error"]
+    assert "undefined at `prior=0.5`" in records["sd-squared"]["error"]
     assert records["sd-squared"]["accuracy"] is None
     assert records["supervised"]["error"] is None
     again = run(protocol, tmp_path, progress=False)
