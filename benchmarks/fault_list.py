@@ -240,7 +240,7 @@ SOLVERS = [
         "keep = values > values[-1] * len(values) * np.finfo(float).eps",
         "keep = values > values[-1] * 1e-5",
         "directions in which the rows vary little are dropped",
-        "solvers/test_problem_faults.py",
+        "solvers/test_problem.py",
     ),
     fault(
         "solvers/problem.py",

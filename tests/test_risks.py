@@ -205,14 +205,14 @@ def test_empirical_risk_is_right_on_average_and_wrong_with_a_flipped_sign(loss):
 def test_counts_give_a_prior_where_similar_pairs_are_the_more(n_similar, n_dissimilar):
     """Random pairs are similar with the probability ``p^2 + q^2``, more than one half; ends are counted one by one."""
     totals = np.array([2 * n_similar, 2 * n_dissimilar, 7])
-    assert resolve_prior(0.3, totals).value == 0.3
+    assert resolve_prior(0.3, totals, totals).value == 0.3
     if n_similar > n_dissimilar > 0:
-        p = resolve_prior(None, totals).value
+        p = resolve_prior(None, totals, totals).value
         assert p > 0.5
         assert similar_share(p) == pytest.approx(n_similar / (n_similar + n_dissimilar))
     else:
         with pytest.raises(UndeterminedError):
-            resolve_prior(None, totals)
+            resolve_prior(None, totals, totals)
 
 
 @pytest.mark.parametrize(("present", "risk"), [("SDU", "sd"), ("SD", "sd"), ("SU", "su"), ("DU", "du")])

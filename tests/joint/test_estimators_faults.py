@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from sdulearn import PairKFold, PairLogisticRegression, PairLogisticRegressionCV
-from sdulearn.errors import OrientationWarning
+from sdulearn.errors import SdulearnWarning
 
 
 def test_held_out_answers_count_by_their_weight(waveform):
@@ -17,7 +17,7 @@ def test_held_out_answers_count_by_their_weight(waveform):
     options = {"prior": 0.7, "prior_strength": 0}
     cv = PairKFold(3, random_state=0)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", OrientationWarning)
+        warnings.simplefilter("ignore", SdulearnWarning)
         model = PairLogisticRegressionCV([0.5], covariance_powers=[0], cv=cv, **options).fit(rows, codes, weight)
         for k, (train, test) in enumerate(PairKFold(3, random_state=0).split(rows, codes)):
             share = weight[train][codes[train] != 0].sum() / weight[ends].sum()
@@ -60,7 +60,7 @@ def test_without_one_source_the_solution_is_stationary(waveform, kept):
     rows, codes = rows[keep][:, :6], codes[keep]
     model = PairLogisticRegression(0.05, covariance_power=0, prior=0.7)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", OrientationWarning)
+        warnings.simplefilter("ignore", SdulearnWarning)
         model.fit(rows, codes)
     J = objective_of(rows, codes, 0.05, 0.7)
     v = np.r_[model.coef_[0], model.intercept_]

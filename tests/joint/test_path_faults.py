@@ -30,7 +30,7 @@ def test_the_evidence_is_laplace_s(n_pairs, d):
     rng = np.random.default_rng(1)
     w = rng.normal(size=d + 1)
     pen = rng.uniform(0.01, 0.1, d)
-    weight = data.omega[:, 0] * data.n_answers
+    weight = data.omega[:, 0] * data.n_effective
 
     def same(w):
         first, second = np.split(expit(data.A[: 2 * n_pairs] @ w[:-1] + w[-1]), 2)
@@ -39,7 +39,7 @@ def test_the_evidence_is_laplace_s(n_pairs, d):
     p = same(w)
     slopes = np.array([(same(w + step) - same(w - step)) / 2e-5 for step in 1e-5 * np.eye(d + 1)[:-1]])
     information = slopes * (weight / (p * (1 - p))) @ slopes.T
-    n = data.n_answers
+    n = data.n_effective
     likelihood = weight @ np.log(np.where(data.s[:, 0] > 0, p, 1 - p))
     ratio = np.eye(d) + information / (n * pen)
     expected = likelihood - n * pen @ w[:-1] ** 2 / 2 - np.log(np.linalg.det(ratio)) / 2

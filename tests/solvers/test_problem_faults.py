@@ -71,10 +71,10 @@ def test_the_span_keeps_all_inner_products():
     rng = np.random.default_rng(0)
     rows = rng.normal(size=(8, 20))
     rows[:, 0] *= 1e4
-    coordinates, into_rows = _span(rows)
+    coordinates, span = _span(rows)
     assert coordinates.shape == (8, 8)
     np.testing.assert_allclose(coordinates @ coordinates.T, rows @ rows.T, rtol=1e-9)
-    basis = rows.T @ into_rows
+    basis = span.left.T @ span.right
     # Eigenvectors of a matrix are exact to its largest eigenvalue's rounding.
     np.testing.assert_allclose(basis.T @ basis, np.eye(8), atol=1e-5)
 
