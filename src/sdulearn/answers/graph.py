@@ -122,7 +122,7 @@ class AnswerGraph:
         weights = None
         if sample_weight is not None:
             weights = pairs.pair_weights(_weights(sample_weight, n_rows, "sample_weight"))
-        graph = _build(
+        return _build(
             ends=row_point[pairs.ends],
             same=np.where(pairs.similar, SIMILAR, DISSIMILAR),
             annotators=_pair_annotators(columns.get("annotator"), pairs),
@@ -131,7 +131,6 @@ class AnswerGraph:
             row_point=row_point,
             points=points,
         )
-        return graph
 
     @classmethod
     def from_answers(
@@ -374,7 +373,8 @@ def _read_columns(y: ArrayLike | Pairs) -> tuple[Pairs, dict[str, Codes]]:
         return read_pairs(table), {}
     if not 1 <= table.shape[1] <= len(COLUMNS):
         raise InputError(
-            f"`y` has {table.shape[1]} columns, but there are at most {len(COLUMNS)}: {', '.join(COLUMNS)}, in this order."
+            f"`y` has {table.shape[1]} columns, but there are at most {len(COLUMNS)}: "
+            f"{', '.join(COLUMNS)}, in this order."
         )
     names = COLUMNS[1 : table.shape[1]]
     columns = {name: _integers(table[:, k], f"y[:, {k}]") for k, name in enumerate(names, start=1)}

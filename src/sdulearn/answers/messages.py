@@ -121,7 +121,8 @@ class Network:
         # Where no class is left the likelihood is 0, and beliefs are of no account.
         scale = _zero_for_none(log_z)
         cavities -= scale[self.ends.T][:, :, None]
-        agree, edge_z = edge_beliefs(*cavities, self.agree, self.differ)
+        first, second = cavities
+        agree, edge_z = edge_beliefs(first, second, self.agree, self.differ)
         return Beliefs(np.exp(log_q - scale[:, None]), log_z, agree, edge_z, converged, n_iter)
 
     def _sweep(self, log_t: Array, messages: Array) -> None:
@@ -167,9 +168,7 @@ class Flood:
     agree: Array
     differ: Array
 
-    def run(
-        self, messages: Array, component: Indices, schedule: Schedule, n_iter: int
-    ) -> tuple[Array, Mask, int]:
+    def run(self, messages: Array, component: Indices, schedule: Schedule, n_iter: int) -> tuple[Array, Mask, int]:
         """Messages when half of the edges are at rest or time is up, which edges rest, and the rounds so far."""
         rests = np.zeros(len(self.ends), dtype=bool)
         while n_iter < schedule.max_iter and 2 * rests.sum() < len(rests):
@@ -269,9 +268,11 @@ def log_sum_of_others(log_h: Array) -> Array:
     return log_others
 
 
-def sum_by(index: Indices, values: Array, size: int) -> Array:
-    """Sum of the rows of ``values`` with each index."""
-    return np.column_stack([np.bincount(index, column, size) for column in values.T])
+def sum_by(index: Indices, values: Array | Mask, size: int) -> Array:
+    """Sum of the entries, or rows, of ``values`` with each index."""
+    if values.ndim == 1:
+        return np.asarray(np.bincount(index, values, size), dtype=np.float64)
+    return np.column_stack([sum_by(index, column, size) for column in values.T])
 
 
 def leave_one_out(group: Indices, messages: Array, n_groups: int) -> Array:
@@ -284,6 +285,20 @@ def leave_one_out(group: Indices, messages: Array, n_groups: int) -> Array:
     rest = sum_by(group, finite, n_groups)[group] - finite
     n_zeros = sum_by(group, zero, n_groups)[group] - zero
     return np.where(n_zeros > 0, -np.inf, rest)
+
+
+def absorb(ends: Indices, factors: Array, label: Indices, shape: tuple[int, int]) -> Array:
+    """Potentials that stand for factors within a group, and for those with a group of known class."""
+    agree, differ = factors
+    first, second = ends.T
+    inner = first == second
+    constant = sum_by(first[inner], agree[inner], shape[0])
+    from_first = label[first] >= 0
+    known = np.where(from_first, first, second)[~inner]
+    other = np.where(from_first, second, first)[~inner]
+    says = np.repeat(differ[~inner][:, None], shape[1], axis=1)
+    says[np.arange(len(known)), label[known]] = agree[~inner]
+    return constant[:, None] + sum_by(other, says, shape[0])
 
 
 def edges_on_trees(ends: Indices, component: Indices) -> Mask:

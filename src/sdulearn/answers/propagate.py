@@ -12,12 +12,7 @@ probability e, is a factor of its two points that knows only whether their class
   classes. With two classes "different" ones do so too, with the classes of one side swapped.
 - Repeated questions are one edge between groups, and an answer within a group is a constant.
 - An answer about a labelled group is a potential of the other one.
-- A component with cycles is taken once for each class of the group with the most edges, its *pivot*:
-
-      P = sum_k P_k,  where P_k has the pivot in class k                                    (3)
-      posterior = sum_k P_k / P * posterior_k                                               (4)
-
-  This cuts all cycles through the pivot, and keeps solutions apart that differ by a flip of all classes.
+- A component with cycles is taken once for each class of one group (:mod:`~sdulearn.answers.conditioning`).
 
 What is left are trees, where :mod:`~sdulearn.answers.messages` is exact, and cycles, where it is not.
 """
@@ -30,8 +25,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
+from sdulearn.answers.conditioning import ConditionedNetwork
 from sdulearn.answers.graph import AnswerGraph, connect, find_sides, number_questions
-from sdulearn.answers.messages import Network, Schedule, edges_on_trees, sum_by
+from sdulearn.answers.messages import Network, Schedule, absorb, edges_on_trees, sum_by
 from sdulearn.errors import InputError
 from sdulearn.types import Array, Codes, Indices, Mask
 
@@ -128,10 +124,31 @@ def propagate(
     that is returned. Likewise ``sum(weights * (1 - right)) / sum(weights)`` over the answers of an
     annotator is the next error rate of an EM algorithm.
 
+    What is not exact was compared with the sum over all classes, on random graphs of 4 to 12 points
+    (8 with three classes, 6 with four), as many answers as points to twice as many, given by four
+    annotators who err in 2 to 30% of their answers. Half of the graphs or more are exact after
+    conditioning; the others, 117 to 184 graphs a row (29 in the last), have absolute errors of
+
+    =======  ==========  ================  =====================  =================
+    classes  errors      posterior, mean   posterior, 99%, worst  value per answer
+    =======  ==========  ================  =====================  =================
+    2        2 to 30%    0.004             0.04, 0.31             0.001, worst 0.09
+    3        2 to 30%    0.007             0.07, 0.11             0.003, worst 0.04
+    4        2 to 30%    0.006             0.08, 0.27             0.004, worst 0.04
+    3        none        0.019             0.11, 0.13             0.005, worst 0.02
+    =======  ==========  ================  =====================  =================
+
+    (without conditioning 0.027 on average and 0.57 at worst, two classes). Messages came to rest in all but
+    a few. On answers that fit no classes at all they rarely do; then the numbers are those of the last
+    round and ``converged`` is False. Whether K > 2 classes can agree with "different" answers without
+    errors around cycles is a graph colouring, which messages do not decide: such a contradiction may
+    go unnoticed, with a finite value.
+
     References
     ----------
     .. [1] Yedidia, Freeman & Weiss, "Constructing free-energy approximations and generalized belief
        propagation algorithms", IEEE Transactions on Information Theory 51 (2005).
+    .. [2] Pearl, "Probabilistic Reasoning in Intelligent Systems" (1988), section 4.4, on conditioning.
 
     Examples
     --------
@@ -226,10 +243,10 @@ class FactorGraph:
         # A factor of two points, seen from their groups: swapping one end swaps agree and differ.
         factors = log_factors(np.where(crossed, -graph.same, graph.same), errors, graph.weights)
         joins = (ends[:, 0] != ends[:, 1]) & (label[ends] < 0).all(axis=1)
-        potentials += _absorb(ends[~joins], factors[:, ~joins], label, potentials.shape)
+        potentials += absorb(ends[~joins], factors[:, ~joins], label, potentials.shape)
         edge = np.full(graph.n_answers, -1)
         edges, edge[joins] = number_questions(ends[joins], n_groups)
-        agree, differ = (np.bincount(edge[joins], factor, len(edges)) for factor in factors[:, joins])
+        agree, differ = (sum_by(edge[joins], factor, len(edges)) for factor in factors[:, joins])
         on_tree = edges_on_trees(edges, connect(edges, n_groups))
         component = np.zeros(n_groups, dtype=np.intp)
         component[group] = graph.component
@@ -320,10 +337,10 @@ class FactorGraph:
     def _by_component(self, log_z: Array, edge_z: Array, cycle_values: Array) -> Array:
         """The log likelihood of each component of the answers."""
         size = self.graph.n_components
-        values = np.bincount(self.component, log_z, size)
-        values += np.bincount(self.component[self.trees.ends[:, 0]], edge_z, size)
+        values = sum_by(self.component, log_z, size)
+        values += sum_by(self.component[self.trees.ends[:, 0]], edge_z, size)
         first = self.cycles.groups[self.cycles.pivots]
-        return values + np.bincount(self.component[first], cycle_values, size)
+        return values + sum_by(self.component[first], cycle_values, size)
 
     def _refuse_contradictions(self, values: Array) -> None:
         if (empty := np.flatnonzero(np.isneginf(values))).size:
@@ -348,131 +365,6 @@ class FactorGraph:
         return np.where(crossed == (self.graph.same > 0), 1 - same, same)
 
 
-@dataclass(frozen=True, eq=False)
-class Mixture:
-    """Beliefs of components with cycles, equation (4).
-
-    Attributes
-    ----------
-    values : array of shape (n_components,)
-        Log likelihood of each component, equation (3).
-    groups : array of shape (n_groups, n_classes)
-        Beliefs of the groups.
-    agree : array of shape (n_edges,)
-        Probability that the ends of each edge agree.
-    converged : bool
-        Whether all messages came to rest.
-    n_iter : int
-        Rounds of messages.
-    """
-
-    values: Array
-    groups: Array
-    agree: Array
-    converged: bool
-    n_iter: int
-
-
-@dataclass(frozen=True, eq=False)
-class ConditionedNetwork:
-    """Components with cycles, a copy for each class of their pivots.
-
-    Attributes
-    ----------
-    groups : int array of shape (n_groups,)
-        The groups in components with cycles; below they are numbered from 0.
-    edges : int array of shape (n_edges,)
-        The edges of these components.
-    component : int array of shape (n_groups,)
-        Component of each group, numbered from 0.
-    pivots : int array of shape (n_components,)
-        The group with the most edges in each component.
-    cut : bool array of shape (n_edges,)
-        Whether each edge ends at a pivot.
-    ends : int array of shape (n_edges, 2)
-        The two groups of each edge.
-    potentials : array of shape (n_classes, n_groups, n_classes)
-        What the pivots in class k say of each group, by k.
-    network : Network
-        All copies, with the edges that are not cut.
-    """
-
-    groups: Indices
-    edges: Indices
-    component: Indices
-    pivots: Indices
-    cut: Mask
-    ends: Indices
-    potentials: Array
-    network: Network
-
-    @classmethod
-    def from_edges(
-        cls, edges: Indices, ends: Indices, agree: Array, differ: Array, n_classes: int
-    ) -> ConditionedNetwork:
-        """Choose the pivots, cut their edges and copy the rest."""
-        groups, local = np.unique(ends, return_inverse=True)
-        local = local.reshape(-1, 2)
-        n_groups = len(groups)
-        component = connect(local, n_groups)
-        pivots = _busiest(np.bincount(local.ravel(), minlength=n_groups), component)
-        is_pivot = np.zeros(n_groups, dtype=bool)
-        is_pivot[pivots] = True
-        cut = is_pivot[local].any(axis=1)
-        copies = np.arange(n_classes)[:, None, None] * n_groups + local[~cut]
-        network = Network.from_edges(
-            copies.reshape(-1, 2), np.tile(agree[~cut], n_classes), np.tile(differ[~cut], n_classes), n_classes * n_groups
-        )
-        potentials = np.stack(
-            [
-                _absorb(local[cut], np.stack([agree, differ])[:, cut], np.where(is_pivot, k, -1), (n_groups, n_classes))
-                for k in range(n_classes)
-            ]
-        )
-        potentials[:, pivots] = np.where(np.eye(n_classes, dtype=bool), 0.0, -np.inf)[:, None, :]
-        return cls(groups, edges, component, pivots, cut, local, potentials, network)
-
-    @property
-    def inexact(self) -> Indices:
-        """Groups whose copies are still in components with cycles."""
-        return np.unique(self.network.ends[self.network.loopy] % max(len(self.groups), 1))
-
-    def mixture(self, log_t: Array, schedule: Schedule) -> Mixture:
-        """Equations (3) and (4), given the log potentials of all groups of the factor graph."""
-        n_classes, n_groups, _ = self.potentials.shape
-        copies = self.potentials + log_t[self.groups]
-        found = self.network.beliefs(copies.reshape(-1, n_classes), schedule)
-        log_p = self._copy_values(found.log_z.reshape(n_classes, -1), found.edge_z.reshape(n_classes, -1))
-        values = np.logaddexp.reduce(log_p, axis=0)
-        share = np.exp(log_p - np.where(np.isneginf(values), 0.0, values))
-        beliefs = found.groups.reshape(n_classes, n_groups, n_classes)
-        agree = np.empty((n_classes, len(self.edges)))
-        agree[:, ~self.cut] = found.agree.reshape(n_classes, -1)
-        agree[:, self.cut] = self._agree_with_pivot(beliefs)
-        return Mixture(
-            values=values,
-            groups=np.einsum("kg,kgc->gc", share[:, self.component], beliefs),
-            agree=(share[:, self.component[self.ends[:, 0]]] * agree).sum(axis=0),
-            converged=found.converged,
-            n_iter=found.n_iter,
-        )
-
-    def _copy_values(self, log_z: Array, edge_z: Array) -> Array:
-        """Log likelihood of each copy of each component, shape (n_classes, n_components)."""
-        size = len(self.pivots)
-        of_edge = self.component[self.ends[~self.cut, 0]]
-        groups = [np.bincount(self.component, row, size) for row in log_z]
-        edges = [np.bincount(of_edge, row, size) for row in edge_z]
-        return np.array(groups) + np.array(edges)
-
-    def _agree_with_pivot(self, beliefs: Array) -> Array:
-        """Probability in copy k that the other end of each cut edge is in class k."""
-        ends = self.ends[self.cut]
-        first_is_pivot = np.isin(ends[:, 0], self.pivots)
-        other = np.where(first_is_pivot, ends[:, 1], ends[:, 0])
-        return np.stack([beliefs[k, other, k] for k in range(len(beliefs))])
-
-
 def log_factors(same: Codes, errors: Array, weights: Array) -> Array:
     """Equation (1): log factors where the classes of the two points agree (row 0) and where they differ (row 1)."""
     with np.errstate(divide="ignore"):
@@ -487,20 +379,23 @@ def answer_errors(annotators: Codes, error_rates: ErrorRates) -> Array:
         numbers, place = np.unique(annotators, return_inverse=True)
         if missing := [a for a in numbers.tolist() if a not in error_rates]:
             raise InputError(f"`error_rates` has no entry for annotator {missing[0]} (0: not known). Add one.")
-        rates = np.array([error_rates[a] for a in numbers.tolist()], dtype=np.float64)
-    else:
-        rates = np.asarray(error_rates, dtype=np.float64)
-        place = annotators
-    if not ((rates >= 0) & (rates < 1)).all():
-        raise InputError("`error_rates` must lie in [0, 1): the probability that an answer is wrong.")
+        return _checked_rates([error_rates[a] for a in numbers.tolist()])[place]
+    rates = _checked_rates(error_rates)
     if rates.ndim == 0:
         return np.full(len(annotators), float(rates))
-    if rates.ndim != 1 or annotators.max(initial=-1) >= len(rates) and not isinstance(error_rates, Mapping):
+    if rates.ndim > 1 or annotators.max(initial=-1) >= len(rates):
         raise InputError(
-            f"`error_rates` must be a number, a mapping, or an array with an entry for each annotator "
-            f"from 0 (not known) to {annotators.max()}; got shape {rates.shape}."
+            "`error_rates` must be a number, a mapping, or an array with an entry for each annotator "
+            f"from 0 (not known) to {annotators.max(initial=0)}; got shape {rates.shape}."
         )
-    return rates[place]
+    return rates[annotators]
+
+
+def _checked_rates(error_rates: ArrayLike) -> Array:
+    rates = np.asarray(error_rates, dtype=np.float64)
+    if not ((rates >= 0) & (rates < 1)).all():
+        raise InputError("`error_rates` must lie in [0, 1): the probability that an answer is wrong.")
+    return rates
 
 
 def _swap(values: Array, swapped: Mask) -> Array:
@@ -549,26 +444,6 @@ def _class_numbers(labels: Codes, n_classes: int) -> Indices:
             "many columns of `log_node_probabilities` as there are classes."
         )
     return labels - 1
-
-
-def _absorb(ends: Indices, factors: Array, label: Indices, shape: tuple[int, int]) -> Array:
-    """Potentials that stand for answers within a group, and for those with a group of known class."""
-    agree, differ = factors
-    first, second = ends.T
-    inner = first == second
-    constant = np.bincount(first[inner], agree[inner], shape[0])
-    from_first = label[first] >= 0
-    known = np.where(from_first, first, second)[~inner]
-    other = np.where(from_first, second, first)[~inner]
-    says = np.repeat(differ[~inner][:, None], shape[1], axis=1)
-    says[np.arange(len(known)), label[known]] = agree[~inner]
-    return constant[:, None] + sum_by(other, says, shape[0])
-
-
-def _busiest(degree: Indices, component: Indices) -> Indices:
-    """The group with the most edges in each component."""
-    order = np.lexsort((-degree, component))
-    return order[np.unique(component[order], return_index=True)[1]]
 
 
 def _checked_schedule(damping: float, max_iter: int, tol: float) -> Schedule:
