@@ -459,8 +459,8 @@ BLOCKS = [
     fault(
         "statistics.py",
         "PairStatistics.merge",
-        "        self.checksum ^= other.checksum\n        return self",
-        "        return self",
+        "        self.checksum ^= other.checksum\n        self.squares = self.squares + other.squares",
+        "        self.squares = self.squares + other.squares",
         "half a pair goes unnoticed",
         "test_statistics.py",
     ),
