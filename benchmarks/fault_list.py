@@ -625,8 +625,8 @@ TABLES = [
     fault(
         "io/files.py",
         "written_whole",
-        "draft.unlink(missing_ok=True)",
-        "pass",
+        "    finally:\n        draft.unlink(missing_ok=True)",
+        "    finally:\n        pass",
         "a draft is left behind by a write that failed",
         "io/test_files_faults.py",
     ),
