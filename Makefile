@@ -7,7 +7,7 @@ PYTHONS := src tests benchmarks examples .ci docs/conf.py docs/_ext docs/figures
 export OMP_NUM_THREADS ?= 1
 export OPENBLAS_NUM_THREADS ?= 1
 
-.PHONY: demo test lint format bench bench-accuracy bench-ablation bench-penalties bench-cli bench-faults bench-scale bench-style dist docs test-oldest clean
+.PHONY: demo test lint format bench bench-accuracy bench-ablation bench-penalties bench-cli bench-faults bench-repeat bench-scale bench-style dist docs test-oldest clean
 
 demo: $(VENV)/.demo
 	$(BIN)/sdulearn demo
@@ -38,6 +38,11 @@ bench-cli: $(VENV)/.bench
 # One slip at a time, planted in a copy of the package: does a test notice? About a quarter of an hour.
 bench-faults: $(VENV)/.dev
 	$(BIN)/python benchmarks/faults.py
+
+# Twenty and five runs of the tests beside two busy loops: two hours.
+bench-repeat: $(VENV)/.dev
+	$(BIN)/python benchmarks/repeat.py tests/distributed --runs 20
+	$(BIN)/python benchmarks/repeat.py tests src --runs 5
 
 bench-ablation: $(VENV)/.bench
 	$(BIN)/python benchmarks/ablation.py

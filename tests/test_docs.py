@@ -144,3 +144,10 @@ def test_the_check_of_the_site_finds_faults(tmp_path, monkeypatch):
         "a.html: b.html#there has no such anchor",
         "a.html: c.html leads nowhere",
     ]
+
+
+def test_every_finding_names_a_test_that_is_there():
+    named = re.findall(r"`(tests/[\w/]+\.py)::(\w+)`", (ROOT / "docs" / "trust.md").read_text())
+    assert len(named) > 40
+    for path, name in named:
+        assert f"def {name}(" in (ROOT / path).read_text(), f"{path} has no {name}"
