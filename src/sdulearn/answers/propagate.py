@@ -140,10 +140,10 @@ def propagate(
     =======  ==========  ================  =====================  =================
 
     (without conditioning 0.027 on average and 0.57 at worst, two classes). Messages came to rest in 97 to
-    100% of them (88% in the last row). On answers that fit no classes at all they rarely do; then the numbers are those of the last
-    round and ``converged`` is False. Whether K > 2 classes can agree with "different" answers without
-    errors around cycles is a graph colouring, which messages do not decide: such a contradiction may
-    go unnoticed, with a finite value.
+    100% of them (88% in the last row). On answers that fit no classes at all they rarely do; then the
+    numbers are those of the last round and ``converged`` is False. Whether K > 2 classes can agree
+    with "different" answers without errors around cycles is a graph colouring, which messages do not decide:
+    such a contradiction may go unnoticed, with a finite value.
 
     References
     ----------
