@@ -2,7 +2,7 @@
 
 python benchmarks/graph.py [N_ANSWERS]
 
-Processor seconds of one run on one core stand beside them.
+Processor seconds of one run on one core stand beside them. Cycles with errors get five rounds of messages.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def main() -> None:
             factors = FactorGraph.from_answers(graph, n_classes, error)
             title = f"K={n_classes}, error {error:g}"
             tasks[f"factor graph, {title}"] = lambda g=graph, k=n_classes, e=error: FactorGraph.from_answers(g, k, e)
-            tasks[f"propagate, {title}"] = lambda f=factors, p=log_p: f.propagate(p, max_iter=20)
+            tasks[f"propagate, {title}"] = lambda f=factors, p=log_p: f.propagate(p, max_iter=5)
         for task, run in tasks.items():
             taken = seconds(run, 1)
             print(f"{name:>16} {task:>28} {taken / unit:7.1f} {taken:7.2f}", flush=True)

@@ -283,6 +283,14 @@ def test_cycles_through_one_point_are_exact(n_classes, error):
     assert_exact(graph, node_probabilities(rng, n, n_classes), error, np.full(len(edges), error))
 
 
+def test_a_group_with_many_branches_is_no_pivot():
+    """A ring with a star at the end of a branch: the star cuts no cycle."""
+    rng = np.random.default_rng(6)
+    edges = np.array([(8, 7), (8, 6), (8, 5), (8, 4), (4, 3), (3, 2), (2, 1), (1, 0), (0, 3)])
+    graph = AnswerGraph.from_answers(edges, rng.choice([-1, 1], 9))
+    assert_exact(graph, node_probabilities(rng, 9, 2), 0.1, np.full(9, 0.1))
+
+
 def test_a_complete_graph_is_not_claimed_to_be_exact():
     rng = np.random.default_rng(1)
     edges = np.array(list(itertools.combinations(range(5), 2)))
@@ -366,9 +374,8 @@ def test_order_of_answers_ends_and_points_does_not_matter(seed, n_classes, error
     other = AnswerGraph.from_answers(flipped, same[order], labels=labels[np.argsort(names)])
     one = propagate(graph, log_p, error)
     two = propagate(other, log_p[np.argsort(names)], error)
-    np.testing.assert_array_equal(np.sort(one.exact), np.sort(two.exact))
     # Which of two groups with as many edges is the pivot depends on their numbers.
-    if one.exact.all():
+    if one.exact.all() and two.exact.all():
         assert one.value == pytest.approx(two.value, abs=1e-9)
         np.testing.assert_allclose(one.posteriors, two.posteriors[names], atol=1e-9)
         np.testing.assert_allclose(one.right[order], two.right, atol=1e-9)

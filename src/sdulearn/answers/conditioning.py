@@ -1,6 +1,7 @@
 """Components with cycles, conditioned on the class of one group in each.
 
-The *pivot* of a component is the group with the most edges. The component is taken once for each class k
+The *pivot* of a component is the group with the most edges that are part of its cycles or join them, the
+first of equals. The component is taken once for each class k
 of the pivot, and the copies are put together again:
 
     P = sum_k P_k,  where P_k is the likelihood with the pivot in class k                   (1)
@@ -24,6 +25,9 @@ import numpy as np
 from sdulearn.answers.graph import connect
 from sdulearn.answers.messages import Network, Schedule, absorb, sum_by
 from sdulearn.types import Array, Indices, Mask
+
+# Longer branches than this do not matter for the choice of a pivot.
+MAX_PEELS = 50
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,7 +68,7 @@ class ConditionedNetwork:
     component : int array of shape (n_groups,)
         Component of each group, numbered from 0.
     pivots : int array of shape (n_components,)
-        The group with the most edges in each component.
+        The pivot of each component.
     cut : bool array of shape (n_edges,)
         Whether each edge ends at a pivot.
     ends : int array of shape (n_edges, 2)
@@ -93,7 +97,7 @@ class ConditionedNetwork:
         local = local.reshape(-1, 2)
         n_groups = len(groups)
         component = connect(local, n_groups)
-        pivots = _busiest(np.bincount(local.ravel(), minlength=n_groups), component)
+        pivots = _busiest(_core_degree(local, n_groups), component)
         is_pivot = np.zeros(n_groups, dtype=bool)
         is_pivot[pivots] = True
         cut = is_pivot[local[:, 0]] | is_pivot[local[:, 1]]
@@ -152,6 +156,18 @@ class ConditionedNetwork:
         first_is_pivot = np.isin(ends[:, 0], self.pivots)
         other = np.where(first_is_pivot, ends[:, 1], ends[:, 0])
         return np.stack([beliefs[k, other, k] for k in range(len(beliefs))])
+
+
+def _core_degree(ends: Indices, n_groups: int) -> Indices:
+    """Number of edges of each group once branches that end are taken off, leaf by leaf."""
+    degree = np.bincount(ends.ravel(), minlength=n_groups)
+    for _ in range(MAX_PEELS):
+        ends = ends[(degree[ends] > 1).all(axis=1)]
+        rest = np.bincount(ends.ravel(), minlength=n_groups)
+        if (rest == degree).all():
+            break
+        degree = rest
+    return degree
 
 
 def _busiest(degree: Indices, component: Indices) -> Indices:
