@@ -7,13 +7,14 @@ from sdulearn.errors import InputError
 from sdulearn.workflow import open_engine
 
 
-def test_a_local_cluster_serves_no_dashboard():
-    """It has no password; the scheduler listens on this machine alone."""
+def test_a_local_cluster_is_for_this_machine_alone():
+    """Neither scheduler nor dashboard has a password."""
     with open_engine("dask") as engine:
         client = get_client()
         assert engine.address.startswith("tcp://127.0.0.1:")
-        assert client.cluster.dashboard_link == ""
-        assert client.cluster.scheduler.http_server is None or not client.cluster.scheduler.http_server._sockets
+        assert client.cluster.dashboard_link.startswith("http://127.0.0.1:")
+        for server in client.cluster.scheduler.http_server._sockets.values():
+            assert server.getsockname()[0] == "127.0.0.1"
         assert engine.n_workers == len(client.nthreads())
 
 

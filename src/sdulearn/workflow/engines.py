@@ -118,9 +118,10 @@ def _client(scheduler: str | None) -> Iterator[Any]:
 
 def _local_cluster(distributed: Any) -> Any:
     try:
-        # The dashboard has no password, so it is not served.
+        # The dashboard has no password, so it is for this machine alone.
+        web = {"host": "127.0.0.1", "dashboard_address": "127.0.0.1:0"}
         with _uninterrupted_children():
-            return distributed.LocalCluster(n_workers=cpu_count(), threads_per_worker=1, dashboard_address=None)
+            return distributed.LocalCluster(n_workers=cpu_count(), threads_per_worker=1, **web)
     except RuntimeError as error:
         raise InputError(f"No local Dask cluster could be started: {error} Try `engine='stream'` instead.") from None
 
