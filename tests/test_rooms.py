@@ -13,7 +13,7 @@ ROOT = Path(sdulearn.__file__).parent
 FLOORS = [
     ("version", "types", "errors", "io"),
     ("extras", "sklearn_private", "io.files"),
-    ("pairs", "losses", "prior", "io.container", "io.excel"),
+    ("pairs", "losses", "prior", "io.container", "io.excel", "io.svmlight"),
     ("answers.graph",),
     ("risks", "bounds", "io.checked", "io.ids", "number_texts", "answers.records", "answers.messages"),
     ("solvers", "io.answers", "answers.checks", "answers.conditioning"),
@@ -21,7 +21,7 @@ FLOORS = [
     ("metrics", "statistics", "io.parquet"),
     ("io.tables",),
     ("base", "diagnostics"),
-    ("grid", "baselines", "datasets"),
+    ("grid", "baselines", "datasets", "fit_report"),
     ("linear", "table_model"),
     ("blocks",),
     ("joint",),

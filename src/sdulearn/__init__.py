@@ -6,18 +6,19 @@ from typing import TYPE_CHECKING
 from sdulearn.version import __version__ as __version__
 
 if TYPE_CHECKING:
+    from sdulearn.fit_report import FitReport
     from sdulearn.io.model_file import load_model
     from sdulearn.joint import PairLogisticRegression, PairLogisticRegressionCV
     from sdulearn.linear import SDUClassifier, SDUClassifierCV
     from sdulearn.model_selection import PairKFold
     from sdulearn.pairs import stack_pairs
     from sdulearn.prior import PriorEstimate, estimate_prior
-    from sdulearn.table_model import FitReport, TableModel
+    from sdulearn.table_model import TableModel
     from sdulearn.workflow import fit_table
 
 # Imported when they are asked for: `sdulearn --version` need not wait for scikit-learn.
 _HOMES = {
-    "FitReport": "table_model",
+    "FitReport": "fit_report",
     "PairKFold": "model_selection",
     "PairLogisticRegression": "joint",
     "PairLogisticRegressionCV": "joint",

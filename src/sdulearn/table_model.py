@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -23,23 +23,19 @@ from sdulearn.columns import (
     as_arrow,
     encode,
 )
-from sdulearn.diagnostics import Finding
 from sdulearn.errors import InputError, UnseenCategoryWarning, warn
+from sdulearn.fit_report import FitReport, parse_report
 from sdulearn.io import container
 from sdulearn.io.checked import (
     checked_finite,
     checked_list,
     checked_numbers,
-    checked_prior,
-    checked_share,
     checked_text,
     checked_whole,
 )
 from sdulearn.io.files import Location
 from sdulearn.losses import TRAINING_LOSSES
-from sdulearn.metrics import AccuracyEstimate
 from sdulearn.number_texts import NumberText
-from sdulearn.prior import PriorEstimate
 from sdulearn.types import Array, Estimator, Frame, Rows
 
 VERSION = 1
@@ -63,60 +59,6 @@ class Scaler:
         if sparse.issparse(X):
             return sparse.csr_matrix(X @ sparse.diags_array(1 / self.scale))
         return (X - self.mean) / self.scale
-
-
-@dataclass(frozen=True)
-class FitReport:
-    """What a fit was given and what it found, as data.
-
-    Attributes
-    ----------
-    sdulearn : str
-        Version that fitted the model.
-    method : str
-        "joint", or a risk of the paper.
-    settings : dict
-        Settings that were chosen, such as alpha.
-    table, answers : str
-        Names of what was read.
-    n_rows, n_unlabeled : int
-        Rows of the table, and rows used as unlabeled.
-    n_similar, n_dissimilar, n_unsure : int
-        Answers used, and answers "unsure".
-    answer_columns : dict
-        Which column of the answers was read as what.
-    answer_words : dict
-        What each word for an answer was taken for, and how often it occurs.
-    accuracy : AccuracyEstimate
-        By cross-validation on the answers.
-    prior : PriorEstimate
-        Share of class +1.
-    n_labels, n_labels_right : int
-        Labels that named the classes, and how many of them the model predicts.
-    findings : tuple of Finding
-        Where the data disagree with what the method assumes, and what the result leaves open.
-    seconds : dict
-        Time spent on reading and on fitting.
-    """
-
-    sdulearn: str
-    method: str
-    settings: Mapping[str, float]
-    table: str
-    answers: str
-    n_rows: int
-    n_unlabeled: int
-    n_similar: int
-    n_dissimilar: int
-    n_unsure: int
-    answer_columns: Mapping[str, str]
-    answer_words: Mapping[str, Sequence[int]]
-    accuracy: AccuracyEstimate
-    prior: PriorEstimate
-    n_labels: int
-    n_labels_right: int
-    findings: tuple[Finding, ...]
-    seconds: Mapping[str, float]
 
 
 @dataclass(frozen=True)
@@ -338,7 +280,7 @@ class TableModel:
         if not (scaler.scale > 0).all():
             raise ValueError("a scale is not positive")
         below, above = (checked_text(name) for name in checked_list(header["classes"]))
-        report = None if header["report"] is None else _parse_report(header["report"])
+        report = None if header["report"] is None else parse_report(header["report"])
         return cls(estimator, layout, scaler, (below, above), report)
 
 
@@ -381,37 +323,3 @@ def _parse_number_text(text: Mapping[str, Any] | None) -> NumberText | None:
     if text["decimal"] not in (".", ","):
         raise ValueError("a decimal mark is neither a point nor a comma")
     return NumberText(text["decimal"], tuple(checked_text(mark) for mark in checked_list(text["marks"])))
-
-
-def _parse_report(report: Mapping[str, Any]) -> FitReport:
-    counts = ("n_rows", "n_unlabeled", "n_similar", "n_dissimilar", "n_unsure", "n_labels", "n_labels_right")
-    known: dict[str, Any] = {name: checked_text(report[name]) for name in ("sdulearn", "method", "table", "answers")}
-    known |= {name: checked_whole(report[name], 0, 2**62) for name in counts}
-    return FitReport(
-        **known,
-        settings={checked_text(name): checked_finite(value) for name, value in report["settings"].items()},
-        answer_columns={checked_text(role): checked_text(name) for role, name in report["answer_columns"].items()},
-        answer_words={
-            checked_text(word): (checked_whole(answer, -1, 1), checked_whole(count, 0, 2**62))
-            for word, (answer, count) in report["answer_words"].items()
-        },
-        accuracy=_parse_accuracy(report["accuracy"]),
-        prior=checked_prior(report["prior"]),
-        findings=tuple(_parse_finding(finding) for finding in checked_list(report["findings"])),
-        seconds={checked_text(name): checked_finite(value) for name, value in report["seconds"].items()},
-    )
-
-
-def _parse_accuracy(numbers: Mapping[str, Any]) -> AccuracyEstimate:
-    shares = {name: checked_share(numbers[name]) for name in ("value", "low", "high", "agreement", "confidence")}
-    return AccuracyEstimate(**shares, n_answers=checked_whole(numbers["n_answers"], 0, 2**62))
-
-
-def _parse_finding(finding: Mapping[str, Any]) -> Finding:
-    severity = finding["severity"]
-    if severity not in ("info", "warning", "error"):
-        raise ValueError(f"unknown severity {severity!r}")
-    details = finding["details"]
-    if not isinstance(details, dict):
-        raise TypeError("a finding has no details")
-    return Finding(checked_text(finding["code"]), severity, details)

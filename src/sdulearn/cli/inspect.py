@@ -16,8 +16,9 @@ from sdulearn.cli.output import add_json_option, print_json
 from sdulearn.cli.screen import say
 from sdulearn.cli.words import describe_accuracy, describe_finding, describe_method, describe_prior
 from sdulearn.columns import CATEGORY, Column, ColumnLayout
+from sdulearn.fit_report import FitReport
 from sdulearn.io.model_file import load_model
-from sdulearn.table_model import FitReport, TableModel
+from sdulearn.table_model import TableModel
 from sdulearn.types import Estimator
 
 

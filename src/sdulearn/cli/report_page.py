@@ -9,8 +9,9 @@ from pathlib import Path
 import numpy as np
 
 from sdulearn.cli.words import describe_finding, describe_method, describe_table, majority_share, understood
+from sdulearn.fit_report import FitReport
 from sdulearn.io.files import written_whole
-from sdulearn.table_model import FitReport, TableModel
+from sdulearn.table_model import TableModel
 
 _FEATURES_SHOWN = 20
 _STYLE = """

@@ -8,10 +8,10 @@ from typing import Any
 from sdulearn.answers import Answers
 from sdulearn.columns import CATEGORY, Column, ColumnLayout, Layout
 from sdulearn.diagnostics import Finding
+from sdulearn.fit_report import FitReport
 from sdulearn.metrics import AccuracyEstimate
 from sdulearn.pairs import DISSIMILAR, SIMILAR, UNSURE
 from sdulearn.prior import PriorEstimate
-from sdulearn.table_model import FitReport
 from sdulearn.types import Estimator
 from sdulearn.workflow.methods import chosen_settings
 

@@ -11,15 +11,13 @@ from __future__ import annotations
 import csv
 import io
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 
 import numpy as np
-from scipy import sparse
-from sklearn.datasets import load_svmlight_file
 
 from sdulearn.columns import (
     BOOLEAN,
@@ -40,11 +38,12 @@ from sdulearn.columns import (
 from sdulearn.errors import InputError
 from sdulearn.extras import require
 from sdulearn.io import parquet
-from sdulearn.io.excel import read_sheet
+from sdulearn.io.excel import read_sheet, sheet_table
 from sdulearn.io.files import DAMAGED, Location, decoded, delimiter, file_format, open_bytes
 from sdulearn.io.ids import Candidate, choose_by_answers, looks_like_id, match_texts
+from sdulearn.io.svmlight import parse_svmlight
 from sdulearn.number_texts import NumberText, parse_numbers, recognise_numbers
-from sdulearn.types import ArrowColumn, ArrowTable, ArrowType, Codes, Frame, Rows
+from sdulearn.types import ArrowTable, ArrowType, Codes, Frame, Rows
 
 ID_COLUMNS = ("id", "ID", "Id", "unique_id")
 FORMATS = ("csv", "tsv", "parquet", "jsonl", "svm", "xlsx")
@@ -361,7 +360,7 @@ def _read_raw(source: Location | Frame, options: TableOptions) -> _RawTable:
             opened = parquet.open_parquet(path)
             return _RawTable(path, parquet.read_whole(path), opened.types, name)
         if name == "xlsx":
-            return _single(path, _excel_table(path), name)
+            return _single(path, sheet_table(path, _MISSING), name)
         names = column_names(path)
         check_repeated_names(path, names)
         with open_bytes(path) as file:
@@ -377,31 +376,6 @@ def _read_raw(source: Location | Frame, options: TableOptions) -> _RawTable:
 def _single(name: str, table: ArrowTable, file_format: str) -> _RawTable:
     check_repeated_names(name, table.column_names)
     return _RawTable(name, [table], dict(zip(table.column_names, table.schema.types, strict=True)), file_format)
-
-
-def _excel_table(path: Location) -> ArrowTable:
-    """The first sheet; a column of cells of several kinds is text."""
-    pa = require("pyarrow", "files")
-    header, rows = read_sheet(path)
-    columns = []
-    for place in range(len(header)):
-        cells = [row[place] if place < len(row) else None for row in rows]
-        cells = [None if isinstance(cell, str) and cell.strip() in _MISSING else cell for cell in cells]
-        columns.append(_excel_column(cells))
-    return pa.table(columns, names=header)
-
-
-def _excel_column(cells: Sequence[object]) -> ArrowColumn:
-    pa = require("pyarrow", "files")
-    # A workbook has no whole numbers of its own.
-    cells = [int(cell) if isinstance(cell, float) and cell.is_integer() else cell for cell in cells]
-    if any(isinstance(cell, float) for cell in cells):
-        cells = [float(cell) if isinstance(cell, int) and not isinstance(cell, bool) else cell for cell in cells]
-    try:
-        return pa.array(cells)
-    except (pa.ArrowInvalid, pa.ArrowTypeError):
-        texts = [None if cell is None else f"{cell:g}" if isinstance(cell, float) else str(cell) for cell in cells]
-        return pa.array(texts, pa.string())
 
 
 def _csv_options(
@@ -431,7 +405,7 @@ def _batches(path: Location, name: str, layout: ColumnLayout, id_column: str | N
         for group in parquet.open_parquet(path).groups:
             yield from group.batches(wanted or names[:1], _CHUNK_ROWS)
     elif name == "xlsx":
-        yield from _excel_table(path).select(wanted or names[:1]).to_batches(_CHUNK_ROWS)
+        yield from sheet_table(path, _MISSING).select(wanted or names[:1]).to_batches(_CHUNK_ROWS)
     elif name == "jsonl":
         yield from _json_batches(path, require("pyarrow", "files").schema(_column_types(layout)))
     else:
@@ -503,7 +477,7 @@ def _ids(table: ArrowTable, id_column: str | None, begin: int) -> list[str]:
 def _read_svmlight(path: Location) -> Table:
     """A whole svmlight file; features are taken to be numbered from 1 unless a 0 occurs."""
     with _clear_errors(path), open_bytes(path) as file:
-        X = _parse_svmlight(path, file, None)
+        X = parse_svmlight(path, file, None)
     if X.shape[0] == 0:
         raise InputError(f"{path} is empty.")
     first = 1 if X.indices.size == 0 or X.indices.min() > 0 else 0
@@ -515,18 +489,6 @@ def _svmlight_chunks(path: Location, layout: SparseLayout) -> Iterator[Table]:
     begin = 0
     with _clear_errors(path):
         for lines in _line_chunks(path):
-            X = _parse_svmlight(path, io.BytesIO(lines), layout.width + layout.first)[:, layout.first :]
+            X = parse_svmlight(path, io.BytesIO(lines), layout.width + layout.first)[:, layout.first :]
             yield Table(X, [str(k) for k in range(begin, begin + X.shape[0])], layout)
             begin += X.shape[0]
-
-
-def _parse_svmlight(path: Location, file: Iterable[bytes], width: int | None) -> sparse.csr_matrix:
-    try:
-        X, _ = load_svmlight_file(file, n_features=width, zero_based=True)
-    except (ValueError, OverflowError, MemoryError) as error:
-        raise InputError(
-            f"{path} cannot be read as svmlight, or has features the model does not know: {error}"
-        ) from None
-    if not np.isfinite(X.data).all():
-        raise InputError(f"{path} holds values that are missing or infinite. Leave them out; absent means zero.")
-    return X

@@ -24,13 +24,14 @@ from sdulearn.diagnostics import (
     check_shared_points,
 )
 from sdulearn.errors import InputError, OrientationWarning
+from sdulearn.fit_report import FitReport
 from sdulearn.io.answers import read_answers
 from sdulearn.io.files import Location
 from sdulearn.io.labels import Labelled, class_labels, read_labels
 from sdulearn.io.tables import TableOptions, read_table
 from sdulearn.losses import TRAINING_LOSSES
 from sdulearn.metrics import AccuracyEstimate, held_out_decisions, pair_accuracy
-from sdulearn.table_model import FitReport, TableModel
+from sdulearn.table_model import TableModel
 from sdulearn.types import Array, Codes, Estimator, Frame, Rows
 from sdulearn.version import __version__
 from sdulearn.workflow.engines import MEMORY, Engine, open_engine
