@@ -22,7 +22,7 @@ Function = ast.FunctionDef | ast.AsyncFunctionDef
 # From tables and answers to a model and words about it.
 OUTER = (
     "answers", "cli", "columns.py", "diagnostics.py", "errors.py", "extras.py", "io", "metrics.py", "number_texts.py",
-    "table_model.py", "workflow",
+    "fit_report.py", "table_model.py", "workflow",
 )  # fmt: skip
 
 
