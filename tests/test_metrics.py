@@ -10,7 +10,7 @@ from sklearn.preprocessing import StandardScaler
 from sdulearn import PairKFold, PairLogisticRegression, SDUClassifier
 from sdulearn.datasets import make_waveform, sample_sdu
 from sdulearn.errors import InputError
-from sdulearn.metrics import cross_val_accuracy, held_out_decisions, pair_accuracy
+from sdulearn.metrics import cross_val_accuracy, held_out_decisions, pair_accuracy, point_accuracy
 from sdulearn.model_selection import splitter_of
 from sdulearn.prior import clopper_pearson, prior_from_share
 
@@ -208,3 +208,64 @@ def test_the_interval_of_the_accuracy_follows_the_effective_number_of_answers():
     low, high = clopper_pearson(found.agreement * effective, (1 - found.agreement) * effective, 0.95)
     assert effective < 20
     assert (found.low, found.high) == pytest.approx((prior_from_share(low), prior_from_share(high)))
+
+
+def enumerated_likelihood(h, ends, same, grid):
+    """Log-probability of the answers at each accuracy, summed over which predictions are right."""
+    found = np.zeros(len(grid))
+    for right in itertools.product((False, True), repeat=len(h)):
+        y = np.where(right, h, -h)
+        if all((y[a] == y[b]) == s for (a, b), s in zip(ends, same, strict=True)):
+            found += grid ** sum(right) * (1 - grid) ** (len(h) - sum(right))
+    return np.log(found)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_the_accuracy_by_points_has_the_likelihood_of_all_that_may_be_right(seed):
+    rng = np.random.default_rng(seed)
+    y = np.where(rng.random(9) < 0.6, 1, -1)
+    h = np.where(rng.random(9) < 0.2, -y, y)
+    ends = [pair for pair in itertools.combinations(range(9), 2) if rng.random() < 0.25] or [(0, 1)]
+    same = [y[a] == y[b] for a, b in ends]
+    grid = np.linspace(0.5, 1, 501)[:-1]
+    expected = enumerated_likelihood(h, ends, same, grid)
+    found = point_accuracy(h, ends, same)
+    inside = grid[2 * (expected.max() - expected) <= 3.841458820694124]
+    best = np.argmax(expected)
+    assert found.value == pytest.approx(1.0 if best == 499 else grid[best])
+    assert (found.low, found.high) == pytest.approx((inside[0], 1.0 if inside[-1] == grid[-1] else inside[-1]))
+
+
+def test_loose_pairs_by_points_are_pairs():
+    rng = np.random.default_rng(0)
+    y = np.where(rng.random(600) < 0.7, 1, -1)
+    h = np.where(rng.random(600) < 0.15, -y, y)
+    ends = np.arange(600).reshape(-1, 2)
+    same = y[ends[:, 0]] == y[ends[:, 1]]
+    codes = np.repeat(np.where(same, 1, -1) * np.arange(1, 301), 2)
+    by_pairs = pair_accuracy(h, codes)
+    by_points = point_accuracy(h, ends, same)
+    assert by_points.value == pytest.approx(by_pairs.value, abs=1e-3)
+    assert by_points.agreement == by_pairs.agreement
+    # The profile interval is a little narrower than Clopper and Pearson's, which never covers too seldom.
+    assert by_points.low == pytest.approx(by_pairs.low, abs=0.006)
+    assert by_points.high == pytest.approx(by_pairs.high, abs=0.006)
+
+
+@pytest.mark.parametrize("wrong", [0.0, 0.1])
+def test_the_interval_covers_where_answers_share_points(wrong):
+    """100 draws of 200 answers about 60 points, of which the predictor gets 80% right; some answers may be wrong."""
+    rng = np.random.default_rng(2)
+    covered = 0
+    values = []
+    for _ in range(100 if wrong == 0 else 20):
+        y = np.where(rng.random(60) < 0.7, 1, -1)
+        h = np.where(rng.random(60) < 0.2, -y, y)
+        ends = rng.integers(0, 60, (230, 2))
+        ends = ends[ends[:, 0] != ends[:, 1]][:200]
+        same = (y[ends[:, 0]] == y[ends[:, 1]]) ^ (rng.random(len(ends)) < wrong)
+        found = point_accuracy(h, ends, same)
+        covered += found.low <= 0.8 <= found.high
+        values.append(found.value)
+    assert np.mean(values) == pytest.approx(0.8, abs=0.03)
+    assert covered >= (88 if wrong == 0 else 16)

@@ -182,7 +182,7 @@ def _mean_shift(population: Population, here: Array, k: int) -> Array:
 
 
 def check_shared_points(ends: Indices) -> list[Finding]:
-    """Answers that share their points: folds then hold out answers, not points, and intervals are too narrow."""
+    """Answers that share their points tell less than as many about points of their own."""
     n_points = len(np.unique(ends))
     if 2 * len(ends) < _CROWDED * n_points:
         return []

@@ -20,9 +20,11 @@ from numbers import Integral
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.stats import norm
+from scipy.stats import chi2, norm
 from sklearn.base import clone
 
+from sdulearn.answers.graph import AnswerGraph
+from sdulearn.answers.propagate import FactorGraph
 from sdulearn.errors import InputError, OrientationWarning
 from sdulearn.losses import Loss, get_loss
 from sdulearn.model_selection import PairKFold
@@ -30,7 +32,10 @@ from sdulearn.pairs import Pairs, read_pairs, sources
 from sdulearn.prior import clopper_pearson, dissimilar_share, prior_from_share, similar_share
 from sdulearn.risks import check_prior, marginal_risk, mixture, row_weights
 from sdulearn.sklearn_private import safe_indexing
-from sdulearn.types import Array, Codes, Estimator, Mask, MatrixLike, Splitter
+from sdulearn.types import Array, Codes, Estimator, Indices, Mask, MatrixLike, Splitter
+
+# Shares of wrong answers that are considered where some must be wrong.
+_ERROR_RATES = (0.01, 0.02, 0.04, 0.08, 0.12, 0.16, 0.2, 0.25, 0.3)
 
 
 @dataclass(frozen=True)
@@ -144,6 +149,89 @@ def _accuracy_of_one_kind(
     margin = float(norm.isf((1 - confidence) / 2) * error)
     low, value, high = np.clip([value - margin, value, value + margin], 0, 1).tolist()
     return AccuracyEstimate(value, low, high, agreement, n_answers, confidence)
+
+
+def point_accuracy(
+    decision: ArrayLike, ends: ArrayLike, same: ArrayLike, *, confidence: float = 0.95
+) -> AccuracyEstimate:
+    """Accuracy from answers that may share points.
+
+    In a component of answers, k of its m points agree with the sides that the answers put them on, up to one
+    flip, which has the probability a^k (1 - a)^(m - k) + a^(m - k) (1 - a)^k at the accuracy a. For a pair that
+    is equation (1). Where answers contradict each other, some are wrong, and the likelihood is that of
+    :func:`~sdulearn.answers.propagate.propagate` at the error rate that suits it best.
+
+    Parameters
+    ----------
+    decision : array-like of shape (n_points,)
+        Decision values of all points, each by a model that saw no answer about it.
+    ends : array-like of shape (n_answers, 2)
+        Numbers of the two points of each answer.
+    same : array-like of shape (n_answers,)
+        The answers: booleans, or +1 and -1.
+    confidence : float, default=0.95
+        Level of the interval.
+
+    Returns
+    -------
+    AccuracyEstimate
+        The maximum of the likelihood and its profile interval.
+
+    See Also
+    --------
+    pair_accuracy : From pair codes, each pair of two points of its own.
+
+    Examples
+    --------
+    >>> from sdulearn.metrics import point_accuracy
+    >>> found = point_accuracy([2, 1, -1, -2], [(0, 1), (1, 2), (2, 3)], [True, False, True])
+    >>> found.value, found.n_answers
+    (1.0, 3)
+    """
+    side = np.where(np.asarray(decision, dtype=np.float64) > 0, 1, -1)
+    graph = AnswerGraph.from_answers(ends, same, n_points=len(side))
+    predicted = side[graph.ends[:, 0]] * side[graph.ends[:, 1]]
+    grid = np.linspace(0.5, 1, 501)[:-1]
+    value = _component_likelihood(graph, side, grid)
+    if graph.contradictory.any():
+        disputed = graph.contradictory[graph.component[graph.ends[:, 0]]]
+        value += _disputed_likelihood(graph.ends[disputed], (graph.same * predicted)[disputed], grid)
+    inside = grid[2 * (value.max() - value) <= chi2.ppf(confidence, 1)]
+    best = float(grid[np.argmax(value)])
+    top = len(grid) - 1
+    return AccuracyEstimate(
+        value=1.0 if np.argmax(value) == top else best,
+        low=float(inside[0]),
+        high=1.0 if inside[-1] == grid[top] else float(inside[-1]),
+        agreement=float(np.mean(predicted == graph.same)),
+        n_answers=graph.n_answers,
+        confidence=confidence,
+    )
+
+
+def _component_likelihood(graph: AnswerGraph, side: Codes, grid: Array) -> Array:
+    """Log-likelihood of the components without a contradiction, at each accuracy."""
+    asked = (graph.degree > 0) & (graph.sides != 0)
+    agree = np.bincount(graph.component[asked], graph.sides[asked] == side[asked], graph.n_components)
+    size = np.bincount(graph.component[asked], minlength=graph.n_components)
+    counts, times = np.unique(np.column_stack([agree, size])[size > 0], axis=0, return_counts=True)
+    k = counts[:, :1]
+    m = counts[:, 1:]
+    right = np.log(grid)
+    wrong = np.log1p(-grid)
+    return times @ np.logaddexp(k * right + (m - k) * wrong, (m - k) * right + k * wrong)
+
+
+def _disputed_likelihood(ends: Indices, agreed: Codes, grid: Array) -> Array:
+    """Log-likelihood of answers of which some are wrong, at each accuracy and its best error rate."""
+    points, place = np.unique(ends, return_inverse=True)
+    graph = AnswerGraph.from_answers(place.reshape(-1, 2), agreed, n_points=len(points))
+    coarse = np.linspace(0.5, 0.999, 26)
+    found = np.empty((len(_ERROR_RATES), len(coarse)))
+    for row, rate in zip(found, _ERROR_RATES, strict=True):
+        factors = FactorGraph.from_answers(graph, 2, rate)
+        row[:] = [factors.propagate(np.log([a, 1 - a]), tol=1e-4).value for a in coarse]
+    return np.interp(grid, coarse, found.max(axis=0))
 
 
 def _checked_decision(decision: ArrayLike, pairs: Pairs) -> Array:

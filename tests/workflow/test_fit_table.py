@@ -104,3 +104,27 @@ def test_no_part_is_altered_after_the_fit(frames):
     expected = model.estimator.decision_function((X - X.mean(axis=0)) / X.std(axis=0))
     np.testing.assert_allclose(model.decision_function(table), expected, atol=1e-12)
     assert not hasattr(model.estimator, "feature_names_in_")
+
+
+@pytest.mark.parametrize("design", ["40 points", "star"])
+def test_answers_that_share_points_do_not_flatter_the_model(design):
+    """By folds of pairs it would be 100% (99% to 100%) here: the model has seen every point in another answer."""
+    X, y = make_waveform(6000, random_state=2)
+    covered = 0
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        chosen = rng.permutation(6000)[:700]
+        truth = y[chosen]
+        table = pd.DataFrame(X[chosen], columns=[f"x{k}" for k in range(21)]).assign(id=np.arange(700))
+        ends = rng.integers(0, 40, (230, 2))
+        if design == "star":
+            ends = np.column_stack([np.zeros(200, dtype=int), np.arange(1, 201)])
+        ends = ends[ends[:, 0] != ends[:, 1]][:200]
+        same = truth[ends[:, 0]] == truth[ends[:, 1]]
+        model = fit_table(table, pd.DataFrame({"id_a": ends[:, 0], "id_b": ends[:, 1], "label": same}))
+        rest = np.arange(210, 700)
+        right = np.mean(model.predict(table.iloc[rest]).astype(int) == truth[rest])
+        found = model.report.accuracy
+        covered += found.low - 0.01 <= max(right, 1 - right) <= found.high + 0.01
+        assert "shared_points" in [finding.code for finding in model.report.findings]
+    assert covered >= 5

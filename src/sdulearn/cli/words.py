@@ -201,9 +201,9 @@ _SENTENCES: dict[str, Callable[[Mapping[str, Any]], str]] = {
         "(--method sddu) from all."
     ),
     "shared_points": lambda d: (
-        f"The {d['n_answers']:,} answers are about {d['n_points']:,} points only. The estimated accuracy and the "
-        "intervals hold for answers that are about two points of their own each; here they are too good. Ask about "
-        "further points."
+        f"The {d['n_answers']:,} answers are about {d['n_points']:,} points only, so they tell less than as many "
+        "answers about further points. The estimated accuracy and its interval take that into account (unless answers carry "
+        "weights); the interval of the prior does not, and is too narrow."
     ),
     "fit_warning": lambda d: str(d["message"]),
 }
