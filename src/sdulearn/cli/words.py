@@ -202,8 +202,8 @@ _SENTENCES: dict[str, Callable[[Mapping[str, Any]], str]] = {
     ),
     "shared_points": lambda d: (
         f"The {d['n_answers']:,} answers are about {d['n_points']:,} points only, so they tell less than as many "
-        "answers about further points. The estimated accuracy and its interval take that into account (unless answers carry "
-        "weights); the interval of the prior does not, and is too narrow."
+        "answers about further points. The estimated accuracy and its interval take that into account (unless "
+        "answers carry weights); the interval of the prior does not, and is too narrow."
     ),
     "fit_warning": lambda d: str(d["message"]),
 }
