@@ -77,7 +77,8 @@ def _accuracy(report: FitReport) -> str:
         _scale(accuracy.value, accuracy.low, accuracy.high),
         f"<p>From {accuracy.n_answers:,} held-out answers alone; the model gives {accuracy.agreement:.1%} of them. "
         f"Always naming the larger class would be right in {majority_share(report.prior):.1%} of the rows. For random "
-        "pairs, 2 × agreement − 1 = (2 × accuracy − 1)². The answers cannot tell which class is which.</p>",
+        "pairs that share no points, 2 × agreement − 1 = (2 × accuracy − 1)²; where they do, the points were held out "
+        "and the answers about them judged together. The answers cannot tell which class is which.</p>",
     ]
     return "\n".join(lines)
 
