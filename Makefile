@@ -44,7 +44,7 @@ bench-repeat: $(VENV)/.dev
 	$(BIN)/python benchmarks/repeat.py tests/distributed --runs 20
 	$(BIN)/python benchmarks/repeat.py tests src --runs 5
 
-bench-honest: $(VENV)/.bench
+bench-honest: $(VENV)/.dev
 	$(BIN)/python benchmarks/honest.py
 
 bench-ablation: $(VENV)/.bench

@@ -2,9 +2,9 @@
 
     python benchmarks/honest.py --draws 20
 
-200 answers about 400 points (loose pairs), 200, 100, 60 and 40 points, and a star; prior 0.7; tables of 900 rows, of which
-those in no answer are the test points. SDULEARN_DATA names a folder with the benchmark sets (NAME.svm.bz2).
-Writes docs/honest.md.
+200 answers about 400 points (loose pairs), 200, 100, 60 and 40 points, and a star; prior 0.7; tables of 900 rows,
+of which those in no answer are the test points. SDULEARN_DATA names a folder with the benchmark sets
+(NAME.svm.bz2). Writes docs/honest.md.
 """
 
 from __future__ import annotations
@@ -86,9 +86,9 @@ def main():
     share = total / (len(SETS) * len(DESIGNS) * arguments.draws)
     text = (
         "# Answers that share points\n\n"
-        f"Made by `make bench-honest` (`benchmarks/honest.py`), {arguments.draws} draws a cell; do not edit. True accuracy on "
-        f"rows in no answer / accuracy that `fit_table` estimates from the answers, both in % / draws in which its 95% "
-        f"interval holds the true one. Over all cells: {share:.0%}.\n\n"
+        f"Made by `make bench-honest` (`benchmarks/honest.py`), {arguments.draws} draws a cell; do not edit. True "
+        "accuracy on rows in no answer / accuracy that `fit_table` estimates from the answers, both in % / draws in "
+        f"which its 95% interval holds the true one. Over all cells: {share:.0%}.\n\n"
     )
     PAGE.write_text(text + "\n".join(lines) + "\n")
 
