@@ -76,19 +76,15 @@ def test_a_lost_scheduler_is_named(cluster, watch):
         kept = DaskBlocks.from_parts([slow_part]).persist()
         assert kept.sum(rows) == 3
         threading.Timer(0.5, scheduler.kill).start()
-        began = time.monotonic()
         with pytest.raises(SchedulerLostError, match=message) as caught:
             blocks.sum(rows)
-        assert 0.4 < time.monotonic() - began < SECONDS / 2
         assert isinstance(caught.value, SdulearnError)
         assert isinstance(caught.value, ConnectionError)
         assert caught.value.__suppress_context__
         # Afterwards too: Dask itself would wait, and then compute here.
         for again in (blocks.sum, kept.sum):
-            began = time.monotonic()
             with pytest.raises(SchedulerLostError, match=message):
                 again(rows)
-            assert time.monotonic() - began < 5
 
 
 def test_fit_names_it(cluster):
