@@ -261,12 +261,10 @@ def _accuracy(model: Estimator, data: TrainingData, prior: float | None, folds: 
     rows, codes, weights = data.stacked()
     settings = with_its_settings(model)
     ends = data.questions.ends
-    if (
-        weights is None
-        and len(np.unique(ends)) < ends.size
-        and data.questions.n_similar
-        and data.questions.n_dissimilar
-    ):
+    both_kinds = data.questions.n_similar > 0 and data.questions.n_dissimilar > 0
+    # With a prior the answers may come in any ratio, which only the pairs' own estimate can make good.
+    shared = len(np.unique(ends)) < ends.size if prior is None else bool(check_shared_points(ends))
+    if shared and both_kinds and weights is None:
         points, decision = _decisions_by_point(model, settings, data)
         return point_accuracy(decision, np.searchsorted(points, ends), data.questions.similar)
     reference = model.decision_function(rows)
@@ -291,10 +289,11 @@ def _decisions_by_point(model: Estimator, settings: Estimator, data: TrainingDat
         some = replace(
             questions, ends=questions.ends[kept], similar=questions.similar[kept], weights=np.ones(kept.sum())
         )
-        if not (some.n_similar and some.n_dissimilar):
-            continue
-        rows, codes, _ = stacked_rows(data.X, some, data.unlabeled, data.scaler)
-        z = clone(settings).fit(rows, codes).decision_function(X)
+        # Without both kinds there is nothing to learn: every point is taken for one of the larger class.
+        z = np.ones(len(points))
+        if some.n_similar and some.n_dissimilar:
+            rows, codes, _ = stacked_rows(data.X, some, data.unlabeled, data.scaler)
+            z = clone(settings).fit(rows, codes).decision_function(X)
         held_out = fold == k
         decision[held_out] = (z if z @ decision >= 0 else -z)[held_out]
     return points, decision
