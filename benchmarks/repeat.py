@@ -47,7 +47,9 @@ def run_once(tests, limit):
         code, lines = done.returncode, done.stdout.strip().splitlines()
     except subprocess.TimeoutExpired:
         code, lines = None, []
-    return code, time.monotonic() - began, lines[-1] if lines else "no end within the time limit"
+    failed = [line for line in lines if line.startswith(("FAILED", "ERROR"))]
+    last = lines[-1] if lines else "no end within the time limit"
+    return code, time.monotonic() - began, " ".join([last, *failed])
 
 
 def report(tests, runs, loops):
