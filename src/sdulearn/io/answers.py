@@ -22,7 +22,7 @@ from sdulearn.answers.records import Answers, BadRow
 from sdulearn.errors import InputError
 from sdulearn.extras import require
 from sdulearn.io.excel import read_sheet
-from sdulearn.io.files import Location, as_text, cannot_open, delimiter, file_format, read_text
+from sdulearn.io.files import Location, as_text, cannot_open, delimiter, file_format, is_location, read_text
 from sdulearn.pairs import DISSIMILAR, SIMILAR, UNSURE
 from sdulearn.types import Frame
 
@@ -99,7 +99,7 @@ def read_answers(
     """
     if isinstance(source, Answers):
         return source
-    named = isinstance(source, str | Path) or hasattr(source, "__fspath__")
+    named = is_location(source)
     name = str(source) if named else "the answers"
     header, rows = _read_rows(Path(source)) if named else frame_rows(source)
     roles = _find_columns(name, header, columns or {})

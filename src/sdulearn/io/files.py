@@ -37,6 +37,11 @@ _FORMATS = {
 DAMAGED = (EOFError, gzip.BadGzipFile, zlib.error)
 
 
+def is_location(source: object) -> bool:
+    """Whether a path is given, not a frame."""
+    return isinstance(source, str) or hasattr(source, "__fspath__")
+
+
 def file_format(path: Location, allowed: Sequence[str]) -> str:
     """One of the allowed formats, by the ending of a file's name (before ``.gz``)."""
     endings = [ending.lower() for ending in Path(path).suffixes]

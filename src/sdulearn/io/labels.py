@@ -10,7 +10,7 @@ import numpy as np
 
 from sdulearn.errors import InputError
 from sdulearn.io.answers import Cells, frame_rows
-from sdulearn.io.files import Location, as_text, delimiter, file_format, read_text
+from sdulearn.io.files import Location, as_text, delimiter, file_format, is_location, read_text
 from sdulearn.types import Codes, Frame, Indices
 
 _NEGATIVE = ("-1", "0", "false", "no")
@@ -32,7 +32,7 @@ def read_labels(source: Location | Mapping[object, object] | Frame) -> Labelled:
     """Ids with their labels: rows ``id,label`` of a CSV or TSV file or a frame, or a mapping."""
     if isinstance(source, Mapping):
         return [(as_text(name), as_text(label)) for name, label in source.items()]
-    if isinstance(source, str) or hasattr(source, "__fspath__"):
+    if is_location(source):
         name = str(source)
         rows: Sequence[Cells | str] = _read_file(source)
     else:

@@ -39,7 +39,7 @@ from sdulearn.errors import InputError
 from sdulearn.extras import require
 from sdulearn.io import parquet
 from sdulearn.io.excel import read_sheet, sheet_table
-from sdulearn.io.files import DAMAGED, Location, decoded, delimiter, file_format, open_bytes
+from sdulearn.io.files import DAMAGED, Location, decoded, delimiter, file_format, is_location, open_bytes
 from sdulearn.io.ids import Candidate, choose_by_answers, looks_like_id, match_texts
 from sdulearn.io.svmlight import parse_svmlight
 from sdulearn.number_texts import NumberText, parse_numbers, recognise_numbers
@@ -149,7 +149,7 @@ def read_table(
         Features (dense, or CSR for svmlight), ids and the layout, which reads further tables alike.
     """
     options = TableOptions(id_column, drop, missing, max_categories, codes, categories)
-    if _is_location(source) and table_format(source) == "svm":
+    if is_location(source) and table_format(source) == "svm":
         if id_column or drop or codes is not None:
             raise InputError(f"{source}: an svmlight file has no named columns; its rows are numbered from 0.")
         return _read_svmlight(source)
@@ -278,7 +278,7 @@ def check_format(path: Location, layout: Layout) -> str:
 
 def read_ids(source: Location | Frame, id_column: str | None = None, answer_ids: Collection[str] = ()) -> list[str]:
     """The ids of a table alone, found as :func:`read_table` finds them."""
-    if _is_location(source) and table_format(source) == "svm":
+    if is_location(source) and table_format(source) == "svm":
         return _read_svmlight(source).ids
     options = TableOptions(id_column)
     raw = _read_raw(source, options)
@@ -299,10 +299,6 @@ def _clear_errors(path: Location) -> Iterator[None]:
         raise InputError(f"{path} cannot be read: {error}") from None
     except (*DAMAGED, csv.Error, KeyError) as error:
         raise InputError(f"{path} cannot be read: {error}. It seems to be cut off or damaged.") from None
-
-
-def _is_location(source: Location | Frame) -> bool:
-    return isinstance(source, str) or hasattr(source, "__fspath__")
 
 
 def table_format(path: Location) -> str:
@@ -349,7 +345,7 @@ def check_repeated_names(path: str, names: Sequence[str]) -> None:
 
 def _read_raw(source: Location | Frame, options: TableOptions) -> _RawTable:
     """The whole table, with the types that pyarrow infers over all rows; what may be ids stays text."""
-    if not _is_location(source):
+    if not is_location(source):
         return _single("the table", as_arrow(source), "frame")
     path = str(source)
     name = table_format(path)

@@ -21,6 +21,7 @@ from sdulearn.blocks import Block, Part
 from sdulearn.columns import CATEGORY, Column, ColumnLayout, find_columns
 from sdulearn.diagnostics import Finding, Population, check_contradictions, off_mode
 from sdulearn.errors import InputError
+from sdulearn.io.files import is_location
 from sdulearn.io.ids import choose_by_answers, is_row_number
 from sdulearn.io.labels import Labelled, class_labels
 from sdulearn.io.parquet import FeatureRows, ParquetTable, RawRows, open_parquet
@@ -82,7 +83,7 @@ def data_in_passes(request: Request, engine: Engine, answers: Answers | None, la
 def check_parquet(request: Request) -> None:
     """Only Parquet can be read in portions; for other formats the error says how to convert."""
     path = request.table_name
-    if path == "the table":
+    if not is_location(request.table):
         raise InputError("A frame is in memory already: leave `engine` out.")
     if (name := table_format(path)) == "parquet":
         return

@@ -15,7 +15,7 @@ from sdulearn.answers.records import Answers
 from sdulearn.columns import Layout
 from sdulearn.diagnostics import Finding, Population
 from sdulearn.errors import InputError
-from sdulearn.io.files import Location
+from sdulearn.io.files import Location, is_location
 from sdulearn.io.labels import ClassLabels
 from sdulearn.io.tables import TableOptions
 from sdulearn.pairs import SIMILAR, UNSURE, stack_pairs
@@ -44,8 +44,7 @@ class Request:
     @property
     def table_name(self) -> str:
         """The file, or what stands for it."""
-        is_file = isinstance(self.table, str) or hasattr(self.table, "__fspath__")
-        return str(self.table) if is_file else "the table"
+        return str(self.table) if is_location(self.table) else "the table"
 
     def most_unlabeled(self, width: int) -> int:
         """Rows to draw as unlabeled: as many as asked for, and no more than a wide table bears."""
