@@ -16,6 +16,7 @@ FLOORS = [
     ("pairs", "losses", "prior", "io.container", "io.excel", "io.svmlight"),
     ("answers.graph",),
     ("risks", "bounds", "io.checked", "io.ids", "number_texts", "answers.records", "answers.messages"),
+    ("io.answer_log",),
     ("solvers", "io.answers", "answers.checks", "answers.conditioning"),
     ("columns", "answers", "answers.propagate", "model_selection", "io.labels"),
     ("metrics", "statistics", "io.parquet"),
