@@ -29,7 +29,7 @@ FLOORS = [
     ("streaming", "distributed", "io.model_file", "io.onnx", "populations"),
     ("workflow", "planning"),
     ("plotting",),
-    ("experiments",),
+    ("experiments", "web"),
     ("cli",),
 ]
 FLOOR = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}

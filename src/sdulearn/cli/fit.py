@@ -60,7 +60,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     files.add_argument("-o", "--output", type=Path, required=True, metavar="MODEL", help="model file to write")
     files.add_argument("--report", type=Path, help="report page (default: the model's name with .html)")
     files.add_argument("--labels", type=Path, help="a few id,label rows that settle the names of the classes")
-    _add_table_options(parser.add_argument_group("reading the table"))
+    add_table_options(parser.add_argument_group("reading the table"))
     reading = parser.add_argument_group("reading the answers of --pairs")
     add_answer_options(reading)
     reading.add_argument("--skip-bad", action="store_true", help="leave out answers that cannot be used")
@@ -69,7 +69,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_json_option(parser)
 
 
-def _add_table_options(table: argparse._ArgumentGroup) -> None:
+def add_table_options(table: argparse._ArgumentGroup) -> None:
+    """How a table is read."""
     table.add_argument(
         "--id", help="id column, or '' for row numbers from 0 (default: the column that holds the ids of the answers)"
     )

@@ -28,6 +28,10 @@ OPTIONS = {
     "scheduler": "--scheduler",
     "skip_bad": "--skip-bad",
     "words": "--answers",
+    # of ask
+    "design": "--design",
+    "n_classes": "--classes",
+    "port": "--port",
     # of plan, prior, demo and reproduce
     "X": "--features",
     "ceiling": "--ceiling",
