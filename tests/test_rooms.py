@@ -14,6 +14,7 @@ FLOORS = [
     ("version", "types", "errors", "io"),
     ("extras", "sklearn_private", "io.files"),
     ("pairs", "losses", "prior", "io.container", "io.excel", "io.svmlight"),
+    ("stacking",),
     ("answers.graph",),
     ("risks", "bounds", "io.checked", "io.ids", "number_texts", "answers.records", "answers.messages"),
     ("solvers", "io.answers", "answers.checks", "answers.conditioning"),
