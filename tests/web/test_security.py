@@ -144,7 +144,8 @@ def test_large_requests_are_refused(page):
     [b"", b"[]", b"null", b"{", b'"x"', b"[" * 50_000, b"\xff\xfe", b"{}", b'{"token": "x", "answer": "same"}',
      b'{"token": true, "answer": "same"}', b'{"token": 1e999, "answer": "same"}', b'{"token": 1, "answer": "maybe"}',
      b'{"token": 1, "answer": ["same"]}', b'{"token": 1, "answer": "same", "annotator": 5}',
-     b'{"token": 1, "answer": "same", "annotator": "a\\nb"}', b'{"token": 1, "answer": "same", "annotator": "\\u001b[2J"}'],
+     b'{"token": 1, "answer": "same", "annotator": "a\\nb"}',
+     b'{"token": 1, "answer": "same", "annotator": "\\u001b[2J"}'],
 )  # fmt: skip
 @pytest.mark.parametrize("path", ["answer", "undo", "change", "skip", "finish"])
 def test_nonsense_is_refused_and_changes_nothing(page, path, body):

@@ -15,7 +15,6 @@ from __future__ import annotations
 import argparse
 import secrets
 import shlex
-import sys
 import threading
 import webbrowser
 from collections.abc import Callable, Mapping, Sequence

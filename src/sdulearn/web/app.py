@@ -19,8 +19,12 @@ from sdulearn.web.security import App, Guard
 from sdulearn.web.views import PageViews
 
 STATIC = Path(__file__).parent / "static"
-_TYPES = {".html": "text/html; charset=utf-8", ".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8",
-          ".svg": "image/svg+xml"}  # fmt: skip
+_TYPES = {
+    ".html": "text/html; charset=utf-8",
+    ".css": "text/css; charset=utf-8",
+    ".js": "text/javascript; charset=utf-8",
+    ".svg": "image/svg+xml",
+}
 
 Json = dict[str, Any]
 
