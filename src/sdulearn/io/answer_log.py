@@ -159,8 +159,8 @@ class LogContents:
         right = as_text(record.get("right"))
         if not left or not right:
             return f"{'left' if not left else 'right'} is empty"
-        texts = {name: as_text(record.get(name)) for name in ("annotator", "kind", "time")}
-        self.answers[key] = LoggedAnswer(*key, left, right, answer, **texts, line=line)
+        annotator, kind, time = (as_text(record.get(name)) for name in ("annotator", "kind", "time"))
+        self.answers[key] = LoggedAnswer(*key, left, right, answer, annotator, kind, time, line)
         return ""
 
 
