@@ -58,7 +58,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     answers.add_argument(
         "--pairs",
         type=Path,
-        help="answers: id_a,id_b,label as .csv, .tsv, .jsonl, .json, .parquet, .xlsx",
+        help="answers: id_a,id_b,label as .csv, .tsv, .jsonl, .json, .parquet or .xlsx, or of another tool",
     )
     answers.add_argument("--codes", metavar="COLUMN", help="answers: a column of the table that holds pair codes")
     files.add_argument("-o", "--output", type=Path, required=True, metavar="MODEL", help="model file to write")
