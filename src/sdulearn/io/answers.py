@@ -107,7 +107,7 @@ def read_answers(
         return source
     content = read_content(source, "the answers")
     if _is_log(content):
-        return _read_log(source)
+        return _read_log(source, content.format)
     columns = columns or {}
     found = recognise(content, columns)
     if isinstance(found, RecordPairs):
@@ -122,9 +122,9 @@ def _is_log(content: Content) -> bool:
     )
 
 
-def _read_log(source: Location | Frame) -> Answers:
+def _read_log(source: Location | Frame, file_format: str) -> Answers:
     """The answers that stand when all is undone and changed that was."""
-    if not is_location(source) or str(source).endswith((".parquet", ".xlsx", ".csv", ".tsv")):
+    if file_format not in ("json", "jsonl") or not is_location(source):
         raise InputError(
             "These are lines of a log, of which some take others back. Give the log itself, a .jsonl file."
         )
@@ -139,7 +139,10 @@ def _read_log(source: Location | Frame) -> Answers:
 def _read_sheet(name: str, sheet: Sheet, columns: Mapping[str, str], words: Mapping[str, str]) -> Answers:
     if sheet.n_unanswered and not sheet.rows:
         raise InputError(f"{name}: none of its {sheet.n_unanswered:,} questions is answered yet.")
-    roles = _find_columns(name, sheet.header, {**sheet.columns, **columns})
+    if sheet.rows and all(isinstance(cells, str) for _, cells in sheet.rows):
+        raise _nothing_readable(name, [BadRow(line, str(reason)) for line, reason in sheet.rows])
+    settled = {role: column for role, column in sheet.columns.items() if column in sheet.header}
+    roles = _find_columns(name, sheet.header, {**settled, **columns})
     places = {role: sheet.header.index(column) for role, column in roles.items()}
     parsed: list[_Parsed] = []
     bad: list[BadRow] = []
@@ -154,10 +157,15 @@ def _read_sheet(name: str, sheet: Sheet, columns: Mapping[str, str], words: Mapp
     strange = [row for row in parsed if row[3] not in meaning]
     bad += [BadRow(row[0], f"label {row[3]!r} is not one that is known") for row in strange]
     if not known and bad:
-        first = min(bad, key=lambda row: row.line)
-        raise InputError(f"{name}: no row can be read. Line {first.line}: {first.reason}. {_LABEL_HELP}")
+        raise _nothing_readable(name, bad)
     answers = _answers(name, known, meaning, roles, bad)
     return replace(answers, format=sheet.format, n_unanswered=sheet.n_unanswered)
+
+
+def _nothing_readable(name: str, bad: Sequence[BadRow]) -> InputError:
+    first = min(bad, key=lambda row: row.line)
+    advice = f" {_LABEL_HELP}" if first.reason.startswith("label") else ""
+    return InputError(f"{name}: no row can be read. Line {first.line}: {first.reason}.{advice}")
 
 
 _LABEL_HELP = (

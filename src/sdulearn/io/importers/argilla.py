@@ -96,8 +96,6 @@ def _sheet(name: str, rows: list[tuple[int, Record | str]], questions: dict[str,
         for _, row in rows:
             if isinstance(row, dict):
                 row.setdefault(question, row.get("label"))
-    if not any(isinstance(row, dict) for _, row in rows):
-        columns = {}
     return sheet_of(name, rows, columns=columns, words={_DISCARDED: UNSURE}, n_unanswered=n_unanswered)
 
 

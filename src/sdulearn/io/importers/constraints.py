@@ -34,7 +34,7 @@ def read_clustering(content: Content) -> Sheet:
         kept = {name: constraint.get(name) for name in ("constraint_type", "date_of_update")}
         rows.append((number, {**constraint["data"], **kept}))
     columns = {**_COLUMNS, "time": "date_of_update"}
-    return sheet_of("interactive_clustering", rows, columns=columns if rows else {}, n_unanswered=n_unanswered)
+    return sheet_of("interactive_clustering", rows, columns=columns, n_unanswered=n_unanswered)
 
 
 def is_link_lists(content: Content) -> bool:
@@ -60,4 +60,4 @@ def read_link_lists(content: Content) -> Sheet:
             else:
                 rows.append((len(rows) + 1, "not a pair of two ids"))
     words = {key.lower().replace("_", "-"): _kind(key) for key in content.document or {}}
-    return sheet_of("link_lists", rows, columns=_COLUMNS if rows else {}, words=words)
+    return sheet_of("link_lists", rows, columns=_COLUMNS, words=words)

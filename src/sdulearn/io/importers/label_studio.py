@@ -53,15 +53,7 @@ def read_label_studio(content: Content) -> Sheet:
     for _, row in rows:
         if isinstance(row, dict) and row.pop(_SKIPPED, False):
             row.update(dict.fromkeys(questions or ["label"], _SKIPPED))
-    return sheet_of(
-        "label_studio", rows, columns=_present(columns, rows), words={_SKIPPED: UNSURE}, n_unanswered=n_unanswered
-    )
-
-
-def _present(columns: dict[str, str], rows: list[tuple[int, Record | str]]) -> dict[str, str]:
-    """The roles whose column is in some row."""
-    names = {name for _, row in rows if isinstance(row, dict) for name in row}
-    return {role: name for role, name in columns.items() if name in names}
+    return sheet_of("label_studio", rows, columns=columns, words={_SKIPPED: UNSURE}, n_unanswered=n_unanswered)
 
 
 def _annotation_row(task: Record, annotation: object, questions: dict[str, None]) -> Record | str:

@@ -60,9 +60,7 @@ def _sheet(found: RecordPairs, ids: Sequence[str], reason: str) -> Sheet:
         row: Record = {"left record": left, "right record": right, "label": pair.label}
         rows.append((pair.line, row if left and right else reason))
     rows = sorted(rows + list(found.bad), key=lambda row: row[0])
-    is_any = any(isinstance(row, dict) for _, row in rows)
-    more = {"columns": _COLUMNS if is_any else {}, "words": found.words, "n_unanswered": found.n_unanswered}
-    return sheet_of(found.format, rows, **more)
+    return sheet_of(found.format, rows, columns=_COLUMNS, words=found.words, n_unanswered=found.n_unanswered)
 
 
 def _looked_up(name: str, records: Sequence[Record], table: Location | Frame, id_column: str | None) -> list[str]:
