@@ -15,7 +15,9 @@ from scipy import sparse
 from scipy.stats import binomtest, norm
 
 from sdulearn.answers.checks import AnswerChecks
+from sdulearn.answers.records import Answers
 from sdulearn.errors import InputError
+from sdulearn.io.importers.linkage import ENTITY_FORMATS
 from sdulearn.metrics import AccuracyEstimate
 from sdulearn.pairs import read_pairs
 from sdulearn.prior import PriorEstimate, similar_share
@@ -30,6 +32,8 @@ LEVEL = 0.01
 _ENOUGH_OFF_MODE = 10
 # Random pairs from a table share some points by chance; from so many answers a point on, that matters.
 _CROWDED = 1.5
+# Where random pairs show more classes than this, they are hardly classes that a model could learn.
+_MANY_CLASSES = 50
 
 
 @dataclass(frozen=True)
@@ -197,6 +201,23 @@ def check_contradictions(checks: AnswerChecks) -> list[Finding]:
         "odd_cycles": len(checks.odd_cycles),
     }
     return [Finding("contradictions", "warning", counts)] if any(counts.values()) else []
+
+
+def check_entities(answers: Answers) -> list[Finding]:
+    """Answers about entities, thousands of classes of a row or two each, which no classifier of classes learns.
+
+    Told by the tool that wrote them, or by the share of similar answers: of random pairs it is the sum of the
+    squared class shares, and so at least 1/K for K classes. Dissimilar answers alone tell nothing: some ask for
+    no others.
+    """
+    n = answers.n_similar + answers.n_dissimilar
+    counts = {"format": answers.format, "n_similar": answers.n_similar, "n_answers": n}
+    if answers.format in ENTITY_FORMATS:
+        return [Finding("entities", "warning", counts)]
+    share = 1 / _MANY_CLASSES
+    if answers.n_similar and binomtest(answers.n_similar, n, share, alternative="less").pvalue < LEVEL:
+        return [Finding("many_classes", "warning", {**counts, "n_classes": _MANY_CLASSES, "level": LEVEL})]
+    return []
 
 
 def check_outcome(prior: PriorEstimate, accuracy: AccuracyEstimate, oriented: bool) -> list[Finding]:

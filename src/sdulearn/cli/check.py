@@ -1,9 +1,9 @@
 """Read a file of answers and say what is in it and what is wrong with it.
 
-Counts, how columns and labels were understood, unreadable rows by line, pairs of a point with itself, repeated
-questions, and contradictions: direct ones, ones through chains of similar pairs, and cycles that two classes
-cannot explain. With --features also the ids that the table does not have. Exit code 0: nothing wrong; 1:
-something to look at.
+Which tool wrote it, counts, how columns and labels were understood, unreadable rows by line, pairs of a point
+with itself, repeated questions, and contradictions: direct ones, ones through chains of similar pairs, and
+cycles that two classes cannot explain. With --features also the ids that the table does not have. Exit code 0:
+nothing wrong; 1: something to look at.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ from sdulearn.answers import AnswerChecks, Answers, Contradiction, check_answers
 from sdulearn.cli.options import add_answer_options, positive
 from sdulearn.cli.output import add_json_option, print_json
 from sdulearn.cli.screen import say
-from sdulearn.cli.words import ANSWER_NAMES, describe_answers
+from sdulearn.cli.words import ANSWER_NAMES, describe_finding, describe_source
+from sdulearn.diagnostics import check_entities
 from sdulearn.io.tables import read_ids
 
 Titled = tuple[str, Sequence[str]]
@@ -24,7 +25,9 @@ Titled = tuple[str, Sequence[str]]
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of ``sdulearn check``."""
-    parser.add_argument("pairs", type=Path, help="answers: .csv, .tsv, .jsonl, .parquet or .xlsx, gzipped or not")
+    parser.add_argument(
+        "pairs", type=Path, help="answers: .csv, .tsv, .jsonl, .json, .parquet or .xlsx, of any known tool"
+    )
     add_answer_options(parser)
     parser.add_argument("--features", type=Path, help="table that the ids must be in")
     parser.add_argument("--id", help="id column of that table (default: the one that holds the ids of the answers)")
@@ -34,14 +37,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Print what was read and what is wrong."""
-    answers = read_answers(arguments.pairs, columns=arguments.pair_columns, words=arguments.answers)
+    answers = read_answers(
+        arguments.pairs,
+        columns=arguments.pair_columns,
+        words=arguments.answers,
+        table=arguments.features,
+        id_column=arguments.id,
+    )
     unknown = _unknown_ids(answers, arguments.features, arguments.id)
     checks = check_answers(answers)
     findings = [*_unreadable(answers), *_unknown(answers, unknown), *describe_checks(answers, checks)]
+    about = check_entities(answers)
     if arguments.json:
-        print_json(_as_data(answers, checks, unknown))
-        return 1 if findings else 0
-    say("\n".join(describe_answers(answers)[:3]))
+        print_json({**_as_data(answers, checks, unknown), "findings": about})
+        return 1 if findings or about else 0
+    say("\n".join(describe_source(answers)))
     for title, items in findings:
         say(f"\n{title}: {len(items):,}")
         say("\n".join(f"  {item}" for item in items[: arguments.show]))
@@ -50,8 +60,11 @@ def run(arguments: argparse.Namespace) -> int:
     if suspects := checks.suspects():
         say("\nOne wrong answer can make many contradictions; look first at")
         say("\n".join(f"  {_answer(answers, k)} (in {times} of the first chains)" for k, times in suspects))
-    say("\nNothing wrong." if not findings else "\nOf a contradiction at least one answer is wrong: ask again.")
-    return 1 if findings else 0
+    for finding in about:
+        say("\n" + describe_finding(finding))
+    if findings or not about:
+        say("\nNothing wrong." if not findings else "\nOf a contradiction at least one answer is wrong: ask again.")
+    return 1 if findings or about else 0
 
 
 def describe_checks(answers: Answers, checks: AnswerChecks) -> list[Titled]:
@@ -99,9 +112,12 @@ def _as_data(answers: Answers, checks: AnswerChecks, unknown: Sequence[tuple[int
     kinds = {"both_ways": checks.disagreements, "closure": checks.closure, "odd_cycles": checks.odd_cycles}
     return {
         "file": answers.name,
+        "format": answers.format,
         "n_similar": answers.n_similar,
         "n_dissimilar": answers.n_dissimilar,
         "n_unsure": answers.n_unsure,
+        "n_unanswered": answers.n_unanswered,
+        "annotators": answers.annotator_names,
         "columns": answers.columns,
         "words": answers.words,
         "unreadable": answers.bad_rows,

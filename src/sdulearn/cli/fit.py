@@ -55,7 +55,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="table: .csv, .tsv, .jsonl, .parquet, .xlsx or .svm, or a folder of Parquet files",
     )
     answers = files.add_mutually_exclusive_group(required=True)
-    answers.add_argument("--pairs", type=Path, help="answers: id_a,id_b,label as .csv, .tsv, .jsonl, .parquet or .xlsx")
+    answers.add_argument(
+        "--pairs",
+        type=Path,
+        help="answers: id_a,id_b,label as .csv, .tsv, .jsonl, .json, .parquet or .xlsx, or of another tool",
+    )
     answers.add_argument("--codes", metavar="COLUMN", help="answers: a column of the table that holds pair codes")
     files.add_argument("-o", "--output", type=Path, required=True, metavar="MODEL", help="model file to write")
     files.add_argument("--report", type=Path, help="report page (default: the model's name with .html)")
@@ -122,7 +126,13 @@ def run(arguments: argparse.Namespace) -> int:
     page = _page(arguments)
     answers = None
     if arguments.pairs is not None:
-        answers = read_answers(arguments.pairs, columns=arguments.pair_columns, words=arguments.answers)
+        answers = read_answers(
+            arguments.pairs,
+            columns=arguments.pair_columns,
+            words=arguments.answers,
+            table=arguments.features,
+            id_column=arguments.id,
+        )
         if not arguments.json:
             say("\n".join(describe_answers(answers)))
     with _engine(arguments) as engine:

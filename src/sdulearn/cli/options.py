@@ -27,6 +27,7 @@ OPTIONS = {
     "prior": "--prior",
     "scheduler": "--scheduler",
     "skip_bad": "--skip-bad",
+    "table": "--features",
     "words": "--answers",
     # of ask
     "design": "--design",

@@ -18,6 +18,7 @@ from sdulearn.diagnostics import (
     LEVEL,
     Finding,
     check_contradictions,
+    check_entities,
     check_outcome,
     check_population,
     check_ratio,
@@ -150,7 +151,9 @@ def fit_table(
     _check_choices(answers, codes, method, loss, prior, missing)
     options = TableOptions(id_column, drop, missing, max_categories, codes, categories)
     request = Request(table, options, method, loss, prior, max_unlabeled, skip_bad)
-    given = None if answers is None else read_answers(answers, columns=answer_columns, words=answer_words)
+    given = None
+    if answers is not None:
+        given = read_answers(answers, columns=answer_columns, words=answer_words, table=table, id_column=id_column)
     labelled = [] if labels is None else read_labels(labels)
     began = time.perf_counter()
     with _engine(engine) as where:
@@ -205,7 +208,7 @@ def _data_in_memory(request: Request, answers: Answers | None, labelled: Labelle
     else:
         questions = usable_questions(answers, place, request.skip_bad, numbering_hint(layout.id_column, n_rows))
         source = source_of_answers(answers, questions)
-        findings = check_contradictions(check_answers(answers))
+        findings = check_contradictions(check_answers(answers)) + check_entities(answers)
         unlabeled = drawn_rows(n_rows, limit)
     labels = class_labels(labelled, place) if labelled else None
     return TrainingData(
