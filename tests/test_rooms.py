@@ -31,7 +31,7 @@ FLOORS = [
     ("linear", "table_model"),
     ("blocks",),
     ("joint",),
-    ("streaming", "distributed", "io.model_file", "io.onnx", "populations"),
+    ("streaming", "distributed", "io.model_file", "io.onnx", "populations", "asking"),
     ("workflow", "planning"),
     ("plotting",),
     ("experiments",),
