@@ -32,7 +32,7 @@ FLOORS = [
     ("linear", "table_model"),
     ("blocks",),
     ("joint",),
-    ("streaming", "distributed", "io.model_file", "io.onnx", "populations"),
+    ("streaming", "distributed", "io.model_file", "io.onnx", "populations", "asking"),
     ("workflow", "planning"),
     ("plotting",),
     ("experiments", "web"),

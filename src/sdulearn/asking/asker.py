@@ -40,6 +40,8 @@ _FIRST_CHOICE = 12
 _GROWTH = 1.4
 # States that are kept: those after each possible answer to some questions.
 _KEPT = 16
+# So many questions that were put aside stay there; then the oldest may come again.
+_MOST_SKIPPED = 20
 # Beyond the answers themselves, so many points tell a model of loose pairs how points vary.
 _MOST_UNLABELED = 5000
 Oracle = Callable[[int, int], object]
@@ -61,7 +63,8 @@ class Asker:
     n_classes : int or "auto", default=2
         Number of classes; "auto" finds it: a point that is different from the examples opens a class.
     random_share : float, default=0.25
-        Share of the questions about points in random order, in the linked design. Accuracy and class shares come from these.
+        Share of the questions about points in random order, in the linked design. Accuracy and class shares come
+        from these.
     repeat_share : float, default=0.05
         Share of the questions that check earlier answers: repeats, triangles, doubtful answers.
     answers : frame or mapping of columns, optional
@@ -70,8 +73,9 @@ class Asker:
     random_state : int, RandomState or None, default=None
         Seed.
     private : float, optional
-        Flip each answer with probability 1 / (1 + exp(private)) before it is stored. Nothing is asked twice then, and fits allow for the flips. Give
-        no ``random_state`` where this must protect somebody: who knows the seed can undo the flips.
+        Flip each answer with probability 1 / (1 + exp(private)) before it is stored. Nothing is asked twice then, and
+        fits allow for the flips. Give no ``random_state`` where this must protect somebody: who knows the seed can
+        undo the flips.
 
     Attributes
     ----------
@@ -131,6 +135,7 @@ class Asker:
         self._points = Points.from_rows(X, np.random.default_rng(self.seed))
         self._records: list[Record] = [] if answers is None else read_table(answers, self._points.n_points)
         self._pending: dict[str, Question] = {}
+        self._skipped: list[Question] = []
         self._states: dict[tuple[Record, ...], State] = {}
         self._settings: dict[tuple[Record, ...], Settings] = {}
         self._lock = RLock()
@@ -156,7 +161,7 @@ class Asker:
         with self._lock:
             name = annotator or ""
             if name not in self._pending:
-                others = list(self._pending.values())
+                others = [*self._pending.values(), *self._skipped]
                 self._pending[name] = self._choose(tuple(self._records), others, name)
             return self._pending[name]
 
@@ -174,9 +179,10 @@ class Asker:
         """
         name = annotator or ""
         records = tuple(self._records)
+        self._settings_for((*records, Record(question.left, question.right, 0, name, question.kind, question.number)))
         for answer in () if self.private is not None else (1, -1):
             record = Record(question.left, question.right, answer, name, question.kind, question.number)
-            others = [q for who, q in self._pending.items() if who != name]
+            others = [*(q for who, q in self._pending.items() if who != name), *self._skipped]
             self._choose((*records, record), others, name)
 
     def tell(self, question: Question, answer: object, annotator: str | None = None) -> None:
@@ -204,10 +210,16 @@ class Asker:
                     "the next question."
                 )
             self._records.append(Record(left, right, code, name, question.kind, int(question.number)))
+            self._skipped = [q for q in self._skipped if q.number != question.number]
             self._pending = {who: q for who, q in self._pending.items() if q.number != question.number}
 
-    def undo(self) -> Record:
+    def undo(self, annotator: str | None = None) -> Record:
         """Take back the latest answer; as often as there are answers.
+
+        Parameters
+        ----------
+        annotator : str, optional
+            Take back the latest answer of this annotator; by default the latest of all.
 
         Returns
         -------
@@ -215,12 +227,29 @@ class Asker:
             The answer that was taken back.
         """
         with self._lock:
-            if not self._records:
+            mine = [record for record in self._records if annotator is None or record.annotator == annotator]
+            if not mine:
                 raise InputError("There is no answer to undo.")
-            undone = self._records.pop()
-            # Open questions followed from what is gone.
-            self._pending.clear()
-            return undone
+            return self.withdraw(mine[-1].number)
+
+    def withdraw(self, number: int) -> Record:
+        """Take back one answer, wherever it stands; the others stay as they are.
+
+        Parameters
+        ----------
+        number : int
+            Number of its question.
+
+        Returns
+        -------
+        Record
+            The answer that was taken back.
+        """
+        with self._lock:
+            record = self._records.pop(self._place(number))
+            # The open question of the one who gave it followed from what is gone.
+            self._pending.pop(record.annotator, None)
+            return record
 
     def change(self, number: int, answer: object) -> None:
         """Change an earlier answer.
@@ -233,11 +262,22 @@ class Asker:
             The new answer.
         """
         with self._lock:
-            found = [k for k, record in enumerate(self._records) if record.number == number]
-            if not found:
-                raise InputError(f"There is no answer with the number {number}.")
-            self._records[found[0]] = self._records[found[0]]._replace(answer=self._flipped(read_answer(answer)))
-            self._pending.clear()
+            place = self._place(number)
+            self._records[place] = self._records[place]._replace(answer=self._flipped(read_answer(answer)))
+            self._pending.pop(self._records[place].annotator, None)
+
+    def skip(self, annotator: str | None = None) -> None:
+        """Put the open question aside: :meth:`next` gives another one, and this one may come again later.
+
+        Parameters
+        ----------
+        annotator : str, optional
+            Whose question it is.
+        """
+        with self._lock:
+            question = self._pending.pop(annotator or "", None)
+            if question is not None:
+                self._skipped = [*self._skipped, question][-_MOST_SKIPPED:]
 
     @property
     def answers(self) -> Mapping[str, list[Any]]:
@@ -387,7 +427,7 @@ class Asker:
         return find_leak(self._records, two_classes=self._limit == 2, flip_rate=self._flip_rate)
 
     def _choose(self, records: tuple[Record, ...], others: list[Question], annotator: str) -> Question:
-        number = 1 + max((asked.number for asked in (*records, *others)), default=0)
+        number = 1 + max([0, *(record.number for record in records), *(question.number for question in others)])
         turn = Turn(self._state(records), others, annotator, number, np.random.default_rng([self.seed, number]))
         return DESIGNS[self.design](turn, self._shares)
 
@@ -404,10 +444,9 @@ class Asker:
 
     def _settings_for(self, records: tuple[Record, ...]) -> Settings:
         """Penalty and power by the answers up to 12, 17, 24, ...: chosen rarely, and always from the same answers."""
-        if len(records) < _FIRST_CHOICE or self.design == "random":
+        if len(records) <= _FIRST_CHOICE or self.design == "random":
             return Settings()
-        steps = int(np.log(len(records) / _FIRST_CHOICE) / np.log(_GROWTH) + 1e-9)
-        early = records[: min(len(records), int(np.ceil(_FIRST_CHOICE * _GROWTH**steps)))]
+        early = records[: _latest_choice(len(records))]
         if early not in self._settings:
             self._settings[early] = settle_settings(self._points, early, self._limit)
         return self._settings[early]
@@ -422,6 +461,13 @@ class Asker:
         y[:, 1] = points
         y[: ends.size, 2] = np.repeat(annotators, 2)
         return safe_indexing(self._X, points), y
+
+    def _place(self, number: int) -> int:
+        """Where the answer with a number stands."""
+        for place, record in enumerate(self._records):
+            if record.number == number:
+                return place
+        raise InputError(f"There is no answer with the number {number}.")
 
     def _flipped(self, code: int) -> int:
         """The answer, or the other one with the probability that privacy asks for."""
@@ -472,6 +518,14 @@ def ask(X: MatrixLike, oracle: Oracle, n: int, **options: Any) -> Asker:
             break
         asker.tell(question, oracle(question.left, question.right))
     return asker
+
+
+def _latest_choice(n_answers: int) -> int:
+    """The last of 12, 17, 24, ... below a number of answers: there is time for the choice while a question is read."""
+    size = _FIRST_CHOICE
+    while np.ceil(_GROWTH * size) < n_answers:
+        size = int(np.ceil(_GROWTH * size))
+    return size
 
 
 def _checked_classes(n_classes: int | str) -> int | None:

@@ -5,8 +5,9 @@ Answers are read in the order in which they came, each question once, by the maj
 - The first point of all opens the first class.
 - "Same" as a point of a class: in that class.
 - "Different" from it: not in that class. With two classes the other one follows.
-- Different from ``TRIES`` classes, the likeliest ones as the design asks them first, or from all that there
-  are: the point opens a class. Classes that no answer tells apart yet are *unproven*: they may be one.
+- Different from all classes: the point opens one. A point that was asked about to explore does so when it differs from
+  ``TRIES`` classes, the likeliest ones, as the design asks about them first. Classes that no answer tells apart yet
+  are *unproven*: they may be one.
 - "Same" between points of two unproven classes: these are one class.
 
 Answers that disagree with all that came before them change nothing here: they are contradictions.
@@ -20,7 +21,7 @@ from dataclasses import dataclass, field
 
 from sdulearn.asking.records import Record
 
-# A point that differs from so many classes opens one; comparing it with all others can wait.
+# An explored point that differs from so many classes opens one; comparing it with all others can wait.
 TRIES = 3
 
 
@@ -32,6 +33,8 @@ class Classes:
     ----------
     limit : int or None
         Number of classes where it is known.
+    explored : set of int
+        Points that were asked about to explore.
     label : dict
         Class of each point that is in one, by point.
     members : dict
@@ -43,6 +46,7 @@ class Classes:
     """
 
     limit: int | None
+    explored: set[int] = field(default_factory=set)
     label: dict[int, int] = field(default_factory=dict)
     members: dict[int, list[int]] = field(default_factory=dict)
     excluded: dict[int, set[int]] = field(default_factory=dict)
@@ -55,6 +59,11 @@ class Classes:
         numbers = list(self.members)
         pairs = [(a, b) for k, a in enumerate(numbers) for b in numbers[k + 1 :]]
         return [pair for pair in pairs if pair not in self.apart]
+
+    @property
+    def complete(self) -> bool:
+        """Whether there are as many classes as there can be, all told apart."""
+        return self.limit is not None and len(self.members) >= self.limit and not self.unproven
 
     def read(self, a: int, b: int, answer: int) -> None:
         """Take in an answer."""
@@ -87,10 +96,10 @@ class Classes:
             return
         out.add(number)
         rest = [other for other in self.members if other not in out]
-        complete = self.limit is not None and len(self.members) == self.limit
-        if complete and len(rest) == 1 and not self.unproven:
-            self._join(point, rest[0])
-        elif not complete and (not rest or len(out) >= TRIES):
+        if self.complete:
+            if len(rest) == 1:
+                self._join(point, rest[0])
+        elif not rest or (len(out) >= TRIES and point in self.explored):
             self._join(point, max(self.members) + 1)
 
     def _join(self, point: int, number: int) -> None:
@@ -112,12 +121,10 @@ class Classes:
         for point, out in list(self.excluded.items()):
             self.excluded[point] = {renamed.get(number, number) for number in out}
 
-
     def open_excluded(self) -> None:
         """Points that no class is left for open one, where there is room again after a merger."""
         for point in list(self.excluded):
-            room = self.limit is None or len(self.members) < self.limit
-            if room and point in self.excluded and self.excluded[point] >= set(self.members):
+            if not self.complete and point in self.excluded and self.excluded[point] >= set(self.members):
                 self._join(point, max(self.members) + 1)
 
 
@@ -141,7 +148,7 @@ def read_classes(records: Sequence[Record], limit: int | None) -> Classes:
     for record in records:
         if record.answer:
             first.setdefault(record.pair, record)
-    classes = Classes(limit)
+    classes = Classes(limit, explored={record.left for record in first.values() if record.kind == "explore"})
     for pair, record in first.items():
         # A tie leaves the first answer standing.
         classes.read(record.left, record.right, votes[pair] or record.answer)

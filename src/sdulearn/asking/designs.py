@@ -1,12 +1,14 @@
 """Which question next.
 
-``random``: disjoint pairs in a random order of the points. ``linked``: a new point against an example of its likeliest class,
+``random``: disjoint pairs in a random order of the points.
+``linked``: a new point against an example of its likeliest class,
 
 - a point whose class is not known yet is asked about until it is,
 - a share of the points comes in random order, whatever the model says (kind "random"),
 - a share of the questions checks earlier answers (kinds "repeat", "triangle", "doubtful"),
 - at first, points that stand for many others ("explore"), until these bring no new classes,
-- then points that the model is unsure of ("linked").
+- then points that the model is unsure of ("linked"),
+- and, with more than two classes, examples of classes that may be one ("compare").
 """
 
 from __future__ import annotations
@@ -23,11 +25,11 @@ from sdulearn.types import Array, Mask
 
 # Checks begin when there is something to check.
 FIRST_CHECK = 12
-# Classes that may be one are compared in one of so many questions, once the first points are explored.
-COMPARE_EVERY = 4
+# Share of the questions that compare classes which may be one, once the first points are explored.
+COMPARE_SHARE = 1 / 3
 # Below this error rate a point that was put into a class may stand for it; above it only the one that opened it.
 MAX_EXAMPLE_ERROR = 0.15
-LEAST_EXPLORED = 8
+LEAST_EXPLORED = 12
 
 
 @dataclass(frozen=True)
@@ -67,6 +69,11 @@ class Turn:
         """New points in questions that others have before them."""
         return {question.left for question in self.pending}
 
+    @property
+    def waiting(self) -> set[tuple[int, int]]:
+        """Pairs of points in these questions."""
+        return {(min(q.left, q.right), max(q.left, q.right)) for q in self.pending}
+
     def ask(self, left: int, right: int, kind: str) -> Question:
         """A question of this turn's number."""
         return Question(int(left), int(right), kind, self.number)
@@ -105,7 +112,7 @@ def _by_priority(turn: Turn, shares: Shares) -> list[Callable[[Turn], Question |
     if _due(turn, ("random",), shares.random):
         chosen.append(_random_point)
     exploring = still_exploring(turn.state)
-    if not exploring and turn.number % COMPARE_EVERY == 0:
+    if not exploring and turn.state.classes.unproven and _due(turn, ("compare",), COMPARE_SHARE):
         chosen.append(_compare_classes)
     chosen.append(_explore if exploring else _uncertain)
     return [*chosen, _random_point]
@@ -133,8 +140,7 @@ def _first(turn: Turn) -> Question:
     first = int(np.argmin(points.distances.sum(axis=1)))
     gain = representation_gain(points.distances, points.distances[first])
     gain[first] = -1.0
-    for question in turn.pending:
-        gain[points.candidates == question.left] = -1.0
+    gain = np.where(_free(turn), gain, -1.0)
     return turn.ask(points.candidates[np.argmax(gain)], points.candidates[first], "explore")
 
 
@@ -197,8 +203,8 @@ def still_exploring(state: State) -> bool:
     explored = list(dict.fromkeys(r.left for r in state.records if r.kind == "explore" and r.left in label))
     if len(explored) < LEAST_EXPLORED or len(state.numbers) < 2:
         return True
-    if state.limit is not None and len(state.numbers) >= state.limit:
-        return len(explored) < 2 * state.limit
+    if state.classes.complete:
+        return False
     founders = {members[0] for members in state.classes.members.values()}
     latest = explored[-max(LEAST_EXPLORED, len(state.numbers)) :]
     return bool(founders.intersection(latest))
@@ -254,21 +260,31 @@ def _free(turn: Turn) -> Mask:
 
 
 def _compare_classes(turn: Turn) -> Question | None:
-    """The examples of two classes that may be one, the likeliest pair first."""
+    """The smallest class that may be another one, against the likeliest of these."""
     state = turn.state
-    asked = {record.pair for record in state.records}
-    waiting = {frozenset((question.left, question.right)) for question in turn.pending}
-    best = None
+    pairs = _comparable(turn)
+    if not pairs or state.scorer is None:
+        return None
+    members = state.classes.members
+    smallest = min({a for pair in pairs for a in pair}, key=lambda number: (len(members[number]), -number))
+    others = [a if b == smallest else b for a, b in pairs if smallest in (a, b)]
+    own = np.array(members[smallest])
+    # What the model would say of this class if it did not know it.
+    log_p = state.fit(state.hard_classes, left_out=own).log_probabilities(own).mean(axis=0)
+    likeliest = max(others, key=lambda number: log_p[state.numbers.index(number)])
+    return turn.ask(example(state, smallest), example(state, likeliest), "compare")
+
+
+def _comparable(turn: Turn) -> list[tuple[int, int]]:
+    """Pairs of classes that may be one and whose examples were not compared in vain."""
+    state = turn.state
+    asked = {record.pair for record in state.records} | turn.waiting
+    found = []
     for a, b in state.classes.unproven:
-        left = example(state, b)
-        right = example(state, a)
-        if (min(left, right), max(left, right)) in asked or frozenset((left, right)) in waiting:
-            continue
-        ends = state.points.coordinates(np.array([left, right]))
-        distance = float(np.linalg.norm(ends[0] - ends[1]))
-        if best is None or distance < best[0]:
-            best = (distance, left, right)
-    return None if best is None else turn.ask(best[1], best[2], "linked")
+        ends = sorted((example(state, a), example(state, b)))
+        if (ends[0], ends[1]) not in asked:
+            found.append((a, b))
+    return found
 
 
 def _repeat(turn: Turn) -> Question | None:
@@ -288,8 +304,8 @@ def _first_answers(turn: Turn) -> list[Record]:
     seen: dict[tuple[int, int], list[Record]] = {}
     for record in turn.state.records:
         seen.setdefault(record.pair, []).append(record)
-    waiting = {(min(q.left, q.right), max(q.left, q.right)) for q in turn.pending}
-    return [asked[0] for pair, asked in seen.items() if len(asked) == 1 and asked[0].answer and pair not in waiting]
+    once = [asked[0] for asked in seen.values() if len(asked) == 1]
+    return [record for record in once if record.answer and record.pair not in turn.waiting]
 
 
 def _triangle(turn: Turn) -> Question | None:
@@ -311,12 +327,11 @@ def _triangle(turn: Turn) -> Question | None:
 
 def _doubtful(turn: Turn) -> Question | None:
     """The answer least likely to be right, if it is more likely wrong than not; asked three times at most."""
-    waiting = {(min(q.left, q.right), max(q.left, q.right)) for q in turn.pending}
     times: dict[tuple[int, int], int] = {}
     for record in turn.state.records:
         times[record.pair] = times.get(record.pair, 0) + 1
     for record, right in doubtful_records(turn.state):
-        if right < 0.5 and times[record.pair] < 3 and record.pair not in waiting:
+        if right < 0.5 and times[record.pair] < 3 and record.pair not in turn.waiting:
             return turn.ask(record.left, record.right, "doubtful")
     return None
 

@@ -1,8 +1,8 @@
 """Accuracy, class shares and advice while questions are chosen by a model.
 
-Questions that the model chose say nothing about all points. The beginning of the random order does, each point of it judged by a
-model that was fitted without it. Whether a point of it was asked about as a random one or had been chosen before makes no difference:
-which points belong to the sample is not the model's choice.
+Questions that the model chose say nothing about all points. The beginning of the random order does, each point of it
+judged by a model that was fitted without it. Whether a point of it was asked about as a random one or had been chosen
+before makes no difference: which points belong to the sample is not the model's choice.
 """
 
 from __future__ import annotations
@@ -84,8 +84,8 @@ def random_sample(state: State) -> Indices:
 def linked_accuracy(state: State, confidence: float) -> AccuracyEstimate:
     """Accuracy by the random sample, each point judged by a model that was fitted without it.
 
-    With answers wrong at rate e, a right prediction agrees with probability 1 - e and a wrong one with e (two classes), so
-    accuracy = (agreement - e) / (1 - 2 e).
+    With answers wrong at rate e, a right prediction agrees with probability 1 - e and a wrong one with e (two
+    classes), so accuracy = (agreement - e) / (1 - 2 e).
     """
     sample = random_sample(state)
     if len(sample) < LEAST_SAMPLE or len(state.numbers) < 2:
@@ -96,8 +96,8 @@ def linked_accuracy(state: State, confidence: float) -> AccuracyEstimate:
     agrees = held_out_agreement(state, sample)
     share = float(agrees.mean())
     low, high = mid_p_interval(int(agrees.sum()), len(agrees), confidence)
-    corrected = np.clip((np.array([share, low, high]) - state.error) / (1 - 2 * state.error), 0, 1)
-    return AccuracyEstimate(*corrected.tolist(), agreement=share, n_answers=len(agrees), confidence=confidence)
+    value, low, high = np.clip((np.array([share, low, high]) - state.error) / (1 - 2 * state.error), 0, 1).tolist()
+    return AccuracyEstimate(value, low, high, agreement=share, n_answers=len(agrees), confidence=confidence)
 
 
 def held_out_agreement(state: State, sample: Indices) -> Mask:
@@ -165,7 +165,7 @@ def advise(now: State, half: State) -> Advice:
 
 
 def _gain_by(now: State, scorer: Scorer, half: State) -> float:
-    """Accuracy on the candidates beyond that of the model of half of the answers, by the probabilities of the model of all."""
+    """Accuracy on the candidates beyond that of half of the answers, by the probabilities of the model of all."""
     p: Array = np.exp(scorer.of_candidates)
     best = p.max(axis=1)
     if half.scorer is None:

@@ -16,7 +16,7 @@ DIFFERENT = -1
 UNSURE = 0
 WORDS = {"same": SAME, "different": DIFFERENT, "unsure": UNSURE}
 ANSWERS = {code: word for word, code in WORDS.items()}
-KINDS = ("random", "linked", "explore", "repeat", "triangle", "doubtful")
+KINDS = ("random", "linked", "explore", "compare", "repeat", "triangle", "doubtful")
 COLUMNS = ("left", "right", "answer", "annotator", "kind", "number")
 
 
@@ -29,7 +29,7 @@ class Question(NamedTuple):
         Row of the first point; where one of the two is new, this one.
     right : int
         Row of the second point; in the linked design an example of a class.
-    kind : {"random", "linked", "explore", "repeat", "triangle", "doubtful"}
+    kind : {"random", "linked", "explore", "compare", "repeat", "triangle", "doubtful"}
         Why it is asked. Estimates use only the kinds that their assumptions allow.
     number : int
         Counts from 1.

@@ -137,7 +137,7 @@ class State:
 
     @cached_property
     def held_out(self) -> Array:
-        """Log probabilities of the classes of each known point by a model that did not see it, shape (n_known, n_classes)."""
+        """Log probabilities of the classes of each known point by a model that did not see it."""
         log_p = np.empty(self.soft_classes.shape)
         fold = deal_folds(len(self.known), HELD_OUT_FOLDS)
         for k in range(int(fold.max()) + 1):
