@@ -112,7 +112,9 @@ def test_what_is_refused(refused, table, log, tmp_path):
 def test_the_console(call, table, log, monkeypatch, capsys):
     keys = iter(["s", "d", "?", "z", "u", "k", "s", "q"])
     monkeypatch.setattr("builtins.input", lambda prompt: next(keys))
-    assert call("ask", table, "-o", log, "--console", "--text", "note", *SHOWN[:1], "picture", "--annotator", "ann") == 0
+    assert (
+        call("ask", table, "-o", log, "--console", "--text", "note", *SHOWN[:1], "picture", "--annotator", "ann") == 0
+    )
     found = read_log(log)
     assert [one.answer for one in found.answers.values()] == ["same", "unsure", "same"]
     assert {one.annotator for one in found.answers.values()} == {"ann"}

@@ -40,16 +40,17 @@ class StandIn:
         self.most = most
         self.records = []
         self.pending = {}
+        self.skipped = []
         self.prepared = []
         rows = zip(*answers.values(), strict=True) if answers else ()
         for number, (left, right, answer, annotator, kind) in enumerate(rows, 1):
             self.records.append(Record(left, right, ANSWER_CODES[answer], annotator, kind, number))
 
     def next(self, annotator=None):
-        if len(self.records) + len(self.pending) >= self.most and annotator not in self.pending:
+        if len(self.records) + len(self.pending) + len(self.skipped) >= self.most and annotator not in self.pending:
             raise InputError("Nothing is left to ask.")
         if annotator not in self.pending:
-            open_ = [*self.records, *self.pending.values()]
+            open_ = [*self.records, *self.pending.values(), *self.skipped]
             number = 1 + max((one.number for one in open_), default=0)
             left, right = random.Random(number).sample(range(self.n_points), 2)
             self.pending[annotator] = Record(left, right, 0, "", "random", number)
@@ -66,14 +67,23 @@ class StandIn:
             Record(question.left, question.right, code, annotator or "", question.kind, question.number)
         )
 
-    def undo(self):
-        self.pending.clear()
-        return self.records.pop()
+    def place(self, number):
+        (place,) = [k for k, one in enumerate(self.records) if one.number == number]
+        return place
+
+    def withdraw(self, number):
+        record = self.records.pop(self.place(number))
+        self.pending.pop(record.annotator or None, None)
+        return record
 
     def change(self, number, answer):
-        (place,) = [k for k, one in enumerate(self.records) if one.number == number]
+        place = self.place(number)
         self.records[place] = self.records[place]._replace(answer=ANSWER_CODES[answer])
-        self.pending.clear()
+        self.pending.pop(self.records[place].annotator or None, None)
+
+    def skip(self, annotator=None):
+        if annotator in self.pending:
+            self.skipped.append(self.pending.pop(annotator))
 
     def accuracy(self):
         if len(self.records) < 4:

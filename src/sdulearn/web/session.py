@@ -71,7 +71,6 @@ class _Desk:
     # Questions put off, with the number of answers after which they come back.
     later: deque[tuple[int, AskedQuestion]] = field(default_factory=deque)
     n_answered: int = 0
-    n_skipped: int = 0
     # The answer to each question that was answered here, so that one sent twice counts once.
     answered: dict[int, Key] = field(default_factory=dict)
 
@@ -174,8 +173,8 @@ class AskingSession:
             desk = self._desk(annotator)
             if desk.pending is not None and desk.pending.token == token:
                 desk.later.append((desk.n_answered + _LATER, desk.pending.question))
-                desk.n_skipped += 1
                 desk.pending = None
+                self.engine.skip(annotator or None)
 
     def undo(self, annotator: str) -> Pending | None:
         """Take back a person's last answer that stands, and put its question before them again."""
@@ -185,7 +184,7 @@ class AskingSession:
                 return None
             last = own[-1]
             self.log.undo(last.key, annotator)
-            question = self._withdraw(self._numbers.pop(last.key))
+            question = self.engine.withdraw(self._numbers.pop(last.key))
             # What was before them followed from what is gone.
             desk = self._desk(annotator)
             desk.pending = self._pending(question)
@@ -286,16 +285,6 @@ class AskingSession:
         except InputError:
             return None
 
-    def _withdraw(self, number: int) -> AskedQuestion:
-        """Let the engine forget an answer, and give back its question; later answers are told again."""
-        later = []
-        while (record := self.engine.undo()).number != number:
-            later.append(record)
-        for other in reversed(later):
-            word = next(word for word, code in ANSWER_CODES.items() if code == other.answer)
-            self.engine.tell(other, word, annotator=other.annotator or None)
-        return record
-
     def _prepare(self, question: AskedQuestion, annotator: str) -> None:
         if self._preparing is None or self._preparing.done():
             self._preparing = self._ahead.submit(self.engine.prepare, question, annotator or None)
@@ -312,10 +301,8 @@ class AskingSession:
     def _choose(self, desk: _Desk, annotator: str) -> AskedQuestion:
         if desk.later and desk.later[0][0] <= desk.n_answered:
             return desk.later.popleft()[1]
-        # The engine holds a question for each name until it is answered: who puts one off needs another name.
-        name = f"{annotator} ({desk.n_skipped})" if desk.n_skipped else annotator
         try:
-            return self.engine.next(annotator=name or None)
+            return self.engine.next(annotator=annotator or None)
         except SdulearnError:
             # Nothing new is left to ask: now is later.
             if not desk.later:

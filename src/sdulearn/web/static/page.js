@@ -22,7 +22,7 @@ function say(text, trouble = false) {
   at("status").classList.toggle("trouble", trouble);
 }
 
-const percent = (share, digits = 0) => (share === null ? "unknown" : `${(100 * share).toFixed(digits)}%`);
+const percent = (share, digits = 0) => (share === null ? "–" : `${(100 * share).toFixed(digits)}%`);
 const count = (n, one, many = one + "s") => `${n.toLocaleString("en")} ${n === 1 ? one : many}`;
 
 class Refused extends Error {}
@@ -34,9 +34,9 @@ async function call(name, data, post = false) {
   else if (data) address += "?" + new URLSearchParams(data);
   const response = await fetch(address, options);
   if (response.status === 404) throw new Refused("The server was started again: open the address that it printed. All saved answers are kept.");
-  const result = await response.json();
-  if (!response.ok) throw new Refused(result.error);
-  return result;
+  if (response.ok) return response.json();
+  const text = await response.text();
+  throw new Refused(text.startsWith("{") ? JSON.parse(text).error : `${text} (${response.status})`);
 }
 
 // Until the server answers: what was not acknowledged is sent again; the server counts it once.
@@ -52,18 +52,22 @@ async function insist(name, data) {
   }
 }
 
-async function guarded(work) {
-  if (state.busy) return;
-  state.busy = true;
-  setEnabled();
+async function attempt(work) {
   try {
     await work();
   } catch (error) {
     say(error instanceof Refused ? error.message : "The server does not answer. Start the same command again; saved answers are kept.", true);
-  } finally {
-    state.busy = false;
-    setEnabled();
   }
+}
+
+// What changes something: one at a time, so that a second key is no answer to a question nobody has seen.
+async function guarded(work) {
+  if (state.busy) return;
+  state.busy = true;
+  setEnabled();
+  await attempt(work);
+  state.busy = false;
+  setEnabled();
 }
 
 function setEnabled() {
@@ -162,7 +166,7 @@ function pause() {
 }
 
 document.addEventListener("keydown", (event) => {
-  const target = event.target;
+  const target = event.target instanceof Element ? event.target : document.body;
   const typing = target.closest("input:not([type=checkbox]), select, textarea");
   if (event.repeat || event.ctrlKey || event.metaKey || event.altKey || typing || at("ask").hidden || !at("keys").checked) return;
   const key = event.key.toLowerCase();
@@ -233,10 +237,11 @@ function curveView(curve) {
 
 function classesView(classes) {
   if (!classes.length) return [make("p", { class: "soft" }, "None yet.")];
-  return classes.slice(0, 30).map((one, k) =>
-    make("div", { class: "class-share" }, make("span", {}, one.name || `Class ${k + 1}`),
+  const note = make("p", { class: "soft" }, "With rows known to be in each, and shares by the random questions.");
+  return [note, ...classes.slice(0, 30).map((one, k) =>
+    make("div", { class: "class-share" }, make("span", {}, one.name || `Class ${k + 1}`, make("span", { class: "soft" }, ` (${one.n_points})`)),
       make("svg", { class: "bar", viewBox: "0 0 100 10", preserveAspectRatio: "none", "aria-hidden": "true" }, make("rect", { width: 100 * (one.share ?? 0), height: 10 })),
-      make("span", {}, percent(one.share))));
+      make("span", {}, percent(one.share))))];
 }
 
 function reviewLink(n) {
@@ -288,7 +293,7 @@ async function showHistory() {
   at("review").replaceChildren(...(numbers.review.length ? [make("h2", {}, "To look at again"), make("p", {}, "These disagree with what the other answers say. Are they right?"), answersTable(numbers.review, "Doubtful answer")] : []));
 }
 
-const turn = (step) => { state.begin = Math.max(0, state.begin + step); guarded(showHistory); };
+const turn = (step) => { state.begin = Math.max(0, state.begin + step); attempt(showHistory); };
 
 // ---- people
 
@@ -355,7 +360,7 @@ function route(focus = true) {
   }
   if (focus) at(`${name}-title`).focus();
   window.scrollTo(0, 0);
-  guarded(pages[name]);
+  attempt(pages[name]);
 }
 
 const open = () => guarded(async () => {
