@@ -261,32 +261,35 @@ def axe():
     return (resources.files("axe_playwright_python") / "axe.min.js").read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [1280, 375])
-def test_everybody_can_use_it(start, open_page, log, table, scheme, width):
+FILLED = {"ask": "#numbers .curve", "history": "#list select", "people": "#agreement td", "finish": "#classes input"}
+
+
+def test_everybody_can_use_it(start, open_page, log, table):
     """Contrast, labels and the like by axe-core on every page, nothing beside the screen; a picture of each."""
     source = axe()
-    call = [sys.executable, "-m", "sdulearn.cli.main", "ask", str(table), "-o", str(log), "--drop", "label"]
     shown = ("--text", "note", "--image", "picture", "--columns", "size,colour")
+    call = [sys.executable, "-m", "sdulearn.cli.main", "ask", str(table), "-o", str(log), *shown]
     oracle = ("--oracle", "label", "--questions", "30", "--annotator", "ann")
-    subprocess.run([*call[:-2], *shown, *oracle], check=True, capture_output=True, timeout=120)
-    server = start(table, "-o", log, *shown, "--drop", "label")
-    page = open_page(server.address, color_scheme=scheme, viewport={"width": width, "height": 800})
+    subprocess.run([*call, *oracle], check=True, capture_output=True, timeout=120)
+    address = start(table, "-o", log, *shown, "--drop", "label").address
+    page = open_page(address)
     press(page, "d", "Answer 31 saved")
+    playwright.expect(page.locator("#n-answers")).to_have_text("31 answers", timeout=PATIENCE_MS)
     press(page, "u", "Answer 32 saved")
-    playwright.expect(page.locator("#n-answers")).to_have_text("32 answers", timeout=PATIENCE_MS)
-    for name in ("ask", "history", "people", "finish"):
-        page.locator(f"nav a[href='#{name}']").click()
-        filled = {
-            "ask": "#numbers .curve",
-            "history": "#list select",
-            "people": "#agreement td",
-            "finish": "#classes input",
-        }
-        playwright.expect(page.locator(filled[name]).first).to_be_visible(timeout=PATIENCE_MS)
-        page.evaluate(source)
-        found = page.evaluate("axe.run(document, {resultTypes: ['violations']})")
-        assert [(one["id"], [node["html"] for node in one["nodes"]]) for one in found["violations"]] == []
-        assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
-        if PICTURES:
-            page.screenshot(path=Path(PICTURES) / f"{name}-{width}-{scheme}.png", full_page=True)
+    for scheme in ("light", "dark"):
+        for width in (1280, 375):
+            page = open_page(address, color_scheme=scheme, viewport={"width": width, "height": 800})
+            for name in FILLED:
+                look_at(page, name, source)
+                if PICTURES:
+                    page.screenshot(path=Path(PICTURES) / f"{name}-{width}-{scheme}.png", full_page=True)
+
+
+def look_at(page, name, source):
+    """Open one of the pages and let axe-core judge it."""
+    page.locator(f"nav a[href='#{name}']").click()
+    playwright.expect(page.locator(FILLED[name]).first).to_be_visible(timeout=PATIENCE_MS)
+    page.evaluate(source)
+    found = page.evaluate("axe.run(document, {resultTypes: ['violations']})")
+    assert [(one["id"], [node["html"] for node in one["nodes"]]) for one in found["violations"]] == []
+    assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0

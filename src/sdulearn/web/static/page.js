@@ -246,12 +246,13 @@ function classesView(classes) {
 
 function reviewLink(n) {
   if (!n) return make("p", { class: "soft" }, "No answer contradicts the others.");
-  return make("p", {}, make("a", { href: "#history" }, count(n, "answer")), " disagree with what the other answers say.");
+  return make("p", {}, make("a", { href: "#history" }, count(n, "answer")), ` ${n === 1 ? "disagrees" : "disagree"} with what the other answers say.`);
 }
 
 function adviceWords(advice) {
   if (!advice) return "Too early to say.";
-  const gain = `The next 50 answers are expected to add about ${(100 * advice.gain).toFixed(1)} points of accuracy.`;
+  const points = advice.gain < 0.0005 ? "less than 0.1" : `about ${(100 * advice.gain).toFixed(1)}`;
+  const gain = `The next ${advice.n_next} answers are expected to add ${points} points of accuracy.`;
   return advice.go_on ? gain : `${gain} You may stop here.`;
 }
 
@@ -272,11 +273,12 @@ function answerCell(one, name) {
 }
 
 function endCell(end) {
-  return make("td", {}, end.picture ? make("img", { class: "thumb pixels", src: `image/${end.row}`, alt: "", loading: "lazy" }) : null, end.title);
+  const picture = end.picture ? make("img", { class: "thumb pixels", src: `image/${end.row}`, alt: "", loading: "lazy" }) : null;
+  return make("td", {}, make("div", { class: picture ? "with-picture" : null }, picture, make("span", { class: "end" }, end.title)));
 }
 
 function answersTable(answers, name) {
-  const head = ["Number", "First", "Second", "Answer", "Who", "When"].map((text, k) => make("th", { scope: "col", class: k > 3 ? "optional" : null }, text));
+  const head = ["No.", "First", "Second", "Answer", "Who", "When"].map((text, k) => make("th", { scope: "col", class: k > 3 ? "optional" : null }, text));
   const rows = answers.map((one) =>
     make("tr", {}, make("td", {}, String(one.number)), endCell(one.left), endCell(one.right),
       make("td", {}, answerCell(one, name)), make("td", { class: "optional" }, one.annotator), make("td", { class: "optional" }, new Date(one.time).toLocaleString())));
