@@ -89,7 +89,8 @@ class PageViews:
         """Take an answer, and give the next question."""
         name = _name(given)
         written = self.session.answer(name, _whole(given, "token"), _answer(given))
-        return {"written": written is not None, **self._shown(name)}
+        key = None if written is None else {"session": written.session, "number": written.number}
+        return {"written": key, **self._shown(name)}
 
     def skip(self, given: Json) -> Json:
         """Put a question off."""
