@@ -2,8 +2,9 @@
 
     python benchmarks/kill_server.py [--kills 200] [--write]
 
-Three people answer, change and take back as fast as the server lets them. After each SIGKILL the log must be readable and
-hold all that was acknowledged; then a new server goes on with it. ``--write`` puts the table into docs/ask.md.
+Three people answer, change and take back as fast as the server lets them. After each SIGKILL the log must be
+readable and hold all that was acknowledged; then a new server goes on with it. ``--write`` puts the table into
+docs/ask.md.
 """
 
 from __future__ import annotations
