@@ -33,6 +33,7 @@ from sdulearn.cli.words import (
     describe_finding,
     describe_labels,
     describe_method,
+    describe_points,
     describe_prior,
     describe_table,
 )
@@ -161,13 +162,12 @@ def summary(model: TableModel, table: Path) -> list[str]:
     report = model.report
     assert report is not None
     lines = describe_table(str(table), model.layout, report.n_rows)
-    if "codes" in report.answer_columns:
-        lines.append(f"pair codes: {report.n_similar:,} similar and {report.n_dissimilar:,} dissimilar pairs")
     lines += [
+        f"answers used: {describe_points(report)}",
         f"unlabeled rows used: {report.n_unlabeled:,}",
         f"method: {describe_method(model.estimator)}",
         f"prior: {describe_prior(report.prior)}",
-        f"estimated accuracy: {describe_accuracy(report.accuracy, report.prior)}",
+        f"estimated accuracy: {describe_accuracy(report.accuracy)}",
     ]
     if report.n_labels:
         lines.append(f"classes: {describe_labels(report, model.classes)}")

@@ -6,17 +6,20 @@ import time
 import warnings
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import numpy as np
 from scipy.stats import binomtest
 
 from sdulearn.answers.checks import check_answers
+from sdulearn.answers.graph import AnswerGraph
 from sdulearn.answers.records import Answers
 from sdulearn.diagnostics import (
+    ACCURACY_FOLDS,
     LEVEL,
     Finding,
+    check_component_ratio,
     check_contradictions,
     check_outcome,
     check_population,
@@ -40,6 +43,7 @@ from sdulearn.workflow.methods import METHODS, chosen_settings, estimator_of, is
 from sdulearn.workflow.pair_codes import code_sums, drawn_questions, source_of_codes
 from sdulearn.workflow.streamed import data_in_passes
 from sdulearn.workflow.training import (
+    AnswerSource,
     Request,
     TrainingData,
     check_enough,
@@ -51,9 +55,8 @@ from sdulearn.workflow.training import (
     usable_questions,
 )
 
+# Of a choice; for the accuracy there are more, so that each model is nearly the one that is kept.
 _MAX_FOLDS = 5
-# More folds than for a choice: each model then is nearly the one that is kept.
-_ACCURACY_FOLDS = 10
 
 
 def fit_table(
@@ -205,7 +208,7 @@ def _data_in_memory(request: Request, answers: Answers | None, labelled: Labelle
     else:
         questions = usable_questions(answers, place, request.skip_bad, numbering_hint(layout.id_column, n_rows))
         source = source_of_answers(answers, questions)
-        findings = check_contradictions(check_answers(answers))
+        findings = check_contradictions(check_answers(answers), answers.annotators)
         unlabeled = drawn_rows(n_rows, limit)
     labels = class_labels(labelled, place) if labelled else None
     return TrainingData(
@@ -228,9 +231,10 @@ def _fit(request: Request, data: TrainingData, began: float, read: float) -> Tab
     if data.labels is not None:
         points = data.scaler.transform(data.X[data.labels.rows])
         n_right = int(np.sum(estimator.orient(points, data.labels.classes).predict(points) == data.labels.classes))
-    findings = [*_noted(caught, estimator, data), *_disagreements(request, data, estimator, accuracy, n_right)]
+    findings = [*_noted(caught, estimator, data), *_disagreements(request, data, pairs, estimator, accuracy, n_right)]
     done = time.perf_counter()
     source = data.source
+    n_points, n_independent = _worth(pairs, source)
     report = FitReport(
         sdulearn=__version__,
         method="joint" if is_joint(request.method) else request.method,
@@ -242,6 +246,8 @@ def _fit(request: Request, data: TrainingData, began: float, read: float) -> Tab
         n_similar=source.n_similar,
         n_dissimilar=source.n_dissimilar,
         n_unsure=source.n_unsure,
+        n_points=n_points,
+        n_independent=n_independent,
         answer_columns=source.columns,
         answer_words=source.words,
         accuracy=accuracy,
@@ -259,7 +265,7 @@ def _accuracy(
     model: Estimator, rows: Rows, pairs: Pairs, weights: Array | None, prior: float | None
 ) -> AccuracyEstimate:
     """By decisions about points whose answers the fold's model did not know."""
-    folds = folds_over_points(_ACCURACY_FOLDS, pairs)
+    folds = folds_over_points(ACCURACY_FOLDS, pairs)
     reference = model.decision_function(rows)
     settings = with_its_settings(model)
     decision = held_out_decisions(settings, rows, pairs, reference, sample_weight=weights, cv=folds)
@@ -278,16 +284,29 @@ def _noted(caught: list[warnings.WarningMessage], estimator: Estimator, data: Tr
     return list({(one.code, str(one.details)): one for one in found}.values())
 
 
+def _worth(pairs: Pairs, source: AnswerSource) -> tuple[int, int]:
+    """Points in the answers, and answers that do not follow from the others; loose ones all count."""
+    n_answers = source.n_similar + source.n_dissimilar
+    if not pairs.shares_points:
+        return 2 * n_answers, n_answers
+    graph = AnswerGraph.from_y(pairs)
+    return int(np.sum(graph.degree > 0)), graph.n_independent
+
+
 def _disagreements(
-    request: Request, data: TrainingData, estimator: Estimator, accuracy: AccuracyEstimate, n_right: int
+    request: Request,
+    data: TrainingData,
+    pairs: Pairs,
+    estimator: Estimator,
+    accuracy: AccuracyEstimate,
+    n_right: int,
 ) -> list[Finding]:
-    source = data.source
     oriented = data.labels is not None
     found = [*data.questions.findings, *data.findings]
     if request.method not in ("su", "du"):
         # These two learn from one kind of answer, in whatever number.
-        found += check_ratio(source.n_similar, source.n_dissimilar, request.prior)
-    found += check_shared_points(data.questions.ends)
+        found += _check_ratio(pairs, data.source, request.prior)
+    found += [_unnumbered(one) for one in check_shared_points(pairs)]
     found += check_population(data.X, data.questions.ends, data.layout.feature_names, data.population)
     found += check_outcome(estimator.prior_, accuracy, oriented)
     if data.labels is not None:
@@ -295,6 +314,18 @@ def _disagreements(
         if request.prior is not None and estimator.prior_.value != request.prior:
             found.append(Finding("prior_of_other_class", "warning", {"prior": request.prior}))
     return found
+
+
+def _unnumbered(finding: Finding) -> Finding:
+    """Without the numbers that points have in ``y``: they are not the table's ids."""
+    return replace(finding, details={name: value for name, value in finding.details.items() if name != "points"})
+
+
+def _check_ratio(pairs: Pairs, source: AnswerSource, prior: float | None) -> list[Finding]:
+    """By the counts of loose pairs, of which some may not have been drawn; else by components."""
+    if pairs.shares_points:
+        return check_component_ratio(AnswerGraph.from_y(pairs), prior)
+    return check_ratio(source.n_similar, source.n_dissimilar, prior)
 
 
 def _check_labels(n_labels: int, n_right: int, accuracy: AccuracyEstimate) -> list[Finding]:

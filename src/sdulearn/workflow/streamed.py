@@ -155,7 +155,7 @@ def _by_answers(source: _Source, answers: Answers, labelled: Labelled) -> Traini
     questions = usable_questions(answers, place, request.skip_bad, hint)
     about = source_of_answers(answers, questions)
     data = _training_data(source, found, about, questions, unlabeled, labelled, place)
-    data = replace(data, findings=check_contradictions(check_answers(answers)))
+    data = replace(data, findings=check_contradictions(check_answers(answers), answers.annotators))
     if is_joint(request.method) or request.max_unlabeled is not None:
         return data
     return _with_refit(source, data, None, [_pair_ends(data)], n_rows + 2 * len(questions.ends), n_rows)
