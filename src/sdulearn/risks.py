@@ -93,7 +93,8 @@ def prior_of_pairs(prior: float | None, pairs: Pairs, sample_weight: Array | Non
     """The given prior, or the one that the answers imply; refuses answers that are no random pairs."""
     if not pairs.shares_points:
         return resolve_prior(prior, pairs.source_weight(sample_weight), pairs.source_squares(sample_weight))
-    _refuse_linked(pairs)
+    assert pairs.points is not None
+    refuse_linked(*np.unique(pairs.points[pairs.ends], return_counts=True))
     if prior is not None:
         return PriorEstimate.given(check_prior(prior))
     totals = pairs.source_weight(sample_weight) / 2
@@ -108,11 +109,9 @@ def prior_of_pairs(prior: float | None, pairs: Pairs, sample_weight: Array | Non
     return estimate
 
 
-def _refuse_linked(pairs: Pairs) -> None:
+def refuse_linked(points: Indices, count: Indices) -> None:
     """The risks are unbiased for randomly drawn pairs; one point in most answers is another design."""
-    assert pairs.points is not None
-    n_answers = len(pairs.ends)
-    points, count = np.unique(pairs.points[pairs.ends], return_counts=True)
+    n_answers = int(count.sum()) // 2
     if n_answers >= _LINKED_ANSWERS and count.max() > _LINKED_SHARE * n_answers:
         raise InputError(
             f"Point {points[np.argmax(count)]} is in {count.max()} of the {n_answers} answers. The risks of "

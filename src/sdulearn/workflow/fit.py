@@ -64,6 +64,7 @@ def fit_table(
     answers: Location | Frame | Answers | None = None,
     *,
     codes: str | None = None,
+    points: str | None = None,
     labels: Location | Mapping[object, object] | Frame | None = None,
     method: str = "auto",
     loss: str = "squared",
@@ -95,6 +96,9 @@ def fit_table(
     codes : str, optional
         A column of the table that holds pair codes: +k at both ends of similar pair k, -k at both ends of
         dissimilar pair k, 0 elsewhere.
+    points : str, optional
+        With ``codes``, a column of whole numbers that say which point a row shows, where answers share points:
+        rows with equal numbers show the same one. Without it every row is a point of its own.
     labels : str, path-like, frame or mapping, optional
         A few ids with the names of their classes, which settle the names.
     method : {"auto", "joint", "su", "du", "sd", "sdsu", "sddu", "sudu"}, default="auto"
@@ -150,8 +154,8 @@ def fit_table(
     >>> model.predict(points)[:3]
     array(['-1', '-1', '-1'], dtype=object)
     """
-    _check_choices(answers, codes, method, loss, prior, missing)
-    options = TableOptions(id_column, drop, missing, max_categories, codes, categories)
+    _check_choices(answers, codes, points, method, loss, prior, missing)
+    options = TableOptions(id_column, drop, missing, max_categories, codes, categories, points)
     request = Request(table, options, method, loss, prior, max_unlabeled, skip_bad)
     given = None if answers is None else read_answers(answers, columns=answer_columns, words=answer_words)
     labelled = [] if labels is None else read_labels(labels)
@@ -167,10 +171,18 @@ def fit_table(
 
 
 def _check_choices(
-    answers: object, codes: str | None, method: str, loss: str, prior: float | None, missing: str
+    answers: object,
+    codes: str | None,
+    points: str | None,
+    method: str,
+    loss: str,
+    prior: float | None,
+    missing: str,
 ) -> None:
     if (answers is None) == (codes is None):
         raise InputError("Give either `answers` or `codes`, the column of the table that holds pair codes.")
+    if points is not None and codes is None:
+        raise InputError("`points` goes with `codes`: by `answers`, equal ids are the same point. Leave it out.")
     choices = {
         "method": (method, METHODS),
         "loss": (loss, tuple(TRAINING_LOSSES)),
@@ -201,7 +213,7 @@ def _data_in_memory(request: Request, answers: Answers | None, labelled: Labelle
     if answers is None:
         assert table.codes is not None
         assert request.options.codes is not None
-        sums = code_sums(table.codes, np.arange(n_rows), None, limit)
+        sums = code_sums(table.codes, np.arange(n_rows), None, limit, table.points)
         questions = drawn_questions(request.table_name, request.options.codes, sums)
         source = source_of_codes(request.table_name, request.options.codes, sums)
         unlabeled = np.sort(sums.unlabeled.rows)
@@ -212,7 +224,16 @@ def _data_in_memory(request: Request, answers: Answers | None, labelled: Labelle
         unlabeled = drawn_rows(n_rows, limit)
     labels = class_labels(labelled, place) if labelled else None
     return TrainingData(
-        layout, n_rows, table.X, fitted_scaler(table.X), source, questions, unlabeled, labels, findings=findings
+        layout,
+        n_rows,
+        table.X,
+        fitted_scaler(table.X),
+        source,
+        questions,
+        unlabeled,
+        labels,
+        findings=findings,
+        points=table.points,
     )
 
 
@@ -307,13 +328,24 @@ def _disagreements(
         # These two learn from one kind of answer, in whatever number.
         found += _check_ratio(pairs, data.source, request.prior)
     found += [_unnumbered(one) for one in check_shared_points(pairs)]
-    found += check_population(data.X, data.questions.ends, data.layout.feature_names, data.population)
+    found += _check_population(data, pairs)
     found += check_outcome(estimator.prior_, accuracy, oriented)
     if data.labels is not None:
         found += _check_labels(len(data.labels.rows), n_right, accuracy)
         if request.prior is not None and estimator.prior_.value != request.prior:
             found.append(Finding("prior_of_other_class", "warning", {"prior": request.prior}))
     return found
+
+
+def _check_population(data: TrainingData, pairs: Pairs) -> list[Finding]:
+    """Each point counts once; the moments of a table that streams by count its rows, so points on several do not do."""
+    names = data.layout.feature_names
+    if data.points is None:
+        return check_population(data.X, data.questions.ends, names, data.population)
+    if data.population is not None:
+        return [] if pairs.shares_points else check_population(data.X, data.questions.ends, names, data.population)
+    _, first, place = np.unique(data.points, return_index=True, return_inverse=True)
+    return check_population(data.X[first], place[data.questions.ends], names)
 
 
 def _unnumbered(finding: Finding) -> Finding:
