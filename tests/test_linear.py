@@ -254,7 +254,7 @@ def test_any_splitter_takes_what_was_read(waveform, cv):
     """A splitter gets the codes that were checked before; to those of others they look like an array."""
     rows, codes = waveform
     if cv is PredefinedSplit:
-        cv = PredefinedSplit(PairKFold(3, random_state=0).folds(codes))
+        cv = PredefinedSplit(PairKFold(3, random_state=0).fold_of_rows(None, codes))
     results = SDUClassifierCV("sd", cv=cv).fit(rows, codes).cv_results_
     by_hand = SDUClassifierCV("sd", cv=OwnSplits(list(cv.split(rows, codes)))).fit(rows, codes).cv_results_
     np.testing.assert_array_equal(results["mean_test_score"], by_hand["mean_test_score"])
@@ -452,7 +452,7 @@ def test_a_fold_that_outweighs_the_others_takes_no_digits(waveform):
     rows, codes = waveform
     weight = np.where(np.abs(codes) == 1, 1e12, 1.0)
     model = SDUClassifierCV(prior=0.7, alphas=(0.1,), gammas=(0.5,)).fit(rows, codes, weight)
-    fold = PairKFold(5, random_state=0).folds(codes)
+    fold = PairKFold(5, random_state=0).fold_of_rows(None, codes)
     for k in range(5):
         train, test = fold != k, fold == k
         one = SDUClassifier(prior=0.7).fit(rows[train], codes[train], weight[train])
