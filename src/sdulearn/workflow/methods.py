@@ -40,7 +40,15 @@ def with_its_settings(model: Estimator) -> Estimator:
     return SDUClassifier(model.risk, model.loss, gamma=gamma, alpha=found["alpha"], prior=model.prior_.value)
 
 
-def refit_on(model: Estimator, blocks: Blocks) -> Estimator:
-    """An estimator of the same risk fitted on all blocks, with the settings chosen on a few rows."""
-    parameters = with_its_settings(model).set_params(prior=model.prior).get_params()
-    return StreamingClassifier(**parameters).fit(blocks)
+def refit_on(model: Estimator, blocks: Blocks, same_answers: bool) -> Estimator:
+    """An estimator of the same risk fitted on all blocks, with the settings chosen on a few rows.
+
+    Where the blocks have no answers but those of the model, its prior is theirs: blocks do not show
+    which answers share points.
+    """
+    parameters = with_its_settings(model).get_params()
+    if not same_answers:
+        return StreamingClassifier(**parameters).set_params(prior=model.prior).fit(blocks)
+    fitted = StreamingClassifier(**parameters).fit(blocks).set_params(prior=model.prior)
+    fitted.prior_ = model.prior_
+    return fitted
