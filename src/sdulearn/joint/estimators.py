@@ -321,7 +321,7 @@ class PairLogisticRegressionCV(_PairLogisticBase):
         if data.summary.prior is None and (alphas < largest).any():
             evidence[alphas >= largest] = -np.inf
         best = int(np.argmax(np.max(evidence, axis=0)))
-        results = self._cross_validate(X, pairs, data, alphas[:, best], powers[best], path[:, :, best])
+        results = self._cross_validate(X, pairs, data, alphas[:, best], powers[best])
         scores = np.where(np.isfinite(evidence[:, best]), results["mean_test_score"], -np.inf)
         row = int(np.argmax(scores))
         alpha = float(alphas[row, best])
@@ -352,7 +352,7 @@ class PairLogisticRegressionCV(_PairLogisticBase):
         return np.repeat(np.array(given)[:, None], len(largest), axis=1)
 
     def _cross_validate(
-        self, X: Rows, pairs: Pairs, data: PairData, alphas: Array, covariance_power: float, path: Array
+        self, X: Rows, pairs: Pairs, data: PairData, alphas: Array, covariance_power: float
     ) -> dict[str, Any]:
         """Held-out log-likelihood of the answers, of each alpha and fold."""
         cv = PairKFold(int(self.cv), random_state=0) if isinstance(self.cv, Integral) else self.cv
@@ -361,7 +361,7 @@ class PairLogisticRegressionCV(_PairLogisticBase):
         first_ends = pairs.ends[:, 0]
         train = np.column_stack([np.isin(first_ends, rows) for rows, _ in splits])
         test = np.column_stack([np.isin(first_ends, rows) for _, rows in splits])
-        loss = held_out_loss(data, alphas, covariance_power, path, train)
+        loss = held_out_loss(data, alphas, covariance_power, train)
         weight = data.omega * test
         total = weight.sum(axis=0)[:, None]
         # A fold whose answers all weigh nothing has no score.
