@@ -59,7 +59,9 @@ def test_damaged_codes_are_refused(codes, data):
 def test_stacking_what_was_read_gives_the_codes_back(codes):
     pairs = read_pairs(codes)
     X = np.arange(len(codes), dtype=float)[:, None]
-    rows, stacked = stack_pairs(X, pairs.ends, pairs.similar)
+    rows, y = stack_pairs(X, pairs.ends, pairs.similar)
+    stacked = y[:, 0]
+    assert y[:, 1].tolist() == rows[:, 0].tolist()
     assert np.sign(codes[rows[:, 0].astype(int)]).tolist() == np.sign(stacked).tolist()
     assert sources(stacked).tolist() == [0 if c > 0 else 1 if c < 0 else 2 for c in stacked]
 
@@ -68,7 +70,7 @@ def test_stacking_what_was_read_gives_the_codes_back(codes):
     ("y", "message"),
     [
         ([], "`y` is empty"),
-        ([[1, 1], [0, 0]], "should be a 1d array"),
+        ([[[1, 1], [0, 0]]], "should be a 1d array"),
         ([1.0, 1.0, np.nan], "NaN"),
         ([0.5, 0.5], "fractions"),
         (["a", "a"], "dtype"),
@@ -86,7 +88,8 @@ def test_unlabeled_choices():
     for unlabeled, expected in [("rest", [4, 5]), ("all", [0, 1, 2, 3, 4, 5]), (None, []), ([5], [5])]:
         rows, y = stack_pairs(X, [(0, 1), (2, 3)], [1, -1], unlabeled=unlabeled)
         assert rows[:, 0].tolist() == [0, 1, 2, 3, *expected]
-        assert y.tolist() == [1, 1, -2, -2] + [0] * len(expected)
+        assert y[:, 0].tolist() == [1, 1, -2, -2] + [0] * len(expected)
+        assert y[:, 1].tolist() == [0, 1, 2, 3, *expected]
     rows, _ = stack_pairs(X, [(0, 1)], [True], unlabeled=np.array([False] * 5 + [True]))
     assert rows[:, 0].tolist() == [0, 1, 5]
 
@@ -127,7 +130,7 @@ def test_bad_input_to_stack_pairs(pairs, same, unlabeled, message):
 
 def test_no_pairs_at_all_stack_to_unlabeled_rows():
     rows, y = stack_pairs(np.zeros((3, 1)), [], np.array([], dtype=bool))
-    assert y.tolist() == [0, 0, 0]
+    assert y.tolist() == [[0, 0], [0, 1], [0, 2]]
     assert rows.shape == (3, 1)
 
 
