@@ -22,16 +22,13 @@ from typing import Protocol
 
 import numpy as np
 from scipy.sparse import csr_matrix
-from scipy.special import expit, log_expit
+from scipy.special import expit
 
 from sdulearn.answers.graph import AnswerGraph, find_sides
 from sdulearn.answers.propagate import ErrorRates, FactorGraph, propagate
+from sdulearn.answers.two_classes import TwoClassNetwork
 from sdulearn.joint.likelihood import bordered_gram
 from sdulearn.types import Array, Codes, Indices, Mask
-
-# Messages around cycles: a gradient of the path needs no more digits than the path.
-_MESSAGE_TOL = 1e-7
-_MESSAGE_ROUNDS = 100
 
 
 class Likelihood(Protocol):
@@ -113,52 +110,36 @@ class SidesLikelihood:
 class NoisyLikelihood:
     """Answers that may be wrong, by belief propagation.
 
-    K problems are one graph: K copies side by side, so that a step over all edges is one step for
-    all problems.
-
     Attributes
     ----------
-    graph : AnswerGraph
-        The answers, on the points of which something is known.
-    error_rates : mapping
-        Probability of a wrong answer by annotator.
+    network : TwoClassNetwork
+        The answers with their error rates, on the points of which something is known.
     """
 
-    graph: AnswerGraph
-    error_rates: dict[int, float]
+    network: TwoClassNetwork
     exact_curvature: bool = field(default=False, init=False)
-    _factors: dict[int, FactorGraph] = field(default_factory=dict, init=False, repr=False)
+
+    @classmethod
+    def from_graph(cls, graph: AnswerGraph, error_rates: ErrorRates) -> NoisyLikelihood:
+        """Of answers that are wrong at these rates."""
+        factors = FactorGraph.from_answers(graph, 2, error_rates)
+        return cls(TwoClassNetwork.from_factors(factors, error_rates))
 
     def terms(self, Z: Array) -> tuple[Array, Array]:
         """See :class:`Likelihood`."""
-        n, K = Z.shape
-        # Few different numbers of copies, as each needs a graph of its own.
-        copies = 1 << (K - 1).bit_length()
-        padded = np.zeros((copies, n))
-        padded[:K] = Z.T
-        found = self.factors(copies).propagate(
-            node_log_probabilities(padded.ravel()), max_iter=_MESSAGE_ROUNDS, tol=_MESSAGE_TOL
-        )
-        values = found.component_values.reshape(copies, -1)[:K]
-        posterior = found.posteriors[:, 1].reshape(copies, n)[:K]
-        return -values.T, (expit(Z) - posterior.T)
+        # One problem alone is polished, many are compared.
+        digits = {"max_iter": 200, "tol": 1e-9} if Z.shape[1] == 1 else {}
+        found = self.network.solve(Z, **digits)
+        return -found.values, expit(Z) - found.positive
 
     def curvature(self, A: Array, omega: Array, z: Array) -> Array:
         """See :class:`Likelihood`; that of known classes, which is larger."""
         p = expit(z)
-        return bordered_gram(A, omega[self.graph.component] * p * (1 - p), A)
+        return bordered_gram(A, omega[self.network.factors.graph.component] * p * (1 - p), A)
 
     def sides(self, z: Array) -> Codes:
         """See :class:`Likelihood`."""
-        posterior = self.factors(1).propagate(node_log_probabilities(z)).posteriors
-        return np.where(posterior[:, 1] > 0.5, 1, -1)
-
-    def factors(self, copies: int) -> FactorGraph:
-        """The factor graph of so many copies."""
-        if copies not in self._factors:
-            copied = repeat_graph(self.graph, copies)
-            self._factors[copies] = FactorGraph.from_answers(copied, 2, self.error_rates)
-        return self._factors[copies]
+        return np.where(self.network.solve(z[:, None]).positive[:, 0] > 0.5, 1, -1)
 
 
 def known_sides(graph: AnswerGraph) -> Codes:
@@ -192,24 +173,6 @@ def soft_sides(graph: AnswerGraph, error_rates: ErrorRates) -> Array:
     pinned[pivots[~labelled_components(graph)]] = 1
     found = propagate(replace(graph, labels=pinned), np.log([0.5, 0.5]), error_rates)
     return 2 * found.posteriors[:, 1] - 1
-
-
-def repeat_graph(graph: AnswerGraph, copies: int) -> AnswerGraph:
-    """The graph so many times, side by side."""
-    first = graph.n_points * np.arange(copies)[:, None, None]
-    return AnswerGraph.from_answers(
-        (first + graph.ends).reshape(-1, 2),
-        np.tile(graph.same, copies),
-        annotators=np.tile(graph.annotators, copies),
-        weights=np.tile(graph.weights, copies),
-        labels=np.tile(graph.labels, copies),
-        n_points=copies * graph.n_points,
-    )
-
-
-def node_log_probabilities(z: Array) -> Array:
-    """Log probabilities of the classes -1 and +1 from logits, one row a point."""
-    return np.column_stack([log_expit(-z), log_expit(z)])
 
 
 def chain_information(

@@ -5,6 +5,7 @@ Points are unique: where the rows of one point differ, the point is their mean.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -12,6 +13,7 @@ from scipy.sparse import csr_matrix
 
 from sdulearn.answers.graph import AnswerGraph
 from sdulearn.answers.propagate import answer_errors
+from sdulearn.answers.two_classes import sum_matrix
 from sdulearn.errors import InputError
 from sdulearn.joint.components import (
     Likelihood,
@@ -31,9 +33,12 @@ from sdulearn.joint.likelihood import (
     value_and_gradient,
 )
 from sdulearn.joint.path import Axes, Summary, fit_fold_paths, log_volume
-from sdulearn.types import Array, Codes, Indices, Rows
+from sdulearn.types import Array, Codes, Indices, Mask, Rows
 
 Rates = dict[int, float]
+
+# Standard deviation of the logits of a model that says nothing.
+_EMPTY = 1e-3
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,12 +53,12 @@ class PointRows:
         Points in an answer or with a label.
     graph : AnswerGraph
         The answers and labels, on these points. The weight of an answer is relative to its component.
+    row_place : int array of shape (n_rows,)
+        Which of these points each row shows, -1 for none.
     weight : array of shape (n_components,)
         Mean weight of the answers and labels of each component.
     A_u, share : arrays of shape (n_unlabeled, r) and (n_unlabeled, 1)
         Unlabeled points and their weights, of sum 1 (or 0).
-    known : int array of shape (n_known,)
-        Which point of the whole graph each one is.
     """
 
     axes: Axes
@@ -62,7 +67,7 @@ class PointRows:
     weight: Array
     A_u: Array
     share: Array
-    known: Indices
+    row_place: Indices
 
     @classmethod
     def of(cls, X: Rows, graph: AnswerGraph, codes: Codes, weight: Array) -> PointRows:
@@ -75,7 +80,9 @@ class PointRows:
         silent = np.flatnonzero((codes == 0) & (labels[graph.row_point] == 0))
         share = np.bincount(graph.row_point[silent], weight[silent], graph.n_points)
         rest = np.flatnonzero(np.bincount(graph.row_point[silent], minlength=graph.n_points))
-        part, component_weight = _relative_weights(_restrict(graph, known, labels), point_weight[known])
+        place = np.full(graph.n_points, -1)
+        place[known] = np.arange(len(known))
+        part, component_weight = _relative_weights(_restrict(graph, known, place, labels), point_weight[known])
         return cls(
             axes=axes,
             A=A[known],
@@ -83,8 +90,26 @@ class PointRows:
             weight=component_weight,
             A_u=A[rest],
             share=share[rest, None] / (share.sum() or 1.0),
-            known=known,
+            row_place=place[graph.row_point],
         )
+
+    def fold_masks(self, splits: Iterable[tuple[Indices, Indices]]) -> tuple[Array, Array]:
+        """Points (n_known, n_folds) of the training and the test part of each split of the rows, as 0 and 1.
+
+        A point with rows in both, such as a hub, is known to the training part.
+        """
+        train = []
+        test = []
+        for train_rows, test_rows in splits:
+            train.append(self._shown(train_rows))
+            test.append(self._shown(test_rows) & ~train[-1])
+        return np.column_stack(train).astype(np.float64), np.column_stack(test).astype(np.float64)
+
+    def _shown(self, rows: Indices) -> Mask:
+        places = self.row_place[rows]
+        shown = np.zeros(len(self.A), dtype=bool)
+        shown[places[places >= 0]] = True
+        return shown
 
 
 @dataclass(frozen=True, eq=False)
@@ -157,6 +182,11 @@ class GraphData:
         positive = A @ v[:-1] + v[-1] > 0
         return float(share @ positive), float(share @ share)
 
+    def empty(self, alphas: Array, covariance_powers: Sequence[float], path: Array) -> Mask:
+        """Where on the path (n_alphas, n_powers) the model names no classes: its logits hardly vary."""
+        variance = np.einsum("ajk,j->ak", path[:, :-1] ** 2, self.summary.variance)
+        return variance < _EMPTY**2
+
     def log_evidence(self, w: Array, pen: Array) -> float:
         """Laplace's log evidence of one penalty at its solution, by :func:`chain_information`."""
         A = self.points.A
@@ -186,7 +216,7 @@ class GraphData:
         """Mean log likelihood of each fold, relative to classes by a coin: see ``components``."""
         graph = self.points.graph
         losses, _ = self.likelihood.terms(np.column_stack([np.zeros(len(Z)), Z]))
-        count = _sums(graph.component, graph.n_components) @ test
+        count = sum_matrix(graph.component, graph.n_components) @ test
         news = np.where(labelled_components(graph)[:, None], count, np.maximum(count - 1, 0))
         gain = losses[:, :1] - losses[:, 1:]
         total = self.omega @ news
@@ -227,12 +257,8 @@ class ComponentObjective:
     def __init__(self, data: GraphData, pen: Array, mask: Array | None = None) -> None:
         self.data = data
         self.pen = pen
+        self.exact_hessian = data.likelihood.exact_curvature
         self.mask = mask
-
-    @property
-    def exact_hessian(self) -> bool:
-        """Whether :meth:`hessian` is exact."""
-        return self.data.likelihood.exact_curvature
 
     def value_and_gradient(self, W: Array, columns: Columns) -> tuple[Array, Array]:
         """See :class:`sdulearn.joint.likelihood.Objective`."""
@@ -273,19 +299,20 @@ class ComponentObjective:
 def make_likelihood(graph: AnswerGraph, error_rates: Rates) -> Likelihood:
     """The closed form where no answer is wrong, else by propagation."""
     if answer_errors(graph.annotators, error_rates).any():
-        return NoisyLikelihood(graph, error_rates)
+        return NoisyLikelihood.from_graph(graph, error_rates)
     return SidesLikelihood.from_graph(graph)
 
 
-def refuse_contradictions(graph: AnswerGraph) -> None:
+def refuse_contradictions(graph: AnswerGraph, error_rates: Rates) -> None:
     """An InputError where answers that are never wrong contradict each other or the labels."""
-    contradictory = known_sides(graph) == 0
-    if not contradictory.any():
+    certain = answer_errors(graph.annotators, error_rates) == 0
+    sides = known_sides(replace(graph, ends=graph.ends[certain], same=graph.same[certain]))
+    if sides.all():
         return
-    point = graph.points[np.argmax(contradictory)]
+    point = graph.points[np.argmin(np.abs(sides))]
     raise InputError(
         f"The answers contradict each other or the labels (for example about point {point}), but with "
-        "`error_rate=0` none is wrong. Give `error_rate='auto'`, or the share of answers that are wrong, "
+        "an error rate of 0 none is wrong. Give `error_rate='auto'`, or the share of answers that are wrong, "
         "for example `error_rate=0.05`; or remove the wrong ones."
     )
 
@@ -307,7 +334,7 @@ def summarise(points: PointRows, side: Array, omega: Array, mask: Array, prior: 
     first = int(np.argmax(labelled))
     component = np.where(labelled[graph.component], first, graph.component)
     signs = side * mask
-    by_component = _sums(component, graph.n_components)
+    by_component = sum_matrix(component, graph.n_components)
     count = by_component @ mask
     weight = np.where(count > 1, omega, 0.0)
     scale = weight / np.maximum(count - 1, 1)
@@ -348,10 +375,8 @@ def _certainty(graph: AnswerGraph, error_rates: Rates) -> Array:
     return certainty
 
 
-def _restrict(graph: AnswerGraph, known: Indices, labels: Codes) -> AnswerGraph:
+def _restrict(graph: AnswerGraph, known: Indices, place: Indices, labels: Codes) -> AnswerGraph:
     """The graph of some points, all those in answers among them."""
-    place = np.full(graph.n_points, -1)
-    place[known] = np.arange(len(known))
     part = AnswerGraph.from_answers(
         place[graph.ends],
         graph.same,
@@ -373,9 +398,3 @@ def _relative_weights(graph: AnswerGraph, point_weight: Array) -> tuple[AnswerGr
     count = np.bincount(of_answer, minlength=size) + np.bincount(of_label, minlength=size)
     mean = total / count
     return replace(graph, weights=graph.weights / mean[of_answer]), mean
-
-
-def _sums(component: Indices, size: int) -> csr_matrix:
-    """The matrix that adds points up by component."""
-    n = len(component)
-    return csr_matrix((np.ones(n), (component, np.arange(n))), shape=(size, n))

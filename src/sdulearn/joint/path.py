@@ -305,6 +305,12 @@ class PairData:
         positive = A @ v[:-1] + v[-1] > 0
         return float(share @ positive), float(share @ share)
 
+    def empty(self, alphas: Array, covariance_powers: Sequence[float], path: Array) -> Mask:
+        """Where on the path (n_alphas, n_powers) the model names no classes."""
+        if self.summary.prior is not None:
+            return np.zeros(alphas.shape, dtype=bool)
+        return alphas >= [self.summary.largest_alpha(power) for power in covariance_powers]
+
     def log_evidence(self, w: Array, pen: Array) -> float:
         """Laplace's log evidence of one penalty at its solution, by the answers' Fisher information."""
         n = len(self.s)
