@@ -86,6 +86,12 @@ class ErrorRates:
         """Rates by the numbers of the annotators."""
         return {one.annotator: one.rate for one in self.annotators}
 
+    @property
+    def mean(self) -> float:
+        """Share of all answers that are wrong."""
+        count = sum(one.n_answers for one in self.annotators)
+        return sum(one.rate * one.n_answers for one in self.annotators) / max(count, 1)
+
     def of_answers(self, annotators: Codes) -> dict[int, float]:
         """Rates of the annotators in an array; one who is not known has the mean rate.
 
@@ -100,9 +106,7 @@ class ErrorRates:
             Rates by the numbers of the annotators.
         """
         known = self.by_annotator
-        count = sum(one.n_answers for one in self.annotators)
-        mean = sum(one.rate * one.n_answers for one in self.annotators) / max(count, 1)
-        return {a: known.get(a, mean) for a in np.unique(annotators).tolist()}
+        return {a: known.get(a, self.mean) for a in np.unique(annotators).tolist()}
 
     @classmethod
     def given(cls, graph: AnswerGraph, rates: dict[int, float]) -> ErrorRates:

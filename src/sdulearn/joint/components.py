@@ -175,9 +175,7 @@ def soft_sides(graph: AnswerGraph, error_rates: ErrorRates) -> Array:
     return 2 * found.posteriors[:, 1] - 1
 
 
-def chain_information(
-    A: Array, z: Array, side: Codes, component: Indices, labelled: Mask, certainty: Array
-) -> Array:
+def chain_information(A: Array, z: Array, side: Codes, component: Indices, labelled: Mask, certainty: Array) -> Array:
     """Roots of the information that the points bring, one row each.
 
     The likelihood of a component is a product over its points: given the sides of those before it,

@@ -25,7 +25,14 @@ from sdulearn.joint.fitting import (
 )
 from sdulearn.joint.graph_data import GraphData, PointRows, refuse_contradictions
 from sdulearn.joint.path import PairData, column_deviations, fit_path, held_out_loss, path_evidence
-from sdulearn.joint.rates import ErrorRateParameter, asks_for_graph, given_rates, loose_rates, rate_folds, rates_by_models
+from sdulearn.joint.rates import (
+    ErrorRateParameter,
+    asks_for_graph,
+    given_rates,
+    loose_rates,
+    rate_folds,
+    rates_by_models,
+)
 from sdulearn.model_selection import PairKFold, grid_results, positive_grid
 from sdulearn.pairs import Pairs
 from sdulearn.prior import PriorEstimate
@@ -85,7 +92,7 @@ class _PairLogisticBase(LinearPairClassifier):
         if not asks_for_graph(max(rates.by_annotator.values(), default=0.0), pairs):
             return *self._lay_out_pairs(X, pairs, weight), rates
         refuse_contradictions(points.graph, rates.by_annotator)
-        prior = resolve_graph_prior(self, pairs, weight, points.graph)
+        prior = resolve_graph_prior(self, pairs, weight, points.graph, rates.mean)
         return *self._lay_out_graph(points, rates, *prior), rates
 
     def _error_rates(self, X: Rows, pairs: Pairs, points: PointRows) -> ErrorRates:
