@@ -357,19 +357,19 @@ class SDUClassifierCV(DaskRows, linear.SDUClassifierCV):
 class PairLogisticRegression(DaskRows, joint.PairLogisticRegression):
     """:class:`sdulearn.PairLogisticRegression` on dask arrays and dask frames.
 
-    Both ends of a pair must be in one chunk: :func:`~sdulearn.distributed.gather_pairs` brings
-    them there. The rows are kept in the workers' memory while it fits.
+    Loose pairs without errors: ``y`` holds pair codes alone, and ``error_rate`` is "auto" or 0. Both
+    ends of a pair must be in one chunk: :func:`~sdulearn.distributed.gather_pairs` brings them there. The rows are kept in the workers' memory while it fits.
 
     Parameters
     ----------
-    alpha, covariance_power, prior, prior_strength, orientation
+    alpha, covariance_power, prior, prior_strength, orientation, error_rate
         As in :class:`sdulearn.PairLogisticRegression`.
     init, tol, max_iter
         As in :class:`sdulearn.PairLogisticRegression`.
 
     Attributes
     ----------
-    coef_, intercept_, classes_, prior_, objective_, optimality_, n_iter_
+    coef_, intercept_, classes_, prior_, objective_, optimality_, n_iter_, error_rates_
         As in :class:`sdulearn.PairLogisticRegression`.
     n_features_in_, feature_names_in_
         As in :class:`sdulearn.SDUClassifier`.
