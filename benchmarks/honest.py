@@ -92,7 +92,9 @@ def measure(X, y, design, prior, seed):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         model = PairLogisticRegressionCV().fit(rows, known)
-        settings = PairLogisticRegression(model.alpha_, covariance_power=model.covariance_power_)
+        settings = PairLogisticRegression(
+            model.alpha_, covariance_power=model.covariance_power_, error_rate=model.error_rates_.by_annotator
+        )
         folds = folds_over_points(10, known)
         decision = held_out_decisions(settings, rows, known, model.decision_function(rows), cv=folds)
         found = held_out_accuracy(decision, known, n_splits=folds.n_splits)

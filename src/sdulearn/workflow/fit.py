@@ -290,7 +290,11 @@ def _accuracy(
     reference = model.decision_function(rows)
     settings = with_its_settings(model)
     decision = held_out_decisions(settings, rows, pairs, reference, sample_weight=weights, cv=folds)
-    return held_out_accuracy(decision, pairs, n_splits=folds.n_splits, sample_weight=weights, prior=prior)
+    rates = getattr(model, "error_rates_", None)
+    error_rate = min(rates.mean, _MOST_ERRORS) if rates is not None and rates.mean > 0 else None
+    return held_out_accuracy(
+        decision, pairs, n_splits=folds.n_splits, error_rate=error_rate, sample_weight=weights, prior=prior
+    )
 
 
 def _noted(caught: list[warnings.WarningMessage], estimator: Estimator, data: TrainingData) -> list[Finding]:

@@ -34,7 +34,12 @@ def chosen_settings(model: Estimator) -> dict[str, float]:
 def with_its_settings(model: Estimator) -> Estimator:
     """An unfitted estimator with the settings that a fitted one chose."""
     if isinstance(model, PairLogisticRegressionCV):
-        return PairLogisticRegression(model.alpha_, covariance_power=model.covariance_power_, prior=model.prior)
+        return PairLogisticRegression(
+            model.alpha_,
+            covariance_power=model.covariance_power_,
+            prior=model.prior,
+            error_rate=model.error_rates_.by_annotator,
+        )
     found = chosen_settings(model)
     gamma = found.get("gamma", 0.5)
     return SDUClassifier(model.risk, model.loss, gamma=gamma, alpha=found["alpha"], prior=model.prior_.value)
