@@ -9,11 +9,11 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
 from sdulearn.errors import InputError
 from sdulearn.io import container
-from sdulearn.metrics import pair_accuracy
+from sdulearn.metrics.accuracy import pair_accuracy
 from sdulearn.pairs import Pairs, read_pairs
 from sdulearn.prior import PriorEstimate
 from sdulearn.sklearn_private import check_sample_weight
@@ -67,6 +67,17 @@ class LinearFit:
         coef, intercept = line
         certificate = (solution.objective, solution.optimality, solution.n_iter)
         return cls(coef, intercept, prior, *certificate, len(coef), chosen or {})
+
+
+def check_rows_and_pairs(estimator: BaseEstimator, X: MatrixLike, y: ArrayLike, **checks: object) -> tuple[Rows, Pairs]:
+    """scikit-learn's checks of ``X`` and ``y``, where ``y`` may have columns."""
+    if y is None or np.ndim(y) != 2 or np.shape(y)[1] == 1:
+        X, codes = validate_data(estimator, X, y, **checks)
+        return X, read_pairs(codes)
+    pairs = read_pairs(y)
+    X = validate_data(estimator, X, **checks)
+    check_consistent_length(X, pairs)
+    return X, pairs
 
 
 class LinearPairClassifier(ClassifierMixin, BaseEstimator):
@@ -197,9 +208,9 @@ class LinearPairClassifier(ClassifierMixin, BaseEstimator):
         self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None
     ) -> tuple[Rows, Pairs, Array | None]:
         """Rows, pairs and weights, checked once, at the door."""
-        X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64, ensure_min_samples=2)
+        checks = {"accept_sparse": "csr", "dtype": np.float64, "ensure_min_samples": 2}
+        X, pairs = check_rows_and_pairs(self, X, y, **checks)
         check_magnitude(X)
-        pairs = read_pairs(y)
         if sample_weight is None:
             return X, pairs, None
         weight = check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)

@@ -1,23 +1,33 @@
-"""Cross-validation that never tears a pair apart, and the table of its results."""
+"""Folds over points, so that no answer tells the training part of a test point, and the table of their results."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from numbers import Integral
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.sparse import csr_matrix
+from scipy.sparse.csgraph import breadth_first_order
 from scipy.stats import rankdata
 from sklearn.utils import check_random_state
 
+from sdulearn.answers.graph import AnswerGraph, connect
 from sdulearn.errors import InputError
 from sdulearn.pairs import Pairs, read_pairs
-from sdulearn.types import Array, Indices, MatrixLike, RandomState, Splitter
+from sdulearn.types import Array, Indices, Mask, MatrixLike, RandomState, Splitter
+
+# A point in so large a share of the answers, and in so many, cannot be held out: it is a hub.
+HUB_SHARE = 0.25
+HUB_ANSWERS = 10
+# The fold of points that are in none: hubs, which every part may know.
+NO_FOLD = -1
 
 
 class PairFolds:
-    """What splitters that keep pairs whole have in common: they know the fold of every row."""
+    """What splitters over points have in common: they know the fold of every point."""
 
     def __init__(self, n_splits: int) -> None:
         if not (isinstance(n_splits, int | np.integer) and n_splits >= 2):
@@ -44,12 +54,15 @@ class PairFolds:
     ) -> Iterator[tuple[Indices, Indices]]:
         """Yield the row numbers of training and test part, in ascending order.
 
+        An answer between points of two folds is in the training part of the other folds and in no
+        test part.
+
         Parameters
         ----------
         X : array, CSR matrix or frame of shape (n_rows, n_features)
             Rows; only hashed folds depend on them.
-        y : array-like of shape (n_rows,)
-            Pair codes: +k similar, -k dissimilar, 0 unlabeled.
+        y : array-like of shape (n_rows,) or (n_rows, 2 to 4)
+            What is known of each row.
         groups : ignored
             Here because scikit-learn passes it.
 
@@ -58,25 +71,72 @@ class PairFolds:
         train, test : int arrays
             Row numbers.
         """
-        fold = self._fold_of_rows(X, read_pairs(y))
+        pairs = read_pairs(y)
+        fold, other = self._folds_of_ends(X, pairs)
         for k in range(self.n_splits):
-            yield np.flatnonzero(fold != k), np.flatnonzero(fold == k)
+            touched = (fold == k) | (other == k)
+            whole = np.isin(fold, (k, NO_FOLD)) & np.isin(other, (k, NO_FOLD))
+            yield np.flatnonzero(~touched), np.flatnonzero(touched & whole)
 
-    def _fold_of_rows(self, X: MatrixLike, pairs: Pairs) -> Indices:
+    def n_cut(self, X: MatrixLike, y: ArrayLike | Pairs) -> int:
+        """Number of answers between points of two folds: they are in no test part.
+
+        Parameters
+        ----------
+        X : array, CSR matrix or frame of shape (n_rows, n_features)
+            Rows; only hashed folds depend on them.
+        y : array-like of shape (n_rows,) or (n_rows, 2 to 4)
+            What is known of each row.
+
+        Returns
+        -------
+        int
+            Their number; 0 where no component of the answers was too large for a fold.
+        """
+        pairs = read_pairs(y)
+        fold = self.fold_of_rows(X, pairs)
+        first, second = fold[pairs.ends].T
+        return int(np.sum((first != second) & (first != NO_FOLD) & (second != NO_FOLD)))
+
+    def _folds_of_ends(self, X: MatrixLike, pairs: Pairs) -> tuple[Indices, Indices]:
+        """The fold of every row, and that of the other end of its answer (its own where it is in none)."""
+        fold = self.fold_of_rows(X, pairs)
+        other = fold.copy()
+        other[pairs.ends] = fold[pairs.ends[:, ::-1]]
+        return fold, other
+
+    def fold_of_rows(self, X: MatrixLike, y: ArrayLike | Pairs) -> Indices:
+        """Return the fold of every row's point.
+
+        Parameters
+        ----------
+        X : array, CSR matrix or frame of shape (n_rows, n_features)
+            Rows; only hashed folds depend on them.
+        y : array-like of shape (n_rows,) or (n_rows, 2 to 4)
+            What is known of each row.
+
+        Returns
+        -------
+        int array of shape (n_rows,)
+            Numbers from 0 to ``n_splits - 1``, and -1 for hubs.
+        """
         raise NotImplementedError
 
 
 class PairKFold(PairFolds):
-    """K folds with both ends of a pair in one fold.
+    """K folds over points: a test part knows no point of its training part.
 
-    Similar pairs, dissimilar pairs and unlabeled rows are each spread evenly over all folds.
+    The answers of a connected component stay in one fold where it is small enough, and loose pairs
+    of either kind, and points in no answer, are each spread evenly over all folds. A component too
+    large for a fold is cut, where it can be with few answers lost; :meth:`n_cut` tells how many. A hub, a
+    point in a quarter of all answers, cannot be held out: it is in every part.
 
     Parameters
     ----------
     n_splits : int, default=5
         Number of folds, at least 2.
     shuffle : bool, default=True
-        Whether pairs and unlabeled rows are dealt out in random order.
+        Whether components and points in no answer are dealt out in random order.
     random_state : int, RandomState or None, default=None
         Seed of the shuffle; give an int for the same folds every time.
 
@@ -103,38 +163,146 @@ class PairKFold(PairFolds):
     def __repr__(self) -> str:
         return f"PairKFold({self.n_splits}, shuffle={self.shuffle}, random_state={self.random_state})"
 
-    def folds(self, y: ArrayLike | Pairs) -> Indices:
-        """Return the fold of every row.
+    def fold_of_rows(self, X: MatrixLike, y: ArrayLike | Pairs) -> Indices:
+        """Return the fold of every row's point.
 
         Parameters
         ----------
-        y : array-like of shape (n_rows,)
-            Pair codes: +k similar, -k dissimilar, 0 unlabeled.
+        X : ignored
+            Here because hashed folds depend on it.
+        y : array-like of shape (n_rows,) or (n_rows, 2 to 4)
+            What is known of each row.
 
         Returns
         -------
         int array of shape (n_rows,)
-            Numbers from 0 to ``n_splits - 1``.
+            Numbers from 0 to ``n_splits - 1``, and -1 for hubs.
         """
-        return self._fold_of_rows(None, read_pairs(y))
-
-    def _fold_of_rows(self, X: MatrixLike, pairs: Pairs) -> Indices:
         rng = check_random_state(self.random_state)
-        fold = np.empty(pairs.n_rows, dtype=np.intp)
-        for name, kind in (("similar", pairs.similar), ("dissimilar", ~pairs.similar)):
-            members = pairs.ends[kind]
-            if 0 < len(members) < self.n_splits:
+        graph = AnswerGraph.from_y(y)
+        units = Units.of(graph, self.n_splits)
+        self._check_enough(units)
+        of_unit = self._fold_of_units(units, rng)
+        fold = np.full(graph.n_points, NO_FOLD)
+        fold[units.points] = of_unit[units.unit[units.points]]
+        alone = np.flatnonzero(graph.degree == 0)
+        fold[alone] = self._deal(len(alone), rng)
+        return fold[graph.row_point]
+
+    def _check_enough(self, units: Units) -> None:
+        for name, count in zip(("similar", "dissimilar"), units.n_answers, strict=True):
+            if 0 < count < self.n_splits:
                 raise InputError(
                     f"{self.n_splits} folds need at least {self.n_splits} {name} pairs, but there "
-                    f"are {len(members)}. Lower `cv`, the number of folds, or add pairs."
+                    f"are {count}. Lower `cv`, the number of folds, or add pairs."
                 )
-            fold[members] = self._deal(len(members), rng)[:, None]
-        fold[pairs.unlabeled] = self._deal(len(pairs.unlabeled), rng)
+
+    def _fold_of_units(self, units: Units, rng: np.random.RandomState) -> Indices:
+        """Single answers are dealt out by kind, the others to the fold that has least of their kinds."""
+        fold = np.empty(len(units.kinds), dtype=np.intp)
+        single = units.kinds.sum(axis=1) == 1
+        for kind in range(2):
+            some = units.by_answer[single[units.by_answer] & (units.kinds[units.by_answer, kind] == 1)]
+            fold[some] = self._deal(len(some), rng)
+        larger = np.flatnonzero(~single)
+        if not len(larger):
+            return fold
+        load = np.array(
+            [np.bincount(fold[single], units.kinds[single, kind], self.n_splits) for kind in range(2)], dtype=np.float64
+        )
+        order = rng.permutation(larger) if self.shuffle else larger
+        order = order[np.argsort(-units.kinds[order].sum(axis=1), kind="stable")]
+        total = np.maximum(units.kinds.sum(axis=0), 1)
+        for unit in order:
+            # A unit whose answers were all cut counts by itself.
+            its_kinds = units.kinds[unit] + 1e-3
+            fold[unit] = np.argmin((its_kinds / total**2) @ load)
+            load[:, fold[unit]] += its_kinds
         return fold
 
     def _deal(self, count: int, rng: np.random.RandomState) -> Indices:
         dealt = np.arange(count) % self.n_splits
         return rng.permutation(dealt) if self.shuffle else dealt
+
+
+@dataclass(frozen=True)
+class Units:
+    """What goes into one fold as a whole: a component of the answers, or a piece of a large one.
+
+    Hubs are in no unit; the answers that join them with others do not connect these.
+
+    Attributes
+    ----------
+    unit : int array of shape (n_points,)
+        Unit of each point; -1 for hubs and points in no answer.
+    kinds : int array of shape (n_units, 2)
+        Similar and dissimilar answers of each unit, those with hubs included.
+    by_answer : int array
+        Units that have an answer, in the order of their first one.
+    cut : bool array of shape (n_answers,)
+        Answers between two units.
+    large : bool array of shape (n_units,)
+        Pieces of components that are too large for a fold.
+    n_answers : tuple of int
+        Similar and dissimilar answers in all.
+    """
+
+    unit: Indices
+    kinds: Indices
+    by_answer: Indices
+    cut: Mask
+    large: Mask
+    n_answers: tuple[int, int]
+
+    @classmethod
+    def of(cls, graph: AnswerGraph, n_splits: int) -> Units:
+        """Units of which ``n_splits`` folds can be made."""
+        free = graph.degree > 0
+        free[graph.hubs(HUB_SHARE, HUB_ANSWERS)] = False
+        between = graph.ends[free[graph.ends].all(axis=1)]
+        unit, large = _pieces(connect(between, graph.n_points), between, free, n_splits)
+        of_ends = unit[graph.ends]
+        cut = (of_ends[:, 0] != of_ends[:, 1]) & (of_ends >= 0).all(axis=1)
+        of_answer = np.where(cut, -1, of_ends.max(axis=1, initial=-1))
+        counted = np.flatnonzero(of_answer >= 0)
+        cell = 2 * of_answer[counted] + (graph.same[counted] < 0)
+        kinds = np.bincount(cell, minlength=2 * len(large)).reshape(-1, 2)
+        having, first = np.unique(of_answer[counted], return_index=True)
+        n_similar = int(np.sum(graph.same > 0))
+        by_answer = having[np.argsort(first)]
+        return cls(unit, kinds, by_answer, cut, large, (n_similar, graph.n_answers - n_similar))
+
+    @property
+    def points(self) -> Indices:
+        """Points that are in a unit."""
+        return np.flatnonzero(self.unit >= 0)
+
+
+def _pieces(component: Indices, ends: Indices, free: Mask, n_splits: int) -> tuple[Indices, Mask]:
+    """Unit of each point, -1 where it is not free; components larger than a fold are cut along their breadth."""
+    points = np.flatnonzero(free)
+    numbers, unit = np.unique(component[points], return_inverse=True)
+    size = np.bincount(unit, minlength=len(numbers))
+    most = max(len(points) / n_splits, 2)
+    found = np.full(len(free), -1)
+    found[points] = unit
+    n_units = len(numbers)
+    large = list(np.zeros(n_units, dtype=bool))
+    for big in np.flatnonzero(size > most):
+        order = _breadth_first(ends, points[unit == big], len(free))
+        piece = np.arange(len(order)) // int(np.ceil(len(order) / np.ceil(len(order) / most)))
+        # The first piece keeps the number of the component.
+        found[order] = np.where(piece == 0, big, n_units + piece - 1)
+        n_units += int(piece.max())
+        large[big] = True
+        large += [True] * int(piece.max())
+    return found, np.array(large, dtype=bool)
+
+
+def _breadth_first(ends: Indices, members: Indices, n_points: int) -> Indices:
+    """The points of a component, neighbours close to each other."""
+    adjacency = csr_matrix((np.ones(len(ends)), tuple(ends.T)), shape=(n_points, n_points))
+    return breadth_first_order(adjacency, members[0], directed=False, return_predecessors=False)
 
 
 def splitter_of(cv: Splitter) -> Splitter:

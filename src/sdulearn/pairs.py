@@ -1,25 +1,28 @@
-"""Pair codes: one integer per row says which row is an end of which pair.
+"""``y``: what is known of each row, as integers.
 
-``+k`` marks an end of similar pair ``k``, ``-k`` an end of dissimilar pair ``k``, ``0`` an
-unlabeled row. Each ``k >= 1`` stands on exactly two rows, with one sign.
+Its first column holds pair codes: ``+k`` marks an end of similar pair ``k``, ``-k`` an end of
+dissimilar pair ``k``, ``0`` a row in no pair. Each ``k >= 1`` stands on exactly two rows, with one
+sign. Further columns say which point the row shows, who answered, and the label where it is known.
+A 1-D ``y`` is the first column alone, and every row is a point of its own.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from sdulearn.errors import InputError
-from sdulearn.sklearn_private import safe_indexing
-from sdulearn.types import Array, Codes, Indices, Mask, MatrixLike, Rows
+from sdulearn.types import Array, Codes, Frame, Indices, Mask
 
 # An answer, as the sign of a pair code.
 SIMILAR = 1
 DISSIMILAR = -1
 UNSURE = 0
+# The columns of y, in this order; a frame may have some of them, by name.
+COLUMNS = ("answer", "point", "annotator", "label")
 # Sources of rows, in the paper's letters: ends of similar pairs, ends of dissimilar pairs,
 # unlabeled rows.
 S, D, U = range(3)
@@ -41,19 +44,49 @@ class Pairs:
     similar : bool array of shape (n_pairs,)
         Whether the pair is similar.
     unlabeled : array of shape (n_unlabeled,)
-        Row numbers of the unlabeled rows.
+        Row numbers of the rows in no pair.
+    points : array of shape (n_rows,) or None
+        The point that each row shows; None where every row is a point of its own.
+    annotators : array of shape (n_rows,) or None
+        Who answered, 0 where that is not known; None where nothing is known of any.
+    labels : array of shape (n_rows,) or None
+        The label of each row, 0 where it is not known; None where nothing is known of any.
     """
 
     codes: Codes
     ends: Indices
     similar: Mask
     unlabeled: Indices
+    points: Codes | None = None
+    annotators: Codes | None = None
+    labels: Codes | None = None
 
     def __len__(self) -> int:
         return len(self.codes)
 
     def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> Codes:
-        return np.array(self.codes, dtype=dtype) if copy else np.asarray(self.codes, dtype=dtype)
+        return np.array(self.table, dtype=dtype) if copy else np.asarray(self.table, dtype=dtype)
+
+    @cached_property
+    def table(self) -> Codes:
+        """All that was given, as an array: the codes alone, or the columns up to the last known one."""
+        further = [self.points, self.annotators, self.labels]
+        while further and further[-1] is None:
+            further.pop()
+        if not further:
+            return self.codes
+        unknown = np.zeros_like(self.codes)
+        points = np.arange(self.n_rows) if self.points is None else self.points
+        columns = [points, *(unknown if column is None else column for column in further[1:])]
+        return np.column_stack([self.codes, *columns])
+
+    @cached_property
+    def shares_points(self) -> bool:
+        """Whether some point is in more than one answer, so that pairs are not loose."""
+        if self.points is None:
+            return False
+        shown = self.points[self.ends.ravel()]
+        return len(np.unique(shown)) < len(shown)
 
     @cached_property
     def source(self) -> Indices:
@@ -120,90 +153,56 @@ class Pairs:
         return first
 
 
-def stack_pairs(
-    X: MatrixLike,
-    pairs: ArrayLike,
-    same: ArrayLike,
-    *,
-    unlabeled: str | ArrayLike | None = "rest",
-) -> tuple[Rows, Codes]:
-    """Turn a table, a list of index pairs and same/different answers into rows and pair codes.
-
-    Parameters
-    ----------
-    X : array, sparse matrix or frame of shape (n_points, n_features)
-        One row per point.
-    pairs : array-like of shape (n_pairs, 2)
-        Row numbers in ``X`` of the two ends of each pair. A point may be in several pairs.
-    same : array-like of shape (n_pairs,)
-        The answers: booleans, or +1 for "same class" and -1 for "different".
-    unlabeled : {"rest", "all", None} or array-like of row numbers or booleans, default="rest"
-        Which rows of ``X`` to add as unlabeled: those in no pair, all of them, none, or the ones
-        listed.
-
-    Returns
-    -------
-    X_rows : same type as ``X``
-        The ends of all pairs (two rows each), then the unlabeled rows.
-    y : int array of shape (n_rows,)
-        Pair codes: +k and -k for the k-th pair, 0 for unlabeled.
-
-    Raises
-    ------
-    InputError
-        Where a pair names a row that is not there, or one row twice, or an answer is neither.
-
-    See Also
-    --------
-    PairKFold : Folds that keep both ends of a pair together.
-    SDUClassifierCV : Learns from such rows by the risks of the paper.
-    PairLogisticRegressionCV : Learns from such rows by the joint likelihood of a pair.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from sdulearn import stack_pairs
-    >>> X = np.arange(10.0).reshape(5, 2)
-    >>> rows, y = stack_pairs(X, [(0, 1), (1, 2)], [True, False])
-    >>> y
-    array([ 1,  1, -2, -2,  0,  0])
-    >>> rows[:, 0]
-    array([0., 2., 2., 4., 6., 8.])
-    """
-    n_points = X.shape[0] if hasattr(X, "shape") else len(X)
-    ends = _row_numbers(pairs, n_points, "pairs")
-    if ends.size == 0:
-        ends = ends.reshape(0, 2)
-    if ends.ndim != 2 or ends.shape[1] != 2:
-        raise InputError(
-            f"`pairs` must have shape (n_pairs, 2), two row numbers of `X` per pair; got shape {ends.shape}."
-        )
-    if (self_pairs := np.flatnonzero(ends[:, 0] == ends[:, 1])).size:
-        raise InputError(
-            f"`pairs[{self_pairs[0]}]` joins row {ends[self_pairs[0], 0]} with itself, which says "
-            f"nothing about the classes ({self_pairs.size} such pairs). Remove them."
-        )
-    signs = _answer_signs(same, len(ends))
-    codes = np.repeat(signs * np.arange(1, len(ends) + 1), 2)
-    extra = _unlabeled_rows(unlabeled, n_points, ends)
-    rows = np.concatenate([ends.ravel(), extra])
-    return safe_indexing(X, rows), np.concatenate([codes, np.zeros(len(extra), dtype=np.int64)])
-
-
 def read_pairs(y: ArrayLike | Pairs) -> Pairs:
-    """Check pair codes and return what they say.
+    """Check what is known of each row and return it.
 
     Parameters
     ----------
-    y : array-like of shape (n_rows,) or Pairs
-        Pair codes: +k similar, -k dissimilar, 0 unlabeled. What was read before is handed on as it is.
+    y : array-like of shape (n_rows,) or (n_rows, 1 to 4), frame or Pairs
+        Pair codes (+k similar, -k dissimilar, 0 in no pair), and beside them the columns point,
+        annotator and label, as many as there are. What was read before is handed on as it is.
 
     Returns
     -------
     Pairs
         The same as row numbers.
     """
-    return y if isinstance(y, Pairs) else check_pair_codes(y)
+    if isinstance(y, Pairs):
+        return y
+    columns = read_columns(y)
+    pairs = check_pair_codes(columns.pop("answer"))
+    numbers = {name: whole_numbers(values, f"{name} of y") for name, values in columns.items()}
+    known = replace(
+        pairs, points=numbers.get("point"), annotators=numbers.get("annotator"), labels=numbers.get("label")
+    )
+    _check_points(known)
+    _check_annotators(known)
+    _check_labels(known)
+    return known
+
+
+def read_columns(y: ArrayLike) -> dict[str, ArrayLike]:
+    """The columns of ``y`` by name, those that are there; frames are read by their names."""
+    names = [str(name) for name in getattr(y, "columns", ())]
+    if set(names) & set(COLUMNS):
+        return _named_columns(y, names)
+    table = np.asarray(y)
+    if table.ndim != 2 or table.shape[1] == 1:
+        return {"answer": table}
+    if not 1 <= table.shape[1] <= len(COLUMNS):
+        raise InputError(
+            f"`y` has {table.shape[1]} columns, but there are at most {len(COLUMNS)}: "
+            f"{', '.join(COLUMNS)}, in this order."
+        )
+    return {name: table[:, k] for k, name in enumerate(COLUMNS[: table.shape[1]])}
+
+
+def _named_columns(y: Frame, names: list[str]) -> dict[str, ArrayLike]:
+    if unknown := [name for name in names if name not in COLUMNS]:
+        raise InputError(f"`y` has a column {unknown[0]!r}, but its columns are {', '.join(COLUMNS)}. Leave it out.")
+    if "answer" not in names:
+        raise InputError("`y` has no column 'answer', which holds the pair codes.")
+    return {name: np.asarray(y[name]) for name in COLUMNS if name in names}
 
 
 def check_pair_codes(y: ArrayLike) -> Pairs:
@@ -214,6 +213,83 @@ def check_pair_codes(y: ArrayLike) -> Pairs:
     _check_two_ends(codes[order])
     ends = order.reshape(-1, 2)
     return Pairs(codes, ends, codes[ends[:, 0]] > 0, np.flatnonzero(codes == 0))
+
+
+def _check_points(pairs: Pairs) -> None:
+    if pairs.points is None:
+        return
+    if (pairs.points < 0).any():
+        raise InputError(
+            f"Point numbers in `y` must not be negative, but row {np.argmax(pairs.points < 0)} has "
+            f"{pairs.points.min()}. Where -1 stands for an id that was not found, remove these rows."
+        )
+    first, second = pairs.points[pairs.ends].T
+    if (own := np.flatnonzero(first == second)).size:
+        raise InputError(
+            f"An answer joins point {first[own[0]]} with itself, which says nothing about the "
+            f"classes ({own.size} such answers). Remove them."
+        )
+
+
+def _check_annotators(pairs: Pairs) -> None:
+    """Both rows of an answer must name the one who gave it."""
+    if pairs.annotators is None:
+        return
+    first, second = check_annotators(pairs.annotators)[pairs.ends].T
+    if (unequal := np.flatnonzero(first != second)).size:
+        a, b = pairs.ends[unequal[0]]
+        raise InputError(
+            f"Rows {a} and {b} are one answer, but `y` names annotators {pairs.annotators[a]} and "
+            f"{pairs.annotators[b]}. Give both rows of an answer the one who gave it."
+        )
+
+
+def _check_labels(pairs: Pairs) -> None:
+    """Rows of a point may leave its label out, but not differ."""
+    if pairs.labels is None:
+        return
+    known = np.flatnonzero(check_labels(pairs.labels))
+    points = known if pairs.points is None else pairs.points[known]
+    order = np.argsort(points, kind="stable")
+    points = points[order]
+    labels = pairs.labels[known[order]]
+    unequal = np.flatnonzero((points[1:] == points[:-1]) & (labels[1:] != labels[:-1]))
+    if unequal.size:
+        k = unequal[0]
+        raise InputError(
+            f"Point {points[k]} has two labels in `y`, {labels[k]} and {labels[k + 1]}. Keep the right "
+            "one and set the other to 0, or give the rows different point numbers where they are not "
+            "one point."
+        )
+
+
+def check_annotators(annotators: Codes) -> Codes:
+    """Numbers from 0 on, or an InputError."""
+    if (annotators < 0).any():
+        raise InputError(
+            f"Annotators are numbered from 1, with 0 where the annotator is not known; got {annotators.min()}."
+        )
+    return annotators
+
+
+def check_labels(labels: Codes) -> Codes:
+    """Labels that can be of one set of classes, or an InputError."""
+    if (labels < -1).any() or ((labels == -1).any() and (labels > 1).any()):
+        raise InputError(
+            "Labels must be -1 and +1 (two classes) or 1 to K (more), with 0 where they are not known; "
+            f"got {np.unique(labels)[:10].tolist()}."
+        )
+    return labels
+
+
+def whole_numbers(values: ArrayLike, name: str) -> Codes:
+    """Integers, also where they came as floats, or an InputError."""
+    numbers = np.asarray(values)
+    if numbers.dtype.kind in "iu" or numbers.size == 0:
+        return numbers.astype(np.int64)
+    if numbers.dtype.kind != "f" or not (np.isfinite(numbers) & (numbers == np.rint(numbers))).all():
+        raise InputError(f"`{name}` must hold integers, got dtype {numbers.dtype}. Number what it names first.")
+    return numbers.astype(np.int64)
 
 
 def _check_two_ends(by_code: Codes) -> None:
@@ -286,8 +362,8 @@ def pair_checksum(codes: Codes, weight: Array | None = None) -> int:
 
 
 def integer_codes(y: ArrayLike) -> Codes:
-    """``y`` as int64 codes, each taken by itself: whether they pair up is not checked."""
-    codes = np.asarray(y)
+    """The codes of ``y`` as int64, each taken by itself: whether they pair up is not checked."""
+    codes = np.asarray(read_columns(y)["answer"])
     if codes.ndim == 2 and codes.shape[1] == 1:
         codes = codes.ravel()
     if codes.ndim != 1:
@@ -311,55 +387,3 @@ def integer_codes(y: ArrayLike) -> Codes:
     if codes.size and (np.abs(codes.astype(np.float64)) >= 2.0**62).any():
         raise InputError("Pair codes must be smaller than 2**62 in size; number the pairs 1, 2, 3, ...")
     return codes.astype(np.int64, copy=False)
-
-
-def _row_numbers(values: ArrayLike, n_points: int, name: str) -> Indices:
-    numbers = np.asarray(values)
-    if numbers.size == 0:
-        return numbers.astype(np.intp)
-    if numbers.dtype.kind not in "iu":
-        raise InputError(
-            f"`{name}` must hold integer row numbers of `X`, got dtype {numbers.dtype}. Where your "
-            "points have ids, translate them first, for example with "
-            "pandas.Index(ids).get_indexer(...)."
-        )
-    if ((numbers < 0) | (numbers >= n_points)).any():
-        bad = numbers[(numbers < 0) | (numbers >= n_points)][0]
-        raise InputError(f"`{name}` names row {bad}, but `X` has rows 0 to {n_points - 1}.")
-    return numbers.astype(np.intp, copy=False)
-
-
-def _answer_signs(same: ArrayLike, n_pairs: int) -> Codes:
-    answers = np.asarray(same)
-    if answers.shape != (n_pairs,):
-        raise InputError(f"`same` must hold one answer per pair: {n_pairs} pairs, but shape {answers.shape}.")
-    if answers.dtype.kind == "b":
-        return np.where(answers, 1, -1)
-    if answers.dtype.kind in "iuf" and np.isin(answers, (-1, 1)).all():
-        return answers.astype(np.int64)
-    raise InputError(
-        "`same` must be boolean, or +1 (same class) and -1 (different). If yours is 0/1, say which "
-        "is which: `same=(answers == 1)`."
-    )
-
-
-def _unlabeled_rows(unlabeled: str | ArrayLike | None, n_points: int, ends: Indices) -> Indices:
-    if unlabeled is None:
-        return np.empty(0, dtype=np.intp)
-    if isinstance(unlabeled, str):
-        if unlabeled == "all":
-            return np.arange(n_points)
-        if unlabeled == "rest":
-            in_no_pair = np.ones(n_points, dtype=bool)
-            in_no_pair[ends] = False
-            return np.flatnonzero(in_no_pair)
-        raise InputError(f"`unlabeled` must be 'rest', 'all', None or row numbers, got {unlabeled!r}.")
-    chosen = np.asarray(unlabeled)
-    if chosen.ndim != 1:
-        raise InputError(
-            f"`unlabeled` must be a 1d array of row numbers of `X`, got shape {chosen.shape}. To add "
-            "rows of another table, concatenate them to `X` first."
-        )
-    if chosen.dtype.kind == "b" and chosen.shape == (n_points,):
-        return np.flatnonzero(chosen)
-    return _row_numbers(chosen, n_points, "unlabeled")

@@ -22,10 +22,9 @@ from scipy.sparse import csr_matrix
 from scipy.sparse.csgraph import connected_components
 
 from sdulearn.errors import InputError
-from sdulearn.pairs import DISSIMILAR, SIMILAR, Pairs, read_pairs
+from sdulearn.pairs import DISSIMILAR, SIMILAR, Pairs, check_annotators, check_labels, read_pairs, whole_numbers
+from sdulearn.stacking import answer_signs
 from sdulearn.types import Array, Codes, Indices, Mask
-
-COLUMNS = ("answer", "point", "annotator", "label")
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,7 +89,7 @@ class AnswerGraph:
 
         Parameters
         ----------
-        y : array-like of int, shape (n_rows,) or (n_rows, 1 to 4), or Pairs
+        y : array-like of int, shape (n_rows,) or (n_rows, 1 to 4), frame or Pairs
             Pair codes, and beside them the columns point, annotator and label, as many as there
             are. Without points every row is a point of its own.
         sample_weight : array-like of shape (n_rows,), optional
@@ -116,18 +115,20 @@ class AnswerGraph:
         >>> graph.sides, graph.unlabeled
         (array([ 1,  1,  1, -1]), array([0]))
         """
-        pairs, columns = _read_columns(y)
-        n_rows = len(pairs)
-        points, row_point = _number_points(columns.get("point"), n_rows)
+        pairs = read_pairs(y)
+        points, row_point = _number_points(pairs.points, pairs.n_rows)
         weights = None
         if sample_weight is not None:
-            weights = pairs.pair_weights(_weights(sample_weight, n_rows, "sample_weight"))
+            weights = pairs.pair_weights(_weights(sample_weight, pairs.n_rows, "sample_weight"))
+        annotators = np.zeros(len(pairs.ends), dtype=np.int64)
+        if pairs.annotators is not None:
+            annotators = pairs.annotators[pairs.ends[:, 0]]
         return _build(
             ends=row_point[pairs.ends],
             same=np.where(pairs.similar, SIMILAR, DISSIMILAR),
-            annotators=_pair_annotators(columns.get("annotator"), pairs),
+            annotators=annotators,
             weights=weights,
-            labels=_point_labels(columns.get("label"), row_point, points),
+            labels=_point_labels(pairs.labels, row_point, len(points)),
             row_point=row_point,
             points=points,
         )
@@ -171,12 +172,12 @@ class AnswerGraph:
         InputError
             Where a number, an answer, a weight or a label cannot be one.
         """
-        ends = _integers(ends, "ends")
+        ends = whole_numbers(ends, "ends")
         if ends.size == 0:
             ends = ends.reshape(0, 2)
         if ends.ndim != 2 or ends.shape[1] != 2:
             raise InputError(f"`ends` must have shape (n_answers, 2), two points an answer; got {ends.shape}.")
-        known = None if labels is None else _labels(_integers(labels, "labels"))
+        known = None if labels is None else check_labels(whole_numbers(labels, "labels"))
         if n_points is None:
             n_points = int(ends.max(initial=-1)) + 1 if known is None else len(known)
         if known is not None and known.shape != (n_points,):
@@ -185,7 +186,7 @@ class AnswerGraph:
             raise InputError(f"`ends` names point {outside[0]}, but points are numbered 0 to {n_points - 1}.")
         return _build(
             ends=ends,
-            same=_signs(same, len(ends)),
+            same=answer_signs(same, len(ends)),
             annotators=_annotators(annotators, len(ends)),
             weights=None if weights is None else _weights(weights, len(ends), "weights"),
             labels=np.zeros(n_points, dtype=np.int64) if known is None else known,
@@ -256,6 +257,11 @@ class AnswerGraph:
         first = np.unique(self.question, return_index=True)[1]
         n_asked = np.bincount(self.component[self.ends[first, 0]], minlength=self.n_components)
         return n_asked - self.component_sizes + 1
+
+    @property
+    def n_independent(self) -> int:
+        """Number of answers that do not follow from the others with two classes and no errors."""
+        return int(np.sum(self.component_sizes - 1))
 
     @property
     def is_tree(self) -> Mask:
@@ -364,32 +370,10 @@ def _build(
     )
 
 
-def _read_columns(y: ArrayLike | Pairs) -> tuple[Pairs, dict[str, Codes]]:
-    """The checked pair codes, and the other columns by name."""
-    if isinstance(y, Pairs):
-        return y, {}
-    table = np.asarray(y)
-    if table.ndim != 2:
-        return read_pairs(table), {}
-    if not 1 <= table.shape[1] <= len(COLUMNS):
-        raise InputError(
-            f"`y` has {table.shape[1]} columns, but there are at most {len(COLUMNS)}: "
-            f"{', '.join(COLUMNS)}, in this order."
-        )
-    names = COLUMNS[1 : table.shape[1]]
-    columns = {name: _integers(table[:, k], f"y[:, {k}]") for k, name in enumerate(names, start=1)}
-    return read_pairs(table[:, 0]), columns
-
-
 def _number_points(column: Codes | None, n_rows: int) -> tuple[Codes, Indices]:
     """The points of ``y`` in ascending order, and which of them each row shows."""
     if column is None:
         return np.arange(n_rows), np.arange(n_rows)
-    if (column < 0).any():
-        raise InputError(
-            f"Point numbers in `y[:, 1]` must not be negative, but row {np.argmax(column < 0)} has "
-            f"{column.min()}. Where -1 stands for an id that was not found, remove these rows."
-        )
     if column.max(initial=0) > 4 * n_rows:
         points, row_point = np.unique(column, return_inverse=True)
         return points, row_point
@@ -398,72 +382,24 @@ def _number_points(column: Codes | None, n_rows: int) -> tuple[Codes, Indices]:
     return np.flatnonzero(there), (np.cumsum(there) - 1)[column]
 
 
-def _pair_annotators(column: Codes | None, pairs: Pairs) -> Codes:
-    """Who gave each answer; both rows must say so."""
-    if column is None:
-        return np.zeros(len(pairs.ends), dtype=np.int64)
-    first, second = column[pairs.ends].T
-    if (unequal := np.flatnonzero(first != second)).size:
-        a, b = pairs.ends[unequal[0]]
-        raise InputError(
-            f"Rows {a} and {b} are one answer, but `y[:, 2]` names annotators {column[a]} and "
-            f"{column[b]}. Give both rows of an answer the one who gave it."
-        )
-    return _annotators(first, len(first))
-
-
-def _point_labels(column: Codes | None, row_point: Indices, points: Codes) -> Codes:
-    """The label of each point; its rows may leave it out, but not differ."""
-    labels = np.zeros(len(points), dtype=np.int64)
-    if column is None:
-        return labels
-    known = np.flatnonzero(_labels(column))
-    labels[row_point[known]] = column[known]
-    if (other := known[labels[row_point[known]] != column[known]]).size:
-        point = row_point[other[0]]
-        raise InputError(
-            f"Point {points[point]} has two labels in `y[:, 3]`, {column[other[0]]} and {labels[point]}. "
-            "Keep the right one and set the other to 0, or give the rows different point numbers "
-            "where they are not one point."
-        )
-    return labels
-
-
-def _labels(labels: Codes) -> Codes:
-    """Labels that can be of one set of classes."""
-    if (labels < -1).any() or ((labels == -1).any() and (labels > 1).any()):
-        raise InputError(
-            "Labels must be -1 and +1 (two classes) or 1 to K (more), with 0 where they are not known; "
-            f"got {np.unique(labels)[:10].tolist()}."
-        )
+def _point_labels(column: Codes | None, row_point: Indices, n_points: int) -> Codes:
+    """The label of each point, which stands on some of its rows."""
+    labels = np.zeros(n_points, dtype=np.int64)
+    if column is not None:
+        known = np.flatnonzero(column)
+        labels[row_point[known]] = column[known]
     return labels
 
 
 def _annotators(annotators: ArrayLike | None, n_answers: int) -> Codes:
     if annotators is None:
         return np.zeros(n_answers, dtype=np.int64)
-    numbers = _integers(annotators, "annotators")
+    numbers = whole_numbers(annotators, "annotators")
     if numbers.shape != (n_answers,):
         raise InputError(
             f"`annotators` must hold one number an answer: {n_answers} answers, but shape {numbers.shape}."
         )
-    if (numbers < 0).any():
-        raise InputError(
-            f"Annotators are numbered from 1, with 0 where the annotator is not known; got {numbers.min()}."
-        )
-    return numbers
-
-
-def _signs(same: ArrayLike, n_answers: int) -> Codes:
-    answers = np.asarray(same)
-    if answers.shape != (n_answers,):
-        raise InputError(f"`same` must hold {n_answers} answers, as many as `ends`; got shape {answers.shape}.")
-    if answers.dtype.kind == "b" or n_answers == 0:
-        return np.where(answers.astype(bool), SIMILAR, DISSIMILAR)
-    signs = _integers(answers, "same")
-    if not np.isin(signs, (DISSIMILAR, SIMILAR)).all():
-        raise InputError("`same` must be boolean, or +1 and -1. Where yours is 0 and 1, give `same=(answers == 1)`.")
-    return signs
+    return check_annotators(numbers)
 
 
 def _weights(weights: ArrayLike, size: int, name: str) -> Array:
@@ -473,12 +409,3 @@ def _weights(weights: ArrayLike, size: int, name: str) -> Array:
     if not (np.isfinite(values) & (values >= 0)).all():
         raise InputError(f"`{name}` must be finite and not negative. Weight 0 leaves an answer out.")
     return values
-
-
-def _integers(values: ArrayLike, name: str) -> Codes:
-    numbers = np.asarray(values)
-    if numbers.dtype.kind in "iu" or numbers.size == 0:
-        return numbers.astype(np.int64)
-    if numbers.dtype.kind != "f" or not (np.isfinite(numbers) & (numbers == np.rint(numbers))).all():
-        raise InputError(f"`{name}` must hold integers, got dtype {numbers.dtype}. Number what it names first.")
-    return numbers.astype(np.int64)

@@ -11,6 +11,7 @@ from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.metrics import pairwise_distances_argmin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from sdulearn.base import check_rows_and_pairs
 from sdulearn.errors import InputError
 from sdulearn.pairs import Pairs, read_pairs
 from sdulearn.sklearn_private import Interval, fit_context
@@ -79,7 +80,7 @@ class PairClusterer(ClusterMixin, BaseEstimator):
             X = validate_data(self, X, dtype=np.float64)
             y = np.zeros(len(X), dtype=np.int64)
         else:
-            X, y = validate_data(self, X, y, dtype=np.float64)
+            X, y = check_rows_and_pairs(self, X, y, dtype=np.float64)
         if len(X) < self.n_clusters:
             raise InputError(
                 f"n_samples={len(X)} should be >= `n_clusters={self.n_clusters}`. Add rows or lower `n_clusters`."
