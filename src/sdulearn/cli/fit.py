@@ -57,7 +57,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="table: .csv, .tsv, .jsonl, .parquet, .xlsx or .svm, or a folder of Parquet files",
     )
     answers = files.add_mutually_exclusive_group(required=True)
-    answers.add_argument("--pairs", type=Path, help="answers: id_a,id_b,label as .csv, .tsv, .jsonl, .parquet or .xlsx")
+    answers.add_argument(
+        "--pairs",
+        type=Path,
+        help="answers: id_a,id_b,label as .csv, .tsv, .jsonl, .json, .parquet or .xlsx, or of another tool",
+    )
     answers.add_argument("--codes", metavar="COLUMN", help="answers: a column of the table that holds pair codes")
     files.add_argument(
         "--points", metavar="COLUMN", help="with --codes: a column that says which point a row shows, by whole numbers"
@@ -126,7 +130,13 @@ def run(arguments: argparse.Namespace) -> int:
     page = _page(arguments)
     answers = None
     if arguments.pairs is not None:
-        answers = read_answers(arguments.pairs, columns=arguments.pair_columns, words=arguments.answers)
+        answers = read_answers(
+            arguments.pairs,
+            columns=arguments.pair_columns,
+            words=arguments.answers,
+            table=arguments.features,
+            id_column=arguments.id,
+        )
         if not arguments.json:
             say("\n".join(describe_answers(answers)))
     with _engine(arguments) as engine:

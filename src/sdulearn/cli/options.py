@@ -28,6 +28,7 @@ OPTIONS = {
     "prior": "--prior",
     "scheduler": "--scheduler",
     "skip_bad": "--skip-bad",
+    "table": "--features",
     "words": "--answers",
     # of plan, prior, demo and reproduce
     "X": "--features",

@@ -41,12 +41,11 @@ from sdulearn.extras import require
 from sdulearn.io import parquet
 from sdulearn.io.excel import read_sheet, sheet_table
 from sdulearn.io.files import DAMAGED, Location, decoded, delimiter, file_format, is_location, open_bytes
-from sdulearn.io.ids import Candidate, choose_by_answers, looks_like_id, match_texts
+from sdulearn.io.ids import ID_COLUMNS, Candidate, choose_by_answers, looks_like_id, match_texts
 from sdulearn.io.svmlight import parse_svmlight
 from sdulearn.number_texts import NumberText, parse_numbers, recognise_numbers
 from sdulearn.types import ArrowTable, ArrowType, Codes, Frame, Rows
 
-ID_COLUMNS = ("id", "ID", "Id", "unique_id")
 FORMATS = ("csv", "tsv", "parquet", "jsonl", "svm", "xlsx")
 # Formats in which everything is text, so that a number may be spelled in several ways.
 _TEXT_FORMATS = ("csv", "tsv", "xlsx")

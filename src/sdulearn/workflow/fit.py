@@ -21,6 +21,7 @@ from sdulearn.diagnostics import (
     Finding,
     check_component_ratio,
     check_contradictions,
+    check_entities,
     check_outcome,
     check_population,
     check_ratio,
@@ -57,6 +58,8 @@ from sdulearn.workflow.training import (
 
 # Of a choice; for the accuracy there are more, so that each model is nearly the one that is kept.
 _MAX_FOLDS = 5
+# Answers wrong every other time would say nothing of the accuracy.
+_MOST_ERRORS = 0.45
 
 
 def fit_table(
@@ -157,7 +160,9 @@ def fit_table(
     _check_choices(answers, codes, points, method, loss, prior, missing)
     options = TableOptions(id_column, drop, missing, max_categories, codes, categories, points)
     request = Request(table, options, method, loss, prior, max_unlabeled, skip_bad)
-    given = None if answers is None else read_answers(answers, columns=answer_columns, words=answer_words)
+    given = None
+    if answers is not None:
+        given = read_answers(answers, columns=answer_columns, words=answer_words, table=table, id_column=id_column)
     labelled = [] if labels is None else read_labels(labels)
     began = time.perf_counter()
     with _engine(engine) as where:
@@ -220,7 +225,7 @@ def _data_in_memory(request: Request, answers: Answers | None, labelled: Labelle
     else:
         questions = usable_questions(answers, place, request.skip_bad, numbering_hint(layout.id_column, n_rows))
         source = source_of_answers(answers, questions)
-        findings = check_contradictions(check_answers(answers), answers.annotators)
+        findings = check_contradictions(check_answers(answers), answers.annotators) + check_entities(answers)
         unlabeled = drawn_rows(n_rows, limit)
     labels = class_labels(labelled, place) if labelled else None
     return TrainingData(
