@@ -157,7 +157,7 @@ def test_a_parquet_folder_from_fit_to_prediction(tmp_path, in_process):
         assert "pass" not in out
         in_process(*fit, "--method", method, "--unlabeled", "30000", "-o", "memory.sdu")
         told = in_process("inspect", "streamed.sdu")
-        assert "fitted on: 30,000 rows of rows, " in told
+        assert "fitted on: 30,000 rows of rows\n" in told
         assert "shop: category (n, s)" in told
         sdulearn(tmp_path, "predict", "streamed.sdu", "rows", "-o", "streamed.parquet")
         in_process("predict", "memory.sdu", "rows", "-o", "memory.csv")

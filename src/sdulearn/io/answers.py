@@ -142,7 +142,7 @@ def _read_sheet(name: str, sheet: Sheet, columns: Mapping[str, str], words: Mapp
     if sheet.rows and all(isinstance(cells, str) for _, cells in sheet.rows):
         raise _nothing_readable(name, [BadRow(line, str(reason)) for line, reason in sheet.rows])
     settled = {role: column for role, column in sheet.columns.items() if column in sheet.header}
-    roles = _find_columns(name, sheet.header, {**settled, **columns})
+    roles = _find_columns(name, sheet.header, {**settled, **columns}, {} if sheet.only_ids else _OTHER_COLUMNS)
     places = {role: sheet.header.index(column) for role, column in roles.items()}
     parsed: list[_Parsed] = []
     bad: list[BadRow] = []
@@ -264,7 +264,9 @@ def _meanings(path: str, counts: Counter[str], words: Mapping[str, str], settled
     return {text: known[text] for text in counts if text in known}
 
 
-def _find_columns(path: str, header: Sequence[str], given: Mapping[str, str]) -> dict[str, str]:
+def _find_columns(
+    path: str, header: Sequence[str], given: Mapping[str, str], usual_names: Mapping[str, Sequence[str]]
+) -> dict[str, str]:
     """The column of each role: the one given, else the first of the usual names."""
     for role, name in given.items():
         if role not in ROLES or name not in header:
@@ -276,7 +278,7 @@ def _find_columns(path: str, header: Sequence[str], given: Mapping[str, str]) ->
     ends = pair_columns(header)
     if ends is not None and not {"id_a", "id_b"} & given.keys():
         found |= {"id_a": ends[0], "id_b": ends[1]}
-    for role, names in _OTHER_COLUMNS.items():
+    for role, names in usual_names.items():
         usual = [by_name[name] for name in names if name in by_name]
         if usual and role not in found:
             found[role] = usual[0]

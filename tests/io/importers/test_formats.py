@@ -355,6 +355,27 @@ def test_label_studio_with_two_questions_must_be_told_which(tmp_path):
     assert read_answers(path, columns={"label": "relation"}).answers.tolist() == [1]
 
 
+def test_data_that_people_were_shown_are_no_answers(tmp_path):
+    """A label, a weight or a time among the data is not what somebody said, how sure, or when."""
+    shown = {"label": "same", "relation": "same", "same": "same", "weight": 70, "time": "noon", "annotator": "me"}
+    answered = label_studio_task(1, "a", "b", label_studio_annotation("Different", 3))
+    empty = label_studio_task(2, "a", "c", {**label_studio_annotation("x", 3), "result": []})
+    for task in (answered, empty):
+        task["data"] |= shown
+    studio = read_answers(written(tmp_path, [answered, empty], "x.json"))
+    assert studio.bad_rows[0].reason == "label is empty"
+    record = argilla_record("a", "b", ("different", "u1"))
+    record["metadata"] |= shown
+    argilla = read_answers(written(tmp_path, [record], "x.json"))
+    prodigy = read_answers(written(tmp_path, lines(prodigy_task("a", "b", "reject", **shown)), "x.jsonl"))
+    for answers in (studio, argilla, prodigy):
+        assert answers.answers.tolist() == [-1]
+        assert answers.weights.tolist() == [1]
+    assert (studio.annotators[0], argilla.annotators[0], prodigy.annotators[0]) == ("3", "u1", "set-ann")
+    with pytest.raises(ValueError, match=r"which column is label\?"):
+        read_answers(written(tmp_path, [empty], "x.json"))
+
+
 def test_several_choices_are_no_answer(tmp_path):
     both = label_studio_annotation("Same", 3)
     both["result"][0]["value"]["choices"] = ["Same", "Different"]
@@ -368,6 +389,12 @@ def test_argilla_1_knows_drafts_and_discards(tmp_path):
     answers = read_answers(written(tmp_path, ARGILLA_1, "x.json"))
     assert answers.answers.tolist() == [1, 0, -1]
     assert answers.annotators.tolist() == ["u1", "u2", "u1"]
+
+
+def test_argilla_1_record_discarded_as_a_whole(tmp_path):
+    discarded = {**ARGILLA_1[0], "responses": [{"user_id": "u2", "status": "discarded", "values": {}}]}
+    answers = read_answers(written(tmp_path, [discarded, ARGILLA_1[1]], "x.json"))
+    assert answers.answers.tolist() == [0, -1]
 
 
 def test_a_log_in_a_frame_is_refused():

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from sdulearn.io.files import as_text
-from sdulearn.io.importers.sheet import Sheet, sheet_of
+from sdulearn.io.importers.sheet import Said, Sheet, annotated_sheet
 from sdulearn.io.rows import Content, Record
 from sdulearn.pairs import UNSURE
 
 _DISCARDED = "discarded"
+# Stands for every question of a record.
+_ANY = ""
 _RESPONSES = ".responses"
 _USERS = ".responses.users"
 _STATUS = ".responses.status"
@@ -29,20 +31,19 @@ def _is_record(record: Record) -> bool:
 
 def read_argilla(content: Content) -> Sheet:
     """A row per person and record; ids are among its fields or metadata."""
-    rows: list[tuple[int, Record | str]] = []
-    questions: dict[str, None] = {}
+    said: list[Said] = []
     n_unanswered = 0
     for number, record in content.records():
         if isinstance(record, str) or not _is_record(record):
-            rows.append((number, record if isinstance(record, str) else "no record of Argilla"))
+            said.append((number, record if isinstance(record, str) else "no record of Argilla"))
             continue
         data: Record = {}
         for part in (record.get("metadata"), record.get("fields")):
             data |= part if isinstance(part, dict) else {}
-        answered = _rows_by_person(data, _responses(record["responses"]), questions)
-        n_unanswered += not answered
-        rows += [(number, row) for row in answered]
-    return _sheet("argilla", rows, questions, n_unanswered)
+        people = _by_person(_responses(record["responses"]))
+        n_unanswered += not people
+        said += [(number, data, answers) for answers in people]
+    return _sheet("argilla", said, n_unanswered)
 
 
 def _responses(value: object) -> list[Response]:
@@ -60,7 +61,7 @@ def _responses(value: object) -> list[Response]:
             said = answer.get("value") if isinstance(answer, dict) else answer
             found.append((_person(one), question, said, as_text(one.get("status"))))
         if isinstance(one, dict) and not values and one.get("status") == _DISCARDED:
-            found.append((_person(one), "", None, _DISCARDED))
+            found.append((_person(one), _ANY, None, _DISCARDED))
     return found
 
 
@@ -68,18 +69,13 @@ def _person(response: Record) -> str:
     return as_text(response.get("user_id"))
 
 
-def _rows_by_person(data: Record, responses: list[Response], questions: dict[str, None]) -> list[Record]:
-    """A row per person, with a column per question; drafts are no answers."""
+def _by_person(responses: list[Response]) -> list[Record]:
+    """What each person said to each question; drafts are no answers."""
     people: dict[str, Record] = {}
     for person, question, value, status in responses:
-        if status == "draft":
-            continue
-        row = people.setdefault(person, {**data, "user_id": person})
-        if question:
-            questions[question] = None
-            row[question] = _DISCARDED if status == _DISCARDED else _answer(value)
-        elif status == _DISCARDED:
-            row["label"] = _DISCARDED
+        if status != "draft":
+            said = people.setdefault(person, {"user_id": person})
+            said[question] = _DISCARDED if status == _DISCARDED else _answer(value)
     return list(people.values())
 
 
@@ -88,15 +84,15 @@ def _answer(value: object) -> str:
     return " + ".join(as_text(one) for one in value) if isinstance(value, list) else as_text(value)
 
 
-def _sheet(name: str, rows: list[tuple[int, Record | str]], questions: dict[str, None], n_unanswered: int) -> Sheet:
-    columns = {"annotator": "user_id"}
-    if len(questions) == 1:
-        (question,) = questions
-        columns["label"] = question
-        for _, row in rows:
-            if isinstance(row, dict):
-                row.setdefault(question, row.get("label"))
-    return sheet_of(name, rows, columns=columns, words={_DISCARDED: UNSURE}, n_unanswered=n_unanswered)
+def _sheet(name: str, said: list[Said], n_unanswered: int) -> Sheet:
+    found = (key for one in said if len(one) == 3 for key in one[2] if key not in ("user_id", _ANY))
+    questions = list(dict.fromkeys(found)) or ["label"]
+    for one in said:
+        # A record that was discarded as a whole answers every question alike.
+        if len(one) == 3 and one[2].pop(_ANY, None):
+            one[2].update(dict.fromkeys(questions, _DISCARDED))
+    more = {"words": {_DISCARDED: UNSURE}, "n_unanswered": n_unanswered}
+    return annotated_sheet(name, said, questions, {"annotator": "user_id"}, **more)
 
 
 def is_flattened(content: Content) -> bool:
@@ -112,22 +108,19 @@ def _questions(content: Content) -> list[str]:
 
 def read_flattened(content: Content) -> Sheet:
     """A row per person and record, from lists of responses, people and states side by side."""
-    questions = dict.fromkeys(_questions(content))
-    rows: list[tuple[int, Record | str]] = []
+    questions = _questions(content)
+    said: list[Said] = []
     n_unanswered = 0
     for number, record in content.records():
-        if isinstance(record, str):
-            rows.append((number, record))
-            continue
-        responses = _flat_responses(record, list(questions))
-        if isinstance(responses, str):
-            rows.append((number, responses))
+        responses = record if isinstance(record, str) else _flat_responses(record, questions)
+        if isinstance(record, str) or isinstance(responses, str):
+            said.append((number, str(responses)))
             continue
         data = {key: value for key, value in record.items() if _RESPONSES not in key and ".suggestion" not in key}
-        answered = _rows_by_person(data, responses, questions)
-        n_unanswered += not answered
-        rows += [(number, row) for row in answered]
-    return _sheet("argilla_flat", rows, questions, n_unanswered)
+        people = _by_person(responses)
+        n_unanswered += not people
+        said += [(number, data, answers) for answers in people]
+    return _sheet("argilla_flat", said, n_unanswered)
 
 
 def _flat_responses(record: Record, questions: list[str]) -> list[Response] | str:

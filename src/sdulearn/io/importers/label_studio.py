@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 
 from sdulearn.io.files import as_text
-from sdulearn.io.importers.sheet import Sheet, sheet_of
+from sdulearn.io.importers.sheet import Said, Sheet, annotated_sheet, sheet_of
 from sdulearn.io.rows import Content, Record
 from sdulearn.pairs import UNSURE
 
 _SKIPPED = "skipped"
+_ABOUT = ("completed_by", "created_at", _SKIPPED)
 _FLAT = {"annotation_id", "annotator", "lead_time"}
 # Columns of Label Studio's own in its CSV and JSON-MIN; the others are the task's data and the answers.
 _OWN = {*_FLAT, "id", "created_at", "updated_at", "agreement"}
@@ -34,46 +35,42 @@ def _annotations(task: Record) -> list[object] | None:
 
 def read_label_studio(content: Content) -> Sheet:
     """A row per annotation; every choice that the page asked for is a column."""
-    rows: list[tuple[int, Record | str]] = []
-    questions: dict[str, None] = {}
+    said: list[Said] = []
     n_unanswered = 0
     for number, task in content.records():
         if isinstance(task, str) or not _is_task(task):
-            rows.append((number, task if isinstance(task, str) else "no task of Label Studio"))
+            said.append((number, task if isinstance(task, str) else "no task of Label Studio"))
             continue
         annotations = _annotations(task) or []
         n_unanswered += not annotations
-        for annotation in annotations:
-            row = _annotation_row(task, annotation, questions)
-            rows.append((number, row))
+        said += [_annotation(number, task, annotation) for annotation in annotations]
+    found = (key for one in said if len(one) == 3 for key in one[2] if key not in _ABOUT)
+    questions = list(dict.fromkeys(found)) or ["label"]
+    for one in said:
+        # An annotation that was skipped answers every question alike.
+        if len(one) == 3 and one[2].pop(_SKIPPED):
+            one[2].update(dict.fromkeys(questions, _SKIPPED))
     columns = {"annotator": "completed_by", "time": "created_at"}
-    if len(questions) == 1:
-        columns["label"] = next(iter(questions))
-    # An annotation that was skipped answers every question alike.
-    for _, row in rows:
-        if isinstance(row, dict) and row.pop(_SKIPPED, False):
-            row.update(dict.fromkeys(questions or ["label"], _SKIPPED))
-    return sheet_of("label_studio", rows, columns=columns, words={_SKIPPED: UNSURE}, n_unanswered=n_unanswered)
+    more = {"words": {_SKIPPED: UNSURE}, "n_unanswered": n_unanswered}
+    return annotated_sheet("label_studio", said, questions, columns, **more)
 
 
-def _annotation_row(task: Record, annotation: object, questions: dict[str, None]) -> Record | str:
-    """The task's data with one person's choices."""
+def _annotation(number: int, task: Record, annotation: object) -> Said:
+    """The task's data, and one person's choices."""
     data = task["data"]
     assert isinstance(data, dict)
     if not isinstance(annotation, dict) or not isinstance(annotation.get("result"), list):
-        return "an annotation without a list of results"
-    row: Record = dict(data)
-    row.pop(_SKIPPED, None)
+        return number, "an annotation without a list of results"
+    choices: Record = {}
     for result in annotation["result"]:
         if isinstance(result, dict) and result.get("type") == "choices":
-            question = as_text(result.get("from_name"))
-            questions[question] = None
-            row[question] = _choice(result.get("value"))
-    row["completed_by"] = _person(annotation.get("completed_by"))
-    row["created_at"] = annotation.get("created_at")
-    if annotation.get("was_cancelled") is True:
-        row[_SKIPPED] = True
-    return row
+            choices[as_text(result.get("from_name"))] = _choice(result.get("value"))
+    about = {
+        "completed_by": _person(annotation.get("completed_by")),
+        "created_at": annotation.get("created_at"),
+        _SKIPPED: annotation.get("was_cancelled") is True,
+    }
+    return number, data, {**choices, **about}
 
 
 def _choice(value: object) -> str:
@@ -107,7 +104,7 @@ def read_label_studio_flat(content: Content) -> Sheet:
     texts = [name for name in content.header if name not in _OWN and _holds_answers(rows, name)]
     if len(texts) == 1:
         columns["label"] = texts[0]
-    return sheet_of("label_studio_flat", rows, columns=columns)
+    return sheet_of("label_studio_flat", rows, columns=columns, only_ids=True)
 
 
 def _flat_cell(cell: object) -> object:

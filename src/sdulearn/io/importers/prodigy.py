@@ -22,7 +22,7 @@ def read_prodigy(content: Content) -> Sheet:
         if found := [name for name in usual if name in content.header]:
             columns[role] = found[0]
     words = {"accept": SIMILAR, "reject": DISSIMILAR, "ignore": UNSURE}
-    return sheet_of("prodigy", rows, columns=columns, words=words)
+    return sheet_of("prodigy", rows, columns=columns, words=words, only_ids=True)
 
 
 def _task_row(task: Record) -> Record | str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from sdulearn.errors import InputError
@@ -34,6 +34,9 @@ class Sheet:
         Words that the format gives a meaning: +1, -1 or 0.
     n_unanswered : int
         Questions in the file that nobody has answered yet.
+    only_ids : bool
+        Whether columns other than ``columns`` are the data that people were shown: ids are looked for there by
+        their usual names, and nothing else is. A product's weight is no weight of an answer.
     """
 
     format: str
@@ -42,6 +45,7 @@ class Sheet:
     columns: Mapping[str, str] = field(default_factory=dict)
     words: Mapping[str, int] = field(default_factory=dict)
     n_unanswered: int = 0
+    only_ids: bool = False
 
 
 @dataclass(frozen=True)
@@ -73,6 +77,25 @@ class RecordPairs:
     pairs: list[RecordPair]
     bad: list[tuple[int, str]]
     n_unanswered: int = 0
+
+
+# An answer's line, the data it is about, and what was said; or why it cannot be read.
+Said = tuple[int, Record, Record] | tuple[int, str]
+
+
+def annotated_sheet(
+    format_name: str, said: Sequence[Said], questions: Collection[str], columns: Mapping[str, str], **more: object
+) -> Sheet:
+    """A sheet of data and what was said about it; data of a question's name are no answers to it."""
+    rows: list[tuple[int, Record | str]] = []
+    for one in said:
+        if len(one) == 2:
+            rows.append(one)
+        else:
+            number, data, answers = one
+            rows.append((number, {**{key: data[key] for key in data if key not in questions}, **answers}))
+    label = {"label": next(iter(questions))} if len(questions) == 1 else {}
+    return sheet_of(format_name, rows, columns={**columns, **label}, only_ids=True, **more)
 
 
 def sheet_of(format_name: str, records: list[tuple[int, Record | str]], **more: object) -> Sheet:
