@@ -24,6 +24,7 @@ OPTIONS = {
     "max_unlabeled": "--unlabeled",
     "method": "--method",
     "missing": "--missing",
+    "points": "--points",
     "prior": "--prior",
     "scheduler": "--scheduler",
     "skip_bad": "--skip-bad",
