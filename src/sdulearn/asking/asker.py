@@ -315,9 +315,9 @@ class Asker:
         """
         if self.design == "random":
             rows, y = self._stack(_MOST_UNLABELED)
-            if not len(y) or not y[:, 0].any():
+            if not y[:, 0].any():
                 raise UndeterminedError("A model needs answers. Answer more questions.")
-            return fit_random(rows, y[:, 0])
+            return fit_random(rows, y)
         state = self._state(tuple(self._records))
         if state.scorer is None:
             raise UndeterminedError("A model needs two classes, and all answers so far are about one. Answer more.")
@@ -346,7 +346,7 @@ class Asker:
         rows, y = self._stack(_MOST_UNLABELED, kinds=("random",))
         if min(np.sum(y[:, 0] > 0), np.sum(y[:, 0] < 0)) < 4:
             raise UndeterminedError("An accuracy needs two answers of each kind. Answer more questions.")
-        return cross_val_accuracy(random_estimator(rows), rows, y[:, 0], confidence=confidence)
+        return cross_val_accuracy(random_estimator(rows), rows, y, confidence=confidence)
 
     def advice(self) -> Advice:
         """Whether more answers are worth it.
