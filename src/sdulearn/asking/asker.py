@@ -37,7 +37,7 @@ from sdulearn.types import Codes, Estimator, MatrixLike, RandomState, Rows
 DESIGNS = {"linked": next_linked, "random": next_random}
 # Penalty and power are chosen anew when the number of answers has grown by this factor.
 _FIRST_CHOICE = 12
-_GROWTH = 1.4
+_GROWTH = 1.5
 # States that are kept: those after each possible answer to some questions.
 _KEPT = 16
 # So many questions that were put aside stay there; then the oldest may come again.
@@ -133,6 +133,9 @@ class Asker:
         self._flips = None if random_state is None else np.random.default_rng([self.seed, 0])
         self._X = X
         self._points = Points.from_rows(X, np.random.default_rng(self.seed))
+        if design == "linked":
+            # All questions that explore need them; the first one should not wait.
+            _ = self._points.distances
         self._records: list[Record] = [] if answers is None else read_table(answers, self._points.n_points)
         self._pending: dict[str, Question] = {}
         self._skipped: list[Question] = []
@@ -312,9 +315,9 @@ class Asker:
         """
         if self.design == "random":
             rows, y = self._stack(_MOST_UNLABELED)
-            if not len(y) or not y[:, 0].any():
+            if not y[:, 0].any():
                 raise UndeterminedError("A model needs answers. Answer more questions.")
-            return fit_random(rows, y[:, 0])
+            return fit_random(rows, y)
         state = self._state(tuple(self._records))
         if state.scorer is None:
             raise UndeterminedError("A model needs two classes, and all answers so far are about one. Answer more.")
@@ -343,7 +346,7 @@ class Asker:
         rows, y = self._stack(_MOST_UNLABELED, kinds=("random",))
         if min(np.sum(y[:, 0] > 0), np.sum(y[:, 0] < 0)) < 4:
             raise UndeterminedError("An accuracy needs two answers of each kind. Answer more questions.")
-        return cross_val_accuracy(random_estimator(rows), rows, y[:, 0], confidence=confidence)
+        return cross_val_accuracy(random_estimator(rows), rows, y, confidence=confidence)
 
     def advice(self) -> Advice:
         """Whether more answers are worth it.
@@ -443,7 +446,7 @@ class Asker:
         return found
 
     def _settings_for(self, records: tuple[Record, ...]) -> Settings:
-        """Penalty and power by the answers up to 12, 17, 24, ...: chosen rarely, and always from the same answers."""
+        """Penalty and power by the answers up to 12, 18, 27, ...: chosen rarely, and always from the same answers."""
         if len(records) <= _FIRST_CHOICE or self.design == "random":
             return Settings()
         early = records[: _latest_choice(len(records))]
@@ -521,7 +524,7 @@ def ask(X: MatrixLike, oracle: Oracle, n: int, **options: Any) -> Asker:
 
 
 def _latest_choice(n_answers: int) -> int:
-    """The last of 12, 17, 24, ... below a number of answers: there is time for the choice while a question is read."""
+    """The last of 12, 18, 27, ... below a number of answers: there is time for the choice while a question is read."""
     size = _FIRST_CHOICE
     while np.ceil(_GROWTH * size) < n_answers:
         size = int(np.ceil(_GROWTH * size))

@@ -7,7 +7,7 @@ Answers are read in the order in which they came, each question once, by the maj
 - "Different" from it: not in that class. With two classes the other one follows.
 - Different from all classes: the point opens one. A point that was asked about to explore does so when it differs from
   ``TRIES`` classes, the likeliest ones, as the design asks about them first. Classes that no answer tells apart yet
-  are *unproven*: they may be one.
+  are *unproven*: they may be one. No class is opened early while there are ``MAX_UNPROVEN`` such pairs.
 - "Same" between points of two unproven classes: these are one class.
 
 Answers that disagree with all that came before them change nothing here: they are contradictions.
@@ -23,6 +23,9 @@ from sdulearn.asking.records import Record
 
 # An explored point that differs from so many classes opens one; comparing it with all others can wait.
 TRIES = 3
+# But not while so many pairs of classes may be one: where points differ from the likeliest classes all the time, the
+# model is not yet good enough to know which are the likeliest.
+MAX_UNPROVEN = 30
 
 
 @dataclass
@@ -61,9 +64,14 @@ class Classes:
         return [pair for pair in pairs if pair not in self.apart]
 
     @property
+    def n_unproven(self) -> int:
+        """Number of these pairs."""
+        return len(self.members) * (len(self.members) - 1) // 2 - len(self.apart)
+
+    @property
     def complete(self) -> bool:
         """Whether there are as many classes as there can be, all told apart."""
-        return self.limit is not None and len(self.members) >= self.limit and not self.unproven
+        return self.limit is not None and len(self.members) >= self.limit and not self.n_unproven
 
     def read(self, a: int, b: int, answer: int) -> None:
         """Take in an answer."""
@@ -99,7 +107,7 @@ class Classes:
         if self.complete:
             if len(rest) == 1:
                 self._join(point, rest[0])
-        elif not rest or (len(out) >= TRIES and point in self.explored):
+        elif not rest or (len(out) >= TRIES and point in self.explored and self.n_unproven < MAX_UNPROVEN):
             self._join(point, max(self.members) + 1)
 
     def _join(self, point: int, number: int) -> None:

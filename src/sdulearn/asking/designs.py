@@ -18,6 +18,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from sdulearn.asking.classes import MAX_UNPROVEN
 from sdulearn.asking.records import UNSURE, Question, Record
 from sdulearn.asking.state import State
 from sdulearn.errors import NothingToAskError
@@ -25,7 +26,7 @@ from sdulearn.types import Array, Mask
 
 # Checks begin when there is something to check.
 FIRST_CHECK = 12
-# Share of the questions that compare classes which may be one, once the first points are explored.
+# Share of the questions that compare classes which may be one, once the first points are explored or there are many.
 COMPARE_SHARE = 1 / 3
 # Below this error rate a point that was put into a class may stand for it; above it only the one that opened it.
 MAX_EXAMPLE_ERROR = 0.15
@@ -112,7 +113,8 @@ def _by_priority(turn: Turn, shares: Shares) -> list[Callable[[Turn], Question |
     if _due(turn, ("random",), shares.random):
         chosen.append(_random_point)
     exploring = still_exploring(turn.state)
-    if not exploring and turn.state.classes.unproven and _due(turn, ("compare",), COMPARE_SHARE):
+    many = MAX_UNPROVEN // 2 if exploring else 1
+    if turn.state.classes.n_unproven >= many and _due(turn, ("compare",), COMPARE_SHARE):
         chosen.append(_compare_classes)
     chosen.append(_explore if exploring else _uncertain)
     return [*chosen, _random_point]

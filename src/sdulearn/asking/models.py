@@ -18,15 +18,26 @@ from sdulearn.types import Array, Codes, Estimator, Rows
 
 
 def fit_linked(state: State) -> Estimator:
-    """The model of the linked answers, on the features as they were given.
+    """The model of linked answers, on the features as they were given.
 
-    Linked answers are labels up to the names of the classes: the model within, which was fitted to these and to the
-    variances of all candidates, is handed out as scikit-learn's estimator of the same form.
+    Linked answers are labels up to the names of the classes, so the model within is that of the graph likelihood; its
+    accuracy is what :meth:`Asker.accuracy` estimates. It is handed out as scikit-learn's estimator of the same form.
+
+    Parameters
+    ----------
+    state : State
+        The answers, of two classes or more.
+
+    Returns
+    -------
+    LogisticRegression
+        Its classes are -1 and +1, the larger one, or 1 to K, the largest first.
     """
-    assert state.scorer is not None
     coef, intercept = _on_features(state)
     order = class_order(state)
     model = LogisticRegression(C=1 / state.settings.penalty)
+    model.n_features_in_ = len(coef)
+    model.n_iter_ = np.array([1])
     if len(order) == 2:
         model.classes_ = np.array([-1, 1])
         model.coef_ = (coef[:, order[0]] - coef[:, order[1]])[None, :]
@@ -35,8 +46,6 @@ def fit_linked(state: State) -> Estimator:
         model.classes_ = np.arange(1, len(order) + 1)
         model.coef_ = np.ascontiguousarray(coef[:, order].T)
         model.intercept_ = intercept[order]
-    model.n_features_in_ = len(coef)
-    model.n_iter_ = np.array([1])
     return model
 
 
@@ -50,7 +59,7 @@ def _on_features(state: State) -> tuple[Array, Array]:
 
 
 def fit_random(rows: Rows, y: Codes) -> Estimator:
-    """The joint likelihood of loose pairs."""
+    """The model of loose pairs."""
     with warnings.catch_warnings():
         # The answers do not say which class is +1, and nobody claims to know.
         warnings.simplefilter("ignore", OrientationWarning)
@@ -58,5 +67,5 @@ def fit_random(rows: Rows, y: Codes) -> Estimator:
 
 
 def random_estimator(rows: Rows) -> Estimator:
-    """Standardised features and the joint likelihood; sparse rows keep their zeros."""
+    """Standardised features and the joint likelihood of loose pairs; sparse rows keep their zeros."""
     return make_pipeline(StandardScaler(with_mean=not sparse.issparse(rows)), PairLogisticRegressionCV())

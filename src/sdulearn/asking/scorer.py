@@ -18,7 +18,7 @@ from scipy.special import log_softmax
 from sdulearn.asking.points import Points
 from sdulearn.types import Array, Indices
 
-PENALTIES = (30.0, 10.0, 3.0, 1.0, 0.3, 0.1)
+PENALTIES = (30.0, 10.0, 3.0, 1.0, 0.3, 0.1, 0.03)
 POWERS = (0.0, 1.0)
 N_FOLDS = 5
 # The intercepts, which need no penalty but for uniqueness.
