@@ -27,6 +27,7 @@ from pages import write_between
 
 # Imported before the servers are forked: each start would take seconds otherwise.
 import sdulearn.asking
+import sdulearn.cli.ask
 import sdulearn.web.app  # noqa: F401
 from sdulearn.cli.main import main as sdulearn_main
 from sdulearn.io.answer_log import read_log

@@ -241,11 +241,12 @@ def describe_numbers(numbers: Mapping[str, Any]) -> str:
 def _serve(arguments: argparse.Namespace, session: AskingSession, material: _Material) -> None:
     title = "digits" if arguments.demo else arguments.table.name
     fit = None if arguments.demo else _fitter(arguments, session, material)
-    views = PageViews(session, material.things, title, arguments.annotator, fit)
+    team = not is_loopback(arguments.host)
+    views = PageViews(session, material.things, title, arguments.annotator, fit, need_name=team)
 
     def ready(address: str) -> None:
         say(f"The page: {address}")
-        if not is_loopback(arguments.host):
+        if team:
             say(
                 "Everybody who can reach this machine and has this address can see the rows and answer. The connection "
                 "is not encrypted: use it in a network that you trust."
@@ -267,6 +268,12 @@ def _fitter(
     labels_path = log_path.with_suffix(".labels.csv")
 
     def fit(labels: Mapping[str, str]) -> dict[str, Any]:
+        numbers = session.numbers()
+        if len(numbers["classes"]) > 2:
+            raise InputError(
+                f"The answers have found {len(numbers['classes'])} classes, and the model of a table has two. In Python, "
+                "`Asker.model` gives one of all classes."
+            )
         model = fit_table(
             arguments.table,
             log_answers(str(log_path), session.log.contents),
@@ -282,7 +289,7 @@ def _fitter(
         if labels:
             _write_labels(labels_path, labels)
         return {
-            "lines": [in_options(line) for line in summary(model, arguments.table)],
+            "lines": [*_by_random_rows(arguments, numbers), *map(in_options, summary(model, arguments.table))],
             "model": str(model_path),
             "report": str(report),
             "predict": shlex.join(["sdulearn", "predict", str(model_path), str(arguments.table), "-o", "classes.csv"]),
@@ -290,6 +297,19 @@ def _fitter(
         }
 
     return fit
+
+
+def _by_random_rows(arguments: argparse.Namespace, numbers: Mapping[str, Any]) -> list[str]:
+    """The accuracy that chosen questions do not bend: `fit` cannot know which ones were chosen."""
+    accuracy = numbers["accuracy"]
+    if arguments.design == "random" or accuracy is None:
+        return []
+    return [
+        f"by the questions about random rows alone, the accuracy while asking was {accuracy['value']:.1%} (95% interval "
+        f"{accuracy['low']:.1%} to {accuracy['high']:.1%})",
+        "the accuracy and the prior below take all answers for a random sample; most of these rows were chosen, the hard "
+        "ones more often than the others",
+    ]
 
 
 def _fit_command(arguments: argparse.Namespace, log: Path, model: Path, labels: Path | None) -> list[str]:

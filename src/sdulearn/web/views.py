@@ -39,6 +39,8 @@ class PageViews:
         model's file, its report page and commands.
     report : Path or None
         The report page of the last fit.
+    need_name : bool
+        Whether nobody may answer without a name.
     """
 
     session: AskingSession
@@ -47,6 +49,7 @@ class PageViews:
     annotator: str = ""
     fit: Callable[[Mapping[str, str]], Json] | None = None
     report: Path | None = None
+    need_name: bool = False
     _fitting: threading.Lock = field(default_factory=threading.Lock)
 
     def readers(self) -> Mapping[str, Callable[[Json], Json]]:
@@ -79,6 +82,7 @@ class PageViews:
             "points": len(self.things.ids),
             "log": str(self.session.log.path),
             "can_fit": self.fit is not None,
+            "need_name": self.need_name,
         }
 
     def question(self, given: Json) -> Json:

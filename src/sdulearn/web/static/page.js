@@ -181,16 +181,19 @@ document.addEventListener("keydown", (event) => {
 
 // ---- numbers
 
-let asked = 0;
+// One request at a time: numbers take longer than a quick answer, and only the last ones matter.
+const asking = { now: false, again: false };
 async function refreshNumbers() {
-  const turn = ++asked;
+  asking.again = asking.now;
+  if (asking.now) return;
+  asking.now = true;
   try {
-    const numbers = await call("numbers");
-    // A later answer has asked again.
-    if (turn === asked) at("numbers").replaceChildren(...numbersView(numbers));
+    at("numbers").replaceChildren(...numbersView(await call("numbers")));
   } catch {
     // The next answer says what is wrong, if anything is.
   }
+  asking.now = false;
+  if (asking.again) refreshNumbers();
 }
 
 function pace() {
@@ -330,6 +333,7 @@ async function showFinish() {
   });
   at("classes").replaceChildren(...(views.length ? views : [make("p", { class: "soft" }, "No classes to name: random pairs put no row into a class, and other questions need some answers first.")]));
   at("fit").hidden = !state.start.can_fit;
+  if (!state.start.can_fit) at("result").replaceChildren(make("p", { class: "soft" }, "This is a demonstration: there is no table to fit a model to."));
 }
 
 function fit(event) {
@@ -366,6 +370,11 @@ function route(focus = true) {
 }
 
 const open = () => guarded(async () => {
+  if (state.start.need_name && !state.name) {
+    say("Give your name first: others answer here too.", true);
+    at("name").focus();
+    return;
+  }
   const result = await call("question", { annotator: state.name });
   showQuestion(result, result.answers ? `${count(result.answers, "answer")} so far.` : "");
   refreshNumbers();
