@@ -271,8 +271,8 @@ def _fitter(
         numbers = session.numbers()
         if len(numbers["classes"]) > 2:
             raise InputError(
-                f"The answers have found {len(numbers['classes'])} classes, and the model of a table has two. In Python, "
-                "`Asker.model` gives one of all classes."
+                f"The answers have found {len(numbers['classes'])} classes, and the model of a table has two. In "
+                "Python, the method model of an Asker gives one of all classes."
             )
         model = fit_table(
             arguments.table,
@@ -305,10 +305,10 @@ def _by_random_rows(arguments: argparse.Namespace, numbers: Mapping[str, Any]) -
     if arguments.design == "random" or accuracy is None:
         return []
     return [
-        f"by the questions about random rows alone, the accuracy while asking was {accuracy['value']:.1%} (95% interval "
-        f"{accuracy['low']:.1%} to {accuracy['high']:.1%})",
-        "the accuracy and the prior below take all answers for a random sample; most of these rows were chosen, the hard "
-        "ones more often than the others",
+        f"by the questions about random rows alone, the accuracy while asking was {accuracy['value']:.1%} (95% "
+        f"interval {accuracy['low']:.1%} to {accuracy['high']:.1%})",
+        "the accuracy and the prior below take all answers for a random sample; most of these rows were chosen, the "
+        "hard ones more often than the others",
     ]
 
 
