@@ -258,10 +258,7 @@ def _fit(request: Request, data: TrainingData, began: float, read: float) -> Tab
         chosen = estimator_of(request, folds).fit(rows, y, weights)
         accuracy = _accuracy(chosen, rows, pairs, weights, request.prior)
         estimator = chosen if data.refit is None else data.refit(chosen)
-    n_right = 0
-    if data.labels is not None:
-        points = data.scaler.transform(data.X[data.labels.rows])
-        n_right = int(np.sum(estimator.orient(points, data.labels.classes).predict(points) == data.labels.classes))
+    n_right = _name_classes(estimator, data)
     findings = [*_noted(caught, estimator, data), *_disagreements(request, data, pairs, estimator, accuracy, n_right)]
     done = time.perf_counter()
     source = data.source
@@ -328,6 +325,14 @@ def _noted(caught: list[warnings.WarningMessage], estimator: Estimator, data: Tr
         elif data.labels is None and estimator.prior_.identified:
             found.append(Finding("names_uncertain", "warning", {}))
     return list({(one.code, str(one.details)): one for one in found}.values())
+
+
+def _name_classes(estimator: Estimator, data: TrainingData) -> int:
+    """Turn the estimator by the labels, and count those that it then predicts."""
+    if data.labels is None:
+        return 0
+    points = data.scaler.transform(data.X[data.labels.rows])
+    return int(np.sum(estimator.orient(points, data.labels.classes).predict(points) == data.labels.classes))
 
 
 def _worth(pairs: Pairs, source: AnswerSource) -> tuple[int, int]:
