@@ -149,7 +149,7 @@ def test_rates_by_annotator():
     assert model.error_rates_.by_annotator == {1: 0.0, 2: 0.1, 3: 0.5}
     with pytest.raises(InputError, match="no entry for annotator 3"):
         PairLogisticRegression(error_rate={1: 0.0, 2: 0.1}).fit(rows, y)
-    with pytest.raises(InputError, match="between 0 and 0.5"):
+    with pytest.raises(InputError, match=r"between 0 and 0\.5"):
         PairLogisticRegression(error_rate={1: 0.0, 2: 0.1, 3: 0.7}).fit(rows, y)
 
 
@@ -258,7 +258,7 @@ def score(model, X, y):
 
 
 def test_what_cannot_be_learned_from():
-    X, classes = draw(20)
+    X, _ = draw(20)
     rows, y = stack_pairs(X, np.empty((0, 2), dtype=int), [], labels=np.ones(20, dtype=int))
     with pytest.raises(InputError, match="labels are not of two classes"):
         PairLogisticRegression().fit(rows, y)

@@ -18,9 +18,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from sdulearn.answers.graph import AnswerGraph, find_sides
+from sdulearn.answers.messages import sum_by
 from sdulearn.answers.propagate import FactorGraph, log_factors
 from sdulearn.answers.two_classes import TwoClassNetwork
-from sdulearn.types import Array, Codes, Mask
+from sdulearn.types import Array, Codes, Indices, Mask
 
 # A rate is looked for between these two; a lower one is none at all.
 _LOWEST = 1e-4
@@ -235,7 +236,7 @@ class RateModel:
         agree, differ = log_factors(self.answers.same, errors, self.answers.weights)
         edge = self.network.factors.edge
         size = self.network.factors.n_edges
-        return replace(self.network, agree=np.bincount(edge, agree, size), differ=np.bincount(edge, differ, size))
+        return replace(self.network, agree=sum_by(edge, agree, size), differ=sum_by(edge, differ, size))
 
 
 def settle_rates(graph: AnswerGraph, rates: Array, annotator: Codes) -> Array:
@@ -256,7 +257,7 @@ def contradicts(graph: AnswerGraph, certain: Mask) -> bool:
 
 
 def on_cycles(graph: AnswerGraph) -> Mask:
-    """Whether each answer may be checked by others: what is left when points in one answer are taken off, again and again.
+    """Whether each answer can be checked by others: those left when points in one answer are taken off in turn.
 
     Two answers to one question are a cycle, and labels are answers about one more point.
     """
@@ -273,7 +274,7 @@ def on_cycles(graph: AnswerGraph) -> Mask:
     return found[: graph.n_answers]
 
 
-def _with_labels(graph: AnswerGraph, kept: Mask) -> tuple[Array, Codes]:
+def _with_labels(graph: AnswerGraph, kept: Mask) -> tuple[Indices, Codes]:
     """Answers, and labels as answers about one more point of class +1."""
     known = np.flatnonzero(graph.labels)
     labels = np.column_stack([known, np.full(len(known), graph.n_points)])

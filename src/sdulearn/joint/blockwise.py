@@ -28,8 +28,8 @@ from sdulearn.joint.likelihood import (
     slope_sums,
     value_and_gradient,
 )
-from sdulearn.joint.rates import loose_rates
 from sdulearn.joint.path import CONSTANT, Axes, Summary, pair_moments
+from sdulearn.joint.rates import loose_rates
 from sdulearn.pairs import read_pairs
 from sdulearn.solvers import check_system_size
 from sdulearn.solvers.limits import PIECE_SIZE, check_magnitude, check_weight_range
