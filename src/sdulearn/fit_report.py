@@ -30,6 +30,8 @@ class FitReport:
         Rows of the table, and rows used as unlabeled.
     n_similar, n_dissimilar, n_unsure : int
         Answers used, and answers "unsure".
+    n_points, n_independent : int
+        Points in the answers used, and answers among these that do not follow from the others.
     answer_columns : dict
         Which column of the answers was read as what.
     answer_words : dict
@@ -56,6 +58,8 @@ class FitReport:
     n_similar: int
     n_dissimilar: int
     n_unsure: int
+    n_points: int
+    n_independent: int
     answer_columns: Mapping[str, str]
     answer_words: Mapping[str, Sequence[int]]
     accuracy: AccuracyEstimate
@@ -68,7 +72,8 @@ class FitReport:
 
 def parse_report(report: Mapping[str, Any]) -> FitReport:
     """A report from a model file, every value checked."""
-    counts = ("n_rows", "n_unlabeled", "n_similar", "n_dissimilar", "n_unsure", "n_labels", "n_labels_right")
+    answers = ("n_similar", "n_dissimilar", "n_unsure", "n_points", "n_independent")
+    counts = ("n_rows", "n_unlabeled", *answers, "n_labels", "n_labels_right")
     known: dict[str, Any] = {name: checked_text(report[name]) for name in ("sdulearn", "method", "table", "answers")}
     known |= {name: checked_whole(report[name], 0, 2**62) for name in counts}
     return FitReport(

@@ -53,3 +53,21 @@ def test_the_same_as_json(tmp_path, call, capsys):
     assert found["unknown_ids"] == [{"line": 10, "id": "q"}]
     assert (found["self_pairs"], found["repeats"]) == ([5], [6])
     assert found["contradictions"] == {"both_ways": [[7, 8]], "closure": [[4, 3, 2]], "odd_cycles": []}
+
+
+def test_a_file_of_a_tool_that_links_records(tmp_path, call, capsys):
+    """Its records are looked up in the table, and what they are for is said."""
+    ann = {"name": "Ann", "age": 7}
+    bob = {"name": "Bob", "age": 8}
+    (tmp_path / "training.json").write_text(json.dumps({"distinct": [[ann, bob]], "match": []}))
+    (tmp_path / "t.csv").write_text("id,name,age\np,Ann,7\nq,Bob,8\n")
+    assert call("check", tmp_path / "training.json") != 0
+    assert "Say with --features of which table they are rows" in capsys.readouterr().err
+    assert call("check", tmp_path / "training.json", "--features", tmp_path / "t.csv") == 1
+    out = capsys.readouterr().out
+    assert "read as training data of dedupe: 0 similar, 1 dissimilar" in out
+    assert "not what answers about entities" in out
+    assert "Nothing wrong" not in out
+    call("check", tmp_path / "training.json", "--features", tmp_path / "t.csv", "--json")
+    data = json.loads(capsys.readouterr().out)
+    assert (data["format"], data["findings"][0]["code"]) == ("dedupe", "entities")

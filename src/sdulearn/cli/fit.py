@@ -6,7 +6,8 @@ goes into one model file, from which `sdulearn predict` works on raw tables, and
 beside it.
 
 The answers are a file of pairs (--pairs) or a column of pair codes in the table itself (--codes): +k at both
-ends of similar pair k, -k at both ends of dissimilar pair k, 0 elsewhere.
+ends of similar pair k, -k at both ends of dissimilar pair k, 0 elsewhere. Where several of these rows show the
+same point, --points names the column that says which.
 
 A Parquet file or folder that does not fit into memory is read with --engine stream, row group by row group,
 on all cores of this machine, or with --engine dask on a cluster. Settings, accuracy and the joint method go by
@@ -33,6 +34,7 @@ from sdulearn.cli.words import (
     describe_finding,
     describe_labels,
     describe_method,
+    describe_points,
     describe_prior,
     describe_table,
 )
@@ -55,8 +57,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="table: .csv, .tsv, .jsonl, .parquet, .xlsx or .svm, or a folder of Parquet files",
     )
     answers = files.add_mutually_exclusive_group(required=True)
-    answers.add_argument("--pairs", type=Path, help="answers: id_a,id_b,label as .csv, .tsv, .jsonl, .parquet or .xlsx")
+    answers.add_argument(
+        "--pairs",
+        type=Path,
+        help="answers: id_a,id_b,label as .csv, .tsv, .jsonl, .json, .parquet or .xlsx, or of another tool",
+    )
     answers.add_argument("--codes", metavar="COLUMN", help="answers: a column of the table that holds pair codes")
+    files.add_argument(
+        "--points", metavar="COLUMN", help="with --codes: a column that says which point a row shows, by whole numbers"
+    )
     files.add_argument("-o", "--output", type=Path, required=True, metavar="MODEL", help="model file to write")
     files.add_argument("--report", type=Path, help="report page (default: the model's name with .html)")
     files.add_argument("--labels", type=Path, help="a few id,label rows that settle the names of the classes")
@@ -121,7 +130,13 @@ def run(arguments: argparse.Namespace) -> int:
     page = _page(arguments)
     answers = None
     if arguments.pairs is not None:
-        answers = read_answers(arguments.pairs, columns=arguments.pair_columns, words=arguments.answers)
+        answers = read_answers(
+            arguments.pairs,
+            columns=arguments.pair_columns,
+            words=arguments.answers,
+            table=arguments.features,
+            id_column=arguments.id,
+        )
         if not arguments.json:
             say("\n".join(describe_answers(answers)))
     with _engine(arguments) as engine:
@@ -141,6 +156,7 @@ def _fit(arguments: argparse.Namespace, answers: Answers | None, engine: Engine 
         arguments.features,
         answers,
         codes=arguments.codes,
+        points=arguments.points,
         labels=arguments.labels,
         method=arguments.method,
         loss=arguments.loss,
@@ -161,13 +177,12 @@ def summary(model: TableModel, table: Path) -> list[str]:
     report = model.report
     assert report is not None
     lines = describe_table(str(table), model.layout, report.n_rows)
-    if "codes" in report.answer_columns:
-        lines.append(f"pair codes: {report.n_similar:,} similar and {report.n_dissimilar:,} dissimilar pairs")
     lines += [
+        f"answers used: {describe_points(report)}",
         f"unlabeled rows used: {report.n_unlabeled:,}",
         f"method: {describe_method(model.estimator)}",
         f"prior: {describe_prior(report.prior)}",
-        f"estimated accuracy: {describe_accuracy(report.accuracy, report.prior)}",
+        f"estimated accuracy: {describe_accuracy(report.accuracy)}",
     ]
     if report.n_labels:
         lines.append(f"classes: {describe_labels(report, model.classes)}")

@@ -24,9 +24,11 @@ OPTIONS = {
     "max_unlabeled": "--unlabeled",
     "method": "--method",
     "missing": "--missing",
+    "points": "--points",
     "prior": "--prior",
     "scheduler": "--scheduler",
     "skip_bad": "--skip-bad",
+    "table": "--features",
     "words": "--answers",
     # of plan, prior, demo and reproduce
     "X": "--features",

@@ -116,10 +116,12 @@ def held_out_accuracy(
     ----------
     decision : array-like of shape (n_rows,)
         Of :func:`held_out_decisions`.
-    y, error_rate, sample_weight, prior, confidence
-        As in :func:`pair_accuracy`.
+    y : array-like of shape (n_rows,) or (n_rows, 2 to 4)
+        What is known of each row.
     n_splits : int
         Number of folds that the decisions come from.
+    error_rate, sample_weight, prior, confidence
+        As in :func:`pair_accuracy`.
 
     Returns
     -------

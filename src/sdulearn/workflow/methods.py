@@ -34,13 +34,26 @@ def chosen_settings(model: Estimator) -> dict[str, float]:
 def with_its_settings(model: Estimator) -> Estimator:
     """An unfitted estimator with the settings that a fitted one chose."""
     if isinstance(model, PairLogisticRegressionCV):
-        return PairLogisticRegression(model.alpha_, covariance_power=model.covariance_power_, prior=model.prior)
+        return PairLogisticRegression(
+            model.alpha_,
+            covariance_power=model.covariance_power_,
+            prior=model.prior,
+            error_rate=model.error_rates_.by_annotator,
+        )
     found = chosen_settings(model)
     gamma = found.get("gamma", 0.5)
     return SDUClassifier(model.risk, model.loss, gamma=gamma, alpha=found["alpha"], prior=model.prior_.value)
 
 
-def refit_on(model: Estimator, blocks: Blocks) -> Estimator:
-    """An estimator of the same risk fitted on all blocks, with the settings chosen on a few rows."""
-    parameters = with_its_settings(model).set_params(prior=model.prior).get_params()
-    return StreamingClassifier(**parameters).fit(blocks)
+def refit_on(model: Estimator, blocks: Blocks, same_answers: bool) -> Estimator:
+    """An estimator of the same risk fitted on all blocks, with the settings chosen on a few rows.
+
+    Where the blocks have no answers but those of the model, its prior is theirs: blocks do not show
+    which answers share points.
+    """
+    parameters = with_its_settings(model).get_params()
+    if not same_answers:
+        return StreamingClassifier(**parameters).set_params(prior=model.prior).fit(blocks)
+    fitted = StreamingClassifier(**parameters).fit(blocks).set_params(prior=model.prior)
+    fitted.prior_ = model.prior_
+    return fitted

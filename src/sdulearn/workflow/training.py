@@ -113,6 +113,8 @@ class TrainingData:
         Gives a model with the settings that another has chosen, fitted on all rows.
     n_unlabeled : int or None
         Unlabeled rows of that fit.
+    points : array or None
+        The point that each row of ``X`` shows; None where every row is a point of its own.
     """
 
     layout: Layout
@@ -127,19 +129,23 @@ class TrainingData:
     findings: list[Finding] = field(default_factory=list)
     refit: Callable[[Estimator], Estimator] | None = None
     n_unlabeled: int | None = None
+    points: Codes | None = None
 
     def stacked(self) -> tuple[Rows, Codes, Array | None]:
-        """Standardised rows with pair codes, and weights where any differs from one."""
-        return stacked_rows(self.X, self.questions, self.unlabeled, self.scaler)
+        """Standardised rows with what is known of each, and weights where any differs from one."""
+        rows, y, weights = stacked_rows(self.X, self.questions, self.unlabeled, self.scaler)
+        if self.points is not None:
+            y[:, 1] = self.points[y[:, 1]]
+        return rows, y, weights
 
 
 def stacked_rows(X: Rows, questions: Questions, unlabeled: Indices, scaler: Scaler) -> tuple[Rows, Codes, Array | None]:
     """Stack pairs and unlabeled rows, standardised by the mean and scale of the whole table."""
-    rows, codes = stack_pairs(X, questions.ends, questions.similar, unlabeled=unlabeled)
+    rows, y = stack_pairs(X, questions.ends, questions.similar, unlabeled=unlabeled)
     weights = None
     if (questions.weights != 1).any():
         weights = np.concatenate([np.repeat(questions.weights, 2), np.ones(len(unlabeled))])
-    return scaler.transform(rows), codes, weights
+    return scaler.transform(rows), y, weights
 
 
 def usable_questions(answers: Answers, place: Mapping[str, int], skip_bad: bool, hint: str = "") -> Questions:
