@@ -147,7 +147,7 @@ def describe_annotators(report: FitReport) -> list[str]:
     lines = []
     for one in report.annotators:
         who = f"answers of {one.name}" if one.name else "answers"
-        if one.identified:
+        if one.identified and (one.rate > 0 or len(report.annotators) > 1):
             interval = "" if one.low == one.high else f" (95% interval {one.low:.1%} to {one.high:.1%})"
             lines.append(f"{who}: {one.rate:.1%} of {one.n_answers:,} wrong{interval}")
         elif len(report.annotators) > 1:
