@@ -78,8 +78,16 @@ class ClassData:
 
     @cached_property
     def starts(self) -> list[Array]:
-        """Where the path begins."""
-        return class_starts(self.A, self.A_u, self.axes.variance, self.likelihood, self.graph.labels)
+        """Where the path begins; where class shares are known, with clusters in their order of size."""
+        starts = class_starts(self.A, self.A_u, self.axes.variance, self.likelihood, self.graph.labels)
+        if self.shares_penalty is None or self.graph.labels.any():
+            return starts
+        by_share = np.argsort(np.argsort(-self.shares_penalty.shares, kind="stable"))
+        return [W[:, np.argsort(-self._sizes(W), kind="stable")[by_share]] for W in starts]
+
+    def _sizes(self, W: Array) -> Array:
+        """How many unlabeled points are nearest to each class."""
+        return np.bincount(np.argmax(self.A_u @ W[:-1] + W[-1], axis=1), minlength=self.n_classes)
 
     def largest_alpha(self, covariance_power: float) -> float:
         """The penalty above which equal chances for all classes are a minimum, about.

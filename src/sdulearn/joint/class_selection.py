@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.special import log_softmax
 
-from sdulearn.answers.graph import AnswerGraph, connect
-from sdulearn.answers.propagate import ErrorRates, answer_errors
+from sdulearn.answers.graph import AnswerGraph
+from sdulearn.answers.propagate import answer_errors
 from sdulearn.joint.class_fit import ClassData, ClassSolution, follow_path, middle_index, outwards, solve
-from sdulearn.joint.class_starts import different_groups
-from sdulearn.types import Array, Indices, Mask
+from sdulearn.types import Array, Mask
 
 # How well the models of folds are solved, and where they begin.
 _FOLD_TOL = 5e-3
@@ -22,6 +21,11 @@ _SHRUNK = 0.5
 _SMALLEST_CHANCE = 1e-6
 # Few answers make overconfident models; logits are divided by one of these, the one that suits all folds best.
 TEMPERATURES = (1.0, 1.5, 2.0, 3.0)
+
+# Penalties, as shares of the largest, with which numbers of classes are compared.
+_NUMBER_SHARES = (0.03, 0.006)
+# So many more classes in a row that bring nothing end the search.
+_PATIENCE = 2
 
 # Which answers and which labels a fold knows.
 Known = tuple[Mask, Mask]
@@ -99,28 +103,67 @@ def score(data: ClassData, part: ClassData, W: Array, answers: Mask, labels: Mas
     return float(weights @ np.concatenate([chances, named]) / weights.sum()) if len(weights) else np.nan
 
 
-def least_classes(graph: AnswerGraph, error_rates: ErrorRates = 0.0) -> int:
-    """The fewest classes that answers without errors, and labels, force: a greedy lower bound, 2 or more.
+def choose_penalty(data: ClassData, grid: dict[float, list[float]], folds: Sequence[Known]) -> HeldOut:
+    """The best power of the covariance by a coarse grid of penalties, then all of its penalties, scored.
 
-    Groups of points that are all different from each other need a class each.
+    ``grid`` has the penalties of each power, falling.
     """
-    certain = answer_errors(graph.annotators, error_rates) == 0
-    group = graph.group if certain.all() else connect(graph.ends[certain & (graph.same > 0)], graph.n_points)
-    ends = group[graph.ends[certain & (graph.same < 0)]]
-    named = int(graph.labels.max(initial=0))
-    return max(2, named, len(different_groups(ends)))
+    start = None
+    coarse: list[HeldOut] = []
+    for power, alphas in grid.items() if len(grid) > 1 else []:
+        some = alphas[1 :: max(len(alphas) // 2, 1)] or alphas
+        path = follow_path(data, some, power, start)
+        coarse.append(held_out(data, path, some, power, folds))
+        start = path[middle_index(data, some, power)].W
+    power = max(coarse, key=lambda one: one.best_score).covariance_power if coarse else next(iter(grid))
+    path = follow_path(data, grid[power], power, start)
+    return held_out(data, path, grid[power], power, folds)
 
 
-def deal_answers(graph: AnswerGraph, known_rows: Sequence[Indices], answer_rows: Indices, row_point: Indices) -> list[Known]:
-    """Which answers and labels each fold knows, from the rows it trains on.
+@dataclass(frozen=True, eq=False)
+class NumberOfClasses:
+    """Scores of different numbers of classes.
 
-    ``answer_rows`` (n_answers, 2) are the rows of each answer, ``row_point`` the known point of each row or -1.
+    Attributes
+    ----------
+    n_classes : list of int
+        The numbers tried.
+    scores : array of shape (n_numbers, n_folds)
+        Best mean log chance of what each fold left out, by one penalty for all folds.
     """
-    folds = []
-    for rows in known_rows:
-        seen = np.zeros(len(row_point), dtype=bool)
-        seen[rows] = True
-        hidden = np.zeros(graph.n_points, dtype=bool)
-        hidden[row_point[~seen & (row_point >= 0)]] = True
-        folds.append((seen[answer_rows].all(axis=1), ~hidden))
-    return folds
+
+    n_classes: list[int]
+    scores: Array
+
+    @property
+    def chosen(self) -> int:
+        """The fewest classes within one standard error of the best."""
+        best = int(np.argmax(np.nanmean(self.scores, axis=1)))
+        behind = self.scores[best] - self.scores
+        n_folds = max(int(np.isfinite(self.scores[best]).sum()), 2)
+        error = np.nanstd(behind, axis=1) / np.sqrt(n_folds - 1)
+        enough = np.nanmean(behind, axis=1) <= error
+        return self.n_classes[int(np.argmax(enough))]
+
+
+def choose_number(data: ClassData, fewest: int, most: int, power: float, folds: Sequence[Known]) -> NumberOfClasses:
+    """Score numbers of classes from the fewest on, until more bring nothing."""
+    numbers: list[int] = []
+    scores: list[Array] = []
+    for n_classes in range(fewest, most + 1):
+        trial = replace(data, n_classes=n_classes)
+        alphas = [share * trial.largest_alpha(power) for share in _NUMBER_SHARES]
+        found = held_out(trial, follow_path(trial, alphas, power), alphas, power, folds)
+        temperature, alpha = found.best
+        numbers.append(n_classes)
+        scores.append(found.scores[temperature, :, alpha])
+        best = int(np.argmax(np.nanmean(np.array(scores), axis=1)))
+        if len(scores) - 1 - best >= _PATIENCE:
+            break
+    return NumberOfClasses(numbers, np.array(scores))
+
+
+def known_by_folds(graph: AnswerGraph, train: Array) -> list[Known]:
+    """Which answers and labels each fold knows, from the points (n_known, n_folds) that it knows as 0 and 1."""
+    points = train.T > 0
+    return [(shown[graph.ends].all(axis=1), shown) for shown in points]

@@ -23,6 +23,7 @@ from scipy.optimize import linear_sum_assignment
 from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 
+from sdulearn.answers.different import different_groups
 from sdulearn.joint.classes import ClassLikelihood
 from sdulearn.types import Array, Codes, Indices
 
@@ -34,8 +35,6 @@ _SEEDS = (0, 1)
 _SOFTNESS = (0.3, 1.0)
 # "Different" answers count as such where they are hardly ever wrong.
 _SURELY = 0.8
-# Groups that differ from most others, from each of which mutually different ones are looked for.
-_N_CENTRES = 50
 # Share of the mean variance that is added before whitening.
 _SHRINKAGE = 0.1
 
@@ -138,29 +137,6 @@ class Clusters:
         whitening = vectors / np.sqrt(values)
         apart = svd((means - means.mean(axis=0)) @ whitening, full_matrices=False)[2]
         return self.starts(whitening @ apart[: K - 1].T, means, (*_SOFTNESS, 2.0))
-
-
-def different_groups(edges: Indices) -> list[int]:
-    """Groups that are all different from each other, as many as a greedy search finds, given pairs that are."""
-    neighbours: dict[int, set[int]] = {}
-    for one, other in edges.tolist():
-        if one != other:
-            neighbours.setdefault(one, set()).add(other)
-            neighbours.setdefault(other, set()).add(one)
-    by_degree = sorted(neighbours, key=lambda node: (-len(neighbours[node]), node))
-    found = [_clique(first, by_degree, neighbours) for first in by_degree[:_N_CENTRES]]
-    return max(found, key=len, default=[])
-
-
-def _clique(first: int, by_degree: Sequence[int], neighbours: dict[int, set[int]]) -> list[int]:
-    """A set of groups around one that all differ from each other."""
-    common = neighbours[first]
-    clique = [first]
-    for node in by_degree:
-        if node in common:
-            clique.append(node)
-            common = common & neighbours[node]
-    return clique
 
 
 def pair_moment(A: Array, clusters: Clusters) -> Array:
