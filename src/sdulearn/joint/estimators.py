@@ -13,6 +13,14 @@ from numpy.typing import ArrayLike
 from sdulearn.answers.error_rates import ErrorRates, estimate_error_rates
 from sdulearn.answers.graph import AnswerGraph
 from sdulearn.errors import InputError
+from sdulearn.joint.class_model import (
+    MOST_CLASSES,
+    choose_and_fit,
+    find_number,
+    fit_classes,
+    fold_knowledge,
+    lay_out_classes,
+)
 from sdulearn.joint.fitting import (
     descend,
     make_starts,
@@ -23,8 +31,14 @@ from sdulearn.joint.fitting import (
 )
 from sdulearn.joint.graph_data import GraphData, PointRows, refuse_contradictions
 from sdulearn.joint.path import PairData, column_deviations, fit_path, held_out_loss, path_evidence
-from sdulearn.joint.class_model import MOST_CLASSES, choose_and_fit, find_number, fit_classes, fold_knowledge, lay_out_classes
-from sdulearn.joint.rates import ErrorRateParameter, asks_for_graph, given_rates, loose_rates, rate_folds, rates_by_models
+from sdulearn.joint.rates import (
+    ErrorRateParameter,
+    asks_for_graph,
+    given_rates,
+    loose_rates,
+    rate_folds,
+    rates_by_models,
+)
 from sdulearn.joint.softmax import SoftmaxPairClassifier
 from sdulearn.model_selection import PairKFold, grid_results, positive_grid
 from sdulearn.pairs import Pairs
@@ -61,6 +75,11 @@ class _PairLogisticBase(SoftmaxPairClassifier):
         self, X: Rows, pairs: Pairs, weight: Array | None
     ) -> tuple[PairData | GraphData, PriorEstimate, ErrorRates]:
         """Checked rows in principal axes, and the prior and the error rates as reported."""
+        if not isinstance(self.prior, Real | None):
+            raise InputError(
+                f"With two classes `prior` is one number, P(y = +1), or None; got `prior={self.prior!r}`. A list "
+                "of class shares goes with `n_classes` above 2."
+            )
         warn_of_scales(column_deviations(X), getattr(self, "feature_names_in_", None))
         weight = np.ones(pairs.n_rows) if weight is None else weight
         if not asks_for_graph(self.error_rate, pairs):
@@ -221,7 +240,7 @@ class PairLogisticRegression(_PairLogisticBase):
         self.alpha = alpha
         self.covariance_power = covariance_power
         self.n_classes = n_classes
-        self.prior = prior
+        self.prior = prior  # type: ignore[assignment]
         self.prior_strength = prior_strength
         self.orientation = orientation
         self.error_rate = error_rate
@@ -258,7 +277,7 @@ class PairLogisticRegression(_PairLogisticBase):
     def _fit_classes(self, X: Rows, pairs: Pairs, weight: Array | None) -> Self:
         """Fit more than two classes."""
         warn_of_scales(column_deviations(X), getattr(self, "feature_names_in_", None))
-        data, _, rates = lay_out_classes(self, X, pairs, weight, self.n_classes)
+        data, _, rates = lay_out_classes(self, X, pairs, weight, int(self.n_classes))
         fit = fit_classes(data, self, self.alpha, self.covariance_power)
         return self._accept_classes(replace(fit, chosen={"error_rates_": rates}))
 
@@ -353,7 +372,7 @@ class PairLogisticRegressionCV(_PairLogisticBase):
         self.alphas = alphas
         self.covariance_powers = covariance_powers
         self.n_classes = n_classes
-        self.prior = prior
+        self.prior = prior  # type: ignore[assignment]
         self.prior_strength = prior_strength
         self.orientation = orientation
         self.error_rate = error_rate
