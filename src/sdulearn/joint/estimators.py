@@ -426,6 +426,8 @@ class PairLogisticRegressionCV(_PairLogisticBase):
     def _fit_classes(self, X: Rows, pairs: Pairs, weight: Array | None, powers: list[float]) -> bool:
         """Fit more than two classes; False where "auto" finds two."""
         warn_of_scales(column_deviations(X), getattr(self, "feature_names_in_", None))
+        if self.n_classes == "auto" and self.prior is not None:
+            raise InputError("`prior` needs a number of classes: with `n_classes='auto'` it must be None.")
         n_classes = MOST_CLASSES if self.n_classes == "auto" else int(self.n_classes)
         data, points, rates = lay_out_classes(self, X, pairs, weight, n_classes)
         folds = fold_knowledge(points, self._splits(X, pairs))
