@@ -24,7 +24,7 @@ from sdulearn.distributed.cluster import DaskBlocks
 from sdulearn.distributed.graph import DaskCollection, VectorLike
 from sdulearn.errors import InputError
 from sdulearn.extras import require
-from sdulearn.joint.blockwise import fit_pair_logistic
+from sdulearn.joint.blockwise import fit_pair_logistic, refuse_columns
 from sdulearn.losses import get_training_loss
 from sdulearn.metrics import pair_accuracy
 from sdulearn.sklearn_private import check_feature_names, check_n_features, fit_context
@@ -349,19 +349,20 @@ class SDUClassifierCV(DaskRows, linear.SDUClassifierCV):
 class PairLogisticRegression(DaskRows, joint.PairLogisticRegression):
     """:class:`sdulearn.PairLogisticRegression` on dask arrays and dask frames.
 
-    Both ends of a pair must be in one chunk: :func:`~sdulearn.distributed.gather_pairs` brings
-    them there. The rows are kept in the workers' memory while it fits.
+    Loose pairs without errors: ``y`` holds pair codes alone, and ``error_rate`` is "auto" or 0. Both
+    ends of a pair must be in one chunk: :func:`~sdulearn.distributed.gather_pairs` brings them there.
+    The rows are kept in the workers' memory while it fits.
 
     Parameters
     ----------
-    alpha, covariance_power, prior, prior_strength, orientation
+    alpha, covariance_power, prior, prior_strength, orientation, error_rate
         As in :class:`sdulearn.PairLogisticRegression`.
     init, tol, max_iter
         As in :class:`sdulearn.PairLogisticRegression`.
 
     Attributes
     ----------
-    coef_, intercept_, classes_, prior_, objective_, optimality_, n_iter_
+    coef_, intercept_, classes_, prior_, objective_, optimality_, n_iter_, error_rates_
         As in :class:`sdulearn.PairLogisticRegression`.
     n_features_in_, feature_names_in_
         As in :class:`sdulearn.SDUClassifier`.
@@ -402,5 +403,6 @@ class PairLogisticRegression(DaskRows, joint.PairLogisticRegression):
         """
         if not is_dask_collection(X):
             return super().fit(X, *dask.compute(y, sample_weight))
+        refuse_columns(y)
         with self._blocks(X, y, sample_weight, keep=True) as blocks:
             return self._accept(fit_pair_logistic(self, blocks))

@@ -6,7 +6,14 @@ import numpy as np
 
 from sdulearn.errors import ModelFileError
 from sdulearn.io import container
-from sdulearn.io.checked import checked_finite, checked_numbers, checked_prior
+from sdulearn.io.checked import (
+    checked_error_rates,
+    checked_finite,
+    checked_numbers,
+    checked_prior,
+    checked_share,
+    checked_whole,
+)
 from sdulearn.io.files import Location
 from sdulearn.joint import PairLogisticRegression, PairLogisticRegressionCV
 from sdulearn.linear import SDUClassifier, SDUClassifierCV
@@ -58,7 +65,7 @@ def load_model(path: Location) -> Estimator | TableModel:
 
 
 def _estimator(header: container.Header, arrays: container.Arrays) -> Estimator:
-    model = MODELS[header["model"]](**header["params"])
+    model = MODELS[header["model"]](**_params(header["params"]))
     model._validate_params()
     for name, value in _fitted(header["fitted"], arrays).items():
         if name not in model.FITTED:
@@ -68,11 +75,21 @@ def _estimator(header: container.Header, arrays: container.Arrays) -> Estimator:
     return model
 
 
+def _params(params: container.Header) -> container.Header:
+    """Parameters as the estimator takes them: rates by annotator are pairs in the file."""
+    if isinstance(params.get("error_rate"), list):
+        rates = {checked_whole(a, 0, 2**62): checked_share(rate) for a, rate in params["error_rate"]}
+        return {**params, "error_rate": rates}
+    return params
+
+
 def _fitted(scalars: container.Header, arrays: container.Arrays) -> container.Header:
     fitted = {**scalars, **{name: array for name, array in arrays.items() if "/" not in name}}
     many = np.shape(fitted["classes_"])[0] > 2
     # With more than two classes there are class shares instead of one prior.
     fitted["prior_"] = None if many and scalars["prior_"] is None else checked_prior(scalars["prior_"])
+    if "error_rates_" in fitted:
+        fitted["error_rates_"] = checked_error_rates(scalars["error_rates_"])
     if "feature_names_in_" in fitted:
         fitted["feature_names_in_"] = np.array(fitted["feature_names_in_"], dtype=object)
     if "cv_results_" in fitted:

@@ -148,14 +148,16 @@ class GraphData:
         side = soft_sides(graph, error_rates)
         omega = points.weight / float(points.weight @ n_news(graph))
         everyone = np.ones(len(side))
+        certainty = _certainty(graph, error_rates)
         return cls(
             points=points,
             likelihood=make_likelihood(graph, error_rates),
             side=side,
-            certainty=_certainty(graph, error_rates),
+            certainty=certainty,
             omega=omega,
             summary=summarise(points, side, omega, everyone, prior),
-            prior_penalty=PriorPenalty.of(prior, prior_strength, len(points.share)),
+            # An answer that may be wrong says less, and the pull keeps its balance with the answers.
+            prior_penalty=PriorPenalty.of(prior, prior_strength * float(np.mean(certainty**2)), len(points.share)),
         )
 
     @property
@@ -362,7 +364,9 @@ def _class_contrast(A: Array, classes: Array) -> Array:
     """Sum of the labelled points, those of class -1 negative, less what their mean explains."""
     known = classes != 0
     centred = A[known] - A[known].mean(axis=0)
-    return classes[known] @ centred if len(set(np.sign(classes[known]))) > 1 else classes[known] @ A[known]
+    one_class = abs(np.sign(classes[known]).sum()) == known.sum()
+    contrast: Array = classes[known] @ (A[known] if one_class else centred)
+    return contrast
 
 
 def _certainty(graph: AnswerGraph, error_rates: Rates) -> Array:
