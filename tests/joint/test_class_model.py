@@ -10,9 +10,9 @@ from sklearn.datasets import load_iris
 from sklearn.linear_model import LogisticRegression
 
 from sdulearn import PairLogisticRegression, PairLogisticRegressionCV, load_model, stack_pairs
+from sdulearn.answers import AnswerGraph
 from sdulearn.errors import InputError, OneKindWarning, OrientationWarning
 from sdulearn.joint.class_model import class_error_rates, match_names
-from sdulearn.answers import AnswerGraph
 
 
 def iris():
@@ -221,8 +221,8 @@ def test_bad_input_is_refused_in_words_of_the_parameters(table, options, message
 def test_more_different_points_than_classes_are_refused():
     ends = [(a, b) for a in range(4) for b in range(a)]
     X, _ = iris()
-    rows, table = stack_pairs(X[:8], ends + [(4, 5)], [False] * 6 + [True])
-    with pytest.raises(InputError, match="at least 4 classes, but `n_classes=3`.*Raise `n_classes`"):
+    rows, table = stack_pairs(X[:8], [*ends, (4, 5)], [False] * 6 + [True])
+    with pytest.raises(InputError, match=r"at least 4 classes, but `n_classes=3`.*Raise `n_classes`"):
         PairLogisticRegression(n_classes=3).fit(rows, table)
 
 
@@ -232,7 +232,7 @@ def test_one_kind_of_answer_is_warned_of():
 
 
 def test_names_must_be_classes(fitted):
-    X, y = iris()
+    X, _ = iris()
     with pytest.raises(InputError, match="classes 1 to 3 in `labels`"):
         fitted.name_classes(X[:2], [0, 1])
     with pytest.raises(InputError, match="`X` has 2 rows"):

@@ -184,6 +184,6 @@ def test_different_groups_need_a_class_each():
 
 def test_contradictions_name_a_point_and_the_remedy():
     graph = AnswerGraph.from_answers([(0, 1), (0, 1)], [True, False])
-    with pytest.raises(InputError, match="contradict each other.*`error_rate` above 0"):
+    with pytest.raises(InputError, match=r"contradict each other.*`error_rate` above 0"):
         ClassLikelihood.from_graph(graph, 3)
     assert np.isfinite(ClassLikelihood.from_graph(graph, 3, 0.1).n_answers)

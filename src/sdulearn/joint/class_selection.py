@@ -19,7 +19,8 @@ _FOLD_ITER = 40
 _SHRUNK = 0.5
 # No single answer may spoil the score of a model.
 _SMALLEST_CHANCE = 1e-6
-# Few answers make overconfident models, and a strong penalty timid ones; logits are divided by one of these, the one that suits all folds best.
+# Few answers make overconfident models, and a strong penalty timid ones; logits are divided by one of
+# these, the one that suits all folds best.
 TEMPERATURES = (0.5, 0.7, 1.0, 1.5, 2.0, 3.0)
 
 # Penalties, as shares of the largest, with which numbers of classes are compared.
