@@ -33,10 +33,10 @@ FLOORS = [
     ("linear", "table_model"),
     ("blocks",),
     ("joint",),
-    ("streaming", "distributed", "io.model_file", "io.onnx", "populations"),
+    ("streaming", "distributed", "io.model_file", "io.onnx", "populations", "asking"),
     ("workflow", "planning"),
     ("plotting",),
-    ("experiments",),
+    ("experiments", "web"),
     ("cli",),
 ]
 FLOOR = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}
