@@ -26,6 +26,7 @@ FLOORS = [
     ("linear", "table_model"),
     ("blocks",),
     ("joint",),
+    ("boosting",),
     ("streaming", "distributed", "io.model_file", "io.onnx", "populations"),
     ("workflow", "planning"),
     ("plotting",),
