@@ -27,6 +27,7 @@ FLOORS = [
     ("blocks",),
     ("joint",),
     ("boosting",),
+    ("io.onnx_trees",),
     ("streaming", "distributed", "io.model_file", "io.onnx", "populations"),
     ("workflow", "planning"),
     ("plotting",),

@@ -28,7 +28,6 @@ from sdulearn.pairs import read_pairs
 from sdulearn.sklearn_private import Interval, StrOptions, check_sample_weight, fit_context
 from sdulearn.types import Array, Indices, MatrixLike, Rows
 
-
 _ROWS_PER_THREAD = 10_000
 
 

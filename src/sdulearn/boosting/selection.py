@@ -36,10 +36,12 @@ class PairModelCV(ScoreClassifier):
     models : sequence of {"linear", "nystroem", "boosted"}, default=all three
         The candidates; of equal ones the first is kept. "nystroem" is a linear model on Nystroem's map of an RBF
         kernel, "boosted" needs LightGBM (``pip install 'sdulearn[boosting]'``).
-    prior, prior_strength, orientation, error_rate, categorical_features, cv, n_jobs, random_state
+    prior, prior_strength, orientation, error_rate, categorical_features
         As in :class:`~sdulearn.PairBoostingClassifier`.
     learning_rate, max_iter, max_leaf_nodes, l2_regularization, min_hessian, n_iter_no_change
         Of the trees, as in :class:`~sdulearn.PairBoostingClassifier`.
+    cv, n_jobs, random_state
+        As in :class:`~sdulearn.PairBoostingClassifier`.
 
     Attributes
     ----------
@@ -151,7 +153,7 @@ class PairModelCV(ScoreClassifier):
                 trees = self._boost(rows, start, seed)
                 found.append((start, trees, trees.scores))
             else:
-                found.append((start, None, held_out_scores(start.by_fold[:, rows.first_row], rows.fold)))
+                found.append((start, None, held_out_scores(list(start.by_fold[:, rows.first_row]), rows.fold)))
         return found
 
 

@@ -79,7 +79,7 @@ def without_fold(graph: AnswerGraph, held_out: Array) -> AnswerGraph:
     )
 
 
-def held_out_scores(scores: Sequence[Array] | Array, fold: Indices) -> Array:
+def held_out_scores(scores: Sequence[Array], fold: Indices) -> Array:
     """The score of each point by the model without its fold; that of a hub, which is in none, by the mean."""
     stacked = np.stack(scores)
     chosen = stacked[np.maximum(fold, 0), np.arange(len(fold))]

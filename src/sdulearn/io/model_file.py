@@ -16,7 +16,8 @@ from sdulearn.table_model import TableModel
 from sdulearn.types import Estimator
 
 _ESTIMATORS = (
-    SDUClassifier, SDUClassifierCV, PairLogisticRegression, PairLogisticRegressionCV, PairBoostingClassifier, PairModelCV,
+    SDUClassifier, SDUClassifierCV, PairLogisticRegression, PairLogisticRegressionCV, PairBoostingClassifier,
+    PairModelCV,
 )  # fmt: skip
 MODELS = {model.__name__: model for model in _ESTIMATORS}
 # What a forged header may lead to; a stranger's text in an error message is cut off.
