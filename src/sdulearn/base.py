@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted, v
 
 from sdulearn.errors import InputError
 from sdulearn.io import container
-from sdulearn.metrics import pair_accuracy
+from sdulearn.metrics.accuracy import pair_accuracy
 from sdulearn.pairs import Pairs, read_pairs
 from sdulearn.prior import PriorEstimate
 from sdulearn.sklearn_private import check_sample_weight

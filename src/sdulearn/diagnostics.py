@@ -202,11 +202,11 @@ def check_contradictions(checks: AnswerChecks) -> list[Finding]:
 def check_outcome(prior: PriorEstimate, accuracy: AccuracyEstimate, oriented: bool) -> list[Finding]:
     """What a fit leaves open: whether it beats always naming the larger class, and which class is which."""
     found = []
-    majority = max(prior.value, 1 - prior.value)
     if accuracy.low <= 0.5:
         found.append(Finding("no_better_than_guessing", "warning", {"low": accuracy.low}))
-    elif accuracy.low <= majority:
-        found.append(Finding("no_better_than_majority", "warning", {"low": accuracy.low, "majority": majority}))
+    elif not accuracy.beats_majority:
+        details = {"low": accuracy.low, "majority": accuracy.majority}
+        found.append(Finding("no_better_than_majority", "warning", details))
     if not prior.identified and not oriented:
         found.append(Finding("prior_not_identified", "warning", {"low": prior.low, "high": prior.high}))
     return found

@@ -87,7 +87,9 @@ def parse_report(report: Mapping[str, Any]) -> FitReport:
 
 
 def _parse_accuracy(numbers: Mapping[str, Any]) -> AccuracyEstimate:
-    shares = {name: checked_share(numbers[name]) for name in ("value", "low", "high", "agreement", "confidence")}
+    shares = {
+        name: checked_share(numbers[name]) for name in ("value", "low", "high", "agreement", "confidence", "majority")
+    }
     return AccuracyEstimate(**shares, n_answers=checked_whole(numbers["n_answers"], 0, 2**62))
 
 

@@ -19,7 +19,7 @@ from sdulearn.losses import TRAINING_LOSSES, LinearOddLoss, TrainingLoss, get_tr
 from sdulearn.model_selection import splitter_of
 from sdulearn.pairs import integer_codes
 from sdulearn.prior import PriorEstimate
-from sdulearn.risks import RISKS, Mixture, even_and_linear, mixture, resolve_prior, row_weights
+from sdulearn.risks import RISKS, Mixture, even_and_linear, mixture, prior_of_pairs, resolve_prior, row_weights
 from sdulearn.sklearn_private import HasMethods, Interval, StrOptions, check_sample_weight, fit_context
 from sdulearn.solvers import SOLVERS, Design, check_system_size, choose_solver, solve_rows
 from sdulearn.solvers.limits import check_weight_range
@@ -216,7 +216,7 @@ class SDUClassifier(_SDUBase):
         loss = get_training_loss(self.loss)
         g = mixture(self.risk, self.gamma)
         X, pairs, weight = self._check_rows(X, y, sample_weight)
-        prior = resolve_prior(self.prior, pairs.source_weight(weight), pairs.source_squares(weight))
+        prior = prior_of_pairs(self.prior, pairs, weight)
         weights = even_and_linear(*row_weights(g, prior.value, pairs.source, weight))
         design = Design.from_rows(X, self.fit_intercept)
         solution = solve_rows(design, weights, loss, self.alpha, self.solver, self.tol, self.max_iter)
@@ -417,7 +417,7 @@ class SDUClassifierCV(_SDUBase):
         loss = get_training_loss(self.loss)
         settings = Settings.of(self.risk, self.gammas, self.alphas)
         X, pairs, weight = self._check_rows(X, y, sample_weight)
-        prior = resolve_prior(self.prior, pairs.source_weight(weight), pairs.source_squares(weight))
+        prior = prior_of_pairs(self.prior, pairs, weight)
         design = Design.from_rows(X, self.fit_intercept)
         solver = choose_solver(self.solver, loss, design.A.shape[1])
         grid = Grid(

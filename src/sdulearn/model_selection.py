@@ -94,18 +94,32 @@ class PairFolds:
             Their number; 0 where no component of the answers was too large for a fold.
         """
         pairs = read_pairs(y)
-        fold = self._fold_of_rows(X, pairs)
+        fold = self.fold_of_rows(X, pairs)
         first, second = fold[pairs.ends].T
         return int(np.sum((first != second) & (first != NO_FOLD) & (second != NO_FOLD)))
 
     def _folds_of_ends(self, X: MatrixLike, pairs: Pairs) -> tuple[Indices, Indices]:
         """The fold of every row, and that of the other end of its answer (its own where it is in none)."""
-        fold = self._fold_of_rows(X, pairs)
+        fold = self.fold_of_rows(X, pairs)
         other = fold.copy()
         other[pairs.ends] = fold[pairs.ends[:, ::-1]]
         return fold, other
 
-    def _fold_of_rows(self, X: MatrixLike, pairs: Pairs) -> Indices:
+    def fold_of_rows(self, X: MatrixLike, y: ArrayLike | Pairs) -> Indices:
+        """Return the fold of every row's point.
+
+        Parameters
+        ----------
+        X : array, CSR matrix or frame of shape (n_rows, n_features)
+            Rows; only hashed folds depend on them.
+        y : array-like of shape (n_rows,) or (n_rows, 2 to 4)
+            What is known of each row.
+
+        Returns
+        -------
+        int array of shape (n_rows,)
+            Numbers from 0 to ``n_splits - 1``, and -1 for hubs.
+        """
         raise NotImplementedError
 
 
@@ -149,11 +163,13 @@ class PairKFold(PairFolds):
     def __repr__(self) -> str:
         return f"PairKFold({self.n_splits}, shuffle={self.shuffle}, random_state={self.random_state})"
 
-    def folds(self, y: ArrayLike | Pairs) -> Indices:
+    def fold_of_rows(self, X: MatrixLike, y: ArrayLike | Pairs) -> Indices:
         """Return the fold of every row's point.
 
         Parameters
         ----------
+        X : ignored
+            Here because hashed folds depend on it.
         y : array-like of shape (n_rows,) or (n_rows, 2 to 4)
             What is known of each row.
 
@@ -162,11 +178,8 @@ class PairKFold(PairFolds):
         int array of shape (n_rows,)
             Numbers from 0 to ``n_splits - 1``, and -1 for hubs.
         """
-        return self._fold_of_rows(None, read_pairs(y))
-
-    def _fold_of_rows(self, X: MatrixLike, pairs: Pairs) -> Indices:
         rng = check_random_state(self.random_state)
-        graph = AnswerGraph.from_y(pairs)
+        graph = AnswerGraph.from_y(y)
         units = Units.of(graph, self.n_splits)
         self._check_enough(units)
         of_unit = self._fold_of_units(units, rng)

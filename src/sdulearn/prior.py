@@ -5,9 +5,14 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
+import numpy as np
+from numpy.typing import ArrayLike
 from scipy.stats import beta, binom
 
+from sdulearn.answers.graph import AnswerGraph
+from sdulearn.answers.sides import profile
 from sdulearn.errors import InputError
+from sdulearn.pairs import Pairs, read_pairs
 
 
 @dataclass(frozen=True)
@@ -19,7 +24,8 @@ class PriorEstimate:
     value : float
         P(y = +1); 0.5 where the counts have no answer (see ``has_value``).
     low, high : float
-        Exact (Clopper-Pearson) confidence interval, carried from the share of similar pairs to p.
+        Confidence interval: exact (Clopper-Pearson) for loose pairs, carried from the share of
+        similar ones to p; a profile interval of the likelihood where answers share points.
     identified : bool
         Whether the interval stays clear of 1/2, so that the counts alone tell which class is the
         larger.
@@ -71,10 +77,8 @@ class PriorEstimate:
 
     @property
     def has_value(self) -> bool:
-        """Whether there are more similar than dissimilar pairs; no prior makes else the rule."""
-        if self.n_similar is None or self.n_dissimilar is None:
-            return True
-        return self.n_similar > self.n_dissimilar
+        """Whether the answers tell the classes' sizes apart: more similar than dissimilar loose pairs."""
+        return self.n_similar is None or self.value != 0.5
 
     @property
     def noise_factor(self) -> float:
@@ -142,22 +146,31 @@ def clopper_pearson(successes: float, failures: float, confidence: float) -> tup
 
 
 def estimate_prior(
-    n_similar: float,
-    n_dissimilar: float,
+    n_similar: float | None = None,
+    n_dissimilar: float | None = None,
     *,
+    y: ArrayLike | Pairs | None = None,
+    sample_weight: ArrayLike | None = None,
     majority: str = "positive",
     confidence: float = 0.95,
     n_effective: float | None = None,
 ) -> PriorEstimate:
-    """Estimate the class prior from pair counts (Eq. cpe), with an exact interval.
+    """Estimate the class prior from pair counts (Eq. cpe) or from answers that share points.
 
-    Counts can never say which class is the larger one, so ``majority`` does.
+    Answers can never say which class is the larger one, so ``majority`` does. Loose pairs have the
+    paper's estimate with an exact interval. Where answers share points, their likelihood over
+    components takes its place: k of the m points of a component on one side have the probability
+    p^k q^(m-k) + p^(m-k) q^k, and the interval is a profile interval.
 
     Parameters
     ----------
-    n_similar, n_dissimilar : float
+    n_similar, n_dissimilar : float, optional
         Numbers of similar and dissimilar pairs among *randomly drawn* pairs (or their total
-        weights).
+        weights). Either these or ``y``.
+    y : array-like of shape (n_rows,) or (n_rows, 2 to 4), optional
+        What is known of each row, with the points in its second column.
+    sample_weight : array-like of shape (n_rows,), optional
+        With ``y``: a weight per row; both ends of a pair carry one weight.
     majority : {"positive", "negative"}, default="positive"
         Which class is the larger.
     confidence : float, default=0.95
@@ -195,7 +208,19 @@ def estimate_prior(
     (0.7, True)
     >>> estimate_prior(20, 30).identified
     False
+
+    A star: five points against one, and five of the six are on one side.
+
+    >>> star = [[1, 0], [1, 1], [2, 0], [2, 2], [3, 0], [3, 3], [4, 0], [4, 4], [-5, 0], [-5, 5]]
+    >>> round(estimate_prior(y=star).value, 2)
+    0.83
     """
+    if y is not None:
+        if n_similar is not None or n_dissimilar is not None:
+            raise InputError("Give either `y` or the counts `n_similar` and `n_dissimilar`.")
+        return _prior_of_answers(read_pairs(y), sample_weight, majority, confidence)
+    if n_similar is None or n_dissimilar is None:
+        raise InputError("Give both counts, `n_similar` and `n_dissimilar`, or `y`.")
     for name, count in (("n_similar", n_similar), ("n_dissimilar", n_dissimilar)):
         if not (math.isfinite(count) and count >= 0):
             raise InputError(f"`{name}` must be a number of pairs, zero or more; got {count!r}.")
@@ -222,6 +247,30 @@ def estimate_prior(
         n_dissimilar=n_dissimilar,
         confidence=confidence,
         n_effective=n_effective,
+    )
+    return estimate if majority == "positive" else estimate.mirrored()
+
+
+def _prior_of_answers(pairs: Pairs, sample_weight: ArrayLike | None, majority: str, confidence: float) -> PriorEstimate:
+    """By the counts of loose pairs, else by the likelihood over components."""
+    weight = np.ones(pairs.n_rows) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+    by_pair = pairs.pair_weights(weight)
+    n_similar = float(by_pair @ pairs.similar)
+    n_dissimilar = float(by_pair @ ~pairs.similar)
+    n_effective = effective_number(n_similar + n_dissimilar, float(by_pair @ by_pair)) or None
+    counted = estimate_prior(n_similar, n_dissimilar, majority=majority, confidence=confidence, n_effective=n_effective)
+    if not pairs.shares_points:
+        return counted
+    # Labels would be a choice of points, not a random draw.
+    graph = AnswerGraph.from_y(replace(pairs, labels=None), sample_weight)
+    found = profile(graph, confidence)
+    estimate = replace(
+        counted,
+        value=found.value,
+        low=found.low,
+        high=found.high,
+        identified=found.low > 0.5,
+        n_effective=float(graph.n_independent),
     )
     return estimate if majority == "positive" else estimate.mirrored()
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from sdulearn.errors import InputError, UndeterminedError
 from sdulearn.losses import Loss
-from sdulearn.pairs import D, S, U
+from sdulearn.pairs import D, Pairs, S, U
 from sdulearn.prior import (
     PriorEstimate,
     dissimilar_share,
@@ -25,6 +25,9 @@ Mixture = tuple[float, float, float]
 
 MIXED_RISKS = ("sdsu", "sddu", "sudu")
 RISKS = ("su", "du", "sd", *MIXED_RISKS)
+# A point in so large a share of so many answers: the questions were linked to it, not drawn at random.
+_LINKED_SHARE = 0.5
+_LINKED_ANSWERS = 10
 _SOURCE_NAMES = {S: "similar pairs", D: "dissimilar pairs", U: "unlabeled rows"}
 
 
@@ -84,6 +87,37 @@ def check_prior(prior: float) -> float:
             "which learns from the pair as a whole."
         )
     return float(prior)
+
+
+def prior_of_pairs(prior: float | None, pairs: Pairs, sample_weight: Array | None) -> PriorEstimate:
+    """The given prior, or the one that the answers imply; refuses answers that are no random pairs."""
+    if not pairs.shares_points:
+        return resolve_prior(prior, pairs.source_weight(sample_weight), pairs.source_squares(sample_weight))
+    _refuse_linked(pairs)
+    if prior is not None:
+        return PriorEstimate.given(check_prior(prior))
+    estimate = estimate_prior(y=pairs, sample_weight=sample_weight)
+    if not estimate.has_value:
+        raise UndeterminedError(
+            "`prior=None` takes the class prior from the answers, but the points they join seem to be "
+            "of two equally large classes, where the risks are undefined. Give `prior`, P(y = +1), ask "
+            "about more randomly drawn pairs, or use sdulearn.PairLogisticRegression, which needs no prior."
+        )
+    return estimate
+
+
+def _refuse_linked(pairs: Pairs) -> None:
+    """The risks are unbiased for randomly drawn pairs; one point in most answers is another design."""
+    assert pairs.points is not None
+    n_answers = len(pairs.ends)
+    points, count = np.unique(pairs.points[pairs.ends], return_counts=True)
+    if n_answers >= _LINKED_ANSWERS and count.max() > _LINKED_SHARE * n_answers:
+        raise InputError(
+            f"Point {points[np.argmax(count)]} is in {count.max()} of the {n_answers} answers. The risks of "
+            "SDUClassifier are averages over randomly drawn pairs, and these are linked: each compares "
+            "a point with the same one. Use sdulearn.PairLogisticRegressionCV, for which such an "
+            "answer is worth a label, or ask about pairs of points drawn at random."
+        )
 
 
 def resolve_prior(prior: float | None, totals: Array, squares: Array) -> PriorEstimate:

@@ -259,6 +259,11 @@ class AnswerGraph:
         return n_asked - self.component_sizes + 1
 
     @property
+    def n_independent(self) -> int:
+        """Number of answers that do not follow from the others with two classes and no errors."""
+        return int(np.sum(self.component_sizes - 1))
+
+    @property
     def is_tree(self) -> Mask:
         """Whether each component is without cycles."""
         return self.cycles == 0

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
-from sdulearn.model_selection import PairFolds
-from sdulearn.pairs import Pairs, scramble
+from sdulearn.answers.graph import AnswerGraph
+from sdulearn.model_selection import NO_FOLD, PairFolds, Units
+from sdulearn.pairs import Pairs, read_pairs, scramble
 from sdulearn.solvers import row_pieces
 from sdulearn.types import Codes, Indices, MatrixLike, Rows
 
@@ -45,9 +46,38 @@ class HashedPairKFold(PairFolds):
     def __repr__(self) -> str:
         return f"HashedPairKFold({self.n_splits})"
 
-    def _fold_of_rows(self, X: MatrixLike, pairs: Pairs) -> Indices:
+    def fold_of_rows(self, X: MatrixLike, y: ArrayLike | Pairs) -> Indices:
+        """Return the fold of every row's point.
+
+        Parameters
+        ----------
+        X : array, CSR matrix or frame of shape (n_rows, n_features)
+            Rows.
+        y : array-like of shape (n_rows,) or (n_rows, 2 to 4)
+            What is known of each row.
+
+        Returns
+        -------
+        int array of shape (n_rows,)
+            Numbers from 0 to ``n_splits - 1``, and -1 for hubs.
+        """
         rows = X if sparse.issparse(X) else np.asarray(X)
-        return fold_of_rows(rows, pairs.codes, self.n_splits)
+        pairs = read_pairs(y)
+        if pairs.points is None:
+            return fold_of_rows(rows, pairs.codes, self.n_splits)
+        graph = AnswerGraph.from_y(pairs)
+        units = Units.of(graph, self.n_splits)
+        # A loose pair keeps the fold that its code has in a block; a larger unit has that of its first answer.
+        key = np.full(len(units.large), np.iinfo(np.int64).max)
+        end_units = units.unit[graph.row_point[pairs.ends]]
+        for column in end_units.T:
+            there = column >= 0
+            np.minimum.at(key, column[there], np.abs(pairs.codes[pairs.ends[there, 0]]))
+        fold = fold_of_rows(rows, np.zeros_like(pairs.codes), self.n_splits)
+        unit = units.unit[graph.row_point]
+        asked = (graph.degree > 0)[graph.row_point]
+        fold[asked] = np.where(unit[asked] < 0, NO_FOLD, _hashed(key, self.n_splits)[unit[asked]])
+        return fold
 
 
 def fold_of_rows(X: Rows, codes: Codes, n_splits: int) -> Indices:
@@ -56,6 +86,10 @@ def fold_of_rows(X: Rows, codes: Codes, n_splits: int) -> Indices:
     free = np.flatnonzero(codes == 0)
     if free.size:
         keys[free] = _row_keys(X[free])
+    return _hashed(keys, n_splits)
+
+
+def _hashed(keys: NDArray[np.integer], n_splits: int) -> Indices:
     return (scramble(keys) % np.uint64(n_splits)).astype(np.intp)
 
 

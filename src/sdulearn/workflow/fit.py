@@ -6,12 +6,11 @@ import time
 import warnings
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
 from scipy.stats import binomtest
-from sklearn.base import clone
 
 from sdulearn.answers.checks import check_answers
 from sdulearn.answers.records import Answers
@@ -31,9 +30,10 @@ from sdulearn.io.files import Location
 from sdulearn.io.labels import Labelled, class_labels, read_labels
 from sdulearn.io.tables import TableOptions, read_table
 from sdulearn.losses import TRAINING_LOSSES
-from sdulearn.metrics import AccuracyEstimate, held_out_decisions, pair_accuracy, point_accuracy
+from sdulearn.metrics import AccuracyEstimate, folds_over_points, held_out_accuracy, held_out_decisions
+from sdulearn.pairs import Pairs, read_pairs
 from sdulearn.table_model import TableModel
-from sdulearn.types import Array, Estimator, Frame, Indices
+from sdulearn.types import Array, Estimator, Frame, Rows
 from sdulearn.version import __version__
 from sdulearn.workflow.engines import MEMORY, Engine, open_engine
 from sdulearn.workflow.methods import METHODS, chosen_settings, estimator_of, is_joint, with_its_settings
@@ -48,14 +48,12 @@ from sdulearn.workflow.training import (
     numbering_hint,
     rows_of_ids,
     source_of_answers,
-    stacked_rows,
     usable_questions,
 )
 
 _MAX_FOLDS = 5
-# Folds of points, and the share of all answers from which on a point is too much asked about to be held out.
-_POINT_FOLDS = 10
-_HUB_SHARE = 0.25
+# More folds than for a choice: each model then is nearly the one that is kept.
+_ACCURACY_FOLDS = 10
 
 
 def fit_table(
@@ -217,13 +215,14 @@ def _data_in_memory(request: Request, answers: Answers | None, labelled: Labelle
 
 def _fit(request: Request, data: TrainingData, began: float, read: float) -> TableModel:
     """Choose settings, judge them on held-out answers, fit, name the classes, and report."""
-    rows, codes, weights = data.stacked()
+    rows, y, weights = data.stacked()
+    pairs = read_pairs(y)
     counts = [n for n in (data.questions.n_similar, data.questions.n_dissimilar) if n]
     folds = min([_MAX_FOLDS, *counts])
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        chosen = estimator_of(request.method, request.loss, request.prior, folds).fit(rows, codes, weights)
-        accuracy = _accuracy(chosen, data, request.prior, folds)
+        chosen = estimator_of(request.method, request.loss, request.prior, folds).fit(rows, y, weights)
+        accuracy = _accuracy(chosen, rows, pairs, weights, request.prior)
         estimator = chosen if data.refit is None else data.refit(chosen)
     n_right = 0
     if data.labels is not None:
@@ -256,47 +255,15 @@ def _fit(request: Request, data: TrainingData, began: float, read: float) -> Tab
     return TableModel(estimator, data.layout, data.scaler, names, report)
 
 
-def _accuracy(model: Estimator, data: TrainingData, prior: float | None, folds: int) -> AccuracyEstimate:
-    """By answers that were held out: whole points where answers share them, else pairs."""
-    rows, codes, weights = data.stacked()
-    settings = with_its_settings(model)
-    ends = data.questions.ends
-    both_kinds = data.questions.n_similar > 0 and data.questions.n_dissimilar > 0
-    # With a prior the answers may come in any ratio, which only the pairs' own estimate can make good.
-    shared = len(np.unique(ends)) < ends.size if prior is None else bool(check_shared_points(ends))
-    if shared and both_kinds and weights is None:
-        points, decision = _decisions_by_point(model, settings, data)
-        return point_accuracy(decision, np.searchsorted(points, ends), data.questions.similar)
+def _accuracy(
+    model: Estimator, rows: Rows, pairs: Pairs, weights: Array | None, prior: float | None
+) -> AccuracyEstimate:
+    """By decisions about points whose answers the fold's model did not know."""
+    folds = folds_over_points(_ACCURACY_FOLDS, pairs)
     reference = model.decision_function(rows)
-    decision = held_out_decisions(settings, rows, codes, reference, sample_weight=weights, cv=folds)
-    return pair_accuracy(decision, codes, sample_weight=weights, prior=prior)
-
-
-def _decisions_by_point(model: Estimator, settings: Estimator, data: TrainingData) -> tuple[Indices, Array]:
-    """Decision value of every point in an answer, by a model that saw no answer about it.
-
-    A point that stands in a large share of all answers cannot be held out; its decision is that of the model itself.
-    """
-    questions = data.questions
-    points, degree = np.unique(questions.ends, return_counts=True)
-    X = data.scaler.transform(data.X[points])
-    decision = model.decision_function(X)
-    fold = np.random.default_rng(0).permutation(np.arange(len(points)) % _POINT_FOLDS)
-    fold[degree > _HUB_SHARE * len(questions.ends)] = -1
-    of_ends = fold[np.searchsorted(points, questions.ends)]
-    for k in range(_POINT_FOLDS):
-        kept = ~(of_ends == k).any(axis=1)
-        some = replace(
-            questions, ends=questions.ends[kept], similar=questions.similar[kept], weights=np.ones(kept.sum())
-        )
-        # Without both kinds there is nothing to learn: every point is taken for one of the larger class.
-        z = np.ones(len(points))
-        if some.n_similar and some.n_dissimilar:
-            rows, codes, _ = stacked_rows(data.X, some, data.unlabeled, data.scaler)
-            z = clone(settings).fit(rows, codes).decision_function(X)
-        held_out = fold == k
-        decision[held_out] = (z if z @ decision >= 0 else -z)[held_out]
-    return points, decision
+    settings = with_its_settings(model)
+    decision = held_out_decisions(settings, rows, pairs, reference, sample_weight=weights, cv=folds)
+    return held_out_accuracy(decision, pairs, n_splits=folds.n_splits, sample_weight=weights, prior=prior)
 
 
 def _noted(caught: list[warnings.WarningMessage], estimator: Estimator, data: TrainingData) -> list[Finding]:

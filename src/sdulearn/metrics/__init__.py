@@ -1,0 +1,21 @@
+"""How good a classifier is, by answers alone; estimates come with intervals."""
+
+from sdulearn.metrics.accuracy import AccuracyEstimate, pair_accuracy
+from sdulearn.metrics.cross_validation import (
+    cross_val_accuracy,
+    folds_over_points,
+    held_out_accuracy,
+    held_out_decisions,
+)
+from sdulearn.metrics.risk import pair_log_likelihood, pair_risk
+
+__all__ = [
+    "AccuracyEstimate",
+    "cross_val_accuracy",
+    "folds_over_points",
+    "held_out_accuracy",
+    "held_out_decisions",
+    "pair_accuracy",
+    "pair_log_likelihood",
+    "pair_risk",
+]

@@ -1,0 +1,245 @@
+"""The accuracy of decisions, by answers about the same rows.
+
+The two ends of a random pair are independent draws, so with y, y' the classes, h, h' the
+predictions (all -1 or +1) and s = y y' the answer,
+
+    E[s h h'] = E[y h] E[y' h'] = (2 accuracy - 1)^2                                         (1)
+
+The share of held-out pairs on which the model's "same or different" agrees with the answer is thus
+to the accuracy as the share of similar pairs is to the prior: ``2 share - 1 = (2 accuracy - 1)^2``,
+with the same exact interval; an answer that is wrong with probability e multiplies both sides by
+``1 - 2 e``. It needs no prior, works at 1/2 and never divides by p - q. Where answers share points,
+the likelihood of whole components takes its place (:mod:`sdulearn.answers.sides`). Only which class
+is called +1 is beyond answers; labels tell.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.stats import binomtest, norm
+
+from sdulearn.answers.graph import AnswerGraph
+from sdulearn.answers.sides import profile
+from sdulearn.errors import InputError
+from sdulearn.pairs import Pairs, read_pairs
+from sdulearn.prior import clopper_pearson, dissimilar_share, prior_from_share, similar_share
+from sdulearn.risks import mixture, row_weights
+from sdulearn.types import Array, Mask
+
+# A ratio of answers this unlikely at the prior given was not that of random pairs.
+_OTHER_RATIO = 0.01
+
+
+@dataclass(frozen=True)
+class AccuracyEstimate:
+    """An accuracy estimated from answers, with its confidence interval.
+
+    Attributes
+    ----------
+    value : float
+        The estimate, between 1/2 and 1: answers cannot tell a classifier from its mirror image. With labels, or with
+        one kind of answer alone (by the SU or DU risk), between 0 and 1.
+    low, high : float
+        Confidence interval: exact for random pairs that share no points, by the likelihood of components where they
+        do. With one kind of answer alone it is a normal one with the prior and unlabeled rows, and 1/2 to 1
+        without: then nothing is known.
+    agreement : float
+        Share of the answers that the model gives too.
+    n_answers : int
+        Number of answers.
+    confidence : float
+        Level of the interval.
+    majority : float
+        Accuracy of always naming the larger class, estimated from the same answers.
+    """
+
+    value: float
+    low: float
+    high: float
+    agreement: float
+    n_answers: int
+    confidence: float
+    majority: float = 0.5
+
+    @property
+    def beats_majority(self) -> bool:
+        """Whether the interval is above the accuracy of always naming the larger class."""
+        return self.low > self.majority
+
+
+def pair_accuracy(
+    decision: ArrayLike,
+    y: ArrayLike | Pairs,
+    *,
+    error_rate: float | None = None,
+    sample_weight: ArrayLike | None = None,
+    prior: float | None = None,
+    confidence: float = 0.95,
+) -> AccuracyEstimate:
+    """Accuracy of a classifier from answers that it has not seen: no class label and no prior is needed.
+
+    Parameters
+    ----------
+    decision : array-like of shape (n_rows,)
+        Values of the decision function; their signs are the predictions.
+    y : array-like of shape (n_rows,) or (n_rows, 2 to 4)
+        What is known of each row: pair codes and, where answers share points, which point it shows. Without
+        points every row counts as a point of its own.
+    error_rate : float, optional
+        Probability that an answer is wrong. By default answers are taken for right, and where they contradict
+        each other, for as wrong as suits them best.
+    sample_weight : array-like of shape (n_rows,), optional
+        A weight per row; both ends of a pair carry one weight.
+    prior : float, optional
+        P(y = +1), where similar and dissimilar pairs do *not* stand in the ratio in which random
+        pairs come: each kind then counts with the share that the prior gives it. By default the
+        answers count as they are.
+    confidence : float, default=0.95
+        Level of the interval.
+
+    Returns
+    -------
+    AccuracyEstimate
+        The estimate with its interval; 1/2, from 1/2 to 1, where there are no answers.
+
+    See Also
+    --------
+    cross_val_accuracy : The same from folds, where there are no further answers.
+    pair_risk : The paper's unbiased estimate of the risk; needs the prior.
+
+    Examples
+    --------
+    >>> from sdulearn.metrics import pair_accuracy
+    >>> found = pair_accuracy([2, 1, 1, -1, -1, -2], [1, 1, -2, -2, 3, 3])
+    >>> found.value, found.n_answers
+    (1.0, 3)
+
+    Three answers about four points, and one decision that none of them agrees with:
+
+    >>> y = [[1, 0], [1, 1], [1 + 1, 1], [1 + 1, 2], [-3, 2], [-3, 3]]
+    >>> found = pair_accuracy([1, 1, 1, -1, -1, -1], y)
+    >>> round(found.value, 2), round(found.agreement, 2)
+    (0.75, 0.33)
+    """
+    return accuracy_of(decision, y, error_rate, sample_weight, prior, confidence, spread=1.0)
+
+
+def accuracy_of(
+    decision: ArrayLike,
+    y: ArrayLike | Pairs,
+    error_rate: float | None,
+    sample_weight: ArrayLike | None,
+    prior: float | None,
+    confidence: float,
+    spread: float,
+) -> AccuracyEstimate:
+    """As :func:`pair_accuracy`; ``spread`` is the variance as a multiple of what independent decisions have."""
+    pairs = read_pairs(y)
+    z = checked_decision(decision, pairs)
+    if error_rate is not None and not 0 <= error_rate < 0.5:
+        raise InputError(f"`error_rate` must lie in [0, 0.5), got {error_rate!r}.")
+    weight = np.ones(len(z)) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+    by_pair = pairs.pair_weights(weight)
+    labelled = pairs.labels is not None and bool(pairs.labels.any())
+    if not by_pair.sum() > 0 and not labelled:
+        return AccuracyEstimate(0.5, 0.5, 1.0, 0.5, 0, confidence)
+    predicted_same = (z[pairs.ends[:, 0]] > 0) == (z[pairs.ends[:, 1]] > 0)
+    agrees = predicted_same == pairs.similar
+    agreement = float(by_pair @ agrees / by_pair.sum()) if by_pair.any() else 0.5
+    counted = AccuracyEstimate(0.5, 0.5, 1.0, agreement, int(np.sum(by_pair > 0)), confidence)
+    if not labelled and _is_one_kind(pairs.similar[by_pair > 0]):
+        return _accuracy_of_one_kind(counted, z, pairs, weight, prior)
+    by_components = pairs.shares_points or labelled or bool(error_rate)
+    if by_components and not _in_other_ratio(pairs, prior):
+        return _accuracy_of_components(counted, z, pairs, weight, error_rate, spread)
+    return _accuracy_of_pairs(counted, pairs, agrees, by_pair, prior, spread)
+
+
+def _is_one_kind(similar: Mask) -> bool:
+    return bool(similar.all()) or not bool(similar.any())
+
+
+def _in_other_ratio(pairs: Pairs, prior: float | None) -> bool:
+    """Whether the kinds of answer were drawn in a ratio of their own, which only loose pairs can make good."""
+    if prior is None or not len(pairs.ends):
+        return False
+    n_similar = int(pairs.similar.sum())
+    return bool(binomtest(n_similar, len(pairs.ends), similar_share(prior)).pvalue < _OTHER_RATIO)
+
+
+def _accuracy_of_pairs(
+    counted: AccuracyEstimate, pairs: Pairs, agrees: Mask, by_pair: Array, prior: float | None, spread: float
+) -> AccuracyEstimate:
+    """Equation (1), with the interval of Clopper and Pearson."""
+    majority = prior_from_share(float(by_pair @ pairs.similar / by_pair.sum()))
+    if prior is not None:
+        majority = max(prior, 1 - prior)
+        by_pair = _in_natural_ratio(by_pair, pairs.similar, prior)
+    share = float(by_pair @ agrees / by_pair.sum())
+    effective = float(by_pair.sum() ** 2 / (by_pair @ by_pair)) / spread
+    if pairs.shares_points:
+        effective = min(effective, _n_points(pairs) / 2)
+    low, high = clopper_pearson(share * effective, (1 - share) * effective, counted.confidence)
+    return replace(
+        counted,
+        value=prior_from_share(share),
+        low=prior_from_share(low),
+        high=prior_from_share(high),
+        agreement=share,
+        majority=majority,
+    )
+
+
+def _n_points(pairs: Pairs) -> int:
+    return pairs.ends.size if pairs.points is None else len(np.unique(pairs.points[pairs.ends]))
+
+
+def _accuracy_of_components(
+    counted: AccuracyEstimate, z: Array, pairs: Pairs, weight: Array, error_rate: float | None, spread: float
+) -> AccuracyEstimate:
+    """By the likelihood of whole components: k of their m points agree, up to a flip."""
+    graph = AnswerGraph.from_y(pairs, weight)
+    predicted = np.ones(graph.n_points, dtype=np.int64)
+    predicted[graph.row_point] = np.where(z > 0, 1, -1)
+    first, second = predicted[graph.ends].T
+    right = replace(graph, same=graph.same * first * second, labels=graph.labels * predicted)
+    found = profile(right, counted.confidence, error_rate, spread)
+    majority = profile(graph, counted.confidence, error_rate).value
+    return replace(counted, value=found.value, low=found.low, high=found.high, majority=max(majority, 1 - majority))
+
+
+def _accuracy_of_one_kind(
+    counted: AccuracyEstimate, z: Array, pairs: Pairs, weight: Array, prior: float | None
+) -> AccuracyEstimate:
+    """Equation (1) needs both kinds of answer; one alone tells the accuracy only by the risk, with U and the prior."""
+    if prior is None or prior == 0.5 or not weight[pairs.unlabeled].any():
+        return counted
+    g = mixture("su" if pairs.similar.any() else "du")
+    positive, negative = row_weights(g, prior, pairs.source, weight)
+    terms = positive * (z <= 0) + negative * (z > 0)
+    groups = (terms[pairs.ends].sum(axis=1), terms[pairs.unlabeled])
+    error = np.sqrt(sum(len(group) * np.var(group) for group in groups))
+    value = 1 - float(terms.sum())
+    margin = float(norm.isf((1 - counted.confidence) / 2) * error)
+    low, value, high = np.clip([value - margin, value, value + margin], 0, 1).tolist()
+    return replace(counted, value=value, low=low, high=high, majority=max(prior, 1 - prior))
+
+
+def checked_decision(decision: ArrayLike, pairs: Pairs) -> Array:
+    """Decision values, one a row, or an InputError."""
+    z = np.asarray(decision, dtype=np.float64)
+    if z.shape != (pairs.n_rows,):
+        raise InputError(f"`decision` has shape {z.shape}, but `y` has {pairs.n_rows} rows.")
+    return z
+
+
+def _in_natural_ratio(weight: Array, similar: Mask, prior: float) -> Array:
+    """Weights of pairs, rescaled so that each kind has the share it has among random pairs."""
+    for kind, share in ((similar, similar_share(prior)), (~similar, dissimilar_share(prior))):
+        total = weight[kind].sum()
+        if total > 0:
+            weight = np.where(kind, weight * (share / total), weight)
+    return weight

@@ -1,0 +1,228 @@
+"""The accuracy of an estimator by folds over points.
+
+The model of a fold saw no answer about the fold's points. Decisions of one fold share their model,
+and that model differs from the one that is fitted at last, so the estimate varies more than as many
+independent decisions would. Nadeau and Bengio's correction says how much: with K folds the variance
+of a mean over them is
+
+    (1/K + 1/(K - 1)) sigma^2  instead of  sigma^2 / K                                        (1)
+"""
+
+from __future__ import annotations
+
+import warnings
+from numbers import Integral
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import clone
+
+from sdulearn.errors import InputError, OrientationWarning
+from sdulearn.metrics.accuracy import AccuracyEstimate, accuracy_of
+from sdulearn.model_selection import PairFolds, PairKFold
+from sdulearn.pairs import Pairs, read_pairs
+from sdulearn.sklearn_private import safe_indexing
+from sdulearn.types import Array, Estimator, Indices, MatrixLike, Splitter
+
+
+def cross_val_accuracy(
+    estimator: Estimator,
+    X: MatrixLike,
+    y: ArrayLike,
+    *,
+    error_rate: float | None = None,
+    sample_weight: ArrayLike | None = None,
+    prior: float | None = None,
+    cv: Splitter = 10,
+    confidence: float = 0.95,
+) -> AccuracyEstimate:
+    """Accuracy of an estimator by cross-validation on the answers it learns from.
+
+    Every point gets the decision of a model that saw no answer about it; then all answers are
+    judged together. The interval is widened for what the folds have in common.
+
+    Parameters
+    ----------
+    estimator : estimator
+        With ``fit`` and ``decision_function``; a copy is fitted for each fold.
+    X : array, sparse matrix or frame of shape (n_rows, n_features)
+        Rows.
+    y : array-like of shape (n_rows,) or (n_rows, 2 to 4)
+        What is known of each row.
+    error_rate : float, optional
+        As in :func:`pair_accuracy`.
+    sample_weight : array-like of shape (n_rows,), optional
+        A weight per row, passed on to ``fit``; both ends of a pair carry one weight.
+    prior : float, optional
+        As in :func:`pair_accuracy`.
+    cv : int or splitter, default=10
+        Number of folds over points, lowered where there are fewer answers of a kind; or a
+        :class:`~sdulearn.PairKFold`.
+    confidence : float, default=0.95
+        Level of the interval.
+
+    Returns
+    -------
+    AccuracyEstimate
+        The estimate with its interval.
+
+    See Also
+    --------
+    pair_accuracy : The accuracy of decisions that are there already.
+
+    References
+    ----------
+    C. Nadeau, Y. Bengio. Inference for the generalization error. Machine Learning 52 (2003).
+
+    Examples
+    --------
+    >>> from sdulearn import PairLogisticRegression
+    >>> from sdulearn.datasets import make_waveform, sample_sdu
+    >>> from sdulearn.metrics import cross_val_accuracy
+    >>> X, y = make_waveform(5000, random_state=0)
+    >>> rows, codes = sample_sdu(X, y, n_pairs=200, n_unlabeled=500, prior=0.7, random_state=0)
+    >>> found = cross_val_accuracy(PairLogisticRegression(), rows, codes)
+    >>> bool(found.low < 0.9 < found.high)
+    True
+    """
+    pairs = read_pairs(y)
+    splitter = _splitter(cv, pairs)
+    reference = _fitted(estimator, X, pairs, sample_weight).decision_function(X)
+    decision = held_out_decisions(estimator, X, pairs, reference, sample_weight=sample_weight, cv=splitter)
+    return held_out_accuracy(
+        decision,
+        pairs,
+        n_splits=splitter.get_n_splits(X, pairs),
+        error_rate=error_rate,
+        sample_weight=sample_weight,
+        prior=prior,
+        confidence=confidence,
+    )
+
+
+def held_out_accuracy(
+    decision: ArrayLike,
+    y: ArrayLike | Pairs,
+    *,
+    n_splits: int,
+    error_rate: float | None = None,
+    sample_weight: ArrayLike | None = None,
+    prior: float | None = None,
+    confidence: float = 0.95,
+) -> AccuracyEstimate:
+    """Accuracy from decisions of fold models, with the interval of equation (1).
+
+    Parameters
+    ----------
+    decision : array-like of shape (n_rows,)
+        Of :func:`held_out_decisions`.
+    y, error_rate, sample_weight, prior, confidence
+        As in :func:`pair_accuracy`.
+    n_splits : int
+        Number of folds that the decisions come from.
+
+    Returns
+    -------
+    AccuracyEstimate
+        The estimate with its interval.
+    """
+    return accuracy_of(decision, y, error_rate, sample_weight, prior, confidence, spread=fold_spread(n_splits))
+
+
+def fold_spread(n_splits: int) -> float:
+    """Equation (1): the variance of an estimate from K folds, as a multiple of that from independent decisions."""
+    return 1 + n_splits / (n_splits - 1)
+
+
+def held_out_decisions(
+    estimator: Estimator,
+    X: MatrixLike,
+    y: ArrayLike | Pairs,
+    reference: Array,
+    *,
+    sample_weight: ArrayLike | None = None,
+    cv: Splitter = 10,
+) -> Array:
+    """Decision value of every row by a model that saw no answer about its point.
+
+    Parameters
+    ----------
+    estimator : estimator
+        A copy is fitted for each fold.
+    X, y, sample_weight
+        As in :func:`cross_val_accuracy`.
+    reference : array of shape (n_rows,)
+        Decision values of a model of all rows. Each fold may name the two classes either way; where
+        its decisions about the rows that it was fitted on point away from these, they are turned
+        round. A hub, which cannot be held out, keeps the value that it has here.
+    cv : int or splitter, default=10
+        As in :func:`cross_val_accuracy`.
+
+    Returns
+    -------
+    array of shape (n_rows,)
+        Held-out decision values.
+    """
+    pairs = read_pairs(y)
+    table = np.asarray(pairs)
+    weight = None if sample_weight is None else np.asarray(sample_weight)
+    decision = np.array(reference, dtype=np.float64)
+    for train, test in _parts(_splitter(cv, pairs), X, pairs):
+        kinds = np.sign(pairs.codes[train])
+        if not (kinds > 0).any() or not (kinds < 0).any():
+            # Nothing to learn from: every point is taken for one of the larger class.
+            decision[test] = np.copysign(1.0, np.mean(np.sign(reference)))
+            continue
+        model = _fitted(estimator, safe_indexing(X, train), table[train], None if weight is None else weight[train])
+        known = model.decision_function(safe_indexing(X, train))
+        z = model.decision_function(safe_indexing(X, test))
+        decision[test] = z if known @ reference[train] >= 0 else -z
+    return decision
+
+
+def _parts(splitter: Splitter, X: MatrixLike, pairs: Pairs) -> list[tuple[Indices, Indices]]:
+    """Training rows and the rows whose decisions they are for: all rows of a fold's points."""
+    parts = list(splitter.split(X, pairs))
+    if isinstance(splitter, PairFolds):
+        fold = splitter.fold_of_rows(X, pairs)
+        return [(train, np.flatnonzero(fold == k)) for k, (train, _) in enumerate(parts)]
+    seen = np.concatenate([test for _, test in parts])
+    if len(np.unique(seen)) < pairs.n_rows:
+        raise InputError("`cv` must hold out every row once. Give `cv=sdulearn.PairKFold()`.")
+    return parts
+
+
+def folds_over_points(n_splits: int, y: ArrayLike | Pairs) -> PairKFold:
+    """As many folds as asked for, or as the rarer kind of answer allows.
+
+    Parameters
+    ----------
+    n_splits : int
+        Most folds.
+    y : array-like of shape (n_rows,) or (n_rows, 2 to 4)
+        What is known of each row.
+
+    Returns
+    -------
+    PairKFold
+        With another seed than the folds on which the estimators choose their settings: a penalty
+        chosen on these folds would flatter itself.
+    """
+    similar = read_pairs(y).similar
+    n_similar = int(similar.sum())
+    counts = [n for n in (n_similar, len(similar) - n_similar) if n]
+    if min(counts, default=0) < 2:
+        raise InputError("Cross-validation needs at least two pairs of a kind. Add answers.")
+    return PairKFold(min([n_splits, *counts]), random_state=1)
+
+
+def _splitter(cv: Splitter, pairs: Pairs) -> Splitter:
+    return folds_over_points(int(cv), pairs) if isinstance(cv, Integral) else cv
+
+
+def _fitted(estimator: Estimator, X: MatrixLike, y: ArrayLike | Pairs, sample_weight: ArrayLike | None) -> Estimator:
+    weights = {} if sample_weight is None else {"sample_weight": sample_weight}
+    # Folds are turned to one reference, so which class they call +1 does not matter.
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", OrientationWarning)
+        return clone(estimator).fit(X, np.asarray(y), **weights)
