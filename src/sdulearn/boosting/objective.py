@@ -258,7 +258,7 @@ def pair_objective(
     >>> objective = pair_objective([1, 1, -2, -2])
     >>> gradient, curvature = objective([1.0, 0.5, 1.0, 0.5])
     >>> gradient.round(2)
-    array([-0.09, -0.19,  0.13,  0.27])
+    array([-0.09, -0.2 ,  0.11,  0.24])
     """
     graph = AnswerGraph.from_y(y, sample_weight)
     rows = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)

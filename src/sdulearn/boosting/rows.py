@@ -62,7 +62,7 @@ class TrainingRows:
         graph = AnswerGraph.from_y(pairs, weight)
         splitter = PairKFold(_number_of_folds(pairs, n_folds), random_state=seed)
         fold = np.empty(graph.n_points, dtype=np.intp)
-        fold[graph.row_point] = splitter.folds(pairs)
+        fold[graph.row_point] = splitter.fold_of_rows(None, pairs)
         trains = [train for train, _ in splitter.split(None, pairs)]
         return cls(X, y, weight, graph, fold, trains)
 
