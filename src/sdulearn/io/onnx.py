@@ -163,10 +163,6 @@ class Graph:
         """P(label = 1) of the decision, where the model has one."""
         if link == "logistic":
             self.node("Sigmoid", decision, output="probability")
-        elif link == "squared":
-            half = self.constant(np.array(0.5))
-            share = self.node("Add", self.node("Mul", decision, half), half)
-            self.node("Clip", share, self.constant(np.array(0.0)), self.constant(np.array(1.0)), output="probability")
 
     def node(self, kind: str, *inputs: str, output: str | None = None, **attributes: Any) -> str:
         """Add a node; the name of its result."""
