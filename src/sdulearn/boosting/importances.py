@@ -23,7 +23,7 @@ def mean_contributions(start: LinearScore, boosters: list[Any], X: Rows) -> Arra
     some = X[: _ROWS * max(1, X.shape[0] // _ROWS) : max(1, X.shape[0] // _ROWS)]
     total = start.contributions(some)
     for booster in boosters:
-        found = booster.predict(some, pred_contrib=True)
+        found = booster.predict(some, pred_contrib=True, num_threads=1)
         found = found.toarray() if sparse.issparse(found) else found
         total = total + found[:, :-1] / len(boosters)
     size = np.abs(total).mean(axis=0)
