@@ -229,7 +229,77 @@ def tables(results):
     other = ["| set | pairs | prior 0.5 | n labels | 15% wrong | n labels, 15% wrong |", "|---|---|---|---|---|---|"]
     for name in BENCHMARKS:
         for n in SIZES:
-            settings = [(condition, n) for condition in CONDITIONS for n in SIZES]
+            cells = [results.cell(name, n, "0.7", method) for method in ("linear", "boosted", "choice")]
+            labels = results.cell(name, n, "0.7", "n labels")
+            main.append(f"| {name} | {n} | {' | '.join(cells)} | {results.choices(name, n)} | {labels} |")
+            cells = [
+                results.cell(name, n, condition, method)
+                for condition in ("0.5", "wrong")
+                for method in ("choice", "n labels")
+            ]
+            other.append(f"| {name} | {n} | {' | '.join(cells)} |")
+    return main, other
+
+
+def scale(n_rows, n_answers, width, threads):
+    """Rounds alike, one fit against LightGBM on labels of all rows; seconds and peak memory."""
+    from sdulearn import PairBoostingClassifier
+
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(n_rows, width))
+    y = np.where(X[:, 0] + X[:, 1] * X[:, 2] + 0.5 + rng.normal(size=n_rows) > 0, 1, -1)
+    codes = np.zeros(n_rows, dtype=int)
+    ends = np.arange(2 * n_answers)
+    codes[ends] = np.repeat(np.arange(1, n_answers + 1) * y[ends[::2]] * y[ends[1::2]], 2)
+    began = time.perf_counter()
+    model = PairBoostingClassifier(n_jobs=threads, max_iter=100).fit(X, codes)
+    ours = time.perf_counter() - began
+    rounds = max(len(model.held_out_log_likelihood_) - 1, 1)
+    began = time.perf_counter()
+    parameters = {**TREES, "objective": "binary", "verbosity": -1, "num_threads": threads}
+    lightgbm.train(parameters, lightgbm.Dataset(X, label=(y > 0).astype(float)), rounds)
+    theirs = time.perf_counter() - began
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+    right = float(np.mean(model.predict(X[-50_000:]) == y[-50_000:]))
+    return [
+        "| rows | columns | answers | rounds | seconds | LightGBM on all labels | ratio | peak memory | accuracy |",
+        "|---|---|---|---|---|---|---|---|---|",
+        f"| {n_rows:,} | {width} | {n_answers:,} | {rounds} | {ours:.0f} | {theirs:.0f} | {ours / theirs:.2f} | "
+        f"{peak:.1f} GB | {100 * right:.1f} |",
+    ]
+
+
+def measured(path, cells, jobs):
+    """What the file has of the cells, and the rest, measured now."""
+    there = {}
+    if path.exists():
+        there = {tuple(cell): found for cell, found in map(json.loads, path.read_text().splitlines())}
+    todo = [cell for cell in cells if cell not in there]
+    with ProcessPoolExecutor(jobs) as pool, path.open("a") as file:
+        for cell, found in tqdm(pool.map(run_cell, todo), total=len(todo), unit="draw", mininterval=5):
+            file.write(json.dumps([cell, found]) + "\n")
+            file.flush()
+            there[cell] = found
+    return [(cell, there[cell]) for cell in cells]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--trials", type=int, default=20)
+    parser.add_argument("--jobs", type=int, default=os.cpu_count())
+    parser.add_argument("--first-seed", type=int, default=0)
+    parser.add_argument("--results", type=Path, default=Path("bench-boosting.jsonl"))
+    parser.add_argument("--page", type=Path, default=ROOT / "docs" / "boosting.md")
+    parser.add_argument("--scale", action="store_true", help="measure 10^6 rows and nothing else")
+    arguments = parser.parse_args()
+    if arguments.scale:
+        lines = scale(1_000_000, 100_000, 50, os.cpu_count())
+        write_between(arguments.page, "scale", lines)
+        print("\n".join(lines))
+        return
+    seeds = range(arguments.first_seed, arguments.first_seed + arguments.trials)
+    # Draws first, so that a run that is stopped has all sets.
+    settings = [(condition, n) for condition in CONDITIONS for n in SIZES]
     cells = [(name, n, condition, seed) for seed in seeds for condition, n in settings for name in BENCHMARKS]
     results = Results(measured(arguments.results, cells, arguments.jobs))
     main_table, other = tables(results)

@@ -188,7 +188,7 @@ def test_cv_chooses_on_held_out_answers(waveform):
 
 def test_a_fold_whose_answers_weigh_nothing_has_no_say(waveform):
     rows, codes = waveform
-    fold = PairKFold(5, random_state=0).folds(codes)
+    fold = PairKFold(5, random_state=0).fold_of_rows(None, codes)
     weight = np.where((fold == 2) & (codes != 0), 0.0, 1.0)
     model = PairLogisticRegressionCV().fit(rows, codes, weight)
     results = model.cv_results_

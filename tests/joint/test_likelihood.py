@@ -6,7 +6,7 @@ from scipy.optimize import approx_fprime
 from scipy.special import expit
 
 from sdulearn.joint.likelihood import PairObjective, PriorPenalty, pair_loss
-from sdulearn.joint.path import PairData, log_evidence
+from sdulearn.joint.path import PairData
 from sdulearn.pairs import read_pairs
 
 margins = st.floats(-30, 30)
@@ -99,4 +99,4 @@ def test_the_evidence_is_laplace_s_with_fisher_information(waveform, n_pairs):
     precision = n_pairs * np.diag(pen)
     expected = np.log(chance).sum() - n_pairs * (pen @ w[:-1] ** 2) / 2
     expected -= (np.linalg.slogdet(information + precision)[1] - np.linalg.slogdet(precision)[1]) / 2
-    assert log_evidence(data, w, pen) == pytest.approx(expected, rel=1e-10)
+    assert data.log_evidence(w, pen) == pytest.approx(expected, rel=1e-10)

@@ -318,6 +318,7 @@ class BlockObjective:
     def __init__(self, data: BlockData, pen: Array) -> None:
         self.data = data
         self.pen = pen
+        self.exact_hessian = True
 
     def value_and_gradient(self, W: Array, columns: Columns) -> tuple[Array, Array]:
         """See :class:`sdulearn.joint.likelihood.Objective`."""

@@ -2,68 +2,123 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import expit
 
-from sdulearn.base import LinearPairClassifier
+from sdulearn.answers.error_rates import ErrorRates, estimate_error_rates
+from sdulearn.answers.graph import AnswerGraph
 from sdulearn.errors import InputError
-from sdulearn.joint.fitting import descend, make_starts, polish, resolve_prior, warn_of_scales
+from sdulearn.joint.class_model import (
+    MOST_CLASSES,
+    choose_and_fit,
+    find_number,
+    fit_classes,
+    fold_knowledge,
+    lay_out_classes,
+)
+from sdulearn.joint.fitting import (
+    descend,
+    make_starts,
+    polish,
+    resolve_graph_prior,
+    resolve_prior,
+    warn_of_scales,
+)
+from sdulearn.joint.graph_data import GraphData, PointRows, refuse_contradictions
 from sdulearn.joint.path import PairData, column_deviations, fit_path, held_out_loss, path_evidence
+from sdulearn.joint.rates import (
+    ErrorRateParameter,
+    asks_for_graph,
+    given_rates,
+    loose_rates,
+    rate_folds,
+    rates_by_models,
+)
+from sdulearn.joint.softmax import SoftmaxPairClassifier
 from sdulearn.model_selection import PairKFold, grid_results, positive_grid
 from sdulearn.pairs import Pairs
 from sdulearn.prior import PriorEstimate
 from sdulearn.sklearn_private import HasMethods, Interval, StrOptions, fit_context
-from sdulearn.types import Array, MatrixLike, Rows, Splitter
+from sdulearn.types import Array, Indices, MatrixLike, Rows, Splitter
 
 # Alphas of the default grid, as multiples of the alpha at which the model leaves zero.
 _GRID_TOP = 10**0.5
 _GRID_BOTTOM = 10**-3.5
+# That of the fit which tells, with labels, which of the two classes is the larger, as such a multiple.
+_NAMING_ALPHA = 0.03
 
 
-class _PairLogisticBase(LinearPairClassifier):
+class _PairLogisticBase(SoftmaxPairClassifier):
     """What the estimator with a given penalty and the one that chooses it share."""
+
+    FITTED = (*SoftmaxPairClassifier.FITTED, "error_rates_")
+
+    n_classes: int | str
 
     prior_strength: float
     orientation: str
+    error_rate: ErrorRateParameter
     init: str
     tol: float
     max_iter: int
-
-    def predict_proba(self, X: MatrixLike) -> Array:
-        """Probability of either class for each row.
-
-        Parameters
-        ----------
-        X : array, CSR matrix or frame of shape (n_rows, n_features)
-            Rows.
-
-        Returns
-        -------
-        array of shape (n_rows, 2)
-            P(y = -1) and P(y = +1).
-        """
-        positive = expit(self.decision_function(X))
-        return np.column_stack([1 - positive, positive])
 
     def _vote(self, decision: Array, labels: ArrayLike) -> float:
         """The log odds of the two ways to name the classes; no single point weighs more than 5."""
         return float(np.asarray(labels) @ np.clip(decision, -5, 5))
 
-    def _lay_out(self, X: Rows, pairs: Pairs, weight: Array | None) -> tuple[PairData, PriorEstimate]:
-        """Checked rows in principal axes, and the prior as reported."""
+    def _lay_out(
+        self, X: Rows, pairs: Pairs, weight: Array | None
+    ) -> tuple[PairData | GraphData, PriorEstimate, ErrorRates]:
+        """Checked rows in principal axes, and the prior and the error rates as reported."""
+        warn_of_scales(column_deviations(X), getattr(self, "feature_names_in_", None))
         weight = np.ones(pairs.n_rows) if weight is None else weight
+        if not asks_for_graph(self.error_rate, pairs):
+            return *self._lay_out_pairs(X, pairs, weight), loose_rates(len(pairs.ends))
+        graph = AnswerGraph.from_y(pairs, weight)
+        points = PointRows.of(X, graph, pairs.codes, weight)
+        rates = self._error_rates(X, pairs, points)
+        if not asks_for_graph(max(rates.by_annotator.values(), default=0.0), pairs):
+            return *self._lay_out_pairs(X, pairs, weight), rates
+        refuse_contradictions(points.graph, rates.by_annotator)
+        prior = resolve_graph_prior(self, pairs, weight, points.graph)
+        return *self._lay_out_graph(points, rates, *prior), rates
+
+    def _error_rates(self, X: Rows, pairs: Pairs, points: PointRows) -> ErrorRates:
+        """Given, or estimated."""
+        if self.error_rate != "auto":
+            return given_rates(self.error_rate, points.graph)
+        n_folds = rate_folds(points.graph)
+        if n_folds < 2:
+            return estimate_error_rates(points.graph)
+        train, _ = points.fold_masks(PairKFold(n_folds, random_state=0).split(X, pairs))
+        return rates_by_models(points, train)
+
+    def _lay_out_graph(
+        self, points: PointRows, rates: ErrorRates, estimate: PriorEstimate, prior: float | None
+    ) -> tuple[GraphData, PriorEstimate]:
+        """The points; where labels name the classes, with the prior that is named like them."""
+        by_annotator = rates.by_annotator
+        if prior is not None and self.prior is None and points.graph.labels.any():
+            free = GraphData.of(points, by_annotator, None, 0.0)
+            alpha = _NAMING_ALPHA * free.summary.largest_alpha(1.0)
+            share, _ = free.positive_share(descend(self, free, alpha, 1.0))
+            if (share > 0.5) != (prior > 0.5):
+                prior = 1 - prior
+                estimate = estimate.mirrored()
+        return GraphData.of(points, by_annotator, prior, float(self.prior_strength)), estimate
+
+    def _lay_out_pairs(self, X: Rows, pairs: Pairs, weight: Array) -> tuple[PairData, PriorEstimate]:
+        """Loose pairs without errors."""
         pair_weight = weight[pairs.ends[:, 0]]
         n_similar = float(pair_weight @ pairs.similar)
         n_dissimilar = float(pair_weight @ ~pairs.similar)
         squares = float(pair_weight @ pair_weight)
         estimate, prior = resolve_prior(self, n_similar, n_dissimilar, squares)
-        warn_of_scales(column_deviations(X), getattr(self, "feature_names_in_", None))
         return PairData.of(X, pairs, weight, prior, float(self.prior_strength)), estimate
 
 
@@ -153,9 +208,11 @@ class PairLogisticRegression(_PairLogisticBase):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "alpha": [Interval(Real, 0, None, closed="neither")],
         "covariance_power": [Interval(Real, 0, 4, closed="both")],
-        "prior": [Interval(Real, 0, 1, closed="neither"), None],
+        "n_classes": [Interval(Integral, 2, None, closed="left")],
+        "prior": [Interval(Real, 0, 1, closed="neither"), "array-like", None],
         "prior_strength": [Interval(Real, 0, None, closed="left")],
         "orientation": [StrOptions({"majority", "minority"})],
+        "error_rate": [StrOptions({"auto"}), Interval(Real, 0, 0.5, closed="both"), Mapping],
         "init": [StrOptions({"auto", "moment"})],
         "tol": [Interval(Real, 0, None, closed="neither")],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
@@ -166,18 +223,22 @@ class PairLogisticRegression(_PairLogisticBase):
         alpha: float = 0.01,
         *,
         covariance_power: float = 1,
-        prior: float | None = None,
+        n_classes: int = 2,
+        prior: float | Sequence[float] | None = None,
         prior_strength: float = 3.0,
         orientation: str = "majority",
+        error_rate: str | float | Mapping[int, float] = "auto",
         init: str = "auto",
         tol: float = 1e-6,
         max_iter: int = 100,
     ) -> None:
         self.alpha = alpha
         self.covariance_power = covariance_power
+        self.n_classes = n_classes
         self.prior = prior
         self.prior_strength = prior_strength
         self.orientation = orientation
+        self.error_rate = error_rate
         self.init = init
         self.tol = tol
         self.max_iter = max_iter
@@ -200,9 +261,20 @@ class PairLogisticRegression(_PairLogisticBase):
         self
             The fitted estimator.
         """
-        data, prior = self._lay_out(*self._check_rows(X, y, sample_weight))
+        X, pairs, weight = self._check_rows(X, y, sample_weight)
+        if self.n_classes != 2:
+            return self._fit_classes(X, pairs, weight)
+        data, prior, rates = self._lay_out(X, pairs, weight)
         v = descend(self, data, self.alpha, self.covariance_power)
-        return self._accept(polish(self, data, v, self.alpha, self.covariance_power, prior))
+        fit = polish(self, data, v, self.alpha, self.covariance_power, prior)
+        return self._accept(replace(fit, chosen={"error_rates_": rates}))
+
+    def _fit_classes(self, X: Rows, pairs: Pairs, weight: Array | None) -> Self:
+        """Fit more than two classes."""
+        warn_of_scales(column_deviations(X), getattr(self, "feature_names_in_", None))
+        data, _, rates = lay_out_classes(self, X, pairs, weight, self.n_classes)
+        fit = fit_classes(data, self, self.alpha, self.covariance_power)
+        return self._accept_classes(replace(fit, chosen={"error_rates_": rates}))
 
 
 class PairLogisticRegressionCV(_PairLogisticBase):
@@ -261,7 +333,9 @@ class PairLogisticRegressionCV(_PairLogisticBase):
     True
     """
 
-    FITTED = (*LinearPairClassifier.FITTED, "alpha_", "covariance_power_", "cv_results_", "evidence_", "alphas_")
+    FITTED = (
+        *_PairLogisticBase.FITTED, "alpha_", "covariance_power_", "temperature_", "cv_results_", "evidence_", "alphas_",
+    )  # fmt: skip
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **{
@@ -271,6 +345,7 @@ class PairLogisticRegressionCV(_PairLogisticBase):
         },
         "alphas": [Interval(Integral, 1, None, closed="left"), "array-like"],
         "covariance_powers": ["array-like"],
+        "n_classes": [Interval(Integral, 2, None, closed="left"), StrOptions({"auto"})],
         "cv": [Interval(Integral, 2, None, closed="left"), HasMethods(["split"])],
     }
 
@@ -279,9 +354,11 @@ class PairLogisticRegressionCV(_PairLogisticBase):
         alphas: int | Sequence[float] = 8,
         *,
         covariance_powers: Sequence[float] = (0, 1, 2),
-        prior: float | None = None,
+        n_classes: int | str = 2,
+        prior: float | Sequence[float] | None = None,
         prior_strength: float = 3.0,
         orientation: str = "majority",
+        error_rate: str | float | Mapping[int, float] = "auto",
         cv: Splitter = 5,
         init: str = "auto",
         tol: float = 1e-6,
@@ -289,9 +366,11 @@ class PairLogisticRegressionCV(_PairLogisticBase):
     ) -> None:
         self.alphas = alphas
         self.covariance_powers = covariance_powers
+        self.n_classes = n_classes
         self.prior = prior
         self.prior_strength = prior_strength
         self.orientation = orientation
+        self.error_rate = error_rate
         self.cv = cv
         self.init = init
         self.tol = tol
@@ -313,15 +392,18 @@ class PairLogisticRegressionCV(_PairLogisticBase):
         """
         powers = self._powers()
         X, pairs, weight = self._check_rows(X, y, sample_weight)
-        data, prior = self._lay_out(X, pairs, weight)
+        if self.n_classes != 2 and self._fit_classes(X, pairs, weight, powers):
+            return self
+        data, prior, rates = self._lay_out(X, pairs, weight)
         largest = np.array([data.summary.largest_alpha(power) for power in powers])
         alphas = self._grid(largest)
         path = fit_path(data, alphas, powers, make_starts(self, data.summary))
         evidence = path_evidence(data, alphas, powers, path)
-        if data.summary.prior is None and (alphas < largest).any():
-            evidence[alphas >= largest] = -np.inf
+        empty = data.empty(alphas, powers, path)
+        if not empty.all():
+            evidence[empty] = -np.inf
         best = int(np.argmax(np.max(evidence, axis=0)))
-        results = self._cross_validate(X, pairs, data, alphas[:, best], powers[best], path[:, :, best])
+        results = self._cross_validate(X, pairs, data, alphas[:, best], powers[best])
         scores = np.where(np.isfinite(evidence[:, best]), results["mean_test_score"], -np.inf)
         row = int(np.argmax(scores))
         alpha = float(alphas[row, best])
@@ -331,9 +413,33 @@ class PairLogisticRegressionCV(_PairLogisticBase):
             "cv_results_": results,
             "evidence_": evidence,
             "alphas_": alphas,
+            "error_rates_": rates,
         }
         fit = polish(self, data, path[row, :, best], alpha, powers[best], prior)
         return self._accept(replace(fit, chosen=chosen))
+
+    def _fit_classes(self, X: Rows, pairs: Pairs, weight: Array | None, powers: list[float]) -> bool:
+        """Fit more than two classes; False where "auto" finds two."""
+        warn_of_scales(column_deviations(X), getattr(self, "feature_names_in_", None))
+        n_classes = MOST_CLASSES if self.n_classes == "auto" else int(self.n_classes)
+        data, points, rates = lay_out_classes(self, X, pairs, weight, n_classes)
+        folds = fold_knowledge(points, self._splits(X, pairs))
+        if self.n_classes == "auto":
+            n_classes = find_number(data, powers[0], folds)
+            if n_classes == 2:
+                return False
+            data = replace(data, n_classes=n_classes)
+        alphas = self.alphas
+        if not isinstance(alphas, Integral):
+            alphas = positive_grid("alphas", np.asarray(alphas).tolist())
+        fit = choose_and_fit(data, self, alphas, powers, folds)
+        self._accept_classes(replace(fit, chosen={**fit.chosen, "error_rates_": rates}))
+        return True
+
+    def _splits(self, X: Rows, pairs: Pairs) -> list[tuple[Indices, Indices]]:
+        cv = PairKFold(int(self.cv), random_state=0) if isinstance(self.cv, Integral) else self.cv
+        # Only our own splitter knows what was read already.
+        return list(cv.split(X, pairs if isinstance(cv, PairKFold) else np.asarray(pairs)))
 
     def _powers(self) -> list[float]:
         powers = [float(power) for power in self.covariance_powers]
@@ -352,19 +458,21 @@ class PairLogisticRegressionCV(_PairLogisticBase):
         return np.repeat(np.array(given)[:, None], len(largest), axis=1)
 
     def _cross_validate(
-        self, X: Rows, pairs: Pairs, data: PairData, alphas: Array, covariance_power: float, path: Array
+        self, X: Rows, pairs: Pairs, data: PairData | GraphData, alphas: Array, covariance_power: float
     ) -> dict[str, Any]:
         """Held-out log-likelihood of the answers, of each alpha and fold."""
-        cv = PairKFold(int(self.cv), random_state=0) if isinstance(self.cv, Integral) else self.cv
-        # Only our own splitter knows what was read already.
-        splits = list(cv.split(X, pairs if isinstance(cv, PairKFold) else pairs.codes))
+        splits = self._splits(X, pairs)
+        settings = [{"alpha": float(alpha)} for alpha in alphas]
+        if isinstance(data, GraphData):
+            scores, _ = data.held_out(alphas, covariance_power, *data.points.fold_masks(splits))
+            return grid_results(settings, scores)
         first_ends = pairs.ends[:, 0]
         train = np.column_stack([np.isin(first_ends, rows) for rows, _ in splits])
         test = np.column_stack([np.isin(first_ends, rows) for _, rows in splits])
-        loss = held_out_loss(data, alphas, covariance_power, path, train)
+        loss = held_out_loss(data, alphas, covariance_power, train)
         weight = data.omega * test
         total = weight.sum(axis=0)[:, None]
         # A fold whose answers all weigh nothing has no score.
         total[total == 0] = np.nan
         scores = -np.einsum("ik,iak->ka", weight, loss) / total
-        return grid_results([{"alpha": float(alpha)} for alpha in alphas], scores)
+        return grid_results(settings, scores)

@@ -10,11 +10,13 @@ from typing import Protocol
 
 import numpy as np
 
+from sdulearn.answers.graph import AnswerGraph
 from sdulearn.base import LinearFit
 from sdulearn.errors import InputError, OneKindWarning, OrientationWarning, ScalingWarning, warn
 from sdulearn.joint.optimise import newton
 from sdulearn.joint.path import Data, Summary, fit_path
-from sdulearn.prior import PriorEstimate, effective_number, estimate_prior
+from sdulearn.pairs import Pairs
+from sdulearn.prior import PriorEstimate, clopper_pearson, effective_number, estimate_prior
 from sdulearn.solvers.lbfgs import lbfgs_many
 from sdulearn.types import Array
 
@@ -64,6 +66,34 @@ def resolve_prior(
     # Not 0 or 1 even if every pair is similar: a few more answers would have brought a different
     # one.
     margin = 1 / (4 * n_effective)
+    return estimate, float(np.clip(estimate.value, margin, 1 - margin))
+
+
+def resolve_graph_prior(
+    parameters: Parameters, pairs: Pairs, weight: Array, graph: AnswerGraph
+) -> tuple[PriorEstimate, float | None]:
+    """As :func:`resolve_prior`, of answers that share points and of labels."""
+    known = graph.labels[graph.labels != 0]
+    if not graph.n_answers and (len(known) == 0 or abs(known.sum()) == len(known)):
+        raise InputError(
+            "There is no answer in `y`, or all weigh zero, and its labels are not of two classes, so nothing "
+            "tells the classes apart. Add answers, or labels -1 and +1."
+        )
+    if parameters.prior is not None:
+        return PriorEstimate.given(parameters.prior), float(parameters.prior)
+    if not graph.n_answers:
+        # The points with labels were chosen: their share is reported, and pulls nothing.
+        n_positive = float((known > 0).sum())
+        low, high = clopper_pearson(n_positive, len(known) - n_positive, 0.95)
+        identified = low > 0.5 or high < 0.5
+        return PriorEstimate(n_positive / len(known), low, high, identified), None
+    if not len(known) and (graph.same > 0).all():
+        warn_of_one_kind(1.0, 0.0, None)
+    majority = "positive" if parameters.orientation == "majority" else "negative"
+    estimate = estimate_prior(y=pairs, sample_weight=weight, majority=majority)
+    if estimate.value == 0.5 or (not pairs.shares_points and not estimate.has_value):
+        return estimate, None
+    margin = 1 / (4 * (estimate.n_effective or 1.0))
     return estimate, float(np.clip(estimate.value, margin, 1 - margin))
 
 
@@ -144,9 +174,13 @@ def polish(
     pen = data.summary.penalty(alpha, covariance_power)[:, None]
     objective = data.objective(pen)
     scale = data.summary.scale(pen)
-    W, _ = lbfgs_many(objective.value_and_gradient, v[:, None], scale, _POLISH_TOL, _POLISH_ITER)
+    # Without an exact Hessian Newton's method is slow: L-BFGS does it all.
+    tol = _POLISH_TOL if objective.exact_hessian else parameters.tol
+    n_steps = _POLISH_ITER if objective.exact_hessian else 10 * parameters.max_iter
+    W, _ = lbfgs_many(objective.value_and_gradient, v[:, None], scale, tol, n_steps)
     v, value, optimality, n_iter = newton(objective, W[:, 0], scale[:, 0], parameters.tol, parameters.max_iter)
-    sign = class_sign(parameters, prior, *data.positive_share(v))
+    # Labels have named the classes.
+    sign = 1.0 if data.summary.named is not None else class_sign(parameters, prior, *data.positive_share(v))
     coef, intercept = data.axes.coefficients(v)
     return LinearFit(
         coef=sign * coef,

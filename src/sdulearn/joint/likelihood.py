@@ -34,13 +34,14 @@ class Objective(Protocol):
     """K problems at once; coefficients are (r + 1, K), the intercept last."""
 
     pen: Array
+    exact_hessian: bool
 
     def value_and_gradient(self, W: Array, columns: Columns) -> tuple[Array, Array]:
         """Values and gradients of the given problems at ``W`` (one column each)."""
         ...
 
     def hessian(self, w: Array) -> Array:
-        """Exact Hessian of a single problem (K = 1)."""
+        """Hessian of a single problem (K = 1): exact, or with ``exact_hessian`` False a larger matrix."""
         ...
 
 
@@ -206,6 +207,7 @@ class PairObjective:
         share: Array,
         prior_penalty: PriorPenalty | None,
     ) -> None:
+        self.exact_hessian = True
         self.s = s
         self.omega = omega
         self.pen = pen

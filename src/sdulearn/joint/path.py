@@ -133,6 +133,13 @@ def _graded_axes(covariance: Array, deviation: Array) -> tuple[Array, Array]:
     return V, singular**2
 
 
+def axis_penalty(variance: Array, alpha: float, covariance_power: float) -> Array:
+    """Equation (3)."""
+    # In units of the largest, so that no power overflows.
+    ev = variance / variance.max()
+    return alpha * (np.sum(ev ** (covariance_power + 1)) / np.sum(ev)) / ev**covariance_power
+
+
 def pair_moments(A: Rows, s: Array, omega: Array) -> dict[str, Array]:
     """Sums over pairs that the starts need.
 
@@ -145,18 +152,20 @@ def pair_moments(A: Rows, s: Array, omega: Array) -> dict[str, Array]:
 
 @dataclass(frozen=True)
 class Summary:
-    """What the starts and the penalties need: variance of the axes, moments of the pairs, prior."""
+    """What the starts and the penalties need: variance of the axes, moments of the pairs, prior.
+
+    ``named`` is the direction from the labelled points of class -1 to those of class +1, if any.
+    """
 
     variance: Array
     joint: Array
     ends: Array
     prior: float | None
+    named: Array | None = None
 
     def penalty(self, alpha: float, covariance_power: float) -> Array:
         """Equation (3)."""
-        # In units of the largest, so that no power overflows.
-        ev = self.variance / self.variance.max()
-        return alpha * (np.sum(ev ** (covariance_power + 1)) / np.sum(ev)) / ev**covariance_power
+        return axis_penalty(self.variance, alpha, covariance_power)
 
     def penalties(self, alphas: Array, covariance_powers: Sequence[float]) -> Array:
         """Equation (3) for several settings, one column each."""
@@ -180,13 +189,24 @@ class Summary:
         """The top eigenvector of the whitened pair moment, and with a prior the SD solution, up to scale.
 
         ``E[s x x'^T] = mu mu^T`` with ``mu = E[y x]``, so the first needs no prior; its sign
-        follows the second.
+        follows the second. With labels it follows these, and their direction is one more start.
         """
+        starts = self._unnamed_starts()
+        if self.named is None:
+            return starts
+        moment = starts[0]
+        moment[:-1] *= np.copysign(1.0, moment[:-1] @ self.named)
+        return [moment, np.append(self.unit(self.named / self._shrunk_variance()), moment[-1]), *starts[1:]]
+
+    def _shrunk_variance(self) -> Array:
         typical = float(self.variance.mean())
         if typical > _UNEVEN * np.median(self.variance):
             # One column in a tiny unit must not blot out the others.
             typical = float(np.median(self.variance))
-        shrunk = self.variance + 0.1 * typical
+        return self.variance + 0.1 * typical
+
+    def _unnamed_starts(self) -> list[Array]:
+        shrunk = self._shrunk_variance()
         moment = self.unit(self._top_moment(1 / np.sqrt(shrunk))[1] / np.sqrt(shrunk))
         # An eigenvector's sign is free; this one is the same for the same rows, however they are
         # laid out.
@@ -290,12 +310,55 @@ class PairData:
         positive = A @ v[:-1] + v[-1] > 0
         return float(share @ positive), float(share @ share)
 
+    def empty(self, alphas: Array, covariance_powers: Sequence[float], path: Array) -> Mask:
+        """Where on the path (n_alphas, n_powers) the model names no classes."""
+        if self.summary.prior is not None:
+            return np.zeros(alphas.shape, dtype=bool)
+        return alphas >= [self.summary.largest_alpha(power) for power in covariance_powers]
 
-def fit_path(data: Data, alphas: Array, covariance_powers: Sequence[float], starts: list[Array]) -> Array:
+    def log_evidence(self, w: Array, pen: Array) -> float:
+        """Laplace's log evidence of one penalty at its solution, by the answers' Fisher information."""
+        n = len(self.s)
+        z = self.A[: 2 * n] @ w[:-1] + w[-1]
+        t1, t2 = np.split(np.tanh(z / 2)[:, None], 2)
+        J = (1 - t1**2) * t2 * self.A[:n] + (1 - t2**2) * t1 * self.A[n : 2 * n]
+        J *= np.sqrt(self.omega) / (2 * np.sqrt(np.maximum(1 - (t1 * t2) ** 2, 1e-12)) * np.sqrt(pen))
+        misfit = float(self.omega[:, 0] @ pair_loss(z[:n], z[n:], self.s[:, 0]))
+        misfit += float(pen @ w[:-1] ** 2) / 2
+        return -self.n_effective * misfit - log_volume(J)
+
+
+class HasEvidence(Protocol):
+    """What :func:`path_evidence` needs."""
+
+    @property
+    def summary(self) -> Summary:
+        """What the penalties need."""
+        ...
+
+    def log_evidence(self, w: Array, pen: Array) -> float:
+        """Laplace's log evidence of one penalty at its solution."""
+        ...
+
+
+class Problems(Protocol):
+    """What :func:`fit_path` needs."""
+
+    @property
+    def summary(self) -> Summary:
+        """What the penalties need."""
+        ...
+
+    def objective(self, pen: Array) -> Objective:
+        """The objective for these penalties, one column a problem."""
+        ...
+
+
+def fit_path(data: Problems, alphas: Array, covariance_powers: Sequence[float], starts: list[Array]) -> Array:
     """Solutions (n_alphas, r + 1, n_powers) for alphas (n_alphas, n_powers) that fall.
 
     Candidates at each alpha are the last alpha's solution and the first start; at the first alpha
-    every start.
+    every start. A start is one for all columns, or (r + 1, n_powers).
     """
     m = len(covariance_powers)
     path: list[Array] = []
@@ -318,46 +381,78 @@ def fit_path(data: Data, alphas: Array, covariance_powers: Sequence[float], star
 
 
 def _repeated(start: Array, m: int) -> Array:
-    return np.repeat(start[:, None], m, axis=1)
+    return np.repeat(start[:, None], m, axis=1) if start.ndim == 1 else start
 
 
-def path_evidence(data: PairData, alphas: Array, covariance_powers: Sequence[float], path: Array) -> Array:
-    """:func:`log_evidence` of every setting on the path (n_alphas, n_powers)."""
+def path_evidence(data: HasEvidence, alphas: Array, covariance_powers: Sequence[float], path: Array) -> Array:
+    """Laplace's log evidence of every setting on the path (n_alphas, n_powers)."""
     evidence = np.empty(alphas.shape)
     for i, j in np.ndindex(*alphas.shape):
         pen = data.summary.penalty(float(alphas[i, j]), covariance_powers[j])
-        evidence[i, j] = log_evidence(data, path[i, :, j], pen)
+        evidence[i, j] = data.log_evidence(path[i, :, j], pen)
     return evidence
 
 
-def log_evidence(data: PairData, w: Array, pen: Array) -> float:
-    """Laplace's log evidence of one penalty at its solution, by the answers' Fisher information."""
-    n = len(data.s)
-    z = data.A[: 2 * n] @ w[:-1] + w[-1]
-    t1, t2 = np.split(np.tanh(z / 2)[:, None], 2)
-    J = (1 - t1**2) * t2 * data.A[:n] + (1 - t2**2) * t1 * data.A[n : 2 * n]
-    J *= np.sqrt(data.omega) / (2 * np.sqrt(np.maximum(1 - (t1 * t2) ** 2, 1e-12)) * np.sqrt(pen))
-    # The determinant of I + J'J is that of I + JJ': the smaller one is computed.
-    K = J @ J.T if n < J.shape[1] else J.T @ J
+@dataclass(frozen=True)
+class FoldData:
+    """As many problems as folds, each on some of the pairs: ``train`` (n_pairs, n_folds)."""
+
+    data: PairData
+    train: Mask
+
+    @property
+    def summary(self) -> Summary:
+        """That of all pairs: only its penalties matter."""
+        return self.data.summary
+
+    def objective(self, pen: Array) -> PairObjective:
+        """Equation (2) of each fold, as many times as there are penalties."""
+        omega = self.data.omega * self.train
+        return self.data.objective(pen, np.tile(omega, pen.shape[1] // omega.shape[1]))
+
+    def starts(self) -> list[Array]:
+        """The starts of each fold, from its own pairs: (r + 1, n_folds) each."""
+        data = self.data
+        found = []
+        for fold in self.train.T:
+            omega = data.omega * fold[:, None]
+            moments = pair_moments(data.A, data.s, omega / max(omega.sum(), 1e-300))
+            found.append(Summary(data.summary.variance, **moments, prior=data.summary.prior).starts())
+        return [np.column_stack(columns) for columns in zip(*found, strict=True)]
+
+
+def log_volume(J: Array) -> float:
+    """``log det(I + J'J) / 2``; the determinant is that of I + JJ', and the smaller one is computed."""
+    K = J @ J.T if len(J) < J.shape[1] else J.T @ J
     K[np.diag_indices(len(K))] += 1
-    misfit = float(data.omega[:, 0] @ pair_loss(z[:n], z[n:], data.s[:, 0]))
-    misfit += float(pen @ w[:-1] ** 2) / 2
-    return -data.n_effective * misfit - float(np.linalg.slogdet(K)[1]) / 2
+    return float(np.linalg.slogdet(K)[1]) / 2
 
 
-def held_out_loss(data: PairData, alphas: Array, covariance_power: float, path: Array, train: Mask) -> Array:
+def held_out_loss(data: PairData, alphas: Array, covariance_power: float, train: Mask) -> Array:
     """Loss (n_pairs, n_alphas, n_folds) of every pair under every fold's solution.
 
-    ``train`` (n_pairs, n_folds) says which pairs a fold is fitted on. All alphas and folds are one
-    batch, started from the solutions on all pairs. A fold's objective is (2) less the terms of the
-    pairs left out, so alpha means the same in the folds and in the refit.
+    ``train`` (n_pairs, n_folds) says which pairs a fold is fitted on. A fold's objective is (2) less
+    the terms of the pairs left out, so alpha means the same in the folds and in the refit.
     """
     n, n_folds = train.shape
-    pen = data.summary.penalties(alphas, [covariance_power] * len(alphas))
-    pen = np.repeat(pen, n_folds, axis=1)
-    objective = data.objective(pen, np.tile(data.omega * train, len(alphas)))
-    start = np.repeat(path.T, n_folds, axis=1)
-    scale = data.summary.scale(pen)
-    W, _ = lbfgs_many(objective.value_and_gradient, start, scale, _PATH_TOL, _PATH_ITER)
+    folds = FoldData(data, train)
+    path = fit_fold_paths(folds, alphas, covariance_power, folds.starts())
+    W = np.moveaxis(path, 0, 1).reshape(path.shape[1], -1)
     Z = data.A[: 2 * n] @ W[:-1] + W[-1]
     return pair_loss(Z[:n], Z[n:], data.s).reshape(n, len(alphas), n_folds)
+
+
+def fit_fold_paths(folds: Problems, alphas: Array, covariance_power: float, starts: list[Array]) -> Array:
+    """Solutions (n_alphas, r + 1, n_folds) of every fold for alphas that fall, from the fold's own starts.
+
+    A fold must not start from what was found with the answers that it leaves out. An alpha in the
+    middle is solved from the starts, and the others in one batch from there.
+    """
+    n_folds = starts[0].shape[1]
+    middle = (len(alphas) - 1) // 2
+    first = fit_path(folds, np.full((1, n_folds), alphas[middle]), [covariance_power] * n_folds, starts)[0]
+    pen = np.repeat(folds.summary.penalties(alphas, [covariance_power] * len(alphas)), n_folds, axis=1)
+    evaluate = folds.objective(pen).value_and_gradient
+    scale = folds.summary.scale(pen)
+    W, _ = lbfgs_many(evaluate, np.tile(first, len(alphas)), scale, _PATH_TOL, _PATH_ITER)
+    return np.moveaxis(W.reshape(len(W), len(alphas), n_folds), 1, 0)

@@ -1,0 +1,226 @@
+"""Belief propagation with two classes for many sets of logits at once.
+
+The same fixed points as :mod:`~sdulearn.answers.messages`, where a message is a pair of
+probabilities; with two classes its log odds are enough, and a column is a problem. With the
+logarithms a and d of the factor of an edge where its ends agree and where they differ:
+
+    cavity   h = log odds of the group + all messages into it but one                          (1)
+    message  m = 2 artanh(tanh((a - d) / 2) tanh(h / 2))                                       (2)
+    log Z = sum_groups log Z_g + sum_edges [log(e^a c(h + h') + e^d c(h - h')) - log c(H) c(H')]  (3)
+
+where c(u) = 2 cosh(u / 2) and H are the log odds of a group with all messages. Components with
+cycles are taken once for either class of one group, as in :mod:`~sdulearn.answers.conditioning`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from scipy.sparse import csr_matrix
+from scipy.special import expit
+
+from sdulearn.answers.graph import connect
+from sdulearn.answers.propagate import ErrorRates, FactorGraph, answer_errors, log_factors
+from sdulearn.types import Array, Indices
+
+# Log odds of a group that is taken to be in one class.
+_CERTAIN = 40.0
+# A factor that is as good as certain: its messages stay finite.
+_STRONGEST = 1 - 1e-13
+_DAMPING = 0.3
+
+
+@dataclass(frozen=True, eq=False)
+class TwoClassBeliefs:
+    """What the answers say, a column a problem.
+
+    Attributes
+    ----------
+    values : array of shape (n_components, n_problems)
+        Log likelihood of the answers and labels of each component.
+    positive : array of shape (n_points, n_problems)
+        Probability of class +1, given all answers and labels.
+    agree : array of shape (n_edges, n_problems)
+        Probability that the two groups of each edge agree.
+    """
+
+    values: Array
+    positive: Array
+    agree: Array
+
+
+@dataclass(frozen=True, eq=False)
+class TwoClassNetwork:
+    """Groups and edges of a :class:`~sdulearn.answers.propagate.FactorGraph` of two classes.
+
+    Attributes
+    ----------
+    factors : FactorGraph
+        The groups, which points are swapped in them, what labels say of them, and their components.
+    ends : int array of shape (n_edges, 2)
+        The two groups of each edge.
+    agree, differ : arrays of shape (n_edges,)
+        Log factors where the classes of the ends agree and where they differ.
+    part : int array of shape (n_groups,)
+        Groups that edges connect are one part.
+    pivots : int array of shape (n_pivots,)
+        The group that is taken in either class, one in each part with cycles.
+    """
+
+    factors: FactorGraph
+    ends: Indices
+    agree: Array
+    differ: Array
+    part: Indices
+    pivots: Indices
+
+    @classmethod
+    def from_factors(cls, factors: FactorGraph, error_rates: ErrorRates) -> TwoClassNetwork:
+        """Read the edges of a factor graph that was made with these error rates."""
+        graph = factors.graph
+        joins = np.flatnonzero(factors.edge >= 0)
+        edge = factors.edge[joins]
+        crossed = factors.swapped[graph.ends[:, 0]] != factors.swapped[graph.ends[:, 1]]
+        errors = answer_errors(graph.annotators, error_rates)
+        logs = log_factors(np.where(crossed, -graph.same, graph.same), errors, graph.weights)[:, joins]
+        ends = np.empty((factors.n_edges, 2), dtype=np.intp)
+        ends[edge] = factors.group[graph.ends[joins]]
+        return cls(
+            factors=factors,
+            ends=ends,
+            agree=np.bincount(edge, logs[0], factors.n_edges),
+            differ=np.bincount(edge, logs[1], factors.n_edges),
+            part=connect(ends, len(factors.potentials)),
+            pivots=factors.cycles.groups[factors.cycles.pivots],
+        )
+
+    def solve(self, Z: Array, max_iter: int = 60, tol: float = 1e-6) -> TwoClassBeliefs:
+        """Send messages until they rest and read the beliefs.
+
+        Parameters
+        ----------
+        Z : array of shape (n_points, n_problems)
+            Logits of class +1.
+        max_iter : int, default=60
+            Most rounds of messages.
+        tol : float, default=1e-6
+            Messages are at rest where none moves more.
+
+        Returns
+        -------
+        TwoClassBeliefs
+            Likelihood of each component, and probabilities of points and edges.
+        """
+        factors = self.factors
+        signs = np.where(factors.swapped, -1.0, 1.0)[:, None]
+        odds, level = self._potentials(self._by_group @ (signs * Z), self._by_group @ -log_cosh(Z))
+        values, positive, agree = self._mixture(odds, max_iter, tol)
+        component_of_part = np.zeros(len(values), dtype=np.intp)
+        component_of_part[self.part] = factors.component
+        n_components = factors.graph.n_components
+        total = sum_matrix(factors.component, n_components) @ level
+        total += sum_matrix(component_of_part, n_components) @ values
+        positive = positive[factors.group]
+        return TwoClassBeliefs(total, np.where(signs < 0, 1 - positive, positive), agree)
+
+    def _potentials(self, odds: Array, level: Array) -> tuple[Array, Array]:
+        """Log odds of the groups and half the sum of their log potentials, with what labels say.
+
+        A labelled group has the log odds of a certain one, and its level makes up for them.
+        """
+        potentials = self.factors.potentials
+        label = self.factors.label
+        free = label < 0
+        odds = odds.copy()
+        level = level.copy()
+        odds[free] += (potentials[free, 1] - potentials[free, 0])[:, None]
+        level[free] += potentials[free].mean(axis=1)[:, None]
+        fixed = np.flatnonzero(~free)
+        sign = (2.0 * label[fixed] - 1)[:, None]
+        level[fixed] += potentials[fixed, label[fixed]][:, None] + (sign * odds[fixed] - _CERTAIN) / 2
+        odds[fixed] = sign * _CERTAIN
+        return odds, level
+
+    def _mixture(self, odds: Array, max_iter: int, tol: float) -> tuple[Array, Array, Array]:
+        """Log likelihood of the parts, less the level of their groups; probabilities of groups and edges."""
+        if not len(self.pivots):
+            return self._beliefs(odds, max_iter, tol)
+        own = odds[self.pivots]
+        copies = np.hstack([odds, odds])
+        K = odds.shape[1]
+        copies[self.pivots, :K] = _CERTAIN
+        copies[self.pivots, K:] = -_CERTAIN
+        values, positive, agree = self._beliefs(copies, max_iter, tol)
+        up = values[:, :K]
+        down = values[:, K:]
+        cyclic = self.part[self.pivots]
+        up[cyclic] += (own - _CERTAIN) / 2
+        down[cyclic] -= (own + _CERTAIN) / 2
+        share = expit(up - down)
+        share[np.setdiff1d(self.part, cyclic)] = 1.0
+        total = up.copy()
+        total[cyclic] = np.logaddexp(up[cyclic], down[cyclic])
+        positive = _mixed(share[self.part], positive)
+        return total, positive, _mixed(share[self.part[self.ends[:, 0]]], agree)
+
+    def _beliefs(self, odds: Array, max_iter: int, tol: float) -> tuple[Array, Array, Array]:
+        """Messages until they rest; then equation (3) by part, and the probabilities of groups and edges."""
+        n_edges = len(self.ends)
+        target = self.ends.T.ravel()
+        into = self._into
+        strength = np.tile(np.clip(np.tanh((self.agree - self.differ) / 2), -_STRONGEST, _STRONGEST), 2)[:, None]
+        messages = np.zeros((2 * n_edges, odds.shape[1]))
+        for _ in range(max_iter):
+            cavity = (odds + into @ messages)[target] - messages
+            # What goes to one end comes from the other.
+            fresh = 2 * np.arctanh(strength * np.tanh(np.roll(cavity, n_edges, axis=0) / 2))
+            moved = np.abs(fresh - messages).max(initial=0.0)
+            messages = fresh + self._damping[:, None] * (messages - fresh)
+            if moved <= tol:
+                break
+        full = odds + into @ messages
+        cavity = full[target] - messages
+        first = cavity[:n_edges]
+        second = cavity[n_edges:]
+        same = self.agree[:, None] + log_cosh(first + second)
+        other = self.differ[:, None] + log_cosh(first - second)
+        size = log_cosh(full)
+        edge = np.logaddexp(same, other) - size[self.ends[:, 0]] - size[self.ends[:, 1]]
+        n_parts = int(self.part.max(initial=-1)) + 1
+        values = sum_matrix(self.part, n_parts) @ size
+        values += sum_matrix(self.part[self.ends[:, 0]], n_parts) @ edge
+        return values, expit(full), expit(same - other)
+
+    @cached_property
+    def _by_group(self) -> csr_matrix:
+        return sum_matrix(self.factors.group, len(self.factors.potentials))
+
+    @cached_property
+    def _into(self) -> csr_matrix:
+        return sum_matrix(self.ends.T.ravel(), len(self.factors.potentials))
+
+    @cached_property
+    def _damping(self) -> Array:
+        """Share of the old message in a new one: none where there are no cycles."""
+        cyclic = np.isin(self.part[self.ends[:, 0]], self.part[self.pivots])
+        return np.tile(np.where(cyclic, _DAMPING, 0.0), 2)
+
+
+def _mixed(share: Array, copies: Array) -> Array:
+    """The mean of two copies side by side, the first with this share."""
+    first, second = np.hsplit(copies, 2)
+    return share * first + (1 - share) * second
+
+
+def log_cosh(u: Array) -> Array:
+    """``log 2 cosh(u / 2)``, without overflow."""
+    size = np.abs(u)
+    return size / 2 + np.log1p(np.exp(-size))
+
+
+def sum_matrix(index: Indices, size: int) -> csr_matrix:
+    """The matrix that adds rows up by their index."""
+    n = len(index)
+    return csr_matrix((np.ones(n), (index, np.arange(n))), shape=(size, n))

@@ -1,0 +1,400 @@
+"""Rows whose points are shared, answered by several or labelled, laid out for a fit.
+
+Points are unique: where the rows of one point differ, the point is their mean.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy.sparse import csr_matrix
+
+from sdulearn.answers.graph import AnswerGraph
+from sdulearn.answers.propagate import answer_errors
+from sdulearn.answers.two_classes import sum_matrix
+from sdulearn.errors import InputError
+from sdulearn.joint.components import (
+    Likelihood,
+    NoisyLikelihood,
+    SidesLikelihood,
+    chain_information,
+    known_sides,
+    labelled_components,
+    soft_sides,
+)
+from sdulearn.joint.likelihood import (
+    Columns,
+    PriorPenalty,
+    bordered_gram,
+    bordered_sum,
+    hessian,
+    value_and_gradient,
+)
+from sdulearn.joint.path import Axes, Summary, fit_fold_paths, log_volume
+from sdulearn.types import Array, Codes, Indices, Mask, Rows
+
+Rates = dict[int, float]
+
+# Standard deviation of the logits of a model that says nothing.
+_EMPTY = 1e-3
+
+
+@dataclass(frozen=True, eq=False)
+class PointRows:
+    """The points of a ``y`` with columns, in their axes.
+
+    Attributes
+    ----------
+    axes : Axes
+        Principal axes of all points.
+    A : array of shape (n_known, r)
+        Points in an answer or with a label.
+    graph : AnswerGraph
+        The answers and labels, on these points. The weight of an answer is relative to its component.
+    row_place : int array of shape (n_rows,)
+        Which of these points each row shows, -1 for none.
+    weight : array of shape (n_components,)
+        Mean weight of the answers and labels of each component.
+    A_u, share : arrays of shape (n_unlabeled, r) and (n_unlabeled, 1)
+        Unlabeled points and their weights, of sum 1 (or 0).
+    """
+
+    axes: Axes
+    A: Array
+    graph: AnswerGraph
+    weight: Array
+    A_u: Array
+    share: Array
+    row_place: Indices
+
+    @classmethod
+    def of(cls, X: Rows, graph: AnswerGraph, codes: Codes, weight: Array) -> PointRows:
+        """Lay out validated rows; ``graph`` was made of them."""
+        axes, A = Axes.of(mean_rows(X, graph))
+        rows = np.bincount(graph.row_point, minlength=graph.n_points)
+        point_weight = np.bincount(graph.row_point, weight, graph.n_points) / rows
+        labels = np.where(point_weight > 0, graph.labels, 0)
+        known = np.flatnonzero((graph.degree > 0) | (labels != 0))
+        silent = np.flatnonzero((codes == 0) & (labels[graph.row_point] == 0))
+        share = np.bincount(graph.row_point[silent], weight[silent], graph.n_points)
+        rest = np.flatnonzero(np.bincount(graph.row_point[silent], minlength=graph.n_points))
+        place = np.full(graph.n_points, -1)
+        place[known] = np.arange(len(known))
+        part, component_weight = _relative_weights(_restrict(graph, known, place, labels), point_weight[known])
+        return cls(
+            axes=axes,
+            A=A[known],
+            graph=part,
+            weight=component_weight,
+            A_u=A[rest],
+            share=share[rest, None] / (share.sum() or 1.0),
+            row_place=place[graph.row_point],
+        )
+
+    def fold_masks(self, splits: Iterable[tuple[Indices, Indices]]) -> tuple[Array, Array]:
+        """Points (n_known, n_folds) of the training and the test part of each split of the rows, as 0 and 1.
+
+        A point with rows in both, such as a hub, is known to the training part.
+        """
+        train = []
+        test = []
+        for train_rows, test_rows in splits:
+            train.append(self._shown(train_rows))
+            test.append(self._shown(test_rows) & ~train[-1])
+        return np.column_stack(train).astype(np.float64), np.column_stack(test).astype(np.float64)
+
+    def _shown(self, rows: Indices) -> Mask:
+        places = self.row_place[rows]
+        shown = np.zeros(len(self.A), dtype=bool)
+        shown[places[places >= 0]] = True
+        return shown
+
+
+@dataclass(frozen=True, eq=False)
+class GraphData:
+    """Points with what is known of them; see :class:`sdulearn.joint.path.Data`.
+
+    Attributes
+    ----------
+    points : PointRows
+        The points.
+    likelihood : Likelihood
+        That of the answers and labels, with its error rates.
+    side : array of shape (n_known,)
+        What the answers alone say of the side of each point; see :func:`soft_sides`.
+    certainty : array of shape (n_known,)
+        ``1 - 2 e`` with the smallest error rate e of the answers about each point.
+    omega : array of shape (n_components,)
+        Weights of the components. An answer that says something new, or a label, weighs 1 / n on
+        average: alpha means the same beside answers, linked or loose, and labels.
+    summary, prior_penalty
+        As in :class:`sdulearn.joint.path.PairData`.
+    """
+
+    points: PointRows
+    likelihood: Likelihood
+    side: Array
+    certainty: Array
+    omega: Array
+    summary: Summary
+    prior_penalty: PriorPenalty | None
+
+    @classmethod
+    def of(cls, points: PointRows, error_rates: Rates, prior: float | None, prior_strength: float) -> GraphData:
+        """Lay out points, at least one answer or label among them."""
+        graph = points.graph
+        side = soft_sides(graph, error_rates)
+        omega = points.weight / float(points.weight @ n_news(graph))
+        everyone = np.ones(len(side))
+        return cls(
+            points=points,
+            likelihood=make_likelihood(graph, error_rates),
+            side=side,
+            certainty=_certainty(graph, error_rates),
+            omega=omega,
+            summary=summarise(points, side, omega, everyone, prior),
+            prior_penalty=PriorPenalty.of(prior, prior_strength, len(points.share)),
+        )
+
+    @property
+    def axes(self) -> Axes:
+        """See :class:`sdulearn.joint.path.Data`."""
+        return self.points.axes
+
+    @property
+    def n_effective(self) -> float:
+        """Number of answers that say something new, and labels, of equal weight."""
+        return 1 / float(self.omega**2 @ n_news(self.points.graph))
+
+    def objective(self, pen: Array) -> ComponentObjective:
+        """See :class:`sdulearn.joint.path.Data`."""
+        return ComponentObjective(self, pen)
+
+    def positive_share(self, v: Array) -> tuple[float, float]:
+        """See :class:`sdulearn.joint.path.Data`."""
+        A = self.points.A
+        share = np.full(len(A), 1 / len(A))
+        if self.points.share.any():
+            A = self.points.A_u
+            share = self.points.share[:, 0]
+        positive = A @ v[:-1] + v[-1] > 0
+        return float(share @ positive), float(share @ share)
+
+    def empty(self, alphas: Array, covariance_powers: Sequence[float], path: Array) -> Mask:
+        """Where on the path (n_alphas, n_powers) the model names no classes: its logits hardly vary."""
+        variance = np.einsum("ajk,j->ak", path[:, :-1] ** 2, self.summary.variance)
+        return variance < _EMPTY**2
+
+    def log_evidence(self, w: Array, pen: Array) -> float:
+        """Laplace's log evidence of one penalty at its solution, by :func:`chain_information`."""
+        A = self.points.A
+        component = self.points.graph.component
+        z = A @ w[:-1] + w[-1]
+        labelled = labelled_components(self.points.graph)
+        J = chain_information(A, z, self.likelihood.sides(z), component, labelled, self.certainty)
+        J *= np.sqrt(self.omega[component])[:, None] / np.sqrt(pen)
+        losses, _ = self.likelihood.terms(z[:, None])
+        misfit = float(self.omega @ losses[:, 0]) + float(pen @ w[:-1] ** 2) / 2
+        return -self.n_effective * misfit - log_volume(J)
+
+    def held_out(self, alphas: Array, covariance_power: float, train: Array, test: Array) -> tuple[Array, Array]:
+        """Mean log likelihood (n_folds, n_alphas) of what is said about the points left out of each fold.
+
+        ``train`` and ``test`` (n_known, n_folds) are 1 for the points of either part. Every fold
+        follows a path of its own. Also returns the logits (n_known, n_alphas, n_folds).
+        """
+        summaries = [summarise(self.points, self.side, self.omega, fold, self.summary.prior) for fold in train.T]
+        starts = [np.column_stack(columns) for columns in zip(*(s.starts() for s in summaries), strict=True)]
+        path = fit_fold_paths(MaskedData(self, train), alphas, covariance_power, starts)
+        Z = np.einsum("ij,ajk->iak", self.points.A, path[:, :-1]) + path[:, -1]
+        scores = [self._held_out_score(Z[:, k] * test, test) for k in range(len(alphas))]
+        return np.column_stack(scores), Z
+
+    def _held_out_score(self, Z: Array, test: Array) -> Array:
+        """Mean log likelihood of each fold, relative to classes by a coin: see ``components``."""
+        graph = self.points.graph
+        losses, _ = self.likelihood.terms(np.column_stack([np.zeros(len(Z)), Z]))
+        count = sum_matrix(graph.component, graph.n_components) @ test
+        news = np.where(labelled_components(graph)[:, None], count, np.maximum(count - 1, 0))
+        gain = losses[:, :1] - losses[:, 1:]
+        total = self.omega @ news
+        # A fold about which nothing is said has no score.
+        return self.omega @ (gain - np.log(2) * news) / np.where(total > 0, total, np.nan)
+
+
+@dataclass(frozen=True, eq=False)
+class MaskedData:
+    """As many problems as folds, each of some of the points."""
+
+    data: GraphData
+    mask: Array
+
+    @property
+    def summary(self) -> Summary:
+        """That of all points: only its penalties matter."""
+        return self.data.summary
+
+    def objective(self, pen: Array) -> ComponentObjective:
+        """Equation (3) of each fold, as many times as there are penalties."""
+        return ComponentObjective(self.data, pen, np.tile(self.mask, pen.shape[1] // self.mask.shape[1]))
+
+
+class ComponentObjective:
+    """Equation (3) of ``components`` for K problems at once; see :class:`sdulearn.joint.likelihood.Objective`.
+
+    Parameters
+    ----------
+    data : GraphData
+        Points and what is known of them.
+    pen : array of shape (r, K)
+        Penalties.
+    mask : array of shape (n_known, K), optional
+        1 for the points in each problem, 0 for those left out; by default all are in all.
+    """
+
+    def __init__(self, data: GraphData, pen: Array, mask: Array | None = None) -> None:
+        self.data = data
+        self.pen = pen
+        self.exact_hessian = data.likelihood.exact_curvature
+        self.mask = mask
+
+    def value_and_gradient(self, W: Array, columns: Columns) -> tuple[Array, Array]:
+        """See :class:`sdulearn.joint.likelihood.Objective`."""
+        mask = None if self.mask is None else self.mask[:, columns]
+        return value_and_gradient(self._slopes(W, mask), W, self.pen[:, columns], self.data.prior_penalty)
+
+    def hessian(self, w: Array) -> Array:
+        """See :class:`sdulearn.joint.likelihood.Objective`; of a problem with all points."""
+        data = self.data
+        A_u = data.points.A_u
+        A = data.points.A
+        curvatures = {"curvature": data.likelihood.curvature(A, data.omega, A @ w[:-1] + w[-1])}
+        if data.prior_penalty is not None:
+            t = np.tanh((A_u @ w[:-1] + w[-1]) / 2)
+            weight = data.points.share[:, 0] * t * (1 - t**2)
+            curvatures["mean_curvature"] = bordered_gram(A_u, weight, A_u)
+        return hessian(self._slopes(w[:, None], None), curvatures, self.pen[:, 0], data.prior_penalty)
+
+    def _slopes(self, W: Array, mask: Array | None) -> dict[str, Array]:
+        """What J and its gradient need, as :func:`sdulearn.joint.likelihood.slope_sums` names it."""
+        data = self.data
+        A = data.points.A
+        Z = A @ W[:-1] + W[-1]
+        if mask is not None:
+            Z *= mask
+        losses, slopes = data.likelihood.terms(Z)
+        slopes *= data.omega[data.points.graph.component][:, None]
+        if mask is not None:
+            slopes *= mask
+        sums = {"loss": data.omega @ losses, "slope": bordered_sum(A, slopes)}
+        if data.prior_penalty is not None:
+            T = np.tanh((data.points.A_u @ W[:-1] + W[-1]) / 2)
+            sums["mean"] = data.points.share[:, 0] @ T
+            sums["mean_slope"] = bordered_sum(data.points.A_u, data.points.share * (1 - T**2))
+        return sums
+
+
+def make_likelihood(graph: AnswerGraph, error_rates: Rates) -> Likelihood:
+    """The closed form where no answer is wrong, else by propagation."""
+    if answer_errors(graph.annotators, error_rates).any():
+        return NoisyLikelihood.from_graph(graph, error_rates)
+    return SidesLikelihood.from_graph(graph)
+
+
+def refuse_contradictions(graph: AnswerGraph, error_rates: Rates) -> None:
+    """An InputError where answers that are never wrong contradict each other or the labels."""
+    certain = answer_errors(graph.annotators, error_rates) == 0
+    sides = known_sides(replace(graph, ends=graph.ends[certain], same=graph.same[certain]))
+    if sides.all():
+        return
+    point = graph.points[np.argmin(np.abs(sides))]
+    raise InputError(
+        f"The answers contradict each other or the labels (for example about point {point}), but with "
+        "an error rate of 0 none is wrong. Give `error_rate='auto'`, or the share of answers that are wrong, "
+        "for example `error_rate=0.05`; or remove the wrong ones."
+    )
+
+
+def n_news(graph: AnswerGraph) -> Array:
+    """Answers of each component that say something new, and labels: its points, less the free flip."""
+    return graph.component_sizes - 1.0 + labelled_components(graph)
+
+
+def summarise(points: PointRows, side: Array, omega: Array, mask: Array, prior: float | None) -> Summary:
+    """What the starts need, of the points in ``mask``: :func:`sdulearn.joint.path.pair_moments` over components.
+
+    All pairs of points of a component whose relative side is known enter; the labelled components
+    are one. A component counts by its points: its mean over pairs weighs as many answers.
+    """
+    graph = points.graph
+    labelled = labelled_components(graph)
+    # Labels tie all points with a known class together.
+    first = int(np.argmax(labelled))
+    component = np.where(labelled[graph.component], first, graph.component)
+    signs = side * mask
+    by_component = sum_matrix(component, graph.n_components)
+    count = by_component @ mask
+    weight = np.where(count > 1, omega, 0.0)
+    scale = weight / np.maximum(count - 1, 1)
+    V = by_component @ (signs[:, None] * np.column_stack([points.A, np.ones(len(side))]))
+    joint = V.T @ (scale[:, None] * V) - bordered_gram(points.A, scale[component] * signs**2, points.A)
+    ends = bordered_sum(points.A, (weight[component] * mask)[:, None])
+    unit = 2 / max(float(ends[-1, 0]), 1e-300)
+    classes = np.where(labelled[graph.component], signs, 0.0)
+    named = _class_contrast(points.A, classes) if classes.any() else None
+    return Summary(points.axes.variance, joint=unit * joint, ends=unit * ends, prior=prior, named=named)
+
+
+def mean_rows(X: Rows, graph: AnswerGraph) -> Rows:
+    """The rows of ``X`` by point: the mean where a point has several."""
+    count = np.bincount(graph.row_point, minlength=graph.n_points)
+    if len(count) == len(graph.row_point):
+        return X[np.argsort(graph.row_point)]
+    n_rows = len(graph.row_point)
+    cells = (graph.row_point, np.arange(n_rows))
+    mean = csr_matrix((1 / count[graph.row_point], cells), shape=(graph.n_points, n_rows))
+    return mean @ X
+
+
+def _class_contrast(A: Array, classes: Array) -> Array:
+    """Sum of the labelled points, those of class -1 negative, less what their mean explains."""
+    known = classes != 0
+    centred = A[known] - A[known].mean(axis=0)
+    return classes[known] @ centred if len(set(np.sign(classes[known]))) > 1 else classes[known] @ A[known]
+
+
+def _certainty(graph: AnswerGraph, error_rates: Rates) -> Array:
+    """``1 - 2 e`` of each point, with the smallest error rate of its answers; 1 without answers."""
+    certainty = np.zeros(graph.n_points)
+    says = 1 - 2 * answer_errors(graph.annotators, error_rates)
+    for end in graph.ends.T:
+        np.maximum.at(certainty, end, says)
+    certainty[graph.labels != 0] = 1.0
+    return certainty
+
+
+def _restrict(graph: AnswerGraph, known: Indices, place: Indices, labels: Codes) -> AnswerGraph:
+    """The graph of some points, all those in answers among them."""
+    part = AnswerGraph.from_answers(
+        place[graph.ends],
+        graph.same,
+        annotators=graph.annotators,
+        weights=graph.weights,
+        labels=labels[known],
+        n_points=len(known),
+    )
+    return replace(part, points=graph.points[known])
+
+
+def _relative_weights(graph: AnswerGraph, point_weight: Array) -> tuple[AnswerGraph, Array]:
+    """Weights of answers relative to their component, and the mean weight of each component."""
+    size = graph.n_components
+    of_answer = graph.component[graph.ends[:, 0]]
+    known = np.flatnonzero(graph.labels)
+    of_label = graph.component[known]
+    total = np.bincount(of_answer, graph.weights, size) + np.bincount(of_label, point_weight[known], size)
+    count = np.bincount(of_answer, minlength=size) + np.bincount(of_label, minlength=size)
+    mean = total / count
+    return replace(graph, weights=graph.weights / mean[of_answer]), mean

@@ -1,0 +1,91 @@
+"""The error rates of a fit: given, or estimated from contradictions and, between annotators, by a model."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from sdulearn.answers.error_rates import ErrorRate, ErrorRates, estimate_error_rates
+from sdulearn.answers.graph import AnswerGraph
+from sdulearn.errors import InputError
+from sdulearn.joint.graph_data import GraphData, PointRows
+from sdulearn.pairs import DISSIMILAR, SIMILAR, Pairs
+from sdulearn.types import Array
+
+ErrorRateParameter = str | float | Mapping[int, float]
+
+# Fits that estimates of the rates alternate with.
+_ROUNDS = 2
+_FOLDS = 5
+# The penalty of these fits, as a share of the alpha at which the model leaves zero.
+_ALPHA = 0.03
+# An annotator with fewer answers cannot be told from the others by a model.
+_FEWEST = 10
+# Factors of logits that were not calibrated.
+_TEMPERATURES = (0.25, 0.5, 0.75, 1.0, 1.4)
+
+
+def given_rates(error_rate: float | Mapping[int, float], graph: AnswerGraph) -> ErrorRates:
+    """A rate for all, or one for each annotator of the graph, checked."""
+    numbers = np.unique(graph.annotators).tolist()
+    if isinstance(error_rate, Mapping):
+        if missing := [a for a in numbers if a not in error_rate]:
+            raise InputError(
+                f"`error_rate` has no entry for annotator {missing[0]} (0: not known), who answered in `y`. Add one."
+            )
+        rates = {a: float(error_rate[a]) for a in numbers}
+    else:
+        rates = dict.fromkeys(numbers, float(error_rate))
+    if bad := [rate for rate in rates.values() if not 0 <= rate <= 0.5]:
+        raise InputError(f"`error_rate` must lie between 0 and 0.5, the rate of guessing; got {bad[0]:g}.")
+    return ErrorRates.given(graph, rates)
+
+
+def loose_rates(n_answers: int) -> ErrorRates:
+    """Nothing tells a rate from loose pairs of one annotator: it is taken to be 0."""
+    return ErrorRates((ErrorRate(0, 0.0, 0.0, 0.5, False, n_answers),))
+
+
+def asks_for_graph(error_rate: ErrorRateParameter, pairs: Pairs) -> bool:
+    """Whether pairs are more than loose, clean ones: shared points, labels, or rates that are or may be above 0."""
+    if pairs.shares_points or (pairs.labels is not None and pairs.labels.any()):
+        return True
+    if isinstance(error_rate, Mapping):
+        return any(error_rate.values())
+    if error_rate != "auto":
+        return bool(error_rate)
+    return pairs.annotators is not None and len(np.unique(pairs.annotators[pairs.ends[:, 0]])) > 1
+
+
+def rate_folds(graph: AnswerGraph) -> int:
+    """Number of folds of the models that tell annotators apart; 0 where there is nobody to tell apart."""
+    _, counts = np.unique(graph.annotators, return_counts=True)
+    if (counts >= _FEWEST).sum() < 2:
+        return 0
+    kinds = [int((graph.same == kind).sum()) for kind in (SIMILAR, DISSIMILAR)]
+    return min(_FOLDS, *(count for count in kinds if count))
+
+
+def rates_by_models(points: PointRows, folds: Array) -> ErrorRates:
+    """Rates of several annotators by repeated questions, cycles, labels, and models of the other answers.
+
+    ``folds`` (n_known, n_folds) is 1 for the points that each model is fitted on.
+    """
+    graph = points.graph
+    rates = estimate_error_rates(graph)
+    for _ in range(_ROUNDS):
+        rates = estimate_error_rates(graph, held_out_logits(points, rates, folds))
+    return rates
+
+
+def held_out_logits(points: PointRows, rates: ErrorRates, folds: Array) -> Array:
+    """Logits of every point by a model that knows no answer about it, on the scale that fits the answers best."""
+    data = GraphData.of(points, rates.by_annotator, None, 0.0)
+    alpha = _ALPHA * data.summary.largest_alpha(1.0)
+    _, Z = data.held_out(np.array([alpha]), 1.0, folds, 1 - folds)
+    # Without labels the sign of a model is arbitrary: all follow the first.
+    signs = np.copysign(1.0, Z[:, 0, 0] @ Z[:, 0])
+    z = (Z[:, 0] * signs * (1 - folds)).sum(axis=1)
+    losses, _ = data.likelihood.terms(np.outer(z, _TEMPERATURES))
+    return z * _TEMPERATURES[int(np.argmin(data.omega @ losses))]
