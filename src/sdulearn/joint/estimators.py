@@ -13,14 +13,6 @@ from numpy.typing import ArrayLike
 from sdulearn.answers.error_rates import ErrorRates, estimate_error_rates
 from sdulearn.answers.graph import AnswerGraph
 from sdulearn.errors import InputError
-from sdulearn.joint.class_model import (
-    MOST_CLASSES,
-    choose_and_fit,
-    find_number,
-    fit_classes,
-    fold_knowledge,
-    lay_out_classes,
-)
 from sdulearn.joint.fitting import (
     descend,
     make_starts,
@@ -31,14 +23,8 @@ from sdulearn.joint.fitting import (
 )
 from sdulearn.joint.graph_data import GraphData, PointRows, refuse_contradictions
 from sdulearn.joint.path import PairData, column_deviations, fit_path, held_out_loss, path_evidence
-from sdulearn.joint.rates import (
-    ErrorRateParameter,
-    asks_for_graph,
-    given_rates,
-    loose_rates,
-    rate_folds,
-    rates_by_models,
-)
+from sdulearn.joint.class_model import MOST_CLASSES, choose_and_fit, find_number, fit_classes, fold_knowledge, lay_out_classes
+from sdulearn.joint.rates import ErrorRateParameter, asks_for_graph, given_rates, loose_rates, rate_folds, rates_by_models
 from sdulearn.joint.softmax import SoftmaxPairClassifier
 from sdulearn.model_selection import PairKFold, grid_results, positive_grid
 from sdulearn.pairs import Pairs
