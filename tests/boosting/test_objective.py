@@ -89,11 +89,12 @@ def test_gradient_is_that_of_the_objective(y):
     assert (curvature > 0).all()
 
 
-def test_gradient_of_three_classes():
+@pytest.mark.parametrize("error_rate", [0.0, 0.05])
+def test_gradient_of_three_classes(error_rate):
     y = GRAPH.copy()
     y[4, 3] = 3
     graph = AnswerGraph.from_y(y)
-    loss = AnswerLoss(graph, 3, 0.05)
+    loss = AnswerLoss(graph, 3, error_rate)
     scores = np.random.default_rng(4).normal(size=(graph.n_points, 3))
     gradient, _ = loss.slopes(scores)
     np.testing.assert_allclose(gradient, numerical_gradient(lambda s: -loss.value(s), scores), atol=1e-5)

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from joblib import effective_n_jobs
 from numpy.typing import ArrayLike
-from scipy.special import expit
+from scipy.special import log_softmax
 from sklearn.utils import check_array, check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from sdulearn.answers.propagate import ErrorRates
-from sdulearn.base import LinearPairClassifier
 from sdulearn.boosting.importances import mean_contributions
 from sdulearn.boosting.model_text import read_trees, write_trees
 from sdulearn.boosting.objective import AnswerLoss, make_pull
@@ -24,6 +23,9 @@ from sdulearn.boosting.training import CrossFit, cross_boost
 from sdulearn.errors import InputError
 from sdulearn.extras import require
 from sdulearn.io.checked import checked_finite, checked_list, checked_numbers, checked_text, checked_whole
+from sdulearn.joint.class_model import match_names
+from sdulearn.joint.rates import ErrorRateParameter
+from sdulearn.joint.softmax import SoftmaxPairClassifier
 from sdulearn.pairs import read_pairs
 from sdulearn.sklearn_private import Interval, StrOptions, check_sample_weight, fit_context
 from sdulearn.types import Array, Indices, MatrixLike, Rows
@@ -31,13 +33,14 @@ from sdulearn.types import Array, Indices, MatrixLike, Rows
 _ROWS_PER_THREAD = 10_000
 
 
-class ScoreClassifier(LinearPairClassifier):
+class ScoreClassifier(SoftmaxPairClassifier):
     """A linear score plus the mean of some boosters: the fitted form of all models here."""
 
+    n_classes: int
     prior: float | None
     prior_strength: float
     orientation: str
-    error_rate: ErrorRates
+    error_rate: ErrorRateParameter
     categorical_features: Any
     learning_rate: float
     max_iter: int
@@ -52,6 +55,7 @@ class ScoreClassifier(LinearPairClassifier):
     start_: LinearScore
     boosters_: list[Any]
     sign_: float
+    order_: Indices
     categories_: Categories
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -61,10 +65,11 @@ class ScoreClassifier(LinearPairClassifier):
         "l2_regularization": [Interval(Real, 0, None, closed="left")],
         "min_hessian": [Interval(Real, 0, None, closed="left")],
         "n_iter_no_change": [Interval(Integral, 1, None, closed="left")],
-        "prior": [Interval(Real, 0, 1, closed="neither"), None],
+        "n_classes": [Interval(Integral, 2, None, closed="left")],
+        "prior": [Interval(Real, 0, 1, closed="neither"), "array-like", None],
         "prior_strength": [Interval(Real, 0, None, closed="left")],
         "orientation": [StrOptions({"majority", "minority"})],
-        "error_rate": [Interval(Real, 0, 1, closed="left"), "array-like", dict],
+        "error_rate": [StrOptions({"auto"}), Interval(Real, 0, 0.5, closed="both"), Mapping],
         "categorical_features": [StrOptions({"from_dtype"}), "array-like", None],
         "cv": [Interval(Integral, 2, None, closed="left")],
         "n_jobs": [Integral, None],
@@ -75,7 +80,7 @@ class ScoreClassifier(LinearPairClassifier):
         return hasattr(self, "start_")
 
     def decision_function(self, X: MatrixLike) -> Array:
-        """Return the log odds of class +1 for each row.
+        """Return the log odds of class +1 for each row; with K > 2 classes the logits of each.
 
         Parameters
         ----------
@@ -84,7 +89,7 @@ class ScoreClassifier(LinearPairClassifier):
 
         Returns
         -------
-        array of shape (n_rows,)
+        array of shape (n_rows,) or (n_rows, K)
             The linear start and the trees, added up.
         """
         check_is_fitted(self)
@@ -93,27 +98,40 @@ class ScoreClassifier(LinearPairClassifier):
         if self.boosters_:
             threads = self._threads(rows.shape[0])
             scores = scores + sum(b.predict(rows, num_threads=threads) for b in self.boosters_) / len(self.boosters_)
-        return np.asarray(self.sign_ * scores)
+        return np.asarray(self.sign_ * scores if scores.ndim == 1 else scores[:, self.order_])
 
-    def predict_proba(self, X: MatrixLike) -> Array:
-        """Probability of either class for each row.
-
-        Parameters
-        ----------
-        X : array, CSR matrix or frame of shape (n_rows, n_features)
-            Rows.
-
-        Returns
-        -------
-        array of shape (n_rows, 2)
-            P(y = -1) and P(y = +1).
-        """
-        positive = expit(self.decision_function(X))
-        return np.column_stack([1 - positive, positive])
+    @property
+    def _many_classes(self) -> bool:
+        check_is_fitted(self)
+        return len(self.classes_) > 2
 
     def _vote(self, decision: Array, labels: ArrayLike) -> float:
         """The log odds of the two ways to name the classes; no single point weighs more than 5."""
         return float(np.asarray(labels) @ np.clip(decision, -5, 5))
+
+    def name_classes(self, X: MatrixLike, labels: ArrayLike) -> Self:
+        """Name the classes by the best matching with labelled points, all classes at once.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_points, n_features)
+            A few points.
+        labels : array-like of shape (n_points,)
+            Their classes: -1 or +1, or 1 to K.
+
+        Returns
+        -------
+        self : estimator
+            The model, its classes renamed.
+        """
+        if not self._many_classes:
+            return super().name_classes(X, labels)
+        names = np.asarray(labels)
+        if not np.isin(names, self.classes_).all() or names.shape != (len(X),):
+            raise InputError(f"`labels` must hold a class from 1 to {len(self.classes_)} for each row of `X`.")
+        column = match_names(log_softmax(self.decision_function(X), axis=1), names.astype(np.int64))
+        self.order_ = self.order_[column]
+        return self
 
     def _flip(self) -> None:
         self.sign_ = -self.sign_
@@ -150,7 +168,11 @@ class ScoreClassifier(LinearPairClassifier):
         fits = fit_linear(self, rows.X, rows.y, rows.weight, some, rows.trains, design, kernel, named)
         if not named:
             return fits
-        return fits.named(AnswerLoss(rows.graph, 2, self.error_rate, rows.point_weight), rows.first_row)
+        return fits.named(self._loss(rows, fits), rows.first_row)
+
+    def _loss(self, rows: TrainingRows, start: LinearFits) -> AnswerLoss:
+        """All answers."""
+        return AnswerLoss(rows.graph, self.n_classes, start.error_rates, rows.point_weight)
 
     def _threads(self, n_rows: int) -> int:
         """Threads of LightGBM; few rows are slower on several, much slower where the cores are busy."""
@@ -163,8 +185,8 @@ class ScoreClassifier(LinearPairClassifier):
             rows.fold,
             start.by_fold[:, rows.first_row],
             make_pull(rows.graph, rows.point_weight, start.pull, self.prior_strength),
-            n_classes=2,
-            error_rate=self.error_rate,
+            n_classes=self.n_classes,
+            error_rate=start.error_rates,
             point_weight=rows.point_weight,
             parameters=self._lightgbm_parameters(seed, rows.graph.n_points),
             categorical=sorted(self.categories_),
@@ -175,6 +197,7 @@ class ScoreClassifier(LinearPairClassifier):
     def _lightgbm_parameters(self, seed: int, n_rows: int) -> dict[str, Any]:
         return {
             "objective": "none",
+            "num_class": self.n_classes if self.n_classes > 2 else 1,
             "learning_rate": self.learning_rate,
             "num_leaves": self.max_leaf_nodes,
             "lambda_l2": self.l2_regularization,
@@ -191,19 +214,25 @@ class ScoreClassifier(LinearPairClassifier):
 
     def _take(self, rows: TrainingRows, start: LinearFits, trees: CrossFit | None) -> Self:
         """Keep what was found."""
-        self.classes_ = np.array([-1, 1])
-        self.sign_ = 1.0
-        self.prior_ = start.prior
+        self._set_classes(self.n_classes)
+        self.prior_ = start.prior  # type: ignore[assignment]
+        self.error_rates_ = start.error_rates
         self.start_ = start.score
         self._plant([] if trees is None else trees.texts)
         self.n_rounds_ = 0 if trees is None else trees.n_rounds
         self.feature_importances_ = mean_contributions(self.start_, self.boosters_, rows.points)
         return self
 
+    def _set_classes(self, n_classes: int) -> None:
+        self.classes_ = np.array([-1, 1]) if n_classes == 2 else np.arange(1, n_classes + 1)
+        self.n_classes_ = n_classes
+        self.sign_ = 1.0
+        self.order_ = np.arange(n_classes)
+
     def _plant(self, texts: list[str]) -> None:
         """Boosters from LightGBM's text, checked and written anew."""
-        width = self.n_features_in_
-        self.trees_ = [write_trees(read_trees(text, width), width) for text in texts]
+        shape = (self.n_features_in_, self.n_classes_)
+        self.trees_ = [write_trees(read_trees(text, *shape), *shape) for text in texts]
         self.boosters_ = []
         if texts:
             lightgbm = require("lightgbm", "boosting")
@@ -224,7 +253,12 @@ class ScoreClassifier(LinearPairClassifier):
         """
         self.n_features_in_ = checked_whole(fitted["n_features_in_"], 1, 2**31)
         self.categories_ = checked_categories(fitted["categories_"], self.n_features_in_)
-        self.start_ = LinearScore.from_parts(fitted["start_parts_"], self._n_values())
+        n_classes = checked_whole(fitted["n_classes_"], 2, 2**16)
+        self._set_classes(n_classes)
+        self.order_ = fitted["order_"]
+        if not np.array_equal(np.sort(self.order_), np.arange(n_classes)):
+            raise InputError("the order of the classes is none")
+        self.start_ = LinearScore.from_parts(fitted["start_parts_"], self._n_values(), n_classes)
         self.sign_ = checked_finite(fitted["sign_"])
         if abs(self.sign_) != 1:
             raise InputError("the sign of the classes is neither 1 nor -1")
@@ -270,14 +304,18 @@ class PairBoostingClassifier(ScoreClassifier):
         Least sum of p (1 - p) over the points of a leaf.
     n_iter_no_change : int, default=30
         Rounds without a higher held-out likelihood that end the search.
-    prior : float or None, default=None
-        P(y = +1); None takes it from the answers where they imply one.
+    n_classes : int, default=2
+        Number of classes.
+    prior : float, array-like or None, default=None
+        P(y = +1), or the share of each class where there are more than two; None takes it from the answers where
+        they imply one.
     prior_strength : float, default=3.0
         Weight of the divergence of the mean prediction on unlabeled rows from the prior.
     orientation : {"majority", "minority"}, default="majority"
         With ``prior=None``: whether the larger or the smaller class is +1.
-    error_rate : float, array-like or dict, default=0.0
-        Chance that an answer is wrong: for all, or for each annotator by number.
+    error_rate : "auto", float or mapping, default="auto"
+        As in :class:`~sdulearn.PairLogisticRegression`: chance that an answer is wrong, for all or for each annotator
+        by number; "auto" estimates it where the answers tell.
     categorical_features : "from_dtype", array-like or None, default="from_dtype"
         Numbers or names of categorical columns, or those whose type in a frame is a category or a text.
     cv : int, default=5
@@ -300,6 +338,8 @@ class PairBoostingClassifier(ScoreClassifier):
         Mean absolute contribution of each column to the score (start and trees together), of sum 1.
     start_ : LinearScore
         The linear score.
+    error_rates_ : dict
+        Error rate of each annotator, given or estimated.
     classes_, prior_, n_features_in_, feature_names_in_
         As in :class:`~sdulearn.PairLogisticRegression`.
 
@@ -328,7 +368,7 @@ class PairBoostingClassifier(ScoreClassifier):
 
     FITTED = (
         "trees_", "start_parts_", "sign_", "categories_", "n_rounds_", "held_out_log_likelihood_",
-        "feature_importances_", "classes_", "prior_", "n_features_in_", "feature_names_in_",
+        "feature_importances_", "n_classes_", "order_", "prior_", "error_rates_", "n_features_in_", "feature_names_in_",
     )  # fmt: skip
 
     def __init__(
@@ -340,10 +380,11 @@ class PairBoostingClassifier(ScoreClassifier):
         l2_regularization: float = 1.0,
         min_hessian: float = 1.0,
         n_iter_no_change: int = 30,
+        n_classes: int = 2,
         prior: float | None = None,
         prior_strength: float = 3.0,
         orientation: str = "majority",
-        error_rate: ErrorRates = 0.0,
+        error_rate: ErrorRateParameter = "auto",
         categorical_features: Any = "from_dtype",
         cv: int = 5,
         n_jobs: int | None = None,
@@ -355,6 +396,7 @@ class PairBoostingClassifier(ScoreClassifier):
         self.l2_regularization = l2_regularization
         self.min_hessian = min_hessian
         self.n_iter_no_change = n_iter_no_change
+        self.n_classes = n_classes
         self.prior = prior
         self.prior_strength = prior_strength
         self.orientation = orientation

@@ -22,9 +22,11 @@ def mean_contributions(start: LinearScore, boosters: list[Any], X: Rows) -> Arra
     """
     some = X[: _ROWS * max(1, X.shape[0] // _ROWS) : max(1, X.shape[0] // _ROWS)]
     total = start.contributions(some)
+    n_rows, n_features, n_scores = total.shape
+    some = some.toarray() if sparse.issparse(some) else some
     for booster in boosters:
-        found = booster.predict(some, pred_contrib=True, num_threads=1)
-        found = found.toarray() if sparse.issparse(found) else found
-        total = total + found[:, :-1] / len(boosters)
-    size = np.abs(total).mean(axis=0)
+        found = booster.predict(some, pred_contrib=True, num_threads=1).reshape(n_rows, n_scores, n_features + 1)
+        # The last column is the mean of the score.
+        total = total + found[:, :, :-1].transpose(0, 2, 1) / len(boosters)
+    size = np.abs(total).mean(axis=(0, 2))
     return np.asarray(size / size.sum()) if size.sum() > 0 else size

@@ -27,6 +27,7 @@ from scipy.special import expit, log_expit, log_softmax
 from sdulearn.answers.graph import AnswerGraph
 from sdulearn.answers.propagate import ErrorRates, FactorGraph, answer_errors
 from sdulearn.errors import InputError
+from sdulearn.joint.classes import ClassLikelihood
 from sdulearn.joint.likelihood import PriorPenalty
 from sdulearn.types import Array, Indices
 
@@ -88,6 +89,22 @@ class Propagated:
         return found.component_values, gradient[:, 1] if scores.ndim == 1 else gradient
 
 
+class Composite:
+    """The composite likelihood of :mod:`~sdulearn.joint.classes`: more than two classes, answers that are never wrong.
+
+    Propagation around cycles of "different" answers need not converge; the linear start has this likelihood too.
+    """
+
+    def __init__(self, graph: AnswerGraph, n_classes: int) -> None:
+        self.likelihood = ClassLikelihood.from_graph(graph, n_classes)
+
+    def evaluate(self, scores: Array) -> tuple[Array, Array]:
+        """Log likelihood of all answers, as one component, and the gradient of minus it."""
+        log_p = log_probabilities(scores)
+        value, posteriors = self.likelihood.value_and_posteriors(log_p)
+        return np.array([value]), np.exp(log_p) - posteriors
+
+
 class AnswerLoss:
     """Minus the log likelihood of all answers and labels, by the scores of the points.
 
@@ -110,18 +127,20 @@ class AnswerLoss:
         self.n_known = graph.n_answers + int(np.count_nonzero(graph.labels))
         # The weight of an answer multiplies the likelihood of its component.
         plain = replace(graph, weights=np.ones(graph.n_answers))
-        self.answers: LoosePairs | Propagated
-        if n_classes == 2 and is_loose(plain):
-            self.answers = LoosePairs(plain, error_rate)
-        else:
-            self.answers = Propagated(plain, n_classes, error_rate)
         self.component = graph.component
         self.weight = _component_weights(graph, point_weight)
+        self.answers: LoosePairs | Propagated | Composite
+        if n_classes == 2 and is_loose(plain):
+            self.answers = LoosePairs(plain, error_rate)
+        elif n_classes > 2 and not answer_errors(graph.annotators, error_rate).any() and np.ptp(self.weight) == 0:
+            self.answers = Composite(plain, n_classes)
+        else:
+            self.answers = Propagated(plain, n_classes, error_rate)
 
     def by_component(self, scores: Array) -> Array:
-        """Log likelihood of each component, weighted."""
+        """Log likelihood of each component, weighted; of all in one where it is a composite likelihood."""
         values, _ = self.answers.evaluate(scores)
-        return values * self.weight
+        return values * self.weight[: len(values)]
 
     def value(self, scores: Array) -> float:
         """Log likelihood, weighted."""

@@ -10,14 +10,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.stats import rankdata
 
-from sdulearn.answers.propagate import ErrorRates
 from sdulearn.boosting.estimators import PairBoostingClassifier, ScoreClassifier
-from sdulearn.boosting.objective import AnswerLoss
 from sdulearn.boosting.rows import TrainingRows
 from sdulearn.boosting.start import LinearFits
 from sdulearn.boosting.training import CrossFit, held_out_scores
 from sdulearn.errors import InputError
 from sdulearn.joint import PairLogisticRegressionCV
+from sdulearn.joint.rates import ErrorRateParameter
 from sdulearn.sklearn_private import fit_context
 from sdulearn.types import Array, Estimator, MatrixLike
 
@@ -36,7 +35,7 @@ class PairModelCV(ScoreClassifier):
     models : sequence of {"linear", "nystroem", "boosted"}, default=all three
         The candidates; of equal ones the first is kept. "nystroem" is a linear model on Nystroem's map of an RBF
         kernel, "boosted" needs LightGBM (``pip install 'sdulearn[boosting]'``).
-    prior, prior_strength, orientation, error_rate, categorical_features
+    n_classes, prior, prior_strength, orientation, error_rate, categorical_features
         As in :class:`~sdulearn.PairBoostingClassifier`.
     learning_rate, max_iter, max_leaf_nodes, l2_regularization, min_hessian, n_iter_no_change
         Of the trees, as in :class:`~sdulearn.PairBoostingClassifier`.
@@ -50,7 +49,7 @@ class PairModelCV(ScoreClassifier):
     cv_results_ : dict
         ``model``, the candidates; ``mean_test_score``, the mean log-likelihood of a held-out answer by each;
         ``gap_to_best`` and ``gap_error``, how far it is below the best one and the standard error of that over
-        components of the answers; ``rank_test_score``.
+        components of the answers (NaN where there is but one, or more than two classes); ``rank_test_score``.
     boosters_, n_rounds_, start_, feature_importances_, classes_, prior_, n_features_in_, feature_names_in_
         As in :class:`~sdulearn.PairBoostingClassifier`.
 
@@ -72,7 +71,7 @@ class PairModelCV(ScoreClassifier):
 
     FITTED = (
         "model_", "cv_results_", "trees_", "start_parts_", "sign_", "categories_", "n_rounds_",
-        "feature_importances_", "classes_", "prior_", "n_features_in_", "feature_names_in_",
+        "feature_importances_", "n_classes_", "order_", "prior_", "error_rates_", "n_features_in_", "feature_names_in_",
     )  # fmt: skip
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -84,10 +83,11 @@ class PairModelCV(ScoreClassifier):
         self,
         models: Sequence[str] = MODELS,
         *,
+        n_classes: int = 2,
         prior: float | None = None,
         prior_strength: float = 3.0,
         orientation: str = "majority",
-        error_rate: ErrorRates = 0.0,
+        error_rate: ErrorRateParameter = "auto",
         categorical_features: Any = "from_dtype",
         learning_rate: float = 0.1,
         max_iter: int = 500,
@@ -100,6 +100,7 @@ class PairModelCV(ScoreClassifier):
         random_state: Any = 0,
     ) -> None:
         self.models = models
+        self.n_classes = n_classes
         self.prior = prior
         self.prior_strength = prior_strength
         self.orientation = orientation
@@ -132,7 +133,8 @@ class PairModelCV(ScoreClassifier):
         names = _checked_names(self.models)
         rows, seed = self._training_rows(X, y, sample_weight)
         found = self._candidates(names, rows, seed)
-        loss = AnswerLoss(rows.graph, 2, self.error_rate, rows.point_weight)
+        # The first candidate's error rates judge all.
+        loss = self._loss(rows, found[0][0])
         self.cv_results_ = compare(names, [loss.by_component(scores) for _, _, scores in found], loss.n_known)
         best = int(np.argmin(self.cv_results_["rank_test_score"]))
         self.model_ = names[best]
@@ -170,11 +172,12 @@ def compare(names: list[str], values: list[Array], n_known: int) -> dict[str, An
     mean = table.sum(axis=1) / n_known
     best = int(np.argmax(mean.round(10)))
     gaps = table[best] - table
+    missing = np.full(len(names), np.nan)
     return {
         "model": names,
         "mean_test_score": mean,
         "gap_to_best": gaps.sum(axis=1) / n_known,
-        "gap_error": np.sqrt(table.shape[1] * gaps.var(axis=1)) / n_known,
+        "gap_error": np.sqrt(table.shape[1] * gaps.var(axis=1)) / n_known if table.shape[1] > 1 else missing,
         "rank_test_score": rankdata(-mean.round(10), method="min").astype(np.int64),
     }
 

@@ -12,6 +12,8 @@ from typing import Any, Protocol
 
 import numpy as np
 from scipy import sparse
+from scipy.optimize import linear_sum_assignment
+from scipy.special import softmax
 from sklearn.exceptions import ConvergenceWarning
 
 from sdulearn.boosting.objective import AnswerLoss
@@ -19,6 +21,8 @@ from sdulearn.boosting.table import one_hot
 from sdulearn.errors import InputError, OrientationWarning, SdulearnWarning
 from sdulearn.io.checked import checked_numbers
 from sdulearn.joint import PairLogisticRegression, PairLogisticRegressionCV
+from sdulearn.joint.rates import ErrorRateParameter
+from sdulearn.pairs import read_pairs
 from sdulearn.prior import PriorEstimate
 from sdulearn.types import Array, Codes, Indices, Rows
 
@@ -30,6 +34,8 @@ _KERNEL_POINTS = 150
 class Parameters(Protocol):
     """What the start takes from its estimator."""
 
+    n_classes: int
+    error_rate: ErrorRateParameter
     prior: float | None
     prior_strength: float
     orientation: str
@@ -151,37 +157,38 @@ class LinearScore:
         Gaps, scales and categories.
     kernel : Kernel or None
         A map after it.
-    coef : array of shape (n_columns,)
+    coef : array of shape (n_columns,) or (n_columns, n_classes)
         Weights.
-    intercept : float
+    intercept : array of shape () or (n_classes,)
         Intercept.
     """
 
     design: Design
     kernel: Kernel | None
     coef: Array
-    intercept: float
+    intercept: Array
 
     def parts(self) -> dict[str, Array]:
         """All of it as arrays, by name."""
         own = {"mean": self.design.mean, "scale": self.design.scale, "coef": self.coef}
-        own["intercept"] = np.array([self.intercept])
+        own["intercept"] = np.atleast_1d(self.intercept)
         if self.kernel is None:
             return own
         kernel = {f"kernel_{field.name}": getattr(self.kernel, field.name) for field in fields(Kernel)}
         return {**own, **kernel}
 
     @classmethod
-    def from_parts(cls, parts: dict[str, Array], n_values: Indices) -> LinearScore:
+    def from_parts(cls, parts: dict[str, Array], n_values: Indices, n_classes: int) -> LinearScore:
         """From the arrays of :meth:`parts`, their shapes checked."""
         found = {name: checked_numbers(array) for name, array in parts.items()}
         design = Design(n_values, found["mean"], found["scale"])
         kernel = None
         if any(name.startswith("kernel_") for name in found):
             kernel = Kernel(**{field.name: found[f"kernel_{field.name}"] for field in fields(Kernel)})
-        score = cls(design, kernel, found["coef"], float(found["intercept"].item()))
+        intercept = found["intercept"] if n_classes > 2 else np.array(found["intercept"].item())
+        score = cls(design, kernel, found["coef"], intercept)
         # One row of zeros goes through all shapes.
-        if score.decide(np.zeros((1, len(n_values)))).shape != (1,):
+        if score.decide(np.zeros((1, len(n_values)))).shape != ((1,) if n_classes == 2 else (1, n_classes)):
             raise InputError("the parts of the linear score do not fit together")
         return score
 
@@ -195,22 +202,25 @@ class LinearScore:
         return np.asarray(self.columns(X) @ self.coef + self.intercept)
 
     def contributions(self, X: Rows) -> Array:
-        """What each feature adds to the score, beside its mean; of a kernel map, what setting it to its mean takes."""
+        """What each feature adds to each score, beside its mean; of a kernel map, what setting it to its mean takes.
+
+        Shape (n_rows, n_features, n_scores): one score with two classes.
+        """
         A = self.design.transform(X)
         A = A.toarray() if sparse.issparse(A) else A
-        if self.kernel is not None:
-            return self._changes(A)
-        A = A - A.mean(axis=0)
-        return self.design.by_feature(A * self.coef)
+        by_class = self.coef if self.coef.ndim > 1 else self.coef[:, None]
+        if self.kernel is None:
+            A = A - A.mean(axis=0)
+            return np.stack([self.design.by_feature(A * coef) for coef in by_class.T], axis=2)
+        return np.stack([self._changes(self.kernel, A, coef) for coef in by_class.T], axis=2)
 
-    def _changes(self, A: Array) -> Array:
-        assert self.kernel is not None
-        whole = self.kernel.transform(A) @ self.coef
+    def _changes(self, kernel: Kernel, A: Array, coef: Array) -> Array:
+        whole = kernel.transform(A) @ coef
         changes = np.empty_like(A)
         for j in range(A.shape[1]):
             without = A.copy()
             without[:, j] = 0.0
-            changes[:, j] = whole - self.kernel.transform(without) @ self.coef
+            changes[:, j] = whole - kernel.transform(without) @ coef
         return self.design.by_feature(changes)
 
 
@@ -222,33 +232,38 @@ class LinearFits:
     ----------
     score : LinearScore
         Of all answers.
-    prior : PriorEstimate
-        As reported.
+    prior : PriorEstimate or None
+        As reported; None with more than two classes.
+    error_rates : dict
+        That of each annotator, given or estimated.
     pull : float or None
         The prior that the mean prediction is pulled to, if any.
-    all_rows : array of shape (n_rows,)
+    all_rows : array of shape (n_rows,) or (n_rows, n_classes)
         Scores by the model of all answers.
-    by_fold : array of shape (n_folds, n_rows)
+    by_fold : array of shape (n_folds, n_rows) or (n_folds, n_rows, n_classes)
         Scores of all rows by the model that was fitted without the points of a fold.
     """
 
     score: LinearScore
-    prior: PriorEstimate
+    prior: PriorEstimate | None
+    error_rates: dict[int, float]
     pull: float | None
     all_rows: Array
     by_fold: Array
 
     def named(self, loss: AnswerLoss, first_row: Indices) -> LinearFits:
-        """With the classes named as labels in ``y`` say; unchanged where there are none."""
+        """With two classes named as labels in ``y`` say."""
         z = self.all_rows[first_row]
-        if loss.value(-z) <= loss.value(z):
+        if self.prior is None or loss.value(-z) <= loss.value(z):
             return self
-        score = replace(self.score, coef=-self.score.coef, intercept=-self.score.intercept)
-        return LinearFits(score, self.prior.mirrored(), _mirrored(self.pull), -self.all_rows, -self.by_fold)
-
-
-def _mirrored(prior: float | None) -> float | None:
-    return None if prior is None else 1 - prior
+        return replace(
+            self,
+            score=replace(self.score, coef=-self.score.coef, intercept=-self.score.intercept),
+            prior=self.prior.mirrored(),
+            pull=None if self.pull is None else 1 - self.pull,
+            all_rows=-self.all_rows,
+            by_fold=-self.by_fold,
+        )
 
 
 def fit_linear(
@@ -270,6 +285,7 @@ def fit_linear(
     if kernel is not None:
         A = kernel.transform(A)
     options: dict[str, Any] = {
+        "n_classes": parameters.n_classes,
         "prior": parameters.prior,
         "prior_strength": parameters.prior_strength,
         "orientation": parameters.orientation,
@@ -278,21 +294,46 @@ def fit_linear(
     with warnings.catch_warnings():
         if has_labels:
             warnings.simplefilter("ignore", OrientationWarning)
-        model = PairLogisticRegressionCV(**options).fit(A[some], y[some], sample_weight=weight[some])
+        model = PairLogisticRegressionCV(error_rate=parameters.error_rate, **options)
+        model.fit(A[some], y[some], sample_weight=weight[some])
     reference = model.decision_function(A)
-    single = PairLogisticRegression(model.alpha_, covariance_power=model.covariance_power_, **options)
-    scores = np.empty((len(trains), len(reference)))
+    rates = _rates(model, y)
+    single = PairLogisticRegression(model.alpha_, covariance_power=model.covariance_power_, error_rate=rates, **options)
+    calm = 1 / getattr(model, "temperature_", 1.0)
+    scores = np.empty((len(trains), *reference.shape))
     for k, train in enumerate(trains):
         kept = np.intersect1d(train, some)
-        z = _fit_quietly(single, A[kept], y[kept], weight[kept]).decision_function(A)
-        # Each fold may name the classes either way.
-        scores[k] = z if z @ reference >= 0 else -z
-    score = LinearScore(design, kernel, model.coef_[0], float(model.intercept_[0]))
-    return LinearFits(score, model.prior_, _pull(model), reference, scores)
+        z = calm * _fit_quietly(single, A[kept], y[kept], weight[kept]).decision_function(A)
+        scores[k] = _named_alike(z, reference)
+    if parameters.n_classes == 2:
+        score = LinearScore(design, kernel, model.coef_[0], model.intercept_[0])
+    else:
+        score = LinearScore(design, kernel, model.coef_.T, model.intercept_)
+    return LinearFits(score, model.prior_, rates, _pull(model), reference, scores)
+
+
+def _named_alike(z: Array, reference: Array) -> Array:
+    """Each fold may name the classes in its own way: turned to the reference."""
+    if z.ndim == 1:
+        return z if z @ reference >= 0 else -z
+    overlap = softmax(reference, axis=1).T @ softmax(z, axis=1)
+    return z[:, linear_sum_assignment(-overlap)[1]]
+
+
+def _rates(model: PairLogisticRegressionCV, y: Codes) -> dict[int, float]:
+    """The error rate of every annotator; loose pairs tell none, whoever answered."""
+    found = model.error_rates_.by_annotator
+    annotators = read_pairs(y).annotators
+    if annotators is None:
+        return {0: found.get(0, 0.0)}
+    usual = next(iter(found.values())) if len(found) == 1 else 0.0
+    return {a: found.get(a, usual) for a in np.unique(np.append(annotators, 0)).tolist()}
 
 
 def _pull(model: PairLogisticRegressionCV) -> float | None:
     """The prior in the objective of the linear model: the one given, or that of the counts where they have one."""
+    if model.n_classes != 2:
+        return None
     if model.prior is not None:
         return float(model.prior)
     if model.prior_.value == 0.5:

@@ -8,7 +8,7 @@ from sdulearn.boosting import PairBoostingClassifier, PairModelCV
 from sdulearn.boosting.estimators import ScoreClassifier
 from sdulearn.errors import ModelFileError
 from sdulearn.io import container
-from sdulearn.io.checked import checked_finite, checked_prior
+from sdulearn.io.checked import checked_finite, checked_prior, checked_share
 from sdulearn.io.files import Location
 from sdulearn.joint import PairLogisticRegression, PairLogisticRegressionCV
 from sdulearn.linear import SDUClassifier, SDUClassifierCV
@@ -83,8 +83,8 @@ def _scored(model: Estimator, scalars: container.Header, arrays: container.Array
     if unexpected := set(fitted) - set(model.FITTED):
         raise ValueError(f"unexpected attributes {sorted(unexpected)!r}")
     model.restore(fitted)
-    model.prior_ = checked_prior(fitted["prior_"])
-    model.classes_ = np.array([-1, 1])
+    model.prior_ = None if fitted["prior_"] is None else checked_prior(fitted["prior_"])
+    model.error_rates_ = {int(a): checked_share(rate) for a, rate in fitted["error_rates_"].items()}
     for name in ("model_", "cv_results_", "held_out_log_likelihood_"):
         if name in fitted:
             setattr(model, name, fitted[name])

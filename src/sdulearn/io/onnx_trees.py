@@ -57,6 +57,8 @@ def build_trees(graph: Graph, model: ScoreClassifier) -> bytes:
             "A model with categorical columns cannot be written to ONNX: the graph has no place for its categories. "
             "Save it as a model file, or encode the categories as numbers before the fit."
         )
+    if model.n_classes_ > 2:
+        raise InputError("Only tree models of two classes can be written to ONNX. Save this one as a model file.")
     total = _linear(graph, model.start_)
     if model.boosters_:
         total = graph.node("Add", total, _ensemble(graph, model))
