@@ -250,7 +250,7 @@ def tables(results):
 
 
 def scale(n_rows, n_answers, width, threads):
-    """One fit against LightGBM on labels of all rows, as many rounds; CPU seconds, which other programs do not change."""
+    """One fit against LightGBM on labels of all rows, as many rounds; CPU seconds, so other programs do not matter."""
     from sdulearn import PairBoostingClassifier
 
     rng = np.random.default_rng(0)

@@ -6,9 +6,11 @@ import pytest
 
 from sdulearn import PairBoostingClassifier, PairModelCV, load_model
 from sdulearn.boosting.model_text import read_trees, write_trees
+from sdulearn.columns import Column, ColumnLayout
 from sdulearn.errors import InputError, ModelFileError
 from sdulearn.io import container
 from sdulearn.io.onnx import export_onnx
+from sdulearn.table_model import Scaler, TableModel
 
 lightgbm = pytest.importorskip("lightgbm")
 
@@ -162,6 +164,21 @@ def test_forged_arrays_are_refused(boosted, tmp_path, name, value):
     container.write(tmp_path / "forged.sdu", header, {**arrays, name: value})
     with pytest.raises(ModelFileError):
         load_model(tmp_path / "forged.sdu")
+
+
+def test_within_a_table_model(gaps, tmp_path):
+    X = np.nan_to_num(gaps[0])
+    layout = ColumnLayout(tuple(Column(name, "number") for name in "abc"))
+    scaler = Scaler(X.mean(axis=0), X.std(axis=0))
+    estimator = PairBoostingClassifier(prior=0.6, max_iter=5).fit(scaler.transform(X), gaps[1])
+    model = TableModel(estimator, layout, scaler)
+    model.save(tmp_path / "table.sdu")
+    again = load_model(tmp_path / "table.sdu")
+    frame = pd.DataFrame(X, columns=list("abc"))
+    np.testing.assert_array_equal(again.predict_proba(frame), model.predict_proba(frame))
+    np.testing.assert_allclose(model.predict_proba(frame), estimator.predict_proba(scaler.transform(X)))
+    with pytest.raises(InputError, match="linear model"):
+        export_onnx(again, tmp_path / "table.onnx")
 
 
 @pytest.mark.parametrize("name", ["boosted", "kernel"])

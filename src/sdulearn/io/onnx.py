@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from sdulearn.boosting.estimators import ScoreClassifier
 from sdulearn.columns import CATEGORY, Column, ColumnLayout, SparseLayout
+from sdulearn.errors import InputError
 from sdulearn.extras import require
 from sdulearn.io.files import Location, written_whole
 from sdulearn.io.onnx_trees import build_trees
@@ -45,6 +46,11 @@ def export_onnx(model: TableModel | Estimator, path: Location) -> None:
     --------
     onnx_columns : What the graph takes.
     """
+    if isinstance(model, TableModel) and isinstance(model.estimator, ScoreClassifier):
+        raise InputError(
+            "A table model with trees or a kernel map cannot be written to ONNX. Export its `estimator`, which takes "
+            "the scaled features, or fit the table with a linear model."
+        )
     graph = Graph()
     if isinstance(model, ScoreClassifier):
         serialised = build_trees(graph, model)
