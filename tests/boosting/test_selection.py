@@ -1,11 +1,13 @@
 """PairModelCV: the choice, and the numbers that say why."""
 
+import sys
+
 import numpy as np
 import pytest
 
 from sdulearn import PairBoostingClassifier, PairLogisticRegressionCV, PairModelCV
 from sdulearn.boosting.selection import compare, make_pair_estimator
-from sdulearn.errors import InputError
+from sdulearn.errors import InputError, MissingExtraError
 
 pytest.importorskip("lightgbm")
 
@@ -89,6 +91,15 @@ def test_unknown_candidates_are_refused():
     for models in (["linear", "forest"], [], ["linear", "linear"]):
         with pytest.raises(InputError, match="models"):
             PairModelCV(models).fit(X, codes)
+
+
+def test_without_lightgbm_the_extra_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "lightgbm", None)
+    X, codes, _ = pairs_of(line, n_pairs=50)
+    for model in (PairBoostingClassifier(), PairModelCV()):
+        with pytest.raises(MissingExtraError, match=r"sdulearn\[boosting\]"):
+            model.fit(X, codes)
+    assert PairModelCV(["linear", "nystroem"], prior=0.6).fit(X, codes).boosters_ == []
 
 
 def test_estimators_by_name(monkeypatch):

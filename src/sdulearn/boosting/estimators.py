@@ -9,8 +9,9 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from joblib import effective_n_jobs
 from numpy.typing import ArrayLike
+from scipy import sparse
 from scipy.special import log_softmax
-from sklearn.utils import check_array, check_random_state
+from sklearn.utils import check_array, check_consistent_length, check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from sdulearn.boosting.importances import mean_contributions
@@ -18,7 +19,7 @@ from sdulearn.boosting.model_text import read_trees, write_trees
 from sdulearn.boosting.objective import AnswerLoss, make_pull
 from sdulearn.boosting.rows import TrainingRows
 from sdulearn.boosting.start import Design, Kernel, LinearFits, LinearScore, fit_linear
-from sdulearn.boosting.table import Categories, checked_categories, encode, find_categories
+from sdulearn.boosting.table import Categories, checked_categories, encode, find_categories, is_frame
 from sdulearn.boosting.training import CrossFit, cross_boost
 from sdulearn.errors import InputError
 from sdulearn.extras import require
@@ -139,19 +140,27 @@ class ScoreClassifier(SoftmaxPairClassifier):
 
     def _encoded(self, X: MatrixLike, reset: bool) -> Rows:
         """Rows as a float matrix with NaN in the gaps."""
+        checks: dict[str, Any] = {
+            "accept_sparse": "csr",
+            "dtype": np.float64,
+            "ensure_all_finite": "allow-nan",
+            "ensure_min_samples": 2 if reset else 1,
+        }
+        if not is_frame(X) and not self.categories_:
+            rows = validate_data(self, X, reset=reset, **checks)
+            # LightGBM knows scipy's matrices, not yet its arrays.
+            return sparse.csr_matrix(rows) if sparse.issparse(rows) else rows
+        # Names and their number first: encoding goes by them.
         validate_data(self, X, skip_check_array=True, reset=reset)
-        rows = check_array(
-            encode(X, self.categories_), accept_sparse="csr", dtype=np.float64, ensure_all_finite="allow-nan",
-            estimator=self, input_name="X",
-        )  # fmt: skip
-        if rows.shape[1] != self.n_features_in_:
-            validate_data(self, rows, ensure_all_finite="allow-nan", accept_sparse="csr", reset=False)
-        return rows
+        return check_array(encode(X, self.categories_), estimator=self, input_name="X", **checks)
 
     def _training_rows(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None) -> tuple[TrainingRows, int]:
         """Rows with their folds, and the seed of the whole fit."""
+        if y is None:
+            raise InputError(f"{type(self).__name__} requires y to be passed, but the target y is None.")
         self.categories_ = find_categories(X, self.categorical_features)
         rows = self._encoded(X, reset=True)
+        check_consistent_length(rows, y)
         pairs = read_pairs(y)
         weight = None
         if sample_weight is not None:
@@ -220,6 +229,7 @@ class ScoreClassifier(SoftmaxPairClassifier):
         self.start_ = start.score
         self._plant([] if trees is None else trees.texts)
         self.n_rounds_ = 0 if trees is None else trees.n_rounds
+        self.n_iter_ = 1 if trees is None else len(trees.curve) - 1
         self.feature_importances_ = mean_contributions(self.start_, self.boosters_, rows.points)
         return self
 
@@ -264,6 +274,7 @@ class ScoreClassifier(SoftmaxPairClassifier):
             raise InputError("the sign of the classes is neither 1 nor -1")
         self._plant([checked_text(text) for text in checked_list(fitted["trees_"])])
         self.n_rounds_ = checked_whole(fitted["n_rounds_"], 0, 2**31)
+        self.n_iter_ = checked_whole(fitted["n_iter_"], 0, 2**31)
         self.feature_importances_ = checked_numbers(fitted["feature_importances_"])
         if self.feature_importances_.shape != (self.n_features_in_,):
             raise InputError("importances and number of features do not fit together")
@@ -331,6 +342,8 @@ class PairBoostingClassifier(ScoreClassifier):
         One a fold, cut at the best round; empty where no tree raised the held-out likelihood.
     n_rounds_ : int
         The best round.
+    n_iter_ : int
+        Rounds tried.
     held_out_log_likelihood_ : array of shape (n_rounds_tried + 1,)
         Mean log-likelihood of a held-out answer after each round; the first is the linear start's. The best of
         many rounds is a shade optimistic.
@@ -367,7 +380,7 @@ class PairBoostingClassifier(ScoreClassifier):
     """
 
     FITTED = (
-        "trees_", "start_parts_", "sign_", "categories_", "n_rounds_", "held_out_log_likelihood_",
+        "trees_", "start_parts_", "sign_", "categories_", "n_rounds_", "n_iter_", "held_out_log_likelihood_",
         "feature_importances_", "n_classes_", "order_", "prior_", "error_rates_", "n_features_in_", "feature_names_in_",
     )  # fmt: skip
 
@@ -424,6 +437,8 @@ class PairBoostingClassifier(ScoreClassifier):
         self
             The fitted estimator.
         """
+        # Before minutes are spent on the start.
+        require("lightgbm", "boosting")
         rows, seed = self._training_rows(X, y, sample_weight)
         start = self._fit_start(rows, seed)
         trees = self._boost(rows, start, seed)

@@ -15,6 +15,7 @@ from sdulearn.boosting.rows import TrainingRows
 from sdulearn.boosting.start import LinearFits
 from sdulearn.boosting.training import CrossFit, held_out_scores
 from sdulearn.errors import InputError
+from sdulearn.extras import require
 from sdulearn.joint import PairLogisticRegressionCV
 from sdulearn.joint.rates import ErrorRateParameter
 from sdulearn.sklearn_private import fit_context
@@ -50,7 +51,7 @@ class PairModelCV(ScoreClassifier):
         ``model``, the candidates; ``mean_test_score``, the mean log-likelihood of a held-out answer by each;
         ``gap_to_best`` and ``gap_error``, how far it is below the best one and the standard error of that over
         components of the answers (NaN where there is but one, or more than two classes); ``rank_test_score``.
-    boosters_, n_rounds_, start_, feature_importances_, classes_, prior_, n_features_in_, feature_names_in_
+    boosters_, n_rounds_, n_iter_, start_, feature_importances_, classes_, prior_, n_features_in_, feature_names_in_
         As in :class:`~sdulearn.PairBoostingClassifier`.
 
     See Also
@@ -70,7 +71,7 @@ class PairModelCV(ScoreClassifier):
     """
 
     FITTED = (
-        "model_", "cv_results_", "trees_", "start_parts_", "sign_", "categories_", "n_rounds_",
+        "model_", "cv_results_", "trees_", "start_parts_", "sign_", "categories_", "n_rounds_", "n_iter_",
         "feature_importances_", "n_classes_", "order_", "prior_", "error_rates_", "n_features_in_", "feature_names_in_",
     )  # fmt: skip
 
@@ -131,6 +132,8 @@ class PairModelCV(ScoreClassifier):
             The fitted estimator.
         """
         names = _checked_names(self.models)
+        if "boosted" in names:
+            require("lightgbm", "boosting")
         rows, seed = self._training_rows(X, y, sample_weight)
         found = self._candidates(names, rows, seed)
         # The first candidate's error rates judge all.

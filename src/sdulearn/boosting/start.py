@@ -294,7 +294,7 @@ def fit_linear(
     with warnings.catch_warnings():
         if has_labels:
             warnings.simplefilter("ignore", OrientationWarning)
-        model = PairLogisticRegressionCV(error_rate=parameters.error_rate, **options)
+        model = PairLogisticRegressionCV(error_rate=parameters.error_rate, cv=len(trains), **options)
         model.fit(A[some], y[some], sample_weight=weight[some])
     reference = model.decision_function(A)
     rates = _rates(model, y)

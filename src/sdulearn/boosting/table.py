@@ -45,7 +45,7 @@ def find_categories(X: MatrixLike, categorical: str | ArrayLike | None) -> Categ
 
 def encode(X: MatrixLike, categories: Categories) -> Rows:
     """Rows as a float matrix; a value that is no known category is missing."""
-    if not _is_frame(X):
+    if not is_frame(X):
         if not categories:
             return X
         columns = list(np.asarray(X, dtype=object).T)
@@ -70,19 +70,20 @@ def checked_categories(found: dict[str, list[Any]], n_features: int) -> Categori
     return categories
 
 
-def _is_frame(X: MatrixLike) -> bool:
+def is_frame(X: MatrixLike) -> bool:
+    """Whether rows have named columns."""
     return hasattr(X, "columns") and hasattr(X, "__getitem__")
 
 
 def _by_type(X: MatrixLike) -> list[int]:
-    if not _is_frame(X):
+    if not is_frame(X):
         return []
     types = [str(X[name].dtype) for name in X.columns]
     return [place for place, dtype in enumerate(types) if dtype.startswith(_CATEGORY_TYPES)]
 
 
 def _places(X: MatrixLike, given: Sequence[Any]) -> list[int]:
-    names = [str(name) for name in X.columns] if _is_frame(X) else []
+    names = [str(name) for name in X.columns] if is_frame(X) else []
     places = [names.index(item) if item in names else item for item in given]
     width = len(names) or np.shape(X)[1]
     if wrong := [item for item in places if not (isinstance(item, int) and 0 <= item < width)]:
@@ -94,7 +95,7 @@ def _places(X: MatrixLike, given: Sequence[Any]) -> list[int]:
 
 def _column(X: MatrixLike, place: int) -> NDArray[Any]:
     """A column as an array; None where a value is missing."""
-    if not _is_frame(X):
+    if not is_frame(X):
         return np.asarray(X, dtype=object)[:, place]
     column = X[X.columns[place]]
     values = np.asarray(column)
