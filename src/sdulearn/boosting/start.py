@@ -129,8 +129,10 @@ class Kernel:
         points = A[np.random.default_rng(seed).choice(A.shape[0], size, replace=False)]
         points = points.toarray() if sparse.issparse(points) else points
         values, vectors = np.linalg.eigh(_rbf(points, points))
-        kept = values > 1e-10 * values[-1]
-        plain = cls(points, vectors[:, kept] / np.sqrt(values[kept]), np.zeros(kept.sum()), np.ones(kept.sum()))
+        # The symmetric root: in the axes of the eigenvectors a standardised column of noise would weigh as much as
+        # the first one.
+        root = (vectors / np.sqrt(np.maximum(values, 1e-12 * values[-1]))) @ vectors.T
+        plain = cls(points, root, np.zeros(size), np.ones(size))
         features = plain.transform(A)
         deviation = features.std(axis=0)
         return cls(points, plain.weights, features.mean(axis=0), 1 / np.where(deviation > 0, deviation, 1.0))
