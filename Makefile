@@ -7,7 +7,7 @@ PYTHONS := src tests benchmarks examples .ci docs/conf.py docs/_ext docs/figures
 export OMP_NUM_THREADS ?= 1
 export OPENBLAS_NUM_THREADS ?= 1
 
-.PHONY: demo test lint format bench bench-accuracy bench-ablation bench-penalties bench-cli bench-faults bench-graph bench-honest bench-kill bench-repeat bench-scale bench-style dist docs test-oldest clean
+.PHONY: demo test lint format bench bench-accuracy bench-ablation bench-boosting bench-penalties bench-cli bench-faults bench-graph bench-honest bench-kill bench-repeat bench-scale bench-style dist docs test-oldest clean
 
 demo: $(VENV)/.demo
 	$(BIN)/sdulearn demo
@@ -53,6 +53,10 @@ bench-honest: $(VENV)/.dev
 # The server of `sdulearn ask`, killed 200 times under load. About ten minutes.
 bench-kill: $(VENV)/.dev
 	$(BIN)/python benchmarks/kill_server.py --write
+
+bench-boosting: $(VENV)/.bench
+	$(BIN)/python benchmarks/boosting.py --results /tmp/bench-boosting.jsonl
+	$(BIN)/python benchmarks/boosting.py --scale
 
 bench-ablation: $(VENV)/.bench
 	$(BIN)/python benchmarks/ablation.py

@@ -266,7 +266,13 @@ def test_the_learning_curve_without_labels_holds_pairs_out(drawn):
     rows, codes, *_ = drawn
     _Spy.seen = []
     display = PairLearningCurveDisplay.from_estimator(
-        _Spy(prior=0.7), rows, codes, n_pairs=[119], scoring=pair_log_likelihood, n_repeats=5, random_state=0
+        _Spy(loss="logistic", prior=0.7),
+        rows,
+        codes,
+        n_pairs=[119],
+        scoring=pair_log_likelihood,
+        n_repeats=5,
+        random_state=0,
     )
     assert [len(np.unique(seen[seen != 0])) for seen in _Spy.seen] == [119] * 5
     assert (display.scores < 0).all()

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from sdulearn.boosting import PairBoostingClassifier, PairModelCV
+from sdulearn.boosting.estimators import ScoreClassifier
 from sdulearn.errors import ModelFileError
 from sdulearn.io import container
 from sdulearn.io.checked import (
@@ -20,10 +22,11 @@ from sdulearn.linear import SDUClassifier, SDUClassifierCV
 from sdulearn.table_model import TableModel
 from sdulearn.types import Estimator
 
-MODELS = {
-    model.__name__: model
-    for model in (SDUClassifier, SDUClassifierCV, PairLogisticRegression, PairLogisticRegressionCV)
-}
+_ESTIMATORS = (
+    SDUClassifier, SDUClassifierCV, PairLogisticRegression, PairLogisticRegressionCV, PairBoostingClassifier,
+    PairModelCV,
+)  # fmt: skip
+MODELS = {model.__name__: model for model in _ESTIMATORS}
 # What a forged header may lead to; a stranger's text in an error message is cut off.
 _FORGED = (KeyError, TypeError, ValueError, AttributeError, OverflowError, RecursionError, IndexError)
 _LONGEST = 300
@@ -67,6 +70,8 @@ def load_model(path: Location) -> Estimator | TableModel:
 def _estimator(header: container.Header, arrays: container.Arrays) -> Estimator:
     model = MODELS[header["model"]](**_params(header["params"]))
     model._validate_params()
+    if isinstance(model, ScoreClassifier):
+        return _scored(model, header["fitted"], arrays)
     for name, value in _fitted(header["fitted"], arrays).items():
         if name not in model.FITTED:
             raise ValueError(f"unexpected attribute {name!r}")
@@ -81,6 +86,26 @@ def _params(params: container.Header) -> container.Header:
         rates = {checked_whole(a, 0, 2**62): checked_share(rate) for a, rate in params["error_rate"]}
         return {**params, "error_rate": rates}
     return params
+
+
+def _scored(model: Estimator, scalars: container.Header, arrays: container.Arrays) -> Estimator:
+    """A linear score with trees; its parts check themselves."""
+    fitted = {**scalars, **{name: array for name, array in arrays.items() if "/" not in name}}
+    for name in ("cv_results_", "start_parts_"):
+        nested = {key.split("/", 1)[1]: array for key, array in arrays.items() if key.startswith(f"{name}/")}
+        if name in fitted:
+            fitted[name] = {**fitted[name], **nested}
+    if unexpected := set(fitted) - set(model.FITTED):
+        raise ValueError(f"unexpected attributes {sorted(unexpected)!r}")
+    model.restore(fitted)
+    model.prior_ = None if fitted["prior_"] is None else checked_prior(fitted["prior_"])
+    model.error_rates_ = {int(a): checked_share(rate) for a, rate in fitted["error_rates_"].items()}
+    for name in ("model_", "cv_results_", "held_out_log_likelihood_"):
+        if name in fitted:
+            setattr(model, name, fitted[name])
+    if "feature_names_in_" in fitted:
+        model.feature_names_in_ = np.array(fitted["feature_names_in_"], dtype=object)
+    return model
 
 
 def _fitted(scalars: container.Header, arrays: container.Arrays) -> container.Header:
