@@ -18,6 +18,7 @@ from sdulearn import (
     PairLogisticRegressionCV,
     SDUClassifier,
     SDUClassifierCV,
+    estimate_prior,
     load_model,
     stack_pairs,
     streaming,
@@ -254,7 +255,7 @@ def test_any_splitter_takes_what_was_read(waveform, cv):
     """A splitter gets the codes that were checked before; to those of others they look like an array."""
     rows, codes = waveform
     if cv is PredefinedSplit:
-        cv = PredefinedSplit(PairKFold(3, random_state=0).folds(codes))
+        cv = PredefinedSplit(PairKFold(3, random_state=0).fold_of_rows(None, codes))
     results = SDUClassifierCV("sd", cv=cv).fit(rows, codes).cv_results_
     by_hand = SDUClassifierCV("sd", cv=OwnSplits(list(cv.split(rows, codes)))).fit(rows, codes).cv_results_
     np.testing.assert_array_equal(results["mean_test_score"], by_hand["mean_test_score"])
@@ -452,7 +453,7 @@ def test_a_fold_that_outweighs_the_others_takes_no_digits(waveform):
     rows, codes = waveform
     weight = np.where(np.abs(codes) == 1, 1e12, 1.0)
     model = SDUClassifierCV(prior=0.7, alphas=(0.1,), gammas=(0.5,)).fit(rows, codes, weight)
-    fold = PairKFold(5, random_state=0).folds(codes)
+    fold = PairKFold(5, random_state=0).fold_of_rows(None, codes)
     for k in range(5):
         train, test = fold != k, fold == k
         one = SDUClassifier(prior=0.7).fit(rows[train], codes[train], weight[train])
@@ -483,3 +484,57 @@ def test_cross_val_predict_says_why_it_cannot(waveform, method):
     assert set(cross_val_predict(PairLogisticRegression(), rows, codes, cv=PairKFold())) == {-1, 1}
     with pytest.raises(InputError, match=r"makes them from a list of pairs and answers\.$"):
         SDUClassifier().fit(rows, np.sign(codes))
+
+
+def shared_pairs(n_points, n_answers, seed=0):
+    rng = np.random.default_rng(seed)
+    y = np.where(rng.random(n_points) < 0.7, 1, -1)
+    X = rng.normal(size=(n_points, 3)) + y[:, None]
+    ends = rng.integers(0, n_points, (4 * n_answers, 2))
+    ends = ends[ends[:, 0] != ends[:, 1]][:n_answers]
+    return stack_pairs(X, ends, y[ends[:, 0]] == y[ends[:, 1]], unlabeled="all")
+
+
+def test_questions_linked_to_one_point_are_refused_with_the_way_out():
+    y = np.where(np.arange(60) % 3, 1, -1)
+    ends = np.column_stack([np.zeros(59, dtype=int), np.arange(1, 60)])
+    rows, known = stack_pairs(y[:, None] + 0.1 * np.arange(60.0)[:, None], ends, y[0] == y[1:])
+    for model in (SDUClassifier(prior=0.7), SDUClassifierCV(prior=0.7)):
+        with pytest.raises(InputError, match=r"Point 0 is in 59 of the 59 answers.*PairLogisticRegressionCV"):
+            model.fit(rows, known)
+
+
+def test_shared_points_leave_the_risk_as_it_is_and_the_prior_follows_the_points():
+    rows, known = shared_pairs(60, 200)
+    model = SDUClassifier(prior=0.7).fit(rows, known)
+    np.testing.assert_allclose(model.coef_, SDUClassifier(prior=0.7).fit(rows, known[:, 0]).coef_)
+    assert SDUClassifier().fit(rows, known).prior_ == estimate_prior(y=known)
+
+
+def test_settings_are_chosen_on_folds_over_points():
+    rows, known = shared_pairs(60, 200)
+    folds = PairKFold(4, random_state=0)
+    chosen = SDUClassifierCV(prior=0.7, cv=4, alphas=[0.1], gammas=[0.5]).fit(rows, known)
+    again = SDUClassifierCV(prior=0.7, cv=list_of(folds.split(rows, known)), alphas=[0.1], gammas=[0.5])
+    again.fit(rows, known)
+    for k in range(4):
+        name = f"split{k}_test_score"
+        np.testing.assert_allclose(chosen.cv_results_[name], again.cv_results_[name])
+
+
+class list_of:
+    """Folds that were dealt already."""
+
+    def __init__(self, parts):
+        self.parts = list(parts)
+
+    def split(self, X, y):
+        yield from self.parts
+
+
+def test_equal_classes_by_shared_points_leave_the_prior_open():
+    ends = [(0, 1), (2, 3), (0, 2), (1, 3), (4, 5), (4, 0), (5, 2), (1, 4), (3, 5), (6, 7), (6, 1), (7, 3)]
+    y = np.array([1, 1, -1, -1, 1, -1, 1, -1])
+    rows, known = stack_pairs(y[:, None] + 0.1 * np.arange(8.0)[:, None], ends, [y[a] == y[b] for a, b in ends])
+    with pytest.raises(UndeterminedError, match=r"two equally large classes.*Give `prior`"):
+        SDUClassifier("sd").fit(rows, known)

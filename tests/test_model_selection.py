@@ -3,7 +3,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sdulearn import PairKFold
+from sdulearn import PairKFold, stack_pairs
+from sdulearn.blocks import HashedPairKFold
 from sdulearn.model_selection import grid_results
 
 
@@ -28,7 +29,7 @@ def test_pairs_stay_whole_and_every_source_is_spread(n_splits, n_similar, n_diss
 
 def test_same_seed_same_folds():
     y = np.r_[np.repeat(np.arange(1, 21), 2), np.repeat(-np.arange(21, 41), 2)]
-    first, again, other = (PairKFold(3, random_state=seed).folds(y) for seed in (0, 0, 1))
+    first, again, other = (PairKFold(3, random_state=seed).fold_of_rows(None, y) for seed in (0, 0, 1))
     assert (first == again).all()
     assert (first != other).any()
 
@@ -36,7 +37,7 @@ def test_same_seed_same_folds():
 def test_one_missing_source_is_fine_but_too_few_pairs_are_not():
     assert len(list(PairKFold(2).split(None, [1, 1, 2, 2, 0]))) == 2
     with pytest.raises(ValueError, match=r"5 folds need at least 5 dissimilar pairs, but there are 2\. Lower"):
-        PairKFold(5).folds(np.r_[np.repeat(np.arange(1, 7), 2), -7, -7, -8, -8])
+        PairKFold(5).fold_of_rows(None, np.r_[np.repeat(np.arange(1, 7), 2), -7, -7, -8, -8])
 
 
 @pytest.mark.parametrize("n_splits", [1, 2.5, "5"])
@@ -83,3 +84,66 @@ def test_a_split_without_scores_is_left_out_of_the_means():
     # A setting that failed on one split only is not judged by the others.
     assert np.isnan(grid_results(params, scores)["mean_test_score"][0])
     assert grid_results(params, scores)["rank_test_score"].tolist() == [2, 1]
+
+
+def drawn_answers(n_points, n_answers, seed=0):
+    """What is known of the rows: random answers about few points, all of which are unlabeled rows too."""
+    rng = np.random.default_rng(seed)
+    y = np.where(rng.random(n_points) < 0.7, 1, -1)
+    ends = rng.integers(0, n_points, (4 * n_answers, 2))
+    ends = ends[ends[:, 0] != ends[:, 1]][:n_answers]
+    X = rng.normal(size=(n_points, 2))
+    return stack_pairs(X, ends, y[ends[:, 0]] == y[ends[:, 1]], unlabeled="all")
+
+
+@pytest.mark.parametrize("splitter", [PairKFold(5, random_state=0), PairKFold(3, shuffle=False), HashedPairKFold(4)])
+@pytest.mark.parametrize(("n_points", "n_answers"), [(40, 200), (100, 200), (400, 200), (1000, 300)])
+def test_no_point_is_in_training_and_test(splitter, n_points, n_answers):
+    rows, known = drawn_answers(n_points, n_answers)
+    tested = 0
+    for train, test in splitter.split(rows, known):
+        assert not set(known[train, 1]) & set(known[test, 1])
+        # Answers are whole on either side: both of their rows, or none.
+        for part in (train, test):
+            counts = np.unique(np.abs(known[part, 0]), return_counts=True)
+            assert (counts[1][counts[0] > 0] == 2).all()
+        tested += np.sum(known[test, 0] != 0) // 2
+    assert tested + splitter.n_cut(rows, known) == n_answers
+
+
+def test_small_components_stay_whole_and_kinds_are_spread():
+    rng = np.random.default_rng(1)
+    # 120 chains of four points, with three answers each.
+    start = 4 * np.arange(120)
+    ends = np.concatenate([np.column_stack([start + k, start + k + 1]) for k in range(3)])
+    rows, known = stack_pairs(np.zeros((480, 1)), ends, rng.random(360) < 0.6)
+    splitter = PairKFold(5, random_state=0)
+    assert splitter.n_cut(rows, known) == 0
+    n_similar = [np.sum(known[test, 0] > 0) // 2 for _, test in splitter.split(rows, known)]
+    n_dissimilar = [np.sum(known[test, 0] < 0) // 2 for _, test in splitter.split(rows, known)]
+    assert max(n_similar) - min(n_similar) <= 6
+    assert max(n_dissimilar) - min(n_dissimilar) <= 6
+
+
+def test_a_long_chain_is_cut_where_it_costs_least():
+    ends = np.column_stack([np.arange(99), np.arange(1, 100)])
+    rows, known = stack_pairs(np.zeros((100, 1)), ends, np.arange(99) % 3 > 0)
+    assert PairKFold(5, random_state=0).n_cut(rows, known) <= 12
+
+
+def test_a_hub_is_in_every_part_and_nothing_else_is():
+    ends = np.column_stack([np.zeros(50, dtype=int), np.arange(1, 51)])
+    rows, known = stack_pairs(np.zeros((51, 1)), ends, np.arange(50) % 3 > 0)
+    for splitter in (PairKFold(5, random_state=0), HashedPairKFold(5)):
+        assert splitter.n_cut(rows, known) == 0
+        for train, test in splitter.split(rows, known):
+            assert set(known[train, 1]) & set(known[test, 1]) == {0}
+
+
+@pytest.mark.parametrize("splitter", [PairKFold(4, random_state=3), HashedPairKFold(4)])
+def test_points_of_loose_pairs_change_no_fold(splitter):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(100, 2))
+    rows, known = stack_pairs(X, np.arange(60).reshape(-1, 2), rng.random(30) < 0.6)
+    with_points = [test.tolist() for _, test in splitter.split(rows, known)]
+    assert with_points == [test.tolist() for _, test in splitter.split(rows, known[:, 0])]

@@ -19,6 +19,7 @@ from sdulearn import (
     stack_pairs,
 )
 from sdulearn.blocks import HashedPairKFold
+from sdulearn.errors import InputError
 from sdulearn.pairs import check_pair_codes, pair_checksum, read_pairs, sources
 
 
@@ -207,3 +208,65 @@ def test_the_checksum_of_parts_vanishes_for_whole_pairs_of_one_sign_and_one_weig
         assert checksum(codes, np.where(np.arange(8) == end, weight + 1e-9, weight)) != 0
     # An unlabeled row has no partner to agree with.
     assert checksum(codes, np.where(codes == 0, 3.0, weight)) == 0
+
+
+KNOWN = np.array([[1, 4, 2, 0], [1, 5, 2, -1], [-2, 5, 0, 0], [-2, 6, 0, 1], [0, 4, 0, 0]])
+
+
+@pytest.mark.parametrize("n_columns", [1, 2, 3, 4])
+def test_columns_are_read_and_given_back(n_columns):
+    pairs = read_pairs(KNOWN[:, :n_columns])
+    given = [pairs.points, pairs.annotators, pairs.labels]
+    for k, column in enumerate(given, start=1):
+        assert (column is None) == (k >= n_columns)
+        assert column is None or column.tolist() == KNOWN[:, k].tolist()
+    assert np.asarray(pairs).tolist() == (KNOWN[:, 0] if n_columns == 1 else KNOWN[:, :n_columns]).tolist()
+    assert pairs.shares_points == (n_columns > 1)
+    assert read_pairs(np.asarray(pairs)).ends.tolist() == pairs.ends.tolist()
+
+
+@pytest.mark.parametrize("library", [pd, pl])
+def test_frames_are_read_by_name_in_any_order(library):
+    frame = library.DataFrame({"label": KNOWN[:, 3], "answer": KNOWN[:, 0]})
+    pairs = read_pairs(frame)
+    assert pairs.points is None
+    assert pairs.labels.tolist() == KNOWN[:, 3].tolist()
+    assert np.asarray(pairs).tolist() == [[a, k, 0, d] for k, (a, _, _, d) in enumerate(KNOWN.tolist())]
+    with pytest.raises(InputError, match="column 'who', but its columns are answer, point, annotator, label"):
+        read_pairs(library.DataFrame({"answer": KNOWN[:, 0], "who": KNOWN[:, 2]}))
+    with pytest.raises(InputError, match="no column 'answer', which holds the pair codes"):
+        read_pairs(library.DataFrame({"point": KNOWN[:, 1]}))
+
+
+def test_a_point_may_have_two_different_rows_but_not_two_labels():
+    assert read_pairs(KNOWN).shares_points
+    twice = KNOWN.copy()
+    twice[2, 3] = 1
+    with pytest.raises(InputError, match=r"Point 5 has two labels in `y`, -1 and 1\. Keep the right"):
+        read_pairs(twice)
+
+
+def test_stacking_annotators_and_labels():
+    X = np.arange(6.0)[:, None]
+    labels = [0, 1, 0, 0, 0, -1]
+    rows, y = stack_pairs(X, [(0, 1), (1, 2)], [True, False], unlabeled=None, annotators=[3, 0], labels=labels)
+    # The labelled point in no answer comes along.
+    assert rows[:, 0].tolist() == [0, 1, 1, 2, 5]
+    assert y.tolist() == [[1, 0, 3, 0], [1, 1, 3, 1], [-2, 1, 0, 1], [-2, 2, 0, 0], [0, 5, 0, -1]]
+    assert stack_pairs(X, [(0, 1)], [True], labels=labels)[1].shape == (6, 4)
+    assert stack_pairs(X, [(0, 1)], [True], annotators=[1])[1].shape == (6, 3)
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        ({"annotators": [1, 2]}, "one number an answer: 1 answers"),
+        ({"annotators": [-1]}, "numbered from 1, with 0 where the annotator is not known; got -1"),
+        ({"annotators": ["ann"]}, "`annotators` must hold integers"),
+        ({"labels": [1]}, "one label a row of `X`: 3 rows"),
+        ({"labels": [1, -1, 2]}, "Labels must be -1 and .1"),
+    ],
+)
+def test_bad_annotators_and_labels(options, text):
+    with pytest.raises(InputError, match=text):
+        stack_pairs(np.zeros((3, 1)), [(0, 1)], [True], **options)

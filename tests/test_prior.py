@@ -5,6 +5,7 @@ from hypothesis import strategies as st
 from scipy.stats import binom
 
 from sdulearn import estimate_prior
+from sdulearn.errors import InputError
 from sdulearn.prior import (
     PriorEstimate,
     clopper_pearson,
@@ -139,3 +140,63 @@ def test_uneven_weights_widen_the_interval():
     assert uneven.value == even.value
     assert uneven.low < even.low
     assert uneven.high > even.high
+
+
+def test_answers_that_share_no_points_have_the_estimate_of_their_counts():
+    codes = np.repeat(np.where(np.arange(100) < 60, 1, -1) * np.arange(1, 101), 2)
+    assert estimate_prior(y=codes) == estimate_prior(60, 40)
+    weight = np.repeat(np.where(np.arange(100) < 10, 9.0, 1.0), 2)
+    weighed = estimate_prior(y=codes, sample_weight=weight, majority="negative")
+    assert weighed == estimate_prior(140, 40, majority="negative", n_effective=180**2 / 900)
+
+
+def star(truth, centre=0):
+    others = np.delete(np.arange(len(truth)), centre)
+    same = truth[others] == truth[centre]
+    codes = np.where(same, 1, -1) * np.arange(1, len(others) + 1)
+    points = np.column_stack([np.full(len(others), centre), others]).ravel()
+    return np.column_stack([np.repeat(codes, 2), points])
+
+
+def test_a_star_tells_the_share_of_its_larger_side():
+    truth = np.where(np.arange(100) < 80, 1, -1)
+    found = estimate_prior(y=star(truth))
+    assert found.value == pytest.approx(0.8, abs=1e-3)
+    # The mirror image is so unlikely that the interval is the binomial one.
+    grid = np.linspace(0.5, 1, 1001)[1:-1]
+    fall = 2 * (binom.logpmf(80, 100, 0.8) - binom.logpmf(80, 100, grid))
+    inside = grid[fall <= 3.841458820694124]
+    assert (found.low, found.high) == pytest.approx((inside[0], inside[-1]), abs=1e-9)
+    assert found.n_effective == 99
+    assert found.identified
+    assert estimate_prior(y=star(truth), majority="negative").value == pytest.approx(0.2, abs=1e-3)
+
+
+@pytest.mark.parametrize("prior", [0.5, 0.7])
+def test_the_interval_covers_where_answers_share_points(prior):
+    """100 draws of 120 answers about 50 points."""
+    rng = np.random.default_rng(4)
+    covered = 0
+    for _ in range(100):
+        truth = np.where(rng.random(50) < prior, 1, -1)
+        ends = rng.integers(0, 50, (160, 2))
+        ends = ends[ends[:, 0] != ends[:, 1]][:120]
+        codes = np.where(truth[ends[:, 0]] == truth[ends[:, 1]], 1, -1) * np.arange(1, len(ends) + 1)
+        found = estimate_prior(y=np.column_stack([np.repeat(codes, 2), ends.ravel()]))
+        covered += found.low <= prior <= found.high
+    assert covered >= 90
+
+
+def test_contradictions_do_not_stop_the_estimate():
+    known = [[1, 0], [1, 1], [2, 1], [2, 2], [-3, 0], [-3, 2], [4, 3], [4, 4]]
+    found = estimate_prior(y=known)
+    assert 0.5 <= found.low <= found.value <= found.high <= 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [({"n_similar": 3}, "Give both counts"), ({"n_similar": 3, "y": [1, 1]}, "Give either `y` or the counts")],
+)
+def test_counts_or_answers(arguments, text):
+    with pytest.raises(InputError, match=text):
+        estimate_prior(**arguments)

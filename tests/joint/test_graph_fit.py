@@ -257,6 +257,18 @@ def score(model, X, y):
     return total / n_news(y)
 
 
+def test_a_single_label_names_the_classes_and_no_fold_is_blamed_for_its_absence():
+    X, classes = draw(200, shift=1.5)
+    ends = np.arange(160).reshape(-1, 2)
+    known = np.zeros(200, dtype=int)
+    known[0] = classes[0]
+    rows, y = stack_pairs(X, ends, answers(classes, ends), labels=known)
+    model = PairLogisticRegressionCV().fit(rows, y)
+    assert (model.predict(X) == classes).mean() > 0.85
+    # A coin has -log 2.
+    assert model.cv_results_["mean_test_score"].max() > -0.55
+
+
 def test_what_cannot_be_learned_from():
     X, _ = draw(20)
     rows, y = stack_pairs(X, np.empty((0, 2), dtype=int), [], labels=np.ones(20, dtype=int))

@@ -111,7 +111,20 @@ class ErrorRates:
 
     @classmethod
     def given(cls, graph: AnswerGraph, rates: dict[int, float]) -> ErrorRates:
-        """Rates that somebody knows, by annotator."""
+        """Wrap rates that somebody knows.
+
+        Parameters
+        ----------
+        graph : AnswerGraph
+            The answers.
+        rates : dict
+            Rates by the numbers of the annotators.
+
+        Returns
+        -------
+        ErrorRates
+            The rates, each as its own interval.
+        """
         numbers, counts = np.unique(graph.annotators, return_counts=True)
         rows = zip(numbers.tolist(), counts.tolist(), strict=True)
         return cls(tuple(ErrorRate(a, rates[a], rates[a], rates[a], True, n) for a, n in rows))

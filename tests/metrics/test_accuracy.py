@@ -1,18 +1,15 @@
 import itertools
+from dataclasses import replace
 
 import numpy as np
-import pandas as pd
 import pytest
 from scipy.stats import beta
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
 
-from sdulearn import PairKFold, PairLogisticRegression, SDUClassifier
-from sdulearn.datasets import make_waveform, sample_sdu
+from sdulearn import PairLogisticRegression
 from sdulearn.errors import InputError
-from sdulearn.metrics import cross_val_accuracy, held_out_decisions, pair_accuracy, point_accuracy
-from sdulearn.model_selection import splitter_of
-from sdulearn.prior import clopper_pearson, prior_from_share
+from sdulearn.metrics import cross_val_accuracy, pair_accuracy
+from sdulearn.pairs import read_pairs
+from sdulearn.prior import clopper_pearson, estimate_prior, prior_from_share
 
 
 def test_agreement_is_accuracy_squared_exactly():
@@ -92,48 +89,9 @@ def test_answers_of_unequal_weight_pin_the_accuracy_down_less():
     assert found.low == pytest.approx((1 + np.sqrt(2 * share - 1)) / 2)
 
 
-def test_cross_validation_judges_by_models_that_have_not_seen_the_pair(waveform):
-    rows, codes = waveform
-    model = SDUClassifier()
-    reference = model.fit(rows, codes).decision_function(rows)
-    decision = held_out_decisions(model, rows, codes, reference, cv=PairKFold(4, random_state=3))
-    for train, test in PairKFold(4, random_state=3).split(rows, codes):
-        z = SDUClassifier().fit(rows[train], codes[train]).decision_function(rows[test])
-        np.testing.assert_allclose(decision[test], z if z @ reference[test] >= 0 else -z)
-    found = cross_val_accuracy(model, rows, codes, cv=PairKFold(4, random_state=3))
-    assert found == pair_accuracy(decision, codes)
-
-
-def test_cross_validated_accuracy_is_about_the_true_one():
-    """Ten draws of 300 pairs: the mean estimate is within two points of the truth, and most intervals cover it."""
-    X, y = make_waveform(8000, random_state=5)
-    misses = []
-    covered = 0
-    for seed in range(10):
-        rows, codes, X_test, y_test = sample_sdu(
-            X, y, n_pairs=300, n_unlabeled=100, prior=0.7, n_test=2000, random_state=seed
-        )
-        model = make_pipeline(StandardScaler(), PairLogisticRegression(0.02))
-        found = cross_val_accuracy(model, rows, codes)
-        truth = float(np.mean(model.fit(rows, codes).predict(X_test) == y_test))
-        misses.append(found.value - truth)
-        covered += found.low <= truth <= found.high
-    assert abs(np.mean(misses)) < 0.02
-    assert covered >= 8
-
-
-def test_frames_and_weights_reach_the_estimator(waveform):
-    rows, codes = waveform
-    weight = np.random.default_rng(0).uniform(0.5, 2, 1000)[np.abs(codes)]
-    frame = pd.DataFrame(rows, columns=[f"x{k}" for k in range(rows.shape[1])])
-    by_frame = cross_val_accuracy(SDUClassifier(), frame, codes, sample_weight=weight)
-    assert by_frame == cross_val_accuracy(SDUClassifier(), rows, codes, sample_weight=weight)
-    assert by_frame != cross_val_accuracy(SDUClassifier(), rows, codes)
-
-
 def test_what_cannot_be_judged():
-    with pytest.raises(InputError, match="`y` marks none of positive weight"):
-        pair_accuracy([1.0, 2.0], [0, 0])
+    with pytest.raises(InputError, match=r"`error_rate` must lie in \[0, 0.5\), got 0.5"):
+        pair_accuracy([1.0, 2.0], [1, 1], error_rate=0.5)
     with pytest.raises(InputError, match=r"`decision` has shape \(3,\), but `y` has 2 rows"):
         pair_accuracy([1.0, 2.0, 3.0], [1, 1])
     with pytest.raises(InputError, match="at least two pairs of a kind"):
@@ -164,35 +122,6 @@ def test_one_kind_of_answer_tells_the_accuracy_only_with_prior_and_unlabeled_row
     assert (unknown.low, unknown.high) == (0.5, 1.0)
 
 
-class Contrary(SDUClassifier):
-    """Names the classes the other way round on every other data set that it is fitted on."""
-
-    def fit(self, X, y, sample_weight=None):
-        super().fit(X, y, sample_weight)
-        if int(np.sum(np.abs(y))) // 2 % 2:
-            self._flip()
-        return self
-
-
-def test_folds_that_name_the_classes_the_other_way_round_are_turned(waveform):
-    rows, codes = waveform
-    reference = SDUClassifier().fit(rows, codes).decision_function(rows)
-    plain = held_out_decisions(SDUClassifier(), rows, codes, reference, cv=PairKFold(6, random_state=2))
-    turned = held_out_decisions(Contrary(), rows, codes, reference, cv=PairKFold(6, random_state=2))
-    odd = [int(np.sum(np.abs(codes[train]))) // 2 % 2 for train, _ in PairKFold(6, random_state=2).split(rows, codes)]
-    assert 0 < sum(odd) < 6
-    np.testing.assert_allclose(turned, plain)
-
-
-def test_a_model_is_not_judged_on_the_folds_that_chose_its_penalty(waveform):
-    """A number of folds means other folds here than within SDUClassifierCV and PairLogisticRegressionCV."""
-    rows, codes = waveform
-    reference = np.ones(len(codes))
-    by_number = held_out_decisions(SDUClassifier(), rows, codes, reference, cv=5)
-    by_chosen = held_out_decisions(SDUClassifier(), rows, codes, reference, cv=splitter_of(5))
-    assert not np.allclose(np.abs(by_number), np.abs(by_chosen))
-
-
 def test_the_interval_of_the_accuracy_follows_the_effective_number_of_answers():
     """Equal weights of any unit are counts; uneven ones are worth (sum w)^2 / sum w^2 answers."""
     rng = np.random.default_rng(0)
@@ -208,6 +137,13 @@ def test_the_interval_of_the_accuracy_follows_the_effective_number_of_answers():
     low, high = clopper_pearson(found.agreement * effective, (1 - found.agreement) * effective, 0.95)
     assert effective < 20
     assert (found.low, found.high) == pytest.approx((prior_from_share(low), prior_from_share(high)))
+
+
+def seen_rows(values, ends, same):
+    """Values of points and answers about them, as rows: decision values, and what is known of each."""
+    ends = np.asarray(ends)
+    codes = np.where(same, 1, -1) * np.arange(1, len(ends) + 1)
+    return np.asarray(values, dtype=float)[ends.ravel()], np.column_stack([np.repeat(codes, 2), ends.ravel()])
 
 
 def enumerated_likelihood(h, ends, same, grid):
@@ -227,29 +163,71 @@ def test_the_accuracy_by_points_has_the_likelihood_of_all_that_may_be_right(seed
     h = np.where(rng.random(9) < 0.2, -y, y)
     ends = [pair for pair in itertools.combinations(range(9), 2) if rng.random() < 0.25] or [(0, 1)]
     same = [y[a] == y[b] for a, b in ends]
-    grid = np.linspace(0.5, 1, 501)[:-1]
-    expected = enumerated_likelihood(h, ends, same, grid)
-    found = point_accuracy(h, ends, same)
+    decision, known = seen_rows(h, ends, same)
+    if not read_pairs(known).shares_points or len(set(same)) == 1:
+        return
+    grid = np.linspace(0.5, 1, 1001)
+    expected = enumerated_likelihood(h, ends, same, np.clip(grid, 1e-4, 1 - 1e-4))
     inside = grid[2 * (expected.max() - expected) <= 3.841458820694124]
-    best = np.argmax(expected)
-    assert found.value == pytest.approx(1.0 if best == 499 else grid[best])
-    assert (found.low, found.high) == pytest.approx((inside[0], 1.0 if inside[-1] == grid[-1] else inside[-1]))
+    found = pair_accuracy(decision, known)
+    assert found.value == pytest.approx(grid[np.argmax(expected)])
+    assert (found.low, found.high) == pytest.approx((inside[0], inside[-1]))
+    # The baseline is the likelihood of one prediction for all points.
+    always = enumerated_likelihood(np.ones(9, dtype=int), ends, same, np.clip(grid, 1e-4, 1 - 1e-4))
+    assert found.majority == pytest.approx(grid[np.argmax(always)])
 
 
-def test_loose_pairs_by_points_are_pairs():
+def test_points_of_loose_pairs_change_nothing():
     rng = np.random.default_rng(0)
     y = np.where(rng.random(600) < 0.7, 1, -1)
     h = np.where(rng.random(600) < 0.15, -y, y)
-    ends = np.arange(600).reshape(-1, 2)
+    ends = rng.permutation(600).reshape(-1, 2)
     same = y[ends[:, 0]] == y[ends[:, 1]]
-    codes = np.repeat(np.where(same, 1, -1) * np.arange(1, 301), 2)
-    by_pairs = pair_accuracy(h, codes)
-    by_points = point_accuracy(h, ends, same)
-    assert by_points.value == pytest.approx(by_pairs.value, abs=1e-3)
-    assert by_points.agreement == by_pairs.agreement
+    decision, known = seen_rows(h, ends, same)
+    by_pairs = pair_accuracy(decision, known[:, 0])
+    assert pair_accuracy(decision, known) == by_pairs
+    assert by_pairs.majority == estimate_prior(int(same.sum()), int((~same).sum())).value
+    # One more answer, and the likelihood of components takes over: nearly the same.
+    more = np.vstack([ends, ends[:2, 0]])
+    decision, known = seen_rows(h, more, y[more[:, 0]] == y[more[:, 1]])
+    shared = pair_accuracy(decision, known)
+    assert shared.value == pytest.approx(by_pairs.value, abs=0.005)
     # The profile interval is a little narrower than Clopper and Pearson's, which never covers too seldom.
-    assert by_points.low == pytest.approx(by_pairs.low, abs=0.006)
-    assert by_points.high == pytest.approx(by_pairs.high, abs=0.006)
+    assert shared.low == pytest.approx(by_pairs.low, abs=0.01)
+    assert shared.high == pytest.approx(by_pairs.high, abs=0.01)
+
+
+def test_wrong_answers_of_a_known_rate_take_their_factor():
+    """E[s h h'] = (1 - 2 e) (2 accuracy - 1)^2, by 20,000 loose pairs."""
+    rng = np.random.default_rng(1)
+    y = np.where(rng.random((20_000, 2)) < 0.6, 1, -1)
+    h = np.where(rng.random(y.shape) < 0.1, -y, y)
+    answers = np.where(rng.random(20_000) < 0.15, -1, 1) * y[:, 0] * y[:, 1]
+    codes = np.repeat(answers * np.arange(1, 20_001), 2)
+    assert pair_accuracy(h.ravel(), codes).value == pytest.approx((1 + 0.8 * np.sqrt(0.7)) / 2, abs=0.01)
+    found = pair_accuracy(h.ravel()[:4000], codes[:4000], error_rate=0.15)
+    assert found.value == pytest.approx(0.9, abs=0.015)
+    assert found.low < 0.9 < found.high
+
+
+def test_labels_tell_a_classifier_from_its_mirror_image():
+    ends = [(0, 1), (1, 2), (2, 3), (3, 4)]
+    y = np.array([1, 1, -1, 1, -1])
+    decision, known = seen_rows(-y, ends, [y[a] == y[b] for a, b in ends])
+    assert pair_accuracy(decision, known).value == 1
+    labels = np.zeros(len(known), dtype=int)
+    labels[0] = y[0]
+    named = np.column_stack([known, np.zeros(len(known), dtype=int), labels])
+    assert pair_accuracy(decision, named).value == 0
+    assert pair_accuracy(-decision, named).value == 1
+
+
+def test_nothing_known_is_said_as_such_and_never_raised():
+    unknown = pair_accuracy([1.0, 2.0], [0, 0])
+    assert (unknown.value, unknown.low, unknown.high, unknown.n_answers) == (0.5, 0.5, 1.0, 0)
+    assert not unknown.beats_majority
+    silent = pair_accuracy([1.0, 2.0, 1.0, 1.0], [1, 1, -2, -2], sample_weight=np.zeros(4))
+    assert silent == replace(unknown, n_answers=0)
 
 
 @pytest.mark.parametrize("wrong", [0.0, 0.1])
@@ -258,14 +236,14 @@ def test_the_interval_covers_where_answers_share_points(wrong):
     rng = np.random.default_rng(2)
     covered = 0
     values = []
-    for _ in range(100 if wrong == 0 else 20):
+    for _ in range(100 if wrong == 0 else 8):
         y = np.where(rng.random(60) < 0.7, 1, -1)
         h = np.where(rng.random(60) < 0.2, -y, y)
         ends = rng.integers(0, 60, (230, 2))
         ends = ends[ends[:, 0] != ends[:, 1]][:200]
         same = (y[ends[:, 0]] == y[ends[:, 1]]) ^ (rng.random(len(ends)) < wrong)
-        found = point_accuracy(h, ends, same)
+        found = pair_accuracy(*seen_rows(h, ends, same))
         covered += found.low <= 0.8 <= found.high
         values.append(found.value)
     assert np.mean(values) == pytest.approx(0.8, abs=0.03)
-    assert covered >= (88 if wrong == 0 else 16)
+    assert covered >= (88 if wrong == 0 else 6)

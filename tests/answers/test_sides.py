@@ -1,0 +1,76 @@
+import itertools
+
+import numpy as np
+import pytest
+
+from sdulearn.answers import AnswerGraph
+from sdulearn.answers.sides import log_likelihood, profile
+
+GRID = np.array([0.1, 0.5, 0.62, 0.9])
+
+
+def enumerated(n_points, ends, same, labels, grid, error):
+    """Probability of the answers and labels, summed over the classes of all points."""
+    found = np.zeros(len(grid))
+    for classes in itertools.product((-1, 1), repeat=n_points):
+        if any(label and label != c for label, c in zip(labels, classes, strict=True)):
+            continue
+        right = [classes[a] * classes[b] == s for (a, b), s in zip(ends, same, strict=True)]
+        chance = np.prod([1 - error if one else error for one in right])
+        n_up = sum(c > 0 for c in classes)
+        found += chance * grid**n_up * (1 - grid) ** (n_points - n_up)
+    return np.log(found)
+
+
+@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("with_labels", [False, True])
+def test_the_likelihood_sums_over_all_classes(seed, with_labels):
+    rng = np.random.default_rng(seed)
+    truth = np.where(rng.random(8) < 0.6, 1, -1)
+    ends = [pair for pair in itertools.combinations(range(8), 2) if rng.random() < 0.25] or [(0, 1)]
+    same = [truth[a] * truth[b] for a, b in ends]
+    labels = np.where(rng.random(8) < 0.3, truth, 0) if with_labels else np.zeros(8, dtype=int)
+    graph = AnswerGraph.from_answers(ends, same, labels=labels)
+    expected = enumerated(8, ends, same, labels, GRID, 0.0)
+    np.testing.assert_allclose(log_likelihood(graph, GRID), expected, atol=1e-10)
+
+
+def test_errors_of_a_given_rate():
+    ends = [(0, 1), (1, 2), (0, 2), (3, 4)]
+    same = [1, 1, -1, -1]
+    graph = AnswerGraph.from_answers(ends, same)
+    grid = np.linspace(0.5, 0.99, 40)
+    expected = enumerated(5, ends, same, np.zeros(5), grid, 0.1)
+    np.testing.assert_allclose(log_likelihood(graph, grid, 0.1), expected, atol=2e-3)
+
+
+def test_a_contradiction_is_taken_at_the_rate_that_suits_it_best():
+    ends = [(0, 1), (1, 2), (0, 2)]
+    same = [1, 1, -1]
+    graph = AnswerGraph.from_answers(ends, same)
+    grid = np.linspace(0.5, 0.99, 40)
+    rates = (0.01, 0.02, 0.04, 0.08, 0.12, 0.16, 0.2, 0.25, 0.3)
+    best = np.max([enumerated(3, ends, same, np.zeros(3), grid, rate) for rate in rates], axis=0)
+    np.testing.assert_allclose(log_likelihood(graph, grid), best, atol=5e-3)
+
+
+def test_weights_count_components_and_their_unit_does_not_matter():
+    ends = [(0, 1), (1, 2), (3, 4), (4, 5), (6, 7)]
+    same = [1, -1, 1, 1, -1]
+    once = AnswerGraph.from_answers(ends, same)
+    alike = AnswerGraph.from_answers(ends, same, weights=np.full(5, 7.0))
+    np.testing.assert_allclose(log_likelihood(alike, GRID), log_likelihood(once, GRID))
+    # Two components of weight 2 and one of weight 1 are worth 5^2 / 9 components.
+    uneven = AnswerGraph.from_answers(ends, same, weights=[2.0, 2.0, 2.0, 2.0, 1.0])
+    first, second = (np.log(GRID**k * (1 - GRID) ** (3 - k) + GRID ** (3 - k) * (1 - GRID) ** k) for k in (2, 3))
+    expected = 5 / 9 * (2 * first + 2 * second + np.log(2 * GRID * (1 - GRID)))
+    np.testing.assert_allclose(log_likelihood(uneven, GRID), expected)
+
+
+def test_a_wider_spread_is_a_wider_interval():
+    graph = AnswerGraph.from_answers([(0, k) for k in range(1, 40)], np.where(np.arange(39) < 30, 1, -1))
+    narrow = profile(graph, 0.95)
+    wide = profile(graph, 0.95, spread=2.0)
+    assert wide.value == narrow.value
+    # Twice the variance is about the square root of two times the width.
+    assert (wide.high - wide.low) / (narrow.high - narrow.low) == pytest.approx(np.sqrt(2), abs=0.1)

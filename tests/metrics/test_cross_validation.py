@@ -1,0 +1,143 @@
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from sdulearn import PairKFold, PairLogisticRegression, SDUClassifier, stack_pairs
+from sdulearn.datasets import make_waveform, sample_sdu
+from sdulearn.errors import InputError
+from sdulearn.metrics import cross_val_accuracy, held_out_accuracy, held_out_decisions, pair_accuracy
+from sdulearn.model_selection import splitter_of
+from sdulearn.prior import clopper_pearson, prior_from_share
+
+
+def test_cross_validation_judges_by_models_that_have_not_seen_the_pair(waveform):
+    rows, codes = waveform
+    model = SDUClassifier()
+    reference = model.fit(rows, codes).decision_function(rows)
+    decision = held_out_decisions(model, rows, codes, reference, cv=PairKFold(4, random_state=3))
+    for train, test in PairKFold(4, random_state=3).split(rows, codes):
+        z = SDUClassifier().fit(rows[train], codes[train]).decision_function(rows[test])
+        np.testing.assert_allclose(np.abs(decision[test]), np.abs(z))
+    found = cross_val_accuracy(model, rows, codes, cv=PairKFold(4, random_state=3))
+    assert found == held_out_accuracy(decision, codes, n_splits=4)
+    # The same estimate as of decisions by one model, with an interval of 1 + 4/3 times the variance.
+    plain = pair_accuracy(decision, codes)
+    assert (found.value, found.agreement) == (plain.value, plain.agreement)
+    effective = plain.n_answers / (1 + 4 / 3)
+    low, _ = clopper_pearson(plain.agreement * effective, (1 - plain.agreement) * effective, 0.95)
+    assert found.low == pytest.approx(prior_from_share(low))
+
+
+def test_cross_validated_accuracy_is_about_the_true_one():
+    """Ten draws of 300 pairs: the mean estimate is within two points of the truth, and most intervals cover it."""
+    X, y = make_waveform(8000, random_state=5)
+    misses = []
+    covered = 0
+    for seed in range(10):
+        rows, codes, X_test, y_test = sample_sdu(
+            X, y, n_pairs=300, n_unlabeled=100, prior=0.7, n_test=2000, random_state=seed
+        )
+        model = make_pipeline(StandardScaler(), PairLogisticRegression(0.02))
+        found = cross_val_accuracy(model, rows, codes)
+        truth = float(np.mean(model.fit(rows, codes).predict(X_test) == y_test))
+        misses.append(found.value - truth)
+        covered += found.low <= truth <= found.high
+    assert abs(np.mean(misses)) < 0.02
+    assert covered >= 8
+
+
+def test_frames_and_weights_reach_the_estimator(waveform):
+    rows, codes = waveform
+    weight = np.random.default_rng(0).uniform(0.5, 2, 1000)[np.abs(codes)]
+    frame = pd.DataFrame(rows, columns=[f"x{k}" for k in range(rows.shape[1])])
+    by_frame = cross_val_accuracy(SDUClassifier(), frame, codes, sample_weight=weight)
+    assert by_frame == cross_val_accuracy(SDUClassifier(), rows, codes, sample_weight=weight)
+    assert by_frame != cross_val_accuracy(SDUClassifier(), rows, codes)
+
+
+class Contrary(SDUClassifier):
+    """Names the classes the other way round on every other data set that it is fitted on."""
+
+    def fit(self, X, y, sample_weight=None):
+        super().fit(X, y, sample_weight)
+        if int(np.sum(np.abs(y))) // 2 % 2:
+            self._flip()
+        return self
+
+
+def test_folds_that_name_the_classes_the_other_way_round_are_turned(waveform):
+    rows, codes = waveform
+    reference = SDUClassifier().fit(rows, codes).decision_function(rows)
+    plain = held_out_decisions(SDUClassifier(), rows, codes, reference, cv=PairKFold(6, random_state=2))
+    turned = held_out_decisions(Contrary(), rows, codes, reference, cv=PairKFold(6, random_state=2))
+    odd = [int(np.sum(np.abs(codes[train]))) // 2 % 2 for train, _ in PairKFold(6, random_state=2).split(rows, codes)]
+    assert 0 < sum(odd) < 6
+    np.testing.assert_allclose(turned, plain)
+
+
+def test_a_model_is_not_judged_on_the_folds_that_chose_its_penalty(waveform):
+    """A number of folds means other folds here than within SDUClassifierCV and PairLogisticRegressionCV."""
+    rows, codes = waveform
+    reference = np.ones(len(codes))
+    by_number = held_out_decisions(SDUClassifier(), rows, codes, reference, cv=5)
+    by_chosen = held_out_decisions(SDUClassifier(), rows, codes, reference, cv=splitter_of(5))
+    assert not np.allclose(np.abs(by_number), np.abs(by_chosen))
+
+
+def shared_answers(n_points=60, n_answers=200, seed=0):
+    rng = np.random.default_rng(seed)
+    X, y = make_waveform(n_points, random_state=seed)
+    ends = rng.integers(0, n_points, (4 * n_answers, 2))
+    ends = ends[ends[:, 0] != ends[:, 1]][:n_answers]
+    return stack_pairs(StandardScaler().fit_transform(X), ends, y[ends[:, 0]] == y[ends[:, 1]], unlabeled="all")
+
+
+class Memory(PairLogisticRegression):
+    """Remembers which points' answers it was fitted on, and is asked about none of them."""
+
+    def fit(self, X, y, sample_weight=None):
+        self.seen_ = {tuple(row) for row in np.asarray(X)[np.asarray(y)[:, 0] != 0]}
+        return super().fit(X, y, sample_weight)
+
+    def decision_function(self, X):
+        self.asked_.append(sum(tuple(row) in self.seen_ for row in np.asarray(X)))
+        return super().decision_function(X)
+
+    asked_ = []  # noqa: RUF012
+
+
+def test_the_model_of_a_fold_saw_no_answer_about_its_points():
+    rows, known = shared_answers()
+    reference = PairLogisticRegression().fit(rows, known).decision_function(rows)
+    Memory.asked_.clear()
+    decision = held_out_decisions(Memory(), rows, known, reference, cv=5)
+    # Each fold is asked about its own training rows, for the names of the classes, and then about its test rows.
+    on_train, on_test = Memory.asked_[::2], Memory.asked_[1::2]
+    assert min(on_train) > 0
+    assert on_test == [0] * 5
+    # Rows of one point have one decision.
+    for point in range(60):
+        assert len(set(decision[known[:, 1] == point])) <= 1
+
+
+def test_a_fold_without_both_kinds_names_the_larger_class_for_all():
+    X = np.arange(12.0)[:, None]
+    ends = [(0, 1), (1, 2), (2, 3), (3, 4), (4, 5), (5, 6), (0, 11), (6, 11)]
+    rows, known = stack_pairs(X, ends, [True] * 6 + [False] * 2)
+    decision = held_out_decisions(
+        PairLogisticRegression(), rows, known, np.ones(len(rows)), cv=PairKFold(2, random_state=0)
+    )
+    assert np.isfinite(decision).all()
+
+
+def test_an_outside_splitter_must_hold_out_every_row():
+    rows, known = shared_answers()
+
+    class Half:
+        def split(self, X, y):
+            yield np.arange(0, len(y) // 2 * 2), np.arange(0, 2)
+
+    with pytest.raises(InputError, match="must hold out every row once"):
+        held_out_decisions(PairLogisticRegression(), rows, known, np.ones(len(rows)), cv=Half())
