@@ -7,7 +7,7 @@ PYTHONS := src tests benchmarks examples .ci docs/conf.py docs/_ext docs/figures
 export OMP_NUM_THREADS ?= 1
 export OPENBLAS_NUM_THREADS ?= 1
 
-.PHONY: demo test lint format bench bench-accuracy bench-ablation bench-boosting bench-penalties bench-cli bench-faults bench-graph bench-honest bench-kill bench-repeat bench-scale bench-style dist docs test-oldest clean
+.PHONY: demo test lint format bench bench-accuracy bench-ablation bench-boosting bench-penalties bench-classes bench-cli bench-faults bench-graph bench-honest bench-kill bench-repeat bench-scale bench-style dist docs test-oldest clean
 
 demo: $(VENV)/.demo
 	$(BIN)/sdulearn demo
@@ -31,6 +31,9 @@ bench: $(VENV)/.bench
 
 bench-accuracy: $(VENV)/.bench
 	$(BIN)/python benchmarks/accuracy.py
+
+bench-classes: $(VENV)/.bench
+	$(BIN)/python benchmarks/classes.py
 
 bench-cli: $(VENV)/.bench
 	$(BIN)/python benchmarks/command_line.py
