@@ -21,7 +21,7 @@ def sample_sdu(
     *,
     n_pairs: int,
     n_unlabeled: int,
-    prior: float,
+    prior: float | None = None,
     n_test: int = 0,
     exact: bool = True,
     design: str = "loose",
@@ -39,16 +39,17 @@ def sample_sdu(
     X : array, sparse matrix or frame of shape (n_points, n_features)
         Labelled points.
     y : array-like of shape (n_points,)
-        Their classes, -1 and +1.
+        Their classes, -1 and +1; without ``prior`` any integers.
     n_pairs, n_unlabeled : int
         How many pairs and unlabeled rows.
-    prior : float
-        P(y = +1) of the population to imitate.
+    prior : float or None, default=None
+        P(y = +1) of the population to imitate. None draws points as they come, of any number of
+        classes.
     n_test : int, default=0
         How many labelled test points to draw besides.
     exact : bool, default=True
         Whether the shares of classes and of similar pairs are exact (to rounding), as in the paper,
-        or random. With ``error_rate`` also whether the number of wrong answers is.
+        or random; they are random without ``prior``. With ``error_rate`` also whether the number of wrong answers is.
     design : {"loose", "random", "star"}, default="loose"
         Which questions are asked: every point in one, as in the paper; any two of ``n_points`` points,
         no two twice; or one point against every other.
@@ -90,9 +91,9 @@ def sample_sdu(
     ((200, 21), 58, 42)
     """
     labels = np.asarray(y)
-    if not np.isin(labels, (-1, 1)).all():
-        raise InputError("`y` must hold the classes -1 and +1.")
-    if not 0 < prior < 1:
+    if prior is not None and not np.isin(labels, (-1, 1)).all():
+        raise InputError("`y` must hold the classes -1 and +1; for others leave out `prior`.")
+    if prior is not None and not 0 < prior < 1:
         raise InputError(f"`prior` must lie strictly between 0 and 1, got {prior!r}.")
     if design not in ("loose", "random", "star"):
         raise InputError(f"`design` must be 'loose', 'random' or 'star', got {design!r}.")
@@ -100,7 +101,7 @@ def sample_sdu(
         raise InputError(f"`error_rate` must lie between 0 and 1, got {error_rate!r}.")
     rng = check_random_state(random_state)
     split = _exactly if exact else rng.binomial
-    if design != "loose":
+    if design != "loose" or prior is None:
         ends = _questions(design, n_pairs, n_points, rng)
         return _draw_graph(X, labels, ends, n_unlabeled, n_test, prior, split, error_rate, rng)
     n_similar = split(n_pairs, similar_share(prior))
@@ -125,6 +126,8 @@ def sample_sdu(
 
 def _questions(design: str, n_pairs: int, n_points: int | None, rng: np.random.RandomState) -> Indices:
     """The two points of each question, numbered from 0."""
+    if design == "loose":
+        return np.arange(2 * n_pairs, dtype=np.intp).reshape(-1, 2)
     if design == "star":
         return np.column_stack([np.zeros(n_pairs, dtype=np.intp), np.arange(1, n_pairs + 1)])
     n = n_pairs if n_points is None else n_points
@@ -144,7 +147,7 @@ def _draw_graph(
     ends: Indices,
     n_unlabeled: int,
     n_test: int,
-    prior: float,
+    prior: float | None,
     split: Callable[[int, float], int],
     error_rate: float,
     rng: np.random.RandomState,
@@ -152,8 +155,11 @@ def _draw_graph(
     """Points in random order, the answers of ``ends`` about them, unlabeled rows and test points."""
     n_points = int(ends.max(initial=-1)) + 1
     counts = (n_points, n_unlabeled, n_test)
-    classes = [rng.permutation(_classes(split(count, prior), count)) for count in counts]
-    drawn = _draw(np.concatenate(classes), labels, rng)
+    if prior is None:
+        drawn = _draw_any(sum(counts), len(labels), rng)
+    else:
+        classes = [rng.permutation(_classes(split(count, prior), count)) for count in counts]
+        drawn = _draw(np.concatenate(classes), labels, rng)
     n_train = n_points + n_unlabeled
     same = np.where(labels[drawn[ends[:, 0]]] == labels[drawn[ends[:, 1]]], 1, -1)
     same = same * _errors(len(ends), split(len(ends), error_rate), rng)
@@ -178,6 +184,15 @@ def _exactly(n: int, share: float) -> int:
 
 def _classes(n_positive: int, n: int) -> Codes:
     return np.repeat([1, -1], [n_positive, n - n_positive])
+
+
+def _draw_any(n: int, n_rows: int, rng: np.random.RandomState) -> Indices:
+    """Random rows without replacement."""
+    if n > n_rows:
+        raise InputError(
+            f"This draw needs {n} points, but `y` has {n_rows}. Lower `n_pairs`, `n_unlabeled` or `n_test`."
+        )
+    return rng.permutation(n_rows)[:n]
 
 
 def _draw(classes: Codes, labels: Codes, rng: np.random.RandomState) -> Indices:

@@ -130,7 +130,7 @@ class LogContents:
             self.undone.add(key)
             return ""
         answer = record.get("answer")
-        if answer not in ANSWER_CODES:
+        if not isinstance(answer, str) or answer not in ANSWER_CODES:
             return f"answer {answer!r} is not same, different or unsure"
         if event == "change":
             return self._change(key, str(answer))
@@ -145,10 +145,18 @@ class LogContents:
         self.n_changes += 1
         return ""
 
+    def _again(self, key: Key, record: Record) -> str:
+        """A second line for an answer that stands must be about the same two rows."""
+        known = self.answers.get(key)
+        ends = (as_text(record.get("left")), as_text(record.get("right")))
+        if known is None or ends == (known.left, known.right):
+            return ""
+        return f"answer {key[1]} of its session is about other rows in line {known.line}"
+
     def _add(self, key: Key, answer: str, record: Record, line: int) -> str:
         # The same answer again is a copy of the log; one that was taken back stays so.
         if key in self.answers or key in self.undone:
-            return ""
+            return self._again(key, record)
         left = as_text(record.get("left"))
         right = as_text(record.get("right"))
         if not left or not right:

@@ -6,7 +6,14 @@ import numpy as np
 
 from sdulearn.errors import ModelFileError
 from sdulearn.io import container
-from sdulearn.io.checked import checked_error_rates, checked_finite, checked_prior, checked_share, checked_whole
+from sdulearn.io.checked import (
+    checked_error_rates,
+    checked_finite,
+    checked_numbers,
+    checked_prior,
+    checked_share,
+    checked_whole,
+)
 from sdulearn.io.files import Location
 from sdulearn.joint import PairLogisticRegression, PairLogisticRegressionCV
 from sdulearn.linear import SDUClassifier, SDUClassifierCV
@@ -78,7 +85,9 @@ def _params(params: container.Header) -> container.Header:
 
 def _fitted(scalars: container.Header, arrays: container.Arrays) -> container.Header:
     fitted = {**scalars, **{name: array for name, array in arrays.items() if "/" not in name}}
-    fitted["prior_"] = checked_prior(scalars["prior_"])
+    many = np.shape(fitted["classes_"])[0] > 2
+    # With more than two classes there are class shares instead of one prior.
+    fitted["prior_"] = None if many and scalars["prior_"] is None else checked_prior(scalars["prior_"])
     if "error_rates_" in fitted:
         fitted["error_rates_"] = checked_error_rates(scalars["error_rates_"])
     if "feature_names_in_" in fitted:
@@ -91,12 +100,27 @@ def _fitted(scalars: container.Header, arrays: container.Arrays) -> container.He
 
 def _check_shapes(model: Estimator) -> None:
     width = model.n_features_in_
-    if type(width) is not int or model.coef_.shape != (1, width) or model.intercept_.shape != (1,):
+    n_classes = len(model.classes_)
+    n_lines = 1 if n_classes == 2 else n_classes
+    if type(width) is not int or model.coef_.shape != (n_lines, width) or model.intercept_.shape != (n_lines,):
         raise ValueError("coefficients and number of features do not fit together")
     if not (np.isfinite(model.coef_).all() and np.isfinite(model.intercept_).all()):
         raise ValueError("coefficients are not finite")
-    if model.classes_.tolist() != [-1, 1]:
+    if n_classes == 2 and model.classes_.tolist() != [-1, 1]:
         raise ValueError("classes are not -1 and +1")
+    if n_classes > 2:
+        _check_classes(model, n_classes)
     for name in ("alpha_", "gamma_", "covariance_power_", "objective_", "optimality_"):
         if getattr(model, name, None) is not None:
             checked_finite(getattr(model, name))
+
+
+def _check_classes(model: Estimator, n_classes: int) -> None:
+    """What only a model of more than two classes has."""
+    if "n_classes_" not in model.FITTED or model.n_classes_ != n_classes:
+        raise ValueError("this model has no more than two classes")
+    if model.classes_.tolist() != list(range(1, n_classes + 1)):
+        raise ValueError("classes are not numbered from 1")
+    if model.class_shares_.shape != (n_classes,):
+        raise ValueError("class shares and classes do not fit together")
+    checked_numbers(model.class_shares_)

@@ -64,6 +64,11 @@ def fit_pair_logistic(model: PairLogisticRegression, blocks: Blocks) -> LinearFi
     LinearFit
         The solution.
     """
+    if model.n_classes != 2:
+        raise InputError(
+            f"Over blocks there are two classes; got `n_classes={model.n_classes!r}`. Fit in memory with "
+            "sdulearn.PairLogisticRegression for more."
+        )
     if may_be_wrong(model.error_rate):
         raise InputError(
             "Over blocks no answer is wrong: `error_rate` must be 'auto' or 0. Fit in memory to allow for "

@@ -9,12 +9,18 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import expit
 
 from sdulearn.answers.error_rates import ErrorRates, estimate_error_rates
 from sdulearn.answers.graph import AnswerGraph
-from sdulearn.base import LinearPairClassifier
 from sdulearn.errors import InputError
+from sdulearn.joint.class_model import (
+    MOST_CLASSES,
+    choose_and_fit,
+    find_number,
+    fit_classes,
+    fold_knowledge,
+    lay_out_classes,
+)
 from sdulearn.joint.fitting import (
     descend,
     make_starts,
@@ -33,11 +39,12 @@ from sdulearn.joint.rates import (
     rate_folds,
     rates_by_models,
 )
+from sdulearn.joint.softmax import SoftmaxPairClassifier
 from sdulearn.model_selection import PairKFold, grid_results, positive_grid
 from sdulearn.pairs import Pairs
 from sdulearn.prior import PriorEstimate
 from sdulearn.sklearn_private import HasMethods, Interval, StrOptions, fit_context
-from sdulearn.types import Array, MatrixLike, Rows, Splitter
+from sdulearn.types import Array, Indices, MatrixLike, Rows, Splitter
 
 # Alphas of the default grid, as multiples of the alpha at which the model leaves zero.
 _GRID_TOP = 10**0.5
@@ -46,10 +53,12 @@ _GRID_BOTTOM = 10**-3.5
 _NAMING_ALPHA = 0.03
 
 
-class _PairLogisticBase(LinearPairClassifier):
+class _PairLogisticBase(SoftmaxPairClassifier):
     """What the estimator with a given penalty and the one that chooses it share."""
 
-    FITTED = (*LinearPairClassifier.FITTED, "error_rates_")
+    FITTED = (*SoftmaxPairClassifier.FITTED, "error_rates_")
+
+    n_classes: int | str
 
     prior_strength: float
     orientation: str
@@ -57,22 +66,6 @@ class _PairLogisticBase(LinearPairClassifier):
     init: str
     tol: float
     max_iter: int
-
-    def predict_proba(self, X: MatrixLike) -> Array:
-        """Probability of either class for each row.
-
-        Parameters
-        ----------
-        X : array, CSR matrix or frame of shape (n_rows, n_features)
-            Rows.
-
-        Returns
-        -------
-        array of shape (n_rows, 2)
-            P(y = -1) and P(y = +1).
-        """
-        positive = expit(self.decision_function(X))
-        return np.column_stack([1 - positive, positive])
 
     def _vote(self, decision: Array, labels: ArrayLike) -> float:
         """The log odds of the two ways to name the classes; no single point weighs more than 5."""
@@ -82,6 +75,11 @@ class _PairLogisticBase(LinearPairClassifier):
         self, X: Rows, pairs: Pairs, weight: Array | None
     ) -> tuple[PairData | GraphData, PriorEstimate, ErrorRates]:
         """Checked rows in principal axes, and the prior and the error rates as reported."""
+        if not isinstance(self.prior, Real | None):
+            raise InputError(
+                f"With two classes `prior` is one number, P(y = +1), or None; got `prior={self.prior!r}`. A list "
+                "of class shares goes with `n_classes` above 2."
+            )
         warn_of_scales(column_deviations(X), getattr(self, "feature_names_in_", None))
         weight = np.ones(pairs.n_rows) if weight is None else weight
         if not asks_for_graph(self.error_rate, pairs):
@@ -228,7 +226,8 @@ class PairLogisticRegression(_PairLogisticBase):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "alpha": [Interval(Real, 0, None, closed="neither")],
         "covariance_power": [Interval(Real, 0, 4, closed="both")],
-        "prior": [Interval(Real, 0, 1, closed="neither"), None],
+        "n_classes": [Interval(Integral, 2, None, closed="left")],
+        "prior": [Interval(Real, 0, 1, closed="neither"), "array-like", None],
         "prior_strength": [Interval(Real, 0, None, closed="left")],
         "orientation": [StrOptions({"majority", "minority"})],
         "error_rate": [StrOptions({"auto"}), Interval(Real, 0, 0.5, closed="both"), Mapping],
@@ -242,7 +241,8 @@ class PairLogisticRegression(_PairLogisticBase):
         alpha: float = 0.01,
         *,
         covariance_power: float = 1,
-        prior: float | None = None,
+        n_classes: int = 2,
+        prior: float | Sequence[float] | None = None,
         prior_strength: float = 3.0,
         orientation: str = "majority",
         error_rate: str | float | Mapping[int, float] = "auto",
@@ -252,7 +252,8 @@ class PairLogisticRegression(_PairLogisticBase):
     ) -> None:
         self.alpha = alpha
         self.covariance_power = covariance_power
-        self.prior = prior
+        self.n_classes = n_classes
+        self.prior = prior  # type: ignore[assignment]
         self.prior_strength = prior_strength
         self.orientation = orientation
         self.error_rate = error_rate
@@ -285,10 +286,20 @@ class PairLogisticRegression(_PairLogisticBase):
         InputError
             Where answers that are never wrong contradict each other or the labels.
         """
-        data, prior, rates = self._lay_out(*self._check_rows(X, y, sample_weight))
+        X, pairs, weight = self._check_rows(X, y, sample_weight)
+        if self.n_classes != 2:
+            return self._fit_classes(X, pairs, weight)
+        data, prior, rates = self._lay_out(X, pairs, weight)
         v = descend(self, data, self.alpha, self.covariance_power)
         fit = polish(self, data, v, self.alpha, self.covariance_power, prior)
         return self._accept(replace(fit, chosen={"error_rates_": rates}))
+
+    def _fit_classes(self, X: Rows, pairs: Pairs, weight: Array | None) -> Self:
+        """Fit more than two classes."""
+        warn_of_scales(column_deviations(X), getattr(self, "feature_names_in_", None))
+        data, _, rates = lay_out_classes(self, X, pairs, weight, int(self.n_classes))
+        fit = fit_classes(data, self, self.alpha, self.covariance_power)
+        return self._accept_classes(replace(fit, chosen={"error_rates_": rates}))
 
 
 class PairLogisticRegressionCV(_PairLogisticBase):
@@ -346,7 +357,9 @@ class PairLogisticRegressionCV(_PairLogisticBase):
     True
     """
 
-    FITTED = (*_PairLogisticBase.FITTED, "alpha_", "covariance_power_", "cv_results_", "evidence_", "alphas_")
+    FITTED = (
+        *_PairLogisticBase.FITTED, "alpha_", "covariance_power_", "temperature_", "cv_results_", "evidence_", "alphas_",
+    )  # fmt: skip
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **{
@@ -356,6 +369,7 @@ class PairLogisticRegressionCV(_PairLogisticBase):
         },
         "alphas": [Interval(Integral, 1, None, closed="left"), "array-like"],
         "covariance_powers": ["array-like"],
+        "n_classes": [Interval(Integral, 2, None, closed="left"), StrOptions({"auto"})],
         "cv": [Interval(Integral, 2, None, closed="left"), HasMethods(["split"])],
     }
 
@@ -364,7 +378,8 @@ class PairLogisticRegressionCV(_PairLogisticBase):
         alphas: int | Sequence[float] = 8,
         *,
         covariance_powers: Sequence[float] = (0, 1, 2),
-        prior: float | None = None,
+        n_classes: int | str = 2,
+        prior: float | Sequence[float] | None = None,
         prior_strength: float = 3.0,
         orientation: str = "majority",
         error_rate: str | float | Mapping[int, float] = "auto",
@@ -375,7 +390,8 @@ class PairLogisticRegressionCV(_PairLogisticBase):
     ) -> None:
         self.alphas = alphas
         self.covariance_powers = covariance_powers
-        self.prior = prior
+        self.n_classes = n_classes
+        self.prior = prior  # type: ignore[assignment]
         self.prior_strength = prior_strength
         self.orientation = orientation
         self.error_rate = error_rate
@@ -400,6 +416,8 @@ class PairLogisticRegressionCV(_PairLogisticBase):
         """
         powers = self._powers()
         X, pairs, weight = self._check_rows(X, y, sample_weight)
+        if self.n_classes != 2 and self._fit_classes(X, pairs, weight, powers):
+            return self
         data, prior, rates = self._lay_out(X, pairs, weight)
         largest = np.array([data.summary.largest_alpha(power) for power in powers])
         alphas = self._grid(largest)
@@ -424,6 +442,31 @@ class PairLogisticRegressionCV(_PairLogisticBase):
         fit = polish(self, data, path[row, :, best], alpha, powers[best], prior)
         return self._accept(replace(fit, chosen=chosen))
 
+    def _fit_classes(self, X: Rows, pairs: Pairs, weight: Array | None, powers: list[float]) -> bool:
+        """Fit more than two classes; False where "auto" finds two."""
+        warn_of_scales(column_deviations(X), getattr(self, "feature_names_in_", None))
+        if self.n_classes == "auto" and self.prior is not None:
+            raise InputError("`prior` needs a number of classes: with `n_classes='auto'` it must be None.")
+        n_classes = MOST_CLASSES if self.n_classes == "auto" else int(self.n_classes)
+        data, points, rates = lay_out_classes(self, X, pairs, weight, n_classes)
+        folds = fold_knowledge(points, self._splits(X, pairs))
+        if self.n_classes == "auto":
+            n_classes = find_number(data, powers[0], folds)
+            if n_classes == 2:
+                return False
+            data = replace(data, n_classes=n_classes)
+        alphas = self.alphas
+        if not isinstance(alphas, Integral):
+            alphas = positive_grid("alphas", np.asarray(alphas).tolist())
+        fit = choose_and_fit(data, self, alphas, powers, folds)
+        self._accept_classes(replace(fit, chosen={**fit.chosen, "error_rates_": rates}))
+        return True
+
+    def _splits(self, X: Rows, pairs: Pairs) -> list[tuple[Indices, Indices]]:
+        cv = PairKFold(int(self.cv), random_state=0) if isinstance(self.cv, Integral) else self.cv
+        # Only our own splitter knows what was read already.
+        return list(cv.split(X, pairs if isinstance(cv, PairKFold) else np.asarray(pairs)))
+
     def _powers(self) -> list[float]:
         powers = [float(power) for power in self.covariance_powers]
         if not powers or not all(0 <= power < np.inf for power in powers):
@@ -444,9 +487,7 @@ class PairLogisticRegressionCV(_PairLogisticBase):
         self, X: Rows, pairs: Pairs, data: PairData | GraphData, alphas: Array, covariance_power: float
     ) -> dict[str, Any]:
         """Held-out log-likelihood of the answers, of each alpha and fold."""
-        cv = PairKFold(int(self.cv), random_state=0) if isinstance(self.cv, Integral) else self.cv
-        # Only our own splitter knows what was read already.
-        splits = list(cv.split(X, pairs if isinstance(cv, PairKFold) else np.asarray(pairs)))
+        splits = self._splits(X, pairs)
         settings = [{"alpha": float(alpha)} for alpha in alphas]
         if isinstance(data, GraphData):
             scores, _ = data.held_out(alphas, covariance_power, *data.points.fold_masks(splits))

