@@ -7,7 +7,7 @@ PYTHONS := src tests benchmarks examples .ci docs/conf.py docs/_ext docs/figures
 export OMP_NUM_THREADS ?= 1
 export OPENBLAS_NUM_THREADS ?= 1
 
-.PHONY: demo test lint format bench bench-accuracy bench-ablation bench-penalties bench-cli bench-faults bench-honest bench-repeat bench-scale bench-style dist docs test-oldest clean
+.PHONY: demo test lint format bench bench-accuracy bench-asking bench-ablation bench-penalties bench-cli bench-faults bench-honest bench-repeat bench-scale bench-style dist docs test-oldest clean
 
 demo: $(VENV)/.demo
 	$(BIN)/sdulearn demo
@@ -46,6 +46,10 @@ bench-repeat: $(VENV)/.dev
 
 bench-honest: $(VENV)/.dev
 	$(BIN)/python benchmarks/honest.py
+
+# Three hours; what benchmarks/asking.jsonl holds already is not measured again.
+bench-asking: $(VENV)/.bench
+	$(BIN)/python benchmarks/asking.py two wrong more speed --jobs 2
 
 bench-ablation: $(VENV)/.bench
 	$(BIN)/python benchmarks/ablation.py

@@ -11,7 +11,8 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from sdulearn.answers.checks import check_answers
-from sdulearn.asking.designs import Shares, Turn, doubtful_records, next_linked, next_random
+from sdulearn.asking.checks import doubtful_records
+from sdulearn.asking.designs import Shares, next_linked, next_random
 from sdulearn.asking.estimates import Advice, ClassFound, advise, class_table, linked_accuracy
 from sdulearn.asking.models import fit_linked, fit_random, random_estimator
 from sdulearn.asking.points import Points
@@ -29,6 +30,7 @@ from sdulearn.asking.records import (
 )
 from sdulearn.asking.scorer import Settings
 from sdulearn.asking.state import State, settle_settings
+from sdulearn.asking.turn import Turn
 from sdulearn.errors import InputError, NothingToAskError, UndeterminedError
 from sdulearn.metrics import AccuracyEstimate, cross_val_accuracy
 from sdulearn.sklearn_private import safe_indexing
