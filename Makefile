@@ -7,7 +7,7 @@ PYTHONS := src tests benchmarks examples .ci docs/conf.py docs/_ext docs/figures
 export OMP_NUM_THREADS ?= 1
 export OPENBLAS_NUM_THREADS ?= 1
 
-.PHONY: demo test lint format bench bench-accuracy bench-ablation bench-boosting bench-penalties bench-classes bench-cli bench-faults bench-graph bench-honest bench-kill bench-repeat bench-scale bench-style dist docs test-oldest clean
+.PHONY: demo test lint format bench bench-accuracy bench-asking bench-ablation bench-boosting bench-penalties bench-classes bench-cli bench-faults bench-graph bench-honest bench-kill bench-repeat bench-scale bench-style dist docs test-oldest clean
 
 demo: $(VENV)/.demo
 	$(BIN)/sdulearn demo
@@ -60,6 +60,10 @@ bench-kill: $(VENV)/.dev
 bench-boosting: $(VENV)/.bench
 	$(BIN)/python benchmarks/boosting.py --results /tmp/bench-boosting.jsonl
 	$(BIN)/python benchmarks/boosting.py --scale
+
+# Three hours; what benchmarks/asking.jsonl holds already is not measured again.
+bench-asking: $(VENV)/.bench
+	$(BIN)/python benchmarks/asking.py two wrong more speed --jobs 2
 
 bench-ablation: $(VENV)/.bench
 	$(BIN)/python benchmarks/ablation.py

@@ -43,7 +43,22 @@ class Share:
 
     @classmethod
     def of(cls, hits: Mask, weight: Array, confidence: float) -> Share:
-        """Of weighted hits."""
+        """Of weighted hits.
+
+        Parameters
+        ----------
+        hits : bool array of shape (n,)
+            What counts.
+        weight : array of shape (n,)
+            How much each counts.
+        confidence : float
+            Level of the interval.
+
+        Returns
+        -------
+        Share
+            The share and its interval, at the effective number of things counted.
+        """
         total = float(weight.sum())
         if not total > 0:
             return cls(float("nan"), 0.0, 1.0, 0.0)
