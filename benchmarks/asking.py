@@ -11,8 +11,11 @@ names a folder with the benchmark sets (NAME.svm.bz2), those with more classes i
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
+import subprocess
+import tempfile
 import time
 import warnings
 from collections import defaultdict
@@ -23,13 +26,14 @@ import numpy as np
 from joblib import Parallel, delayed
 from pages import write_between
 from scipy import sparse
-from sklearn.datasets import load_digits, load_svmlight_file
+from sklearn.datasets import load_digits, load_iris, load_svmlight_file
 from sklearn.linear_model import LogisticRegressionCV
 from sklearn.metrics import adjusted_rand_score
 from sklearn.preprocessing import StandardScaler
 
 from sdulearn.asking import Asker, ask
 from sdulearn.datasets import load_benchmark
+from sdulearn.errors import NothingToAskError
 
 mpl.use("Agg")
 ROOT = Path(__file__).parents[1]
@@ -44,12 +48,16 @@ REPORTED = (50, 200)
 MORE_SIZES = (50, 100, 200, 300, 400, 600)
 N_POINTS = 2000
 WRONG = 0.1
+RIVAL_SETS = (*MORE, "iris")
+RIVAL_SIZES = (50, 100, 200, 400)
+RIVAL_POINTS = 600
+RIVAL_SECONDS = 600
 
 
 def load(name):
     """Rows and classes of a set."""
-    if name == "digits":
-        return load_digits(return_X_y=True)
+    if name in ("digits", "iris"):
+        return {"digits": load_digits, "iris": load_iris}[name](return_X_y=True)
     if name in MORE:
         X, y = load_svmlight_file(str(Path(os.environ["SDULEARN_DATA"]) / "multi" / f"{name}.svm.bz2"))
     else:
@@ -152,6 +160,35 @@ def more_classes(name, seed):
     return found
 
 
+def rivals(name, seed, python):
+    """Adjusted Rand index of all points after some numbers of questions, beside clusterings that ask."""
+    X, y = load(name)
+    chosen = np.random.default_rng(seed).permutation(len(X))[:RIVAL_POINTS]
+    X, y = StandardScaler().fit_transform(X[chosen]), y[chosen]
+    found = {"part": "rivals", "name": name, "seed": seed}
+    asker = Asker(X, n_classes="auto", random_state=seed)
+    for n in range(1, max(RIVAL_SIZES) + 1):
+        # Of a small set the classes of all points may be known before the last question.
+        with contextlib.suppress(NothingToAskError):
+            question = asker.next()
+            asker.tell(question, bool(y[question.left] == y[question.right]))
+        if n in RIVAL_SIZES:
+            found[f"linked {n}"] = float(adjusted_rand_score(y, asker.labels()))
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "data.npz"
+        np.savez(file, X=X, y=y)
+        script = Path(__file__).with_name("asking_rivals.py")
+        for method in ("cobras", "npu"):
+            command = [python, script, file, method, *map(str, RIVAL_SIZES)]
+            try:
+                done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=RIVAL_SECONDS)
+            except (subprocess.CalledProcessError, subprocess.TimeoutExpired):
+                continue
+            labels = json.loads(done.stdout.splitlines()[-1])
+            found |= {f"{method} {n}": float(adjusted_rand_score(y, labels[str(n)])) for n in RIVAL_SIZES}
+    return found
+
+
 def speed(n_points, seed, n_features=50, n_questions=200):
     """Milliseconds until the next question is there, after both answers to the last one were worked out."""
     rng = np.random.default_rng(seed)
@@ -176,7 +213,7 @@ def speed(n_points, seed, n_features=50, n_questions=200):
     }
 
 
-def jobs_of(parts, draws, seed):
+def jobs_of(parts, draws, seed, python):
     """All measurements of some parts, as functions and arguments."""
     seeds = range(seed, seed + draws)
     if "two" in parts:
@@ -185,6 +222,8 @@ def jobs_of(parts, draws, seed):
         yield from ((two_classes, (name, prior, s, WRONG)) for s in seeds for name in TWO for prior in PRIORS)
     if "more" in parts:
         yield from ((more_classes, (name, s)) for s in seeds for name in MORE)
+    if python is not None:
+        yield from ((rivals, (name, s, python)) for s in seeds for name in RIVAL_SETS)
     if "speed" in parts:
         yield from ((speed, (n, seed)) for n in (100_000, 1_000_000))
 
@@ -196,8 +235,8 @@ def key_of(row):
 def job_key(function, arguments):
     if function is two_classes:
         return "wrong" if len(arguments) == 4 else "two", *arguments[:3]
-    if function is more_classes:
-        return "more", arguments[0], None, arguments[1]
+    if function in (more_classes, rivals):
+        return "more" if function is more_classes else "rivals", arguments[0], None, arguments[1]
     return "speed", f"{arguments[0]:,}", None, arguments[1]
 
 
@@ -287,6 +326,25 @@ def more_lines(results):
     return ["", f"More than two classes, their number to be found, {draws} draws:", "", *table(head, rows)]
 
 
+def rival_lines(results):
+    """Adjusted Rand index, mean over the numbers of questions."""
+    rows = []
+    for (name, _), found in by_row(results, "rivals").items():
+        cells = []
+        for method in ("linked", "cobras", "npu"):
+            there = [row for row in found if f"{method} {RIVAL_SIZES[0]}" in row]
+            area = [row[f"{method} {n}"] for row in there for n in RIVAL_SIZES]
+            cells.append(f"{np.mean(area):.2f}" if area else "did not finish")
+        rows.append([name, *cells])
+    if not rows:
+        return []
+    words = (
+        f"Adjusted Rand index of all points, {RIVAL_POINTS} of each set, mean after "
+        f"{', '.join(map(str, RIVAL_SIZES))} answers; NPU with MPCK-means is told the number of classes:"
+    )
+    return ["", words, "", *table(["set", "linked", "COBRAS", "NPU + MPCK-means"], rows)]
+
+
 def speed_lines(results):
     groups = by_row(results, "speed")
     rows = [
@@ -316,7 +374,8 @@ def draw_curves(results):
 
 
 def write_page(results):
-    lines = [*two_lines(results), *wrong_lines(results), *more_lines(results), *speed_lines(results)]
+    lines = [*two_lines(results), *wrong_lines(results), *more_lines(results)]
+    lines += [*rival_lines(results), *speed_lines(results)]
     write_between(PAGE, "asking", ["", *lines, ""])
     if by_row(results, "two"):
         draw_curves(results)
@@ -324,13 +383,17 @@ def write_page(results):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("parts", nargs="*", choices=("two", "wrong", "more", "speed"), default=["two", "wrong", "more"])
+    parser.add_argument("parts", nargs="*", metavar="PART", help="two, wrong, more, speed")
     parser.add_argument("--draws", type=int, default=20)
     parser.add_argument("--seed", type=int, default=5000)
     parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument(
+        "--rivals", metavar="PYTHON", help="a Python with cobras-ts and active-semi-supervised-clustering"
+    )
     arguments = parser.parse_args()
     done = {key_of(row) for row in read_results()}
-    jobs = [job for job in jobs_of(arguments.parts, arguments.draws, arguments.seed) if job_key(*job) not in done]
+    wanted = jobs_of(arguments.parts, arguments.draws, arguments.seed, arguments.rivals)
+    jobs = [job for job in wanted if job_key(*job) not in done]
     run = Parallel(n_jobs=arguments.jobs, return_as="generator_unordered")
     for row in run(delayed(function)(*rest) for function, rest in jobs):
         with RESULTS.open("a") as file:

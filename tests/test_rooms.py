@@ -33,6 +33,8 @@ FLOORS = [
     ("linear", "table_model"),
     ("blocks",),
     ("joint",),
+    ("boosting",),
+    ("io.onnx_trees",),
     ("streaming", "distributed", "io.model_file", "io.onnx", "populations", "asking"),
     ("workflow", "planning"),
     ("plotting",),

@@ -155,6 +155,21 @@ def test_classes_of_two_class_answers_are_right(data):
     assert max(agree.mean(), 1 - agree.mean()) > 0.9
 
 
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_labels_are_those_of_the_answers_where_they_tell_them(n_classes):
+    X, y = make_classification(
+        200, 4, n_informative=3, n_redundant=0, n_classes=n_classes, n_clusters_per_class=1, random_state=0
+    )
+    asker = ask(X, lambda a, b: y[a] == y[b], 60, n_classes=n_classes, repeat_share=0, random_state=0)
+    labels = asker.labels()
+    told = np.array(asker.answers["answer"]) == "same"
+    same = labels[asker.answers["left"]] == labels[asker.answers["right"]]
+    assert (same == told).all()
+    assert set(labels) == set(asker.model().classes_)
+    unknown = np.setdiff1d(np.arange(200), asker.answers["left"] + asker.answers["right"])
+    assert (labels[unknown] == asker.model().predict(X[unknown])).all()
+
+
 def test_unsure_gives_a_point_up(data):
     X, _ = data
     asker = Asker(X, random_state=0)

@@ -49,7 +49,7 @@ def test_different_from_all_opens_a_class():
 def test_a_point_under_way_is_in_no_class():
     classes = read_classes(records_of([(0, 1, -1), (2, 0, -1)]), None)
     assert 2 not in classes.label
-    assert classes.excluded == {2: {0}}
+    assert classes.excluded == {2: {classes.label[0]}}
 
 
 def test_the_last_of_k_classes_follows():
@@ -78,7 +78,7 @@ def test_answers_that_came_before_their_points_were_known_count_later():
 def test_the_majority_of_answers_to_a_question_stands():
     first = records_of([(0, 1, -1)])
     again = [Record(1, 0, 1, "", "repeat", 5), Record(0, 1, 1, "", "doubtful", 6)]
-    assert read_classes(first + again[:1], 2).label == {0: 0, 1: 1}
+    assert read_classes(first + again[:1], 2).label == {1: 0, 0: 1}
     assert read_classes(first + again, 2).label == {0: 0, 1: 0}
 
 

@@ -24,7 +24,7 @@ from sdulearn.types import Array, Indices, Mask
 
 # Where answers may be wrong, cycles are slow: so many answers are looked at, at so many probabilities.
 _MOST_WITH_ERRORS = 2000
-_COARSE = 21
+_COARSE = 31
 # Shares of wrong answers that are considered where answers contradict each other and no rate is given.
 _ERROR_RATES = (0.01, 0.02, 0.04, 0.08, 0.12, 0.16, 0.2, 0.25, 0.3)
 # The probability 1 itself is out of reach of a component with two sides.
@@ -135,17 +135,11 @@ def _with_errors(graph: AnswerGraph, grid: Array, rates: tuple[float, ...]) -> A
     if graph.n_answers > _MOST_WITH_ERRORS:
         graph = _some_answers(graph, _MOST_WITH_ERRORS)
     coarse = np.clip(np.linspace(grid[0], grid[-1], _COARSE), 1e-3, 1 - 1e-3)
-    factors = [FactorGraph.from_answers(graph, 2, rate) for rate in rates]
-    if len(rates) > 2:
-        # Which rates suit depends little on the probability: a few of these tell which to go on with.
-        few = np.array([_propagated(one, coarse[[3, -6, -2]]) for one in factors])
-        factors = [factors[k] for k in np.unique(np.argmax(few, axis=0))]
-    found = np.array([_propagated(one, coarse) for one in factors])
+    found = np.empty((len(rates), len(coarse)))
+    for row, rate in zip(found, rates, strict=True):
+        factors = FactorGraph.from_answers(graph, 2, rate)
+        row[:] = [factors.propagate(np.log([1 - p, p]), tol=1e-4, max_iter=50).value for p in coarse]
     return PchipInterpolator(coarse, found.max(axis=0))(np.clip(grid, coarse[0], coarse[-1]))
-
-
-def _propagated(factors: FactorGraph, probabilities: Array) -> Array:
-    return np.array([factors.propagate(np.log([1 - p, p]), tol=1e-4, max_iter=50).value for p in probabilities])
 
 
 def _restricted(graph: AnswerGraph, members: Mask) -> AnswerGraph:

@@ -11,9 +11,10 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from sdulearn.answers.checks import check_answers
-from sdulearn.asking.designs import Shares, Turn, doubtful_records, next_linked, next_random
+from sdulearn.asking.checks import doubtful_records
+from sdulearn.asking.designs import Shares, next_linked, next_random
 from sdulearn.asking.estimates import Advice, ClassFound, advise, class_table, linked_accuracy
-from sdulearn.asking.models import fit_linked, fit_random, random_estimator
+from sdulearn.asking.models import fit_linked, fit_random, random_estimator, told_or_predicted
 from sdulearn.asking.points import Points
 from sdulearn.asking.privacy import Leak, find_leak, flip_rate
 from sdulearn.asking.records import (
@@ -29,6 +30,7 @@ from sdulearn.asking.records import (
 )
 from sdulearn.asking.scorer import Settings
 from sdulearn.asking.state import State, settle_settings
+from sdulearn.asking.turn import Turn
 from sdulearn.errors import InputError, NothingToAskError, UndeterminedError
 from sdulearn.metrics import AccuracyEstimate, cross_val_accuracy
 from sdulearn.sklearn_private import safe_indexing
@@ -377,6 +379,19 @@ class Asker:
         if self.design == "random":
             raise InputError('Random pairs put no point into a class. Use `design="linked"` to find classes.')
         return class_table(self._state(tuple(self._records)), confidence)
+
+    def labels(self) -> Codes:
+        """The class of every point: by the answers where they tell it, by the model elsewhere.
+
+        Returns
+        -------
+        int array of shape (n_points,)
+            Named as the classes of :meth:`model`.
+        """
+        model = self.model()
+        if self.design == "random":
+            return np.asarray(model.predict(self._X))
+        return told_or_predicted(self._state(tuple(self._records)), model)
 
     def contradictions(self) -> list[tuple[int, ...]]:
         """Answers that cannot all be right.

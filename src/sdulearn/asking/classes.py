@@ -2,7 +2,7 @@
 
 Answers are read in the order in which they came, each question once, by the majority of its answers:
 
-- The first point of all opens the first class.
+- The example of the first answer opens the first class.
 - "Same" as a point of a class: in that class.
 - "Different" from it: not in that class. With two classes the other one follows.
 - Different from all classes: the point opens one. A point that was asked about to explore does so when it differs from
@@ -76,7 +76,8 @@ class Classes:
     def read(self, a: int, b: int, answer: int) -> None:
         """Take in an answer."""
         if not self.members:
-            self._join(a, 0)
+            # The second point is the example; new points come first.
+            self._join(b, 0)
         if a in self.label and b in self.label:
             self._compare_classes(self.label[a], self.label[b], answer)
         elif a in self.label:

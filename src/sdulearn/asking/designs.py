@@ -18,9 +18,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from sdulearn.asking.checks import checks_in_turn, repeat
 from sdulearn.asking.classes import MAX_UNPROVEN
-from sdulearn.asking.records import UNSURE, Question, Record
+from sdulearn.asking.records import Question
 from sdulearn.asking.state import State
+from sdulearn.asking.turn import Turn
 from sdulearn.errors import NothingToAskError
 from sdulearn.types import Array, Mask
 
@@ -28,7 +30,7 @@ from sdulearn.types import Array, Mask
 FIRST_CHECK = 12
 # Share of the questions that compare classes which may be one, once the first points are explored or there are many.
 COMPARE_SHARE = 1 / 3
-# Below this error rate a point that was put into a class may stand for it; above it only the one that opened it.
+# Below this error rate any point of a class may stand for it; above it only the one that opened it.
 MAX_EXAMPLE_ERROR = 0.15
 LEAST_EXPLORED = 12
 
@@ -41,48 +43,9 @@ class Shares:
     checks: float
 
 
-@dataclass(frozen=True, eq=False)
-class Turn:
-    """Somebody wants a question.
-
-    Attributes
-    ----------
-    state : State
-        The answers so far.
-    pending : sequence of Question
-        Questions that others have before them.
-    annotator : str
-        Who asks for one.
-    number : int
-        Number of the question.
-    rng : Generator
-        Depends on the seed and the number alone.
-    """
-
-    state: State
-    pending: Sequence[Question]
-    annotator: str
-    number: int
-    rng: np.random.Generator
-
-    @property
-    def busy(self) -> set[int]:
-        """New points in questions that others have before them."""
-        return {question.left for question in self.pending}
-
-    @property
-    def waiting(self) -> set[tuple[int, int]]:
-        """Pairs of points in these questions."""
-        return {(min(q.left, q.right), max(q.left, q.right)) for q in self.pending}
-
-    def ask(self, left: int, right: int, kind: str) -> Question:
-        """A question of this turn's number."""
-        return Question(int(left), int(right), kind, self.number)
-
-
 def next_random(turn: Turn, shares: Shares) -> Question:
     """The next of the disjoint pairs, or a check of an earlier one."""
-    if _due(turn, ("repeat",), shares.checks) and (check := _repeat(turn)):
+    if _due(turn, ("repeat",), shares.checks) and (check := repeat(turn)):
         return check
     order = turn.state.points.order
     used = turn.state.asked | turn.busy | {question.right for question in turn.pending}
@@ -109,7 +72,7 @@ def _by_priority(turn: Turn, shares: Shares) -> list[Callable[[Turn], Question |
     """What to ask, the first that is possible."""
     chosen: list[Callable[[Turn], Question | None]] = []
     if len(turn.state.records) >= FIRST_CHECK and _due(turn, ("repeat", "triangle", "doubtful"), shares.checks):
-        chosen += _checks(turn)
+        chosen += checks_in_turn(turn)
     if _due(turn, ("random",), shares.random):
         chosen.append(_random_point)
     exploring = still_exploring(turn.state)
@@ -118,15 +81,6 @@ def _by_priority(turn: Turn, shares: Shares) -> list[Callable[[Turn], Question |
         chosen.append(_compare_classes)
     chosen.append(_explore if exploring else _uncertain)
     return [*chosen, _random_point]
-
-
-def _checks(turn: Turn) -> list[Callable[[Turn], Question | None]]:
-    """Repeats, triangles (with two classes) and doubtful answers in turn."""
-    kinds = turn.state.kinds
-    checks = {"repeat": _repeat, "doubtful": _doubtful}
-    if turn.state.limit == 2:
-        checks["triangle"] = _triangle
-    return [checks[kind] for kind in sorted(checks, key=lambda kind: (kinds[kind], kind != "repeat"))]
 
 
 def _due(turn: Turn, kinds: Sequence[str], share: float) -> bool:
@@ -171,6 +125,9 @@ def ask_about(turn: Turn, point: int, kind: str) -> Question:
 def example(state: State, number: int) -> int:
     """The point of a class nearest to its centre, by its first 1, 2, 4, 8, ... points: it changes rarely."""
     members = state.classes.members[number]
+    if state.error > MAX_EXAMPLE_ERROR and state.limit == 2:
+        # Compared with one point only, no answer depends on whether another one was right.
+        return state.classes.members[0][0]
     if state.error > MAX_EXAMPLE_ERROR or len(members) < 3:
         return members[0]
     early = np.array(members[: 1 << (len(members).bit_length() - 1)])
@@ -287,65 +244,3 @@ def _comparable(turn: Turn) -> list[tuple[int, int]]:
         if (ends[0], ends[1]) not in asked:
             found.append((a, b))
     return found
-
-
-def _repeat(turn: Turn) -> Question | None:
-    """A question drawn at random, asked again; by somebody else, where there is one."""
-    first = _first_answers(turn)
-    others = [r for r in first if r.annotator != turn.annotator]
-    # Not what is still remembered.
-    pool = others or first[:-3]
-    if not pool:
-        return None
-    record = pool[turn.rng.integers(len(pool))]
-    return turn.ask(record.left, record.right, "repeat")
-
-
-def _first_answers(turn: Turn) -> list[Record]:
-    """First answers to questions that were asked once and that nobody has before them."""
-    seen: dict[tuple[int, int], list[Record]] = {}
-    for record in turn.state.records:
-        seen.setdefault(record.pair, []).append(record)
-    once = [asked[0] for asked in seen.values() if len(asked) == 1]
-    return [record for record in once if record.answer and record.pair not in turn.waiting]
-
-
-def _triangle(turn: Turn) -> Question | None:
-    """Two points that were compared with the same third one, drawn at random."""
-    by_example: dict[int, list[int]] = {}
-    pairs = {record.pair for record in turn.state.records}
-    for record in turn.state.records:
-        if record.answer != UNSURE:
-            by_example.setdefault(record.right, []).append(record.left)
-    hubs = [hub for hub, ends in by_example.items() if len(set(ends)) > 1]
-    if not hubs:
-        return None
-    size = np.array([len(set(by_example[hub])) for hub in hubs], dtype=float)
-    hub = hubs[int(turn.rng.choice(len(hubs), p=size / size.sum()))]
-    ends = turn.rng.choice(sorted(set(by_example[hub])), 2, replace=False)
-    pair = (int(min(ends)), int(max(ends)))
-    return None if pair in pairs else turn.ask(int(ends[0]), int(ends[1]), "triangle")
-
-
-def _doubtful(turn: Turn) -> Question | None:
-    """The answer least likely to be right, if it is more likely wrong than not; asked three times at most."""
-    times: dict[tuple[int, int], int] = {}
-    for record in turn.state.records:
-        times[record.pair] = times.get(record.pair, 0) + 1
-    for record, right in doubtful_records(turn.state):
-        if right < 0.5 and times[record.pair] < 3 and record.pair not in turn.waiting:
-            return turn.ask(record.left, record.right, "doubtful")
-    return None
-
-
-def doubtful_records(state: State, least_error: float = 0.05) -> list[tuple[Record, float]]:
-    """Answers with the probability that they are right, the least likely first.
-
-    Each point is judged by a model that did not see it, and answers may be wrong even where none was found to be.
-    """
-    if state.scorer is None or len(state.known) < 10:
-        return []
-    factors = state.factors(max(state.error, least_error))
-    right = factors.propagate(state.held_out, tol=1e-4, max_iter=30).right
-    order = np.argsort(right, kind="stable")
-    return [(state.known_records[k], float(right[k])) for k in order]

@@ -49,6 +49,16 @@ def fit_linked(state: State) -> Estimator:
     return model
 
 
+def told_or_predicted(state: State, model: Estimator) -> Codes:
+    """The class of every point: of known ones as the answers say."""
+    found = np.asarray(model.predict(state.points.X))
+    place = np.argsort(class_order(state))[state.column]
+    # The larger of two classes is +1, which is the last of them; more are in the order of their names.
+    names = model.classes_[::-1] if len(model.classes_) == 2 else model.classes_
+    found[state.known] = names[place]
+    return found
+
+
 def _on_features(state: State) -> tuple[Array, Array]:
     """Weights and intercepts for features that are neither standardised nor turned."""
     assert state.scorer is not None

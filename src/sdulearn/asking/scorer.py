@@ -19,7 +19,7 @@ from sdulearn.asking.points import Points
 from sdulearn.types import Array, Indices
 
 PENALTIES = (30.0, 10.0, 3.0, 1.0, 0.3, 0.1, 0.03)
-POWERS = (0.0, 1.0)
+POWERS = (0.0, 1.0, 2.0)
 N_FOLDS = 5
 # The intercepts, which need no penalty but for uniqueness.
 _INTERCEPT_PENALTY = 1e-3

@@ -142,6 +142,19 @@ def describe_majority(accuracy: AccuracyEstimate) -> str:
     return f"always naming the larger class: {accuracy.majority:.1%}, {beaten}"
 
 
+def describe_annotators(report: FitReport) -> list[str]:
+    """How often each annotator is wrong, where the answers tell; a line each."""
+    lines = []
+    for one in report.annotators:
+        who = f"answers of {one.name}" if one.name else "answers"
+        if one.identified and (one.rate > 0 or len(report.annotators) > 1):
+            interval = "" if one.low == one.high else f" (95% interval {one.low:.1%} to {one.high:.1%})"
+            lines.append(f"{who}: {one.rate:.1%} of {one.n_answers:,} wrong{interval}")
+        elif len(report.annotators) > 1:
+            lines.append(f"{who}: {one.n_answers:,}, taken for right: nothing tells how often they are wrong")
+    return lines
+
+
 def describe_points(report: FitReport) -> str:
     """The answers that were used, the points they are about, and what they are worth."""
     n_answers = report.n_similar + report.n_dissimilar

@@ -97,7 +97,8 @@ def resolve_graph_prior(
         estimate = estimate if majority == "positive" else estimate.mirrored()
     else:
         estimate = estimate_prior(y=pairs, sample_weight=weight, majority=majority)
-    if estimate.value == 0.5:
+    # Wrong answers leave a prior near 1/2 or far from it: where it may be 1/2, pulling to it does harm.
+    if estimate.value == 0.5 or (error_rate and not estimate.identified):
         return estimate, None
     margin = 1 / (4 * (estimate.n_effective or 1.0))
     return estimate, float(np.clip(estimate.value, margin, 1 - margin))

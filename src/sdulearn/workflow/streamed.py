@@ -42,7 +42,6 @@ from sdulearn.workflow.training import (
     numbering_hint,
     repeated_id,
     source_of_answers,
-    stacked_rows,
     usable_questions,
     usable_scale,
 )
@@ -154,7 +153,7 @@ def _by_answers(source: _Source, answers: Answers, labelled: Labelled) -> Traini
     names = {*answers.ids.ravel().tolist(), *(name for name, _ in labelled)}
     found, place = _find(source, unlabeled, names)
     hint = numbering_hint(source.layout.id_column, n_rows)
-    questions = usable_questions(answers, place, request.skip_bad, hint)
+    questions = usable_questions(answers, place, request.skip_bad, hint, by_majority=not is_joint(request.method))
     about = source_of_answers(answers, questions)
     data = _training_data(source, found, about, questions, unlabeled, labelled, place)
     findings = check_contradictions(check_answers(answers), answers.annotators) + check_entities(answers)
@@ -291,7 +290,8 @@ class HeldRows:
 
 def _pair_ends(data: TrainingData) -> HeldRows:
     """The ends of all pairs with their codes; among the rows of the table they count as unlabeled too."""
-    rows, y, weights = stacked_rows(data.X, data.questions, np.empty(0, dtype=np.intp), data.scaler)
+    bare = replace(data, unlabeled=np.empty(0, dtype=np.intp), labels=None, points=None)
+    rows, y, weights = bare.stacked()
     return HeldRows((rows, y[:, 0], weights))
 
 
