@@ -3,6 +3,7 @@
 import json
 import random
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -219,6 +220,33 @@ def test_a_second_server_on_the_log_is_refused_and_the_first_goes_on(start_serve
         urllib.request.urlopen(server.address.rsplit("/", 2)[0] + "/", timeout=10)
 
 
+def raw_status(server, head):
+    """Status of a request that is sent as it is; 0 where the server just hangs up."""
+    host, port = server.address.split("/")[2].split(":")
+    with socket.create_connection((host, int(port)), timeout=20) as connection:
+        try:
+            connection.sendall(head.encode("latin-1") + b"\r\n\r\n")
+            line = connection.makefile("rb").readline().decode()
+        except ConnectionError:
+            return 0
+    return int(line.split()[1]) if line else 0
+
+
+def test_the_real_server_refuses_strange_requests_and_goes_on(start_server, log):
+    server = start_server("--demo", "-o", log, "--design", "random", "--classes", "2")
+    host = server.address.split("/")[2]
+    path = server.address.split(host)[1]
+    assert raw_status(server, f"GET {path} HTTP/1.1\r\nHost: {host}") == 200
+    assert raw_status(server, f"GET {path} HTTP/1.1\r\nHost: evil.example") == 421
+    assert raw_status(server, f"GET {path} HTTP/1.1") in (0, 400, 421)
+    assert raw_status(server, f"GET http://evil.example{path} HTTP/1.1\r\nHost: evil.example") in (400, 404, 421)
+    assert raw_status(server, f"GET /../../../../etc/passwd HTTP/1.1\r\nHost: {host}") == 404
+    assert raw_status(server, f"GET {path}../../../etc/passwd HTTP/1.1\r\nHost: {host}") == 404
+    assert raw_status(server, f"GET {path} HTTP/1.1\r\nHost: {host}\r\nX: {'x' * 10**6}") in (0, 400, 431)
+    assert raw_status(server, "\0\1\2 nonsense") in (0, 400)
+    assert answer(server, "ann")["written"]
+
+
 def test_ctrl_c_ends_it_in_one_line(start_server, log):
     server = start_server("--demo", "-o", log)
     server.process.send_signal(signal.SIGINT)
@@ -253,8 +281,6 @@ def test_the_page_opens_by_itself(call, log, monkeypatch):
 
 
 def test_a_port_in_use_is_said(refused, log):
-    import socket
-
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
