@@ -2,7 +2,6 @@
 
 import json
 import random
-import re
 import signal
 import subprocess
 import sys
@@ -157,55 +156,41 @@ def test_the_last_button_fits_and_says_how_to_use_it(call, table, log, monkeypat
 
 # ---- the server itself
 
-ADDRESS = re.compile(r"http://\S+")
+
+def request(server, name, data=None):
+    """What the page would send."""
+    headers = {"Content-Type": "application/json", "Origin": server.address.rsplit("/", 2)[0]}
+    body = None if data is None else json.dumps(data).encode()
+    sent = urllib.request.Request(f"{server.address}api/{name}", body, headers if data is not None else {})
+    with urllib.request.urlopen(sent, timeout=20) as response:
+        return json.load(response)
 
 
-class Server:
-    """The command as a process; ``kill`` stops it at once."""
-
-    def __init__(self, *arguments, port=0):
-        command = [sys.executable, "-m", "sdulearn.cli.main", "ask", *map(str, arguments), "--no-browser"]
-        self.process = subprocess.Popen([*command, "--port", str(port)], stdout=subprocess.PIPE, text=True)
-        line = self.process.stdout.readline()
-        self.address = ADDRESS.search(line)[0]
-
-    def call(self, name, data=None):
-        headers = {"Content-Type": "application/json", "Origin": self.address.rsplit("/", 2)[0]}
-        body = None if data is None else json.dumps(data).encode()
-        request = urllib.request.Request(f"{self.address}api/{name}", body, headers if data is not None else {})
-        with urllib.request.urlopen(request, timeout=20) as response:
-            return json.load(response)
-
-    def answer(self, name, answer="same"):
-        token = self.call(f"question?annotator={name}")["question"]["token"]
-        return self.call("answer", {"annotator": name, "token": token, "answer": answer})
-
-    def kill(self):
-        self.process.send_signal(signal.SIGKILL)
-        self.process.wait()
-        self.process.stdout.close()
+def answer(server, name, word="same"):
+    token = request(server, f"question?annotator={name}")["question"]["token"]
+    return request(server, "answer", {"annotator": name, "token": token, "answer": word})
 
 
 def answer_until_killed(server, name, acknowledged):
     """One person: answers as fast as the server takes them, and now and then takes one back."""
     try:
         for k in range(1, 10**6):
-            result = server.answer(name, "same" if k % 2 else "different")
+            result = answer(server, name, "same" if k % 2 else "different")
             acknowledged[name] = acknowledged.get(name, 0) + (result["written"] is not None)
             if k % 7 == 0:
                 # While it is under way it may or may not have been written.
                 acknowledged[name] -= 1
-                server.call("undo", {"annotator": name})
+                request(server, "undo", {"annotator": name})
     except (OSError, urllib.error.URLError, ValueError):
         return
 
 
-def test_a_server_killed_under_load_loses_no_acknowledged_answer(log):
+def test_a_server_killed_under_load_loses_no_acknowledged_answer(start_server, log):
     """Three people answer at once; three kills, each followed by a start on the same log."""
     moments = random.Random(0)
     acknowledged = {}
     for _ in range(3):
-        server = Server("--demo", "-o", log, "--classes", "2", "--design", "random")
+        server = start_server("--demo", "-o", log, "--classes", "2", "--design", "random")
         people = [
             threading.Thread(target=answer_until_killed, args=(server, name, acknowledged)) for name in ("a", "b", "c")
         ]
@@ -223,22 +208,19 @@ def test_a_server_killed_under_load_loses_no_acknowledged_answer(log):
             assert count <= standing <= count + 3
 
 
-def test_a_second_server_on_the_log_is_refused_and_the_first_goes_on(log):
-    server = Server("--demo", "-o", log, "--design", "random", "--classes", "2")
-    try:
-        command = [sys.executable, "-m", "sdulearn.cli.main", "ask", "--demo", "-o", str(log), "--no-browser"]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
-        assert done.returncode == 2
-        assert "open in another" in done.stderr
-        assert server.answer("ann")["written"]
-        with pytest.raises(urllib.error.HTTPError, match="404"):
-            urllib.request.urlopen(server.address.rsplit("/", 2)[0] + "/", timeout=10)
-    finally:
-        server.kill()
+def test_a_second_server_on_the_log_is_refused_and_the_first_goes_on(start_server, log):
+    server = start_server("--demo", "-o", log, "--design", "random", "--classes", "2")
+    command = [sys.executable, "-m", "sdulearn.cli.main", "ask", "--demo", "-o", str(log), "--no-browser"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 2
+    assert "open in another" in done.stderr
+    assert answer(server, "ann")["written"]
+    with pytest.raises(urllib.error.HTTPError, match="404"):
+        urllib.request.urlopen(server.address.rsplit("/", 2)[0] + "/", timeout=10)
 
 
-def test_ctrl_c_ends_it_in_one_line(log):
-    server = Server("--demo", "-o", log)
+def test_ctrl_c_ends_it_in_one_line(start_server, log):
+    server = start_server("--demo", "-o", log)
     server.process.send_signal(signal.SIGINT)
     out, _ = server.process.communicate(timeout=30)
     assert "0 answers" in out
@@ -246,11 +228,18 @@ def test_ctrl_c_ends_it_in_one_line(log):
 
 
 def test_a_team_is_told_what_host_means(call, log, monkeypatch, capsys):
-    monkeypatch.setattr(ask, "serve", lambda views, *, host, port, key, ready: ready("http://somewhere/"))
+    served = []
+
+    def serve(views, *, host, port, key, ready):
+        served.append(views)
+        ready("http://somewhere/")
+
+    monkeypatch.setattr(ask, "serve", serve)
     assert call("ask", "--demo", "-o", log, "--host", "0.0.0.0", "--no-browser") == 0
     assert "Everybody who can reach this machine" in capsys.readouterr().out
     assert call("ask", "--demo", "-o", log, "--no-browser") == 0
     assert "Everybody" not in capsys.readouterr().out
+    assert [views.start({})["need_name"] for views in served] == [True, False]
 
 
 def test_the_page_opens_by_itself(call, log, monkeypatch):

@@ -201,7 +201,10 @@ def write(path):
 for line in sys.stdin:
     child = os.fork()
     if child == 0:
-        write(line.strip())
+        try:
+            write(line.strip())
+        finally:
+            os._exit(1)
     os.waitpid(child, 0)
     print("killed", flush=True)
 """

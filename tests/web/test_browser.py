@@ -5,9 +5,7 @@ Needs Playwright and a Chromium of the system (``SDULEARN_CHROMIUM`` or one in t
 
 import importlib
 import os
-import re
 import shutil
-import signal
 import subprocess
 import sys
 from importlib import resources
@@ -35,35 +33,6 @@ FLAGS = [
 PATIENCE_MS = 30_000
 # Where pictures of the pages go, for looking at them.
 PICTURES = os.environ.get("SDULEARN_SCREENSHOTS")
-
-
-class Server:
-    """``sdulearn ask`` as a process."""
-
-    def __init__(self, *arguments):
-        command = [sys.executable, "-m", "sdulearn.cli.main", "ask", *map(str, arguments), "--no-browser"]
-        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-        self.address = re.search(r"http://\S+", self.process.stdout.readline())[0]
-
-    def kill(self):
-        self.process.send_signal(signal.SIGKILL)
-        self.process.wait()
-        self.process.stdout.close()
-
-
-@pytest.fixture
-def start():
-    """Start servers; they are killed in the end."""
-    started = []
-
-    def start_(*arguments):
-        started.append(Server(*arguments))
-        return started[-1]
-
-    yield start_
-    for server in started:
-        if server.process.poll() is None:
-            server.kill()
 
 
 @pytest.fixture(scope="module")
@@ -118,9 +87,9 @@ def pair(page):
     return page.locator("#pair article h2").all_inner_texts()
 
 
-def test_sixty_answers_by_keyboard_undo_change_reload_kill_and_go_on(start, open_page, log):
+def test_sixty_answers_by_keyboard_undo_change_reload_kill_and_go_on(start_server, open_page, log):
     options = ("--demo", "--classes", "2", "--seed", "1", "-o", log, "--annotator", "ann")
-    server = start(*options)
+    server = start_server(*options)
     page = open_page(server.address)
     keys = ["s", "d", "u", "ArrowLeft", "ArrowRight", "ArrowDown", "S", "D"]
     meaning = ["same", "different", "unsure", "same", "different", "unsure", "same", "different"]
@@ -155,7 +124,7 @@ def test_sixty_answers_by_keyboard_undo_change_reload_kill_and_go_on(start, open
     page.keyboard.press("s")
     playwright.expect(page.locator("#status")).to_contain_text("Not saved yet", timeout=PATIENCE_MS)
     assert words(log) == expected[:56]
-    server = start(*options)
+    server = start_server(*options)
     page = open_page(server.address)
     playwright.expect(page.locator("#status")).to_contain_text("56 answers so far")
     assert len(shown) == 2
@@ -163,8 +132,8 @@ def test_sixty_answers_by_keyboard_undo_change_reload_kill_and_go_on(start, open
     assert words(log) == [*expected[:56], "different"]
 
 
-def test_two_people_in_two_windows(start, open_page, log):
-    server = start("--demo", "-o", log, "--seed", "2")
+def test_two_people_in_two_windows(start_server, open_page, log):
+    server = start_server("--demo", "-o", log, "--seed", "2")
     windows = {}
     for name in ("ann", "bob"):
         page = open_page(server.address)
@@ -184,8 +153,8 @@ def test_two_people_in_two_windows(start, open_page, log):
     assert page.locator("#agreement tbody tr").first.inner_text().split()[:2] == ["ann", "5"]
 
 
-def test_letters_in_the_name_and_held_keys_are_no_answers(start, open_page, log):
-    page = open_page(start("--demo", "-o", log).address)
+def test_letters_in_the_name_and_held_keys_are_no_answers(start_server, open_page, log):
+    page = open_page(start_server("--demo", "-o", log).address)
     page.get_by_label("You are").press_sequentially("sduz")
     page.get_by_role("button", name="Set").focus()
     page.keyboard.press("Control+s")
@@ -220,9 +189,9 @@ def table(tmp_path_factory):
     return folder / "things.csv"
 
 
-def test_texts_pictures_links_and_fields(start, open_page, log, table):
+def test_texts_pictures_links_and_fields(start_server, open_page, log, table):
     options = ("--text", "note", "--image", "picture", "--columns", "size,colour", "--drop", "label")
-    page = open_page(start(table, "-o", log, *options, "--seed", "4").address)
+    page = open_page(start_server(table, "-o", log, *options, "--seed", "4").address)
     assert page.locator("#pair .text").first.inner_text().startswith(NASTY)
     assert page.locator("#pair script, #pair img[onerror]").count() == 0
     kinds = set()
@@ -239,10 +208,10 @@ def test_texts_pictures_links_and_fields(start, open_page, log, table):
     assert kinds == {"link", "image"}
 
 
-def test_names_a_fit_and_its_report(start, open_page, log, table):
+def test_names_a_fit_and_its_report(start_server, open_page, log, table):
     call = [sys.executable, "-m", "sdulearn.cli.main", "ask", str(table), "-o", str(log), "--drop", "note,picture"]
     subprocess.run([*call, "--oracle", "label", "--questions", "40"], check=True, capture_output=True, timeout=120)
-    page = open_page(start(table, "-o", log, "--drop", "note,picture,label", "--columns", "size,colour").address)
+    page = open_page(start_server(table, "-o", log, "--drop", "note,picture,label", "--columns", "size,colour").address)
     page.goto(page.url.split("#")[0] + "#finish")
     labels = page.locator("#classes input")
     playwright.expect(labels).to_have_count(2, timeout=PATIENCE_MS)
@@ -270,14 +239,14 @@ def axe():
 FILLED = {"ask": "#numbers .curve", "history": "#list select", "people": "#agreement td", "finish": "#classes input"}
 
 
-def test_everybody_can_use_it(start, open_page, log, table):
+def test_everybody_can_use_it(start_server, open_page, log, table):
     """Contrast, labels and the like by axe-core on every page, nothing beside the screen; a picture of each."""
     source = axe()
     shown = ("--text", "note", "--image", "picture", "--columns", "size,colour")
     call = [sys.executable, "-m", "sdulearn.cli.main", "ask", str(table), "-o", str(log), *shown]
     oracle = ("--oracle", "label", "--questions", "30", "--annotator", "ann")
     subprocess.run([*call, *oracle], check=True, capture_output=True, timeout=120)
-    address = start(table, "-o", log, *shown, "--drop", "label").address
+    address = start_server(table, "-o", log, *shown, "--drop", "label").address
     page = open_page(address)
     press(page, "d", "Answer 31 saved")
     playwright.expect(page.locator("#n-answers")).to_have_text("31 answers", timeout=PATIENCE_MS)
