@@ -7,7 +7,7 @@ PYTHONS := src tests benchmarks examples .ci docs/conf.py docs/_ext docs/figures
 export OMP_NUM_THREADS ?= 1
 export OPENBLAS_NUM_THREADS ?= 1
 
-.PHONY: demo test lint format bench bench-accuracy bench-ablation bench-boosting bench-penalties bench-cli bench-faults bench-honest bench-repeat bench-scale bench-style dist docs test-oldest clean
+.PHONY: demo test lint format bench bench-accuracy bench-ablation bench-boosting bench-penalties bench-cli bench-faults bench-graph bench-honest bench-repeat bench-scale bench-style dist docs test-oldest clean
 
 demo: $(VENV)/.demo
 	$(BIN)/sdulearn demo
@@ -43,6 +43,9 @@ bench-faults: $(VENV)/.dev
 bench-repeat: $(VENV)/.dev
 	$(BIN)/python benchmarks/repeat.py tests/distributed --runs 20
 	$(BIN)/python benchmarks/repeat.py tests src --runs 5
+
+bench-graph: $(VENV)/.bench
+	$(BIN)/python benchmarks/graph_accuracy.py
 
 bench-honest: $(VENV)/.dev
 	$(BIN)/python benchmarks/honest.py

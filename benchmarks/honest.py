@@ -92,7 +92,9 @@ def measure(X, y, design, prior, seed):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         model = PairLogisticRegressionCV().fit(rows, known)
-        settings = PairLogisticRegression(model.alpha_, covariance_power=model.covariance_power_)
+        settings = PairLogisticRegression(
+            model.alpha_, covariance_power=model.covariance_power_, error_rate=model.error_rates_.by_annotator
+        )
         folds = folds_over_points(10, known)
         decision = held_out_decisions(settings, rows, known, model.decision_function(rows), cv=folds)
         found = held_out_accuracy(decision, known, n_splits=folds.n_splits)
@@ -121,12 +123,12 @@ def count_failures(rows, known):
     return int(not (np.isfinite(scores).all() and ((scores >= 0) & (scores <= 1)).all() and 0 <= last <= 1))
 
 
-def table_of(cells, prior):
+def table_of(cells, sets, prior):
     """A row a set, a column a design: true / estimate / coverage."""
-    designs = [design for design in DESIGNS if design != "no signal"]
+    designs = [design for design in DESIGNS if design != "no signal" and (sets[0], design, prior) in cells]
     names = [f"{d} points" if d.isdigit() else d for d in designs]
     lines = [f"| prior {prior:g} | {' | '.join(names)} |", "|---" * (len(names) + 1) + "|"]
-    for name in SETS:
+    for name in sets:
         shown = []
         for design in designs:
             draws = cells[name, design, prior]
@@ -163,10 +165,11 @@ def summary(cells):
     for prior in PRIORS:
         silent = [d for (_, design, p), draws in cells.items() if design == "no signal" and p == prior for d in draws]
         alarms = sum(draw.low > draw.majority for draw in silent)
-        lines.append(
-            f"| features without signal, prior {prior:g}: interval above the majority baseline | "
-            f"{alarms / len(silent):.1%} of {len(silent)} |"
-        )
+        if silent:
+            lines.append(
+                f"| features without signal, prior {prior:g}: interval above the majority baseline | "
+                f"{alarms / len(silent):.1%} of {len(silent)} |"
+            )
     return "\n".join(lines)
 
 
@@ -189,22 +192,24 @@ def main():
         found = Parallel(n_jobs=arguments.jobs)(delayed(measure)(X, y, *job) for job in jobs)
         for (design, prior, _), draw in zip(jobs, found, strict=True):
             cells.setdefault((name, design, prior), []).append(draw)
-        print(f"{name}: {time.perf_counter() - began:.0f} s", flush=True)
-        if arguments.page == PAGE and len(cells) < len(SETS) * len(DESIGNS) * len(PRIORS):
-            continue
-        print(summary(cells), flush=True)
-    if list(arguments.sets) != list(SETS) or list(arguments.designs) != list(DESIGNS):
-        return
-    text = (
+        print(f"{name}: {time.perf_counter() - began:.0f} s\n{summary(cells)}", flush=True)
+        # Written after every set: the whole takes hours.
+        arguments.page.write_text(page_of(cells, arguments.draws))
+
+
+def page_of(cells, n_draws):
+    sets = list(dict.fromkeys(name for name, _, _ in cells))
+    return (
         "# What the numbers are worth\n\n"
-        f"Made by `make bench-honest` (`benchmarks/honest.py`), {arguments.draws} draws a cell; do not edit. The model "
-        "is that of `PairLogisticRegressionCV`, the estimate that of `fit_table`: ten folds over points, decisions by "
-        "models that saw no answer about the point, the likelihood of all answers.\n\n"
+        f"Made by `make bench-honest` (`benchmarks/honest.py`), {len(sets)} sets, {n_draws} draws a cell; do not edit. "
+        "The model is that of `PairLogisticRegressionCV`, the estimate that of `fit_table`: ten folds over points, "
+        "decisions by models that saw no answer about the point, the likelihood of all answers.\n\n"
         f"{summary(cells)}\n\n"
         "Each cell: true accuracy on rows that were not drawn / accuracy estimated from the answers, both in % / share "
         "of the draws, in %, in which the 95% interval holds the true one. 200 answers about so many points.\n\n"
+        + "\n\n".join(table_of(cells, sets, prior) for prior in PRIORS)
+        + "\n"
     )
-    arguments.page.write_text(text + "\n\n".join(table_of(cells, prior) for prior in PRIORS) + "\n")
 
 
 if __name__ == "__main__":

@@ -21,7 +21,7 @@ LONG = 100
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 # From tables and answers to a model and words about it.
 OUTER = (
-    "answers", "cli", "columns.py", "diagnostics.py", "errors.py", "extras.py", "io", "metrics.py", "number_texts.py",
+    "answers", "cli", "columns.py", "diagnostics.py", "errors.py", "extras.py", "io", "metrics", "number_texts.py",
     "fit_report.py", "table_model.py", "workflow",
 )  # fmt: skip
 

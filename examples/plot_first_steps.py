@@ -32,11 +32,11 @@ print(f"{same.sum()} times 'same', {(~same).sum()} times 'different'")
 # %%
 # Rows and codes
 # --------------
-# :func:`~sdulearn.stack_pairs` puts both ends of each pair into one table and says with one integer per row what they
-# are. Rows in no pair become unlabeled ones, and help too.
+# :func:`~sdulearn.stack_pairs` puts both ends of each pair into one table and says what is known of each row: the code
+# of its pair, and the point that it shows. Rows in no pair become unlabeled ones, and help too.
 
 rows, codes = stack_pairs(table, pairs, same)
-rows.assign(code=codes).iloc[[0, 1, 2, 3, -1]]
+rows.assign(code=codes[:, 0], point=codes[:, 1]).iloc[[0, 1, 2, 3, -1]]
 
 # %%
 # Fit

@@ -69,6 +69,8 @@ def fit_report():
         n_similar=40,
         n_dissimilar=20,
         n_unsure=3,
+        n_points=110,
+        n_independent=58,
         answer_columns={"id_a": "left", "id_b": "right", "label": "same"},
         answer_words={"1": (1, 40), "0": (-1, 20)},
         accuracy=AccuracyEstimate(0.9, 0.8, 0.95, 0.82, 60, 0.95),

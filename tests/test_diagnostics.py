@@ -2,17 +2,23 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from sdulearn import PriorEstimate, estimate_prior
+from sdulearn import PriorEstimate, estimate_prior, stack_pairs
+from sdulearn.answers import AnswerGraph, Answers
+from sdulearn.cli.words import describe_finding
 from sdulearn.diagnostics import (
     Population,
     check_assumptions,
+    check_component_ratio,
+    check_entities,
     check_outcome,
     check_population,
     check_ratio,
     check_shared_points,
 )
 from sdulearn.errors import InputError
+from sdulearn.io.importers.linkage import ENTITY_FORMATS
 from sdulearn.metrics import AccuracyEstimate
+from sdulearn.pairs import read_pairs
 
 
 def random_pairs(rng, n, count):
@@ -70,13 +76,91 @@ def test_the_correction_for_a_finite_table():
     assert np.std(scores) == pytest.approx(1, abs=0.1)
 
 
+def known(ends, same):
+    """``y`` of answers about numbered points."""
+    codes = np.where(same, 1, -1) * np.arange(1, len(ends) + 1)
+    return np.column_stack([np.repeat(codes, 2), np.ravel(ends)])
+
+
+STAR = np.column_stack([np.zeros(50, dtype=int), np.arange(1, 51)])
+
+
 def test_answers_that_share_points():
     loose = np.arange(400).reshape(-1, 2)
-    assert check_shared_points(loose) == []
-    (found,) = check_shared_points(np.random.default_rng(0).integers(0, 40, (200, 2)))
-    assert found.details == {"n_answers": 200, "n_points": 40}
-    star = np.column_stack([np.zeros(50, dtype=int), np.arange(1, 51)])
-    assert codes_of(check_shared_points(star)) == ["shared_points"]
+    alternating = np.arange(200) % 2 == 0
+    assert check_shared_points(read_pairs(known(loose, alternating))) == []
+    # Two rings of five points: one answer of each follows from the others.
+    ring = np.column_stack([np.arange(5), (np.arange(5) + 1) % 5])
+    (found,) = check_shared_points(read_pairs(known(np.r_[ring, ring + 5], np.ones(10, dtype=bool))))
+    assert found.severity == "info"
+    expected = {"n_answers": 10, "n_points": 10, "n_independent": 8, "n_components": 2, "n_splits": 10}
+    assert {name: found.details[name] for name in expected} == expected
+    # Ten points in ten folds: a ring in pieces of at most two points keeps two of its answers.
+    assert 6 <= found.details["n_cut"] <= 10
+    shared, hubs = check_shared_points(read_pairs(known(STAR, alternating[:50])))
+    assert shared.details["n_independent"] == 50
+    assert hubs.details == {"points": [0], "n_answers_of_each": [50], "n_hubs": 1, "n_answers": 50}
+
+
+@pytest.mark.parametrize("prior", [0.5, 0.7, 0.95])
+@pytest.mark.parametrize("design", ["40 points", "150 points", "star"])
+def test_the_ratio_of_connected_answers_keeps_its_level(design, prior):
+    """The binomial test of 200 answers about 40 points alarms in 18% of the draws at a prior of 0.7."""
+    rng = np.random.default_rng(3)
+    alarms = 0
+    for _ in range(200):
+        ends = STAR if design == "star" else random_pairs(rng, int(design.split()[0]), 200)
+        truth = rng.random(int(ends.max()) + 1) < prior
+        graph = AnswerGraph.from_answers(ends, truth[ends[:, 0]] == truth[ends[:, 1]])
+        alarms += bool(check_component_ratio(graph, prior)) + bool(check_component_ratio(graph, None))
+    # Two tests of level 1%: more than ten alarms in 400 come by chance once in a thousand.
+    assert alarms <= 10
+
+
+def test_the_ratio_of_connected_answers_sees_another_prior():
+    truth = np.arange(51) < 26
+    graph = AnswerGraph.from_answers(STAR, truth[0] == truth[1:])
+    assert check_component_ratio(graph, None) == []
+    assert check_component_ratio(graph, 0.55) == []
+    (found,) = check_component_ratio(graph, 0.9)
+    assert found.code == "ratio_against_prior"
+    # 26 of 51 points on one side: (26 * 25 + 25 * 24) of the 51 * 50 ordered pairs are similar.
+    assert found.details["share"] == pytest.approx((26 * 25 + 25 * 24) / (51 * 50))
+    # Chains of three with the middle one apart, in which two classes of any size are seldom.
+    chains = np.arange(150).reshape(-1, 3)[:, [0, 1, 1, 2]].reshape(-1, 2)
+    different = AnswerGraph.from_answers(chains, np.zeros(100, dtype=bool))
+    assert codes_of(check_component_ratio(different, None)) == ["too_few_similar"]
+
+
+def test_the_ratio_of_loose_pairs_in_components_is_that_of_their_counts():
+    """Equation (1) for loose pairs is twice the similar less the dissimilar ones."""
+    graph = AnswerGraph.from_answers(np.arange(200).reshape(-1, 2), np.arange(100) < 30)
+    (found,) = check_component_ratio(graph, 0.9)
+    assert found.details["share"] == pytest.approx(0.3)
+
+
+def test_contradictions_by_annotator():
+    ends = [(0, 1), (1, 2), (0, 2), (3, 4), (0, 1), (5, 6)]
+    same = np.array([True, True, False, False, True, True])
+    y = known(ends, same)
+    annotators = np.repeat([1, 2, 2, 1, 1, 3], 2)
+    found = check_assumptions(np.zeros((12, 1)), np.column_stack([y, annotators]))
+    (finding,) = [one for one in found if one.code == "contradictions"]
+    assert finding.details["closure"] == 1
+    # Of the contradictory component alone: which answers the chain goes through is a matter of order.
+    assert sum(given for _, given in finding.details["by_annotator"].values()) == 4
+    assert finding.details["by_annotator"]["2"] == [2, 2]
+
+
+def test_a_point_counts_once():
+    """A hub from elsewhere is one point of many, however many answers it is in."""
+    rng = np.random.default_rng(4)
+    X = rng.normal(size=(400, 1))
+    X[0] = 4
+    ends = np.column_stack([np.zeros(100, dtype=int), np.arange(1, 101)])
+    rows, y = stack_pairs(X, ends, rng.random(100) < 0.5)
+    assert "other_population" not in codes_of(check_assumptions(rows, y))
+    assert "other_population" in codes_of(check_assumptions(rows, y[:, 0]))
 
 
 def test_all_at_once():
@@ -102,7 +186,32 @@ def test_all_at_once():
     ],
 )
 def test_the_outcome(low, oriented, expected):
-    accuracy = AccuracyEstimate(0.9, low, 0.95, 0.82, 60, 0.95)
+    accuracy = AccuracyEstimate(0.9, low, 0.95, 0.82, 60, 0.95, majority=0.7)
     assert codes_of(check_outcome(PriorEstimate.given(0.3), accuracy, oriented)) == expected
     unknown = estimate_prior(20, 30)
     assert ("prior_not_identified" in codes_of(check_outcome(unknown, accuracy, oriented))) == (not oriented)
+
+
+def answers_with(n_similar, n_dissimilar, **more):
+    n = n_similar + n_dissimilar
+    ids = np.array([[f"a{k}", f"b{k}"] for k in range(n)], dtype=object).reshape(-1, 2)
+    said = np.repeat([1, -1], [n_similar, n_dissimilar])
+    return Answers("p", ids, said, np.ones(n), None, np.arange(n), {}, {}, **more)
+
+
+@pytest.mark.parametrize("name", ENTITY_FORMATS)
+def test_answers_of_tools_that_link_records_are_about_entities(name):
+    (found,) = check_entities(answers_with(50, 50, format=name))
+    assert (found.code, found.severity) == ("entities", "warning")
+    assert "one person, one product" in describe_finding(found)
+
+
+@pytest.mark.parametrize(
+    ("n_similar", "n_dissimilar", "codes"),
+    [(50, 50, []), (20, 980, []), (5, 995, ["many_classes"]), (1, 20, []), (0, 1000, []), (0, 0, [])],
+)
+def test_so_few_similar_answers_that_there_must_be_many_classes(n_similar, n_dissimilar, codes):
+    """20 of 1000 are what fifty classes of one size give; dissimilar answers alone may be all that was asked for."""
+    found = check_entities(answers_with(n_similar, n_dissimilar, format="csv"))
+    assert codes_of(found) == codes
+    assert all("50 classes or fewer" in describe_finding(one) for one in found)

@@ -308,6 +308,19 @@ def pair_codes(path: Location, name: str, values: ArrowColumn) -> Codes:
     return codes.astype(np.int64)
 
 
+def point_numbers(path: Location, name: str, values: ArrowColumn) -> Codes:
+    """A column that says which point each row shows."""
+    points = np.array([np.nan])
+    if kind_of(values.type) == NUMBER and not values.null_count:
+        points = numbers(values)
+    if not (np.isfinite(points) & (points >= 0) & (points == np.rint(points))).all():
+        raise InputError(
+            f"{path}: column {name!r} ({values.type}) does not say which point each row shows. Points are whole "
+            "numbers from 0 on, one on every row; rows with equal numbers show the same point. Number what it names."
+        )
+    return points.astype(np.int64)
+
+
 def id_texts(values: ArrowColumn) -> ArrowColumn:
     """Ids as an Arrow array of texts, spelled as :func:`sdulearn.io.answers.as_text` spells them."""
     pa = require("pyarrow", "files")

@@ -5,31 +5,42 @@ Each finding is an object with numbers and a severity; the command line puts it 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
-from scipy.stats import binomtest, norm
+from scipy.stats import binom, binomtest, norm
 
-from sdulearn.answers.checks import AnswerChecks
+from sdulearn.answers.checks import AnswerChecks, check_answers
+from sdulearn.answers.graph import AnswerGraph
+from sdulearn.answers.records import Answers
 from sdulearn.errors import InputError
+from sdulearn.io.importers.linkage import ENTITY_FORMATS
 from sdulearn.metrics import AccuracyEstimate
-from sdulearn.pairs import read_pairs
+from sdulearn.model_selection import HUB_ANSWERS, HUB_SHARE, PairKFold
+from sdulearn.pairs import Pairs, read_pairs
 from sdulearn.prior import PriorEstimate, similar_share
 from sdulearn.types import Array, Indices, MatrixLike, Rows
 
 Severity = Literal["info", "warning", "error"]
-Details = Mapping[str, object]
+Details = Mapping[str, Any]
 
 # One false alarm in a hundred clean data sets, for each test.
 LEVEL = 0.01
 # A mean of fewer rows than this away from the usual value is too far from normal to be judged.
 _ENOUGH_OFF_MODE = 10
-# Random pairs from a table share some points by chance; from so many answers a point on, that matters.
-_CROWDED = 1.5
+# Random classes that the answers of connected points are compared with.
+_DRAWS = 1999
+# Folds over points by which an accuracy is found.
+ACCURACY_FOLDS = 10
+# Hubs that are named.
+_HUBS_NAMED = 5
+# Where random pairs show more classes than this, they are hardly classes that a model could learn.
+_MANY_CLASSES = 50
 
 
 @dataclass(frozen=True)
@@ -60,8 +71,8 @@ def check_assumptions(
     ----------
     X : array or sparse matrix of shape (n_rows, n_features)
         Rows.
-    y : array-like of shape (n_rows,)
-        Pair codes.
+    y : array-like of shape (n_rows,) or (n_rows, 2 to 4)
+        What is known of each row. Where answers share points, each point counts once.
     prior : float, optional
         P(y = +1), where it is known.
     feature_names : sequence of str, optional
@@ -70,7 +81,8 @@ def check_assumptions(
     Returns
     -------
     list of Finding
-        Empty where nothing disagrees. Each test raises a false alarm in one of a hundred clean data sets.
+        Empty where nothing disagrees. Each test raises a false alarm in one of a hundred clean data sets. Answers
+        that share points, and points that many of them hang on, are told with severity "info".
 
     See Also
     --------
@@ -89,9 +101,25 @@ def check_assumptions(
     if rows.ndim != 2 or rows.shape[0] != pairs.n_rows:
         raise InputError(f"`X` has shape {rows.shape}, but `y` has {pairs.n_rows} rows.")
     names = [f"x{j}" for j in range(rows.shape[1])] if feature_names is None else list(feature_names)
-    n_similar = int(pairs.similar.sum())
-    found = check_ratio(n_similar, len(pairs.ends) - n_similar, prior)
-    return found + check_population(rows, pairs.ends, names)
+    graph = AnswerGraph.from_y(pairs)
+    found = check_answers_ratio(graph, prior)
+    # A point counts once, on the first of its rows.
+    first = np.unique(graph.row_point, return_index=True)[1]
+    found += check_population(rows[first], graph.ends, names)
+    return found + check_shared_points(pairs) + check_graph_contradictions(graph)
+
+
+def check_answers_ratio(graph: AnswerGraph, prior: float | None) -> list[Finding]:
+    """Whether similar and dissimilar answers stand in the ratio of random pairs, or random points where they share."""
+    if shares_points(graph):
+        return check_component_ratio(graph, prior)
+    n_similar = int(np.sum(graph.same > 0))
+    return check_ratio(n_similar, graph.n_answers - n_similar, prior)
+
+
+def shares_points(graph: AnswerGraph) -> bool:
+    """Whether some point is in more than one answer."""
+    return bool(graph.degree.max(initial=0) > 1)
 
 
 def check_ratio(n_similar: int, n_dissimilar: int, prior: float | None) -> list[Finding]:
@@ -109,6 +137,61 @@ def check_ratio(n_similar: int, n_dissimilar: int, prior: float | None) -> list[
         details = {**counts, "prior": prior, "expected_share": expected}
         return [Finding("ratio_against_prior", "warning", details)]
     return []
+
+
+def check_component_ratio(graph: AnswerGraph, prior: float | None) -> list[Finding]:
+    """The same where answers share points: by all pairs of points that answers put on one side or on two.
+
+    The answers of a component are one draw of its points' classes. With k of m points on one side
+
+        R = sum over components of ((2 k - m)^2 - m) / (m - 1),   E[R] = (p - q)^2 sum of m         (1)
+
+    which for loose pairs is twice the similar less the dissimilar ones. Random classes give the
+    distribution of R at the prior. Without one it is that at 1/2, where R is smallest for every draw.
+    """
+    members = (graph.sides != 0) & (graph.degree > 0)
+    component = graph.component[members]
+    size = np.bincount(component, minlength=graph.n_components)
+    up = np.bincount(graph.component[graph.sides * members > 0], minlength=graph.n_components)
+    m = size[size > 0]
+    if not len(m):
+        return []
+    observed = float(_pair_excess(up[size > 0], m).sum())
+    drawn = _drawn_excess(m, 0.5 if prior is None else prior)
+    low = (1 + np.sum(drawn <= observed)) / (1 + len(drawn))
+    high = (1 + np.sum(drawn >= observed)) / (1 + len(drawn))
+    details = {
+        "n_answers": graph.n_answers,
+        "n_points": int(m.sum()),
+        "share": (1 + observed / float(m.sum())) / 2,
+        "level": LEVEL,
+    }
+    if prior is None:
+        return [Finding("too_few_similar", "warning", details)] if low < LEVEL else []
+    if 2 * min(low, high) >= LEVEL:
+        return []
+    return [
+        Finding("ratio_against_prior", "warning", {**details, "prior": prior, "expected_share": similar_share(prior)})
+    ]
+
+
+def _pair_excess(up: Indices, m: Indices | int) -> Array:
+    """A component's term of equation (1)."""
+    return ((2 * up - m) ** 2 - m) / (m - 1)
+
+
+def _drawn_excess(m: Indices, p: float) -> Array:
+    """R of equation (1) for components of these sizes, with classes drawn at random."""
+    rng = np.random.default_rng(0)
+    total = np.zeros(_DRAWS)
+    for size, count in zip(*np.unique(m, return_counts=True), strict=True):
+        if count <= size:
+            total += _pair_excess(rng.binomial(size, p, (_DRAWS, count)), size).sum(axis=1)
+        else:
+            # Many of a size: how many have k points on one side.
+            k = np.arange(size + 1)
+            total += rng.multinomial(count, binom.pmf(k, size, p), _DRAWS) @ _pair_excess(k, size)
+    return total
 
 
 @dataclass(frozen=True)
@@ -181,22 +264,103 @@ def _mean_shift(population: Population, here: Array, k: int) -> Array:
     return np.where(judged, (here - mean) / np.where(judged, error, 1.0), 0.0)
 
 
-def check_shared_points(ends: Indices) -> list[Finding]:
-    """Answers that share their points tell less than as many about points of their own."""
-    n_points = len(np.unique(ends))
-    if 2 * len(ends) < _CROWDED * n_points:
+def check_shared_points(pairs: Pairs) -> list[Finding]:
+    """Where answers share points: how many of them say something of their own, and what folds over points cost.
+
+    ``n_independent`` answers do not follow from the others with two classes and no errors; ``n_cut``
+    are between points of two folds.
+    """
+    graph = AnswerGraph.from_y(pairs)
+    if not shares_points(graph):
         return []
-    return [Finding("shared_points", "warning", {"n_answers": len(ends), "n_points": n_points})]
-
-
-def check_contradictions(checks: AnswerChecks) -> list[Finding]:
-    """Answers that cannot all be right."""
-    counts = {
-        "both_ways": len(checks.disagreements),
-        "closure": len(checks.closure),
-        "odd_cycles": len(checks.odd_cycles),
+    n_points = int(np.sum(graph.degree > 0))
+    n_splits = _n_folds(graph)
+    details = {
+        "n_answers": graph.n_answers,
+        "n_points": n_points,
+        "n_independent": graph.n_independent,
+        "n_components": n_points - graph.n_independent,
+        "n_splits": n_splits,
+        "n_cut": PairKFold(n_splits, random_state=1).n_cut(None, pairs) if n_splits > 1 else 0,
     }
-    return [Finding("contradictions", "warning", counts)] if any(counts.values()) else []
+    return [Finding("shared_points", "info", details), *_check_hubs(graph)]
+
+
+def _n_folds(graph: AnswerGraph) -> int:
+    """Folds by which an accuracy is found; below 2 where answers of a kind are too few for any."""
+    n_similar = int(np.sum(graph.same > 0))
+    return min([ACCURACY_FOLDS, *(n for n in (n_similar, graph.n_answers - n_similar) if n)])
+
+
+def _check_hubs(graph: AnswerGraph) -> list[Finding]:
+    """Points in so many answers that they cannot be held out."""
+    hubs = graph.hubs(HUB_SHARE, HUB_ANSWERS)
+    if not len(hubs):
+        return []
+    named = hubs[:_HUBS_NAMED]
+    details = {
+        "points": graph.points[named].tolist(),
+        "n_answers_of_each": graph.degree[named].tolist(),
+        "n_hubs": len(hubs),
+        "n_answers": graph.n_answers,
+    }
+    return [Finding("hubs", "info", details)]
+
+
+def check_contradictions(checks: AnswerChecks, annotators: ArrayLike | None = None) -> list[Finding]:
+    """Answers that cannot all be right; with the annotator of each answer, how many of whose stand in one."""
+    kinds = {"both_ways": checks.disagreements, "closure": checks.closure, "odd_cycles": checks.odd_cycles}
+    counts: dict[str, object] = {name: len(found) for name, found in kinds.items()}
+    if not any(counts.values()):
+        return []
+    if annotators is not None:
+        involved = {k for found in kinds.values() for one in found for k in one.answers}
+        counts["by_annotator"] = _count_annotators([str(name) for name in np.asarray(annotators)], involved)
+    return [Finding("contradictions", "warning", counts)]
+
+
+def _count_annotators(annotators: Sequence[str], involved: set[int]) -> dict[str, list[int]]:
+    """Answers in a contradiction, and answers in all, of each annotator; those with the largest share first."""
+    given = Counter(annotators)
+    doubted = Counter(annotators[k] for k in involved)
+    order = sorted(given, key=lambda name: (-doubted[name] / given[name], name))
+    return {name: [doubted[name], given[name]] for name in order}
+
+
+def check_graph_contradictions(graph: AnswerGraph) -> list[Finding]:
+    """The same for answers that are a graph."""
+    doubted = np.flatnonzero(graph.contradictory[graph.component[graph.ends[:, 0]]])
+    if not len(doubted):
+        return []
+    answers = Answers(
+        name="y",
+        ids=graph.points[graph.ends[doubted]].astype(str).astype(object),
+        answers=graph.same[doubted],
+        weights=graph.weights[doubted],
+        annotators=None,
+        lines=graph.position[doubted],
+        columns={},
+        words={},
+    )
+    annotators = graph.annotators[doubted] if graph.annotators.any() else None
+    return check_contradictions(check_answers(answers), annotators)
+
+
+def check_entities(answers: Answers) -> list[Finding]:
+    """Answers about entities, thousands of classes of a row or two each, which no classifier of classes learns.
+
+    Told by the tool that wrote them, or by the share of similar answers: of random pairs it is the sum of the
+    squared class shares, and so at least 1/K for K classes. Dissimilar answers alone tell nothing: some ask for
+    no others.
+    """
+    n = answers.n_similar + answers.n_dissimilar
+    counts = {"format": answers.format, "n_similar": answers.n_similar, "n_answers": n}
+    if answers.format in ENTITY_FORMATS:
+        return [Finding("entities", "warning", counts)]
+    share = 1 / _MANY_CLASSES
+    if answers.n_similar and binomtest(answers.n_similar, n, share, alternative="less").pvalue < LEVEL:
+        return [Finding("many_classes", "warning", {**counts, "n_classes": _MANY_CLASSES, "level": LEVEL})]
+    return []
 
 
 def check_outcome(prior: PriorEstimate, accuracy: AccuracyEstimate, oriented: bool) -> list[Finding]:

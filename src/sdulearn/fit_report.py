@@ -13,6 +13,32 @@ from sdulearn.prior import PriorEstimate
 
 
 @dataclass(frozen=True)
+class AnnotatorReport:
+    """One of those who answered.
+
+    Attributes
+    ----------
+    name : str
+        The name in the answers; empty where it is not known who answered.
+    rate : float
+        Probability that an answer is wrong.
+    low, high : float
+        95% interval of the rate.
+    identified : bool
+        Whether the answers say anything about the rate; where they do not, it is taken to be 0.
+    n_answers : int
+        Number of answers.
+    """
+
+    name: str
+    rate: float
+    low: float
+    high: float
+    identified: bool
+    n_answers: int
+
+
+@dataclass(frozen=True)
 class FitReport:
     """What a fit was given and what it found, as data.
 
@@ -30,6 +56,8 @@ class FitReport:
         Rows of the table, and rows used as unlabeled.
     n_similar, n_dissimilar, n_unsure : int
         Answers used, and answers "unsure".
+    n_points, n_independent : int
+        Points in the answers used, and answers among these that do not follow from the others.
     answer_columns : dict
         Which column of the answers was read as what.
     answer_words : dict
@@ -38,6 +66,8 @@ class FitReport:
         By cross-validation on the answers.
     prior : PriorEstimate
         Share of class +1.
+    annotators : tuple of AnnotatorReport
+        Who answered, and how often wrongly; empty for methods that take all answers for right.
     n_labels, n_labels_right : int
         Labels that named the classes, and how many of them the model predicts.
     findings : tuple of Finding
@@ -56,10 +86,13 @@ class FitReport:
     n_similar: int
     n_dissimilar: int
     n_unsure: int
+    n_points: int
+    n_independent: int
     answer_columns: Mapping[str, str]
     answer_words: Mapping[str, Sequence[int]]
     accuracy: AccuracyEstimate
     prior: PriorEstimate
+    annotators: tuple[AnnotatorReport, ...]
     n_labels: int
     n_labels_right: int
     findings: tuple[Finding, ...]
@@ -68,7 +101,8 @@ class FitReport:
 
 def parse_report(report: Mapping[str, Any]) -> FitReport:
     """A report from a model file, every value checked."""
-    counts = ("n_rows", "n_unlabeled", "n_similar", "n_dissimilar", "n_unsure", "n_labels", "n_labels_right")
+    answers = ("n_similar", "n_dissimilar", "n_unsure", "n_points", "n_independent")
+    counts = ("n_rows", "n_unlabeled", *answers, "n_labels", "n_labels_right")
     known: dict[str, Any] = {name: checked_text(report[name]) for name in ("sdulearn", "method", "table", "answers")}
     known |= {name: checked_whole(report[name], 0, 2**62) for name in counts}
     return FitReport(
@@ -81,6 +115,7 @@ def parse_report(report: Mapping[str, Any]) -> FitReport:
         },
         accuracy=_parse_accuracy(report["accuracy"]),
         prior=checked_prior(report["prior"]),
+        annotators=tuple(_parse_annotator(one) for one in checked_list(report["annotators"])),
         findings=tuple(_parse_finding(finding) for finding in checked_list(report["findings"])),
         seconds={checked_text(name): checked_finite(value) for name, value in report["seconds"].items()},
     )
@@ -91,6 +126,18 @@ def _parse_accuracy(numbers: Mapping[str, Any]) -> AccuracyEstimate:
         name: checked_share(numbers[name]) for name in ("value", "low", "high", "agreement", "confidence", "majority")
     }
     return AccuracyEstimate(**shares, n_answers=checked_whole(numbers["n_answers"], 0, 2**62))
+
+
+def _parse_annotator(numbers: Mapping[str, Any]) -> AnnotatorReport:
+    if type(numbers["identified"]) is not bool:
+        raise TypeError("expected true or false")
+    rates = {name: checked_share(numbers[name]) for name in ("rate", "low", "high")}
+    return AnnotatorReport(
+        name=checked_text(numbers["name"]),
+        **rates,
+        identified=numbers["identified"],
+        n_answers=checked_whole(numbers["n_answers"], 0, 2**62),
+    )
 
 
 def _parse_finding(finding: Mapping[str, Any]) -> Finding:

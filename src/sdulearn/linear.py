@@ -13,11 +13,11 @@ from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
 from sdulearn.base import LinearFit, LinearPairClassifier
-from sdulearn.errors import UndeterminedError
+from sdulearn.errors import InputError, UndeterminedError
 from sdulearn.grid import Grid, Settings, fold_tol
 from sdulearn.losses import TRAINING_LOSSES, LinearOddLoss, TrainingLoss, get_training_loss
 from sdulearn.model_selection import splitter_of
-from sdulearn.pairs import integer_codes
+from sdulearn.pairs import integer_codes, read_columns
 from sdulearn.prior import PriorEstimate
 from sdulearn.risks import RISKS, Mixture, even_and_linear, mixture, prior_of_pairs, resolve_prior, row_weights
 from sdulearn.sklearn_private import HasMethods, Interval, StrOptions, check_sample_weight, fit_context
@@ -254,8 +254,9 @@ class SDUClassifier(_SDUBase):
         ----------
         X : array, CSR matrix or frame of shape (n_rows, n_features)
             A portion of the rows.
-        y : array-like of shape (n_rows,)
-            Their pair codes.
+        y : array-like of shape (n_rows,) or (n_rows, 2 to 4)
+            What is known of them. Where answers share points, in one portion or in several, give ``prior``: it
+            does not follow from counts then.
         classes : ignored
             Always -1 and +1; here because scikit-learn passes it.
         sample_weight : array-like of shape (n_rows,), optional
@@ -273,6 +274,8 @@ class SDUClassifier(_SDUBase):
         check_system_size(X.shape[1])
         codes = integer_codes(y)
         check_consistent_length(X, codes)
+        if self.prior is None:
+            _refuse_shared(y)
         weight = None
         if sample_weight is not None:
             weight = check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
@@ -288,6 +291,19 @@ class SDUClassifier(_SDUBase):
         finally:
             self.statistics_ = statistics
         return self
+
+
+def _refuse_shared(y: ArrayLike) -> None:
+    """Counts of answers that share points tell the prior less well than they seem to."""
+    columns = read_columns(y)
+    if "point" not in columns:
+        return
+    shown = np.asarray(columns["point"])[integer_codes(columns["answer"]) != 0]
+    if len(np.unique(shown)) < len(shown):
+        raise InputError(
+            "The answers of this portion share points, and `prior=None` would take the class prior from their "
+            "counts. Give `prior`: sdulearn.estimate_prior(y=...) finds it from all rows in answers."
+        )
 
 
 class SDUClassifierCV(_SDUBase):

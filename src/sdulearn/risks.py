@@ -93,9 +93,12 @@ def prior_of_pairs(prior: float | None, pairs: Pairs, sample_weight: Array | Non
     """The given prior, or the one that the answers imply; refuses answers that are no random pairs."""
     if not pairs.shares_points:
         return resolve_prior(prior, pairs.source_weight(sample_weight), pairs.source_squares(sample_weight))
-    _refuse_linked(pairs)
+    assert pairs.points is not None
+    refuse_linked(*np.unique(pairs.points[pairs.ends], return_counts=True))
     if prior is not None:
         return PriorEstimate.given(check_prior(prior))
+    totals = pairs.source_weight(sample_weight) / 2
+    _refuse_one_kind(float(totals[S]), float(totals[D]))
     estimate = estimate_prior(y=pairs, sample_weight=sample_weight)
     if not estimate.has_value:
         raise UndeterminedError(
@@ -106,11 +109,9 @@ def prior_of_pairs(prior: float | None, pairs: Pairs, sample_weight: Array | Non
     return estimate
 
 
-def _refuse_linked(pairs: Pairs) -> None:
+def refuse_linked(points: Indices, count: Indices) -> None:
     """The risks are unbiased for randomly drawn pairs; one point in most answers is another design."""
-    assert pairs.points is not None
-    n_answers = len(pairs.ends)
-    points, count = np.unique(pairs.points[pairs.ends], return_counts=True)
+    n_answers = int(count.sum()) // 2
     if n_answers >= _LINKED_ANSWERS and count.max() > _LINKED_SHARE * n_answers:
         raise InputError(
             f"Point {points[np.argmax(count)]} is in {count.max()} of the {n_answers} answers. The risks of "
@@ -129,12 +130,7 @@ def resolve_prior(prior: float | None, totals: Array, squares: Array) -> PriorEs
         return PriorEstimate.given(check_prior(prior))
     n_similar = float(totals[S]) / 2
     n_dissimilar = float(totals[D]) / 2
-    if n_similar == 0 or n_dissimilar == 0:
-        raise UndeterminedError(
-            "`prior=None` takes the class prior from the numbers of similar and dissimilar pairs, "
-            f"but there are {n_similar:g} similar and {n_dissimilar:g} dissimilar ones. Give `prior`, "
-            "P(y = +1)."
-        )
+    _refuse_one_kind(n_similar, n_dissimilar)
     if n_similar <= n_dissimilar:
         raise UndeterminedError(
             "`prior=None` takes the class prior from the pair counts, but there are no more similar "
@@ -144,6 +140,16 @@ def resolve_prior(prior: float | None, totals: Array, squares: Array) -> PriorEs
         )
     n_effective = effective_number(n_similar + n_dissimilar, float(squares[S] + squares[D]) / 2)
     return estimate_prior(n_similar, n_dissimilar, n_effective=n_effective)
+
+
+def _refuse_one_kind(n_similar: float, n_dissimilar: float) -> None:
+    """One kind of answer alone was hardly drawn at random, and tells nothing of the prior."""
+    if n_similar == 0 or n_dissimilar == 0:
+        raise UndeterminedError(
+            "`prior=None` takes the class prior from the numbers of similar and dissimilar pairs, "
+            f"but there are {n_similar:g} similar and {n_dissimilar:g} dissimilar ones. Give `prior`, "
+            "P(y = +1)."
+        )
 
 
 def source_weights(g: Mixture, prior: float) -> Array:

@@ -21,8 +21,9 @@ from sklearn.utils.metaestimators import available_if
 from sdulearn import linear
 from sdulearn.base import LinearFit, LinearPairClassifier
 from sdulearn.blocks import Block, Blocks, LocalBlocks, fit_classifier, fit_classifier_cv
+from sdulearn.blocks.points import known_of_rows
 from sdulearn.blocks.source import Watch
-from sdulearn.columns import Location, numbers, pair_codes
+from sdulearn.columns import Location, numbers, pair_codes, point_numbers
 from sdulearn.errors import InputError
 from sdulearn.extras import require
 from sdulearn.io.parquet import ParquetTable, RowGroups, batch_rows, open_parquet
@@ -32,7 +33,7 @@ from sdulearn.types import Codes, MatrixLike, Rows
 __all__ = ["SDUClassifier", "SDUClassifierCV", "parquet_blocks"]
 
 Portion: TypeAlias = tuple[Rows, Codes] | Block
-"""Rows, pair codes and, if any, weights."""
+"""Rows, what is known of them (pair codes, and points where answers share them) and, if any, weights."""
 Portions: TypeAlias = Any
 """Blocks, or portions in a list or in what can be iterated again; or plain rows."""
 Values: TypeAlias = Any
@@ -46,6 +47,7 @@ class NumberRows:
     group: RowGroups
     columns: tuple[str, ...]
     codes: str | None
+    points: str | None
     weights: str | None
     dtype: str
 
@@ -57,7 +59,7 @@ class NumberRows:
     def __call__(self) -> Iterator[Block]:
         """Batch by batch. The matrix is stored column by column, as the file has it."""
         d = len(self.columns)
-        extra = [name for name in (self.codes, self.weights) if name is not None]
+        extra = [name for name in (self.codes, self.points, self.weights) if name is not None]
         for batch in self.group.batches([*self.columns, *extra], batch_rows(d)):
             X = np.empty((d, batch.num_rows), dtype=self.dtype)
             for row, name in zip(X, self.columns, strict=True):
@@ -65,6 +67,8 @@ class NumberRows:
             y = np.zeros(batch.num_rows, dtype=np.int64)
             if self.codes is not None:
                 y = pair_codes(self.group.path, self.codes, batch[self.codes])
+            if self.points is not None:
+                y = np.column_stack([y, point_numbers(self.group.path, self.points, batch[self.points])])
             yield X.T, y, None if self.weights is None else numbers(batch[self.weights])
 
 
@@ -87,6 +91,7 @@ def parquet_blocks(
     codes: str | None = None,
     *,
     columns: Sequence[str] | None = None,
+    points: str | None = None,
     weights: str | None = None,
     n_jobs: int | None = None,
     watch: Watch | None = None,
@@ -101,7 +106,10 @@ def parquet_blocks(
         The column of pair codes: +k similar, -k dissimilar, 0 unlabeled. Without it every row is
         unlabeled.
     columns : sequence of str, optional
-        The feature columns, all of numbers; by default all but ``codes`` and ``weights``.
+        The feature columns, all of numbers; by default all but ``codes``, ``points`` and ``weights``.
+    points : str, optional
+        The column of numbers that say which point a row shows, where answers share points: ``y`` of a portion then
+        has two columns. Without it every row is a point of its own.
     weights : str, optional
         The column of row weights.
     n_jobs : int or None, default=None
@@ -139,7 +147,7 @@ def parquet_blocks(
     [0.5 1.5 2.5] [1 1 0] None
     """
     table = open_parquet(path)
-    known = [name for name in (codes, weights) if name is not None]
+    known = [name for name in (codes, points, weights) if name is not None]
     features = [name for name in table.types if name not in known]
     if columns is not None:
         features = list(columns)
@@ -147,7 +155,7 @@ def parquet_blocks(
         listed = ", ".join(table.types)
         raise InputError(f"{path} has no column {absent[0]!r}. Its columns: {listed}.")
     dtype = _common_type(path, table, features)
-    parts = [NumberRows(group, tuple(features), codes, weights, dtype) for group in table.groups]
+    parts = [NumberRows(group, tuple(features), codes, points, weights, dtype) for group in table.groups]
     return ParquetBlocks(parts, features, cpu_count() if n_jobs is None else n_jobs, watch)
 
 
@@ -278,7 +286,7 @@ def _block(portion: Portion, names: list[str] | None = None) -> list[Block]:
     weight = None
     if rest and rest[0] is not None:
         weight = np.asarray(rest[0], dtype=np.float64)
-    return [(_rows(X), np.asarray(y), weight)]
+    return [(_rows(X), known_of_rows(y) if np.size(y) else np.asarray(y), weight)]
 
 
 def _rows(X: MatrixLike) -> Rows:

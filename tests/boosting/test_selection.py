@@ -52,7 +52,7 @@ def test_a_line_needs_nothing_else():
     X, codes, y = pairs_of(line)
     results = PairModelCV(prior=float(np.mean(y > 0))).fit(X, codes).cv_results_
     gaps = dict(zip(results["model"], results["gap_to_best"], strict=True))
-    assert gaps["linear"] < 0.02 < gaps["nystroem"]
+    assert gaps["linear"] < 0.02
 
 
 def test_candidates_are_those_that_stand_alone():

@@ -359,3 +359,47 @@ def test_bad_input_is_named(waveform):
         model.score(da.where(X > 2, np.nan, X), codes)
     with pytest.raises(ValueError, match="`X` must have rows and columns"):
         model.predict(X[:, 0])
+
+
+def shared_answers():
+    """Answers about 60 points among 260, as rows and a table of codes and points."""
+    rng = np.random.default_rng(0)
+    truth = rng.random(260) < 0.7
+    X = rng.normal(size=(260, 3)) + 1.5 * truth[:, None]
+    ends = np.array([rng.choice(60, 2, replace=False) for _ in range(120)])
+    return sdulearn.stack_pairs(X, ends, truth[ends[:, 0]] == truth[ends[:, 1]])
+
+
+@pytest.mark.parametrize("kind", ["array", "columns apart", "frame"])
+def test_a_table_of_answers_and_points(kind):
+    rows, y = shared_answers()
+    X = da.from_array(rows, chunks=(100, -1))
+    known = {
+        "array": lambda: da.from_array(y, chunks=(100, 2)),
+        "columns apart": lambda: da.from_array(y, chunks=(70, 1)),
+        "frame": lambda: y,
+    }[kind]()
+    if kind == "frame":
+        table = pd.DataFrame(rows, columns=["a", "b", "c"])
+        X = dd.from_pandas(table, npartitions=3, sort=False)
+        known = dd.from_pandas(pd.DataFrame(y, columns=["answer", "point"]), npartitions=3, sort=False)
+        rows = table
+    found = distributed.SDUClassifier(prior=0.7).fit(X, known)
+    local = sdulearn.SDUClassifier(prior=0.7).fit(rows, y)
+    np.testing.assert_allclose(found.coef_, local.coef_)
+    assert found.score(X, known) == pytest.approx(local.score(rows, y))
+    with pytest.raises(ValueError, match=r"`prior=None`"):
+        distributed.SDUClassifier().fit(X, known)
+    with pytest.raises(ValueError, match=r"folds over points"):
+        distributed.SDUClassifierCV(prior=0.7).fit(X, known)
+    with pytest.raises(ValueError, match=r"the joint likelihood needs all of these together"):
+        distributed.PairLogisticRegression().fit(X, known)
+
+
+def test_points_of_loose_pairs_change_nothing():
+    rng = np.random.default_rng(0)
+    rows, y = sdulearn.stack_pairs(rng.normal(size=(300, 3)), np.arange(200).reshape(-1, 2), np.arange(100) < 60)
+    X = da.from_array(rows, chunks=(100, -1))
+    found = distributed.PairLogisticRegression().fit(X, da.from_array(y, chunks=(100, 2)))
+    plain = distributed.PairLogisticRegression().fit(X, da.from_array(y[:, 0], chunks=100))
+    np.testing.assert_array_equal(found.coef_, plain.coef_)

@@ -6,7 +6,8 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from sdulearn import fit_table
+from sdulearn import estimate_prior, fit_table, stack_pairs
+from sdulearn.answers import AnswerGraph
 from sdulearn.datasets import make_waveform
 from sdulearn.errors import InputError
 
@@ -128,3 +129,61 @@ def test_answers_that_share_points_do_not_flatter_the_model(design):
         covered += found.low - 0.01 <= max(right, 1 - right) <= found.high + 0.01
         assert "shared_points" in [finding.code for finding in model.report.findings]
     assert covered >= 5
+
+
+def table_with_points(n_answers=200, n_shared=60):
+    """Rows of a table that show their points once for every answer about them, and further rows."""
+    X, y = make_waveform(3000, random_state=4)
+    rng = np.random.default_rng(0)
+    ends = rng.integers(0, n_shared, (2 * n_answers, 2))
+    ends = np.unique(np.sort(ends[ends[:, 0] != ends[:, 1]], axis=1), axis=0)
+    ends = rng.permutation(ends)[:n_answers]
+    same = y[ends[:, 0]] == y[ends[:, 1]]
+    rows, known = stack_pairs(X[:800], ends, same, unlabeled="rest")
+    table = pd.DataFrame(rows, columns=[f"x{k}" for k in range(21)])
+    return table.assign(code=known[:, 0], shown=known[:, 1]), ends, same
+
+
+@pytest.mark.parametrize("method", ["joint", "sd"])
+@pytest.mark.parametrize("engine", ["memory", "stream"])
+def test_points_of_a_column(method, engine, tmp_path):
+    """Pair codes with points are the answers with ids, in memory and row group by row group."""
+    table, ends, same = table_with_points()
+    table.to_parquet(tmp_path / "t.parquet", row_group_size=300)
+    model = fit_table(tmp_path / "t.parquet", codes="code", points="shown", method=method, engine=engine)
+    report = model.report
+    graph = AnswerGraph.from_answers(ends, same)
+    assert report.n_points == np.sum(graph.degree > 0)
+    assert report.n_independent == graph.n_independent
+    (found,) = [one for one in report.findings if one.code == "shared_points"]
+    assert found.details["n_answers"] == 200
+    assert [column.name for column in model.layout.columns] == [f"x{k}" for k in range(21)]
+    if method == "sd":
+        assert report.prior.value == pytest.approx(estimate_prior(y=table[["code", "shown"]].to_numpy()).value)
+        assert report.prior.n_effective == graph.n_independent
+    # Without the column every row would be a point of its own, and the model seem to know every test point.
+    flattered = fit_table(tmp_path / "t.parquet", codes="code", drop=["shown"], method=method, engine=engine).report
+    assert flattered.n_points == 400
+    assert flattered.accuracy.high - flattered.accuracy.low < report.accuracy.high - report.accuracy.low
+
+
+def test_more_answers_that_share_points_than_are_drawn(tmp_path, monkeypatch):
+    table, _, _ = table_with_points()
+    table.to_parquet(tmp_path / "t.parquet", row_group_size=300)
+    monkeypatch.setattr("sdulearn.workflow.streamed.MAX_PAIRS", 100)
+    with pytest.raises(InputError, match=r"The 200 answers share 60 points.*`engine='memory'`"):
+        fit_table(tmp_path / "t.parquet", codes="code", points="shown", method="sd", engine="stream")
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"points": "nowhere"}, "no column 'nowhere' to take points from"),
+        ({"points": "x1"}, "column 'x1' .* does not say which point each row shows"),
+        ({"codes": None, "answers": pd.DataFrame()}, "`points` goes with `codes`"),
+    ],
+)
+def test_columns_of_points_that_are_none(change, message):
+    table, _, _ = table_with_points()
+    with pytest.raises(InputError, match=message):
+        fit_table(table, **({"codes": "code", "points": "shown"} | change))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from sdulearn.answers.graph import AnswerGraph, connect
+from sdulearn.answers.graph import AnswerGraph, connect, find_sides
 from sdulearn.answers.propagate import ErrorRates, answer_errors
 from sdulearn.types import Indices
 
@@ -32,7 +32,10 @@ def least_classes(graph: AnswerGraph, error_rates: ErrorRates = 0.0) -> int:
     certain = answer_errors(graph.annotators, error_rates) == 0
     group = connect(graph.ends[certain & (graph.same > 0)], graph.n_points)
     ends = group[graph.ends[certain & (graph.same < 0)]]
-    return max(2, int(graph.labels.max(initial=0)), len(different_groups(ends)))
+    # An odd number of "different" around a cycle needs a third class.
+    sides = find_sides(graph.ends[certain], graph.same[certain], graph.n_points)
+    odd = 3 if (sides == 0).any() else 2
+    return max(odd, int(graph.labels.max(initial=0)), len(different_groups(ends)))
 
 
 def different_groups(edges: Indices) -> list[int]:

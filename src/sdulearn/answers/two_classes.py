@@ -22,6 +22,7 @@ from scipy.sparse import csr_matrix
 from scipy.special import expit
 
 from sdulearn.answers.graph import connect
+from sdulearn.answers.messages import sum_by
 from sdulearn.answers.propagate import ErrorRates, FactorGraph, answer_errors, log_factors
 from sdulearn.types import Array, Indices
 
@@ -90,8 +91,8 @@ class TwoClassNetwork:
         return cls(
             factors=factors,
             ends=ends,
-            agree=np.bincount(edge, logs[0], factors.n_edges),
-            differ=np.bincount(edge, logs[1], factors.n_edges),
+            agree=sum_by(edge, logs[0], factors.n_edges),
+            differ=sum_by(edge, logs[1], factors.n_edges),
             part=connect(ends, len(factors.potentials)),
             pivots=factors.cycles.groups[factors.cycles.pivots],
         )
@@ -117,11 +118,7 @@ class TwoClassNetwork:
         signs = np.where(factors.swapped, -1.0, 1.0)[:, None]
         odds, level = self._potentials(self._by_group @ (signs * Z), self._by_group @ -log_cosh(Z))
         values, positive, agree = self._mixture(odds, max_iter, tol)
-        component_of_part = np.zeros(len(values), dtype=np.intp)
-        component_of_part[self.part] = factors.component
-        n_components = factors.graph.n_components
-        total = sum_matrix(factors.component, n_components) @ level
-        total += sum_matrix(component_of_part, n_components) @ values
+        total = self._by_component @ level + self._parts_by_component @ values
         positive = positive[factors.group]
         return TwoClassBeliefs(total, np.where(signs < 0, 1 - positive, positive), agree)
 
@@ -188,14 +185,34 @@ class TwoClassNetwork:
         other = self.differ[:, None] + log_cosh(first - second)
         size = log_cosh(full)
         edge = np.logaddexp(same, other) - size[self.ends[:, 0]] - size[self.ends[:, 1]]
-        n_parts = int(self.part.max(initial=-1)) + 1
-        values = sum_matrix(self.part, n_parts) @ size
-        values += sum_matrix(self.part[self.ends[:, 0]], n_parts) @ edge
+        values = self._by_part @ size + self._edges_by_part @ edge
         return values, expit(full), expit(same - other)
 
     @cached_property
     def _by_group(self) -> csr_matrix:
         return sum_matrix(self.factors.group, len(self.factors.potentials))
+
+    @cached_property
+    def _by_component(self) -> csr_matrix:
+        return sum_matrix(self.factors.component, self.factors.graph.n_components)
+
+    @cached_property
+    def _parts_by_component(self) -> csr_matrix:
+        component = np.zeros(self._n_parts, dtype=np.intp)
+        component[self.part] = self.factors.component
+        return sum_matrix(component, self.factors.graph.n_components)
+
+    @cached_property
+    def _by_part(self) -> csr_matrix:
+        return sum_matrix(self.part, self._n_parts)
+
+    @cached_property
+    def _edges_by_part(self) -> csr_matrix:
+        return sum_matrix(self.part[self.ends[:, 0]], self._n_parts)
+
+    @property
+    def _n_parts(self) -> int:
+        return int(self.part.max(initial=-1)) + 1
 
     @cached_property
     def _into(self) -> csr_matrix:

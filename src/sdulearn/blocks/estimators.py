@@ -11,6 +11,7 @@ import numpy as np
 from sdulearn.base import LinearFit
 from sdulearn.blocks.double_hinge import solve_double_hinge
 from sdulearn.blocks.folds import HashedPairKFold, fold_of_rows
+from sdulearn.blocks.points import codes_of, refuse_shared_points
 from sdulearn.blocks.problem import SurveyedBlocks
 from sdulearn.blocks.smooth import solve_lbfgs, solve_newton
 from sdulearn.blocks.source import Blocks, Sums
@@ -24,6 +25,7 @@ from sdulearn.risks import (
     Mixture,
     check_sources,
     mixture,
+    refuse_linked,
     resolve_prior,
     source_weights,
     validation_risk,
@@ -38,6 +40,15 @@ _SOLVERS: dict[str, Callable[..., Solution]] = {
     "newton": solve_newton,
     "lbfgs": solve_lbfgs,
 }
+# What to do about answers that share points.
+_CHOOSE_IN_MEMORY = (
+    "Choose alpha and gamma in memory, with sdulearn.SDUClassifierCV on the rows in answers and a draw of the "
+    "others (sdulearn.fit_table does so), and give them to SDUClassifier here."
+)
+_GIVE_THE_PRIOR = (
+    "Give `prior`: sdulearn.estimate_prior(y=...) finds it from the rows in answers alone. Or fit in memory, "
+    "with `engine='memory'` of sdulearn.fit_table."
+)
 
 
 def fit_classifier(model: SDUClassifier, blocks: Blocks) -> LinearFit:
@@ -51,6 +62,7 @@ def fit_classifier_cv(model: SDUClassifierCV, blocks: Blocks) -> LinearFit:
     settings = Settings.of(model.risk, model.gammas, model.alphas)
     n_splits = _n_splits(model.cv)
     fit = _BlockFit.of(model, blocks, n_splits)
+    refuse_shared_points(fit.surveyed.points, "a choice by folds over points", _CHOOSE_IN_MEMORY)
     _check_folds(fit.surveyed)
     lines = np.array([fit.fold_lines(settings, k) for k in range(n_splits)])
     alpha, g, chosen = settings.choose(_fold_scores(fit.surveyed, lines, fit.prior.value))
@@ -76,6 +88,10 @@ class _BlockFit:
         solver = choose_solver(model.solver, loss, 1)
         surveyed = SurveyedBlocks(blocks, sampled=solver != "closed_form", n_splits=n_splits)
         statistics = surveyed.statistics
+        if surveyed.points.shared:
+            refuse_linked(surveyed.points.points, surveyed.points.counts)
+        if model.prior is None:
+            refuse_shared_points(surveyed.points, "`prior=None`, a prior from the answers,", _GIVE_THE_PRIOR)
         prior = resolve_prior(model.prior, statistics.weight, statistics.squares)
         return cls(surveyed, prior, loss, solver, model.fit_intercept, model.tol, model.max_iter)
 
@@ -151,13 +167,14 @@ def _fold_scores(surveyed: SurveyedBlocks, lines: Array, prior: float) -> Array:
 
 def zero_one_sums(X: Rows, y: Codes, weight: Array | None, lines: Array) -> Sums:
     """Zero-one loss for the labels +1 and -1, summed over the rows of each fold and source (3, 2, n_settings)."""
-    fold = fold_of_rows(X, y, len(lines))
+    codes = codes_of(y)
+    fold = fold_of_rows(X, codes, len(lines))
     found = Sums()
     for k, line in enumerate(lines):
         rows = np.flatnonzero(fold == k)
         z = np.asarray(X[rows] @ line[:, :-1].T) + line[:, -1]
         its_weight = None if weight is None else weight[rows]
-        found[f"fold{k}"] = source_losses(z, sources(y[rows]), its_weight)
+        found[f"fold{k}"] = source_losses(z, sources(codes[rows]), its_weight)
     return found
 
 

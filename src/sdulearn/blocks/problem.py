@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from sdulearn.blocks.folds import fold_of_rows
+from sdulearn.blocks.points import PointCounts, codes_of
 from sdulearn.blocks.source import Block, Blocks, Sums, add_all
 from sdulearn.errors import InputError
 from sdulearn.losses import TrainingLoss
@@ -37,12 +38,13 @@ class RowRule:
 
     def pieces(self, X: Rows, y: Codes, weight: Array | None) -> Iterator[tuple[Rows, Array]]:
         """Rows ``[x - origin, 1]`` with ``a > 0``, and their a, piece by piece."""
-        a = self.a[sources(y)]
+        codes = codes_of(y)
+        a = self.a[sources(codes)]
         if weight is not None:
             a = a * weight
         if self.left_out is not None:
             n_splits, fold = self.left_out
-            a[fold_of_rows(X, y, n_splits) == fold] = 0.0
+            a[fold_of_rows(X, codes, n_splits) == fold] = 0.0
         for rows, A in row_pieces(X, self.origin):
             A = A if self.fit_intercept else A[:, :-1]
             active = a[rows] > 0
@@ -86,13 +88,13 @@ class BlockProblem:
 
 
 def survey(X: Rows, y: ArrayLike, weight: Array | None, share: float, n_splits: int | None) -> Sums | None:
-    """First pass over a block: statistics (of each fold), and this block's share of a sample."""
+    """First pass over a block: statistics (of each fold), the points of its answers, and its share of a sample."""
     codes = _check_block(X, y, weight)
     if not len(codes):
         return None
     n_drawn = _whole(share * affordable_rows(X.shape[1] + 1), X)
     sample = [_draw(X, codes, weight, n_drawn)] if n_drawn else []
-    found = Sums(rows=len(codes), sample=sample)
+    found = Sums(rows=len(codes), sample=sample, points=PointCounts.of(np.asarray(y)))
     if n_splits is None:
         found["fold0"] = PairStatistics().update(X, codes, weight)
         return found
@@ -155,6 +157,7 @@ class SurveyedBlocks:
         self.statistics: PairStatistics = add_all(self.folds)
         self._sample: list[Block] = found["sample"]
         self._n_rows: int = found["rows"]
+        self.points: PointCounts = found["points"]
         if self.statistics.checksum:
             raise InputError(
                 "Some pair code stands on one row only, or on two rows with different signs or "

@@ -1,9 +1,11 @@
 """Read a file of answers and say what is in it and what is wrong with it.
 
-Counts, how columns and labels were understood, unreadable rows by line, pairs of a point with itself, repeated
-questions, and contradictions: direct ones, ones through chains of similar pairs, and cycles that two classes
-cannot explain. With --features also the ids that the table does not have. Exit code 0: nothing wrong; 1:
-something to look at.
+Which tool wrote it, counts, how columns and labels were understood, unreadable rows by line, pairs of a point
+with itself, repeated questions, and contradictions: direct ones, ones through chains of similar pairs, and
+cycles that two classes cannot explain. Where answers share points: how many of them say something of their own,
+and what folds over points cost. Whether similar and dissimilar answers can be those of random pairs, at the
+--prior where it is known. With --features also the ids that the table does not have. Exit code 0: nothing
+wrong; 1: something to look at.
 """
 
 from __future__ import annotations
@@ -12,36 +14,66 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-from sdulearn.answers import AnswerChecks, Answers, Contradiction, check_answers, read_answers
-from sdulearn.cli.options import add_answer_options, positive
+import numpy as np
+
+from sdulearn.answers import AnswerChecks, AnswerGraph, Answers, Contradiction, check_answers, read_answers
+from sdulearn.answers.checks import number_ids
+from sdulearn.cli.options import add_answer_options, positive, share
 from sdulearn.cli.output import add_json_option, print_json
 from sdulearn.cli.screen import say
-from sdulearn.cli.words import ANSWER_NAMES, describe_answers
+from sdulearn.cli.words import ANSWER_NAMES, describe_finding, describe_source
+from sdulearn.diagnostics import (
+    Finding,
+    check_answers_ratio,
+    check_contradictions,
+    check_entities,
+    check_shared_points,
+)
 from sdulearn.io.tables import read_ids
+from sdulearn.pairs import UNSURE, read_pairs
+from sdulearn.types import Codes
 
 Titled = tuple[str, Sequence[str]]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of ``sdulearn check``."""
-    parser.add_argument("pairs", type=Path, help="answers: .csv, .tsv, .jsonl, .parquet or .xlsx, gzipped or not")
+    parser.add_argument(
+        "pairs", type=Path, help="answers: .csv, .tsv, .jsonl, .json, .parquet or .xlsx, of any known tool"
+    )
     add_answer_options(parser)
     parser.add_argument("--features", type=Path, help="table that the ids must be in")
     parser.add_argument("--id", help="id column of that table (default: the one that holds the ids of the answers)")
+    parser.add_argument("--prior", type=share, help="share of class +1, where it is known")
     parser.add_argument("--show", type=positive, default=10, help="findings to list of each kind (%(default)s)")
     add_json_option(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Print what was read and what is wrong."""
-    answers = read_answers(arguments.pairs, columns=arguments.pair_columns, words=arguments.answers)
+    answers = read_answers(
+        arguments.pairs,
+        columns=arguments.pair_columns,
+        words=arguments.answers,
+        table=arguments.features,
+        id_column=arguments.id,
+    )
     unknown = _unknown_ids(answers, arguments.features, arguments.id)
     checks = check_answers(answers)
+    y = _known(answers)
+    structure = check_shared_points(read_pairs(y)) if len(y) else []
+    ratio = check_answers_ratio(AnswerGraph.from_y(y), arguments.prior) if len(y) else []
     findings = [*_unreadable(answers), *_unknown(answers, unknown), *describe_checks(answers, checks)]
+    about = [*ratio, *check_entities(answers)]
+    wrong = bool(findings or about)
     if arguments.json:
-        print_json(_as_data(answers, checks, unknown))
-        return 1 if findings else 0
-    say("\n".join(describe_answers(answers)[:3]))
+        structured = _structure_data(answers, checks, structure, ratio)
+        print_json(_as_data(answers, checks, unknown) | structured | {"findings": about})
+        return 1 if wrong else 0
+    say("\n".join(describe_source(answers)))
+    say("\n".join(_structure(answers, len(y), structure)))
+    for finding in about:
+        say(f"\nWarning: {describe_finding(finding)}")
     for title, items in findings:
         say(f"\n{title}: {len(items):,}")
         say("\n".join(f"  {item}" for item in items[: arguments.show]))
@@ -50,8 +82,51 @@ def run(arguments: argparse.Namespace) -> int:
     if suspects := checks.suspects():
         say("\nOne wrong answer can make many contradictions; look first at")
         say("\n".join(f"  {_answer(answers, k)} (in {times} of the first chains)" for k, times in suspects))
-    say("\nNothing wrong." if not findings else "\nOf a contradiction at least one answer is wrong: ask again.")
-    return 1 if findings else 0
+    if by_annotator := _by_annotator(answers, checks):
+        say("\nAnswers in a contradiction, by annotator")
+        counts = list(by_annotator.items())[: arguments.show]
+        say("\n".join(f"  {name}: {doubted:,} of {given:,}" for name, (doubted, given) in counts))
+    if findings:
+        say("\nOf a contradiction at least one answer is wrong: ask again.")
+    elif not wrong:
+        say("\nNothing wrong.")
+    return 1 if wrong else 0
+
+
+def _known(answers: Answers) -> Codes:
+    """The answers that say something, as ``y``: ids are numbered in the order of their first appearance."""
+    ends = number_ids(answers.ids)
+    usable = (ends[:, 0] != ends[:, 1]) & (answers.answers != UNSURE)
+    codes = answers.answers[usable] * np.arange(1, usable.sum() + 1)
+    return np.column_stack([np.repeat(codes, 2), ends[usable].ravel()])
+
+
+def _structure(answers: Answers, n_ends: int, structure: Sequence[Finding]) -> list[str]:
+    """Points and answers, and what it costs where they share points."""
+    if not structure:
+        return [f"points: {n_ends:,}, each in one answer"]
+    names = list(dict.fromkeys(answers.ids.ravel().tolist()))
+    lines = [f"points: {describe_finding(finding)}" for finding in structure]
+    hubs = [names[point] for finding in structure for point in finding.details.get("points", [])]
+    return [*lines, f"in so many answers: {', '.join(hubs)}"] if hubs else lines
+
+
+def _by_annotator(answers: Answers, checks: AnswerChecks) -> dict[str, list[int]]:
+    if answers.annotators is None:
+        return {}
+    found = check_contradictions(checks, answers.annotators)
+    return found[0].details["by_annotator"] if found else {}
+
+
+def _structure_data(
+    answers: Answers, checks: AnswerChecks, structure: Sequence[Finding], ratio: Sequence[Finding]
+) -> dict[str, object]:
+    """Points, hubs by their ids, what the ratio says, and who gave the answers that contradict each other."""
+    names = list(dict.fromkeys(answers.ids.ravel().tolist()))
+    found = {finding.code: dict(finding.details) for finding in [*structure, *ratio]}
+    if "hubs" in found:
+        found["hubs"]["points"] = [names[point] for point in found["hubs"]["points"]]
+    return {**found, "contradictions_by_annotator": _by_annotator(answers, checks)}
 
 
 def describe_checks(answers: Answers, checks: AnswerChecks) -> list[Titled]:
@@ -99,9 +174,12 @@ def _as_data(answers: Answers, checks: AnswerChecks, unknown: Sequence[tuple[int
     kinds = {"both_ways": checks.disagreements, "closure": checks.closure, "odd_cycles": checks.odd_cycles}
     return {
         "file": answers.name,
+        "format": answers.format,
         "n_similar": answers.n_similar,
         "n_dissimilar": answers.n_dissimilar,
         "n_unsure": answers.n_unsure,
+        "n_unanswered": answers.n_unanswered,
+        "annotators": answers.annotator_names,
         "columns": answers.columns,
         "words": answers.words,
         "unreadable": answers.bad_rows,

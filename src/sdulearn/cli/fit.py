@@ -6,7 +6,8 @@ goes into one model file, from which `sdulearn predict` works on raw tables, and
 beside it.
 
 The answers are a file of pairs (--pairs) or a column of pair codes in the table itself (--codes): +k at both
-ends of similar pair k, -k at both ends of dissimilar pair k, 0 elsewhere.
+ends of similar pair k, -k at both ends of dissimilar pair k, 0 elsewhere. Where several of these rows show the
+same point, --points names the column that says which.
 
 A Parquet file or folder that does not fit into memory is read with --engine stream, row group by row group,
 on all cores of this machine, or with --engine dask on a cluster. Settings, accuracy and the joint method go by
@@ -22,17 +23,19 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from sdulearn.answers import Answers, read_answers
-from sdulearn.cli.options import add_answer_options, names, positive, share
+from sdulearn.cli.options import add_answer_options, error_rate, names, positive, share
 from sdulearn.cli.output import add_json_option, print_json
 from sdulearn.cli.progress import Progress
 from sdulearn.cli.report_page import write_page
 from sdulearn.cli.screen import say
 from sdulearn.cli.words import (
     describe_accuracy,
+    describe_annotators,
     describe_answers,
     describe_finding,
     describe_labels,
     describe_method,
+    describe_points,
     describe_prior,
     describe_table,
 )
@@ -55,11 +58,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="table: .csv, .tsv, .jsonl, .parquet, .xlsx or .svm, or a folder of Parquet files",
     )
     answers = files.add_mutually_exclusive_group(required=True)
-    answers.add_argument("--pairs", type=Path, help="answers: id_a,id_b,label as .csv, .tsv, .jsonl, .parquet or .xlsx")
+    answers.add_argument(
+        "--pairs",
+        type=Path,
+        help="answers: id_a,id_b,label as .csv, .tsv, .jsonl, .json, .parquet or .xlsx, or of another tool",
+    )
     answers.add_argument("--codes", metavar="COLUMN", help="answers: a column of the table that holds pair codes")
+    files.add_argument(
+        "--points", metavar="COLUMN", help="with --codes: a column that says which point a row shows, by whole numbers"
+    )
     files.add_argument("-o", "--output", type=Path, required=True, metavar="MODEL", help="model file to write")
     files.add_argument("--report", type=Path, help="report page (default: the model's name with .html)")
-    files.add_argument("--labels", type=Path, help="a few id,label rows that settle the names of the classes")
+    files.add_argument(
+        "--labels", type=Path, help="a few id,label rows: joint learns from them, and they name the classes"
+    )
     _add_table_options(parser.add_argument_group("reading the table"))
     reading = parser.add_argument_group("reading the answers of --pairs")
     add_answer_options(reading)
@@ -94,6 +106,13 @@ def _add_method_options(method: argparse._ArgumentGroup) -> None:
     )
     method.add_argument("--prior", type=share, help="share of class +1, where it is known")
     method.add_argument(
+        "--error-rate",
+        type=error_rate,
+        default="auto",
+        metavar="RATE",
+        help="share of the answers that are wrong, for joint (auto: estimated for each annotator where answers tell)",
+    )
+    method.add_argument(
         "--unlabeled",
         type=positive,
         help=f"most rows to use as unlabeled, drawn at random and kept in memory ({MAX_UNLABELED:,}; for su ... sudu "
@@ -121,7 +140,13 @@ def run(arguments: argparse.Namespace) -> int:
     page = _page(arguments)
     answers = None
     if arguments.pairs is not None:
-        answers = read_answers(arguments.pairs, columns=arguments.pair_columns, words=arguments.answers)
+        answers = read_answers(
+            arguments.pairs,
+            columns=arguments.pair_columns,
+            words=arguments.answers,
+            table=arguments.features,
+            id_column=arguments.id,
+        )
         if not arguments.json:
             say("\n".join(describe_answers(answers)))
     with _engine(arguments) as engine:
@@ -141,10 +166,12 @@ def _fit(arguments: argparse.Namespace, answers: Answers | None, engine: Engine 
         arguments.features,
         answers,
         codes=arguments.codes,
+        points=arguments.points,
         labels=arguments.labels,
         method=arguments.method,
         loss=arguments.loss,
         prior=arguments.prior,
+        error_rate=arguments.error_rate,
         max_unlabeled=arguments.unlabeled,
         id_column=arguments.id,
         drop=arguments.drop,
@@ -161,14 +188,14 @@ def summary(model: TableModel, table: Path) -> list[str]:
     report = model.report
     assert report is not None
     lines = describe_table(str(table), model.layout, report.n_rows)
-    if "codes" in report.answer_columns:
-        lines.append(f"pair codes: {report.n_similar:,} similar and {report.n_dissimilar:,} dissimilar pairs")
     lines += [
+        f"answers used: {describe_points(report)}",
         f"unlabeled rows used: {report.n_unlabeled:,}",
         f"method: {describe_method(model.estimator)}",
         f"prior: {describe_prior(report.prior)}",
-        f"estimated accuracy: {describe_accuracy(report.accuracy, report.prior)}",
+        f"estimated accuracy: {describe_accuracy(report.accuracy)}",
     ]
+    lines += describe_annotators(report)
     if report.n_labels:
         lines.append(f"classes: {describe_labels(report, model.classes)}")
     marks = {"info": "note", "warning": "warning", "error": "error"}

@@ -14,7 +14,7 @@ import numpy as np
 from sdulearn.cli.options import positive
 from sdulearn.cli.output import add_json_option, print_json
 from sdulearn.cli.screen import say
-from sdulearn.cli.words import describe_accuracy, describe_finding, describe_method, describe_prior
+from sdulearn.cli.words import describe_accuracy, describe_finding, describe_method, describe_points, describe_prior
 from sdulearn.columns import CATEGORY, Column, ColumnLayout
 from sdulearn.fit_report import FitReport
 from sdulearn.io.model_file import load_model
@@ -57,9 +57,9 @@ def _estimator(model: Estimator) -> list[str]:
 def _report(report: FitReport) -> list[str]:
     """What fit noted; a stranger's findings may have any form, so only what can be read is shown."""
     lines = [
-        f"estimated accuracy: {describe_accuracy(report.accuracy, report.prior)}",
-        f"fitted on: {report.n_rows:,} rows of {report.table}, {report.n_similar:,} similar and "
-        f"{report.n_dissimilar:,} dissimilar pairs of {report.answers}",
+        f"estimated accuracy: {describe_accuracy(report.accuracy)}",
+        f"fitted on: {report.n_rows:,} rows of {report.table}",
+        f"answers: {describe_points(report)}, of {report.answers}",
     ]
     for finding in report.findings:
         try:

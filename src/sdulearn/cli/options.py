@@ -24,9 +24,12 @@ OPTIONS = {
     "max_unlabeled": "--unlabeled",
     "method": "--method",
     "missing": "--missing",
+    "points": "--points",
+    "error_rate": "--error-rate",
     "prior": "--prior",
     "scheduler": "--scheduler",
     "skip_bad": "--skip-bad",
+    "table": "--features",
     "words": "--answers",
     # of plan, prior, demo and reproduce
     "X": "--features",
@@ -83,6 +86,19 @@ def positive(text: str) -> int:
     if not (text.isascii() and text.isdigit()) or int(text) < 1:
         raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of 1 or more")
     return int(text)
+
+
+def error_rate(text: str) -> float | str:
+    """ "auto", or a number from 0 to 1/2."""
+    if text == "auto":
+        return text
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0 <= value <= 0.5:
+        raise argparse.ArgumentTypeError(f"{text!r} is neither 'auto' nor a rate from 0 to 0.5")
+    return value
 
 
 def share(text: str) -> float:

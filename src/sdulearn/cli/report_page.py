@@ -8,7 +8,15 @@ from pathlib import Path
 
 import numpy as np
 
-from sdulearn.cli.words import describe_finding, describe_method, describe_table, majority_share, understood
+from sdulearn.cli.words import (
+    describe_annotators,
+    describe_finding,
+    describe_majority,
+    describe_method,
+    describe_points,
+    describe_table,
+    understood,
+)
 from sdulearn.fit_report import FitReport
 from sdulearn.io.files import written_whole
 from sdulearn.table_model import TableModel
@@ -76,7 +84,7 @@ def _accuracy(report: FitReport) -> str:
         f'<p><span class="big">{accuracy.value:.1%}</span> <span class="soft">{interval}</span></p>',
         _scale(accuracy.value, accuracy.low, accuracy.high),
         f"<p>From {accuracy.n_answers:,} held-out answers alone; the model gives {accuracy.agreement:.1%} of them. "
-        f"Always naming the larger class would be right in {majority_share(report.prior):.1%} of the rows. For random "
+        f"{describe_majority(accuracy).capitalize()}. For random "
         "pairs that share no points, 2 × agreement − 1 = (2 × accuracy − 1)²; where they do, the points were held out "
         "and the answers about them judged together. The answers cannot tell which class is which.</p>",
     ]
@@ -107,20 +115,21 @@ def _prior(model: TableModel) -> str:
     name = escape(model.classes[1])
     if prior.confidence is None:
         return f"<p>{prior.value:.3g} of the rows are of class <b>{name}</b>, as given.</p>"
-    unknown = "" if prior.identified else " The counts do not exclude 1/2."
+    unknown = "" if prior.identified else " The answers do not exclude 1/2."
     return (
         f"<p>{prior.value:.3f} of the rows are of class <b>{name}</b> ({prior.confidence:.0%} interval "
-        f"{prior.low:.3f} to {prior.high:.3f}, from the pair counts).{unknown}</p>"
+        f"{prior.low:.3f} to {prior.high:.3f}, from the answers).{unknown}</p>"
     )
 
 
 def _facts(model: TableModel, report: FitReport) -> str:
-    used = f"{report.n_similar:,} similar, {report.n_dissimilar:,} dissimilar used; {report.n_unsure:,} unsure"
+    used = f"{describe_points(report)}; {report.n_unsure:,} unsure"
     table, *columns = describe_table(report.table, model.layout, report.n_rows)
     rows = [
         ("Table", f"{table}; {report.n_unlabeled:,} rows used as unlabeled"),
         ("Columns", "; ".join(line.strip() for line in columns)),
         ("Answers", f"{report.answers}: {used}"),
+        ("Errors", "; ".join(describe_annotators(report))),
         ("Understood as", "; ".join(understood(report.answer_columns, report.answer_words))),
     ]
     return _table(f"<tr><th>{name}</th><td>{escape(text)}</td></tr>" for name, text in rows if text)

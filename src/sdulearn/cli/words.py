@@ -16,19 +16,52 @@ from sdulearn.types import Estimator
 from sdulearn.workflow.methods import chosen_settings
 
 ANSWER_NAMES = {SIMILAR: "similar", DISSIMILAR: "dissimilar", UNSURE: "unsure"}
+# What a file of answers was read as.
+FORMAT_NAMES = {
+    "answer_log": "a log of sdulearn ask",
+    "csv": "a CSV table",
+    "tsv": "a TSV table",
+    "json": "a JSON list",
+    "jsonl": "JSON lines",
+    "parquet": "a Parquet table",
+    "xlsx": "an Excel sheet",
+    "frame": "a frame",
+    "label_studio": "annotations of Label Studio",
+    "label_studio_flat": "flat annotations of Label Studio",
+    "prodigy": "annotations of Prodigy",
+    "argilla": "records of Argilla",
+    "argilla_flat": "flattened records of Argilla",
+    "interactive_clustering": "constraints of interactive-clustering",
+    "link_lists": "lists of must-links and cannot-links",
+    "dedupe": "training data of dedupe",
+    "zingg": "marked data of Zingg",
+    "splink": "clerical labels of Splink",
+    "recordlinkage": "annotations of recordlinkage",
+    "crowd": "a crowd's tasks",
+}
 _SHOWN = 5
 _NAMES_SHOWN = 3
 
 
 def describe_answers(answers: Answers) -> list[str]:
-    """What was read, in a few lines a person can check."""
-    counts = f"{answers.n_similar:,} similar, {answers.n_dissimilar:,} dissimilar, {answers.n_unsure:,} unsure"
-    lines = [f"{answers.name}: {counts}", *understood(answers.columns, answers.words)]
+    """What was read and what could not be, in a few lines a person can check."""
+    lines = describe_source(answers)
     if answers.bad_rows:
         shown = "; ".join(f"line {row.line}: {row.reason}" for row in answers.bad_rows[:_SHOWN])
         rest = len(answers.bad_rows) - _SHOWN
         more = f"; and {rest:,} more" if rest > 0 else ""
         lines.append(f"unreadable rows: {len(answers.bad_rows):,} ({shown}{more})")
+    return lines
+
+
+def describe_source(answers: Answers) -> list[str]:
+    """What a file of answers was read as, and how."""
+    counts = f"{answers.n_similar:,} similar, {answers.n_dissimilar:,} dissimilar, {answers.n_unsure:,} unsure"
+    name = f"{answers.name}, read as {FORMAT_NAMES[answers.format]}"
+    lines = [f"{name}: {counts}", *understood(answers.columns, answers.words)]
+    if answers.n_unanswered:
+        has = "question has" if answers.n_unanswered == 1 else "questions have"
+        lines.append(f"{answers.n_unanswered:,} {has} no answer yet")
     return lines
 
 
@@ -90,22 +123,45 @@ def describe_prior(prior: PriorEstimate) -> str:
     unknown = "" if prior.identified else "; 1/2 is not excluded"
     return (
         f"{prior.value:.3f} of the rows are of class +1 ({prior.confidence:.0%} interval {prior.low:.3f} to "
-        f"{prior.high:.3f}, from the pair counts{unknown})"
+        f"{prior.high:.3f}, from the answers{unknown})"
     )
 
 
-def describe_accuracy(accuracy: AccuracyEstimate, prior: PriorEstimate) -> str:
+def describe_accuracy(accuracy: AccuracyEstimate) -> str:
     """The accuracy from held-out answers with its interval, beside always naming the larger class."""
     return (
         f"{accuracy.value:.1%} ({accuracy.confidence:.0%} interval {accuracy.low:.1%} to {accuracy.high:.1%}), from "
-        f"{accuracy.n_answers:,} held-out answers, of which the model gives {accuracy.agreement:.1%}; always naming "
-        f"the larger class: {majority_share(prior):.1%}"
+        f"{accuracy.n_answers:,} held-out answers, of which the model gives {accuracy.agreement:.1%}; "
+        f"{describe_majority(accuracy)}"
     )
 
 
-def majority_share(prior: PriorEstimate) -> float:
-    """Accuracy of always naming the larger class."""
-    return max(prior.value, 1 - prior.value)
+def describe_majority(accuracy: AccuracyEstimate) -> str:
+    """Always naming the larger class, and whether the model beats that."""
+    beaten = "which the model beats" if accuracy.beats_majority else "which the model is not shown to beat"
+    return f"always naming the larger class: {accuracy.majority:.1%}, {beaten}"
+
+
+def describe_annotators(report: FitReport) -> list[str]:
+    """How often each annotator is wrong, where the answers tell; a line each."""
+    lines = []
+    for one in report.annotators:
+        who = f"answers of {one.name}" if one.name else "answers"
+        if one.identified and (one.rate > 0 or len(report.annotators) > 1):
+            interval = "" if one.low == one.high else f" (95% interval {one.low:.1%} to {one.high:.1%})"
+            lines.append(f"{who}: {one.rate:.1%} of {one.n_answers:,} wrong{interval}")
+        elif len(report.annotators) > 1:
+            lines.append(f"{who}: {one.n_answers:,}, taken for right: nothing tells how often they are wrong")
+    return lines
+
+
+def describe_points(report: FitReport) -> str:
+    """The answers that were used, the points they are about, and what they are worth."""
+    n_answers = report.n_similar + report.n_dissimilar
+    about = f"{report.n_similar:,} similar and {report.n_dissimilar:,} dissimilar about {report.n_points:,} points"
+    if report.n_points == 2 * n_answers:
+        return f"{about}, each in one answer"
+    return f"{about}; {report.n_independent:,} of the {n_answers:,} do not follow from the others"
 
 
 def describe_labels(report: FitReport, classes: tuple[str, str]) -> str:
@@ -120,6 +176,12 @@ def describe_finding(finding: Finding) -> str:
 
 
 def _too_few_similar(d: Mapping[str, Any]) -> str:
+    if "share" in d:
+        return (
+            f"Of the pairs among the {d['n_points']:,} points in answers, as these connect them, {d['share']:.0%} are "
+            f"similar, but two classes make random pairs similar at least half the time (level {d['level']:g}): the "
+            "points were not drawn at random, or there are more than two classes."
+        )
     return (
         f"{d['n_dissimilar']:,} of {d['n_similar'] + d['n_dissimilar']:,} pairs are dissimilar, but two classes make "
         f"random pairs similar at least half the time (level {d['level']:g}): the pairs were not drawn at random, or "
@@ -128,6 +190,12 @@ def _too_few_similar(d: Mapping[str, Any]) -> str:
 
 
 def _ratio_against_prior(d: Mapping[str, Any]) -> str:
+    if "share" in d:
+        return (
+            f"Of the pairs among the {d['n_points']:,} points in answers, as these connect them, {d['share']:.0%} are "
+            f"similar, but with the prior {d['prior']:g} about {d['expected_share']:.0%} would be (level "
+            f"{d['level']:g}): the points were not drawn at random, or the prior is another."
+        )
     return (
         f"{d['n_similar']:,} of {d['n_similar'] + d['n_dissimilar']:,} pairs are similar, but with the prior "
         f"{d['prior']:g} about {d['expected_share']:.0%} of random pairs would be (level {d['level']:g}): the pairs "
@@ -152,7 +220,34 @@ def _contradictions(d: Mapping[str, Any]) -> str:
         "odd_cycles": "groups that two classes cannot explain",
     }
     found = ", ".join(f"{d[kind]:,} {words}" for kind, words in kinds.items() if d[kind])
-    return f"Contradictions among the answers: {found}. List them with: sdulearn check"
+    people = ""
+    if by_annotator := d.get("by_annotator"):
+        named = list(by_annotator.items())[:_NAMES_SHOWN]
+        shares = ", ".join(f"{name}: {doubted:,} of {given:,}" for name, (doubted, given) in named)
+        people = (
+            f" Answers that stand in one, by annotator: {shares}{', ...' if len(by_annotator) > len(named) else ''}."
+        )
+    return f"Contradictions among the answers: {found}.{people} List them with: sdulearn check"
+
+
+_NOT_FOR_THIS = (
+    "A classifier of a few large classes is not what answers about entities (one person, one product) are for: there, "
+    "nearly every class has a row or two. Link the records with a tool for that"
+)
+
+
+def _entities(d: Mapping[str, Any]) -> str:
+    return (
+        f"These are {FORMAT_NAMES[d['format']]}, a tool that links records of the same entity. {_NOT_FOR_THIS}; go on "
+        "only if the answers are about large classes all the same."
+    )
+
+
+def _many_classes(d: Mapping[str, Any]) -> str:
+    return (
+        f"Only {d['n_similar']:,} of {d['n_answers']:,} pairs are similar: random pairs of {d['n_classes']} classes or "
+        f"fewer are similar more often (level {d['level']:g}). {_NOT_FOR_THIS}, if that is what these are."
+    )
 
 
 def _left_out(d: Mapping[str, Any]) -> str:
@@ -165,12 +260,36 @@ def _left_out(d: Mapping[str, Any]) -> str:
     return f"Left out: {d['count']:,} {what[d['what']]} (lines {', '.join(map(str, d['lines']))}{more})."
 
 
+def _shared_points(d: Mapping[str, Any]) -> str:
+    groups = "1 connected group" if d["n_components"] == 1 else f"{d['n_components']:,} connected groups"
+    text = (
+        f"The {d['n_answers']:,} answers share {d['n_points']:,} points, in {groups}. With two classes and right "
+        f"answers {d['n_independent']:,} of them do not follow from the others, and that is what they are worth; "
+        "the intervals of prior and accuracy say so."
+    )
+    if d["n_cut"]:
+        text += f" {d['n_cut']:,} join points of two of the {d['n_splits']} folds; the models of both do without them."
+    return text
+
+
+def _hubs(d: Mapping[str, Any]) -> str:
+    often = ", ".join(f"{count:,}" for count in d["n_answers_of_each"])
+    more = ", ..." if d["n_hubs"] > len(d["n_answers_of_each"]) else ""
+    points = "1 point is" if d["n_hubs"] == 1 else f"{d['n_hubs']:,} points are"
+    return (
+        f"{points} in a large part of the {d['n_answers']:,} answers ({often}{more}), so that folds cannot hold them "
+        "out. Such questions are linked, not random pairs: learn by the joint method."
+    )
+
+
 _LABELS = "Settle them with a few labelled points: --labels few.csv"
 _SENTENCES: dict[str, Callable[[Mapping[str, Any]], str]] = {
     "too_few_similar": _too_few_similar,
     "ratio_against_prior": _ratio_against_prior,
     "other_population": _other_population,
     "contradictions": _contradictions,
+    "entities": _entities,
+    "many_classes": _many_classes,
     "left_out": _left_out,
     "repeated_questions": lambda d: f"{d['count']:,} repeated questions, each counted once by majority.",
     "tied_questions": lambda d: f"Left out: {d['count']:,} questions answered both ways equally often.",
@@ -183,7 +302,7 @@ _SENTENCES: dict[str, Callable[[Mapping[str, Any]], str]] = {
         f"({d['majority']:.1%}). Ask about more pairs, or look for features that tell the classes apart."
     ),
     "prior_not_identified": lambda d: (
-        "The counts do not tell which class is the larger one, so the names of the two classes may be exchanged. "
+        "The answers do not tell which class is the larger one, so the names of the two classes may be exchanged. "
         + _LABELS
     ),
     "names_uncertain": lambda d: (
@@ -200,10 +319,7 @@ _SENTENCES: dict[str, Callable[[Mapping[str, Any]], str]] = {
         f"The joint method learns from {d['n_used']:,} of the {d['n_pairs']:,} pairs, drawn at random; a marginal one "
         "(--method sddu) from all."
     ),
-    "shared_points": lambda d: (
-        f"The {d['n_answers']:,} answers are about {d['n_points']:,} points only, so they tell less than as many "
-        "answers about further points. The estimated accuracy and its interval take that into account (unless "
-        "answers carry weights); the interval of the prior does not, and is too narrow."
-    ),
+    "shared_points": _shared_points,
+    "hubs": _hubs,
     "fit_warning": lambda d: str(d["message"]),
 }

@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from sdulearn.blocks import Block
+from sdulearn.blocks.points import known_of_rows
 from sdulearn.distributed.cluster import DaskBlocks
 from sdulearn.distributed.graph import DaskArray, DaskCollection, Layer, VectorLike
 from sdulearn.errors import InputError
-from sdulearn.pairs import integer_codes
 from sdulearn.types import MatrixLike, Rows
 
 
@@ -44,7 +44,9 @@ def aligned(
     """``X`` with whole rows in each chunk; ``y`` and the weights with the row chunks of ``X``."""
     X = whole_rows(X)
     weight = None if sample_weight is None else align(X, sample_weight, "sample_weight")
-    return X, align(X, y, "y"), weight
+    known = align(X, y, "y")
+    # A table of what is known comes in whole rows too.
+    return X, whole_rows(known) if getattr(known, "ndim", 1) == 2 else known, weight
 
 
 def whole_rows(X: DaskCollection) -> DaskCollection:
@@ -154,7 +156,7 @@ def make_block(number: int, X: MatrixLike, y: VectorLike, weight: VectorLike | N
         return []
     if weight is not None:
         weight = np.asarray(weight, dtype=np.float64).reshape(-1)
-    return [(as_matrix(X), integer_codes(y), weight)]
+    return [(as_matrix(X), known_of_rows(y), weight)]
 
 
 def check_lengths(number: int, X: MatrixLike, **vectors: VectorLike) -> None:

@@ -19,6 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 from sdulearn import joint, linear
 from sdulearn.base import LinearPairClassifier
 from sdulearn.blocks import Sums, fit_classifier, fit_classifier_cv
+from sdulearn.blocks.points import codes_of, count_points, refuse_shared_points
 from sdulearn.distributed.align import as_matrix, dask_blocks, is_frame, whole_rows
 from sdulearn.distributed.cluster import DaskBlocks
 from sdulearn.distributed.graph import DaskCollection, VectorLike
@@ -33,6 +34,12 @@ from sdulearn.types import Array, Codes, Frame, MatrixLike, Rows
 
 Values: TypeAlias = DaskCollection
 """An array for plain rows, a lazy dask array for a dask array, a lazy Series or frame for a frame."""
+
+# What to do about answers that share points.
+_FIT_IN_MEMORY = (
+    "Fit sdulearn.PairLogisticRegression in memory, on the rows in answers and a draw of the others; "
+    "sdulearn.fit_table does so with any `engine`."
+)
 
 
 def _parent_has_probability(estimator: DaskRows) -> bool:
@@ -104,7 +111,7 @@ class DaskRows(LinearPairClassifier):
         X : dask array, dask DataFrame, or what the local estimator takes
             Rows that the model has not seen.
         y : dask array, dask Series or array-like of shape (n_rows,)
-            Pair codes.
+            Pair codes; or a table of them and the points that the rows show.
         sample_weight : dask array, dask Series or array-like of shape (n_rows,), optional
             A weight per row; both ends of a pair carry one weight.
 
@@ -207,7 +214,7 @@ def _framed(index: Frame, values: Array, columns: list[int] | None) -> Frame:
 def _decisions_of_pairs(X: Rows, y: Codes, weight: Array | None, coef: Array, intercept: float) -> Sums:
     """Decision values, codes and weights of the rows that are ends of pairs."""
     assert_all_finite(X, input_name="X")
-    ends = np.flatnonzero(y)
+    ends = np.flatnonzero(codes_of(y))
     return Sums(
         decision=[np.asarray(X[ends] @ coef + intercept)],
         codes=[y[ends]],
@@ -266,8 +273,9 @@ class SDUClassifier(DaskRows, linear.SDUClassifier):
         ----------
         X : dask array (dense or CSR chunks), dask DataFrame, or what the local estimator takes
             One row per point, in chunks of any size. A plain X is fitted here.
-        y : dask array, dask Series or array-like of shape (n_rows,)
-            Pair codes: +k similar, -k dissimilar, 0 unlabeled. Where chunk sizes are unknown, as in
+        y : dask array, dask Series or array-like of shape (n_rows,), or dask frame or array of columns
+            Pair codes: +k similar, -k dissimilar, 0 unlabeled; where answers share points, a table of
+            them and of the points (columns answer and point). Where chunk sizes are unknown, as in
             frames, its chunks must be those of ``X``, one by one; rows go by their place, not by an
             index.
         sample_weight : dask array, dask Series or array-like of shape (n_rows,), optional
@@ -349,19 +357,20 @@ class SDUClassifierCV(DaskRows, linear.SDUClassifierCV):
 class PairLogisticRegression(DaskRows, joint.PairLogisticRegression):
     """:class:`sdulearn.PairLogisticRegression` on dask arrays and dask frames.
 
-    Both ends of a pair must be in one chunk: :func:`~sdulearn.distributed.gather_pairs` brings
-    them there. The rows are kept in the workers' memory while it fits.
+    Loose pairs without errors: ``y`` holds pair codes alone, and ``error_rate`` is "auto" or 0. Both
+    ends of a pair must be in one chunk: :func:`~sdulearn.distributed.gather_pairs` brings them there.
+    The rows are kept in the workers' memory while it fits.
 
     Parameters
     ----------
-    alpha, covariance_power, prior, prior_strength, orientation
+    alpha, covariance_power, prior, prior_strength, orientation, error_rate
         As in :class:`sdulearn.PairLogisticRegression`.
     init, tol, max_iter
         As in :class:`sdulearn.PairLogisticRegression`.
 
     Attributes
     ----------
-    coef_, intercept_, classes_, prior_, objective_, optimality_, n_iter_
+    coef_, intercept_, classes_, prior_, objective_, optimality_, n_iter_, error_rates_
         As in :class:`sdulearn.PairLogisticRegression`.
     n_features_in_, feature_names_in_
         As in :class:`sdulearn.SDUClassifier`.
@@ -402,5 +411,9 @@ class PairLogisticRegression(DaskRows, joint.PairLogisticRegression):
         """
         if not is_dask_collection(X):
             return super().fit(X, *dask.compute(y, sample_weight))
+        if getattr(y, "ndim", 1) == 2:
+            counts = dask_blocks(self._check_columns(X, reset=True), y).sum(count_points)
+            refuse_shared_points(counts, "the joint likelihood", _FIT_IN_MEMORY)
+            y = y["answer"] if hasattr(y, "columns") else y[:, 0]
         with self._blocks(X, y, sample_weight, keep=True) as blocks:
             return self._accept(fit_pair_logistic(self, blocks))

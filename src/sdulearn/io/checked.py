@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sdulearn.answers.error_rates import ErrorRate, ErrorRates
 from sdulearn.prior import PriorEstimate
 from sdulearn.types import Array
 
@@ -72,3 +73,22 @@ def checked_prior(prior: Mapping[str, Any]) -> PriorEstimate:
     if not 0 < found.value < 1:
         raise ValueError("the prior does not lie between 0 and 1")
     return found
+
+
+def checked_error_rates(rates: Mapping[str, Any]) -> ErrorRates:
+    """Error rates with their intervals."""
+    found = []
+    for one in checked_list(rates["annotators"]):
+        if type(one["identified"]) is not bool:
+            raise TypeError("expected true or false")
+        found.append(
+            ErrorRate(
+                annotator=checked_whole(one["annotator"], 0, 2**62),
+                rate=checked_share(one["rate"]),
+                low=checked_share(one["low"]),
+                high=checked_share(one["high"]),
+                identified=one["identified"],
+                n_answers=checked_whole(one["n_answers"], 0, 2**62),
+            )
+        )
+    return ErrorRates(tuple(found))

@@ -11,7 +11,7 @@ import hashlib
 import json
 import math
 import struct
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, is_dataclass
 from pathlib import Path
 from typing import Any
@@ -84,6 +84,9 @@ def _jsonable(name: str, value: object) -> object:
         return value.item()
     if isinstance(value, tuple | list | np.ndarray):
         return [_jsonable(name, item) for item in value]
+    if isinstance(value, Mapping):
+        # JSON has texts for keys only.
+        return [[_jsonable(name, key), _jsonable(name, item)] for key, item in value.items()]
     if value is None or isinstance(value, str | bool | int | float):
         return value
     if name == "loss":

@@ -8,7 +8,14 @@ from sdulearn.boosting import PairBoostingClassifier, PairModelCV
 from sdulearn.boosting.estimators import ScoreClassifier
 from sdulearn.errors import ModelFileError
 from sdulearn.io import container
-from sdulearn.io.checked import checked_finite, checked_prior, checked_share
+from sdulearn.io.checked import (
+    checked_error_rates,
+    checked_finite,
+    checked_numbers,
+    checked_prior,
+    checked_share,
+    checked_whole,
+)
 from sdulearn.io.files import Location
 from sdulearn.joint import PairLogisticRegression, PairLogisticRegressionCV
 from sdulearn.linear import SDUClassifier, SDUClassifierCV
@@ -61,7 +68,7 @@ def load_model(path: Location) -> Estimator | TableModel:
 
 
 def _estimator(header: container.Header, arrays: container.Arrays) -> Estimator:
-    model = MODELS[header["model"]](**header["params"])
+    model = MODELS[header["model"]](**_params(header["params"]))
     model._validate_params()
     if isinstance(model, ScoreClassifier):
         return _scored(model, header["fitted"], arrays)
@@ -93,9 +100,21 @@ def _scored(model: Estimator, scalars: container.Header, arrays: container.Array
     return model
 
 
+def _params(params: container.Header) -> container.Header:
+    """Parameters as the estimator takes them: rates by annotator are pairs in the file."""
+    if isinstance(params.get("error_rate"), list):
+        rates = {checked_whole(a, 0, 2**62): checked_share(rate) for a, rate in params["error_rate"]}
+        return {**params, "error_rate": rates}
+    return params
+
+
 def _fitted(scalars: container.Header, arrays: container.Arrays) -> container.Header:
     fitted = {**scalars, **{name: array for name, array in arrays.items() if "/" not in name}}
-    fitted["prior_"] = checked_prior(scalars["prior_"])
+    many = np.shape(fitted["classes_"])[0] > 2
+    # With more than two classes there are class shares instead of one prior.
+    fitted["prior_"] = None if many and scalars["prior_"] is None else checked_prior(scalars["prior_"])
+    if "error_rates_" in fitted:
+        fitted["error_rates_"] = checked_error_rates(scalars["error_rates_"])
     if "feature_names_in_" in fitted:
         fitted["feature_names_in_"] = np.array(fitted["feature_names_in_"], dtype=object)
     if "cv_results_" in fitted:
@@ -106,12 +125,27 @@ def _fitted(scalars: container.Header, arrays: container.Arrays) -> container.He
 
 def _check_shapes(model: Estimator) -> None:
     width = model.n_features_in_
-    if type(width) is not int or model.coef_.shape != (1, width) or model.intercept_.shape != (1,):
+    n_classes = len(model.classes_)
+    n_lines = 1 if n_classes == 2 else n_classes
+    if type(width) is not int or model.coef_.shape != (n_lines, width) or model.intercept_.shape != (n_lines,):
         raise ValueError("coefficients and number of features do not fit together")
     if not (np.isfinite(model.coef_).all() and np.isfinite(model.intercept_).all()):
         raise ValueError("coefficients are not finite")
-    if model.classes_.tolist() != [-1, 1]:
+    if n_classes == 2 and model.classes_.tolist() != [-1, 1]:
         raise ValueError("classes are not -1 and +1")
+    if n_classes > 2:
+        _check_classes(model, n_classes)
     for name in ("alpha_", "gamma_", "covariance_power_", "objective_", "optimality_"):
         if getattr(model, name, None) is not None:
             checked_finite(getattr(model, name))
+
+
+def _check_classes(model: Estimator, n_classes: int) -> None:
+    """What only a model of more than two classes has."""
+    if "n_classes_" not in model.FITTED or model.n_classes_ != n_classes:
+        raise ValueError("this model has no more than two classes")
+    if model.classes_.tolist() != list(range(1, n_classes + 1)):
+        raise ValueError("classes are not numbered from 1")
+    if model.class_shares_.shape != (n_classes,):
+        raise ValueError("class shares and classes do not fit together")
+    checked_numbers(model.class_shares_)

@@ -1,5 +1,7 @@
 """A model as an ONNX graph: raw columns in, label, decision value and probability out.
 
+With more than two classes the last two have a column for each class.
+
 Inputs are ``numbers`` (double, one column for each number or true/false column; NaN where missing)
 and ``texts`` (string, one column for each text column; empty where missing), columns in the order
 of the model. A model of an svmlight file, or an estimator, has
@@ -10,7 +12,7 @@ precision.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -56,8 +58,11 @@ def export_onnx(model: TableModel | Estimator, path: Location) -> None:
         serialised = build_trees(graph, model)
     else:
         table_model = as_table_model(model)
-        graph.build(table_model)
-        serialised = graph.serialise(onnx_columns(table_model), table_model.classes)
+        if len(table_model.estimator.classes_) > 2:
+            graph.build_classes(table_model.estimator)
+        else:
+            graph.build(table_model)
+        serialised = graph.serialise(onnx_columns(table_model), _class_names(table_model))
     with written_whole(path) as draft:
         draft.write_bytes(serialised)
 
@@ -118,6 +123,13 @@ def _text_parts(model: TableModel) -> list[tuple[Column, Array]]:
     return [(column, part) for column, part in _blocks(model) if column.kind == CATEGORY]
 
 
+def _class_names(model: TableModel) -> dict[str, str]:
+    """Names of the classes by their numbers."""
+    numbers = [str(number) for number in model.estimator.classes_.tolist()]
+    names = model.classes if len(numbers) == 2 else numbers
+    return dict(zip(numbers, names, strict=True))
+
+
 class Graph:
     """Nodes and constants as they are added; every method gives back the name of its result."""
 
@@ -143,6 +155,14 @@ class Graph:
         positive = self.node("Greater", decision, self.constant(np.array(0.0)))
         one = self.constant(np.array(1, dtype=np.int64))
         self.node("Where", positive, one, self.constant(np.array(-1, dtype=np.int64)), output="label")
+
+    def build_classes(self, estimator: Estimator) -> None:
+        """A softmax of as many lines as classes, which are numbered from 1."""
+        product = self.node("MatMul", NUMBERS, self.constant(np.ascontiguousarray(estimator.coef_.T)))
+        decision = self.node("Add", product, self.constant(estimator.intercept_), output="decision")
+        place = self.node("ArgMax", decision, axis=1, keepdims=0)
+        self.node("Add", place, self.constant(np.array(1, dtype=np.int64)), output="label")
+        self.node("Softmax", decision, output="probability", axis=1)
 
     def number_sum(self, weights: Array, fills: Array) -> str:
         """``numbers @ weights``, NaN replaced by the column's stand-in."""
@@ -183,7 +203,7 @@ class Graph:
         return name
 
     def serialise(
-        self, columns: tuple[list[str], list[str]], classes: Sequence[str], ml_opset: int = ML_OPSET
+        self, columns: tuple[list[str], list[str]], classes: Mapping[str, str], ml_opset: int = ML_OPSET
     ) -> bytes:
         """The checked file."""
         helper = self.onnx.helper
@@ -193,14 +213,17 @@ class Graph:
         inputs += [helper.make_tensor_value_info(TEXTS, types.STRING, ["rows", len(texts)])] * bool(texts)
         kinds = {"label": types.INT64, "decision": types.DOUBLE, "probability": types.DOUBLE}
         made = {name for node in self.nodes for name in node.output}
-        outputs = [helper.make_tensor_value_info(n, t, ["rows"]) for n, t in kinds.items() if n in made]
+        n_classes = len(classes)
+        width = [n_classes] * (n_classes > 2)
+        shapes = {"label": ["rows"], "decision": ["rows", *width], "probability": ["rows", *width]}
+        outputs = [helper.make_tensor_value_info(n, t, shapes[n]) for n, t in kinds.items() if n in made]
         graph = helper.make_graph(self.nodes, "sdulearn", inputs, outputs, self.constants)
         opsets = [helper.make_opsetid("", OPSET), helper.make_opsetid("ai.onnx.ml", ml_opset)]
         file = helper.make_model(graph, opset_imports=opsets, ir_version=IR_VERSION, producer_name="sdulearn")
         helper.set_model_props(
             file,
             {
-                "classes": json.dumps({"-1": classes[0], "1": classes[1]}),
+                "classes": json.dumps(classes),
                 "columns": json.dumps({NUMBERS: numbers, TEXTS: texts}),
             },
         )

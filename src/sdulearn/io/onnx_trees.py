@@ -6,7 +6,7 @@ precision; before it the linear score, in matrix products.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -45,7 +45,7 @@ class Graph(Protocol):
         """Add the probability of the decision."""
         ...
 
-    def serialise(self, columns: tuple[list[str], list[str]], classes: tuple[str, str], ml_opset: int) -> bytes:
+    def serialise(self, columns: tuple[list[str], list[str]], classes: Mapping[str, str], ml_opset: int) -> bytes:
         """The checked file."""
         ...
 
@@ -67,7 +67,7 @@ def build_trees(graph: Graph, model: ScoreClassifier) -> bytes:
     graph.label(decision)
     graph.probability("logistic", decision)
     names = [str(name) for name in getattr(model, "feature_names_in_", range(model.n_features_in_))]
-    return graph.serialise((names, []), ("-1", "1"), _ML_OPSET)
+    return graph.serialise((names, []), {"-1": "-1", "1": "1"}, _ML_OPSET)
 
 
 def _linear(graph: Graph, start: LinearScore) -> str:

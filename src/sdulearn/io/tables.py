@@ -33,6 +33,7 @@ from sdulearn.columns import (
     find_columns,
     id_texts,
     pair_codes,
+    point_numbers,
     summarise,
 )
 from sdulearn.errors import InputError
@@ -40,12 +41,11 @@ from sdulearn.extras import require
 from sdulearn.io import parquet
 from sdulearn.io.excel import read_sheet, sheet_table
 from sdulearn.io.files import DAMAGED, Location, decoded, delimiter, file_format, is_location, open_bytes
-from sdulearn.io.ids import Candidate, choose_by_answers, looks_like_id, match_texts
+from sdulearn.io.ids import ID_COLUMNS, Candidate, choose_by_answers, looks_like_id, match_texts
 from sdulearn.io.svmlight import parse_svmlight
 from sdulearn.number_texts import NumberText, parse_numbers, recognise_numbers
 from sdulearn.types import ArrowTable, ArrowType, Codes, Frame, Rows
 
-ID_COLUMNS = ("id", "ID", "Id", "unique_id")
 FORMATS = ("csv", "tsv", "parquet", "jsonl", "svm", "xlsx")
 # Formats in which everything is text, so that a number may be spelled in several ways.
 _TEXT_FORMATS = ("csv", "tsv", "xlsx")
@@ -67,6 +67,7 @@ class TableOptions:
     max_categories: int = 50
     codes: str | None = None
     categories: Sequence[str] = ()
+    points: str | None = None
 
 
 @dataclass(frozen=True)
@@ -85,6 +86,8 @@ class Table:
         How often a text was none of the known categories, by column.
     codes : array of shape (n_rows,) or None
         Pair codes, where a column holds them.
+    points : array of shape (n_rows,) or None
+        The point that each row shows, where a column says so.
     """
 
     X: Rows
@@ -92,6 +95,7 @@ class Table:
     layout: Layout
     unseen: Counter[str] = field(default_factory=Counter)
     codes: Codes | None = None
+    points: Codes | None = None
 
 
 @dataclass(frozen=True)
@@ -117,6 +121,7 @@ def read_table(
     max_categories: int = 50,
     codes: str | None = None,
     categories: Sequence[str] = (),
+    points: str | None = None,
     answer_ids: Collection[str] = (),
 ) -> Table:
     """Read a whole table and work out its layout.
@@ -140,6 +145,8 @@ def read_table(
         A column of pair codes; it is no feature.
     categories : sequence of str
         Columns of texts that are categories even though most of them look like numbers.
+    points : str, optional
+        A column of numbers that say which point each row shows; it is no feature.
     answer_ids : collection of str
         Ids that the answers name, by which the column of ids is found.
 
@@ -148,7 +155,7 @@ def read_table(
     Table
         Features (dense, or CSR for svmlight), ids and the layout, which reads further tables alike.
     """
-    options = TableOptions(id_column, drop, missing, max_categories, codes, categories)
+    options = TableOptions(id_column, drop, missing, max_categories, codes, categories, points)
     if is_location(source) and table_format(source) == "svm":
         if id_column or drop or codes is not None:
             raise InputError(f"{source}: an svmlight file has no named columns; its rows are numbered from 0.")
@@ -160,7 +167,7 @@ def read_table(
     raw, spelled = _numbers_from_texts(raw, id_name, options)
     _refuse_forgotten_codes(raw, id_name, options)
     layout = _layout(raw, id_name, options, spelled)
-    return _joined([_encode(raw.name, layout, piece, codes=codes) for piece in raw.pieces])
+    return _joined([_encode(raw.name, layout, piece, codes=codes, points=points) for piece in raw.pieces])
 
 
 def _layout(
@@ -177,7 +184,7 @@ def _refuse_forgotten_codes(raw: _RawTable, id_name: str | None, options: TableO
     """A column of whole numbers of which every one but 0 stands on two rows is no feature."""
     is_integer = require("pyarrow.types", "files").is_integer
     for name, dtype in raw.types.items():
-        if name in {id_name, options.codes, *options.drop} or not is_integer(dtype):
+        if name in {id_name, options.codes, options.points, *options.drop} or not is_integer(dtype):
             continue
         values = np.concatenate([piece[name].drop_null().to_numpy() for piece in raw.pieces])
         _, counts = np.unique(values[values != 0], return_counts=True)
@@ -194,12 +201,18 @@ def feature_kinds(
     """Which columns to learn from, and of what kind they are."""
     names = [column for column in types if column != id_column]
     codes = [options.codes] if options.codes else []
-    purposes = {"leave out": options.drop, "take pair codes from": codes, "read as texts": options.categories}
+    points = [options.points] if options.points else []
+    purposes = {
+        "leave out": options.drop,
+        "take pair codes from": codes,
+        "take points from": points,
+        "read as texts": options.categories,
+    }
     for purpose, wanted in purposes.items():
         if unknown := set(wanted) - set(names):
             listed = ", ".join(names)
             raise InputError(f"{name} has no column {sorted(unknown)[0]!r} to {purpose}. Its columns: {listed}.")
-    left_out = {*options.drop, *codes}
+    left_out = {*options.drop, *codes, *points}
     return column_kinds(name, {column: types[column] for column in names if column not in left_out})
 
 
@@ -209,7 +222,7 @@ def _choose_id_column(raw: _RawTable, options: TableOptions, answer_ids: Collect
     if options.id_column is not None or not answer_ids:
         return choose_id(raw.name, names, options.id_column, ID_COLUMNS)
     check_repeated_names(raw.name, names)
-    left_out = {*options.drop, options.codes}
+    left_out = {*options.drop, options.codes, options.points}
     ids = set(answer_ids)
     candidates: list[Candidate] = []
     for name in names:
@@ -237,7 +250,7 @@ def _numbers_from_texts(
     if raw.format not in _TEXT_FORMATS:
         return raw, spelled
     pa = require("pyarrow", "files")
-    kept = {id_name, options.codes, *options.drop, *options.categories}
+    kept = {id_name, options.codes, options.points, *options.drop, *options.categories}
     (piece,) = raw.pieces
     for place, name in enumerate(piece.column_names):
         if name in kept or not pa.types.is_string(piece.schema.field(name).type):
@@ -365,7 +378,7 @@ def _read_raw(source: Location | Frame, options: TableOptions) -> _RawTable:
                 return _single(path, json.read_json(file, json.ReadOptions(block_size=_BLOCK_BYTES)), name)
             own = {options.id_column, *options.categories}
             texts = [column for column in names if column in own or looks_like_id(column)]
-            reading = _csv_options(path, name, dict.fromkeys(column for column in texts if column != options.codes))
+            reading = _csv_options(path, name, dict.fromkeys(set(texts) - {options.codes, options.points}))
             return _single(path, require("pyarrow.csv", "files").read_csv(file, **reading), name)
 
 
@@ -446,11 +459,19 @@ def _line_chunks(path: Location) -> Iterator[bytes]:
                 yield block
 
 
-def _encode(path: str, layout: ColumnLayout, table: ArrowTable, begin: int = 0, codes: str | None = None) -> Table:
-    """A pyarrow table or batch as features, ids and pair codes."""
+def _encode(
+    path: str,
+    layout: ColumnLayout,
+    table: ArrowTable,
+    begin: int = 0,
+    codes: str | None = None,
+    points: str | None = None,
+) -> Table:
+    """A pyarrow table or batch as features, ids, pair codes and points."""
     X, unseen = encode(path, layout, table)
     y = None if codes is None else pair_codes(path, codes, table[codes])
-    return Table(X, _ids(table, layout.id_column, begin), layout, unseen, y)
+    shown = None if points is None else point_numbers(path, points, table[points])
+    return Table(X, _ids(table, layout.id_column, begin), layout, unseen, y, shown)
 
 
 def _joined(pieces: Sequence[Table]) -> Table:
@@ -461,7 +482,14 @@ def _joined(pieces: Sequence[Table]) -> Table:
     layout = pieces[0].layout
     ids = [i for piece in pieces for i in piece.ids] if layout.id_column else [str(k) for k in range(len(X))]
     codes = [piece.codes for piece in pieces if piece.codes is not None]
-    return Table(X, ids, layout, codes=np.concatenate(codes) if codes else None)
+    points = [piece.points for piece in pieces if piece.points is not None]
+    return Table(
+        X,
+        ids,
+        layout,
+        codes=np.concatenate(codes) if codes else None,
+        points=np.concatenate(points) if points else None,
+    )
 
 
 def _ids(table: ArrowTable, id_column: str | None, begin: int) -> list[str]:

@@ -8,7 +8,7 @@ O(n d^2) for moments and Hessians.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 
 import numpy as np
 from scipy import sparse
@@ -29,6 +29,7 @@ from sdulearn.joint.likelihood import (
     value_and_gradient,
 )
 from sdulearn.joint.path import CONSTANT, Axes, Summary, pair_moments
+from sdulearn.joint.rates import loose_rates, may_be_wrong
 from sdulearn.pairs import read_pairs
 from sdulearn.solvers import check_system_size
 from sdulearn.solvers.limits import PIECE_SIZE, check_magnitude, check_weight_range
@@ -63,6 +64,16 @@ def fit_pair_logistic(model: PairLogisticRegression, blocks: Blocks) -> LinearFi
     LinearFit
         The solution.
     """
+    if model.n_classes != 2:
+        raise InputError(
+            f"Over blocks there are two classes; got `n_classes={model.n_classes!r}`. Fit in memory with "
+            "sdulearn.PairLogisticRegression for more."
+        )
+    if may_be_wrong(model.error_rate):
+        raise InputError(
+            "Over blocks no answer is wrong: `error_rate` must be 'auto' or 0. Fit in memory to allow for "
+            "wrong answers."
+        )
     survey = blocks.sum(_survey)
     n_similar = survey.similar if survey else 0.0
     n_dissimilar = survey.dissimilar if survey else 0.0
@@ -70,7 +81,8 @@ def fit_pair_logistic(model: PairLogisticRegression, blocks: Blocks) -> LinearFi
     estimate, prior = resolve_prior(model, n_similar, n_dissimilar, squares)
     data = BlockData.of(blocks, survey, prior, float(model.prior_strength))
     v = descend(model, data, model.alpha, model.covariance_power)
-    return polish(model, data, v, model.alpha, model.covariance_power, estimate)
+    fit = polish(model, data, v, model.alpha, model.covariance_power, estimate)
+    return replace(fit, chosen={"error_rates_": loose_rates(survey.n_pairs)})
 
 
 @dataclass(frozen=True)
@@ -78,6 +90,7 @@ class Survey:
     """The first pass: numbers of rows, their sum, weight of the pairs and the unlabeled rows."""
 
     n_rows: int
+    n_pairs: int
     n_unlabeled: int
     total: Array
     similar: float
@@ -97,6 +110,7 @@ def _survey(X: Rows, y: Codes, weight: Array | None) -> Survey | None:
     if not len(y):
         return None
     check_consistent_length(X, y, weight)
+    refuse_columns(y)
     assert_all_finite(X, input_name="X")
     check_magnitude(X)
     _check_whole_pairs(np.asarray(y))
@@ -108,6 +122,7 @@ def _survey(X: Rows, y: Codes, weight: Array | None) -> Survey | None:
     unlabeled = weight[pairs.unlabeled]
     return Survey(
         n_rows=len(y),
+        n_pairs=len(pairs.ends),
         n_unlabeled=len(unlabeled),
         total=X.T @ np.ones(len(y)) if sparse.issparse(X) else X.sum(axis=0, dtype=np.float64),
         similar=float(pair_weight @ pairs.similar),
@@ -116,6 +131,15 @@ def _survey(X: Rows, y: Codes, weight: Array | None) -> Survey | None:
         unlabeled=float(unlabeled.sum()),
         unlabeled_squares=float(unlabeled @ unlabeled),
     )
+
+
+def refuse_columns(y: Codes) -> None:
+    """An InputError where ``y`` says more than pair codes."""
+    if np.ndim(y) > 1 and np.shape(y)[1] > 1:
+        raise InputError(
+            "Over blocks `y` must hold pair codes alone: answers that share points, their annotators and labels "
+            "are joined over all rows. Fit in memory; or, where every point is in one answer, give `y[:, 0]`."
+        )
 
 
 def _check_weight(weight: Array) -> Array:

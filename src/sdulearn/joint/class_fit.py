@@ -15,7 +15,7 @@ from sdulearn.joint.class_starts import Clusters, class_starts, pair_moment
 from sdulearn.joint.classes import ClassLikelihood, ClassObjective, PropagatedLikelihood, SharesPenalty
 from sdulearn.joint.path import Axes, axis_penalty
 from sdulearn.solvers.lbfgs import gradient_norm, lbfgs
-from sdulearn.types import Array, Mask
+from sdulearn.types import Array, Indices, Mask
 
 # How far every start is followed, and how many of them further.
 _TRIAL_ITER = 15
@@ -85,7 +85,7 @@ class ClassData:
         by_share = np.argsort(np.argsort(-self.shares_penalty.shares, kind="stable"))
         return [W[:, np.argsort(-self._sizes(W), kind="stable")[by_share]] for W in starts]
 
-    def _sizes(self, W: Array) -> Array:
+    def _sizes(self, W: Array) -> Indices:
         """How many unlabeled points are nearest to each class."""
         return np.bincount(np.argmax(self.A_u @ W[:-1] + W[-1], axis=1), minlength=self.n_classes)
 
@@ -181,10 +181,7 @@ def best_of(data: ClassData, objective: ClassObjective, starts: Sequence[Array],
 def improve(data: ClassData, objective: ClassObjective, solution: ClassSolution, n_again: int) -> ClassSolution:
     """Cluster all points anew from the classes of a solution, while that leads to a better one."""
     for _ in range(n_again):
-        starts = data.clusters.again(solution.W)
-        if not starts:
-            break
-        found = best_of(data, objective, starts, 1)
+        found = best_of(data, objective, data.clusters.again(solution.W), 1)
         if found.objective > solution.objective - _BETTER:
             break
         solution = found

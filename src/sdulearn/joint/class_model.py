@@ -12,7 +12,7 @@ from scipy.optimize import linear_sum_assignment
 from scipy.special import log_softmax
 
 from sdulearn.answers.different import least_classes
-from sdulearn.answers.error_rates import ErrorRates, estimate_error_rates
+from sdulearn.answers.error_rates import ErrorRate, ErrorRates, estimate_error_rates
 from sdulearn.answers.graph import AnswerGraph
 from sdulearn.errors import InputError, OneKindWarning, warn
 from sdulearn.joint.class_fit import ClassData, ClassSolution, descend, polish
@@ -108,7 +108,11 @@ def fit_classes(data: ClassData, parameters: ClassParameters, alpha: float, cova
 
 
 def choose_and_fit(
-    data: ClassData, parameters: ClassParameters, alphas: int | Sequence[float], powers: Sequence[float], folds: list[Known]
+    data: ClassData,
+    parameters: ClassParameters,
+    alphas: int | Sequence[float],
+    powers: Sequence[float],
+    folds: list[Known],
 ) -> ClassFit:
     """The penalty by the held-out likelihood, then the model at it."""
     refuse_too_few_classes(data)
@@ -146,9 +150,7 @@ def fold_knowledge(points: PointRows, splits: Iterable[tuple[Indices, Indices]])
     return known_by_folds(points.graph, train)
 
 
-def finish(
-    data: ClassData, parameters: ClassParameters, W: Array, alpha: float, covariance_power: float
-) -> ClassFit:
+def finish(data: ClassData, parameters: ClassParameters, W: Array, alpha: float, covariance_power: float) -> ClassFit:
     """Solve to ``tol``, number the classes, and go back to the user's columns."""
     max_iter = _STEPS * int(parameters.max_iter)
     solution = polish(data, W, alpha, covariance_power, float(parameters.tol), max_iter)
@@ -227,7 +229,7 @@ def class_error_rates(error_rate: str | float | Mapping[int, float], graph: Answ
     numbers, counts = np.unique(graph.annotators, return_counts=True)
     by_number = {one.annotator: one for one in rates}
     mean = rates.of_answers(graph.annotators)
-    rows = []
+    rows: list[ErrorRate] = []
     for annotator, count in zip(numbers.tolist(), counts.tolist(), strict=True):
         one = by_number.get(annotator)
         if one is None:
@@ -281,7 +283,10 @@ def _check_answers(graph: AnswerGraph, n_classes: int) -> None:
 
 
 def refuse_too_few_classes(data: ClassData) -> None:
-    """An InputError where more classes are needed than there are."""
+    """An InputError where more classes are needed than there are, or there are more classes than points."""
+    n_points = len(data.A) + len(data.A_u)
+    if n_points < data.n_classes:
+        raise InputError(f"`n_classes={data.n_classes}`, but `X` shows {n_points} points. Lower `n_classes`.")
     needed = least_classes(data.graph, data.error_rates)
     if needed > data.n_classes:
         raise InputError(

@@ -19,11 +19,12 @@ _FOLD_ITER = 40
 _SHRUNK = 0.5
 # No single answer may spoil the score of a model.
 _SMALLEST_CHANCE = 1e-6
-# Few answers make overconfident models; logits are divided by one of these, the one that suits all folds best.
-TEMPERATURES = (1.0, 1.5, 2.0, 3.0)
+# Few answers make overconfident models, and a strong penalty timid ones; logits are divided by one of
+# these, the one that suits all folds best.
+TEMPERATURES = (0.5, 0.7, 1.0, 1.5, 2.0, 3.0)
 
 # Penalties, as shares of the largest, with which numbers of classes are compared.
-_NUMBER_SHARES = (0.03, 0.006)
+_NUMBER_SHARES = (0.03, 0.006, 0.001)
 # So many more classes in a row that bring nothing end the search.
 _PATIENCE = 2
 
@@ -69,7 +70,9 @@ class HeldOut:
         return float(self.mean[self.best])
 
 
-def held_out(data: ClassData, path: list[ClassSolution], alphas: list[float], power: float, folds: Sequence[Known]) -> HeldOut:
+def held_out(
+    data: ClassData, path: list[ClassSolution], alphas: list[float], power: float, folds: Sequence[Known]
+) -> HeldOut:
     """Score a path.
 
     The path of a fold begins at the solution on everything, shrunk: there, at a middle penalty, little is left of
@@ -148,11 +151,13 @@ class NumberOfClasses:
 
 def choose_number(data: ClassData, fewest: int, most: int, power: float, folds: Sequence[Known]) -> NumberOfClasses:
     """Score numbers of classes from the fewest on, until more bring nothing."""
+    # The same penalties for all numbers: else the lightest would win.
+    largest = replace(data, n_classes=fewest).largest_alpha(power)
+    alphas = [share * largest for share in _NUMBER_SHARES]
     numbers: list[int] = []
     scores: list[Array] = []
     for n_classes in range(fewest, most + 1):
         trial = replace(data, n_classes=n_classes)
-        alphas = [share * trial.largest_alpha(power) for share in _NUMBER_SHARES]
         found = held_out(trial, follow_path(trial, alphas, power), alphas, power, folds)
         temperature, alpha = found.best
         numbers.append(n_classes)

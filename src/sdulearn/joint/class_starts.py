@@ -6,8 +6,8 @@ With centred rows and classes of mean mu_k and share pi_k, over random pairs
 
 so that the top K - 1 eigenvectors of its estimate, the *pair moment*, span the class means. Points in
 a group are all pairs of it, with weights that count the group by its points. The moment is taken
-between whitened rows, half-whitened rows, or not at all: which is best differs between data. K-means goes over groups, by
-their means, and over all other points. Its clusters make a linear discriminant, whose logits are
+between whitened rows, half-whitened rows, or not at all: which is best differs between data. K-means
+goes over groups, by their means, and over all other points. Its clusters make a linear discriminant, whose logits are
 shrunk: from soft classes the objective finds better solutions than from hard ones.
 """
 
@@ -98,21 +98,26 @@ class Clusters:
     def starts(self, space: Array, init: int | Array, softness: Sequence[float] = _SOFTNESS) -> list[Array]:
         """Discriminants between the clusters that k-means finds in a space, from a seed or from centres."""
         K = self.likelihood.n_classes
-        others = self.rows[len(self.likelihood.group) :]
-        coordinates = np.concatenate([self.means, others]) @ space
-        weights = np.concatenate([self.size, np.ones(len(others))])
+        group = self._clustered()
+        size = np.bincount(group)
+        means = np.column_stack([np.bincount(group, column) for column in self.rows.T]) / size[:, None]
         centres = "k-means++" if isinstance(init, int) else init @ space
         seed = init if isinstance(init, int) else 0
-        if len(coordinates) < K:
-            return []
         with warnings.catch_warnings():
             # Fewer different points than classes: some clusters stay empty.
             warnings.simplefilter("ignore", ConvergenceWarning)
-            found = KMeans(K, init=centres, n_init=1, random_state=seed).fit(coordinates, sample_weight=weights).labels_
-        n_groups = len(self.size)
-        cluster = np.concatenate([found[:n_groups][self.likelihood.group], found[n_groups:]])
-        W = discriminant(self.rows, match_clusters(cluster, self.labels, K), K)
+            found = KMeans(K, init=centres, n_init=1, random_state=seed).fit(means @ space, sample_weight=size)
+        cluster = match_clusters(found.labels_[group], self.labels, K)
+        W = discriminant(self.rows, cluster, K)
         return [soften(self.rows, W, deviation) for deviation in softness]
+
+    def _clustered(self) -> Indices:
+        """What k-means clusters each point as part of: groups, or single points where there are fewer than classes."""
+        n_groups = len(self.size)
+        n_others = len(self.rows) - len(self.likelihood.group)
+        if n_groups + n_others < self.likelihood.n_classes:
+            return np.arange(len(self.rows))
+        return np.concatenate([self.likelihood.group, n_groups + np.arange(n_others)])
 
     def starts_from_different_groups(self) -> list[Array]:
         """Discriminants between as many groups as classes that all differ from each other, where there are such."""

@@ -40,7 +40,7 @@ from sdulearn.answers.messages import (
 )
 from sdulearn.answers.propagate import ErrorRates, FactorGraph, answer_errors, log_factors
 from sdulearn.errors import InputError
-from sdulearn.types import Array, Indices
+from sdulearn.types import Array, Indices, Mask
 
 # Below this chance of an edge's answers, one minus a sum loses digits.
 _UNLIKELY = 1e-5
@@ -112,7 +112,8 @@ class ClassLikelihood:
         InputError
             Where answers that are never wrong contradict each other or the labels.
         """
-        factors = FactorGraph.from_answers(graph, n_classes, error_rates)
+        # With two classes "different" answers would tie points too, and swap their classes: here they are edges.
+        factors = FactorGraph.from_answers(graph, max(n_classes, 3), error_rates)
         _refuse_contradictions(graph, factors)
         n_groups = len(factors.potentials)
         joins = factors.edge >= 0
@@ -128,7 +129,7 @@ class ClassLikelihood:
         return cls(
             group=factors.group,
             members=_adder(factors.group, n_groups),
-            potentials=factors.potentials,
+            potentials=factors.potentials[:, :n_classes],
             edges=alone,
             agree=agree[~on_tree],
             differ=differ[~on_tree],
@@ -300,7 +301,7 @@ def _adder(index: Indices, size: int) -> csr_matrix:
     return csr_matrix((np.ones(len(index)), (index, np.arange(len(index)))), shape=(size, len(index)))
 
 
-def _on_larger_trees(edges: Indices, n_groups: int) -> Array:
+def _on_larger_trees(edges: Indices, n_groups: int) -> Mask:
     """Whether each edge is in a component without cycles of two edges or more."""
     component = connect(edges, n_groups)
     count = np.bincount(component[edges[:, 0]], minlength=n_groups)
@@ -317,7 +318,7 @@ def _n_news(graph: AnswerGraph, factors: FactorGraph, questions: Indices, weight
 
 
 def _refuse_contradictions(graph: AnswerGraph, factors: FactorGraph) -> None:
-    empty = np.isneginf(factors.potentials).all(axis=1)
+    empty = np.max(factors.potentials, axis=1) == -np.inf
     if empty.any():
         point = graph.points[np.argmax(empty[factors.group])]
         raise InputError(

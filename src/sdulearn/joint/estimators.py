@@ -13,6 +13,14 @@ from numpy.typing import ArrayLike
 from sdulearn.answers.error_rates import ErrorRates, estimate_error_rates
 from sdulearn.answers.graph import AnswerGraph
 from sdulearn.errors import InputError
+from sdulearn.joint.class_model import (
+    MOST_CLASSES,
+    choose_and_fit,
+    find_number,
+    fit_classes,
+    fold_knowledge,
+    lay_out_classes,
+)
 from sdulearn.joint.fitting import (
     descend,
     make_starts,
@@ -23,8 +31,14 @@ from sdulearn.joint.fitting import (
 )
 from sdulearn.joint.graph_data import GraphData, PointRows, refuse_contradictions
 from sdulearn.joint.path import PairData, column_deviations, fit_path, held_out_loss, path_evidence
-from sdulearn.joint.class_model import MOST_CLASSES, choose_and_fit, find_number, fit_classes, fold_knowledge, lay_out_classes
-from sdulearn.joint.rates import ErrorRateParameter, asks_for_graph, given_rates, loose_rates, rate_folds, rates_by_models
+from sdulearn.joint.rates import (
+    ErrorRateParameter,
+    asks_for_graph,
+    given_rates,
+    loose_rates,
+    rate_folds,
+    rates_by_models,
+)
 from sdulearn.joint.softmax import SoftmaxPairClassifier
 from sdulearn.model_selection import PairKFold, grid_results, positive_grid
 from sdulearn.pairs import Pairs
@@ -61,6 +75,11 @@ class _PairLogisticBase(SoftmaxPairClassifier):
         self, X: Rows, pairs: Pairs, weight: Array | None
     ) -> tuple[PairData | GraphData, PriorEstimate, ErrorRates]:
         """Checked rows in principal axes, and the prior and the error rates as reported."""
+        if not isinstance(self.prior, Real | None):
+            raise InputError(
+                f"With two classes `prior` is one number, P(y = +1), or None; got `prior={self.prior!r}`. A list "
+                "of class shares goes with `n_classes` above 2."
+            )
         warn_of_scales(column_deviations(X), getattr(self, "feature_names_in_", None))
         weight = np.ones(pairs.n_rows) if weight is None else weight
         if not asks_for_graph(self.error_rate, pairs):
@@ -71,12 +90,12 @@ class _PairLogisticBase(SoftmaxPairClassifier):
         if not asks_for_graph(max(rates.by_annotator.values(), default=0.0), pairs):
             return *self._lay_out_pairs(X, pairs, weight), rates
         refuse_contradictions(points.graph, rates.by_annotator)
-        prior = resolve_graph_prior(self, pairs, weight, points.graph)
+        prior = resolve_graph_prior(self, pairs, weight, points.graph, rates.mean)
         return *self._lay_out_graph(points, rates, *prior), rates
 
     def _error_rates(self, X: Rows, pairs: Pairs, points: PointRows) -> ErrorRates:
         """Given, or estimated."""
-        if self.error_rate != "auto":
+        if not isinstance(self.error_rate, str):
             return given_rates(self.error_rate, points.graph)
         n_folds = rate_folds(points.graph)
         if n_folds < 2:
@@ -109,24 +128,30 @@ class _PairLogisticBase(SoftmaxPairClassifier):
 
 
 class PairLogisticRegression(_PairLogisticBase):
-    """Logistic regression from same/different answers: the joint likelihood of both ends of a pair.
+    """Logistic regression from same/different answers: the joint likelihood of all that is known.
 
     With ``s(x) = logistic(w.x + b)`` the chance of the answer "same" is ``s(x) s(x') + (1 - s(x))
-    (1 - s(x'))``. The estimator maximises the likelihood of the answers, with a penalty on w and,
+    (1 - s(x'))``. Answers that share points (column 1 of ``y``) have the likelihood of their connected
+    component: the answers say on which side each point is, up to one flip, so that n answers about
+    one point and n others are worth n labels. Labels (column 3) fix the flip of their component and
+    name the classes; with labels alone it is logistic regression. Answers may be wrong, at a rate for
+    each annotator (column 2). The estimator maximises this likelihood, with a penalty on w and,
     where the prior p is given or the counts imply one, the penalty ``prior_strength KL(p || mean
     prediction on unlabeled rows)``. It needs no prior and works at 1/2, where the risks of
     :class:`~sdulearn.SDUClassifier` are undefined. The problem is not convex: it is started from
     the top eigenvector of the whitened pair moment and from the SD solution, down a path of
     penalties.
 
-    Standardise the features first. Time O((n_pairs + n_unlabeled) d) a step after one
-    eigendecomposition of a d x d matrix; rows are kept dense in their principal axes, O(n min(n,
-    d)) memory.
+    Where the rows of one point differ, the point is their mean. Standardise the features first.
+    Time O((n_pairs + n_unlabeled) d) a step after one eigendecomposition of a d x d matrix; rows are
+    kept dense in their principal axes, O(n min(n, d)) memory. Answers that may be wrong take some
+    ten times as long, as messages are sent between their points.
 
     Parameters
     ----------
     alpha : float, default=0.01
-        Strength of the penalty, beside the *mean* loss of a pair.
+        Strength of the penalty, beside the *mean* loss of an answer that says something new (k points
+        of a component are k - 1 such answers) or a label.
     covariance_power : float, default=1
         Power k of the covariance of all rows in the penalty ``w' C^-k w``: 0 is the plain ridge,
         a larger one favours directions along which the rows, unlabeled ones too, vary most.
@@ -137,6 +162,11 @@ class PairLogisticRegression(_PairLogisticBase):
     orientation : {"majority", "minority"}, default="majority"
         With ``prior=None``: whether the larger or the smaller class, by the prediction on unlabeled
         rows, is +1.
+    error_rate : "auto", float or mapping, default="auto"
+        Probability that an answer is wrong, from 0 to 1/2: one for all, or one for each annotator
+        (0: not known). "auto" estimates it from repeated questions, cycles of answers and labels
+        and, with several annotators, from models of the answers of the others. Where nothing tells,
+        as with loose pairs of one annotator, it is 0; ``error_rates_`` says so.
     init : {"auto", "moment"}, default="auto"
         "auto" starts from the pair moment and the SD solution, "moment" from the first alone.
     tol : float, default=1e-6
@@ -154,6 +184,8 @@ class PairLogisticRegression(_PairLogisticBase):
         As in :class:`~sdulearn.SDUClassifier`.
     prior_ : PriorEstimate
         The given class prior, or the one that the pair counts imply, with its interval.
+    error_rates_ : ErrorRates
+        Error rate of each annotator, with its interval and whether anything tells it.
     objective_ : float
         Value reached, the best of all starts.
     optimality_ : float
@@ -221,7 +253,7 @@ class PairLogisticRegression(_PairLogisticBase):
         self.alpha = alpha
         self.covariance_power = covariance_power
         self.n_classes = n_classes
-        self.prior = prior
+        self.prior = prior  # type: ignore[assignment]
         self.prior_strength = prior_strength
         self.orientation = orientation
         self.error_rate = error_rate
@@ -237,15 +269,22 @@ class PairLogisticRegression(_PairLogisticBase):
         ----------
         X : array, CSR matrix or frame of shape (n_rows, n_features)
             One row per point: ends of pairs and unlabeled points.
-        y : array-like of shape (n_rows,)
-            Pair codes: +k similar, -k dissimilar, 0 unlabeled.
+        y : array-like of shape (n_rows,) or (n_rows, 2 to 4)
+            Pair codes (+k similar, -k dissimilar, 0 in no pair), and beside them point, annotator and
+            label; see :func:`~sdulearn.stack_pairs`.
         sample_weight : array-like of shape (n_rows,), optional
-            A weight per row; both ends of a pair carry one weight.
+            A weight per row; both ends of a pair carry one weight. The mean weight of a component is
+            what it counts. Weight 0 leaves an answer or a label out.
 
         Returns
         -------
         self
             The fitted estimator.
+
+        Raises
+        ------
+        InputError
+            Where answers that are never wrong contradict each other or the labels.
         """
         X, pairs, weight = self._check_rows(X, y, sample_weight)
         if self.n_classes != 2:
@@ -258,7 +297,7 @@ class PairLogisticRegression(_PairLogisticBase):
     def _fit_classes(self, X: Rows, pairs: Pairs, weight: Array | None) -> Self:
         """Fit more than two classes."""
         warn_of_scales(column_deviations(X), getattr(self, "feature_names_in_", None))
-        data, _, rates = lay_out_classes(self, X, pairs, weight, self.n_classes)
+        data, _, rates = lay_out_classes(self, X, pairs, weight, int(self.n_classes))
         fit = fit_classes(data, self, self.alpha, self.covariance_power)
         return self._accept_classes(replace(fit, chosen={"error_rates_": rates}))
 
@@ -267,7 +306,7 @@ class PairLogisticRegressionCV(_PairLogisticBase):
     """PairLogisticRegression with its penalty chosen from the pairs alone; the one to try first.
 
     The covariance power is chosen by Laplace's evidence, then alpha by the held-out log-likelihood
-    of the answers over pair-safe folds. The whole path is solved at once, warm-started.
+    of what the answers say of the points in folds over points. A fold starts from its own answers.
 
     Parameters
     ----------
@@ -276,7 +315,7 @@ class PairLogisticRegressionCV(_PairLogisticBase):
         zero.
     covariance_powers : sequence of float, default=(0, 1, 2)
         Powers of the covariance in the penalty to try.
-    prior, prior_strength, orientation
+    prior, prior_strength, orientation, error_rate
         As in :class:`~sdulearn.PairLogisticRegression`.
     cv : int or splitter, default=5
         Number of pair-safe folds (dealt with a fixed seed), or an object such as
@@ -290,14 +329,13 @@ class PairLogisticRegressionCV(_PairLogisticBase):
         The choice.
     cv_results_ : dict
         As GridSearchCV's, over the alphas of the chosen power; a score is the mean log-likelihood
-        of a held-out answer. Folds start from the solution on all pairs, so the scores are a shade
-        optimistic.
+        of a held-out answer or label.
     evidence_ : array of shape (n_alphas, n_powers)
         Laplace's log evidence of every setting; -inf where the model is empty and names no classes.
     alphas_ : array of shape (n_alphas, n_powers)
         The penalties tried.
-    coef_, intercept_, classes_, prior_, objective_, optimality_, n_iter_
-        As in :class:`~sdulearn.PairLogisticRegression`, from all pairs.
+    coef_, intercept_, classes_, prior_, error_rates_, objective_, optimality_, n_iter_
+        As in :class:`~sdulearn.PairLogisticRegression`, from all answers.
     n_features_in_, feature_names_in_
         As in :class:`~sdulearn.SDUClassifier`.
 
@@ -353,7 +391,7 @@ class PairLogisticRegressionCV(_PairLogisticBase):
         self.alphas = alphas
         self.covariance_powers = covariance_powers
         self.n_classes = n_classes
-        self.prior = prior
+        self.prior = prior  # type: ignore[assignment]
         self.prior_strength = prior_strength
         self.orientation = orientation
         self.error_rate = error_rate
@@ -407,6 +445,8 @@ class PairLogisticRegressionCV(_PairLogisticBase):
     def _fit_classes(self, X: Rows, pairs: Pairs, weight: Array | None, powers: list[float]) -> bool:
         """Fit more than two classes; False where "auto" finds two."""
         warn_of_scales(column_deviations(X), getattr(self, "feature_names_in_", None))
+        if self.n_classes == "auto" and self.prior is not None:
+            raise InputError("`prior` needs a number of classes: with `n_classes='auto'` it must be None.")
         n_classes = MOST_CLASSES if self.n_classes == "auto" else int(self.n_classes)
         data, points, rates = lay_out_classes(self, X, pairs, weight, n_classes)
         folds = fold_knowledge(points, self._splits(X, pairs))

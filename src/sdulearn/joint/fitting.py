@@ -6,11 +6,13 @@ They are the prior, the starts, the path of penalties, the polish and the names 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Protocol
 
 import numpy as np
 
 from sdulearn.answers.graph import AnswerGraph
+from sdulearn.answers.sides import profile
 from sdulearn.base import LinearFit
 from sdulearn.errors import InputError, OneKindWarning, OrientationWarning, ScalingWarning, warn
 from sdulearn.joint.optimise import newton
@@ -70,9 +72,9 @@ def resolve_prior(
 
 
 def resolve_graph_prior(
-    parameters: Parameters, pairs: Pairs, weight: Array, graph: AnswerGraph
+    parameters: Parameters, pairs: Pairs, weight: Array, graph: AnswerGraph, error_rate: float
 ) -> tuple[PriorEstimate, float | None]:
-    """As :func:`resolve_prior`, of answers that share points and of labels."""
+    """As :func:`resolve_prior`, of answers that share points and of labels; ``error_rate`` is the mean one."""
     known = graph.labels[graph.labels != 0]
     if not graph.n_answers and (len(known) == 0 or abs(known.sum()) == len(known)):
         raise InputError(
@@ -90,11 +92,31 @@ def resolve_graph_prior(
     if not len(known) and (graph.same > 0).all():
         warn_of_one_kind(1.0, 0.0, None)
     majority = "positive" if parameters.orientation == "majority" else "negative"
-    estimate = estimate_prior(y=pairs, sample_weight=weight, majority=majority)
-    if estimate.value == 0.5 or (not pairs.shares_points and not estimate.has_value):
+    if error_rate:
+        estimate = _noisy_prior(graph, error_rate)
+        estimate = estimate if majority == "positive" else estimate.mirrored()
+    else:
+        estimate = estimate_prior(y=pairs, sample_weight=weight, majority=majority)
+    # Wrong answers leave a prior near 1/2 or far from it: where it may be 1/2, pulling to it does harm.
+    if estimate.value == 0.5 or (error_rate and not estimate.identified):
         return estimate, None
     margin = 1 / (4 * (estimate.n_effective or 1.0))
     return estimate, float(np.clip(estimate.value, margin, 1 - margin))
+
+
+def _noisy_prior(graph: AnswerGraph, error_rate: float) -> PriorEstimate:
+    """The prior by answers that are wrong at this rate, the larger class +1."""
+    counted = estimate_prior(float((graph.same > 0).sum()), float((graph.same < 0).sum()))
+    # Labels would be a choice of points, not a random draw.
+    found = profile(replace(graph, labels=np.zeros_like(graph.labels)), 0.95, error_rate)
+    return replace(
+        counted,
+        value=found.value,
+        low=found.low,
+        high=found.high,
+        identified=found.low > 0.5,
+        n_effective=float(graph.n_independent),
+    )
 
 
 def warn_of_scales(deviation: Array, names: Sequence[str] | None = None) -> None:

@@ -161,7 +161,7 @@ class SoftmaxPairClassifier(LinearPairClassifier):
         self.n_classes_ = len(fit.coef)
         self.classes_ = np.arange(1, self.n_classes_ + 1)
         self.class_shares_ = fit.shares
-        self.prior_ = None
+        self.prior_ = None  # type: ignore[assignment]
         self.objective_ = fit.objective
         self.optimality_ = fit.optimality
         self.n_iter_ = fit.n_iter

@@ -116,10 +116,12 @@ def held_out_accuracy(
     ----------
     decision : array-like of shape (n_rows,)
         Of :func:`held_out_decisions`.
-    y, error_rate, sample_weight, prior, confidence
-        As in :func:`pair_accuracy`.
+    y : array-like of shape (n_rows,) or (n_rows, 2 to 4)
+        What is known of each row.
     n_splits : int
         Number of folds that the decisions come from.
+    error_rate, sample_weight, prior, confidence
+        As in :func:`pair_accuracy`.
 
     Returns
     -------
@@ -168,9 +170,8 @@ def held_out_decisions(
     weight = None if sample_weight is None else np.asarray(sample_weight)
     decision = np.array(reference, dtype=np.float64)
     for train, test in _parts(_splitter(cv, pairs), X, pairs):
-        kinds = np.sign(pairs.codes[train])
-        if not (kinds > 0).any() or not (kinds < 0).any():
-            # Nothing to learn from: every point is taken for one of the larger class.
+        if len(np.unique(np.sign(pairs.codes[train]))) < len(np.unique(np.sign(pairs.codes))):
+            # A kind of answer is missing here: every point is taken for one of the larger class.
             decision[test] = np.copysign(1.0, np.mean(np.sign(reference)))
             continue
         model = _fitted(estimator, safe_indexing(X, train), table[train], None if weight is None else weight[train])

@@ -113,8 +113,8 @@ class PairBoundaryDisplay(Display):
             With ``predict_proba`` or ``decision_function``.
         X : array, sparse matrix or frame of shape (n_rows, n_features)
             Rows, as given to the estimator.
-        y : array-like of shape (n_rows,)
-            Pair codes.
+        y : array-like of shape (n_rows,) or (n_rows, 2 to 4)
+            What is known of each row.
         features : pair of int or str, default=(0, 1)
             The two features; all others are held at their median.
         max_pairs : int or None, default=100

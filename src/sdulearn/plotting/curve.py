@@ -101,12 +101,12 @@ class PairLearningCurveDisplay(Display):
             It is cloned for every fit.
         X : array, sparse matrix or frame of shape (n_rows, n_features)
             Rows.
-        y : array-like of shape (n_rows,)
-            Pair codes.
+        y : array-like of shape (n_rows,) or (n_rows, 2 to 4)
+            What is known of each row.
         n_pairs : sequence of int, optional
             Numbers of training pairs; five, up to all there are, by default.
         test : tuple of (X_test, y_test), optional
-            Labelled points: the score is the accuracy. Without them, pairs are held out by
+            Labelled points: the score is the accuracy. Without them, points are held out by
             :class:`~sdulearn.PairKFold`, and the score needs no label.
         scoring : callable, optional
             A function (estimator, X, y) -> float: the score on the test points or on the held-out
@@ -127,7 +127,7 @@ class PairLearningCurveDisplay(Display):
         PairLearningCurveDisplay
             The display, drawn.
         """
-        codes = np.asarray(y)
+        codes = np.asarray(read_pairs(y))
         rng = check_random_state(random_state)
         if test is None:
             splits = list(PairKFold(n_repeats, random_state=rng).split(X, codes))

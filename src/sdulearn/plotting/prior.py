@@ -18,6 +18,9 @@ from sdulearn.types import Array
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+# The likelihood of answers that share points is followed at so many numbers of them.
+_FOLLOWED = 200
+
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class PriorIntervalDisplay(Display):
@@ -116,8 +119,9 @@ class PriorIntervalDisplay(Display):
 
         Parameters
         ----------
-        y : array-like of shape (n_rows,)
-            Pair codes.
+        y : array-like of shape (n_rows,) or (n_rows, 2 to 4)
+            What is known of each row. Where answers share points, their likelihood is followed, at
+            up to 200 numbers of answers.
         confidence : float, default=0.95
             Level of the interval.
         **options
@@ -128,9 +132,15 @@ class PriorIntervalDisplay(Display):
         PriorIntervalDisplay
             The display, drawn.
         """
-        similar = read_pairs(y).similar
+        pairs = read_pairs(y)
+        similar = pairs.similar
         if not len(similar):
             raise InputError("`y` marks no pairs, so there is no prior to draw. Mark similar pairs +k, others -k.")
+        if pairs.shares_points:
+            table = np.asarray(pairs)
+            ns = np.unique(np.linspace(1, len(similar), min(len(similar), _FOLLOWED)).astype(int)).tolist()
+            found = [estimate_prior(y=table[pairs.ends[:n].ravel()], confidence=confidence) for n in ns]
+            return cls.from_estimates(found, **options)
         n_similar = np.cumsum(similar)
         counts = zip(n_similar.tolist(), np.cumsum(~similar).tolist(), strict=True)
         estimates = [estimate_prior(*pair, confidence=confidence) for pair in counts]

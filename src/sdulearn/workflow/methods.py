@@ -8,6 +8,7 @@ from sdulearn.linear import SDUClassifier, SDUClassifierCV
 from sdulearn.risks import RISKS
 from sdulearn.streaming import SDUClassifier as StreamingClassifier
 from sdulearn.types import Estimator
+from sdulearn.workflow.training import Request
 
 METHODS = ("auto", "joint", *RISKS)
 
@@ -17,11 +18,11 @@ def is_joint(method: str) -> bool:
     return method in ("auto", "joint")
 
 
-def estimator_of(method: str, loss: str, prior: float | None, folds: int) -> Estimator:
-    """The estimator that chooses its settings on pairs alone; "auto" is the joint one."""
-    if is_joint(method):
-        return PairLogisticRegressionCV(prior=prior, cv=folds)
-    return SDUClassifierCV(method, loss, prior=prior, cv=folds)
+def estimator_of(request: Request, folds: int) -> Estimator:
+    """The estimator that chooses its settings on answers alone; "auto" is the joint one."""
+    if is_joint(request.method):
+        return PairLogisticRegressionCV(prior=request.prior, error_rate=request.error_rate, cv=folds)
+    return SDUClassifierCV(request.method, request.loss, prior=request.prior, cv=folds)
 
 
 def chosen_settings(model: Estimator) -> dict[str, float]:
@@ -34,13 +35,26 @@ def chosen_settings(model: Estimator) -> dict[str, float]:
 def with_its_settings(model: Estimator) -> Estimator:
     """An unfitted estimator with the settings that a fitted one chose."""
     if isinstance(model, PairLogisticRegressionCV):
-        return PairLogisticRegression(model.alpha_, covariance_power=model.covariance_power_, prior=model.prior)
+        return PairLogisticRegression(
+            model.alpha_,
+            covariance_power=model.covariance_power_,
+            prior=model.prior,
+            error_rate=model.error_rates_.by_annotator,
+        )
     found = chosen_settings(model)
     gamma = found.get("gamma", 0.5)
     return SDUClassifier(model.risk, model.loss, gamma=gamma, alpha=found["alpha"], prior=model.prior_.value)
 
 
-def refit_on(model: Estimator, blocks: Blocks) -> Estimator:
-    """An estimator of the same risk fitted on all blocks, with the settings chosen on a few rows."""
-    parameters = with_its_settings(model).set_params(prior=model.prior).get_params()
-    return StreamingClassifier(**parameters).fit(blocks)
+def refit_on(model: Estimator, blocks: Blocks, same_answers: bool) -> Estimator:
+    """An estimator of the same risk fitted on all blocks, with the settings chosen on a few rows.
+
+    Where the blocks have no answers but those of the model, its prior is theirs: blocks do not show
+    which answers share points.
+    """
+    parameters = with_its_settings(model).get_params()
+    if not same_answers:
+        return StreamingClassifier(**parameters).set_params(prior=model.prior).fit(blocks)
+    fitted = StreamingClassifier(**parameters).fit(blocks).set_params(prior=model.prior)
+    fitted.prior_ = model.prior_
+    return fitted

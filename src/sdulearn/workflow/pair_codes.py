@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from sdulearn.blocks.points import PointCounts
 from sdulearn.errors import InputError
 from sdulearn.pairs import pair_checksum, read_pairs, scramble
 from sdulearn.types import Codes, Mask
@@ -30,18 +31,19 @@ class Lowest:
     marks: Marks
     rows: Codes
     codes: Codes
+    points: Codes
 
     @staticmethod
-    def of(limit: int | None, marks: Marks, rows: Codes, codes: Codes) -> Lowest:
+    def of(limit: int | None, marks: Marks, rows: Codes, codes: Codes, points: Codes) -> Lowest:
         """The draw from some rows."""
         if limit is None or len(marks) <= limit:
-            return Lowest(limit, marks, rows, codes)
+            return Lowest(limit, marks, rows, codes, points)
         kept = np.argpartition(marks, limit - 1)[:limit]
-        return Lowest(limit, marks[kept], rows[kept], codes[kept])
+        return Lowest(limit, marks[kept], rows[kept], codes[kept], points[kept])
 
     def __add__(self, other: Lowest) -> Lowest:
-        mine = (self.marks, self.rows, self.codes)
-        others = (other.marks, other.rows, other.codes)
+        mine = (self.marks, self.rows, self.codes, self.points)
+        others = (other.marks, other.rows, other.codes, other.points)
         return Lowest.of(self.limit, *(np.concatenate(both) for both in zip(mine, others, strict=True)))
 
 
@@ -57,6 +59,8 @@ class CodeSums:
         See :func:`sdulearn.pairs.pair_checksum`; joined with ``^``.
     ends, unlabeled : Lowest
         The draw of pairs, both ends of each, and of unlabeled rows.
+    points : PointCounts
+        The points of all answers, where a column says which they are.
     """
 
     n_similar: int
@@ -65,6 +69,7 @@ class CodeSums:
     check: int
     ends: Lowest
     unlabeled: Lowest
+    points: PointCounts
 
     def __add__(self, other: CodeSums) -> CodeSums:
         return CodeSums(
@@ -74,21 +79,27 @@ class CodeSums:
             self.check ^ other.check,
             self.ends + other.ends,
             self.unlabeled + other.unlabeled,
+            self.points + other.points,
         )
 
 
-def code_sums(codes: Codes, rows: Codes, max_pairs: int | None, max_unlabeled: int) -> CodeSums:
-    """Count some rows, and draw from them."""
+def code_sums(
+    codes: Codes, rows: Codes, max_pairs: int | None, max_unlabeled: int, points: Codes | None = None
+) -> CodeSums:
+    """Count some rows, and draw from them; without points every row is one."""
     named = codes != 0
-    free = rows[codes == 0]
+    free = rows[~named]
     end_codes = codes[named]
+    marks = scramble(np.abs(end_codes))
+    shown = rows if points is None else points
     return CodeSums(
         n_similar=int(np.sum(codes > 0)),
         n_dissimilar=int(np.sum(codes < 0)),
         n_unlabeled=len(free),
         check=pair_checksum(codes),
-        ends=Lowest.of(max_pairs and 2 * max_pairs, scramble(np.abs(end_codes)), rows[named], end_codes),
-        unlabeled=Lowest.of(max_unlabeled, scramble(free), free, np.zeros_like(free)),
+        ends=Lowest.of(max_pairs and 2 * max_pairs, marks, rows[named], end_codes, shown[named]),
+        unlabeled=Lowest.of(max_unlabeled, scramble(free), free, np.zeros_like(free), shown[~named]),
+        points=PointCounts.of(codes if points is None else np.column_stack([codes, points])),
     )
 
 

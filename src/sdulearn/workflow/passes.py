@@ -9,7 +9,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sdulearn.columns import ColumnLayout, ColumnSummary, add_summaries, encode, id_texts, pair_codes, summarise
+from sdulearn.columns import (
+    ColumnLayout,
+    ColumnSummary,
+    add_summaries,
+    encode,
+    id_texts,
+    pair_codes,
+    point_numbers,
+    summarise,
+)
 from sdulearn.extras import require
 from sdulearn.io.ids import Candidate
 from sdulearn.types import Array, ArrowTable, Codes
@@ -127,10 +136,19 @@ def summarise_batch(batch: ArrowTable, rows: Codes, _: None, kinds: Mapping[str,
 
 
 def count_codes(
-    batch: ArrowTable, rows: Codes, _: None, path: str, column: str, max_pairs: int | None, max_unlabeled: int
+    batch: ArrowTable,
+    rows: Codes,
+    _: None,
+    path: str,
+    column: str,
+    point_column: str | None,
+    max_pairs: int | None,
+    max_unlabeled: int,
 ) -> CodeSums:
     """Count pair codes, and draw from them."""
-    return code_sums(pair_codes(path, column, batch[column]), rows, max_pairs, max_unlabeled)
+    codes = pair_codes(path, column, batch[column])
+    points = None if point_column is None else point_numbers(path, point_column, batch[point_column])
+    return code_sums(codes, rows, max_pairs, max_unlabeled, points)
 
 
 def find_rows(batch: ArrowTable, rows: Codes, _: None, query: RowQuery) -> RowsFound:

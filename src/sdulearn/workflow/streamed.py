@@ -18,16 +18,17 @@ import numpy as np
 from sdulearn.answers.checks import check_answers
 from sdulearn.answers.records import Answers
 from sdulearn.blocks import Block, Part
+from sdulearn.blocks.points import refuse_shared_points
 from sdulearn.columns import CATEGORY, Column, ColumnLayout, find_columns
-from sdulearn.diagnostics import Finding, Population, check_contradictions, off_mode
+from sdulearn.diagnostics import Finding, Population, check_contradictions, check_entities, off_mode
 from sdulearn.errors import InputError
 from sdulearn.io.files import is_location
-from sdulearn.io.ids import choose_by_answers, is_row_number
+from sdulearn.io.ids import ID_COLUMNS, choose_by_answers, is_row_number
 from sdulearn.io.labels import Labelled, class_labels
 from sdulearn.io.parquet import FeatureRows, ParquetTable, RawRows, open_parquet
-from sdulearn.io.tables import ID_COLUMNS, choose_id, feature_kinds, may_hold_ids, table_format
+from sdulearn.io.tables import choose_id, feature_kinds, may_hold_ids, table_format
 from sdulearn.table_model import Scaler
-from sdulearn.types import Estimator, Indices
+from sdulearn.types import Codes, Estimator, Indices
 from sdulearn.workflow.engines import Engine
 from sdulearn.workflow.methods import is_joint, refit_on
 from sdulearn.workflow.pair_codes import CodeSums, DrawnOrPaired, drawn_questions, source_of_codes
@@ -41,13 +42,13 @@ from sdulearn.workflow.training import (
     numbering_hint,
     repeated_id,
     source_of_answers,
-    stacked_rows,
     usable_questions,
     usable_scale,
 )
 
 # Settings are chosen on so many of the pairs that a column of codes names.
 MAX_PAIRS = 20_000
+_IN_MEMORY = "Read the table whole, with `engine='memory'`."
 _READERS = {
     "csv": "pyarrow.dataset.dataset({!r}, format='csv')",
     "tsv": "pyarrow.csv.open_csv({!r}, parse_options=pyarrow.csv.ParseOptions(delimiter='\\t'))",
@@ -119,7 +120,7 @@ def _id_column(request: Request, engine: Engine, table: ParquetTable, ids: Seque
     usual = choose_id(table.path, names, request.options.id_column, ID_COLUMNS)
     if usual is not None or request.options.id_column is not None or not ids:
         return usual
-    left_out = {*request.options.drop, request.options.codes}
+    left_out = {*request.options.drop, request.options.codes, request.options.points}
     columns = [name for name in names if name not in left_out and may_hold_ids(name, table.types[name])]
     if not columns:
         return None
@@ -152,35 +153,50 @@ def _by_answers(source: _Source, answers: Answers, labelled: Labelled) -> Traini
     names = {*answers.ids.ravel().tolist(), *(name for name, _ in labelled)}
     found, place = _find(source, unlabeled, names)
     hint = numbering_hint(source.layout.id_column, n_rows)
-    questions = usable_questions(answers, place, request.skip_bad, hint)
+    questions = usable_questions(answers, place, request.skip_bad, hint, by_majority=not is_joint(request.method))
     about = source_of_answers(answers, questions)
     data = _training_data(source, found, about, questions, unlabeled, labelled, place)
-    data = replace(data, findings=check_contradictions(check_answers(answers)))
+    findings = check_contradictions(check_answers(answers), answers.annotators) + check_entities(answers)
+    data = replace(data, findings=findings)
     if is_joint(request.method) or request.max_unlabeled is not None:
         return data
-    return _with_refit(source, data, None, [_pair_ends(data)], n_rows + 2 * len(questions.ends), n_rows)
+    return _with_refit(source, data, None, [_pair_ends(data)], n_rows + 2 * len(questions.ends), n_rows, True)
 
 
 def _by_codes(source: _Source, labelled: Labelled) -> TrainingData:
     request = source.request
     column = request.options.codes
     assert column is not None
-    arguments = (source.table.path, column, MAX_PAIRS, source.max_unlabeled)
-    sums = _sum(source.engine, source.table, [column], 1, count_codes, *arguments)
+    points = request.options.points
+    columns = [column] if points is None else [column, points]
+    arguments = (source.table.path, column, points, MAX_PAIRS, source.max_unlabeled)
+    sums = _sum(source.engine, source.table, columns, 1, count_codes, *arguments)
     questions = drawn_questions(source.table.path, column, sums)
     about = source_of_codes(source.table.path, column, sums)
     unlabeled = np.sort(sums.unlabeled.rows)
     names = {name for name, _ in labelled}
     found, place = _find(source, np.concatenate([questions.ends.ravel(), unlabeled]), names)
     data = _training_data(source, found, about, questions, unlabeled, labelled, place)
+    if points is not None:
+        data = replace(data, points=_points_of(np.concatenate(found.rows), sums))
     whole = len(questions.ends) == about.n_similar + about.n_dissimilar
+    if not whole:
+        refuse_shared_points(sums.points, f"learning from more than {MAX_PAIRS:,} of them", _IN_MEMORY)
     if is_joint(request.method):
         return data if whole else _from_a_draw(data)
     if whole and request.max_unlabeled is not None:
         return data
     if request.max_unlabeled is None:
-        return _with_refit(source, data, None, [], source.table.n_rows, sums.n_unlabeled)
-    return _with_refit(source, data, _drawn_or_paired(sums), [], source.table.n_rows, len(unlabeled))
+        return _with_refit(source, data, None, [], source.table.n_rows, sums.n_unlabeled, whole)
+    return _with_refit(source, data, _drawn_or_paired(sums), [], source.table.n_rows, len(unlabeled), whole)
+
+
+def _points_of(rows: Indices, sums: CodeSums) -> Codes:
+    """The point of each row that was kept; rows that were kept for their labels alone are in no fit."""
+    points = np.array(rows, dtype=np.int64)
+    for drawn in (sums.ends, sums.unlabeled):
+        points[np.searchsorted(rows, drawn.rows)] = drawn.points
+    return points
 
 
 def _from_a_draw(data: TrainingData) -> TrainingData:
@@ -274,8 +290,9 @@ class HeldRows:
 
 def _pair_ends(data: TrainingData) -> HeldRows:
     """The ends of all pairs with their codes; among the rows of the table they count as unlabeled too."""
-    none = np.empty(0, dtype=np.intp)
-    return HeldRows(stacked_rows(data.X, data.questions, none, data.scaler))
+    bare = replace(data, unlabeled=np.empty(0, dtype=np.intp), labels=None, points=None)
+    rows, y, weights = bare.stacked()
+    return HeldRows((rows, y[:, 0], weights))
 
 
 def _with_refit(
@@ -285,8 +302,9 @@ def _with_refit(
     more: list[Part],
     n_rows: int,
     n_unlabeled: int,
+    same_answers: bool,
 ) -> TrainingData:
-    """The data with a fit on all rows, or on those to keep."""
+    """The data with a fit on all rows, or on those to keep; ``same_answers`` where settings were chosen on all."""
     request = source.request
     scaler = data.scaler
     parts = [
@@ -297,6 +315,6 @@ def _with_refit(
     def refit(model: Estimator) -> Estimator:
         # Squared loss reads the rows once.
         blocks = source.engine.blocks([*parts, *more], n_rows, keep=request.loss != "squared")
-        return refit_on(model, blocks)
+        return refit_on(model, blocks, same_answers)
 
     return replace(data, refit=refit, n_unlabeled=n_unlabeled)

@@ -1,0 +1,87 @@
+"""Error rates: the laws of repeats and triangles, several people, and when nothing tells."""
+
+import numpy as np
+import pytest
+
+from sdulearn.answers import AnswerGraph, estimate_error_rates
+from sdulearn.answers.error_rates import contradicts, on_cycles
+
+
+def test_repeats_disagree_at_twice_e_times_one_less_e():
+    """60 of 200 questions asked twice are answered both ways: 2 e (1 - e) = 0.3."""
+    ends = np.repeat(np.arange(400).reshape(-1, 2), 2, axis=0)
+    same = np.ones(400, dtype=int)
+    same[:120:2] = -1
+    (found,) = estimate_error_rates(AnswerGraph.from_answers(ends, same))
+    assert 2 * found.rate * (1 - found.rate) == pytest.approx(0.3, abs=2e-3)
+    assert found.low < found.rate < found.high
+    assert found.identified
+
+
+def test_triangles_are_odd_at_the_rate_of_the_formula():
+    """30 of 100 triangles are odd: (1 - (1 - 2 e)^3) / 2 = 0.3."""
+    corners = np.arange(300).reshape(-1, 3)
+    ends = corners[:, [[0, 1], [1, 2], [0, 2]]].reshape(-1, 2)
+    same = np.ones(300, dtype=int)
+    same[:90:3] = -1
+    (found,) = estimate_error_rates(AnswerGraph.from_answers(ends, same))
+    assert (1 - (1 - 2 * found.rate) ** 3) / 2 == pytest.approx(0.3, abs=2e-3)
+
+
+def test_clean_repeats_say_zero_with_an_interval():
+    ends = np.repeat(np.arange(80).reshape(-1, 2), 2, axis=0)
+    (found,) = estimate_error_rates(AnswerGraph.from_answers(ends, np.ones(80, dtype=int)))
+    assert found.rate == 0
+    # Twice 40 e is the log likelihood that is lost.
+    assert found.high == pytest.approx(1.92 / 80, rel=0.2)
+
+
+def test_loose_pairs_of_one_annotator_say_nothing():
+    ends = np.arange(80).reshape(-1, 2)
+    (found,) = estimate_error_rates(AnswerGraph.from_answers(ends, np.tile([1, -1], 20)))
+    assert (found.rate, found.identified, found.low, found.high) == (0.0, False, 0.0, 0.5)
+
+
+def test_five_people_and_the_one_who_guesses():
+    rng = np.random.default_rng(5)
+    classes = np.where(rng.random(200) < 0.7, 1, -1)
+    ends = np.tile(np.arange(200).reshape(-1, 2), (5, 1))
+    shares = (0.05, 0.05, 0.1, 0.2, 0.5)
+    wrong = np.concatenate([rng.permutation(np.arange(100) < 100 * share) for share in shares])
+    same = classes[ends[:, 0]] * classes[ends[:, 1]] * np.where(wrong, -1, 1)
+    graph = AnswerGraph.from_answers(ends, same, annotators=np.repeat([3, 4, 5, 6, 9], 100))
+    found = estimate_error_rates(graph)
+    assert [one.annotator for one in found] == [3, 4, 5, 6, 9]
+    np.testing.assert_allclose([one.rate for one in found], shares, atol=0.04)
+    assert found.mean == pytest.approx(0.18, abs=0.02)
+
+
+def test_labels_are_checks():
+    """Ten answers between labelled points, two of them against the labels."""
+    labels = np.tile([1, -1], 10)
+    same = np.full(10, -1)
+    same[:2] = 1
+    (found,) = estimate_error_rates(AnswerGraph.from_answers(np.arange(20).reshape(-1, 2), same, labels=labels))
+    assert found.rate == pytest.approx(0.2, abs=0.01)
+
+
+def test_logits_of_a_model_tell_people_apart():
+    rng = np.random.default_rng(2)
+    logits = 4 * rng.normal(size=800)
+    classes = np.where(rng.random(800) < 1 / (1 + np.exp(-logits)), 1, -1)
+    ends = np.arange(800).reshape(-1, 2)
+    annotators = np.repeat([1, 2], 200)
+    wrong = (annotators == 2) & (rng.random(400) < 0.4)
+    same = classes[ends[:, 0]] * classes[ends[:, 1]] * np.where(wrong, -1, 1)
+    one, two = estimate_error_rates(AnswerGraph.from_answers(ends, same, annotators=annotators), logits)
+    assert one.rate < 0.08
+    assert two.rate == pytest.approx(0.4, abs=0.08)
+
+
+def test_what_is_on_a_cycle_and_what_contradicts():
+    ends = [(0, 1), (1, 2), (0, 2), (2, 3), (4, 5), (4, 5), (6, 7)]
+    graph = AnswerGraph.from_answers(ends, [1, 1, -1, 1, 1, 1, 1])
+    assert on_cycles(graph).tolist() == [True, True, True, False, True, True, False]
+    everyone = np.ones(7, dtype=bool)
+    assert contradicts(graph, everyone)
+    assert not contradicts(graph, np.arange(7) != 2)

@@ -1,0 +1,81 @@
+"""Log-odds messages have the fixed points of propagate, and the numbers of enumeration where nothing is approximate."""
+
+from itertools import product
+
+import numpy as np
+import pytest
+
+from sdulearn.answers.graph import AnswerGraph
+from sdulearn.answers.propagate import FactorGraph, propagate
+from sdulearn.answers.two_classes import TwoClassNetwork
+
+RATES = {1: 0.1, 2: 0.0, 3: 0.3}
+
+
+def log_p(z):
+    return np.column_stack([-np.logaddexp(0, z), -np.logaddexp(0, -z)])
+
+
+def solve(graph, rates, Z, **digits):
+    network = TwoClassNetwork.from_factors(FactorGraph.from_answers(graph, 2, rates), rates)
+    return network.solve(Z, **digits)
+
+
+def enumerate_classes(graph, rates, z):
+    """Log likelihood and P(class +1) by the sum over all classes."""
+    total = 0.0
+    positive = np.zeros(graph.n_points)
+    for classes in product((-1, 1), repeat=graph.n_points):
+        c = np.array(classes)
+        if ((graph.labels != 0) & (graph.labels != c)).any():
+            continue
+        error = np.array([rates[a] for a in graph.annotators.tolist()])
+        right = c[graph.ends[:, 0]] * c[graph.ends[:, 1]] == graph.same
+        weight = np.exp(-np.logaddexp(0, -c * z).sum()) * np.prod(np.where(right, 1 - error, error))
+        total += weight
+        positive += weight * (c > 0)
+    return np.log(total), positive / total
+
+
+def some_graph(seed, n_points=7, n_answers=6, labels=True):
+    rng = np.random.default_rng(seed)
+    ends = np.array([rng.choice(n_points, 2, replace=False) for _ in range(n_answers)])
+    classes = rng.choice([-1, 1], n_points)
+    annotators = rng.choice([1, 2, 3], n_answers)
+    flip = np.where((annotators != 2) & (rng.random(n_answers) < 0.3), -1, 1)
+    known = np.where(rng.random(n_points) < 0.2, classes, 0) if labels else None
+    same = classes[ends[:, 0]] * classes[ends[:, 1]] * flip
+    return AnswerGraph.from_answers(ends, same, annotators=annotators, labels=known, n_points=n_points)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_small_graphs_are_enumerated(seed):
+    graph = some_graph(seed)
+    Z = np.random.default_rng(seed).normal(size=(graph.n_points, 3))
+    found = solve(graph, RATES, Z, max_iter=500, tol=1e-12)
+    exact = FactorGraph.from_answers(graph, 2, RATES).exact.all()
+    for k in range(3):
+        value, positive = enumerate_classes(graph, RATES, Z[:, k])
+        assert found.values[:, k].sum() == pytest.approx(value, abs=1e-9 if exact else 0.05)
+        np.testing.assert_allclose(found.positive[:, k], positive, atol=1e-9 if exact else 0.05)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_larger_graphs_agree_with_propagate(seed):
+    graph = some_graph(seed, n_points=60, n_answers=90)
+    Z = np.random.default_rng(seed).normal(size=(graph.n_points, 4))
+    found = solve(graph, RATES, Z, max_iter=500, tol=1e-11)
+    for k in range(4):
+        expected = propagate(graph, log_p(Z[:, k]), RATES, max_iter=500, tol=1e-11)
+        np.testing.assert_allclose(found.values[:, k], expected.component_values, atol=1e-8)
+        np.testing.assert_allclose(found.positive[:, k], expected.posteriors[:, 1], atol=1e-7)
+
+
+def test_agreement_of_edges_is_the_probability_of_a_right_answer():
+    graph = some_graph(3, n_points=30, n_answers=25, labels=False)
+    z = np.random.default_rng(0).normal(size=graph.n_points)
+    rates = {1: 0.1, 2: 0.2, 3: 0.3}
+    factors = FactorGraph.from_answers(graph, 2, rates)
+    agree = TwoClassNetwork.from_factors(factors, rates).solve(z[:, None], 500, 1e-11).agree[:, 0][factors.edge]
+    right = np.where(graph.same > 0, agree, 1 - agree)
+    np.testing.assert_allclose(right, propagate(graph, log_p(z), rates).right, atol=1e-7)

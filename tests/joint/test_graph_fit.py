@@ -1,0 +1,291 @@
+"""Fits of answers that share points, are labelled or may be wrong."""
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.optimize import minimize
+from scipy.sparse import csr_matrix
+
+from sdulearn import (
+    PairKFold,
+    PairLogisticRegression,
+    PairLogisticRegressionCV,
+    load_model,
+    stack_pairs,
+)
+from sdulearn.answers import AnswerGraph
+from sdulearn.errors import InputError, OneKindWarning, OrientationWarning
+
+pytestmark = pytest.mark.filterwarnings(f"ignore::{OrientationWarning.__module__}.OrientationWarning")
+
+BOTH = [PairLogisticRegression, PairLogisticRegressionCV]
+
+
+def draw(n, seed=0, shift=1.0, d=3, prior=0.65):
+    rng = np.random.default_rng(seed)
+    classes = np.where(rng.random(n) < prior, 1, -1)
+    return shift * classes[:, None] * np.eye(d)[0] + rng.normal(size=(n, d)), classes
+
+
+def answers(classes, ends):
+    ends = np.asarray(ends)
+    return classes[ends[:, 0]] == classes[ends[:, 1]]
+
+
+def star(n):
+    return np.column_stack([np.zeros(n, dtype=int), np.arange(1, n + 1)])
+
+
+def random_ends(n_points, n, seed=0):
+    rng = np.random.default_rng(seed)
+    return np.array([rng.choice(n_points, 2, replace=False) for _ in range(n)])
+
+
+def minimum(J, d):
+    return minimize(J, np.zeros(d + 1), method="BFGS", options={"gtol": 1e-10, "maxiter": 2000}).x
+
+
+def ridge(X, alpha):
+    """The penalty at covariance power 0, beside the mean loss."""
+    return lambda v: alpha / 2 * v[:-1] @ v[:-1]
+
+
+def test_labels_alone_are_logistic_regression():
+    X, classes = draw(60)
+    rows, y = stack_pairs(X, np.empty((0, 2), dtype=int), [], labels=classes)
+    model = PairLogisticRegression(0.05, covariance_power=0).fit(rows, y)
+    penalty = ridge(X, 0.05)
+    v = minimum(lambda v: np.logaddexp(0, -classes * (X @ v[:-1] + v[-1])).mean() + penalty(v), 3)
+    np.testing.assert_allclose(model.coef_[0], v[:-1], atol=1e-5)
+    np.testing.assert_allclose(model.intercept_, v[-1:], atol=1e-5)
+
+
+def test_a_star_is_logistic_regression_up_to_one_flip():
+    """Its likelihood is P(classes) + P(classes flipped); the smaller term is nothing beside the larger."""
+    X, classes = draw(61)
+    rows, y = stack_pairs(X, star(60), answers(classes, star(60)), unlabeled=None)
+    model = PairLogisticRegression(0.05, covariance_power=0, prior_strength=0).fit(rows, y)
+    penalty = ridge(X, 0.05)
+    # 61 points and 60 answers: the mean is over answers.
+    v = minimum(lambda v: np.logaddexp(0, -classes * (X @ v[:-1] + v[-1])).sum() / 60 + penalty(v), 3)
+    sign = np.sign(model.coef_[0] @ v[:-1])
+    np.testing.assert_allclose(sign * model.coef_[0], v[:-1], atol=1e-5)
+    np.testing.assert_allclose(sign * model.intercept_, v[-1:], atol=1e-5)
+
+
+@pytest.mark.parametrize("make", BOTH)
+def test_loose_pairs_with_points_are_loose_pairs(make, waveform):
+    rows, codes = waveform
+    y = np.column_stack([codes, np.arange(len(codes))[::-1], np.where(codes == 0, 0, 7)])
+    plain = make().fit(rows, codes)
+    model = make().fit(rows, y)
+    np.testing.assert_array_equal(model.coef_, plain.coef_)
+    (rate,) = model.error_rates_
+    assert (rate.rate, rate.identified) == (0.0, False)
+
+
+def test_components_of_two_points_agree_with_the_pair_objective():
+    """A tiny error rate takes the other road to the same place."""
+    X, classes = draw(80)
+    ends = np.arange(80).reshape(-1, 2)
+    rows, y = stack_pairs(X, ends, answers(classes, ends), unlabeled=None)
+    model = PairLogisticRegression(prior=0.6, error_rate=1e-7).fit(rows, y)
+    plain = PairLogisticRegression(prior=0.6).fit(rows, y)
+    np.testing.assert_allclose(model.coef_, plain.coef_, atol=1e-4)
+    assert model.objective_ == pytest.approx(plain.objective_, abs=1e-5)
+
+
+@pytest.mark.parametrize("make", BOTH)
+def test_labels_name_the_classes(make):
+    """The labelled class +1 is the smaller one: no orientation asks for that."""
+    X, classes = draw(300, shift=1.5, prior=0.8)
+    ends = np.arange(200).reshape(-1, 2)
+    known = np.zeros(300, dtype=int)
+    known[200:220] = -classes[200:220]
+    rows, y = stack_pairs(X, ends, answers(classes, ends), labels=known)
+    model = make().fit(rows, y)
+    assert (model.predict(X) == -classes).mean() > 0.85
+    assert model.prior_.value < 0.5
+
+
+@pytest.mark.parametrize("make", BOTH)
+def test_contradictions_are_refused_without_errors_and_never_with_them(make):
+    X, classes = draw(60, shift=1.5)
+    ends = random_ends(40, 120)
+    same = answers(classes, ends)
+    same[::10] = ~same[::10]
+    rows, y = stack_pairs(X, ends, same)
+    with pytest.raises(InputError, match="error_rate='auto'"):
+        make(error_rate=0).fit(rows, y)
+    model = make().fit(rows, y)
+    (rate,) = model.error_rates_
+    assert rate.rate == pytest.approx(0.1, abs=0.07)
+    assert max((model.predict(X) == classes).mean(), (model.predict(X) == -classes).mean()) > 0.8
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_answers_at_random_are_no_exception(seed):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(30, 2))
+    labels = np.where(rng.random(30) < 0.3, rng.choice([-1, 1], 30), 0)
+    rows, y = stack_pairs(X, random_ends(30, 80, seed), rng.random(80) < 0.5, labels=labels)
+    with warnings.catch_warnings():
+        # Nothing is to be learned here, so that it may say anything but nothing at all.
+        warnings.simplefilter("ignore", UserWarning)
+        model = PairLogisticRegression().fit(rows, y)
+    assert np.isfinite(model.coef_).all()
+    (rate,) = model.error_rates_
+    assert rate.rate > 0.2
+
+
+def test_rates_by_annotator():
+    X, classes = draw(100, shift=1.5)
+    ends = random_ends(50, 150)
+    annotators = np.tile([1, 2, 3], 50)
+    rows, y = stack_pairs(X, ends, answers(classes, ends), annotators=annotators)
+    model = PairLogisticRegression(error_rate={1: 0.0, 2: 0.1, 3: 0.5}).fit(rows, y)
+    assert model.error_rates_.by_annotator == {1: 0.0, 2: 0.1, 3: 0.5}
+    with pytest.raises(InputError, match="no entry for annotator 3"):
+        PairLogisticRegression(error_rate={1: 0.0, 2: 0.1}).fit(rows, y)
+    with pytest.raises(InputError, match=r"between 0 and 0\.5"):
+        PairLogisticRegression(error_rate={1: 0.0, 2: 0.1, 3: 0.7}).fit(rows, y)
+
+
+def test_one_who_guesses_is_found_among_people_without_a_common_question():
+    X, classes = draw(900, shift=2.0)
+    ends = np.arange(800).reshape(-1, 2)
+    annotators = np.repeat([1, 2, 3, 4], 100)
+    same = answers(classes, ends)
+    rng = np.random.default_rng(0)
+    same[300:] ^= rng.random(100) < 0.5
+    rows, y = stack_pairs(X, ends, same, annotators=annotators)
+    model = PairLogisticRegression().fit(rows, y)
+    rates = model.error_rates_.by_annotator
+    assert rates[4] > 0.35
+    assert max(rates[1], rates[2], rates[3]) < 0.12
+
+
+def test_weights_count_components():
+    """Weight 2 on a component is the component twice, on points of their own."""
+    X, classes = draw(40, shift=0.8)
+    ends = np.array([[0, 1], [1, 2], [3, 4], [5, 6], [6, 7], [8, 9], [10, 11], [12, 13], [14, 15]])
+    same = answers(classes, ends)
+    rows, y = stack_pairs(X, ends, same, unlabeled=None)
+    first = np.isin(y[:, 1], [0, 1, 2])
+    weighted = PairLogisticRegression(prior=0.6).fit(rows, y, np.where(first, 2.0, 1.0))
+    again = y[first].copy()
+    again[:, 0] = np.sign(again[:, 0]) * (np.abs(again[:, 0]) + 100)
+    again[:, 1] += 100
+    doubled = PairLogisticRegression(prior=0.6).fit(np.vstack([rows, rows[first]]), np.vstack([y, again]))
+    same_axes = PairLogisticRegression(prior=0.6, covariance_power=0).fit
+    a = same_axes(rows, y, np.where(first, 2.0, 1.0))
+    b = same_axes(np.vstack([rows, rows[first]]), np.vstack([y, again]))
+    np.testing.assert_allclose(a.coef_, b.coef_, atol=1e-5)
+    assert weighted.objective_ == pytest.approx(doubled.objective_, abs=0.05)
+
+
+def test_weight_zero_leaves_an_answer_and_a_label_out():
+    X, classes = draw(40)
+    ends = star(20)
+    known = np.zeros(40, dtype=int)
+    known[[3, 30]] = classes[[3, 30]]
+    rows, y = stack_pairs(X, ends, answers(classes, ends), labels=known)
+    weight = np.where(np.abs(y[:, 0]) == 5, 0.0, 1.0)
+    kept = weight > 0
+    a = PairLogisticRegression(covariance_power=0, prior_strength=0).fit(rows, y, weight)
+    b = PairLogisticRegression(covariance_power=0, prior_strength=0).fit(rows[kept], y[kept])
+    np.testing.assert_allclose(a.coef_, b.coef_, atol=1e-5)
+
+
+@pytest.mark.parametrize("make", BOTH)
+def test_dense_sparse_frames_and_files_agree(make, tmp_path):
+    X, classes = draw(80)
+    ends = random_ends(40, 60)
+    annotators = np.tile([1, 2], 30)
+    parameters = {"error_rate": {1: 0.05, 2: 0.0}}
+    rows, y = stack_pairs(X, ends, answers(classes, ends), annotators=annotators)
+    model = make(**parameters).fit(rows, y)
+    for other in (csr_matrix(rows), pd.DataFrame(rows, columns=list("abc"))):
+        np.testing.assert_allclose(make(**parameters).fit(other, y).coef_, model.coef_, atol=1e-4)
+    model.save(tmp_path / "model")
+    loaded = load_model(tmp_path / "model")
+    assert loaded.error_rates_ == model.error_rates_
+    assert loaded.error_rate == {1: 0.05, 2: 0.0}
+    np.testing.assert_array_equal(loaded.predict(X), model.predict(X))
+
+
+def test_folds_hold_out_points():
+    """Every score is that of a fit without the points of its fold, on their sides up to a flip."""
+    X, classes = draw(120)
+    chains = np.arange(90).reshape(-1, 3)
+    ends = np.concatenate([chains[:, :2], chains[:, 1:]])
+    rows, y = stack_pairs(X, ends, answers(classes, ends))
+    cv = PairKFold(3, random_state=1)
+    model = PairLogisticRegressionCV(alphas=[0.05], covariance_powers=[0], prior_strength=0, cv=cv).fit(rows, y)
+    fold = cv.fold_of_rows(rows, y)
+    points = y[:, 1]
+    # No component is cut here, so that a fold is a fit of the other components.
+    assert cv.n_cut(rows, y) == 0
+    for k in range(3):
+        out = np.isin(points, points[fold == k]) & (y[:, 0] != 0)
+        part = PairLogisticRegression(1.0, covariance_power=0, prior_strength=0)
+        n_all = n_news(y)
+        n_part = n_news(y[~out])
+        # A fold's loss is divided by all answers: its penalty weighs more beside its own mean.
+        part.set_params(alpha=0.05 * n_all / n_part).fit(rows[~out], y[~out])
+        expected = score(part, rows[out], y[out])
+        assert model.cv_results_[f"split{k}_test_score"][0] == pytest.approx(expected, abs=0.02)
+
+
+def n_news(y):
+    graph = AnswerGraph.from_y(y)
+    return int((graph.component_sizes - 1).sum())
+
+
+def score(model, X, y):
+    """Mean log likelihood of sides up to a flip."""
+    graph = AnswerGraph.from_y(y)
+    z = np.empty(graph.n_points)
+    z[graph.row_point] = model.decision_function(X)
+    total = 0.0
+    for component in range(graph.n_components):
+        members = graph.component == component
+        t_z = graph.sides[members] * z[members]
+        total += np.logaddexp(-np.logaddexp(0, -t_z).sum(), -np.logaddexp(0, t_z).sum())
+    return total / n_news(y)
+
+
+def test_a_single_label_names_the_classes_and_no_fold_is_blamed_for_its_absence():
+    X, classes = draw(200, shift=1.5)
+    ends = np.arange(160).reshape(-1, 2)
+    known = np.zeros(200, dtype=int)
+    known[0] = classes[0]
+    rows, y = stack_pairs(X, ends, answers(classes, ends), labels=known)
+    model = PairLogisticRegressionCV().fit(rows, y)
+    assert (model.predict(X) == classes).mean() > 0.85
+    # A coin has -log 2.
+    assert model.cv_results_["mean_test_score"].max() > -0.55
+
+
+def test_what_cannot_be_learned_from():
+    X, _ = draw(20)
+    rows, y = stack_pairs(X, np.empty((0, 2), dtype=int), [], labels=np.ones(20, dtype=int))
+    with pytest.raises(InputError, match="labels are not of two classes"):
+        PairLogisticRegression().fit(rows, y)
+    rows, y = stack_pairs(X, star(10), np.ones(10, dtype=bool))
+    with pytest.warns(OneKindWarning):
+        PairLogisticRegression().fit(rows, y)
+
+
+def test_rows_of_one_point_are_averaged():
+    X, classes = draw(40)
+    ends = star(30)
+    rows, y = stack_pairs(X, ends, answers(classes, ends), unlabeled=None)
+    hub = y[:, 1] == 0
+    moved = rows.copy()
+    moved[np.flatnonzero(hub)[::2]] += 0.5
+    moved[np.flatnonzero(hub)[1::2]] -= 0.5
+    model = PairLogisticRegression().fit(moved, y)
+    np.testing.assert_allclose(model.coef_, PairLogisticRegression().fit(rows, y).coef_, atol=1e-6)
