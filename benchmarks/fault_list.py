@@ -857,8 +857,8 @@ TABLES = [
     fault(
         "workflow/fit.py",
         "_accuracy",
-        "return held_out_accuracy(decision, pairs,",
-        "return held_out_accuracy(reference, pairs,",
+        "decision, pairs, n_splits=folds.n_splits, error_rate=error_rate",
+        "reference, pairs, n_splits=folds.n_splits, error_rate=error_rate",
         "the accuracy is that on the training answers",
         "workflow/test_fit_faults.py",
     ),

@@ -22,6 +22,7 @@ from sdulearn.sklearn_private import fit_context
 from sdulearn.types import Array, Estimator, MatrixLike
 
 MODELS = ("linear", "nystroem", "boosted")
+_FEWEST_COMPONENTS = 10
 
 
 class PairModelCV(ScoreClassifier):
@@ -50,7 +51,7 @@ class PairModelCV(ScoreClassifier):
     cv_results_ : dict
         ``model``, the candidates; ``mean_test_score``, the mean log-likelihood of a held-out answer by each;
         ``gap_to_best`` and ``gap_error``, how far it is below the best one and the standard error of that over
-        components of the answers (NaN where there is but one, or more than two classes); ``rank_test_score``.
+        components of the answers (NaN where there are fewer than ten, or more than two classes); ``rank_test_score``.
     boosters_, n_rounds_, n_iter_, start_, feature_importances_, classes_, prior_, n_features_in_, feature_names_in_
         As in :class:`~sdulearn.PairBoostingClassifier`.
 
@@ -173,16 +174,22 @@ def compare(names: list[str], values: list[Array], n_known: int) -> dict[str, An
     """The table of candidates from the held-out log likelihood of each component of the answers."""
     table = np.array(values)
     mean = table.sum(axis=1) / n_known
-    best = int(np.argmax(mean.round(10)))
-    gaps = table[best] - table
-    missing = np.full(len(names), np.nan)
+    gaps = table[int(np.argmax(mean.round(10)))] - table
     return {
         "model": names,
         "mean_test_score": mean,
         "gap_to_best": gaps.sum(axis=1) / n_known,
-        "gap_error": np.sqrt(table.shape[1] * gaps.var(axis=1)) / n_known if table.shape[1] > 1 else missing,
+        "gap_error": _standard_error(gaps[:, (table != 0).any(axis=0)]) / n_known,
         "rank_test_score": rankdata(-mean.round(10), method="min").astype(np.int64),
     }
+
+
+def _standard_error(terms: Array) -> Array:
+    """That of the sum of each row; NaN where there are too few terms to tell."""
+    n = terms.shape[1]
+    if n < _FEWEST_COMPONENTS:
+        return np.full(len(terms), np.nan)
+    return np.asarray(np.sqrt(n * terms.var(axis=1)))
 
 
 def make_pair_estimator(model: str, **parameters: Any) -> Estimator:

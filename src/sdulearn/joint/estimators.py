@@ -90,7 +90,7 @@ class _PairLogisticBase(SoftmaxPairClassifier):
         if not asks_for_graph(max(rates.by_annotator.values(), default=0.0), pairs):
             return *self._lay_out_pairs(X, pairs, weight), rates
         refuse_contradictions(points.graph, rates.by_annotator)
-        prior = resolve_graph_prior(self, pairs, weight, points.graph, rates.mean)
+        prior = resolve_graph_prior(self, pairs, weight, points.graph, rates.by_annotator)
         return *self._lay_out_graph(points, rates, *prior), rates
 
     def _error_rates(self, X: Rows, pairs: Pairs, points: PointRows) -> ErrorRates:
@@ -115,7 +115,8 @@ class _PairLogisticBase(SoftmaxPairClassifier):
             if (share > 0.5) != (prior > 0.5):
                 prior = 1 - prior
                 estimate = estimate.mirrored()
-        return GraphData.of(points, by_annotator, prior, float(self.prior_strength)), estimate
+        data = GraphData.of(points, by_annotator, prior, float(self.prior_strength), self.prior is not None)
+        return data, estimate
 
     def _lay_out_pairs(self, X: Rows, pairs: Pairs, weight: Array) -> tuple[PairData, PriorEstimate]:
         """Loose pairs without errors."""

@@ -43,21 +43,21 @@ class Share:
 
     @classmethod
     def of(cls, hits: Mask, weight: Array, confidence: float) -> Share:
-        """Of weighted hits.
+        """Count weighted hits.
 
         Parameters
         ----------
         hits : bool array of shape (n,)
-            What counts.
+            What is counted.
         weight : array of shape (n,)
-            How much each counts.
+            Weights.
         confidence : float
             Level of the interval.
 
         Returns
         -------
         Share
-            The share and its interval, at the effective number of things counted.
+            Share of the weight that is hit.
         """
         total = float(weight.sum())
         if not total > 0:
