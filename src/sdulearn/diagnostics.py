@@ -346,6 +346,16 @@ def check_graph_contradictions(graph: AnswerGraph) -> list[Finding]:
     return check_contradictions(check_answers(answers), annotators)
 
 
+def check_source(answers: Answers) -> list[Finding]:
+    """What a file of answers is for, and how its questions came about."""
+    chosen = []
+    if answers.n_chosen:
+        # What is estimated from chosen points is true of these, not of the table.
+        counts = {"n_chosen": answers.n_chosen, "n_answers": len(answers.answers)}
+        chosen = [Finding("chosen_questions", "warning", counts)]
+    return check_entities(answers) + chosen
+
+
 def check_entities(answers: Answers) -> list[Finding]:
     """Answers about entities, thousands of classes of a row or two each, which no classifier of classes learns.
 

@@ -12,6 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sdulearn.answers import read_answers
+from sdulearn.cli.words import describe_finding
+from sdulearn.diagnostics import check_source
 from sdulearn.errors import FileError, InputError
 from sdulearn.io import answer_log
 from sdulearn.io.answer_log import AnswerLog, is_log_record, log_answers, parse_log, read_log
@@ -248,3 +251,20 @@ def assert_all_there(state, found):
         elif key not in found.undone:
             assert event == "answer" or found.answers[key].answer == "different"
             assert key in found.answers
+
+
+def test_a_fit_says_that_questions_were_chosen(tmp_path):
+    """What follows from chosen points is true of these; the log knows which they are."""
+    path = tmp_path / "log.jsonl"
+    kinds = ["linked", "random", "explore", "random"]
+    lines = [
+        {"event": "answer", "number": k, "left": f"r{k}", "right": f"r{k + 9}", "answer": "same", "annotator": "",
+         "kind": kind, "time": "2026-01-31T12:00:00.000Z", "session": "s"}
+        for k, kind in enumerate(kinds, 1)
+    ]  # fmt: skip
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    answers = read_answers(path)
+    assert answers.n_chosen == 2
+    (found,) = check_source(answers)
+    assert (found.code, found.details) == ("chosen_questions", {"n_chosen": 2, "n_answers": 4})
+    assert "2 of the 4 questions were chosen" in describe_finding(found)

@@ -58,6 +58,8 @@ class Answers:
         What the file was read as, such as ``"csv"``, ``"answer_log"`` or ``"prodigy"``.
     n_unanswered : int
         Questions in the file that nobody has answered yet.
+    n_chosen : int
+        Answers to questions that a design chose, as a log says: not a random draw.
     """
 
     name: str
@@ -72,6 +74,7 @@ class Answers:
     times: NDArray[np.object_] | None = None
     format: str = "csv"
     n_unanswered: int = 0
+    n_chosen: int = 0
 
     @property
     def annotator_names(self) -> tuple[str, ...]:

@@ -291,7 +291,14 @@ _SENTENCES: dict[str, Callable[[Mapping[str, Any]], str]] = {
     "entities": _entities,
     "many_classes": _many_classes,
     "left_out": _left_out,
-    "repeated_questions": lambda d: f"{d['count']:,} repeated questions, each counted once by majority.",
+    "repeated_questions": lambda d: (
+        f"{d['count']:,} repeated questions"
+        + (", each counted once by majority." if d["by_majority"] else ": every answer to them counts.")
+    ),
+    "chosen_questions": lambda d: (
+        f"{d['n_chosen']:,} of the {d['n_answers']:,} questions were chosen, not drawn at random. The prior and the "
+        "estimated accuracy are those of the chosen points; sdulearn ask shows what randomly drawn ones say of the table."
+    ),
     "tied_questions": lambda d: f"Left out: {d['count']:,} questions answered both ways equally often.",
     "no_better_than_guessing": lambda d: (
         "The held-out answers do not show that the model is better than guessing. Ask about more pairs, or look for "

@@ -268,6 +268,7 @@ def log_answers(name: str, contents: LogContents) -> Answers:
         answers=np.array([ANSWER_CODES[one.answer] for one in given], dtype=np.int64),
         weights=np.ones(len(given)),
         annotators=annotators,
+        n_chosen=sum(one.kind not in ("", "random") for one in given),
         lines=np.array([one.line for one in given], dtype=np.int64),
         columns=columns,
         words={word: (ANSWER_CODES[word], count) for word, count in counts.items() if count},

@@ -21,11 +21,11 @@ from sdulearn.diagnostics import (
     Finding,
     check_component_ratio,
     check_contradictions,
-    check_entities,
     check_outcome,
     check_population,
     check_ratio,
     check_shared_points,
+    check_source,
 )
 from sdulearn.errors import InputError, OrientationWarning
 from sdulearn.fit_report import AnnotatorReport, FitReport
@@ -230,7 +230,7 @@ def _data_in_memory(request: Request, answers: Answers | None, labelled: Labelle
         hint = numbering_hint(layout.id_column, n_rows)
         questions = usable_questions(answers, place, request.skip_bad, hint, by_majority=not is_joint(request.method))
         source = source_of_answers(answers, questions)
-        findings = check_contradictions(check_answers(answers), answers.annotators) + check_entities(answers)
+        findings = check_contradictions(check_answers(answers), answers.annotators) + check_source(answers)
         unlabeled = drawn_rows(n_rows, limit)
     labels = class_labels(labelled, place) if labelled else None
     return TrainingData(

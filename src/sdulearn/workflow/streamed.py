@@ -20,7 +20,7 @@ from sdulearn.answers.records import Answers
 from sdulearn.blocks import Block, Part
 from sdulearn.blocks.points import refuse_shared_points
 from sdulearn.columns import CATEGORY, Column, ColumnLayout, find_columns
-from sdulearn.diagnostics import Finding, Population, check_contradictions, check_entities, off_mode
+from sdulearn.diagnostics import Finding, Population, check_contradictions, check_source, off_mode
 from sdulearn.errors import InputError
 from sdulearn.io.files import is_location
 from sdulearn.io.ids import ID_COLUMNS, choose_by_answers, is_row_number
@@ -156,7 +156,7 @@ def _by_answers(source: _Source, answers: Answers, labelled: Labelled) -> Traini
     questions = usable_questions(answers, place, request.skip_bad, hint, by_majority=not is_joint(request.method))
     about = source_of_answers(answers, questions)
     data = _training_data(source, found, about, questions, unlabeled, labelled, place)
-    findings = check_contradictions(check_answers(answers), answers.annotators) + check_entities(answers)
+    findings = check_contradictions(check_answers(answers), answers.annotators) + check_source(answers)
     data = replace(data, findings=findings)
     if is_joint(request.method) or request.max_unlabeled is not None:
         return data

@@ -186,7 +186,7 @@ def usable_questions(
     findings = [Finding("left_out", "warning", {"what": what, "count": len(lines), "lines": lines[:_LINES_SHOWN]})
                 for what, lines in faults]  # fmt: skip
     if votes.n_repeated:
-        findings.append(Finding("repeated_questions", "info", {"count": votes.n_repeated}))
+        findings.append(Finding("repeated_questions", "info", {"count": votes.n_repeated, "by_majority": by_majority}))
     chosen = np.flatnonzero(usable)
     if by_majority:
         chosen = votes.chosen
