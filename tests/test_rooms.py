@@ -35,10 +35,10 @@ FLOORS = [
     ("joint",),
     ("boosting",),
     ("io.onnx_trees",),
-    ("streaming", "distributed", "io.model_file", "io.onnx", "populations"),
+    ("streaming", "distributed", "io.model_file", "io.onnx", "populations", "asking"),
     ("workflow", "planning"),
     ("plotting",),
-    ("experiments",),
+    ("experiments", "web"),
     ("cli",),
 ]
 FLOOR = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}

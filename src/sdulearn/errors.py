@@ -26,6 +26,10 @@ class UndeterminedError(InputError):
     """Rows or pairs of some kind are missing: with more data there may be an answer."""
 
 
+class NothingToAskError(SdulearnError):
+    """No question is left: the class of every point is known, or no pair is free."""
+
+
 class ModelFileError(InputError):
     """The file is not a readable sdulearn model."""
 

@@ -112,6 +112,14 @@ def test_json_is_all_of_the_plan(tmp_path, capsys):
     assert all((tmp_path / name).exists() for name in ("plan.png", "plan.csv"))
 
 
+def test_what_privacy_costs(tmp_path, capsys):
+    options = ("--prior", 0.7, "--target", 0.85, "--out", tmp_path, "--epsilon", 1, "--method", "joint", *FAST)
+    run(*options)
+    assert "--epsilon 1 each answer is flipped with probability 26.9%" in words(capsys.readouterr().out)
+    run(*options, "--json")
+    assert json.loads(capsys.readouterr().out)["times_as_many_for_privacy"] == pytest.approx(1 / np.tanh(0.5) ** 2)
+
+
 def test_numbers_of_pairs_in_words():
     simulated = simulate_plan(prior=0.7, methods=("sddu",), sizes=(25, 100, 400, 1600), n_repeats=1)
     curve = Curve("joint", (0.72, 0.80, 0.78, 0.88), (0.0,) * 4, (0.0,) * 4)

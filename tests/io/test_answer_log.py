@@ -128,6 +128,9 @@ def test_logs_merge_by_concatenation_even_where_one_is_cut_off(tmp_path):
     assert len(said(both)) == 4
     both.write_bytes(one + one + two)
     assert len(said(both)) == 4
+    # What was taken back stays so, though a copy from before that follows.
+    both.write_bytes(one + one[: one.index(b'{"event": "undo"')])
+    assert len(said(both)) == 2
     both.write_bytes(one[:-40] + two)
     assert said(both) == [("one", "b", "same"), ("two", "b", "same"), ("two", "d", "different")]
     assert len(read_log(both).half_written) == 1
@@ -198,7 +201,10 @@ def write(path):
 for line in sys.stdin:
     child = os.fork()
     if child == 0:
-        write(line.strip())
+        try:
+            write(line.strip())
+        finally:
+            os._exit(1)
     os.waitpid(child, 0)
     print("killed", flush=True)
 """

@@ -13,6 +13,7 @@ from sdulearn import PairLogisticRegression, PairLogisticRegressionCV, load_mode
 from sdulearn.answers import AnswerGraph
 from sdulearn.errors import InputError, OneKindWarning, OrientationWarning
 from sdulearn.joint.class_model import class_error_rates, match_names
+from sdulearn.metrics import cross_val_accuracy
 
 
 def iris():
@@ -229,6 +230,13 @@ def test_more_different_points_than_classes_are_refused():
 def test_one_kind_of_answer_is_warned_of():
     with pytest.warns(OneKindWarning, match='All answers are "same"'):
         fit([[1, 0], [1, 1], [2, 2], [2, 3], [0, 4], [0, 5]])
+
+
+def test_accuracy_by_folds_is_for_two_classes():
+    X, y = iris()
+    rows, table = stack_pairs(X, *questions(y, 40))
+    with pytest.raises(InputError, match="for two classes"):
+        cross_val_accuracy(PairLogisticRegression(n_classes=3), rows, table)
 
 
 def test_names_must_be_classes(fitted):

@@ -17,6 +17,7 @@ from sdulearn import (
 )
 from sdulearn.answers import AnswerGraph
 from sdulearn.errors import InputError, OneKindWarning, OrientationWarning
+from sdulearn.joint.blockwise import fit_pair_logistic, refuse_columns
 
 pytestmark = pytest.mark.filterwarnings(f"ignore::{OrientationWarning.__module__}.OrientationWarning")
 
@@ -277,6 +278,15 @@ def test_what_cannot_be_learned_from():
     rows, y = stack_pairs(X, star(10), np.ones(10, dtype=bool))
     with pytest.warns(OneKindWarning):
         PairLogisticRegression().fit(rows, y)
+
+
+def test_blocks_refuse_what_they_cannot_join():
+    _, y = stack_pairs(np.zeros((3, 1)), [(0, 1), (1, 2)], [True, False])
+    with pytest.raises(InputError, match="pair codes alone"):
+        refuse_columns(y)
+    refuse_columns(y[:, 0])
+    with pytest.raises(InputError, match="`error_rate` must be 'auto' or 0"):
+        fit_pair_logistic(PairLogisticRegression(error_rate=0.1), None)
 
 
 def test_rows_of_one_point_are_averaged():

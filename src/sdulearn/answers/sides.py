@@ -12,6 +12,7 @@ predictions at both ends, and p the accuracy, that of the accuracy. A loose pair
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -48,7 +49,9 @@ class Profile:
     high: float
 
 
-def profile(graph: AnswerGraph, confidence: float, error_rate: float | None = None, spread: float = 1.0) -> Profile:
+def profile(
+    graph: AnswerGraph, confidence: float, error_rate: float | Mapping[int, float] | None = None, spread: float = 1.0
+) -> Profile:
     """Maximum and profile interval of the constant probability of class +1.
 
     Without labels the classes can be exchanged, and the result lies between 1/2 and 1.
@@ -59,9 +62,9 @@ def profile(graph: AnswerGraph, confidence: float, error_rate: float | None = No
         The answers.
     confidence : float
         Level of the interval.
-    error_rate : float, optional
-        Probability that an answer is wrong; by default 0, and where answers contradict each other
-        what suits these best.
+    error_rate : float or mapping, optional
+        Probability that an answer is wrong, for all or by annotator; by default 0, and where answers
+        contradict each other what suits these best.
     spread : float, default=1
         Variance of the estimate as a multiple of what independent points have.
 
@@ -78,7 +81,7 @@ def profile(graph: AnswerGraph, confidence: float, error_rate: float | None = No
     return Profile(float(grid[np.argmax(value)]), float(near[0]), float(near[-1]))
 
 
-def log_likelihood(graph: AnswerGraph, grid: Array, error_rate: float | None = None) -> Array:
+def log_likelihood(graph: AnswerGraph, grid: Array, error_rate: float | Mapping[int, float] | None = None) -> Array:
     """Logarithm of the probability of all answers and labels, at each probability of class +1 in the grid."""
     if error_rate:
         return _with_errors(graph, grid, (error_rate,))
@@ -130,7 +133,7 @@ def _component_weights(graph: AnswerGraph) -> Array:
     return np.where(count > 0, mean * (asked.sum() / (asked @ asked)), 1.0)
 
 
-def _with_errors(graph: AnswerGraph, grid: Array, rates: tuple[float, ...]) -> Array:
+def _with_errors(graph: AnswerGraph, grid: Array, rates: Sequence[float | Mapping[int, float]]) -> Array:
     """The propagated likelihood at each probability, at the error rate that suits it best."""
     if graph.n_answers > _MOST_WITH_ERRORS:
         graph = _some_answers(graph, _MOST_WITH_ERRORS)

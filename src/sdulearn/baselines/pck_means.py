@@ -132,13 +132,13 @@ class PCKMeans(CentreClusterer):
             free = cost.argmin(axis=1)
             free[bound] = labels[bound]
             labels = free
-            for i in rng.permutation(bound):
+            for i in rng.permutation(bound).tolist():
                 labels[i] = np.argmin(cost[i] + unit * self._broken(labels, i, similar, dissimilar))
             centers = _means(X, labels, centers)
             cost = euclidean_distances(X, centers, squared=True)
             if np.array_equal(labels, last):
                 break
-        pairs_broken = sum(self._broken(labels, i, similar, dissimilar)[labels[i]] for i in bound) / 2
+        pairs_broken = sum(self._broken(labels, i, similar, dissimilar)[labels[i]] for i in bound.tolist()) / 2
         return float(cost[np.arange(len(X)), labels].sum() + unit * pairs_broken), labels, centers
 
     def _broken(self, labels: Indices, i: int, similar: sparse.csr_array, dissimilar: sparse.csr_array) -> Indices:

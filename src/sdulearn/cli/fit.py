@@ -72,7 +72,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     files.add_argument(
         "--labels", type=Path, help="a few id,label rows: joint learns from them, and they name the classes"
     )
-    _add_table_options(parser.add_argument_group("reading the table"))
+    add_table_options(parser.add_argument_group("reading the table"))
     reading = parser.add_argument_group("reading the answers of --pairs")
     add_answer_options(reading)
     reading.add_argument("--skip-bad", action="store_true", help="leave out answers that cannot be used")
@@ -81,7 +81,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_json_option(parser)
 
 
-def _add_table_options(table: argparse._ArgumentGroup) -> None:
+def add_table_options(table: argparse._ArgumentGroup) -> None:
+    """How a table is read."""
     table.add_argument(
         "--id", help="id column, or '' for row numbers from 0 (default: the column that holds the ids of the answers)"
     )

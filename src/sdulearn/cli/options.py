@@ -31,6 +31,10 @@ OPTIONS = {
     "skip_bad": "--skip-bad",
     "table": "--features",
     "words": "--answers",
+    # of ask
+    "design": "--design",
+    "n_classes": "--classes",
+    "port": "--port",
     # of plan, prior, demo and reproduce
     "X": "--features",
     "ceiling": "--ceiling",

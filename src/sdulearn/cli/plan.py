@@ -16,6 +16,7 @@ import textwrap
 import time
 from pathlib import Path
 
+from sdulearn.asking import effective_answers, flip_rate
 from sdulearn.cli.options import positive
 from sdulearn.cli.output import add_json_option, print_json
 from sdulearn.cli.screen import say
@@ -51,6 +52,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add("--known-prior", action="store_true", help="the models are given the prior, not its estimate")
     add("--oriented", action="store_true", help="a few labelled points will name the classes")
+    add("--epsilon", type=float, metavar="E", help="what it costs to flip answers for privacy at this epsilon")
     add("--sizes", type=positive, nargs="+", default=SIZES, metavar="N", help="numbers of pairs (default: 25 to 1600)")
     add("--repeats", type=positive, default=20, metavar="N", help="simulated draws (default: %(default)s)")
     add("--seed", type=int, default=0, help="seed of the simulation (default: %(default)s)")
@@ -61,6 +63,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Simulate, print the table, write the picture and the numbers."""
     require("matplotlib", "demo")  # before the work, not after it
+    cost = None if arguments.epsilon is None else 1 / effective_answers(1, arguments.epsilon)
     began = time.perf_counter()
     arguments.out.mkdir(parents=True, exist_ok=True)
     plan = simulate(arguments)
@@ -69,9 +72,11 @@ def run(arguments: argparse.Namespace) -> int:
     draw(files["picture"], plan, arguments.target)
     write_csv(files["numbers"], plan)
     if arguments.json:
-        print_json(as_data(plan, needed, files))
+        print_json({**as_data(plan, needed, files), "times_as_many_for_privacy": cost})
         return 0
     say(report(plan, needed))
+    if cost is not None:
+        say("\n" + describe_privacy(arguments.epsilon, cost))
     say(f"\nPicture: {files['picture']}\nNumbers: {files['numbers']}")
     say(f"{time.perf_counter() - began:.0f} seconds.")
     return 0
@@ -148,6 +153,14 @@ def describe_need(needed: PairsNeeded) -> str:
         high = f"more than {last}" if math.isinf(needed.high) else f"{needed.high:.0f}"
         amount = f"about {needed.n_pairs:.0f} pairs ({needed.low:.0f} to {high})"
     return f"{needed.target_accuracy:.1%} with the {needed.method} method: {amount}"
+
+
+def describe_privacy(epsilon: float, cost: float) -> str:
+    """What flipped answers cost, in a line."""
+    return (
+        f"With --epsilon {epsilon:g} each answer is flipped with probability {flip_rate(epsilon):.1%} before it is "
+        f"stored: it takes about {cost:.1f} times as many."
+    )
 
 
 def basis(plan: Plan) -> str:

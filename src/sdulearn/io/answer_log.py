@@ -9,7 +9,7 @@ An answer, taking it back and changing it are a line each::
 
 ``session`` and ``number`` name an answer, and a later line about it repeats them; every start of the program is a
 session of its own, so that logs merge by concatenation. ``{"event": "label", "id": "r7", "label": "cat"}`` names the
-class of a row.
+class of a row; ``{"event": "session", "seed": 7, ...}`` begins a session.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from sdulearn.io.files import DAMAGED, Location, as_text, open_bytes
 from sdulearn.pairs import DISSIMILAR, SIMILAR, UNSURE
 
 ANSWER_CODES = {"same": SIMILAR, "different": DISSIMILAR, "unsure": UNSURE}
-EVENTS = ("answer", "undo", "change", "label")
+EVENTS = ("session", "answer", "undo", "change", "label")
 # Every line of ours begins with this, and no text within one can hold it: its quotes would be escaped.
 _BEGIN = b'{"event"'
 # Where Windows locks a byte: beyond any log, so that others may read the whole of it.
@@ -89,6 +89,8 @@ class LogContents:
         The answers that stand, by session and number, in the order in which they were first given.
     labels : dict
         Names of classes by row id.
+    seed : int or None
+        Seed of the first session, with which the others go on.
     undone : set
         Answers that were taken back.
     n_changes : int
@@ -101,6 +103,7 @@ class LogContents:
 
     answers: dict[Key, LoggedAnswer] = field(default_factory=dict)
     labels: dict[str, str] = field(default_factory=dict)
+    seed: int | None = None
     undone: set[Key] = field(default_factory=set)
     n_changes: int = 0
     half_written: list[int] = field(default_factory=list)
@@ -111,6 +114,9 @@ class LogContents:
         event = record.get("event")
         if event == "label":
             self.labels[as_text(record.get("id"))] = as_text(record.get("label"))
+        elif event == "session":
+            seed = record.get("seed")
+            self.seed = seed if self.seed is None and isinstance(seed, int) else self.seed
         elif event in ("answer", "change", "undo"):
             reason = self._apply_answer(str(event), record, line)
             if reason:
@@ -161,8 +167,8 @@ class LogContents:
         right = as_text(record.get("right"))
         if not left or not right:
             return f"{'left' if not left else 'right'} is empty"
-        texts = (as_text(record.get(name)) for name in ("annotator", "kind", "time"))
-        self.answers[key] = LoggedAnswer(*key, left, right, answer, *texts, line)
+        annotator, kind, time = (as_text(record.get(name)) for name in ("annotator", "kind", "time"))
+        self.answers[key] = LoggedAnswer(*key, left, right, answer, annotator, kind, time, line)
         return ""
 
 
@@ -309,6 +315,10 @@ class AnswerLog:
             raise
         numbers = [key[1] for key in (*self.contents.answers, *self.contents.undone)]
         self._last = max(numbers, default=0)
+
+    def begin(self, seed: int, **settings: object) -> None:
+        """Write down what a session begins with."""
+        self._append({"event": "session", "seed": seed, **settings, "time": _now(), "session": self.session})
 
     def answer(self, left: str, right: str, answer: str, annotator: str = "", kind: str = "") -> LoggedAnswer:
         """Write an answer; it is on the disk when this returns."""

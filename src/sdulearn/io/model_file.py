@@ -80,6 +80,14 @@ def _estimator(header: container.Header, arrays: container.Arrays) -> Estimator:
     return model
 
 
+def _params(params: container.Header) -> container.Header:
+    """Parameters as the estimator takes them: rates by annotator are pairs in the file."""
+    if isinstance(params.get("error_rate"), list):
+        rates = {checked_whole(a, 0, 2**62): checked_share(rate) for a, rate in params["error_rate"]}
+        return {**params, "error_rate": rates}
+    return params
+
+
 def _scored(model: Estimator, scalars: container.Header, arrays: container.Arrays) -> Estimator:
     """A linear score with trees; its parts check themselves."""
     fitted = {**scalars, **{name: array for name, array in arrays.items() if "/" not in name}}
@@ -98,14 +106,6 @@ def _scored(model: Estimator, scalars: container.Header, arrays: container.Array
     if "feature_names_in_" in fitted:
         model.feature_names_in_ = np.array(fitted["feature_names_in_"], dtype=object)
     return model
-
-
-def _params(params: container.Header) -> container.Header:
-    """Parameters as the estimator takes them: rates by annotator are pairs in the file."""
-    if isinstance(params.get("error_rate"), list):
-        rates = {checked_whole(a, 0, 2**62): checked_share(rate) for a, rate in params["error_rate"]}
-        return {**params, "error_rate": rates}
-    return params
 
 
 def _fitted(scalars: container.Header, arrays: container.Arrays) -> container.Header:

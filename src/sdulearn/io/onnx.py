@@ -12,7 +12,6 @@ precision.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -58,11 +57,12 @@ def export_onnx(model: TableModel | Estimator, path: Location) -> None:
         serialised = build_trees(graph, model)
     else:
         table_model = as_table_model(model)
-        if len(table_model.estimator.classes_) > 2:
+        names = _class_names(table_model)
+        if len(names) > 2:
             graph.build_classes(table_model.estimator)
         else:
             graph.build(table_model)
-        serialised = graph.serialise(onnx_columns(table_model), _class_names(table_model))
+        serialised = graph.serialise(onnx_columns(table_model), names)
     with written_whole(path) as draft:
         draft.write_bytes(serialised)
 
@@ -203,7 +203,7 @@ class Graph:
         return name
 
     def serialise(
-        self, columns: tuple[list[str], list[str]], classes: Mapping[str, str], ml_opset: int = ML_OPSET
+        self, columns: tuple[list[str], list[str]], classes: dict[str, str], ml_opset: int = ML_OPSET
     ) -> bytes:
         """The checked file."""
         helper = self.onnx.helper
@@ -213,8 +213,7 @@ class Graph:
         inputs += [helper.make_tensor_value_info(TEXTS, types.STRING, ["rows", len(texts)])] * bool(texts)
         kinds = {"label": types.INT64, "decision": types.DOUBLE, "probability": types.DOUBLE}
         made = {name for node in self.nodes for name in node.output}
-        n_classes = len(classes)
-        width = [n_classes] * (n_classes > 2)
+        width = [len(classes)] * (len(classes) > 2)
         shapes = {"label": ["rows"], "decision": ["rows", *width], "probability": ["rows", *width]}
         outputs = [helper.make_tensor_value_info(n, t, shapes[n]) for n, t in kinds.items() if n in made]
         graph = helper.make_graph(self.nodes, "sdulearn", inputs, outputs, self.constants)

@@ -6,7 +6,7 @@ precision; before it the linear score, in matrix products.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -45,7 +45,7 @@ class Graph(Protocol):
         """Add the probability of the decision."""
         ...
 
-    def serialise(self, columns: tuple[list[str], list[str]], classes: Mapping[str, str], ml_opset: int) -> bytes:
+    def serialise(self, columns: tuple[list[str], list[str]], classes: dict[str, str], ml_opset: int) -> bytes:
         """The checked file."""
         ...
 

@@ -302,6 +302,16 @@ def read_ids(source: Location | Frame, id_column: str | None = None, answer_ids:
     return ids
 
 
+def read_raw(source: Location | Frame, id_column: str | None = None) -> ArrowTable:
+    """A whole table with named columns, as it is, for showing it."""
+    if is_location(source) and table_format(source) == "svm":
+        raise InputError(f"{source}: an svmlight file has no named columns to show. Give a .csv, .parquet, .jsonl, ...")
+    pieces = _read_raw(source, TableOptions(id_column)).pieces
+    names = pieces[0].column_names
+    concat = require("pyarrow", "files").concat_tables
+    return concat([piece.select(names) for piece in pieces], promote_options="permissive")
+
+
 @contextmanager
 def _clear_errors(path: Location) -> Iterator[None]:
     """What gzip, csv and pyarrow raise on a damaged file, as an error of ours."""

@@ -25,6 +25,8 @@ TEMPERATURES = (0.5, 0.7, 1.0, 1.5, 2.0, 3.0)
 
 # Penalties, as shares of the largest, with which numbers of classes are compared.
 _NUMBER_SHARES = (0.03, 0.006, 0.001)
+# What one more class must bring, as a share of the log score.
+_WORTH_A_CLASS = 0.03
 # So many more classes in a row that bring nothing end the search.
 _PATIENCE = 2
 
@@ -65,9 +67,10 @@ class HeldOut:
         return int(temperature), int(alpha)
 
     @property
-    def best_score(self) -> float:
-        """The best mean."""
-        return float(self.mean[self.best])
+    def best_folds(self) -> Array:
+        """Scores of the folds (n_folds,) where their mean is best."""
+        temperature, alpha = self.best
+        return self.scores[temperature, :, alpha]
 
 
 def held_out(
@@ -107,7 +110,7 @@ def score(data: ClassData, part: ClassData, W: Array, answers: Mask, labels: Mas
 
 
 def choose_penalty(data: ClassData, grid: dict[float, list[float]], folds: Sequence[Known]) -> HeldOut:
-    """The best power of the covariance by a coarse grid of penalties, then all of its penalties, scored.
+    """The first good power of the covariance by a coarse grid of penalties, then all of its penalties, scored.
 
     ``grid`` has the penalties of each power, falling.
     """
@@ -118,9 +121,24 @@ def choose_penalty(data: ClassData, grid: dict[float, list[float]], folds: Seque
         path = follow_path(data, some, power, start)
         coarse.append(held_out(data, path, some, power, folds))
         start = path[middle_index(data, some, power)].W
-    power = max(coarse, key=lambda one: one.best_score).covariance_power if coarse else next(iter(grid))
+    power = next(iter(grid))
+    if coarse:
+        power = list(grid)[first_good(np.array([one.best_folds for one in coarse]))]
     path = follow_path(data, grid[power], power, start)
     return held_out(data, path, grid[power], power, folds)
+
+
+def first_good(scores: Array, margin: float = 0.0) -> int:
+    """The first of several settings (n_settings, n_folds) within two standard errors, or a margin, of the best.
+
+    Errors are those of the differences in the folds: the first setting, the simplest, is kept unless
+    all folds speak against it.
+    """
+    best = int(np.argmax(np.nanmean(scores, axis=1)))
+    behind = scores[best] - scores
+    n_folds = max(int(np.isfinite(scores[best]).sum()), 2)
+    error = np.nanstd(behind, axis=1) / np.sqrt(n_folds - 1)
+    return int(np.argmax(np.nanmean(behind, axis=1) <= np.maximum(2 * error, margin)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,13 +158,9 @@ class NumberOfClasses:
 
     @property
     def chosen(self) -> int:
-        """The fewest classes within one standard error of the best."""
-        best = int(np.argmax(np.nanmean(self.scores, axis=1)))
-        behind = self.scores[best] - self.scores
-        n_folds = max(int(np.isfinite(self.scores[best]).sum()), 2)
-        error = np.nanstd(behind, axis=1) / np.sqrt(n_folds - 1)
-        enough = np.nanmean(behind, axis=1) <= error
-        return self.n_classes[int(np.argmax(enough))]
+        """The fewest classes that the best is not clearly better than."""
+        best = float(np.max(np.nanmean(self.scores, axis=1)))
+        return self.n_classes[first_good(self.scores, _WORTH_A_CLASS * abs(best))]
 
 
 def choose_number(data: ClassData, fewest: int, most: int, power: float, folds: Sequence[Known]) -> NumberOfClasses:
@@ -159,9 +173,8 @@ def choose_number(data: ClassData, fewest: int, most: int, power: float, folds: 
     for n_classes in range(fewest, most + 1):
         trial = replace(data, n_classes=n_classes)
         found = held_out(trial, follow_path(trial, alphas, power), alphas, power, folds)
-        temperature, alpha = found.best
         numbers.append(n_classes)
-        scores.append(found.scores[temperature, :, alpha])
+        scores.append(found.best_folds)
         best = int(np.argmax(np.nanmean(np.array(scores), axis=1)))
         if len(scores) - 1 - best >= _PATIENCE:
             break

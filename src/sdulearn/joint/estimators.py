@@ -90,7 +90,7 @@ class _PairLogisticBase(SoftmaxPairClassifier):
         if not asks_for_graph(max(rates.by_annotator.values(), default=0.0), pairs):
             return *self._lay_out_pairs(X, pairs, weight), rates
         refuse_contradictions(points.graph, rates.by_annotator)
-        prior = resolve_graph_prior(self, pairs, weight, points.graph, rates.mean)
+        prior = resolve_graph_prior(self, pairs, weight, points.graph, rates.by_annotator)
         return *self._lay_out_graph(points, rates, *prior), rates
 
     def _error_rates(self, X: Rows, pairs: Pairs, points: PointRows) -> ErrorRates:
@@ -115,7 +115,8 @@ class _PairLogisticBase(SoftmaxPairClassifier):
             if (share > 0.5) != (prior > 0.5):
                 prior = 1 - prior
                 estimate = estimate.mirrored()
-        return GraphData.of(points, by_annotator, prior, float(self.prior_strength)), estimate
+        data = GraphData.of(points, by_annotator, prior, float(self.prior_strength), self.prior is not None)
+        return data, estimate
 
     def _lay_out_pairs(self, X: Rows, pairs: Pairs, weight: Array) -> tuple[PairData, PriorEstimate]:
         """Loose pairs without errors."""
@@ -155,8 +156,11 @@ class PairLogisticRegression(_PairLogisticBase):
     covariance_power : float, default=1
         Power k of the covariance of all rows in the penalty ``w' C^-k w``: 0 is the plain ridge,
         a larger one favours directions along which the rows, unlabeled ones too, vary most.
-    prior : float or None, default=None
-        P(y = +1); None takes it from the pair counts where they imply one.
+    n_classes : int, default=2
+        Number of classes. More than two are a softmax of as many lines.
+    prior : float, sequence of K floats or None, default=None
+        P(y = +1); None takes it from the pair counts where they imply one. With K > 2 classes their
+        shares, or None, which is no pull to any.
     prior_strength : float, default=3
         Weight of the divergence of the mean prediction on unlabeled rows from the prior.
     orientation : {"majority", "minority"}, default="majority"
@@ -176,14 +180,21 @@ class PairLogisticRegression(_PairLogisticBase):
 
     Attributes
     ----------
-    coef_ : array of shape (1, n_features)
-        Weights.
-    intercept_ : array of shape (1,)
-        Intercept.
-    classes_, n_features_in_, feature_names_in_
+    coef_ : array of shape (1, n_features) or (K, n_features)
+        Weights; with K > 2 classes one row each, of sum 0.
+    intercept_ : array of shape (1,) or (K,)
+        Intercept, or intercepts.
+    classes_ : int array
+        -1 and +1; with K > 2 classes 1 to K, the largest first unless labels or ``prior`` name them.
+    n_classes_ : int
+        Number of classes.
+    class_shares_ : array of shape (K,)
+        With K > 2 classes the mean prediction on unlabeled rows, or on all where there are none.
+    n_features_in_, feature_names_in_
         As in :class:`~sdulearn.SDUClassifier`.
-    prior_ : PriorEstimate
-        The given class prior, or the one that the pair counts imply, with its interval.
+    prior_ : PriorEstimate or None
+        The given class prior, or the one that the pair counts imply, with its interval; None with
+        more than two classes.
     error_rates_ : ErrorRates
         Error rate of each annotator, with its interval and whether anything tells it.
     objective_ : float
@@ -191,7 +202,7 @@ class PairLogisticRegression(_PairLogisticBase):
     optimality_ : float
         Norm of the gradient there; see ``tol``.
     n_iter_ : int
-        Newton iterations of the polish.
+        Newton iterations of the polish; with more than two classes evaluations of the objective.
 
     See Also
     --------
@@ -315,6 +326,9 @@ class PairLogisticRegressionCV(_PairLogisticBase):
         zero.
     covariance_powers : sequence of float, default=(0, 1, 2)
         Powers of the covariance in the penalty to try.
+    n_classes : int or "auto", default=2
+        Number of classes. "auto" tries from the fewest that the answers force and keeps the fewest that
+        more do not clearly beat in the held-out likelihood.
     prior, prior_strength, orientation, error_rate
         As in :class:`~sdulearn.PairLogisticRegression`.
     cv : int or splitter, default=5
@@ -331,10 +345,14 @@ class PairLogisticRegressionCV(_PairLogisticBase):
         As GridSearchCV's, over the alphas of the chosen power; a score is the mean log-likelihood
         of a held-out answer or label.
     evidence_ : array of shape (n_alphas, n_powers)
-        Laplace's log evidence of every setting; -inf where the model is empty and names no classes.
+        Laplace's log evidence of every setting; -inf where the model is empty and names no classes. Only
+        with two classes: with more, the power is chosen by held-out answers too.
+    temperature_ : float
+        With more than two classes what the coefficients of the solution were divided by, so that its
+        probabilities suit held-out answers best.
     alphas_ : array of shape (n_alphas, n_powers)
         The penalties tried.
-    coef_, intercept_, classes_, prior_, error_rates_, objective_, optimality_, n_iter_
+    coef_, intercept_, classes_, n_classes_, class_shares_, prior_, error_rates_, objective_, optimality_, n_iter_
         As in :class:`~sdulearn.PairLogisticRegression`, from all answers.
     n_features_in_, feature_names_in_
         As in :class:`~sdulearn.SDUClassifier`.

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit, log_softmax, softmax
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from sdulearn.base import LinearPairClassifier
+from sdulearn.base import LinearFit, LinearPairClassifier
 from sdulearn.errors import InputError
 from sdulearn.joint.class_model import ClassFit, match_names
 from sdulearn.metrics.classes import class_agreement
@@ -153,6 +153,10 @@ class SoftmaxPairClassifier(LinearPairClassifier):
     def _many_classes(self) -> bool:
         check_is_fitted(self, msg=f"This %(name)s instance is not fitted yet. {self._pending}")
         return len(self.coef_) > 1
+
+    def _accept(self, fit: LinearFit) -> Self:
+        self.n_classes_ = 2
+        return super()._accept(fit)
 
     def _accept_classes(self, fit: ClassFit) -> Self:
         """Take over what a fit with K classes found, and warn unless its certificate holds."""

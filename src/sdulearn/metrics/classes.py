@@ -43,7 +43,22 @@ class Share:
 
     @classmethod
     def of(cls, hits: Mask, weight: Array, confidence: float) -> Share:
-        """Of weighted hits."""
+        """Count weighted hits.
+
+        Parameters
+        ----------
+        hits : bool array of shape (n,)
+            What is counted.
+        weight : array of shape (n,)
+            Weights.
+        confidence : float
+            Level of the interval.
+
+        Returns
+        -------
+        Share
+            Share of the weight that is hit.
+        """
         total = float(weight.sum())
         if not total > 0:
             return cls(float("nan"), 0.0, 1.0, 0.0)

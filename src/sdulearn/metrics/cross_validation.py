@@ -88,6 +88,11 @@ def cross_val_accuracy(
     pairs = read_pairs(y)
     splitter = _splitter(cv, pairs)
     reference = _fitted(estimator, X, pairs, sample_weight).decision_function(X)
+    if reference.ndim > 1:
+        raise InputError(
+            "cross_val_accuracy is for two classes: with more, answers alone do not tell the accuracy. Compare the "
+            "predictions for answers that the model has not seen: sdulearn.metrics.class_agreement."
+        )
     decision = held_out_decisions(estimator, X, pairs, reference, sample_weight=sample_weight, cv=splitter)
     return held_out_accuracy(
         decision,

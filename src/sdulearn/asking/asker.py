@@ -1,0 +1,561 @@
+"""The Asker: questions out, answers in."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Mapping
+from threading import RLock
+from typing import Any
+
+import numpy as np
+from sklearn.utils import check_random_state
+
+from sdulearn.answers.checks import check_answers
+from sdulearn.asking.checks import doubtful_records
+from sdulearn.asking.designs import Shares, next_linked, next_random
+from sdulearn.asking.estimates import Advice, ClassFound, advise, class_table, linked_accuracy
+from sdulearn.asking.models import fit_linked, fit_random, random_estimator, told_or_predicted
+from sdulearn.asking.points import Points
+from sdulearn.asking.privacy import Leak, find_leak, flip_rate
+from sdulearn.asking.records import (
+    KINDS,
+    Question,
+    Record,
+    as_answers,
+    as_columns,
+    as_graph_input,
+    check_point,
+    read_answer,
+    read_table,
+)
+from sdulearn.asking.scorer import Settings
+from sdulearn.asking.state import State, settle_settings
+from sdulearn.asking.turn import Turn
+from sdulearn.errors import InputError, NothingToAskError, UndeterminedError
+from sdulearn.metrics import AccuracyEstimate, cross_val_accuracy
+from sdulearn.sklearn_private import safe_indexing
+from sdulearn.types import Codes, Estimator, MatrixLike, RandomState, Rows
+
+DESIGNS = {"linked": next_linked, "random": next_random}
+# Penalty and power are chosen anew when the number of answers has grown by this factor.
+_FIRST_CHOICE = 12
+_GROWTH = 1.5
+# States that are kept: those after each possible answer to some questions.
+_KEPT = 16
+# So many questions that were put aside stay there; then the oldest may come again.
+_MOST_SKIPPED = 20
+# Beyond the answers themselves, so many points tell a model of loose pairs how points vary.
+_MOST_UNLABELED = 5000
+Oracle = Callable[[int, int], object]
+
+
+class Asker:
+    """Chooses which two points to ask about next, takes the answers, and says what they have found.
+
+    What it asks and estimates is a function of the points, the seed and the answers alone. So an answer that is
+    undone leaves no trace, and an Asker made of the same points, seed and answers goes on where the other one stopped.
+
+    Parameters
+    ----------
+    X : array, CSR matrix or frame of shape (n_points, n_features)
+        Features of all points. They need not be standardised.
+    design : {"linked", "random"}, default="linked"
+        "linked" compares a new point with an example of its likeliest class, and chooses points that tell most.
+        "random" asks about disjoint random pairs, which the paper's estimators need.
+    n_classes : int or "auto", default=2
+        Number of classes; "auto" finds it: a point that is different from the examples opens a class.
+    random_share : float, default=0.25
+        Share of the questions about points in random order, in the linked design. Accuracy and class shares come
+        from these.
+    repeat_share : float, default=0.05
+        Share of the questions that check earlier answers: repeats, triangles, doubtful answers.
+    answers : frame or mapping of columns, optional
+        Answers to begin with, as :attr:`answers` gives them: left, right, answer, and annotator, kind and number
+        where they are known.
+    random_state : int, RandomState or None, default=None
+        Seed.
+    private : float, optional
+        Flip each answer with probability 1 / (1 + exp(private)) before it is stored. Nothing is asked twice then, and
+        fits allow for the flips. Give no ``random_state`` where this must protect somebody: who knows the seed can
+        undo the flips.
+
+    Attributes
+    ----------
+    seed : int
+        The seed in use, also where none was given.
+
+    See Also
+    --------
+    ask : Ask a function instead of a person.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sdulearn.asking import Asker
+    >>> X, y = load_iris(return_X_y=True)
+    >>> asker = Asker(X, n_classes="auto", random_state=0)
+    >>> for _ in range(60):
+    ...     question = asker.next()
+    ...     asker.tell(question, "same" if y[question.left] == y[question.right] else "different")
+    >>> len(asker.classes())
+    3
+    """
+
+    def __init__(
+        self,
+        X: MatrixLike,
+        *,
+        design: str = "linked",
+        n_classes: int | str = 2,
+        random_share: float = 0.25,
+        repeat_share: float = 0.05,
+        answers: Any = None,
+        random_state: RandomState = None,
+        private: float | None = None,
+    ) -> None:
+        if design not in DESIGNS:
+            raise InputError(f"`design` is one of {', '.join(DESIGNS)}; got `design={design!r}`.")
+        if design == "random" and n_classes != 2:
+            raise InputError('`design="random"` is for two classes. Leave `n_classes` out, or use `design="linked"`.')
+        self.design = design
+        self.n_classes = n_classes
+        self._limit = _checked_classes(n_classes)
+        self._shares = Shares(
+            _checked_share("random_share", random_share), _checked_share("repeat_share", repeat_share)
+        )
+        self.private = private
+        self._flip_rate = 0.0
+        if private is not None:
+            self._flip_rate = flip_rate(private)
+            # A second flipped answer to a question would halve its protection, and the error rate is known.
+            self._shares = Shares(self._shares.random, 0.0)
+        self.seed = int(check_random_state(random_state).randint(2**31 - 1))
+        if random_state is None:
+            self.seed = secrets.randbits(31)
+        self._flips = None if random_state is None else np.random.default_rng([self.seed, 0])
+        self._X = X
+        self._points = Points.from_rows(X, np.random.default_rng(self.seed))
+        if design == "linked":
+            # All questions that explore need them; the first one should not wait.
+            _ = self._points.distances
+        self._records: list[Record] = [] if answers is None else read_table(answers, self._points.n_points)
+        self._pending: dict[str, Question] = {}
+        self._skipped: list[Question] = []
+        self._states: dict[tuple[Record, ...], State] = {}
+        self._settings: dict[tuple[Record, ...], Settings] = {}
+        self._lock = RLock()
+
+    def next(self, annotator: str | None = None) -> Question:
+        """The question to ask now: the same one until it is answered.
+
+        Parameters
+        ----------
+        annotator : str, optional
+            Who will answer. Each annotator has a question of their own.
+
+        Returns
+        -------
+        Question
+            Two points.
+
+        Raises
+        ------
+        NothingToAskError
+            Where no question is left.
+        """
+        with self._lock:
+            name = annotator or ""
+            if name not in self._pending:
+                others = [*self._pending.values(), *self._skipped]
+                self._pending[name] = self._choose(tuple(self._records), others, name)
+            return self._pending[name]
+
+    def prepare(self, question: Question, annotator: str | None = None) -> None:
+        """Work out what follows each answer to a question, so that the next one is there at once.
+
+        It changes nothing and may run in a thread while the question is read.
+
+        Parameters
+        ----------
+        question : Question
+            A question that :meth:`next` gave.
+        annotator : str, optional
+            Who has it.
+        """
+        name = annotator or ""
+        records = tuple(self._records)
+        self._settings_for((*records, Record(question.left, question.right, 0, name, question.kind, question.number)))
+        for answer in () if self.private is not None else (1, -1):
+            record = Record(question.left, question.right, answer, name, question.kind, question.number)
+            others = [*(q for who, q in self._pending.items() if who != name), *self._skipped]
+            self._choose((*records, record), others, name)
+
+    def tell(self, question: Question, answer: object, annotator: str | None = None) -> None:
+        """Take an answer.
+
+        Parameters
+        ----------
+        question : Question
+            A question that :meth:`next` gave; any pair of points does.
+        answer : {"same", "different", "unsure"} or bool
+            The answer.
+        annotator : str, optional
+            Who gave it.
+        """
+        with self._lock:
+            code = self._flipped(read_answer(answer))
+            name = annotator or ""
+            left = check_point(question.left, self._points.n_points)
+            right = check_point(question.right, self._points.n_points)
+            if left == right or question.kind not in KINDS:
+                raise InputError(f"`question` must compare two points and be of a known kind, got {question}.")
+            if any(record.number == question.number for record in self._records):
+                raise InputError(
+                    f"Question {question.number} is answered already. Change that answer with `change`, or ask for "
+                    "the next question."
+                )
+            self._records.append(Record(left, right, code, name, question.kind, int(question.number)))
+            self._skipped = [q for q in self._skipped if q.number != question.number]
+            self._pending = {who: q for who, q in self._pending.items() if q.number != question.number}
+
+    def undo(self, annotator: str | None = None) -> Record:
+        """Take back the latest answer; as often as there are answers.
+
+        Parameters
+        ----------
+        annotator : str, optional
+            Take back the latest answer of this annotator; by default the latest of all.
+
+        Returns
+        -------
+        Record
+            The answer that was taken back.
+        """
+        with self._lock:
+            mine = [record for record in self._records if annotator is None or record.annotator == annotator]
+            if not mine:
+                raise InputError("There is no answer to undo.")
+            return self.withdraw(mine[-1].number)
+
+    def withdraw(self, number: int) -> Record:
+        """Take back one answer, wherever it stands; the others stay as they are.
+
+        Parameters
+        ----------
+        number : int
+            Number of its question.
+
+        Returns
+        -------
+        Record
+            The answer that was taken back.
+        """
+        with self._lock:
+            record = self._records.pop(self._place(number))
+            # The open question of the one who gave it followed from what is gone.
+            self._pending.pop(record.annotator, None)
+            return record
+
+    def change(self, number: int, answer: object) -> None:
+        """Change an earlier answer.
+
+        Parameters
+        ----------
+        number : int
+            Number of its question.
+        answer : {"same", "different", "unsure"} or bool
+            The new answer.
+        """
+        with self._lock:
+            place = self._place(number)
+            self._records[place] = self._records[place]._replace(answer=self._flipped(read_answer(answer)))
+            self._pending.pop(self._records[place].annotator, None)
+
+    def skip(self, annotator: str | None = None) -> None:
+        """Put the open question aside: :meth:`next` gives another one, and this one may come again later.
+
+        Parameters
+        ----------
+        annotator : str, optional
+            Whose question it is.
+        """
+        with self._lock:
+            question = self._pending.pop(annotator or "", None)
+            if question is not None:
+                self._skipped = [*self._skipped, question][-_MOST_SKIPPED:]
+
+    @property
+    def answers(self) -> Mapping[str, list[Any]]:
+        """All answers so far, as columns: left, right, answer, annotator, kind, number."""
+        return as_columns(self._records)
+
+    @property
+    def n_answers(self) -> int:
+        """Number of answers, those "unsure" included."""
+        return len(self._records)
+
+    def stack(self) -> tuple[Rows, Codes]:
+        """Rows and ``y`` for an estimator: two rows an answer, then all points in none.
+
+        Returns
+        -------
+        rows : array, CSR matrix or frame
+            Rows of ``X``.
+        y : int array of shape (n_rows, 3)
+            Columns answer, point and annotator.
+        """
+        return self._stack(None)
+
+    def model(self) -> Estimator:
+        """A classifier, fitted to all answers so far.
+
+        Returns
+        -------
+        estimator
+            With ``predict`` on rows like those of ``X``. Two classes are -1 and +1, the larger; more are 1, 2, ..., the
+            largest first, as in :meth:`classes`.
+        """
+        if self.design == "random":
+            rows, y = self._stack(_MOST_UNLABELED)
+            if not y[:, 0].any():
+                raise UndeterminedError("A model needs answers. Answer more questions.")
+            return fit_random(rows, y)
+        state = self._state(tuple(self._records))
+        if state.scorer is None:
+            raise UndeterminedError("A model needs two classes, and all answers so far are about one. Answer more.")
+        return fit_linked(state)
+
+    def accuracy(self, confidence: float = 0.95) -> AccuracyEstimate:
+        """Accuracy of the model, by the questions about random points alone.
+
+        Parameters
+        ----------
+        confidence : float, default=0.95
+            Level of the interval.
+
+        Returns
+        -------
+        AccuracyEstimate
+            With its interval; ``n_answers`` is the number of random points (linked) or pairs (random).
+
+        Raises
+        ------
+        UndeterminedError
+            Where there are too few answers.
+        """
+        if self.design == "linked":
+            return linked_accuracy(self._state(tuple(self._records)), confidence)
+        rows, y = self._stack(_MOST_UNLABELED, kinds=("random",))
+        if min(np.sum(y[:, 0] > 0), np.sum(y[:, 0] < 0)) < 4:
+            raise UndeterminedError("An accuracy needs two answers of each kind. Answer more questions.")
+        return cross_val_accuracy(random_estimator(rows), rows, y, confidence=confidence)
+
+    def advice(self) -> Advice:
+        """Whether more answers are worth it.
+
+        Returns
+        -------
+        Advice
+            The gain to expect from the next 50 answers, by what the latest ones brought.
+        """
+        if self.design == "random":
+            raise InputError('Advice is for `design="linked"`. For random pairs see `PairLearningCurveDisplay`.')
+        records = tuple(self._records)
+        return advise(self._state(records), self._state(records[: len(records) // 2]))
+
+    def classes(self, confidence: float = 0.95) -> list[ClassFound]:
+        """The classes found, the largest first.
+
+        Parameters
+        ----------
+        confidence : float, default=0.95
+            Level of the intervals of their shares.
+
+        Returns
+        -------
+        list of ClassFound
+            Their sizes, shares and examples.
+        """
+        if self.design == "random":
+            raise InputError('Random pairs put no point into a class. Use `design="linked"` to find classes.')
+        return class_table(self._state(tuple(self._records)), confidence)
+
+    def labels(self) -> Codes:
+        """The class of every point: by the answers where they tell it, by the model elsewhere.
+
+        Returns
+        -------
+        int array of shape (n_points,)
+            Named as the classes of :meth:`model`.
+        """
+        model = self.model()
+        if self.design == "random":
+            return np.asarray(model.predict(self._X))
+        return told_or_predicted(self._state(tuple(self._records)), model)
+
+    def contradictions(self) -> list[tuple[int, ...]]:
+        """Answers that cannot all be right.
+
+        Returns
+        -------
+        list of tuple of int
+            Numbers of the questions, a tuple a contradiction.
+        """
+        records = list(self._records)
+        checks = check_answers(as_answers(records))
+        found = [*checks.disagreements, *checks.closure]
+        if self._limit == 2:
+            found += checks.odd_cycles
+        return [tuple(records[k].number for k in contradiction.answers) for contradiction in found]
+
+    def doubtful(self, most: int = 20) -> list[tuple[int, float]]:
+        """Answers that are more likely wrong than right, by a model that did not see their points.
+
+        Parameters
+        ----------
+        most : int, default=20
+            Most answers to give.
+
+        Returns
+        -------
+        list of (int, float)
+            Numbers of the questions and the probability that each answer is right, the least likely first.
+        """
+        found = doubtful_records(self._state(tuple(self._records))) if self.design == "linked" else []
+        return [(record.number, right) for record, right in found[:most] if right < 0.5]
+
+    def error_rate(self) -> float:
+        """Share of wrong answers, by repeats and triangles; the known rate where answers are flipped.
+
+        Returns
+        -------
+        float
+            0 where no check failed.
+        """
+        return self._state(tuple(self._records)).error
+
+    def leak(self) -> Leak:
+        """How many classes follow from the answers if one becomes known.
+
+        Returns
+        -------
+        Leak
+            The largest number, and that of each set of points that hang together.
+        """
+        return find_leak(self._records, two_classes=self._limit == 2, flip_rate=self._flip_rate)
+
+    def _choose(self, records: tuple[Record, ...], others: list[Question], annotator: str) -> Question:
+        number = 1 + max([0, *(record.number for record in records), *(question.number for question in others)])
+        turn = Turn(self._state(records), others, annotator, number, np.random.default_rng([self.seed, number]))
+        return DESIGNS[self.design](turn, self._shares)
+
+    def _state(self, records: tuple[Record, ...]) -> State:
+        """What the records say; kept for some, as :meth:`prepare` works ahead."""
+        found = self._states.get(records)
+        if found is None:
+            known_error = self._flip_rate if self.private is not None else None
+            found = State(self._points, records, self._limit, self._settings_for(records), known_error)
+            self._states[records] = found
+            while len(self._states) > _KEPT:
+                self._states.pop(next(iter(self._states)), None)
+        return found
+
+    def _settings_for(self, records: tuple[Record, ...]) -> Settings:
+        """Penalty and power by the answers up to 12, 18, 27, ...: chosen rarely, and always from the same answers."""
+        if len(records) <= _FIRST_CHOICE or self.design == "random":
+            return Settings()
+        early = records[: _latest_choice(len(records))]
+        if early not in self._settings:
+            self._settings[early] = settle_settings(self._points, early, self._limit)
+        return self._settings[early]
+
+    def _stack(self, most_unlabeled: int | None, kinds: tuple[str, ...] = KINDS) -> tuple[Rows, Codes]:
+        ends, signs, annotators = as_graph_input([record for record in self._records if record.kind in kinds])
+        asked = [point for record in self._records for point in (record.left, record.right)]
+        rest = np.setdiff1d(self._points.order[:most_unlabeled], asked)
+        points = np.concatenate([ends.ravel(), rest])
+        y = np.zeros((len(points), 3), dtype=np.int64)
+        y[: ends.size, 0] = np.repeat(signs * np.arange(1, len(ends) + 1), 2)
+        y[:, 1] = points
+        y[: ends.size, 2] = np.repeat(annotators, 2)
+        return safe_indexing(self._X, points), y
+
+    def _place(self, number: int) -> int:
+        """Where the answer with a number stands."""
+        for place, record in enumerate(self._records):
+            if record.number == number:
+                return place
+        raise InputError(f"There is no answer with the number {number}.")
+
+    def _flipped(self, code: int) -> int:
+        """The answer, or the other one with the probability that privacy asks for."""
+        if self.private is None or code == 0:
+            return code
+        drawn = secrets.randbits(53) / 2**53 if self._flips is None else self._flips.random()
+        return -code if drawn < self._flip_rate else code
+
+
+def ask(X: MatrixLike, oracle: Oracle, n: int, **options: Any) -> Asker:
+    """Ask a function: a person behind it, a crowd, a language model, or known classes.
+
+    Parameters
+    ----------
+    X : array, CSR matrix or frame of shape (n_points, n_features)
+        Features of all points.
+    oracle : callable
+        Gets two row numbers; gives "same", "different" or "unsure", or True and False.
+    n : int
+        Number of questions; fewer where no more are left.
+    **options
+        As in :class:`Asker`.
+
+    Returns
+    -------
+    Asker
+        With all answers.
+
+    See Also
+    --------
+    Asker : One question at a time.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sdulearn.asking import ask
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> asker = ask(X, lambda left, right: y[left] == y[right], 60, random_state=0)
+    >>> agree = (asker.model().predict(X) > 0) == y
+    >>> bool(agree.mean() > 0.93)
+    True
+    """
+    asker = Asker(X, **options)
+    for _ in range(n):
+        try:
+            question = asker.next()
+        except NothingToAskError:
+            break
+        asker.tell(question, oracle(question.left, question.right))
+    return asker
+
+
+def _latest_choice(n_answers: int) -> int:
+    """The last of 12, 18, 27, ... below a number of answers: there is time for the choice while a question is read."""
+    size = _FIRST_CHOICE
+    while np.ceil(_GROWTH * size) < n_answers:
+        size = int(np.ceil(_GROWTH * size))
+    return size
+
+
+def _checked_classes(n_classes: int | str) -> int | None:
+    """The number of classes; None where it is to be found."""
+    if isinstance(n_classes, str) and n_classes == "auto":
+        return None
+    if not isinstance(n_classes, (int, np.integer)) or n_classes < 2:
+        raise InputError(f'`n_classes` must be 2 or more, or "auto"; got `n_classes={n_classes!r}`.')
+    return int(n_classes)
+
+
+def _checked_share(name: str, share: float) -> float:
+    if not 0 <= share <= 1:
+        raise InputError(f"`{name}` must lie between 0 and 1, got `{name}={share!r}`.")
+    return float(share)

@@ -1,0 +1,246 @@
+"""Which question next.
+
+``random``: disjoint pairs in a random order of the points.
+``linked``: a new point against an example of its likeliest class,
+
+- a point whose class is not known yet is asked about until it is,
+- a share of the points comes in random order, whatever the model says (kind "random"),
+- a share of the questions checks earlier answers (kinds "repeat", "triangle", "doubtful"),
+- at first, points that stand for many others ("explore"), until these bring no new classes,
+- then points that the model is unsure of ("linked"),
+- and, with more than two classes, examples of classes that may be one ("compare").
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from sdulearn.asking.checks import checks_in_turn, repeat
+from sdulearn.asking.classes import MAX_UNPROVEN
+from sdulearn.asking.records import Question
+from sdulearn.asking.state import State
+from sdulearn.asking.turn import Turn
+from sdulearn.errors import NothingToAskError
+from sdulearn.types import Array, Mask
+
+# Checks begin when there is something to check.
+FIRST_CHECK = 12
+# Share of the questions that compare classes which may be one, once the first points are explored or there are many.
+COMPARE_SHARE = 1 / 3
+# Below this error rate any point of a class may stand for it; above it only the one that opened it.
+MAX_EXAMPLE_ERROR = 0.15
+LEAST_EXPLORED = 12
+
+
+@dataclass(frozen=True)
+class Shares:
+    """Shares of the questions in the linked design."""
+
+    random: float
+    checks: float
+
+
+def next_random(turn: Turn, shares: Shares) -> Question:
+    """The next of the disjoint pairs, or a check of an earlier one."""
+    if _due(turn, ("repeat",), shares.checks) and (check := repeat(turn)):
+        return check
+    order = turn.state.points.order
+    used = turn.state.asked | turn.busy | {question.right for question in turn.pending}
+    # Pairs are (0, 1), (2, 3), ... of the order: one that holds a used point is used.
+    for k in range(0, len(order) - 1, 2):
+        if order[k] not in used and order[k + 1] not in used:
+            return turn.ask(order[k], order[k + 1], "random")
+    raise NothingToAskError("All points are in a pair already: no disjoint random pair is left to ask about.")
+
+
+def next_linked(turn: Turn, shares: Shares) -> Question:
+    """The next question of the linked design."""
+    if not turn.state.classes.members:
+        return _first(turn)
+    if question := _under_way(turn):
+        return question
+    for choose in _by_priority(turn, shares):
+        if question := choose(turn):
+            return question
+    raise NothingToAskError("The class of every point that can be asked about is known: nothing is left to ask.")
+
+
+def _by_priority(turn: Turn, shares: Shares) -> list[Callable[[Turn], Question | None]]:
+    """What to ask, the first that is possible."""
+    chosen: list[Callable[[Turn], Question | None]] = []
+    if len(turn.state.records) >= FIRST_CHECK and _due(turn, ("repeat", "triangle", "doubtful"), shares.checks):
+        chosen += checks_in_turn(turn)
+    if _due(turn, ("random",), shares.random):
+        chosen.append(_random_point)
+    exploring = still_exploring(turn.state)
+    many = MAX_UNPROVEN // 2 if exploring else 1
+    if turn.state.classes.n_unproven >= many and _due(turn, ("compare",), COMPARE_SHARE):
+        chosen.append(_compare_classes)
+    chosen.append(_explore if exploring else _uncertain)
+    return [*chosen, _random_point]
+
+
+def _due(turn: Turn, kinds: Sequence[str], share: float) -> bool:
+    """Whether questions of some kinds fall short of their share."""
+    asked = sum(turn.state.kinds[kind] for kind in kinds) + sum(q.kind in kinds for q in turn.pending)
+    total = len(turn.state.records) + len(turn.pending) + 1
+    return asked < int(share * total)
+
+
+def _first(turn: Turn) -> Question:
+    """Two points that stand for many."""
+    points = turn.state.points
+    first = int(np.argmin(points.distances.sum(axis=1)))
+    gain = representation_gain(points.distances, points.distances[first])
+    gain[first] = -1.0
+    gain = np.where(_free(turn), gain, -1.0)
+    return turn.ask(points.candidates[np.argmax(gain)], points.candidates[first], "explore")
+
+
+def _under_way(turn: Turn) -> Question | None:
+    """A point that was asked about and is in no class yet, against the likeliest class that is left."""
+    state = turn.state
+    closed = state.given_up | turn.busy
+    for point in state.classes.excluded:
+        if point not in closed:
+            kind = next(r.kind for r in state.records if point in (r.left, r.right))
+            return ask_about(turn, point, kind if kind in ("random", "explore", "linked") else "linked")
+    return None
+
+
+def ask_about(turn: Turn, point: int, kind: str) -> Question:
+    """A point against an example of its likeliest class."""
+    state = turn.state
+    out = state.classes.excluded.get(point, set())
+    rest = [k for k, number in enumerate(state.numbers) if number not in out]
+    if state.scorer is not None:
+        log_p = state.scorer.log_probabilities(np.array([point]))[0]
+        rest.sort(key=lambda k: -log_p[k])
+    return turn.ask(point, example(state, state.numbers[rest[0]]), kind)
+
+
+def example(state: State, number: int) -> int:
+    """The point of a class nearest to its centre, by its first 1, 2, 4, 8, ... points: it changes rarely."""
+    members = state.classes.members[number]
+    if state.error > MAX_EXAMPLE_ERROR and state.limit == 2:
+        # Compared with one point only, no answer depends on whether another one was right.
+        return state.classes.members[0][0]
+    if state.error > MAX_EXAMPLE_ERROR or len(members) < 3:
+        return members[0]
+    early = np.array(members[: 1 << (len(members).bit_length() - 1)])
+    coordinates = state.points.coordinates(early)
+    distance = np.linalg.norm(coordinates - coordinates.mean(axis=0), axis=1)
+    if state.error:
+        place = {int(point): k for k, point in enumerate(state.known)}
+        sure = state.soft_classes[[place[int(point)] for point in early], state.numbers.index(number)]
+        distance = np.where(sure >= min(0.9, sure.max()), distance, np.inf)
+    return int(early[np.argmin(distance)])
+
+
+def _random_point(turn: Turn) -> Question | None:
+    """The next point of the random order whose class is not known."""
+    state = turn.state
+    closed = state.asked | turn.busy
+    for point in state.points.order[sample_size(state) :]:
+        if int(point) not in closed:
+            return ask_about(turn, int(point), "random")
+    return None
+
+
+def sample_size(state: State) -> int:
+    """How far along the random order points have been asked about: so many points are a random sample."""
+    asked = [record.left for record in state.records if record.kind == "random"]
+    return int(state.points.position[asked].max(initial=-1)) + 1
+
+
+def still_exploring(state: State) -> bool:
+    """Whether the last explored points opened classes, or are too few."""
+    label = state.classes.label
+    explored = list(dict.fromkeys(r.left for r in state.records if r.kind == "explore" and r.left in label))
+    if len(explored) < LEAST_EXPLORED or len(state.numbers) < 2:
+        return True
+    if state.classes.complete:
+        return False
+    founders = {members[0] for members in state.classes.members.values()}
+    latest = explored[-max(LEAST_EXPLORED, len(state.numbers)) :]
+    return bool(founders.intersection(latest))
+
+
+def _explore(turn: Turn) -> Question | None:
+    """The point that stands for most of those that no known point stands for."""
+    points = turn.state.points
+    free = _free(turn)
+    if not free.any():
+        return None
+    known = points.coordinates(np.array(sorted(turn.state.asked | turn.busy)))
+    Z = points.candidate_coordinates
+    square = (Z**2).sum(axis=1)[:, None] + (known**2).sum(axis=1) - 2 * Z @ known.T
+    nearest = np.sqrt(np.maximum(square.min(axis=1), 0))
+    gain = np.where(free, representation_gain(points.distances, nearest), -1.0)
+    return ask_about(turn, int(points.candidates[np.argmax(gain)]), "explore")
+
+
+def representation_gain(distances: Array, nearest: Array) -> Array:
+    """How much nearer all points come to a known one, by the point that is asked about."""
+    return np.maximum(nearest[None, :].astype(distances.dtype) - distances, 0).sum(axis=1)
+
+
+def _uncertain(turn: Turn) -> Question | None:
+    """The point that the model is least sure of, for the questions that it will take."""
+    state = turn.state
+    free = _free(turn)
+    if not free.any() or state.scorer is None:
+        return None
+    p = np.exp(state.scorer.of_candidates)
+    score = np.where(free, uncertainty(p) / expected_questions(p), -1.0)
+    return ask_about(turn, int(state.points.candidates[np.argmax(score)]), "linked")
+
+
+def uncertainty(p: Array) -> Array:
+    """1 less the gap between the two likeliest classes."""
+    top = np.partition(p, -2, axis=1)[:, -2:]
+    return 1 - (top[:, 1] - top[:, 0])
+
+
+def expected_questions(p: Array) -> Array:
+    """Mean number of questions until the class is known, the likeliest asked first; the last one follows."""
+    falling = -np.sort(-p, axis=1)
+    rank = np.minimum(np.arange(1, p.shape[1] + 1), max(p.shape[1] - 1, 1))
+    return falling @ rank
+
+
+def _free(turn: Turn) -> Mask:
+    """Candidates that nobody was asked about."""
+    used = np.array(sorted(turn.state.asked | turn.busy), dtype=np.intp)
+    return ~np.isin(turn.state.points.candidates, used)
+
+
+def _compare_classes(turn: Turn) -> Question | None:
+    """The smallest class that may be another one, against the likeliest of these."""
+    state = turn.state
+    pairs = _comparable(turn)
+    if not pairs or state.scorer is None:
+        return None
+    members = state.classes.members
+    smallest = min({a for pair in pairs for a in pair}, key=lambda number: (len(members[number]), -number))
+    others = [a if b == smallest else b for a, b in pairs if smallest in (a, b)]
+    own = np.array(members[smallest])
+    # What the model would say of this class if it did not know it.
+    log_p = state.fit(state.hard_classes, left_out=own).log_probabilities(own).mean(axis=0)
+    likeliest = max(others, key=lambda number: log_p[state.numbers.index(number)])
+    return turn.ask(example(state, smallest), example(state, likeliest), "compare")
+
+
+def _comparable(turn: Turn) -> list[tuple[int, int]]:
+    """Pairs of classes that may be one and whose examples were not compared in vain."""
+    state = turn.state
+    asked = {record.pair for record in state.records} | turn.waiting
+    found = []
+    for a, b in state.classes.unproven:
+        ends = sorted((example(state, a), example(state, b)))
+        if (ends[0], ends[1]) not in asked:
+            found.append((a, b))
+    return found

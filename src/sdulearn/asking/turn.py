@@ -1,0 +1,50 @@
+"""What a design knows when somebody wants a question."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from sdulearn.asking.records import Question
+from sdulearn.asking.state import State
+
+
+@dataclass(frozen=True, eq=False)
+class Turn:
+    """Somebody wants a question.
+
+    Attributes
+    ----------
+    state : State
+        The answers so far.
+    pending : sequence of Question
+        Questions that others have before them.
+    annotator : str
+        Who asks for one.
+    number : int
+        Number of the question.
+    rng : Generator
+        Depends on the seed and the number alone.
+    """
+
+    state: State
+    pending: Sequence[Question]
+    annotator: str
+    number: int
+    rng: np.random.Generator
+
+    @property
+    def busy(self) -> set[int]:
+        """New points in questions that others have before them."""
+        return {question.left for question in self.pending}
+
+    @property
+    def waiting(self) -> set[tuple[int, int]]:
+        """Pairs of points in these questions."""
+        return {(min(q.left, q.right), max(q.left, q.right)) for q in self.pending}
+
+    def ask(self, left: int, right: int, kind: str) -> Question:
+        """A question of this turn's number."""
+        return Question(int(left), int(right), kind, self.number)

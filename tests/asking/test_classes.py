@@ -1,0 +1,89 @@
+"""Classes from answers: what follows, and what does not."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+from sdulearn.answers import AnswerGraph
+from sdulearn.asking.classes import TRIES, Classes, read_classes
+from sdulearn.asking.records import Record
+
+
+def records_of(answers, kind="linked"):
+    return [Record(a, b, answer, "", kind, k) for k, (a, b, answer) in enumerate(answers, start=1)]
+
+
+def true_answers(ends, y):
+    return [(a, b, 1 if y[a] == y[b] else -1) for a, b in ends]
+
+
+def partition(label):
+    groups = {}
+    for point, number in label.items():
+        groups.setdefault(number, set()).add(point)
+    return sorted(map(sorted, groups.values()))
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_two_classes_are_the_sides_of_the_graph(seed):
+    """Whatever the order of the answers, all that a connected graph says is found."""
+    rng = np.random.default_rng(seed)
+    y = rng.integers(0, 2, 12)
+    ends = [(k, int(rng.integers(0, k))) for k in range(1, 12)]
+    ends = [ends[k] for k in rng.permutation(11)]
+    answers = true_answers(ends, y)
+    sides = AnswerGraph.from_answers(ends, [a for *_, a in answers], n_points=12).sides
+    label = read_classes(records_of(answers), 2).label
+    assert len(label) == 12
+    for i, j in itertools.combinations(range(12), 2):
+        assert (label[i] == label[j]) == (sides[i] == sides[j])
+
+
+def test_different_from_all_opens_a_class():
+    classes = read_classes(records_of([(0, 1, -1), (2, 0, -1), (2, 1, -1), (3, 2, 1)]), None)
+    assert partition(classes.label) == [[0], [1], [2, 3]]
+    assert classes.unproven == []
+
+
+def test_a_point_under_way_is_in_no_class():
+    classes = read_classes(records_of([(0, 1, -1), (2, 0, -1)]), None)
+    assert 2 not in classes.label
+    assert classes.excluded == {2: {classes.label[0]}}
+
+
+def test_the_last_of_k_classes_follows():
+    answers = [(0, 1, -1), (2, 0, -1), (2, 1, -1), (3, 0, -1), (3, 1, -1)]
+    assert read_classes(records_of(answers), 3).label[3] == 2
+    assert 3 not in read_classes(records_of(answers), None).label
+
+
+def test_an_explored_point_opens_a_class_early_and_may_be_merged():
+    y = [0, 1, 2, 3, 4]
+    apart = records_of(true_answers(itertools.combinations(range(5), 2), y))
+    explored = [Record(5, other, -1, "", "explore", 20 + other) for other in range(TRIES)]
+    classes = read_classes([*apart, *explored], None)
+    assert classes.members[classes.label[5]] == [5]
+    assert len(classes.unproven) == 5 - TRIES
+    merged = read_classes([*apart, *explored, Record(5, 4, 1, "", "compare", 40)], None)
+    assert merged.label[5] == merged.label[4]
+    assert merged.unproven == []
+
+
+def test_answers_that_came_before_their_points_were_known_count_later():
+    classes = read_classes(records_of([(0, 1, 1), (2, 3, 1), (3, 4, -1), (0, 2, -1)]), 2)
+    assert partition(classes.label) == [[0, 1, 4], [2, 3]]
+
+
+def test_the_majority_of_answers_to_a_question_stands():
+    first = records_of([(0, 1, -1)])
+    again = [Record(1, 0, 1, "", "repeat", 5), Record(0, 1, 1, "", "doubtful", 6)]
+    assert read_classes(first + again[:1], 2).label == {1: 0, 0: 1}
+    assert read_classes(first + again, 2).label == {0: 0, 1: 0}
+
+
+def test_a_contradiction_changes_nothing():
+    classes = Classes(2)
+    for answer in [(0, 1, 1), (1, 2, 1), (0, 2, -1)]:
+        classes.read(*answer)
+    assert partition(classes.label) == [[0, 1, 2]]

@@ -1,0 +1,127 @@
+"""Honest while questions are chosen: accuracy, shares and advice."""
+
+import numpy as np
+import pytest
+from scipy.stats import binom
+
+from sdulearn.asking import Asker, ask
+from sdulearn.asking.designs import sample_size
+from sdulearn.asking.estimates import NEXT_ANSWERS, mid_p_interval, random_sample
+
+
+def overlapping(n, seed):
+    """Two classes that no classifier tells apart in more than about 80% of all cases, 65% of them in one."""
+    rng = np.random.default_rng(seed)
+    y = rng.random(n) < 0.65
+    X = rng.normal(size=(n, 3))
+    X[:, 0] += np.where(y, 0.9, -0.9)
+    return X, y
+
+
+def oracle(y):
+    return lambda a, b: y[a] == y[b]
+
+
+@pytest.fixture(scope="module")
+def draws():
+    """True accuracy on new points, the estimate, class shares and the accuracy on chosen points."""
+    found = []
+    X_new, y_new = overlapping(4000, 99)
+    for seed in range(16):
+        X, y = overlapping(300, seed)
+        asker = ask(X, oracle(y), 40, random_share=0.5, random_state=seed)
+        right = np.mean((asker.model().predict(X_new) > 0) == y_new)
+        state = asker._state(tuple(asker._records))
+        random = random_sample(state)
+        chosen = np.setdiff1d(np.arange(len(state.known)), random)
+        agree = state.held_out.argmax(axis=1) == state.column
+        found.append((max(right, 1 - right), asker.accuracy(), asker.classes(), np.mean(agree[chosen])))
+    return found
+
+
+def test_the_accuracy_is_that_of_all_points(draws):
+    true = np.mean([right for right, *_ in draws])
+    estimated = np.mean([estimate.value for _, estimate, *_ in draws])
+    assert estimated == pytest.approx(true, abs=0.04)
+
+
+def test_the_interval_covers(draws):
+    covered = sum(estimate.low <= right <= estimate.high for right, estimate, *_ in draws)
+    # 95% of 16 draws; fewer than this come once in two hundred times.
+    assert covered >= binom.ppf(0.005, len(draws), 0.95)
+
+
+def test_chosen_points_would_have_told_another_accuracy(draws):
+    """What the random share is for: uncertain points are hard."""
+    true = np.mean([right for right, *_ in draws])
+    assert np.mean([chosen for *_, chosen in draws]) < true - 0.04
+
+
+def test_class_shares_are_those_of_all_points(draws):
+    shares = [max(one.share for one in classes) for _, _, classes, _ in draws]
+    assert np.mean(shares) == pytest.approx(0.65, abs=0.06)
+    largest = [classes[0] for _, _, classes, _ in draws]
+    assert np.mean([one.low <= 0.65 <= one.high for one in largest]) >= 0.8
+
+
+def test_the_sample_is_a_beginning_of_the_random_order():
+    """Also points that were chosen before their turn came belong to it."""
+    X, y = overlapping(80, 0)
+    asker = ask(X, oracle(y), 50, random_share=0.4, random_state=0)
+    state = asker._state(tuple(asker._records))
+    sample = set(state.points.order[: sample_size(state)].tolist())
+    asked = {left for left, kind in zip(asker.answers["left"], asker.answers["kind"], strict=True) if kind == "random"}
+    assert asked < sample
+    assert set(state.known[random_sample(state)].tolist()) == sample
+
+
+def test_wrong_answers_do_not_lower_the_accuracy_of_the_model():
+    """Agreement (1 - e) a + e (1 - a) is turned back into a."""
+    X, y = overlapping(400, 1)
+    asker = Asker(X, private=2.0, random_share=1.0, random_state=0)
+    for _ in range(100):
+        question = asker.next()
+        asker.tell(question, bool(y[question.left] == y[question.right]))
+    found = asker.accuracy()
+    e = asker.error_rate()
+    assert found.agreement == pytest.approx((1 - e) * found.value + e * (1 - found.value))
+    right = np.mean((asker.model().predict(X) > 0) == y)
+    assert found.low <= max(right, 1 - right) <= found.high
+
+
+@pytest.mark.parametrize("n", [10, 40])
+def test_the_interval_of_a_share_covers_on_average(n):
+    p = np.linspace(0.5, 0.98, 97)
+    cover = np.zeros(len(p))
+    for k in range(n + 1):
+        low, high = mid_p_interval(k, n, 0.95)
+        cover += binom.pmf(k, n, p) * ((low <= p) & (p <= high))
+    assert 0.93 < cover.mean() < 0.97
+
+
+def test_advice_falls_as_answers_come():
+    X, y = overlapping(400, 2)
+    asker = Asker(X, random_state=0)
+    gains = {}
+    for n in range(1, 121):
+        question = asker.next()
+        asker.tell(question, bool(y[question.left] == y[question.right]))
+        if n in (10, 120):
+            gains[n] = asker.advice()
+    assert gains[10].expected_gain > gains[120].expected_gain >= 0
+    assert not gains[120].worth_going_on
+    assert gains[120].n_answers == 120
+    assert gains[120].expected_gain == pytest.approx(gains[120].last_gain * NEXT_ANSWERS / (120 + NEXT_ANSWERS))
+
+
+def test_at_the_start_it_is_worth_going_on():
+    X, _ = overlapping(50, 2)
+    assert Asker(X).advice().worth_going_on
+
+
+def test_random_pairs_have_an_accuracy_too():
+    X, y = overlapping(400, 3)
+    asker = ask(X, oracle(y), 150, design="random", random_state=0)
+    right = np.mean((asker.model().predict(X) > 0) == y)
+    found = asker.accuracy()
+    assert found.low <= max(right, 1 - right) <= found.high
