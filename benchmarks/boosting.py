@@ -324,7 +324,8 @@ def main():
     settings = [(condition, n) for condition in arguments.conditions for n in SIZES]
     cells = [(name, n, condition, seed) for seed in seeds for condition, n in settings for name in BENCHMARKS]
     results = Results(measured(arguments.results, cells, arguments.jobs))
-    drawn = f"{arguments.trials} draws (seeds {seeds[0]} to {seeds[-1]}), `make bench-boosting`"
+    command = f"benchmarks/boosting.py --trials {arguments.trials} --conditions {' '.join(arguments.conditions)}"
+    drawn = f"{arguments.trials} draws (seeds {seeds[0]} to {seeds[-1]}), `{command}`"
     write_page(arguments.page, results, arguments.conditions, f"{drawn}; {statistics_note(results)}")
     print("\n".join(targets(results, arguments.conditions)))
 

@@ -165,7 +165,7 @@ def _check_sets(chosen: Array, boundaries: Indices) -> None:
     if (np.diff(boundaries) <= 0).any() or (len(boundaries) and boundaries[0] != 0):
         raise InputError("the sets of categories of a tree overlap")
     n_sets = max(len(boundaries) - 1, 0)
-    if not ((chosen == np.rint(chosen)) & (chosen >= 0) & (chosen < max(n_sets, 0))).all():
+    if not ((chosen == np.rint(chosen)) & (chosen >= 0) & (chosen < n_sets)).all():
         raise InputError("a tree asks for a set of categories that is not there")
 
 

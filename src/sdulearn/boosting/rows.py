@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from sdulearn.answers.graph import AnswerGraph
 from sdulearn.boosting.objective import point_weights
@@ -112,8 +111,3 @@ def _number_of_folds(pairs: Pairs, n_folds: int) -> int:
             "Add answers, or use PairLogisticRegression."
         )
     return min([n_folds, *counts])
-
-
-def checked_weight(weight: ArrayLike | None) -> Array | None:
-    """Weights as floats."""
-    return None if weight is None else np.asarray(weight, dtype=np.float64)

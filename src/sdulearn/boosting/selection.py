@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.stats import rankdata
 
-from sdulearn.boosting.estimators import PairBoostingClassifier, ScoreClassifier
+from sdulearn.boosting.estimators import PairBoostingClassifier
 from sdulearn.boosting.rows import TrainingRows
+from sdulearn.boosting.score_classifier import ScoreClassifier
 from sdulearn.boosting.start import LinearFits
 from sdulearn.boosting.training import CrossFit, held_out_scores
 from sdulearn.errors import InputError

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from sdulearn.boosting import PairBoostingClassifier, PairModelCV
-from sdulearn.boosting.estimators import ScoreClassifier
+from sdulearn.boosting.score_classifier import ScoreClassifier
 from sdulearn.errors import ModelFileError
 from sdulearn.io import container
 from sdulearn.io.checked import (

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sdulearn.boosting.estimators import ScoreClassifier
+from sdulearn.boosting.score_classifier import ScoreClassifier
 from sdulearn.columns import CATEGORY, Column, ColumnLayout, SparseLayout
 from sdulearn.errors import InputError
 from sdulearn.extras import require

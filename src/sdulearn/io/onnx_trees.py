@@ -12,8 +12,8 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from sdulearn.boosting.estimators import ScoreClassifier
 from sdulearn.boosting.model_text import CATEGORICAL, DEFAULT_LEFT, MISSING_NAN, MISSING_ZERO, Tree, read_trees
+from sdulearn.boosting.score_classifier import ScoreClassifier
 from sdulearn.boosting.start import Kernel, LinearScore
 from sdulearn.errors import InputError
 from sdulearn.types import Array
