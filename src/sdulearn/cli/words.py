@@ -297,7 +297,7 @@ _SENTENCES: dict[str, Callable[[Mapping[str, Any]], str]] = {
     ),
     "chosen_questions": lambda d: (
         f"{d['n_chosen']:,} of the {d['n_answers']:,} questions were chosen, not drawn at random. The prior and the "
-        "estimated accuracy are those of the chosen points; sdulearn ask shows what randomly drawn ones say of the table."
+        "estimated accuracy are those of the chosen points; sdulearn ask shows what random ones say of the table."
     ),
     "tied_questions": lambda d: f"Left out: {d['count']:,} questions answered both ways equally often.",
     "no_better_than_guessing": lambda d: (
