@@ -78,8 +78,9 @@ def held_out(
 ) -> HeldOut:
     """Score a path.
 
-    The path of a fold begins at the solution on everything, shrunk: there, at a middle penalty, little is left of
-    what single answers said.
+    At each penalty the model of a fold begins at its neighbour's solution and at the one on everything, shrunk, and
+    the better one by its own objective is kept. Without the second, folds would miss solutions that the path found; by
+    itself it would tell the fold too much of the answers left out.
     """
     middle = middle_index(data, alphas, power)
     scores = np.full((len(TEMPERATURES), len(folds), len(alphas)), np.nan)
@@ -87,9 +88,12 @@ def held_out(
         part = data.restricted(answers, labels)
         if not part.likelihood.n_answers > 0:
             continue
-        found = {middle: _SHRUNK * path[middle].W}
+        found: dict[int, Array] = {}
         for i, neighbour in [(middle, middle), *outwards(middle, len(alphas))]:
-            found[i] = solve(part, part.objective(alphas[i], power), found[neighbour], _FOLD_TOL, _FOLD_ITER).W
+            starts = [_SHRUNK * path[i].W, *([found[neighbour]] if found else [])]
+            objective = part.objective(alphas[i], power)
+            trials = [solve(part, objective, W, _FOLD_TOL, _FOLD_ITER) for W in starts]
+            found[i] = min(trials, key=lambda trial: trial.objective).W
             scores[:, k, i] = [score(data, part, found[i] / t, ~answers, ~labels) for t in TEMPERATURES]
     return HeldOut(alphas, power, path, scores)
 
