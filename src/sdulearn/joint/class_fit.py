@@ -85,6 +85,11 @@ class ClassData:
         by_share = np.argsort(np.argsort(-self.shares_penalty.shares, kind="stable"))
         return [W[:, np.argsort(-self._sizes(W), kind="stable")[by_share]] for W in starts]
 
+    @cached_property
+    def group_starts(self) -> list[Array]:
+        """Starts that groups of answers alone give, where they are as many as classes and shares are not given."""
+        return [] if self.shares_penalty is not None else self.clusters.starts_from_different_groups()
+
     def _sizes(self, W: Array) -> Indices:
         """How many unlabeled points are nearest to each class."""
         return np.bincount(np.argmax(self.A_u @ W[:-1] + W[-1], axis=1), minlength=self.n_classes)
@@ -198,7 +203,7 @@ def follow_path(
     found = {middle: improve(data, objective, best_of(data, objective, starts, _N_FOLLOWED), _N_AGAIN)}
     for i, neighbour in outwards(middle, len(alphas)):
         objective = data.objective(alphas[i], covariance_power)
-        warm = solve(data, objective, found[neighbour].W, _PATH_TOL, _PATH_ITER)
+        warm = best_of(data, objective, [found[neighbour].W, *data.group_starts], 2)
         found[i] = improve(data, objective, warm, 1)
     return [found[i] for i in range(len(alphas))]
 

@@ -15,8 +15,8 @@ from sdulearn.answers.different import least_classes
 from sdulearn.answers.error_rates import ErrorRate, ErrorRates, estimate_error_rates
 from sdulearn.answers.graph import AnswerGraph
 from sdulearn.errors import InputError, OneKindWarning, warn
-from sdulearn.joint.class_fit import ClassData, ClassSolution, descend, polish
-from sdulearn.joint.class_selection import TEMPERATURES, Known, choose_number, choose_penalty, known_by_folds
+from sdulearn.joint.class_fit import ClassData, ClassSolution, descend, follow_path, polish
+from sdulearn.joint.class_selection import TEMPERATURES, Known, choose_number, held_out, known_by_folds
 from sdulearn.joint.classes import SharesPenalty
 from sdulearn.joint.graph_data import PointRows
 from sdulearn.joint.rates import given_rates
@@ -116,10 +116,11 @@ def choose_and_fit(
 ) -> ClassFit:
     """The penalty by the held-out likelihood, then the model at it."""
     refuse_too_few_classes(data)
-    grid = {power: _alphas(data, alphas, power) for power in powers}
-    found = choose_penalty(data, grid, folds)
+    # Folds of few answers, often about chosen points, do not tell powers apart: the first one is taken.
+    power = powers[0]
+    grid = _alphas(data, alphas, power)
+    found = held_out(data, follow_path(data, grid, power), grid, power, folds)
     temperature, row = found.best
-    power = found.covariance_power
     alpha = found.alphas[row]
     fit = finish(data, parameters, found.path[row].W, alpha, power)
     settings = [{"alpha": alpha} for alpha in found.alphas]
@@ -128,7 +129,7 @@ def choose_and_fit(
         "covariance_power_": power,
         "temperature_": TEMPERATURES[temperature],
         "cv_results_": grid_results(settings, found.scores[temperature]),
-        "alphas_": np.column_stack(list(grid.values())),
+        "alphas_": np.array(grid)[:, None],
     }
     calm = 1 / TEMPERATURES[temperature]
     return replace(fit, coef=calm * fit.coef, intercept=calm * fit.intercept, chosen=chosen)

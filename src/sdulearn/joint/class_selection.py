@@ -15,13 +15,13 @@ from sdulearn.types import Array, Mask
 
 # How well the models of folds are solved, and where they begin.
 _FOLD_TOL = 5e-3
-_FOLD_ITER = 40
+_FOLD_ITER = 30
 _SHRUNK = 0.5
 # No single answer may spoil the score of a model.
 _SMALLEST_CHANCE = 1e-6
 # Few answers make overconfident models, and a strong penalty timid ones; logits are divided by one of
 # these, the one that suits all folds best.
-TEMPERATURES = (0.5, 0.7, 1.0, 1.5, 2.0, 3.0)
+TEMPERATURES = (0.7, 1.0, 1.5, 2.0, 3.0)
 
 # Penalties, as shares of the largest, with which numbers of classes are compared.
 _NUMBER_SHARES = (0.03, 0.006, 0.001)
@@ -78,8 +78,9 @@ def held_out(
 ) -> HeldOut:
     """Score a path.
 
-    The path of a fold begins at the solution on everything, shrunk: there, at a middle penalty, little is left of
-    what single answers said.
+    At each penalty the model of a fold begins at its neighbour's solution and at the one on everything, shrunk, and
+    the better one by its own objective is kept. Without the second, folds would miss solutions that the path found; by
+    itself it would tell the fold too much of the answers left out.
     """
     middle = middle_index(data, alphas, power)
     scores = np.full((len(TEMPERATURES), len(folds), len(alphas)), np.nan)
@@ -87,9 +88,12 @@ def held_out(
         part = data.restricted(answers, labels)
         if not part.likelihood.n_answers > 0:
             continue
-        found = {middle: _SHRUNK * path[middle].W}
+        found: dict[int, Array] = {}
         for i, neighbour in [(middle, middle), *outwards(middle, len(alphas))]:
-            found[i] = solve(part, part.objective(alphas[i], power), found[neighbour], _FOLD_TOL, _FOLD_ITER).W
+            starts = [_SHRUNK * path[i].W, *([found[neighbour]] if found else [])]
+            objective = part.objective(alphas[i], power)
+            trials = [solve(part, objective, W, _FOLD_TOL, _FOLD_ITER) for W in starts]
+            found[i] = min(trials, key=lambda trial: trial.objective).W
             scores[:, k, i] = [score(data, part, found[i] / t, ~answers, ~labels) for t in TEMPERATURES]
     return HeldOut(alphas, power, path, scores)
 
@@ -107,25 +111,6 @@ def score(data: ClassData, part: ClassData, W: Array, answers: Mask, labels: Mas
     named = np.log(np.maximum(q[known, data.graph.labels[known] - 1], _SMALLEST_CHANCE))
     weights = np.concatenate([data.weight[first], data.weight[known]])
     return float(weights @ np.concatenate([chances, named]) / weights.sum()) if len(weights) else np.nan
-
-
-def choose_penalty(data: ClassData, grid: dict[float, list[float]], folds: Sequence[Known]) -> HeldOut:
-    """The first good power of the covariance by a coarse grid of penalties, then all of its penalties, scored.
-
-    ``grid`` has the penalties of each power, falling.
-    """
-    start = None
-    coarse: list[HeldOut] = []
-    for power, alphas in grid.items() if len(grid) > 1 else []:
-        some = alphas[1 :: max(len(alphas) // 2, 1)] or alphas
-        path = follow_path(data, some, power, start)
-        coarse.append(held_out(data, path, some, power, folds))
-        start = path[middle_index(data, some, power)].W
-    power = next(iter(grid))
-    if coarse:
-        power = list(grid)[first_good(np.array([one.best_folds for one in coarse]))]
-    path = follow_path(data, grid[power], power, start)
-    return held_out(data, path, grid[power], power, folds)
 
 
 def first_good(scores: Array, margin: float = 0.0) -> int:

@@ -325,7 +325,7 @@ class PairLogisticRegressionCV(_PairLogisticBase):
         Penalties to try; a number stands for that many on a grid that begins where the model leaves
         zero.
     covariance_powers : sequence of float, default=(0, 1, 2)
-        Powers of the covariance in the penalty to try.
+        Powers of the covariance in the penalty to try. With more than two classes the first is taken.
     n_classes : int or "auto", default=2
         Number of classes. "auto" tries from the fewest that the answers force and keeps the fewest that
         more do not clearly beat in the held-out likelihood.
@@ -346,7 +346,7 @@ class PairLogisticRegressionCV(_PairLogisticBase):
         of a held-out answer or label.
     evidence_ : array of shape (n_alphas, n_powers)
         Laplace's log evidence of every setting; -inf where the model is empty and names no classes. Only
-        with two classes: with more, the power is chosen by held-out answers too.
+        with two classes.
     temperature_ : float
         With more than two classes what the coefficients of the solution were divided by, so that its
         probabilities suit held-out answers best.
