@@ -3,7 +3,7 @@
 ``random``: disjoint pairs in a random order of the points.
 ``linked``: a new point against an example of its likeliest class,
 
-- a point whose class is not known yet is asked about until it is,
+- a point whose class is not known yet is asked about until it is, or until the model is sure enough of it,
 - a share of the points comes in random order, whatever the model says (kind "random"),
 - a share of the questions checks earlier answers (kinds "repeat", "triangle", "doubtful"),
 - at first, points that stand for many others ("explore"), until these bring no new classes,
@@ -76,7 +76,7 @@ def _by_priority(turn: Turn, shares: Shares) -> list[Callable[[Turn], Question |
     if _due(turn, ("random",), shares.random):
         chosen.append(_random_point)
     exploring = still_exploring(turn.state)
-    many = MAX_UNPROVEN // 2 if exploring else 1
+    many = MAX_UNPROVEN if exploring else 1
     if turn.state.classes.n_unproven >= many and _due(turn, ("compare",), COMPARE_SHARE):
         chosen.append(_compare_classes)
     chosen.append(_explore if exploring else _uncertain)
@@ -105,9 +105,12 @@ def _under_way(turn: Turn) -> Question | None:
     state = turn.state
     closed = state.given_up | turn.busy
     for point in state.classes.excluded:
-        if point not in closed:
-            kind = next(r.kind for r in state.records if point in (r.left, r.right))
-            return ask_about(turn, point, kind if kind in ("random", "explore", "linked") else "linked")
+        if point in closed:
+            continue
+        kind = next(r.kind for r in state.records if point in (r.left, r.right))
+        # Of a random point the class must be known; a chosen one is left to the model where that is sure.
+        if kind in ("random", "explore") or point not in state.sure:
+            return ask_about(turn, point, kind if kind in ("random", "explore") else "linked")
     return None
 
 
@@ -229,7 +232,7 @@ def _compare_classes(turn: Turn) -> Question | None:
     others = [a if b == smallest else b for a, b in pairs if smallest in (a, b)]
     own = np.array(members[smallest])
     # What the model would say of this class if it did not know it.
-    log_p = state.fit(state.hard_classes, left_out=own).log_probabilities(own).mean(axis=0)
+    log_p = state.fit(own).log_probabilities(own).mean(axis=0)
     likeliest = max(others, key=lambda number: log_p[state.numbers.index(number)])
     return turn.ask(example(state, smallest), example(state, likeliest), "compare")
 
