@@ -7,7 +7,7 @@ PYTHONS := src tests benchmarks examples .ci docs/conf.py docs/_ext docs/figures
 export OMP_NUM_THREADS ?= 1
 export OPENBLAS_NUM_THREADS ?= 1
 
-.PHONY: demo test lint format bench bench-accuracy bench-asking bench-ablation bench-penalties bench-cli bench-faults bench-honest bench-repeat bench-scale bench-style dist docs test-oldest clean
+.PHONY: demo test lint format bench bench-accuracy bench-asking bench-ablation bench-boosting bench-penalties bench-classes bench-cli bench-faults bench-graph bench-honest bench-kill bench-repeat bench-scale bench-style dist docs test-oldest clean
 
 demo: $(VENV)/.demo
 	$(BIN)/sdulearn demo
@@ -32,6 +32,9 @@ bench: $(VENV)/.bench
 bench-accuracy: $(VENV)/.bench
 	$(BIN)/python benchmarks/accuracy.py
 
+bench-classes: $(VENV)/.bench
+	$(BIN)/python benchmarks/classes.py
+
 bench-cli: $(VENV)/.bench
 	$(BIN)/python benchmarks/command_line.py
 
@@ -44,8 +47,19 @@ bench-repeat: $(VENV)/.dev
 	$(BIN)/python benchmarks/repeat.py tests/distributed --runs 20
 	$(BIN)/python benchmarks/repeat.py tests src --runs 5
 
+bench-graph: $(VENV)/.bench
+	$(BIN)/python benchmarks/graph_accuracy.py
+
 bench-honest: $(VENV)/.dev
 	$(BIN)/python benchmarks/honest.py
+
+# The server of `sdulearn ask`, killed 200 times under load. About ten minutes.
+bench-kill: $(VENV)/.dev
+	$(BIN)/python benchmarks/kill_server.py --write
+
+bench-boosting: $(VENV)/.bench
+	$(BIN)/python benchmarks/boosting.py --results /tmp/bench-boosting.jsonl
+	$(BIN)/python benchmarks/boosting.py --scale
 
 # Three hours; what benchmarks/asking.jsonl holds already is not measured again.
 bench-asking: $(VENV)/.bench

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import os
+import re
+import signal
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -84,3 +88,32 @@ def fit_report():
         ),
         seconds={"reading": 0.5, "fitting": 1.5},
     )  # fmt: skip
+
+
+class AskServer:
+    """``sdulearn ask`` as a process; ``kill`` stops it at once."""
+
+    def __init__(self, *arguments):
+        command = [sys.executable, "-m", "sdulearn.cli.main", "ask", *map(str, arguments), "--no-browser"]
+        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        self.address = re.search(r"http://\S+", self.process.stdout.readline())[0]
+
+    def kill(self):
+        self.process.send_signal(signal.SIGKILL)
+        self.process.wait()
+        self.process.stdout.close()
+
+
+@pytest.fixture
+def start_server():
+    """Start servers of ``sdulearn ask``; those that are left are killed in the end."""
+    started = []
+
+    def start(*arguments):
+        started.append(AskServer(*arguments))
+        return started[-1]
+
+    yield start
+    for server in started:
+        if server.process.poll() is None:
+            server.kill()

@@ -3,17 +3,20 @@ import pytest
 from scipy import sparse
 
 from sdulearn import PriorEstimate, estimate_prior, stack_pairs
-from sdulearn.answers import AnswerGraph
+from sdulearn.answers import AnswerGraph, Answers
+from sdulearn.cli.words import describe_finding
 from sdulearn.diagnostics import (
     Population,
     check_assumptions,
     check_component_ratio,
+    check_entities,
     check_outcome,
     check_population,
     check_ratio,
     check_shared_points,
 )
 from sdulearn.errors import InputError
+from sdulearn.io.importers.linkage import ENTITY_FORMATS
 from sdulearn.metrics import AccuracyEstimate
 from sdulearn.pairs import read_pairs
 
@@ -187,3 +190,28 @@ def test_the_outcome(low, oriented, expected):
     assert codes_of(check_outcome(PriorEstimate.given(0.3), accuracy, oriented)) == expected
     unknown = estimate_prior(20, 30)
     assert ("prior_not_identified" in codes_of(check_outcome(unknown, accuracy, oriented))) == (not oriented)
+
+
+def answers_with(n_similar, n_dissimilar, **more):
+    n = n_similar + n_dissimilar
+    ids = np.array([[f"a{k}", f"b{k}"] for k in range(n)], dtype=object).reshape(-1, 2)
+    said = np.repeat([1, -1], [n_similar, n_dissimilar])
+    return Answers("p", ids, said, np.ones(n), None, np.arange(n), {}, {}, **more)
+
+
+@pytest.mark.parametrize("name", ENTITY_FORMATS)
+def test_answers_of_tools_that_link_records_are_about_entities(name):
+    (found,) = check_entities(answers_with(50, 50, format=name))
+    assert (found.code, found.severity) == ("entities", "warning")
+    assert "one person, one product" in describe_finding(found)
+
+
+@pytest.mark.parametrize(
+    ("n_similar", "n_dissimilar", "codes"),
+    [(50, 50, []), (20, 980, []), (5, 995, ["many_classes"]), (1, 20, []), (0, 1000, []), (0, 0, [])],
+)
+def test_so_few_similar_answers_that_there_must_be_many_classes(n_similar, n_dissimilar, codes):
+    """20 of 1000 are what fifty classes of one size give; dissimilar answers alone may be all that was asked for."""
+    found = check_entities(answers_with(n_similar, n_dissimilar, format="csv"))
+    assert codes_of(found) == codes
+    assert all("50 classes or fewer" in describe_finding(one) for one in found)

@@ -47,9 +47,9 @@ def test_no_overflow_far_out(loss):
         assert np.isfinite(part).all()
 
 
-@pytest.mark.parametrize("name", ["squared", "logistic"])
-def test_probability_minimises_the_expected_loss(name):
-    loss, z = get_loss(name), np.linspace(-3, 3, 6001)
+def test_probability_minimises_the_expected_loss():
+    loss = get_loss("logistic")
+    z = np.linspace(-3, 3, 6001)
     for p in (0.2, 0.5, 0.9):
         best = z[np.argmin(p * loss.value(z, 1) + (1 - p) * loss.value(z, -1))]
         assert loss.probability(np.array(best)) == pytest.approx(p, abs=1e-3)

@@ -246,3 +246,12 @@ def test_a_curve_has_the_mean_of_the_draws_and_its_standard_error():
     assert curve.error == pytest.approx([statistics.stdev(row) / 2 for row in filled])
     assert curve.unfitted == (0.0, 0.5)
     assert planning._curve("joint", draws[:1, :1], 0.7).error == (0.0,)
+
+
+def test_rows_that_are_in_many_pairs():
+    """Answers about few rows may imply no prior though there are more similar ones: such a draw is not fitted."""
+    X = np.random.default_rng(0).normal(size=(40, 3))
+    plan = simulate_plan(prior=0.55, X=X, sizes=(25, 200), n_repeats=15, n_unlabeled=20, random_state=0)
+    for curve in plan.curves:
+        assert np.isfinite(curve.accuracy).all()
+    assert plan.curves[1].unfitted[1] > 0

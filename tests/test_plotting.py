@@ -22,6 +22,7 @@ from sdulearn import (
     SDUClassifier,
     SDUClassifierCV,
     estimate_prior,
+    stack_pairs,
 )
 from sdulearn.datasets import make_waveform, sample_sdu
 from sdulearn.metrics import pair_log_likelihood
@@ -142,6 +143,16 @@ def test_the_prior_follows_the_answers_in_their_order():
     np.testing.assert_array_equal(display.line_.get_ydata(), display.value)
 
 
+def test_the_prior_of_answers_that_share_points_is_that_of_their_likelihood():
+    y = np.array([[1, 0], [1, 1], [2, 0], [2, 2], [-3, 0], [-3, 3], [4, 1], [4, 2], [0, 9]])
+    display = PriorIntervalDisplay.from_codes(y)
+    assert display.n_pairs.tolist() == [1, 2, 3, 4]
+    estimate = estimate_prior(y=y)
+    assert (display.value[-1], display.low[-1], display.high[-1]) == (estimate.value, estimate.low, estimate.high)
+    # The fourth answer follows from the first two.
+    assert display.low[-1] == display.low[-2]
+
+
 @pytest.mark.parametrize("prior", [0.3, 0.5, 0.8])
 def test_the_expected_interval_is_about_the_prior_and_shrinks(prior):
     display = PriorIntervalDisplay.from_prior(prior, n_pairs=[20, 200, 2000, 20000])
@@ -255,13 +266,29 @@ def test_the_learning_curve_without_labels_holds_pairs_out(drawn):
     rows, codes, *_ = drawn
     _Spy.seen = []
     display = PairLearningCurveDisplay.from_estimator(
-        _Spy(prior=0.7), rows, codes, n_pairs=[119], scoring=pair_log_likelihood, n_repeats=5, random_state=0
+        _Spy(loss="logistic", prior=0.7),
+        rows,
+        codes,
+        n_pairs=[119],
+        scoring=pair_log_likelihood,
+        n_repeats=5,
+        random_state=0,
     )
     assert [len(np.unique(seen[seen != 0])) for seen in _Spy.seen] == [119] * 5
     assert (display.scores < 0).all()
     own = PairLearningCurveDisplay.from_estimator(PairLogisticRegression(), rows, codes, random_state=0)
     assert own.n_pairs[-1] == 119
     assert own.ax_.get_ylabel() == "score of held-out pairs"
+
+
+def test_the_learning_curve_knows_the_points(drawn):
+    *_, X_test, y_test = drawn
+    rng = np.random.default_rng(0)
+    ends = rng.permutation(300)[np.column_stack([rng.integers(0, 60, 150), rng.integers(60, 120, 150)])]
+    shared, y = stack_pairs(X_test, ends, y_test[ends[:, 0]] == y_test[ends[:, 1]])
+    _Spy.seen = []
+    PairLearningCurveDisplay.from_estimator(_Spy(prior=0.7), shared, y, n_pairs=[20], n_repeats=3, random_state=0)
+    assert [seen.shape[1] for seen in _Spy.seen] == [2, 2, 2]
 
 
 @pytest.mark.parametrize("sizes", [[0, 10], [151], []])

@@ -22,7 +22,8 @@ FLOORS = [
     ("answers.sides", "answers.two_classes"),
     ("answers.error_rates",),
     ("prior",),
-    ("risks", "bounds", "io.checked", "io.ids", "number_texts", "answers.records"),
+    ("risks", "bounds", "io.checked", "io.ids", "io.rows", "number_texts", "answers.records"),
+    ("io.answer_log", "io.importers"),
     ("solvers", "io.answers", "answers.checks"),
     ("columns", "answers", "model_selection", "io.labels"),
     ("metrics", "statistics", "io.parquet"),
@@ -32,10 +33,12 @@ FLOORS = [
     ("linear", "table_model"),
     ("blocks",),
     ("joint",),
+    ("boosting",),
+    ("io.onnx_trees",),
     ("streaming", "distributed", "io.model_file", "io.onnx", "populations", "asking"),
     ("workflow", "planning"),
     ("plotting",),
-    ("experiments",),
+    ("experiments", "web"),
     ("cli",),
 ]
 FLOOR = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}

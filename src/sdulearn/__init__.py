@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 from sdulearn.version import __version__ as __version__
 
 if TYPE_CHECKING:
+    from sdulearn.boosting import PairBoostingClassifier, PairModelCV
     from sdulearn.fit_report import FitReport
     from sdulearn.io.model_file import load_model
     from sdulearn.joint import PairLogisticRegression, PairLogisticRegressionCV
@@ -19,9 +20,11 @@ if TYPE_CHECKING:
 # Imported when they are asked for: `sdulearn --version` need not wait for scikit-learn.
 _HOMES = {
     "FitReport": "fit_report",
+    "PairBoostingClassifier": "boosting",
     "PairKFold": "model_selection",
     "PairLogisticRegression": "joint",
     "PairLogisticRegressionCV": "joint",
+    "PairModelCV": "boosting",
     "PriorEstimate": "prior",
     "SDUClassifier": "linear",
     "SDUClassifierCV": "linear",
@@ -34,9 +37,11 @@ _HOMES = {
 
 __all__ = [
     "FitReport",
+    "PairBoostingClassifier",
     "PairKFold",
     "PairLogisticRegression",
     "PairLogisticRegressionCV",
+    "PairModelCV",
     "PriorEstimate",
     "SDUClassifier",
     "SDUClassifierCV",

@@ -19,6 +19,7 @@ from sdulearn.answers.checks import AnswerChecks, check_answers
 from sdulearn.answers.graph import AnswerGraph
 from sdulearn.answers.records import Answers
 from sdulearn.errors import InputError
+from sdulearn.io.importers.linkage import ENTITY_FORMATS
 from sdulearn.metrics import AccuracyEstimate
 from sdulearn.model_selection import HUB_ANSWERS, HUB_SHARE, PairKFold
 from sdulearn.pairs import Pairs, read_pairs
@@ -38,6 +39,8 @@ _DRAWS = 1999
 ACCURACY_FOLDS = 10
 # Hubs that are named.
 _HUBS_NAMED = 5
+# Where random pairs show more classes than this, they are hardly classes that a model could learn.
+_MANY_CLASSES = 50
 
 
 @dataclass(frozen=True)
@@ -341,6 +344,23 @@ def check_graph_contradictions(graph: AnswerGraph) -> list[Finding]:
     )
     annotators = graph.annotators[doubted] if graph.annotators.any() else None
     return check_contradictions(check_answers(answers), annotators)
+
+
+def check_entities(answers: Answers) -> list[Finding]:
+    """Answers about entities, thousands of classes of a row or two each, which no classifier of classes learns.
+
+    Told by the tool that wrote them, or by the share of similar answers: of random pairs it is the sum of the
+    squared class shares, and so at least 1/K for K classes. Dissimilar answers alone tell nothing: some ask for
+    no others.
+    """
+    n = answers.n_similar + answers.n_dissimilar
+    counts = {"format": answers.format, "n_similar": answers.n_similar, "n_answers": n}
+    if answers.format in ENTITY_FORMATS:
+        return [Finding("entities", "warning", counts)]
+    share = 1 / _MANY_CLASSES
+    if answers.n_similar and binomtest(answers.n_similar, n, share, alternative="less").pvalue < LEVEL:
+        return [Finding("many_classes", "warning", {**counts, "n_classes": _MANY_CLASSES, "level": LEVEL})]
+    return []
 
 
 def check_outcome(prior: PriorEstimate, accuracy: AccuracyEstimate, oriented: bool) -> list[Finding]:

@@ -13,6 +13,32 @@ from sdulearn.prior import PriorEstimate
 
 
 @dataclass(frozen=True)
+class AnnotatorReport:
+    """One of those who answered.
+
+    Attributes
+    ----------
+    name : str
+        The name in the answers; empty where it is not known who answered.
+    rate : float
+        Probability that an answer is wrong.
+    low, high : float
+        95% interval of the rate.
+    identified : bool
+        Whether the answers say anything about the rate; where they do not, it is taken to be 0.
+    n_answers : int
+        Number of answers.
+    """
+
+    name: str
+    rate: float
+    low: float
+    high: float
+    identified: bool
+    n_answers: int
+
+
+@dataclass(frozen=True)
 class FitReport:
     """What a fit was given and what it found, as data.
 
@@ -40,6 +66,8 @@ class FitReport:
         By cross-validation on the answers.
     prior : PriorEstimate
         Share of class +1.
+    annotators : tuple of AnnotatorReport
+        Who answered, and how often wrongly; empty for methods that take all answers for right.
     n_labels, n_labels_right : int
         Labels that named the classes, and how many of them the model predicts.
     findings : tuple of Finding
@@ -64,6 +92,7 @@ class FitReport:
     answer_words: Mapping[str, Sequence[int]]
     accuracy: AccuracyEstimate
     prior: PriorEstimate
+    annotators: tuple[AnnotatorReport, ...]
     n_labels: int
     n_labels_right: int
     findings: tuple[Finding, ...]
@@ -86,6 +115,7 @@ def parse_report(report: Mapping[str, Any]) -> FitReport:
         },
         accuracy=_parse_accuracy(report["accuracy"]),
         prior=checked_prior(report["prior"]),
+        annotators=tuple(_parse_annotator(one) for one in checked_list(report["annotators"])),
         findings=tuple(_parse_finding(finding) for finding in checked_list(report["findings"])),
         seconds={checked_text(name): checked_finite(value) for name, value in report["seconds"].items()},
     )
@@ -96,6 +126,18 @@ def _parse_accuracy(numbers: Mapping[str, Any]) -> AccuracyEstimate:
         name: checked_share(numbers[name]) for name in ("value", "low", "high", "agreement", "confidence", "majority")
     }
     return AccuracyEstimate(**shares, n_answers=checked_whole(numbers["n_answers"], 0, 2**62))
+
+
+def _parse_annotator(numbers: Mapping[str, Any]) -> AnnotatorReport:
+    if type(numbers["identified"]) is not bool:
+        raise TypeError("expected true or false")
+    rates = {name: checked_share(numbers[name]) for name in ("rate", "low", "high")}
+    return AnnotatorReport(
+        name=checked_text(numbers["name"]),
+        **rates,
+        identified=numbers["identified"],
+        n_answers=checked_whole(numbers["n_answers"], 0, 2**62),
+    )
 
 
 def _parse_finding(finding: Mapping[str, Any]) -> Finding:

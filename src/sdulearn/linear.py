@@ -31,8 +31,8 @@ def _loss_has_probability(estimator: Estimator) -> bool:
     loss = get_training_loss(estimator.loss)
     if not hasattr(loss, "probability"):
         raise AttributeError(
-            f"predict_proba needs a proper loss, and `loss={estimator.loss!r}` is not one: its "
-            "decision values carry no probability. Fit with `loss='logistic'` or `loss='squared'`."
+            f"predict_proba needs a loss whose decision values are log odds, and `loss={estimator.loss!r}` has "
+            "none. Fit with `loss='logistic'`, or use PairLogisticRegressionCV."
         )
     return True
 
@@ -69,7 +69,7 @@ class _SDUBase(LinearPairClassifier):
 
     @available_if(_loss_has_probability)
     def predict_proba(self, X: MatrixLike) -> Array:
-        """Return the probability of each class; only where the loss is proper (squared, logistic).
+        """Return the probability of each class; only where the decision values are log odds (logistic loss).
 
         Parameters
         ----------

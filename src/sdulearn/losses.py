@@ -9,7 +9,7 @@ L-BFGS. Attributes that open a door:
 
 - ``curvature``: ``even`` is ``curvature * z**2 / 2 + const``: the closed form;
 - ``flat``: ``even`` is ``max(flat, abs(z)) / 2``: the interior point method;
-- ``probability(z)``: P(y = +1) where the loss is proper: ``predict_proba``.
+- ``probability(z)``: P(y = +1) where every margin is that of a probability: ``predict_proba``.
 """
 
 from __future__ import annotations
@@ -85,7 +85,8 @@ class Squared:
     """Squared loss, ``(t z - 1)^2 / 4`` (Eq. loss_sq).
 
     Its minimiser is the solution of one linear system, and depends on the rows through their means
-    and second moments alone.
+    and second moments alone. Of all functions z = 2 P(y = +1) - 1 minimises the expected loss, but a
+    line leaves the range of probabilities, so its decision values are none.
 
     See Also
     --------
@@ -117,10 +118,6 @@ class Squared:
     def even_hess(self, z: Array) -> Array:
         """``1 / 2``."""
         return np.full_like(z, 0.5)
-
-    def probability(self, z: Array) -> Array:
-        """P(y = +1): the minimiser of the expected loss is z = 2 P - 1."""
-        return np.clip((1 + z) / 2, 0, 1)
 
 
 class DoubleHinge:

@@ -22,7 +22,7 @@ from sdulearn import (
     stack_pairs,
 )
 from sdulearn.bounds import order_probability, recommended_gamma
-from sdulearn.errors import InputError, OneKindWarning, OrientationWarning
+from sdulearn.errors import InputError, OneKindWarning, OrientationWarning, UndeterminedError
 from sdulearn.populations import FeaturePopulation, GaussianPopulation, Population, Source, World
 from sdulearn.prior import dissimilar_share, no_value_probability, similar_share
 from sdulearn.types import Array, Estimator, MatrixLike
@@ -450,7 +450,11 @@ def _accuracy(world: World, n_pairs: int, method: str, prior: float | None, orie
         # Draws with one kind of answer are part of the plan.
         for expected in (OrientationWarning, OneKindWarning):
             warnings.simplefilter("ignore", expected)
-        model.fit(rows, codes)
+        try:
+            model.fit(rows, codes)
+        except UndeterminedError:
+            # Pairs of few rows share points, and these may imply no prior though the counts do.
+            return math.nan
     right = world.accuracy(model.coef_[0], float(model.intercept_[0]))
     return max(right, 1 - right) if oriented else right
 

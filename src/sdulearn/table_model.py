@@ -188,6 +188,8 @@ class TableModel:
             Decision values.
         """
         scaled = self.scaler.transform(X)
+        if not hasattr(self.estimator, "coef_"):
+            return np.asarray(self.estimator.decision_function(scaled))
         return np.asarray(scaled @ self.estimator.coef_[0] + self.estimator.intercept_[0])
 
     def names(self, decision: Array) -> NDArray[np.object_]:
@@ -274,7 +276,7 @@ class TableModel:
             raise ValueError("it is a table model of a newer version. Upgrade sdulearn.")
         layout = _parse_layout(header["layout"])
         scaler = Scaler(checked_numbers(arrays["mean"]), checked_numbers(arrays["scale"]))
-        width = estimator.coef_.shape[1]
+        width = estimator.n_features_in_
         if layout.width != width or scaler.mean.shape != (width,) or scaler.scale.shape != (width,):
             raise ValueError("columns and coefficients do not fit together")
         if not (scaler.scale > 0).all():

@@ -53,3 +53,55 @@ def test_the_same_as_json(tmp_path, call, capsys):
     assert found["unknown_ids"] == [{"line": 10, "id": "q"}]
     assert (found["self_pairs"], found["repeats"]) == ([5], [6])
     assert found["contradictions"] == {"both_ways": [[7, 8]], "closure": [[4, 3, 2]], "odd_cycles": []}
+
+
+def test_a_file_of_a_tool_that_links_records(tmp_path, call, capsys):
+    """Its records are looked up in the table, and what they are for is said."""
+    ann = {"name": "Ann", "age": 7}
+    bob = {"name": "Bob", "age": 8}
+    (tmp_path / "training.json").write_text(json.dumps({"distinct": [[ann, bob]], "match": []}))
+    (tmp_path / "t.csv").write_text("id,name,age\np,Ann,7\nq,Bob,8\n")
+    assert call("check", tmp_path / "training.json") != 0
+    assert "Say with --features of which table they are rows" in capsys.readouterr().err
+    assert call("check", tmp_path / "training.json", "--features", tmp_path / "t.csv") == 1
+    out = capsys.readouterr().out
+    assert "read as training data of dedupe: 0 similar, 1 dissimilar" in out
+    assert "not what answers about entities" in out
+    assert "Nothing wrong" not in out
+    call("check", tmp_path / "training.json", "--features", tmp_path / "t.csv", "--json")
+    data = json.loads(capsys.readouterr().out)
+    assert (data["format"], data["findings"][0]["code"]) == ("dedupe", "entities")
+
+
+def test_answers_that_share_points(tmp_path, call, capsys):
+    """A star of 30 answers, of which none follows from the others, and two more, one of them wrong."""
+    answers = [f"hub,p{k},{int(k % 3 > 0)},ann" for k in range(30)]
+    (tmp_path / "p.csv").write_text("\n".join(["id_a,id_b,label,annotator", *answers, "p0,p1,1,bob", "p3,p6,1,cem"]))
+    assert call("check", tmp_path / "p.csv") == 1
+    out = capsys.readouterr().out
+    for text in (
+        "The 32 answers share 31 points, in 1 connected group.",
+        "30 of them do not follow from the others",
+        "1 point is in a large part of the 32 answers (30)",
+        "in so many answers: hub",
+        "Answers in a contradiction, by annotator\n  bob: 1 of 1\n  ann: 2 of 30\n  cem: 0 of 1\n",
+    ):
+        assert text in out
+    call("check", tmp_path / "p.csv", "--json")
+    found = json.loads(capsys.readouterr().out)
+    assert found["hubs"]["points"] == ["hub"]
+    assert found["shared_points"]["n_independent"] == 30
+    assert found["contradictions_by_annotator"] == {"bob": [1, 1], "ann": [2, 30], "cem": [0, 1]}
+
+
+def test_a_ratio_that_the_prior_does_not_explain(tmp_path, call, capsys):
+    loose = [f"a{k},b{k},{int(k < 50)}" for k in range(100)]
+    chain = [f"a{k},a{k + 1},1" for k in range(100)]
+    for answers, told in ((loose, "50 of 100 pairs are similar"), (chain, "Of the pairs among the 101 points")):
+        (tmp_path / "p.csv").write_text("\n".join(["id_a,id_b,label", *answers]))
+        assert call("check", tmp_path / "p.csv") == 0
+        capsys.readouterr()
+        assert call("check", tmp_path / "p.csv", "--prior", 0.8) == 1
+        out = capsys.readouterr().out
+        assert told in out
+        assert "Nothing wrong" not in out

@@ -108,7 +108,10 @@ def test_mistakes_in_the_answers_stop_the_fit_unless_told(call, refused, files, 
         assert text in out
     call("fit", *options(files, tmp_path, output=tmp_path / "clean.sdu"))
     clean, skipped = load_model(tmp_path / "clean.sdu"), load_model(tmp_path / "model.sdu")
-    np.testing.assert_array_equal(clean.estimator.coef_, skipped.estimator.coef_)
+    # The repeated answer counts, and deals other folds; no row that was left out does.
+    cosine = clean.estimator.coef_[0] @ skipped.estimator.coef_[0]
+    norms = np.linalg.norm(clean.estimator.coef_) * np.linalg.norm(skipped.estimator.coef_)
+    assert cosine > 0.97 * norms
 
 
 def test_weights_count_like_further_answers_of_their_kind(call, files, tmp_path):

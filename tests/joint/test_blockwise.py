@@ -9,6 +9,7 @@ from sklearn.base import clone
 
 from sdulearn import PairLogisticRegression
 from sdulearn.blocks.source import LocalBlocks
+from sdulearn.errors import InputError
 from sdulearn.joint import blockwise
 from sdulearn.joint.blockwise import BlockData, fit_pair_logistic
 from sdulearn.joint.path import PairData
@@ -321,3 +322,8 @@ def test_too_many_columns(waveform):
     X = sparse.csr_matrix((len(waveform[1]), 4001))
     with pytest.raises(ValueError, match=r"has 4,001 features.*Fit in memory, or reduce the features"):
         fit_blocks(PairLogisticRegression(), as_blocks([(X, waveform[1], None)]))
+
+
+def test_more_than_two_classes_are_refused():
+    with pytest.raises(InputError, match="Over blocks there are two classes; got `n_classes=3`"):
+        fit_pair_logistic(PairLogisticRegression(n_classes=3), as_blocks([]))

@@ -17,6 +17,7 @@ from sdulearn import (
 )
 from sdulearn.answers import AnswerGraph
 from sdulearn.errors import InputError, OneKindWarning, OrientationWarning
+from sdulearn.joint.blockwise import fit_pair_logistic, refuse_columns
 
 pytestmark = pytest.mark.filterwarnings(f"ignore::{OrientationWarning.__module__}.OrientationWarning")
 
@@ -149,7 +150,7 @@ def test_rates_by_annotator():
     assert model.error_rates_.by_annotator == {1: 0.0, 2: 0.1, 3: 0.5}
     with pytest.raises(InputError, match="no entry for annotator 3"):
         PairLogisticRegression(error_rate={1: 0.0, 2: 0.1}).fit(rows, y)
-    with pytest.raises(InputError, match="between 0 and 0.5"):
+    with pytest.raises(InputError, match=r"between 0 and 0\.5"):
         PairLogisticRegression(error_rate={1: 0.0, 2: 0.1, 3: 0.7}).fit(rows, y)
 
 
@@ -257,14 +258,35 @@ def score(model, X, y):
     return total / n_news(y)
 
 
+def test_a_single_label_names_the_classes_and_no_fold_is_blamed_for_its_absence():
+    X, classes = draw(200, shift=1.5)
+    ends = np.arange(160).reshape(-1, 2)
+    known = np.zeros(200, dtype=int)
+    known[0] = classes[0]
+    rows, y = stack_pairs(X, ends, answers(classes, ends), labels=known)
+    model = PairLogisticRegressionCV().fit(rows, y)
+    assert (model.predict(X) == classes).mean() > 0.85
+    # A coin has -log 2.
+    assert model.cv_results_["mean_test_score"].max() > -0.55
+
+
 def test_what_cannot_be_learned_from():
-    X, classes = draw(20)
+    X, _ = draw(20)
     rows, y = stack_pairs(X, np.empty((0, 2), dtype=int), [], labels=np.ones(20, dtype=int))
     with pytest.raises(InputError, match="labels are not of two classes"):
         PairLogisticRegression().fit(rows, y)
     rows, y = stack_pairs(X, star(10), np.ones(10, dtype=bool))
     with pytest.warns(OneKindWarning):
         PairLogisticRegression().fit(rows, y)
+
+
+def test_blocks_refuse_what_they_cannot_join():
+    _, y = stack_pairs(np.zeros((3, 1)), [(0, 1), (1, 2)], [True, False])
+    with pytest.raises(InputError, match="pair codes alone"):
+        refuse_columns(y)
+    refuse_columns(y[:, 0])
+    with pytest.raises(InputError, match="`error_rate` must be 'auto' or 0"):
+        fit_pair_logistic(PairLogisticRegression(error_rate=0.1), None)
 
 
 def test_rows_of_one_point_are_averaged():

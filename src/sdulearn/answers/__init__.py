@@ -1,11 +1,15 @@
 """What a set of answers says, and what is wrong with it."""
 
+from typing import TYPE_CHECKING
+
 from sdulearn.answers.checks import AnswerChecks, Contradiction, check_answers
 from sdulearn.answers.doubtful import DoubtfulAnswers, doubtful_answers
 from sdulearn.answers.error_rates import ErrorRate, ErrorRates, estimate_error_rates
 from sdulearn.answers.graph import AnswerGraph
 from sdulearn.answers.records import Answers, BadRow
-from sdulearn.io.answers import read_answers
+
+if TYPE_CHECKING:
+    from sdulearn.io.answers import read_answers
 
 __all__ = [
     "AnswerChecks",
@@ -21,3 +25,12 @@ __all__ = [
     "estimate_error_rates",
     "read_answers",
 ]
+
+
+def __getattr__(name: str) -> object:
+    """``read_answers``, when it is asked for: its home imports from here."""
+    if name != "read_answers":
+        raise AttributeError(f"module 'sdulearn.answers' has no attribute {name!r}")
+    from sdulearn.io.answers import read_answers
+
+    return read_answers

@@ -18,9 +18,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from sdulearn.answers.graph import AnswerGraph, find_sides
+from sdulearn.answers.messages import sum_by
 from sdulearn.answers.propagate import FactorGraph, log_factors
 from sdulearn.answers.two_classes import TwoClassNetwork
-from sdulearn.types import Array, Codes, Mask
+from sdulearn.types import Array, Codes, Indices, Mask
 
 # A rate is looked for between these two; a lower one is none at all.
 _LOWEST = 1e-4
@@ -110,7 +111,20 @@ class ErrorRates:
 
     @classmethod
     def given(cls, graph: AnswerGraph, rates: dict[int, float]) -> ErrorRates:
-        """Rates that somebody knows, by annotator."""
+        """Wrap rates that somebody knows.
+
+        Parameters
+        ----------
+        graph : AnswerGraph
+            The answers.
+        rates : dict
+            Rates by the numbers of the annotators.
+
+        Returns
+        -------
+        ErrorRates
+            The rates, each as its own interval.
+        """
         numbers, counts = np.unique(graph.annotators, return_counts=True)
         rows = zip(numbers.tolist(), counts.tolist(), strict=True)
         return cls(tuple(ErrorRate(a, rates[a], rates[a], rates[a], True, n) for a, n in rows))
@@ -235,7 +249,7 @@ class RateModel:
         agree, differ = log_factors(self.answers.same, errors, self.answers.weights)
         edge = self.network.factors.edge
         size = self.network.factors.n_edges
-        return replace(self.network, agree=np.bincount(edge, agree, size), differ=np.bincount(edge, differ, size))
+        return replace(self.network, agree=sum_by(edge, agree, size), differ=sum_by(edge, differ, size))
 
 
 def settle_rates(graph: AnswerGraph, rates: Array, annotator: Codes) -> Array:
@@ -256,7 +270,7 @@ def contradicts(graph: AnswerGraph, certain: Mask) -> bool:
 
 
 def on_cycles(graph: AnswerGraph) -> Mask:
-    """Whether each answer may be checked by others: what is left when points in one answer are taken off, again and again.
+    """Whether each answer can be checked by others: those left when points in one answer are taken off in turn.
 
     Two answers to one question are a cycle, and labels are answers about one more point.
     """
@@ -273,7 +287,7 @@ def on_cycles(graph: AnswerGraph) -> Mask:
     return found[: graph.n_answers]
 
 
-def _with_labels(graph: AnswerGraph, kept: Mask) -> tuple[Array, Codes]:
+def _with_labels(graph: AnswerGraph, kept: Mask) -> tuple[Indices, Codes]:
     """Answers, and labels as answers about one more point of class +1."""
     known = np.flatnonzero(graph.labels)
     labels = np.column_stack([known, np.full(len(known), graph.n_points)])

@@ -44,14 +44,20 @@ class Answers:
     annotators : object array of shape (n_answers,) or None
         Who answered, as text; None where that is not said.
     lines : int array of shape (n_answers,)
-        Line of the file (row, counted from 1, of a Parquet file, a workbook or a frame).
+        Line of the file (row, counted from 1, of a Parquet file, a workbook or a frame; item of a JSON list).
     columns : dict
-        Which column was read as ``id_a``, ``id_b``, ``label``, ``weight``, ``annotator``.
+        Which column was read as ``id_a``, ``id_b``, ``label``, ``weight``, ``annotator``, ``time``.
     words : dict
         How often each word for an answer occurs, and what it was taken for:
         ``{"1": (1, 58), "0": (-1, 42)}``.
     bad_rows : tuple of BadRow
         Rows left out.
+    times : object array of shape (n_answers,) or None
+        When each was answered, as the file says it; None where that is not said.
+    format : str
+        What the file was read as, such as ``"csv"``, ``"answer_log"`` or ``"prodigy"``.
+    n_unanswered : int
+        Questions in the file that nobody has answered yet.
     """
 
     name: str
@@ -63,6 +69,23 @@ class Answers:
     columns: dict[str, str]
     words: dict[str, tuple[int, int]]
     bad_rows: tuple[BadRow, ...] = ()
+    times: NDArray[np.object_] | None = None
+    format: str = "csv"
+    n_unanswered: int = 0
+
+    @property
+    def annotator_names(self) -> tuple[str, ...]:
+        """Who answered, in the order of their first answers."""
+        names = [] if self.annotators is None else self.annotators.tolist()
+        return tuple(dict.fromkeys(name for name in names if name))
+
+    @property
+    def annotator_numbers(self) -> Codes:
+        """Who gave each answer: k for the k-th of ``annotator_names``, 0 where that is not known."""
+        if self.annotators is None:
+            return np.zeros(len(self.answers), dtype=np.int64)
+        numbers = {name: k for k, name in enumerate(self.annotator_names, 1)}
+        return np.array([numbers.get(name, 0) for name in self.annotators], dtype=np.int64)
 
     @property
     def n_similar(self) -> int:

@@ -12,6 +12,7 @@ predictions at both ends, and p the accuracy, that of the accuracy. A loose pair
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -24,7 +25,7 @@ from sdulearn.types import Array, Indices, Mask
 
 # Where answers may be wrong, cycles are slow: so many answers are looked at, at so many probabilities.
 _MOST_WITH_ERRORS = 2000
-_COARSE = 21
+_COARSE = 31
 # Shares of wrong answers that are considered where answers contradict each other and no rate is given.
 _ERROR_RATES = (0.01, 0.02, 0.04, 0.08, 0.12, 0.16, 0.2, 0.25, 0.3)
 # The probability 1 itself is out of reach of a component with two sides.
@@ -48,7 +49,9 @@ class Profile:
     high: float
 
 
-def profile(graph: AnswerGraph, confidence: float, error_rate: float | None = None, spread: float = 1.0) -> Profile:
+def profile(
+    graph: AnswerGraph, confidence: float, error_rate: float | Mapping[int, float] | None = None, spread: float = 1.0
+) -> Profile:
     """Maximum and profile interval of the constant probability of class +1.
 
     Without labels the classes can be exchanged, and the result lies between 1/2 and 1.
@@ -59,9 +62,9 @@ def profile(graph: AnswerGraph, confidence: float, error_rate: float | None = No
         The answers.
     confidence : float
         Level of the interval.
-    error_rate : float, optional
-        Probability that an answer is wrong; by default 0, and where answers contradict each other
-        what suits these best.
+    error_rate : float or mapping, optional
+        Probability that an answer is wrong, for all or by annotator; by default 0, and where answers
+        contradict each other what suits these best.
     spread : float, default=1
         Variance of the estimate as a multiple of what independent points have.
 
@@ -78,7 +81,7 @@ def profile(graph: AnswerGraph, confidence: float, error_rate: float | None = No
     return Profile(float(grid[np.argmax(value)]), float(near[0]), float(near[-1]))
 
 
-def log_likelihood(graph: AnswerGraph, grid: Array, error_rate: float | None = None) -> Array:
+def log_likelihood(graph: AnswerGraph, grid: Array, error_rate: float | Mapping[int, float] | None = None) -> Array:
     """Logarithm of the probability of all answers and labels, at each probability of class +1 in the grid."""
     if error_rate:
         return _with_errors(graph, grid, (error_rate,))
@@ -130,22 +133,16 @@ def _component_weights(graph: AnswerGraph) -> Array:
     return np.where(count > 0, mean * (asked.sum() / (asked @ asked)), 1.0)
 
 
-def _with_errors(graph: AnswerGraph, grid: Array, rates: tuple[float, ...]) -> Array:
+def _with_errors(graph: AnswerGraph, grid: Array, rates: Sequence[float | Mapping[int, float]]) -> Array:
     """The propagated likelihood at each probability, at the error rate that suits it best."""
     if graph.n_answers > _MOST_WITH_ERRORS:
         graph = _some_answers(graph, _MOST_WITH_ERRORS)
     coarse = np.clip(np.linspace(grid[0], grid[-1], _COARSE), 1e-3, 1 - 1e-3)
-    factors = [FactorGraph.from_answers(graph, 2, rate) for rate in rates]
-    if len(rates) > 2:
-        # Which rates suit depends little on the probability: a few of these tell which to go on with.
-        few = np.array([_propagated(one, coarse[[3, -6, -2]]) for one in factors])
-        factors = [factors[k] for k in np.unique(np.argmax(few, axis=0))]
-    found = np.array([_propagated(one, coarse) for one in factors])
+    found = np.empty((len(rates), len(coarse)))
+    for row, rate in zip(found, rates, strict=True):
+        factors = FactorGraph.from_answers(graph, 2, rate)
+        row[:] = [factors.propagate(np.log([1 - p, p]), tol=1e-4, max_iter=50).value for p in coarse]
     return PchipInterpolator(coarse, found.max(axis=0))(np.clip(grid, coarse[0], coarse[-1]))
-
-
-def _propagated(factors: FactorGraph, probabilities: Array) -> Array:
-    return np.array([factors.propagate(np.log([1 - p, p]), tol=1e-4, max_iter=50).value for p in probabilities])
 
 
 def _restricted(graph: AnswerGraph, members: Mask) -> AnswerGraph:

@@ -22,6 +22,7 @@ from scipy.sparse import csr_matrix
 from scipy.special import expit
 
 from sdulearn.answers.graph import connect
+from sdulearn.answers.messages import sum_by
 from sdulearn.answers.propagate import ErrorRates, FactorGraph, answer_errors, log_factors
 from sdulearn.types import Array, Indices
 
@@ -90,8 +91,8 @@ class TwoClassNetwork:
         return cls(
             factors=factors,
             ends=ends,
-            agree=np.bincount(edge, logs[0], factors.n_edges),
-            differ=np.bincount(edge, logs[1], factors.n_edges),
+            agree=sum_by(edge, logs[0], factors.n_edges),
+            differ=sum_by(edge, logs[1], factors.n_edges),
             part=connect(ends, len(factors.potentials)),
             pivots=factors.cycles.groups[factors.cycles.pivots],
         )

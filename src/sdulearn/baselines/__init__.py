@@ -3,6 +3,8 @@
 from sdulearn.baselines.accuracy import clustering_accuracy
 from sdulearn.baselines.constrained_kmeans import ConstrainedKMeans
 from sdulearn.baselines.itml import ITMLKMeans
+from sdulearn.baselines.kmeans import KMeansBaseline
+from sdulearn.baselines.pck_means import PCKMeans
 from sdulearn.baselines.spectral import SpectralPairs
 
-__all__ = ["ConstrainedKMeans", "ITMLKMeans", "SpectralPairs", "clustering_accuracy"]
+__all__ = ["ConstrainedKMeans", "ITMLKMeans", "KMeansBaseline", "PCKMeans", "SpectralPairs", "clustering_accuracy"]

@@ -1,11 +1,11 @@
 """Read a file of answers and say what is in it and what is wrong with it.
 
-Counts, how columns and labels were understood, unreadable rows by line, pairs of a point with itself, repeated
-questions, and contradictions: direct ones, ones through chains of similar pairs, and cycles that two classes
-cannot explain. Where answers share points: how many of them say something of their own, and what folds over
-points cost. Whether similar and dissimilar answers can be those of random pairs, at the --prior where it is
-known. With --features also the ids that the table does not have. Exit code 0: nothing wrong; 1: something to
-look at.
+Which tool wrote it, counts, how columns and labels were understood, unreadable rows by line, pairs of a point
+with itself, repeated questions, and contradictions: direct ones, ones through chains of similar pairs, and
+cycles that two classes cannot explain. Where answers share points: how many of them say something of their own,
+and what folds over points cost. Whether similar and dissimilar answers can be those of random pairs, at the
+--prior where it is known. With --features also the ids that the table does not have. Exit code 0: nothing
+wrong; 1: something to look at.
 """
 
 from __future__ import annotations
@@ -21,8 +21,14 @@ from sdulearn.answers.checks import number_ids
 from sdulearn.cli.options import add_answer_options, positive, share
 from sdulearn.cli.output import add_json_option, print_json
 from sdulearn.cli.screen import say
-from sdulearn.cli.words import ANSWER_NAMES, describe_answers, describe_finding
-from sdulearn.diagnostics import Finding, check_answers_ratio, check_contradictions, check_shared_points
+from sdulearn.cli.words import ANSWER_NAMES, describe_finding, describe_source
+from sdulearn.diagnostics import (
+    Finding,
+    check_answers_ratio,
+    check_contradictions,
+    check_entities,
+    check_shared_points,
+)
 from sdulearn.io.tables import read_ids
 from sdulearn.pairs import UNSURE, read_pairs
 from sdulearn.types import Codes
@@ -32,7 +38,9 @@ Titled = tuple[str, Sequence[str]]
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of ``sdulearn check``."""
-    parser.add_argument("pairs", type=Path, help="answers: .csv, .tsv, .jsonl, .parquet or .xlsx, gzipped or not")
+    parser.add_argument(
+        "pairs", type=Path, help="answers: .csv, .tsv, .jsonl, .json, .parquet or .xlsx, of any known tool"
+    )
     add_answer_options(parser)
     parser.add_argument("--features", type=Path, help="table that the ids must be in")
     parser.add_argument("--id", help="id column of that table (default: the one that holds the ids of the answers)")
@@ -43,20 +51,28 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Print what was read and what is wrong."""
-    answers = read_answers(arguments.pairs, columns=arguments.pair_columns, words=arguments.answers)
+    answers = read_answers(
+        arguments.pairs,
+        columns=arguments.pair_columns,
+        words=arguments.answers,
+        table=arguments.features,
+        id_column=arguments.id,
+    )
     unknown = _unknown_ids(answers, arguments.features, arguments.id)
     checks = check_answers(answers)
     y = _known(answers)
     structure = check_shared_points(read_pairs(y)) if len(y) else []
     ratio = check_answers_ratio(AnswerGraph.from_y(y), arguments.prior) if len(y) else []
     findings = [*_unreadable(answers), *_unknown(answers, unknown), *describe_checks(answers, checks)]
-    wrong = bool(findings or ratio)
+    about = [*ratio, *check_entities(answers)]
+    wrong = bool(findings or about)
     if arguments.json:
-        print_json(_as_data(answers, checks, unknown) | _structure_data(answers, checks, structure, ratio))
+        structured = _structure_data(answers, checks, structure, ratio)
+        print_json(_as_data(answers, checks, unknown) | structured | {"findings": about})
         return 1 if wrong else 0
-    say("\n".join(describe_answers(answers)[:3]))
+    say("\n".join(describe_source(answers)))
     say("\n".join(_structure(answers, len(y), structure)))
-    for finding in ratio:
+    for finding in about:
         say(f"\nWarning: {describe_finding(finding)}")
     for title, items in findings:
         say(f"\n{title}: {len(items):,}")
@@ -158,9 +174,12 @@ def _as_data(answers: Answers, checks: AnswerChecks, unknown: Sequence[tuple[int
     kinds = {"both_ways": checks.disagreements, "closure": checks.closure, "odd_cycles": checks.odd_cycles}
     return {
         "file": answers.name,
+        "format": answers.format,
         "n_similar": answers.n_similar,
         "n_dissimilar": answers.n_dissimilar,
         "n_unsure": answers.n_unsure,
+        "n_unanswered": answers.n_unanswered,
+        "annotators": answers.annotator_names,
         "columns": answers.columns,
         "words": answers.words,
         "unreadable": answers.bad_rows,

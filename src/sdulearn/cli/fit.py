@@ -23,13 +23,14 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from sdulearn.answers import Answers, read_answers
-from sdulearn.cli.options import add_answer_options, names, positive, share
+from sdulearn.cli.options import add_answer_options, error_rate, names, positive, share
 from sdulearn.cli.output import add_json_option, print_json
 from sdulearn.cli.progress import Progress
 from sdulearn.cli.report_page import write_page
 from sdulearn.cli.screen import say
 from sdulearn.cli.words import (
     describe_accuracy,
+    describe_annotators,
     describe_answers,
     describe_finding,
     describe_labels,
@@ -57,15 +58,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="table: .csv, .tsv, .jsonl, .parquet, .xlsx or .svm, or a folder of Parquet files",
     )
     answers = files.add_mutually_exclusive_group(required=True)
-    answers.add_argument("--pairs", type=Path, help="answers: id_a,id_b,label as .csv, .tsv, .jsonl, .parquet or .xlsx")
+    answers.add_argument(
+        "--pairs",
+        type=Path,
+        help="answers: id_a,id_b,label as .csv, .tsv, .jsonl, .json, .parquet or .xlsx, or of another tool",
+    )
     answers.add_argument("--codes", metavar="COLUMN", help="answers: a column of the table that holds pair codes")
     files.add_argument(
         "--points", metavar="COLUMN", help="with --codes: a column that says which point a row shows, by whole numbers"
     )
     files.add_argument("-o", "--output", type=Path, required=True, metavar="MODEL", help="model file to write")
     files.add_argument("--report", type=Path, help="report page (default: the model's name with .html)")
-    files.add_argument("--labels", type=Path, help="a few id,label rows that settle the names of the classes")
-    _add_table_options(parser.add_argument_group("reading the table"))
+    files.add_argument(
+        "--labels", type=Path, help="a few id,label rows: joint learns from them, and they name the classes"
+    )
+    add_table_options(parser.add_argument_group("reading the table"))
     reading = parser.add_argument_group("reading the answers of --pairs")
     add_answer_options(reading)
     reading.add_argument("--skip-bad", action="store_true", help="leave out answers that cannot be used")
@@ -74,7 +81,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_json_option(parser)
 
 
-def _add_table_options(table: argparse._ArgumentGroup) -> None:
+def add_table_options(table: argparse._ArgumentGroup) -> None:
+    """How a table is read."""
     table.add_argument(
         "--id", help="id column, or '' for row numbers from 0 (default: the column that holds the ids of the answers)"
     )
@@ -98,6 +106,13 @@ def _add_method_options(method: argparse._ArgumentGroup) -> None:
         "--loss", choices=tuple(TRAINING_LOSSES), default="squared", help="for su ... sudu (%(default)s)"
     )
     method.add_argument("--prior", type=share, help="share of class +1, where it is known")
+    method.add_argument(
+        "--error-rate",
+        type=error_rate,
+        default="auto",
+        metavar="RATE",
+        help="share of the answers that are wrong, for joint (auto: estimated for each annotator where answers tell)",
+    )
     method.add_argument(
         "--unlabeled",
         type=positive,
@@ -126,7 +141,13 @@ def run(arguments: argparse.Namespace) -> int:
     page = _page(arguments)
     answers = None
     if arguments.pairs is not None:
-        answers = read_answers(arguments.pairs, columns=arguments.pair_columns, words=arguments.answers)
+        answers = read_answers(
+            arguments.pairs,
+            columns=arguments.pair_columns,
+            words=arguments.answers,
+            table=arguments.features,
+            id_column=arguments.id,
+        )
         if not arguments.json:
             say("\n".join(describe_answers(answers)))
     with _engine(arguments) as engine:
@@ -151,6 +172,7 @@ def _fit(arguments: argparse.Namespace, answers: Answers | None, engine: Engine 
         method=arguments.method,
         loss=arguments.loss,
         prior=arguments.prior,
+        error_rate=arguments.error_rate,
         max_unlabeled=arguments.unlabeled,
         id_column=arguments.id,
         drop=arguments.drop,
@@ -174,6 +196,7 @@ def summary(model: TableModel, table: Path) -> list[str]:
         f"prior: {describe_prior(report.prior)}",
         f"estimated accuracy: {describe_accuracy(report.accuracy)}",
     ]
+    lines += describe_annotators(report)
     if report.n_labels:
         lines.append(f"classes: {describe_labels(report, model.classes)}")
     marks = {"info": "note", "warning": "warning", "error": "error"}

@@ -18,6 +18,7 @@ from sdulearn.version import __version__
 
 # A module is imported only when its command is called: the others would cost a second.
 COMMANDS = {
+    "ask": "ask people on a page, same class or different, and keep their answers in a log",
     "fit": "learn a model from a table and a file of answers",
     "predict": "classes of the rows of a table",
     "inspect": "what is in a model file",

@@ -25,10 +25,16 @@ OPTIONS = {
     "method": "--method",
     "missing": "--missing",
     "points": "--points",
+    "error_rate": "--error-rate",
     "prior": "--prior",
     "scheduler": "--scheduler",
     "skip_bad": "--skip-bad",
+    "table": "--features",
     "words": "--answers",
+    # of ask
+    "design": "--design",
+    "n_classes": "--classes",
+    "port": "--port",
     # of plan, prior, demo and reproduce
     "X": "--features",
     "ceiling": "--ceiling",
@@ -84,6 +90,19 @@ def positive(text: str) -> int:
     if not (text.isascii() and text.isdigit()) or int(text) < 1:
         raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of 1 or more")
     return int(text)
+
+
+def error_rate(text: str) -> float | str:
+    """ "auto", or a number from 0 to 1/2."""
+    if text == "auto":
+        return text
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0 <= value <= 0.5:
+        raise argparse.ArgumentTypeError(f"{text!r} is neither 'auto' nor a rate from 0 to 0.5")
+    return value
 
 
 def share(text: str) -> float:

@@ -185,8 +185,18 @@ def basis(plan: Plan) -> str:
         names = "a few labelled points to name the classes"
     return (
         f"{points} that the best possible classifier is right {plan.ceiling:.1%} of the time; pairs "
-        f"drawn at random, every answer right, the prior {prior}, {names}"
+        f"drawn at random ({points_asked(plan)}), every answer right, the prior {prior}, {names}"
     )
+
+
+def points_asked(plan: Plan) -> str:
+    """How many points so many answers are about: two each, but that rows of a table come again."""
+    if plan.source.n_rows is None:
+        return "each of two points of its own"
+    ends = 2 * plan.sizes[-1]
+    n = plan.source.n_rows
+    different = n * (1 - (1 - 1 / n) ** ends)
+    return f"{plan.sizes[-1]} answers are about {different:.0f} of your rows"
 
 
 def table(plan: Plan) -> str:

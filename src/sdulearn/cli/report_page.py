@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from sdulearn.cli.words import (
+    describe_annotators,
     describe_finding,
     describe_majority,
     describe_method,
@@ -128,6 +129,7 @@ def _facts(model: TableModel, report: FitReport) -> str:
         ("Table", f"{table}; {report.n_unlabeled:,} rows used as unlabeled"),
         ("Columns", "; ".join(line.strip() for line in columns)),
         ("Answers", f"{report.answers}: {used}"),
+        ("Errors", "; ".join(describe_annotators(report))),
         ("Understood as", "; ".join(understood(report.answer_columns, report.answer_words))),
     ]
     return _table(f"<tr><th>{name}</th><td>{escape(text)}</td></tr>" for name, text in rows if text)

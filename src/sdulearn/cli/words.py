@@ -16,19 +16,52 @@ from sdulearn.types import Estimator
 from sdulearn.workflow.methods import chosen_settings
 
 ANSWER_NAMES = {SIMILAR: "similar", DISSIMILAR: "dissimilar", UNSURE: "unsure"}
+# What a file of answers was read as.
+FORMAT_NAMES = {
+    "answer_log": "a log of sdulearn ask",
+    "csv": "a CSV table",
+    "tsv": "a TSV table",
+    "json": "a JSON list",
+    "jsonl": "JSON lines",
+    "parquet": "a Parquet table",
+    "xlsx": "an Excel sheet",
+    "frame": "a frame",
+    "label_studio": "annotations of Label Studio",
+    "label_studio_flat": "flat annotations of Label Studio",
+    "prodigy": "annotations of Prodigy",
+    "argilla": "records of Argilla",
+    "argilla_flat": "flattened records of Argilla",
+    "interactive_clustering": "constraints of interactive-clustering",
+    "link_lists": "lists of must-links and cannot-links",
+    "dedupe": "training data of dedupe",
+    "zingg": "marked data of Zingg",
+    "splink": "clerical labels of Splink",
+    "recordlinkage": "annotations of recordlinkage",
+    "crowd": "a crowd's tasks",
+}
 _SHOWN = 5
 _NAMES_SHOWN = 3
 
 
 def describe_answers(answers: Answers) -> list[str]:
-    """What was read, in a few lines a person can check."""
-    counts = f"{answers.n_similar:,} similar, {answers.n_dissimilar:,} dissimilar, {answers.n_unsure:,} unsure"
-    lines = [f"{answers.name}: {counts}", *understood(answers.columns, answers.words)]
+    """What was read and what could not be, in a few lines a person can check."""
+    lines = describe_source(answers)
     if answers.bad_rows:
         shown = "; ".join(f"line {row.line}: {row.reason}" for row in answers.bad_rows[:_SHOWN])
         rest = len(answers.bad_rows) - _SHOWN
         more = f"; and {rest:,} more" if rest > 0 else ""
         lines.append(f"unreadable rows: {len(answers.bad_rows):,} ({shown}{more})")
+    return lines
+
+
+def describe_source(answers: Answers) -> list[str]:
+    """What a file of answers was read as, and how."""
+    counts = f"{answers.n_similar:,} similar, {answers.n_dissimilar:,} dissimilar, {answers.n_unsure:,} unsure"
+    name = f"{answers.name}, read as {FORMAT_NAMES[answers.format]}"
+    lines = [f"{name}: {counts}", *understood(answers.columns, answers.words)]
+    if answers.n_unanswered:
+        has = "question has" if answers.n_unanswered == 1 else "questions have"
+        lines.append(f"{answers.n_unanswered:,} {has} no answer yet")
     return lines
 
 
@@ -109,6 +142,19 @@ def describe_majority(accuracy: AccuracyEstimate) -> str:
     return f"always naming the larger class: {accuracy.majority:.1%}, {beaten}"
 
 
+def describe_annotators(report: FitReport) -> list[str]:
+    """How often each annotator is wrong, where the answers tell; a line each."""
+    lines = []
+    for one in report.annotators:
+        who = f"answers of {one.name}" if one.name else "answers"
+        if one.identified and (one.rate > 0 or len(report.annotators) > 1):
+            interval = "" if one.low == one.high else f" (95% interval {one.low:.1%} to {one.high:.1%})"
+            lines.append(f"{who}: {one.rate:.1%} of {one.n_answers:,} wrong{interval}")
+        elif len(report.annotators) > 1:
+            lines.append(f"{who}: {one.n_answers:,}, taken for right: nothing tells how often they are wrong")
+    return lines
+
+
 def describe_points(report: FitReport) -> str:
     """The answers that were used, the points they are about, and what they are worth."""
     n_answers = report.n_similar + report.n_dissimilar
@@ -184,6 +230,26 @@ def _contradictions(d: Mapping[str, Any]) -> str:
     return f"Contradictions among the answers: {found}.{people} List them with: sdulearn check"
 
 
+_NOT_FOR_THIS = (
+    "A classifier of a few large classes is not what answers about entities (one person, one product) are for: there, "
+    "nearly every class has a row or two. Link the records with a tool for that"
+)
+
+
+def _entities(d: Mapping[str, Any]) -> str:
+    return (
+        f"These are {FORMAT_NAMES[d['format']]}, a tool that links records of the same entity. {_NOT_FOR_THIS}; go on "
+        "only if the answers are about large classes all the same."
+    )
+
+
+def _many_classes(d: Mapping[str, Any]) -> str:
+    return (
+        f"Only {d['n_similar']:,} of {d['n_answers']:,} pairs are similar: random pairs of {d['n_classes']} classes or "
+        f"fewer are similar more often (level {d['level']:g}). {_NOT_FOR_THIS}, if that is what these are."
+    )
+
+
 def _left_out(d: Mapping[str, Any]) -> str:
     what = {
         "unreadable": "unreadable rows",
@@ -222,6 +288,8 @@ _SENTENCES: dict[str, Callable[[Mapping[str, Any]], str]] = {
     "ratio_against_prior": _ratio_against_prior,
     "other_population": _other_population,
     "contradictions": _contradictions,
+    "entities": _entities,
+    "many_classes": _many_classes,
     "left_out": _left_out,
     "repeated_questions": lambda d: f"{d['count']:,} repeated questions, each counted once by majority.",
     "tied_questions": lambda d: f"Left out: {d['count']:,} questions answered both ways equally often.",

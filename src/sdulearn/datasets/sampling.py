@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
+from sklearn.utils.random import sample_without_replacement
 
 from sdulearn.errors import InputError
 from sdulearn.prior import similar_share
@@ -18,30 +21,42 @@ def sample_sdu(
     *,
     n_pairs: int,
     n_unlabeled: int,
-    prior: float,
+    prior: float | None = None,
     n_test: int = 0,
     exact: bool = True,
+    design: str = "loose",
+    n_points: int | None = None,
+    error_rate: float = 0.0,
     random_state: RandomState = None,
 ) -> tuple[MatrixLike, ...]:
     """Draw similar and dissimilar pairs, unlabeled rows and test points from labelled data.
 
-    No row of ``X`` is drawn twice.
+    No row of ``X`` is drawn twice: loose pairs have points of their own, and a point that is in
+    several answers is one point.
 
     Parameters
     ----------
     X : array, sparse matrix or frame of shape (n_points, n_features)
         Labelled points.
     y : array-like of shape (n_points,)
-        Their classes, -1 and +1.
+        Their classes, -1 and +1; without ``prior`` any integers.
     n_pairs, n_unlabeled : int
         How many pairs and unlabeled rows.
-    prior : float
-        P(y = +1) of the population to imitate.
+    prior : float or None, default=None
+        P(y = +1) of the population to imitate. None draws points as they come, of any number of
+        classes.
     n_test : int, default=0
         How many labelled test points to draw besides.
     exact : bool, default=True
         Whether the shares of classes and of similar pairs are exact (to rounding), as in the paper,
-        or random.
+        or random; they are random without ``prior``. With ``error_rate`` also whether the number of wrong answers is.
+    design : {"loose", "random", "star"}, default="loose"
+        Which questions are asked: every point in one, as in the paper; any two of ``n_points`` points,
+        no two twice; or one point against every other.
+    n_points : int, optional
+        With ``design="random"``: number of points that questions are about; by default ``n_pairs``.
+    error_rate : float, default=0.0
+        Share of answers that are wrong.
     random_state : int, RandomState or None, default=None
         Seed of the draw.
 
@@ -49,8 +64,9 @@ def sample_sdu(
     -------
     X_rows : array, sparse matrix or frame of shape (2 * n_pairs + n_unlabeled, n_features)
         Rows of ``X``: ends of pairs first, then the unlabeled ones.
-    codes : array of shape (2 * n_pairs + n_unlabeled,)
-        Their pair codes: +k similar, -k dissimilar, 0 unlabeled.
+    codes : array of shape (2 * n_pairs + n_unlabeled,) or (2 * n_pairs + n_unlabeled, 2)
+        Their pair codes: +k similar, -k dissimilar, 0 unlabeled. Where points are shared, the second
+        column says which point each row shows.
     X_test : array, sparse matrix or frame of shape (n_test, n_features)
         Test points; only with ``n_test > 0``.
     y_test : array of shape (n_test,)
@@ -75,12 +91,19 @@ def sample_sdu(
     ((200, 21), 58, 42)
     """
     labels = np.asarray(y)
-    if not np.isin(labels, (-1, 1)).all():
-        raise InputError("`y` must hold the classes -1 and +1.")
-    if not 0 < prior < 1:
+    if prior is not None and not np.isin(labels, (-1, 1)).all():
+        raise InputError("`y` must hold the classes -1 and +1; for others leave out `prior`.")
+    if prior is not None and not 0 < prior < 1:
         raise InputError(f"`prior` must lie strictly between 0 and 1, got {prior!r}.")
+    if design not in ("loose", "random", "star"):
+        raise InputError(f"`design` must be 'loose', 'random' or 'star', got {design!r}.")
+    if not 0 <= error_rate <= 1:
+        raise InputError(f"`error_rate` must lie between 0 and 1, got {error_rate!r}.")
     rng = check_random_state(random_state)
     split = _exactly if exact else rng.binomial
+    if design != "loose" or prior is None:
+        ends = _questions(design, n_pairs, n_points, rng)
+        return _draw_graph(X, labels, ends, n_unlabeled, n_test, prior, split, error_rate, rng)
     n_similar = split(n_pairs, similar_share(prior))
     both_positive = split(n_similar, prior**2 / similar_share(prior))
     parts = (
@@ -91,6 +114,8 @@ def sample_sdu(
     )
     rows = _draw(np.concatenate(parts), labels, rng)
     pairs = np.repeat(np.r_[1 : n_similar + 1, -n_similar - 1 : -n_pairs - 1 : -1], 2)
+    if error_rate:
+        pairs = pairs * np.repeat(_errors(n_pairs, split(n_pairs, error_rate), rng), 2)
     codes = np.concatenate([pairs, np.zeros(n_unlabeled, dtype=np.int64)])
     train, test = rows[: len(codes)], rows[len(codes) :]
     drawn = (safe_indexing(X, train), codes)
@@ -99,12 +124,75 @@ def sample_sdu(
     return (*drawn, safe_indexing(X, test), labels[test].astype(np.int64))
 
 
+def _questions(design: str, n_pairs: int, n_points: int | None, rng: np.random.RandomState) -> Indices:
+    """The two points of each question, numbered from 0."""
+    if design == "loose":
+        return np.arange(2 * n_pairs, dtype=np.intp).reshape(-1, 2)
+    if design == "star":
+        return np.column_stack([np.zeros(n_pairs, dtype=np.intp), np.arange(1, n_pairs + 1)])
+    n = n_pairs if n_points is None else n_points
+    n_questions = n * (n - 1) // 2
+    if n_pairs > n_questions:
+        raise InputError(f"{n} points have {n_questions} pairs, fewer than `n_pairs={n_pairs}`. Raise `n_points`.")
+    chosen = sample_without_replacement(n_questions, n_pairs, random_state=rng)
+    # Question q is the pair (a, b) with a < b and q = b (b - 1) / 2 + a.
+    b = np.floor((1 + np.sqrt(1 + 8.0 * chosen)) / 2).astype(np.intp)
+    b -= b * (b - 1) // 2 > chosen
+    return np.column_stack([chosen - b * (b - 1) // 2, b])
+
+
+def _draw_graph(
+    X: MatrixLike,
+    labels: Codes,
+    ends: Indices,
+    n_unlabeled: int,
+    n_test: int,
+    prior: float | None,
+    split: Callable[[int, float], int],
+    error_rate: float,
+    rng: np.random.RandomState,
+) -> tuple[MatrixLike, ...]:
+    """Points in random order, the answers of ``ends`` about them, unlabeled rows and test points."""
+    n_points = int(ends.max(initial=-1)) + 1
+    counts = (n_points, n_unlabeled, n_test)
+    if prior is None:
+        drawn = _draw_any(sum(counts), len(labels), rng)
+    else:
+        classes = [rng.permutation(_classes(split(count, prior), count)) for count in counts]
+        drawn = _draw(np.concatenate(classes), labels, rng)
+    n_train = n_points + n_unlabeled
+    same = np.where(labels[drawn[ends[:, 0]]] == labels[drawn[ends[:, 1]]], 1, -1)
+    same = same * _errors(len(ends), split(len(ends), error_rate), rng)
+    codes = np.repeat(same * np.arange(1, len(ends) + 1), 2)
+    point = np.concatenate([ends.ravel(), np.arange(n_points, n_train)])
+    y = np.column_stack([np.concatenate([codes, np.zeros(n_unlabeled, dtype=np.int64)]), point])
+    rows = safe_indexing(X, drawn[point])
+    if not n_test:
+        return rows, y
+    test = drawn[n_train:]
+    return rows, y, safe_indexing(X, test), labels[test].astype(np.int64)
+
+
+def _errors(n: int, n_wrong: int, rng: np.random.RandomState) -> Codes:
+    """-1 for so many answers, which are wrong, in random places, and +1 for the others."""
+    return rng.permutation(_classes(n - n_wrong, n))
+
+
 def _exactly(n: int, share: float) -> int:
     return round(n * share)
 
 
 def _classes(n_positive: int, n: int) -> Codes:
     return np.repeat([1, -1], [n_positive, n - n_positive])
+
+
+def _draw_any(n: int, n_rows: int, rng: np.random.RandomState) -> Indices:
+    """Random rows without replacement."""
+    if n > n_rows:
+        raise InputError(
+            f"This draw needs {n} points, but `y` has {n_rows}. Lower `n_pairs`, `n_unlabeled` or `n_test`."
+        )
+    return rng.permutation(n_rows)[:n]
 
 
 def _draw(classes: Codes, labels: Codes, rng: np.random.RandomState) -> Indices:

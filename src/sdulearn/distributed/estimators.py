@@ -358,7 +358,8 @@ class PairLogisticRegression(DaskRows, joint.PairLogisticRegression):
     """:class:`sdulearn.PairLogisticRegression` on dask arrays and dask frames.
 
     Loose pairs without errors: ``y`` holds pair codes alone, and ``error_rate`` is "auto" or 0. Both
-    ends of a pair must be in one chunk: :func:`~sdulearn.distributed.gather_pairs` brings them there. The rows are kept in the workers' memory while it fits.
+    ends of a pair must be in one chunk: :func:`~sdulearn.distributed.gather_pairs` brings them there.
+    The rows are kept in the workers' memory while it fits.
 
     Parameters
     ----------

@@ -1,52 +1,47 @@
 """Answers from files and frames: who is compared with whom, and whether they are the same.
 
-A row per answer, ``id_a,id_b,label[,weight][,annotator]``, as CSV, TSV, JSON lines, Parquet or Excel,
-gzipped or not, or as a frame. Names and spellings in common use are understood, and what was understood is
+A row per answer, ``id_a,id_b,label[,weight][,annotator][,time]``, as CSV, TSV, JSON, JSON lines, Parquet or
+Excel, gzipped or not, or as a frame; the log of ``sdulearn ask``; or what other tools write
+(:mod:`sdulearn.io.importers`). Names and spellings in common use are understood, and what was understood is
 part of the result: no guess is silent.
 """
 
 from __future__ import annotations
 
-import csv
-import io
-import json
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sdulearn.answers.records import Answers, BadRow
 from sdulearn.errors import InputError
-from sdulearn.extras import require
-from sdulearn.io.excel import read_sheet
-from sdulearn.io.files import Location, as_text, cannot_open, delimiter, file_format, is_location, read_text
+from sdulearn.io.answer_log import is_log_record, log_answers, read_log
+from sdulearn.io.files import Location, as_text, is_location
+from sdulearn.io.importers.formats import recognise
+from sdulearn.io.importers.records import with_ids
+from sdulearn.io.importers.sheet import RecordPairs, Sheet, by_plain_name, pair_columns
+from sdulearn.io.rows import Cells, Content, read_content
 from sdulearn.pairs import DISSIMILAR, SIMILAR, UNSURE
 from sdulearn.types import Frame
 
-Cells = Sequence[object]
-NumberedRows = Iterable[tuple[int, Cells | str]]
-
 MEANINGS = {"similar": SIMILAR, "dissimilar": DISSIMILAR, "unsure": UNSURE}
-ROLES = ("id_a", "id_b", "label", "weight", "annotator")
+ROLES = ("id_a", "id_b", "label", "weight", "annotator", "time")
 
 _WORDS = {
     SIMILAR: "similar same true must-link mustlink ml match accept",
-    DISSIMILAR: "dissimilar different false cannot-link cannotlink cl distinct reject",
-    UNSURE: "unsure ignore",
+    DISSIMILAR: "dissimilar different false cannot-link cannotlink cl distinct reject not-similar not-same non-match",
+    UNSURE: "unsure ignore not-sure uncertain",
 }
 _SPELLINGS = {word: answer for answer, words in _WORDS.items() for word in words.split()}
-_ID_COLUMNS = (
-    ("id_a", "id_b"), ("id1", "id2"), ("id_1", "id_2"), ("a", "b"), ("left", "right"), ("left_id", "right_id"),
-    ("id_left", "id_right"), ("unique_id_l", "unique_id_r"), ("id_l", "id_r"), ("ltable_id", "rtable_id"),
-    ("first", "second"), ("item1", "item2"), ("i", "j"),
-)  # fmt: skip
 _OTHER_COLUMNS = {
     "label": ("label", "answer", "same", "similar", "match", "is_match", "is_same", "is_duplicate", "constraint"),
     "weight": ("weight", "sample_weight"),
-    "annotator": ("annotator", "annotator_id", "worker", "worker_id", "user"),
+    "annotator": ("annotator", "annotator_id", "worker", "worker_id", "performer", "user", "user_id"),
+    "time": ("time", "timestamp", "created_at"),
 }
 
 
@@ -55,19 +50,29 @@ def read_answers(
     *,
     columns: Mapping[str, str] | None = None,
     words: Mapping[str, str] | None = None,
+    table: Location | Frame | None = None,
+    id_column: str | None = None,
 ) -> Answers:
-    """Read answers from a file or a frame.
+    """Read answers from a file or a frame, whichever tool wrote it.
 
     Parameters
     ----------
     source : str, path-like or frame
-        CSV, TSV, JSON lines, Parquet (extra ``files``) or Excel (extra ``excel``), by the file's ending;
-        gzipped or not. Or a pandas, polars or pyarrow frame. Answers that were read before are given back.
+        CSV, TSV, JSON, JSON lines, Parquet (extra ``files``) or Excel (extra ``excel``), by the file's
+        ending; gzipped or not. Or a pandas, polars or pyarrow frame. What it holds is told by its content:
+        a row per answer, the log of ``sdulearn ask``, or a file of Label Studio, Prodigy, Argilla,
+        interactive-clustering, dedupe, Zingg, Splink, recordlinkage or a crowd. Answers that were read before
+        are given back.
     columns : mapping, optional
         Names of the columns where they are unusual, for example
         ``{"id_a": "from", "id_b": "to", "label": "verdict"}``.
     words : mapping, optional
         What a word means where it is unusual, for example ``{"yes": "similar", "no": "dissimilar"}``.
+    table : str, path-like or frame, optional
+        The table of points. Where answers hold whole records in the place of ids (dedupe, Zingg), the records
+        are looked up in it by the fields that both have.
+    id_column : str, optional
+        The column of ids of that table, or "" for row numbers from 0.
 
     Returns
     -------
@@ -77,7 +82,8 @@ def read_answers(
     Raises
     ------
     InputError
-        No such columns, or answers 1, 0 and -1 together, whose 0 may mean either of two things.
+        No such columns; answers 1, 0 and -1 together, whose 0 may mean either of two things; whole records
+        without a table to find them in; or a file that could be of two tools.
 
     See Also
     --------
@@ -99,34 +105,74 @@ def read_answers(
     """
     if isinstance(source, Answers):
         return source
-    named = is_location(source)
-    name = str(source) if named else "the answers"
-    header, rows = _read_rows(Path(source)) if named else frame_rows(source)
-    roles = _find_columns(name, header, columns or {})
-    places = {role: header.index(column) for role, column in roles.items()}
+    content = read_content(source, "the answers")
+    if _is_log(content):
+        return _read_log(source, content.format)
+    columns = columns or {}
+    found = recognise(content, columns)
+    if isinstance(found, RecordPairs):
+        found = with_ids(content.name, found, columns, table, id_column)
+        columns = {role: name for role, name in columns.items() if role not in ("id_a", "id_b")}
+    return _read_sheet(content.name, found, columns, words or {})
+
+
+def _is_log(content: Content) -> bool:
+    return "event" in content.header and any(
+        isinstance(record, dict) and is_log_record(record) for _, record in content.records()
+    )
+
+
+def _read_log(source: Location | Frame, file_format: str) -> Answers:
+    """The answers that stand when all is undone and changed that was."""
+    if file_format not in ("json", "jsonl") or not is_location(source):
+        raise InputError(
+            "These are lines of a log, of which some take others back. Give the log itself, a .jsonl file."
+        )
+    contents = read_log(source)
+    if contents.bad_rows and not contents.answers:
+        first = contents.bad_rows[0]
+        raise InputError(f"{source}: no line of this log can be read. Line {first.line}: {first.reason}.")
+    times = np.array([one.time for one in contents.answers.values()], dtype=object)
+    return replace(log_answers(str(source), contents), format="answer_log", times=times if any(times) else None)
+
+
+def _read_sheet(name: str, sheet: Sheet, columns: Mapping[str, str], words: Mapping[str, str]) -> Answers:
+    if sheet.n_unanswered and not sheet.rows:
+        raise InputError(f"{name}: none of its {sheet.n_unanswered:,} questions is answered yet.")
+    if sheet.rows and all(isinstance(cells, str) for _, cells in sheet.rows):
+        raise _nothing_readable(name, [BadRow(line, str(reason)) for line, reason in sheet.rows])
+    settled = {role: column for role, column in sheet.columns.items() if column in sheet.header}
+    roles = _find_columns(name, sheet.header, {**settled, **columns}, {} if sheet.only_ids else _OTHER_COLUMNS)
+    places = {role: sheet.header.index(column) for role, column in roles.items()}
     parsed: list[_Parsed] = []
     bad: list[BadRow] = []
-    for line, cells in rows:
+    for line, cells in sheet.rows:
         row = _parse(cells, places)
         if isinstance(row, str):
             bad.append(BadRow(line, row))
         else:
             parsed.append((line, *row))
-    meaning = _meanings(name, Counter(row[3] for row in parsed), words or {})
+    meaning = _meanings(name, Counter(row[3] for row in parsed), words, sheet.words)
     known = [row for row in parsed if row[3] in meaning]
     strange = [row for row in parsed if row[3] not in meaning]
     bad += [BadRow(row[0], f"label {row[3]!r} is not one that is known") for row in strange]
     if not known and bad:
-        first = min(bad, key=lambda row: row.line)
-        raise InputError(f"{name}: no row can be read. Line {first.line}: {first.reason}. {_LABEL_HELP}")
-    return _answers(name, known, meaning, roles, bad)
+        raise _nothing_readable(name, bad)
+    answers = _answers(name, known, meaning, roles, bad)
+    return replace(answers, format=sheet.format, n_unanswered=sheet.n_unanswered)
+
+
+def _nothing_readable(name: str, bad: Sequence[BadRow]) -> InputError:
+    first = min(bad, key=lambda row: row.line)
+    advice = f" {_LABEL_HELP}" if first.reason.startswith("label") else ""
+    return InputError(f"{name}: no row can be read. Line {first.line}: {first.reason}.{advice}")
 
 
 _LABEL_HELP = (
     "Labels are similar, dissimilar and unsure (also 1/0, 1/-1, true/false, same/different, must-link/cannot-link, "
     "match/distinct, accept/reject/ignore); say what others mean: `words={'yes': 'similar', 'no': 'dissimilar'}`."
 )
-_Parsed = tuple[int, str, str, str, float, str]
+_Parsed = tuple[int, str, str, str, float, str, str]
 
 
 def _answers(
@@ -141,20 +187,27 @@ def _answers(
         ids=ids,
         answers=np.array([meaning[row[3]] for row in rows], dtype=np.int64),
         weights=np.array([row[4] for row in rows], dtype=np.float64),
-        annotators=np.array([row[5] for row in rows], dtype=object) if "annotator" in roles else None,
+        annotators=_texts([row[5] for row in rows]) if "annotator" in roles else None,
         lines=np.array([row[0] for row in rows], dtype=np.int64),
         columns=roles,
         words={text: (meaning[text], count) for text, count in counts.most_common()},
         bad_rows=tuple(sorted(bad, key=lambda row: row.line)),
+        times=_texts([row[6] for row in rows]) if "time" in roles else None,
     )
 
 
-def _parse(cells: Cells | str, places: Mapping[str, int]) -> tuple[str, str, str, float, str] | str:
-    """Ids, label, weight and annotator of one row, or the reason why there are none."""
+def _texts(values: Sequence[str]) -> NDArray[np.object_]:
+    return np.array(values, dtype=object)
+
+
+def _parse(cells: Cells | str, places: Mapping[str, int]) -> tuple[str, str, str, float, str, str] | str:
+    """Ids, label, weight, annotator and time of one row, or the reason why there are none."""
     if isinstance(cells, str):
         return cells
     if len(cells) <= max(places.values()):
         return f"{len(cells)} cells where {max(places.values()) + 1} are needed"
+    if nested := [role for role, place in places.items() if isinstance(cells[place], dict | list)]:
+        return f"{nested[0]} is not a single value"
     text = {role: as_text(cells[place]) for role, place in places.items()}
     for role in ("id_a", "id_b", "label"):
         if not text[role]:
@@ -162,7 +215,14 @@ def _parse(cells: Cells | str, places: Mapping[str, int]) -> tuple[str, str, str
     weight = _number(text.get("weight") or "1")
     if weight is None or not (math.isfinite(weight) and weight >= 0):
         return f"weight {text['weight']!r} is not a number of zero or more"
-    return text["id_a"], text["id_b"], _label_text(text["label"]), weight, text.get("annotator", "")
+    return (
+        text["id_a"],
+        text["id_b"],
+        _label_text(text["label"]),
+        weight,
+        text.get("annotator", ""),
+        text.get("time", ""),
+    )
 
 
 def _label_text(text: str) -> str:
@@ -180,12 +240,15 @@ def _number(text: str) -> float | None:
         return None
 
 
-def _meanings(path: str, counts: Counter[str], words: Mapping[str, str]) -> dict[str, int]:
-    """What each spelling in the file means; numbers are read as 1/0 or 1/-1, and never both."""
+def _meanings(path: str, counts: Counter[str], words: Mapping[str, str], settled: Mapping[str, int]) -> dict[str, int]:
+    """What each spelling in the file means; numbers are read as 1/0 or 1/-1, and never both.
+
+    ``settled`` are the words that a tool's format gives a meaning.
+    """
     for text, name in words.items():
         if name not in MEANINGS:
             raise InputError(f"A label means similar, dissimilar or unsure; {text!r} was said to mean {name!r}.")
-    given = {_label_text(text): MEANINGS[name] for text, name in words.items()}
+    given = {**settled, **{_label_text(text): MEANINGS[name] for text, name in words.items()}}
     numbers = {"1": SIMILAR, "0": DISSIMILAR, "-1": DISSIMILAR}
     if {"0", "-1"} <= counts.keys() - given.keys():
         raise InputError(
@@ -201,20 +264,21 @@ def _meanings(path: str, counts: Counter[str], words: Mapping[str, str]) -> dict
     return {text: known[text] for text in counts if text in known}
 
 
-def _find_columns(path: str, header: Sequence[str], given: Mapping[str, str]) -> dict[str, str]:
+def _find_columns(
+    path: str, header: Sequence[str], given: Mapping[str, str], usual_names: Mapping[str, Sequence[str]]
+) -> dict[str, str]:
     """The column of each role: the one given, else the first of the usual names."""
     for role, name in given.items():
         if role not in ROLES or name not in header:
             raise InputError(f"{path} has no column {name!r} for {role}; its columns are {', '.join(header)}.")
     if repeated := [name for name, count in Counter(header).items() if count > 1 and name]:
         raise InputError(f"{path} has two columns named {repeated[0]!r}. Rename or remove one of them.")
-    by_name = {re.sub(r"[\s.-]+", "_", name.strip().lower()): name for name in reversed(header)}
+    by_name = by_plain_name(header)
     found = dict(given)
-    for a, b in _ID_COLUMNS:
-        if a in by_name and b in by_name and not {"id_a", "id_b"} & given.keys():
-            found |= {"id_a": by_name[a], "id_b": by_name[b]}
-            break
-    for role, names in _OTHER_COLUMNS.items():
+    ends = pair_columns(header)
+    if ends is not None and not {"id_a", "id_b"} & given.keys():
+        found |= {"id_a": ends[0], "id_b": ends[1]}
+    for role, names in usual_names.items():
         usual = [by_name[name] for name in names if name in by_name]
         if usual and role not in found:
             found[role] = usual[0]
@@ -230,80 +294,3 @@ def _no_columns(path: str, header: Sequence[str], missing: list[str]) -> str:
         f"{path}: which column is {' and '.join(missing)}? Its columns are {', '.join(map(str, header))}. Name them "
         "id_a, id_b and label, or say which they are with `columns`."
     )
-
-
-def _read_rows(path: Path) -> tuple[list[str], NumberedRows]:
-    """Column names, and the numbered rows; a row that cannot be split is the reason why."""
-    name = file_format(path, ("csv", "tsv", "jsonl", "parquet", "xlsx"))
-    if name == "parquet":
-        return _read_parquet(path)
-    if name == "xlsx":
-        header, rows = read_sheet(path)
-        return header, enumerate(rows, 2)
-    lines = list(io.StringIO(read_text(path), newline=""))
-    if not any(line.strip() for line in lines):
-        raise InputError(f"{path} is empty. It needs the columns id_a, id_b, label and a row per answer.")
-    return _read_json(lines) if name == "jsonl" else _read_delimited(path, lines, name)
-
-
-def frame_rows(frame: Frame) -> tuple[list[str], NumberedRows]:
-    """Column names and rows of a frame, counted from 1."""
-    if not (hasattr(frame, "columns") and hasattr(frame, "__getitem__")):
-        raise InputError(
-            f"A path or a pandas, polars or pyarrow frame is needed, with columns such as id_a, id_b and label; got "
-            f"{type(frame).__name__}."
-        )
-    names = list(getattr(frame, "column_names", None) or frame.columns)
-    columns = [frame[name] for name in names]
-    lists = [column.to_pylist() if hasattr(column, "to_pylist") else column.to_list() for column in columns]
-    return [str(name) for name in names], enumerate(zip(*lists, strict=True), 1)
-
-
-def _read_parquet(path: Path) -> tuple[list[str], NumberedRows]:
-    pa = require("pyarrow", "files")
-    try:
-        table = require("pyarrow.parquet", "files").read_table(path)
-    except pa.ArrowInvalid as error:
-        raise InputError(f"{path} cannot be read as Parquet: {error}") from None
-    except OSError as error:
-        raise cannot_open(path, error) from None
-    return frame_rows(table)
-
-
-def _read_delimited(path: Path, lines: list[str], name: str) -> tuple[list[str], NumberedRows]:
-    rows = _split(path, lines, delimiter(lines[0], name))
-    _, header = next(rows, (0, []))
-    if not header:
-        raise InputError(f"{path} holds nothing but delimiters. It needs the columns id_a, id_b, label.")
-    return [cell.strip() for cell in header], rows
-
-
-def _split(path: Path, lines: list[str], mark: str) -> Iterator[tuple[int, list[str]]]:
-    reader = csv.reader(lines, delimiter=mark)
-    try:
-        for cells in reader:
-            if any(cell.strip() for cell in cells):
-                yield reader.line_num, cells
-    except csv.Error as error:
-        raise InputError(
-            f"{path}: line {reader.line_num} cannot be split into cells ({error}). Is a quote left open?"
-        ) from None
-
-
-def _read_json(lines: list[str]) -> tuple[list[str], NumberedRows]:
-    """Keys in the order of their first appearance stand for columns; a key may be missing from a row."""
-    records: list[tuple[int, dict[str, object] | str]] = []
-    for number, line in enumerate(lines, 1):
-        if line.strip():
-            records.append((number, _json_record(line)))
-    header = list(dict.fromkeys(key for _, record in records if isinstance(record, dict) for key in record))
-    rows = [(n, [r.get(key) for key in header] if isinstance(r, dict) else r) for n, r in records]
-    return header, rows
-
-
-def _json_record(line: str) -> dict[str, object] | str:
-    try:
-        record = json.loads(line)
-    except (ValueError, RecursionError):
-        return "not JSON"
-    return record if isinstance(record, dict) else "not a JSON object"

@@ -26,6 +26,7 @@ _FORMATS = {
     ".tab": "tsv",
     ".jsonl": "jsonl",
     ".ndjson": "jsonl",
+    ".json": "json",
     ".parquet": "parquet",
     ".pq": "parquet",
     ".svm": "svm",
@@ -33,6 +34,7 @@ _FORMATS = {
     ".libsvm": "svm",
     ".xlsx": "xlsx",
 }
+_PANDAS_MISSING = ("NAType", "NaTType")
 # What gzip raises on a file that is cut off or damaged.
 DAMAGED = (EOFError, gzip.BadGzipFile, zlib.error)
 
@@ -101,7 +103,7 @@ def delimiter(first_line: str, name: str) -> str:
 
 def as_text(value: object) -> str:
     """An id or a label as text: 7 and 7.0 are "7", True is "true", None and NaN are empty."""
-    if value is None:
+    if value is None or type(value).__name__ in _PANDAS_MISSING:
         return ""
     if isinstance(value, bool | np.bool_):
         return str(value).lower()

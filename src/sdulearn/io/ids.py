@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from sdulearn.errors import InputError
 
+ID_COLUMNS = ("id", "ID", "Id", "unique_id")
 # A column is in question only where it holds this share of the ids.
 _ENOUGH = 0.5
 _ID_WORDS = re.compile(r"(^|[_\W])(id|ids|uid|uuid|guid|key|nr|no|num|number|name|code)$|[a-z]I[dD]$", re.IGNORECASE)

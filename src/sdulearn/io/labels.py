@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from sdulearn.errors import InputError
-from sdulearn.io.answers import Cells, frame_rows
 from sdulearn.io.files import Location, as_text, delimiter, file_format, is_location, read_text
+from sdulearn.io.rows import Cells, frame_rows
 from sdulearn.types import Codes, Frame, Indices
 
 _NEGATIVE = ("-1", "0", "false", "no")

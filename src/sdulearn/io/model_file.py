@@ -4,19 +4,29 @@ from __future__ import annotations
 
 import numpy as np
 
+from sdulearn.boosting import PairBoostingClassifier, PairModelCV
+from sdulearn.boosting.estimators import ScoreClassifier
 from sdulearn.errors import ModelFileError
 from sdulearn.io import container
-from sdulearn.io.checked import checked_error_rates, checked_finite, checked_prior, checked_share, checked_whole
+from sdulearn.io.checked import (
+    checked_error_rates,
+    checked_finite,
+    checked_numbers,
+    checked_prior,
+    checked_share,
+    checked_whole,
+)
 from sdulearn.io.files import Location
 from sdulearn.joint import PairLogisticRegression, PairLogisticRegressionCV
 from sdulearn.linear import SDUClassifier, SDUClassifierCV
 from sdulearn.table_model import TableModel
 from sdulearn.types import Estimator
 
-MODELS = {
-    model.__name__: model
-    for model in (SDUClassifier, SDUClassifierCV, PairLogisticRegression, PairLogisticRegressionCV)
-}
+_ESTIMATORS = (
+    SDUClassifier, SDUClassifierCV, PairLogisticRegression, PairLogisticRegressionCV, PairBoostingClassifier,
+    PairModelCV,
+)  # fmt: skip
+MODELS = {model.__name__: model for model in _ESTIMATORS}
 # What a forged header may lead to; a stranger's text in an error message is cut off.
 _FORGED = (KeyError, TypeError, ValueError, AttributeError, OverflowError, RecursionError, IndexError)
 _LONGEST = 300
@@ -60,6 +70,8 @@ def load_model(path: Location) -> Estimator | TableModel:
 def _estimator(header: container.Header, arrays: container.Arrays) -> Estimator:
     model = MODELS[header["model"]](**_params(header["params"]))
     model._validate_params()
+    if isinstance(model, ScoreClassifier):
+        return _scored(model, header["fitted"], arrays)
     for name, value in _fitted(header["fitted"], arrays).items():
         if name not in model.FITTED:
             raise ValueError(f"unexpected attribute {name!r}")
@@ -76,9 +88,31 @@ def _params(params: container.Header) -> container.Header:
     return params
 
 
+def _scored(model: Estimator, scalars: container.Header, arrays: container.Arrays) -> Estimator:
+    """A linear score with trees; its parts check themselves."""
+    fitted = {**scalars, **{name: array for name, array in arrays.items() if "/" not in name}}
+    for name in ("cv_results_", "start_parts_"):
+        nested = {key.split("/", 1)[1]: array for key, array in arrays.items() if key.startswith(f"{name}/")}
+        if name in fitted:
+            fitted[name] = {**fitted[name], **nested}
+    if unexpected := set(fitted) - set(model.FITTED):
+        raise ValueError(f"unexpected attributes {sorted(unexpected)!r}")
+    model.restore(fitted)
+    model.prior_ = None if fitted["prior_"] is None else checked_prior(fitted["prior_"])
+    model.error_rates_ = {int(a): checked_share(rate) for a, rate in fitted["error_rates_"].items()}
+    for name in ("model_", "cv_results_", "held_out_log_likelihood_"):
+        if name in fitted:
+            setattr(model, name, fitted[name])
+    if "feature_names_in_" in fitted:
+        model.feature_names_in_ = np.array(fitted["feature_names_in_"], dtype=object)
+    return model
+
+
 def _fitted(scalars: container.Header, arrays: container.Arrays) -> container.Header:
     fitted = {**scalars, **{name: array for name, array in arrays.items() if "/" not in name}}
-    fitted["prior_"] = checked_prior(scalars["prior_"])
+    many = np.shape(fitted["classes_"])[0] > 2
+    # With more than two classes there are class shares instead of one prior.
+    fitted["prior_"] = None if many and scalars["prior_"] is None else checked_prior(scalars["prior_"])
     if "error_rates_" in fitted:
         fitted["error_rates_"] = checked_error_rates(scalars["error_rates_"])
     if "feature_names_in_" in fitted:
@@ -91,12 +125,27 @@ def _fitted(scalars: container.Header, arrays: container.Arrays) -> container.He
 
 def _check_shapes(model: Estimator) -> None:
     width = model.n_features_in_
-    if type(width) is not int or model.coef_.shape != (1, width) or model.intercept_.shape != (1,):
+    n_classes = len(model.classes_)
+    n_lines = 1 if n_classes == 2 else n_classes
+    if type(width) is not int or model.coef_.shape != (n_lines, width) or model.intercept_.shape != (n_lines,):
         raise ValueError("coefficients and number of features do not fit together")
     if not (np.isfinite(model.coef_).all() and np.isfinite(model.intercept_).all()):
         raise ValueError("coefficients are not finite")
-    if model.classes_.tolist() != [-1, 1]:
+    if n_classes == 2 and model.classes_.tolist() != [-1, 1]:
         raise ValueError("classes are not -1 and +1")
+    if n_classes > 2:
+        _check_classes(model, n_classes)
     for name in ("alpha_", "gamma_", "covariance_power_", "objective_", "optimality_"):
         if getattr(model, name, None) is not None:
             checked_finite(getattr(model, name))
+
+
+def _check_classes(model: Estimator, n_classes: int) -> None:
+    """What only a model of more than two classes has."""
+    if "n_classes_" not in model.FITTED or model.n_classes_ != n_classes:
+        raise ValueError("this model has no more than two classes")
+    if model.classes_.tolist() != list(range(1, n_classes + 1)):
+        raise ValueError("classes are not numbered from 1")
+    if model.class_shares_.shape != (n_classes,):
+        raise ValueError("class shares and classes do not fit together")
+    checked_numbers(model.class_shares_)

@@ -1,5 +1,7 @@
 """A model as an ONNX graph: raw columns in, label, decision value and probability out.
 
+With more than two classes the last two have a column for each class.
+
 Inputs are ``numbers`` (double, one column for each number or true/false column; NaN where missing)
 and ``texts`` (string, one column for each text column; empty where missing), columns in the order
 of the model. A model of an svmlight file, or an estimator, has
@@ -15,9 +17,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sdulearn.boosting.estimators import ScoreClassifier
 from sdulearn.columns import CATEGORY, Column, ColumnLayout, SparseLayout
+from sdulearn.errors import InputError
 from sdulearn.extras import require
 from sdulearn.io.files import Location, written_whole
+from sdulearn.io.onnx_trees import build_trees
 from sdulearn.table_model import Scaler, TableModel
 from sdulearn.types import Array, Estimator
 
@@ -42,10 +47,22 @@ def export_onnx(model: TableModel | Estimator, path: Location) -> None:
     --------
     onnx_columns : What the graph takes.
     """
-    table_model = as_table_model(model)
-    graph = _Graph()
-    graph.build(table_model)
-    serialised = graph.serialise(table_model)
+    if isinstance(model, TableModel) and isinstance(model.estimator, ScoreClassifier):
+        raise InputError(
+            "A table model with trees or a kernel map cannot be written to ONNX. Export its `estimator`, which takes "
+            "the scaled features, or fit the table with a linear model."
+        )
+    graph = Graph()
+    if isinstance(model, ScoreClassifier):
+        serialised = build_trees(graph, model)
+    else:
+        table_model = as_table_model(model)
+        names = _class_names(table_model)
+        if len(names) > 2:
+            graph.build_classes(table_model.estimator)
+        else:
+            graph.build(table_model)
+        serialised = graph.serialise(onnx_columns(table_model), names)
     with written_whole(path) as draft:
         draft.write_bytes(serialised)
 
@@ -106,7 +123,14 @@ def _text_parts(model: TableModel) -> list[tuple[Column, Array]]:
     return [(column, part) for column, part in _blocks(model) if column.kind == CATEGORY]
 
 
-class _Graph:
+def _class_names(model: TableModel) -> dict[str, str]:
+    """Names of the classes by their numbers."""
+    numbers = [str(number) for number in model.estimator.classes_.tolist()]
+    names = model.classes if len(numbers) == 2 else numbers
+    return dict(zip(numbers, names, strict=True))
+
+
+class Graph:
     """Nodes and constants as they are added; every method gives back the name of its result."""
 
     def __init__(self) -> None:
@@ -123,10 +147,22 @@ class _Graph:
         for place, (column, coefficients) in enumerate(_text_parts(model)):
             total = self.node("Add", total, self.text_share(place, column, coefficients))
         decision = self.node("Reshape", total, self.constant(np.array([-1], dtype=np.int64)), output="decision")
+        self.label(decision)
+        self.probability(model.link, decision)
+
+    def label(self, decision: str) -> None:
+        """+1 where the decision is positive, else -1."""
         positive = self.node("Greater", decision, self.constant(np.array(0.0)))
         one = self.constant(np.array(1, dtype=np.int64))
         self.node("Where", positive, one, self.constant(np.array(-1, dtype=np.int64)), output="label")
-        self.probability(model.link, decision)
+
+    def build_classes(self, estimator: Estimator) -> None:
+        """A softmax of as many lines as classes, which are numbered from 1."""
+        product = self.node("MatMul", NUMBERS, self.constant(np.ascontiguousarray(estimator.coef_.T)))
+        decision = self.node("Add", product, self.constant(estimator.intercept_), output="decision")
+        place = self.node("ArgMax", decision, axis=1, keepdims=0)
+        self.node("Add", place, self.constant(np.array(1, dtype=np.int64)), output="label")
+        self.node("Softmax", decision, output="probability", axis=1)
 
     def number_sum(self, weights: Array, fills: Array) -> str:
         """``numbers @ weights``, NaN replaced by the column's stand-in."""
@@ -153,38 +189,40 @@ class _Graph:
         """P(label = 1) of the decision, where the model has one."""
         if link == "logistic":
             self.node("Sigmoid", decision, output="probability")
-        elif link == "squared":
-            half = self.constant(np.array(0.5))
-            share = self.node("Add", self.node("Mul", decision, half), half)
-            self.node("Clip", share, self.constant(np.array(0.0)), self.constant(np.array(1.0)), output="probability")
 
     def node(self, kind: str, *inputs: str, output: str | None = None, **attributes: Any) -> str:
+        """Add a node; the name of its result."""
         name = output or f"v{len(self.nodes)}"
         self.nodes.append(self.onnx.helper.make_node(kind, list(inputs), [name], **attributes))
         return name
 
     def constant(self, value: NDArray[Any]) -> str:
+        """Add a constant; its name."""
         name = f"c{len(self.constants)}"
         self.constants.append(self.onnx.numpy_helper.from_array(np.asarray(value), name))
         return name
 
-    def serialise(self, model: TableModel) -> bytes:
+    def serialise(
+        self, columns: tuple[list[str], list[str]], classes: dict[str, str], ml_opset: int = ML_OPSET
+    ) -> bytes:
         """The checked file."""
         helper = self.onnx.helper
         types = self.onnx.TensorProto
-        numbers, texts = onnx_columns(model)
+        numbers, texts = columns
         inputs = [helper.make_tensor_value_info(NUMBERS, types.DOUBLE, ["rows", len(numbers)])] * bool(numbers)
         inputs += [helper.make_tensor_value_info(TEXTS, types.STRING, ["rows", len(texts)])] * bool(texts)
         kinds = {"label": types.INT64, "decision": types.DOUBLE, "probability": types.DOUBLE}
         made = {name for node in self.nodes for name in node.output}
-        outputs = [helper.make_tensor_value_info(n, t, ["rows"]) for n, t in kinds.items() if n in made]
+        width = [len(classes)] * (len(classes) > 2)
+        shapes = {"label": ["rows"], "decision": ["rows", *width], "probability": ["rows", *width]}
+        outputs = [helper.make_tensor_value_info(n, t, shapes[n]) for n, t in kinds.items() if n in made]
         graph = helper.make_graph(self.nodes, "sdulearn", inputs, outputs, self.constants)
-        opsets = [helper.make_opsetid("", OPSET), helper.make_opsetid("ai.onnx.ml", ML_OPSET)]
+        opsets = [helper.make_opsetid("", OPSET), helper.make_opsetid("ai.onnx.ml", ml_opset)]
         file = helper.make_model(graph, opset_imports=opsets, ir_version=IR_VERSION, producer_name="sdulearn")
         helper.set_model_props(
             file,
             {
-                "classes": json.dumps({"-1": model.classes[0], "1": model.classes[1]}),
+                "classes": json.dumps(classes),
                 "columns": json.dumps({NUMBERS: numbers, TEXTS: texts}),
             },
         )

@@ -41,12 +41,11 @@ from sdulearn.extras import require
 from sdulearn.io import parquet
 from sdulearn.io.excel import read_sheet, sheet_table
 from sdulearn.io.files import DAMAGED, Location, decoded, delimiter, file_format, is_location, open_bytes
-from sdulearn.io.ids import Candidate, choose_by_answers, looks_like_id, match_texts
+from sdulearn.io.ids import ID_COLUMNS, Candidate, choose_by_answers, looks_like_id, match_texts
 from sdulearn.io.svmlight import parse_svmlight
 from sdulearn.number_texts import NumberText, parse_numbers, recognise_numbers
 from sdulearn.types import ArrowTable, ArrowType, Codes, Frame, Rows
 
-ID_COLUMNS = ("id", "ID", "Id", "unique_id")
 FORMATS = ("csv", "tsv", "parquet", "jsonl", "svm", "xlsx")
 # Formats in which everything is text, so that a number may be spelled in several ways.
 _TEXT_FORMATS = ("csv", "tsv", "xlsx")
@@ -301,6 +300,16 @@ def read_ids(source: Location | Frame, id_column: str | None = None, answer_ids:
     for piece in raw.pieces:
         ids += _ids(piece, name, len(ids))
     return ids
+
+
+def read_raw(source: Location | Frame, id_column: str | None = None) -> ArrowTable:
+    """A whole table with named columns, as it is, for showing it."""
+    if is_location(source) and table_format(source) == "svm":
+        raise InputError(f"{source}: an svmlight file has no named columns to show. Give a .csv, .parquet, .jsonl, ...")
+    pieces = _read_raw(source, TableOptions(id_column)).pieces
+    names = pieces[0].column_names
+    concat = require("pyarrow", "files").concat_tables
+    return concat([piece.select(names) for piece in pieces], promote_options="permissive")
 
 
 @contextmanager

@@ -29,7 +29,7 @@ from sdulearn.joint.likelihood import (
     value_and_gradient,
 )
 from sdulearn.joint.path import CONSTANT, Axes, Summary, pair_moments
-from sdulearn.joint.rates import loose_rates
+from sdulearn.joint.rates import loose_rates, may_be_wrong
 from sdulearn.pairs import read_pairs
 from sdulearn.solvers import check_system_size
 from sdulearn.solvers.limits import PIECE_SIZE, check_magnitude, check_weight_range
@@ -64,7 +64,12 @@ def fit_pair_logistic(model: PairLogisticRegression, blocks: Blocks) -> LinearFi
     LinearFit
         The solution.
     """
-    if model.error_rate not in ("auto", 0):
+    if model.n_classes != 2:
+        raise InputError(
+            f"Over blocks there are two classes; got `n_classes={model.n_classes!r}`. Fit in memory with "
+            "sdulearn.PairLogisticRegression for more."
+        )
+    if may_be_wrong(model.error_rate):
         raise InputError(
             "Over blocks no answer is wrong: `error_rate` must be 'auto' or 0. Fit in memory to allow for "
             "wrong answers."

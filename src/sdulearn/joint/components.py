@@ -34,7 +34,10 @@ from sdulearn.types import Array, Codes, Indices, Mask
 class Likelihood(Protocol):
     """Losses of components and their slopes in the logits of the points, K problems at once."""
 
-    exact_curvature: bool
+    @property
+    def exact_curvature(self) -> bool:
+        """Whether :meth:`curvature` is exact, or larger."""
+        ...
 
     def terms(self, Z: Array) -> tuple[Array, Array]:
         """Losses (n_components, K) and their derivatives in ``Z`` (n_points, K)."""
@@ -128,8 +131,7 @@ class NoisyLikelihood:
     def terms(self, Z: Array) -> tuple[Array, Array]:
         """See :class:`Likelihood`."""
         # One problem alone is polished, many are compared.
-        digits = {"max_iter": 200, "tol": 1e-9} if Z.shape[1] == 1 else {}
-        found = self.network.solve(Z, **digits)
+        found = self.network.solve(Z, 200, 1e-9) if Z.shape[1] == 1 else self.network.solve(Z)
         return -found.values, expit(Z) - found.positive
 
     def curvature(self, A: Array, omega: Array, z: Array) -> Array:

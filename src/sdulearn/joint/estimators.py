@@ -9,12 +9,18 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import expit
 
 from sdulearn.answers.error_rates import ErrorRates, estimate_error_rates
 from sdulearn.answers.graph import AnswerGraph
-from sdulearn.base import LinearPairClassifier
 from sdulearn.errors import InputError
+from sdulearn.joint.class_model import (
+    MOST_CLASSES,
+    choose_and_fit,
+    find_number,
+    fit_classes,
+    fold_knowledge,
+    lay_out_classes,
+)
 from sdulearn.joint.fitting import (
     descend,
     make_starts,
@@ -33,11 +39,12 @@ from sdulearn.joint.rates import (
     rate_folds,
     rates_by_models,
 )
+from sdulearn.joint.softmax import SoftmaxPairClassifier
 from sdulearn.model_selection import PairKFold, grid_results, positive_grid
 from sdulearn.pairs import Pairs
 from sdulearn.prior import PriorEstimate
 from sdulearn.sklearn_private import HasMethods, Interval, StrOptions, fit_context
-from sdulearn.types import Array, MatrixLike, Rows, Splitter
+from sdulearn.types import Array, Indices, MatrixLike, Rows, Splitter
 
 # Alphas of the default grid, as multiples of the alpha at which the model leaves zero.
 _GRID_TOP = 10**0.5
@@ -46,10 +53,12 @@ _GRID_BOTTOM = 10**-3.5
 _NAMING_ALPHA = 0.03
 
 
-class _PairLogisticBase(LinearPairClassifier):
+class _PairLogisticBase(SoftmaxPairClassifier):
     """What the estimator with a given penalty and the one that chooses it share."""
 
-    FITTED = (*LinearPairClassifier.FITTED, "error_rates_")
+    FITTED = (*SoftmaxPairClassifier.FITTED, "error_rates_")
+
+    n_classes: int | str
 
     prior_strength: float
     orientation: str
@@ -57,22 +66,6 @@ class _PairLogisticBase(LinearPairClassifier):
     init: str
     tol: float
     max_iter: int
-
-    def predict_proba(self, X: MatrixLike) -> Array:
-        """Probability of either class for each row.
-
-        Parameters
-        ----------
-        X : array, CSR matrix or frame of shape (n_rows, n_features)
-            Rows.
-
-        Returns
-        -------
-        array of shape (n_rows, 2)
-            P(y = -1) and P(y = +1).
-        """
-        positive = expit(self.decision_function(X))
-        return np.column_stack([1 - positive, positive])
 
     def _vote(self, decision: Array, labels: ArrayLike) -> float:
         """The log odds of the two ways to name the classes; no single point weighs more than 5."""
@@ -82,6 +75,11 @@ class _PairLogisticBase(LinearPairClassifier):
         self, X: Rows, pairs: Pairs, weight: Array | None
     ) -> tuple[PairData | GraphData, PriorEstimate, ErrorRates]:
         """Checked rows in principal axes, and the prior and the error rates as reported."""
+        if not isinstance(self.prior, Real | None):
+            raise InputError(
+                f"With two classes `prior` is one number, P(y = +1), or None; got `prior={self.prior!r}`. A list "
+                "of class shares goes with `n_classes` above 2."
+            )
         warn_of_scales(column_deviations(X), getattr(self, "feature_names_in_", None))
         weight = np.ones(pairs.n_rows) if weight is None else weight
         if not asks_for_graph(self.error_rate, pairs):
@@ -92,12 +90,12 @@ class _PairLogisticBase(LinearPairClassifier):
         if not asks_for_graph(max(rates.by_annotator.values(), default=0.0), pairs):
             return *self._lay_out_pairs(X, pairs, weight), rates
         refuse_contradictions(points.graph, rates.by_annotator)
-        prior = resolve_graph_prior(self, pairs, weight, points.graph, rates.mean)
+        prior = resolve_graph_prior(self, pairs, weight, points.graph, rates.by_annotator)
         return *self._lay_out_graph(points, rates, *prior), rates
 
     def _error_rates(self, X: Rows, pairs: Pairs, points: PointRows) -> ErrorRates:
         """Given, or estimated."""
-        if self.error_rate != "auto":
+        if not isinstance(self.error_rate, str):
             return given_rates(self.error_rate, points.graph)
         n_folds = rate_folds(points.graph)
         if n_folds < 2:
@@ -117,7 +115,8 @@ class _PairLogisticBase(LinearPairClassifier):
             if (share > 0.5) != (prior > 0.5):
                 prior = 1 - prior
                 estimate = estimate.mirrored()
-        return GraphData.of(points, by_annotator, prior, float(self.prior_strength)), estimate
+        data = GraphData.of(points, by_annotator, prior, float(self.prior_strength), self.prior is not None)
+        return data, estimate
 
     def _lay_out_pairs(self, X: Rows, pairs: Pairs, weight: Array) -> tuple[PairData, PriorEstimate]:
         """Loose pairs without errors."""
@@ -130,34 +129,48 @@ class _PairLogisticBase(LinearPairClassifier):
 
 
 class PairLogisticRegression(_PairLogisticBase):
-    """Logistic regression from same/different answers: the joint likelihood of both ends of a pair.
+    """Logistic regression from same/different answers: the joint likelihood of all that is known.
 
     With ``s(x) = logistic(w.x + b)`` the chance of the answer "same" is ``s(x) s(x') + (1 - s(x))
-    (1 - s(x'))``. The estimator maximises the likelihood of the answers, with a penalty on w and,
+    (1 - s(x'))``. Answers that share points (column 1 of ``y``) have the likelihood of their connected
+    component: the answers say on which side each point is, up to one flip, so that n answers about
+    one point and n others are worth n labels. Labels (column 3) fix the flip of their component and
+    name the classes; with labels alone it is logistic regression. Answers may be wrong, at a rate for
+    each annotator (column 2). The estimator maximises this likelihood, with a penalty on w and,
     where the prior p is given or the counts imply one, the penalty ``prior_strength KL(p || mean
     prediction on unlabeled rows)``. It needs no prior and works at 1/2, where the risks of
     :class:`~sdulearn.SDUClassifier` are undefined. The problem is not convex: it is started from
     the top eigenvector of the whitened pair moment and from the SD solution, down a path of
     penalties.
 
-    Standardise the features first. Time O((n_pairs + n_unlabeled) d) a step after one
-    eigendecomposition of a d x d matrix; rows are kept dense in their principal axes, O(n min(n,
-    d)) memory.
+    Where the rows of one point differ, the point is their mean. Standardise the features first.
+    Time O((n_pairs + n_unlabeled) d) a step after one eigendecomposition of a d x d matrix; rows are
+    kept dense in their principal axes, O(n min(n, d)) memory. Answers that may be wrong take some
+    ten times as long, as messages are sent between their points.
 
     Parameters
     ----------
     alpha : float, default=0.01
-        Strength of the penalty, beside the *mean* loss of a pair.
+        Strength of the penalty, beside the *mean* loss of an answer that says something new (k points
+        of a component are k - 1 such answers) or a label.
     covariance_power : float, default=1
         Power k of the covariance of all rows in the penalty ``w' C^-k w``: 0 is the plain ridge,
         a larger one favours directions along which the rows, unlabeled ones too, vary most.
-    prior : float or None, default=None
-        P(y = +1); None takes it from the pair counts where they imply one.
+    n_classes : int, default=2
+        Number of classes. More than two are a softmax of as many lines.
+    prior : float, sequence of K floats or None, default=None
+        P(y = +1); None takes it from the pair counts where they imply one. With K > 2 classes their
+        shares, or None, which is no pull to any.
     prior_strength : float, default=3
         Weight of the divergence of the mean prediction on unlabeled rows from the prior.
     orientation : {"majority", "minority"}, default="majority"
         With ``prior=None``: whether the larger or the smaller class, by the prediction on unlabeled
         rows, is +1.
+    error_rate : "auto", float or mapping, default="auto"
+        Probability that an answer is wrong, from 0 to 1/2: one for all, or one for each annotator
+        (0: not known). "auto" estimates it from repeated questions, cycles of answers and labels
+        and, with several annotators, from models of the answers of the others. Where nothing tells,
+        as with loose pairs of one annotator, it is 0; ``error_rates_`` says so.
     init : {"auto", "moment"}, default="auto"
         "auto" starts from the pair moment and the SD solution, "moment" from the first alone.
     tol : float, default=1e-6
@@ -167,20 +180,29 @@ class PairLogisticRegression(_PairLogisticBase):
 
     Attributes
     ----------
-    coef_ : array of shape (1, n_features)
-        Weights.
-    intercept_ : array of shape (1,)
-        Intercept.
-    classes_, n_features_in_, feature_names_in_
+    coef_ : array of shape (1, n_features) or (K, n_features)
+        Weights; with K > 2 classes one row each, of sum 0.
+    intercept_ : array of shape (1,) or (K,)
+        Intercept, or intercepts.
+    classes_ : int array
+        -1 and +1; with K > 2 classes 1 to K, the largest first unless labels or ``prior`` name them.
+    n_classes_ : int
+        Number of classes.
+    class_shares_ : array of shape (K,)
+        With K > 2 classes the mean prediction on unlabeled rows, or on all where there are none.
+    n_features_in_, feature_names_in_
         As in :class:`~sdulearn.SDUClassifier`.
-    prior_ : PriorEstimate
-        The given class prior, or the one that the pair counts imply, with its interval.
+    prior_ : PriorEstimate or None
+        The given class prior, or the one that the pair counts imply, with its interval; None with
+        more than two classes.
+    error_rates_ : ErrorRates
+        Error rate of each annotator, with its interval and whether anything tells it.
     objective_ : float
         Value reached, the best of all starts.
     optimality_ : float
         Norm of the gradient there; see ``tol``.
     n_iter_ : int
-        Newton iterations of the polish.
+        Newton iterations of the polish; with more than two classes evaluations of the objective.
 
     See Also
     --------
@@ -215,7 +237,8 @@ class PairLogisticRegression(_PairLogisticBase):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "alpha": [Interval(Real, 0, None, closed="neither")],
         "covariance_power": [Interval(Real, 0, 4, closed="both")],
-        "prior": [Interval(Real, 0, 1, closed="neither"), None],
+        "n_classes": [Interval(Integral, 2, None, closed="left")],
+        "prior": [Interval(Real, 0, 1, closed="neither"), "array-like", None],
         "prior_strength": [Interval(Real, 0, None, closed="left")],
         "orientation": [StrOptions({"majority", "minority"})],
         "error_rate": [StrOptions({"auto"}), Interval(Real, 0, 0.5, closed="both"), Mapping],
@@ -229,7 +252,8 @@ class PairLogisticRegression(_PairLogisticBase):
         alpha: float = 0.01,
         *,
         covariance_power: float = 1,
-        prior: float | None = None,
+        n_classes: int = 2,
+        prior: float | Sequence[float] | None = None,
         prior_strength: float = 3.0,
         orientation: str = "majority",
         error_rate: str | float | Mapping[int, float] = "auto",
@@ -239,7 +263,8 @@ class PairLogisticRegression(_PairLogisticBase):
     ) -> None:
         self.alpha = alpha
         self.covariance_power = covariance_power
-        self.prior = prior
+        self.n_classes = n_classes
+        self.prior = prior  # type: ignore[assignment]
         self.prior_strength = prior_strength
         self.orientation = orientation
         self.error_rate = error_rate
@@ -255,27 +280,44 @@ class PairLogisticRegression(_PairLogisticBase):
         ----------
         X : array, CSR matrix or frame of shape (n_rows, n_features)
             One row per point: ends of pairs and unlabeled points.
-        y : array-like of shape (n_rows,)
-            Pair codes: +k similar, -k dissimilar, 0 unlabeled.
+        y : array-like of shape (n_rows,) or (n_rows, 2 to 4)
+            Pair codes (+k similar, -k dissimilar, 0 in no pair), and beside them point, annotator and
+            label; see :func:`~sdulearn.stack_pairs`.
         sample_weight : array-like of shape (n_rows,), optional
-            A weight per row; both ends of a pair carry one weight.
+            A weight per row; both ends of a pair carry one weight. The mean weight of a component is
+            what it counts. Weight 0 leaves an answer or a label out.
 
         Returns
         -------
         self
             The fitted estimator.
+
+        Raises
+        ------
+        InputError
+            Where answers that are never wrong contradict each other or the labels.
         """
-        data, prior, rates = self._lay_out(*self._check_rows(X, y, sample_weight))
+        X, pairs, weight = self._check_rows(X, y, sample_weight)
+        if self.n_classes != 2:
+            return self._fit_classes(X, pairs, weight)
+        data, prior, rates = self._lay_out(X, pairs, weight)
         v = descend(self, data, self.alpha, self.covariance_power)
         fit = polish(self, data, v, self.alpha, self.covariance_power, prior)
         return self._accept(replace(fit, chosen={"error_rates_": rates}))
+
+    def _fit_classes(self, X: Rows, pairs: Pairs, weight: Array | None) -> Self:
+        """Fit more than two classes."""
+        warn_of_scales(column_deviations(X), getattr(self, "feature_names_in_", None))
+        data, _, rates = lay_out_classes(self, X, pairs, weight, int(self.n_classes))
+        fit = fit_classes(data, self, self.alpha, self.covariance_power)
+        return self._accept_classes(replace(fit, chosen={"error_rates_": rates}))
 
 
 class PairLogisticRegressionCV(_PairLogisticBase):
     """PairLogisticRegression with its penalty chosen from the pairs alone; the one to try first.
 
     The covariance power is chosen by Laplace's evidence, then alpha by the held-out log-likelihood
-    of the answers over pair-safe folds. The whole path is solved at once, warm-started.
+    of what the answers say of the points in folds over points. A fold starts from its own answers.
 
     Parameters
     ----------
@@ -284,7 +326,10 @@ class PairLogisticRegressionCV(_PairLogisticBase):
         zero.
     covariance_powers : sequence of float, default=(0, 1, 2)
         Powers of the covariance in the penalty to try.
-    prior, prior_strength, orientation
+    n_classes : int or "auto", default=2
+        Number of classes. "auto" tries from the fewest that the answers force and keeps the fewest that
+        more do not clearly beat in the held-out likelihood.
+    prior, prior_strength, orientation, error_rate
         As in :class:`~sdulearn.PairLogisticRegression`.
     cv : int or splitter, default=5
         Number of pair-safe folds (dealt with a fixed seed), or an object such as
@@ -298,14 +343,17 @@ class PairLogisticRegressionCV(_PairLogisticBase):
         The choice.
     cv_results_ : dict
         As GridSearchCV's, over the alphas of the chosen power; a score is the mean log-likelihood
-        of a held-out answer. Folds start from the solution on all pairs, so the scores are a shade
-        optimistic.
+        of a held-out answer or label.
     evidence_ : array of shape (n_alphas, n_powers)
-        Laplace's log evidence of every setting; -inf where the model is empty and names no classes.
+        Laplace's log evidence of every setting; -inf where the model is empty and names no classes. Only
+        with two classes: with more, the power is chosen by held-out answers too.
+    temperature_ : float
+        With more than two classes what the coefficients of the solution were divided by, so that its
+        probabilities suit held-out answers best.
     alphas_ : array of shape (n_alphas, n_powers)
         The penalties tried.
-    coef_, intercept_, classes_, prior_, objective_, optimality_, n_iter_
-        As in :class:`~sdulearn.PairLogisticRegression`, from all pairs.
+    coef_, intercept_, classes_, n_classes_, class_shares_, prior_, error_rates_, objective_, optimality_, n_iter_
+        As in :class:`~sdulearn.PairLogisticRegression`, from all answers.
     n_features_in_, feature_names_in_
         As in :class:`~sdulearn.SDUClassifier`.
 
@@ -327,7 +375,9 @@ class PairLogisticRegressionCV(_PairLogisticBase):
     True
     """
 
-    FITTED = (*_PairLogisticBase.FITTED, "alpha_", "covariance_power_", "cv_results_", "evidence_", "alphas_")
+    FITTED = (
+        *_PairLogisticBase.FITTED, "alpha_", "covariance_power_", "temperature_", "cv_results_", "evidence_", "alphas_",
+    )  # fmt: skip
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **{
@@ -337,6 +387,7 @@ class PairLogisticRegressionCV(_PairLogisticBase):
         },
         "alphas": [Interval(Integral, 1, None, closed="left"), "array-like"],
         "covariance_powers": ["array-like"],
+        "n_classes": [Interval(Integral, 2, None, closed="left"), StrOptions({"auto"})],
         "cv": [Interval(Integral, 2, None, closed="left"), HasMethods(["split"])],
     }
 
@@ -345,7 +396,8 @@ class PairLogisticRegressionCV(_PairLogisticBase):
         alphas: int | Sequence[float] = 8,
         *,
         covariance_powers: Sequence[float] = (0, 1, 2),
-        prior: float | None = None,
+        n_classes: int | str = 2,
+        prior: float | Sequence[float] | None = None,
         prior_strength: float = 3.0,
         orientation: str = "majority",
         error_rate: str | float | Mapping[int, float] = "auto",
@@ -356,7 +408,8 @@ class PairLogisticRegressionCV(_PairLogisticBase):
     ) -> None:
         self.alphas = alphas
         self.covariance_powers = covariance_powers
-        self.prior = prior
+        self.n_classes = n_classes
+        self.prior = prior  # type: ignore[assignment]
         self.prior_strength = prior_strength
         self.orientation = orientation
         self.error_rate = error_rate
@@ -381,6 +434,8 @@ class PairLogisticRegressionCV(_PairLogisticBase):
         """
         powers = self._powers()
         X, pairs, weight = self._check_rows(X, y, sample_weight)
+        if self.n_classes != 2 and self._fit_classes(X, pairs, weight, powers):
+            return self
         data, prior, rates = self._lay_out(X, pairs, weight)
         largest = np.array([data.summary.largest_alpha(power) for power in powers])
         alphas = self._grid(largest)
@@ -405,6 +460,31 @@ class PairLogisticRegressionCV(_PairLogisticBase):
         fit = polish(self, data, path[row, :, best], alpha, powers[best], prior)
         return self._accept(replace(fit, chosen=chosen))
 
+    def _fit_classes(self, X: Rows, pairs: Pairs, weight: Array | None, powers: list[float]) -> bool:
+        """Fit more than two classes; False where "auto" finds two."""
+        warn_of_scales(column_deviations(X), getattr(self, "feature_names_in_", None))
+        if self.n_classes == "auto" and self.prior is not None:
+            raise InputError("`prior` needs a number of classes: with `n_classes='auto'` it must be None.")
+        n_classes = MOST_CLASSES if self.n_classes == "auto" else int(self.n_classes)
+        data, points, rates = lay_out_classes(self, X, pairs, weight, n_classes)
+        folds = fold_knowledge(points, self._splits(X, pairs))
+        if self.n_classes == "auto":
+            n_classes = find_number(data, powers[0], folds)
+            if n_classes == 2:
+                return False
+            data = replace(data, n_classes=n_classes)
+        alphas = self.alphas
+        if not isinstance(alphas, Integral):
+            alphas = positive_grid("alphas", np.asarray(alphas).tolist())
+        fit = choose_and_fit(data, self, alphas, powers, folds)
+        self._accept_classes(replace(fit, chosen={**fit.chosen, "error_rates_": rates}))
+        return True
+
+    def _splits(self, X: Rows, pairs: Pairs) -> list[tuple[Indices, Indices]]:
+        cv = PairKFold(int(self.cv), random_state=0) if isinstance(self.cv, Integral) else self.cv
+        # Only our own splitter knows what was read already.
+        return list(cv.split(X, pairs if isinstance(cv, PairKFold) else np.asarray(pairs)))
+
     def _powers(self) -> list[float]:
         powers = [float(power) for power in self.covariance_powers]
         if not powers or not all(0 <= power < np.inf for power in powers):
@@ -425,9 +505,7 @@ class PairLogisticRegressionCV(_PairLogisticBase):
         self, X: Rows, pairs: Pairs, data: PairData | GraphData, alphas: Array, covariance_power: float
     ) -> dict[str, Any]:
         """Held-out log-likelihood of the answers, of each alpha and fold."""
-        cv = PairKFold(int(self.cv), random_state=0) if isinstance(self.cv, Integral) else self.cv
-        # Only our own splitter knows what was read already.
-        splits = list(cv.split(X, pairs if isinstance(cv, PairKFold) else np.asarray(pairs)))
+        splits = self._splits(X, pairs)
         settings = [{"alpha": float(alpha)} for alpha in alphas]
         if isinstance(data, GraphData):
             scores, _ = data.held_out(alphas, covariance_power, *data.points.fold_masks(splits))

@@ -72,9 +72,9 @@ def resolve_prior(
 
 
 def resolve_graph_prior(
-    parameters: Parameters, pairs: Pairs, weight: Array, graph: AnswerGraph, error_rate: float
+    parameters: Parameters, pairs: Pairs, weight: Array, graph: AnswerGraph, error_rates: dict[int, float]
 ) -> tuple[PriorEstimate, float | None]:
-    """As :func:`resolve_prior`, of answers that share points and of labels; ``error_rate`` is the mean one."""
+    """As :func:`resolve_prior`, of answers that share points and of labels."""
     known = graph.labels[graph.labels != 0]
     if not graph.n_answers and (len(known) == 0 or abs(known.sum()) == len(known)):
         raise InputError(
@@ -92,8 +92,8 @@ def resolve_graph_prior(
     if not len(known) and (graph.same > 0).all():
         warn_of_one_kind(1.0, 0.0, None)
     majority = "positive" if parameters.orientation == "majority" else "negative"
-    if error_rate:
-        estimate = _noisy_prior(graph, error_rate)
+    if any(error_rates.values()):
+        estimate = _noisy_prior(graph, error_rates)
         estimate = estimate if majority == "positive" else estimate.mirrored()
     else:
         estimate = estimate_prior(y=pairs, sample_weight=weight, majority=majority)
@@ -103,11 +103,11 @@ def resolve_graph_prior(
     return estimate, float(np.clip(estimate.value, margin, 1 - margin))
 
 
-def _noisy_prior(graph: AnswerGraph, error_rate: float) -> PriorEstimate:
-    """The prior by answers that are wrong at this rate, the larger class +1."""
+def _noisy_prior(graph: AnswerGraph, error_rates: dict[int, float]) -> PriorEstimate:
+    """The prior by answers that are wrong at these rates, the larger class +1."""
     counted = estimate_prior(float((graph.same > 0).sum()), float((graph.same < 0).sum()))
     # Labels would be a choice of points, not a random draw.
-    found = profile(replace(graph, labels=np.zeros_like(graph.labels)), 0.95, error_rate)
+    found = profile(replace(graph, labels=np.zeros_like(graph.labels)), 0.95, error_rates)
     return replace(
         counted,
         value=found.value,

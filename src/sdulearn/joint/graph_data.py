@@ -37,6 +37,7 @@ from sdulearn.types import Array, Codes, Indices, Mask, Rows
 
 Rates = dict[int, float]
 
+_PULL_POWER = 4
 # Standard deviation of the logits of a model that says nothing.
 _EMPTY = 1e-3
 
@@ -142,12 +143,20 @@ class GraphData:
     prior_penalty: PriorPenalty | None
 
     @classmethod
-    def of(cls, points: PointRows, error_rates: Rates, prior: float | None, prior_strength: float) -> GraphData:
+    def of(
+        cls,
+        points: PointRows,
+        error_rates: Rates,
+        prior: float | None,
+        prior_strength: float,
+        prior_is_given: bool = True,
+    ) -> GraphData:
         """Lay out points, at least one answer or label among them."""
         graph = points.graph
         side = soft_sides(graph, error_rates)
         omega = points.weight / float(points.weight @ n_news(graph))
         everyone = np.ones(len(side))
+        strength = prior_strength * _pull(graph, side, prior_is_given)
         return cls(
             points=points,
             likelihood=make_likelihood(graph, error_rates),
@@ -155,7 +164,7 @@ class GraphData:
             certainty=_certainty(graph, error_rates),
             omega=omega,
             summary=summarise(points, side, omega, everyone, prior),
-            prior_penalty=PriorPenalty.of(prior, prior_strength, len(points.share)),
+            prior_penalty=PriorPenalty.of(prior, strength, len(points.share)),
         )
 
     @property
@@ -206,10 +215,15 @@ class GraphData:
         follows a path of its own. Also returns the logits (n_known, n_alphas, n_folds).
         """
         summaries = [summarise(self.points, self.side, self.omega, fold, self.summary.prior) for fold in train.T]
-        starts = [np.column_stack(columns) for columns in zip(*(s.starts() for s in summaries), strict=True)]
-        path = fit_fold_paths(MaskedData(self, train), alphas, covariance_power, starts)
+        path = fit_fold_paths(MaskedData(self, train), alphas, covariance_power, _fold_starts(summaries))
         Z = np.einsum("ij,ajk->iak", self.points.A, path[:, :-1]) + path[:, -1]
-        scores = [self._held_out_score(Z[:, k] * test, test) for k in range(len(alphas))]
+        unnamed = np.array([fold.named is None for fold in summaries]) & (self.summary.named is not None)
+        scores = []
+        for z in np.moveaxis(Z, 1, 0):
+            score = self._held_out_score(z * test, test)
+            # Without a label a fold cannot know which class is which, and is not to be blamed for it.
+            flipped = self._held_out_score(-z * test, test) if unnamed.any() else score
+            scores.append(np.where(unnamed, np.maximum(score, flipped), score))
         return np.column_stack(scores), Z
 
     def _held_out_score(self, Z: Array, test: Array) -> Array:
@@ -296,6 +310,13 @@ class ComponentObjective:
         return sums
 
 
+def _fold_starts(summaries: Sequence[Summary]) -> list[Array]:
+    """The starts of all folds, a column each; a fold without labels has fewer, and repeats its last."""
+    starts = [summary.starts() for summary in summaries]
+    count = max(len(of_fold) for of_fold in starts)
+    return [np.column_stack([s[min(k, len(s) - 1)] for s in starts]) for k in range(count)]
+
+
 def make_likelihood(graph: AnswerGraph, error_rates: Rates) -> Likelihood:
     """The closed form where no answer is wrong, else by propagation."""
     if answer_errors(graph.annotators, error_rates).any():
@@ -319,7 +340,7 @@ def refuse_contradictions(graph: AnswerGraph, error_rates: Rates) -> None:
 
 def n_news(graph: AnswerGraph) -> Array:
     """Answers of each component that say something new, and labels: its points, less the free flip."""
-    return graph.component_sizes - 1.0 + labelled_components(graph)
+    return (graph.component_sizes - 1 + labelled_components(graph)).astype(np.float64)
 
 
 def summarise(points: PointRows, side: Array, omega: Array, mask: Array, prior: float | None) -> Summary:
@@ -362,7 +383,20 @@ def _class_contrast(A: Array, classes: Array) -> Array:
     """Sum of the labelled points, those of class -1 negative, less what their mean explains."""
     known = classes != 0
     centred = A[known] - A[known].mean(axis=0)
-    return classes[known] @ centred if len(set(np.sign(classes[known]))) > 1 else classes[known] @ A[known]
+    one_class = abs(np.sign(classes[known]).sum()) == known.sum()
+    contrast: Array = classes[known] @ (A[known] if one_class else centred)
+    return contrast
+
+
+def _pull(graph: AnswerGraph, side: Array, prior_is_given: bool) -> float:
+    """What share of the pull towards the prior is left where answers may be wrong: 1 where none is.
+
+    They say less of the points, and the pull keeps its balance with them. A prior estimated from them
+    is worse than one of as many clean answers by far; the power is by trial on the benchmark sets.
+    """
+    n_pivots = int((~labelled_components(graph)).sum())
+    left = (float(side @ side) - n_pivots) / max(len(side) - n_pivots, 1)
+    return left if prior_is_given else left**_PULL_POWER
 
 
 def _certainty(graph: AnswerGraph, error_rates: Rates) -> Array:

@@ -133,6 +133,13 @@ def _graded_axes(covariance: Array, deviation: Array) -> tuple[Array, Array]:
     return V, singular**2
 
 
+def axis_penalty(variance: Array, alpha: float, covariance_power: float) -> Array:
+    """Equation (3)."""
+    # In units of the largest, so that no power overflows.
+    ev = variance / variance.max()
+    return alpha * (np.sum(ev ** (covariance_power + 1)) / np.sum(ev)) / ev**covariance_power
+
+
 def pair_moments(A: Rows, s: Array, omega: Array) -> dict[str, Array]:
     """Sums over pairs that the starts need.
 
@@ -158,9 +165,7 @@ class Summary:
 
     def penalty(self, alpha: float, covariance_power: float) -> Array:
         """Equation (3)."""
-        # In units of the largest, so that no power overflows.
-        ev = self.variance / self.variance.max()
-        return alpha * (np.sum(ev ** (covariance_power + 1)) / np.sum(ev)) / ev**covariance_power
+        return axis_penalty(self.variance, alpha, covariance_power)
 
     def penalties(self, alphas: Array, covariance_powers: Sequence[float]) -> Array:
         """Equation (3) for several settings, one column each."""

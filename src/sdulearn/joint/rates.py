@@ -47,14 +47,19 @@ def loose_rates(n_answers: int) -> ErrorRates:
     return ErrorRates((ErrorRate(0, 0.0, 0.0, 0.5, False, n_answers),))
 
 
+def may_be_wrong(error_rate: ErrorRateParameter) -> bool:
+    """Whether a rate above 0 was given."""
+    if isinstance(error_rate, Mapping):
+        return any(error_rate.values())
+    return error_rate not in ("auto", 0)
+
+
 def asks_for_graph(error_rate: ErrorRateParameter, pairs: Pairs) -> bool:
     """Whether pairs are more than loose, clean ones: shared points, labels, or rates that are or may be above 0."""
     if pairs.shares_points or (pairs.labels is not None and pairs.labels.any()):
         return True
-    if isinstance(error_rate, Mapping):
-        return any(error_rate.values())
     if error_rate != "auto":
-        return bool(error_rate)
+        return may_be_wrong(error_rate)
     return pairs.annotators is not None and len(np.unique(pairs.annotators[pairs.ends[:, 0]])) > 1
 
 

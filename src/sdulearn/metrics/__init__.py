@@ -1,21 +1,32 @@
 """How good a classifier is, by answers alone; estimates come with intervals."""
 
 from sdulearn.metrics.accuracy import AccuracyEstimate, pair_accuracy
+from sdulearn.metrics.classes import ClassAgreement, Share, class_agreement
 from sdulearn.metrics.cross_validation import (
     cross_val_accuracy,
     folds_over_points,
     held_out_accuracy,
     held_out_decisions,
 )
+from sdulearn.metrics.importance import PairImportance, pair_importance
+from sdulearn.metrics.reliability import Calibration, calibration, pair_calibration
 from sdulearn.metrics.risk import pair_log_likelihood, pair_risk
 
 __all__ = [
     "AccuracyEstimate",
+    "Calibration",
+    "ClassAgreement",
+    "PairImportance",
+    "Share",
+    "calibration",
+    "class_agreement",
     "cross_val_accuracy",
     "folds_over_points",
     "held_out_accuracy",
     "held_out_decisions",
     "pair_accuracy",
+    "pair_calibration",
+    "pair_importance",
     "pair_log_likelihood",
     "pair_risk",
 ]

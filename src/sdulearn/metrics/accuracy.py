@@ -151,7 +151,7 @@ def accuracy_of(
     agreement = float(by_pair @ agrees / by_pair.sum()) if by_pair.any() else 0.5
     counted = AccuracyEstimate(0.5, 0.5, 1.0, agreement, int(np.sum(by_pair > 0)), confidence)
     if not labelled and _is_one_kind(pairs.similar[by_pair > 0]):
-        return _accuracy_of_one_kind(counted, z, pairs, weight, prior)
+        return _accuracy_of_one_kind(counted, z, pairs, weight, prior, spread)
     by_components = pairs.shares_points or labelled or bool(error_rate)
     if by_components and not _in_other_ratio(pairs, prior):
         return _accuracy_of_components(counted, z, pairs, weight, error_rate, spread)
@@ -212,7 +212,7 @@ def _accuracy_of_components(
 
 
 def _accuracy_of_one_kind(
-    counted: AccuracyEstimate, z: Array, pairs: Pairs, weight: Array, prior: float | None
+    counted: AccuracyEstimate, z: Array, pairs: Pairs, weight: Array, prior: float | None, spread: float
 ) -> AccuracyEstimate:
     """Equation (1) needs both kinds of answer; one alone tells the accuracy only by the risk, with U and the prior."""
     if prior is None or prior == 0.5 or not weight[pairs.unlabeled].any():
@@ -221,7 +221,9 @@ def _accuracy_of_one_kind(
     positive, negative = row_weights(g, prior, pairs.source, weight)
     terms = positive * (z <= 0) + negative * (z > 0)
     groups = (terms[pairs.ends].sum(axis=1), terms[pairs.unlabeled])
-    error = np.sqrt(sum(len(group) * np.var(group) for group in groups))
+    variance = sum(len(group) * np.var(group) for group in groups)
+    # Ends that show the same point count as often as it is shown, and vary together.
+    error = np.sqrt(variance * spread * pairs.ends.size / _n_points(pairs))
     value = 1 - float(terms.sum())
     margin = float(norm.isf((1 - counted.confidence) / 2) * error)
     low, value, high = np.clip([value - margin, value, value + margin], 0, 1).tolist()

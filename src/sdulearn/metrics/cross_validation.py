@@ -88,6 +88,11 @@ def cross_val_accuracy(
     pairs = read_pairs(y)
     splitter = _splitter(cv, pairs)
     reference = _fitted(estimator, X, pairs, sample_weight).decision_function(X)
+    if reference.ndim > 1:
+        raise InputError(
+            "cross_val_accuracy is for two classes: with more, answers alone do not tell the accuracy. Compare the "
+            "predictions for answers that the model has not seen: sdulearn.metrics.class_agreement."
+        )
     decision = held_out_decisions(estimator, X, pairs, reference, sample_weight=sample_weight, cv=splitter)
     return held_out_accuracy(
         decision,
@@ -170,9 +175,8 @@ def held_out_decisions(
     weight = None if sample_weight is None else np.asarray(sample_weight)
     decision = np.array(reference, dtype=np.float64)
     for train, test in _parts(_splitter(cv, pairs), X, pairs):
-        kinds = np.sign(pairs.codes[train])
-        if not (kinds > 0).any() or not (kinds < 0).any():
-            # Nothing to learn from: every point is taken for one of the larger class.
+        if len(np.unique(np.sign(pairs.codes[train]))) < len(np.unique(np.sign(pairs.codes))):
+            # A kind of answer is missing here: every point is taken for one of the larger class.
             decision[test] = np.copysign(1.0, np.mean(np.sign(reference)))
             continue
         model = _fitted(estimator, safe_indexing(X, train), table[train], None if weight is None else weight[train])

@@ -21,13 +21,14 @@ from sdulearn.diagnostics import (
     Finding,
     check_component_ratio,
     check_contradictions,
+    check_entities,
     check_outcome,
     check_population,
     check_ratio,
     check_shared_points,
 )
 from sdulearn.errors import InputError, OrientationWarning
-from sdulearn.fit_report import FitReport
+from sdulearn.fit_report import AnnotatorReport, FitReport
 from sdulearn.io.answers import read_answers
 from sdulearn.io.files import Location
 from sdulearn.io.labels import Labelled, class_labels, read_labels
@@ -57,6 +58,8 @@ from sdulearn.workflow.training import (
 
 # Of a choice; for the accuracy there are more, so that each model is nearly the one that is kept.
 _MAX_FOLDS = 5
+# Answers wrong every other time would say nothing of the accuracy.
+_MOST_ERRORS = 0.45
 
 
 def fit_table(
@@ -69,6 +72,7 @@ def fit_table(
     method: str = "auto",
     loss: str = "squared",
     prior: float | None = None,
+    error_rate: str | float = "auto",
     max_unlabeled: int | None = None,
     id_column: str | None = None,
     drop: Sequence[str] = (),
@@ -100,13 +104,16 @@ def fit_table(
         With ``codes``, a column of whole numbers that say which point a row shows, where answers share points:
         rows with equal numbers show the same one. Without it every row is a point of its own.
     labels : str, path-like, frame or mapping, optional
-        A few ids with the names of their classes, which settle the names.
+        A few ids with the names of their classes. The joint likelihood learns from them, and they settle the names.
     method : {"auto", "joint", "su", "du", "sd", "sdsu", "sddu", "sudu"}, default="auto"
         The joint likelihood ("auto" is the same), or a risk of the paper.
     loss : {"squared", "double_hinge", "logistic"}, default="squared"
         For the risks of the paper.
     prior : float, optional
         Share of class +1, where it is known.
+    error_rate : "auto" or float, default="auto"
+        Probability that an answer is wrong, for the joint likelihood; "auto" estimates it for each annotator from
+        questions asked again, cycles of answers and, between several annotators, their disagreement.
     max_unlabeled : int, optional
         Most rows to use as unlabeled, drawn at random; by default 20,000, or, for the risks of the paper with
         another engine than "memory", every row.
@@ -156,8 +163,10 @@ def fit_table(
     """
     _check_choices(answers, codes, points, method, loss, prior, missing)
     options = TableOptions(id_column, drop, missing, max_categories, codes, categories, points)
-    request = Request(table, options, method, loss, prior, max_unlabeled, skip_bad)
-    given = None if answers is None else read_answers(answers, columns=answer_columns, words=answer_words)
+    request = Request(table, options, method, loss, prior, error_rate, max_unlabeled, skip_bad)
+    given = None
+    if answers is not None:
+        given = read_answers(answers, columns=answer_columns, words=answer_words, table=table, id_column=id_column)
     labelled = [] if labels is None else read_labels(labels)
     began = time.perf_counter()
     with _engine(engine) as where:
@@ -218,9 +227,10 @@ def _data_in_memory(request: Request, answers: Answers | None, labelled: Labelle
         source = source_of_codes(request.table_name, request.options.codes, sums)
         unlabeled = np.sort(sums.unlabeled.rows)
     else:
-        questions = usable_questions(answers, place, request.skip_bad, numbering_hint(layout.id_column, n_rows))
+        hint = numbering_hint(layout.id_column, n_rows)
+        questions = usable_questions(answers, place, request.skip_bad, hint, by_majority=not is_joint(request.method))
         source = source_of_answers(answers, questions)
-        findings = check_contradictions(check_answers(answers), answers.annotators)
+        findings = check_contradictions(check_answers(answers), answers.annotators) + check_entities(answers)
         unlabeled = drawn_rows(n_rows, limit)
     labels = class_labels(labelled, place) if labelled else None
     return TrainingData(
@@ -245,13 +255,10 @@ def _fit(request: Request, data: TrainingData, began: float, read: float) -> Tab
     folds = min([_MAX_FOLDS, *counts])
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        chosen = estimator_of(request.method, request.loss, request.prior, folds).fit(rows, y, weights)
+        chosen = estimator_of(request, folds).fit(rows, y, weights)
         accuracy = _accuracy(chosen, rows, pairs, weights, request.prior)
         estimator = chosen if data.refit is None else data.refit(chosen)
-    n_right = 0
-    if data.labels is not None:
-        points = data.scaler.transform(data.X[data.labels.rows])
-        n_right = int(np.sum(estimator.orient(points, data.labels.classes).predict(points) == data.labels.classes))
+    n_right = _name_classes(estimator, data)
     findings = [*_noted(caught, estimator, data), *_disagreements(request, data, pairs, estimator, accuracy, n_right)]
     done = time.perf_counter()
     source = data.source
@@ -273,6 +280,7 @@ def _fit(request: Request, data: TrainingData, began: float, read: float) -> Tab
         answer_words=source.words,
         accuracy=accuracy,
         prior=estimator.prior_,
+        annotators=_annotators(estimator, source),
         n_labels=0 if data.labels is None else len(data.labels.rows),
         n_labels_right=n_right,
         findings=tuple(findings),
@@ -280,6 +288,16 @@ def _fit(request: Request, data: TrainingData, began: float, read: float) -> Tab
     )
     names = ("-1", "1") if data.labels is None else data.labels.names
     return TableModel(estimator, data.layout, data.scaler, names, report)
+
+
+def _annotators(estimator: Estimator, source: AnswerSource) -> tuple[AnnotatorReport, ...]:
+    """How often each annotator is wrong, by name; nothing for methods that take all answers for right."""
+    rates = getattr(estimator, "error_rates_", ())
+    names = ("", *source.annotators)
+    return tuple(
+        AnnotatorReport(names[one.annotator], one.rate, one.low, one.high, one.identified, one.n_answers)
+        for one in rates
+    )
 
 
 def _accuracy(
@@ -307,6 +325,14 @@ def _noted(caught: list[warnings.WarningMessage], estimator: Estimator, data: Tr
         elif data.labels is None and estimator.prior_.identified:
             found.append(Finding("names_uncertain", "warning", {}))
     return list({(one.code, str(one.details)): one for one in found}.values())
+
+
+def _name_classes(estimator: Estimator, data: TrainingData) -> int:
+    """Turn the estimator by the labels, and count those that it then predicts."""
+    if data.labels is None:
+        return 0
+    points = data.scaler.transform(data.X[data.labels.rows])
+    return int(np.sum(estimator.orient(points, data.labels.classes).predict(points) == data.labels.classes))
 
 
 def _worth(pairs: Pairs, source: AnswerSource) -> tuple[int, int]:

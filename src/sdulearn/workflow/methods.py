@@ -8,6 +8,7 @@ from sdulearn.linear import SDUClassifier, SDUClassifierCV
 from sdulearn.risks import RISKS
 from sdulearn.streaming import SDUClassifier as StreamingClassifier
 from sdulearn.types import Estimator
+from sdulearn.workflow.training import Request
 
 METHODS = ("auto", "joint", *RISKS)
 
@@ -17,11 +18,11 @@ def is_joint(method: str) -> bool:
     return method in ("auto", "joint")
 
 
-def estimator_of(method: str, loss: str, prior: float | None, folds: int) -> Estimator:
-    """The estimator that chooses its settings on pairs alone; "auto" is the joint one."""
-    if is_joint(method):
-        return PairLogisticRegressionCV(prior=prior, cv=folds)
-    return SDUClassifierCV(method, loss, prior=prior, cv=folds)
+def estimator_of(request: Request, folds: int) -> Estimator:
+    """The estimator that chooses its settings on answers alone; "auto" is the joint one."""
+    if is_joint(request.method):
+        return PairLogisticRegressionCV(prior=request.prior, error_rate=request.error_rate, cv=folds)
+    return SDUClassifierCV(request.method, request.loss, prior=request.prior, cv=folds)
 
 
 def chosen_settings(model: Estimator) -> dict[str, float]:

@@ -20,13 +20,13 @@ from sdulearn.answers.records import Answers
 from sdulearn.blocks import Block, Part
 from sdulearn.blocks.points import refuse_shared_points
 from sdulearn.columns import CATEGORY, Column, ColumnLayout, find_columns
-from sdulearn.diagnostics import Finding, Population, check_contradictions, off_mode
+from sdulearn.diagnostics import Finding, Population, check_contradictions, check_entities, off_mode
 from sdulearn.errors import InputError
 from sdulearn.io.files import is_location
-from sdulearn.io.ids import choose_by_answers, is_row_number
+from sdulearn.io.ids import ID_COLUMNS, choose_by_answers, is_row_number
 from sdulearn.io.labels import Labelled, class_labels
 from sdulearn.io.parquet import FeatureRows, ParquetTable, RawRows, open_parquet
-from sdulearn.io.tables import ID_COLUMNS, choose_id, feature_kinds, may_hold_ids, table_format
+from sdulearn.io.tables import choose_id, feature_kinds, may_hold_ids, table_format
 from sdulearn.table_model import Scaler
 from sdulearn.types import Codes, Estimator, Indices
 from sdulearn.workflow.engines import Engine
@@ -42,7 +42,6 @@ from sdulearn.workflow.training import (
     numbering_hint,
     repeated_id,
     source_of_answers,
-    stacked_rows,
     usable_questions,
     usable_scale,
 )
@@ -154,10 +153,11 @@ def _by_answers(source: _Source, answers: Answers, labelled: Labelled) -> Traini
     names = {*answers.ids.ravel().tolist(), *(name for name, _ in labelled)}
     found, place = _find(source, unlabeled, names)
     hint = numbering_hint(source.layout.id_column, n_rows)
-    questions = usable_questions(answers, place, request.skip_bad, hint)
+    questions = usable_questions(answers, place, request.skip_bad, hint, by_majority=not is_joint(request.method))
     about = source_of_answers(answers, questions)
     data = _training_data(source, found, about, questions, unlabeled, labelled, place)
-    data = replace(data, findings=check_contradictions(check_answers(answers), answers.annotators))
+    findings = check_contradictions(check_answers(answers), answers.annotators) + check_entities(answers)
+    data = replace(data, findings=findings)
     if is_joint(request.method) or request.max_unlabeled is not None:
         return data
     return _with_refit(source, data, None, [_pair_ends(data)], n_rows + 2 * len(questions.ends), n_rows, True)
@@ -290,7 +290,8 @@ class HeldRows:
 
 def _pair_ends(data: TrainingData) -> HeldRows:
     """The ends of all pairs with their codes; among the rows of the table they count as unlabeled too."""
-    rows, y, weights = stacked_rows(data.X, data.questions, np.empty(0, dtype=np.intp), data.scaler)
+    bare = replace(data, unlabeled=np.empty(0, dtype=np.intp), labels=None, points=None)
+    rows, y, weights = bare.stacked()
     return HeldRows((rows, y[:, 0], weights))
 
 

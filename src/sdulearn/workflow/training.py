@@ -39,6 +39,7 @@ class Request:
     method: str
     loss: str
     prior: float | None
+    error_rate: str | float
     max_unlabeled: int | None
     skip_bad: bool
 
@@ -55,12 +56,13 @@ class Request:
 
 @dataclass(frozen=True)
 class Questions:
-    """Usable answers by row number, one for each question, and what was left out."""
+    """Usable answers by row number, who gave them where that is known, and what was left out."""
 
     ends: Indices
     similar: Mask
     weights: Array
     findings: list[Finding] = field(default_factory=list)
+    annotators: Codes | None = None
 
     @property
     def n_similar(self) -> int:
@@ -83,6 +85,7 @@ class AnswerSource:
     n_unsure: int = 0
     columns: Mapping[str, str] = field(default_factory=dict)
     words: Mapping[str, Sequence[int]] = field(default_factory=dict)
+    annotators: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -133,25 +136,38 @@ class TrainingData:
 
     def stacked(self) -> tuple[Rows, Codes, Array | None]:
         """Standardised rows with what is known of each, and weights where any differs from one."""
-        rows, y, weights = stacked_rows(self.X, self.questions, self.unlabeled, self.scaler)
+        questions = self.questions
+        rows, y = stack_pairs(
+            self.X,
+            questions.ends,
+            questions.similar,
+            unlabeled=self.unlabeled,
+            annotators=questions.annotators,
+            labels=self._known_labels(),
+        )
+        weights = None
+        if (questions.weights != 1).any():
+            weights = np.concatenate([np.repeat(questions.weights, 2), np.ones(len(y) - 2 * len(questions.ends))])
         if self.points is not None:
             y[:, 1] = self.points[y[:, 1]]
-        return rows, y, weights
+        return self.scaler.transform(rows), y, weights
+
+    def _known_labels(self) -> Codes | None:
+        """The label of each row, 0 where it is not known."""
+        if self.labels is None:
+            return None
+        known = np.zeros(self.X.shape[0], dtype=np.int64)
+        known[self.labels.rows] = self.labels.classes
+        return known
 
 
-def stacked_rows(X: Rows, questions: Questions, unlabeled: Indices, scaler: Scaler) -> tuple[Rows, Codes, Array | None]:
-    """Stack pairs and unlabeled rows, standardised by the mean and scale of the whole table."""
-    rows, y = stack_pairs(X, questions.ends, questions.similar, unlabeled=unlabeled)
-    weights = None
-    if (questions.weights != 1).any():
-        weights = np.concatenate([np.repeat(questions.weights, 2), np.ones(len(unlabeled))])
-    return scaler.transform(rows), y, weights
+def usable_questions(
+    answers: Answers, place: Mapping[str, int], skip_bad: bool, hint: str = "", by_majority: bool = True
+) -> Questions:
+    """Answers that name two different rows.
 
-
-def usable_questions(answers: Answers, place: Mapping[str, int], skip_bad: bool, hint: str = "") -> Questions:
-    """Answers that name two different rows; a question asked again counts once, by majority.
-
-    ``place`` gives the row of an id; ``hint`` says more where ids are unknown.
+    ``place`` gives the row of an id; ``hint`` says more where ids are unknown. A question asked again counts
+    once, ``by_majority``, or every answer to it counts: what they disagree on tells how often they are wrong.
     """
     names = answers.ids.ravel().tolist()
     ends = np.array([place.get(name, -1) for name in names], dtype=np.intp).reshape(-1, 2)
@@ -171,10 +187,13 @@ def usable_questions(answers: Answers, place: Mapping[str, int], skip_bad: bool,
                 for what, lines in faults]  # fmt: skip
     if votes.n_repeated:
         findings.append(Finding("repeated_questions", "info", {"count": votes.n_repeated}))
-    if votes.n_tied:
-        findings.append(Finding("tied_questions", "warning", {"count": votes.n_tied}))
-    chosen = votes.chosen
-    return Questions(ends[chosen], answers.answers[chosen] == SIMILAR, answers.weights[chosen], findings)
+    chosen = np.flatnonzero(usable)
+    if by_majority:
+        chosen = votes.chosen
+        if votes.n_tied:
+            findings.append(Finding("tied_questions", "warning", {"count": votes.n_tied}))
+    annotators = None if answers.annotators is None else answers.annotator_numbers[chosen]
+    return Questions(ends[chosen], answers.answers[chosen] == SIMILAR, answers.weights[chosen], findings, annotators)
 
 
 def source_of_answers(answers: Answers, questions: Questions) -> AnswerSource:
@@ -186,6 +205,7 @@ def source_of_answers(answers: Answers, questions: Questions) -> AnswerSource:
         n_unsure=answers.n_unsure,
         columns=answers.columns,
         words=answers.words,
+        annotators=answers.annotator_names,
     )
 
 

@@ -1,0 +1,187 @@
+"""Kill the server of ``sdulearn ask`` at 200 random moments while three people answer: is anything lost?
+
+    python benchmarks/kill_server.py [--kills 200] [--write]
+
+Three people answer, change and take back as fast as the server lets them. After each SIGKILL the log must be
+readable and hold all that was acknowledged; then a new server goes on with it. ``--write`` puts the table into
+docs/ask.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import http.client
+import json
+import os
+import random
+import re
+import signal
+import tempfile
+import threading
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from pages import write_between
+
+# Imported before the servers are forked: each start would take seconds otherwise.
+import sdulearn.asking
+import sdulearn.cli.ask
+import sdulearn.web.app  # noqa: F401
+from sdulearn.cli.main import main as sdulearn_main
+from sdulearn.io.answer_log import read_log
+
+ROOT = Path(__file__).parents[1]
+PEOPLE = ("ann", "bob", "cid")
+KILLS_A_LOG = 20
+
+
+@dataclass
+class Said:
+    """What one person has an acknowledgement for: answer by (session, number), None where it was taken back."""
+
+    standing: dict[tuple[str, int], str | None] = field(default_factory=dict)
+    # What was under way when the server died: it may be there or not.
+    open: set[tuple[str, int]] = field(default_factory=set)
+    n_requests: int = 0
+
+
+def fork_server(log: Path) -> tuple[int, str]:
+    """A server in a child of this process, and its address."""
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.dup2(writing, 1)
+        code = sdulearn_main(["ask", "--demo", "--classes", "2", "--design", "random", "-o", str(log), "--no-browser"])
+        os._exit(code)
+    os.close(writing)
+    text = b""
+    while b"\n" not in text and (part := os.read(reading, 4096)):
+        text += part
+    os.close(reading)
+    return child, re.search(r"http://\S+", text.decode())[0]
+
+
+class Person:
+    """Sends requests over one connection."""
+
+    def __init__(self, address: str, name: str, said: Said) -> None:
+        parts = urlsplit(address)
+        self.origin = f"http://{parts.netloc}"
+        self.path = parts.path
+        self.connection = http.client.HTTPConnection(parts.hostname, parts.port, timeout=10)
+        self.name = name
+        self.said = said
+
+    def call(self, name: str, **data: object) -> dict:
+        body = json.dumps({"annotator": self.name, **data})
+        headers = {"Content-Type": "application/json", "Origin": self.origin}
+        self.connection.request("POST", f"{self.path}api/{name}", body, headers)
+        result = json.loads(self.connection.getresponse().read())
+        self.said.n_requests += 1
+        return result
+
+    def work(self, seed: int) -> None:
+        """Answer, and now and then change or take back, until the server is gone."""
+        moves = random.Random(seed)
+        try:
+            question = self.call("skip", token=0)["question"]
+            while question:
+                word = moves.choice(("same", "different", "unsure"))
+                result = self.call("answer", token=question["token"], answer=word)
+                question = result["question"]
+                key = result["written"]["session"], result["written"]["number"]
+                self.said.standing[key] = word
+                if moves.random() < 0.2:
+                    question = self.about(key, moves) or question
+        except (OSError, http.client.HTTPException, ValueError, KeyError, TypeError):
+            return
+
+    def about(self, key: tuple[str, int], moves: random.Random) -> dict | None:
+        """Change an answer or take it back; until that is acknowledged both are possible."""
+        self.said.open.add(key)
+        if moves.random() < 0.5:
+            self.call("change", session=key[0], number=key[1], answer="unsure")
+            self.said.standing[key] = "unsure"
+            question = None
+        else:
+            question = self.call("undo")["question"]
+            self.said.standing[key] = None
+        self.said.open.discard(key)
+        return question
+
+
+def losses(log: Path, everybody: list[Said]) -> list[str]:
+    """What was acknowledged and is not in the log."""
+    found = read_log(log)
+    wrong = [f"line {row.line}: {row.reason}" for row in found.bad_rows]
+    for said in everybody:
+        for key, word in said.standing.items():
+            there = found.answers.get(key)
+            if key in said.open:
+                continue
+            if (there is None) != (word is None) or (there is not None and there.answer != word):
+                wrong.append(f"{key}: {word} was acknowledged, the log has {there}")
+    return wrong
+
+
+def wait_for_an_answer(everybody: list[Said]) -> None:
+    """The moment of a kill counts from the first acknowledgement of the new server."""
+    before = sum(said.n_requests for said in everybody)
+    for _ in range(500):
+        if sum(said.n_requests for said in everybody) > before + len(everybody):
+            return
+        time.sleep(0.02)
+
+
+def one_kill(log: Path, everybody: list[Said], moment: float, seed: int) -> None:
+    child, address = fork_server(log)
+    threads = []
+    for k, (name, said) in enumerate(zip(PEOPLE, everybody, strict=True)):
+        person = Person(address, name, said)
+        threads.append(threading.Thread(target=person.work, args=(1000 * seed + k,)))
+    for thread in threads:
+        thread.start()
+    wait_for_an_answer(everybody)
+    time.sleep(moment)
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    for thread in threads:
+        thread.join()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--kills", type=int, default=200)
+    parser.add_argument("--write", action="store_true", help="put the table into docs/ask.md")
+    arguments = parser.parse_args()
+    moments = random.Random(7)
+    wrong: list[str] = []
+    n_answers = n_requests = n_half = held = 0
+    with tempfile.TemporaryDirectory() as folder:
+        for k in range(arguments.kills):
+            log = Path(folder, f"{k // KILLS_A_LOG}.jsonl")
+            if k % KILLS_A_LOG == 0:
+                everybody = [Said() for _ in PEOPLE]
+            one_kill(log, everybody, moments.uniform(0, 0.5), k)
+            lost = losses(log, everybody)
+            held += not lost
+            wrong += lost
+            if (k + 1) % KILLS_A_LOG == 0 or k + 1 == arguments.kills:
+                n_answers += sum(len(said.standing) for said in everybody)
+                n_requests += sum(said.n_requests for said in everybody)
+                n_half += len(read_log(log).half_written)
+                print(f"{k + 1} kills: held {held}, {n_answers} answers acknowledged", flush=True)
+    lines = [
+        "| kills | held | answers acknowledged | requests | lines cut off |",
+        "|---|---|---|---|---|",
+        f"| {arguments.kills} | {held} | {n_answers:,} | {n_requests:,} | {n_half} |",
+    ]
+    print("\n".join([*lines, *wrong[:10]]))
+    if arguments.write:
+        write_between(ROOT / "docs" / "ask.md", "kills", lines)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,446 @@
+"""PairBoostingClassifier."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from numbers import Integral, Real
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from joblib import effective_n_jobs
+from numpy.typing import ArrayLike
+from scipy import sparse
+from scipy.special import log_softmax
+from sklearn.utils import check_array, check_consistent_length, check_random_state
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from sdulearn.boosting.importances import mean_contributions
+from sdulearn.boosting.model_text import read_trees, write_trees
+from sdulearn.boosting.objective import AnswerLoss, make_pull
+from sdulearn.boosting.rows import TrainingRows
+from sdulearn.boosting.start import Design, Kernel, LinearFits, LinearScore, fit_linear
+from sdulearn.boosting.table import Categories, checked_categories, encode, find_categories, is_frame
+from sdulearn.boosting.training import CrossFit, cross_boost
+from sdulearn.errors import InputError
+from sdulearn.extras import require
+from sdulearn.io.checked import checked_finite, checked_list, checked_numbers, checked_text, checked_whole
+from sdulearn.joint.class_model import match_names
+from sdulearn.joint.rates import ErrorRateParameter
+from sdulearn.joint.softmax import SoftmaxPairClassifier
+from sdulearn.pairs import read_pairs
+from sdulearn.sklearn_private import Interval, StrOptions, check_sample_weight, fit_context
+from sdulearn.types import Array, Indices, MatrixLike, Rows
+
+_ROWS_PER_THREAD = 10_000
+
+
+class ScoreClassifier(SoftmaxPairClassifier):
+    """A linear score plus the mean of some boosters: the fitted form of all models here."""
+
+    n_classes: int
+    prior: float | None
+    prior_strength: float
+    orientation: str
+    error_rate: ErrorRateParameter
+    categorical_features: Any
+    learning_rate: float
+    max_iter: int
+    max_leaf_nodes: int
+    l2_regularization: float
+    min_hessian: float
+    n_iter_no_change: int
+    cv: int
+    n_jobs: int | None
+    random_state: Any
+
+    start_: LinearScore
+    boosters_: list[Any]
+    sign_: float
+    order_: Indices
+    categories_: Categories
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "learning_rate": [Interval(Real, 0, None, closed="neither")],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "max_leaf_nodes": [Interval(Integral, 2, None, closed="left")],
+        "l2_regularization": [Interval(Real, 0, None, closed="left")],
+        "min_hessian": [Interval(Real, 0, None, closed="left")],
+        "n_iter_no_change": [Interval(Integral, 1, None, closed="left")],
+        "n_classes": [Interval(Integral, 2, None, closed="left")],
+        "prior": [Interval(Real, 0, 1, closed="neither"), "array-like", None],
+        "prior_strength": [Interval(Real, 0, None, closed="left")],
+        "orientation": [StrOptions({"majority", "minority"})],
+        "error_rate": [StrOptions({"auto"}), Interval(Real, 0, 0.5, closed="both"), Mapping],
+        "categorical_features": [StrOptions({"from_dtype"}), "array-like", None],
+        "cv": [Interval(Integral, 2, None, closed="left")],
+        "n_jobs": [Integral, None],
+        "random_state": ["random_state"],
+    }
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "start_")
+
+    def decision_function(self, X: MatrixLike) -> Array:
+        """Return the log odds of class +1 for each row; with K > 2 classes the logits of each.
+
+        Parameters
+        ----------
+        X : array, CSR matrix or frame of shape (n_rows, n_features)
+            Rows; NaN where a value is missing.
+
+        Returns
+        -------
+        array of shape (n_rows,) or (n_rows, K)
+            The linear start and the trees, added up.
+        """
+        check_is_fitted(self)
+        rows = self._encoded(X, reset=False)
+        scores = self.start_.decide(rows)
+        if self.boosters_:
+            threads = self._threads(rows.shape[0])
+            scores = scores + sum(b.predict(rows, num_threads=threads) for b in self.boosters_) / len(self.boosters_)
+        return np.asarray(self.sign_ * scores if scores.ndim == 1 else scores[:, self.order_])
+
+    @property
+    def _many_classes(self) -> bool:
+        check_is_fitted(self)
+        return len(self.classes_) > 2
+
+    def _vote(self, decision: Array, labels: ArrayLike) -> float:
+        """The log odds of the two ways to name the classes; no single point weighs more than 5."""
+        return float(np.asarray(labels) @ np.clip(decision, -5, 5))
+
+    def name_classes(self, X: MatrixLike, labels: ArrayLike) -> Self:
+        """Name the classes by the best matching with labelled points, all classes at once.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_points, n_features)
+            A few points.
+        labels : array-like of shape (n_points,)
+            Their classes: -1 or +1, or 1 to K.
+
+        Returns
+        -------
+        self : estimator
+            The model, its classes renamed.
+        """
+        if not self._many_classes:
+            return super().name_classes(X, labels)
+        names = np.asarray(labels)
+        if not np.isin(names, self.classes_).all() or names.shape != (len(X),):
+            raise InputError(f"`labels` must hold a class from 1 to {len(self.classes_)} for each row of `X`.")
+        column = match_names(log_softmax(self.decision_function(X), axis=1), names.astype(np.int64))
+        self.order_ = self.order_[column]
+        return self
+
+    def _flip(self) -> None:
+        self.sign_ = -self.sign_
+        self.prior_ = self.prior_.mirrored()
+
+    def _encoded(self, X: MatrixLike, reset: bool) -> Rows:
+        """Rows as a float matrix with NaN in the gaps."""
+        checks: dict[str, Any] = {
+            "accept_sparse": "csr",
+            "dtype": np.float64,
+            "ensure_all_finite": "allow-nan",
+            "ensure_min_samples": 2 if reset else 1,
+        }
+        if not is_frame(X) and not self.categories_:
+            rows = validate_data(self, X, reset=reset, **checks)
+            # LightGBM knows scipy's matrices, not yet its arrays.
+            return sparse.csr_matrix(rows) if sparse.issparse(rows) else rows
+        # Names and their number first: encoding goes by them.
+        validate_data(self, X, skip_check_array=True, reset=reset)
+        return check_array(encode(X, self.categories_), estimator=self, input_name="X", **checks)
+
+    def _training_rows(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None) -> tuple[TrainingRows, int]:
+        """Rows with their folds, and the seed of the whole fit."""
+        if y is None:
+            raise InputError(f"{type(self).__name__} requires y to be passed, but the target y is None.")
+        self.categories_ = find_categories(X, self.categorical_features)
+        rows = self._encoded(X, reset=True)
+        check_consistent_length(rows, y)
+        pairs = read_pairs(y)
+        weight = None
+        if sample_weight is not None:
+            weight = check_sample_weight(sample_weight, rows, dtype=np.float64, ensure_non_negative=True)
+        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        return TrainingRows.of(rows, pairs, weight, self.cv, seed), seed
+
+    def _fit_start(self, rows: TrainingRows, seed: int, with_kernel: bool = False) -> LinearFits:
+        """The linear model, of the rows or of a kernel map of them, whole and without each fold."""
+        some = rows.for_start(seed)
+        design = Design.of(rows.X, self._n_values())
+        kernel = Kernel.of(design.transform(rows.points), seed) if with_kernel else None
+        named = bool(rows.graph.labels.any())
+        fits = fit_linear(self, rows.X, rows.y, rows.weight, some, rows.trains, design, kernel, named)
+        if not named:
+            return fits
+        return fits.named(self._loss(rows, fits), rows.first_row)
+
+    def _loss(self, rows: TrainingRows, start: LinearFits) -> AnswerLoss:
+        """All answers."""
+        return AnswerLoss(rows.graph, self.n_classes, start.error_rates, rows.point_weight)
+
+    def _threads(self, n_rows: int) -> int:
+        """Threads of LightGBM; few rows are slower on several, much slower where the cores are busy."""
+        return min(effective_n_jobs(self.n_jobs), max(1, n_rows // _ROWS_PER_THREAD))
+
+    def _boost(self, rows: TrainingRows, start: LinearFits, seed: int) -> CrossFit:
+        return cross_boost(
+            rows.points,
+            rows.graph,
+            rows.fold,
+            start.by_fold[:, rows.first_row],
+            make_pull(rows.graph, rows.point_weight, start.pull, self.prior_strength),
+            n_classes=self.n_classes,
+            error_rate=start.error_rates,
+            point_weight=rows.point_weight,
+            parameters=self._lightgbm_parameters(seed, rows.graph.n_points),
+            categorical=sorted(self.categories_),
+            max_rounds=self.max_iter,
+            patience=self.n_iter_no_change,
+        )
+
+    def _lightgbm_parameters(self, seed: int, n_rows: int) -> dict[str, Any]:
+        return {
+            "objective": "none",
+            "num_class": self.n_classes if self.n_classes > 2 else 1,
+            "learning_rate": self.learning_rate,
+            "num_leaves": self.max_leaf_nodes,
+            "lambda_l2": self.l2_regularization,
+            "min_sum_hessian_in_leaf": self.min_hessian,
+            # Held-out and unlabeled points count as rows but have (nearly) no curvature.
+            "min_data_in_leaf": 1,
+            "feature_pre_filter": False,
+            "deterministic": True,
+            "force_col_wise": True,
+            "num_threads": self._threads(n_rows),
+            "seed": seed,
+            "verbosity": -1,
+        }
+
+    def _take(self, rows: TrainingRows, start: LinearFits, trees: CrossFit | None) -> Self:
+        """Keep what was found."""
+        self._set_classes(self.n_classes)
+        self.prior_ = start.prior  # type: ignore[assignment]
+        self.error_rates_ = start.error_rates
+        self.start_ = start.score
+        self._plant([] if trees is None else trees.texts)
+        self.n_rounds_ = 0 if trees is None else trees.n_rounds
+        self.n_iter_ = 1 if trees is None else len(trees.curve) - 1
+        self.feature_importances_ = mean_contributions(self.start_, self.boosters_, rows.points)
+        return self
+
+    def _set_classes(self, n_classes: int) -> None:
+        self.classes_ = np.array([-1, 1]) if n_classes == 2 else np.arange(1, n_classes + 1)
+        self.n_classes_ = n_classes
+        self.sign_ = 1.0
+        self.order_ = np.arange(n_classes)
+
+    def _plant(self, texts: list[str]) -> None:
+        """Boosters from LightGBM's text, checked and written anew."""
+        shape = (self.n_features_in_, self.n_classes_)
+        self.trees_ = [write_trees(read_trees(text, *shape), *shape) for text in texts]
+        self.boosters_ = []
+        if texts:
+            lightgbm = require("lightgbm", "boosting")
+            self.boosters_ = [lightgbm.Booster(model_str=text) for text in self.trees_]
+
+    @property
+    def start_parts_(self) -> dict[str, Array]:
+        """The linear score as arrays, for the model file."""
+        return self.start_.parts()
+
+    def restore(self, fitted: dict[str, Any]) -> None:
+        """Take over what a model file holds, every part checked.
+
+        Parameters
+        ----------
+        fitted : dict
+            Fitted attributes by name, as ``save`` wrote them.
+        """
+        self.n_features_in_ = checked_whole(fitted["n_features_in_"], 1, 2**31)
+        self.categories_ = checked_categories(fitted["categories_"], self.n_features_in_)
+        n_classes = checked_whole(fitted["n_classes_"], 2, 2**16)
+        self._set_classes(n_classes)
+        self.order_ = fitted["order_"]
+        if not np.array_equal(np.sort(self.order_), np.arange(n_classes)):
+            raise InputError("the order of the classes is none")
+        self.start_ = LinearScore.from_parts(fitted["start_parts_"], self._n_values(), n_classes)
+        self.sign_ = checked_finite(fitted["sign_"])
+        if abs(self.sign_) != 1:
+            raise InputError("the sign of the classes is neither 1 nor -1")
+        self._plant([checked_text(text) for text in checked_list(fitted["trees_"])])
+        self.n_rounds_ = checked_whole(fitted["n_rounds_"], 0, 2**31)
+        self.n_iter_ = checked_whole(fitted["n_iter_"], 0, 2**31)
+        self.feature_importances_ = checked_numbers(fitted["feature_importances_"])
+        if self.feature_importances_.shape != (self.n_features_in_,):
+            raise InputError("importances and number of features do not fit together")
+
+    def _n_values(self) -> Indices:
+        """Number of values of each column, 0 for numbers."""
+        return np.array([len(self.categories_.get(j, ())) for j in range(self.n_features_in_)], dtype=np.intp)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.input_tags.categorical = True
+        return tags
+
+
+class PairBoostingClassifier(ScoreClassifier):
+    """Boosted trees from same/different answers: the likelihood of the answers, descended by LightGBM.
+
+    The gradient of the likelihood in the score of a point is its probability less its posterior given
+    the answers, so trees need nothing new. They start from the linear score of
+    :class:`~sdulearn.PairLogisticRegressionCV`, one booster for each fold of the *points*, and stop at the
+    round with the highest likelihood of the held-out answers; the model is their mean. Unlabeled rows pull the mean
+    prediction to the prior.
+
+    Needs LightGBM: ``pip install 'sdulearn[boosting]'``. Columns need no scaling; NaN is a missing value.
+
+    Parameters
+    ----------
+    learning_rate : float, default=0.1
+        Shrinkage of every tree.
+    max_iter : int, default=500
+        Most rounds.
+    max_leaf_nodes : int, default=8
+        Leaves of a tree.
+    l2_regularization : float, default=1.0
+        Penalty on the values of the leaves.
+    min_hessian : float, default=1.0
+        Least sum of p (1 - p) over the points of a leaf.
+    n_iter_no_change : int, default=30
+        Rounds without a higher held-out likelihood that end the search.
+    n_classes : int, default=2
+        Number of classes.
+    prior : float, array-like or None, default=None
+        P(y = +1), or the share of each class where there are more than two; None takes it from the answers where
+        they imply one.
+    prior_strength : float, default=3.0
+        Weight of the divergence of the mean prediction on unlabeled rows from the prior.
+    orientation : {"majority", "minority"}, default="majority"
+        With ``prior=None``: whether the larger or the smaller class is +1.
+    error_rate : "auto", float or mapping, default="auto"
+        As in :class:`~sdulearn.PairLogisticRegression`: chance that an answer is wrong, for all or for each annotator
+        by number; "auto" estimates it where the answers tell.
+    categorical_features : "from_dtype", array-like or None, default="from_dtype"
+        Numbers or names of categorical columns, or those whose type in a frame is a category or a text.
+    cv : int, default=5
+        Folds over points.
+    n_jobs : int or None, default=None
+        Most threads of LightGBM; there is one for every 10,000 points.
+    random_state : int, RandomState or None, default=0
+        Seed of the folds.
+
+    Attributes
+    ----------
+    boosters_ : list of lightgbm.Booster
+        One a fold, cut at the best round; empty where no tree raised the held-out likelihood.
+    n_rounds_ : int
+        The best round.
+    n_iter_ : int
+        Rounds tried.
+    held_out_log_likelihood_ : array of shape (n_rounds_tried + 1,)
+        Mean log-likelihood of a held-out answer after each round; the first is the linear start's. The best of
+        many rounds is a shade optimistic.
+    feature_importances_ : array of shape (n_features,)
+        Mean absolute contribution of each column to the score (start and trees together), of sum 1.
+    start_ : LinearScore
+        The linear score.
+    error_rates_ : dict
+        Error rate of each annotator, given or estimated.
+    classes_, prior_, n_features_in_, feature_names_in_
+        As in :class:`~sdulearn.PairLogisticRegression`.
+
+    See Also
+    --------
+    PairModelCV : Chooses between this and linear models.
+    pair_objective : The likelihood for a booster of your own.
+
+    Notes
+    -----
+    A component of the answers counts with the mean ``sample_weight`` of its points. Of more than 20,000 unlabeled
+    rows a random sample is used, and the start is fitted to at most 20,000 answers.
+
+    Examples
+    --------
+    >>> from sdulearn import PairBoostingClassifier
+    >>> from sdulearn.datasets import make_waveform, sample_sdu
+    >>> X, y = make_waveform(5000, random_state=0)
+    >>> rows, codes, X_test, y_test = sample_sdu(
+    ...     X, y, n_pairs=200, n_unlabeled=500, prior=0.7, n_test=500, random_state=0
+    ... )
+    >>> model = PairBoostingClassifier().fit(rows, codes)
+    >>> bool((model.predict(X_test) == y_test).mean() > 0.88)
+    True
+    """
+
+    FITTED = (
+        "trees_", "start_parts_", "sign_", "categories_", "n_rounds_", "n_iter_", "held_out_log_likelihood_",
+        "feature_importances_", "n_classes_", "order_", "prior_", "error_rates_", "n_features_in_", "feature_names_in_",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        *,
+        learning_rate: float = 0.1,
+        max_iter: int = 500,
+        max_leaf_nodes: int = 8,
+        l2_regularization: float = 1.0,
+        min_hessian: float = 1.0,
+        n_iter_no_change: int = 30,
+        n_classes: int = 2,
+        prior: float | None = None,
+        prior_strength: float = 3.0,
+        orientation: str = "majority",
+        error_rate: ErrorRateParameter = "auto",
+        categorical_features: Any = "from_dtype",
+        cv: int = 5,
+        n_jobs: int | None = None,
+        random_state: Any = 0,
+    ) -> None:
+        self.learning_rate = learning_rate
+        self.max_iter = max_iter
+        self.max_leaf_nodes = max_leaf_nodes
+        self.l2_regularization = l2_regularization
+        self.min_hessian = min_hessian
+        self.n_iter_no_change = n_iter_no_change
+        self.n_classes = n_classes
+        self.prior = prior
+        self.prior_strength = prior_strength
+        self.orientation = orientation
+        self.error_rate = error_rate
+        self.categorical_features = categorical_features
+        self.cv = cv
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+
+    @fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+        """Fit from rows and what is known of them.
+
+        Parameters
+        ----------
+        X : array, CSR matrix or frame of shape (n_rows, n_features)
+            One row for each point of an answer, and unlabeled rows; NaN where a value is missing.
+        y : array-like of shape (n_rows,) or (n_rows, 2 to 4)
+            Pair codes, and the columns point, annotator and label, as many as there are.
+        sample_weight : array-like of shape (n_rows,), optional
+            A weight per row; both ends of a pair carry one weight.
+
+        Returns
+        -------
+        self
+            The fitted estimator.
+        """
+        # Before minutes are spent on the start.
+        require("lightgbm", "boosting")
+        rows, seed = self._training_rows(X, y, sample_weight)
+        start = self._fit_start(rows, seed)
+        trees = self._boost(rows, start, seed)
+        self.held_out_log_likelihood_ = trees.curve
+        return self._take(rows, start, trees)

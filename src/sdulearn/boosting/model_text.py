@@ -1,0 +1,198 @@
+"""LightGBM's text of a booster: read into numbers, checked, and written again.
+
+A stranger's bytes never reach LightGBM: its reader trusts sizes and indices. What it gets is a text that
+:func:`write_trees` makes of checked trees, and the same holds for a booster that was just fitted, so a loaded model is
+the fitted one to the last bit.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sdulearn.errors import InputError
+from sdulearn.types import Array, Indices
+
+CATEGORICAL = 1
+DEFAULT_LEFT = 2
+# Where missing values go: with 0, by the default direction, not at all (NaN counts as 0).
+MISSING_ZERO = 1
+MISSING_NAN = 2
+
+_NUMBER = re.compile(r"-?(\d+(\.\d*)?|\.\d+)(e[+-]?\d+)?|-?inf", re.ASCII)
+_MOST_LEAVES = 2**16
+_BY_NODE = ("split_gain", "internal_value", "internal_weight", "internal_count")
+_BY_LEAF = ("leaf_weight", "leaf_count")
+
+
+@dataclass(frozen=True, eq=False)
+class Tree:
+    """A tree of n leaves and n - 1 inner nodes; a child of -k - 1 is leaf k.
+
+    Attributes
+    ----------
+    feature, left, right : int array of shape (n - 1,)
+        Column that a node looks at, and its children.
+    threshold : array of shape (n - 1,)
+        Rows at or below go left; of a categorical node, which of the sets of categories goes left.
+    decision : int array of shape (n - 1,)
+        Bits: categorical, missing values go left, two bits how values are missing.
+    leaf : array of shape (n,)
+        Values.
+    boundaries, bits : int array
+        The sets of categories, as words of 32 bits and where each set begins.
+    lines : tuple of str
+        The text of the tree.
+    """
+
+    feature: Indices
+    left: Indices
+    right: Indices
+    threshold: Array
+    decision: Indices
+    leaf: Array
+    boundaries: Indices
+    bits: Indices
+    lines: tuple[str, ...]
+
+
+def read_trees(text: str, n_features: int, n_classes: int = 2) -> list[Tree]:
+    """The trees of a booster's text, every number and index checked.
+
+    Parameters
+    ----------
+    text : str
+        As ``Booster.model_to_string`` or :func:`write_trees` gives it.
+    n_features : int
+        Columns that the booster was trained on.
+    n_classes : int, default=2
+        Number of classes: with more than two, trees come in rounds of one a class.
+
+    Returns
+    -------
+    list of Tree
+        In order.
+    """
+    head, *blocks = text.split("\nTree=")
+    outputs = 1 if n_classes == 2 else n_classes
+    header = _fields(head)
+    for name, wanted in (("num_tree_per_iteration", outputs), ("max_feature_idx", n_features - 1)):
+        if header.get(name) != str(wanted):
+            raise InputError(f"the trees are not those of this model: {name} is not {wanted}")
+    if len(blocks) % outputs:
+        raise InputError("a round of trees is not whole")
+    return [_tree(_fields(block.partition("end of trees")[0]), n_features) for block in blocks]
+
+
+def write_trees(trees: list[Tree], n_features: int, n_classes: int = 2) -> str:
+    """The text that LightGBM reads."""
+    outputs = 1 if n_classes == 2 else n_classes
+    blocks = [f"Tree={place}\n" + "\n".join(tree.lines) + "\n\n\n" for place, tree in enumerate(trees)]
+    header = [
+        "tree",
+        "version=v4",
+        f"num_class={outputs}",
+        f"num_tree_per_iteration={outputs}",
+        "label_index=0",
+        f"max_feature_idx={n_features - 1}",
+        "feature_names=" + " ".join(f"Column_{j}" for j in range(n_features)),
+        "feature_infos=" + " ".join(["none"] * n_features),
+        "tree_sizes=" + " ".join(str(len(block)) for block in blocks),
+    ]
+    return "\n".join(header) + "\n\n" + "".join(blocks) + "end of trees\n"
+
+
+def _fields(text: str) -> dict[str, str]:
+    pairs = (line.partition("=") for line in text.splitlines())
+    return {name: value for name, mark, value in pairs if mark}
+
+
+def _tree(fields: dict[str, str], n_features: int) -> Tree:
+    n = _whole(fields["num_leaves"], 1, _MOST_LEAVES)
+    n_sets = _whole(fields["num_cat"], 0, n)
+    if fields.get("is_linear", "0") != "0":
+        raise InputError("trees with linear leaves are not supported")
+    feature = _wholes(fields, "split_feature", n - 1, 0, n_features - 1)
+    left = _wholes(fields, "left_child", n - 1, -n, n - 2)
+    right = _wholes(fields, "right_child", n - 1, -n, n - 2)
+    _check_shape(left, right, n)
+    decision = _wholes(fields, "decision_type", n - 1, 0, 11)
+    threshold = _floats(fields, "threshold", n - 1)
+    boundaries = _wholes(fields, "cat_boundaries", n_sets + 1 if n_sets else 0, 0, 2**24)
+    n_words = int(boundaries[-1]) if n_sets else 0
+    bits = _wholes(fields, "cat_threshold", n_words, 0, 2**32 - 1)
+    _check_sets(threshold[(decision & CATEGORICAL) > 0], boundaries)
+    leaf = _floats(fields, "leaf_value", n)
+    if not np.isfinite(leaf).all():
+        raise InputError("a leaf is not finite")
+    for name in _BY_NODE:
+        _floats(fields, name, n - 1)
+    for name in _BY_LEAF:
+        _floats(fields, name, n if n > 1 else None)
+    return Tree(feature, left, right, threshold, decision, leaf, boundaries, bits, _lines(fields, n_sets))
+
+
+def _lines(fields: dict[str, str], n_sets: int) -> tuple[str, ...]:
+    """The fields that LightGBM reads, in its order."""
+    sets = ("cat_boundaries", "cat_threshold") if n_sets else ()
+    names = (
+        "num_leaves", "num_cat", "split_feature", "split_gain", "threshold", "decision_type", "left_child",
+        "right_child", "leaf_value", "leaf_weight", "leaf_count", "internal_value", "internal_weight",
+        "internal_count", *sets,
+    )  # fmt: skip
+    # The shrinkage is in the values of the leaves already; LightGBM keeps it for itself.
+    return (*(f"{name}={fields.get(name, '')}" for name in names), "is_linear=0", "shrinkage=1")
+
+
+def _check_shape(left: Indices, right: Indices, n_leaves: int) -> None:
+    """Every node but the root is the child of exactly one that comes before it."""
+    children = np.concatenate([left, right])
+    parents = np.tile(np.arange(n_leaves - 1), 2)
+    inner = children >= 0
+    if (children[inner] <= parents[inner]).any():
+        raise InputError("a node of a tree comes before its parent")
+    expected = np.concatenate([np.arange(-n_leaves, 0) if n_leaves > 1 else [], np.arange(1, n_leaves - 1)])
+    if not np.array_equal(np.sort(children), expected):
+        raise InputError("the nodes of a tree do not hang together")
+
+
+def _check_sets(chosen: Array, boundaries: Indices) -> None:
+    """Sets of categories that are there, in ascending order."""
+    if (np.diff(boundaries) <= 0).any() or (len(boundaries) and boundaries[0] != 0):
+        raise InputError("the sets of categories of a tree overlap")
+    n_sets = max(len(boundaries) - 1, 0)
+    if not ((chosen == np.rint(chosen)) & (chosen >= 0) & (chosen < max(n_sets, 0))).all():
+        raise InputError("a tree asks for a set of categories that is not there")
+
+
+def _whole(text: str, low: int, high: int) -> int:
+    if not re.fullmatch(r"-?\d{1,10}", text, re.ASCII) or not low <= int(text) <= high:
+        raise InputError(f"a tree holds {text[:20]!r}, where a whole number from {low} to {high} is expected")
+    return int(text)
+
+
+def _wholes(fields: dict[str, str], name: str, size: int, low: int, high: int) -> Indices:
+    words = fields.get(name, "").split(" ") if fields.get(name) else []
+    if len(words) != size:
+        raise InputError(f"a tree has {len(words)} entries of {name}, where {size} are expected")
+    return np.array([_whole(word, low, high) for word in words], dtype=np.intp)
+
+
+def _floats(fields: dict[str, str], name: str, size: int | None) -> NDArray[np.float64]:
+    words = fields.get(name, "").split(" ") if fields.get(name) else []
+    if size is not None and len(words) != size:
+        raise InputError(f"a tree has {len(words)} entries of {name}, where {size} are expected")
+    if not all(_NUMBER.fullmatch(word) for word in words):
+        raise InputError(f"{name} of a tree is not a list of numbers")
+    return np.array([_float(word) for word in words], dtype=np.float64)
+
+
+def _float(word: str) -> float:
+    value = float(word)
+    if math.isnan(value):
+        raise InputError("a tree holds a number that is none")
+    return value

@@ -1,0 +1,351 @@
+"""Where boosting starts: a linear score of the rows, or of a kernel map of them.
+
+From a score of 0 answers lead nowhere (mirrored models fit them alike), so the trees add to a linear model
+under the same likelihood. Missing values count as the column's mean, categories as one-hot columns.
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass, fields, replace
+from typing import Any, Protocol
+
+import numpy as np
+from scipy import sparse
+from scipy.optimize import linear_sum_assignment
+from scipy.special import softmax
+from sklearn.exceptions import ConvergenceWarning
+
+from sdulearn.boosting.objective import AnswerLoss
+from sdulearn.boosting.table import one_hot
+from sdulearn.errors import InputError, OrientationWarning, SdulearnWarning
+from sdulearn.io.checked import checked_numbers
+from sdulearn.joint import PairLogisticRegression, PairLogisticRegressionCV
+from sdulearn.joint.rates import ErrorRateParameter
+from sdulearn.pairs import read_pairs
+from sdulearn.prior import PriorEstimate
+from sdulearn.types import Array, Codes, Indices, Rows
+
+# One-hot columns of a category with more values would outweigh all others; the trees still see it.
+_MOST_VALUES = 50
+_KERNEL_POINTS = 150
+
+
+class Parameters(Protocol):
+    """What the start takes from its estimator."""
+
+    n_classes: int
+    error_rate: ErrorRateParameter
+    prior: float | None
+    prior_strength: float
+    orientation: str
+
+
+@dataclass(frozen=True)
+class Design:
+    """Rows, standardised: numbers with their means in the gaps, then one-hot columns.
+
+    Attributes
+    ----------
+    values : int array of shape (n_features,)
+        Number of values of a categorical column, 0 for a column of numbers.
+    mean, scale : array
+        Of each column that comes out. A sparse matrix is not centred.
+    """
+
+    values: Indices
+    mean: Array
+    scale: Array
+
+    @classmethod
+    def of(cls, X: Rows, n_values: Indices) -> Design:
+        """Means and standard deviations of the rows."""
+        raw = _expanded(X, n_values)
+        if sparse.issparse(raw):
+            mean = np.asarray(raw.mean(axis=0)).ravel()
+            square = np.asarray(raw.multiply(raw).mean(axis=0)).ravel()
+            deviation = np.sqrt(np.maximum(square - mean**2, 0))
+            mean = np.zeros_like(mean)
+        else:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", RuntimeWarning)  # a column of gaps alone
+                mean = np.nan_to_num(np.nanmean(raw, axis=0))
+                deviation = np.nan_to_num(np.nanstd(raw, axis=0))
+        # A constant column stays out: its deviation is rounding.
+        constant = deviation <= 1e-12 * np.maximum(np.abs(mean), 1e-300)
+        return cls(n_values, mean, np.where(constant, 0.0, 1 / np.where(constant, 1.0, deviation)))
+
+    def transform(self, X: Rows) -> Rows:
+        """The columns that the linear model sees."""
+        raw = _expanded(X, self.values)
+        if sparse.issparse(raw):
+            return raw.multiply(self.scale).tocsr()
+        return (np.where(np.isnan(raw), self.mean, raw) - self.mean) * self.scale
+
+    def by_feature(self, columns: Array) -> Array:
+        """Columns added up by the feature that they come from."""
+        numbers, few = _kinds(self.values)
+        origin = np.concatenate([numbers, np.repeat(few, self.values[few])])
+        total = np.zeros((len(columns), len(self.values)))
+        np.add.at(total.T, origin, columns.T)
+        return total
+
+
+def _kinds(n_values: Indices) -> tuple[Indices, Indices]:
+    """Columns of numbers, and those of categories with few values."""
+    return np.flatnonzero(n_values == 0), np.flatnonzero((n_values > 0) & (n_values <= _MOST_VALUES))
+
+
+def _expanded(X: Rows, n_values: Indices) -> Rows:
+    numbers, few = _kinds(n_values)
+    if len(numbers) == X.shape[1]:
+        return X
+    return np.column_stack([X[:, numbers], *(one_hot(X[:, place], n_values[place]) for place in few)])
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """Nystroem's map of an RBF kernel: ``k(x, points) @ weights``, standardised.
+
+    Attributes
+    ----------
+    points : array of shape (n_components, n_columns)
+        Some of the rows.
+    weights : array of shape (n_components, n_components)
+        Inverse root of the kernel matrix of these.
+    mean, scale : array of shape (n_components,)
+        Of each column that comes out.
+    """
+
+    points: Array
+    weights: Array
+    mean: Array
+    scale: Array
+
+    @classmethod
+    def of(cls, A: Rows, seed: int) -> Kernel:
+        """A map by randomly drawn rows."""
+        size = min(_KERNEL_POINTS, A.shape[0])
+        points = A[np.random.default_rng(seed).choice(A.shape[0], size, replace=False)]
+        points = points.toarray() if sparse.issparse(points) else points
+        values, vectors = np.linalg.eigh(_rbf(points, points))
+        # The symmetric root: in the axes of the eigenvectors a standardised column of noise would weigh as much as
+        # the first one.
+        root = (vectors / np.sqrt(np.maximum(values, 1e-12 * values[-1]))) @ vectors.T
+        plain = cls(points, root, np.zeros(size), np.ones(size))
+        features = plain.transform(A)
+        deviation = features.std(axis=0)
+        return cls(points, plain.weights, features.mean(axis=0), 1 / np.where(deviation > 0, deviation, 1.0))
+
+    def transform(self, A: Rows) -> Array:
+        """The columns that the linear model sees."""
+        dense = A.toarray() if sparse.issparse(A) else A
+        return (_rbf(dense, self.points) @ self.weights - self.mean) * self.scale
+
+
+def _rbf(A: Array, B: Array) -> Array:
+    """``exp(-|a - b|^2 / (2 d))`` of standardised rows."""
+    squares = (A**2).sum(axis=1)[:, None] + (B**2).sum(axis=1) - 2 * A @ B.T
+    return np.exp(-np.maximum(squares, 0) / (2 * A.shape[1]))
+
+
+@dataclass(frozen=True)
+class LinearScore:
+    """A fitted linear score of raw rows.
+
+    Attributes
+    ----------
+    design : Design
+        Gaps, scales and categories.
+    kernel : Kernel or None
+        A map after it.
+    coef : array of shape (n_columns,) or (n_columns, n_classes)
+        Weights.
+    intercept : array of shape () or (n_classes,)
+        Intercept.
+    """
+
+    design: Design
+    kernel: Kernel | None
+    coef: Array
+    intercept: Array
+
+    def parts(self) -> dict[str, Array]:
+        """All of it as arrays, by name."""
+        own = {"mean": self.design.mean, "scale": self.design.scale, "coef": self.coef}
+        own["intercept"] = np.atleast_1d(self.intercept)
+        if self.kernel is None:
+            return own
+        kernel = {f"kernel_{field.name}": getattr(self.kernel, field.name) for field in fields(Kernel)}
+        return {**own, **kernel}
+
+    @classmethod
+    def from_parts(cls, parts: dict[str, Array], n_values: Indices, n_classes: int) -> LinearScore:
+        """From the arrays of :meth:`parts`, their shapes checked."""
+        found = {name: checked_numbers(array) for name, array in parts.items()}
+        design = Design(n_values, found["mean"], found["scale"])
+        kernel = None
+        if any(name.startswith("kernel_") for name in found):
+            kernel = Kernel(**{field.name: found[f"kernel_{field.name}"] for field in fields(Kernel)})
+        intercept = found["intercept"] if n_classes > 2 else np.array(found["intercept"].item())
+        score = cls(design, kernel, found["coef"], intercept)
+        # One row of zeros goes through all shapes.
+        if score.decide(np.zeros((1, len(n_values)))).shape != ((1,) if n_classes == 2 else (1, n_classes)):
+            raise InputError("the parts of the linear score do not fit together")
+        return score
+
+    def columns(self, X: Rows) -> Rows:
+        """What the linear model sees of the rows."""
+        A = self.design.transform(X)
+        return A if self.kernel is None else self.kernel.transform(A)
+
+    def decide(self, X: Rows) -> Array:
+        """The score of each row."""
+        return np.asarray(self.columns(X) @ self.coef + self.intercept)
+
+    def contributions(self, X: Rows) -> Array:
+        """What each feature adds to each score, beside its mean; of a kernel map, what setting it to its mean takes.
+
+        Shape (n_rows, n_features, n_scores): one score with two classes.
+        """
+        A = self.design.transform(X)
+        A = A.toarray() if sparse.issparse(A) else A
+        by_class = self.coef if self.coef.ndim > 1 else self.coef[:, None]
+        if self.kernel is None:
+            A = A - A.mean(axis=0)
+            return np.stack([self.design.by_feature(A * coef) for coef in by_class.T], axis=2)
+        return np.stack([self._changes(self.kernel, A, coef) for coef in by_class.T], axis=2)
+
+    def _changes(self, kernel: Kernel, A: Array, coef: Array) -> Array:
+        whole = kernel.transform(A) @ coef
+        changes = np.empty_like(A)
+        for j in range(A.shape[1]):
+            without = A.copy()
+            without[:, j] = 0.0
+            changes[:, j] = whole - kernel.transform(without) @ coef
+        return self.design.by_feature(changes)
+
+
+@dataclass(frozen=True)
+class LinearFits:
+    """The linear model of all answers, and the scores of the models of each fold.
+
+    Attributes
+    ----------
+    score : LinearScore
+        Of all answers.
+    prior : PriorEstimate or None
+        As reported; None with more than two classes.
+    error_rates : dict
+        That of each annotator, given or estimated.
+    pull : float or None
+        The prior that the mean prediction is pulled to, if any.
+    all_rows : array of shape (n_rows,) or (n_rows, n_classes)
+        Scores by the model of all answers.
+    by_fold : array of shape (n_folds, n_rows) or (n_folds, n_rows, n_classes)
+        Scores of all rows by the model that was fitted without the points of a fold.
+    """
+
+    score: LinearScore
+    prior: PriorEstimate | None
+    error_rates: dict[int, float]
+    pull: float | None
+    all_rows: Array
+    by_fold: Array
+
+    def named(self, loss: AnswerLoss, first_row: Indices) -> LinearFits:
+        """With two classes named as labels in ``y`` say."""
+        z = self.all_rows[first_row]
+        if self.prior is None or loss.value(-z) <= loss.value(z):
+            return self
+        return replace(
+            self,
+            score=replace(self.score, coef=-self.score.coef, intercept=-self.score.intercept),
+            prior=self.prior.mirrored(),
+            pull=None if self.pull is None else 1 - self.pull,
+            all_rows=-self.all_rows,
+            by_fold=-self.by_fold,
+        )
+
+
+def fit_linear(
+    parameters: Parameters,
+    X: Rows,
+    y: Codes,
+    weight: Array | None,
+    some: Indices,
+    trains: list[Indices],
+    design: Design,
+    kernel: Kernel | None,
+    has_labels: bool,
+) -> LinearFits:
+    """Choose the penalty by all answers, then fit without each fold; ``some`` are the rows to fit to.
+
+    Labels in ``y`` name the classes later, so no warning that the names are arbitrary.
+    """
+    A = design.transform(X)
+    if kernel is not None:
+        A = kernel.transform(A)
+    options: dict[str, Any] = {
+        "n_classes": parameters.n_classes,
+        "prior": parameters.prior,
+        "prior_strength": parameters.prior_strength,
+        "orientation": parameters.orientation,
+    }
+    weight = np.ones(len(y)) if weight is None else weight
+    with warnings.catch_warnings():
+        if has_labels:
+            warnings.simplefilter("ignore", OrientationWarning)
+        model = PairLogisticRegressionCV(error_rate=parameters.error_rate, cv=len(trains), **options)
+        model.fit(A[some], y[some], sample_weight=weight[some])
+    reference = model.decision_function(A)
+    rates = _rates(model, y)
+    single = PairLogisticRegression(model.alpha_, covariance_power=model.covariance_power_, error_rate=rates, **options)
+    calm = 1 / getattr(model, "temperature_", 1.0)
+    scores = np.empty((len(trains), *reference.shape))
+    for k, train in enumerate(trains):
+        kept = np.intersect1d(train, some)
+        z = calm * _fit_quietly(single, A[kept], y[kept], weight[kept]).decision_function(A)
+        scores[k] = _named_alike(z, reference)
+    if parameters.n_classes == 2:
+        score = LinearScore(design, kernel, model.coef_[0], model.intercept_[0])
+    else:
+        score = LinearScore(design, kernel, model.coef_.T, model.intercept_)
+    return LinearFits(score, model.prior_, rates, _pull(model), reference, scores)
+
+
+def _named_alike(z: Array, reference: Array) -> Array:
+    """Each fold may name the classes in its own way: turned to the reference."""
+    if z.ndim == 1:
+        return z if z @ reference >= 0 else -z
+    overlap = softmax(reference, axis=1).T @ softmax(z, axis=1)
+    return z[:, linear_sum_assignment(-overlap)[1]]
+
+
+def _rates(model: PairLogisticRegressionCV, y: Codes) -> dict[int, float]:
+    """The error rate of every annotator; loose pairs tell none, whoever answered."""
+    found = model.error_rates_.by_annotator
+    annotators = read_pairs(y).annotators
+    if annotators is None:
+        return {0: found.get(0, 0.0)}
+    usual = next(iter(found.values())) if len(found) == 1 else 0.0
+    return {a: found.get(a, usual) for a in np.unique(np.append(annotators, 0)).tolist()}
+
+
+def _pull(model: PairLogisticRegressionCV) -> float | None:
+    """The prior in the objective of the linear model: the one given, or that of the counts where they have one."""
+    if model.n_classes != 2:
+        return None
+    if model.prior is not None:
+        return float(model.prior)
+    if model.prior_.value == 0.5:
+        return None
+    return float(np.clip(model.prior_.value, 0.001, 0.999))
+
+
+def _fit_quietly(model: PairLogisticRegression, A: Rows, y: Codes, weight: Array) -> PairLogisticRegression:
+    """Folds are turned to one reference and judged by held-out answers; what they warn of the whole fit has said."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", SdulearnWarning)
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return model.fit(A, y, sample_weight=weight)

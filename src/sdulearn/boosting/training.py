@@ -1,0 +1,154 @@
+"""Trees on top of a start, one booster a fold, and how many rounds the held-out answers ask for.
+
+All folds go forward together, one tree each a round. After every round each point has a score by the booster that
+saw no answer about it, and the likelihood of *all* answers at these scores is the held-out likelihood: components
+that are too large for a fold need no other treatment. The model is the mean of the boosters at the best round,
+so no further fit is needed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from sdulearn.answers.graph import AnswerGraph
+from sdulearn.answers.propagate import ErrorRates
+from sdulearn.boosting.objective import AnswerLoss, PriorPull, slopes
+from sdulearn.extras import require
+from sdulearn.types import Array, Indices, Rows
+
+
+@dataclass(frozen=True)
+class CrossFit:
+    """Boosters of the folds at the best round.
+
+    Attributes
+    ----------
+    texts : list of str
+        Each booster as LightGBM's text; empty where no tree helps.
+    curve : array of shape (n_rounds_tried + 1,)
+        Held-out log likelihood of an answer after each round; the first is that of the start.
+    scores : array of shape (n_points,) or (n_points, n_classes)
+        Held-out scores at the best round.
+    """
+
+    texts: list[str]
+    curve: Array
+    scores: Array
+
+    @property
+    def n_rounds(self) -> int:
+        """The best round."""
+        return int(np.argmax(self.curve))
+
+
+class _Fold:
+    """One booster, its start, and the answers that it may see."""
+
+    def __init__(self, booster: Any, start: Array, loss: AnswerLoss, pull: PriorPull | None) -> None:
+        self.booster = booster
+        self.start = start
+        self.loss = loss
+        self.pull = pull
+        self.scores = start
+
+    def slopes(self, trees: Array, _: Any) -> tuple[Array, Array]:
+        """LightGBM asks for these with what the trees say so far."""
+        self.scores = self.start + trees
+        return slopes(self.loss, self.pull, self.scores)
+
+    def step(self) -> None:
+        """One more round; ``scores`` are those before it."""
+        self.booster.update(fobj=self.slopes)
+
+
+def without_fold(graph: AnswerGraph, held_out: Array) -> AnswerGraph:
+    """The answers and labels that touch no held-out point."""
+    kept = np.flatnonzero(~held_out[graph.ends].any(axis=1))
+    return replace(
+        graph,
+        ends=graph.ends[kept],
+        same=graph.same[kept],
+        annotators=graph.annotators[kept],
+        weights=graph.weights[kept],
+        position=graph.position[kept],
+        labels=np.where(held_out, 0, graph.labels),
+    )
+
+
+def held_out_scores(scores: Sequence[Array], fold: Indices) -> Array:
+    """The score of each point by the model without its fold; that of a hub, which is in none, by the mean."""
+    stacked = np.stack(scores)
+    chosen = stacked[np.maximum(fold, 0), np.arange(len(fold))]
+    chosen[fold < 0] = stacked[:, fold < 0].mean(axis=0)
+    return chosen
+
+
+def cross_boost(
+    X: Rows,
+    graph: AnswerGraph,
+    fold: Indices,
+    starts: Array,
+    pull: PriorPull | None,
+    *,
+    n_classes: int,
+    error_rate: ErrorRates,
+    point_weight: Array,
+    parameters: dict[str, Any],
+    categorical: list[int],
+    max_rounds: int,
+    patience: int,
+) -> CrossFit:
+    """Boost without each fold in turn; see the module's docstring.
+
+    Parameters
+    ----------
+    X : matrix of shape (n_points, n_features)
+        One row a point.
+    graph : AnswerGraph
+        All answers.
+    fold : int array of shape (n_points,)
+        Fold of each point, -1 for hubs.
+    starts : array of shape (n_folds, n_points) or (n_folds, n_points, n_classes)
+        Scores by the start of each fold.
+    pull : PriorPull or None
+        The pull of the prior.
+    n_classes, error_rate, point_weight
+        As in :class:`~sdulearn.boosting.objective.AnswerLoss`.
+    parameters : dict
+        LightGBM's.
+    categorical : list of int
+        Categorical columns.
+    max_rounds, patience : int
+        Most rounds, and how many without improvement end the search.
+
+    Returns
+    -------
+    CrossFit
+        Boosters and held-out likelihoods.
+    """
+    lightgbm = require("lightgbm", "boosting")
+    data = lightgbm.Dataset(X, categorical_feature=categorical, params=parameters)
+    whole = AnswerLoss(graph, n_classes, error_rate, point_weight)
+    folds = []
+    for k, start in enumerate(starts):
+        loss = AnswerLoss(without_fold(graph, fold == k), n_classes, error_rate, point_weight)
+        folds.append(_Fold(lightgbm.Booster(parameters, data), start, loss, pull))
+    best = -np.inf
+    curve: list[float] = []
+    for _ in range(max_rounds + 1):
+        for one in folds:
+            one.step()
+        scores = held_out_scores([one.scores for one in folds], fold)
+        curve.append(whole.value(scores) / whole.n_known)
+        if curve[-1] > best:
+            best = curve[-1]
+            best_scores = scores
+        elif len(curve) - 1 - int(np.argmax(curve)) >= patience:
+            break
+    n_rounds = int(np.argmax(curve))
+    texts = [one.booster.model_to_string(num_iteration=n_rounds) for one in folds] if n_rounds else []
+    return CrossFit(texts, np.array(curve), best_scores)

@@ -1,0 +1,135 @@
+"""What importers make of a file: rows whose columns are known, or pairs of whole records."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from sdulearn.errors import InputError
+from sdulearn.io.files import as_text
+from sdulearn.io.rows import NumberedRows, Record, tabulate
+
+# Columns that are in common use for the two ends of a pair.
+PAIR_COLUMNS = (
+    ("id_a", "id_b"), ("id1", "id2"), ("id_1", "id_2"), ("a", "b"), ("left", "right"), ("left_id", "right_id"),
+    ("id_left", "id_right"), ("unique_id_l", "unique_id_r"), ("id_l", "id_r"), ("ltable_id", "rtable_id"),
+    ("first", "second"), ("item1", "item2"), ("i", "j"),
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """A row per answer.
+
+    Attributes
+    ----------
+    format : str
+        Whose rows they are.
+    header, rows : list
+        Names of the columns, and the numbered rows.
+    columns : mapping
+        Roles whose column the format settles, such as ``{"label": "answer"}``.
+    words : mapping
+        Words that the format gives a meaning: +1, -1 or 0.
+    n_unanswered : int
+        Questions in the file that nobody has answered yet.
+    only_ids : bool
+        Whether columns other than ``columns`` are the data that people were shown: ids are looked for there by
+        their usual names, and nothing else is. A product's weight is no weight of an answer.
+    """
+
+    format: str
+    header: list[str]
+    rows: NumberedRows
+    columns: Mapping[str, str] = field(default_factory=dict)
+    words: Mapping[str, int] = field(default_factory=dict)
+    n_unanswered: int = 0
+    only_ids: bool = False
+
+
+@dataclass(frozen=True)
+class RecordPair:
+    """Two whole records and what was said of them."""
+
+    line: int
+    left: Record
+    right: Record
+    label: str
+
+
+@dataclass(frozen=True)
+class RecordPairs:
+    """Answers that hold whole records where others hold ids.
+
+    Attributes
+    ----------
+    format, words, n_unanswered : str, mapping, int
+        As of a Sheet.
+    pairs : list of RecordPair
+        The answers.
+    bad : list of (int, str)
+        Lines that are no such pair, and why.
+    """
+
+    format: str
+    words: Mapping[str, int]
+    pairs: list[RecordPair]
+    bad: list[tuple[int, str]]
+    n_unanswered: int = 0
+
+
+# An answer's line, the data it is about, and what was said; or why it cannot be read.
+Said = tuple[int, Record, Record] | tuple[int, str]
+
+
+def annotated_sheet(
+    format_name: str, said: Sequence[Said], questions: Collection[str], columns: Mapping[str, str], **more: object
+) -> Sheet:
+    """A sheet of data and what was said about it; data of a question's name are no answers to it."""
+    rows: list[tuple[int, Record | str]] = []
+    for one in said:
+        if len(one) == 2:
+            rows.append(one)
+        else:
+            number, data, answers = one
+            rows.append((number, {**{key: data[key] for key in data if key not in questions}, **answers}))
+    label = {"label": next(iter(questions))} if len(questions) == 1 else {}
+    return sheet_of(format_name, rows, columns={**columns, **label}, only_ids=True, **more)
+
+
+def sheet_of(format_name: str, records: list[tuple[int, Record | str]], **more: object) -> Sheet:
+    """A sheet of records; ``more`` are its other attributes."""
+    return Sheet(format_name, *tabulate(records), **more)  # type: ignore[arg-type]
+
+
+def by_plain_name(header: Sequence[str]) -> dict[str, str]:
+    """Columns by their names in lower case with underscores; of two alike the first."""
+    return {re.sub(r"[\s.-]+", "_", name.strip().lower()): name for name in reversed(header)}
+
+
+def pair_columns(header: Sequence[str]) -> tuple[str, str] | None:
+    """The first two columns whose names are usual for the ends of a pair."""
+    names = by_plain_name(header)
+    return next(((names[a], names[b]) for a, b in PAIR_COLUMNS if a in names and b in names), None)
+
+
+def given_values(record: Record) -> Record:
+    """A record without what it leaves empty."""
+    return {key: value for key, value in record.items() if not is_missing(value)}
+
+
+def is_missing(value: object) -> bool:
+    """Whether a cell is empty; a list or an object never is."""
+    return not isinstance(value, list | dict) and as_text(value) == ""
+
+
+def refuse_two_sources(name: str, ends: Iterable[tuple[str, object]]) -> None:
+    """Refuse an id that stands for several records; ``ends`` are ids, each with what tells its record apart."""
+    seen: dict[str, object] = {}
+    for end, source in ends:
+        if seen.setdefault(end, source) != source:
+            raise InputError(
+                f"{name}: the id {end!r} stands for two records, as ids of two data sets do. Give every record an id "
+                "of its own in both data sets, put them into one table, and write the answers again."
+            )

@@ -1,0 +1,164 @@
+"""Rows of a file or frame as plain cells: CSV, TSV, JSON, JSON lines, Parquet, Excel."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from sdulearn.errors import InputError
+from sdulearn.extras import require
+from sdulearn.io.excel import read_sheet
+from sdulearn.io.files import Location, cannot_open, delimiter, file_format, is_location, read_text
+from sdulearn.types import Frame
+
+Cells = Sequence[object]
+# A row that cannot be split into cells is the reason why.
+NumberedRows = list[tuple[int, Cells | str]]
+Record = dict[str, object]
+
+FORMATS = ("csv", "tsv", "jsonl", "json", "parquet", "xlsx")
+
+
+@dataclass(frozen=True)
+class Content:
+    """What a file or frame holds.
+
+    Attributes
+    ----------
+    name : str
+        The file, or what stands for it.
+    format : str
+        One of FORMATS, or "frame".
+    header : list of str
+        Names of the columns; keys of JSON objects in the order of their first appearance.
+    rows : list of (int, cells or str)
+        Line (or row, or item of a JSON list) and cells.
+    document : dict or None
+        A JSON file that is one object; header and rows are then those of a single row.
+    """
+
+    name: str
+    format: str
+    header: list[str]
+    rows: NumberedRows
+    document: Record | None = None
+
+    def records(self) -> Iterator[tuple[int, Record | str]]:
+        """Rows as mappings from column to cell."""
+        for number, cells in self.rows:
+            yield number, cells if isinstance(cells, str) else dict(zip(self.header, cells, strict=False))
+
+
+def read_content(source: Location | Frame, what: str, *, blank_rows: bool = False) -> Content:
+    """Read a file or frame; ``what`` stands for the name of a frame.
+
+    Spreadsheets write rows of nothing but delimiters below a table; ``blank_rows`` keeps them, as rows to count.
+    """
+    if not is_location(source):
+        return Content(what, "frame", *frame_rows(source))
+    path = Path(source)
+    name = "parquet" if path.is_dir() else file_format(path, FORMATS)
+    if name == "parquet":
+        return Content(str(source), name, *_read_parquet(path))
+    if name == "xlsx":
+        header, cells = read_sheet(path)
+        return Content(str(source), name, header, list(enumerate(cells, 2)))
+    text = read_text(path)
+    if not text.strip():
+        raise InputError(f"{path} is empty. It needs the columns id_a, id_b, label and a row per answer.")
+    if name in ("json", "jsonl"):
+        return _json_content(str(source), name, text)
+    lines = list(io.StringIO(text, newline=""))
+    return Content(str(source), name, *_read_delimited(path, lines, name, blank_rows))
+
+
+def frame_rows(frame: Frame) -> tuple[list[str], NumberedRows]:
+    """Column names and rows of a frame, counted from 1."""
+    if not (hasattr(frame, "columns") and hasattr(frame, "__getitem__")):
+        raise InputError(
+            f"A path or a pandas, polars or pyarrow frame is needed, with columns such as id_a, id_b and label; got "
+            f"{type(frame).__name__}."
+        )
+    names = list(getattr(frame, "column_names", None) or frame.columns)
+    if repeated := [name for name, count in Counter(names).items() if count > 1]:
+        raise InputError(f"There are two columns named {str(repeated[0])!r}. Rename or remove one of them.")
+    columns = [frame[name] for name in names]
+    lists = [column.to_pylist() if hasattr(column, "to_pylist") else column.to_list() for column in columns]
+    return [str(name) for name in names], list(enumerate(zip(*lists, strict=True), 1))
+
+
+def _read_parquet(path: Path) -> tuple[list[str], NumberedRows]:
+    pa = require("pyarrow", "files")
+    try:
+        table = require("pyarrow.parquet", "files").read_table(path)
+    except pa.ArrowException as error:
+        raise InputError(f"{path} cannot be read as Parquet: {error}") from None
+    except OSError as error:
+        raise cannot_open(path, error) from None
+    return frame_rows(table)
+
+
+def _read_delimited(path: Path, lines: list[str], name: str, blank_rows: bool) -> tuple[list[str], NumberedRows]:
+    rows = _split(path, lines, delimiter(lines[0], name), blank_rows)
+    _, header = next(rows, (0, []))
+    if not header:
+        raise InputError(f"{path} holds nothing but delimiters. It needs the columns id_a, id_b, label.")
+    return [cell.strip() for cell in header], list(rows)
+
+
+def _split(path: Path, lines: list[str], mark: str, blank_rows: bool) -> Iterator[tuple[int, list[str]]]:
+    reader = csv.reader(lines, delimiter=mark)
+    try:
+        for cells in reader:
+            if cells and (blank_rows or any(cell.strip() for cell in cells)):
+                yield reader.line_num, cells
+    except csv.Error as error:
+        raise InputError(
+            f"{path}: line {reader.line_num} cannot be split into cells ({error}). Is a quote left open?"
+        ) from None
+
+
+def _json_content(name: str, file_format: str, text: str) -> Content:
+    """A list of objects, one object, or an object a line: told by the text, whatever the file's ending."""
+    whole = _parsed(text)
+    if isinstance(whole, list):
+        return Content(name, "json", *tabulate([(k, _object(item)) for k, item in enumerate(whole, 1)]))
+    if isinstance(whole, dict):
+        return Content(name, file_format, *tabulate([(1, whole)]), whole)
+    if file_format == "json" and "\n" not in text.strip():
+        raise InputError(f"{name} is not JSON: it must hold an object, a list of objects, or an object a line.")
+    lines = [(k, line) for k, line in enumerate(io.StringIO(text, newline=""), 1) if line.strip()]
+    records: list[tuple[int, Record | str]] = [(k, _line_record(line)) for k, line in lines]
+    if file_format == "json" and not any(isinstance(record, dict) for _, record in records):
+        raise InputError(f"{name} is not JSON, or is cut off. Export or copy it again.")
+    return Content(name, "jsonl", *tabulate(records))
+
+
+_BROKEN = object()
+
+
+def _parsed(text: str) -> object:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return _BROKEN
+
+
+def _line_record(line: str) -> Record | str:
+    value = _parsed(line)
+    return "not JSON" if value is _BROKEN else _object(value)
+
+
+def _object(value: object) -> Record | str:
+    return value if isinstance(value, dict) else "not a JSON object"
+
+
+def tabulate(records: list[tuple[int, Record | str]]) -> tuple[list[str], NumberedRows]:
+    """Records as rows; keys, in the order of their first appearance, stand for columns, and a row may lack some."""
+    header = list(dict.fromkeys(key for _, record in records if isinstance(record, dict) for key in record))
+    return header, [(k, r if isinstance(r, str) else [r.get(key) for key in header]) for k, r in records]

@@ -1,0 +1,296 @@
+"""From checked rows to a model with K classes, and the names of its classes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.optimize import linear_sum_assignment
+from scipy.special import log_softmax
+
+from sdulearn.answers.different import least_classes
+from sdulearn.answers.error_rates import ErrorRate, ErrorRates, estimate_error_rates
+from sdulearn.answers.graph import AnswerGraph
+from sdulearn.errors import InputError, OneKindWarning, warn
+from sdulearn.joint.class_fit import ClassData, ClassSolution, descend, polish
+from sdulearn.joint.class_selection import TEMPERATURES, Known, choose_number, choose_penalty, known_by_folds
+from sdulearn.joint.classes import SharesPenalty
+from sdulearn.joint.graph_data import PointRows
+from sdulearn.joint.rates import given_rates
+from sdulearn.model_selection import grid_results
+from sdulearn.pairs import Pairs
+from sdulearn.types import Array, Codes, Indices, Rows
+
+# Steps of L-BFGS that one of Newton's is worth.
+_STEPS = 20
+# Penalties of the default grid, as shares of the largest.
+_GRID_TOP = 0.1
+_GRID_BOTTOM = 1e-4
+# With answers that may be wrong the gradient is as exact as the messages.
+_PROPAGATED_TOL = 1e-3
+# The most classes that are tried.
+MOST_CLASSES = 20
+# No single labelled point weighs more when classes are named.
+_MOST_VOTE = 5.0
+
+
+class ClassParameters(Protocol):
+    """The parameters of an estimator that a fit with K classes reads."""
+
+    prior: ArrayLike | float | None
+    prior_strength: float
+    error_rate: str | float | Mapping[int, float]
+    tol: float
+    max_iter: int
+
+
+@dataclass(frozen=True, eq=False)
+class ClassFit:
+    """What a fit with K classes found.
+
+    Attributes
+    ----------
+    coef : array of shape (K, n_features)
+        Weights, of sum 0 over the classes.
+    intercept : array of shape (K,)
+        Intercepts, of sum 0.
+    shares : array of shape (K,)
+        Mean prediction on the unlabeled points, or on all where there are none.
+    objective, optimality, n_iter
+        As in :class:`~sdulearn.base.LinearFit`.
+    tol : float
+        What ``optimality`` is to be compared with.
+    chosen : dict
+        Further fitted attributes by name.
+    """
+
+    coef: Array
+    intercept: Array
+    shares: Array
+    objective: float
+    optimality: float
+    n_iter: int
+    tol: float
+    chosen: dict[str, object] = field(default_factory=dict)
+
+
+def lay_out_classes(
+    parameters: ClassParameters, X: Rows, pairs: Pairs, weight: Array | None, n_classes: int
+) -> tuple[ClassData, PointRows, ErrorRates]:
+    """Checked rows as points in their axes, and the error rates as reported."""
+    weight = np.ones(pairs.n_rows) if weight is None else weight
+    graph = AnswerGraph.from_y(pairs, weight)
+    points = PointRows.of(X, graph, pairs.codes, weight)
+    _check_answers(points.graph, n_classes)
+    rates = class_error_rates(parameters.error_rate, points.graph)
+    data = ClassData(
+        axes=points.axes,
+        A=points.A,
+        weight=points.weight[points.graph.component],
+        graph=points.graph,
+        A_u=points.A_u,
+        share=points.share[:, 0],
+        n_classes=n_classes,
+        error_rates=rates.of_answers(points.graph.annotators),
+        shares_penalty=_shares_penalty(parameters, n_classes, bool(points.share.any())),
+    )
+    return data, points, rates
+
+
+def fit_classes(data: ClassData, parameters: ClassParameters, alpha: float, covariance_power: float) -> ClassFit:
+    """The model at one penalty."""
+    refuse_too_few_classes(data)
+    start = descend(data, alpha, covariance_power).W
+    return finish(data, parameters, start, alpha, covariance_power)
+
+
+def choose_and_fit(
+    data: ClassData,
+    parameters: ClassParameters,
+    alphas: int | Sequence[float],
+    powers: Sequence[float],
+    folds: list[Known],
+) -> ClassFit:
+    """The penalty by the held-out likelihood, then the model at it."""
+    refuse_too_few_classes(data)
+    grid = {power: _alphas(data, alphas, power) for power in powers}
+    found = choose_penalty(data, grid, folds)
+    temperature, row = found.best
+    power = found.covariance_power
+    alpha = found.alphas[row]
+    fit = finish(data, parameters, found.path[row].W, alpha, power)
+    settings = [{"alpha": alpha} for alpha in found.alphas]
+    chosen = {
+        "alpha_": alpha,
+        "covariance_power_": power,
+        "temperature_": TEMPERATURES[temperature],
+        "cv_results_": grid_results(settings, found.scores[temperature]),
+        "alphas_": np.column_stack(list(grid.values())),
+    }
+    calm = 1 / TEMPERATURES[temperature]
+    return replace(fit, coef=calm * fit.coef, intercept=calm * fit.intercept, chosen=chosen)
+
+
+def find_number(data: ClassData, power: float, folds: list[Known]) -> int:
+    """The number of classes by the held-out likelihood, from what the answers force on."""
+    fewest = least_classes(data.graph, data.error_rates)
+    if data.graph.labels.max(initial=0) > 1:
+        # Labels 1 and 2 are those of three classes or more.
+        fewest = max(fewest, 3)
+    most = max(min(MOST_CLASSES, data.graph.n_points // 2), fewest)
+    return choose_number(data, fewest, most, power, folds).chosen
+
+
+def fold_knowledge(points: PointRows, splits: Iterable[tuple[Indices, Indices]]) -> list[Known]:
+    """Which answers and labels each fold knows, from splits of the rows."""
+    train, _ = points.fold_masks(splits)
+    return known_by_folds(points.graph, train)
+
+
+def finish(data: ClassData, parameters: ClassParameters, W: Array, alpha: float, covariance_power: float) -> ClassFit:
+    """Solve to ``tol``, number the classes, and go back to the user's columns."""
+    max_iter = _STEPS * int(parameters.max_iter)
+    solution = polish(data, W, alpha, covariance_power, float(parameters.tol), max_iter)
+    propagated = data.propagated(alpha, covariance_power) is not None
+    tol = max(float(parameters.tol), _PROPAGATED_TOL) if propagated else float(parameters.tol)
+    return _in_columns(data, solution, tol)
+
+
+def _in_columns(data: ClassData, solution: ClassSolution, tol: float) -> ClassFit:
+    W = solution.W - solution.W.mean(axis=1, keepdims=True)
+    W = W[:, number_classes(data, W)]
+    lines = [data.axes.coefficients(column) for column in W.T]
+    intercept = np.array([line[1] for line in lines])
+    return ClassFit(
+        coef=np.array([line[0] for line in lines]),
+        intercept=intercept - intercept.mean(),
+        shares=mean_prediction(data, W),
+        objective=solution.objective,
+        optimality=solution.optimality,
+        n_iter=solution.n_iter,
+        tol=tol,
+    )
+
+
+def mean_prediction(data: ClassData, W: Array) -> Array:
+    """Mean probability of each class over the unlabeled points, or over all where there are none."""
+    A = data.A_u
+    share = data.share
+    if not share.any():
+        A = np.concatenate([data.A, data.A_u])
+        share = np.full(len(A), 1 / len(A))
+    return share @ np.exp(log_softmax(A @ W[:-1] + W[-1], axis=1))
+
+
+def number_classes(data: ClassData, W: Array) -> Indices:
+    """The order of the columns: classes that labels or given shares name stay, the others go by size."""
+    K = W.shape[1]
+    order = np.arange(K)
+    if data.shares_penalty is not None and len(np.unique(data.shares_penalty.shares)) == K:
+        return order
+    labels = data.graph.labels
+    named = np.isin(order, labels[labels > 0] - 1)
+    free = np.flatnonzero(~named)
+    order[free] = free[np.argsort(-mean_prediction(data, W)[free], kind="stable")]
+    return order
+
+
+def match_names(log_p: Array, labels: Codes) -> Indices:
+    """For each name the column that the labelled points give it, by the best matching of all names at once.
+
+    Columns without labelled points keep their order among the names that are left.
+    """
+    K = log_p.shape[1]
+    votes = np.zeros((K, K))
+    np.add.at(votes, labels - 1, np.maximum(log_p, -_MOST_VOTE))
+    named = np.unique(labels) - 1
+    column = np.full(K, -1)
+    rows, columns = linear_sum_assignment(-votes[named])
+    column[named[rows]] = columns
+    column[column < 0] = np.setdiff1d(np.arange(K), columns)
+    return column
+
+
+def class_error_rates(error_rate: str | float | Mapping[int, float], graph: AnswerGraph) -> ErrorRates:
+    """Given, or from questions that were asked again: only these tell a rate however many classes there are."""
+    if error_rate != "auto":
+        return given_rates(error_rate, graph)  # type: ignore[arg-type]
+    again = graph.votes.sum(axis=1)[graph.question] > 1
+    repeats = AnswerGraph.from_answers(
+        np.column_stack([2 * graph.question[again], 2 * graph.question[again] + 1]),
+        graph.same[again],
+        annotators=graph.annotators[again],
+        n_points=2 * graph.n_questions,
+    )
+    rates = estimate_error_rates(repeats)
+    numbers, counts = np.unique(graph.annotators, return_counts=True)
+    by_number = {one.annotator: one for one in rates}
+    mean = rates.of_answers(graph.annotators)
+    rows: list[ErrorRate] = []
+    for annotator, count in zip(numbers.tolist(), counts.tolist(), strict=True):
+        one = by_number.get(annotator)
+        if one is None:
+            one = ErrorRates.given(graph, mean).annotators[len(rows)]
+            one = replace(one, low=0.0, high=0.5, identified=False)
+        rows.append(replace(one, n_answers=count))
+    return ErrorRates(tuple(rows))
+
+
+def _alphas(data: ClassData, alphas: int | Sequence[float], power: float) -> list[float]:
+    if not isinstance(alphas, int | np.integer):
+        return sorted((float(alpha) for alpha in alphas), reverse=True)
+    largest = data.largest_alpha(power)
+    return (largest * np.geomspace(_GRID_TOP, _GRID_BOTTOM, int(alphas))).tolist()
+
+
+def _shares_penalty(parameters: ClassParameters, n_classes: int, unlabeled: bool) -> SharesPenalty | None:
+    if parameters.prior is None:
+        return None
+    shares = np.asarray(parameters.prior, dtype=np.float64)
+    if shares.shape != (n_classes,) or not (shares > 0).all() or abs(shares.sum() - 1) > 1e-6:
+        raise InputError(
+            f"With {n_classes} classes `prior` must hold {n_classes} class shares, all above 0 and of sum 1, "
+            f"or be None; got `prior={parameters.prior!r}`."
+        )
+    if not unlabeled or not parameters.prior_strength:
+        return None
+    return SharesPenalty(shares / shares.sum(), float(parameters.prior_strength))
+
+
+def _check_answers(graph: AnswerGraph, n_classes: int) -> None:
+    """There is something to learn from, and labels are those of this number of classes."""
+    labels = graph.labels[graph.labels != 0]
+    if not graph.n_answers and not len(labels):
+        raise InputError(
+            "PairLogisticRegression learns from answers, and `y` marks none (or all weigh zero). Mark the two "
+            "rows of each similar pair k with +k and of each dissimilar pair with -k; sdulearn.stack_pairs does it."
+        )
+    if len(labels) and (labels.min() < 1 or labels.max() > n_classes):
+        raise InputError(
+            f"With `n_classes={n_classes}` labels are 1 to {n_classes}, and 0 where not known; "
+            f"`y[:, 3]` has {np.unique(labels)[:10].tolist()}."
+        )
+    if not len(labels) and len(np.unique(graph.same)) == 1:
+        kind = "same" if graph.same[0] > 0 else "different"
+        warn(
+            f'All answers are "{kind}", which does not tell {n_classes} classes apart. Ask until both answers '
+            "have come, or add labels.",
+            OneKindWarning,
+        )
+
+
+def refuse_too_few_classes(data: ClassData) -> None:
+    """An InputError where more classes are needed than there are, or there are more classes than points."""
+    n_points = len(data.A) + len(data.A_u)
+    if n_points < data.n_classes:
+        raise InputError(f"`n_classes={data.n_classes}`, but `X` shows {n_points} points. Lower `n_classes`.")
+    needed = least_classes(data.graph, data.error_rates)
+    if needed > data.n_classes:
+        raise InputError(
+            f"{needed} points were all called different from each other by answers that are never wrong, so there "
+            f"are at least {needed} classes, but `n_classes={data.n_classes}`. Raise `n_classes`, or give "
+            "`error_rate` above 0 if some answers may be wrong."
+        )

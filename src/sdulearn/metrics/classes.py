@@ -1,0 +1,199 @@
+"""What answers tell of a classifier with any number of classes.
+
+Predicted classes agree with an answer or not, whatever the classes are called. How many predictions
+are *right* is more: it needs names, from labels or from groups of answers large enough to be one class
+each. Two numbers of one classifier can be far apart: with ten classes, predictions by chance agree with
+82% of the answers to random questions.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.optimize import linear_sum_assignment
+
+from sdulearn.answers.different import different_groups
+from sdulearn.answers.graph import AnswerGraph
+from sdulearn.errors import InputError
+from sdulearn.prior import clopper_pearson
+from sdulearn.types import Array, Codes, Indices, Mask
+
+# A group with fewer points is not matched with a class: the best of all matchings would flatter too much.
+_FEWEST_POINTS = 10
+
+
+@dataclass(frozen=True)
+class Share:
+    """A share of things counted, with its exact binomial interval.
+
+    Attributes
+    ----------
+    value, low, high : float
+        The share and its interval; 0 to 1 where nothing was counted, and the value is NaN.
+    n : float
+        How many were counted, of equal weight.
+    """
+
+    value: float
+    low: float
+    high: float
+    n: float
+
+    @classmethod
+    def of(cls, hits: Mask, weight: Array, confidence: float) -> Share:
+        """Count weighted hits.
+
+        Parameters
+        ----------
+        hits : bool array of shape (n,)
+            What is counted.
+        weight : array of shape (n,)
+            Weights.
+        confidence : float
+            Level of the interval.
+
+        Returns
+        -------
+        Share
+            Share of the weight that is hit.
+        """
+        total = float(weight.sum())
+        if not total > 0:
+            return cls(float("nan"), 0.0, 1.0, 0.0)
+        value = float(weight @ hits) / total
+        effective = total**2 / float(weight @ weight)
+        low, high = clopper_pearson(value * effective, (1 - value) * effective, confidence)
+        return cls(value, low, high, effective)
+
+
+@dataclass(frozen=True)
+class ClassAgreement:
+    """How predicted classes agree with answers and labels.
+
+    Attributes
+    ----------
+    agreement : Share
+        Share of all answers that the predicted classes of the two points agree with.
+    same, different : Share
+        The same among the "same" answers and among the "different" ones.
+    accuracy : Share or None
+        Share of right predictions where they are identified: by labels, or by groups of answers (see
+        ``basis``); None where answers alone do not tell it.
+    basis : {"labels", "groups", None}
+        "labels": predictions on labelled points. "groups": on the points of groups that the answers
+        tie together and call different from each other, each of ten points or more, as many as there
+        are predicted classes; groups are matched with classes by the best matching. Classes without a name are
+        named by it, so the share is a little too high, by less than one in ten points of a group.
+    confidence : float
+        Level of the intervals. Answers that share points are counted as if they did not: then the
+        intervals of agreements are too narrow.
+    """
+
+    agreement: Share
+    same: Share
+    different: Share
+    accuracy: Share | None
+    basis: str | None
+    confidence: float
+
+
+def class_agreement(
+    y_pred: ArrayLike, y: ArrayLike, *, sample_weight: ArrayLike | None = None, confidence: float = 0.95
+) -> ClassAgreement:
+    """Compare predicted classes with answers and labels, however many classes there are.
+
+    Parameters
+    ----------
+    y_pred : array-like of shape (n_rows,)
+        Predicted classes: -1 and +1, or 1 to K. Probabilities of shape (n_rows, K) are taken as the
+        likeliest class, 1 to K.
+    y : array-like of shape (n_rows,) or (n_rows, 2 to 4)
+        What is known of each row, of which the model knows nothing.
+    sample_weight : array-like of shape (n_rows,), optional
+        A weight per row; both ends of a pair carry one weight.
+    confidence : float, default=0.95
+        Level of the intervals.
+
+    Returns
+    -------
+    ClassAgreement
+        Agreement with the answers, and the accuracy where it is identified.
+
+    Raises
+    ------
+    InputError
+        Where ``y`` has neither answers nor labels, or lengths differ.
+
+    See Also
+    --------
+    pair_accuracy : Two classes, whose accuracy follows from the agreement.
+
+    Examples
+    --------
+    >>> from sdulearn.metrics import class_agreement
+    >>> found = class_agreement([1, 1, 2, 3], [1, 1, -2, -2])
+    >>> found.agreement.value, found.accuracy
+    (1.0, None)
+    """
+    graph = AnswerGraph.from_y(y, sample_weight)
+    predicted = _point_predictions(y_pred, graph)
+    if not graph.n_answers and not graph.labels.any():
+        raise InputError("An agreement needs answers or labels, and `y` marks none of positive weight.")
+    first, second = predicted[graph.ends].T
+    agrees = (first == second) == (graph.same > 0)
+    kinds = [Share.of(agrees[kind], graph.weights[kind], confidence) for kind in (graph.same > 0, graph.same < 0)]
+    accuracy, basis = _accuracy(graph, predicted, confidence)
+    return ClassAgreement(
+        agreement=Share.of(agrees, graph.weights, confidence),
+        same=kinds[0],
+        different=kinds[1],
+        accuracy=accuracy,
+        basis=basis,
+        confidence=confidence,
+    )
+
+
+def _point_predictions(y_pred: ArrayLike, graph: AnswerGraph) -> Codes:
+    """The predicted class of each point: that of its first row."""
+    predicted = np.asarray(y_pred)
+    n_rows = len(graph.row_point)
+    if predicted.ndim == 2:
+        predicted = np.argmax(predicted, axis=1) + 1
+    if predicted.shape != (n_rows,):
+        raise InputError(f"`y_pred` must have one entry a row of `y`, which has {n_rows}; got {np.shape(y_pred)}.")
+    first = np.unique(graph.row_point, return_index=True)[1]
+    return predicted[first].astype(np.int64)
+
+
+def _accuracy(graph: AnswerGraph, predicted: Codes, confidence: float) -> tuple[Share | None, str | None]:
+    """Where names are known, or groups are large enough to be classes."""
+    known = graph.labels != 0
+    if known.any():
+        hits = predicted[known] == graph.labels[known]
+        return Share.of(hits, np.ones(len(hits)), confidence), "labels"
+    groups = _large_groups(graph)
+    if len(groups) < max(2, len(np.unique(predicted))):
+        return None, None
+    place = np.full(int(graph.group.max()) + 1, -1)
+    place[groups] = np.arange(len(groups))
+    inside = np.flatnonzero(place[graph.group] >= 0)
+    names, column = np.unique(predicted[inside], return_inverse=True)
+    counts = np.zeros((len(groups), len(names)))
+    np.add.at(counts, (place[graph.group[inside]], column), 1.0)
+    rows, columns = linear_sum_assignment(-counts)
+    name = np.full(len(groups), -1)
+    name[rows] = columns
+    hits = name[place[graph.group[inside]]] == column
+    return Share.of(hits, np.ones(len(hits)), confidence), "groups"
+
+
+def _large_groups(graph: AnswerGraph) -> Indices:
+    """Groups of many points that are all different from each other, where no answer is refuted."""
+    if graph.refuted.any():
+        return np.empty(0, dtype=np.intp)
+    size = np.bincount(graph.group)
+    ends = graph.group[graph.ends[graph.same < 0]]
+    ends = ends[(size[ends] >= _FEWEST_POINTS).all(axis=1)]
+    return np.array(different_groups(ends), dtype=np.intp)

@@ -1,0 +1,76 @@
+"""Pictures that the page may show: files within one folder, and small grey pictures made here."""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from pathlib import Path
+
+import numpy as np
+
+from sdulearn.errors import FileError, MissingFileError
+from sdulearn.types import Array
+
+# By their first bytes, whatever their name. SVG is not among them: it can hold scripts.
+_SIGNATURES = {
+    b"\x89PNG\r\n\x1a\n": "image/png",
+    b"\xff\xd8\xff": "image/jpeg",
+    b"GIF87a": "image/gif",
+    b"GIF89a": "image/gif",
+    b"BM": "image/bmp",
+}
+MAX_IMAGE_BYTES = 50_000_000
+
+
+def image_type(data: bytes) -> str | None:
+    """The media type of a picture, None for all else."""
+    if data[:4] == b"RIFF" and data[8:12] == b"WEBP":
+        return "image/webp"
+    return next((name for begin, name in _SIGNATURES.items() if data.startswith(begin)), None)
+
+
+def read_image(root: Path, name: str) -> tuple[bytes, str]:
+    """A picture's bytes and media type; refused where the file lies outside the folder, by whatever way.
+
+    Parameters
+    ----------
+    root : Path
+        The folder.
+    name : str
+        A path, relative to the folder or absolute; links are followed, and must stay within it.
+
+    Returns
+    -------
+    bytes, str
+        The picture and its media type.
+    """
+    try:
+        inside = root.resolve(strict=True)
+        path = (inside / name).resolve(strict=True)
+    except (OSError, ValueError, RuntimeError):
+        raise MissingFileError(f"There is no picture {name!r} in {root}.") from None
+    if not path.is_relative_to(inside) or not path.is_file():
+        raise MissingFileError(f"There is no picture {name!r} in {root}.")
+    try:
+        with path.open("rb") as file:
+            data = file.read(MAX_IMAGE_BYTES + 1)
+    except OSError as error:
+        raise FileError(f"{path} cannot be read: {error.strerror or error}.") from None
+    kind = image_type(data)
+    if kind is None or len(data) > MAX_IMAGE_BYTES:
+        raise FileError(f"{name!r} is not a PNG, JPEG, GIF, WebP or BMP picture of at most 50 MB.")
+    return data, kind
+
+
+def grey_png(pixels: Array) -> bytes:
+    """A picture from numbers between 0 (white) and 1 (black), one a pixel."""
+    grey = np.rint(255 * (1 - np.clip(pixels, 0, 1))).astype(np.uint8)
+    height, width = grey.shape
+    # Each line begins with the number of its filter: none.
+    lines = b"".join(b"\0" + line.tobytes() for line in grey)
+    header = struct.pack(">IIBBBBB", width, height, 8, 0, 0, 0, 0)
+    return b"\x89PNG\r\n\x1a\n" + _chunk(b"IHDR", header) + _chunk(b"IDAT", zlib.compress(lines)) + _chunk(b"IEND", b"")
+
+
+def _chunk(name: bytes, data: bytes) -> bytes:
+    return struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))

@@ -1,0 +1,82 @@
+"""Run the page's server until it is told to stop."""
+
+from __future__ import annotations
+
+import secrets
+import socket
+from collections.abc import Callable
+
+from sdulearn.errors import InputError
+from sdulearn.extras import require
+from sdulearn.web.views import PageViews
+
+# Headers and address of a request; all that we send are far smaller.
+_MAX_HEAD_BYTES = 16_384
+_MAX_CONNECTIONS = 200
+
+
+def new_key() -> str:
+    """A key that nobody can guess."""
+    return secrets.token_urlsafe(18)
+
+
+def serve(views: PageViews, *, host: str, port: int, key: str, ready: Callable[[str], None]) -> None:
+    """Serve until interrupted.
+
+    Parameters
+    ----------
+    views : PageViews
+        What the page may ask for.
+    host : str
+        Address to listen on.
+    port : int
+        Port; 0 for any that is free.
+    key : str
+        The key of the address.
+    ready : callable
+        Is given the page's address when the server listens.
+    """
+    uvicorn = require("uvicorn", "ask")
+    require("starlette", "ask")
+    from sdulearn.web.app import make_app
+
+    with _listening(host, port) as listener:
+        address = page_address(host, listener.getsockname()[1], key)
+        config = uvicorn.Config(
+            make_app(views, key, host),
+            http="h11",
+            ws="none",
+            lifespan="off",
+            loop="asyncio",
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            proxy_headers=False,
+            limit_concurrency=_MAX_CONNECTIONS,
+            h11_max_incomplete_event_size=_MAX_HEAD_BYTES,
+            timeout_graceful_shutdown=2,
+        )
+        ready(address)
+        uvicorn.Server(config).run(sockets=[listener])
+
+
+def page_address(host: str, port: int, key: str) -> str:
+    """The address to open."""
+    name = socket.gethostname() if host in ("0.0.0.0", "::") else host
+    return f"http://{f'[{name}]' if ':' in name else name}:{port}/{key}/"
+
+
+def _listening(host: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        # A port that a server just left is free.
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind((host, port))
+        listener.listen(128)
+    except OSError as error:
+        listener.close()
+        raise InputError(
+            f"Cannot listen on {host}, port {port}: {error.strerror or error}. Give another `port`, or none."
+        ) from None
+    return listener

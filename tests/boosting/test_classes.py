@@ -1,0 +1,67 @@
+"""More than two classes: trees on the same likelihood, names by labels or by orient, files."""
+
+import numpy as np
+import pytest
+
+from sdulearn import PairBoostingClassifier, PairModelCV, load_model, stack_pairs
+from sdulearn.errors import InputError
+from sdulearn.io.onnx import export_onnx
+
+pytest.importorskip("lightgbm")
+
+
+def sectors(n, seed):
+    """Three classes in the plane with steps between them, so that no lines separate them well."""
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(-1, 1, size=(n, 2))
+    label = np.where(X[:, 0] > np.where(X[:, 1] > -0.4, 0.4, -0.6), 1, 2)
+    label[X[:, 1] > np.where(np.abs(X[:, 0]) < 0.5, 0.1, 0.7)] = 3
+    return X, label
+
+
+@pytest.fixture(scope="module")
+def answered():
+    """Every point is compared with two others; a few labels."""
+    X, label = sectors(500, 0)
+    rng = np.random.default_rng(1)
+    pairs = np.array([(i, j) for i in range(400) for j in rng.choice(400, 2, replace=False) if i != j])
+    same = label[pairs[:, 0]] == label[pairs[:, 1]]
+    labels = np.zeros(500, dtype=int)
+    labels[400:430] = label[400:430]
+    return stack_pairs(X, pairs, same, labels=labels)
+
+
+@pytest.fixture(scope="module")
+def model(answered):
+    return PairBoostingClassifier(n_classes=3, max_iter=40, n_iter_no_change=10, cv=3).fit(*answered)
+
+
+def test_three_classes_from_answers(model, answered):
+    X, label = sectors(1000, 2)
+    boosted = np.mean(model.predict(X) == label)
+    line = np.mean(PairModelCV(["linear"], n_classes=3, cv=3).fit(*answered).predict(X) == label)
+    assert boosted > max(0.85, line + 0.03)
+    assert model.classes_.tolist() == [1, 2, 3]
+    p = model.predict_proba(X)
+    np.testing.assert_allclose(p.sum(axis=1), 1)
+    np.testing.assert_array_equal(model.classes_[p.argmax(axis=1)], model.predict(X))
+    assert model.feature_importances_.sum() == pytest.approx(1)
+
+
+def test_orient_renames_and_files_keep_it(model, tmp_path):
+    X, label = sectors(200, 3)
+    before = model.decision_function(X)
+    turned = np.array([0, 2, 3, 1])
+    model.save(tmp_path / "before.sdu")
+    again = load_model(tmp_path / "before.sdu")
+    again.orient(X, turned[label])
+    np.testing.assert_array_equal(again.decision_function(X), before[:, [2, 0, 1]])
+    again.save(tmp_path / "after.sdu")
+    np.testing.assert_array_equal(load_model(tmp_path / "after.sdu").predict(X), turned[model.predict(X)])
+    with pytest.raises(InputError, match="1 to 3"):
+        again.orient(X, label + 1)
+
+
+def test_onnx_is_refused_by_name(model, tmp_path):
+    with pytest.raises(InputError, match="two classes"):
+        export_onnx(model, tmp_path / "model.onnx")

@@ -1,0 +1,252 @@
+"""PairBoostingClassifier: what it learns, what it takes, and that its answers do not depend on what they should not."""
+
+import copy
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.inspection import partial_dependence, permutation_importance
+from sklearn.model_selection import cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from sdulearn import PairBoostingClassifier, PairKFold, PairLogisticRegressionCV, stack_pairs
+from sdulearn.boosting.rows import TrainingRows
+from sdulearn.errors import InputError, OrientationWarning
+from sdulearn.pairs import read_pairs
+
+pytest.importorskip("lightgbm")
+
+
+def two_moons(n, seed):
+    """Two classes that no line separates well, 65% of them +1, and a column of noise."""
+    rng = np.random.default_rng(seed)
+    y = np.where(rng.random(n) < 0.65, 1, -1)
+    angle = np.pi * rng.random(n)
+    X = np.column_stack([np.cos(angle), np.sin(angle), rng.normal(size=n)])
+    X[y < 0] = [1, 0.4, 0] + X[y < 0] * [-1, -1, 1]
+    X[:, :2] += 0.15 * rng.normal(size=(n, 2))
+    return X, y
+
+
+def loose_pairs(n_pairs, n_unlabeled=300, seed=0):
+    X, y = two_moons(2 * n_pairs + n_unlabeled, seed)
+    codes = np.zeros(len(y), dtype=int)
+    for k in range(n_pairs):
+        same = y[2 * k] == y[2 * k + 1]
+        codes[2 * k : 2 * k + 2] = k + 1 if same else -(k + 1)
+    return X, codes, y
+
+
+@pytest.fixture(scope="module")
+def data():
+    return loose_pairs(400)
+
+
+@pytest.fixture(scope="module")
+def test_points():
+    return two_moons(1000, 99)
+
+
+@pytest.fixture(scope="module")
+def model(data):
+    return PairBoostingClassifier().fit(data[0], data[1])
+
+
+def accuracy(model, points):
+    return float(np.mean(model.predict(points[0]) == points[1]))
+
+
+def test_bends_where_a_line_cannot(model, data, test_points):
+    line = PairLogisticRegressionCV().fit(data[0], data[1])
+    assert accuracy(model, test_points) > accuracy(line, test_points) + 0.04
+    curve = model.held_out_log_likelihood_
+    assert model.n_rounds_ == np.argmax(curve) > 0
+    assert len(curve) == model.n_rounds_ + 1 + 30
+
+
+def test_held_out_likelihood_of_the_start_is_cross_validated_by_hand(model, data):
+    """The first entry of the curve, computed again from models fitted without each fold."""
+    from sdulearn import PairLogisticRegression
+
+    X, codes, _ = data
+    A = (X - X.mean(axis=0)) / X.std(axis=0)
+    chosen = PairLogisticRegressionCV().fit(A, codes)
+    total = 0.0
+    seed = int(np.random.RandomState(0).randint(2**31 - 1))
+    for train, test in PairKFold(5, random_state=seed).split(A, codes):
+        fold = PairLogisticRegression(chosen.alpha_, covariance_power=chosen.covariance_power_)
+        p = fold.fit(A[train], codes[train]).predict_proba(A[test])[:, 1]
+        for k in np.unique(np.abs(codes[test])):
+            if k:
+                a, b = p[np.abs(codes[test]) == k]
+                same = a * b + (1 - a) * (1 - b)
+                total += np.log(same if (codes[test] == k).any() else 1 - same)
+    assert model.held_out_log_likelihood_[0] == pytest.approx(total / 400, abs=1e-6)
+
+
+def test_probabilities_are_those_of_the_decision(model, test_points):
+    z = model.decision_function(test_points[0])
+    p = model.predict_proba(test_points[0])
+    np.testing.assert_allclose(np.log(p[:, 1] / p[:, 0]), z, atol=1e-6)
+    np.testing.assert_array_equal(model.predict(test_points[0]), np.where(z > 0, 1, -1))
+
+
+def test_probabilities_are_calibrated(model, test_points):
+    X, y = test_points
+    p = model.predict_proba(X)[:, 1]
+    assert abs(p.mean() - np.mean(y > 0)) < 0.05
+    sure = p > 0.9
+    assert abs(np.mean(y[sure] > 0) - p[sure].mean()) < 0.05
+
+
+def test_the_score_is_the_accuracy(model, test_points):
+    X, codes, y = loose_pairs(2000, 0, seed=5)
+    assert model.score(X, codes) == pytest.approx(np.mean(model.predict(X) == y), abs=0.03)
+
+
+def test_same_seed_same_model(model, data, test_points):
+    again = clone(model).fit(data[0], data[1])
+    assert again.trees_ == model.trees_
+    other = clone(model).set_params(random_state=1).fit(data[0], data[1])
+    assert other.trees_ != model.trees_
+    assert accuracy(other, test_points) == pytest.approx(accuracy(model, test_points), abs=0.04)
+
+
+def test_order_of_the_ends_does_not_matter(data, model):
+    X, codes, _ = data
+    swapped = np.arange(len(codes))
+    swapped[:800] = swapped[:800].reshape(-1, 2)[:, ::-1].ravel()
+    again = PairBoostingClassifier().fit(X[swapped], codes[swapped])
+    np.testing.assert_allclose(again.held_out_log_likelihood_[0], model.held_out_log_likelihood_[0], atol=1e-6)
+
+
+def test_rows_that_show_one_point_are_one_point():
+    """Trees see each point once, however many rows show it; no fold's training rows know its points."""
+    X, y = two_moons(60, 3)
+    pairs = np.column_stack([np.arange(40), np.arange(40) + np.where(np.arange(40) % 2, 1, 2)])
+    rows, table = stack_pairs(X, pairs, y[pairs[:, 0]] == y[pairs[:, 1]])
+    found = TrainingRows.of(rows, read_pairs(table), None, 3, 0)
+    assert len(rows) > 60
+    np.testing.assert_array_equal(found.points, X[found.graph.points])
+    for k, train in enumerate(found.trains):
+        assert not (found.fold[found.graph.row_point[train]] == k).any()
+
+
+def test_linked_answers_with_errors():
+    """A tree of answers, one in ten wrong: error_rate makes sense of them."""
+    X, y = two_moons(500, 4)
+    rng = np.random.default_rng(1)
+    pairs = np.column_stack([np.arange(1, 401), [rng.integers(0, k) for k in range(1, 401)]])
+    same = (y[pairs[:, 0]] == y[pairs[:, 1]]) ^ (rng.random(400) < 0.1)
+    rows, table = stack_pairs(X, pairs, same)
+    points = two_moons(1000, 5)
+    model = PairBoostingClassifier(error_rate=0.1, prior=0.65).fit(rows, table)
+    assert accuracy(model, points) > 0.85
+
+
+def test_labels_name_the_classes():
+    X, codes, y = loose_pairs(200, seed=6)
+    labels = np.zeros(len(y), dtype=int)
+    labels[-20:] = -y[-20:]
+    # No warning that the names are arbitrary: labels say what they are.
+    table = np.column_stack([codes, np.arange(len(y)), np.zeros_like(y), labels])
+    model = PairBoostingClassifier(max_iter=20).fit(X, table)
+    assert np.mean(model.predict(X) == -y) > 0.8
+
+
+def test_orient_flips_all_of_it(data, test_points):
+    model = PairBoostingClassifier(max_iter=5).fit(data[0], data[1])
+    before = model.decision_function(test_points[0])
+    prior = model.prior_.value
+    model.orient(test_points[0][:20], -test_points[1][:20])
+    np.testing.assert_allclose(model.decision_function(test_points[0]), -before)
+    assert model.prior_.value == pytest.approx(1 - prior)
+
+
+def test_missing_values_and_categories():
+    X, codes, y = loose_pairs(400, seed=7)
+    rng = np.random.default_rng(0)
+    hint = np.where(rng.random(len(y)) < 0.9, y, -y)
+    frame = pd.DataFrame({"a": X[:, 0], "b": X[:, 1], "kind": np.where(hint > 0, "left", "right")})
+    frame.loc[rng.random(len(y)) < 0.2, "a"] = np.nan
+    frame.loc[rng.random(len(y)) < 0.1, "kind"] = None
+    for kind in (frame["kind"].astype("category"), frame["kind"]):
+        model = PairBoostingClassifier().fit(frame.assign(kind=kind), codes)
+        assert np.mean(model.predict(frame.assign(kind=kind)) == y) > 0.9
+        assert model.categories_ == {2: ["left", "right"]}
+        assert model.feature_importances_[2] > 0.2
+    unseen = frame.head(3).assign(kind="neither")
+    missing = frame.head(3).assign(kind=None)
+    np.testing.assert_allclose(model.decision_function(unseen), model.decision_function(missing))
+
+
+def test_categories_of_an_array_are_named():
+    X, codes, y = loose_pairs(300, seed=8)
+    coded = X.copy()
+    coded[:, 2] = np.where(y > 0, 7, 3) + 2 * (np.arange(len(y)) % 2)
+    model = PairBoostingClassifier(categorical_features=[2], max_iter=30).fit(coded, codes)
+    assert model.categories_ == {2: [3, 5, 7, 9]}
+    assert np.mean(model.predict(coded) == y) > 0.95
+    with pytest.raises(InputError, match="no column"):
+        PairBoostingClassifier(categorical_features=[5]).fit(coded, codes)
+
+
+def test_texts_that_are_not_categories_are_refused():
+    frame = pd.DataFrame({"a": [1.0, 2.0], "b": ["x", "y"]})
+    with pytest.raises(InputError, match="categorical_features"):
+        PairBoostingClassifier(categorical_features=None).fit(frame, [1, 1])
+
+
+def test_frames_arrays_and_sparse_rows_agree(data, model, test_points):
+    X, codes, _ = data
+    framed = PairBoostingClassifier().fit(pd.DataFrame(X, columns=["a", "b", "c"]), codes)
+    assert framed.trees_ == model.trees_
+    assert list(framed.feature_names_in_) == ["a", "b", "c"]
+    scattered = PairBoostingClassifier().fit(sparse.csr_matrix(X), codes)
+    assert accuracy(scattered, test_points) == pytest.approx(accuracy(model, test_points), abs=0.05)
+
+
+def test_weights_of_zero_leave_pairs_out(data):
+    X, codes, _ = data
+    weight = np.ones(len(codes))
+    weight[np.abs(codes) > 300] = 0
+    kept = weight > 0
+    some = PairBoostingClassifier(max_iter=5).fit(X, codes, sample_weight=weight)
+    fewer = PairBoostingClassifier(max_iter=5).fit(X[kept], codes[kept])
+    points = two_moons(1000, 9)
+    assert accuracy(some, points) == pytest.approx(accuracy(fewer, points), abs=0.05)
+    with pytest.raises(InputError, match="one weight"):
+        PairBoostingClassifier().fit(X, codes, sample_weight=np.arange(len(codes)))
+
+
+def test_few_answers_are_refused():
+    with pytest.raises(InputError, match="two pairs"):
+        PairBoostingClassifier().fit(np.random.default_rng(0).normal(size=(4, 2)), [1, 1, -2, -2])
+
+
+def test_importances_add_up_and_point_at_the_columns_that_matter(model):
+    assert model.feature_importances_.sum() == pytest.approx(1)
+    assert model.feature_importances_[2] < 0.1
+
+
+def test_in_pipelines_copies_and_scikit_learns_tools(data, model, test_points):
+    X, codes, _ = data
+    for twin in (pickle.loads(pickle.dumps(model)), copy.deepcopy(model)):
+        np.testing.assert_array_equal(twin.decision_function(X), model.decision_function(X))
+    pipeline = make_pipeline(StandardScaler(), PairBoostingClassifier(max_iter=5))
+    scores = cross_val_score(pipeline, X, codes, cv=PairKFold(2, random_state=0))
+    assert (scores > 0.7).all()
+    curve = partial_dependence(model, test_points[0], [0], kind="average", response_method="predict_proba")
+    assert np.ptp(curve["average"]) > 0.1
+    found = permutation_importance(model, test_points[0], test_points[1], scoring="accuracy", random_state=0)
+    assert found.importances_mean[2] < found.importances_mean[1]
+
+
+def test_at_one_half_the_names_are_arbitrary_and_said_to_be():
+    X, codes, _ = loose_pairs(200, seed=10)
+    with pytest.warns(OrientationWarning):
+        PairBoostingClassifier(prior=0.5, max_iter=2).fit(X, codes)

@@ -1,0 +1,194 @@
+"""Files of tree models: what is read back is what was fitted, and a forged file is refused before LightGBM sees it."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from sdulearn import PairBoostingClassifier, PairModelCV, load_model
+from sdulearn.boosting.model_text import read_trees, write_trees
+from sdulearn.columns import Column, ColumnLayout
+from sdulearn.errors import InputError, ModelFileError
+from sdulearn.io import container
+from sdulearn.io.onnx import export_onnx
+from sdulearn.table_model import Scaler, TableModel
+
+lightgbm = pytest.importorskip("lightgbm")
+
+
+def curved_pairs(seed=0, n_pairs=200):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(2 * n_pairs + 100, 3))
+    y = np.where(X[:, 0] + X[:, 1] ** 2 > 0.4, 1, -1)
+    codes = np.zeros(len(y), dtype=int)
+    for k in range(n_pairs):
+        codes[2 * k : 2 * k + 2] = (k + 1) * y[2 * k] * y[2 * k + 1]
+    return X, codes, y
+
+
+@pytest.fixture(scope="module")
+def gaps():
+    X, codes, y = curved_pairs()
+    X[np.random.default_rng(1).random(X.shape) < 0.1] = np.nan
+    return X, codes, y
+
+
+@pytest.fixture(scope="module")
+def boosted(gaps):
+    return PairBoostingClassifier(prior=0.6, max_iter=40).fit(gaps[0], gaps[1])
+
+
+@pytest.fixture(scope="module")
+def kernel(gaps):
+    return PairModelCV(["linear", "nystroem"], prior=0.6).fit(gaps[0], gaps[1])
+
+
+@pytest.mark.parametrize("name", ["boosted", "kernel"])
+def test_a_loaded_model_is_the_fitted_one(name, request, gaps, tmp_path):
+    model = request.getfixturevalue(name)
+    model.save(tmp_path / "model.sdu")
+    again = load_model(tmp_path / "model.sdu")
+    assert type(again) is type(model)
+    np.testing.assert_array_equal(again.decision_function(gaps[0]), model.decision_function(gaps[0]))
+    np.testing.assert_array_equal(again.feature_importances_, model.feature_importances_)
+    assert again.get_params() == model.get_params()
+    assert again.prior_ == model.prior_
+    again.save(tmp_path / "again.sdu")
+    assert (tmp_path / "again.sdu").read_bytes() == (tmp_path / "model.sdu").read_bytes()
+
+
+def test_the_choice_is_kept(kernel, tmp_path):
+    kernel.save(tmp_path / "model.sdu")
+    again = load_model(tmp_path / "model.sdu")
+    assert again.model_ == kernel.model_
+    np.testing.assert_array_equal(again.cv_results_["mean_test_score"], kernel.cv_results_["mean_test_score"])
+
+
+def test_categories_and_names_are_kept(gaps, tmp_path):
+    X, codes, y = gaps
+    frame = pd.DataFrame({"a": X[:, 0], "b": X[:, 1], "kind": np.where(y > 0, "x", "y")})
+    model = PairBoostingClassifier(prior=0.6, max_iter=5).fit(frame, codes)
+    model.orient(frame, -y)
+    model.save(tmp_path / "model.sdu")
+    again = load_model(tmp_path / "model.sdu")
+    np.testing.assert_array_equal(again.decision_function(frame), model.decision_function(frame))
+    with pytest.raises(InputError, match="categorical columns"):
+        export_onnx(again, tmp_path / "model.onnx")
+
+
+def test_the_text_is_lightgbms(boosted, gaps):
+    """Written anew it says the same, and reading it again changes nothing."""
+    for booster, text in zip(boosted.boosters_, boosted.trees_, strict=True):
+        assert write_trees(read_trees(booster.model_to_string(), 3), 3) == text
+        plain = lightgbm.Booster(model_str=booster.model_to_string())
+        np.testing.assert_array_equal(plain.predict(gaps[0]), booster.predict(gaps[0]))
+
+
+def test_trees_by_hand(boosted, gaps):
+    """The parsed arrays, walked in Python, give LightGBM's predictions: numbers and NaN."""
+    X = gaps[0][:50]
+    total = np.zeros(len(X))
+    for tree in read_trees(boosted.trees_[0], 3):
+        for i, row in enumerate(X):
+            node = 0
+            while node >= 0:
+                value = row[tree.feature[node]]
+                nan_left = tree.decision[node] & 2 if tree.decision[node] >> 2 == 2 else tree.threshold[node] >= 0
+                goes_left = nan_left if np.isnan(value) else value <= tree.threshold[node]
+                node = tree.left[node] if goes_left else tree.right[node]
+            total[i] += tree.leaf[-node - 1]
+    np.testing.assert_allclose(total, boosted.boosters_[0].predict(X), atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("num_leaves=8", "num_leaves=9"),
+        ("num_leaves=8", "num_leaves=99999999999"),
+        ("left_child=", "left_child=0 "),
+        ("split_feature=", "split_feature=7 "),
+        ("num_cat=0", "num_cat=1"),
+        ("leaf_value=", "leaf_value=nan "),
+        ("decision_type=", "decision_type=99 "),
+        ("max_feature_idx=2", "max_feature_idx=20"),
+        ("is_linear=0", "is_linear=1"),
+        ("num_tree_per_iteration=1", "num_tree_per_iteration=3"),
+    ],
+)
+def test_forged_trees_are_refused(boosted, tmp_path, old, new):
+    header, arrays = container.describe_estimator(boosted, boosted.FITTED)
+    text = header["fitted"]["trees_"][0]
+    assert old in text
+    header["fitted"]["trees_"] = [text.replace(old, new, 1), *header["fitted"]["trees_"][1:]]
+    container.write(tmp_path / "forged.sdu", header, arrays)
+    with pytest.raises(ModelFileError):
+        load_model(tmp_path / "forged.sdu")
+
+
+def test_a_child_before_its_parent_is_refused(boosted):
+    text = boosted.trees_[0]
+    line = next(line for line in text.splitlines() if line.startswith("left_child="))
+    words = line.partition("=")[2].split()
+    looped = "left_child=" + " ".join(["0", *words[1:]])
+    with pytest.raises(InputError, match=r"before its parent|hang together"):
+        read_trees(text.replace(line, looped, 1), 3)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("sign_", 2.0),
+        ("sign_", "1"),
+        ("n_rounds_", -1),
+        ("n_features_in_", 0),
+        ("n_features_in_", 4),
+        ("categories_", {"9": ["a"]}),
+        ("categories_", {"0": ["a", "a"]}),
+        ("trees_", ["tree"]),
+        ("trees_", [1]),
+        ("coef_", 1),
+    ],
+)
+def test_forged_headers_are_refused(boosted, tmp_path, name, value):
+    header, arrays = container.describe_estimator(boosted, boosted.FITTED)
+    header["fitted"][name] = value
+    container.write(tmp_path / "forged.sdu", header, arrays)
+    with pytest.raises(ModelFileError):
+        load_model(tmp_path / "forged.sdu")
+
+
+@pytest.mark.parametrize("name", ["start_parts_/coef", "start_parts_/mean", "feature_importances_"])
+@pytest.mark.parametrize("value", [np.array([np.nan, 1.0, 1.0]), np.ones(7)])
+def test_forged_arrays_are_refused(boosted, tmp_path, name, value):
+    header, arrays = container.describe_estimator(boosted, boosted.FITTED)
+    assert name in arrays
+    container.write(tmp_path / "forged.sdu", header, {**arrays, name: value})
+    with pytest.raises(ModelFileError):
+        load_model(tmp_path / "forged.sdu")
+
+
+def test_within_a_table_model(gaps, tmp_path):
+    X = np.nan_to_num(gaps[0])
+    layout = ColumnLayout(tuple(Column(name, "number") for name in "abc"))
+    scaler = Scaler(X.mean(axis=0), X.std(axis=0))
+    estimator = PairBoostingClassifier(prior=0.6, max_iter=5).fit(scaler.transform(X), gaps[1])
+    model = TableModel(estimator, layout, scaler)
+    model.save(tmp_path / "table.sdu")
+    again = load_model(tmp_path / "table.sdu")
+    frame = pd.DataFrame(X, columns=list("abc"))
+    np.testing.assert_array_equal(again.predict_proba(frame), model.predict_proba(frame))
+    np.testing.assert_allclose(model.predict_proba(frame), estimator.predict_proba(scaler.transform(X)))
+    with pytest.raises(InputError, match="linear model"):
+        export_onnx(again, tmp_path / "table.onnx")
+
+
+@pytest.mark.parametrize("name", ["boosted", "kernel"])
+def test_onnx_gives_the_same(name, request, gaps, tmp_path):
+    pytest.importorskip("onnx")
+    onnxruntime = pytest.importorskip("onnxruntime")
+    model = request.getfixturevalue(name)
+    export_onnx(model, tmp_path / "model.onnx")
+    session = onnxruntime.InferenceSession(tmp_path / "model.onnx")
+    outputs = session.run(["label", "decision", "probability"], {"numbers": gaps[0]})
+    np.testing.assert_allclose(outputs[1], model.decision_function(gaps[0]), atol=1e-7)
+    np.testing.assert_allclose(outputs[2], model.predict_proba(gaps[0])[:, 1], atol=1e-7)
+    np.testing.assert_array_equal(outputs[0], model.predict(gaps[0]))

@@ -1,0 +1,193 @@
+"""The slopes that trees descend: by finite differences, by enumeration, and inside two boosters."""
+
+import itertools
+
+import numpy as np
+import pytest
+from scipy.special import expit
+
+from sdulearn import PairLogisticRegressionCV
+from sdulearn.answers import AnswerGraph
+from sdulearn.boosting.objective import AnswerLoss, LoosePairs, Propagated, make_pull, pair_objective, slopes
+from sdulearn.datasets import make_waveform, sample_sdu
+from sdulearn.errors import InputError
+
+LOOSE = np.array([1, 1, -2, -2, 3, 3, -4, -4, 0, 0, 0])
+# Points 0 to 5; a chain, a triangle with a label, a loose pair, one unlabeled point.
+GRAPH = np.array(
+    [[1, 0, 1, 0], [1, 1, 1, 0], [-2, 1, 2, 0], [-2, 2, 2, 0], [3, 3, 1, 1], [3, 4, 1, 0], [0, 5, 0, 0]]
+)  # fmt: skip
+
+
+def numerical_gradient(f, z, step=1e-6):
+    gradient = np.empty_like(z)
+    for place in np.ndindex(z.shape):
+        up = z.copy()
+        up[place] += step
+        down = z.copy()
+        down[place] -= step
+        gradient[place] = (f(up) - f(down)) / (2 * step)
+    return gradient
+
+
+def enumerated(graph, z, errors):
+    """Log likelihood by the sum over all classes of all points (two classes)."""
+    p = np.column_stack([expit(-z), expit(z)])
+    total = 0.0
+    for classes in itertools.product((0, 1), repeat=graph.n_points):
+        term = np.prod(p[np.arange(graph.n_points), classes])
+        for (i, j), same, error in zip(graph.ends, graph.same, errors, strict=True):
+            agrees = (classes[i] == classes[j]) == (same > 0)
+            term *= 1 - error if agrees else error
+        for label, of_point in zip(graph.labels, classes, strict=True):
+            term *= label == 0 or (label > 0) == of_point
+        total += term
+    return np.log(total)
+
+
+@pytest.mark.parametrize("error_rate", [0.0, 0.2])
+def test_loose_pairs_equal_propagation(error_rate):
+    rng = np.random.default_rng(0)
+    graph = AnswerGraph.from_y(LOOSE)
+    z = 3 * rng.normal(size=graph.n_points)
+    closed = LoosePairs(graph, error_rate).evaluate(z)
+    general = Propagated(graph, 2, error_rate).evaluate(z)
+    for one, other in zip(closed, general, strict=True):
+        np.testing.assert_allclose(one, other, atol=1e-9)
+
+
+@pytest.mark.parametrize("y", [LOOSE, GRAPH], ids=["loose", "graph"])
+@pytest.mark.parametrize("error_rate", [0.0, 0.1])
+def test_value_is_the_sum_over_all_classes(y, error_rate):
+    graph = AnswerGraph.from_y(y)
+    z = np.random.default_rng(1).normal(size=graph.n_points)
+    errors = np.full(graph.n_answers, error_rate)
+    assert AnswerLoss(graph, 2, error_rate).value(z) == pytest.approx(enumerated(graph, z, errors), abs=1e-9)
+
+
+def test_error_rates_of_annotators():
+    graph = AnswerGraph.from_y(GRAPH)
+    z = np.random.default_rng(1).normal(size=graph.n_points)
+    errors = np.where(graph.annotators == 1, 0.1, 0.3)
+    assert AnswerLoss(graph, 2, {1: 0.1, 2: 0.3}).value(z) == pytest.approx(enumerated(graph, z, errors), abs=1e-9)
+
+
+@pytest.mark.parametrize("y", [LOOSE, GRAPH], ids=["loose", "graph"])
+def test_gradient_is_that_of_the_objective(y):
+    graph = AnswerGraph.from_y(y)
+    weight = np.random.default_rng(2).uniform(0.5, 2, graph.n_points)
+    loss = AnswerLoss(graph, 2, 0.1, weight)
+    pull = make_pull(graph, weight, 0.7, 3.0)
+    z = np.random.default_rng(3).normal(size=graph.n_points)
+
+    def objective(z):
+        mean = np.tanh(z[pull.points] / 2) @ pull.share
+        return -loss.value(z) + float(pull.penalty.derivatives(mean)[0])
+
+    gradient, curvature = slopes(loss, pull, z)
+    np.testing.assert_allclose(gradient, numerical_gradient(objective, z), atol=1e-6)
+    assert (curvature > 0).all()
+
+
+@pytest.mark.parametrize("error_rate", [0.0, 0.05])
+def test_gradient_of_three_classes(error_rate):
+    y = GRAPH.copy()
+    y[4, 3] = 3
+    graph = AnswerGraph.from_y(y)
+    loss = AnswerLoss(graph, 3, error_rate)
+    scores = np.random.default_rng(4).normal(size=(graph.n_points, 3))
+    gradient, _ = loss.slopes(scores)
+    np.testing.assert_allclose(gradient, numerical_gradient(lambda s: -loss.value(s), scores), atol=1e-5)
+    np.testing.assert_allclose(gradient.sum(axis=1), 0, atol=1e-9)
+
+
+def test_curvature_of_a_shift_of_all_unlabeled_points_is_exact():
+    graph = AnswerGraph.from_y(LOOSE)
+    pull = make_pull(graph, np.ones(graph.n_points), 0.7, 3.0)
+    # At the prior the first derivative vanishes, and with it the part of the curvature that is left out.
+    z = np.full(graph.n_points, np.log(0.7 / 0.3))
+    change = 1e-4
+    rise = [np.sum(pull.slopes(z + shift)[0]) for shift in (-change, change)]
+    assert np.sum(pull.slopes(z)[1]) == pytest.approx((rise[1] - rise[0]) / (2 * change), rel=1e-5)
+
+
+def test_integer_weights_are_repeated_pairs():
+    z = np.random.default_rng(5).normal(size=4)
+    weighted = AnswerLoss(AnswerGraph.from_y([1, 1, -2, -2]), point_weight=np.array([2.0, 2.0, 1.0, 1.0]))
+    repeated = AnswerLoss(AnswerGraph.from_y([1, 1, -2, -2, 3, 3]))
+    assert weighted.value(z) == pytest.approx(repeated.value(z[[0, 1, 2, 3, 0, 1]]))
+
+
+def test_rows_of_one_point_share_its_slope():
+    by_row, curvature = pair_objective(GRAPH, error_rate=0.1)(np.array([0.3, 1.0, 1.0, -2.0, 0.5, 0.1, 0.4]))
+    graph = AnswerGraph.from_y(GRAPH)
+    z = np.array([0.3, 1.0, -2.0, 0.5, 0.1, 0.4])
+    by_point, _ = slopes(AnswerLoss(graph, 2, 0.1), None, z)
+    np.testing.assert_allclose(np.bincount(graph.row_point, weights=by_row), by_point)
+    assert (curvature > 0).all()
+
+
+def test_a_constant_score_is_refused():
+    with pytest.raises(InputError, match="init_score"):
+        pair_objective(LOOSE)(np.zeros(len(LOOSE)))
+    # Labels break the symmetry.
+    gradient, _ = pair_objective(GRAPH, error_rate=0.1)(np.zeros(len(GRAPH)))
+    assert np.abs(gradient).max() > 0
+    with pytest.raises(InputError, match="3 rows"):
+        pair_objective(LOOSE)(np.zeros(3))
+
+
+@pytest.fixture(scope="module")
+def waveform():
+    """Rows, codes, test points and the linear start."""
+    X, y = make_waveform(4000, random_state=0)
+    rows, codes, X_test, y_test = sample_sdu(X, y, n_pairs=400, n_unlabeled=200, prior=0.7, n_test=500, random_state=0)
+    start = PairLogisticRegressionCV().fit(rows, codes)
+    return rows, codes, X_test, y_test, start
+
+
+def test_in_lightgbm(waveform):
+    lightgbm = pytest.importorskip("lightgbm")
+    rows, codes, X_test, y_test, start = waveform
+    data = lightgbm.Dataset(rows, init_score=start.decision_function(rows))
+    parameters = {"objective": pair_objective(codes), "num_leaves": 8, "verbosity": -1, "num_threads": 1}
+    booster = lightgbm.train(parameters, data, num_boost_round=20)
+    scores = start.decision_function(X_test) + booster.predict(X_test)
+    assert np.mean((scores > 0) == (y_test > 0)) > 0.88
+    before = AnswerLoss(AnswerGraph.from_y(codes)).value(start.decision_function(rows))
+    after = AnswerLoss(AnswerGraph.from_y(codes)).value(start.decision_function(rows) + booster.predict(rows))
+    assert after > before + 10
+
+
+def test_in_xgboost(waveform):
+    xgboost = pytest.importorskip("xgboost")
+    rows, codes, X_test, y_test, start = waveform
+    data = xgboost.DMatrix(rows, base_margin=start.decision_function(rows))
+    parameters = {"max_depth": 3, "eta": 0.1, "nthread": 1, "disable_default_eval_metric": True}
+    booster = xgboost.train(parameters, data, num_boost_round=20, obj=pair_objective(codes))
+    test = xgboost.DMatrix(X_test, base_margin=start.decision_function(X_test))
+    scores = booster.predict(test, output_margin=True)
+    assert np.mean((scores > 0) == (y_test > 0)) > 0.88
+    before = AnswerLoss(AnswerGraph.from_y(codes)).value(start.decision_function(rows))
+    after = AnswerLoss(AnswerGraph.from_y(codes)).value(booster.predict(data, output_margin=True))
+    assert after > before + 10
+
+
+def test_three_classes_in_both_boosters():
+    lightgbm = pytest.importorskip("lightgbm")
+    xgboost = pytest.importorskip("xgboost")
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(90, 2))
+    label = 1 + (X[:, 0] > 0) + ((X[:, 0] > 0) & (X[:, 1] > 0))
+    y = np.column_stack([np.zeros(90), np.arange(90), np.zeros(90), label]).astype(int)
+    objective = pair_objective(y, n_classes=3)
+    trees = lightgbm.train(
+        {"objective": objective, "num_class": 3, "verbosity": -1, "num_threads": 1, "min_data_in_leaf": 2},
+        lightgbm.Dataset(X),
+        num_boost_round=20,
+    )
+    assert np.mean(trees.predict(X).argmax(axis=1) + 1 == label) > 0.95
+    parameters = {"num_class": 3, "nthread": 1, "disable_default_eval_metric": True}
+    other = xgboost.train(parameters, xgboost.DMatrix(X, label=label - 1), num_boost_round=20, obj=objective)
+    found = other.predict(xgboost.DMatrix(X), output_margin=True)
+    assert np.mean(found.argmax(axis=1) + 1 == label) > 0.95

@@ -1,0 +1,115 @@
+"""PairModelCV: the choice, and the numbers that say why."""
+
+import sys
+
+import numpy as np
+import pytest
+
+from sdulearn import PairBoostingClassifier, PairLogisticRegressionCV, PairModelCV
+from sdulearn.boosting.selection import compare, make_pair_estimator
+from sdulearn.errors import InputError, MissingExtraError
+
+pytest.importorskip("lightgbm")
+
+
+def pairs_of(classify, seed=0, n_pairs=300):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(2 * n_pairs + 200, 4))
+    y = np.where(classify(X) + 0.3 * rng.normal(size=len(X)) > 0, 1, -1)
+    codes = np.zeros(len(y), dtype=int)
+    for k in range(n_pairs):
+        codes[2 * k : 2 * k + 2] = (k + 1) * y[2 * k] * y[2 * k + 1]
+    return X, codes, y
+
+
+def line(X):
+    return X[:, 0] + 2 * X[:, 1] + 0.8
+
+
+def step(X):
+    """Boxes, which trees fit best."""
+    return np.where((X[:, 0] > -0.7) & (X[:, 1] > -0.8), 1.5, -1.5) + 0.3 * X[:, 0]
+
+
+def ball(X):
+    """A centred ball is invisible to a line; a kernel finds it."""
+    return 4.5 - (X**2).sum(axis=1) + 0.5 * X[:, 0]
+
+
+@pytest.mark.parametrize(("classify", "expected"), [(step, "boosted"), (ball, "nystroem")])
+def test_the_right_kind_is_chosen(classify, expected):
+    X, codes, y = pairs_of(classify)
+    model = PairModelCV(prior=float(np.mean(y > 0))).fit(X, codes)
+    assert model.model_ == expected
+    results = model.cv_results_
+    best = results["model"].index(expected)
+    assert results["mean_test_score"][best] == max(results["mean_test_score"])
+    assert results["gap_to_best"][best] == 0
+    assert np.mean(model.predict(X) == y) > 0.8
+
+
+def test_a_line_needs_nothing_else():
+    X, codes, y = pairs_of(line)
+    results = PairModelCV(prior=float(np.mean(y > 0))).fit(X, codes).cv_results_
+    gaps = dict(zip(results["model"], results["gap_to_best"], strict=True))
+    assert gaps["linear"] < 0.02
+
+
+def test_candidates_are_those_that_stand_alone():
+    X, codes, y = pairs_of(step, seed=1)
+    prior = float(np.mean(y > 0))
+    chosen = PairModelCV(prior=prior).fit(X, codes)
+    alone = PairBoostingClassifier(prior=prior).fit(X, codes)
+    place = chosen.cv_results_["model"].index("boosted")
+    assert chosen.cv_results_["mean_test_score"][place] == pytest.approx(alone.held_out_log_likelihood_.max())
+    np.testing.assert_array_equal(chosen.decision_function(X), alone.decision_function(X))
+    line = PairModelCV(["linear"], prior=prior).fit(X, codes)
+    plain = PairLogisticRegressionCV(prior=prior).fit((X - X.mean(axis=0)) / X.std(axis=0), codes)
+    np.testing.assert_allclose(
+        line.decision_function(X), plain.decision_function((X - X.mean(axis=0)) / X.std(axis=0)), atol=1e-6
+    )
+
+
+def test_same_seed_same_choice():
+    X, codes, _ = pairs_of(ball, seed=2, n_pairs=100)
+    first, second = (PairModelCV(["linear", "nystroem"], prior=0.6).fit(X, codes) for _ in range(2))
+    np.testing.assert_array_equal(first.cv_results_["mean_test_score"], second.cv_results_["mean_test_score"])
+    np.testing.assert_array_equal(first.decision_function(X), second.decision_function(X))
+
+
+def test_the_table_of_candidates():
+    first = np.repeat([-1.0, -2.0, 0.0], [6, 6, 3])
+    second = np.repeat([-1.5, -3.0, 0.0], [6, 6, 3])
+    found = compare(["a", "b"], [first, second], 12)
+    np.testing.assert_allclose(found["mean_test_score"], [-1.5, -2.25])
+    np.testing.assert_allclose(found["gap_to_best"], [0, 0.75])
+    # Six differences of 0.5 and six of 1; points in no answer have no say.
+    np.testing.assert_allclose(found["gap_error"], [0, np.sqrt(12 * 0.25**2) / 12])
+    assert found["rank_test_score"].tolist() == [1, 2]
+    assert np.isnan(compare(["a", "b"], [first[:3], second[:3]], 3)["gap_error"]).all()
+
+
+def test_unknown_candidates_are_refused():
+    X, codes, _ = pairs_of(line, n_pairs=20)
+    for models in (["linear", "forest"], [], ["linear", "linear"]):
+        with pytest.raises(InputError, match="models"):
+            PairModelCV(models).fit(X, codes)
+
+
+def test_without_lightgbm_the_extra_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "lightgbm", None)
+    X, codes, _ = pairs_of(line, n_pairs=50)
+    for model in (PairBoostingClassifier(), PairModelCV()):
+        with pytest.raises(MissingExtraError, match=r"sdulearn\[boosting\]"):
+            model.fit(X, codes)
+    assert PairModelCV(["linear", "nystroem"], prior=0.6).fit(X, codes).boosters_ == []
+
+
+def test_estimators_by_name(monkeypatch):
+    assert isinstance(make_pair_estimator("linear", prior=0.7), PairLogisticRegressionCV)
+    assert isinstance(make_pair_estimator("boosted", prior=0.7), PairBoostingClassifier)
+    assert make_pair_estimator("auto", prior=0.7).models == ("linear", "nystroem", "boosted")
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    assert make_pair_estimator("auto").models == ("linear", "nystroem")
+    with pytest.raises(InputError, match="model"):
+        make_pair_estimator("forest")

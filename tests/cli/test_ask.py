@@ -1,0 +1,293 @@
+"""``sdulearn ask``: by an oracle, in the console, and as a server that is killed."""
+
+import json
+import random
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+import urllib.error
+import urllib.request
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from sdulearn.cli import ask
+from sdulearn.cli.main import build_parser
+from sdulearn.datasets import make_waveform
+from sdulearn.io.answer_log import AnswerLog, read_log
+from sdulearn.web.images import grey_png
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A table with ids, features, a text, a picture and labels, some of them missing."""
+    folder = tmp_path_factory.mktemp("ask")
+    X, y = make_waveform(240, random_state=0)
+    frame = pd.DataFrame(X.round(3), columns=[f"x{k}" for k in range(21)])
+    frame.insert(0, "id", [f"r{k}" for k in range(len(y))])
+    frame["note"] = [f"note {k}" for k in range(len(y))]
+    frame["picture"] = "a.png"
+    frame["label"] = np.where(y > 0, "cat", "dog")
+    frame.to_csv(folder / "points.csv", index=False)
+    (folder / "a.png").write_bytes(grey_png(np.eye(4)))
+    return folder
+
+
+@pytest.fixture
+def table(folder):
+    return folder / "points.csv"
+
+
+@pytest.fixture
+def log(tmp_path):
+    return tmp_path / "answers.jsonl"
+
+
+SHOWN = ("--drop", "note,picture")
+
+
+def test_an_oracle_answers_by_itself_and_a_later_one_goes_on(call, table, log, capsys):
+    assert call("ask", table, "-o", log, "--oracle", "label", "--questions", 30, *SHOWN, "--seed", 3) == 0
+    told = capsys.readouterr().out
+    assert "30 answers; 2 classes" in told
+    assert "estimated accuracy" in told
+    first = read_log(log)
+    labels = pd.read_csv(table).set_index("id")["label"]
+    for one in first.answers.values():
+        assert one.answer == ("same" if labels[one.left] == labels[one.right] else "different")
+    assert call("ask", table, "-o", log, "--oracle", "label", "--questions", 20, *SHOWN) == 0
+    found = read_log(log)
+    assert len(found.answers) == 50
+    assert found.seed == 3
+    assert list(found.answers.items())[:30] == list(first.answers.items())
+
+
+def test_going_on_asks_what_one_session_would_have_asked(call, table, tmp_path):
+    """The questions follow from seed and answers alone: a stop in between changes nothing."""
+    options = ("--oracle", "label", *SHOWN, "--seed", 5)
+    call("ask", table, "-o", tmp_path / "whole.jsonl", *options, "--questions", 24)
+    for _ in range(2):
+        call("ask", table, "-o", tmp_path / "halves.jsonl", *options, "--questions", 12)
+    pairs = [
+        [(one.left, one.right, one.kind) for one in read_log(tmp_path / name).answers.values()]
+        for name in ("whole.jsonl", "halves.jsonl")
+    ]
+    assert pairs[0] == pairs[1]
+
+
+def test_a_label_that_is_missing_is_unsure(call, table, log, tmp_path):
+    frame = pd.read_csv(table)
+    frame["label"] = ["cat", *[None] * (len(frame) - 1)]
+    frame.to_csv(tmp_path / "few.csv", index=False)
+    call("ask", tmp_path / "few.csv", "-o", log, "--oracle", "label", "--questions", 5, "--design", "random", *SHOWN)
+    assert {one.answer for one in read_log(log).answers.values()} == {"unsure"}
+
+
+def test_digits_without_any_file(call, log):
+    assert call("ask", "--demo", "-o", log, "--oracle", "target", "--questions", 15) == 0
+    assert len(read_log(log).answers) == 15
+
+
+def test_what_is_refused(refused, table, log, tmp_path):
+    assert "Give a table, or --demo" in refused("ask", "-o", log)
+    assert "Give a table, or --demo" in refused("ask", table, "--demo", "-o", log)
+    assert "-o answers.jsonl" in refused("ask", table)
+    assert "no folder" in refused("ask", table, "-o", tmp_path / "none" / "log.jsonl")
+    assert "would overwrite" in refused("ask", table, "-o", table)
+    assert "no column 'nothing'" in refused("ask", table, "-o", log, *SHOWN, "--columns", "nothing")
+    assert "--drop" in refused("ask", table, "-o", log)
+    assert "no column 'klass' to leave out" in refused("ask", table, "-o", log, *SHOWN, "--oracle", "klass")
+    assert not log.exists()
+    with AnswerLog(log):
+        assert "open in another" in refused("ask", table, "-o", log, *SHOWN, "--oracle", "label")
+    log.write_text("id_a,id_b,label\n")
+    assert "not a log that can be continued" in refused("ask", table, "-o", log, *SHOWN, "--oracle", "label")
+    assert log.read_text() == "id_a,id_b,label\n"
+
+
+def test_the_console(call, table, log, monkeypatch, capsys):
+    keys = iter(["s", "d", "?", "z", "u", "k", "s", "q"])
+    monkeypatch.setattr("builtins.input", lambda prompt: next(keys))
+    assert (
+        call("ask", table, "-o", log, "--console", "--text", "note", *SHOWN[:1], "picture", "--annotator", "ann") == 0
+    )
+    found = read_log(log)
+    assert [one.answer for one in found.answers.values()] == ["same", "unsure", "same"]
+    assert {one.annotator for one in found.answers.values()} == {"ann"}
+    assert len(found.undone) == 1
+    told = capsys.readouterr().out
+    assert "  note " in told
+    assert "s same, d different" in told
+    assert "3 answers" in told
+
+
+def test_the_console_ends_with_its_input(call, log, monkeypatch):
+    def end(prompt):
+        raise EOFError
+
+    monkeypatch.setattr("builtins.input", end)
+    assert call("ask", "--demo", "-o", log, "--console") == 0
+
+
+def test_the_last_button_fits_and_says_how_to_use_it(call, table, log, monkeypatch, tmp_path):
+    """What the page calls: a model, a report and labels beside the log, and commands that work."""
+    call("ask", table, "-o", log, "--oracle", "label", "--questions", 60, *SHOWN, "--seed", 1)
+    arguments = build_parser(["ask"]).parse_args(["ask", str(table), "-o", str(log), *SHOWN, "--oracle", "label"])
+    before = read_log(log)
+    material = ask._of_table(arguments, before)
+    with AnswerLog(log) as opened:
+        session = ask._session(arguments, material, opened)
+        labels = pd.read_csv(table).set_index("id")["label"]
+        named = {row_id: labels[row_id] for row_id in list(labels.index[:6])}
+        result = ask._fitter(arguments, session, material)(named)
+        session.close()
+    assert any(line.startswith("estimated accuracy") for line in result["lines"])
+    monkeypatch.chdir(tmp_path)
+    for name in ("predict", "fit"):
+        command = result[name].split()
+        assert command[0] == "sdulearn"
+        assert call(*command[1:]) == 0
+    found = pd.read_csv(tmp_path / "classes.csv")
+    assert np.mean(found["label"].to_numpy() == labels[found["id"]].to_numpy()) > 0.75
+
+
+# ---- the server itself
+
+
+def request(server, name, data=None):
+    """What the page would send."""
+    headers = {"Content-Type": "application/json", "Origin": server.address.rsplit("/", 2)[0]}
+    body = None if data is None else json.dumps(data).encode()
+    sent = urllib.request.Request(f"{server.address}api/{name}", body, headers if data is not None else {})
+    with urllib.request.urlopen(sent, timeout=20) as response:
+        return json.load(response)
+
+
+def answer(server, name, word="same"):
+    token = request(server, f"question?annotator={name}")["question"]["token"]
+    return request(server, "answer", {"annotator": name, "token": token, "answer": word})
+
+
+def answer_until_killed(server, name, acknowledged):
+    """One person: answers as fast as the server takes them, and now and then takes one back."""
+    try:
+        for k in range(1, 10**6):
+            result = answer(server, name, "same" if k % 2 else "different")
+            acknowledged[name] = acknowledged.get(name, 0) + (result["written"] is not None)
+            if k % 7 == 0:
+                # While it is under way it may or may not have been written.
+                acknowledged[name] -= 1
+                request(server, "undo", {"annotator": name})
+    except (OSError, urllib.error.URLError, ValueError):
+        return
+
+
+def test_a_server_killed_under_load_loses_no_acknowledged_answer(start_server, log):
+    """Three people answer at once; three kills, each followed by a start on the same log."""
+    moments = random.Random(0)
+    acknowledged = {}
+    for _ in range(3):
+        server = start_server("--demo", "-o", log, "--classes", "2", "--design", "random")
+        people = [
+            threading.Thread(target=answer_until_killed, args=(server, name, acknowledged)) for name in ("a", "b", "c")
+        ]
+        for person in people:
+            person.start()
+        time.sleep(moments.uniform(0.2, 0.8))
+        server.kill()
+        for person in people:
+            person.join()
+        found = read_log(log)
+        assert not found.bad_rows
+        for name, count in acknowledged.items():
+            standing = sum(one.annotator == name for one in found.answers.values())
+            # An answer on its way to the disk, or to the person, when the server died.
+            assert count <= standing <= count + 3
+
+
+def test_a_second_server_on_the_log_is_refused_and_the_first_goes_on(start_server, log):
+    server = start_server("--demo", "-o", log, "--design", "random", "--classes", "2")
+    command = [sys.executable, "-m", "sdulearn.cli.main", "ask", "--demo", "-o", str(log), "--no-browser"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 2
+    assert "open in another" in done.stderr
+    assert answer(server, "ann")["written"]
+    with pytest.raises(urllib.error.HTTPError, match="404"):
+        urllib.request.urlopen(server.address.rsplit("/", 2)[0] + "/", timeout=10)
+
+
+def raw_status(server, head):
+    """Status of a request that is sent as it is; 0 where the server just hangs up."""
+    host, port = server.address.split("/")[2].split(":")
+    with socket.create_connection((host, int(port)), timeout=20) as connection:
+        try:
+            connection.sendall(head.encode("latin-1") + b"\r\n\r\n")
+            line = connection.makefile("rb").readline().decode()
+        except ConnectionError:
+            return 0
+    return int(line.split()[1]) if line else 0
+
+
+def test_the_real_server_refuses_strange_requests_and_goes_on(start_server, log):
+    server = start_server("--demo", "-o", log, "--design", "random", "--classes", "2")
+    host = server.address.split("/")[2]
+    path = server.address.split(host)[1]
+    assert raw_status(server, f"GET {path} HTTP/1.1\r\nHost: {host}") == 200
+    assert raw_status(server, f"GET {path} HTTP/1.1\r\nHost: evil.example") == 421
+    assert raw_status(server, f"GET {path} HTTP/1.1") in (0, 400, 421)
+    assert raw_status(server, f"GET http://evil.example{path} HTTP/1.1\r\nHost: evil.example") in (400, 404, 421)
+    assert raw_status(server, f"GET /../../../../etc/passwd HTTP/1.1\r\nHost: {host}") == 404
+    assert raw_status(server, f"GET {path}../../../etc/passwd HTTP/1.1\r\nHost: {host}") == 404
+    assert raw_status(server, f"GET {path} HTTP/1.1\r\nHost: {host}\r\nX: {'x' * 10**6}") in (0, 400, 431)
+    assert raw_status(server, "\0\1\2 nonsense") in (0, 400)
+    assert answer(server, "ann")["written"]
+
+
+def test_ctrl_c_ends_it_in_one_line(start_server, log):
+    server = start_server("--demo", "-o", log)
+    server.process.send_signal(signal.SIGINT)
+    out, _ = server.process.communicate(timeout=30)
+    assert "0 answers" in out
+    assert server.process.returncode in (0, 130)
+
+
+def test_a_team_is_told_what_host_means(call, log, monkeypatch, capsys):
+    served = []
+
+    def serve(views, *, host, port, key, ready):
+        served.append(views)
+        ready("http://somewhere/")
+
+    monkeypatch.setattr(ask, "serve", serve)
+    assert call("ask", "--demo", "-o", log, "--host", "0.0.0.0", "--no-browser") == 0
+    assert "Everybody who can reach this machine" in capsys.readouterr().out
+    assert call("ask", "--demo", "-o", log, "--no-browser") == 0
+    assert "Everybody" not in capsys.readouterr().out
+    assert [views.start({})["need_name"] for views in served] == [True, False]
+
+
+def test_the_page_opens_by_itself(call, log, monkeypatch):
+    opened = []
+    monkeypatch.setattr(ask, "serve", lambda views, *, host, port, key, ready: ready("http://127.0.0.1/key/"))
+    monkeypatch.setattr(ask.webbrowser, "open", opened.append)
+    call("ask", "--demo", "-o", log)
+    for _ in range(100):
+        time.sleep(0 if opened else 0.02)
+    assert opened == ["http://127.0.0.1/key/"]
+
+
+def test_a_port_in_use_is_said(refused, log):
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        assert f"port {port}" in refused("ask", "--demo", "-o", log, "--no-browser", "--port", port)
+
+
+def test_without_the_extra_it_is_named(refused, log, monkeypatch):
+    monkeypatch.setitem(sys.modules, "uvicorn", None)
+    assert "sdulearn[ask]" in refused("ask", "--demo", "-o", log, "--no-browser")

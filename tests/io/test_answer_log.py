@@ -1,0 +1,250 @@
+"""The log of ``sdulearn ask``: nothing acknowledged is lost, whatever happens to the writer."""
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sdulearn.errors import FileError, InputError
+from sdulearn.io import answer_log
+from sdulearn.io.answer_log import AnswerLog, is_log_record, log_answers, parse_log, read_log
+
+TEXTS = st.text(min_size=1).filter(lambda text: text.strip() == text)
+
+
+def said(path):
+    """Left, right and answer of all that stands."""
+    return [(one.left, one.right, one.answer) for one in read_log(path).answers.values()]
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "answers.jsonl"
+
+
+def test_answers_changes_and_undo_are_lines(path):
+    with AnswerLog(path) as log:
+        first = log.answer("a", "b", "same", "ann", "random")
+        second = log.answer("a", "c", "different", "bob", "linked")
+        log.change(first.key, "unsure", "bob")
+        log.undo(second.key, "bob")
+        log.label("a", "cat")
+        assert log.contents == read_log(path)
+    records = [json.loads(line) for line in path.read_text().splitlines()]
+    assert [record["event"] for record in records] == ["answer", "answer", "change", "undo", "label"]
+    assert all(is_log_record(record) for record in records)
+    found = read_log(path)
+    (standing,) = found.answers.values()
+    assert (standing.answer, standing.annotator, standing.kind, standing.line) == ("unsure", "ann", "random", 1)
+    assert found.undone == {second.key}
+    assert found.labels == {"a": "cat"}
+
+
+def test_a_later_session_goes_on_and_may_undo_what_an_earlier_one_wrote(path):
+    with AnswerLog(path) as log:
+        keys = [log.answer("a", str(k), "same").key for k in range(3)]
+        log.undo(keys[2])
+    with AnswerLog(path) as log:
+        log.undo(keys[0])
+        added = log.answer("a", "new", "different")
+        # A number that was taken back is not used again.
+        assert added.number == 4
+    assert said(path) == [("a", "1", "same"), ("a", "new", "different")]
+
+
+def test_what_cannot_be_changed_is_refused(path):
+    with AnswerLog(path) as log:
+        key = log.answer("a", "b", "same").key
+        with pytest.raises(InputError, match="same, different or unsure"):
+            log.change(key, "perhaps")
+        log.undo(key)
+        with pytest.raises(InputError, match="no answer 1"):
+            log.change(key, "same")
+        with pytest.raises(InputError, match="no answer 1"):
+            log.undo(key)
+    assert len(path.read_text().splitlines()) == 2
+
+
+def test_a_second_writer_is_refused_and_a_reader_is_not(path):
+    with AnswerLog(path) as log:
+        log.answer("a", "b", "same")
+        with pytest.raises(FileError, match="open in another"):
+            AnswerLog(path)
+        assert said(path) == [("a", "b", "same")]
+    AnswerLog(path).close()
+
+
+def test_another_kind_of_file_is_not_written_to(path):
+    for text in ('{"left": "a", "right": "b", "answer": "same"}\n', "id_a,id_b,label\n", "[1]\n"):
+        path.write_text(text)
+        with pytest.raises(InputError, match="line 1"):
+            AnswerLog(path)
+        assert path.read_text() == text
+
+
+@given(st.lists(st.tuples(TEXTS, TEXTS, st.sampled_from(["same", "different", "unsure"])), max_size=6), st.data())
+def test_cut_anywhere_it_holds_all_lines_before(tmp_path_factory, answers, data):
+    """Every prefix of the bytes is readable, holds each whole line, and can be continued."""
+    path = tmp_path_factory.mktemp("cut") / "log.jsonl"
+    with AnswerLog(path) as log:
+        for one in answers:
+            log.answer(*one)
+    whole = path.read_bytes()
+    cut = data.draw(st.integers(0, len(whole)))
+    path.write_bytes(whole[:cut])
+    n_whole = whole[:cut].count(b"\n")
+    assert said(path)[:n_whole] == answers[:n_whole]
+    before = said(path)
+    with AnswerLog(path) as log:
+        log.answer("x", "y", "same")
+    assert said(path) == [*before, ("x", "y", "same")]
+    assert not read_log(path).bad_rows
+
+
+@given(st.integers(0, 400), st.binary(max_size=300))
+def test_noise_never_stops_the_reader(at, noise):
+    line = json.dumps({"event": "answer", "number": 1, "left": "a", "right": "b", "answer": "same", "session": "s"})
+    parse_log(line.encode()[:at] + noise)
+    parse_log(noise + b"\n" + line.encode())
+
+
+def test_logs_merge_by_concatenation_even_where_one_is_cut_off(tmp_path):
+    for name in ("one", "two"):
+        with AnswerLog(tmp_path / name) as log:
+            log.answer(name, "b", "same")
+            log.undo(log.answer(name, "c", "same").key)
+            log.answer(name, "d", "different")
+    one = (tmp_path / "one").read_bytes()
+    two = (tmp_path / "two").read_bytes()
+    both = tmp_path / "both"
+    both.write_bytes(one + two)
+    assert len(said(both)) == 4
+    both.write_bytes(one + one + two)
+    assert len(said(both)) == 4
+    # What was taken back stays so, though a copy from before that follows.
+    both.write_bytes(one + one[: one.index(b'{"event": "undo"')])
+    assert len(said(both)) == 2
+    both.write_bytes(one[:-40] + two)
+    assert said(both) == [("one", "b", "same"), ("two", "b", "same"), ("two", "d", "different")]
+    assert len(read_log(both).half_written) == 1
+    assert not read_log(both).bad_rows
+
+
+def test_a_full_disk_leaves_no_half_line(path, monkeypatch):
+    with AnswerLog(path) as log:
+        log.answer("a", "b", "same")
+        before = path.read_bytes()
+
+        def half(fd, data, write=answer_log.os.write):
+            write(fd, data[: len(data) // 2])
+            raise OSError(28, "No space left on device")
+
+        with monkeypatch.context() as patch:
+            patch.setattr(answer_log.os, "write", half)
+            with pytest.raises(FileError, match="No space left"):
+                log.answer("a", "c", "same")
+        assert path.read_bytes() == before
+        log.answer("a", "d", "same")
+    assert said(path) == [("a", "b", "same"), ("a", "d", "same")]
+
+
+def test_an_answer_is_synced_before_it_counts(path, monkeypatch):
+    """What is handed back was on the disk before."""
+    events = []
+    with AnswerLog(path) as log:
+        monkeypatch.setattr(answer_log.os, "fsync", lambda fd: events.append(path.read_text()))
+        log.answer("a", "b", "same")
+        assert '"left": "a"' in events[-1]
+        log.change((log.session, 1), "different")
+        assert '"change"' in events[-1]
+
+
+def test_as_answers(path):
+    with AnswerLog(path) as log:
+        log.answer("a", "b", "same", "ann")
+        log.answer("b", "c", "different")
+        log.answer("b", "d", "unsure")
+    answers = log_answers("log", read_log(path))
+    assert answers.answers.tolist() == [1, -1, 0]
+    assert answers.ids.tolist() == [["a", "b"], ["b", "c"], ["b", "d"]]
+    assert answers.annotators.tolist() == ["ann", "", ""]
+    assert answers.lines.tolist() == [1, 2, 3]
+
+
+# Imports once, then forks a writer whenever a line comes in: a process to kill, without a second for its imports.
+WRITERS = """
+import os
+import sys
+from sdulearn.io.answer_log import AnswerLog
+
+def write(path):
+    print("writer", os.getpid(), flush=True)
+    keys = []
+    with AnswerLog(path) as log:
+        for k in range(1, 10**9):
+            keys.append(log.answer("left " + str(k) * 5, str(k), "same").key)
+            print("answer", *keys[-1], flush=True)
+            if k % 3 == 0:
+                log.change(keys[-2], "different")
+                print("change", *keys[-2], flush=True)
+            if k % 5 == 0:
+                log.undo(keys[-1])
+                print("undo", *keys.pop(), flush=True)
+
+for line in sys.stdin:
+    child = os.fork()
+    if child == 0:
+        try:
+            write(line.strip())
+        finally:
+            os._exit(1)
+    os.waitpid(child, 0)
+    print("killed", flush=True)
+"""
+
+
+def kill_one(writers, path, delay):
+    """Start a writer, kill it so many seconds after its first answer; the last it acknowledged of each answer."""
+    writers.stdin.write(f"{path}\n")
+    writers.stdin.flush()
+    process = int(writers.stdout.readline().split()[1])
+    lines = [writers.stdout.readline()]
+    time.sleep(delay)
+    os.kill(process, signal.SIGKILL)
+    lines += iter(writers.stdout.readline, "killed\n")
+    told = [line.split() for line in lines]
+    return {(session, int(number)): event for event, session, number in told}
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_killed_at_200_random_moments_nothing_acknowledged_is_lost(tmp_path):
+    """Ten logs with 20 writers each, one after the other; what each said it had written is there."""
+    moments = random.Random(0)
+    command = [sys.executable, "-c", WRITERS]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as writers:
+        for k in range(10):
+            path = tmp_path / f"{k}.jsonl"
+            state = {}
+            for _ in range(20):
+                state.update(kill_one(writers, path, moments.uniform(0, 0.02)))
+                assert_all_there(state, read_log(path))
+            assert len(state) > 20
+        writers.stdin.close()
+
+
+def assert_all_there(state, found):
+    """What was written and not yet acknowledged may have gone further, never back."""
+    assert not found.bad_rows
+    for key, event in state.items():
+        if event == "undo":
+            assert key in found.undone
+        elif key not in found.undone:
+            assert event == "answer" or found.answers[key].answer == "different"
+            assert key in found.answers

@@ -1,0 +1,247 @@
+"""PairLogisticRegression with K classes: fits, names, labels, inputs, files."""
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import sparse
+from sklearn.datasets import load_iris
+from sklearn.linear_model import LogisticRegression
+
+from sdulearn import PairLogisticRegression, PairLogisticRegressionCV, load_model, stack_pairs
+from sdulearn.answers import AnswerGraph
+from sdulearn.errors import InputError, OneKindWarning, OrientationWarning
+from sdulearn.joint.class_model import class_error_rates, match_names
+from sdulearn.metrics import cross_val_accuracy
+
+
+def iris():
+    X, y = load_iris(return_X_y=True)
+    return (X - X.mean(axis=0)) / X.std(axis=0), y + 1
+
+
+def questions(y, n=120, seed=0):
+    rng = np.random.default_rng(seed)
+    ends = rng.integers(0, len(y), (2 * n, 2))
+    ends = ends[ends[:, 0] != ends[:, 1]][:n]
+    return ends, y[ends[:, 0]] == y[ends[:, 1]]
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    X, y = iris()
+    rows, table = stack_pairs(X, *questions(y))
+    return PairLogisticRegression(n_classes=3).fit(rows, table)
+
+
+def test_shapes_and_probabilities(fitted):
+    X, _ = iris()
+    assert fitted.coef_.shape == (3, 4)
+    assert fitted.intercept_.shape == (3,)
+    assert fitted.classes_.tolist() == [1, 2, 3]
+    assert fitted.decision_function(X).shape == (150, 3)
+    assert fitted.predict_proba(X).sum(axis=1) == pytest.approx(1)
+    assert (fitted.predict(X) == np.argmax(fitted.predict_proba(X), axis=1) + 1).all()
+    assert fitted.coef_.sum(axis=0) == pytest.approx(0, abs=1e-12)
+    assert fitted.optimality_ <= fitted.tol
+
+
+def test_classes_are_numbered_by_size(fitted):
+    assert (np.diff(fitted.class_shares_) <= 0).all()
+    assert fitted.class_shares_.sum() == pytest.approx(1)
+
+
+def test_labelled_points_name_the_classes(fitted):
+    X, y = iris()
+    some = np.arange(0, 150, 10)
+    for names in ([1, 2, 3], [3, 1, 2]):
+        truth = np.array(names)[y - 1]
+        fitted.name_classes(X[some], truth[some])
+        assert np.mean(fitted.predict(X) == truth) > 0.9
+    assert fitted.orient(X[some], y[some]) is fitted
+    assert np.mean(fitted.predict(X) == y) > 0.9
+
+
+def test_names_are_matched_all_at_once():
+    # Both labels like column 0 best, but the second has no other claim.
+    log_p = np.log([[0.6, 0.3, 0.1], [0.9, 0.05, 0.05]])
+    assert match_names(log_p, np.array([1, 2])).tolist() == [1, 0, 2]
+    # A name without a labelled point gets what is left.
+    assert match_names(log_p[:1], np.array([3])).tolist() == [1, 2, 0]
+
+
+def test_order_of_rows_and_ends_does_not_matter(fitted):
+    X, y = iris()
+    ends, same = questions(y)
+    order = np.random.default_rng(1).permutation(len(ends))
+    rows, table = stack_pairs(X, ends[order][:, ::-1], same[order])
+    other = PairLogisticRegression(n_classes=3).fit(rows, table)
+    assert np.sort(other.coef_, axis=0) == pytest.approx(np.sort(fitted.coef_, axis=0), abs=1e-4)
+
+
+def test_labels_alone_are_logistic_regression():
+    X, y = iris()
+    table = np.column_stack([np.zeros(150), np.arange(150), np.zeros(150), y]).astype(int)
+    model = PairLogisticRegression(0.02, n_classes=3, covariance_power=0, error_rate=0).fit(X, table)
+    reference = LogisticRegression(C=1 / (150 * 0.02), tol=1e-8, max_iter=1000).fit(X, y)
+    assert model.predict_proba(X) == pytest.approx(reference.predict_proba(X), abs=1e-5)
+
+
+def test_labels_in_y_name_the_classes_and_help():
+    X, y = iris()
+    labels = np.zeros(150, dtype=int)
+    labels[::15] = y[::15]
+    rows, table = stack_pairs(X, *questions(y, 60), labels=labels)
+    model = PairLogisticRegression(n_classes=3).fit(rows, table)
+    assert np.mean(model.predict(X) == y) > 0.9
+
+
+def test_dense_sparse_and_frames_agree(fitted):
+    X, y = iris()
+    rows, table = stack_pairs(X, *questions(y))
+    first = PairLogisticRegression(n_classes=3).fit(rows, table)
+    second = PairLogisticRegression(n_classes=3).fit(sparse.csr_matrix(rows), table)
+    third = PairLogisticRegression(n_classes=3).fit(pd.DataFrame(rows, columns=list("abcd")), table)
+    assert second.coef_ == pytest.approx(first.coef_, abs=1e-8)
+    assert third.coef_ == pytest.approx(first.coef_, abs=1e-12)
+
+
+def test_integer_weights_of_loose_pairs_are_repeats():
+    X, y = iris()
+    order = np.random.default_rng(0).permutation(150)
+    ends = order.reshape(-1, 2)
+    codes = np.repeat(np.where(y[ends[:, 0]] == y[ends[:, 1]], 1, -1) * np.arange(1, 76), 2)
+    weight = np.repeat(np.where(np.arange(75) < 30, 2.0, 1.0), 2)
+    twice = np.flatnonzero(weight == 2)
+    again = np.sign(codes[twice]) * (np.abs(codes[twice]) + 100)
+    options = {"n_classes": 3, "covariance_power": 0}
+    weighted = PairLogisticRegression(**options).fit(X[order], codes, weight)
+    # Axes and their variances do not know weights: the same rows are added to both, without an answer.
+    repeated = PairLogisticRegression(**options).fit(np.vstack([X[order], X[order][twice]]), np.r_[codes, again])
+    assert weighted.objective_ == pytest.approx(repeated.objective_, abs=1e-3)
+
+
+def test_given_shares_pull_the_mean_prediction():
+    X, y = iris()
+    rows, table = stack_pairs(X, *questions(y, 60))
+    model = PairLogisticRegression(n_classes=3, prior=[0.2, 0.5, 0.3], prior_strength=100).fit(rows, table)
+    assert model.class_shares_ == pytest.approx([0.2, 0.5, 0.3], abs=0.05)
+
+
+def test_wrong_answers_are_survived_with_an_error_rate():
+    X, y = iris()
+    ends, same = questions(y, 200)
+    same[:20] = ~same[:20]
+    rows, table = stack_pairs(X, ends, same)
+    model = PairLogisticRegression(n_classes=3, error_rate=0.1).fit(rows, table)
+    model.name_classes(X, y)
+    assert np.mean(model.predict(X) == y) > 0.85
+
+
+def test_error_rates_come_from_repeated_questions():
+    ends = np.repeat(np.arange(200).reshape(-1, 2), 2, axis=0)
+    same = np.zeros(200, dtype=bool)
+    same[::10] = True
+    graph = AnswerGraph.from_answers(ends, same, annotators=np.tile([1, 2], 100))
+    rates = class_error_rates("auto", graph)
+    # One question in five is disputed: 2 e (1 - e) = 0.2.
+    assert np.mean([one.rate for one in rates]) == pytest.approx((1 - np.sqrt(0.6)) / 2, abs=0.02)
+    assert [one.n_answers for one in rates] == [100, 100]
+    loose = AnswerGraph.from_answers(np.arange(20).reshape(-1, 2), same[:10])
+    assert not class_error_rates("auto", loose).annotators[0].identified
+
+
+def test_number_of_classes_is_found():
+    X, y = iris()
+    rows, table = stack_pairs(X, *questions(y))
+    model = PairLogisticRegressionCV(alphas=3, covariance_powers=[0], n_classes="auto").fit(rows, table)
+    assert model.n_classes_ == 3
+    assert model.alpha_ in model.alphas_
+    assert len(model.cv_results_["mean_test_score"]) == 3
+    model.name_classes(X, y)
+    assert np.mean(model.predict(X) == y) > 0.9
+
+
+def test_two_classes_keep_their_own_path_with_auto():
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, 120)
+    X = rng.normal(size=(120, 2)) + 3 * y[:, None]
+    rows, table = stack_pairs(X, *questions(y, 80))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", OrientationWarning)
+        model = PairLogisticRegressionCV(alphas=3, covariance_powers=[0], n_classes="auto").fit(rows, table)
+    assert model.classes_.tolist() == [-1, 1]
+    assert model.coef_.shape == (1, 2)
+    with pytest.raises(InputError, match="`prior` needs a number of classes"):
+        PairLogisticRegressionCV(n_classes="auto", prior=0.4).fit(rows, table)
+
+
+def test_model_file_and_onnx(fitted, tmp_path):
+    X, _ = iris()
+    fitted.save(tmp_path / "model.sdu")
+    again = load_model(tmp_path / "model.sdu")
+    assert (again.predict_proba(X) == fitted.predict_proba(X)).all()
+    assert again.classes_.tolist() == [1, 2, 3]
+    runtime = pytest.importorskip("onnxruntime")
+    from sdulearn.io.onnx import export_onnx
+
+    export_onnx(fitted, tmp_path / "model.onnx")
+    session = runtime.InferenceSession(tmp_path / "model.onnx")
+    label, decision, probability = session.run(["label", "decision", "probability"], {"numbers": X})
+    assert (label == fitted.predict(X)).all()
+    assert decision == pytest.approx(fitted.decision_function(X))
+    assert probability == pytest.approx(fitted.predict_proba(X))
+
+
+def fit(y_table, n_classes=3, **options):
+    X, _ = iris()
+    return PairLogisticRegression(n_classes=n_classes, **options).fit(X[: len(y_table)], np.array(y_table))
+
+
+LOOSE = [[1, 0], [1, 1], [-2, 2], [-2, 3], [0, 4]]
+
+
+@pytest.mark.parametrize(
+    ("table", "options", "message"),
+    [
+        ([[1, 0, 0, 4], [1, 1, 0, 0]], {}, "With `n_classes=3` labels are 1 to 3"),
+        ([[0, 0, 0, 0], [0, 1, 0, 0]], {}, "`y` marks none"),
+        (LOOSE, {"prior": [0.5, 0.5]}, "`prior` must hold 3 class shares"),
+        (LOOSE, {"prior": 0.5}, "`prior` must hold 3 class shares"),
+        (LOOSE, {"prior": [0.5, 0.5], "n_classes": 2}, "`prior` is one number"),
+        (LOOSE, {"n_classes": 6}, "`X` shows 5 points. Lower `n_classes`"),
+        ([*LOOSE, [-3, 1], [-3, 0]], {"error_rate": 0.0}, "contradict each other"),
+    ],
+)
+def test_bad_input_is_refused_in_words_of_the_parameters(table, options, message):
+    with pytest.raises(InputError, match=message):
+        fit(table, **options)
+
+
+def test_more_different_points_than_classes_are_refused():
+    ends = [(a, b) for a in range(4) for b in range(a)]
+    X, _ = iris()
+    rows, table = stack_pairs(X[:8], [*ends, (4, 5)], [False] * 6 + [True])
+    with pytest.raises(InputError, match=r"at least 4 classes, but `n_classes=3`.*Raise `n_classes`"):
+        PairLogisticRegression(n_classes=3).fit(rows, table)
+
+
+def test_one_kind_of_answer_is_warned_of():
+    with pytest.warns(OneKindWarning, match='All answers are "same"'):
+        fit([[1, 0], [1, 1], [2, 2], [2, 3], [0, 4], [0, 5]])
+
+
+def test_accuracy_by_folds_is_for_two_classes():
+    X, y = iris()
+    rows, table = stack_pairs(X, *questions(y, 40))
+    with pytest.raises(InputError, match="for two classes"):
+        cross_val_accuracy(PairLogisticRegression(n_classes=3), rows, table)
+
+
+def test_names_must_be_classes(fitted):
+    X, _ = iris()
+    with pytest.raises(InputError, match="classes 1 to 3 in `labels`"):
+        fitted.name_classes(X[:2], [0, 1])
+    with pytest.raises(InputError, match="`X` has 2 rows"):
+        fitted.name_classes(X[:2], [1])

@@ -1,0 +1,189 @@
+"""The likelihood of answers with K classes: enumeration, derivatives, invariance, starts."""
+
+from dataclasses import replace
+from itertools import product
+
+import numpy as np
+import pytest
+from scipy.optimize import approx_fprime
+from scipy.special import log_softmax
+from sklearn.datasets import load_iris, load_wine
+
+from sdulearn.answers import AnswerGraph
+from sdulearn.answers.different import different_groups, least_classes
+from sdulearn.errors import InputError
+from sdulearn.joint.class_fit import ClassData, descend, solve
+from sdulearn.joint.class_starts import Clusters, pair_moment
+from sdulearn.joint.classes import ClassLikelihood, ClassObjective, SharesPenalty
+from sdulearn.joint.likelihood import pair_loss
+from sdulearn.joint.path import Axes
+
+
+def enumerated(graph, log_p, error):
+    """The sum over the classes of all points."""
+    total = 0.0
+    K = log_p.shape[1]
+    for classes in product(range(K), repeat=graph.n_points):
+        chosen = np.array(classes)
+        if ((graph.labels > 0) & (chosen != graph.labels - 1)).any():
+            continue
+        agree = chosen[graph.ends[:, 0]] == chosen[graph.ends[:, 1]]
+        right = agree == (graph.same > 0)
+        chance = np.prod(np.where(right, 1 - error, error))
+        total += chance * np.exp(log_p[np.arange(graph.n_points), chosen].sum())
+    return np.log(total)
+
+
+TREES = {
+    "loose pairs": ([(0, 1), (2, 3)], [True, False]),
+    "a group": ([(0, 1), (1, 2)], [True, True]),
+    "two groups apart": ([(0, 1), (2, 3), (1, 2)], [True, True, False]),
+    "a chain": ([(0, 1), (1, 2), (2, 3)], [False, False, False]),
+    "a star": ([(0, 1), (0, 2), (0, 3), (0, 4)], [False, True, False, False]),
+    "a question asked twice": ([(0, 1), (1, 0)], [True, True]),
+}
+
+
+@pytest.mark.parametrize("error", [0.0, 0.2])
+@pytest.mark.parametrize("name", list(TREES))
+@pytest.mark.parametrize("n_classes", [3, 4])
+def test_value_is_the_sum_over_classes_where_there_is_no_cycle(name, error, n_classes):
+    ends, same = TREES[name]
+    graph = AnswerGraph.from_answers(ends, same, labels=[0, 0, 2, 0, 0], n_points=5)
+    log_p = log_softmax(np.random.default_rng(0).normal(size=(5, n_classes)), axis=1)
+    likelihood = ClassLikelihood.from_graph(graph, n_classes, error)
+    value, posteriors = likelihood.value_and_posteriors(log_p)
+    assert value == pytest.approx(enumerated(graph, log_p, error), abs=1e-12)
+    assert posteriors.sum(axis=1) == pytest.approx(1.0)
+    assert posteriors[2] == pytest.approx(np.eye(n_classes)[1])
+
+
+def test_two_classes_are_the_pair_likelihood():
+    z = np.array([1.3, -0.4, 0.2, 2.0])
+    graph = AnswerGraph.from_answers([(0, 1), (2, 3)], [True, False])
+    logits = np.column_stack([-z / 2, z / 2])
+    value, _ = ClassLikelihood.from_graph(graph, 2).value_and_posteriors(log_softmax(logits, axis=1))
+    assert -value == pytest.approx(np.sum(pair_loss(z[[0, 2]], z[[1, 3]], np.array([1.0, -1.0]))))
+
+
+def test_edges_that_contradict_the_model_keep_their_digits():
+    graph = AnswerGraph.from_answers([(0, 1), (2, 3)], [False, True])
+    likelihood = ClassLikelihood.from_graph(graph, 3)
+    logits = np.array([[40.0, 0, 0], [41.0, 0, 0], [40.0, 0, 0], [0, 42.0, 0]])
+    value, posteriors = likelihood.value_and_posteriors(log_softmax(logits, axis=1))
+    # Different: one of the two is in another class, 2 exp(-40) + 2 exp(-41); same: exp(-40) + exp(-42) + ...
+    different = np.log(2 * np.exp(-40.0) + 2 * np.exp(-41.0))
+    same = np.log(np.exp(-40.0) + np.exp(-42.0) + np.exp(-82.0))
+    assert value == pytest.approx(different + same, rel=1e-12)
+    assert np.isfinite(posteriors).all()
+
+
+def random_objective(n_points=12, n_answers=16, n_classes=3, error=0.1):
+    rng = np.random.default_rng(3)
+    ends = rng.integers(0, n_points, (4 * n_answers, 2))
+    ends = ends[ends[:, 0] != ends[:, 1]][:n_answers]
+    labels = np.zeros(n_points, dtype=int)
+    labels[:2] = [1, 3]
+    graph = AnswerGraph.from_answers(ends, rng.random(n_answers) < 0.4, labels=labels, n_points=n_points)
+    weight = 1.0 + graph.component
+    likelihood = ClassLikelihood.from_graph(graph, n_classes, error, weight)
+    shares = SharesPenalty(np.array([0.5, 0.3, 0.2]), 2.0)
+    A_u = rng.normal(size=(5, 2))
+    share = np.full(5, 0.2)
+    return ClassObjective(rng.normal(size=(n_points, 2)), likelihood, weight, np.array([0.1, 0.3]), A_u, share, shares)
+
+
+@pytest.mark.parametrize("n_answers", [4, 16])
+def test_gradient_is_the_derivative_also_around_cycles(n_answers):
+    objective = random_objective(n_answers=n_answers)
+    W = np.random.default_rng(4).normal(size=(3, 3))
+    _, gradient = objective.value_and_gradient(W)
+    numeric = approx_fprime(W.ravel(), lambda w: objective.value_and_gradient(w.reshape(3, 3))[0], 1e-6)
+    assert gradient.ravel() == pytest.approx(numeric, abs=2e-5)
+
+
+def test_objective_does_not_know_the_names_of_the_classes():
+    objective = replace(random_objective(), shares_penalty=None)
+    free = replace(objective.likelihood, potentials=np.zeros_like(objective.likelihood.potentials))
+    objective = replace(objective, likelihood=free)
+    W = np.random.default_rng(5).normal(size=(3, 3))
+    value, gradient = objective.value_and_gradient(W)
+    permuted, turned = objective.value_and_gradient(W[:, [2, 0, 1]])
+    assert permuted == pytest.approx(value)
+    assert turned == pytest.approx(gradient[:, [2, 0, 1]])
+
+
+def random_answers(y, n, seed):
+    rng = np.random.default_rng(seed)
+    ends = rng.integers(0, len(y), (2 * n, 2))
+    ends = ends[ends[:, 0] != ends[:, 1]][:n]
+    return ends, y[ends[:, 0]] == y[ends[:, 1]]
+
+
+def class_data(X, y, n, seed=0):
+    ends, same = random_answers(y, n, seed)
+    axes, A = Axes.of((X - X.mean(axis=0)) / X.std(axis=0))
+    graph = AnswerGraph.from_answers(ends, same, n_points=len(X))
+    return ClassData(axes, A, np.ones(len(A)), graph, A[:0], np.empty(0), int(y.max()) + 1)
+
+
+@pytest.mark.parametrize("load", [load_iris, load_wine])
+def test_twenty_random_restarts_find_nothing_better(load):
+    data = class_data(*load(return_X_y=True), 120)
+    alpha = 0.01 * data.largest_alpha(0)
+    objective = data.objective(alpha, 0)
+    found = descend(data, alpha, 0).objective
+    rng = np.random.default_rng(0)
+    shape = (data.A.shape[1] + 1, data.n_classes)
+    restarts = [solve(data, objective, rng.normal(size=shape), 1e-3, 200).objective for _ in range(20)]
+    assert found < min(restarts) + 1e-3
+
+
+def test_pair_moment_estimates_the_spread_of_class_means():
+    rng = np.random.default_rng(0)
+    means = np.array([[3.0, 0, 0], [-3.0, 0, 0], [0, 3.0, 0]])
+    means -= means.mean(axis=0)
+    y = np.repeat(np.arange(3), 400)
+    X = means[y] + rng.normal(size=(1200, 3))
+    ends, same = random_answers(y, 20_000, 1)
+    graph = AnswerGraph.from_answers(ends[same == 0], same[same == 0], n_points=1200)
+    likelihood = ClassLikelihood.from_graph(graph, 3)
+    X = X - X.mean(axis=0)
+    moment = pair_moment(X, Clusters.of(X, X[:0], likelihood, graph.labels))
+    # Only "different" answers, P(different) = 2 / 3, shares 1 / 3.
+    expected = means.T @ means / 9 / (2 / 3)
+    assert moment == pytest.approx(expected, abs=0.2)
+
+
+def test_largest_alpha_is_where_the_model_leaves_equal_chances():
+    rng = np.random.default_rng(0)
+    y = np.repeat(np.arange(3), 200)
+    X = rng.normal(size=(600, 2)) + 2 * np.array([[1.0, 0], [-1, 1], [0, -1]])[y]
+    axes, A = Axes.of(X)
+    ends = rng.permutation(600).reshape(-1, 2)
+    graph = AnswerGraph.from_answers(ends, y[ends[:, 0]] == y[ends[:, 1]])
+    data = ClassData(axes, A, np.ones(600), graph, A[:0], np.empty(0), 3)
+    alpha = data.largest_alpha(0)
+    start = 0.01 * rng.normal(size=(3, 3))
+    above = solve(data, data.objective(2 * alpha, 0), start, 1e-8, 500).W
+    below = solve(data, data.objective(alpha / 2, 0), start, 1e-8, 500).W
+    assert np.abs(above[:-1]).max() < 1e-2
+    assert np.abs(below[:-1]).max() > 0.1
+
+
+def test_different_groups_need_a_class_each():
+    complete = [(0, 1), (0, 2), (1, 2), (2, 3)]
+    assert sorted(different_groups(np.array(complete))) == [0, 1, 2]
+    assert least_classes(AnswerGraph.from_answers(complete, [False] * 4)) == 3
+    # Five points around a cycle are no two classes, though no three of them all differ.
+    cycle = [(0, 1), (1, 2), (2, 3), (3, 4), (4, 0)]
+    assert least_classes(AnswerGraph.from_answers(cycle, [False] * 5)) == 3
+    assert least_classes(AnswerGraph.from_answers(cycle, [False] * 5), 0.1) == 2
+    assert least_classes(AnswerGraph.from_answers([(0, 1)], [True], labels=[4, 0])) == 4
+
+
+def test_contradictions_name_a_point_and_the_remedy():
+    graph = AnswerGraph.from_answers([(0, 1), (0, 1)], [True, False])
+    with pytest.raises(InputError, match=r"contradict each other.*`error_rate` above 0"):
+        ClassLikelihood.from_graph(graph, 3)
+    assert np.isfinite(ClassLikelihood.from_graph(graph, 3, 0.1).n_answers)

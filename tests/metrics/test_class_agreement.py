@@ -1,0 +1,71 @@
+"""What answers tell of a classifier with K classes."""
+
+import numpy as np
+import pytest
+
+from sdulearn import stack_pairs
+from sdulearn.errors import InputError
+from sdulearn.metrics import class_agreement
+
+
+def star_answers(y, n_classes=3):
+    """Every point against the first of each class."""
+    first = [int(np.argmax(y == k)) for k in range(1, n_classes + 1)]
+    ends = [(a, i) for i in range(len(y)) for a in first if i not in first or a < i]
+    ends = [(a, i) for a, i in ends if a != i]
+    same = [bool(y[a] == y[i]) for a, i in ends]
+    return stack_pairs(np.arange(len(y))[:, None] * 1.0, ends, same)
+
+
+def test_agreement_counts_answers_of_either_kind():
+    # Same, same, different; the second "same" and the "different" are predicted otherwise.
+    codes = [1, 1, 2, 2, -3, -3]
+    found = class_agreement([1, 1, 1, 2, 3, 3], codes)
+    assert found.agreement.value == pytest.approx(1 / 3)
+    assert found.same.value == 0.5
+    assert found.different.value == 0.0
+    assert found.accuracy is None
+    assert found.agreement.low < 1 / 3 < found.agreement.high
+
+
+def test_names_of_classes_do_not_matter_to_agreement():
+    codes = [1, 1, 2, 2, -3, -3]
+    first = class_agreement([1, 1, 1, 2, 3, 3], codes).agreement
+    assert class_agreement([2, 2, 2, 3, 1, 1], codes).agreement == first
+
+
+def test_labels_tell_the_accuracy_with_names():
+    table = np.array([[1, 0, 0, 1], [1, 1, 0, 0], [0, 2, 0, 2], [0, 3, 0, 3]])
+    found = class_agreement([2, 2, 2, 3], table)
+    assert found.basis == "labels"
+    # Not the best of all names: class 1 was called 2.
+    assert found.accuracy.value == pytest.approx(2 / 3)
+
+
+def test_large_groups_tell_the_accuracy_without_names():
+    y = np.repeat([1, 2, 3], 30)
+    rows, table = star_answers(y)
+    predicted = np.array([3, 1, 2])[y - 1]
+    predicted[[5, 40]] = [1, 3]
+    point = rows[:, 0].astype(int)
+    found = class_agreement(predicted[point], table)
+    assert found.basis == "groups"
+    assert found.accuracy.value == pytest.approx(88 / 90)
+
+
+def test_small_groups_do_not():
+    y = np.repeat([1, 2, 3], 5)
+    rows, table = star_answers(y)
+    assert class_agreement(y[rows[:, 0].astype(int)], table).accuracy is None
+
+
+def test_probabilities_are_taken_as_the_likeliest_class():
+    P = np.array([[0.9, 0.1, 0.0], [0.8, 0.1, 0.1]])
+    assert class_agreement(P, [1, 1]).agreement.value == 1.0
+
+
+def test_nothing_to_compare_with_is_refused():
+    with pytest.raises(InputError, match="needs answers or labels"):
+        class_agreement([1, 2], [0, 0])
+    with pytest.raises(InputError, match="one entry a row"):
+        class_agreement([1, 2, 3], [1, 1])

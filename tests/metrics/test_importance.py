@@ -1,0 +1,74 @@
+"""Permutation importance from answers: against the same from true classes, and for all kinds of rows."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import sparse
+
+from sdulearn.errors import InputError
+from sdulearn.metrics import pair_importance
+from sdulearn.metrics.importance import shuffled
+
+
+class Rule:
+    """Class +1 where twice the first column and the second are positive; the third says nothing."""
+
+    def __init__(self):
+        self.seen = []
+
+    def decision_function(self, X):
+        values = X.toarray() if sparse.issparse(X) else np.asarray(X)
+        self.seen.append(values)
+        return 2 * values[:, 0] + values[:, 1]
+
+
+@pytest.fixture(scope="module")
+def answers():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(8000, 3))
+    y = np.where(2 * X[:, 0] + X[:, 1] > 0, 1, -1)
+    return X, np.repeat(np.arange(1, 4001) * y[::2] * y[1::2], 2), y
+
+
+def test_equals_the_importance_by_true_classes(answers):
+    X, codes, y = answers
+    found = pair_importance(Rule(), X, codes, random_state=0)
+    assert found.accuracy == 1
+    for column in range(3):
+        copy = X.copy()
+        copy[:, column] = np.random.default_rng(1).permutation(copy[:, column])
+        lost = 1 - np.mean(np.sign(Rule().decision_function(copy)) == y)
+        assert found.mean[column] == pytest.approx(lost, abs=0.03)
+    assert found.mean[2] == 0
+    np.testing.assert_allclose(found.mean, found.losses.mean(axis=1))
+
+
+def test_all_kinds_of_rows_agree(answers):
+    X, codes, _ = answers
+    few = slice(0, 400)
+    expected = pair_importance(Rule(), X[few], codes[few], random_state=3)
+    for rows in (sparse.csr_matrix(X[few]), pd.DataFrame(X[few], columns=["a", "b", "c"])):
+        found = pair_importance(Rule(), rows, codes[few], random_state=3)
+        np.testing.assert_allclose(found.losses, expected.losses)
+
+
+def test_rows_of_one_point_keep_one_value(answers):
+    X, _, _ = answers
+    rows = X[[0, 1, 1, 2, 3, 0]]
+    table = np.array([[1, 0], [1, 1], [-2, 1], [-2, 2], [3, 3], [3, 0]])
+    rule = Rule()
+    pair_importance(rule, rows, table, n_repeats=3, random_state=0)
+    for values in rule.seen:
+        np.testing.assert_array_equal(values[1], values[2])
+        np.testing.assert_array_equal(values[0], values[5])
+
+
+def test_a_shuffled_column_alone_changes():
+    X = np.arange(6.0).reshape(3, 2)
+    np.testing.assert_array_equal(shuffled(X, 1, np.array([2, 0, 1])), [[0, 5], [2, 1], [4, 3]])
+    np.testing.assert_array_equal(X, np.arange(6.0).reshape(3, 2))
+
+
+def test_no_repeats_are_refused(answers):
+    with pytest.raises(InputError, match="n_repeats"):
+        pair_importance(Rule(), answers[0], answers[1], n_repeats=0)

@@ -1,0 +1,48 @@
+"""Reliability tables: by hand, and of classifiers that are calibrated by construction."""
+
+import numpy as np
+import pytest
+
+from sdulearn.errors import InputError
+from sdulearn.metrics import calibration, pair_calibration
+
+
+def test_by_hand():
+    found = calibration([0.05, 0.15, 0.15, 1.0], [False, True, False, True])
+    np.testing.assert_allclose(found.predicted, [0.05, 0.15, 1.0])
+    np.testing.assert_allclose(found.observed, [0, 0.5, 1])
+    assert found.count.tolist() == [1, 2, 1]
+    assert found.error == pytest.approx((0.05 + 2 * 0.35 + 0) / 4)
+
+
+def test_true_probabilities_are_calibrated_and_overconfident_ones_are_not():
+    rng = np.random.default_rng(0)
+    p = rng.random(100_000)
+    came = rng.random(100_000) < p
+    assert calibration(p, came).error < 0.01
+    assert calibration((p > 0.5).astype(float), came).error == pytest.approx(0.25, abs=0.01)
+
+
+def test_answers_of_true_probabilities_are_calibrated():
+    rng = np.random.default_rng(1)
+    p = rng.beta(0.5, 0.3, size=40_000)
+    y = np.where(rng.random(40_000) < p, 1, -1)
+    codes = np.repeat(np.arange(1, 20_001) * y[::2] * y[1::2], 2)
+    probability = np.column_stack([1 - p, p])
+    assert pair_calibration(probability, codes).error < 0.015
+    sure = np.where(p > 0.5, 1.0, 0.0)
+    assert pair_calibration(np.column_stack([1 - sure, sure]), codes).error > 0.1
+    # Which class is which answers do not say.
+    mirrored = pair_calibration(probability[:, ::-1], codes)
+    assert mirrored.error == pytest.approx(pair_calibration(probability, codes).error)
+
+
+@pytest.mark.parametrize(("probability", "event"), [([1.5], [1]), ([0.5, 0.5], [1]), ([], [])])
+def test_what_is_no_probability_is_refused(probability, event):
+    with pytest.raises(InputError):
+        calibration(probability, event)
+
+
+def test_decisions_are_refused():
+    with pytest.raises(InputError, match="predict_proba"):
+        pair_calibration([0.1, 0.2], [1, 1])

@@ -1,0 +1,167 @@
+"""The page's server, request by request."""
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from sdulearn.errors import FileError, InputError
+from sdulearn.io.answer_log import read_log
+from sdulearn.web.images import grey_png, image_type
+from sdulearn.web.things import Things, things_of_table
+from sdulearn.web.views import PageViews
+
+
+def test_static_files(page):
+    for name, kind in (("", "text/html"), ("page.js", "text/javascript"), ("style.css", "text/css")):
+        response = page.get(name)
+        assert response.status == 200
+        assert response.headers["content-type"].startswith(kind)
+    for name in ("../app.py", "app.py", "static/page.js", "%2e%2e/app.py", "page.js/"):
+        assert page.get(name).status in (307, 404)
+
+
+def test_answer_undo_change_skip(page):
+    first = page.ask("ann")
+    result = page.answer("same", "ann")
+    assert result["written"]
+    assert result["answers"] == 1
+    assert result["question"]["token"] != first["token"]
+    undone = page.post("undo", {"annotator": "ann"}).json()
+    assert undone["undone"]
+    assert (undone["question"]["left"], undone["question"]["right"]) == (first["left"], first["right"])
+    page.answer("different", "ann")
+    (logged,) = page.get("api/history").json()["answers"]
+    assert logged["answer"] == "different"
+    changed = page.post("change", {"session": logged["session"], "number": logged["number"], "answer": "unsure"})
+    assert changed.json()["answer"]["answer"] == "unsure"
+    token = page.ask("ann")["token"]
+    assert page.post("skip", {"annotator": "ann", "token": token}).json()["question"]["token"] != token
+    assert page.post("change", {"session": "x", "number": 1, "answer": "same"}).status == 400
+
+
+def test_what_was_acknowledged_is_on_the_disk(page):
+    for k in range(1, 30):
+        assert page.answer("same", "ann")["written"]
+        assert len(read_log(page.views.session.log.path).answers) == k
+
+
+def test_a_disk_that_is_full_is_not_an_acknowledgement(page, monkeypatch):
+    page.answer("same")
+
+    def full(*arguments):
+        raise FileError("cannot be written: No space left on device.")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(page.views.session.log, "_write", full)
+        response = page.post("answer", {"token": page.ask()["token"], "answer": "same"})
+        assert response.status == 507
+        assert "No space left" in response.json()["error"]
+    assert page.views.session.n_answers == 1
+    assert page.answer("same")["answers"] == 2
+
+
+def test_history_comes_in_pages(page):
+    for _ in range(130):
+        page.answer("same")
+    first = page.get("api/history").json()
+    assert (len(first["answers"]), first["total"]) == (100, 130)
+    rest = page.get("api/history", begin=100).json()
+    assert [one["number"] for one in rest["answers"]] == list(range(30, 0, -1))
+    assert page.get("api/history", begin="x").status == 400
+
+
+def test_numbers_people_and_classes(page):
+    for name in ("ann", "bob"):
+        for word in ("same", "different", "unsure"):
+            page.answer(word, name)
+    numbers = page.get("api/numbers").json()
+    assert numbers["n_answers"] == 6
+    # NaN is not JSON.
+    assert [one["share"] for one in numbers["classes"]] == [0.7, None]
+    assert {one["answer"] for one in numbers["review"]} == {"unsure"}
+    assert [one["name"] for one in page.get("api/people").json()["people"]] == ["ann", "bob"]
+    shown = page.get("api/classes").json()["classes"]
+    assert [one["ids"] for one in shown] == [["r0", "r1"], ["r2"]]
+    assert page.get("api/start").json()["people"] == ["ann", "bob"]
+
+
+def test_finish_names_and_fits(page, tmp_path):
+    page.answer("same")
+    assert page.post("finish", {"labels": {}}).status == 400
+    report = tmp_path / "report.html"
+
+    def fit(labels):
+        report.write_text("<h1>fitted</h1>")
+        return {"lines": [f"{name}={label}" for name, label in labels.items()], "report": str(report)}
+
+    page.views.fit = fit
+    assert page.get("report").status == 404
+    result = page.post("finish", {"labels": {"r0": "cat", "r1": "cat", "r2": " "}}).json()
+    assert result["lines"] == ["r0=cat", "r1=cat"]
+    response = page.get("report")
+    assert response.body == b"<h1>fitted</h1>"
+    assert "script-src" not in response.headers["content-security-policy"]
+    assert page.get("api/classes").json()["classes"][0]["name"] == "cat"
+    for labels in ({"nobody": "cat"}, {"r0": 5}, [], {"r0": "x" * 61}, {"r0": "a\nb"}):
+        assert page.post("finish", {"labels": labels}).status == 400
+
+
+def test_nothing_left_to_ask_is_said(open_session, make_page):
+    session = open_session(most=1)
+    page = make_page(PageViews(session, Things(session.ids), "t"))
+    page.answer("same")
+    result = page.get("api/question").json()
+    assert result["question"] is None
+    assert "Nothing is left" in result["reason"]
+
+
+@pytest.fixture
+def table(tmp_path):
+    (tmp_path / "a.png").write_bytes(grey_png(np.eye(2)))
+    values = {
+        "id": [f"r{k}" for k in range(20)],
+        "text": ["a text\nof two lines"] * 20,
+        "picture": ["a.png", "../b.png", "https://x.example/c.png", "", *["none.png"] * 16],
+        "size": [1.0, 2.5, 1 / 3, None, *range(4, 20)],
+        "label": ["cat"] * 20,
+    }
+    return pa.table(values)
+
+
+def test_what_is_shown(table, session, tmp_path, make_page):
+    things = things_of_table(
+        table, session.ids, "id", text="text", image="picture", columns=["size"], image_root=tmp_path
+    )
+    image, text, fields = things.show(0)
+    assert (image["kind"], text["text"]) == ("image", "a text\nof two lines")
+    assert fields["fields"] == [["size", "1"]]
+    assert things.show(2)[2]["fields"] == [["size", "0.333333"]]
+    assert things.show(3)[2]["fields"] == [["size", ""]]
+    page = make_page(PageViews(session, things, "t"))
+    assert image_type(page.get("image/0").body) == "image/png"
+    for row in (1, 2, 3, 4, 99):
+        assert page.get(f"image/{row}").status == 404
+    assert page.get("image/-1").status == 404
+    assert "size: 1" in things.plain(0)
+
+
+def test_all_columns_but_the_hidden_ones_by_default(table, session, tmp_path):
+    things = things_of_table(table, session.ids, "id", hidden=["label"], image_root=tmp_path)
+    assert things.columns == ("text", "picture", "size")
+    with pytest.raises(InputError, match="no column 'nothing'"):
+        things_of_table(table, session.ids, "id", text="nothing", image_root=tmp_path)
+
+
+def test_long_texts_are_cut(session, tmp_path):
+    table = pa.table({"text": ["x" * 10**6] * 20})
+    things = things_of_table(table, session.ids, None, text="text", image_root=tmp_path)
+    assert len(things.show(0)[0]["text"]) == 20_000
+    assert len(things.title(0)) == 80
+
+
+def test_pictures_made_here(session, make_page):
+    things = Things(session.ids, pictures=np.random.default_rng(0).random((20, 8, 8)))
+    page = make_page(PageViews(session, things, "t"))
+    assert page.get("image/7").headers["content-type"] == "image/png"
+    assert page.get("image/20").status == 404
+    assert len(things.plain(0)) == 8

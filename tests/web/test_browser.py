@@ -1,0 +1,270 @@
+"""The page in a real browser: by keyboard alone, after a kill, with two people, and for everybody.
+
+Needs Playwright and a Chromium of the system (``SDULEARN_CHROMIUM`` or one in the path).
+"""
+
+import importlib
+import os
+import shutil
+import subprocess
+import sys
+from importlib import resources
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from sdulearn.io.answer_log import read_log
+from sdulearn.web.images import grey_png
+
+# Where a browser is named, a package that is missing is an error and no reason to skip.
+REQUIRED = "SDULEARN_CHROMIUM" in os.environ
+if not REQUIRED:
+    pytest.importorskip("playwright.sync_api", reason="Playwright is not installed")
+playwright = importlib.import_module("playwright.sync_api")
+BROWSER = os.environ.get("SDULEARN_CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser")
+pytestmark = pytest.mark.skipif(BROWSER is None, reason="there is no Chromium in the path")
+
+FLAGS = [
+    "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
+    "--disable-component-update", "--disable-sync",
+]  # fmt: skip
+PATIENCE_MS = 30_000
+# Where pictures of the pages go, for looking at them.
+PICTURES = os.environ.get("SDULEARN_SCREENSHOTS")
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with playwright.sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=BROWSER, args=FLAGS)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def open_page(browser):
+    """Open a window of its own; what the page complains of or asks of others is an error."""
+    contexts = []
+    complaints = []
+
+    def open_(address, **options):
+        context = browser.new_context(**options)
+        contexts.append(context)
+        page = context.new_page()
+        page.set_default_timeout(PATIENCE_MS)
+        page.on("pageerror", lambda error: complaints.append(str(error)))
+        host = address.split("/")[2]
+        page.on("request", lambda request: complaints.append(request.url) if host not in request.url else None)
+        page.goto(address)
+        playwright.expect(page.locator("#pair")).not_to_be_empty(timeout=PATIENCE_MS)
+        return page
+
+    yield open_
+    for context in contexts:
+        context.close()
+    assert complaints == []
+
+
+def press(page, key, says):
+    """Press a key and wait until the page says what it did."""
+    page.keyboard.press(key)
+    playwright.expect(page.locator("#status")).to_contain_text(says, timeout=PATIENCE_MS)
+
+
+@pytest.fixture
+def log(tmp_path):
+    return tmp_path / "answers.jsonl"
+
+
+def words(log):
+    return [one.answer for one in read_log(log).answers.values()]
+
+
+def pair(page):
+    """Ids of the question before a person."""
+    return page.locator("#pair article h2").all_inner_texts()
+
+
+def test_sixty_answers_by_keyboard_undo_change_reload_kill_and_go_on(start_server, open_page, log):
+    options = ("--demo", "--classes", "2", "--seed", "1", "-o", log, "--annotator", "ann")
+    server = start_server(*options)
+    page = open_page(server.address)
+    keys = ["s", "d", "u", "ArrowLeft", "ArrowRight", "ArrowDown", "S", "D"]
+    meaning = ["same", "different", "unsure", "same", "different", "unsure", "same", "different"]
+    for k in range(60):
+        press(page, keys[k % 8], f"Answer {k + 1} saved: {meaning[k % 8]}")
+    expected = [meaning[k % 8] for k in range(60)]
+    assert words(log) == expected
+
+    before = pair(page)
+    for _ in range(3):
+        press(page, "z", "Taken back")
+        page.locator("#status").evaluate("element => { element.textContent = ''; }")
+    assert words(log) == expected[:57]
+    press(page, "k", "Put off")
+    press(page, "z", "Taken back")
+    assert words(log) == expected[:56]
+    assert pair(page) != before
+
+    page.locator("nav a", has_text="History").click()
+    second = page.locator("#list select").nth(54)
+    assert second.input_value() == expected[1]
+    second.select_option("same")
+    playwright.expect(page.locator("#status")).to_contain_text("changed to same", timeout=PATIENCE_MS)
+    expected[1] = "same"
+    assert words(log) == expected[:56]
+
+    page.reload()
+    page.locator("nav a", has_text="Ask").click()
+    playwright.expect(page.locator("#n-answers")).to_have_text("56 answers", timeout=PATIENCE_MS)
+    shown = pair(page)
+    server.kill()
+    page.keyboard.press("s")
+    playwright.expect(page.locator("#status")).to_contain_text("Not saved yet", timeout=PATIENCE_MS)
+    assert words(log) == expected[:56]
+    server = start_server(*options)
+    page = open_page(server.address)
+    playwright.expect(page.locator("#status")).to_contain_text("56 answers so far")
+    assert len(shown) == 2
+    press(page, "d", "Answer 57 saved: different")
+    assert words(log) == [*expected[:56], "different"]
+
+
+def test_two_people_in_two_windows(start_server, open_page, log):
+    server = start_server("--demo", "-o", log, "--seed", "2")
+    windows = {}
+    for name in ("ann", "bob"):
+        page = open_page(server.address)
+        page.get_by_label("You are").fill(name)
+        page.get_by_role("button", name="Set").click()
+        playwright.expect(page.locator("#ask-title")).to_be_focused(timeout=PATIENCE_MS)
+        windows[name] = page
+    for k in range(6):
+        for turn, (name, page) in enumerate(windows.items()):
+            press(page, "s" if name == "ann" else "d", f"Answer {2 * k + turn + 1} saved")
+    press(windows["ann"], "z", "Taken back")
+    found = [(one.annotator, one.answer) for one in read_log(log).answers.values()]
+    assert sorted(found) == [("ann", "same")] * 5 + [("bob", "different")] * 6
+    page = windows["bob"]
+    page.locator("nav a", has_text="People").click()
+    playwright.expect(page.locator("#agreement")).to_contain_text("ann", timeout=PATIENCE_MS)
+    assert page.locator("#agreement tbody tr").first.inner_text().split()[:2] == ["ann", "5"]
+
+
+def test_letters_in_the_name_and_held_keys_are_no_answers(start_server, open_page, log):
+    page = open_page(start_server("--demo", "-o", log).address)
+    page.get_by_label("You are").press_sequentially("sduz")
+    page.get_by_role("button", name="Set").focus()
+    page.keyboard.press("Control+s")
+    page.evaluate("document.dispatchEvent(new KeyboardEvent('keydown', {key: 's', repeat: true, bubbles: true}))")
+    press(page, "p", "Paused")
+    page.keyboard.press("s")
+    press(page, "p", "Go on")
+    page.get_by_label("answer by keys").uncheck()
+    page.keyboard.press("s")
+    assert words(log) == []
+    page.get_by_role("button", name="Same").click()
+    playwright.expect(page.locator("#status")).to_contain_text("Answer 1 saved", timeout=PATIENCE_MS)
+    assert words(log) == ["same"]
+
+
+NASTY = "<img src=x onerror=alert(1)><script>alert(2)</script>"
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory):
+    """Two clouds with a text that would be code, a picture or a link, and fields."""
+    folder = tmp_path_factory.mktemp("things")
+    rng = np.random.default_rng(0)
+    y = np.arange(60) % 2
+    frame = pd.DataFrame({"id": [f"r{k}" for k in range(60)], "size": y + rng.normal(0, 0.2, 60).round(3)})
+    frame["colour"] = np.where(rng.random(60) < 0.5, "red", "blue")
+    frame["note"] = [f"{NASTY} number {k}" for k in range(60)]
+    frame["picture"] = ["a.png" if k % 3 else "https://pictures.example/x.png" for k in range(60)]
+    frame["label"] = np.where(y, "big", "small")
+    frame.to_csv(folder / "things.csv", index=False)
+    (folder / "a.png").write_bytes(grey_png(rng.random((9, 9))))
+    return folder / "things.csv"
+
+
+def test_texts_pictures_links_and_fields(start_server, open_page, log, table):
+    options = ("--text", "note", "--image", "picture", "--columns", "size,colour", "--drop", "label")
+    page = open_page(start_server(table, "-o", log, *options, "--seed", "4").address)
+    assert page.locator("#pair .text").first.inner_text().startswith(NASTY)
+    assert page.locator("#pair script, #pair img[onerror]").count() == 0
+    kinds = set()
+    for k in range(12):
+        kinds |= {"link"} if page.locator("#pair article a[rel~=noreferrer]").count() else set()
+        for image in page.locator("#pair img").all():
+            image.evaluate("image => image.decode()")
+            kinds.add("image")
+        rows = page.locator(".fields tbody tr")
+        for row in rows.all():
+            first, second = row.locator("td").all_inner_texts()
+            assert (first != second) == ("differs" in (row.get_attribute("class") or ""))
+        press(page, "s", f"Answer {k + 1} saved")
+    assert kinds == {"link", "image"}
+
+
+def test_names_a_fit_and_its_report(start_server, open_page, log, table):
+    call = [sys.executable, "-m", "sdulearn.cli.main", "ask", str(table), "-o", str(log), "--drop", "note,picture"]
+    subprocess.run([*call, "--oracle", "label", "--questions", "40"], check=True, capture_output=True, timeout=120)
+    page = open_page(start_server(table, "-o", log, "--drop", "note,picture,label", "--columns", "size,colour").address)
+    page.goto(page.url.split("#")[0] + "#finish")
+    labels = page.locator("#classes input")
+    playwright.expect(labels).to_have_count(2, timeout=PATIENCE_MS)
+    for k in range(2):
+        size = float(page.locator("#classes .class").nth(k).locator("article div").first.inner_text().split()[-1])
+        labels.nth(k).fill("big" if size > 0.5 else "small")
+    page.get_by_role("button", name="Fit a model").click()
+    playwright.expect(page.locator("#status")).to_contain_text("Fitted", timeout=2 * PATIENCE_MS)
+    assert "sdulearn predict" in page.locator("#result pre").first.inner_text()
+    page.goto(page.url.split("#")[0] + "report")
+    playwright.expect(page.locator("h1")).to_have_text("answers.sdu")
+    labelled = read_log(log).labels
+    truth = pd.read_csv(table).set_index("id")["label"]
+    assert labelled
+    assert {truth[row_id] == name for row_id, name in labelled.items()} == {True}
+
+
+def axe():
+    """The source of axe-core, where the package that brings it is installed."""
+    if not REQUIRED:
+        pytest.importorskip("axe_playwright_python", reason="axe-playwright-python is not installed")
+    return (resources.files("axe_playwright_python") / "axe.min.js").read_text(encoding="utf-8")
+
+
+FILLED = {"ask": "#numbers .curve", "history": "#list select", "people": "#agreement td", "finish": "#classes input"}
+
+
+def test_everybody_can_use_it(start_server, open_page, log, table):
+    """Contrast, labels and the like by axe-core on every page, nothing beside the screen; a picture of each."""
+    source = axe()
+    shown = ("--text", "note", "--image", "picture", "--columns", "size,colour")
+    call = [sys.executable, "-m", "sdulearn.cli.main", "ask", str(table), "-o", str(log), *shown]
+    oracle = ("--oracle", "label", "--questions", "30", "--annotator", "ann")
+    subprocess.run([*call, *oracle], check=True, capture_output=True, timeout=120)
+    address = start_server(table, "-o", log, *shown, "--drop", "label").address
+    page = open_page(address)
+    press(page, "d", "Answer 31 saved")
+    playwright.expect(page.locator("#n-answers")).to_have_text("31 answers", timeout=PATIENCE_MS)
+    press(page, "u", "Answer 32 saved")
+    for scheme in ("light", "dark"):
+        for width in (1280, 375):
+            page = open_page(address, color_scheme=scheme, viewport={"width": width, "height": 800})
+            for name in FILLED:
+                look_at(page, name, source)
+                if PICTURES:
+                    page.screenshot(path=Path(PICTURES) / f"{name}-{width}-{scheme}.png", full_page=True)
+
+
+def look_at(page, name, source):
+    """Open one of the pages and let axe-core judge it."""
+    page.locator(f"nav a[href='#{name}']").click()
+    playwright.expect(page.locator(FILLED[name]).first).to_be_visible(timeout=PATIENCE_MS)
+    page.evaluate(source)
+    found = page.evaluate("axe.run(document, {resultTypes: ['violations']})")
+    assert [(one["id"], [node["html"] for node in one["nodes"]]) for one in found["violations"]] == []
+    assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0

@@ -1,0 +1,85 @@
+"""Pictures come from one folder, and are pictures."""
+
+import struct
+import zlib
+
+import numpy as np
+import pytest
+
+from sdulearn.errors import FileError, MissingFileError
+from sdulearn.web.images import grey_png, image_type, read_image
+
+PNG = grey_png(np.eye(3))
+
+
+@pytest.fixture
+def root(tmp_path):
+    """A folder with a picture, and a secret one beside it."""
+    root = tmp_path / "pictures"
+    (root / "more").mkdir(parents=True)
+    (root / "a.png").write_bytes(PNG)
+    (root / "more" / "b.png").write_bytes(PNG)
+    (tmp_path / "secret.png").write_bytes(PNG)
+    (tmp_path / "pictures-not").mkdir()
+    (tmp_path / "pictures-not" / "secret.png").write_bytes(PNG)
+    return root
+
+
+def test_pictures_within_the_folder(root):
+    for name in ("a.png", "more/b.png", "more/../a.png", str(root / "a.png")):
+        assert read_image(root, name) == (PNG, "image/png")
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["../secret.png", "more/../../secret.png", "../pictures-not/secret.png", "{outside}", "", ".", "more", "none.png",
+     "a.png\0", "//etc/passwd", "/etc/passwd", "a.png/../../secret.png", "x" * 5000],
+)  # fmt: skip
+def test_no_way_out(root, name):
+    with pytest.raises(MissingFileError):
+        read_image(root, name.replace("{outside}", str(root.parent / "secret.png")))
+
+
+def test_links_must_stay_within(root):
+    (root / "out.png").symlink_to(root.parent / "secret.png")
+    (root / "folder").symlink_to(root.parent)
+    (root / "in.png").symlink_to(root / "a.png")
+    (root / "loop.png").symlink_to(root / "loop.png")
+    for name in ("out.png", "folder/secret.png", "loop.png"):
+        with pytest.raises(MissingFileError):
+            read_image(root, name)
+    assert read_image(root, "in.png")[0] == PNG
+
+
+def test_only_pictures(root):
+    (root / "page.png").write_text("<script>alert(1)</script>")
+    (root / "drawing.svg").write_text('<svg xmlns="http://www.w3.org/2000/svg"><script>alert(1)</script></svg>')
+    (root / "passwords.txt").write_text("hunter2")
+    for name in ("page.png", "drawing.svg", "passwords.txt"):
+        with pytest.raises(FileError, match="is not a PNG"):
+            read_image(root, name)
+
+
+def test_types():
+    assert image_type(b"\xff\xd8\xff\xe0") == "image/jpeg"
+    assert image_type(b"RIFF\0\0\0\0WEBPVP8 ") == "image/webp"
+    assert image_type(b"GIF89a") == "image/gif"
+    assert image_type(b"RIFF\0\0\0\0WAVE") is None
+
+
+def test_grey_png_holds_the_pixels():
+    """Read it back by the format's own rules."""
+    pixels = np.array([[0.0, 0.5, 1.0], [1.0, 0.25, 0.0]])
+    data = grey_png(pixels)
+    at = 8
+    chunks = {}
+    while at < len(data):
+        (size,) = struct.unpack(">I", data[at : at + 4])
+        name = data[at + 4 : at + 8]
+        chunks[name] = data[at + 8 : at + 8 + size]
+        (check,) = struct.unpack(">I", data[at + 8 + size : at + 12 + size])
+        assert check == zlib.crc32(name + chunks[name])
+        at += 12 + size
+    assert struct.unpack(">II", chunks[b"IHDR"][:8]) == (3, 2)
+    lines = zlib.decompress(chunks[b"IDAT"])
+    assert list(lines) == [0, 255, 128, 0, 0, 0, 191, 255]

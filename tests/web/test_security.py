@@ -1,0 +1,210 @@
+"""Attacks on the page's server: each must be refused, and the same request without the fault let through."""
+
+import json
+import re
+import socket
+
+import pytest
+
+from sdulearn.web.app import STATIC
+from sdulearn.web.security import HEADERS, MAX_BODY_BYTES, allowed_host, is_loopback
+from sdulearn.web.server import new_key, page_address
+from sdulearn.web.things import Things
+from sdulearn.web.views import PageViews
+
+HOST = {"Host": "127.0.0.1:8000"}
+POST = {**HOST, "Origin": "http://127.0.0.1:8000", "Content-Type": "application/json"}
+
+
+def send_answer(page, headers, **changes):
+    """Try to answer; the status, and whether an answer was written."""
+    pending = page.views.session.question("")
+    body = json.dumps({"annotator": "", "token": pending.token, "answer": "same", **changes}).encode()
+    headers = {**headers, "Content-Length": str(len(body))}
+    before = page.views.session.n_answers
+    response = page.raw("POST", f"/{page.key}/api/answer", headers, [body])
+    return response.status, page.views.session.n_answers - before
+
+
+def test_the_page_may_answer(page):
+    assert send_answer(page, POST) == (200, 1)
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["/", "", "/x/", "/the-kez/", "/the-ke/", "/the-key", "/the-keyy/", "/THE-KEY/", "//the-key/", "/./the-key/",
+     "/the-key%2f/", "/\udcff/", "/x/../the-key/"],
+)  # fmt: skip
+def test_without_the_key_nothing_is_seen(page, path):
+    for tail in ("", "api/start", "image/0", "page.js"):
+        response = page.raw("GET", (path + tail).encode("utf-8", "replace").decode(), HOST)
+        assert response.status == 404
+        assert b"points.csv" not in response.body
+
+
+def test_keys_are_long_and_different():
+    keys = {new_key() for _ in range(100)}
+    assert len(keys) == 100
+    assert min(map(len, keys)) >= 20
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        "evil.example",
+        "evil.example:8000",
+        "127.0.0.1.evil.example",
+        "",
+        "localhost.evil",
+        "192.168.0.7:8000",
+        "localhost:8000@evil",
+    ],
+)
+def test_names_that_point_here_from_elsewhere_are_refused(page, host):
+    """DNS rebinding: the browser believes that it talks to evil.example."""
+    assert page.raw("GET", f"/{page.key}/", {"Host": host}).status == 421
+    assert send_answer(page, {**POST, "Host": host, "Origin": f"http://{host}"}) == (421, 0)
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost:8000", "LOCALHOST:8000", "[::1]:8000", "127.0.0.1:1"])
+def test_names_of_this_machine(page, host):
+    assert page.raw("GET", f"/{page.key}/", {"Host": host}).status == 200
+
+
+def test_hosts_of_a_server_for_a_team():
+    assert allowed_host("192.168.0.7:8000", "0.0.0.0")
+    assert allowed_host("[fe80::1]:8000", "::")
+    assert allowed_host(f"{socket.gethostname()}:8000", "0.0.0.0")
+    assert allowed_host("lab.example:80", "lab.example")
+    assert not allowed_host("evil.example:8000", "0.0.0.0")
+    assert not allowed_host("evil.example", "lab.example")
+    assert is_loopback("127.0.0.2")
+    assert not is_loopback("0.0.0.0")
+    assert page_address("::1", 80, "k") == "http://[::1]:80/k/"
+
+
+def test_a_host_that_is_named_twice_is_refused(page):
+    app = page.app
+    headers = [("Host", "127.0.0.1"), ("Host", "evil.example")]
+    from_conftest = page.raw.__func__.__globals__["request"]
+    assert from_conftest(app, "GET", f"/{page.key}/", headers).status == 421
+
+
+@pytest.mark.parametrize(
+    "origin", ["http://evil.example", "null", "https://127.0.0.1:8000", "http://127.0.0.1:9000", "", None]
+)
+def test_other_pages_cannot_answer(page, origin):
+    headers = {name: value for name, value in POST.items() if name != "Origin"}
+    if origin is not None:
+        headers["Origin"] = origin
+    assert send_answer(page, headers) == (403, 0)
+
+
+def test_other_pages_cannot_read(page):
+    response = page.raw("GET", f"/{page.key}/api/question", {**HOST, "Origin": "http://evil.example"})
+    assert response.status == 403
+    assert page.raw("OPTIONS", f"/{page.key}/api/answer", POST).status in (403, 404, 405, 415)
+    assert not any(name.startswith("access-control") for name in page.get().headers)
+
+
+@pytest.mark.parametrize("kind", ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data", ""])
+def test_forms_cannot_answer(page, kind):
+    """What a page elsewhere can send without asking first."""
+    assert send_answer(page, {**POST, "Content-Type": kind}) == (415, 0)
+
+
+def test_every_response_carries_the_safety_headers(page):
+    paths = ["", "page.js", "api/start", "api/numbers", "image/0", "nothing", "api/answer"]
+    responses = [page.get(path) for path in paths]
+    responses.append(page.raw("GET", "/", HOST))
+    responses.append(page.raw("GET", "/", {"Host": "evil.example"}))
+    for response in responses:
+        for name, value in HEADERS.items():
+            assert response.headers[name.lower()] == value
+    policy = HEADERS["Content-Security-Policy"]
+    assert "default-src 'none'" in policy
+    assert "unsafe" not in policy
+    assert "http" not in policy.replace("https://127", "")
+
+
+def test_large_requests_are_refused(page):
+    path = f"/{page.key}/api/answer"
+    long = b'{"answer": "' + b"x" * MAX_BODY_BYTES + b'"}'
+    assert page.raw("POST", path, {**POST, "Content-Length": str(len(long))}, [long]).status == 413
+    # Without a length, or with a wrong one, the bytes are counted.
+    for claimed in ({}, {"Content-Length": "10"}):
+        assert page.raw("POST", path, {**POST, **claimed}, [long[:40_000], long[40_000:]]).status == 413
+    for claimed in ("-1", "1e9", "x"):
+        assert page.raw("POST", path, {**POST, "Content-Length": claimed}, [b"{}"]).status == 413
+    assert page.views.session.n_answers == 0
+
+
+@pytest.mark.parametrize(
+    "body",
+    [b"", b"[]", b"null", b"{", b'"x"', b"[" * 50_000, b"\xff\xfe", b"{}", b'{"token": "x", "answer": "same"}',
+     b'{"token": true, "answer": "same"}', b'{"token": 1e999, "answer": "same"}', b'{"token": 1, "answer": "maybe"}',
+     b'{"token": 1, "answer": ["same"]}', b'{"token": 1, "answer": "same", "annotator": 5}',
+     b'{"token": 1, "answer": "same", "annotator": "a\\nb"}',
+     b'{"token": 1, "answer": "same", "annotator": "\\u001b[2J"}'],
+)  # fmt: skip
+@pytest.mark.parametrize("path", ["answer", "undo", "change", "skip", "finish"])
+def test_nonsense_is_refused_and_changes_nothing(page, path, body):
+    page.views.session.question("")
+    headers = {**POST, "Content-Length": str(len(body))}
+    status = page.raw("POST", f"/{page.key}/api/{path}", headers, [body]).status
+    assert status == 400 or (path in ("undo", "skip") and status == 200)
+    assert page.views.session.n_answers == 0
+
+
+def test_texts_of_the_table_are_data_only(session, make_page):
+    """No text of the table reaches the page but as JSON, and the script puts texts in as text."""
+    import pyarrow as pa
+
+    nasty = "<img src=x onerror=alert(1)></script><script>alert(2)</script>"
+    things = Things(session.ids, pa.table({"note": [nasty] * 20}), text="note")
+    page = make_page(PageViews(session, things, title=nasty, annotator=nasty[:50]))
+    assert nasty.encode() not in page.get().body
+    response = page.get("api/question", annotator="")
+    assert response.headers["content-type"] == "application/json"
+    assert response.json()["question"]["left"]["parts"][0]["text"] == nasty
+    script = (STATIC / "page.js").read_text()
+    for word in (
+        "innerHTML",
+        "outerHTML",
+        "insertAdjacentHTML",
+        "document.write",
+        "eval(",
+        "Function(",
+        "DOMParser",
+        "srcdoc",
+    ):
+        assert word not in script
+
+
+def test_the_page_asks_nobody_else_and_holds_nothing_inline():
+    html = (STATIC / "index.html").read_text()
+    assert not re.search(r"""(src|href)=["'](?!#)[a-z]*:?//""", html)
+    assert not re.search(r"<script(?![^>]*\bsrc=)|\bon\w+=|\bstyle=|<style", html)
+    for name in ("style.css", "page.js"):
+        text = (STATIC / name).read_text()
+        assert not re.search(r"""(url\(|import\s|fetch\(["'`])\s*["'`]?https?:""", text)
+
+
+def test_links_are_shown_only_where_they_are_links(session):
+    import pyarrow as pa
+
+    values = ["https://a.example/x.png", "javascript:alert(1)", "data:text/html,x", "file:///etc/passwd"] * 5
+    things = Things(session.ids, pa.table({"image": values}), image="image")
+    kinds = [things.show(row)[0]["kind"] for row in range(4)]
+    assert kinds == ["link", "image", "image", "image"]
+
+
+def test_a_model_s_scores_are_not_beside_a_question(page):
+    page.answer("same")
+    question = page.ask()
+    assert set(question) == {"token", "left", "right"}
+    assert set(question["left"]) == {"id", "parts"}
+
+
+def test_the_whole_page_is_small():
+    assert sum(path.stat().st_size for path in STATIC.iterdir()) < 100_000
