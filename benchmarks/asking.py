@@ -5,7 +5,8 @@
 Each part measures what is not in the file of results yet, and the tables of docs/asking.md are written from all of
 it. Points: 2,000 of a set (two thirds, if it is smaller), accuracy on up to 2,000 others. Two classes are named the
 better way (those of labels, too), more than two by the majority of the points known to be in each, as a person would
-name them. SDULEARN_DATA names a folder with the benchmark sets (NAME.svm.bz2), those with more classes in its folder multi.
+name them. SDULEARN_DATA names a folder with the benchmark sets (NAME.svm.bz2), in its folder multi those with more
+classes.
 """
 
 from __future__ import annotations
