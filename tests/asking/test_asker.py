@@ -220,6 +220,23 @@ def test_an_oracle_with_errors_is_found_out_and_allowed_for(data):
     assert asker.contradictions()
 
 
+def test_one_wrong_answer_makes_no_example(data):
+    """All comparisons rest on points whose class does not hang on a single answer."""
+    X, y = data
+    rng = np.random.default_rng(1)
+    asker = ask(X, lambda a, b: bool((y[a] == y[b]) != (rng.random() < 0.1)), 120, random_state=0)
+    told = asker.answers
+    first = told["right"][0]
+    twice = {first}
+    for number in range(120):
+        pair = {told["left"][number], told["right"][number]}
+        before = [k for k in range(number) if {told["left"][k], told["right"][k]} == pair]
+        if told["kind"][number] in ("random", "linked", "explore"):
+            assert told["right"][number] in twice
+        if before and twice & pair:
+            twice |= pair
+
+
 def test_wrong_answers_are_doubted(data):
     X, y = data
     asker = ask(X, lambda a, b: y[a] == y[b], 80, repeat_share=0, random_state=0)

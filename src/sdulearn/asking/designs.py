@@ -30,8 +30,6 @@ from sdulearn.types import Array, Mask
 FIRST_CHECK = 12
 # Share of the questions that compare classes which may be one, once the first points are explored or there are many.
 COMPARE_SHARE = 1 / 3
-# Below this error rate any point of a class may stand for it; above it only the one that opened it.
-MAX_EXAMPLE_ERROR = 0.15
 LEAST_EXPLORED = 12
 
 
@@ -126,21 +124,16 @@ def ask_about(turn: Turn, point: int, kind: str) -> Question:
 
 
 def example(state: State, number: int) -> int:
-    """The point of a class nearest to its centre, by its first 1, 2, 4, 8, ... points: it changes rarely."""
+    """The trusted point of a class nearest to its centre, by its first 1, 2, 4, 8, ... points: it changes rarely."""
     members = state.classes.members[number]
-    if state.error > MAX_EXAMPLE_ERROR and state.limit == 2:
-        # Compared with one point only, no answer depends on whether another one was right.
-        return state.classes.members[0][0]
-    if state.error > MAX_EXAMPLE_ERROR or len(members) < 3:
-        return members[0]
+    usable = [point for point in members if point in state.trusted]
+    if not usable:
+        # With two classes "different from the other one" says as much.
+        return state.classes.members[state.numbers[0]][0]
     early = np.array(members[: 1 << (len(members).bit_length() - 1)])
-    coordinates = state.points.coordinates(early)
-    distance = np.linalg.norm(coordinates - coordinates.mean(axis=0), axis=1)
-    if state.error:
-        place = {int(point): k for k, point in enumerate(state.known)}
-        sure = state.soft_classes[[place[int(point)] for point in early], state.numbers.index(number)]
-        distance = np.where(sure >= min(0.9, sure.max()), distance, np.inf)
-    return int(early[np.argmin(distance)])
+    centre = state.points.coordinates(early).mean(axis=0)
+    distance = np.linalg.norm(state.points.coordinates(np.array(usable)) - centre, axis=1)
+    return usable[int(np.argmin(distance))]
 
 
 def _random_point(turn: Turn) -> Question | None:

@@ -14,7 +14,7 @@ import numpy as np
 
 from sdulearn.answers.graph import AnswerGraph
 from sdulearn.answers.propagate import FactorGraph, Propagation
-from sdulearn.asking.classes import Classes, read_classes
+from sdulearn.asking.classes import Classes, count_votes, read_classes
 from sdulearn.asking.errors import estimate_error
 from sdulearn.asking.points import Points
 from sdulearn.asking.records import Question, Record, as_graph_input
@@ -92,6 +92,21 @@ class State:
         members = set(self.classes.members)
         stuck = {point for point, out in self.classes.excluded.items() if out >= members}
         return (unsure | stuck) - self.classes.label.keys()
+
+    @cached_property
+    def trusted(self) -> set[int]:
+        """Points that may stand for a class: a wrong answer about one would spoil all that are compared with it.
+
+        That is the first point of each class, with two classes that of the first one alone, and every point that was
+        compared with one of these twice, with one result.
+        """
+        first = self.numbers[:1] if self.limit == 2 else self.numbers
+        trusted = {self.classes.members[number][0] for number in first}
+        votes = count_votes(self.records)
+        for record in self.records:
+            if abs(votes[record.pair]) >= 2 and not trusted.isdisjoint(record.pair):
+                trusted.update(record.pair)
+        return trusted
 
     @cached_property
     def kinds(self) -> Counter[str]:
