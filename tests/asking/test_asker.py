@@ -1,5 +1,7 @@
 """The Asker: a function of points, seed and answers."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pytest
 from sklearn.datasets import load_digits, load_iris, make_classification
@@ -95,6 +97,20 @@ def test_preparing_changes_nothing(data):
         assert question == other.next()
         for asker in (one, other):
             asker.tell(question, bool(y[question.left] == y[question.right]))
+
+
+def test_threads_may_prepare(data):
+    X, y = data
+    asker = Asker(X, random_state=0)
+    expected = answer_all(Asker(X, random_state=0), y, 25)
+    with ThreadPoolExecutor(3) as pool:
+        work = []
+        for question in expected:
+            assert asker.next() == question
+            work.append(pool.submit(asker.prepare, question))
+            asker.tell(question, bool(y[question.left] == y[question.right]))
+        for one in work:
+            one.result()
 
 
 def test_a_question_stays_until_it_is_answered_or_skipped(data):
