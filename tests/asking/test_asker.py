@@ -1,5 +1,7 @@
 """The Asker: a function of points, seed and answers."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pytest
 from sklearn.datasets import load_digits, load_iris, make_classification
@@ -95,6 +97,20 @@ def test_preparing_changes_nothing(data):
         assert question == other.next()
         for asker in (one, other):
             asker.tell(question, bool(y[question.left] == y[question.right]))
+
+
+def test_threads_may_prepare(data):
+    X, y = data
+    asker = Asker(X, random_state=0)
+    expected = answer_all(Asker(X, random_state=0), y, 25)
+    with ThreadPoolExecutor(3) as pool:
+        work = []
+        for question in expected:
+            assert asker.next() == question
+            work.append(pool.submit(asker.prepare, question))
+            asker.tell(question, bool(y[question.left] == y[question.right]))
+        for one in work:
+            one.result()
 
 
 def test_a_question_stays_until_it_is_answered_or_skipped(data):
@@ -218,6 +234,23 @@ def test_an_oracle_with_errors_is_found_out_and_allowed_for(data):
     agree = (asker.model().predict(X) > 0) == y
     assert max(agree.mean(), 1 - agree.mean()) > 0.85
     assert asker.contradictions()
+
+
+def test_one_wrong_answer_makes_no_example(data):
+    """All comparisons rest on points whose class does not hang on a single answer."""
+    X, y = data
+    rng = np.random.default_rng(1)
+    asker = ask(X, lambda a, b: bool((y[a] == y[b]) != (rng.random() < 0.1)), 120, random_state=0)
+    told = asker.answers
+    first = told["right"][0]
+    twice = {first}
+    for number in range(120):
+        pair = {told["left"][number], told["right"][number]}
+        before = [k for k in range(number) if {told["left"][k], told["right"][k]} == pair]
+        if told["kind"][number] in ("random", "linked", "explore"):
+            assert told["right"][number] in twice
+        if before and twice & pair:
+            twice |= pair
 
 
 def test_wrong_answers_are_doubted(data):

@@ -455,9 +455,11 @@ class Asker:
         if found is None:
             known_error = self._flip_rate if self.private is not None else None
             found = State(self._points, records, self._limit, self._settings_for(records), known_error)
-            self._states[records] = found
-            while len(self._states) > _KEPT:
-                self._states.pop(next(iter(self._states)), None)
+            # A thread that prepares writes here, too.
+            with self._lock:
+                self._states[records] = found
+                while len(self._states) > _KEPT:
+                    self._states.pop(next(iter(self._states)))
         return found
 
     def _settings_for(self, records: tuple[Record, ...]) -> Settings:

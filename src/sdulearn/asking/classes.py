@@ -25,7 +25,7 @@ from sdulearn.asking.records import Record
 TRIES = 3
 # But not while so many pairs of classes may be one: where points differ from the likeliest classes all the time, the
 # model is not yet good enough to know which are the likeliest.
-MAX_UNPROVEN = 30
+MAX_UNPROVEN = 45
 
 
 @dataclass

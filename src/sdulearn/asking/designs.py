@@ -3,7 +3,7 @@
 ``random``: disjoint pairs in a random order of the points.
 ``linked``: a new point against an example of its likeliest class,
 
-- a point whose class is not known yet is asked about until it is,
+- a point whose class is not known yet is asked about until it is, or until the model is sure enough of it,
 - a share of the points comes in random order, whatever the model says (kind "random"),
 - a share of the questions checks earlier answers (kinds "repeat", "triangle", "doubtful"),
 - at first, points that stand for many others ("explore"), until these bring no new classes,
@@ -30,8 +30,6 @@ from sdulearn.types import Array, Mask
 FIRST_CHECK = 12
 # Share of the questions that compare classes which may be one, once the first points are explored or there are many.
 COMPARE_SHARE = 1 / 3
-# Below this error rate any point of a class may stand for it; above it only the one that opened it.
-MAX_EXAMPLE_ERROR = 0.15
 LEAST_EXPLORED = 12
 
 
@@ -76,7 +74,7 @@ def _by_priority(turn: Turn, shares: Shares) -> list[Callable[[Turn], Question |
     if _due(turn, ("random",), shares.random):
         chosen.append(_random_point)
     exploring = still_exploring(turn.state)
-    many = MAX_UNPROVEN // 2 if exploring else 1
+    many = MAX_UNPROVEN if exploring else 1
     if turn.state.classes.n_unproven >= many and _due(turn, ("compare",), COMPARE_SHARE):
         chosen.append(_compare_classes)
     chosen.append(_explore if exploring else _uncertain)
@@ -105,9 +103,12 @@ def _under_way(turn: Turn) -> Question | None:
     state = turn.state
     closed = state.given_up | turn.busy
     for point in state.classes.excluded:
-        if point not in closed:
-            kind = next(r.kind for r in state.records if point in (r.left, r.right))
-            return ask_about(turn, point, kind if kind in ("random", "explore", "linked") else "linked")
+        if point in closed:
+            continue
+        kind = next(r.kind for r in state.records if point in (r.left, r.right))
+        # Of a random point the class must be known; a chosen one is left to the model where that is sure.
+        if kind in ("random", "explore") or point not in state.sure:
+            return ask_about(turn, point, kind if kind in ("random", "explore") else "linked")
     return None
 
 
@@ -123,21 +124,16 @@ def ask_about(turn: Turn, point: int, kind: str) -> Question:
 
 
 def example(state: State, number: int) -> int:
-    """The point of a class nearest to its centre, by its first 1, 2, 4, 8, ... points: it changes rarely."""
+    """The trusted point of a class nearest to its centre, by its first 1, 2, 4, 8, ... points: it changes rarely."""
     members = state.classes.members[number]
-    if state.error > MAX_EXAMPLE_ERROR and state.limit == 2:
-        # Compared with one point only, no answer depends on whether another one was right.
-        return state.classes.members[0][0]
-    if state.error > MAX_EXAMPLE_ERROR or len(members) < 3:
-        return members[0]
+    usable = [point for point in members if point in state.trusted]
+    if not usable:
+        # With two classes "different from the other one" says as much.
+        return state.classes.members[state.numbers[0]][0]
     early = np.array(members[: 1 << (len(members).bit_length() - 1)])
-    coordinates = state.points.coordinates(early)
-    distance = np.linalg.norm(coordinates - coordinates.mean(axis=0), axis=1)
-    if state.error:
-        place = {int(point): k for k, point in enumerate(state.known)}
-        sure = state.soft_classes[[place[int(point)] for point in early], state.numbers.index(number)]
-        distance = np.where(sure >= min(0.9, sure.max()), distance, np.inf)
-    return int(early[np.argmin(distance)])
+    centre = state.points.coordinates(early).mean(axis=0)
+    distance = np.linalg.norm(state.points.coordinates(np.array(usable)) - centre, axis=1)
+    return usable[int(np.argmin(distance))]
 
 
 def _random_point(turn: Turn) -> Question | None:
@@ -229,7 +225,7 @@ def _compare_classes(turn: Turn) -> Question | None:
     others = [a if b == smallest else b for a, b in pairs if smallest in (a, b)]
     own = np.array(members[smallest])
     # What the model would say of this class if it did not know it.
-    log_p = state.fit(state.hard_classes, left_out=own).log_probabilities(own).mean(axis=0)
+    log_p = state.fit(own).log_probabilities(own).mean(axis=0)
     likeliest = max(others, key=lambda number: log_p[state.numbers.index(number)])
     return turn.ask(example(state, smallest), example(state, likeliest), "compare")
 

@@ -106,7 +106,7 @@ def held_out_agreement(state: State, sample: Indices) -> Mask:
     fold = deal_folds(len(sample), min(HELD_OUT_FOLDS, len(sample)), seed=1)
     for k in range(int(fold.max()) + 1):
         test = sample[fold == k]
-        model = state.fit(state.soft_classes, left_out=state.known[test])
+        model = state.fit(state.known[test])
         agrees[fold == k] = model.log_probabilities(state.known[test]).argmax(axis=1) == state.column[test]
     return agrees
 

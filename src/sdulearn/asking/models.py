@@ -50,12 +50,14 @@ def fit_linked(state: State) -> Estimator:
 
 
 def told_or_predicted(state: State, model: Estimator) -> Codes:
-    """The class of every point: of known ones as the answers say."""
+    """The class of every point: as the answers say, or the likeliest of those that they leave."""
     found = np.asarray(model.predict(state.points.X))
-    place = np.argsort(class_order(state))[state.column]
-    # The larger of two classes is +1, which is the last of them; more are in the order of their names.
+    # The larger of two classes is +1, the last of them; more are in the order of their names.
     names = model.classes_[::-1] if len(model.classes_) == 2 else model.classes_
-    found[state.known] = names[place]
+    name_of_column = names[np.argsort(class_order(state))]
+    found[state.known] = name_of_column[state.column]
+    if state.scorer is not None:
+        found[state.partial] = name_of_column[state.narrowed(state.scorer).argmax(axis=1)]
     return found
 
 

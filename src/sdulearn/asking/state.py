@@ -14,7 +14,7 @@ import numpy as np
 
 from sdulearn.answers.graph import AnswerGraph
 from sdulearn.answers.propagate import FactorGraph, Propagation
-from sdulearn.asking.classes import Classes, read_classes
+from sdulearn.asking.classes import Classes, count_votes, read_classes
 from sdulearn.asking.errors import estimate_error
 from sdulearn.asking.points import Points
 from sdulearn.asking.records import Question, Record, as_graph_input
@@ -23,6 +23,8 @@ from sdulearn.types import Array, Indices
 
 # Rounds of fit and posteriors where answers may be wrong.
 _EM_ROUNDS = 2
+# A chosen point that is not in some classes is not asked about further where another one is as likely as this.
+_SURE = 0.8
 HELD_OUT_FOLDS = 10
 
 
@@ -92,19 +94,74 @@ class State:
         return (unsure | stuck) - self.classes.label.keys()
 
     @cached_property
+    def trusted(self) -> set[int]:
+        """Points that may stand for a class: a wrong answer about one would spoil all that are compared with it.
+
+        That is the first point of each class, with two classes that of the first one alone, and every point that was
+        compared with one of these twice, with one result.
+        """
+        first = self.numbers[:1] if self.limit == 2 else self.numbers
+        trusted = {self.classes.members[number][0] for number in first}
+        votes = count_votes(self.records)
+        for record in self.records:
+            if abs(votes[record.pair]) >= 2 and not trusted.isdisjoint(record.pair):
+                trusted.update(record.pair)
+        return trusted
+
+    @cached_property
     def kinds(self) -> Counter[str]:
         """Number of answers of each kind."""
         return Counter(record.kind for record in self.records)
 
     @cached_property
-    def scorer(self) -> Scorer | None:
-        """The model; None while there is one class."""
+    def partial(self) -> Indices:
+        """Points that answers exclude from some classes, and that may be in several others."""
+        open_points = [point for point in self.classes.excluded if point not in self.given_up]
+        return np.array(open_points, dtype=np.intp)
+
+    @cached_property
+    def first_scorer(self) -> Scorer | None:
+        """The model of the known points alone, as the answers put them; None while there is one class."""
         if len(self.numbers) < 2:
             return None
-        scorer = self.fit(self.hard_classes)
-        for _ in range(_EM_ROUNDS if self.error else 0):
-            scorer = self.fit(self.propagate(scorer).posteriors)
+        return Scorer.fit(self.points, self.known, self.hard_classes, self.settings)
+
+    @cached_property
+    def scorer(self) -> Scorer | None:
+        """The model of all answers, by rounds of EM where these leave classes open; None while there is one class."""
+        scorer = self.first_scorer
+        if scorer is None:
+            return None
+        for _ in range(_EM_ROUNDS if self.error else min(len(self.partial), 1)):
+            scorer = Scorer.fit(self.points, self.learned, self._expected(scorer), self.settings)
         return scorer
+
+    @property
+    def learned(self) -> Indices:
+        """The points that the model learns from: known ones, then partly known ones."""
+        return np.concatenate([self.known, self.partial])
+
+    def _expected(self, scorer: Scorer) -> Array:
+        """Probability of each class of these points, given all answers and a model."""
+        known = self.propagate(scorer).posteriors if self.error else self.hard_classes
+        return np.vstack([known, self.narrowed(scorer)])
+
+    def narrowed(self, scorer: Scorer) -> Array:
+        """Probability of each class of the partly known points: none for those that answers exclude."""
+        p = np.exp(scorer.log_probabilities(self.partial))
+        for row, point in enumerate(self.partial.tolist()):
+            out = self.classes.excluded[point]
+            p[row, [k for k, number in enumerate(self.numbers) if number in out]] = 0.0
+        total = np.maximum(p.sum(axis=1, keepdims=True), np.finfo(float).tiny)
+        return p / total
+
+    @cached_property
+    def sure(self) -> set[int]:
+        """Partly known points whose class the model of the known ones is sure of."""
+        if self.first_scorer is None or not len(self.partial):
+            return set()
+        likeliest = self.narrowed(self.first_scorer).max(axis=1)
+        return set(self.partial[likeliest >= _SURE].tolist())
 
     @property
     def hard_classes(self) -> Array:
@@ -112,20 +169,21 @@ class State:
         return np.eye(len(self.numbers))[self.column]
 
     @cached_property
-    def soft_classes(self) -> Array:
-        """Probability of each class of each known point, given all answers and the model."""
-        if not self.error or self.scorer is None:
+    def expected_classes(self) -> Array:
+        """Probability of each class of the points that the model learns from, given all answers and the model."""
+        if self.scorer is None:
             return self.hard_classes
-        return self.propagate(self.scorer).posteriors
+        return self._expected(self.scorer)
 
-    def fit(self, classes: Array, left_out: Indices | None = None) -> Scorer:
-        """The model of known points, without some of them."""
-        known = self.known
-        if left_out is not None:
-            kept = ~np.isin(known, left_out)
-            known = known[kept]
-            classes = classes[kept]
-        return Scorer.fit(self.points, known, classes, self.settings)
+    @property
+    def soft_classes(self) -> Array:
+        """The same of the known points alone."""
+        return self.expected_classes[: len(self.known)]
+
+    def fit(self, left_out: Indices) -> Scorer:
+        """The model without some points."""
+        kept = ~np.isin(self.learned, left_out)
+        return Scorer.fit(self.points, self.learned[kept], self.expected_classes[kept], self.settings)
 
     def propagate(self, scorer: Scorer) -> Propagation:
         """Posteriors of the known points, in their order, and how sure each answer among them is."""
@@ -142,7 +200,7 @@ class State:
         fold = deal_folds(len(self.known), HELD_OUT_FOLDS)
         for k in range(int(fold.max()) + 1):
             test = self.known[fold == k]
-            log_p[fold == k] = self.fit(self.soft_classes, left_out=test).log_probabilities(test)
+            log_p[fold == k] = self.fit(test).log_probabilities(test)
         return log_p
 
     @cached_property
