@@ -91,7 +91,7 @@ def test_change_is_as_if_it_had_been_told(data):
 def test_preparing_changes_nothing(data):
     X, y = data
     one, other = (Asker(X, random_state=0) for _ in range(2))
-    for _ in range(20):
+    for _ in range(10):
         question = one.next()
         one.prepare(question)
         assert question == other.next()
@@ -102,7 +102,7 @@ def test_preparing_changes_nothing(data):
 def test_threads_may_prepare(data):
     X, y = data
     asker = Asker(X, random_state=0)
-    expected = answer_all(Asker(X, random_state=0), y, 25)
+    expected = answer_all(Asker(X, random_state=0), y, 10)
     with ThreadPoolExecutor(3) as pool:
         work = []
         for question in expected:
@@ -154,11 +154,11 @@ def test_linked_questions_end_when_all_is_known(data):
 
 def test_shares_of_random_questions_and_checks_are_kept(data):
     X, y = data
-    asked = answer_all(Asker(X, random_share=0.4, repeat_share=0.1, random_state=0), y, 100)
+    asked = answer_all(Asker(X, random_share=0.4, repeat_share=0.1, random_state=0), y, 50)
     kinds = [question.kind for question in asked]
     # Where two kinds are due at once, one of them waits.
-    assert 39 <= kinds.count("random") <= 40
-    assert sum(kinds.count(kind) for kind in ("repeat", "triangle", "doubtful")) == 10
+    assert 19 <= kinds.count("random") <= 20
+    assert sum(kinds.count(kind) for kind in ("repeat", "triangle", "doubtful")) == 5
 
 
 def test_classes_of_two_class_answers_are_right(data):
@@ -176,7 +176,7 @@ def test_labels_are_those_of_the_answers_where_they_tell_them(n_classes):
     X, y = make_classification(
         200, 4, n_informative=3, n_redundant=0, n_classes=n_classes, n_clusters_per_class=1, random_state=0
     )
-    asker = ask(X, lambda a, b: y[a] == y[b], 60, n_classes=n_classes, repeat_share=0, random_state=0)
+    asker = ask(X, lambda a, b: y[a] == y[b], 30, n_classes=n_classes, repeat_share=0, random_state=0)
     labels = asker.labels()
     told = np.array(asker.answers["answer"]) == "same"
     same = labels[asker.answers["left"]] == labels[asker.answers["right"]]
@@ -197,11 +197,11 @@ def test_unsure_gives_a_point_up(data):
 
 
 def test_classes_are_found_on_digits():
-    X, y = load_digits(return_X_y=True)
-    asker = ask(X, lambda a, b: y[a] == y[b], 250, n_classes="auto", random_state=0)
+    X, y = load_digits(n_class=4, return_X_y=True)
+    asker = ask(X, lambda a, b: y[a] == y[b], 60, n_classes="auto", random_state=0)
     found = asker.classes()
-    assert len(found) == 10
-    assert [one.number for one in found] == list(range(1, 11))
+    assert len(found) == 4
+    assert [one.number for one in found] == [1, 2, 3, 4]
     model = asker.model()
     predicted = model.predict(X)
     names = {one.number: y[one.examples[0]] for one in found}
