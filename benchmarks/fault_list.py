@@ -776,7 +776,7 @@ TABLES = [
     ),
     fault(
         "table_model.py",
-        "TableModel.raw_line",
+        "TableModel.raw_lines",
         "- self.scaler.mean @ coef)",
         "+ self.scaler.mean @ coef)",
         "the line in the units of the table is another",
