@@ -777,8 +777,8 @@ TABLES = [
     fault(
         "table_model.py",
         "TableModel.raw_lines",
-        "- self.scaler.mean @ coef)",
-        "+ self.scaler.mean @ coef)",
+        "- coef @ self.scaler.mean",
+        "+ coef @ self.scaler.mean",
         "the line in the units of the table is another",
         "test_table_model.py",
     ),
@@ -855,12 +855,20 @@ TABLES = [
         "workflow/test_training_faults.py",
     ),
     fault(
-        "workflow/fit.py",
-        "_accuracy",
-        "return held_out_accuracy(decision, pairs,",
-        "return held_out_accuracy(reference, pairs,",
+        "workflow/judging.py",
+        "accuracy_of_two",
+        "decision, pairs, n_splits",
+        "reference, pairs, n_splits",
         "the accuracy is that on the training answers",
         "workflow/test_fit_faults.py",
+    ),
+    fault(
+        "workflow/judging.py",
+        "_held_out_classes",
+        "predicted[test] = part.predict(rows[test])",
+        "predicted[test] = reference[test]",
+        "the agreement is that on the training answers",
+        "workflow/test_models.py",
     ),
 ]
 
