@@ -868,7 +868,7 @@ TABLES = [
         "predicted[test] = part.predict(rows[test])",
         "predicted[test] = reference[test]",
         "the agreement is that on the training answers",
-        "workflow/test_models.py",
+        "workflow/test_judging.py",
     ),
 ]
 

@@ -114,14 +114,6 @@ def test_the_number_of_classes_from_answers(blobs):
     assert fit_table(table, answers, classes="auto").classes == ("1", "2", "3")
 
 
-def test_held_out_answers_show_that_nothing_was_learned(blobs):
-    """Answers at random: on the answers it knows the model seems to be right, on others it is not."""
-    table, answers, _ = blobs
-    rng = np.random.default_rng(1)
-    model = fit_table(table, answers.assign(label=rng.random(len(answers)) < 0.35), classes=3, error_rate=0.2)
-    assert "no_better_than_guessing" in [one.code for one in model.report.findings]
-
-
 @pytest.mark.parametrize(
     ("change", "message"),
     [

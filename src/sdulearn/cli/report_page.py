@@ -28,6 +28,8 @@ from sdulearn.types import Array
 
 _FEATURES_SHOWN = 20
 _FEATURES_OF_A_CLASS = 5
+# Less likely to be wrong than this, an answer is not worth asking again.
+_DOUBTFUL = 0.01
 _STYLE = """
 :root { color-scheme: light dark; --ink: #1b1f24; --soft: #59636e; --paper: #fff; --line: #d7dce1; --up: #0b6e99;
   --down: #b4511d; --mark: #fff4d6; }
@@ -64,7 +66,7 @@ def html_page(model: TableModel, model_path: Path) -> str:
     parts = [
         f"<h1>{escape(model_path.name)}</h1>",
         f'<p class="soft">{escape(describe_method(model.estimator))}</p>',
-        _section("Estimated accuracy", _accuracy(report)),
+        _section(_title(report), _accuracy(report)),
         _section("To look at", _findings(report)),
         _section("Share of each class", _classes(model, report)),
         _section("What was read", _facts(model, report)),
@@ -85,6 +87,12 @@ def _section(title: str, content: str) -> str:
     if not content:
         return ""
     return f"<section>\n<h2>{escape(title)}</h2>\n{content}\n</section>"
+
+
+def _title(report: FitReport) -> str:
+    """Nobody should take an agreement for an accuracy."""
+    unknown = report.agreement is not None and report.agreement.accuracy is None
+    return "Agreement with answers" if unknown else "Estimated accuracy"
 
 
 def _accuracy(report: FitReport) -> str:
@@ -185,9 +193,13 @@ def _people(report: FitReport) -> str:
 
 
 def _doubtful(report: FitReport) -> str:
-    """The answers that are likeliest to be wrong."""
+    """The answers that are likeliest to be wrong, where any stands out."""
     if not report.doubtful:
         return ""
+    shown = [one for one in report.doubtful if one.wrong >= _DOUBTFUL]
+    if not shown:
+        right = f"{1 - _DOUBTFUL:.0%}"
+        return f"<p>No answer stands out: given the model and all others, each is right with {right} or more.</p>"
     note = (
         "The likeliest to be wrong, given the model and all other answers: ask these again first. The model learned "
         "from them too, so the probabilities are rather low."
@@ -196,7 +208,7 @@ def _doubtful(report: FitReport) -> str:
     rows = (
         f"<tr><td>{escape(one.id_a)}</td><td>{escape(one.id_b)}</td><td>{'same' if one.similar else 'different'}</td>"
         f"<td>{escape(one.annotator)}</td><td>{one.wrong:.1%}</td></tr>"
-        for one in report.doubtful
+        for one in shown
     )
     return f'<p class="soft">{note}</p>\n<div class="wide">{_table([head, *rows])}</div>'
 

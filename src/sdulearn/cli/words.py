@@ -147,15 +147,12 @@ def describe_agreement(found: ClassAgreement) -> list[str]:
     ]
     if found.accuracy is None:
         return [*lines, "accuracy: not known; answers about more than two classes do not tell it, a few labels do"]
-    n = f"{found.accuracy.n:.0f}"
     basis = {
-        "labels": "on labelled rows that the model did not know",
+        "labels": "on labelled rows that were held out",
         "groups": "on groups of rows that the answers make classes, each matched with a class; a little too high",
     }
-    return [
-        *lines,
-        f"accuracy: {_share(found.accuracy, found.confidence)}, {basis[found.basis or 'labels']} (worth {n})",
-    ]
+    counted = f"{basis[found.basis or 'labels']} (counting as {found.accuracy.n:.0f}: folds share their models)"
+    return [*lines, f"accuracy: {_share(found.accuracy, found.confidence)}, {counted}"]
 
 
 def _share(share: Share, confidence: float) -> str:
