@@ -11,6 +11,8 @@ from sdulearn.io.checked import checked_finite, checked_list, checked_prior, che
 from sdulearn.metrics import AccuracyEstimate, ClassAgreement, Share
 from sdulearn.prior import PriorEstimate
 
+_KINDS = ("linear", "boosted")
+
 
 @dataclass(frozen=True)
 class AnnotatorReport:
@@ -211,8 +213,10 @@ def _parse_share(numbers: Mapping[str, Any]) -> Share:
 
 def _parse_choice(choice: Mapping[str, Any]) -> ModelChoice:
     scores = {checked_text(name): checked_finite(score) for name, score in choice["scores"].items()}
+    if choice["name"] not in _KINDS or set(scores) not in (set(), set(_KINDS)):
+        raise ValueError("the kinds of models are not known")
     gap_error = None if choice["gap_error"] is None else checked_finite(choice["gap_error"])
-    return ModelChoice(checked_text(choice["name"]), scores, gap_error)
+    return ModelChoice(choice["name"], scores, gap_error)
 
 
 def _parse_doubtful(answer: Mapping[str, Any]) -> DoubtfulAnswer:

@@ -76,8 +76,9 @@ def _report(report: FitReport) -> list[str]:
     lines = [] if report.agreement is None else describe_agreement(report.agreement)
     if report.accuracy is not None:
         lines.append(f"estimated accuracy: {describe_accuracy(report.accuracy)}")
+    if report.model_choice.scores:
+        lines.append(f"model: {describe_choice(report.model_choice)}")
     lines += [
-        f"model: {describe_choice(report.model_choice)}",
         f"fitted on: {report.n_rows:,} rows of {report.table}",
         f"answers: {describe_points(report)}, of {report.answers}",
     ]
