@@ -9,6 +9,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass, replace
 from numbers import Integral
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from scipy.stats import binomtest
@@ -122,8 +123,8 @@ def fit_table(
         many as ``labels`` names. More than two are for the joint likelihood in memory.
     model : {"linear", "boosted", "auto"}, default="linear"
         Linear, boosted trees (in memory; needs LightGBM, ``pip install 'sdulearn[boosting]'``), or whichever makes
-        held-out answers likelier; "auto" is linear without LightGBM, and for fewer than 60 answers, more than 100
-        features or two classes, other methods and engines. ``report.model_choice`` has the numbers.
+        held-out answers likelier; "auto" is linear without LightGBM, and with fewer than 60 answers, more than 100
+        features, more than two classes, or another method or engine. ``report.model_choice`` has the numbers.
     max_unlabeled : int, optional
         Most rows to use as unlabeled, drawn at random; by default 20,000, or, for the risks of the paper with
         another engine than "memory", every row.
@@ -300,38 +301,43 @@ def _fit(request: Request, data: TrainingData, began: float, read: float) -> Tab
         *_disagreements(request, data, pairs, estimator, outcome, n_right),
         *(why_linear(request, n_classes, rows, y) if request.model == "auto" else ()),
     ]
-    done = time.perf_counter()
-    source = data.source
-    n_points, n_independent = _worth(pairs, source, len(estimator.classes_))
     model = TableModel(estimator, data.layout, data.scaler, _class_names(estimator, data))
     report = FitReport(
         sdulearn=__version__,
         method="joint" if is_joint(request.method) else request.method,
         settings=chosen_settings(chosen),
         table=Path(request.table_name).name,
-        answers=source.name,
         n_rows=data.n_rows,
         n_unlabeled=len(data.unlabeled) if data.n_unlabeled is None else data.n_unlabeled,
-        n_similar=source.n_similar,
-        n_dissimilar=source.n_dissimilar,
-        n_unsure=source.n_unsure,
-        n_points=n_points,
-        n_independent=n_independent,
-        answer_columns=source.columns,
-        answer_words=source.words,
+        **_answer_facts(data.source, pairs, len(estimator.classes_)),
         accuracy=outcome.accuracy,
         prior=estimator.prior_,
-        annotators=_annotators(fitted, source),
+        annotators=_annotators(fitted, data.source),
         n_labels=0 if data.labels is None else len(data.labels.rows),
         n_labels_right=n_right,
         findings=tuple(findings),
-        seconds={"reading": read - began, "fitting": done - read},
         agreement=outcome.agreement,
         class_shares=_class_shares(model, data),
         model_choice=fitted.choice,
         doubtful=most_doubtful(fitted, rows, y, data),
+        seconds={"reading": read - began, "fitting": time.perf_counter() - read},
     )
     return replace(model, report=report)
+
+
+def _answer_facts(source: AnswerSource, pairs: Pairs, n_classes: int) -> dict[str, Any]:
+    """What the report says of the answers."""
+    n_points, n_independent = _worth(pairs, source, n_classes)
+    return {
+        "answers": source.name,
+        "n_similar": source.n_similar,
+        "n_dissimilar": source.n_dissimilar,
+        "n_unsure": source.n_unsure,
+        "n_points": n_points,
+        "n_independent": n_independent,
+        "answer_columns": source.columns,
+        "answer_words": source.words,
+    }
 
 
 def _numbered(request: Request, data: TrainingData, n_classes: int | str) -> TrainingData:
