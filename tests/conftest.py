@@ -17,7 +17,7 @@ from sklearn.preprocessing import StandardScaler
 from sdulearn import FitReport, PriorEstimate
 from sdulearn.datasets import BENCHMARKS, load_benchmark, make_waveform, sample_sdu
 from sdulearn.diagnostics import Finding
-from sdulearn.fit_report import AnnotatorReport
+from sdulearn.fit_report import AnnotatorReport, DoubtfulAnswer, ModelChoice
 from sdulearn.metrics import AccuracyEstimate
 
 # The same examples in every run: a test that fails by chance helps nobody. Look for new ones with
@@ -80,7 +80,7 @@ def fit_report():
         answer_words={"1": (1, 40), "0": (-1, 20)},
         accuracy=AccuracyEstimate(0.9, 0.8, 0.95, 0.82, 60, 0.95),
         prior=PriorEstimate(0.7, 0.6, 0.8, True, 40, 20, 0.95),
-        annotators=(AnnotatorReport("ann", 0.1, 0.05, 0.2, True, 60),),
+        annotators=(AnnotatorReport("Ann", 0.1, 0.05, 0.2, True, 60),),
         n_labels=0,
         n_labels_right=0,
         findings=(
@@ -89,6 +89,9 @@ def fit_report():
                                                     "level": 0.01}),
         ),
         seconds={"reading": 0.5, "fitting": 1.5},
+        class_shares=(0.3, 0.7),
+        model_choice=ModelChoice("linear", {"linear": -0.4, "boosted": -0.5}, 0.02),
+        doubtful=(DoubtfulAnswer("r1", "r2", True, "Ann", 0.6),),
     )  # fmt: skip
 
 

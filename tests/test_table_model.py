@@ -89,7 +89,7 @@ def test_the_parts_are_used_in_their_order(waveform, frame):
     scaled = (X - model.scaler.mean) / model.scaler.scale
     np.testing.assert_allclose(model.decision_function(frame), model.estimator.decision_function(scaled))
     np.testing.assert_allclose(model.predict_proba(frame), model.estimator.predict_proba(scaled))
-    coef, intercept = model.raw_line
+    (coef,), (intercept,) = model.raw_lines
     np.testing.assert_allclose(X @ coef + intercept, model.decision_function(frame))
 
 

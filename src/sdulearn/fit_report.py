@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from sdulearn.diagnostics import Finding
 from sdulearn.io.checked import checked_finite, checked_list, checked_prior, checked_share, checked_text, checked_whole
-from sdulearn.metrics import AccuracyEstimate
+from sdulearn.metrics import AccuracyEstimate, ClassAgreement, Share
 from sdulearn.prior import PriorEstimate
+
+_KINDS = ("linear", "boosted")
 
 
 @dataclass(frozen=True)
@@ -39,6 +41,49 @@ class AnnotatorReport:
 
 
 @dataclass(frozen=True)
+class ModelChoice:
+    """Which kind of model was fitted, and why.
+
+    Attributes
+    ----------
+    name : {"linear", "boosted"}
+        A line (more classes: a line each), or boosted trees that start from one.
+    scores : dict
+        Mean log-likelihood of a held-out answer by each kind that was compared; empty where none was.
+    gap_error : float or None
+        Standard error of the difference of the two scores over components of the answers; None where unknown.
+    """
+
+    name: str = "linear"
+    scores: Mapping[str, float] = field(default_factory=dict)
+    gap_error: float | None = None
+
+
+@dataclass(frozen=True)
+class DoubtfulAnswer:
+    """An answer that may be wrong, to be asked again.
+
+    Attributes
+    ----------
+    id_a, id_b : str
+        The two rows.
+    similar : bool
+        The answer.
+    annotator : str
+        Who gave it; empty where that is not known.
+    wrong : float
+        Probability that it is wrong, given the model and all other answers. The model learned from this answer
+        too, so it is rather too low.
+    """
+
+    id_a: str
+    id_b: str
+    similar: bool
+    annotator: str
+    wrong: float
+
+
+@dataclass(frozen=True)
 class FitReport:
     """What a fit was given and what it found, as data.
 
@@ -62,10 +107,11 @@ class FitReport:
         Which column of the answers was read as what.
     answer_words : dict
         What each word for an answer was taken for, and how often it occurs.
-    accuracy : AccuracyEstimate
-        By cross-validation on the answers.
-    prior : PriorEstimate
-        Share of class +1.
+    accuracy : AccuracyEstimate or None
+        By cross-validation on the answers; None with more than two classes, whose accuracy answers alone do
+        not tell.
+    prior : PriorEstimate or None
+        Share of class +1; None with more than two classes.
     annotators : tuple of AnnotatorReport
         Who answered, and how often wrongly; empty for methods that take all answers for right.
     n_labels, n_labels_right : int
@@ -74,6 +120,17 @@ class FitReport:
         Where the data disagree with what the method assumes, and what the result leaves open.
     seconds : dict
         Time spent on reading and on fitting.
+    agreement : ClassAgreement or None
+        With more than two classes: how predictions agree with held-out answers, and the accuracy where labels or
+        large groups of answers tell it. Intervals are widened for what folds, and answers about one point, have
+        in common.
+    class_shares : tuple of float
+        Mean probability of each class over the unlabeled rows; empty where the loss gives none.
+    model_choice : ModelChoice
+        Which kind of model, and by what margin.
+    doubtful : tuple of DoubtfulAnswer
+        The most doubtful answers, the worst first; empty for methods that take all answers for right, and where
+        the table was not read whole.
     """
 
     sdulearn: str
@@ -90,13 +147,17 @@ class FitReport:
     n_independent: int
     answer_columns: Mapping[str, str]
     answer_words: Mapping[str, Sequence[int]]
-    accuracy: AccuracyEstimate
-    prior: PriorEstimate
+    accuracy: AccuracyEstimate | None
+    prior: PriorEstimate | None
     annotators: tuple[AnnotatorReport, ...]
     n_labels: int
     n_labels_right: int
     findings: tuple[Finding, ...]
     seconds: Mapping[str, float]
+    agreement: ClassAgreement | None = None
+    class_shares: tuple[float, ...] = ()
+    model_choice: ModelChoice = field(default_factory=ModelChoice)
+    doubtful: tuple[DoubtfulAnswer, ...] = ()
 
 
 def parse_report(report: Mapping[str, Any]) -> FitReport:
@@ -113,12 +174,56 @@ def parse_report(report: Mapping[str, Any]) -> FitReport:
             checked_text(word): (checked_whole(answer, -1, 1), checked_whole(count, 0, 2**62))
             for word, (answer, count) in report["answer_words"].items()
         },
-        accuracy=_parse_accuracy(report["accuracy"]),
-        prior=checked_prior(report["prior"]),
+        accuracy=None if report["accuracy"] is None else _parse_accuracy(report["accuracy"]),
+        prior=None if report["prior"] is None else checked_prior(report["prior"]),
         annotators=tuple(_parse_annotator(one) for one in checked_list(report["annotators"])),
         findings=tuple(_parse_finding(finding) for finding in checked_list(report["findings"])),
         seconds={checked_text(name): checked_finite(value) for name, value in report["seconds"].items()},
+        **_parse_later(report),
     )
+
+
+def _parse_later(report: Mapping[str, Any]) -> dict[str, Any]:
+    """What files of earlier versions do not have."""
+    if "model_choice" not in report:
+        return {}
+    agreement = report["agreement"]
+    return {
+        "agreement": None if agreement is None else _parse_agreement(agreement),
+        "class_shares": tuple(checked_share(share) for share in checked_list(report["class_shares"])),
+        "model_choice": _parse_choice(report["model_choice"]),
+        "doubtful": tuple(_parse_doubtful(one) for one in checked_list(report["doubtful"])),
+    }
+
+
+def _parse_agreement(found: Mapping[str, Any]) -> ClassAgreement:
+    if found["basis"] not in ("labels", "groups", None):
+        raise ValueError(f"unknown basis {found['basis']!r}")
+    accuracy = None if found["accuracy"] is None else _parse_share(found["accuracy"])
+    shares = {name: _parse_share(found[name]) for name in ("agreement", "same", "different")}
+    return ClassAgreement(
+        **shares, accuracy=accuracy, basis=found["basis"], confidence=checked_share(found["confidence"])
+    )
+
+
+def _parse_share(numbers: Mapping[str, Any]) -> Share:
+    shares = {name: checked_share(numbers[name]) for name in ("value", "low", "high")}
+    return Share(**shares, n=checked_finite(numbers["n"]))
+
+
+def _parse_choice(choice: Mapping[str, Any]) -> ModelChoice:
+    scores = {checked_text(name): checked_finite(score) for name, score in choice["scores"].items()}
+    if choice["name"] not in _KINDS or set(scores) not in (set(), set(_KINDS)):
+        raise ValueError("the kinds of models are not known")
+    gap_error = None if choice["gap_error"] is None else checked_finite(choice["gap_error"])
+    return ModelChoice(choice["name"], scores, gap_error)
+
+
+def _parse_doubtful(answer: Mapping[str, Any]) -> DoubtfulAnswer:
+    if type(answer["similar"]) is not bool:
+        raise TypeError("expected true or false")
+    texts = {name: checked_text(answer[name]) for name in ("id_a", "id_b", "annotator")}
+    return DoubtfulAnswer(**texts, similar=answer["similar"], wrong=checked_share(answer["wrong"]))
 
 
 def _parse_accuracy(numbers: Mapping[str, Any]) -> AccuracyEstimate:

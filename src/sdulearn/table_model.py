@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
+from scipy.special import softmax
 from sklearn.utils.validation import check_is_fitted
 
 from sdulearn.columns import (
@@ -36,7 +37,7 @@ from sdulearn.io.checked import (
 from sdulearn.io.files import Location
 from sdulearn.losses import TRAINING_LOSSES
 from sdulearn.number_texts import NumberText
-from sdulearn.types import Array, Estimator, Frame, Rows
+from sdulearn.types import Array, Estimator, Frame, Indices, Rows
 
 VERSION = 1
 
@@ -76,8 +77,8 @@ class TableModel:
         How a table becomes features.
     scaler : Scaler
         Mean and scale of the features in training.
-    classes : tuple of two str
-        Names of the classes -1 and +1.
+    classes : tuple of str
+        Names of the classes -1 and +1, or of 1 to K where there are more.
     report : FitReport or None
         What the fit was given and found.
 
@@ -90,7 +91,7 @@ class TableModel:
     estimator: Estimator
     layout: Layout
     scaler: Scaler
-    classes: tuple[str, str] = ("-1", "1")
+    classes: tuple[str, ...] = ("-1", "1")
     report: FitReport | None = None
 
     def features(self, table: Frame) -> Rows:
@@ -127,7 +128,7 @@ class TableModel:
         return X, Counter()
 
     def decision_function(self, table: Frame) -> Array:
-        """Signed confidence of each row: positive for the second class.
+        """Signed confidence of each row: positive for the second class; of more than two a score each.
 
         Parameters
         ----------
@@ -136,7 +137,7 @@ class TableModel:
 
         Returns
         -------
-        array of shape (n_rows,)
+        array of shape (n_rows,) or (n_rows, n_classes)
             Decision values.
         """
         return self.decide(self.features(table))
@@ -166,13 +167,13 @@ class TableModel:
 
         Returns
         -------
-        array of shape (n_rows, 2)
+        array of shape (n_rows, n_classes)
             Columns in the order of ``classes``.
         """
-        positive = self.probability(self.decision_function(table))
-        if positive is None:
+        found = self.probability(self.decision_function(table))
+        if found is None:
             raise InputError("The loss of this model gives no probabilities. Fit with `loss='logistic'`.")
-        return np.column_stack([1 - positive, positive])
+        return found if found.ndim == 2 else np.column_stack([1 - found, found])
 
     def decide(self, X: Rows) -> Array:
         """Decision values of features that are not scaled yet.
@@ -184,12 +185,14 @@ class TableModel:
 
         Returns
         -------
-        array of shape (n_rows,)
-            Decision values.
+        array of shape (n_rows,) or (n_rows, n_classes)
+            Decision values; with more than two classes a column for each.
         """
         scaled = self.scaler.transform(X)
         if not hasattr(self.estimator, "coef_"):
             return np.asarray(self.estimator.decision_function(scaled))
+        if len(self.classes) > 2:
+            return np.asarray(scaled @ self.estimator.coef_.T + self.estimator.intercept_)
         return np.asarray(scaled @ self.estimator.coef_[0] + self.estimator.intercept_[0])
 
     def names(self, decision: Array) -> NDArray[np.object_]:
@@ -197,7 +200,7 @@ class TableModel:
 
         Parameters
         ----------
-        decision : array of shape (n_rows,)
+        decision : array of shape (n_rows,) or (n_rows, n_classes)
             Decision values.
 
         Returns
@@ -205,21 +208,38 @@ class TableModel:
         array of shape (n_rows,)
             Class names.
         """
-        return np.array(self.classes, dtype=object)[(decision > 0).astype(int)]
+        return np.array(self.classes, dtype=object)[self.places(decision)]
 
-    def probability(self, decision: Array) -> Array | None:
-        """Probability of the second class.
+    def places(self, decision: Array) -> Indices:
+        """Places in ``classes`` of the classes of decision values.
 
         Parameters
         ----------
-        decision : array of shape (n_rows,)
+        decision : array of shape (n_rows,) or (n_rows, n_classes)
             Decision values.
 
         Returns
         -------
-        array of shape (n_rows,) or None
+        int array of shape (n_rows,)
+            0 or 1, or up to K - 1.
+        """
+        return np.argmax(decision, axis=1) if decision.ndim == 2 else (decision > 0).astype(np.intp)
+
+    def probability(self, decision: Array) -> Array | None:
+        """Probability of the second class; with more than two classes that of each.
+
+        Parameters
+        ----------
+        decision : array of shape (n_rows,) or (n_rows, n_classes)
+            Decision values.
+
+        Returns
+        -------
+        array of the same shape or None
             None where the loss gives no probabilities.
         """
+        if decision.ndim == 2:
+            return np.asarray(softmax(decision, axis=1))
         name = self.link
         return None if name is None else np.asarray(TRAINING_LOSSES[name].probability(decision))
 
@@ -230,10 +250,10 @@ class TableModel:
         return loss if hasattr(TRAINING_LOSSES[loss], "probability") else None
 
     @property
-    def raw_line(self) -> tuple[Array, float]:
-        """Coefficients and intercept in the units of the table: the scaler and the line in one."""
-        coef = self.estimator.coef_[0] / self.scaler.scale
-        return coef, float(self.estimator.intercept_[0] - self.scaler.mean @ coef)
+    def raw_lines(self) -> tuple[Array, Array]:
+        """Coefficients and intercepts in the units of the table, a row each line: scaler and lines in one."""
+        coef = self.estimator.coef_ / self.scaler.scale
+        return coef, self.estimator.intercept_ - coef @ self.scaler.mean
 
     def save(self, path: Location) -> None:
         """Write the model to one file that holds numbers and JSON, no code; read it with ``load_model``.
@@ -281,9 +301,11 @@ class TableModel:
             raise ValueError("columns and coefficients do not fit together")
         if not (scaler.scale > 0).all():
             raise ValueError("a scale is not positive")
-        below, above = (checked_text(name) for name in checked_list(header["classes"]))
+        classes = tuple(checked_text(name) for name in checked_list(header["classes"]))
+        if len(classes) != len(estimator.classes_) or len(set(classes)) < len(classes):
+            raise ValueError("the names of the classes do not tell the classes of the estimator apart")
         report = None if header["report"] is None else parse_report(header["report"])
-        return cls(estimator, layout, scaler, (below, above), report)
+        return cls(estimator, layout, scaler, classes, report)
 
 
 def _describe_layout(layout: Layout) -> dict[str, Any]:

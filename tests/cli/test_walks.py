@@ -8,10 +8,11 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import sparse
-from sklearn.datasets import dump_svmlight_file, load_breast_cancer
+from sklearn.datasets import dump_svmlight_file, load_breast_cancer, load_wine
 
 from sdulearn import load_model
 from sdulearn.cli.main import main
+from sdulearn.datasets import make_waveform
 
 
 def sdulearn(folder, *arguments, code=0):
@@ -179,3 +180,105 @@ def test_help_is_worth_reading(capsys, command):
         main([command, "--help"])
     assert stop.value.code == 0
     assert len(capsys.readouterr().out) > 400
+
+
+def write_answers(path, ids, ends, same, **columns):
+    """Answers by id."""
+    answers = {"id_a": ids[ends[:, 0]], "id_b": ids[ends[:, 1]], "label": same.astype(int), **columns}
+    pd.DataFrame(answers).to_csv(path, index=False)
+
+
+@pytest.fixture
+def wine(tmp_path):
+    """Three kinds of wine in a file, 200 answers, and twenty labels; the kind of each row."""
+    data = load_wine(as_frame=True)
+    order = np.random.default_rng(0).permutation(178)
+    y = data.target.to_numpy()[order]
+    ids = np.array([f"bottle-{k:03}" for k in range(178)])
+    data.data.iloc[order].assign(id=ids).to_csv(tmp_path / "wine.csv", index=False)
+    write_answers(tmp_path / "pairs.csv", ids, *random_answers(y, 200))
+    kinds = np.array(["barolo", "grignolino", "barbera"])[y]
+    pd.DataFrame({"id": ids[:20], "label": kinds[:20]}).to_csv(tmp_path / "few.csv", index=False)
+    return kinds
+
+
+@pytest.mark.parametrize("classes", ["3", "auto"])
+def test_three_kinds_of_wine(tmp_path, in_process, wine, classes):
+    fit = ["fit", "--features", "wine.csv", "--pairs", "pairs.csv", "-o", "model.sdu", "--classes", classes]
+    out = in_process(*fit)
+    assert "3 classes; by the model, of the rows: 1 " in out
+    assert 'with "different" ' in out
+    assert "accuracy: not known" in out
+    assert "estimated accuracy" not in out
+    page = (tmp_path / "model.html").read_text()
+    assert "<h2>Agreement with answers</h2>" in page
+    assert "Change of the score of 3 for one standard deviation" in page
+    out = in_process("predict", "model.sdu", "wine.csv", "-o", "out.csv")
+    assert "wrote out.csv: 178 rows" in out
+    found = pd.read_csv(tmp_path / "out.csv")
+    columns = ["probability_1", "probability_2", "probability_3"]
+    assert found.columns.tolist() == ["id", "label", *columns]
+    np.testing.assert_allclose(found[columns].sum(axis=1), 1)
+    assert (found[columns].to_numpy().argmax(axis=1) + 1 == found["label"]).all()
+    # The largest kind is 1.
+    names = dict(enumerate(pd.Series(wine).value_counts().index, 1))
+    assert np.mean(found["label"].map(names) == wine) > 0.9
+    in_process("predict", "model.sdu", "wine.csv", "-o", "out.parquet")
+    np.testing.assert_array_equal(pd.read_parquet(tmp_path / "out.parquet")[columns], found[columns])
+
+
+def test_twenty_labels_and_answers(tmp_path, in_process, wine):
+    """Labels name three classes, so that there are three without being asked for."""
+    fit = ["fit", "--features", "wine.csv", "--pairs", "pairs.csv", "--labels", "few.csv", "-o", "model.sdu"]
+    out = in_process(*fit)
+    assert "on labelled rows that were held out" in out
+    assert "of 20 labels as predicted" in out
+    assert "<b>" not in out
+    assert '<span class="big">' in (tmp_path / "model.html").read_text()
+    told = in_process("inspect", "model.sdu", "--top", "2")
+    assert "classes: barbera (1), barolo (2), grignolino (3)" in told
+    assert "strongest features, per standard deviation, for barolo:" in told
+    data = json.loads(in_process("inspect", "model.sdu", "--json"))
+    assert set(data["strength_per_standard_deviation"]) == {"barbera", "barolo", "grignolino"}
+    in_process("predict", "model.sdu", "wine.csv", "-o", "out.csv")
+    assert np.mean(pd.read_csv(tmp_path / "out.csv")["label"] == wine) > 0.9
+    assert "needs the joint likelihood: give --method joint, not 'sd'" in in_process(*fit, "--method", "sd", code=2)
+    assert "Give --classes 3" in in_process(*fit, "--classes", "2", code=2)
+
+
+def test_two_annotators_and_trees(tmp_path, in_process):
+    pytest.importorskip("lightgbm")
+    X, y = make_waveform(800, random_state=3)
+    ids = np.array([f"<i>{k}" for k in range(800)])
+    pd.DataFrame(X).add_prefix("x").assign(id=ids).to_csv(tmp_path / "t.csv", index=False)
+    rng = np.random.default_rng(0)
+    ends = rng.permutation(800)[:300].reshape(-1, 2)
+    same = y[ends[:, 0]] == y[ends[:, 1]]
+    wrong = rng.random(150) < 0.3
+    both = np.concatenate([same, same ^ wrong])
+    write_answers(tmp_path / "p.csv", ids, np.tile(ends, (2, 1)), both, annotator=["Ann"] * 150 + ["Bob"] * 150)
+    out = in_process("fit", "--features", "t.csv", "--pairs", "p.csv", "-o", "m.sdu", "--model", "boosted")
+    assert "boosted trees on a linear start: n_rounds" in out
+    assert "model: boosted; mean log-likelihood of a held-out answer: linear -0." in out
+    assert "answers of Bob: " in out
+    page = (tmp_path / "m.html").read_text()
+    assert "<td>Bob</td><td>150</td>" in page
+    assert "<h2>Most doubtful answers</h2>" in page
+    assert "<td>&lt;i&gt;" in page
+    assert "Share of each feature in the decision" in page
+    assert "strongest features, share of the decision:" in in_process("inspect", "m.sdu")
+    assert set(json.loads(in_process("inspect", "m.sdu", "--json"))["feature_importances"]) == {
+        f"x{k}" for k in range(21)
+    }
+    in_process("predict", "m.sdu", "t.csv", "-o", "out.csv")
+    table = pd.read_csv(tmp_path / "t.csv")
+    probability = load_model(tmp_path / "m.sdu").predict_proba(table)[:, 1]
+    np.testing.assert_array_equal(pd.read_csv(tmp_path / "out.csv")["probability"], probability)
+    assert "cannot be written to ONNX" in in_process("export", "m.sdu", "--onnx", "m.onnx", code=2)
+
+
+@pytest.mark.parametrize("classes", ["1", "x", "2.5"])
+def test_numbers_of_classes_that_are_none(capsys, classes):
+    with pytest.raises(SystemExit):
+        main(["fit", "--features", "t.csv", "--pairs", "p.csv", "-o", "m.sdu", "--classes", classes])
+    assert "is neither 'auto' nor a whole number of 2 or more" in capsys.readouterr().err

@@ -86,13 +86,13 @@ def test_the_report_is_data(frames):
     repeated = pd.concat([answers, answers[:3]])
     report = fit_table(table, repeated, labels={"r0": "a", "r1": "b", "r2": "a", "r3": "b"}).report
     assert (report.table, report.answers) == ("the table", "the answers")
-    assert report.n_similar + report.n_dissimilar == len(answers)
+    assert report.n_similar + report.n_dissimilar == len(repeated)
     assert report.n_labels == 4
     assert report.answer_columns == {"id_a": "id_a", "id_b": "id_b", "label": "label"}
     assert set(report.answer_words) == {"true", "false"}
     assert {"alpha", "covariance_power"} == set(report.settings)
     (again,) = [finding for finding in report.findings if finding.code == "repeated_questions"]
-    assert (again.severity, again.details) == ("info", {"count": 3})
+    assert (again.severity, again.details) == ("info", {"count": 3, "by_majority": False})
 
 
 def test_no_part_is_altered_after_the_fit(frames):

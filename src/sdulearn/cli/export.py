@@ -34,5 +34,7 @@ def run(arguments: argparse.Namespace) -> int:
         print_json({"file": arguments.onnx, "numbers": numbers, "texts": texts, "classes": model.classes})
         return 0
     say(f"wrote {arguments.onnx}: inputs numbers ({len(numbers):,} columns), texts ({len(texts):,} columns)")
-    say(f"label -1 is {model.classes[0]}, 1 is {model.classes[1]}; column names are in its metadata")
+    numbers_of_classes = model.estimator.classes_.tolist()
+    labels = ", ".join(f"{number} is {name}" for number, name in zip(numbers_of_classes, model.classes, strict=True))
+    say(f"label {labels}; column names are in its metadata")
     return 0

@@ -23,28 +23,33 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from sdulearn.answers import Answers, read_answers
-from sdulearn.cli.options import add_answer_options, error_rate, names, positive, share
+from sdulearn.cli.options import add_answer_options, error_rate, names, number_of_classes, positive, share
 from sdulearn.cli.output import add_json_option, print_json
 from sdulearn.cli.progress import Progress
 from sdulearn.cli.report_page import write_page
 from sdulearn.cli.screen import say
 from sdulearn.cli.words import (
     describe_accuracy,
+    describe_agreement,
     describe_annotators,
     describe_answers,
+    describe_choice,
     describe_finding,
     describe_labels,
     describe_method,
     describe_points,
     describe_prior,
+    describe_shares,
     describe_table,
 )
 from sdulearn.errors import InputError
+from sdulearn.fit_report import FitReport
 from sdulearn.losses import TRAINING_LOSSES
 from sdulearn.table_model import TableModel
 from sdulearn.workflow import Engine, fit_table, open_engine
 from sdulearn.workflow.engines import ENGINES, MEMORY
 from sdulearn.workflow.methods import METHODS
+from sdulearn.workflow.models import MODELS
 from sdulearn.workflow.training import MAX_UNLABELED
 
 
@@ -102,6 +107,18 @@ def add_table_options(table: argparse._ArgumentGroup) -> None:
 
 def _add_method_options(method: argparse._ArgumentGroup) -> None:
     method.add_argument("--method", choices=METHODS, default="auto", help="auto is joint (default: %(default)s)")
+    method.add_argument(
+        "--classes",
+        type=number_of_classes,
+        metavar="K",
+        help="number of classes, or auto for the one that held-out answers favour (2, or as many as --labels names)",
+    )
+    method.add_argument(
+        "--model",
+        choices=MODELS,
+        default="linear",
+        help="linear, boosted trees (needs sdulearn[boosting]), or auto: by held-out answers (default: %(default)s)",
+    )
     method.add_argument(
         "--loss", choices=tuple(TRAINING_LOSSES), default="squared", help="for su ... sudu (%(default)s)"
     )
@@ -173,6 +190,8 @@ def _fit(arguments: argparse.Namespace, answers: Answers | None, engine: Engine 
         loss=arguments.loss,
         prior=arguments.prior,
         error_rate=arguments.error_rate,
+        classes=arguments.classes,
+        model=arguments.model,
         max_unlabeled=arguments.unlabeled,
         id_column=arguments.id,
         drop=arguments.drop,
@@ -193,14 +212,25 @@ def summary(model: TableModel, table: Path) -> list[str]:
         f"answers used: {describe_points(report)}",
         f"unlabeled rows used: {report.n_unlabeled:,}",
         f"method: {describe_method(model.estimator)}",
-        f"prior: {describe_prior(report.prior)}",
-        f"estimated accuracy: {describe_accuracy(report.accuracy)}",
+        *_outcome(model, report),
+        *describe_annotators(report),
     ]
-    lines += describe_annotators(report)
     if report.n_labels:
         lines.append(f"classes: {describe_labels(report, model.classes)}")
     marks = {"info": "note", "warning": "warning", "error": "error"}
     return lines + [f"{marks[finding.severity]}: {describe_finding(finding)}" for finding in report.findings]
+
+
+def _outcome(model: TableModel, report: FitReport) -> list[str]:
+    lines = [f"model: {describe_choice(report.model_choice)}"] if report.model_choice.scores else []
+    if report.prior is not None:
+        lines.append(f"prior: {describe_prior(report.prior)}")
+    if report.accuracy is not None:
+        lines.append(f"estimated accuracy: {describe_accuracy(report.accuracy)}")
+    if report.agreement is not None:
+        lines.append(describe_shares(model.classes, report.class_shares))
+        lines += describe_agreement(report.agreement)
+    return lines
 
 
 def _times(model: TableModel) -> str:

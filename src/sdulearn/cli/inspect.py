@@ -14,12 +14,20 @@ import numpy as np
 from sdulearn.cli.options import positive
 from sdulearn.cli.output import add_json_option, print_json
 from sdulearn.cli.screen import say
-from sdulearn.cli.words import describe_accuracy, describe_finding, describe_method, describe_points, describe_prior
+from sdulearn.cli.words import (
+    describe_accuracy,
+    describe_agreement,
+    describe_choice,
+    describe_finding,
+    describe_method,
+    describe_points,
+    describe_prior,
+)
 from sdulearn.columns import CATEGORY, Column, ColumnLayout
 from sdulearn.fit_report import FitReport
 from sdulearn.io.model_file import load_model
 from sdulearn.table_model import TableModel
-from sdulearn.types import Estimator
+from sdulearn.types import Array, Estimator
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -43,21 +51,34 @@ def describe_model(model: Estimator | TableModel, top: int) -> list[str]:
     """What a model says, line by line."""
     if not isinstance(model, TableModel):
         return [*_estimator(model), "no table: saved from Python, to be used there"]
-    lines = [*_estimator(model.estimator), f"classes: {model.classes[0]} (-1) and {model.classes[1]} (+1)"]
+    lines = [*_estimator(model.estimator), f"classes: {_classes(model)}"]
     lines.append(f"probabilities: {'yes' if model.link else 'no, the loss gives none'}")
     if model.report is not None:
         lines += _report(model.report)
     return [*lines, *_layout(model), *_strongest(model, top)]
 
 
+def _classes(model: TableModel) -> str:
+    if len(model.classes) == 2:
+        return f"{model.classes[0]} (-1) and {model.classes[1]} (+1)"
+    return ", ".join(f"{name} ({number})" for number, name in enumerate(model.classes, 1))
+
+
 def _estimator(model: Estimator) -> list[str]:
-    return [f"method: {describe_method(model)} ({type(model).__name__})", f"prior: {describe_prior(model.prior_)}"]
+    lines = [f"method: {describe_method(model)} ({type(model).__name__})"]
+    if model.prior_ is None:
+        return [*lines, f"number of classes: {len(model.classes_)}"]
+    return [*lines, f"prior: {describe_prior(model.prior_)}"]
 
 
 def _report(report: FitReport) -> list[str]:
     """What fit noted; a stranger's findings may have any form, so only what can be read is shown."""
-    lines = [
-        f"estimated accuracy: {describe_accuracy(report.accuracy)}",
+    lines = [] if report.agreement is None else describe_agreement(report.agreement)
+    if report.accuracy is not None:
+        lines.append(f"estimated accuracy: {describe_accuracy(report.accuracy)}")
+    if report.model_choice.scores:
+        lines.append(f"model: {describe_choice(report.model_choice)}")
+    lines += [
         f"fitted on: {report.n_rows:,} rows of {report.table}",
         f"answers: {describe_points(report)}, of {report.answers}",
     ]
@@ -87,25 +108,46 @@ def _column(column: Column) -> str:
 
 
 def _strongest(model: TableModel, top: int) -> list[str]:
-    """Features by the change of the decision for one standard deviation."""
-    strength = model.estimator.coef_[0]
-    order = np.argsort(-np.abs(strength), kind="stable")[:top].tolist()
+    """Features by the change of the decision for one standard deviation; of trees, by their share in it."""
     names = model.layout.feature_names
-    return ["strongest features, per standard deviation:", *(f"  {strength[j]:+9.4g}  {names[j]}" for j in order)]
+    lines = []
+    for title, strength in feature_strengths(model).items():
+        order = np.argsort(-np.abs(strength), kind="stable")[:top].tolist()
+        lines += [f"strongest features, {title}:", *(f"  {strength[j]:+9.4g}  {names[j]}" for j in order)]
+    return lines
+
+
+def feature_strengths(model: TableModel) -> dict[str, Array]:
+    """The strength of each feature; of more than two classes, for each."""
+    estimator = model.estimator
+    if not hasattr(estimator, "coef_"):
+        return {"share of the decision": estimator.feature_importances_}
+    if len(model.classes) == 2:
+        return {"per standard deviation": estimator.coef_[0]}
+    lines = zip(model.classes, estimator.coef_, strict=True)
+    return {f"per standard deviation, for {name}": line for name, line in lines}
 
 
 def _as_data(model: Estimator | TableModel) -> dict[str, object]:
     if not isinstance(model, TableModel):
         return {"kind": "estimator", **_estimator_data(model)}
-    strength = dict(zip(model.layout.feature_names, model.estimator.coef_[0].tolist(), strict=True))
     return {
         "kind": "table model",
         **_estimator_data(model.estimator),
         "classes": model.classes,
         "layout": model.layout,
-        "strength_per_standard_deviation": strength,
+        **_strength_data(model),
         "report": model.report,
     }
+
+
+def _strength_data(model: TableModel) -> dict[str, object]:
+    names = model.layout.feature_names
+    found = [dict(zip(names, one.tolist(), strict=True)) for one in feature_strengths(model).values()]
+    if not hasattr(model.estimator, "coef_"):
+        return {"feature_importances": found[0]}
+    by_class = found[0] if len(found) == 1 else dict(zip(model.classes, found, strict=True))
+    return {"strength_per_standard_deviation": by_class}
 
 
 def _estimator_data(model: Estimator) -> dict[str, object]:

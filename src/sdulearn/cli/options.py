@@ -13,6 +13,7 @@ OPTIONS = {
     "answers": "--pairs",
     "categories": "--categories",
     "check_answers": "sdulearn check",
+    "classes": "--classes",
     "codes": "--codes",
     "columns": "--pair-columns",
     "drop": "--drop",
@@ -24,6 +25,7 @@ OPTIONS = {
     "max_unlabeled": "--unlabeled",
     "method": "--method",
     "missing": "--missing",
+    "model": "--model",
     "points": "--points",
     "error_rate": "--error-rate",
     "prior": "--prior",
@@ -103,6 +105,15 @@ def error_rate(text: str) -> float | str:
     if not 0 <= value <= 0.5:
         raise argparse.ArgumentTypeError(f"{text!r} is neither 'auto' nor a rate from 0 to 0.5")
     return value
+
+
+def number_of_classes(text: str) -> int | str:
+    """ "auto", or a whole number from 2 on."""
+    if text == "auto":
+        return text
+    if not (text.isascii() and text.isdigit()) or int(text) < 2:
+        raise argparse.ArgumentTypeError(f"{text!r} is neither 'auto' nor a whole number of 2 or more")
+    return int(text)
 
 
 def share(text: str) -> float:

@@ -1,10 +1,10 @@
 """Predict the class of every row of a table with a model that `sdulearn fit` wrote.
 
 Writes id, label and, where the model has one, the probability of the second class (see `sdulearn
-inspect`), in the order of the table. The table is read piece by piece, so it may be larger than
-memory; the file appears whole or not at all. Large tables go fastest from Parquet (a file or a
-folder) to Parquet (-o out.parquet); there ids stay as they are in the table, and row numbers are
-numbers.
+inspect`), in the order of the table; with more than two classes that of each, in columns
+probability_NAME. The table is read piece by piece, so it may be larger than memory; the file appears
+whole or not at all. Large tables go fastest from Parquet (a file or a folder) to Parquet
+(-o out.parquet); there ids stay as they are in the table, and row numbers are numbers.
 """
 
 from __future__ import annotations
@@ -20,6 +20,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
+import numpy as np
+
 from sdulearn.cli.fit import refuse_overwriting
 from sdulearn.cli.output import add_json_option, print_json
 from sdulearn.cli.progress import Progress
@@ -29,6 +31,7 @@ from sdulearn.extras import require
 from sdulearn.io.files import file_format, written_whole
 from sdulearn.io.model_file import load_model
 from sdulearn.table_model import TableModel
+from sdulearn.types import Array
 from sdulearn.workflow import predict_table
 from sdulearn.workflow.predictions import Predictions
 
@@ -61,19 +64,17 @@ def run(arguments: argparse.Namespace) -> int:
         raise InputError("--json prints a summary in the place of the rows: name a file for these with -o.")
     model = _load(arguments.model)
     unseen: Counter[str] = Counter()
-    n_rows = 0
-    n_positive = 0
+    numbers = np.zeros(len(model.classes), dtype=np.int64)
     # Bars and rows would not share a screen well.
     progress = None if output is None else Progress("predicting").expect
     with _written(output, model) as write:
         for found in predict_table(model, arguments.table, id_column=arguments.id, progress=progress):
             write(found)
             unseen += found.unseen
-            n_rows += len(found.positive)
-            n_positive += int(found.positive.sum())
-    counts = dict(zip(model.classes, (n_rows - n_positive, n_positive), strict=True))
+            numbers += np.bincount(found.place, minlength=len(numbers))
+    counts = dict(zip(model.classes, numbers.tolist(), strict=True))
     if arguments.json:
-        print_json({"file": output, "n_rows": n_rows, "classes": counts, "unseen_texts": unseen})
+        print_json({"file": output, "n_rows": int(numbers.sum()), "classes": counts, "unseen_texts": unseen})
     else:
         _tell(model, counts, unseen, output)
     return 0
@@ -92,7 +93,8 @@ def _load(path: Path) -> TableModel:
 def _tell(model: TableModel, counts: dict[str, int], unseen: Counter[str], output: Path | None) -> None:
     """A summary, on the other stream where the rows go to the screen."""
     shares = ", ".join(f"{count:,} of class {name}" for name, count in counts.items())
-    meaning = "" if model.link is None else f"; probability: that of class {model.classes[1]}"
+    two = len(model.classes) == 2 and model.link is not None
+    meaning = f"; probability: that of class {model.classes[1]}" if two else ""
     where = "" if output is None else f"wrote {output}: "
     say(f"{where}{sum(counts.values()):,} rows, {shares}{meaning}", error=output is None)
     for name, count in unseen.most_common():
@@ -133,16 +135,31 @@ class _Screen:
 
 def _csv_writer(file: IO[str] | _Screen, mark: str, model: TableModel) -> Write:
     writer = csv.writer(file, delimiter=mark, lineterminator="\n")
-    writer.writerow(["id", "label"] if model.link is None else ["id", "label", "probability"])
+    writer.writerow(["id", "label", *probability_columns(model)])
     return lambda found: writer.writerows(text_rows(model, found))
 
 
+def probability_columns(model: TableModel) -> list[str]:
+    """Names of the columns of probabilities."""
+    if model.link is None:
+        return []
+    if len(model.classes) == 2:
+        return ["probability"]
+    return [f"probability_{name}" for name in model.classes]
+
+
 def text_rows(model: TableModel, found: Predictions) -> Iterator[tuple[str, ...]]:
-    """Id, label and probability of each row, as text that reads back to the same number."""
-    labels = (model.classes[k] for k in found.positive.astype(int).tolist())
+    """Id, label and probabilities of each row, as text that reads back to the same number."""
+    labels = (model.classes[k] for k in found.place.tolist())
+    columns = (map(repr, column.tolist()) for column in _probabilities(found))
+    return zip(found.id_texts(), labels, *columns, strict=True)
+
+
+def _probabilities(found: Predictions) -> list[Array]:
+    """The columns of probabilities."""
     if found.probability is None:
-        return zip(found.id_texts(), labels, strict=True)
-    return zip(found.id_texts(), labels, map(repr, found.probability.tolist()), strict=True)
+        return []
+    return [found.probability] if found.probability.ndim == 1 else list(found.probability.T)
 
 
 @contextmanager
@@ -174,8 +191,8 @@ def _record_batch(model: TableModel, found: Predictions, schema: Any) -> Any:
         ids = ids.dictionary_decode()
     columns = {
         "id": ids if schema is None else ids.cast(schema.field("id").type),
-        "label": pa.array(model.classes).take(pa.array(found.positive.astype("int8"))),
+        "label": pa.array(model.classes).take(pa.array(found.place)),
     }
-    if found.probability is not None:
-        columns["probability"] = pa.array(found.probability)
+    probabilities = zip(probability_columns(model), _probabilities(found), strict=True)
+    columns |= {name: pa.array(np.ascontiguousarray(column)) for name, column in probabilities}
     return pa.RecordBatch.from_pydict(columns)

@@ -9,7 +9,9 @@ from pathlib import Path
 import numpy as np
 
 from sdulearn.cli.words import (
+    describe_agreement,
     describe_annotators,
+    describe_choice,
     describe_finding,
     describe_majority,
     describe_method,
@@ -19,9 +21,15 @@ from sdulearn.cli.words import (
 )
 from sdulearn.fit_report import FitReport
 from sdulearn.io.files import written_whole
+from sdulearn.metrics import ClassAgreement
+from sdulearn.prior import PriorEstimate
 from sdulearn.table_model import TableModel
+from sdulearn.types import Array
 
 _FEATURES_SHOWN = 20
+_FEATURES_OF_A_CLASS = 5
+# Less likely to be wrong than this, an answer is not worth asking again.
+_DOUBTFUL = 0.01
 _STYLE = """
 :root { color-scheme: light dark; --ink: #1b1f24; --soft: #59636e; --paper: #fff; --line: #d7dce1; --up: #0b6e99;
   --down: #b4511d; --mark: #fff4d6; }
@@ -40,7 +48,7 @@ table { border-collapse: collapse; width: 100%; } th, td { text-align: left; pad
 .bar { display: inline-block; height: .8rem; } .up { background: var(--up); } .down { background: var(--down); }
 li { padding: .4rem .6rem; margin: .4rem 0; list-style: none; border-radius: .2rem; }
 li.warning, li.error { background: var(--mark); }
-ul { padding: 0; } code { overflow-wrap: anywhere; }
+ul { padding: 0; } .wide { overflow-x: auto; } code { overflow-wrap: anywhere; }
 """
 
 
@@ -58,10 +66,12 @@ def html_page(model: TableModel, model_path: Path) -> str:
     parts = [
         f"<h1>{escape(model_path.name)}</h1>",
         f'<p class="soft">{escape(describe_method(model.estimator))}</p>',
-        _section("Estimated accuracy", _accuracy(report)),
+        _section(_title(report), _accuracy(report)),
         _section("To look at", _findings(report)),
-        _section("Share of each class", _prior(model)),
+        _section("Share of each class", _classes(model, report)),
         _section("What was read", _facts(model, report)),
+        _section("Who answered", _people(report)),
+        _section("Most doubtful answers", _doubtful(report)),
         _section("What the model goes by", _features(model)),
         _section("Use it", f"<p><code>sdulearn predict {escape(str(model_path))} TABLE -o out.csv</code></p>"),
     ]
@@ -74,11 +84,22 @@ def html_page(model: TableModel, model_path: Path) -> str:
 
 
 def _section(title: str, content: str) -> str:
+    if not content:
+        return ""
     return f"<section>\n<h2>{escape(title)}</h2>\n{content}\n</section>"
 
 
+def _title(report: FitReport) -> str:
+    """Nobody should take an agreement for an accuracy."""
+    unknown = report.agreement is not None and report.agreement.accuracy is None
+    return "Agreement with answers" if unknown else "Estimated accuracy"
+
+
 def _accuracy(report: FitReport) -> str:
+    if report.agreement is not None:
+        return _agreement(report.agreement)
     accuracy = report.accuracy
+    assert accuracy is not None
     interval = f"{accuracy.confidence:.0%} interval {accuracy.low:.1%} to {accuracy.high:.1%}"
     lines = [
         f'<p><span class="big">{accuracy.value:.1%}</span> <span class="soft">{interval}</span></p>',
@@ -91,15 +112,26 @@ def _accuracy(report: FitReport) -> str:
     return "\n".join(lines)
 
 
-def _scale(value: float, low: float, high: float) -> str:
-    """A bar from 50% to 100% with the interval and the value."""
-    left = 200 * (low - 0.5)
-    right = 200 * (high - 0.5)
-    at = 200 * (value - 0.5)
+def _agreement(found: ClassAgreement) -> str:
+    """Of more than two classes: the accuracy where anything tells it, and never without saying what does."""
+    lines = [f"<p>{escape(line[0].upper() + line[1:])}.</p>" for line in describe_agreement(found)]
+    note = "Predictions agree with an answer or not, whatever the classes are called; that is not the accuracy."
+    share = found.accuracy
+    if share is not None:
+        interval = f"{found.confidence:.0%} interval {share.low:.1%} to {share.high:.1%}"
+        lines.insert(0, _scale(share.value, share.low, share.high, 0.0))
+        lines.insert(0, f'<p><span class="big">{share.value:.1%}</span> <span class="soft">{interval}</span></p>')
+    return "\n".join([*lines, f'<p class="soft">{note}</p>'])
+
+
+def _scale(value: float, low: float, high: float, least: float = 0.5) -> str:
+    """A bar from ``least`` to 100% with the interval and the value."""
+    left, right, at = (100 * (share - least) / (1 - least) for share in (low, high, value))
     return (
-        f'<div class="scale" role="img" aria-label="{value:.1%}, interval {low:.1%} to {high:.1%}, on 50% to 100%">'
-        f'<span style="left:{left:.1f}%;width:{max(right - left, 0.5):.1f}%"></span>'
-        f'<i style="left:{min(at, 99.5):.1f}%"></i></div><p class="soft ends"><span>50%</span><span>100%</span></p>'
+        f'<div class="scale" role="img" aria-label="{value:.1%}, interval {low:.1%} to {high:.1%}, on {least:.0%} to '
+        f'100%"><span style="left:{left:.1f}%;width:{max(right - left, 0.5):.1f}%"></span>'
+        f'<i style="left:{min(at, 99.5):.1f}%"></i></div>'
+        f'<p class="soft ends"><span>{least:.0%}</span><span>100%</span></p>'
     )
 
 
@@ -110,14 +142,25 @@ def _findings(report: FitReport) -> str:
     return "<ul>\n" + "\n".join(items) + "\n</ul>"
 
 
-def _prior(model: TableModel) -> str:
-    prior = model.estimator.prior_
-    name = escape(model.classes[1])
+def _classes(model: TableModel, report: FitReport) -> str:
+    """What answers say of the share of two classes, and what the model says of each."""
+    said = "" if report.prior is None else _prior(report.prior, model.classes[1])
+    if not report.class_shares:
+        return said
+    rows = (
+        f"<tr><td>{escape(name)}</td><td>{share:.1%}</td><td style='width:50%'>{_bar(share)}</td></tr>"
+        for name, share in zip(model.classes, report.class_shares, strict=True)
+    )
+    note = "By the model: mean probability of each class over the unlabeled rows."
+    return f'{said}\n<p class="soft">{note}</p>\n{_table(rows)}'
+
+
+def _prior(prior: PriorEstimate, name: str) -> str:
     if prior.confidence is None:
-        return f"<p>{prior.value:.3g} of the rows are of class <b>{name}</b>, as given.</p>"
+        return f"<p>{prior.value:.3g} of the rows are of class <b>{escape(name)}</b>, as given.</p>"
     unknown = "" if prior.identified else " The answers do not exclude 1/2."
     return (
-        f"<p>{prior.value:.3f} of the rows are of class <b>{name}</b> ({prior.confidence:.0%} interval "
+        f"<p>{prior.value:.3f} of the rows are of class <b>{escape(name)}</b> ({prior.confidence:.0%} interval "
         f"{prior.low:.3f} to {prior.high:.3f}, from the answers).{unknown}</p>"
     )
 
@@ -129,26 +172,79 @@ def _facts(model: TableModel, report: FitReport) -> str:
         ("Table", f"{table}; {report.n_unlabeled:,} rows used as unlabeled"),
         ("Columns", "; ".join(line.strip() for line in columns)),
         ("Answers", f"{report.answers}: {used}"),
-        ("Errors", "; ".join(describe_annotators(report))),
+        ("Model", describe_choice(report.model_choice) if report.model_choice.scores else ""),
         ("Understood as", "; ".join(understood(report.answer_columns, report.answer_words))),
     ]
     return _table(f"<tr><th>{name}</th><td>{escape(text)}</td></tr>" for name, text in rows if text)
 
 
+def _people(report: FitReport) -> str:
+    """Those who answered and how often they are wrong; nothing where one alone did and was never found wrong."""
+    if not describe_annotators(report):
+        return ""
+    head = "<tr><th>Who</th><th>Answers</th><th>Wrong</th><th>95% interval</th></tr>"
+    rows = []
+    for one in report.annotators:
+        rate = f"{one.rate:.1%}" if one.identified else "taken for right: nothing tells"
+        interval = f"{one.low:.1%} to {one.high:.1%}" if one.identified and one.low < one.high else ""
+        name = escape(one.name or "not known")
+        rows.append(f"<tr><td>{name}</td><td>{one.n_answers:,}</td><td>{rate}</td><td>{interval}</td></tr>")
+    return _table([head, *rows])
+
+
+def _doubtful(report: FitReport) -> str:
+    """The answers that are likeliest to be wrong, where any stands out."""
+    if not report.doubtful:
+        return ""
+    shown = [one for one in report.doubtful if one.wrong >= _DOUBTFUL]
+    if not shown:
+        right = f"{1 - _DOUBTFUL:.0%}"
+        return f"<p>No answer stands out: given the model and all others, each is right with {right} or more.</p>"
+    note = (
+        "The likeliest to be wrong, given the model and all other answers: ask these again first. The model learned "
+        "from them too, so the probabilities are rather low."
+    )
+    head = "<tr><th>First</th><th>Second</th><th>Answer</th><th>Who</th><th>Wrong</th></tr>"
+    rows = (
+        f"<tr><td>{escape(one.id_a)}</td><td>{escape(one.id_b)}</td><td>{'same' if one.similar else 'different'}</td>"
+        f"<td>{escape(one.annotator)}</td><td>{one.wrong:.1%}</td></tr>"
+        for one in shown
+    )
+    return f'<p class="soft">{note}</p>\n<div class="wide">{_table([head, *rows])}</div>'
+
+
 def _features(model: TableModel) -> str:
-    """The strongest features, by the change of the decision for one standard deviation."""
-    strength = model.estimator.coef_[0]
-    top = np.argsort(-np.abs(strength), kind="stable")[:_FEATURES_SHOWN]
+    """The strongest features: of a line, of a line for each class, or of trees."""
+    estimator = model.estimator
+    if not hasattr(estimator, "coef_"):
+        note = "Share of each feature in the decision: its mean absolute contribution."
+        return _strongest(model, estimator.feature_importances_, note, _FEATURES_SHOWN)
+    if len(model.classes) == 2:
+        note = (
+            f"Change of the decision value for one standard deviation of the feature; + speaks for {model.classes[1]}."
+        )
+        return _strongest(model, estimator.coef_[0], note, _FEATURES_SHOWN)
+    parts = []
+    for name, line in zip(model.classes, estimator.coef_, strict=True):
+        note = f"Change of the score of {name} for one standard deviation of the feature; + speaks for {name}."
+        parts.append(_strongest(model, line, note, _FEATURES_OF_A_CLASS))
+    return "\n".join(parts)
+
+
+def _strongest(model: TableModel, strength: Array, note: str, shown: int) -> str:
+    top = np.argsort(-np.abs(strength), kind="stable")[:shown]
     largest = max(float(np.abs(strength).max(initial=0.0)), 1e-300)
     names = model.layout.feature_names
     rows = (
         f"<tr><td>{escape(names[j])}</td><td>{strength[j]:+.3g}</td><td style='width:50%'>"
-        f'<span class="bar {"up" if strength[j] > 0 else "down"}" '
-        f'style="width:{100 * abs(strength[j]) / largest:.1f}%"></span></td></tr>'
+        f"{_bar(abs(strength[j]) / largest, 'up' if strength[j] > 0 else 'down')}</td></tr>"
         for j in top.tolist()
     )
-    note = f"Change of the decision value for one standard deviation of the feature; + speaks for {model.classes[1]}."
     return f'<p class="soft">{escape(note)}</p>\n{_table(rows)}'
+
+
+def _bar(share: float, kind: str = "up") -> str:
+    return f'<span class="bar {kind}" style="width:{100 * share:.1f}%"></span>'
 
 
 def _table(rows: Iterable[str]) -> str:

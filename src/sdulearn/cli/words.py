@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from sdulearn.answers import Answers
 from sdulearn.columns import CATEGORY, Column, ColumnLayout, Layout
 from sdulearn.diagnostics import Finding
-from sdulearn.fit_report import FitReport
-from sdulearn.metrics import AccuracyEstimate
+from sdulearn.fit_report import FitReport, ModelChoice
+from sdulearn.metrics import AccuracyEstimate, ClassAgreement, Share
 from sdulearn.pairs import DISSIMILAR, SIMILAR, UNSURE
 from sdulearn.prior import PriorEstimate
 from sdulearn.types import Estimator
@@ -107,13 +107,62 @@ def _some(names: list[str], shown: int = 8) -> str:
 
 def describe_method(model: Estimator) -> str:
     """Name and chosen settings, in one line."""
-    return method_line(getattr(model, "risk", "joint"), getattr(model, "loss", ""), chosen_settings(model))
+    settings = chosen_settings(model)
+    if hasattr(model, "n_rounds_"):
+        kind = (
+            "boosted trees on a linear start" if model.n_rounds_ else "linear start of boosted trees, none of them kept"
+        )
+        return f"joint likelihood of pairs, {kind}: {_settings(settings)}"
+    return method_line(getattr(model, "risk", "joint"), getattr(model, "loss", ""), settings)
 
 
 def method_line(method: str, loss: str, settings: Mapping[str, float]) -> str:
     """A method with its settings, in one line."""
     kind = "joint likelihood of pairs" if method == "joint" else f"risk {method}, loss {loss}"
-    return f"{kind}: {', '.join(f'{name} {value:.3g}' for name, value in settings.items())}"
+    return f"{kind}: {_settings(settings)}"
+
+
+def _settings(settings: Mapping[str, float]) -> str:
+    return ", ".join(f"{name} {value:.3g}" for name, value in settings.items())
+
+
+def describe_choice(choice: ModelChoice) -> str:
+    """Which kind of model, and what held-out answers say of the other kind."""
+    if not choice.scores:
+        return choice.name
+    linear = choice.scores["linear"]
+    boosted = choice.scores["boosted"]
+    error = "" if choice.gap_error is None else f", standard error {choice.gap_error:.3f}"
+    return (
+        f"{choice.name}; mean log-likelihood of a held-out answer: linear {linear:.3f}, boosted {boosted:.3f} "
+        f"(difference {boosted - linear:+.3f}{error})"
+    )
+
+
+def describe_agreement(found: ClassAgreement) -> list[str]:
+    """Of more than two classes: what answers tell, and what they do not; a line each."""
+    lines = [
+        f'agreement with held-out answers: {_share(found.agreement, found.confidence)}; with "same" '
+        f'{found.same.value:.1%}, with "different" {found.different.value:.1%}'
+    ]
+    if found.accuracy is None:
+        return [*lines, "accuracy: not known; answers about more than two classes do not tell it, a few labels do"]
+    basis = {
+        "labels": "on labelled rows that were held out",
+        "groups": "on groups of rows that the answers make classes, each matched with a class; a little too high",
+    }
+    counted = f"{basis[found.basis or 'labels']} (counting as {found.accuracy.n:.0f}: folds share their models)"
+    return [*lines, f"accuracy: {_share(found.accuracy, found.confidence)}, {counted}"]
+
+
+def _share(share: Share, confidence: float) -> str:
+    return f"{share.value:.1%} ({confidence:.0%} interval {share.low:.1%} to {share.high:.1%})"
+
+
+def describe_shares(classes: Sequence[str], shares: Sequence[float]) -> str:
+    """The share of each class among the rows, by the model."""
+    listed = (f"{name} {share:.1%}" for name, share in zip(classes, shares, strict=True))
+    return f"{len(classes)} classes; by the model, of the rows: {', '.join(listed)}"
 
 
 def describe_prior(prior: PriorEstimate) -> str:
@@ -164,9 +213,11 @@ def describe_points(report: FitReport) -> str:
     return f"{about}; {report.n_independent:,} of the {n_answers:,} do not follow from the others"
 
 
-def describe_labels(report: FitReport, classes: tuple[str, str]) -> str:
+def describe_labels(report: FitReport, classes: tuple[str, ...]) -> str:
     """How the labels named the classes."""
     right = f"{report.n_labels_right} of {report.n_labels} labels as predicted"
+    if len(classes) > 2:
+        return right
     return f"{classes[0]} is -1, {classes[1]} is +1; {right}"
 
 
@@ -282,6 +333,23 @@ def _hubs(d: Mapping[str, Any]) -> str:
     )
 
 
+def _repeated_questions(d: Mapping[str, Any]) -> str:
+    counted = "each counted once by majority" if d.get("by_majority", True) else "of which every answer counts"
+    return f"{d['count']:,} repeated questions, {counted}."
+
+
+def _linear_alone(d: Mapping[str, Any]) -> str:
+    reasons = {
+        "method": "trees are for the joint method",
+        "engine": "trees are for tables in memory",
+        "classes": "trees are compared with a line for two classes only",
+        "lightgbm": "trees need LightGBM (pip install 'sdulearn[boosting]')",
+        "answers": f"there are fewer than {d['limit']} answers",
+        "features": f"there are more than {d['limit']} features, and the comparison would take long",
+    }
+    return f"Boosted trees were not tried: {reasons[d['reason']]}."
+
+
 _LABELS = "Settle them with a few labelled points: --labels few.csv"
 _SENTENCES: dict[str, Callable[[Mapping[str, Any]], str]] = {
     "too_few_similar": _too_few_similar,
@@ -291,10 +359,7 @@ _SENTENCES: dict[str, Callable[[Mapping[str, Any]], str]] = {
     "entities": _entities,
     "many_classes": _many_classes,
     "left_out": _left_out,
-    "repeated_questions": lambda d: (
-        f"{d['count']:,} repeated questions"
-        + (", each counted once by majority." if d["by_majority"] else ": every answer to them counts.")
-    ),
+    "repeated_questions": _repeated_questions,
     "chosen_questions": lambda d: (
         f"{d['n_chosen']:,} of the {d['n_answers']:,} questions were chosen, not drawn at random. The prior and the "
         "estimated accuracy are those of the chosen points; sdulearn ask shows what random ones say of the table."
@@ -326,6 +391,7 @@ _SENTENCES: dict[str, Callable[[Mapping[str, Any]], str]] = {
         f"The joint method learns from {d['n_used']:,} of the {d['n_pairs']:,} pairs, drawn at random; a marginal one "
         "(--method sddu) from all."
     ),
+    "linear_alone": _linear_alone,
     "shared_points": _shared_points,
     "hubs": _hubs,
     "fit_warning": lambda d: str(d["message"]),

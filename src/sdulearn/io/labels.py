@@ -1,4 +1,4 @@
-"""A few true labels, which settle the names of the two classes."""
+"""A few true labels, which settle the names of the classes."""
 
 from __future__ import annotations
 
@@ -21,11 +21,29 @@ Labelled = Sequence[tuple[str, str]]
 
 @dataclass(frozen=True)
 class ClassLabels:
-    """Row numbers, their classes -1 and +1, and what those are called."""
+    """Row numbers, their classes (-1 and +1, or 1 to K), and what the classes are called."""
 
     rows: Indices
     classes: Codes
-    names: tuple[str, str]
+    names: tuple[str, ...]
+
+    def among(self, n_classes: int) -> ClassLabels:
+        """The same labels of so many classes."""
+        texts = [self.names[place] for place in self._places]
+        names = class_names(sorted(set(texts)), n_classes)
+        places = np.array([names.index(text) for text in texts], dtype=np.int64)
+        return ClassLabels(self.rows, 2 * places - 1 if n_classes == 2 else places + 1, names)
+
+    @property
+    def n_named(self) -> int:
+        """Number of classes that a label names."""
+        return len(np.unique(self.classes))
+
+    @property
+    def _places(self) -> list[int]:
+        """The place of each class in ``names``."""
+        places = (self.classes + 1) // 2 if len(self.names) == 2 else self.classes - 1
+        return places.tolist()
 
 
 def read_labels(source: Location | Mapping[object, object] | Frame) -> Labelled:
@@ -52,18 +70,32 @@ def _read_file(path: Location) -> list[list[str]]:
 
 
 def class_labels(labelled: Labelled, place: Mapping[str, int]) -> ClassLabels:
-    """Ids and labels as rows and classes; ``place`` gives the row of an id."""
+    """Ids and labels as rows and classes, as many as are named but two at least; ``place`` gives the row of an id."""
     if unknown := [name for name, _ in labelled if name not in place]:
         raise InputError(f"`labels`: the table has no row with the id {unknown[0]!r} ({len(unknown)} such ids).")
-    names = class_names(sorted({label for _, label in labelled}))
-    classes = [1 if label == names[1] else -1 for _, label in labelled]
-    return ClassLabels(np.array([place[name] for name, _ in labelled]), np.array(classes), names)
+    found = sorted({label for _, label in labelled})
+    rows = np.array([place[name] for name, _ in labelled])
+    numbers = np.array([found.index(label) + 1 for _, label in labelled], dtype=np.int64)
+    if len(found) == 2:
+        numbers = 2 * numbers - 3
+    return ClassLabels(rows, numbers, tuple(found)).among(max(2, len(found)))
 
 
-def class_names(found: list[str]) -> tuple[str, str]:
-    """Names of -1 and +1: 1, true and yes are +1; of other names the later one in the alphabet."""
-    if len(found) > 2:
-        raise InputError(f"`labels` names {len(found)} classes ({', '.join(found[:5])}); there must be two.")
+def class_names(found: list[str], n_classes: int) -> tuple[str, ...]:
+    """Names of all classes, from those that labels have.
+
+    Of two classes 1, true and yes are +1; of other names the later one in the alphabet. Of more, those that no
+    label names have numbers.
+    """
+    if len(found) > n_classes:
+        raise InputError(
+            f"`labels` names {len(found)} classes ({', '.join(found[:5])}), but there are to be {n_classes}. Give "
+            f"`classes={len(found)}`, or leave it out."
+        )
+    if n_classes > 2:
+        numbers = map(str, range(len(found) + 1, 2 * n_classes + 1))
+        free = [number for number in numbers if number not in found]
+        return (*found, *free[: n_classes - len(found)])
     if len(found) == 2:
         swapped = found[1].lower() in _NEGATIVE or found[0].lower() in _POSITIVE
         return (found[1], found[0]) if swapped else (found[0], found[1])

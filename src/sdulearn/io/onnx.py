@@ -58,10 +58,7 @@ def export_onnx(model: TableModel | Estimator, path: Location) -> None:
     else:
         table_model = as_table_model(model)
         names = _class_names(table_model)
-        if len(names) > 2:
-            graph.build_classes(table_model.estimator)
-        else:
-            graph.build(table_model)
+        graph.build(table_model)
         serialised = graph.serialise(onnx_columns(table_model), names)
     with written_whole(path) as draft:
         draft.write_bytes(serialised)
@@ -94,27 +91,30 @@ def as_table_model(model: TableModel | Estimator) -> TableModel:
         return model
     width = model.n_features_in_
     scaler = Scaler(np.zeros(width), np.ones(width))
+    classes = tuple(map(str, model.classes_.tolist()))
     names = getattr(model, "feature_names_in_", None)
     if names is None:
-        return TableModel(model, SparseLayout(width, 0), scaler)
-    return TableModel(model, ColumnLayout(tuple(Column(str(name), "number") for name in names)), scaler)
+        return TableModel(model, SparseLayout(width, 0), scaler, classes)
+    columns = tuple(Column(str(name), "number") for name in names)
+    return TableModel(model, ColumnLayout(columns), scaler, classes)
 
 
 def _blocks(model: TableModel) -> list[tuple[Column, Array]]:
-    """Every column with its coefficients, in the units of the table."""
+    """Every column with its coefficients, a row each feature and a column each line, in the units of the table."""
     assert isinstance(model.layout, ColumnLayout)
     sizes = [len(column.feature_names) for column in model.layout.columns]
-    parts = np.split(model.raw_line[0], np.cumsum(sizes)[:-1])
+    parts = np.split(model.raw_lines[0].T, np.cumsum(sizes)[:-1])
     return list(zip(model.layout.columns, parts, strict=True))
 
 
 def _number_part(model: TableModel) -> tuple[Array, Array]:
     """Coefficients and stand-ins of the number columns; NaN stands in where a missing value was refused."""
     if not isinstance(model.layout, ColumnLayout):
-        return model.raw_line[0], np.full(model.layout.width, np.nan)
+        return model.raw_lines[0].T, np.full(model.layout.width, np.nan)
     numbers = [(column, part[0]) for column, part in _blocks(model) if column.kind != CATEGORY]
     fills = [np.nan if column.fill is None else float(column.fill) for column, _ in numbers]
-    return np.array([weight for _, weight in numbers]), np.array(fills)
+    weights = np.array([weight for _, weight in numbers])
+    return weights.reshape(len(numbers), len(model.estimator.coef_)), np.array(fills)
 
 
 def _text_parts(model: TableModel) -> list[tuple[Column, Array]]:
@@ -126,8 +126,7 @@ def _text_parts(model: TableModel) -> list[tuple[Column, Array]]:
 def _class_names(model: TableModel) -> dict[str, str]:
     """Names of the classes by their numbers."""
     numbers = [str(number) for number in model.estimator.classes_.tolist()]
-    names = model.classes if len(numbers) == 2 else numbers
-    return dict(zip(numbers, names, strict=True))
+    return dict(zip(numbers, model.classes, strict=True))
 
 
 class Graph:
@@ -140,12 +139,15 @@ class Graph:
 
     def build(self, model: TableModel) -> None:
         """The decision as a sum of columns' contributions, and what follows from it."""
-        total = self.constant(np.array([model.raw_line[1]]))
+        total = self.constant(model.raw_lines[1][None, :])
         weights, fills = _number_part(model)
         if len(weights):
             total = self.node("Add", total, self.number_sum(weights, fills))
         for place, (column, coefficients) in enumerate(_text_parts(model)):
             total = self.node("Add", total, self.text_share(place, column, coefficients))
+        if len(model.classes) > 2:
+            self.many_classes(total)
+            return
         decision = self.node("Reshape", total, self.constant(np.array([-1], dtype=np.int64)), output="decision")
         self.label(decision)
         self.probability(model.link, decision)
@@ -156,23 +158,21 @@ class Graph:
         one = self.constant(np.array(1, dtype=np.int64))
         self.node("Where", positive, one, self.constant(np.array(-1, dtype=np.int64)), output="label")
 
-    def build_classes(self, estimator: Estimator) -> None:
+    def many_classes(self, total: str) -> None:
         """A softmax of as many lines as classes, which are numbered from 1."""
-        product = self.node("MatMul", NUMBERS, self.constant(np.ascontiguousarray(estimator.coef_.T)))
-        decision = self.node("Add", product, self.constant(estimator.intercept_), output="decision")
+        decision = self.node("Identity", total, output="decision")
         place = self.node("ArgMax", decision, axis=1, keepdims=0)
         self.node("Add", place, self.constant(np.array(1, dtype=np.int64)), output="label")
         self.node("Softmax", decision, output="probability", axis=1)
 
     def number_sum(self, weights: Array, fills: Array) -> str:
-        """``numbers @ weights``, NaN replaced by the column's stand-in."""
+        """``numbers @ weights``, a column each line, NaN replaced by the column's stand-in."""
         missing = self.node("IsNaN", NUMBERS)
         filled = self.node("Where", missing, self.constant(fills[None, :]), NUMBERS)
-        product = self.node("MatMul", filled, self.constant(weights[:, None]))
-        return self.node("Reshape", product, self.constant(np.array([-1], dtype=np.int64)))
+        return self.node("MatMul", filled, self.constant(np.ascontiguousarray(weights)))
 
     def text_share(self, place: int, column: Column, coefficients: Array) -> str:
-        """The coefficient of each text's category: 0 for an unknown one, the stand-in's for an empty one."""
+        """The coefficients of each text's category: 0 for an unknown one, the stand-in's for an empty one."""
         text = self.node("Gather", TEXTS, self.constant(np.array(place, dtype=np.int64)), axis=1)
         unknown = len(column.categories)
         keys = list(column.categories)
@@ -183,7 +183,8 @@ class Graph:
         index = self.node(
             "LabelEncoder", text, domain="ai.onnx.ml", keys_strings=keys, values_int64s=values, default_int64=unknown
         )
-        return self.node("Gather", self.constant(np.append(coefficients, 0.0)), index, axis=0)
+        table = np.vstack([coefficients, np.zeros((1, coefficients.shape[1]))])
+        return self.node("Gather", self.constant(table), index, axis=0)
 
     def probability(self, link: str | None, decision: str) -> None:
         """P(label = 1) of the decision, where the model has one."""

@@ -6,17 +6,18 @@ import time
 import warnings
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
+from numbers import Integral
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from scipy.stats import binomtest
 
 from sdulearn.answers.checks import check_answers
-from sdulearn.answers.graph import AnswerGraph
+from sdulearn.answers.graph import AnswerGraph, connect
 from sdulearn.answers.records import Answers
 from sdulearn.diagnostics import (
-    ACCURACY_FOLDS,
     LEVEL,
     Finding,
     check_component_ratio,
@@ -28,19 +29,22 @@ from sdulearn.diagnostics import (
     check_source,
 )
 from sdulearn.errors import InputError, OrientationWarning
+from sdulearn.extras import require
 from sdulearn.fit_report import AnnotatorReport, FitReport
 from sdulearn.io.answers import read_answers
 from sdulearn.io.files import Location
 from sdulearn.io.labels import Labelled, class_labels, read_labels
 from sdulearn.io.tables import TableOptions, read_table
 from sdulearn.losses import TRAINING_LOSSES
-from sdulearn.metrics import AccuracyEstimate, folds_over_points, held_out_accuracy, held_out_decisions
+from sdulearn.metrics import AccuracyEstimate, ClassAgreement
 from sdulearn.pairs import Pairs, read_pairs
 from sdulearn.table_model import TableModel
 from sdulearn.types import Array, Estimator, Frame, Rows
 from sdulearn.version import __version__
 from sdulearn.workflow.engines import MEMORY, Engine, open_engine
-from sdulearn.workflow.methods import METHODS, chosen_settings, estimator_of, is_joint, with_its_settings
+from sdulearn.workflow.judging import accuracy_of_two, agreement_of_many, check_agreement, most_doubtful
+from sdulearn.workflow.methods import METHODS, chosen_settings, is_joint
+from sdulearn.workflow.models import MODELS, FittedModel, fit_model, number_of_classes, why_linear
 from sdulearn.workflow.pair_codes import code_sums, drawn_questions, source_of_codes
 from sdulearn.workflow.streamed import data_in_passes
 from sdulearn.workflow.training import (
@@ -58,8 +62,6 @@ from sdulearn.workflow.training import (
 
 # Of a choice; for the accuracy there are more, so that each model is nearly the one that is kept.
 _MAX_FOLDS = 5
-# Answers wrong every other time would say nothing of the accuracy.
-_MOST_ERRORS = 0.45
 
 
 def fit_table(
@@ -73,6 +75,8 @@ def fit_table(
     loss: str = "squared",
     prior: float | None = None,
     error_rate: str | float = "auto",
+    classes: int | str | None = None,
+    model: str = "linear",
     max_unlabeled: int | None = None,
     id_column: str | None = None,
     drop: Sequence[str] = (),
@@ -110,10 +114,17 @@ def fit_table(
     loss : {"squared", "double_hinge", "logistic"}, default="squared"
         For the risks of the paper.
     prior : float, optional
-        Share of class +1, where it is known.
+        Share of class +1, where it is known; for two classes.
     error_rate : "auto" or float, default="auto"
         Probability that an answer is wrong, for the joint likelihood; "auto" estimates it for each annotator from
         questions asked again, cycles of answers and, between several annotators, their disagreement.
+    classes : int or "auto", optional
+        Number of classes, or "auto" for the one under which held-out answers are likeliest; by default two, or as
+        many as ``labels`` names. More than two are for the joint likelihood in memory.
+    model : {"linear", "boosted", "auto"}, default="linear"
+        Linear, boosted trees (in memory; needs LightGBM, ``pip install 'sdulearn[boosting]'``), or whichever makes
+        held-out answers likelier; "auto" is linear without LightGBM, and with fewer than 60 answers, more than 100
+        features, more than two classes, or another method or engine. ``report.model_choice`` has the numbers.
     max_unlabeled : int, optional
         Most rows to use as unlabeled, drawn at random; by default 20,000, or, for the risks of the paper with
         another engine than "memory", every row.
@@ -161,9 +172,11 @@ def fit_table(
     >>> model.predict(points)[:3]
     array(['-1', '-1', '-1'], dtype=object)
     """
-    _check_choices(answers, codes, points, method, loss, prior, missing)
     options = TableOptions(id_column, drop, missing, max_categories, codes, categories, points)
-    request = Request(table, options, method, loss, prior, error_rate, max_unlabeled, skip_bad)
+    request = Request(
+        table, options, method, loss, prior, error_rate, max_unlabeled, skip_bad, classes, model, _engine_name(engine)
+    )
+    _check_choices(request, answers)
     given = None
     if answers is not None:
         given = read_answers(answers, columns=answer_columns, words=answer_words, table=table, id_column=id_column)
@@ -179,29 +192,49 @@ def fit_table(
         return _fit(request, data, began, read)
 
 
-def _check_choices(
-    answers: object,
-    codes: str | None,
-    points: str | None,
-    method: str,
-    loss: str,
-    prior: float | None,
-    missing: str,
-) -> None:
-    if (answers is None) == (codes is None):
+def _check_choices(request: Request, answers: object) -> None:
+    options = request.options
+    if (answers is None) == (options.codes is None):
         raise InputError("Give either `answers` or `codes`, the column of the table that holds pair codes.")
-    if points is not None and codes is None:
+    if options.points is not None and options.codes is None:
         raise InputError("`points` goes with `codes`: by `answers`, equal ids are the same point. Leave it out.")
     choices = {
-        "method": (method, METHODS),
-        "loss": (loss, tuple(TRAINING_LOSSES)),
-        "missing": (missing, ("error", "mean")),
+        "method": (request.method, METHODS),
+        "loss": (request.loss, tuple(TRAINING_LOSSES)),
+        "missing": (options.missing, ("error", "mean")),
+        "model": (request.model, MODELS),
     }
     for name, (value, allowed) in choices.items():
         if value not in allowed:
             raise InputError(f"`{name}` must be one of {', '.join(allowed)}; got {value!r}.")
-    if prior is not None and not 0 < prior < 1:
-        raise InputError(f"`prior` must lie between 0 and 1, got {prior!r}.")
+    if request.prior is not None and not 0 < request.prior < 1:
+        raise InputError(f"`prior` must lie between 0 and 1, got {request.prior!r}.")
+    number = request.classes
+    if number not in (None, "auto") and not (isinstance(number, Integral) and number >= 2):
+        raise InputError(f"`classes` must be a whole number from 2 on or 'auto', got {number!r}.")
+    if number is not None and number != 2:
+        _check_many_classes(request, f"`classes={number!r}`")
+    if request.model == "boosted":
+        _need_memory_and_joint(request, "`model='boosted'`")
+        require("lightgbm", "boosting")
+
+
+def _check_many_classes(request: Request, what: str) -> None:
+    """More than two classes, or a search for their number."""
+    _need_memory_and_joint(request, what)
+    if request.prior is not None:
+        raise InputError(f"`prior` is the share of class +1 of two; with {what} leave it out.")
+
+
+def _need_memory_and_joint(request: Request, what: str) -> None:
+    if not is_joint(request.method):
+        raise InputError(f"{what} needs the joint likelihood: give `method='joint'`, not {request.method!r}.")
+    if request.engine != MEMORY:
+        raise InputError(f"{what} needs the table in memory: give `engine='memory'`.")
+
+
+def _engine_name(engine: str | Engine) -> str:
+    return engine if isinstance(engine, str) else type(engine).__name__
 
 
 def _engine(engine: str | Engine) -> AbstractContextManager[Engine | None]:
@@ -244,74 +277,116 @@ def _data_in_memory(request: Request, answers: Answers | None, labelled: Labelle
         labels,
         findings=findings,
         points=table.points,
+        ids=table.ids,
     )
 
 
 def _fit(request: Request, data: TrainingData, began: float, read: float) -> TableModel:
     """Choose settings, judge them on held-out answers, fit, name the classes, and report."""
-    rows, y, weights = data.stacked()
-    pairs = read_pairs(y)
     counts = [n for n in (data.questions.n_similar, data.questions.n_dissimilar) if n]
     folds = min([_MAX_FOLDS, *counts])
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        chosen = estimator_of(request, folds).fit(rows, y, weights)
-        accuracy = _accuracy(chosen, rows, pairs, weights, request.prior)
+        n_classes = number_of_classes(request, data, folds)
+        data = _numbered(request, data, n_classes)
+        rows, y, weights = data.stacked()
+        pairs = read_pairs(y)
+        fitted = fit_model(request, n_classes, rows, y, weights, folds)
+        chosen = fitted.estimator
+        outcome = _judge(request, fitted, rows, pairs, weights)
         estimator = chosen if data.refit is None else data.refit(chosen)
     n_right = _name_classes(estimator, data)
-    findings = [*_noted(caught, estimator, data), *_disagreements(request, data, pairs, estimator, accuracy, n_right)]
-    done = time.perf_counter()
-    source = data.source
-    n_points, n_independent = _worth(pairs, source)
+    findings = [
+        *_noted(caught, estimator, data),
+        *_disagreements(request, data, pairs, estimator, outcome, n_right),
+        *(why_linear(request, n_classes, rows, y) if request.model == "auto" else ()),
+    ]
+    model = TableModel(estimator, data.layout, data.scaler, _class_names(estimator, data))
     report = FitReport(
         sdulearn=__version__,
         method="joint" if is_joint(request.method) else request.method,
         settings=chosen_settings(chosen),
         table=Path(request.table_name).name,
-        answers=source.name,
         n_rows=data.n_rows,
         n_unlabeled=len(data.unlabeled) if data.n_unlabeled is None else data.n_unlabeled,
-        n_similar=source.n_similar,
-        n_dissimilar=source.n_dissimilar,
-        n_unsure=source.n_unsure,
-        n_points=n_points,
-        n_independent=n_independent,
-        answer_columns=source.columns,
-        answer_words=source.words,
-        accuracy=accuracy,
+        **_answer_facts(data.source, pairs, len(estimator.classes_)),
+        accuracy=outcome.accuracy,
         prior=estimator.prior_,
-        annotators=_annotators(estimator, source),
+        annotators=_annotators(fitted, data.source),
         n_labels=0 if data.labels is None else len(data.labels.rows),
         n_labels_right=n_right,
         findings=tuple(findings),
-        seconds={"reading": read - began, "fitting": done - read},
+        agreement=outcome.agreement,
+        class_shares=_class_shares(model, data),
+        model_choice=fitted.choice,
+        doubtful=most_doubtful(fitted, rows, y, data),
+        seconds={"reading": read - began, "fitting": time.perf_counter() - read},
     )
-    names = ("-1", "1") if data.labels is None else data.labels.names
-    return TableModel(estimator, data.layout, data.scaler, names, report)
+    return replace(model, report=report)
 
 
-def _annotators(estimator: Estimator, source: AnswerSource) -> tuple[AnnotatorReport, ...]:
+def _answer_facts(source: AnswerSource, pairs: Pairs, n_classes: int) -> dict[str, Any]:
+    """What the report says of the answers."""
+    n_points, n_independent = _worth(pairs, source, n_classes)
+    return {
+        "answers": source.name,
+        "n_similar": source.n_similar,
+        "n_dissimilar": source.n_dissimilar,
+        "n_unsure": source.n_unsure,
+        "n_points": n_points,
+        "n_independent": n_independent,
+        "answer_columns": source.columns,
+        "answer_words": source.words,
+    }
+
+
+def _numbered(request: Request, data: TrainingData, n_classes: int | str) -> TrainingData:
+    """Labels as those of so many classes."""
+    if data.labels is None:
+        return data
+    number = int(n_classes)
+    if number > 2:
+        _check_many_classes(request, f"{number} classes, as `labels` names them,")
+    return replace(data, labels=data.labels.among(number))
+
+
+def _class_names(estimator: Estimator, data: TrainingData) -> tuple[str, ...]:
+    return tuple(map(str, estimator.classes_.tolist())) if data.labels is None else data.labels.names
+
+
+def _class_shares(model: TableModel, data: TrainingData) -> tuple[float, ...]:
+    """Mean probability of each class over the unlabeled rows."""
+    X = data.X[data.unlabeled] if len(data.unlabeled) else data.X
+    found = model.probability(model.decide(X))
+    if found is None:
+        return ()
+    mean = found.mean(axis=0)
+    return tuple(mean.tolist()) if mean.ndim else (1 - float(mean), float(mean))
+
+
+@dataclass(frozen=True)
+class _Outcome:
+    """What held-out answers say: the accuracy of two classes; of more, agreement, and that of chance."""
+
+    accuracy: AccuracyEstimate | None = None
+    agreement: ClassAgreement | None = None
+    chance: float = 0.0
+
+
+def _judge(request: Request, fitted: FittedModel, rows: Rows, pairs: Pairs, weights: Array | None) -> _Outcome:
+    if len(fitted.estimator.classes_) == 2:
+        return _Outcome(accuracy_of_two(fitted, rows, pairs, weights, request.prior))
+    agreement, chance = agreement_of_many(fitted.estimator, rows, pairs, weights)
+    return _Outcome(agreement=agreement, chance=chance)
+
+
+def _annotators(fitted: FittedModel, source: AnswerSource) -> tuple[AnnotatorReport, ...]:
     """How often each annotator is wrong, by name; nothing for methods that take all answers for right."""
-    rates = getattr(estimator, "error_rates_", ())
+    rates = fitted.rates or ()
     names = ("", *source.annotators)
     return tuple(
         AnnotatorReport(names[one.annotator], one.rate, one.low, one.high, one.identified, one.n_answers)
         for one in rates
-    )
-
-
-def _accuracy(
-    model: Estimator, rows: Rows, pairs: Pairs, weights: Array | None, prior: float | None
-) -> AccuracyEstimate:
-    """By decisions about points whose answers the fold's model did not know."""
-    folds = folds_over_points(ACCURACY_FOLDS, pairs)
-    reference = model.decision_function(rows)
-    settings = with_its_settings(model)
-    decision = held_out_decisions(settings, rows, pairs, reference, sample_weight=weights, cv=folds)
-    rates = getattr(model, "error_rates_", None)
-    error_rate = min(rates.mean, _MOST_ERRORS) if rates is not None and rates.mean > 0 else None
-    return held_out_accuracy(
-        decision, pairs, n_splits=folds.n_splits, error_rate=error_rate, sample_weight=weights, prior=prior
     )
 
 
@@ -322,7 +397,7 @@ def _noted(caught: list[warnings.WarningMessage], estimator: Estimator, data: Tr
     for message, category in notes.items():
         if not issubclass(category, OrientationWarning):
             found.append(Finding("fit_warning", "warning", {"category": category.__name__, "message": message}))
-        elif data.labels is None and estimator.prior_.identified:
+        elif data.labels is None and estimator.prior_ is not None and estimator.prior_.identified:
             found.append(Finding("names_uncertain", "warning", {}))
     return list({(one.code, str(one.details)): one for one in found}.values())
 
@@ -335,13 +410,20 @@ def _name_classes(estimator: Estimator, data: TrainingData) -> int:
     return int(np.sum(estimator.orient(points, data.labels.classes).predict(points) == data.labels.classes))
 
 
-def _worth(pairs: Pairs, source: AnswerSource) -> tuple[int, int]:
+def _worth(pairs: Pairs, source: AnswerSource, n_classes: int) -> tuple[int, int]:
     """Points in the answers, and answers that do not follow from the others; loose ones all count."""
     n_answers = source.n_similar + source.n_dissimilar
     if not pairs.shares_points:
         return 2 * n_answers, n_answers
     graph = AnswerGraph.from_y(pairs)
-    return int(np.sum(graph.degree > 0)), graph.n_independent
+    n_points = int(np.sum(graph.degree > 0))
+    if n_classes == 2:
+        return n_points, graph.n_independent
+    # Of more classes, "different" tells one pair of groups apart and nothing else.
+    group = connect(graph.ends[graph.same > 0], graph.n_points)
+    n_ties = graph.n_points - len(np.unique(group))
+    apart = np.unique(np.sort(group[graph.ends[graph.same < 0]], axis=1), axis=0)
+    return n_points, n_ties + len(apart)
 
 
 def _disagreements(
@@ -349,9 +431,12 @@ def _disagreements(
     data: TrainingData,
     pairs: Pairs,
     estimator: Estimator,
-    accuracy: AccuracyEstimate,
+    outcome: _Outcome,
     n_right: int,
 ) -> list[Finding]:
+    if outcome.accuracy is None:
+        return _disagreements_of_many(data, pairs, outcome, n_right)
+    accuracy = outcome.accuracy
     oriented = data.labels is not None
     found = [*data.questions.findings, *data.findings]
     if request.method not in ("su", "du"):
@@ -365,6 +450,30 @@ def _disagreements(
         if request.prior is not None and estimator.prior_.value != request.prior:
             found.append(Finding("prior_of_other_class", "warning", {"prior": request.prior}))
     return found
+
+
+def _disagreements_of_many(data: TrainingData, pairs: Pairs, outcome: _Outcome, n_right: int) -> list[Finding]:
+    """With more than two classes neither the counts of answers nor odd cycles say that anything is wrong."""
+    assert outcome.agreement is not None
+    found = [*data.questions.findings, *_without_odd_cycles(data.findings)]
+    found += _check_population(data, pairs)
+    found += check_agreement(outcome.agreement, outcome.chance)
+    if data.labels is not None and 2 * n_right <= len(data.labels.rows):
+        found.append(_labels_disagree(len(data.labels.rows), n_right))
+    return found
+
+
+def _without_odd_cycles(findings: list[Finding]) -> list[Finding]:
+    """Contradictions that any number of classes leaves."""
+    kept = []
+    for one in findings:
+        if one.code != "contradictions":
+            kept.append(one)
+        elif one.details["both_ways"] or one.details["closure"]:
+            # Whose answers stand in one was counted with the cycles.
+            details = {name: value for name, value in one.details.items() if name != "by_annotator"}
+            kept.append(replace(one, details={**details, "odd_cycles": 0}))
+    return kept
 
 
 def _check_population(data: TrainingData, pairs: Pairs) -> list[Finding]:
@@ -395,4 +504,8 @@ def _check_labels(n_labels: int, n_right: int, accuracy: AccuracyEstimate) -> li
     fewer = binomtest(n_right, n_labels, accuracy.low, alternative="less").pvalue < LEVEL
     if not fewer and 2 * n_right > n_labels:
         return []
-    return [Finding("labels_disagree", "warning", {"n_labels": n_labels, "n_right": n_right})]
+    return [_labels_disagree(n_labels, n_right)]
+
+
+def _labels_disagree(n_labels: int, n_right: int) -> Finding:
+    return Finding("labels_disagree", "warning", {"n_labels": n_labels, "n_right": n_right})

@@ -18,7 +18,7 @@ from sdulearn.io.files import Location
 from sdulearn.io.parquet import RawRows, RowGroups, open_parquet
 from sdulearn.io.tables import check_format, choose_id, needed_columns, read_chunks
 from sdulearn.table_model import TableModel
-from sdulearn.types import Array, Mask, Rows
+from sdulearn.types import Array, Indices, Rows
 from sdulearn.workflow.engines import Progress, Watch
 
 T = TypeVar("T")
@@ -32,16 +32,16 @@ class Predictions:
     ----------
     ids : list of str or pyarrow array
         Ids as text, or as they stand in a Parquet table; row numbers where it has none.
-    positive : bool array
-        Whether a row is of the second class.
-    probability : array or None
-        Probability of that, where the model gives one.
+    place : int array
+        Place of each row's class among those of the model.
+    probability : array of shape (n_rows,) or (n_rows, n_classes), or None
+        Probability of the second class, where the model gives one; with more than two classes that of each.
     unseen : Counter
         Texts that are no known category, by column.
     """
 
     ids: Any
-    positive: Mask
+    place: Indices
     probability: Array | None
     unseen: Counter[str]
 
@@ -81,7 +81,7 @@ def predict_table(
 
 def _predicted(model: TableModel, X: Rows, ids: Any, unseen: Counter[str]) -> Predictions:
     decision = model.decide(X)
-    return Predictions(ids, decision > 0, model.probability(decision), unseen)
+    return Predictions(ids, model.places(decision), model.probability(decision), unseen)
 
 
 def _of_parquet(

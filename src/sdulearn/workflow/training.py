@@ -42,6 +42,9 @@ class Request:
     error_rate: str | float
     max_unlabeled: int | None
     skip_bad: bool
+    classes: int | str | None = None
+    model: str = "linear"
+    engine: str = "memory"
 
     @property
     def table_name(self) -> str:
@@ -118,6 +121,8 @@ class TrainingData:
         Unlabeled rows of that fit.
     points : array or None
         The point that each row of ``X`` shows; None where every row is a point of its own.
+    ids : sequence of str
+        Id of each row of ``X``; empty where they are not kept.
     """
 
     layout: Layout
@@ -133,6 +138,7 @@ class TrainingData:
     refit: Callable[[Estimator], Estimator] | None = None
     n_unlabeled: int | None = None
     points: Codes | None = None
+    ids: Sequence[str] = ()
 
     def stacked(self) -> tuple[Rows, Codes, Array | None]:
         """Standardised rows with what is known of each, and weights where any differs from one."""

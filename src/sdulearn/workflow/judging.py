@@ -1,0 +1,142 @@
+"""How good a model is, by answers about points that the models of folds did not know."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass, replace
+
+import numpy as np
+from sklearn.base import clone
+
+from sdulearn.answers.doubtful import doubtful_answers
+from sdulearn.answers.error_rates import ErrorRates
+from sdulearn.boosting.estimators import ScoreClassifier
+from sdulearn.diagnostics import ACCURACY_FOLDS, Finding
+from sdulearn.fit_report import DoubtfulAnswer
+from sdulearn.metrics import (
+    AccuracyEstimate,
+    ClassAgreement,
+    Share,
+    class_agreement,
+    folds_over_points,
+    held_out_accuracy,
+    held_out_decisions,
+)
+from sdulearn.metrics.cross_validation import fold_spread
+from sdulearn.model_selection import PairKFold
+from sdulearn.pairs import Pairs
+from sdulearn.prior import clopper_pearson
+from sdulearn.types import Array, Codes, Estimator, MatrixLike, Rows
+from sdulearn.workflow.methods import with_its_settings
+from sdulearn.workflow.models import FittedModel
+from sdulearn.workflow.training import TrainingData
+
+# Where a fit takes long: trees, and more than two classes.
+_FEW_FOLDS = 5
+# Answers wrong every other time would say nothing of the accuracy.
+_MOST_ERRORS = 0.45
+_DOUBTFUL = 10
+
+
+def accuracy_of_two(
+    fitted: FittedModel, rows: Rows, pairs: Pairs, weights: Array | None, prior: float | None
+) -> AccuracyEstimate:
+    """Of a model of two classes."""
+    model = fitted.estimator
+    folds = folds_over_points(_FEW_FOLDS if isinstance(model, ScoreClassifier) else ACCURACY_FOLDS, pairs)
+    reference = model.decision_function(rows)
+    settings = with_its_settings(model)
+    decision = held_out_decisions(settings, rows, pairs, reference, sample_weight=weights, cv=folds)
+    rates = fitted.rates
+    error_rate = min(rates.mean, _MOST_ERRORS) if rates is not None and rates.mean > 0 else None
+    return held_out_accuracy(
+        decision, pairs, n_splits=folds.n_splits, error_rate=error_rate, sample_weight=weights, prior=prior
+    )
+
+
+def agreement_of_many(
+    model: Estimator, rows: Rows, pairs: Pairs, weights: Array | None
+) -> tuple[ClassAgreement, float]:
+    """Of a model of more than two classes, and how often predictions by chance would agree with the answers."""
+    folds = folds_over_points(_FEW_FOLDS, pairs)
+    predicted = _held_out_classes(model, rows, pairs, weights, folds)
+    found = class_agreement(predicted, np.asarray(pairs), sample_weight=weights)
+    ends = predicted[pairs.ends]
+    shares = np.unique(ends, return_counts=True)[1] / ends.size
+    equal = float(shares @ shares)
+    similar = float(np.mean(pairs.similar))
+    chance = equal * similar + (1 - equal) * (1 - similar)
+    n_points = len(np.unique(pairs.ends if pairs.points is None else pairs.points[pairs.ends]))
+    # A point in several answers is wrong in all of them: no more answers count than the points make loose pairs.
+    spread = fold_spread(folds.n_splits) * max(1.0, 2 * len(pairs.ends) / n_points)
+    return _widened(found, spread, fold_spread(folds.n_splits)), chance
+
+
+def _held_out_classes(model: Estimator, rows: Rows, pairs: Pairs, weights: Array | None, folds: PairKFold) -> Codes:
+    """The class of every row by a model that saw no answer about its point, named as the model of all rows does.
+
+    The names come from predictions on the fold's training rows. A hub, which cannot be held out, keeps its class.
+    """
+    table = np.asarray(pairs)
+    fold = folds.fold_of_rows(rows, pairs)
+    reference = model.predict(rows)
+    predicted = reference.copy()
+    for k, (train, _) in enumerate(folds.split(rows, pairs)):
+        weight = {} if weights is None else {"sample_weight": weights[train]}
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            part = clone(with_its_settings(model)).fit(rows[train], table[train], **weight)
+        part.name_classes(rows[train], reference[train])
+        test = np.flatnonzero(fold == k)
+        predicted[test] = part.predict(rows[test])
+    return predicted
+
+
+def _widened(found: ClassAgreement, spread: float, label_spread: float) -> ClassAgreement:
+    """Intervals as of so many times fewer answers, or labels."""
+    return replace(
+        found,
+        agreement=_wider(found.agreement, spread, found),
+        same=_wider(found.same, spread, found),
+        different=_wider(found.different, spread, found),
+        accuracy=None if found.accuracy is None else _wider(found.accuracy, label_spread, found),
+    )
+
+
+def _wider(share: Share, spread: float, found: ClassAgreement) -> Share:
+    n = share.n / spread
+    low, high = clopper_pearson(share.value * n, (1 - share.value) * n, found.confidence)
+    return Share(share.value, low, high, n)
+
+
+def check_agreement(found: ClassAgreement, chance: float) -> list[Finding]:
+    """A model that answers do not show to be better than chance."""
+    if found.agreement.low > chance:
+        return []
+    return [Finding("no_better_than_guessing", "warning", {"low": found.agreement.low, "chance": chance})]
+
+
+@dataclass
+class _Rated:
+    """A model with error rates: trees keep them without their intervals."""
+
+    estimator: Estimator
+    error_rates_: ErrorRates
+
+    def predict_proba(self, X: MatrixLike) -> Array:
+        """Probability of each class."""
+        return np.asarray(self.estimator.predict_proba(X))
+
+
+def most_doubtful(model: FittedModel, rows: Rows, y: Codes, data: TrainingData) -> tuple[DoubtfulAnswer, ...]:
+    """Answers to ask again, by the ids of the table; nothing where these or error rates are not there."""
+    if model.rates is None or not len(data.ids):
+        return ()
+    found = doubtful_answers(_Rated(model.estimator, model.rates), rows, y)
+    names = ("", *data.source.annotators)
+    answers = []
+    for code, wrong, annotator in zip(found.code[:_DOUBTFUL], found.wrong, found.annotator, strict=False):
+        first, second = data.questions.ends[abs(code) - 1].tolist()
+        share = float(np.clip(wrong, 0, 1))
+        answers.append(DoubtfulAnswer(data.ids[first], data.ids[second], bool(code > 0), names[annotator], share))
+    return tuple(answers)

@@ -1,0 +1,125 @@
+"""Which kind of model is fitted to a table, and how many classes it has."""
+
+from __future__ import annotations
+
+import importlib.util
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from sdulearn.answers.different import least_classes
+from sdulearn.answers.error_rates import ErrorRates
+from sdulearn.answers.graph import AnswerGraph
+from sdulearn.boosting import PairBoostingClassifier, PairModelCV
+from sdulearn.diagnostics import Finding
+from sdulearn.fit_report import ModelChoice
+from sdulearn.joint import PairLogisticRegression, PairLogisticRegressionCV
+from sdulearn.types import Array, Codes, Estimator, Rows
+from sdulearn.workflow.methods import estimator_of, is_joint
+from sdulearn.workflow.training import Request, TrainingData
+
+MODELS = ("auto", "linear", "boosted")
+# With fewer answers trees win by chance alone.
+_FEWEST_ANSWERS = 60
+# Beyond so many features the comparison takes more than a few seconds.
+_MOST_FEATURES = 100
+
+
+def number_of_classes(request: Request, data: TrainingData, folds: int) -> int | str:
+    """As asked for, as the labels name, or by the held-out likelihood of the answers.
+
+    Labels are set aside for the search, as what they are called depends on its result. "auto" comes back where
+    the fit itself can search.
+    """
+    labels = data.labels
+    if request.classes is None:
+        return 2 if labels is None else len(labels.names)
+    if request.classes != "auto" or (labels is None and request.model != "boosted"):
+        return request.classes
+    rows, y, weights = replace(data, labels=None).stacked()
+    model = PairLogisticRegressionCV(n_classes="auto", error_rate=request.error_rate, cv=folds).fit(rows, y, weights)
+    return max(_n_used(model, rows, y), 2 if labels is None else labels.n_named)
+
+
+def _n_used(model: Estimator, rows: Rows, y: Codes) -> int:
+    """Number of classes that rows are in, or that answers force: an empty one costs no likelihood, and is none."""
+    used = len(np.unique(model.predict(rows)))
+    graph = AnswerGraph.from_y(y)
+    return max(2, used, least_classes(graph, model.error_rates_.of_answers(graph.annotators)))
+
+
+@dataclass(frozen=True, eq=False)
+class FittedModel:
+    """A fitted estimator, why it is of this kind, and how often answers are wrong where it takes that into account."""
+
+    estimator: Estimator
+    choice: ModelChoice
+    rates: ErrorRates | None
+
+
+def fit_model(
+    request: Request, n_classes: int | str, rows: Rows, y: Codes, weights: Array | None, folds: int
+) -> FittedModel:
+    """The model that was asked for, or the better of the two."""
+    if request.model == "linear" or (request.model == "auto" and why_linear(request, n_classes, rows, y)):
+        return _fit_line(request, n_classes, rows, y, weights, folds, ModelChoice())
+    rates = _error_rates(request, n_classes, rows, y, weights)
+    parameters: dict[str, Any] = {"prior": request.prior, "error_rate": rates.by_annotator, "cv": folds}
+    if request.model == "boosted":
+        trees = PairBoostingClassifier(n_classes=int(n_classes), **parameters).fit(rows, y, weights)
+        curve = trees.held_out_log_likelihood_
+        scores = {"linear": float(curve[0]), "boosted": float(curve[trees.n_rounds_])}
+        return FittedModel(trees, ModelChoice("boosted", scores), rates)
+    both = PairModelCV(["linear", "boosted"], **parameters).fit(rows, y, weights)
+    choice = _choice(both)
+    if choice.name == "boosted":
+        return FittedModel(both, choice, rates)
+    # The linear model itself has coefficients, and can be written to ONNX.
+    return _fit_line(request, n_classes, rows, y, weights, folds, choice)
+
+
+def _fit_line(
+    request: Request,
+    n_classes: int | str,
+    rows: Rows,
+    y: Codes,
+    weights: Array | None,
+    folds: int,
+    choice: ModelChoice,
+) -> FittedModel:
+    model = estimator_of(request, folds, n_classes).fit(rows, y, weights)
+    if n_classes == "auto" and (n_used := _n_used(model, rows, y)) < len(model.classes_):
+        model = estimator_of(request, folds, n_used).fit(rows, y, weights)
+    return FittedModel(model, choice, getattr(model, "error_rates_", None))
+
+
+def _error_rates(request: Request, n_classes: int | str, rows: Rows, y: Codes, weights: Array | None) -> ErrorRates:
+    """With their intervals, which trees do not keep."""
+    line = PairLogisticRegression(n_classes=int(n_classes), prior=request.prior, error_rate=request.error_rate)
+    return line.fit(rows, y, weights).error_rates_
+
+
+def _choice(model: PairModelCV) -> ModelChoice:
+    table = model.cv_results_
+    scores = dict(zip(table["model"], table["mean_test_score"].tolist(), strict=True))
+    gap_error = float(np.max(table["gap_error"]))
+    return ModelChoice(model.model_, scores, gap_error if np.isfinite(gap_error) else None)
+
+
+def why_linear(request: Request, n_classes: int | str, rows: Rows, y: Codes) -> list[Finding]:
+    """Why "auto" does not compare models, as a finding; nothing where it does."""
+    n_answers = int(np.sum(y[:, 0] != 0)) // 2
+    reasons = {
+        "method": not is_joint(request.method),
+        "engine": request.engine != "memory",
+        "classes": n_classes != 2,
+        "lightgbm": importlib.util.find_spec("lightgbm") is None,
+        "answers": n_answers < _FEWEST_ANSWERS,
+        "features": rows.shape[1] > _MOST_FEATURES,
+    }
+    true = [name for name, holds in reasons.items() if holds]
+    if not true:
+        return []
+    limits = {"answers": _FEWEST_ANSWERS, "features": _MOST_FEATURES}
+    return [Finding("linear_alone", "info", {"reason": true[0], "limit": limits.get(true[0])})]

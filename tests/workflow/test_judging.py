@@ -1,0 +1,40 @@
+"""What held-out answers say of models."""
+
+import numpy as np
+import pytest
+
+from sdulearn import PairLogisticRegressionCV, stack_pairs
+from sdulearn.metrics import class_agreement
+from sdulearn.metrics.cross_validation import fold_spread
+from sdulearn.pairs import read_pairs
+from sdulearn.prior import clopper_pearson
+from sdulearn.workflow.judging import agreement_of_many, check_agreement
+
+
+@pytest.fixture(scope="module")
+def noise():
+    """60 loose answers about noise in 80 columns, learned by heart: rows, what is known of them, and the model."""
+    rng = np.random.default_rng(0)
+    rows, y = stack_pairs(
+        rng.normal(size=(120, 80)), np.arange(120).reshape(-1, 2), rng.random(60) < 0.4, unlabeled=None
+    )
+    return rows, y, PairLogisticRegressionCV([1e-4], covariance_powers=[0], n_classes=3, cv=2).fit(rows, y)
+
+
+def test_answers_that_were_learned_by_heart_say_nothing(noise):
+    rows, y, model = noise
+    assert class_agreement(model.predict(rows), y).agreement.value > 0.95
+    found, chance = agreement_of_many(model, rows, read_pairs(y), None)
+    assert found.agreement.value < 0.75
+    (finding,) = check_agreement(found, chance)
+    assert finding.code == "no_better_than_guessing"
+
+
+def test_the_interval_is_that_of_fewer_answers(noise):
+    """Loose pairs: by what five folds have in common alone."""
+    rows, y, model = noise
+    found, _ = agreement_of_many(model, rows, read_pairs(y), None)
+    n = 60 / fold_spread(5)
+    share = found.agreement
+    assert share.n == pytest.approx(n)
+    assert (share.low, share.high) == pytest.approx(clopper_pearson(share.value * n, (1 - share.value) * n, 0.95))

@@ -1,0 +1,261 @@
+"""Tables with more than two classes, boosted trees, several annotators and a few labels."""
+
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.datasets import load_breast_cancer
+
+from sdulearn import PairModelCV, fit_table, load_model
+from sdulearn.datasets import make_waveform
+from sdulearn.errors import InputError, MissingExtraError
+from sdulearn.io.labels import class_labels, class_names
+from sdulearn.io.onnx import export_onnx
+
+SIZES = (70, 50, 40)
+NAMES = np.array(["red", "green", "blue"])
+
+
+def ids_of(rows):
+    return np.array([f"r{k}" for k in np.ravel(rows)]).reshape(np.shape(rows))
+
+
+def answers_about(y, ends):
+    ids = ids_of(ends)
+    return pd.DataFrame({"id_a": ids[:, 0], "id_b": ids[:, 1], "label": y[ends[:, 0]] == y[ends[:, 1]]})
+
+
+@pytest.fixture(scope="module")
+def blobs():
+    """160 rows of three classes, two numbers and a text column, 150 answers, and the class of each row."""
+    rng = np.random.default_rng(0)
+    y = rng.permutation(np.repeat([0, 1, 2], SIZES))
+    centers = 3.5 * np.array([[0.0, 1.0], [1.0, -1.0], [-1.0, -0.8]])
+    frame = pd.DataFrame(20 + 5 * (centers[y] + rng.normal(size=(160, 2))), columns=["u", "v"])
+    frame = frame.assign(id=ids_of(np.arange(160)), city=rng.choice(["Oslo", "Rome"], 160))
+    ends = rng.integers(0, 160, (200, 2))
+    return frame, answers_about(y, ends[ends[:, 0] != ends[:, 1]][:150]), y
+
+
+@pytest.fixture(scope="module")
+def three(blobs):
+    table, answers, _ = blobs
+    return fit_table(table, answers, classes=3)
+
+
+def test_three_classes_by_size(three, blobs):
+    table, _, y = blobs
+    assert three.classes == ("1", "2", "3")
+    predicted = three.predict(table)
+    # Class k is the k-th largest.
+    assert np.mean(predicted.astype(int) - 1 == y) > 0.95
+    proba = three.predict_proba(table)
+    np.testing.assert_allclose(proba.sum(axis=1), 1)
+    assert (np.array(three.classes)[proba.argmax(axis=1)] == predicted).all()
+    scaled = three.scaler.transform(three.features(table))
+    np.testing.assert_allclose(three.decision_function(table), three.estimator.decision_function(scaled), atol=1e-10)
+    np.testing.assert_allclose(three.report.class_shares, np.array(SIZES) / 160, atol=0.05)
+
+
+def test_what_answers_tell_of_three_classes(three, blobs):
+    _, answers, _ = blobs
+    report = three.report
+    assert report.accuracy is None
+    assert report.prior is None
+    found = report.agreement
+    # Nothing names the classes, so nothing is said of the accuracy.
+    assert (found.accuracy, found.basis) == (None, None)
+    assert found.agreement.low < found.agreement.value
+    assert found.agreement.value > 0.9
+    # Points in several answers do not make as many loose pairs.
+    assert found.agreement.n <= report.n_points / 2 < len(answers)
+    assert "too_few_similar" not in [one.code for one in report.findings]
+    assert report.n_independent <= len(answers)
+
+
+def test_more_classes_round_trip(three, blobs, tmp_path):
+    table, _, _ = blobs
+    three.save(tmp_path / "m.sdu")
+    back = load_model(tmp_path / "m.sdu")
+    assert back.classes == three.classes
+    assert back.report == three.report
+    np.testing.assert_array_equal(back.predict_proba(table), three.predict_proba(table))
+
+
+def test_more_classes_in_onnx(three, blobs, tmp_path):
+    onnxruntime = pytest.importorskip("onnxruntime")
+    pytest.importorskip("onnx")
+    table, _, _ = blobs
+    export_onnx(three, tmp_path / "m.onnx")
+    session = onnxruntime.InferenceSession(tmp_path / "m.onnx", providers=["CPUExecutionProvider"])
+    inputs = {"numbers": table[["u", "v"]].to_numpy(), "texts": table[["city"]].to_numpy(dtype=object)}
+    label, decision, probability = session.run(["label", "decision", "probability"], inputs)
+    np.testing.assert_allclose(decision, three.decision_function(table), atol=1e-9)
+    np.testing.assert_allclose(probability, three.predict_proba(table), atol=1e-9)
+    assert (label.astype(str) == three.predict(table)).all()
+
+
+@pytest.mark.parametrize("classes", [None, "auto"])
+def test_labels_name_more_than_two_classes(blobs, classes):
+    table, answers, y = blobs
+    few = {f"r{k}": NAMES[y[k]] for k in range(20)}
+    model = fit_table(table, answers, labels=few, classes=classes)
+    assert model.classes == ("blue", "green", "red")
+    assert np.mean(model.predict(table) == NAMES[y]) > 0.95
+    report = model.report
+    assert (report.n_labels, report.agreement.basis) == (20, "labels")
+    assert report.n_labels_right >= 19
+    assert report.agreement.accuracy.low < 0.95 <= report.agreement.accuracy.high
+
+
+def test_the_number_of_classes_from_answers(blobs):
+    table, answers, _ = blobs
+    assert fit_table(table, answers, classes="auto").classes == ("1", "2", "3")
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"classes": 1}, "`classes` must be a whole number from 2 on or 'auto', got 1"),
+        ({"classes": 2.5}, "`classes` must be a whole number"),
+        ({"classes": 3, "method": "sd"}, r"`classes=3` needs the joint likelihood: give `method='joint'`, not 'sd'"),
+        ({"classes": "auto", "prior": 0.7}, r"`prior` is the share of class \+1 of two; with `classes='auto'`"),
+        ({"classes": 3, "engine": "stream"}, "`classes=3` needs the table in memory: give `engine='memory'`"),
+        ({"labels": {"r0": "a", "r1": "b", "r2": "c"}, "method": "sd"}, "3 classes, as `labels` names them, needs"),
+        ({"labels": {"r0": "a", "r1": "b", "r2": "c"}, "classes": 2}, r"names 3 classes \(a, b, c\), but .* to be 2"),
+        ({"model": "x"}, "`model` must be one of auto, linear, boosted"),
+        ({"model": "boosted", "method": "sd"}, "`model='boosted'` needs the joint likelihood"),
+        ({"model": "boosted", "engine": "stream"}, "`model='boosted'` needs the table in memory"),
+    ],
+)
+def test_choices_that_do_not_go_together(blobs, change, message):
+    table, answers, _ = blobs
+    with pytest.raises(InputError, match=message):
+        fit_table(table, answers, **change)
+
+
+@pytest.mark.parametrize(
+    ("found", "n_classes", "names"),
+    [
+        (["a", "b", "c"], 3, ("a", "b", "c")),
+        (["a", "b", "c"], 5, ("a", "b", "c", "4", "5")),
+        (["1", "2", "4"], 5, ("1", "2", "4", "5", "6")),
+        (["a"], 3, ("a", "2", "3")),
+        (["0", "1"], 2, ("0", "1")),
+    ],
+)
+def test_names_of_classes(found, n_classes, names):
+    assert class_names(found, n_classes) == names
+
+
+def test_labels_are_numbered_by_the_number_of_classes():
+    labels = class_labels([("x", "yes"), ("y", "no"), ("z", "yes")], {"x": 5, "y": 7, "z": 9})
+    assert (labels.classes.tolist(), labels.names) == ([1, -1, 1], ("no", "yes"))
+    more = labels.among(3)
+    assert (more.classes.tolist(), more.names) == ([2, 1, 2], ("no", "yes", "3"))
+    back = more.among(2)
+    assert (back.rows.tolist(), back.classes.tolist(), back.names) == ([5, 7, 9], [1, -1, 1], ("no", "yes"))
+
+
+def test_two_annotators_who_disagree():
+    """Bob is wrong in three of ten answers, Ann never; his are the doubtful ones, and they are wrong indeed."""
+    X, y = make_waveform(1200, random_state=3)
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame(X).add_prefix("x").assign(id=ids_of(np.arange(1200)))
+    ends = rng.permutation(1200)[:400].reshape(-1, 2)
+    truth = answers_about(y, ends)
+    wrong = rng.random(200) < 0.3
+    bob = truth.assign(label=truth["label"] ^ wrong, annotator="Bob")
+    report = fit_table(table, pd.concat([truth.assign(annotator="Ann"), bob], ignore_index=True)).report
+    rates = {one.name: one for one in report.annotators}
+    assert rates["Ann"].rate < 0.1
+    assert rates["Bob"].low < wrong.mean() < rates["Bob"].high
+    right = {tuple(ids): same for *ids, same in truth.itertuples(index=False)}
+    assert len(report.doubtful) == 10
+    probabilities = [one.wrong for one in report.doubtful]
+    assert probabilities == sorted(probabilities, reverse=True)
+    assert np.mean([right[one.id_a, one.id_b] != one.similar for one in report.doubtful]) >= 0.9
+    assert {one.annotator for one in report.doubtful} == {"Bob"}
+
+
+@pytest.fixture(scope="module")
+def curved():
+    """Waveforms with 200 answers, which trees explain better than a line."""
+    pytest.importorskip("lightgbm")
+    X, y = make_waveform(1000, random_state=0)
+    ends = np.random.default_rng(1).permutation(1000)[:400].reshape(-1, 2)
+    return pd.DataFrame(X).add_prefix("x").assign(id=ids_of(np.arange(1000))), answers_about(y, ends), y
+
+
+def test_trees_where_held_out_answers_are_for_them(curved, tmp_path):
+    table, answers, y = curved
+    model = fit_table(table, answers, model="auto")
+    choice = model.report.model_choice
+    assert choice.name == "boosted"
+    assert isinstance(model.estimator, PairModelCV)
+    assert choice.scores["boosted"] > choice.scores["linear"]
+    assert choice.gap_error > 0
+    assert model.report.settings == {"n_rounds": model.estimator.n_rounds_}
+    accuracy = np.mean(model.predict(table).astype(int) == y)
+    assert model.report.accuracy.low < max(accuracy, 1 - accuracy)
+    assert len(model.report.doubtful) == 10
+    model.save(tmp_path / "m.sdu")
+    back = load_model(tmp_path / "m.sdu")
+    assert back.report == model.report
+    np.testing.assert_array_equal(back.predict_proba(table), model.predict_proba(table))
+    with pytest.raises(InputError, match="cannot be written to ONNX"):
+        export_onnx(model, tmp_path / "m.onnx")
+
+
+def test_a_line_where_trees_are_no_better():
+    pytest.importorskip("lightgbm")
+    data = load_breast_cancer(as_frame=True)
+    table = data.data.assign(id=ids_of(np.arange(569)))
+    ends = np.random.default_rng(0).permutation(569)[:400].reshape(-1, 2)
+    answers = answers_about(data.target.to_numpy(), ends)
+    model = fit_table(table, answers, model="auto")
+    choice = model.report.model_choice
+    assert choice.name == "linear"
+    assert choice.scores["linear"] >= choice.scores["boosted"]
+    # The very model that is fitted without a choice.
+    np.testing.assert_array_equal(model.estimator.coef_, fit_table(table, answers).estimator.coef_)
+
+
+@pytest.mark.parametrize("reason", ["lightgbm", "answers", "features", "classes", "method"])
+def test_auto_says_why_it_compares_nothing(blobs, curved, monkeypatch, reason):
+    table, answers, _ = curved
+    options = {}
+    if reason == "lightgbm":
+        monkeypatch.setitem(sys.modules, "lightgbm", None)
+    elif reason == "answers":
+        answers = answers[:50]
+    elif reason == "features":
+        monkeypatch.setattr("sdulearn.workflow.models._MOST_FEATURES", 20)
+    elif reason == "method":
+        options = {"method": "sd", "prior": 0.6}
+    else:
+        table, answers, _ = blobs
+        options = {"classes": 3}
+    report = fit_table(table, answers, model="auto", **options).report
+    (found,) = [one for one in report.findings if one.code == "linear_alone"]
+    assert found.details["reason"] == reason
+    assert (report.model_choice.name, report.model_choice.scores) == ("linear", {})
+
+
+def test_trees_without_lightgbm(blobs, monkeypatch):
+    table, answers, _ = blobs
+    monkeypatch.setitem(sys.modules, "lightgbm", None)
+    with pytest.raises(MissingExtraError, match=r"pip install 'sdulearn\[boosting\]'"):
+        fit_table(table, answers, model="boosted")
+
+
+def test_trees_of_three_classes(blobs, tmp_path):
+    pytest.importorskip("lightgbm")
+    table, answers, y = blobs
+    few = {f"r{k}": NAMES[y[k]] for k in range(20)}
+    model = fit_table(table, answers, labels=few, model="boosted")
+    assert np.mean(model.predict(table) == NAMES[y]) > 0.9
+    assert set(model.report.model_choice.scores) == {"linear", "boosted"}
+    model.save(tmp_path / "m.sdu")
+    np.testing.assert_array_equal(load_model(tmp_path / "m.sdu").predict_proba(table), model.predict_proba(table))
