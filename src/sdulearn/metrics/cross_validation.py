@@ -140,7 +140,7 @@ def held_out_accuracy(
 
 
 def fold_spread(n_splits: int) -> float:
-    """Variance of an estimate from K folds, as a multiple of that from independent decisions: half the excess of (1)."""
+    """Variance of an estimate from K folds, by that from independent decisions: half the excess of (1)."""
     return 1 + n_splits / (n_splits - 1) / 2
 
 
