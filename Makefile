@@ -12,8 +12,9 @@ export OPENBLAS_NUM_THREADS ?= 1
 demo: $(VENV)/.demo
 	$(BIN)/sdulearn demo
 
+# Two processes, a file of tests in one of them: its fixtures are made once.
 test: lint
-	$(BIN)/python -m pytest -q
+	$(BIN)/python -m pytest -q -n 2 --dist loadfile
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check $(PYTHONS)
@@ -97,7 +98,7 @@ dist:
 
 # The oldest versions that pyproject.toml admits, in an environment of their own.
 test-oldest: .venv-oldest/.dev
-	.venv-oldest/bin/python -m pytest -q
+	.venv-oldest/bin/python -m pytest -q -n 2 --dist loadfile
 
 .venv-oldest/.dev: pyproject.toml
 	$(PYTHON) -m venv .venv-oldest
