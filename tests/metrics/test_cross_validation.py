@@ -26,8 +26,9 @@ def test_cross_validation_judges_by_models_that_have_not_seen_the_pair(waveform)
     plain = pair_accuracy(decision, codes)
     assert (found.value, found.agreement) == (plain.value, plain.agreement)
     effective = plain.n_answers / (1 + 2 / 3)
-    low, _ = clopper_pearson(plain.agreement * effective, (1 - plain.agreement) * effective, 0.95)
-    assert found.low == pytest.approx(prior_from_share(low))
+    _, high = clopper_pearson(plain.agreement * effective, (1 - plain.agreement) * effective, 0.95)
+    assert found.high == pytest.approx(prior_from_share(high))
+    assert found.high > plain.high
 
 
 def test_cross_validated_accuracy_is_about_the_true_one():
