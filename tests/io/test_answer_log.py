@@ -187,19 +187,23 @@ import os
 import sys
 from sdulearn.io.answer_log import AnswerLog
 
+def tell(*words):
+    # One call: a line cut in two by the kill would run into the next.
+    os.write(1, (" ".join(map(str, words)) + chr(10)).encode())
+
 def write(path):
-    print("writer", os.getpid(), flush=True)
+    tell("writer", os.getpid())
     keys = []
     with AnswerLog(path) as log:
         for k in range(1, 10**9):
             keys.append(log.answer("left " + str(k) * 5, str(k), "same").key)
-            print("answer", *keys[-1], flush=True)
+            tell("answer", *keys[-1])
             if k % 3 == 0:
                 log.change(keys[-2], "different")
-                print("change", *keys[-2], flush=True)
+                tell("change", *keys[-2])
             if k % 5 == 0:
                 log.undo(keys[-1])
-                print("undo", *keys.pop(), flush=True)
+                tell("undo", *keys.pop())
 
 for line in sys.stdin:
     child = os.fork()
@@ -209,7 +213,7 @@ for line in sys.stdin:
         finally:
             os._exit(1)
     os.waitpid(child, 0)
-    print("killed", flush=True)
+    tell("killed")
 """
 
 
@@ -221,7 +225,10 @@ def kill_one(writers, path, delay):
     lines = [writers.stdout.readline()]
     time.sleep(delay)
     os.kill(process, signal.SIGKILL)
-    lines += iter(writers.stdout.readline, "killed\n")
+    for line in writers.stdout:
+        if line == "killed\n":
+            break
+        lines.append(line)
     told = [line.split() for line in lines]
     return {(session, int(number)): event for event, session, number in told}
 
