@@ -148,7 +148,8 @@ def calls_to_stack_and_check(n_pairs):
 
 
 def test_no_python_loop_over_pairs():
-    assert calls_to_stack_and_check(100_000) == calls_to_stack_and_check(100)
+    # A few more or less: other threads of the test runner are counted, too.
+    assert calls_to_stack_and_check(100_000) < calls_to_stack_and_check(100) + 100
 
 
 @pytest.mark.parametrize("weighted", [False, True])

@@ -1,5 +1,6 @@
 """``sdulearn ask``: by an oracle, in the console, and as a server that is killed."""
 
+import http.client
 import json
 import random
 import signal
@@ -182,7 +183,7 @@ def answer_until_killed(server, name, acknowledged):
                 # While it is under way it may or may not have been written.
                 acknowledged[name] -= 1
                 request(server, "undo", {"annotator": name})
-    except (OSError, urllib.error.URLError, ValueError):
+    except (OSError, urllib.error.URLError, http.client.HTTPException, ValueError):
         return
 
 

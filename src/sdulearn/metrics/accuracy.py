@@ -117,12 +117,12 @@ def pair_accuracy(
     >>> found.value, found.n_answers
     (1.0, 3)
 
-    Three answers about four points, and one decision that none of them agrees with:
+    Five answers about one point and five others, of which the model takes one for what it is not:
 
-    >>> y = [[1, 0], [1, 1], [1 + 1, 1], [1 + 1, 2], [-3, 2], [-3, 3]]
-    >>> found = pair_accuracy([1, 1, 1, -1, -1, -1], y)
+    >>> star = [[1, 0], [1, 1], [2, 0], [2, 2], [3, 0], [3, 3], [4, 0], [4, 4], [-5, 0], [-5, 5]]
+    >>> found = pair_accuracy([1.0] * 10, star)
     >>> round(found.value, 2), round(found.agreement, 2)
-    (0.75, 0.33)
+    (0.83, 0.8)
     """
     return accuracy_of(decision, y, error_rate, sample_weight, prior, confidence, spread=1.0)
 
