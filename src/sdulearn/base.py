@@ -140,15 +140,15 @@ class LinearPairClassifier(ClassifierMixin, BaseEstimator):
         ----------
         X : array, CSR matrix or frame of shape (n_rows, n_features)
             Rows that the model has not seen.
-        y : array-like of shape (n_rows,)
-            Pair codes; for true labels use ``sklearn.metrics.accuracy_score``.
+        y : array-like of shape (n_rows,) or (n_rows, 2 to 4)
+            What is known of each row; for true labels use ``sklearn.metrics.accuracy_score``.
         sample_weight : array-like of shape (n_rows,), optional
             A weight per row; both ends of a pair carry one weight.
 
         Returns
         -------
         float
-            Between 1/2 and 1.
+            Between 1/2 and 1; with labels in ``y``, which tell a model from its mirror image, from 0 on.
         """
         decision = self.decision_function(X)
         return pair_accuracy(decision, y, sample_weight=sample_weight, prior=self.prior).value

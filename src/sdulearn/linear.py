@@ -203,8 +203,8 @@ class SDUClassifier(_SDUBase):
         ----------
         X : array, CSR matrix or frame of shape (n_rows, n_features)
             One row per point: ends of pairs and unlabeled points.
-        y : array-like of shape (n_rows,)
-            Pair codes: +k similar, -k dissimilar, 0 unlabeled.
+        y : array-like of shape (n_rows,) or (n_rows, 2 to 4)
+            What is known of each row: pair codes (+k similar, -k dissimilar, 0 unlabeled), and which point it shows.
         sample_weight : array-like of shape (n_rows,), optional
             A weight per row; both ends of a pair carry one weight.
 
@@ -420,8 +420,8 @@ class SDUClassifierCV(_SDUBase):
         ----------
         X : array, CSR matrix or frame of shape (n_rows, n_features)
             One row per point: ends of pairs and unlabeled points.
-        y : array-like of shape (n_rows,)
-            Pair codes: +k similar, -k dissimilar, 0 unlabeled.
+        y : array-like of shape (n_rows,) or (n_rows, 2 to 4)
+            What is known of each row: pair codes (+k similar, -k dissimilar, 0 unlabeled), and which point it shows.
         sample_weight : array-like of shape (n_rows,), optional
             A weight per row; both ends of a pair carry one weight.
 

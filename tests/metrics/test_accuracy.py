@@ -90,8 +90,9 @@ def test_answers_of_unequal_weight_pin_the_accuracy_down_less():
 
 
 def test_what_cannot_be_judged():
-    with pytest.raises(InputError, match=r"`error_rate` must lie in \[0, 0.5\), got 0.5"):
-        pair_accuracy([1.0, 2.0], [1, 1], error_rate=0.5)
+    for rate in (0.5, -0.1, {0: 0.5}, {0: 0.1, 1: 0.7}):
+        with pytest.raises(InputError, match=r"`error_rate` must lie in \[0, 0.5\), for one annotator at least"):
+            pair_accuracy([1.0, 2.0], [1, 1], error_rate=rate)
     with pytest.raises(InputError, match=r"`decision` has shape \(3,\), but `y` has 2 rows"):
         pair_accuracy([1.0, 2.0, 3.0], [1, 1])
     with pytest.raises(InputError, match="at least two pairs of a kind"):
@@ -208,6 +209,23 @@ def test_wrong_answers_of_a_known_rate_take_their_factor():
     found = pair_accuracy(h.ravel()[:4000], codes[:4000], error_rate=0.15)
     assert found.value == pytest.approx(0.9, abs=0.015)
     assert found.low < 0.9 < found.high
+
+
+def test_answers_of_one_who_guesses_change_nothing():
+    """A star that one person answers, and another who is wrong every other time: only the first counts."""
+    rng = np.random.default_rng(5)
+    y = np.where(rng.random(40) < 0.7, 1, -1)
+    h = np.where(rng.random(40) < 0.15, -y, y)
+    ends = np.column_stack([np.zeros(39, dtype=int), np.arange(1, 40)])
+    same = y[0] == y[1:]
+    decision, known = seen_rows(h, ends, same)
+    alone = pair_accuracy(decision, known, error_rate=0.1)
+    decision, known = seen_rows(h, np.tile(ends, (2, 1)), np.r_[same, rng.random(39) < 0.5])
+    known = np.column_stack([known, np.repeat([1, 2], 78)])
+    both = pair_accuracy(decision, known, error_rate={1: 0.1, 2: 0.5})
+    assert (both.value, both.low, both.high) == pytest.approx((alone.value, alone.low, alone.high), abs=2e-3)
+    # Taken for as good as the first, the guesses spoil the estimate.
+    assert pair_accuracy(decision, known, error_rate=0.1).value < alone.value - 0.02
 
 
 def test_labels_tell_a_classifier_from_its_mirror_image():

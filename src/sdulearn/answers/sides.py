@@ -83,7 +83,8 @@ def profile(
 
 def log_likelihood(graph: AnswerGraph, grid: Array, error_rate: float | Mapping[int, float] | None = None) -> Array:
     """Logarithm of the probability of all answers and labels, at each probability of class +1 in the grid."""
-    if error_rate:
+    rates = error_rate.values() if isinstance(error_rate, Mapping) else [error_rate]
+    if error_rate is not None and any(rates):
         return _with_errors(graph, grid, (error_rate,))
     asked = graph.contradictory[graph.component]
     value = _without_errors(graph, ~asked, grid)
@@ -138,11 +139,18 @@ def _with_errors(graph: AnswerGraph, grid: Array, rates: Sequence[float | Mappin
     if graph.n_answers > _MOST_WITH_ERRORS:
         graph = _some_answers(graph, _MOST_WITH_ERRORS)
     coarse = np.clip(np.linspace(grid[0], grid[-1], _COARSE), 1e-3, 1 - 1e-3)
-    found = np.empty((len(rates), len(coarse)))
-    for row, rate in zip(found, rates, strict=True):
-        factors = FactorGraph.from_answers(graph, 2, rate)
-        row[:] = [factors.propagate(np.log([1 - p, p]), tol=1e-4, max_iter=50).value for p in coarse]
+    factors = [FactorGraph.from_answers(graph, 2, rate) for rate in rates]
+    if len(factors) > 1:
+        # Which rates suit depends little on the probability: a few of these tell which to go on with.
+        few = np.array([_propagated(one, coarse[[3, -6, -2]]) for one in factors])
+        factors = [factors[k] for k in np.unique(np.argmax(few, axis=0))]
+    found = np.array([_propagated(one, coarse) for one in factors])
     return PchipInterpolator(coarse, found.max(axis=0))(np.clip(grid, coarse[0], coarse[-1]))
+
+
+def _propagated(factors: FactorGraph, probabilities: Array) -> Array:
+    """The value at each probability of class +1."""
+    return np.array([factors.propagate(np.log([1 - p, p]), tol=1e-4, max_iter=50).value for p in probabilities])
 
 
 def _restricted(graph: AnswerGraph, members: Mask) -> AnswerGraph:

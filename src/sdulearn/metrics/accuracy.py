@@ -15,6 +15,7 @@ is called +1 is beyond answers; labels tell.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -74,7 +75,7 @@ def pair_accuracy(
     decision: ArrayLike,
     y: ArrayLike | Pairs,
     *,
-    error_rate: float | None = None,
+    error_rate: float | Mapping[int, float] | None = None,
     sample_weight: ArrayLike | None = None,
     prior: float | None = None,
     confidence: float = 0.95,
@@ -88,9 +89,9 @@ def pair_accuracy(
     y : array-like of shape (n_rows,) or (n_rows, 2 to 4)
         What is known of each row: pair codes and, where answers share points, which point it shows. Without
         points every row counts as a point of its own.
-    error_rate : float, optional
-        Probability that an answer is wrong. By default answers are taken for right, and where they contradict
-        each other, for as wrong as suits them best.
+    error_rate : float or mapping, optional
+        Probability that an answer is wrong, one for all or one for each annotator. By default answers are taken
+        for right, and where they contradict each other, for as wrong as suits them best.
     sample_weight : array-like of shape (n_rows,), optional
         A weight per row; both ends of a pair carry one weight.
     prior : float, optional
@@ -130,7 +131,7 @@ def pair_accuracy(
 def accuracy_of(
     decision: ArrayLike,
     y: ArrayLike | Pairs,
-    error_rate: float | None,
+    error_rate: float | Mapping[int, float] | None,
     sample_weight: ArrayLike | None,
     prior: float | None,
     confidence: float,
@@ -139,8 +140,7 @@ def accuracy_of(
     """As :func:`pair_accuracy`; ``spread`` is the variance as a multiple of what independent decisions have."""
     pairs = read_pairs(y)
     z = checked_decision(decision, pairs)
-    if error_rate is not None and not 0 <= error_rate < 0.5:
-        raise InputError(f"`error_rate` must lie in [0, 0.5), got {error_rate!r}.")
+    may_be_wrong = _check_error_rate(error_rate)
     weight = np.ones(len(z)) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
     by_pair = pairs.pair_weights(weight)
     labelled = pairs.labels is not None and bool(pairs.labels.any())
@@ -152,10 +152,20 @@ def accuracy_of(
     counted = AccuracyEstimate(0.5, 0.5, 1.0, agreement, int(np.sum(by_pair > 0)), confidence)
     if not labelled and _is_one_kind(pairs.similar[by_pair > 0]):
         return _accuracy_of_one_kind(counted, z, pairs, weight, prior, spread)
-    by_components = pairs.shares_points or labelled or bool(error_rate)
+    by_components = pairs.shares_points or labelled or may_be_wrong
     if by_components and not _in_other_ratio(pairs, prior):
         return _accuracy_of_components(counted, z, pairs, weight, error_rate, spread)
     return _accuracy_of_pairs(counted, pairs, agrees, by_pair, prior, spread)
+
+
+def _check_error_rate(error_rate: float | Mapping[int, float] | None) -> bool:
+    """Whether some answers may be wrong; refuses what is no rate, or leaves nothing to learn from."""
+    if error_rate is None:
+        return False
+    rates = list(error_rate.values()) if isinstance(error_rate, Mapping) else [error_rate]
+    if not all(0 <= rate <= 0.5 for rate in rates) or min(rates, default=0.0) == 0.5:
+        raise InputError(f"`error_rate` must lie in [0, 0.5), for one annotator at least; got {error_rate!r}.")
+    return any(rates)
 
 
 def _is_one_kind(similar: Mask) -> bool:
@@ -198,7 +208,12 @@ def _n_points(pairs: Pairs) -> int:
 
 
 def _accuracy_of_components(
-    counted: AccuracyEstimate, z: Array, pairs: Pairs, weight: Array, error_rate: float | None, spread: float
+    counted: AccuracyEstimate,
+    z: Array,
+    pairs: Pairs,
+    weight: Array,
+    error_rate: float | Mapping[int, float] | None,
+    spread: float,
 ) -> AccuracyEstimate:
     """By the likelihood of whole components: k of their m points agree, up to a flip."""
     graph = AnswerGraph.from_y(pairs, weight)

@@ -14,6 +14,7 @@ That is for training parts which overlap as little as those of repeated hold-out
 from __future__ import annotations
 
 import warnings
+from collections.abc import Mapping
 from numbers import Integral
 
 import numpy as np
@@ -33,7 +34,7 @@ def cross_val_accuracy(
     X: MatrixLike,
     y: ArrayLike,
     *,
-    error_rate: float | None = None,
+    error_rate: float | Mapping[int, float] | None = None,
     sample_weight: ArrayLike | None = None,
     prior: float | None = None,
     cv: Splitter = 10,
@@ -52,7 +53,7 @@ def cross_val_accuracy(
         Rows.
     y : array-like of shape (n_rows,) or (n_rows, 2 to 4)
         What is known of each row.
-    error_rate : float, optional
+    error_rate : float or mapping, optional
         As in :func:`pair_accuracy`.
     sample_weight : array-like of shape (n_rows,), optional
         A weight per row, passed on to ``fit``; both ends of a pair carry one weight.
@@ -113,7 +114,7 @@ def held_out_accuracy(
     y: ArrayLike | Pairs,
     *,
     n_splits: int,
-    error_rate: float | None = None,
+    error_rate: float | Mapping[int, float] | None = None,
     sample_weight: ArrayLike | None = None,
     prior: float | None = None,
     confidence: float = 0.95,
