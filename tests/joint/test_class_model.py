@@ -245,3 +245,13 @@ def test_names_must_be_classes(fitted):
         fitted.name_classes(X[:2], [0, 1])
     with pytest.raises(InputError, match="`X` has 2 rows"):
         fitted.name_classes(X[:2], [1])
+
+
+def test_a_score_without_answers_says_nothing_and_is_a_number():
+    X, y = load_iris(return_X_y=True)
+    ends = np.random.default_rng(0).permutation(150)[:120].reshape(-1, 2)
+    rows, known = stack_pairs(X, ends, y[ends[:, 0]] == y[ends[:, 1]])
+    model = PairLogisticRegression(n_classes=3).fit(rows, known)
+    assert model.score(X[:5], np.zeros(5, dtype=int)) == 0.5
+    assert model.score(rows, known, np.zeros(len(rows))) == 0.5
+    assert model.score(rows, known) > 0.5

@@ -13,6 +13,7 @@ from sdulearn.base import LinearFit, LinearPairClassifier
 from sdulearn.errors import InputError
 from sdulearn.joint.class_model import ClassFit, match_names
 from sdulearn.metrics.classes import class_agreement
+from sdulearn.pairs import read_pairs
 from sdulearn.solvers import warn_unless
 from sdulearn.types import Array, MatrixLike
 
@@ -99,7 +100,12 @@ class SoftmaxPairClassifier(LinearPairClassifier):
         """
         if not self._many_classes:
             return super().score(X, y, sample_weight)
-        return class_agreement(self.predict(X), y, sample_weight=sample_weight).agreement.value
+        pairs = read_pairs(y)
+        first_ends = pairs.ends[:, 0]
+        if not (len(first_ends) if sample_weight is None else np.asarray(sample_weight)[first_ends].any()):
+            # Nothing is known, as with two classes: a search must not end in an exception.
+            return 0.5
+        return class_agreement(self.predict(X), pairs, sample_weight=sample_weight).agreement.value
 
     def orient(self, X: MatrixLike, y_true: ArrayLike) -> Self:
         """Name the classes by a few labelled points.
