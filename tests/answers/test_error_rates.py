@@ -85,3 +85,21 @@ def test_what_is_on_a_cycle_and_what_contradicts():
     everyone = np.ones(7, dtype=bool)
     assert contradicts(graph, everyone)
     assert not contradicts(graph, np.arange(7) != 2)
+
+
+def test_the_interval_covers_the_rate():
+    """20 draws of 200 answers about 60 points, 5% of them wrong; over 120 draws it covered in 90%."""
+    rng = np.random.default_rng(11)
+    covered = 0
+    rates = []
+    for _ in range(20):
+        truth = np.where(rng.random(60) < 0.6, 1, -1)
+        ends = rng.integers(0, 60, (400, 2))
+        ends = ends[ends[:, 0] != ends[:, 1]][:200]
+        wrong = rng.random(len(ends)) < 0.05
+        same = truth[ends[:, 0]] * truth[ends[:, 1]] * np.where(wrong, -1, 1)
+        (found,) = estimate_error_rates(AnswerGraph.from_answers(ends, same, n_points=60))
+        covered += found.low <= 0.05 <= found.high
+        rates.append(found.rate)
+    assert covered >= 15
+    assert np.mean(rates) == pytest.approx(0.05, abs=0.015)
