@@ -181,10 +181,11 @@ def chain_information(A: Array, z: Array, side: Codes, component: Indices, label
     """Roots of the information that the points bring, one row each.
 
     The likelihood of a component is a product over its points: given the sides of those before it,
-    point k is on its side with probability q = (1 + c T t) / 2, where t = tanh(z / 2) on that side,
-    T = tanh(u / 2) of the points before it and c is the ``certainty`` of the answers, 1 where they
-    are never wrong. A row is ``dq / sqrt(q (1 - q))``: for a pair its Fisher information, in a
-    component with labels that of logistic regression.
+    point k is on its side with probability q = (1 + T t) / 2, where t = tanh(z / 2) on that side and
+    T = tanh(u / 2) of the points before it. A row is ``c dq / sqrt(q (1 - q))``: for a pair its Fisher
+    information, in a component with labels that of logistic regression. The ``certainty`` c of the
+    answers is 1 where they are never wrong. Else c^2 is the share of the information that is left for
+    small logits; for large ones less is left, but with so little the evidence would reward overfitting.
     """
     order = np.argsort(component, kind="stable")
     component = component[order]
@@ -196,11 +197,10 @@ def chain_information(A: Array, z: Array, side: Codes, component: Indices, label
     T = np.tanh(_before(t_z[:, None], start, counts)[:, 0] / 2)
     T[labelled[component]] = 1.0
     t = np.tanh(t_z / 2)
-    c = certainty[order]
     slope = (T * (1 - t**2))[:, None] * t_x + (t * (1 - T**2))[:, None] * v
     rows = np.empty_like(slope)
-    rows[order] = (c / (2 * np.sqrt(np.maximum(1 - (c * T * t) ** 2, 1e-12))))[:, None] * slope
-    return rows
+    rows[order] = slope / (2 * np.sqrt(np.maximum(1 - (T * t) ** 2, 1e-12)))[:, None]
+    return certainty[:, None] * rows
 
 
 def _before(values: Array, start: Indices, counts: Indices) -> Array:

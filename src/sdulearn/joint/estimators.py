@@ -316,8 +316,10 @@ class PairLogisticRegression(_PairLogisticBase):
 class PairLogisticRegressionCV(_PairLogisticBase):
     """PairLogisticRegression with its penalty chosen from the pairs alone; the one to try first.
 
-    The covariance power is chosen by Laplace's evidence, then alpha by the held-out log-likelihood
-    of what the answers say of the points in folds over points. A fold starts from its own answers.
+    The covariance power is chosen by Laplace's evidence. Of loose pairs alpha is then chosen by the
+    held-out log-likelihood, in folds over points that start from their own answers. Of answers that
+    share points, may be wrong or come with labels the evidence chooses it too: folds cut them apart,
+    and on the benchmark sets it is the better judge.
 
     Parameters
     ----------
@@ -444,10 +446,12 @@ class PairLogisticRegressionCV(_PairLogisticBase):
         empty = data.empty(alphas, powers, path)
         if not empty.all():
             evidence[empty] = -np.inf
-        best = int(np.argmax(np.max(evidence, axis=0)))
+        row, best = np.unravel_index(np.argmax(evidence), evidence.shape)
         results = self._cross_validate(X, pairs, data, alphas[:, best], powers[best])
-        scores = np.where(np.isfinite(evidence[:, best]), results["mean_test_score"], -np.inf)
-        row = int(np.argmax(scores))
+        if isinstance(data, PairData):
+            # Loose pairs lose nothing by folds.
+            scores = np.where(np.isfinite(evidence[:, best]), results["mean_test_score"], -np.inf)
+            row = np.argmax(scores)
         alpha = float(alphas[row, best])
         chosen = {
             "alpha_": alpha,
