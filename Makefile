@@ -7,7 +7,7 @@ PYTHONS := src tests benchmarks examples .ci docs/conf.py docs/_ext docs/figures
 export OMP_NUM_THREADS ?= 1
 export OPENBLAS_NUM_THREADS ?= 1
 
-.PHONY: demo test lint format bench bench-accuracy bench-asking bench-ablation bench-boosting bench-penalties bench-classes bench-cli bench-faults bench-graph bench-honest bench-kill bench-repeat bench-scale bench-style dist docs test-oldest clean
+.PHONY: demo test lint format bench bench-accuracy bench-asking bench-ablation bench-boosting bench-penalties bench-classes bench-cli bench-faults bench-graph bench-honest bench-kill bench-repeat bench-scale bench-style bench-time dist docs test-oldest clean
 
 demo: $(VENV)/.demo
 	$(BIN)/sdulearn demo
@@ -35,6 +35,10 @@ bench-accuracy: $(VENV)/.bench
 
 bench-classes: $(VENV)/.bench
 	$(BIN)/python benchmarks/classes.py
+
+# The commit to compare with: make bench-time COMMIT=a10b346
+bench-time: $(VENV)/.bench
+	$(BIN)/python benchmarks/against.py $(COMMIT)
 
 bench-cli: $(VENV)/.bench
 	$(BIN)/python benchmarks/command_line.py
