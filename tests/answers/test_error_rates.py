@@ -88,7 +88,7 @@ def test_what_is_on_a_cycle_and_what_contradicts():
 
 
 def test_the_interval_covers_the_rate():
-    """20 draws of 200 answers about 60 points, 5% of them wrong; over 120 draws it covered in 90%."""
+    """20 draws of 200 answers about 60 points, 5% of them wrong; over 300 draws it covered in 95%."""
     rng = np.random.default_rng(11)
     covered = 0
     rates = []
