@@ -26,14 +26,14 @@ _FEWEST_POINTS = 10
 
 @dataclass(frozen=True)
 class Share:
-    """A share of things counted, with its exact binomial interval.
+    """A share of things counted, with its binomial interval.
 
     Attributes
     ----------
     value, low, high : float
         The share and its interval; 0 to 1 where nothing was counted, and the value is NaN.
     n : float
-        How many were counted, of equal weight.
+        As many independent counts of equal weight say as much.
     """
 
     value: float
@@ -42,7 +42,7 @@ class Share:
     n: float
 
     @classmethod
-    def of(cls, hits: Mask, weight: Array, confidence: float) -> Share:
+    def of(cls, hits: Mask, weight: Array, confidence: float, ends: Indices | None = None) -> Share:
         """Count weighted hits.
 
         Parameters
@@ -53,6 +53,8 @@ class Share:
             Weights.
         confidence : float
             Level of the interval.
+        ends : int array of shape (n, 2), optional
+            The two points that each was counted on: where they share points they are not independent.
 
         Returns
         -------
@@ -64,6 +66,8 @@ class Share:
             return cls(float("nan"), 0.0, 1.0, 0.0)
         value = float(weight @ hits) / total
         effective = total**2 / float(weight @ weight)
+        if ends is not None:
+            effective /= design_effect(weight * (hits - value), ends)
         low, high = clopper_pearson(value * effective, (1 - value) * effective, confidence)
         return cls(value, low, high, effective)
 
@@ -87,8 +91,8 @@ class ClassAgreement:
         are predicted classes; groups are matched with classes by the best matching. Classes without a name are
         named by it, so the share is a little too high, by less than one in ten points of a group.
     confidence : float
-        Level of the intervals. Answers that share points are counted as if they did not: then the
-        intervals of agreements are too narrow.
+        Level of the intervals. Those of agreements are about further questions of the kind asked: about new
+        points, but hubs, points in a tenth of the answers, stay as they are.
     """
 
     agreement: Share
@@ -143,16 +147,58 @@ def class_agreement(
         raise InputError("An agreement needs answers or labels, and `y` marks none of positive weight.")
     first, second = predicted[graph.ends].T
     agrees = (first == second) == (graph.same > 0)
-    kinds = [Share.of(agrees[kind], graph.weights[kind], confidence) for kind in (graph.same > 0, graph.same < 0)]
+    ends = _free_ends(graph)
+    everything = np.ones(graph.n_answers, dtype=bool)
+    agreement, same, different = (
+        Share.of(agrees[kind], graph.weights[kind], confidence, ends[kind])
+        for kind in (everything, graph.same > 0, graph.same < 0)
+    )
     accuracy, basis = _accuracy(graph, predicted, confidence)
     return ClassAgreement(
-        agreement=Share.of(agrees, graph.weights, confidence),
-        same=kinds[0],
-        different=kinds[1],
+        agreement=agreement,
+        same=same,
+        different=different,
         accuracy=accuracy,
         basis=basis,
         confidence=confidence,
     )
+
+
+def design_effect(deviations: Array, ends: Indices) -> float:
+    """Variance of a sum over pairs of points, as a multiple of what independent terms would have; at least 1.
+
+    Two terms are correlated where they share a point: ``sum of r_a r_b`` over all terms a, b that do is
+    ``sum_points (sum of r)^2`` less what that counts twice. Where every term deviates alike the data do not show
+    a correlation, and as much is assumed as there could be: n terms over few points are worth a term for each two.
+
+    Parameters
+    ----------
+    deviations : array of shape (n,)
+        Weighted terms less their mean.
+    ends : int array of shape (n, 2)
+        Their points; -1 for one that is given, and not drawn.
+
+    Returns
+    -------
+    float
+        The design effect.
+    """
+    drawn = ends >= 0
+    _, point = np.unique(ends[drawn], return_inverse=True)
+    degree = np.bincount(point)
+    squares = float(deviations @ deviations)
+    if not squares > 0:
+        return max(1.0, float(drawn.sum()) / max(len(degree), 1))
+    by_point = np.bincount(point, np.repeat(deviations, drawn.sum(axis=1)))
+    alone = float(deviations**2 @ drawn.sum(axis=1))
+    return max(1.0, 1 + (float(by_point @ by_point) - alone) / squares)
+
+
+def _free_ends(graph: AnswerGraph) -> Indices:
+    """The ends of the answers, -1 for hubs."""
+    ends = graph.ends.copy()
+    ends[np.isin(ends, graph.hubs())] = -1
+    return ends
 
 
 def _point_predictions(y_pred: ArrayLike, graph: AnswerGraph) -> Codes:
