@@ -106,17 +106,18 @@ class _PairLogisticBase(SoftmaxPairClassifier):
     def _lay_out_graph(
         self, points: PointRows, rates: ErrorRates, estimate: PriorEstimate, prior: float | None
     ) -> tuple[GraphData, PriorEstimate]:
-        """The points; where labels name the classes, with the prior that is named like them."""
+        """The points, and the prior as reported.
+
+        Labels tell how the classes are named, and where the boundary is: a prior estimated beside them pulls nothing.
+        """
         by_annotator = rates.by_annotator
-        if prior is not None and self.prior is None and points.graph.labels.any():
-            free = GraphData.of(points, by_annotator, None, 0.0)
-            alpha = _NAMING_ALPHA * free.summary.largest_alpha(1.0)
-            share, _ = free.positive_share(descend(self, free, alpha, 1.0))
-            if (share > 0.5) != (prior > 0.5):
-                prior = 1 - prior
-                estimate = estimate.mirrored()
-        data = GraphData.of(points, by_annotator, prior, float(self.prior_strength), self.prior is not None)
-        return data, estimate
+        if prior is None or self.prior is not None or not points.graph.labels.any():
+            data = GraphData.of(points, by_annotator, prior, float(self.prior_strength), self.prior is not None)
+            return data, estimate
+        data = GraphData.of(points, by_annotator, None, 0.0)
+        alpha = _NAMING_ALPHA * data.summary.largest_alpha(1.0)
+        share, _ = data.positive_share(descend(self, data, alpha, 1.0))
+        return data, estimate if (share > 0.5) == (prior > 0.5) else estimate.mirrored()
 
     def _lay_out_pairs(self, X: Rows, pairs: Pairs, weight: Array) -> tuple[PairData, PriorEstimate]:
         """Loose pairs without errors."""
@@ -162,7 +163,8 @@ class PairLogisticRegression(_PairLogisticBase):
         P(y = +1); None takes it from the pair counts where they imply one. With K > 2 classes their
         shares, or None, which is no pull to any.
     prior_strength : float, default=3
-        Weight of the divergence of the mean prediction on unlabeled rows from the prior.
+        Weight of the divergence of the mean prediction on unlabeled rows from the prior. An estimated prior
+        pulls nothing where there are labels.
     orientation : {"majority", "minority"}, default="majority"
         With ``prior=None``: whether the larger or the smaller class, by the prediction on unlabeled
         rows, is +1.
