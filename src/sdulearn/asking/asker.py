@@ -15,6 +15,7 @@ from sdulearn.asking.checks import doubtful_records
 from sdulearn.asking.designs import Shares, next_linked, next_random
 from sdulearn.asking.estimates import Advice, ClassFound, advise, class_table, linked_accuracy
 from sdulearn.asking.models import fit_linked, fit_random, random_estimator, told_or_predicted
+from sdulearn.asking.notebook import mimebundle
 from sdulearn.asking.points import Points
 from sdulearn.asking.privacy import Leak, find_leak, flip_rate
 from sdulearn.asking.records import (
@@ -87,6 +88,7 @@ class Asker:
     See Also
     --------
     ask : Ask a function instead of a person.
+    QuestionCell : The questions with buttons, in a notebook.
 
     Examples
     --------
@@ -144,6 +146,13 @@ class Asker:
         self._states: dict[tuple[Record, ...], State] = {}
         self._settings: dict[tuple[Record, ...], Settings] = {}
         self._lock = RLock()
+
+    def __repr__(self) -> str:
+        return f"Asker(design={self.design!r}, n_classes={self.n_classes!r}), {self.n_answers} answers"
+
+    def _repr_mimebundle_(self, **options: Any) -> Any:
+        """In a notebook it asks, with buttons."""
+        return mimebundle(self, self._X, **options)
 
     def next(self, annotator: str | None = None) -> Question:
         """The question to ask now: the same one until it is answered.
