@@ -3,6 +3,7 @@
 import http.client
 import json
 import random
+import secrets
 import signal
 import socket
 import subprocess
@@ -16,6 +17,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from sdulearn import load_model
 from sdulearn.cli import ask
 from sdulearn.cli.main import build_parser
 from sdulearn.datasets import make_waveform
@@ -154,6 +156,60 @@ def test_the_last_button_fits_and_says_how_to_use_it(call, table, log, monkeypat
         assert call(*command[1:]) == 0
     found = pd.read_csv(tmp_path / "classes.csv")
     assert np.mean(found["label"].to_numpy() == labels[found["id"]].to_numpy()) > 0.75
+
+
+def test_private_answers_are_flipped_and_fits_allow_for_it(call, refused, table, log, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(secrets, "randbits", random.Random(0).getrandbits)
+    options = ("--oracle", "label", *SHOWN, "--seed", 1)
+    call("ask", table, "-o", log, *options, "--questions", 100, "--private", 2)
+    # An old log goes on with its own epsilon.
+    call("ask", table, "-o", log, *options, "--questions", 100)
+    assert capsys.readouterr().out.count("flipped with probability 11.9%") == 2
+    found = read_log(log)
+    assert set(found.epsilons.values()) == {2.0}
+    labels = pd.read_csv(table).set_index("id")["label"]
+    wrong = [(one.answer == "same") != (labels[one.left] == labels[one.right]) for one in found.answers.values()]
+    assert 0.06 < np.mean(wrong) < 0.18
+    fit = ("fit", "--features", table, "--pairs", log, "-o", tmp_path / "model.sdu", "--drop", "note,picture,label")
+    assert call(*fit, "--json") == 0
+    report = json.loads(capsys.readouterr().out)
+    assert load_model(tmp_path / "model.sdu").estimator.error_rates_.by_annotator[0] == pytest.approx(
+        1 / (1 + np.exp(2))
+    )
+    assert [one["details"] for one in report["findings"] if one["code"] == "flipped_answers"] == [{"epsilon": 2.0}]
+    assert call(*fit, "--error-rate", 0.2, "--json") == 0
+    assert load_model(tmp_path / "model.sdu").estimator.error_rates_.by_annotator[0] == 0.2
+    assert "known error rate" in told(call, capsys, *fit)
+    assert "epsilon 2" in told(call, capsys, "check", log)
+    assert "needs the joint likelihood" in refused(*fit, "--method", "sddu")
+    assert "imply no prior" in refused("prior", log)
+    assert "--private 2" in refused("ask", table, "-o", log, *options, "--private", 1)
+    both = tmp_path / "both.jsonl"
+    call("ask", table, "-o", both, *options, "--questions", 10)
+    assert "not at all" in refused("ask", table, "-o", both, *options, "--private", 1)
+    both.write_bytes(both.read_bytes() + log.read_bytes())
+    assert "different rates" in refused("fit", "--features", table, "--pairs", both, *fit[5:])
+
+
+def told(call, capsys, *command):
+    capsys.readouterr()
+    assert call(*command) == 0
+    return capsys.readouterr().out
+
+
+@pytest.mark.parametrize("epsilon", ["0", "-1", "inf", "nan", "much"])
+def test_an_epsilon_is_a_number_above_0(call, table, log, capsys, epsilon):
+    with pytest.raises(SystemExit):
+        call("ask", table, "-o", log, f"--private={epsilon}")
+    assert "not a number above 0" in capsys.readouterr().err
+
+
+def test_the_page_says_that_answers_are_randomised(call, log, monkeypatch):
+    served = []
+    monkeypatch.setattr(ask, "serve", lambda views, **_: served.append(views.start({})["flip_rate"]))
+    call("ask", "--demo", "-o", log, "--no-browser")
+    call("ask", "--demo", "-o", log, "--no-browser", "--private", 1)
+    assert served == [None, pytest.approx(1 / (1 + np.e))]
 
 
 # ---- the server itself

@@ -35,6 +35,8 @@ class Record(NamedTuple):
 class StandIn:
     """Random pairs with the methods of an Asker: the page must not depend on how questions are chosen."""
 
+    private = None
+
     def __init__(self, n_points, answers, most=10**6):
         self.n_points = n_points
         self.most = most
@@ -58,6 +60,9 @@ class StandIn:
 
     def prepare(self, question, annotator=None):
         self.prepared.append(question)
+
+    def stored_answer(self, question, answer):
+        return answer
 
     def tell(self, question, answer, annotator=None):
         assert all(one.number != question.number for one in self.records), "answered twice"

@@ -149,3 +149,26 @@ def test_labels_are_of_rows(session):
     assert read_log(session.log.path).labels == {"r1": "cat"}
     with pytest.raises(InputError, match="no row"):
         session.label({"elsewhere": "cat"}, "ann")
+
+
+def test_private_answers_are_written_as_the_engine_stores_them(open_session):
+    session = open_session()
+    session.engine.private = 1.0
+    flipped = {"same": "different", "different": "same", "unsure": "unsure"}
+    session.engine.stored_answer = lambda question, answer: flipped[answer]
+    written = [answer(session, word) for word in ("same", "different", "unsure")]
+    assert [one.answer for one in written] == ["different", "same", "unsure"]
+    assert [one.answer for one in read_log(session.log.path).answers.values()] == ["different", "same", "unsure"]
+    with pytest.raises(InputError, match="cannot be changed"):
+        session.change(written[0].key, "same", "")
+    assert session.numbers()["review"] == []
+    assert session.undo("").question.number == 3
+    answer(session, "same")
+    session.close()
+    again = open_session()
+    again.engine.private = 1.0
+    # Whether these were flipped is forgotten.
+    assert again.undo("") is None
+    answer(again, "same")
+    assert again.undo("") is not None
+    assert again.n_answers == 3

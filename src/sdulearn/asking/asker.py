@@ -19,6 +19,7 @@ from sdulearn.asking.notebook import mimebundle
 from sdulearn.asking.points import Points
 from sdulearn.asking.privacy import Leak, find_leak, flip_rate
 from sdulearn.asking.records import (
+    ANSWERS,
     KINDS,
     Question,
     Record,
@@ -77,8 +78,9 @@ class Asker:
         Seed.
     private : float, optional
         Flip each answer with probability 1 / (1 + exp(private)) before it is stored. Nothing is asked twice then, and
-        fits allow for the flips. Give no ``random_state`` where this must protect somebody: who knows the seed can
-        undo the flips.
+        fits allow for the flips. They come from the operating system, not from ``random_state``: who knows the seed
+        cannot undo them. Two answers about the same two points are flipped both or not at all, so that one that was
+        taken back and given again is no second look.
 
     Attributes
     ----------
@@ -134,7 +136,7 @@ class Asker:
         self.seed = int(check_random_state(random_state).randint(2**31 - 1))
         if random_state is None:
             self.seed = secrets.randbits(31)
-        self._flips = None if random_state is None else np.random.default_rng([self.seed, 0])
+        self._flips: dict[tuple[int, int], bool] = {}
         self._X = X
         self._points = Points.from_rows(X, np.random.default_rng(self.seed))
         if design == "linked":
@@ -212,7 +214,7 @@ class Asker:
             Who gave it.
         """
         with self._lock:
-            code = self._flipped(read_answer(answer))
+            code = self._stored(question, answer)
             name = annotator or ""
             left = check_point(question.left, self._points.n_points)
             right = check_point(question.right, self._points.n_points)
@@ -226,6 +228,23 @@ class Asker:
             self._records.append(Record(left, right, code, name, question.kind, int(question.number)))
             self._skipped = [q for q in self._skipped if q.number != question.number]
             self._pending = {who: q for who, q in self._pending.items() if q.number != question.number}
+
+    def stored_answer(self, question: Question, answer: object) -> str:
+        """The answer as :meth:`tell` will store it: the same one, or with ``private`` perhaps the other one.
+
+        Parameters
+        ----------
+        question : Question
+            The question.
+        answer : {"same", "different", "unsure"} or bool
+            The answer to it.
+
+        Returns
+        -------
+        {"same", "different", "unsure"}
+            What is stored, however often it is asked.
+        """
+        return ANSWERS[self._stored(question, answer)]
 
     def undo(self, annotator: str | None = None) -> Record:
         """Take back the latest answer; as often as there are answers.
@@ -277,7 +296,7 @@ class Asker:
         """
         with self._lock:
             place = self._place(number)
-            self._records[place] = self._records[place]._replace(answer=self._flipped(read_answer(answer)))
+            self._records[place] = self._records[place]._replace(answer=self._stored(self._records[place], answer))
             self._pending.pop(self._records[place].annotator, None)
 
     def skip(self, annotator: str | None = None) -> None:
@@ -498,12 +517,16 @@ class Asker:
                 return place
         raise InputError(f"There is no answer with the number {number}.")
 
-    def _flipped(self, code: int) -> int:
+    def _stored(self, question: Question | Record, answer: object) -> int:
         """The answer, or the other one with the probability that privacy asks for."""
-        if self.private is None or code == 0:
+        code = read_answer(answer)
+        if self.private is None:
             return code
-        drawn = secrets.randbits(53) / 2**53 if self._flips is None else self._flips.random()
-        return -code if drawn < self._flip_rate else code
+        pair = (min(question.left, question.right), max(question.left, question.right))
+        with self._lock:
+            if pair not in self._flips:
+                self._flips[pair] = secrets.randbits(53) / 2**53 < self._flip_rate
+            return -code if self._flips[pair] else code
 
 
 def ask(X: MatrixLike, oracle: Oracle, n: int, **options: Any) -> Asker:

@@ -152,7 +152,8 @@ class AskingSession:
             question = desk.pending.question
             left = self.ids[question.left]
             right = self.ids[question.right]
-            written = self.log.answer(left, right, answer, annotator, question.kind)
+            stored = self.engine.stored_answer(question, answer)
+            written = self.log.answer(left, right, stored, annotator, question.kind)
             desk.answered[token] = written.key
             desk.n_answered += 1
             desk.pending = None
@@ -177,9 +178,15 @@ class AskingSession:
                 self.engine.skip(annotator or None)
 
     def undo(self, annotator: str) -> Pending | None:
-        """Take back a person's last answer that stands, and put its question before them again."""
+        """Take back a person's last answer that stands, and put its question before them again.
+
+        Private answers of an earlier start stay: whether they were flipped is forgotten, and another flip of an answer
+        to the same question would tell more of it.
+        """
         with self._lock:
             own = [one for one in self.log.contents.answers.values() if one.annotator == annotator]
+            if self.epsilon is not None:
+                own = [one for one in own if one.session == self.log.session]
             if not own:
                 return None
             last = own[-1]
@@ -192,6 +199,8 @@ class AskingSession:
 
     def change(self, key: Key, answer: str, annotator: str) -> LoggedAnswer:
         """Give another answer to a question that was answered."""
+        if self.epsilon is not None:
+            raise InputError("Private answers are randomised and cannot be changed. Undo takes the last ones back.")
         with self._lock:
             self.log.change(key, answer, annotator)
             self.engine.change(self._numbers[key], answer)
@@ -205,6 +214,11 @@ class AskingSession:
     def agreement(self) -> Agreement:
         """How far people agree."""
         return agreement(self.history())
+
+    @property
+    def epsilon(self) -> float | None:
+        """Privacy of the answers; None where they are stored as they are given."""
+        return self.engine.private
 
     @property
     def n_answers(self) -> int:
@@ -271,6 +285,9 @@ class AskingSession:
 
     def _review(self, standing: list[LoggedAnswer], number_of: dict[Key, int]) -> list[LoggedAnswer]:
         """Answers that the model doubts, the least likely first, then those that contradict others."""
+        if self.epsilon is not None:
+            # Most of them were flipped, and nobody should say of which that is so.
+            return []
         doubted = [number for number, _ in self._attempt(self.engine.doubtful) or ()]
         at_odds = [number for numbers in self._attempt(self.engine.contradictions) or () for number in numbers]
         of_number = {number_of[one.key]: one for one in standing}

@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from sdulearn.asking import flip_rate
 from sdulearn.errors import InputError, SdulearnError
 from sdulearn.io.answer_log import ANSWER_CODES, LoggedAnswer
 from sdulearn.web.session import AskingSession, Pending
@@ -83,6 +84,7 @@ class PageViews:
             "log": str(self.session.log.path),
             "can_fit": self.fit is not None,
             "need_name": self.need_name,
+            "flip_rate": None if self.session.epsilon is None else flip_rate(self.session.epsilon),
         }
 
     def question(self, given: Json) -> Json:
