@@ -322,3 +322,17 @@ def test_iris_has_three_classes_with_honest_shares():
     assert len(found) == 3
     assert all(one.low <= 1 / 3 <= one.high for one in found)
     assert sum(one.share for one in found) == pytest.approx(1)
+
+
+@pytest.mark.parametrize("design", ["linked", "random"])
+def test_the_accuracy_after_the_first_answers_is_that_of_then(design):
+    X, y = make_classification(200, 5, class_sep=2, random_state=0)
+    asker = Asker(X, design=design, random_state=0)
+    then = None
+    for n in range(1, 61):
+        question = asker.next()
+        asker.tell(question, bool(y[question.left] == y[question.right]))
+        if n == 40:
+            then = asker.accuracy()
+    assert asker.accuracy(first=40) == then
+    assert asker.accuracy(first=60) == asker.accuracy() != then

@@ -16,6 +16,7 @@ import urllib.request
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.datasets import load_wine
 
 from sdulearn import load_model
 from sdulearn.cli import ask
@@ -241,6 +242,35 @@ def answer_until_killed(server, name, acknowledged):
                 request(server, "undo", {"annotator": name})
     except (OSError, urllib.error.URLError, http.client.HTTPException, ValueError):
         return
+
+
+def test_more_than_two_classes_are_named_and_fitted(call, start_server, log, tmp_path, monkeypatch):
+    """The last button over the real server, after a start that goes on: three wines, of which one stays unnamed."""
+    wine = load_wine(as_frame=True)
+    frame = wine.frame.rename(columns={"target": "label"})
+    frame.insert(0, "id", [f"w{k}" for k in range(len(frame))])
+    frame.to_csv(tmp_path / "wine.csv", index=False)
+    options = (tmp_path / "wine.csv", "-o", log, "--classes", "auto")
+    call("ask", *options, "--oracle", "label", "--questions", 60, "--seed", 1)
+    server = start_server(*options, "--drop", "label")
+    classes = request(server, "classes")["classes"]
+    truth = frame.set_index("id")["label"]
+    assert sorted(truth[one["ids"][0]] for one in classes) == [0, 1, 2]
+    alike = {row_id: "wine" for one in classes for row_id in one["ids"]}
+    with pytest.raises(urllib.error.HTTPError, match="400"):
+        request(server, "finish", {"labels": alike})
+    names = {0: "Barolo", 1: "Grignolino", 2: ""}
+    labels = {row_id: names[truth[one["ids"][0]]] for one in classes for row_id in one["ids"]}
+    result = request(server, "finish", {"labels": labels})
+    assert any(line.startswith("3 classes") for line in result["lines"])
+    with urllib.request.urlopen(server.address + "report", timeout=20) as response:
+        assert b"Grignolino" in response.read()
+    server.kill()
+    monkeypatch.chdir(tmp_path)
+    for name in ("fit", "predict"):
+        assert call(*result[name].split()[1:]) == 0
+    found = pd.read_csv(tmp_path / "classes.csv")["label"].to_numpy()
+    assert np.mean(found == np.array(["Barolo", "Grignolino", "3"])[wine.target]) > 0.9
 
 
 def test_a_server_killed_under_load_loses_no_acknowledged_answer(start_server, log):

@@ -90,10 +90,10 @@ class StandIn:
         if annotator in self.pending:
             self.skipped.append(self.pending.pop(annotator))
 
-    def accuracy(self):
-        if len(self.records) < 4:
+    def accuracy(self, first=None):
+        if len(self.records[:first]) < 4:
             raise InputError("too few")
-        return SimpleNamespace(value=0.9, low=0.8, high=0.95)
+        return SimpleNamespace(value=0.9 + len(self.records[:first]) / 1000, low=0.8, high=0.95)
 
     def classes(self):
         if not self.records:

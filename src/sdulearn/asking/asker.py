@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from threading import RLock
 from typing import Any
 
@@ -332,7 +332,7 @@ class Asker:
         y : int array of shape (n_rows, 3)
             Columns answer, point and annotator.
         """
-        return self._stack(None)
+        return self._stack(self._records, None)
 
     def model(self) -> Estimator:
         """A classifier, fitted to all answers so far.
@@ -344,7 +344,7 @@ class Asker:
             largest first, as in :meth:`classes`.
         """
         if self.design == "random":
-            rows, y = self._stack(_MOST_UNLABELED)
+            rows, y = self._stack(self._records, _MOST_UNLABELED)
             if not y[:, 0].any():
                 raise UndeterminedError("A model needs answers. Answer more questions.")
             return fit_random(rows, y)
@@ -353,13 +353,15 @@ class Asker:
             raise UndeterminedError("A model needs two classes, and all answers so far are about one. Answer more.")
         return fit_linked(state)
 
-    def accuracy(self, confidence: float = 0.95) -> AccuracyEstimate:
+    def accuracy(self, confidence: float = 0.95, *, first: int | None = None) -> AccuracyEstimate:
         """Accuracy of the model, by the questions about random points alone.
 
         Parameters
         ----------
         confidence : float, default=0.95
             Level of the interval.
+        first : int, optional
+            The accuracy after so many answers; by default after all of them.
 
         Returns
         -------
@@ -371,9 +373,10 @@ class Asker:
         UndeterminedError
             Where there are too few answers.
         """
+        records = tuple(self._records[:first])
         if self.design == "linked":
-            return linked_accuracy(self._state(tuple(self._records)), confidence)
-        rows, y = self._stack(_MOST_UNLABELED, kinds=("random",))
+            return linked_accuracy(self._state(records), confidence)
+        rows, y = self._stack(records, _MOST_UNLABELED, kinds=("random",))
         if min(np.sum(y[:, 0] > 0), np.sum(y[:, 0] < 0)) < 4:
             raise UndeterminedError("An accuracy needs two answers of each kind. Answer more questions.")
         return cross_val_accuracy(random_estimator(rows), rows, y, confidence=confidence)
@@ -499,9 +502,11 @@ class Asker:
             self._settings[early] = settle_settings(self._points, early, self._limit)
         return self._settings[early]
 
-    def _stack(self, most_unlabeled: int | None, kinds: tuple[str, ...] = KINDS) -> tuple[Rows, Codes]:
-        ends, signs, annotators = as_graph_input([record for record in self._records if record.kind in kinds])
-        asked = [point for record in self._records for point in (record.left, record.right)]
+    def _stack(
+        self, records: Sequence[Record], most_unlabeled: int | None, kinds: tuple[str, ...] = KINDS
+    ) -> tuple[Rows, Codes]:
+        ends, signs, annotators = as_graph_input([record for record in records if record.kind in kinds])
+        asked = [point for record in records for point in (record.left, record.right)]
         rest = np.setdiff1d(self._points.order[:most_unlabeled], asked)
         points = np.concatenate([ends.ravel(), rest])
         y = np.zeros((len(points), 3), dtype=np.int64)

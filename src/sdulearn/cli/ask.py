@@ -273,6 +273,7 @@ def describe_numbers(numbers: Mapping[str, Any]) -> str:
 def _serve(arguments: argparse.Namespace, session: AskingSession, material: _Material) -> None:
     title = "digits" if arguments.demo else arguments.table.name
     fit = None if arguments.demo else _fitter(arguments, session, material)
+    session.rebuild_curve()
     team = not is_loopback(arguments.host)
     views = PageViews(session, material.things, title, arguments.annotator, fit, need_name=team)
 
@@ -301,15 +302,12 @@ def _fitter(
 
     def fit(labels: Mapping[str, str]) -> dict[str, Any]:
         numbers = session.numbers()
-        if len(numbers["classes"]) > 2:
-            raise InputError(
-                f"The answers have found {len(numbers['classes'])} classes, and the model of a table has two. In "
-                "Python, the method model of an Asker gives one of all classes."
-            )
+        classes = len(numbers["classes"]) if len(numbers["classes"]) > 2 else None
         model = fit_table(
             arguments.table,
             log_answers(str(log_path), session.log.contents),
             labels=dict(labels) or None,
+            classes=classes,
             id_column=material.id_column or "",
             drop=dropped_columns(arguments),
             categories=arguments.categories,
@@ -325,7 +323,7 @@ def _fitter(
             "model": str(model_path),
             "report": str(report),
             "predict": shlex.join(["sdulearn", "predict", str(model_path), str(arguments.table), "-o", "classes.csv"]),
-            "fit": shlex.join(_fit_command(arguments, log_path, model_path, labels_path if labels else None)),
+            "fit": shlex.join(_fit_command(arguments, log_path, model_path, labels_path if labels else None, classes)),
         }
 
     return fit
@@ -344,10 +342,14 @@ def _by_random_rows(arguments: argparse.Namespace, numbers: Mapping[str, Any]) -
     ]
 
 
-def _fit_command(arguments: argparse.Namespace, log: Path, model: Path, labels: Path | None) -> list[str]:
+def _fit_command(
+    arguments: argparse.Namespace, log: Path, model: Path, labels: Path | None, classes: int | None
+) -> list[str]:
     command = ["sdulearn", "fit", "--features", str(arguments.table), "--pairs", str(log), "-o", str(model)]
     if labels is not None:
         command += ["--labels", str(labels)]
+    if classes is not None:
+        command += ["--classes", str(classes)]
     if arguments.id is not None:
         command += ["--id", arguments.id]
     for option, columns in (("--drop", dropped_columns(arguments)), ("--categories", arguments.categories)):

@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Protocol
 
 from sdulearn.errors import InputError, SdulearnError
@@ -17,6 +18,8 @@ MAX_NAME = 60
 # Questions that a person put off come back when so many others were answered.
 _LATER = 10
 _CURVE_POINTS = 500
+# Points of the curve of answers that were given before this start.
+_OLD_CURVE_POINTS = 20
 _REVIEWED = 50
 
 
@@ -98,8 +101,9 @@ class AskingSession:
         self._lock = threading.RLock()
         self._estimating = threading.Lock()
         self._curve: list[dict[str, float]] = []
-        # Works out what follows each answer while the question is read.
-        self._ahead = ThreadPoolExecutor(1, thread_name_prefix="sdulearn-ahead")
+        # Works out what follows each answer while the question is read, and the curve of old answers.
+        self._ahead = ThreadPoolExecutor(2, thread_name_prefix="sdulearn-ahead")
+        self._closing = threading.Event()
         self._preparing: Future[None] | None = None
         self._refuse_unknown_rows()
         self._start_engine()
@@ -257,6 +261,21 @@ class AskingSession:
                 "advice": self._advice(),
             }
 
+    def rebuild_curve(self) -> Future[None]:
+        """Work out, meanwhile, the accuracy after some of the answers that the log held at the start."""
+        n = self.n_answers
+        sizes = {round(n * k / _OLD_CURVE_POINTS) for k in range(1, _OLD_CURVE_POINTS + 1)} - {0}
+        return self._ahead.submit(self._estimate_after, sorted(sizes))
+
+    def _estimate_after(self, sizes: list[int]) -> None:
+        for size in sizes:
+            if self._closing.is_set():
+                return
+            with self._estimating:
+                found = self._attempt(partial(self.engine.accuracy, first=size))
+                if found is not None:
+                    self._add_to_curve(size, found)
+
     def examples(self, most: int) -> list[list[int]]:
         """Rows to know each class by."""
         with self._estimating:
@@ -268,13 +287,17 @@ class AskingSession:
         return {"name": names[-1] if names else "", "share": found.share, "n_points": found.n_points}
 
     def _accuracy(self, n_answers: int) -> dict[str, float] | None:
-        """By the random share; the curve grows with every new number of answers."""
+        """By the random share; the curve grows with every new number of answers, and ends with the last one."""
         found = self._attempt(self.engine.accuracy)
         if found is None:
             return None
-        shown = {"value": found.value, "low": found.low, "high": found.high}
         self._curve = [one for one in self._curve if one["n_answers"] < n_answers]
-        self._curve.append({"n_answers": n_answers, **shown})
+        return self._add_to_curve(n_answers, found)
+
+    def _add_to_curve(self, n_answers: int, found: Any) -> dict[str, float]:
+        shown = {"value": found.value, "low": found.low, "high": found.high}
+        others = [one for one in self._curve if one["n_answers"] != n_answers]
+        self._curve = sorted([*others, {"n_answers": n_answers, **shown}], key=lambda one: one["n_answers"])
         return shown
 
     def _advice(self) -> dict[str, Any] | None:
@@ -328,5 +351,6 @@ class AskingSession:
 
     def close(self) -> None:
         """Stop working ahead, and let others write to the log."""
+        self._closing.set()
         self._ahead.shutdown(cancel_futures=True)
         self.log.close()
