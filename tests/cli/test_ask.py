@@ -184,6 +184,7 @@ def test_private_answers_are_flipped_and_fits_allow_for_it(call, refused, table,
     assert "epsilon 2" in told(call, capsys, "check", log)
     assert "needs the joint likelihood" in refused(*fit, "--method", "sddu")
     assert "imply no prior" in refused("prior", log)
+    assert "--private is for two classes" in refused("ask", "--demo", "-o", tmp_path / "demo.jsonl", "--private", 1)
     assert "--private 2" in refused("ask", table, "-o", log, *options, "--private", 1)
     both = tmp_path / "both.jsonl"
     call("ask", table, "-o", both, *options, "--questions", 10)
@@ -209,7 +210,7 @@ def test_the_page_says_that_answers_are_randomised(call, log, monkeypatch):
     served = []
     monkeypatch.setattr(ask, "serve", lambda views, **_: served.append(views.start({})["flip_rate"]))
     call("ask", "--demo", "-o", log, "--no-browser")
-    call("ask", "--demo", "-o", log, "--no-browser", "--private", 1)
+    call("ask", "--demo", "-o", log, "--no-browser", "--classes", 2, "--private", 1)
     assert served == [None, pytest.approx(1 / (1 + np.e))]
 
 

@@ -77,10 +77,10 @@ class Asker:
     random_state : int, RandomState or None, default=None
         Seed.
     private : float, optional
-        Flip each answer with probability 1 / (1 + exp(private)) before it is stored. Nothing is asked twice then, and
-        fits allow for the flips. They come from the operating system, not from ``random_state``: who knows the seed
-        cannot undo them. Two answers about the same two points are flipped both or not at all, so that one that was
-        taken back and given again is no second look.
+        For two classes: flip each answer with probability 1 / (1 + exp(private)) before it is stored. Nothing is asked
+        twice then, and fits allow for the flips. They come from the operating system, not from ``random_state``: who
+        knows the seed cannot undo them. Two answers about the same two points are flipped both or not at all, so that
+        one that was taken back and given again is no second look.
 
     Attributes
     ----------
@@ -121,6 +121,11 @@ class Asker:
             raise InputError(f"`design` is one of {', '.join(DESIGNS)}; got `design={design!r}`.")
         if design == "random" and n_classes != 2:
             raise InputError('`design="random"` is for two classes. Leave `n_classes` out, or use `design="linked"`.')
+        if private is not None and n_classes != 2:
+            raise InputError(
+                "`private` is for two classes: among more, a flipped answer opens a class that is none. Give "
+                "`n_classes=2`."
+            )
         self.design = design
         self.n_classes = n_classes
         self._limit = _checked_classes(n_classes)
