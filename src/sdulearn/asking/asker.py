@@ -11,10 +11,11 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from sdulearn.answers.checks import check_answers
+from sdulearn.answers.graph import AnswerGraph
 from sdulearn.asking.checks import doubtful_records
 from sdulearn.asking.designs import Shares, next_linked, next_random
 from sdulearn.asking.estimates import Advice, ClassFound, advise, class_table, linked_accuracy
-from sdulearn.asking.models import fit_linked, fit_random, random_estimator, told_or_predicted
+from sdulearn.asking.models import fit_standardised, linked_model, random_estimator, told_or_predicted
 from sdulearn.asking.notebook import mimebundle
 from sdulearn.asking.points import Points
 from sdulearn.asking.privacy import Leak, find_leak, flip_rate
@@ -34,6 +35,7 @@ from sdulearn.asking.scorer import Settings
 from sdulearn.asking.state import State, settle_settings
 from sdulearn.asking.turn import Turn
 from sdulearn.errors import InputError, NothingToAskError, UndeterminedError
+from sdulearn.joint import PairLogisticRegressionCV
 from sdulearn.metrics import AccuracyEstimate, cross_val_accuracy
 from sdulearn.sklearn_private import safe_indexing
 from sdulearn.types import Codes, Estimator, MatrixLike, RandomState, Rows
@@ -339,24 +341,38 @@ class Asker:
         """
         return self._stack(self._records, None)
 
-    def model(self) -> Estimator:
+    def model(self, estimator: Estimator | None = None) -> Estimator:
         """A classifier, fitted to all answers so far.
+
+        It is the model that chooses the questions, as an estimator of the library with ``orient``, ``score`` and
+        ``save``, and that whose accuracy :meth:`accuracy` estimates. A ``PairLogisticRegressionCV`` fitted to
+        :meth:`stack` is about as good with two classes, and up to four points worse with more, where its likelihood has
+        many optima; give one as ``estimator`` to have it.
+
+        Parameters
+        ----------
+        estimator : estimator, optional
+            Fit this one instead, by its ``fit(rows, y)``, to the rows and ``y`` of :meth:`stack` with at most 5,000
+            points in no answer: a :class:`~sdulearn.PairModelCV`, or a pipeline of a scaler and an estimator.
 
         Returns
         -------
-        estimator
+        PairLogisticRegression or estimator
             With ``predict`` on rows like those of ``X``. Two classes are -1 and +1, the larger; more are 1, 2, ..., the
-            largest first, as in :meth:`classes`.
+            largest first, as in :meth:`classes`. Of random pairs it is a ``PairLogisticRegressionCV``. Its columns were
+            standardised, and its lines are written for the columns as given; ``prior_`` is by the random points.
         """
+        rows, y = self._stack(self._records, _MOST_UNLABELED)
+        if not y[:, 0].any():
+            raise UndeterminedError("A model needs answers. Answer more questions.")
+        if estimator is not None:
+            return estimator.fit(rows, y)
         if self.design == "random":
-            rows, y = self._stack(self._records, _MOST_UNLABELED)
-            if not y[:, 0].any():
-                raise UndeterminedError("A model needs answers. Answer more questions.")
-            return fit_random(rows, y)
+            return fit_standardised(PairLogisticRegressionCV(), rows, y)
         state = self._state(tuple(self._records))
         if state.scorer is None:
             raise UndeterminedError("A model needs two classes, and all answers so far are about one. Answer more.")
-        return fit_linked(state)
+        return linked_model(state, self._X, AnswerGraph.from_y(y))
 
     def accuracy(self, confidence: float = 0.95, *, first: int | None = None) -> AccuracyEstimate:
         """Accuracy of the model, by the questions about random points alone.
