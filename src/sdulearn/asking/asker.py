@@ -346,8 +346,8 @@ class Asker:
 
         It is the model that chooses the questions, as an estimator of the library with ``orient``, ``score`` and
         ``save``, and that whose accuracy :meth:`accuracy` estimates. A ``PairLogisticRegressionCV`` fitted to
-        :meth:`stack` is about as good with two classes, and up to four points worse with more, where its likelihood has
-        many optima; give one as ``estimator`` to have it.
+        :meth:`stack` is about as good with two classes; with more it may be far better or far worse, as its likelihood
+        has many optima. Give one as ``estimator`` to have it.
 
         Parameters
         ----------
