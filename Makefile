@@ -7,7 +7,7 @@ PYTHONS := src tests benchmarks examples .ci docs/conf.py docs/_ext docs/figures
 export OMP_NUM_THREADS ?= 1
 export OPENBLAS_NUM_THREADS ?= 1
 
-.PHONY: demo test lint format bench bench-accuracy bench-asking bench-ablation bench-boosting bench-penalties bench-classes bench-cli bench-faults bench-graph bench-honest bench-kill bench-repeat bench-scale bench-style bench-time dist docs test-oldest clean
+.PHONY: demo test lint format bench bench-accuracy bench-asking bench-ablation bench-boosting bench-penalties bench-classes bench-cli bench-faults bench-graph bench-honest bench-kill bench-repeat bench-rivals bench-scale bench-style bench-time dist docs test-oldest clean
 
 demo: $(VENV)/.demo
 	$(BIN)/sdulearn demo
@@ -70,6 +70,15 @@ bench-boosting: $(VENV)/.bench
 bench-asking: $(VENV)/.bench
 	$(BIN)/python benchmarks/asking.py two wrong more speed --jobs 2
 
+# Clusterings that ask, from PyPI, in an environment of their own.
+bench-rivals: $(VENV)/.bench .venv-rivals/.done
+	$(BIN)/python benchmarks/asking.py --rivals .venv-rivals/bin/python --draws 1 --seed 30000
+
+.venv-rivals/.done:
+	$(PYTHON) -m venv .venv-rivals
+	.venv-rivals/bin/python -m pip install -q cobras-ts==0.1.3 active-semi-supervised-clustering==0.0.1
+	touch $@
+
 bench-ablation: $(VENV)/.bench
 	$(BIN)/python benchmarks/ablation.py
 
@@ -115,4 +124,4 @@ $(VENV)/.demo $(VENV)/.dev $(VENV)/.bench $(VENV)/.docs: $(VENV)/.%: pyproject.t
 	touch $@
 
 clean:
-	rm -rf docs/_build docs/gallery docs/generated .venv .venv-dist .venv-oldest .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist
+	rm -rf docs/_build docs/gallery docs/generated .venv .venv-dist .venv-oldest .venv-rivals .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist

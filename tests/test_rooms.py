@@ -12,7 +12,7 @@ ROOT = Path(sdulearn.__file__).parent
 # From the ground up; a room may enter those before it and its own. A file may be a room of its own.
 FLOORS = [
     ("version", "types", "errors", "io"),
-    ("extras", "sklearn_private", "io.files"),
+    ("extras", "sklearn_private", "io.files", "io.png"),
     ("pairs", "losses", "io.container", "io.excel", "io.svmlight"),
     ("stacking",),
     ("answers.graph",),

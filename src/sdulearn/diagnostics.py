@@ -353,6 +353,8 @@ def check_source(answers: Answers) -> list[Finding]:
         # What is estimated from chosen points is true of these, not of the table.
         counts = {"n_chosen": answers.n_chosen, "n_answers": len(answers.answers)}
         chosen = [Finding("chosen_questions", "warning", counts)]
+    if answers.epsilon is not None:
+        chosen.append(Finding("flipped_answers", "info", {"epsilon": answers.epsilon}))
     return check_entities(answers) + chosen
 
 

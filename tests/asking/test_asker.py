@@ -5,7 +5,10 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 from sklearn.datasets import load_digits, load_iris, make_classification
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
+from sdulearn import PairLogisticRegression, PairLogisticRegressionCV, load_model
 from sdulearn.asking import Asker, Question, ask
 from sdulearn.errors import InputError, NothingToAskError, UndeterminedError
 
@@ -322,3 +325,60 @@ def test_iris_has_three_classes_with_honest_shares():
     assert len(found) == 3
     assert all(one.low <= 1 / 3 <= one.high for one in found)
     assert sum(one.share for one in found) == pytest.approx(1)
+
+
+@pytest.mark.parametrize("design", ["linked", "random"])
+def test_the_accuracy_after_the_first_answers_is_that_of_then(design):
+    X, y = make_classification(200, 5, class_sep=2, random_state=0)
+    asker = Asker(X, design=design, random_state=0)
+    then = None
+    for n in range(1, 61):
+        question = asker.next()
+        asker.tell(question, bool(y[question.left] == y[question.right]))
+        if n == 40:
+            then = asker.accuracy()
+    assert asker.accuracy(first=40) == then
+    assert asker.accuracy(first=60) == asker.accuracy() != then
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_the_model_is_an_estimator_of_the_library(tmp_path, n_classes):
+    data = load_iris(as_frame=True)
+    X = data.data if n_classes == 3 else data.data[50:].reset_index(drop=True)
+    y = data.target.to_numpy() if n_classes == 3 else data.target.to_numpy()[50:]
+    asker = ask(X, lambda a, b: y[a] == y[b], 60, n_classes=n_classes, random_state=0)
+    model = asker.model()
+    assert isinstance(model, PairLogisticRegression)
+    assert list(model.feature_names_in_) == list(X.columns)
+    assert model.optimality_ < 1e-3
+    assert model.error_rates_.by_annotator == {0: 0.0}
+    names = np.sort(model.classes_)[(y - y.min())]
+    model.orient(X, names)
+    assert np.mean(model.predict(X) == names) > 0.9
+    assert model.score(*asker.stack()) > 0.8
+    model.save(tmp_path / "model.sdu")
+    np.testing.assert_array_equal(load_model(tmp_path / "model.sdu").predict_proba(X), model.predict_proba(X))
+
+
+def test_the_objective_is_that_of_its_alpha():
+    """With labels in the place of the answers it is logistic regression with the penalty that alpha says."""
+    X, y = make_classification(200, 4, n_informative=3, n_redundant=0, random_state=0)
+    asker = ask(X, lambda a, b: y[a] == y[b], 40, repeat_share=0, random_state=0)
+    model = asker.model()
+    state = asker._state(tuple(asker._records))
+    stretch = state.points.stretch(state.settings.power)
+    w = (model.coef_[0] * state.points.scale) @ state.points.axes / stretch
+    margin = model.decision_function(X[state.known]) * np.where(y[state.known] == y[state.known[0]], 1, -1)
+    margin *= np.sign(np.median(margin))
+    loss = np.logaddexp(0, -margin).mean() + model.alpha / 2 * w @ w
+    assert model.objective_ == pytest.approx(loss, rel=1e-3)
+
+
+def test_any_estimator_of_pairs_can_be_fitted():
+    X, y = make_classification(200, 4, n_informative=3, n_redundant=0, class_sep=2, flip_y=0, random_state=0)
+    asker = ask(X, lambda a, b: y[a] == y[b], 60, random_state=0)
+    given = make_pipeline(StandardScaler(), PairLogisticRegressionCV(prior_strength=0))
+    model = asker.model(given)
+    assert model is given
+    agree = np.mean((model.predict(X) > 0) == (asker.model().predict(X) > 0))
+    assert max(agree, 1 - agree) > 0.9

@@ -3,6 +3,7 @@
 import http.client
 import json
 import random
+import secrets
 import signal
 import socket
 import subprocess
@@ -15,7 +16,9 @@ import urllib.request
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.datasets import load_wine
 
+from sdulearn import load_model
 from sdulearn.cli import ask
 from sdulearn.cli.main import build_parser
 from sdulearn.datasets import make_waveform
@@ -156,6 +159,61 @@ def test_the_last_button_fits_and_says_how_to_use_it(call, table, log, monkeypat
     assert np.mean(found["label"].to_numpy() == labels[found["id"]].to_numpy()) > 0.75
 
 
+def test_private_answers_are_flipped_and_fits_allow_for_it(call, refused, table, log, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(secrets, "randbits", random.Random(0).getrandbits)
+    options = ("--oracle", "label", *SHOWN, "--seed", 1)
+    call("ask", table, "-o", log, *options, "--questions", 100, "--private", 2)
+    # An old log goes on with its own epsilon.
+    call("ask", table, "-o", log, *options, "--questions", 100)
+    assert capsys.readouterr().out.count("flipped with probability 11.9%") == 2
+    found = read_log(log)
+    assert set(found.epsilons.values()) == {2.0}
+    labels = pd.read_csv(table).set_index("id")["label"]
+    wrong = [(one.answer == "same") != (labels[one.left] == labels[one.right]) for one in found.answers.values()]
+    assert 0.06 < np.mean(wrong) < 0.18
+    fit = ("fit", "--features", table, "--pairs", log, "-o", tmp_path / "model.sdu", "--drop", "note,picture,label")
+    assert call(*fit, "--json") == 0
+    report = json.loads(capsys.readouterr().out)
+    assert load_model(tmp_path / "model.sdu").estimator.error_rates_.by_annotator[0] == pytest.approx(
+        1 / (1 + np.exp(2))
+    )
+    assert [one["details"] for one in report["findings"] if one["code"] == "flipped_answers"] == [{"epsilon": 2.0}]
+    assert call(*fit, "--error-rate", 0.2, "--json") == 0
+    assert load_model(tmp_path / "model.sdu").estimator.error_rates_.by_annotator[0] == 0.2
+    assert "known error rate" in told(call, capsys, *fit)
+    assert "epsilon 2" in told(call, capsys, "check", log)
+    assert "needs the joint likelihood" in refused(*fit, "--method", "sddu")
+    assert "imply no prior" in refused("prior", log)
+    assert "--private is for two classes" in refused("ask", "--demo", "-o", tmp_path / "demo.jsonl", "--private", 1)
+    assert "--private 2" in refused("ask", table, "-o", log, *options, "--private", 1)
+    both = tmp_path / "both.jsonl"
+    call("ask", table, "-o", both, *options, "--questions", 10)
+    assert "not at all" in refused("ask", table, "-o", both, *options, "--private", 1)
+    both.write_bytes(both.read_bytes() + log.read_bytes())
+    assert "different rates" in refused("fit", "--features", table, "--pairs", both, *fit[5:])
+
+
+def told(call, capsys, *command):
+    capsys.readouterr()
+    assert call(*command) == 0
+    return capsys.readouterr().out
+
+
+@pytest.mark.parametrize("epsilon", ["0", "-1", "inf", "nan", "much"])
+def test_an_epsilon_is_a_number_above_0(call, table, log, capsys, epsilon):
+    with pytest.raises(SystemExit):
+        call("ask", table, "-o", log, f"--private={epsilon}")
+    assert "not a number above 0" in capsys.readouterr().err
+
+
+def test_the_page_says_that_answers_are_randomised(call, log, monkeypatch):
+    served = []
+    monkeypatch.setattr(ask, "serve", lambda views, **_: served.append(views.start({})["flip_rate"]))
+    call("ask", "--demo", "-o", log, "--no-browser")
+    call("ask", "--demo", "-o", log, "--no-browser", "--classes", 2, "--private", 1)
+    assert served == [None, pytest.approx(1 / (1 + np.e))]
+
+
 # ---- the server itself
 
 
@@ -185,6 +243,35 @@ def answer_until_killed(server, name, acknowledged):
                 request(server, "undo", {"annotator": name})
     except (OSError, urllib.error.URLError, http.client.HTTPException, ValueError):
         return
+
+
+def test_more_than_two_classes_are_named_and_fitted(call, start_server, log, tmp_path, monkeypatch):
+    """The last button over the real server, after a start that goes on: three wines, of which one stays unnamed."""
+    wine = load_wine(as_frame=True)
+    frame = wine.frame.rename(columns={"target": "label"})
+    frame.insert(0, "id", [f"w{k}" for k in range(len(frame))])
+    frame.to_csv(tmp_path / "wine.csv", index=False)
+    options = (tmp_path / "wine.csv", "-o", log, "--classes", "auto")
+    call("ask", *options, "--oracle", "label", "--questions", 60, "--seed", 1)
+    server = start_server(*options, "--drop", "label")
+    classes = request(server, "classes")["classes"]
+    truth = frame.set_index("id")["label"]
+    assert sorted(truth[one["ids"][0]] for one in classes) == [0, 1, 2]
+    alike = {row_id: "wine" for one in classes for row_id in one["ids"]}
+    with pytest.raises(urllib.error.HTTPError, match="400"):
+        request(server, "finish", {"labels": alike})
+    names = {0: "Barolo", 1: "Grignolino", 2: ""}
+    labels = {row_id: names[truth[one["ids"][0]]] for one in classes for row_id in one["ids"]}
+    result = request(server, "finish", {"labels": labels})
+    assert any(line.startswith("3 classes") for line in result["lines"])
+    with urllib.request.urlopen(server.address + "report", timeout=20) as response:
+        assert b"Grignolino" in response.read()
+    server.kill()
+    monkeypatch.chdir(tmp_path)
+    for name in ("fit", "predict"):
+        assert call(*result[name].split()[1:]) == 0
+    found = pd.read_csv(tmp_path / "classes.csv")["label"].to_numpy()
+    assert np.mean(found == np.array(["Barolo", "Grignolino", "3"])[wine.target]) > 0.9
 
 
 def test_a_server_killed_under_load_loses_no_acknowledged_answer(start_server, log):

@@ -35,6 +35,8 @@ class Record(NamedTuple):
 class StandIn:
     """Random pairs with the methods of an Asker: the page must not depend on how questions are chosen."""
 
+    private = None
+
     def __init__(self, n_points, answers, most=10**6):
         self.n_points = n_points
         self.most = most
@@ -58,6 +60,9 @@ class StandIn:
 
     def prepare(self, question, annotator=None):
         self.prepared.append(question)
+
+    def stored_answer(self, question, answer):
+        return answer
 
     def tell(self, question, answer, annotator=None):
         assert all(one.number != question.number for one in self.records), "answered twice"
@@ -85,10 +90,10 @@ class StandIn:
         if annotator in self.pending:
             self.skipped.append(self.pending.pop(annotator))
 
-    def accuracy(self):
-        if len(self.records) < 4:
+    def accuracy(self, first=None):
+        if len(self.records[:first]) < 4:
             raise InputError("too few")
-        return SimpleNamespace(value=0.9, low=0.8, high=0.95)
+        return SimpleNamespace(value=0.9 + len(self.records[:first]) / 1000, low=0.8, high=0.95)
 
     def classes(self):
         if not self.records:

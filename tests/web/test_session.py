@@ -149,3 +149,53 @@ def test_labels_are_of_rows(session):
     assert read_log(session.log.path).labels == {"r1": "cat"}
     with pytest.raises(InputError, match="no row"):
         session.label({"elsewhere": "cat"}, "ann")
+
+
+def test_private_answers_are_written_as_the_engine_stores_them(open_session):
+    session = open_session()
+    session.engine.private = 1.0
+    flipped = {"same": "different", "different": "same", "unsure": "unsure"}
+    session.engine.stored_answer = lambda question, answer: flipped[answer]
+    written = [answer(session, word) for word in ("same", "different", "unsure")]
+    assert [one.answer for one in written] == ["different", "same", "unsure"]
+    assert [one.answer for one in read_log(session.log.path).answers.values()] == ["different", "same", "unsure"]
+    with pytest.raises(InputError, match="cannot be changed"):
+        session.change(written[0].key, "same", "")
+    assert session.numbers()["review"] == []
+    assert session.undo("").question.number == 3
+    answer(session, "same")
+    session.close()
+    again = open_session()
+    again.engine.private = 1.0
+    # Whether these were flipped is forgotten.
+    assert again.undo("") is None
+    answer(again, "same")
+    assert again.undo("") is not None
+    assert again.n_answers == 3
+
+
+def test_the_curve_of_old_answers_is_there_after_a_start(open_session):
+    session = open_session()
+    for _ in range(50):
+        answer(session, "same")
+    session.close()
+    again = open_session()
+    answer(again, "same")
+    again.rebuild_curve().result()
+    curve = again.numbers()["curve"]
+    sizes = [one["n_answers"] for one in curve]
+    assert sizes == sorted(set(sizes))
+    assert sizes[0] >= 4
+    assert sizes[-1] == 51
+    assert len(sizes) > 15
+    assert [one["value"] for one in curve] == [0.9 + n / 1000 for n in sizes]
+
+
+def test_closing_does_not_wait_for_the_curve(open_session):
+    session = open_session()
+    for _ in range(50):
+        answer(session, "same")
+    session.engine.accuracy = lambda first=None: session._closing.wait(0.01) and None
+    rebuilding = session.rebuild_curve()
+    session.close()
+    assert rebuilding.done()

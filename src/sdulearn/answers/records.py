@@ -60,6 +60,9 @@ class Answers:
         Questions in the file that nobody has answered yet.
     n_chosen : int
         Answers to questions that a design chose, as a log says: not a random draw.
+    epsilon : float or None
+        Privacy of each answer, where a log says that they were flipped with probability 1 / (1 + exp(epsilon)) before
+        they were stored.
     """
 
     name: str
@@ -75,6 +78,7 @@ class Answers:
     format: str = "csv"
     n_unanswered: int = 0
     n_chosen: int = 0
+    epsilon: float | None = None
 
     @property
     def annotator_names(self) -> tuple[str, ...]:

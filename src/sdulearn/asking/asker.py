@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from threading import RLock
 from typing import Any
 
@@ -11,13 +11,16 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from sdulearn.answers.checks import check_answers
+from sdulearn.answers.graph import AnswerGraph
 from sdulearn.asking.checks import doubtful_records
 from sdulearn.asking.designs import Shares, next_linked, next_random
 from sdulearn.asking.estimates import Advice, ClassFound, advise, class_table, linked_accuracy
-from sdulearn.asking.models import fit_linked, fit_random, random_estimator, told_or_predicted
+from sdulearn.asking.models import fit_standardised, linked_model, random_estimator, told_or_predicted
+from sdulearn.asking.notebook import mimebundle
 from sdulearn.asking.points import Points
 from sdulearn.asking.privacy import Leak, find_leak, flip_rate
 from sdulearn.asking.records import (
+    ANSWERS,
     KINDS,
     Question,
     Record,
@@ -32,6 +35,7 @@ from sdulearn.asking.scorer import Settings
 from sdulearn.asking.state import State, settle_settings
 from sdulearn.asking.turn import Turn
 from sdulearn.errors import InputError, NothingToAskError, UndeterminedError
+from sdulearn.joint import PairLogisticRegressionCV
 from sdulearn.metrics import AccuracyEstimate, cross_val_accuracy
 from sdulearn.sklearn_private import safe_indexing
 from sdulearn.types import Codes, Estimator, MatrixLike, RandomState, Rows
@@ -75,9 +79,10 @@ class Asker:
     random_state : int, RandomState or None, default=None
         Seed.
     private : float, optional
-        Flip each answer with probability 1 / (1 + exp(private)) before it is stored. Nothing is asked twice then, and
-        fits allow for the flips. Give no ``random_state`` where this must protect somebody: who knows the seed can
-        undo the flips.
+        For two classes: flip each answer with probability 1 / (1 + exp(private)) before it is stored. Nothing is asked
+        twice then, and fits allow for the flips. They come from the operating system, not from ``random_state``: who
+        knows the seed cannot undo them. Two answers about the same two points are flipped both or not at all, so that
+        one that was taken back and given again is no second look.
 
     Attributes
     ----------
@@ -87,6 +92,7 @@ class Asker:
     See Also
     --------
     ask : Ask a function instead of a person.
+    QuestionCell : The questions with buttons, in a notebook.
 
     Examples
     --------
@@ -117,6 +123,11 @@ class Asker:
             raise InputError(f"`design` is one of {', '.join(DESIGNS)}; got `design={design!r}`.")
         if design == "random" and n_classes != 2:
             raise InputError('`design="random"` is for two classes. Leave `n_classes` out, or use `design="linked"`.')
+        if private is not None and n_classes != 2:
+            raise InputError(
+                "`private` is for two classes: among more, a flipped answer opens a class that is none. Give "
+                "`n_classes=2`."
+            )
         self.design = design
         self.n_classes = n_classes
         self._limit = _checked_classes(n_classes)
@@ -132,7 +143,7 @@ class Asker:
         self.seed = int(check_random_state(random_state).randint(2**31 - 1))
         if random_state is None:
             self.seed = secrets.randbits(31)
-        self._flips = None if random_state is None else np.random.default_rng([self.seed, 0])
+        self._flips: dict[tuple[int, int], bool] = {}
         self._X = X
         self._points = Points.from_rows(X, np.random.default_rng(self.seed))
         if design == "linked":
@@ -144,6 +155,13 @@ class Asker:
         self._states: dict[tuple[Record, ...], State] = {}
         self._settings: dict[tuple[Record, ...], Settings] = {}
         self._lock = RLock()
+
+    def __repr__(self) -> str:
+        return f"Asker(design={self.design!r}, n_classes={self.n_classes!r}), {self.n_answers} answers"
+
+    def _repr_mimebundle_(self, **options: Any) -> Any:
+        """In a notebook it asks, with buttons."""
+        return mimebundle(self, self._X, **options)
 
     def next(self, annotator: str | None = None) -> Question:
         """The question to ask now: the same one until it is answered.
@@ -203,7 +221,7 @@ class Asker:
             Who gave it.
         """
         with self._lock:
-            code = self._flipped(read_answer(answer))
+            code = self._stored(question, answer)
             name = annotator or ""
             left = check_point(question.left, self._points.n_points)
             right = check_point(question.right, self._points.n_points)
@@ -217,6 +235,23 @@ class Asker:
             self._records.append(Record(left, right, code, name, question.kind, int(question.number)))
             self._skipped = [q for q in self._skipped if q.number != question.number]
             self._pending = {who: q for who, q in self._pending.items() if q.number != question.number}
+
+    def stored_answer(self, question: Question, answer: object) -> str:
+        """The answer as :meth:`tell` will store it: the same one, or with ``private`` perhaps the other one.
+
+        Parameters
+        ----------
+        question : Question
+            The question.
+        answer : {"same", "different", "unsure"} or bool
+            The answer to it.
+
+        Returns
+        -------
+        {"same", "different", "unsure"}
+            What is stored, however often it is asked.
+        """
+        return ANSWERS[self._stored(question, answer)]
 
     def undo(self, annotator: str | None = None) -> Record:
         """Take back the latest answer; as often as there are answers.
@@ -268,7 +303,7 @@ class Asker:
         """
         with self._lock:
             place = self._place(number)
-            self._records[place] = self._records[place]._replace(answer=self._flipped(read_answer(answer)))
+            self._records[place] = self._records[place]._replace(answer=self._stored(self._records[place], answer))
             self._pending.pop(self._records[place].annotator, None)
 
     def skip(self, annotator: str | None = None) -> None:
@@ -304,34 +339,50 @@ class Asker:
         y : int array of shape (n_rows, 3)
             Columns answer, point and annotator.
         """
-        return self._stack(None)
+        return self._stack(self._records, None)
 
-    def model(self) -> Estimator:
+    def model(self, estimator: Estimator | None = None) -> Estimator:
         """A classifier, fitted to all answers so far.
+
+        It is the model that chooses the questions, as an estimator of the library with ``orient``, ``score`` and
+        ``save``, and that whose accuracy :meth:`accuracy` estimates. A ``PairLogisticRegressionCV`` fitted to
+        :meth:`stack` is about as good with two classes; with more it may be far better or far worse, as its likelihood
+        has many optima. Give one as ``estimator`` to have it.
+
+        Parameters
+        ----------
+        estimator : estimator, optional
+            Fit this one instead, by its ``fit(rows, y)``, to the rows and ``y`` of :meth:`stack` with at most 5,000
+            points in no answer: a :class:`~sdulearn.PairModelCV`, or a pipeline of a scaler and an estimator.
 
         Returns
         -------
-        estimator
+        PairLogisticRegression or estimator
             With ``predict`` on rows like those of ``X``. Two classes are -1 and +1, the larger; more are 1, 2, ..., the
-            largest first, as in :meth:`classes`.
+            largest first, as in :meth:`classes`. Of random pairs it is a ``PairLogisticRegressionCV``. Its columns were
+            standardised, and its lines are written for the columns as given; ``prior_`` is by the random points.
         """
+        rows, y = self._stack(self._records, _MOST_UNLABELED)
+        if not y[:, 0].any():
+            raise UndeterminedError("A model needs answers. Answer more questions.")
+        if estimator is not None:
+            return estimator.fit(rows, y)
         if self.design == "random":
-            rows, y = self._stack(_MOST_UNLABELED)
-            if not y[:, 0].any():
-                raise UndeterminedError("A model needs answers. Answer more questions.")
-            return fit_random(rows, y)
+            return fit_standardised(PairLogisticRegressionCV(), rows, y)
         state = self._state(tuple(self._records))
         if state.scorer is None:
             raise UndeterminedError("A model needs two classes, and all answers so far are about one. Answer more.")
-        return fit_linked(state)
+        return linked_model(state, self._X, AnswerGraph.from_y(y))
 
-    def accuracy(self, confidence: float = 0.95) -> AccuracyEstimate:
+    def accuracy(self, confidence: float = 0.95, *, first: int | None = None) -> AccuracyEstimate:
         """Accuracy of the model, by the questions about random points alone.
 
         Parameters
         ----------
         confidence : float, default=0.95
             Level of the interval.
+        first : int, optional
+            The accuracy after so many answers; by default after all of them.
 
         Returns
         -------
@@ -343,9 +394,10 @@ class Asker:
         UndeterminedError
             Where there are too few answers.
         """
+        records = tuple(self._records[:first])
         if self.design == "linked":
-            return linked_accuracy(self._state(tuple(self._records)), confidence)
-        rows, y = self._stack(_MOST_UNLABELED, kinds=("random",))
+            return linked_accuracy(self._state(records), confidence)
+        rows, y = self._stack(records, _MOST_UNLABELED, kinds=("random",))
         if min(np.sum(y[:, 0] > 0), np.sum(y[:, 0] < 0)) < 4:
             raise UndeterminedError("An accuracy needs two answers of each kind. Answer more questions.")
         return cross_val_accuracy(random_estimator(rows), rows, y, confidence=confidence)
@@ -471,9 +523,11 @@ class Asker:
             self._settings[early] = settle_settings(self._points, early, self._limit)
         return self._settings[early]
 
-    def _stack(self, most_unlabeled: int | None, kinds: tuple[str, ...] = KINDS) -> tuple[Rows, Codes]:
-        ends, signs, annotators = as_graph_input([record for record in self._records if record.kind in kinds])
-        asked = [point for record in self._records for point in (record.left, record.right)]
+    def _stack(
+        self, records: Sequence[Record], most_unlabeled: int | None, kinds: tuple[str, ...] = KINDS
+    ) -> tuple[Rows, Codes]:
+        ends, signs, annotators = as_graph_input([record for record in records if record.kind in kinds])
+        asked = [point for record in records for point in (record.left, record.right)]
         rest = np.setdiff1d(self._points.order[:most_unlabeled], asked)
         points = np.concatenate([ends.ravel(), rest])
         y = np.zeros((len(points), 3), dtype=np.int64)
@@ -489,12 +543,16 @@ class Asker:
                 return place
         raise InputError(f"There is no answer with the number {number}.")
 
-    def _flipped(self, code: int) -> int:
+    def _stored(self, question: Question | Record, answer: object) -> int:
         """The answer, or the other one with the probability that privacy asks for."""
-        if self.private is None or code == 0:
+        code = read_answer(answer)
+        if self.private is None:
             return code
-        drawn = secrets.randbits(53) / 2**53 if self._flips is None else self._flips.random()
-        return -code if drawn < self._flip_rate else code
+        pair = (min(question.left, question.right), max(question.left, question.right))
+        with self._lock:
+            if pair not in self._flips:
+                self._flips[pair] = secrets.randbits(53) / 2**53 < self._flip_rate
+            return -code if self._flips[pair] else code
 
 
 def ask(X: MatrixLike, oracle: Oracle, n: int, **options: Any) -> Asker:

@@ -6,78 +6,142 @@ import warnings
 
 import numpy as np
 from scipy import sparse
-from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from sdulearn.asking.estimates import class_order
+from sdulearn.answers.error_rates import ErrorRates
+from sdulearn.answers.graph import AnswerGraph
+from sdulearn.asking.estimates import class_order, class_table
+from sdulearn.asking.scorer import Scorer
 from sdulearn.asking.state import State
 from sdulearn.errors import OrientationWarning
-from sdulearn.joint import PairLogisticRegressionCV
+from sdulearn.joint import PairLogisticRegression, PairLogisticRegressionCV
+from sdulearn.prior import PriorEstimate
+from sdulearn.sklearn_private import check_feature_names
 from sdulearn.types import Array, Codes, Estimator, Rows
 
 
-def fit_linked(state: State) -> Estimator:
-    """The model of linked answers, on the features as they were given.
-
-    Linked answers are labels up to the names of the classes, so the model within is that of the graph likelihood; its
-    accuracy is what :meth:`Asker.accuracy` estimates. It is handed out as scikit-learn's estimator of the same form.
+def linked_model(state: State, X: Rows, graph: AnswerGraph) -> PairLogisticRegression:
+    """The model within, as an estimator of the library, on the features as they were given; see :meth:`Asker.model`.
 
     Parameters
     ----------
     state : State
         The answers, of two classes or more.
+    X : array, CSR matrix or frame
+        All points, as they were given.
+    graph : AnswerGraph
+        All answers: who gave them.
 
     Returns
     -------
-    LogisticRegression
+    PairLogisticRegression
         Its classes are -1 and +1, the larger one, or 1 to K, the largest first.
     """
     coef, intercept = _on_features(state)
     order = class_order(state)
-    model = LogisticRegression(C=1 / state.settings.penalty)
-    model.n_features_in_ = len(coef)
-    model.n_iter_ = np.array([1])
-    if len(order) == 2:
+    n_classes = len(order)
+    n = len(state.learned)
+    # Of two classes the difference of the lines counts: |W|^2 is half its square.
+    alpha = state.settings.penalty / n / (2 if n_classes == 2 else 1)
+    power = state.settings.power
+    model = PairLogisticRegression(
+        alpha, covariance_power=power, n_classes=n_classes, prior_strength=0.0, error_rate=state.error
+    )
+    model.coef_ = np.ascontiguousarray(coef[:, order].T)
+    model.intercept_ = intercept[order]
+    model.classes_ = np.arange(1, n_classes + 1)
+    if n_classes == 2:
+        model.coef_ = model.coef_[:1] - model.coef_[1:]
+        model.intercept_ = model.intercept_[:1] - model.intercept_[1:]
         model.classes_ = np.array([-1, 1])
-        model.coef_ = (coef[:, order[0]] - coef[:, order[1]])[None, :]
-        model.intercept_ = intercept[[order[0]]] - intercept[[order[1]]]
+        model.prior_ = _prior(state)
     else:
-        model.classes_ = np.arange(1, len(order) + 1)
-        model.coef_ = np.ascontiguousarray(coef[:, order].T)
-        model.intercept_ = intercept[order]
+        model.prior_ = None  # type: ignore[assignment]
+        model.class_shares_ = np.exp(_scorer(state).of_candidates).mean(axis=0)[order]
+    model.n_classes_ = n_classes
+    model.n_features_in_ = len(coef)
+    model.n_iter_ = 1
+    model.error_rates_ = ErrorRates.given(graph, dict.fromkeys(np.unique(graph.annotators).tolist(), state.error))
+    model.objective_, model.optimality_ = _certificate(state)
+    check_feature_names(model, X, reset=True)
     return model
 
 
-def told_or_predicted(state: State, model: Estimator) -> Codes:
-    """The class of every point: as the answers say, or the likeliest of those that they leave."""
-    found = np.asarray(model.predict(state.points.X))
-    # The larger of two classes is +1, the last of them; more are in the order of their names.
-    names = model.classes_[::-1] if len(model.classes_) == 2 else model.classes_
-    name_of_column = names[np.argsort(class_order(state))]
-    found[state.known] = name_of_column[state.column]
-    if state.scorer is not None:
-        found[state.partial] = name_of_column[state.narrowed(state.scorer).argmax(axis=1)]
-    return found
+def _scorer(state: State) -> Scorer:
+    assert state.scorer is not None
+    return state.scorer
+
+
+def _prior(state: State) -> PriorEstimate:
+    """Share of the larger class among the random points; the counts of chosen questions imply none."""
+    larger = class_table(state, 0.95)[0]
+    if np.isnan(larger.share):
+        return PriorEstimate(0.5, 0.0, 1.0, False, n_similar=0.0, n_dissimilar=0.0)
+    return PriorEstimate(larger.share, larger.low, larger.high, larger.low > 0.5, confidence=0.95)
+
+
+def _certificate(state: State) -> tuple[float, float]:
+    """Value of the objective and norm of its gradient, a point, at the posteriors that the model itself implies."""
+    scorer = _scorer(state)
+    Q = state.expected_classes
+    rows = state.points.coordinates(state.learned) * state.points.stretch(state.settings.power)
+    A = np.column_stack([rows, np.ones(len(rows))])
+    log_p = scorer.log_probabilities(state.learned)
+    ridge = state.settings.penalty * scorer.coef
+    ridge[-1] = 0.0
+    value = 0.5 * np.vdot(scorer.coef, ridge) - np.vdot(Q, log_p)
+    gradient = A.T @ (np.exp(log_p) * Q.sum(axis=1, keepdims=True) - Q) + ridge
+    return float(value) / len(rows), float(np.linalg.norm(gradient)) / len(rows)
 
 
 def _on_features(state: State) -> tuple[Array, Array]:
     """Weights and intercepts for features that are neither standardised nor turned."""
-    assert state.scorer is not None
+    scorer = _scorer(state)
     points = state.points
-    turned = state.scorer.coef[:-1] * points.stretch(state.settings.power)[:, None]
+    turned = scorer.coef[:-1] * points.stretch(state.settings.power)[:, None]
     coef = (points.axes @ turned) / points.scale[:, None]
-    return coef, state.scorer.coef[-1] - points.mean @ coef
+    return coef, scorer.coef[-1] - points.mean @ coef
 
 
-def fit_random(rows: Rows, y: Codes) -> Estimator:
-    """The model of loose pairs."""
+def fit_standardised(model: Estimator, rows: Rows, y: Codes) -> Estimator:
+    """Fit to standardised rows, and write the lines for the columns as given; sparse rows keep their zeros."""
+    scaler = _scaler(rows).fit(rows)
     with warnings.catch_warnings():
         # The answers do not say which class is +1, and nobody claims to know.
         warnings.simplefilter("ignore", OrientationWarning)
-        return random_estimator(rows).fit(rows, y)
+        model.fit(scaler.transform(rows), y)
+    model.coef_ = model.coef_ / scaler.scale_
+    if scaler.with_mean:
+        model.intercept_ = model.intercept_ - model.coef_ @ scaler.mean_
+    check_feature_names(model, rows, reset=True)
+    return model
+
+
+def class_of_point(state: State) -> Codes:
+    """The class of each point as the answers say, 0 where they do not: -1 or +1, the larger; else 1 to K."""
+    n_classes = len(state.numbers)
+    place = np.argsort(class_order(state))
+    names = 1 - 2 * place if n_classes == 2 else place + 1
+    found = np.zeros(state.points.n_points, dtype=np.int64)
+    found[state.known] = names[state.column]
+    return found
+
+
+def told_or_predicted(state: State, model: Estimator) -> Codes:
+    """The class of every point: as the answers say, or the likeliest of those that they leave."""
+    told = class_of_point(state)
+    found = np.where(told == 0, model.predict(state.points.X), told)
+    if state.scorer is not None and len(state.partial):
+        columns = state.narrowed(state.scorer).argmax(axis=1)
+        found[state.partial] = told[state.known[[np.flatnonzero(state.column == k)[0] for k in columns]]]
+    return found
 
 
 def random_estimator(rows: Rows) -> Estimator:
-    """Standardised features and the joint likelihood of loose pairs; sparse rows keep their zeros."""
-    return make_pipeline(StandardScaler(with_mean=not sparse.issparse(rows)), PairLogisticRegressionCV())
+    """Standardised features and the joint likelihood of loose pairs."""
+    return make_pipeline(_scaler(rows), PairLogisticRegressionCV())
+
+
+def _scaler(rows: Rows) -> StandardScaler:
+    return StandardScaler(with_mean=not sparse.issparse(rows))

@@ -24,6 +24,7 @@ from typing import Any
 
 import numpy as np
 
+from sdulearn.asking import Asker, flip_rate
 from sdulearn.cli.console import ask_in_console
 from sdulearn.cli.fit import add_table_options, refuse_overwriting, summary
 from sdulearn.cli.options import in_options, names, positive
@@ -76,6 +77,12 @@ def _add_asking_options(asking: argparse._ArgumentGroup) -> None:
         help="linked: a new row against an example of its likeliest class; random: random pairs (%(default)s)",
     )
     asking.add_argument("--classes", type=_classes, help="number of classes, or auto to find it (2; with --demo auto)")
+    asking.add_argument(
+        "--private",
+        type=_epsilon,
+        metavar="EPSILON",
+        help="flip each answer with probability 1 / (1 + exp(EPSILON)) before it is stored; fits allow for it",
+    )
     asking.add_argument("--seed", type=int, help="seed of a new log; an old one goes on with its own")
     asking.add_argument("--oracle", metavar="COLUMN", help="answer by itself, from a column of labels; no page")
     asking.add_argument(
@@ -101,6 +108,15 @@ def _classes(text: str) -> int | str:
     if not text.isdigit() or int(text) < 2:
         raise argparse.ArgumentTypeError(f"{text!r} is neither auto nor a whole number of 2 or more")
     return int(text)
+
+
+def _epsilon(text: str) -> float:
+    try:
+        epsilon = float(text)
+        flip_rate(epsilon)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number above 0") from None
+    return epsilon
 
 
 @dataclass(frozen=True)
@@ -194,21 +210,37 @@ def dropped_columns(arguments: argparse.Namespace) -> tuple[str, ...]:
 
 def _session(arguments: argparse.Namespace, material: _Material, log: AnswerLog) -> AskingSession:
     """The session; an old log goes on with its own seed, so that its random questions stay random ones."""
-    from sdulearn.asking import Asker
-
     classes = arguments.classes or ("auto" if arguments.demo else 2)
     seed = log.contents.seed
     if seed is None:
         seed = secrets.randbits(31) if arguments.seed is None else arguments.seed
 
+    private = _privacy(arguments, log)
+
     def make_engine(answers: Mapping[str, Sequence[Any]] | None) -> Any:
-        return Asker(material.X, design=arguments.design, n_classes=classes, answers=answers, random_state=seed)
+        return Asker(
+            material.X, design=arguments.design, n_classes=classes, answers=answers, random_state=seed, private=private
+        )
 
     session = AskingSession(make_engine, log, material.things.ids)
-    log.begin(
-        seed, design=arguments.design, classes=classes, table="digits" if arguments.demo else arguments.table.name
-    )
+    settings = {"design": arguments.design, "classes": classes}
+    if private is not None:
+        settings["epsilon"] = private
+        say(f"Answers are randomised: each is flipped with probability {flip_rate(private):.1%} before it is stored.")
+    log.begin(seed, **settings, table="digits" if arguments.demo else arguments.table.name)
     return session
+
+
+def _privacy(arguments: argparse.Namespace, log: AnswerLog) -> float | None:
+    """Epsilon of the answers: an old log goes on with its own, or the error rate of the whole would not be known."""
+    given: float | None = arguments.private
+    if not log.contents.answers:
+        return given
+    before = log.contents.epsilon
+    if given is not None and given != before:
+        flipped = "not at all" if before is None else f"with --private {before:g}"
+        raise InputError(f"{log.path}: its answers were flipped {flipped}. Go on so, or name another log with -o.")
+    return before
 
 
 def _ask_oracle(session: AskingSession, material: _Material, arguments: argparse.Namespace) -> None:
@@ -241,6 +273,7 @@ def describe_numbers(numbers: Mapping[str, Any]) -> str:
 def _serve(arguments: argparse.Namespace, session: AskingSession, material: _Material) -> None:
     title = "digits" if arguments.demo else arguments.table.name
     fit = None if arguments.demo else _fitter(arguments, session, material)
+    session.rebuild_curve()
     team = not is_loopback(arguments.host)
     views = PageViews(session, material.things, title, arguments.annotator, fit, need_name=team)
 
@@ -269,15 +302,12 @@ def _fitter(
 
     def fit(labels: Mapping[str, str]) -> dict[str, Any]:
         numbers = session.numbers()
-        if len(numbers["classes"]) > 2:
-            raise InputError(
-                f"The answers have found {len(numbers['classes'])} classes, and the model of a table has two. In "
-                "Python, the method model of an Asker gives one of all classes."
-            )
+        classes = len(numbers["classes"]) if len(numbers["classes"]) > 2 else None
         model = fit_table(
             arguments.table,
             log_answers(str(log_path), session.log.contents),
             labels=dict(labels) or None,
+            classes=classes,
             id_column=material.id_column or "",
             drop=dropped_columns(arguments),
             categories=arguments.categories,
@@ -293,7 +323,7 @@ def _fitter(
             "model": str(model_path),
             "report": str(report),
             "predict": shlex.join(["sdulearn", "predict", str(model_path), str(arguments.table), "-o", "classes.csv"]),
-            "fit": shlex.join(_fit_command(arguments, log_path, model_path, labels_path if labels else None)),
+            "fit": shlex.join(_fit_command(arguments, log_path, model_path, labels_path if labels else None, classes)),
         }
 
     return fit
@@ -312,10 +342,14 @@ def _by_random_rows(arguments: argparse.Namespace, numbers: Mapping[str, Any]) -
     ]
 
 
-def _fit_command(arguments: argparse.Namespace, log: Path, model: Path, labels: Path | None) -> list[str]:
+def _fit_command(
+    arguments: argparse.Namespace, log: Path, model: Path, labels: Path | None, classes: int | None
+) -> list[str]:
     command = ["sdulearn", "fit", "--features", str(arguments.table), "--pairs", str(log), "-o", str(model)]
     if labels is not None:
         command += ["--labels", str(labels)]
+    if classes is not None:
+        command += ["--classes", str(classes)]
     if arguments.id is not None:
         command += ["--id", arguments.id]
     for option, columns in (("--drop", dropped_columns(arguments)), ("--categories", arguments.categories)):

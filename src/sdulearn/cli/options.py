@@ -37,6 +37,7 @@ OPTIONS = {
     "design": "--design",
     "n_classes": "--classes",
     "port": "--port",
+    "private": "--private",
     # of plan, prior, demo and reproduce
     "X": "--features",
     "ceiling": "--ceiling",

@@ -83,6 +83,11 @@ def count_answers(pairs: Answers) -> tuple[float, float]:
     """The counts of a pair file."""
     if pairs.n_similar + pairs.n_dissimilar == 0:
         raise InputError(f"{pairs.name} holds no answer 'similar' or 'dissimilar': nothing to estimate a prior from.")
+    if pairs.epsilon is not None:
+        raise InputError(
+            f"{pairs.name}: the answers were flipped at random before they were stored (epsilon {pairs.epsilon:g}), so "
+            "their counts imply no prior. `sdulearn fit` allows for the flips and estimates it."
+        )
     return pairs.n_similar, pairs.n_dissimilar
 
 

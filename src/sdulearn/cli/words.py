@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from sdulearn.answers import Answers
+from sdulearn.asking import flip_rate
 from sdulearn.columns import CATEGORY, Column, ColumnLayout, Layout
 from sdulearn.diagnostics import Finding
 from sdulearn.fit_report import FitReport, ModelChoice
@@ -62,6 +63,8 @@ def describe_source(answers: Answers) -> list[str]:
     if answers.n_unanswered:
         has = "question has" if answers.n_unanswered == 1 else "questions have"
         lines.append(f"{answers.n_unanswered:,} {has} no answer yet")
+    if answers.epsilon is not None:
+        lines.append(f"flipped before they were stored: {flip_rate(answers.epsilon):.1%} (epsilon {answers.epsilon:g})")
     return lines
 
 
@@ -363,6 +366,11 @@ _SENTENCES: dict[str, Callable[[Mapping[str, Any]], str]] = {
     "chosen_questions": lambda d: (
         f"{d['n_chosen']:,} of the {d['n_answers']:,} questions were chosen, not drawn at random. The prior and the "
         "estimated accuracy are those of the chosen points; sdulearn ask shows what random ones say of the table."
+    ),
+    "flipped_answers": lambda d: (
+        f"The answers were flipped with probability {flip_rate(d['epsilon']):.1%} before they were stored (epsilon "
+        f"{d['epsilon']:g}). The joint method allows for it by this known error rate; counts, and what contradicts "
+        "what, say little."
     ),
     "tied_questions": lambda d: f"Left out: {d['count']:,} questions answered both ways equally often.",
     "no_better_than_guessing": lambda d: (

@@ -9,7 +9,8 @@ An answer, taking it back and changing it are a line each::
 
 ``session`` and ``number`` name an answer, and a later line about it repeats them; every start of the program is a
 session of its own, so that logs merge by concatenation. ``{"event": "label", "id": "r7", "label": "cat"}`` names the
-class of a row; ``{"event": "session", "seed": 7, ...}`` begins a session.
+class of a row; ``{"event": "session", "seed": 7, ...}`` begins a session, with ``"epsilon"`` where its answers are
+flipped with probability 1 / (1 + exp(epsilon)) before they are written.
 """
 
 from __future__ import annotations
@@ -91,6 +92,8 @@ class LogContents:
         Names of classes by row id.
     seed : int or None
         Seed of the first session, with which the others go on.
+    epsilons : dict
+        Privacy of the answers of each session, None where they are as they were given.
     undone : set
         Answers that were taken back.
     n_changes : int
@@ -104,6 +107,7 @@ class LogContents:
     answers: dict[Key, LoggedAnswer] = field(default_factory=dict)
     labels: dict[str, str] = field(default_factory=dict)
     seed: int | None = None
+    epsilons: dict[str, float | None] = field(default_factory=dict)
     undone: set[Key] = field(default_factory=set)
     n_changes: int = 0
     half_written: list[int] = field(default_factory=list)
@@ -117,6 +121,9 @@ class LogContents:
         elif event == "session":
             seed = record.get("seed")
             self.seed = seed if self.seed is None and isinstance(seed, int) else self.seed
+            epsilon = record.get("epsilon")
+            private = isinstance(epsilon, int | float) and epsilon > 0
+            self.epsilons[as_text(record.get("session"))] = float(epsilon) if private else None  # type: ignore[arg-type]
         elif event in ("answer", "change", "undo"):
             reason = self._apply_answer(str(event), record, line)
             if reason:
@@ -124,6 +131,17 @@ class LogContents:
         elif not isinstance(event, str):
             self.bad_rows.append(BadRow(line, "no event of a log"))
         # Events of later versions say nothing about answers.
+
+    @property
+    def epsilon(self) -> float | None:
+        """Privacy of all answers that stand; None where they are as they were given."""
+        found = {self.epsilons.get(session) for session, _ in self.answers}
+        if len(found) > 1:
+            names = ", ".join(sorted("not at all" if one is None else f"epsilon {one:g}" for one in found))
+            raise InputError(
+                f"The log holds answers that were flipped at different rates ({names}). Fit the logs of each apart."
+            )
+        return found.pop() if found else None
 
     def _apply_answer(self, event: str, record: Record, line: int) -> str:
         """Apply an answer or a line about one; the reason where that cannot be done."""
@@ -269,6 +287,7 @@ def log_answers(name: str, contents: LogContents) -> Answers:
         weights=np.ones(len(given)),
         annotators=annotators,
         n_chosen=sum(one.kind not in ("", "random") for one in given),
+        epsilon=contents.epsilon,
         lines=np.array([one.line for one in given], dtype=np.int64),
         columns=columns,
         words={word: (ANSWER_CODES[word], count) for word, count in counts.items() if count},

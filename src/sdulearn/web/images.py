@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import struct
-import zlib
 from pathlib import Path
 
 import numpy as np
 
 from sdulearn.errors import FileError, MissingFileError
+from sdulearn.io.png import encode_png
 from sdulearn.types import Array
 
 # By their first bytes, whatever their name. SVG is not among them: it can hold scripts.
@@ -65,12 +64,4 @@ def read_image(root: Path, name: str) -> tuple[bytes, str]:
 def grey_png(pixels: Array) -> bytes:
     """A picture from numbers between 0 (white) and 1 (black), one a pixel."""
     grey = np.rint(255 * (1 - np.clip(pixels, 0, 1))).astype(np.uint8)
-    height, width = grey.shape
-    # Each line begins with the number of its filter: none.
-    lines = b"".join(b"\0" + line.tobytes() for line in grey)
-    header = struct.pack(">IIBBBBB", width, height, 8, 0, 0, 0, 0)
-    return b"\x89PNG\r\n\x1a\n" + _chunk(b"IHDR", header) + _chunk(b"IDAT", zlib.compress(lines)) + _chunk(b"IEND", b"")
-
-
-def _chunk(name: bytes, data: bytes) -> bytes:
-    return struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
+    return encode_png(grey)

@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Protocol
 
 from sdulearn.errors import InputError, SdulearnError
@@ -17,6 +18,8 @@ MAX_NAME = 60
 # Questions that a person put off come back when so many others were answered.
 _LATER = 10
 _CURVE_POINTS = 500
+# Points of the curve of answers that were given before this start.
+_OLD_CURVE_POINTS = 20
 _REVIEWED = 50
 
 
@@ -98,8 +101,9 @@ class AskingSession:
         self._lock = threading.RLock()
         self._estimating = threading.Lock()
         self._curve: list[dict[str, float]] = []
-        # Works out what follows each answer while the question is read.
-        self._ahead = ThreadPoolExecutor(1, thread_name_prefix="sdulearn-ahead")
+        # Works out what follows each answer while the question is read, and the curve of old answers.
+        self._ahead = ThreadPoolExecutor(2, thread_name_prefix="sdulearn-ahead")
+        self._closing = threading.Event()
         self._preparing: Future[None] | None = None
         self._refuse_unknown_rows()
         self._start_engine()
@@ -152,7 +156,8 @@ class AskingSession:
             question = desk.pending.question
             left = self.ids[question.left]
             right = self.ids[question.right]
-            written = self.log.answer(left, right, answer, annotator, question.kind)
+            stored = self.engine.stored_answer(question, answer)
+            written = self.log.answer(left, right, stored, annotator, question.kind)
             desk.answered[token] = written.key
             desk.n_answered += 1
             desk.pending = None
@@ -177,9 +182,15 @@ class AskingSession:
                 self.engine.skip(annotator or None)
 
     def undo(self, annotator: str) -> Pending | None:
-        """Take back a person's last answer that stands, and put its question before them again."""
+        """Take back a person's last answer that stands, and put its question before them again.
+
+        Private answers of an earlier start stay: whether they were flipped is forgotten, and another flip of an answer
+        to the same question would tell more of it.
+        """
         with self._lock:
             own = [one for one in self.log.contents.answers.values() if one.annotator == annotator]
+            if self.epsilon is not None:
+                own = [one for one in own if one.session == self.log.session]
             if not own:
                 return None
             last = own[-1]
@@ -192,6 +203,8 @@ class AskingSession:
 
     def change(self, key: Key, answer: str, annotator: str) -> LoggedAnswer:
         """Give another answer to a question that was answered."""
+        if self.epsilon is not None:
+            raise InputError("Private answers are randomised and cannot be changed. Undo takes the last ones back.")
         with self._lock:
             self.log.change(key, answer, annotator)
             self.engine.change(self._numbers[key], answer)
@@ -205,6 +218,11 @@ class AskingSession:
     def agreement(self) -> Agreement:
         """How far people agree."""
         return agreement(self.history())
+
+    @property
+    def epsilon(self) -> float | None:
+        """Privacy of the answers; None where they are stored as they are given."""
+        return self.engine.private
 
     @property
     def n_answers(self) -> int:
@@ -243,6 +261,21 @@ class AskingSession:
                 "advice": self._advice(),
             }
 
+    def rebuild_curve(self) -> Future[None]:
+        """Work out, meanwhile, the accuracy after some of the answers that the log held at the start."""
+        n = self.n_answers
+        sizes = {round(n * k / _OLD_CURVE_POINTS) for k in range(1, _OLD_CURVE_POINTS + 1)} - {0}
+        return self._ahead.submit(self._estimate_after, sorted(sizes))
+
+    def _estimate_after(self, sizes: list[int]) -> None:
+        for size in sizes:
+            if self._closing.is_set():
+                return
+            with self._estimating:
+                found = self._attempt(partial(self.engine.accuracy, first=size))
+                if found is not None:
+                    self._add_to_curve(size, found)
+
     def examples(self, most: int) -> list[list[int]]:
         """Rows to know each class by."""
         with self._estimating:
@@ -254,13 +287,17 @@ class AskingSession:
         return {"name": names[-1] if names else "", "share": found.share, "n_points": found.n_points}
 
     def _accuracy(self, n_answers: int) -> dict[str, float] | None:
-        """By the random share; the curve grows with every new number of answers."""
+        """By the random share; the curve grows with every new number of answers, and ends with the last one."""
         found = self._attempt(self.engine.accuracy)
         if found is None:
             return None
-        shown = {"value": found.value, "low": found.low, "high": found.high}
         self._curve = [one for one in self._curve if one["n_answers"] < n_answers]
-        self._curve.append({"n_answers": n_answers, **shown})
+        return self._add_to_curve(n_answers, found)
+
+    def _add_to_curve(self, n_answers: int, found: Any) -> dict[str, float]:
+        shown = {"value": found.value, "low": found.low, "high": found.high}
+        others = [one for one in self._curve if one["n_answers"] != n_answers]
+        self._curve = sorted([*others, {"n_answers": n_answers, **shown}], key=lambda one: one["n_answers"])
         return shown
 
     def _advice(self) -> dict[str, Any] | None:
@@ -271,6 +308,9 @@ class AskingSession:
 
     def _review(self, standing: list[LoggedAnswer], number_of: dict[Key, int]) -> list[LoggedAnswer]:
         """Answers that the model doubts, the least likely first, then those that contradict others."""
+        if self.epsilon is not None:
+            # Most of them were flipped, and nobody should say of which that is so.
+            return []
         doubted = [number for number, _ in self._attempt(self.engine.doubtful) or ()]
         at_odds = [number for numbers in self._attempt(self.engine.contradictions) or () for number in numbers]
         of_number = {number_of[one.key]: one for one in standing}
@@ -311,5 +351,6 @@ class AskingSession:
 
     def close(self) -> None:
         """Stop working ahead, and let others write to the log."""
+        self._closing.set()
         self._ahead.shutdown(cancel_futures=True)
         self.log.close()

@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from sdulearn.asking import flip_rate
 from sdulearn.errors import InputError, SdulearnError
 from sdulearn.io.answer_log import ANSWER_CODES, LoggedAnswer
 from sdulearn.web.session import AskingSession, Pending
@@ -35,8 +36,8 @@ class PageViews:
     annotator : str
         Who answers unless they give another name.
     fit : callable or None
-        Takes names of classes by row id, fits a model, and gives back what to show of it: lines of text, and the
-        model's file, its report page and commands.
+        Takes names of classes by row id, fits a model of all classes found, and gives back what to show of it: lines of
+        text, and the model's file, its report page and commands.
     report : Path or None
         The report page of the last fit.
     need_name : bool
@@ -83,6 +84,7 @@ class PageViews:
             "log": str(self.session.log.path),
             "can_fit": self.fit is not None,
             "need_name": self.need_name,
+            "flip_rate": None if self.session.epsilon is None else flip_rate(self.session.epsilon),
         }
 
     def question(self, given: Json) -> Json:
@@ -142,13 +144,26 @@ class PageViews:
     def finish(self, given: Json) -> Json:
         """Name the classes, then fit."""
         names = _labels(given.get("labels"))
+        self._refuse_shared_names(names)
         self.session.label(names, _name(given))
         if self.fit is None:
             raise InputError("There is nothing to fit: this is a demonstration.")
         with self._fitting:
-            result = self.fit(self.session.log.contents.labels)
+            # Names of an earlier time may have been changed since.
+            result = self.fit(names)
             self.report = Path(result["report"])
             return result
+
+    def _refuse_shared_names(self, names: Mapping[str, str]) -> None:
+        """By the answers, classes differ: a name that two of them have would contradict them."""
+        seen: set[str] = set()
+        for rows in self.session.examples(_EXAMPLES):
+            own = {names[self.things.ids[row]] for row in rows if self.things.ids[row] in names}
+            if shared := sorted(own & seen):
+                raise InputError(
+                    f"Two classes are named {shared[0]!r}. Give them different names, or leave one of them empty."
+                )
+            seen |= own
 
     def _shown(self, annotator: str) -> Json:
         """A question as it is shown; nothing of the model is in it."""

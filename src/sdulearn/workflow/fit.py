@@ -17,6 +17,7 @@ from scipy.stats import binomtest
 from sdulearn.answers.checks import check_answers
 from sdulearn.answers.graph import AnswerGraph, connect
 from sdulearn.answers.records import Answers
+from sdulearn.asking import flip_rate
 from sdulearn.diagnostics import (
     LEVEL,
     Finding,
@@ -117,7 +118,8 @@ def fit_table(
         Share of class +1, where it is known; for two classes.
     error_rate : "auto" or float, default="auto"
         Probability that an answer is wrong, for the joint likelihood; "auto" estimates it for each annotator from
-        questions asked again, cycles of answers and, between several annotators, their disagreement.
+        questions asked again, cycles of answers and, between several annotators, their disagreement. Of answers that
+        ``sdulearn ask --private`` flipped it is the rate of the flips, which the log says.
     classes : int or "auto", optional
         Number of classes, or "auto" for the one under which held-out answers are likeliest; by default two, or as
         many as ``labels`` names. More than two are for the joint likelihood in memory.
@@ -180,6 +182,7 @@ def fit_table(
     given = None
     if answers is not None:
         given = read_answers(answers, columns=answer_columns, words=answer_words, table=table, id_column=id_column)
+        request = _with_known_flips(request, given)
     labelled = [] if labels is None else read_labels(labels)
     began = time.perf_counter()
     with _engine(engine) as where:
@@ -231,6 +234,14 @@ def _need_memory_and_joint(request: Request, what: str) -> None:
         raise InputError(f"{what} needs the joint likelihood: give `method='joint'`, not {request.method!r}.")
     if request.engine != MEMORY:
         raise InputError(f"{what} needs the table in memory: give `engine='memory'`.")
+
+
+def _with_known_flips(request: Request, answers: Answers) -> Request:
+    """The error rate of answers that were flipped before they were stored is known."""
+    if answers.epsilon is None:
+        return request
+    _need_memory_and_joint(request, f"{answers.name}: answers that were flipped (epsilon {answers.epsilon:g})")
+    return replace(request, error_rate=flip_rate(answers.epsilon)) if request.error_rate == "auto" else request
 
 
 def _engine_name(engine: str | Engine) -> str:

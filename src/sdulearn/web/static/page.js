@@ -25,6 +25,8 @@ function say(text, trouble = false) {
 const percent = (share, digits = 0) => (share === null ? "–" : `${(100 * share).toFixed(digits)}%`);
 const count = (n, one, many = one + "s") => `${n.toLocaleString("en")} ${n === 1 ? one : many}`;
 
+const isPrivate = () => state.start.flip_rate !== null;
+
 class Refused extends Error {}
 
 async function call(name, data, post = false) {
@@ -141,7 +143,7 @@ function answer(word) {
   guarded(async () => {
     const result = await insist("answer", { annotator: state.name, token: state.question.token, answer: word });
     state.times.push(Date.now());
-    showQuestion(result, result.written ? `Answer ${result.answers} saved: ${word}.` : "That question was answered in another window.");
+    showQuestion(result, result.written ? `Answer ${result.answers} saved${isPrivate() ? "" : `: ${word}`}.` : "That question was answered in another window.");
     refreshNumbers();
   });
 }
@@ -204,7 +206,7 @@ function pace() {
 function numbersView(numbers) {
   const parts = [
     make("p", { class: "big", id: "n-answers" }, count(numbers.n_answers, "answer")),
-    make("p", { class: "soft" }, `${numbers.n_same} same, ${numbers.n_different} different, ${numbers.n_unsure} unsure`),
+    make("p", { class: "soft" }, `${numbers.n_same} same, ${numbers.n_different} different, ${numbers.n_unsure} unsure${isPrivate() ? ", as stored" : ""}`),
   ];
   const seconds = pace();
   if (seconds !== null) parts.push(make("p", { class: "soft" }, `about ${seconds.toFixed(1)} s an answer: 50 more take ${Math.ceil((50 * seconds) / 60)} min`));
@@ -248,6 +250,7 @@ function classesView(classes) {
 }
 
 function reviewLink(n) {
+  if (isPrivate()) return make("p", { class: "soft" }, "Nothing: answers are randomised.");
   if (!n) return make("p", { class: "soft" }, "No answer contradicts the others.");
   return make("p", {}, make("a", { href: "#history" }, count(n, "answer")), ` ${n === 1 ? "disagrees" : "disagree"} with what the other answers say.`);
 }
@@ -262,6 +265,7 @@ function adviceWords(advice) {
 // ---- history
 
 function answerCell(one, name) {
+  if (isPrivate()) return make("span", {}, one.answer);
   const change = async (event) => {
     const select = event.target;
     await guarded(async () => {
@@ -393,6 +397,8 @@ async function begin() {
   state.start = await call("start");
   at("title").textContent = state.start.title;
   document.title = `Same, or different? ${state.start.title}`;
+  at("private").hidden = !isPrivate();
+  at("private").textContent = `Answers are randomised: each one is flipped with probability ${percent(state.start.flip_rate, 1)} before it is stored, so that nobody can tell from the log what was said. The model allows for it.`;
   state.name = sessionStorage.getItem("name") ?? state.start.annotator;
   at("name").value = state.name;
   at("known").append(...state.start.people.filter(Boolean).map((name) => make("option", { value: name })));

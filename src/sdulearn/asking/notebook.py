@@ -1,0 +1,220 @@
+"""Questions with buttons in a notebook cell, by ipywidgets (extra ``notebook``)."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy import sparse
+
+from sdulearn.asking.records import Question
+from sdulearn.errors import InputError, MissingExtraError, NothingToAskError, UndeterminedError
+from sdulearn.extras import require
+from sdulearn.io.png import encode_png
+
+if TYPE_CHECKING:
+    from sdulearn.asking.asker import Asker
+
+# An accuracy takes longer than a question: it is worked out anew after so many answers.
+_ACCURACY_EVERY = 5
+_MOST_FIELDS = 40
+_LONGEST_VALUE = 500
+_CELL = "style='text-align:left;padding:2px 12px;vertical-align:top'"
+
+
+class QuestionCell:
+    """A question with buttons, to be answered in a notebook.
+
+    It shows itself where it is the last line of a cell. An Asker does so, too, with the rows of its ``X``; this
+    class is for all else: what people should look at is often not the features.
+
+    Parameters
+    ----------
+    asker : Asker
+        Gives the questions and takes the answers: they are there at once, in ``asker.answers``.
+    things : frame, list of str, array of pictures or callable
+        What is shown of each row of ``X``: the row of a frame, a text, or a picture, an array of shape
+        (n_rows, height, width) or (n_rows, height, width, 3), of whole numbers to 255 or of numbers between 0 and 1.
+        Anything with ``_repr_html_`` or ``_repr_png_`` shows itself. A function gets the number of a row and gives
+        one of these.
+    annotator : str, optional
+        Who answers.
+
+    Attributes
+    ----------
+    buttons : dict of str to ipywidgets.Button
+        By name: same, different, unsure and undo.
+    pair, status : ipywidgets.HTML
+        The two things, and how far it is.
+    box : ipywidgets.VBox
+        All of it.
+
+    See Also
+    --------
+    Asker : Which question next.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from sdulearn.asking import Asker, QuestionCell
+    >>> digits = load_digits()
+    >>> asker = Asker(digits.data, n_classes="auto", random_state=0)
+    >>> cell = QuestionCell(asker, digits.images / 16)
+    >>> cell.buttons["same"].click()
+    >>> asker.n_answers
+    1
+    """
+
+    def __init__(self, asker: Asker, things: Any, annotator: str | None = None) -> None:
+        widgets = require("ipywidgets", "notebook")
+        self.asker = asker
+        self.annotator = annotator
+        self._thing = _shower(things)
+        self._question: Question | None = None
+        self._accuracy = ""
+        self.pair = widgets.HTML()
+        self.status = widgets.HTML()
+        self.buttons = {}
+        for name, style in (("same", "success"), ("different", "danger"), ("unsure", ""), ("undo", "warning")):
+            self.buttons[name] = widgets.Button(description=name.capitalize(), button_style=style)
+            self.buttons[name].on_click(partial(self._clicked, name))
+        self.box = widgets.VBox([self.pair, widgets.HBox(list(self.buttons.values())), self.status])
+        self._estimate()
+        self._show()
+
+    def _clicked(self, name: str, button: object) -> None:
+        note = ""
+        try:
+            note = self._undo() if name == "undo" else self._answer(name)
+        except InputError as error:
+            note = str(error)
+        self._show(note)
+
+    def _undo(self) -> str:
+        taken = self.asker.undo(self.annotator)
+        self._estimate()
+        return f"Answer {taken.number} is taken back."
+
+    def _answer(self, answer: str) -> str:
+        if self._question is None or self.asker.next(self.annotator) != self._question:
+            # Answered or undone in another cell: what is shown there must not be taken for what is shown here.
+            return "This question was out of date. Here is the one of now."
+        self.asker.tell(self._question, answer, self.annotator)
+        if self.asker.n_answers % _ACCURACY_EVERY == 0:
+            self._estimate()
+        return ""
+
+    def _show(self, note: str = "") -> None:
+        try:
+            self._question = self.asker.next(self.annotator)
+            self.pair.value = _side_by_side(self._thing(self._question.left), self._thing(self._question.right))
+        except NothingToAskError as error:
+            self._question = None
+            self.pair.value = escape(str(error))
+        for name in ("same", "different", "unsure"):
+            self.buttons[name].disabled = self._question is None
+        self.buttons["undo"].disabled = self.asker.n_answers == 0
+        n = self.asker.n_answers
+        parts = ["1 answer" if n == 1 else f"{n} answers", self._accuracy, escape(note)]
+        self.status.value = ". ".join(part for part in parts if part)
+
+    def _estimate(self) -> None:
+        try:
+            found = self.asker.accuracy()
+        except UndeterminedError:
+            self._accuracy = ""
+            return
+        self._accuracy = (
+            f"Estimated accuracy after {self.asker.n_answers}: {found.value:.1%} ({found.low:.0%} to {found.high:.0%})"
+        )
+
+    def _repr_mimebundle_(self, **options: Any) -> Any:
+        return self.box._repr_mimebundle_(**options)
+
+
+def mimebundle(asker: Asker, things: Any, **options: Any) -> Any:
+    """How an Asker shows itself: with buttons, or in words where ipywidgets is not installed."""
+    try:
+        return QuestionCell(asker, things)._repr_mimebundle_(**options)
+    except MissingExtraError as error:
+        words = repr(asker)
+        return {"text/plain": words, "text/html": f"<p>{escape(words)}</p><p>Buttons: {escape(str(error))}</p>"}
+
+
+def _shower(things: Any) -> Callable[[int], Any]:
+    """What to show of a row, as a function of its number."""
+    if callable(things):
+        return things
+    if hasattr(things, "iloc"):
+        return lambda row: things.iloc[row].to_dict()
+    if hasattr(things, "row") and hasattr(things, "columns"):
+        return lambda row: things.row(row, named=True)
+    if sparse.issparse(things):
+        rows = sparse.csr_array(things)
+        return lambda row: _numbered(rows[[row]].indices, rows[[row]].data)
+    if isinstance(things, np.ndarray) and things.ndim == 2:
+        return lambda row: _numbered(range(things.shape[1]), things[row])
+    return things.__getitem__
+
+
+def _numbered(places: Iterable[int], values: Iterable[Any]) -> dict[str, Any]:
+    return {f"feature {k}": value for k, value in zip(places, values, strict=True)}
+
+
+def _side_by_side(left: Any, right: Any) -> str:
+    """Two things as HTML: fields in a table, those that differ in bold; all else beside each other."""
+    if isinstance(left, Mapping) and isinstance(right, Mapping):
+        return _fields(left, right)
+    cells = "".join(f"<td {_CELL}>{_as_html(thing)}</td>" for thing in (left, right))
+    return f"<table><tr>{cells}</tr></table>"
+
+
+def _fields(left: Mapping[str, Any], right: Mapping[str, Any]) -> str:
+    names = list(dict.fromkeys([*left, *right]))
+    lines = []
+    for name in names[:_MOST_FIELDS]:
+        values = [escape(_value(fields.get(name))) for fields in (left, right)]
+        tag = "td" if values[0] == values[1] else "th"
+        cells = "".join(f"<{tag} {_CELL}>{value}</{tag}>" for value in values)
+        lines.append(f"<tr><td {_CELL}>{escape(str(name))}</td>{cells}</tr>")
+    if len(names) > _MOST_FIELDS:
+        lines.append(f"<tr><td {_CELL}>and {len(names) - _MOST_FIELDS} more</td></tr>")
+    return f"<table>{''.join(lines)}</table>"
+
+
+def _value(value: Any) -> str:
+    """A field in a few words; a missing one is empty."""
+    if value is None or (isinstance(value, float | np.floating) and np.isnan(value)):
+        return ""
+    text = f"{value:.6g}" if isinstance(value, float | np.floating) else str(value)
+    return text[:_LONGEST_VALUE]
+
+
+def _as_html(thing: Any) -> str:
+    if isinstance(thing, np.ndarray):
+        return _picture(encode_png(_bytes_of(thing)))
+    for method, convert in (("_repr_html_", str), ("_repr_png_", _picture)):
+        if hasattr(thing, method):
+            return convert(getattr(thing, method)())
+    return f"<div style='white-space:pre-wrap;max-width:40em'>{escape(str(thing))}</div>"
+
+
+def _bytes_of(picture: np.ndarray) -> np.ndarray:
+    """Pixels between 0 and 255."""
+    if picture.ndim not in (2, 3) or (picture.ndim == 3 and picture.shape[2] not in (3, 4)):
+        raise InputError(
+            f"A picture has the shape (height, width) or (height, width, 3), got {picture.shape}. For other things "
+            "give a function as `things`."
+        )
+    scale = 255 if np.issubdtype(picture.dtype, np.floating) else 1
+    return np.rint(np.clip(scale * picture, 0, 255)).astype(np.uint8)
+
+
+def _picture(data: bytes) -> str:
+    code = base64.b64encode(data).decode("ascii")
+    style = "height:12em;image-rendering:pixelated;border:1px solid"
+    return f"<img alt='' style='{style}' src='data:image/png;base64,{code}'>"

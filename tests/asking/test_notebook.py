@@ -1,0 +1,157 @@
+"""The cell of a notebook, driven by its buttons."""
+
+import base64
+import re
+import sys
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from scipy import sparse
+
+from sdulearn.asking import Asker, QuestionCell
+from sdulearn.errors import InputError, MissingExtraError
+from sdulearn.web.images import image_type
+
+pytest.importorskip("ipywidgets")
+RNG = np.random.default_rng(0)
+Y = np.arange(60) % 2
+X = RNG.normal(size=(60, 3)) + 3 * Y[:, None]
+
+
+@pytest.fixture
+def asker():
+    return Asker(X, repeat_share=0, random_state=0)
+
+
+def answer(cell):
+    """What somebody who knows the classes clicks."""
+    question = cell.asker.next(cell.annotator)
+    cell.buttons["same" if Y[question.left] == Y[question.right] else "different"].click()
+
+
+def test_clicks_are_answers(asker):
+    cell = QuestionCell(asker, X, annotator="ann")
+    shown = []
+    for name in ("same", "different", "unsure"):
+        shown.append(cell.pair.value)
+        cell.buttons[name].click()
+    assert asker.answers["answer"] == ["same", "different", "unsure"]
+    assert asker.answers["annotator"] == ["ann"] * 3
+    assert len(set(shown)) == 3
+    assert cell.status.value == "3 answers"
+
+
+def test_undo_shows_the_question_again_and_stops_at_the_first(asker):
+    cell = QuestionCell(asker, X)
+    assert cell.buttons["undo"].disabled
+    first = cell.pair.value
+    answer(cell)
+    cell.buttons["undo"].click()
+    assert asker.n_answers == 0
+    assert cell.pair.value == first
+    assert "Answer 1 is taken back" in cell.status.value
+    cell.buttons["undo"].click()
+    assert "no answer to undo" in cell.status.value
+
+
+def test_the_accuracy_is_shown_once_there_is_one(asker):
+    cell = QuestionCell(asker, X)
+    for _ in range(40):
+        answer(cell)
+    found = asker.accuracy()
+    assert f"Estimated accuracy after 40: {found.value:.1%} ({found.low:.0%} to {found.high:.0%})" in cell.status.value
+    assert QuestionCell(asker, X).status.value == cell.status.value
+
+
+def test_a_click_on_a_question_that_is_gone_is_no_answer(asker):
+    old = QuestionCell(asker, X)
+    new = QuestionCell(asker, X)
+    answer(new)
+    old.buttons["same"].click()
+    assert asker.n_answers == 1
+    assert "out of date" in old.status.value
+    assert old.pair.value == new.pair.value
+
+
+def test_the_end(asker):
+    few = Asker(X[:3], repeat_share=0, random_state=0)
+    cell = QuestionCell(few, X)
+    while not cell.buttons["same"].disabled:
+        answer(cell)
+    assert "<table>" not in cell.pair.value
+    cell.buttons["undo"].click()
+    assert not cell.buttons["same"].disabled
+    assert "<table>" in cell.pair.value
+
+
+def test_texts_and_fields_are_escaped(asker):
+    texts = [f"<script>{k}</script>" for k in range(60)]
+    frame = pd.DataFrame({"<b>": texts, "n": np.arange(60)})
+    for things in (texts, frame, pl.from_pandas(frame), frame["<b>"].tolist().__getitem__):
+        shown = QuestionCell(asker, things).pair.value
+        assert "<script>" not in shown
+        assert f"&lt;script&gt;{asker.next().left}&lt;" in shown
+        assert "<b>" not in shown
+
+
+def test_fields_that_differ_are_bold_and_columns_named(asker):
+    frame = pd.DataFrame({"alike": ["x"] * 60, "unlike": np.arange(60) + 0.5, "gone": [None] * 60})
+    shown = QuestionCell(asker, frame).pair.value
+    question = asker.next()
+    assert shown.count("<th ") == 2
+    assert f">{question.left + 0.5}</th>" in shown
+    assert f">{question.right + 0.5}</th>" in shown
+    assert ">alike</td>" in shown
+
+
+def test_rows_of_x_by_default_dense_and_sparse():
+    zeros = np.where(X > 1, X, 0)
+    question = Asker(zeros, random_state=0).next()
+    both = (zeros[[question.left, question.right]] != 0).any(axis=0)
+    dense = QuestionCell(Asker(zeros, random_state=0), zeros).pair.value
+    few = QuestionCell(Asker(zeros, random_state=0), sparse.csr_array(zeros)).pair.value
+    assert dense.count("<tr>") == 3
+    assert [k for k in range(3) if f"feature {k}<" in few] == np.flatnonzero(both).tolist()
+
+
+@pytest.mark.parametrize("shape", [(5, 4), (5, 4, 3), (5, 4, 4)])
+@pytest.mark.parametrize("kind", [float, np.uint8])
+def test_pictures(asker, shape, kind):
+    pictures = (RNG.random((60, *shape)) * (255 if kind is np.uint8 else 1)).astype(kind)
+    codes = re.findall(r"base64,([^']+)'", QuestionCell(asker, pictures).pair.value)
+    assert [image_type(base64.b64decode(code)) for code in codes] == ["image/png"] * 2
+
+
+def test_what_is_no_picture_is_refused(asker):
+    with pytest.raises(InputError, match="shape"):
+        QuestionCell(asker, np.zeros((60, 5, 4, 2)))
+
+
+def test_things_that_show_themselves(asker):
+    class Drawn:
+        def _repr_png_(self):
+            return b"\x89PNG"
+
+    class Marked:
+        def _repr_html_(self):
+            return "<em>mine</em>"
+
+    assert base64.b64encode(b"\x89PNG").decode() in QuestionCell(asker, lambda row: Drawn()).pair.value
+    assert QuestionCell(asker, lambda row: Marked()).pair.value.count("<em>mine</em>") == 2
+
+
+def test_an_asker_displays_itself(asker):
+    view = asker._repr_mimebundle_(include=None, exclude=None)
+    assert "application/vnd.jupyter.widget-view+json" in view
+    assert repr(asker) == "Asker(design='linked', n_classes=2), 0 answers"
+
+
+def test_without_ipywidgets_it_says_what_to_install(asker, monkeypatch):
+    monkeypatch.setitem(sys.modules, "ipywidgets", None)
+    view = asker._repr_mimebundle_(include=None, exclude=None)
+    assert view["text/plain"] == repr(asker)
+    assert "sdulearn[notebook]" in view["text/html"]
+    with pytest.raises(MissingExtraError, match="notebook"):
+        QuestionCell(asker, X)
