@@ -163,7 +163,7 @@ class PairBoostingClassifier(ScoreClassifier):
         # Before minutes are spent on the start.
         require("lightgbm", "boosting")
         rows, seed = self._training_rows(X, y, sample_weight)
-        start = self._fit_start(rows, seed)
+        start = self._fit_tree_start(rows, seed)
         trees = self._boost(rows, start, seed)
         self.held_out_log_likelihood_ = trees.curve
         return self._take(rows, start, trees)

@@ -150,17 +150,20 @@ class PairModelCV(ScoreClassifier):
         self, names: list[str], rows: TrainingRows, seed: int
     ) -> list[tuple[LinearFits, CrossFit | None, Array]]:
         """Of each candidate the linear part, the trees, and the held-out scores of the points."""
-        plain = self._fit_start(rows, seed) if {"linear", "boosted"} & set(names) else None
+        linear = self._fit_start(rows, seed) if "linear" in names else None
         found: list[tuple[LinearFits, CrossFit | None, Array]] = []
         for name in names:
-            start = plain
-            if name == "nystroem" or start is None:
-                start = self._fit_start(rows, seed, with_kernel=True)
             if name == "boosted":
+                start = self._fit_tree_start(rows, seed, linear)
                 trees = self._boost(rows, start, seed)
                 found.append((start, trees, trees.scores))
+                continue
+            if name == "nystroem":
+                start = self._fit_start(rows, seed, with_kernel=True)
             else:
-                found.append((start, None, held_out_scores(list(start.by_fold[:, rows.first_row]), rows.fold)))
+                assert linear is not None
+                start = linear
+            found.append((start, None, held_out_scores(list(start.by_fold[:, rows.first_row]), rows.fold)))
         return found
 
 
