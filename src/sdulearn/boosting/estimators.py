@@ -86,7 +86,7 @@ class PairBoostingClassifier(ScoreClassifier):
 
     Notes
     -----
-    A component of the answers counts with the mean ``sample_weight`` of its points. Of more than 20,000 unlabeled
+    A component of the answers counts with the mean ``sample_weight`` of its points. Of more than 5,000 unlabeled
     rows a random sample is used, and the start is fitted to at most 20,000 answers.
 
     Examples

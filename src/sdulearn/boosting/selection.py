@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Sequence
 from typing import Any, ClassVar, Self
 
@@ -16,7 +15,7 @@ from sdulearn.boosting.score_classifier import ScoreClassifier
 from sdulearn.boosting.start import LinearFits
 from sdulearn.boosting.training import CrossFit, held_out_scores
 from sdulearn.errors import InputError
-from sdulearn.extras import require
+from sdulearn.extras import is_there, require
 from sdulearn.joint import PairLogisticRegressionCV
 from sdulearn.joint.rates import ErrorRateParameter
 from sdulearn.sklearn_private import fit_context
@@ -217,5 +216,5 @@ def make_pair_estimator(model: str, **parameters: Any) -> Estimator:
         return PairBoostingClassifier(**parameters)
     if model != "auto":
         raise InputError(f"`model` must be 'auto', 'linear' or 'boosted', got {model!r}.")
-    there = importlib.util.find_spec("lightgbm") is not None
+    there = is_there("lightgbm")
     return PairModelCV(MODELS if there else MODELS[:2], **parameters)
