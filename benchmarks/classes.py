@@ -89,11 +89,12 @@ def measure_loose(name, n, seed):
 class Asker:
     """Questions about new points, each against the example of its likeliest class."""
 
-    def __init__(self, X, y, rng, uncertain=1.0):
+    def __init__(self, X, y, rng, uncertain=1.0, refit=REFIT):
         self.X = X
         self.y = y
         self.rng = rng
         self.uncertain = uncertain
+        self.refit = refit
         self.ends = []
         self.same = []
         self.groups = []
@@ -110,7 +111,7 @@ class Asker:
             if point in self.new:
                 self.new.remove(point)
                 self.place(point, n)
-            if len(self.groups) > 2 and len(self.ends) >= fitted + REFIT:
+            if len(self.groups) > 2 and len(self.ends) >= fitted + self.refit:
                 fitted = len(self.ends)
                 self.fit()
         return np.array(self.ends), np.array(self.same)

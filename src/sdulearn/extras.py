@@ -33,3 +33,23 @@ def require(module: str, extra: str) -> ModuleType:
     except ModuleNotFoundError:
         package = module.split(".")[0]
         raise MissingExtraError(f"This needs {package}. Install it with: pip install 'sdulearn[{extra}]'") from None
+
+
+def is_there(module: str) -> bool:
+    """Whether an optional module can be imported.
+
+    Parameters
+    ----------
+    module : str
+        Its name, with dots.
+
+    Returns
+    -------
+    bool
+        False also where it is installed and its libraries do not load.
+    """
+    try:
+        importlib.import_module(module)
+    except (ImportError, OSError):
+        return False
+    return True

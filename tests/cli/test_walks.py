@@ -259,7 +259,7 @@ def test_two_annotators_and_trees(tmp_path, in_process):
     write_answers(tmp_path / "p.csv", ids, np.tile(ends, (2, 1)), both, annotator=["Ann"] * 150 + ["Bob"] * 150)
     out = in_process("fit", "--features", "t.csv", "--pairs", "p.csv", "-o", "m.sdu", "--model", "boosted")
     assert "boosted trees on a linear start: n_rounds" in out
-    assert "model: boosted; mean log-likelihood of a held-out answer: linear -0." in out
+    assert "model: boosted; held-out log-likelihood: linear -0." in out
     assert "answers of Bob: " in out
     page = (tmp_path / "m.html").read_text()
     assert "<td>Bob</td><td>150</td>" in page

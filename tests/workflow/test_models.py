@@ -188,8 +188,9 @@ def curved():
     return pd.DataFrame(X).add_prefix("x").assign(id=ids_of(np.arange(1000))), answers_about(y, ends), y
 
 
-def test_trees_where_held_out_answers_are_for_them(curved, tmp_path):
+def test_trees_where_held_out_answers_are_for_them(curved, tmp_path, monkeypatch):
     table, answers, y = curved
+    monkeypatch.setattr("sdulearn.workflow.models._TIE", 0.0)
     model = fit_table(table, answers, model="auto")
     choice = model.report.model_choice
     assert choice.name == "boosted"
@@ -219,10 +220,10 @@ def test_a_line_where_trees_are_no_better():
     assert choice.name == "linear"
     assert choice.scores["linear"] >= choice.scores["boosted"]
     # The very model that is fitted without a choice.
-    np.testing.assert_array_equal(model.estimator.coef_, fit_table(table, answers).estimator.coef_)
+    np.testing.assert_array_equal(model.estimator.coef_, fit_table(table, answers, model="linear").estimator.coef_)
 
 
-@pytest.mark.parametrize("reason", ["lightgbm", "answers", "features", "classes", "method"])
+@pytest.mark.parametrize("reason", ["lightgbm", "answers", "features", "classes"])
 def test_auto_says_why_it_compares_nothing(blobs, curved, monkeypatch, reason):
     table, answers, _ = curved
     options = {}
@@ -232,8 +233,6 @@ def test_auto_says_why_it_compares_nothing(blobs, curved, monkeypatch, reason):
         answers = answers[:50]
     elif reason == "features":
         monkeypatch.setattr("sdulearn.workflow.models._MOST_FEATURES", 20)
-    elif reason == "method":
-        options = {"method": "sd", "prior": 0.6}
     else:
         table, answers, _ = blobs
         options = {"classes": 3}
@@ -241,6 +240,23 @@ def test_auto_says_why_it_compares_nothing(blobs, curved, monkeypatch, reason):
     (found,) = [one for one in report.findings if one.code == "linear_alone"]
     assert found.details["reason"] == reason
     assert (report.model_choice.name, report.model_choice.scores) == ("linear", {})
+
+
+def test_other_methods_are_linear_without_a_word(curved):
+    table, answers, _ = curved
+    report = fit_table(table, answers, model="auto", method="sd", prior=0.6).report
+    assert not [one for one in report.findings if one.code == "linear_alone"]
+    assert (report.model_choice.name, report.model_choice.scores) == ("linear", {})
+
+
+@pytest.mark.parametrize(("factor", "name"), [(0.9, "linear"), (1.1, "boosted")])
+def test_a_tie_keeps_the_line(curved, monkeypatch, factor, name):
+    """The line is kept unless trees are better by more than a share of the standard error, here one near the gap."""
+    table, answers, _ = curved
+    found = fit_table(table, answers, model="auto").report.model_choice
+    gap = found.scores["boosted"] - found.scores["linear"]
+    monkeypatch.setattr("sdulearn.workflow.models._TIE", gap / found.gap_error / factor)
+    assert fit_table(table, answers, model="auto").report.model_choice.name == name
 
 
 def test_trees_without_lightgbm(blobs, monkeypatch):

@@ -86,7 +86,7 @@ class PairBoostingClassifier(ScoreClassifier):
 
     Notes
     -----
-    A component of the answers counts with the mean ``sample_weight`` of its points. Of more than 20,000 unlabeled
+    A component of the answers counts with the mean ``sample_weight`` of its points. Of more than 5,000 unlabeled
     rows a random sample is used, and the start is fitted to at most 20,000 answers.
 
     Examples
@@ -163,7 +163,7 @@ class PairBoostingClassifier(ScoreClassifier):
         # Before minutes are spent on the start.
         require("lightgbm", "boosting")
         rows, seed = self._training_rows(X, y, sample_weight)
-        start = self._fit_start(rows, seed)
+        start = self._fit_tree_start(rows, seed)
         trees = self._boost(rows, start, seed)
         self.held_out_log_likelihood_ = trees.curve
         return self._take(rows, start, trees)

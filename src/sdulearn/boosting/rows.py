@@ -8,15 +8,18 @@ from functools import cached_property
 import numpy as np
 
 from sdulearn.answers.graph import AnswerGraph
+from sdulearn.boosting.implied import implied_labels, with_labels
 from sdulearn.boosting.objective import point_weights
 from sdulearn.boosting.table import take
 from sdulearn.errors import InputError
+from sdulearn.joint.class_model import class_error_rates
+from sdulearn.joint.rates import ErrorRateParameter
 from sdulearn.model_selection import PairKFold
 from sdulearn.pairs import Pairs, read_pairs
 from sdulearn.types import Array, Codes, Indices, Rows
 
-# Unlabeled rows give the mean prediction and no more: so many give it to within 0.4%.
-_MOST_UNLABELED = 20_000
+# Unlabeled rows give the mean prediction and no more: so many give it to within 0.7%.
+_MOST_UNLABELED = 5_000
 # The start need not be the best linear model of all answers: the trees go on from it.
 _MOST_START_ANSWERS = 20_000
 
@@ -49,21 +52,34 @@ class TrainingRows:
     trains: list[Indices]
 
     @classmethod
-    def of(cls, X: Rows, pairs: Pairs, weight: Array | None, n_folds: int, seed: int) -> TrainingRows:
-        """Checked rows; of very many unlabeled ones a random sample."""
-        y = np.asarray(pairs)
+    def of(
+        cls,
+        X: Rows,
+        pairs: Pairs,
+        weight: Array | None,
+        *,
+        n_folds: int,
+        seed: int,
+        n_classes: int = 2,
+        error_rate: ErrorRateParameter = "auto",
+    ) -> TrainingRows:
+        """Checked rows; of very many unlabeled ones a random sample, and labels instead of answers that imply them."""
         rows = _enough_rows(pairs, seed)
-        if len(rows) < len(y):
+        if len(rows) < pairs.n_rows:
             X = take(X, rows)
-            y = y[rows]
             weight = None if weight is None else weight[rows]
-            pairs = read_pairs(y)
+            pairs = read_pairs(np.asarray(pairs)[rows])
+        n_folds = _number_of_folds(pairs, n_folds)
+        if n_classes > 2 and (weight is None or np.ptp(weight) == 0):
+            rows, pairs = _named(pairs, n_classes, error_rate, n_folds)
+            X = take(X, rows)
+            weight = None if weight is None else weight[rows]
         graph = AnswerGraph.from_y(pairs, weight)
-        splitter = PairKFold(_number_of_folds(pairs, n_folds), random_state=seed)
+        splitter = PairKFold(n_folds, random_state=seed)
         fold = np.empty(graph.n_points, dtype=np.intp)
         fold[graph.row_point] = splitter.fold_of_rows(None, pairs)
         trains = [train for train, _ in splitter.split(None, pairs)]
-        return cls(X, y, weight, graph, fold, trains)
+        return cls(X, np.asarray(pairs), weight, graph, fold, trains)
 
     @cached_property
     def first_row(self) -> Indices:
@@ -79,6 +95,11 @@ class TrainingRows:
     def point_weight(self) -> Array:
         """Weight of each point."""
         return point_weights(self.graph, self.weight)
+
+    def leads_from_zero(self, n_classes: int) -> bool:
+        """Whether trees of more than two classes need no linear start: labels of all classes, as many as answers."""
+        labels = self.graph.labels[self.graph.labels > 0]
+        return n_classes > 2 and len(np.unique(labels)) == n_classes and len(labels) >= self.graph.n_answers
 
     def for_start(self, seed: int) -> Indices:
         """The rows that the start is fitted to: all, or those of a random part of very many answers."""
@@ -100,6 +121,16 @@ def _enough_rows(pairs: Pairs, seed: int) -> Indices:
     kept = np.ones(pairs.n_rows, dtype=bool)
     kept[dropped] = False
     return np.flatnonzero(kept)
+
+
+def _named(pairs: Pairs, n_classes: int, error_rate: ErrorRateParameter, n_folds: int) -> tuple[Indices, Pairs]:
+    """Rows to keep and what is known of them, with the labels that answers imply where none is wrong."""
+    graph = AnswerGraph.from_y(pairs)
+    everything = np.arange(pairs.n_rows), pairs
+    if graph.n_answers and class_error_rates(error_rate, graph).mean > 0:
+        return everything
+    labels = implied_labels(graph, n_classes)
+    return everything if labels is graph.labels else with_labels(pairs, graph, labels, n_folds)
 
 
 def _number_of_folds(pairs: Pairs, n_folds: int) -> int:

@@ -18,13 +18,13 @@ from sdulearn.boosting.importances import mean_contributions
 from sdulearn.boosting.model_text import read_trees, write_trees
 from sdulearn.boosting.objective import AnswerLoss, make_pull
 from sdulearn.boosting.rows import TrainingRows
-from sdulearn.boosting.start import Design, Kernel, LinearFits, LinearScore, fit_linear
+from sdulearn.boosting.start import Design, Kernel, LinearFits, LinearScore, constant_start, fit_linear
 from sdulearn.boosting.table import Categories, checked_categories, encode, find_categories, is_frame
 from sdulearn.boosting.training import CrossFit, cross_boost
 from sdulearn.errors import InputError
 from sdulearn.extras import require
 from sdulearn.io.checked import checked_finite, checked_list, checked_numbers, checked_text, checked_whole
-from sdulearn.joint.class_model import match_names
+from sdulearn.joint.class_model import class_error_rates, match_names
 from sdulearn.joint.rates import ErrorRateParameter
 from sdulearn.joint.softmax import SoftmaxPairClassifier
 from sdulearn.pairs import read_pairs
@@ -166,7 +166,10 @@ class ScoreClassifier(SoftmaxPairClassifier):
         if sample_weight is not None:
             weight = check_sample_weight(sample_weight, rows, dtype=np.float64, ensure_non_negative=True)
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        return TrainingRows.of(rows, pairs, weight, self.cv, seed), seed
+        layout = TrainingRows.of(
+            rows, pairs, weight, n_folds=self.cv, seed=seed, n_classes=self.n_classes, error_rate=self.error_rate
+        )
+        return layout, seed
 
     def _fit_start(self, rows: TrainingRows, seed: int, with_kernel: bool = False) -> LinearFits:
         """The linear model, of the rows or of a kernel map of them, whole and without each fold."""
@@ -178,6 +181,22 @@ class ScoreClassifier(SoftmaxPairClassifier):
         if not named:
             return fits
         return fits.named(self._loss(rows, fits), rows.first_row)
+
+    def _fit_tree_start(self, rows: TrainingRows, seed: int, linear: LinearFits | None = None) -> LinearFits:
+        """Where trees begin: at the linear model, or at the shares of the classes where labels lead on from there.
+
+        What a line has wrong far from other rows, trees would have to take back.
+        """
+        if not rows.leads_from_zero(self.n_classes):
+            return self._fit_start(rows, seed) if linear is None else linear
+        rates = {0: 0.0, **class_error_rates(self.error_rate, rows.graph).by_annotator}
+        return constant_start(
+            Design.of(rows.X, self._n_values()),
+            rows.graph.labels,
+            self.n_classes,
+            rates,
+            (len(rows.trains), len(rows.y)),
+        )
 
     def _loss(self, rows: TrainingRows, start: LinearFits) -> AnswerLoss:
         """All answers."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Sequence
 from typing import Any, ClassVar, Self
 
@@ -16,7 +15,7 @@ from sdulearn.boosting.score_classifier import ScoreClassifier
 from sdulearn.boosting.start import LinearFits
 from sdulearn.boosting.training import CrossFit, held_out_scores
 from sdulearn.errors import InputError
-from sdulearn.extras import require
+from sdulearn.extras import is_there, require
 from sdulearn.joint import PairLogisticRegressionCV
 from sdulearn.joint.rates import ErrorRateParameter
 from sdulearn.sklearn_private import fit_context
@@ -150,17 +149,20 @@ class PairModelCV(ScoreClassifier):
         self, names: list[str], rows: TrainingRows, seed: int
     ) -> list[tuple[LinearFits, CrossFit | None, Array]]:
         """Of each candidate the linear part, the trees, and the held-out scores of the points."""
-        plain = self._fit_start(rows, seed) if {"linear", "boosted"} & set(names) else None
+        linear = self._fit_start(rows, seed) if "linear" in names else None
         found: list[tuple[LinearFits, CrossFit | None, Array]] = []
         for name in names:
-            start = plain
-            if name == "nystroem" or start is None:
-                start = self._fit_start(rows, seed, with_kernel=True)
             if name == "boosted":
+                start = self._fit_tree_start(rows, seed, linear)
                 trees = self._boost(rows, start, seed)
                 found.append((start, trees, trees.scores))
+                continue
+            if name == "nystroem":
+                start = self._fit_start(rows, seed, with_kernel=True)
             else:
-                found.append((start, None, held_out_scores(list(start.by_fold[:, rows.first_row]), rows.fold)))
+                assert linear is not None
+                start = linear
+            found.append((start, None, held_out_scores(list(start.by_fold[:, rows.first_row]), rows.fold)))
         return found
 
 
@@ -214,5 +216,5 @@ def make_pair_estimator(model: str, **parameters: Any) -> Estimator:
         return PairBoostingClassifier(**parameters)
     if model != "auto":
         raise InputError(f"`model` must be 'auto', 'linear' or 'boosted', got {model!r}.")
-    there = importlib.util.find_spec("lightgbm") is not None
+    there = is_there("lightgbm")
     return PairModelCV(MODELS if there else MODELS[:2], **parameters)

@@ -29,6 +29,7 @@ from sdulearn.types import Array, Codes, Indices, Rows
 # One-hot columns of a category with more values would outweigh all others; the trees still see it.
 _MOST_VALUES = 50
 _KERNEL_POINTS = 150
+MOST_LOGIT = 8.0
 
 
 class Parameters(Protocol):
@@ -201,7 +202,7 @@ class LinearScore:
 
     def decide(self, X: Rows) -> Array:
         """The score of each row."""
-        return np.asarray(self.columns(X) @ self.coef + self.intercept)
+        return bounded(np.asarray(self.columns(X) @ self.coef + self.intercept))
 
     def contributions(self, X: Rows) -> Array:
         """What each feature adds to each score, beside its mean; of a kernel map, what setting it to its mean takes.
@@ -298,20 +299,42 @@ def fit_linear(
             warnings.simplefilter("ignore", OrientationWarning)
         model = PairLogisticRegressionCV(error_rate=parameters.error_rate, cv=len(trains), **options)
         model.fit(A[some], y[some], sample_weight=weight[some])
-    reference = model.decision_function(A)
+    reference = bounded(model.decision_function(A))
     rates = _rates(model, y)
     single = PairLogisticRegression(model.alpha_, covariance_power=model.covariance_power_, error_rate=rates, **options)
     calm = 1 / getattr(model, "temperature_", 1.0)
     scores = np.empty((len(trains), *reference.shape))
     for k, train in enumerate(trains):
         kept = np.intersect1d(train, some)
-        z = calm * _fit_quietly(single, A[kept], y[kept], weight[kept]).decision_function(A)
+        z = bounded(calm * _fit_quietly(single, A[kept], y[kept], weight[kept]).decision_function(A))
         scores[k] = _named_alike(z, reference)
     if parameters.n_classes == 2:
         score = LinearScore(design, kernel, model.coef_[0], model.intercept_[0])
     else:
         score = LinearScore(design, kernel, model.coef_.T, model.intercept_)
     return LinearFits(score, model.prior_, rates, _pull(model), reference, scores)
+
+
+def constant_start(
+    design: Design, labels: Codes, n_classes: int, error_rates: dict[int, float], shape: tuple[int, int]
+) -> LinearFits:
+    """The log shares of the classes among the labels, for all folds and rows (``shape``) alike."""
+    counts = np.bincount(labels, minlength=n_classes + 1)[1:] + 1
+    shares = np.log(counts / counts.sum())
+    score = LinearScore(design, None, np.zeros((len(design.mean), n_classes)), shares)
+    scores = np.broadcast_to(shares, (*shape, n_classes))
+    return LinearFits(score, None, error_rates, None, scores[0], scores)
+
+
+def bounded(scores: Array) -> Array:
+    """Scores of a line with no class less likely than ``exp(-8)`` times the likeliest.
+
+    Far from the other rows a line is certain, and sometimes wrong: then one row would outweigh all others in the
+    held-out likelihood, and no tree could make it good.
+    """
+    if scores.ndim == 1:
+        return np.clip(scores, -MOST_LOGIT, MOST_LOGIT)
+    return np.maximum(scores, scores.max(axis=1, keepdims=True) - MOST_LOGIT)
 
 
 def _named_alike(z: Array, reference: Array) -> Array:

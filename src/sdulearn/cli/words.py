@@ -135,11 +135,11 @@ def describe_choice(choice: ModelChoice) -> str:
         return choice.name
     linear = choice.scores["linear"]
     boosted = choice.scores["boosted"]
-    error = "" if choice.gap_error is None else f", standard error {choice.gap_error:.3f}"
-    return (
-        f"{choice.name}; mean log-likelihood of a held-out answer: linear {linear:.3f}, boosted {boosted:.3f} "
-        f"(difference {boosted - linear:+.3f}{error})"
-    )
+    numbers = f"linear {linear:.3f}, boosted {boosted:.3f} an answer"
+    if choice.gap_error is None:
+        return f"{choice.name}; held-out log-likelihood: {numbers} (difference {boosted - linear:+.3f})"
+    error = f"difference {boosted - linear:+.3f}, standard error {choice.gap_error:.3f}"
+    return f"{choice.name}, chosen by held-out log-likelihood: {numbers} ({error})"
 
 
 def describe_agreement(found: ClassAgreement) -> list[str]:
@@ -343,8 +343,6 @@ def _repeated_questions(d: Mapping[str, Any]) -> str:
 
 def _linear_alone(d: Mapping[str, Any]) -> str:
     reasons = {
-        "method": "trees are for the joint method",
-        "engine": "trees are for tables in memory",
         "classes": "trees are compared with a line for two classes only",
         "lightgbm": "trees need LightGBM (pip install 'sdulearn[boosting]')",
         "answers": f"there are fewer than {d['limit']} answers",

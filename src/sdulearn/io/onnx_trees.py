@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from sdulearn.boosting.model_text import CATEGORICAL, DEFAULT_LEFT, MISSING_NAN, MISSING_ZERO, Tree, read_trees
 from sdulearn.boosting.score_classifier import ScoreClassifier
-from sdulearn.boosting.start import Kernel, LinearScore
+from sdulearn.boosting.start import MOST_LOGIT, Kernel, LinearScore
 from sdulearn.errors import InputError
 from sdulearn.types import Array
 
@@ -78,7 +78,8 @@ def _linear(graph: Graph, start: LinearScore) -> str:
     if start.kernel is not None:
         columns = _kernel(graph, start.kernel, columns)
     product = graph.node("MatMul", columns, graph.constant(start.coef[:, None]))
-    return graph.node("Add", product, graph.constant(np.array(start.intercept)))
+    score = graph.node("Add", product, graph.constant(np.array(start.intercept)))
+    return graph.node("Clip", score, graph.constant(np.array(-MOST_LOGIT)), graph.constant(np.array(MOST_LOGIT)))
 
 
 def _standardised(graph: Graph, columns: str, mean: Array, scale: Array) -> str:

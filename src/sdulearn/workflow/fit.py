@@ -45,7 +45,7 @@ from sdulearn.version import __version__
 from sdulearn.workflow.engines import MEMORY, Engine, open_engine
 from sdulearn.workflow.judging import accuracy_of_two, agreement_of_many, check_agreement, most_doubtful
 from sdulearn.workflow.methods import METHODS, chosen_settings, is_joint
-from sdulearn.workflow.models import MODELS, FittedModel, fit_model, number_of_classes, why_linear
+from sdulearn.workflow.models import MODELS, FittedModel, compares, fit_model, number_of_classes, why_linear
 from sdulearn.workflow.pair_codes import code_sums, drawn_questions, source_of_codes
 from sdulearn.workflow.streamed import data_in_passes
 from sdulearn.workflow.training import (
@@ -310,7 +310,7 @@ def _fit(request: Request, data: TrainingData, began: float, read: float) -> Tab
     findings = [
         *_noted(caught, estimator, data),
         *_disagreements(request, data, pairs, estimator, outcome, n_right),
-        *(why_linear(request, n_classes, rows, y) if request.model == "auto" else ()),
+        *(why_linear(request, n_classes, rows, y) if compares(request) else ()),
     ]
     model = TableModel(estimator, data.layout, data.scaler, _class_names(estimator, data))
     report = FitReport(
