@@ -205,11 +205,13 @@ def held_out_classes(
     ----------
     estimator : estimator
         With ``name_classes``; a copy is fitted for each fold.
-    X, y, sample_weight
+    X, y
         As in :func:`cross_val_accuracy`.
     reference : int array of shape (n_rows,)
         Classes by a model of all rows. The classes of each fold get the names that match these best on the rows
         that it was fitted on. A hub, which cannot be held out, keeps the class that it has here.
+    sample_weight : array-like of shape (n_rows,), optional
+        As in :func:`cross_val_accuracy`.
     cv : int or splitter, default=5
         As in :func:`cross_val_accuracy`.
 

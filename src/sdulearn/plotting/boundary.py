@@ -211,12 +211,14 @@ class PairBoundaryDisplay(Display):
         if self.response.ndim == 2:
             shown = self.response
             reach = float(np.max(np.abs(self.response - self.level))) or 1.0
-            style = {"cmap": cmap or "RdBu", "interpolation": "bilinear"}
+            colours = "RdBu"
+            smooth = "bilinear"
             ends = (self.level - reach, self.level + reach)
         else:
             shown = np.argmax(self.response, axis=2)
             n_colours = 10 if self.response.shape[2] <= 10 else 20
-            style = {"cmap": cmap or f"tab{n_colours}", "interpolation": "nearest"}
+            colours = f"tab{n_colours}"
+            smooth = "nearest"
             ends = (0.0, n_colours - 1.0)
         return ax.imshow(
             shown,
@@ -226,7 +228,8 @@ class PairBoundaryDisplay(Display):
             vmin=ends[0],
             vmax=ends[1],
             alpha=0.35,
-            **style,
+            cmap=cmap or colours,
+            interpolation=smooth,
         )
 
     def _lines(self, ax: Axes, which: Mask, label: str, colour: str, style: str) -> LineCollection:
