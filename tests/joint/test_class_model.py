@@ -144,12 +144,12 @@ def test_error_rates_come_from_repeated_questions():
     same = np.zeros(200, dtype=bool)
     same[::10] = True
     graph = AnswerGraph.from_answers(ends, same, annotators=np.tile([1, 2], 100))
-    rates = class_error_rates("auto", graph)
+    rates = class_error_rates("auto", graph, 3)
     # One question in five is disputed: 2 e (1 - e) = 0.2.
     assert np.mean([one.rate for one in rates]) == pytest.approx((1 - np.sqrt(0.6)) / 2, abs=0.02)
     assert [one.n_answers for one in rates] == [100, 100]
     loose = AnswerGraph.from_answers(np.arange(20).reshape(-1, 2), same[:10])
-    assert not class_error_rates("auto", loose).annotators[0].identified
+    assert not class_error_rates("auto", loose, 3).annotators[0].identified
 
 
 def test_number_of_classes_is_found():
