@@ -163,6 +163,18 @@ def test_number_of_classes_is_found():
     assert np.mean(model.predict(X) == y) > 0.9
 
 
+@pytest.mark.parametrize("seed", [27, 29])
+def test_every_class_that_is_found_has_rows(seed):
+    """Few answers about classes of unequal size: the likelihood alone would keep empty ones here."""
+    rng = np.random.default_rng(seed)
+    y = rng.choice(4, 100, p=[0.6, 0.3, 0.06, 0.04])
+    X = (1.5 * rng.normal(size=(4, 5)))[y] + rng.normal(size=(100, 5))
+    ends = rng.permutation(100)[:50].reshape(-1, 2)
+    rows, table = stack_pairs(X, ends, y[ends[:, 0]] == y[ends[:, 1]])
+    model = PairLogisticRegressionCV(3, covariance_powers=[0], n_classes="auto", cv=3).fit(rows, table)
+    assert np.unique(model.predict(rows)).tolist() == model.classes_.tolist()
+
+
 def test_two_classes_keep_their_own_path_with_auto():
     rng = np.random.default_rng(0)
     y = rng.integers(0, 2, 120)

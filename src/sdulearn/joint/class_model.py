@@ -136,12 +136,39 @@ def choose_and_fit(
     return replace(fit, coef=calm * fit.coef, intercept=calm * fit.intercept, chosen=chosen)
 
 
-def find_number(data: ClassData, power: float, folds: list[Known]) -> int:
-    """The number of classes by the held-out likelihood, from what the answers force on."""
+def find_and_fit(
+    X: Rows,
+    data: ClassData,
+    parameters: ClassParameters,
+    alphas: int | Sequence[float],
+    powers: Sequence[float],
+    folds: list[Known],
+) -> ClassFit | None:
+    """The model with the number of classes by the held-out likelihood; None where that is two.
+
+    A class that no row is in costs no likelihood and is none: there are as many as have rows, or as
+    answers and labels force.
+    """
+    fewest = least_number(data)
+    n_classes = find_number(data, fewest, powers[0], folds)
+    while n_classes > 2:
+        fit = choose_and_fit(replace(data, n_classes=n_classes), parameters, alphas, powers, folds)
+        n_used = max(fewest, len(np.unique(np.argmax(X @ fit.coef.T + fit.intercept, axis=1))))
+        if n_used == n_classes:
+            return fit
+        n_classes = n_used
+    return None
+
+
+def least_number(data: ClassData) -> int:
+    """Fewest classes that answers and labels force."""
     fewest = least_classes(data.graph, data.error_rates)
-    if data.graph.labels.max(initial=0) > 1:
-        # Labels 1 and 2 are those of three classes or more.
-        fewest = max(fewest, 3)
+    # Labels 1 and 2 are those of three classes or more.
+    return max(fewest, 3) if data.graph.labels.max(initial=0) > 1 else fewest
+
+
+def find_number(data: ClassData, fewest: int, power: float, folds: list[Known]) -> int:
+    """The number of classes by the held-out likelihood, from the fewest on."""
     most = max(min(MOST_CLASSES, data.graph.n_points // 2), fewest)
     return choose_number(data, fewest, most, power, folds).chosen
 
