@@ -28,6 +28,8 @@ from sdulearn.datasets import make_waveform, sample_sdu
 from sdulearn.metrics import pair_log_likelihood
 from sdulearn.planning import simulate_plan
 from sdulearn.plotting import (
+    AnswerMatrixDisplay,
+    ClassProbabilityDisplay,
     PairBoundaryDisplay,
     PairLearningCurveDisplay,
     PlanDisplay,
@@ -60,7 +62,7 @@ def test_the_boundary_has_the_response_of_the_model(flat):
     np.testing.assert_allclose(display.response.ravel(), model.predict_proba(grid)[:, 1])
     assert display.level == 0.5
     # The drawn line lies where the linear model is zero.
-    points = np.vstack(display.boundary_.get_paths()[0].vertices)
+    points = np.vstack(display.boundaries_[0].get_paths()[0].vertices)
     np.testing.assert_allclose(model.decision_function(points), 0, atol=0.02)
 
 
@@ -87,7 +89,7 @@ def test_a_model_with_one_side_has_no_boundary(flat):
     X, codes = flat
     model = PairLogisticRegression(prior=0.7).fit(X, codes)
     model.coef_, model.intercept_ = np.zeros((1, 2)), np.array([2.0])
-    assert PairBoundaryDisplay.from_estimator(model, X, codes, resolution=5).boundary_ is None
+    assert PairBoundaryDisplay.from_estimator(model, X, codes, resolution=5).boundaries_ == []
 
 
 @pytest.mark.parametrize("kind", [pd.DataFrame, pl.DataFrame, sparse.csr_matrix, np.asarray])
@@ -302,3 +304,107 @@ def test_without_matplotlib_the_extra_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
     with pytest.raises(ImportError, match=r"sdulearn\[demo\]"):
         PriorIntervalDisplay.from_prior(0.7)
+
+
+@pytest.fixture(scope="module")
+def three_classes():
+    """Points of three classes, their classes, rows with what is known of them, and a model."""
+    rng = np.random.default_rng(0)
+    truth = rng.integers(0, 3, 300)
+    X = np.array([(0, 0), (5, 0), (0, 5)])[truth] + rng.normal(size=(300, 2))
+    pairs = rng.permutation(300)[:240].reshape(-1, 2)
+    rows, y = stack_pairs(X, pairs, truth[pairs[:, 0]] == truth[pairs[:, 1]])
+    return X, truth, rows, y, PairLogisticRegressionCV(3, n_classes=3, cv=3).fit(rows, y)
+
+
+def test_the_boundary_of_a_class_is_where_it_ceases_to_lead(three_classes):
+    _, _, rows, y, model = three_classes
+    display = PairBoundaryDisplay.from_estimator(model, rows, y, resolution=40)
+    assert display.response.shape == (40, 40, 3)
+    assert len(display.boundaries_) == 3
+    for line in display.boundaries_:
+        points = np.vstack([path.vertices for path in line.get_paths()])
+        top = np.sort(model.predict_proba(points), axis=1)
+        np.testing.assert_allclose(top[:, -1], top[:, -2], atol=0.1)
+    grid = np.column_stack([display.xx0.ravel(), display.xx1.ravel()])
+    shown = np.asarray(display.surface_.get_array()).ravel()
+    np.testing.assert_array_equal(shown + 1, model.predict(grid))
+
+
+def test_answers_are_counted_by_the_held_out_classes_of_their_points(three_classes):
+    _, _, rows, y, model = three_classes
+    display = AnswerMatrixDisplay.from_estimator(model, rows, y, cv=3)
+    same = np.array(display.counts.same)
+    different = np.array(display.counts.different)
+    n_answers = np.triu(same + different).sum()
+    assert n_answers == 120
+    assert np.trace(same) + np.triu(different, 1).sum() > 0.9 * n_answers
+    assert display.texts_[0].get_text() == f"{same[0, 0]:g} / {different[0, 0]:g}"
+    np.testing.assert_allclose(display.image_.get_array()[2, 1], same[2, 1] / (same + different)[2, 1])
+
+
+def test_answers_that_the_model_knows_by_heart_are_not_taken_for_held_out():
+    rng = np.random.default_rng(0)
+    pairs = np.arange(120).reshape(-1, 2)
+    rows, y = stack_pairs(rng.normal(size=(120, 80)), pairs, rng.random(60) < 0.4, unlabeled=None)
+    model = PairLogisticRegression(1e-4, covariance_power=0, n_classes=3).fit(rows, y)
+    by_heart, held_out = (AnswerMatrixDisplay.from_estimator(model, rows, y, cv=cv).counts for cv in (None, 3))
+    assert np.trace(by_heart.different) < 3 < np.trace(held_out.different)
+
+
+def test_folds_without_names_are_refused(waveform):
+    model = SDUClassifier().fit(*waveform)
+    with pytest.raises(ValueError, match="`cv=None`"):
+        AnswerMatrixDisplay.from_estimator(model, *waveform)
+    assert AnswerMatrixDisplay.from_estimator(model, *waveform, cv=None).names == ("-1", "1")
+
+
+def test_classes_are_shown_with_their_shares_and_how_sure_they_are(three_classes):
+    X, _, _, _, model = three_classes
+    display = ClassProbabilityDisplay.from_estimator(model, X)
+    predicted = model.predict(X)
+    P = model.predict_proba(X)
+    assert display.names == ("1", "2", "3")
+    np.testing.assert_allclose(display.shares.sum(axis=1), [np.mean(predicted == k) for k in (1, 2, 3)])
+    np.testing.assert_allclose(display.shares[1, -1], np.mean((predicted == 2) & (P[:, 1] >= 0.9)))
+    np.testing.assert_allclose(display.marks_.get_offsets()[:, 0], P.mean(axis=0))
+    # The bars of a class lie end to end from 0.
+    ends = sorted((bars[0].get_x(), bars[0].get_x() + bars[0].get_width()) for bars in display.bars_)
+    np.testing.assert_allclose([left for left, _ in ends], [0, *(right for _, right in ends[:-1])], atol=1e-12)
+
+
+def test_probabilities_need_names_and_an_estimator_that_has_them(waveform):
+    with pytest.raises(ValueError, match="each of the 3 names"):
+        ClassProbabilityDisplay.from_probabilities(np.ones((4, 2)), "abc")
+    model = SDUClassifier(loss="double_hinge").fit(*waveform)
+    with pytest.raises(ValueError, match="no predict_proba"):
+        ClassProbabilityDisplay.from_estimator(model, waveform[0])
+
+
+def test_the_grid_of_a_model_with_more_classes_shows_its_likelihood(three_classes):
+    model = three_classes[-1]
+    display = RiskGridDisplay.from_estimator(model)
+    np.testing.assert_allclose(display.risk, -model.cv_results_["mean_test_score"])
+    assert display.risk_name == "held-out loss of an answer"
+
+
+def test_shares_of_more_classes_do_not_follow_from_counts():
+    with pytest.raises(ValueError, match="ClassProbabilityDisplay"):
+        PriorIntervalDisplay.from_codes([[1, 0, 0, 3], [1, 1, 0, 0]])
+
+
+def test_classes_without_names_have_no_learning_curve_of_the_accuracy(three_classes):
+    X, truth, rows, y, _ = three_classes
+    model = PairLogisticRegression(1e-3, covariance_power=0, n_classes=3)
+    with pytest.raises(ValueError, match="`test`"):
+        PairLearningCurveDisplay.from_estimator(model, rows, y, n_pairs=[60], test=(X, truth + 1), n_repeats=1)
+    curve = PairLearningCurveDisplay.from_estimator(model, rows, y, n_pairs=[60], n_repeats=2, random_state=0)
+    assert curve.scores.min() > 0.8
+    named = np.column_stack([y, np.zeros(len(y), dtype=int), np.zeros(len(y), dtype=int)])
+    first = [int(np.flatnonzero(truth == k)[0]) for k in range(3)]
+    for point in first:
+        named[y[:, 1] == point, 3] = truth[point] + 1
+    curve = PairLearningCurveDisplay.from_estimator(
+        model, rows, named, n_pairs=[100], test=(X, truth + 1), n_repeats=1, random_state=0
+    )
+    assert curve.scores.min() > 0.9

@@ -8,7 +8,7 @@ from typing import Any
 
 from sdulearn.diagnostics import Finding
 from sdulearn.io.checked import checked_finite, checked_list, checked_prior, checked_share, checked_text, checked_whole
-from sdulearn.metrics import AccuracyEstimate, ClassAgreement, Share
+from sdulearn.metrics import AccuracyEstimate, AnswerCounts, ClassAgreement, Share
 from sdulearn.prior import PriorEstimate
 
 _KINDS = ("linear", "boosted")
@@ -202,8 +202,23 @@ def _parse_agreement(found: Mapping[str, Any]) -> ClassAgreement:
     accuracy = None if found["accuracy"] is None else _parse_share(found["accuracy"])
     shares = {name: _parse_share(found[name]) for name in ("agreement", "same", "different")}
     return ClassAgreement(
-        **shares, accuracy=accuracy, basis=found["basis"], confidence=checked_share(found["confidence"])
+        **shares,
+        accuracy=accuracy,
+        basis=found["basis"],
+        confidence=checked_share(found["confidence"]),
+        counts=None if found.get("counts") is None else _parse_counts(found["counts"]),
     )
+
+
+def _parse_counts(found: Mapping[str, Any]) -> AnswerCounts:
+    classes = tuple(checked_whole(name, -1, 2**31) for name in checked_list(found["classes"]))
+    tables = {}
+    for kind in ("same", "different"):
+        table = tuple(tuple(checked_finite(n) for n in checked_list(row)) for row in checked_list(found[kind]))
+        if [len(row) for row in table] != [len(classes)] * len(classes):
+            raise ValueError("counts of answers are not a square of the classes")
+        tables[kind] = table
+    return AnswerCounts(classes, **tables)
 
 
 def _parse_share(numbers: Mapping[str, Any]) -> Share:

@@ -1,6 +1,7 @@
 """Three walks, as a new user runs the installed command."""
 
 import json
+import re
 import subprocess
 import sys
 
@@ -213,6 +214,8 @@ def test_three_kinds_of_wine(tmp_path, in_process, wine, classes):
     page = (tmp_path / "model.html").read_text()
     assert "<h2>Agreement with answers</h2>" in page
     assert "Change of the score of 3 for one standard deviation" in page
+    assert "<h2>Answers by predicted class</h2>" in page
+    assert len(re.findall(r'<td style="background[^>]*>\d+ / \d+</td>', page)) == 6
     out = in_process("predict", "model.sdu", "wine.csv", "-o", "out.csv")
     assert "wrote out.csv: 178 rows" in out
     found = pd.read_csv(tmp_path / "out.csv")

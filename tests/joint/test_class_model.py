@@ -144,12 +144,12 @@ def test_error_rates_come_from_repeated_questions():
     same = np.zeros(200, dtype=bool)
     same[::10] = True
     graph = AnswerGraph.from_answers(ends, same, annotators=np.tile([1, 2], 100))
-    rates = class_error_rates("auto", graph)
+    rates = class_error_rates("auto", graph, 3)
     # One question in five is disputed: 2 e (1 - e) = 0.2.
     assert np.mean([one.rate for one in rates]) == pytest.approx((1 - np.sqrt(0.6)) / 2, abs=0.02)
     assert [one.n_answers for one in rates] == [100, 100]
     loose = AnswerGraph.from_answers(np.arange(20).reshape(-1, 2), same[:10])
-    assert not class_error_rates("auto", loose).annotators[0].identified
+    assert not class_error_rates("auto", loose, 3).annotators[0].identified
 
 
 def test_number_of_classes_is_found():
@@ -161,6 +161,18 @@ def test_number_of_classes_is_found():
     assert len(model.cv_results_["mean_test_score"]) == 3
     model.name_classes(X, y)
     assert np.mean(model.predict(X) == y) > 0.9
+
+
+@pytest.mark.parametrize("seed", [27, 29])
+def test_every_class_that_is_found_has_rows(seed):
+    """Few answers about classes of unequal size: the likelihood alone would keep empty ones here."""
+    rng = np.random.default_rng(seed)
+    y = rng.choice(4, 100, p=[0.6, 0.3, 0.06, 0.04])
+    X = (1.5 * rng.normal(size=(4, 5)))[y] + rng.normal(size=(100, 5))
+    ends = rng.permutation(100)[:50].reshape(-1, 2)
+    rows, table = stack_pairs(X, ends, y[ends[:, 0]] == y[ends[:, 1]])
+    model = PairLogisticRegressionCV(3, covariance_powers=[0], n_classes="auto", cv=3).fit(rows, table)
+    assert np.unique(model.predict(rows)).tolist() == model.classes_.tolist()
 
 
 def test_two_classes_keep_their_own_path_with_auto():

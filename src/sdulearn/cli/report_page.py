@@ -69,6 +69,7 @@ def html_page(model: TableModel, model_path: Path) -> str:
         _section(_title(report), _accuracy(report)),
         _section("To look at", _findings(report)),
         _section("Share of each class", _classes(model, report)),
+        _section("Answers by predicted class", _answer_counts(model, report)),
         _section("What was read", _facts(model, report)),
         _section("Who answered", _people(report)),
         _section("Most doubtful answers", _doubtful(report)),
@@ -153,6 +154,32 @@ def _classes(model: TableModel, report: FitReport) -> str:
     )
     note = "By the model: mean probability of each class over the unlabeled rows."
     return f'{said}\n<p class="soft">{note}</p>\n{_table(rows)}'
+
+
+def _answer_counts(model: TableModel, report: FitReport) -> str:
+    """Of more than two classes: how many held-out answers of each kind there are about each two of them."""
+    counts = None if report.agreement is None else report.agreement.counts
+    if counts is None:
+        return ""
+    names = [escape(model.classes[number - 1]) for number in counts.classes]
+    head = "".join(f"<th>{name}</th>" for name in names)
+    rows = [f"<tr><th></th>{head}</tr>"]
+    for i, name in enumerate(names):
+        cells = (_cell(counts.same[i][j], counts.different[i][j]) for j in range(i + 1))
+        rows.append(f"<tr><th>{name}</th>{''.join(cells)}</tr>")
+    note = (
+        "Held-out answers same / different about a row of one class and a row of the other, the darker the more are "
+        "same. Dark beside the diagonal: two classes that are one, or are taken for each other; light on it: a class "
+        "that is several."
+    )
+    return f'<p class="soft">{note}</p>\n<div class="wide">{_table(rows)}</div>'
+
+
+def _cell(same: float, different: float) -> str:
+    if not same + different:
+        return "<td></td>"
+    tint = f"color-mix(in srgb, var(--up) {50 * same / (same + different):.0f}%, transparent)"
+    return f'<td style="background:{tint}">{same:.4g} / {different:.4g}</td>'
 
 
 def _prior(prior: PriorEstimate, name: str) -> str:

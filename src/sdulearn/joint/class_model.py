@@ -12,8 +12,9 @@ from scipy.optimize import linear_sum_assignment
 from scipy.special import log_softmax
 
 from sdulearn.answers.different import least_classes
-from sdulearn.answers.error_rates import ErrorRate, ErrorRates, estimate_error_rates
+from sdulearn.answers.error_rates import ErrorRates
 from sdulearn.answers.graph import AnswerGraph
+from sdulearn.answers.question_rates import estimate_question_rates
 from sdulearn.errors import InputError, OneKindWarning, warn
 from sdulearn.joint.class_fit import ClassData, ClassSolution, descend, follow_path, polish
 from sdulearn.joint.class_selection import TEMPERATURES, Known, choose_number, held_out, known_by_folds
@@ -85,7 +86,7 @@ def lay_out_classes(
     graph = AnswerGraph.from_y(pairs, weight)
     points = PointRows.of(X, graph, pairs.codes, weight)
     _check_answers(points.graph, n_classes)
-    rates = class_error_rates(parameters.error_rate, points.graph)
+    rates = class_error_rates(parameters.error_rate, points.graph, n_classes)
     data = ClassData(
         axes=points.axes,
         A=points.A,
@@ -135,12 +136,39 @@ def choose_and_fit(
     return replace(fit, coef=calm * fit.coef, intercept=calm * fit.intercept, chosen=chosen)
 
 
-def find_number(data: ClassData, power: float, folds: list[Known]) -> int:
-    """The number of classes by the held-out likelihood, from what the answers force on."""
+def find_and_fit(
+    X: Rows,
+    data: ClassData,
+    parameters: ClassParameters,
+    alphas: int | Sequence[float],
+    powers: Sequence[float],
+    folds: list[Known],
+) -> ClassFit | None:
+    """The model with the number of classes by the held-out likelihood; None where that is two.
+
+    A class that no row is in costs no likelihood and is none: there are as many as have rows, or as
+    answers and labels force.
+    """
+    fewest = least_number(data)
+    n_classes = find_number(data, fewest, powers[0], folds)
+    while n_classes > 2:
+        fit = choose_and_fit(replace(data, n_classes=n_classes), parameters, alphas, powers, folds)
+        n_used = max(fewest, len(np.unique(np.argmax(X @ fit.coef.T + fit.intercept, axis=1))))
+        if n_used == n_classes:
+            return fit
+        n_classes = n_used
+    return None
+
+
+def least_number(data: ClassData) -> int:
+    """Fewest classes that answers and labels force."""
     fewest = least_classes(data.graph, data.error_rates)
-    if data.graph.labels.max(initial=0) > 1:
-        # Labels 1 and 2 are those of three classes or more.
-        fewest = max(fewest, 3)
+    # Labels 1 and 2 are those of three classes or more.
+    return max(fewest, 3) if data.graph.labels.max(initial=0) > 1 else fewest
+
+
+def find_number(data: ClassData, fewest: int, power: float, folds: list[Known]) -> int:
+    """The number of classes by the held-out likelihood, from the fewest on."""
     most = max(min(MOST_CLASSES, data.graph.n_points // 2), fewest)
     return choose_number(data, fewest, most, power, folds).chosen
 
@@ -215,29 +243,11 @@ def match_names(log_p: Array, labels: Codes) -> Indices:
     return column
 
 
-def class_error_rates(error_rate: str | float | Mapping[int, float], graph: AnswerGraph) -> ErrorRates:
-    """Given, or from questions that were asked again: only these tell a rate however many classes there are."""
-    if error_rate != "auto":
-        return given_rates(error_rate, graph)  # type: ignore[arg-type]
-    again = graph.votes.sum(axis=1)[graph.question] > 1
-    repeats = AnswerGraph.from_answers(
-        np.column_stack([2 * graph.question[again], 2 * graph.question[again] + 1]),
-        graph.same[again],
-        annotators=graph.annotators[again],
-        n_points=2 * graph.n_questions,
-    )
-    rates = estimate_error_rates(repeats)
-    numbers, counts = np.unique(graph.annotators, return_counts=True)
-    by_number = {one.annotator: one for one in rates}
-    mean = rates.of_answers(graph.annotators)
-    rows: list[ErrorRate] = []
-    for annotator, count in zip(numbers.tolist(), counts.tolist(), strict=True):
-        one = by_number.get(annotator)
-        if one is None:
-            one = ErrorRates.given(graph, mean).annotators[len(rows)]
-            one = replace(one, low=0.0, high=0.5, identified=False)
-        rows.append(replace(one, n_answers=count))
-    return ErrorRates(tuple(rows))
+def class_error_rates(error_rate: str | float | Mapping[int, float], graph: AnswerGraph, n_classes: int) -> ErrorRates:
+    """Given, or from questions that were asked again: these tell rates however many classes there are."""
+    if error_rate == "auto":
+        return estimate_question_rates(graph, n_classes)
+    return given_rates(error_rate, graph)  # type: ignore[arg-type]
 
 
 def _alphas(data: ClassData, alphas: int | Sequence[float], power: float) -> list[float]:

@@ -16,7 +16,7 @@ from sdulearn.errors import InputError
 from sdulearn.joint.class_model import (
     MOST_CLASSES,
     choose_and_fit,
-    find_number,
+    find_and_fit,
     fit_classes,
     fold_knowledge,
     lay_out_classes,
@@ -474,15 +474,15 @@ class PairLogisticRegressionCV(_PairLogisticBase):
         n_classes = MOST_CLASSES if self.n_classes == "auto" else int(self.n_classes)
         data, points, rates = lay_out_classes(self, X, pairs, weight, n_classes)
         folds = fold_knowledge(points, self._splits(X, pairs))
-        if self.n_classes == "auto":
-            n_classes = find_number(data, powers[0], folds)
-            if n_classes == 2:
-                return False
-            data = replace(data, n_classes=n_classes)
         alphas = self.alphas
         if not isinstance(alphas, Integral):
             alphas = positive_grid("alphas", np.asarray(alphas).tolist())
-        fit = choose_and_fit(data, self, alphas, powers, folds)
+        if self.n_classes == "auto":
+            fit = find_and_fit(X, data, self, alphas, powers, folds)
+        else:
+            fit = choose_and_fit(data, self, alphas, powers, folds)
+        if fit is None:
+            return False
         self._accept_classes(replace(fit, chosen={**fit.chosen, "error_rates_": rates}))
         return True
 

@@ -1,11 +1,12 @@
 """How good a classifier is, by answers alone; estimates come with intervals."""
 
 from sdulearn.metrics.accuracy import AccuracyEstimate, pair_accuracy
-from sdulearn.metrics.classes import ClassAgreement, Share, class_agreement
+from sdulearn.metrics.classes import AnswerCounts, ClassAgreement, Share, class_agreement
 from sdulearn.metrics.cross_validation import (
     cross_val_accuracy,
     folds_over_points,
     held_out_accuracy,
+    held_out_classes,
     held_out_decisions,
 )
 from sdulearn.metrics.importance import PairImportance, pair_importance
@@ -14,6 +15,7 @@ from sdulearn.metrics.risk import pair_log_likelihood, pair_risk
 
 __all__ = [
     "AccuracyEstimate",
+    "AnswerCounts",
     "Calibration",
     "ClassAgreement",
     "PairImportance",
@@ -23,6 +25,7 @@ __all__ = [
     "cross_val_accuracy",
     "folds_over_points",
     "held_out_accuracy",
+    "held_out_classes",
     "held_out_decisions",
     "pair_accuracy",
     "pair_calibration",

@@ -73,6 +73,54 @@ class Share:
 
 
 @dataclass(frozen=True)
+class AnswerCounts:
+    """How many answers of each kind there are about points of each two predicted classes.
+
+    Good predictions have "same" answers on the diagonal and "different" ones beside it. Two classes with many "same"
+    answers between them are one, or are taken for each other; a class with many "different" answers within is
+    several.
+
+    Attributes
+    ----------
+    classes : tuple of int
+        The K predicted classes that occur.
+    same, different : tuple of K tuples of K floats
+        Weight of the answers of each kind about a point of one class and one of the other, in either order: both are
+        symmetric, and an answer off the diagonal is in two places.
+    """
+
+    classes: tuple[int, ...]
+    same: tuple[tuple[float, ...], ...]
+    different: tuple[tuple[float, ...], ...]
+
+    @classmethod
+    def of(cls, predicted: Codes, graph: AnswerGraph) -> AnswerCounts:
+        """Count the answers of a graph.
+
+        Parameters
+        ----------
+        predicted : int array of shape (n_points,)
+            Predicted classes.
+        graph : AnswerGraph
+            The answers.
+
+        Returns
+        -------
+        AnswerCounts
+            The counts.
+        """
+        names, column = np.unique(predicted, return_inverse=True)
+        ends = np.sort(column[graph.ends], axis=1)
+        tables = []
+        for kind in (graph.same > 0, graph.same < 0):
+            counts = np.zeros((len(names), len(names)))
+            np.add.at(counts, tuple(ends[kind].T), graph.weights[kind])
+            whole = counts + np.triu(counts, 1).T
+            tables.append(tuple(tuple(row) for row in whole.tolist()))
+        return cls(tuple(names.tolist()), *tables)
+
+
+@dataclass(frozen=True)
 class ClassAgreement:
     """How predicted classes agree with answers and labels.
 
@@ -93,6 +141,8 @@ class ClassAgreement:
     confidence : float
         Level of the intervals. Those of agreements are about further questions of the kind asked: about new
         points, but hubs, points in a tenth of the answers, stay as they are.
+    counts : AnswerCounts or None
+        The answers by the predicted classes of their points; None in reports of earlier versions.
     """
 
     agreement: Share
@@ -101,6 +151,7 @@ class ClassAgreement:
     accuracy: Share | None
     basis: str | None
     confidence: float
+    counts: AnswerCounts | None = None
 
 
 def class_agreement(
@@ -133,6 +184,7 @@ def class_agreement(
     See Also
     --------
     pair_accuracy : Two classes, whose accuracy follows from the agreement.
+    sdulearn.plotting.AnswerMatrixDisplay : The answers by predicted classes, as a picture.
 
     Examples
     --------
@@ -161,6 +213,7 @@ def class_agreement(
         accuracy=accuracy,
         basis=basis,
         confidence=confidence,
+        counts=AnswerCounts.of(predicted, graph),
     )
 
 

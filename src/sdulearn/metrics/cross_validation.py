@@ -26,7 +26,7 @@ from sdulearn.metrics.accuracy import AccuracyEstimate, accuracy_of
 from sdulearn.model_selection import PairFolds, PairKFold
 from sdulearn.pairs import Pairs, read_pairs
 from sdulearn.sklearn_private import safe_indexing
-from sdulearn.types import Array, Estimator, Indices, MatrixLike, Splitter
+from sdulearn.types import Array, Codes, Estimator, Indices, MatrixLike, Splitter
 
 
 def cross_val_accuracy(
@@ -188,6 +188,51 @@ def held_out_decisions(
         z = model.decision_function(safe_indexing(X, test))
         decision[test] = z if known @ reference[train] >= 0 else -z
     return decision
+
+
+def held_out_classes(
+    estimator: Estimator,
+    X: MatrixLike,
+    y: ArrayLike | Pairs,
+    reference: Codes,
+    *,
+    sample_weight: ArrayLike | None = None,
+    cv: Splitter = 5,
+) -> Codes:
+    """Class of every row, of more than two, by a model that saw no answer about its point.
+
+    Parameters
+    ----------
+    estimator : estimator
+        With ``name_classes``; a copy is fitted for each fold.
+    X, y
+        As in :func:`cross_val_accuracy`.
+    reference : int array of shape (n_rows,)
+        Classes by a model of all rows. The classes of each fold get the names that match these best on the rows
+        that it was fitted on. A hub, which cannot be held out, keeps the class that it has here.
+    sample_weight : array-like of shape (n_rows,), optional
+        As in :func:`cross_val_accuracy`.
+    cv : int or splitter, default=5
+        As in :func:`cross_val_accuracy`.
+
+    Returns
+    -------
+    int array of shape (n_rows,)
+        Held-out classes.
+    """
+    pairs = read_pairs(y)
+    table = np.asarray(pairs)
+    weight = None if sample_weight is None else np.asarray(sample_weight)
+    predicted = np.array(reference)
+    for train, test in _parts(_splitter(cv, pairs), X, pairs):
+        known = safe_indexing(X, train)
+        # What a fold would warn of, the model of all rows has warned of.
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            model = _fitted(estimator, known, table[train], None if weight is None else weight[train])
+        model.name_classes(known, np.asarray(reference)[train])
+        predicted[test] = model.predict(safe_indexing(X, test))
+    return predicted
 
 
 def _parts(splitter: Splitter, X: MatrixLike, pairs: Pairs) -> list[tuple[Indices, Indices]]:

@@ -37,10 +37,10 @@ class PairBoundaryDisplay(Display):
     ----------
     xx0, xx1 : array of shape (resolution, resolution)
         The grid, as of ``numpy.meshgrid``.
-    response : array of shape (resolution, resolution)
-        What the model says on the grid.
+    response : array of shape (resolution, resolution) or (resolution, resolution, K)
+        What the model says on the grid; with K > 2 classes of each class.
     level : float
-        The response on the boundary.
+        The response on the boundary; with more than two classes the lead of a class over all others.
     ends : array of shape (n_pairs, 2, 2)
         Ends of the pairs that are drawn: pair, end, coordinate.
     similar : bool array of shape (n_pairs,)
@@ -57,9 +57,10 @@ class PairBoundaryDisplay(Display):
     figure_ : matplotlib Figure
         The figure of those axes.
     surface_ : matplotlib AxesImage
-        The coloured response.
-    boundary_ : matplotlib QuadContourSet or None
-        The line at ``level``; None where the grid lies on one side of it.
+        The coloured response; with more than two classes the class of each point.
+    boundaries_ : list of matplotlib QuadContourSet
+        The line at ``level``, or one round each class of more than two; none of a class that the grid lies in or out
+        of.
     lines_ : list of matplotlib LineCollection
         The similar pairs and the dissimilar ones.
 
@@ -124,7 +125,8 @@ class PairBoundaryDisplay(Display):
         margin : float, default=0.05
             How far the grid goes beyond the rows, as a share of their range.
         response_method : {"auto", "predict_proba", "decision_function"}, default="auto"
-            What to colour; "auto" takes the probability of +1 where there is one.
+            What to colour; "auto" takes the probability of +1, or of each class of more than two, where there
+            is one.
         random_state : int, RandomState or None, default=0
             Seed of the choice of pairs.
         ax : matplotlib Axes, optional
@@ -152,7 +154,7 @@ class PairBoundaryDisplay(Display):
         display = cls(
             xx0=xx0,
             xx1=xx1,
-            response=response.reshape(xx0.shape),
+            response=response.reshape(*xx0.shape, *response.shape[1:]),
             level=level,
             ends=flat[pairs.ends[drawn]],
             similar=pairs.similar[drawn],
@@ -161,15 +163,16 @@ class PairBoundaryDisplay(Display):
         )
         return display.plot(ax=ax)
 
-    def plot(self, ax: Axes | None = None, *, cmap: str = "RdBu", legend: bool = True) -> Self:
+    def plot(self, ax: Axes | None = None, *, cmap: str | None = None, legend: bool = True) -> Self:
         """Draw.
 
         Parameters
         ----------
         ax : matplotlib Axes, optional
             Where to draw; a new figure by default.
-        cmap : str, default="RdBu"
-            Colours of the response, its middle at the boundary.
+        cmap : str, optional
+            Colours of the response; by default "RdBu", its middle at the boundary, and "tab10" or "tab20" for more
+            than two classes.
         legend : bool, default=True
             Whether to say which line means what.
 
@@ -180,11 +183,11 @@ class PairBoundaryDisplay(Display):
         """
         ax = self._axes(ax)
         self.surface_ = self._surface(ax, cmap)
-        self.boundary_ = None
-        if self.response.min() < self.level < self.response.max():
-            self.boundary_ = ax.contour(
-                self.xx0, self.xx1, self.response, levels=[self.level], colors="black", linewidths=2
-            )
+        self.boundaries_ = [
+            ax.contour(self.xx0, self.xx1, lead, levels=[self.level], colors="black", linewidths=2)
+            for lead in self._leads()
+            if lead.min() < self.level < lead.max()
+        ]
         x, y = self.unlabeled.T
         ax.scatter(x, y, s=7, color="0.45", alpha=0.5, linewidths=0, zorder=2)
         self.lines_ = [
@@ -197,18 +200,36 @@ class PairBoundaryDisplay(Display):
             ax.legend(loc="best", framealpha=0.9)
         return self
 
-    def _surface(self, ax: Axes, cmap: str) -> AxesImage:
-        reach = float(np.max(np.abs(self.response - self.level))) or 1.0
+    def _leads(self) -> list[Array]:
+        """What is at ``level`` on the boundary of a class: the response, or by how much each class leads the others."""
+        if self.response.ndim == 2:
+            return [self.response]
+        K = self.response.shape[2]
+        return [self.response[..., k] - np.max(self.response[..., np.arange(K) != k], axis=2) for k in range(K)]
+
+    def _surface(self, ax: Axes, cmap: str | None) -> AxesImage:
+        if self.response.ndim == 2:
+            shown = self.response
+            reach = float(np.max(np.abs(self.response - self.level))) or 1.0
+            colours = "RdBu"
+            smooth = "bilinear"
+            ends = (self.level - reach, self.level + reach)
+        else:
+            shown = np.argmax(self.response, axis=2)
+            n_colours = 10 if self.response.shape[2] <= 10 else 20
+            colours = f"tab{n_colours}"
+            smooth = "nearest"
+            ends = (0.0, n_colours - 1.0)
         return ax.imshow(
-            self.response,
+            shown,
             origin="lower",
             extent=(self.xx0.min(), self.xx0.max(), self.xx1.min(), self.xx1.max()),
             aspect="auto",
-            interpolation="bilinear",
-            cmap=cmap,
-            vmin=self.level - reach,
-            vmax=self.level + reach,
+            vmin=ends[0],
+            vmax=ends[1],
             alpha=0.35,
+            cmap=cmap or colours,
+            interpolation=smooth,
         )
 
     def _lines(self, ax: Axes, which: Mask, label: str, colour: str, style: str) -> LineCollection:
@@ -267,5 +288,6 @@ def _respond(estimator: Estimator, X: MatrixLike, method: str) -> tuple[Array, f
     if method not in known:
         raise InputError(f"`response_method` must be one of {list(known)}, got {method!r}.")
     if method == "predict_proba" or (method == "auto" and hasattr(estimator, "predict_proba")):
-        return np.asarray(estimator.predict_proba(X))[:, 1], 0.5
+        P = np.asarray(estimator.predict_proba(X))
+        return (P[:, 1], 0.5) if P.shape[1] == 2 else (P, 0.0)
     return np.asarray(estimator.decision_function(X)), 0.0

@@ -106,8 +106,9 @@ class PairLearningCurveDisplay(Display):
         n_pairs : sequence of int, optional
             Numbers of training pairs; five, up to all there are, by default.
         test : tuple of (X_test, y_test), optional
-            Labelled points: the score is the accuracy. Without them, points are held out by
-            :class:`~sdulearn.PairKFold`, and the score needs no label.
+            Labelled points: the score is the accuracy, which of more than two classes needs labels in ``y`` too,
+            to name them. Without ``test``, points are held out by :class:`~sdulearn.PairKFold`, and the score needs
+            no label; with more than two classes it is the agreement with the answers held out.
         scoring : callable, optional
             A function (estimator, X, y) -> float: the score on the test points or on the held-out
             pairs; by default accuracy and the estimator's own ``score``.
@@ -142,6 +143,8 @@ class PairLearningCurveDisplay(Display):
             for i, rows in enumerate(_nested(codes[train], sizes, rng)):
                 chosen = train[rows]
                 model = clone(estimator).fit(safe_indexing(X, chosen), codes[chosen])
+                if score is _accuracy:
+                    _refuse_unnamed(model, codes[chosen])
                 scores[i, k] = score(model, points, truth)
         score_name = "score of held-out pairs" if test is None else "accuracy"
         return cls(n_pairs=sizes, scores=scores, score_name=score_name, name=name).plot(ax, **line_kw)
@@ -181,6 +184,17 @@ def _own_score(model: Estimator, rows: MatrixLike, codes: Codes) -> float:
 
 def _accuracy(model: Estimator, points: MatrixLike, labels: ArrayLike) -> float:
     return float(accuracy_score(labels, model.predict(points)))
+
+
+def _refuse_unnamed(model: Estimator, codes: Codes) -> None:
+    """An InputError where more than two classes have no names."""
+    if len(model.classes_) == 2 or (codes.ndim == 2 and codes.shape[1] > 3 and codes[:, 3].any()):
+        return
+    raise InputError(
+        f"The model numbers its {len(model.classes_)} classes by size, so they cannot be compared with the labels in "
+        "`test`. Give labels of some points in `y` (stack_pairs(..., labels=...)), a `scoring` that matches the "
+        "classes, or no `test`: then the score is the agreement with held-out answers."
+    )
 
 
 def _sizes(n_pairs: Sequence[int] | None, most: int) -> Indices:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from sdulearn.errors import InputError
+from sdulearn.joint import PairLogisticRegressionCV
 from sdulearn.metrics import pair_log_likelihood
 from sdulearn.plotting.display import ERROR_BARS, Display
 from sdulearn.types import Array, Estimator, Mask
@@ -95,7 +96,7 @@ class RiskGridDisplay(Display):
                 "PairLogisticRegressionCV or GridSearchCV first, and pass that."
             )
         scoring = getattr(estimator, "scoring", None)
-        likelihood = hasattr(estimator, "evidence_") or scoring is pair_log_likelihood
+        likelihood = isinstance(estimator, PairLogisticRegressionCV) or scoring is pair_log_likelihood
         best = None
         if hasattr(estimator, "alpha_"):
             best = {"alpha": estimator.alpha_, "gamma": getattr(estimator, "gamma_", None)}

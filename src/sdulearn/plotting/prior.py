@@ -26,7 +26,8 @@ _FOLLOWED = 200
 class PriorIntervalDisplay(Display):
     """The class prior that pair counts imply, with its interval, against the number of pairs.
 
-    Where the band reaches 1/2 the counts do not tell which class is the larger.
+    Where the band reaches 1/2 the counts do not tell which class is the larger. It is for two classes: with more,
+    counts do not tell the shares, and :class:`ClassProbabilityDisplay` draws those of a model.
 
     Parameters
     ----------
@@ -136,6 +137,11 @@ class PriorIntervalDisplay(Display):
         similar = pairs.similar
         if not len(similar):
             raise InputError("`y` marks no pairs, so there is no prior to draw. Mark similar pairs +k, others -k.")
+        if pairs.labels is not None and pairs.labels.max(initial=0) > 1:
+            raise InputError(
+                f"`y[:, 3]` has the label {pairs.labels.max()}, one of more than two classes, and their shares do not "
+                "follow from counts. Draw those of a fitted model: ClassProbabilityDisplay.from_estimator."
+            )
         if pairs.shares_points:
             table = np.asarray(pairs)
             ns = np.unique(np.linspace(1, len(similar), min(len(similar), _FOLLOWED)).astype(int)).tolist()

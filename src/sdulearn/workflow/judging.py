@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass, replace
 
 import numpy as np
-from sklearn.base import clone
 
 from sdulearn.answers.doubtful import doubtful_answers
 from sdulearn.answers.error_rates import ErrorRates
@@ -20,10 +18,10 @@ from sdulearn.metrics import (
     class_agreement,
     folds_over_points,
     held_out_accuracy,
+    held_out_classes,
     held_out_decisions,
 )
 from sdulearn.metrics.cross_validation import fold_spread
-from sdulearn.model_selection import PairKFold
 from sdulearn.pairs import Pairs
 from sdulearn.prior import clopper_pearson
 from sdulearn.types import Array, Codes, Estimator, MatrixLike, Rows
@@ -63,7 +61,8 @@ def agreement_of_many(
 ) -> tuple[ClassAgreement, float]:
     """Of a model of more than two classes, and how often predictions by chance would agree with the answers."""
     folds = folds_over_points(_FEW_FOLDS, pairs)
-    predicted = _held_out_classes(model, rows, pairs, weights, folds)
+    settings = with_its_settings(model)
+    predicted = held_out_classes(settings, rows, pairs, model.predict(rows), sample_weight=weights, cv=folds)
     found = class_agreement(predicted, np.asarray(pairs), sample_weight=weights)
     ends = predicted[pairs.ends]
     shares = np.unique(ends, return_counts=True)[1] / ends.size
@@ -74,26 +73,6 @@ def agreement_of_many(
     # A point in several answers is wrong in all of them: no more answers count than the points make loose pairs.
     spread = fold_spread(folds.n_splits) * max(1.0, 2 * len(pairs.ends) / n_points)
     return _widened(found, spread, fold_spread(folds.n_splits)), chance
-
-
-def _held_out_classes(model: Estimator, rows: Rows, pairs: Pairs, weights: Array | None, folds: PairKFold) -> Codes:
-    """The class of every row by a model that saw no answer about its point, named as the model of all rows does.
-
-    The names come from predictions on the fold's training rows. A hub, which cannot be held out, keeps its class.
-    """
-    table = np.asarray(pairs)
-    fold = folds.fold_of_rows(rows, pairs)
-    reference = model.predict(rows)
-    predicted = reference.copy()
-    for k, (train, _) in enumerate(folds.split(rows, pairs)):
-        weight = {} if weights is None else {"sample_weight": weights[train]}
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            part = clone(with_its_settings(model)).fit(rows[train], table[train], **weight)
-        part.name_classes(rows[train], reference[train])
-        test = np.flatnonzero(fold == k)
-        predicted[test] = part.predict(rows[test])
-    return predicted
 
 
 def _widened(found: ClassAgreement, spread: float, label_spread: float) -> ClassAgreement:

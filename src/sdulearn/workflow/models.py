@@ -7,9 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from sdulearn.answers.different import least_classes
 from sdulearn.answers.error_rates import ErrorRates
-from sdulearn.answers.graph import AnswerGraph
 from sdulearn.boosting import PairBoostingClassifier, PairModelCV
 from sdulearn.diagnostics import Finding
 from sdulearn.extras import is_there
@@ -42,14 +40,7 @@ def number_of_classes(request: Request, data: TrainingData, folds: int) -> int |
         return request.classes
     rows, y, weights = replace(data, labels=None).stacked()
     model = PairLogisticRegressionCV(n_classes="auto", error_rate=request.error_rate, cv=folds).fit(rows, y, weights)
-    return max(_n_used(model, rows, y), 2 if labels is None else labels.n_named)
-
-
-def _n_used(model: Estimator, rows: Rows, y: Codes) -> int:
-    """Number of classes that rows are in, or that answers force: an empty one costs no likelihood, and is none."""
-    used = len(np.unique(model.predict(rows)))
-    graph = AnswerGraph.from_y(y)
-    return max(2, used, least_classes(graph, model.error_rates_.of_answers(graph.annotators)))
+    return max(len(model.classes_), 2 if labels is None else labels.n_named)
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,8 +84,6 @@ def _fit_line(
     choice: ModelChoice,
 ) -> FittedModel:
     model = estimator_of(request, folds, n_classes).fit(rows, y, weights)
-    if n_classes == "auto" and (n_used := _n_used(model, rows, y)) < len(model.classes_):
-        model = estimator_of(request, folds, n_used).fit(rows, y, weights)
     return FittedModel(model, choice, getattr(model, "error_rates_", None))
 
 

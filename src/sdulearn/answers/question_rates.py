@@ -1,0 +1,262 @@
+"""How often each annotator is wrong, with any number of classes.
+
+Whatever the classes are, the truth of a question is "same" with some probability s, and its answers
+are wrong independently of each other:
+
+    P(answers to a question) = s prod_{same} (1 - e_a) prod_{different} e_a
+                             + (1 - s) prod_{same} e_a prod_{different} (1 - e_a)              (1)
+
+which is the latent class model of Dawid and Skene [1]_ with two classes of questions. Questions with
+one answer do not tell s from the rates, so those with several, and those about two labelled points, are used.
+Two annotators who answer the same questions are told apart by s alone: the rarer truth is got wrong less often.
+Where s is near 1/2 they are not, and a profile interval, over s and all other rates, says so.
+
+Contradictions round a cycle, two "same" and a "different", show errors too. They are used where nothing
+else explains them, by the likelihood of all answers on cycles with all classes equally likely.
+
+References
+----------
+.. [1] Dawid & Skene, "Maximum likelihood estimation of observer error-rates using the EM algorithm",
+   Applied Statistics 28 (1979).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from sdulearn.answers.error_rates import ErrorRate, ErrorRates, on_cycles
+from sdulearn.answers.graph import AnswerGraph, connect
+from sdulearn.answers.propagate import FactorGraph
+from sdulearn.types import Array, Codes, Mask
+
+_LOWEST = 1e-4
+_HIGHEST = 0.5
+# A lower rate is none at all.
+_NONE = 2e-3
+# Answers at the mean rate that every annotator is given; not when the likelihood is profiled.
+_PSEUDO_ANSWERS = 2.0
+_EM_ITER = 500
+_EM_TOL = 1e-6
+# EM begins at each of these rates, and the best end is kept.
+_FIRST_RATES = (0.03, 0.25)
+_GRID = np.unique(np.r_[_LOWEST, np.geomspace(0.002, 0.05, 12), np.linspace(0.06, _HIGHEST, 34)])
+# Half of the 95% quantile of chi^2 with one degree of freedom.
+_DROP = 1.92
+# Rates by propagation need a new network each time.
+_CYCLE_ITER = 15
+_CYCLE_GRID = (1e-3, 0.01, 0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5)
+
+
+def estimate_question_rates(graph: AnswerGraph, n_classes: int) -> ErrorRates:
+    """Estimate how often each annotator is wrong, with any number of classes.
+
+    Parameters
+    ----------
+    graph : AnswerGraph
+        Answers and labels.
+    n_classes : int
+        Number of classes; needed for contradictions round cycles only.
+
+    Returns
+    -------
+    ErrorRates
+        With intervals; 0 where nothing tells.
+    """
+    numbers, annotator = np.unique(graph.annotators, return_inverse=True)
+    counts = np.bincount(annotator, minlength=len(numbers))
+    questions = RepeatedQuestions.of(graph, annotator)
+    known = questions.counts.sum(axis=0) > 0
+    rates = np.where(known, questions.maximise(), 0.0)
+    rates[rates < _NONE] = 0.0
+    intervals = [questions.interval(k) if known[k] else (0.0, _HIGHEST) for k in range(len(numbers))]
+    involved = annotators_in_contradictions(graph, annotator, rates[annotator] == 0)
+    if involved.any():
+        cycles = CycleRates(graph, annotator, n_classes)
+        rates = np.maximum(cycles.maximise(rates, involved), np.where(involved, 1 / (2 * counts), 0.0))
+        for k in np.flatnonzero(involved & ~known).tolist():
+            intervals[k] = cycles.interval(rates, k)
+    found = []
+    for k, number in enumerate(numbers.tolist()):
+        rate = float(rates[k])
+        low, high = intervals[k]
+        identified = bool(known[k] or involved[k])
+        found.append(ErrorRate(number, rate, min(low, rate), max(high, rate), identified, int(counts[k])))
+    return ErrorRates(tuple(found))
+
+
+@dataclass(frozen=True, eq=False)
+class RepeatedQuestions:
+    """Equation (1) for the questions that tell rates, equal ones counted.
+
+    Attributes
+    ----------
+    same, different : arrays of shape (n_kinds, n_annotators)
+        How many answers of each kind every annotator gave to a question.
+    times : array of shape (n_kinds,)
+        How many such questions there are.
+    truth : array of shape (n_kinds,)
+        1 and 0 where labels say that it is "same" or "different", else NaN.
+    """
+
+    same: Array
+    different: Array
+    times: Array
+    truth: Array
+
+    @classmethod
+    def of(cls, graph: AnswerGraph, annotator: Codes) -> RepeatedQuestions:
+        """Of the answers of a graph, given by annotators 0, 1, ..."""
+        n_annotators = int(annotator.max(initial=-1)) + 1
+        votes = np.zeros((2, graph.n_questions, n_annotators))
+        np.add.at(votes, ((graph.same < 0).astype(int), graph.question, annotator), 1.0)
+        labels = np.zeros((graph.n_questions, 2), dtype=np.int64)
+        labels[graph.question] = graph.labels[graph.ends]
+        truth = np.where((labels != 0).all(axis=1), (labels[:, 0] == labels[:, 1]).astype(float), np.nan)
+        told = (votes.sum(axis=(0, 2)) > 1) | np.isfinite(truth)
+        table = np.column_stack([votes[0], votes[1], np.nan_to_num(truth, nan=-1.0)])[told]
+        kinds, times = np.unique(table, axis=0, return_counts=True)
+        known = np.where(kinds[:, -1] < 0, np.nan, kinds[:, -1])
+        return cls(kinds[:, :n_annotators], kinds[:, n_annotators:-1], times.astype(np.float64), known)
+
+    @property
+    def counts(self) -> Array:
+        """Answers to each kind of question by each annotator, all questions of the kind together."""
+        return self.times[:, None] * (self.same + self.different)
+
+    def maximise(self) -> Array:
+        """The rates (n_annotators,) at the maximum, those of few answers drawn to the mean."""
+        rates, shares = self._first()
+        rates, shares = self.climb(rates, shares, None, _PSEUDO_ANSWERS)
+        return rates[np.argmax(self.values(rates, shares))]
+
+    def interval(self, k: int) -> tuple[float, float]:
+        """Rates of annotator ``k`` within 1.92 of the largest log likelihood, all else where it is largest."""
+        profile = np.full(len(_GRID), -np.inf)
+        for rates, share in zip(*self._first(), strict=True):
+            trial = np.tile(rates, (len(_GRID), 1))
+            trial[:, k] = _GRID
+            found = self.climb(trial, np.full(len(_GRID), share), k, 0.0)
+            profile = np.maximum(profile, self.values(*found))
+        drop = profile.max() - profile
+        best = int(np.argmin(drop))
+        low = np.interp(-_DROP, -np.maximum.accumulate(drop[best::-1])[::-1], _GRID[: best + 1])
+        high = np.interp(_DROP, np.maximum.accumulate(drop[best:]), _GRID[best:])
+        return float(low) if low > _LOWEST else 0.0, float(high)
+
+    def values(self, rates: Array, shares: Array) -> Array:
+        """Log likelihood (n,) at rates (n, n_annotators) and shares of "same" (n,)."""
+        return np.logaddexp(*self._joint(rates, shares)) @ self.times
+
+    def climb(self, rates: Array, shares: Array, fixed: int | None, pseudo: float) -> tuple[Array, Array]:
+        """EM from several places at once; one rate may stay as it is."""
+        free = np.isnan(self.truth)
+        counts = self.counts.sum(axis=0)
+        for _ in range(_EM_ITER):
+            same, different = self._joint(rates, shares)
+            posterior = np.exp(same - np.logaddexp(same, different)) * self.times
+            wrong = posterior @ self.different + (self.times - posterior) @ self.same
+            mean = wrong.sum(axis=1, keepdims=True) / max(counts.sum(), 1.0)
+            fresh = np.clip((pseudo * mean + wrong) / np.maximum(pseudo + counts, 1e-12), _LOWEST, _HIGHEST)
+            if fixed is not None:
+                fresh[:, fixed] = rates[:, fixed]
+            shares = (posterior[:, free].sum(axis=1) + 0.5) / (self.times[free].sum() + 1)
+            moved = np.abs(fresh - rates).max(initial=0.0)
+            rates = fresh
+            if moved < _EM_TOL:
+                break
+        return rates, shares
+
+    def _joint(self, rates: Array, shares: Array) -> tuple[Array, Array]:
+        """Logarithms (n, n_kinds) of the two terms of equation (1)."""
+        wrong = np.log(rates)
+        right = np.log1p(-rates)
+        prior = np.where(np.isnan(self.truth), shares[:, None], np.nan_to_num(self.truth))
+        with np.errstate(divide="ignore"):
+            same = np.log(prior) + right @ self.same.T + wrong @ self.different.T
+            different = np.log1p(-prior) + wrong @ self.same.T + right @ self.different.T
+        return same, different
+
+    def _first(self) -> tuple[Array, Array]:
+        """Where EM begins: rates (n_starts, n_annotators), and the share of "same" answers."""
+        total = float(self.counts.sum())
+        share = float(self.times @ self.same.sum(axis=1)) / max(total, 1.0)
+        rates = np.repeat(np.array(_FIRST_RATES)[:, None], self.same.shape[1], axis=1)
+        return rates, np.full(len(_FIRST_RATES), np.clip(share, 0.02, 0.98))
+
+
+@dataclass(frozen=True, eq=False)
+class CycleRates:
+    """Rates by the likelihood of all answers on cycles, all classes equally likely.
+
+    Attributes
+    ----------
+    graph : AnswerGraph
+        Answers and labels.
+    annotator : int array of shape (n_answers,)
+        Annotators 0, 1, ...
+    n_classes : int
+        Number of classes.
+    """
+
+    graph: AnswerGraph
+    annotator: Codes
+    n_classes: int
+
+    def maximise(self, rates: Array, involved: Mask) -> Array:
+        """EM for the rates of those ``involved``; the others stay as they are."""
+        used = on_cycles(self.graph)
+        counts = np.bincount(self.annotator[used], minlength=len(rates))
+        rates = np.where(involved, 0.05, rates)
+        for _ in range(_CYCLE_ITER):
+            right, _ = self._propagated(rates)
+            wrong = np.bincount(self.annotator[used], 1 - right, len(rates))
+            fresh = np.clip(wrong / np.maximum(counts, 1), _LOWEST, _HIGHEST)
+            rates = np.where(involved, fresh, rates)
+        return rates
+
+    def interval(self, rates: Array, k: int) -> tuple[float, float]:
+        """Rates within 1.92 of the largest log likelihood, the other rates as they are."""
+        grid = np.unique(np.r_[_CYCLE_GRID, rates[k]])
+        values = []
+        for rate in grid:
+            trial = rates.copy()
+            trial[k] = rate
+            values.append(self._propagated(trial)[1])
+        inside = grid[np.max(values) - np.array(values) <= _DROP]
+        return float(inside[0]) if inside[0] > _CYCLE_GRID[0] else 0.0, float(inside[-1])
+
+    def _propagated(self, rates: Array) -> tuple[Array, float]:
+        """Probability that each answer on a cycle is right, and the log likelihood of these."""
+        used = on_cycles(self.graph)
+        part = AnswerGraph.from_answers(
+            self.graph.ends[used],
+            self.graph.same[used],
+            annotators=self.annotator[used],
+            labels=self.graph.labels,
+            n_points=self.graph.n_points,
+        )
+        factors = FactorGraph.from_answers(part, self.n_classes, dict(enumerate(rates.tolist())))
+        found = factors.propagate(np.full(self.n_classes, -np.log(self.n_classes)), tol=1e-4, max_iter=60)
+        return found.right, found.value
+
+
+def annotators_in_contradictions(graph: AnswerGraph, annotator: Codes, certain: Mask) -> Mask:
+    """Whose ``certain`` answers contradict each other or the labels, with any number of classes.
+
+    Points that "same" answers or a common label tie together make a group; a "different" answer
+    within it, or two labels, refute one of its answers.
+    """
+    n_annotators = int(annotator.max(initial=-1)) + 1
+    labelled = np.flatnonzero(graph.labels)
+    names, name = np.unique(graph.labels[labelled], return_inverse=True)
+    ties = np.column_stack([labelled, graph.n_points + name])
+    same = certain & (graph.same > 0)
+    group = connect(np.concatenate([graph.ends[same], ties]), graph.n_points + len(names))
+    ends = group[graph.ends]
+    refuted = np.unique(ends[certain & (graph.same < 0) & (ends[:, 0] == ends[:, 1]), 0])
+    of_names, times = np.unique(group[graph.n_points :], return_counts=True)
+    bad = np.union1d(refuted, of_names[times > 1])
+    within = certain & (ends[:, 0] == ends[:, 1]) & np.isin(ends[:, 0], bad)
+    return np.bincount(annotator[within], minlength=n_annotators) > 0
