@@ -127,7 +127,7 @@ def _named(pairs: Pairs, n_classes: int, error_rate: ErrorRateParameter, n_folds
     """Rows to keep and what is known of them, with the labels that answers imply where none is wrong."""
     graph = AnswerGraph.from_y(pairs)
     everything = np.arange(pairs.n_rows), pairs
-    if graph.n_answers and class_error_rates(error_rate, graph).mean > 0:
+    if graph.n_answers and class_error_rates(error_rate, graph, n_classes).mean > 0:
         return everything
     labels = implied_labels(graph, n_classes)
     return everything if labels is graph.labels else with_labels(pairs, graph, labels, n_folds)

@@ -189,7 +189,7 @@ class ScoreClassifier(SoftmaxPairClassifier):
         """
         if not rows.leads_from_zero(self.n_classes):
             return self._fit_start(rows, seed) if linear is None else linear
-        rates = {0: 0.0, **class_error_rates(self.error_rate, rows.graph).by_annotator}
+        rates = {0: 0.0, **class_error_rates(self.error_rate, rows.graph, self.n_classes).by_annotator}
         return constant_start(
             Design.of(rows.X, self._n_values()),
             rows.graph.labels,
