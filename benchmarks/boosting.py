@@ -117,13 +117,13 @@ class Draw:
         self.codes = np.where(wrong[np.abs(self.codes)], -self.codes, self.codes)
 
     def repeated(self, share):
-        """y with points, where the last answers are repeats of the first ones, each wrong by itself."""
+        """y with points, where a share of the questions is left out for repeats of others, each wrong by itself."""
         n_again = round(share * self.n_pairs)
+        # At random: the similar pairs come first.
+        order = self.rng.permutation(np.arange(1, self.n_pairs + 1))
         codes = self.codes.copy()
         point = np.arange(len(codes))
-        for again, first in zip(
-            range(self.n_pairs - n_again + 1, self.n_pairs + 1), range(1, n_again + 1), strict=True
-        ):
+        for again, first in zip(order[:n_again], order[n_again : 2 * n_again], strict=True):
             rows = np.flatnonzero(np.abs(codes) == again)
             shown = np.flatnonzero(np.abs(codes) == first)
             point[rows] = shown
