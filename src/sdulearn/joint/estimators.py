@@ -108,12 +108,15 @@ class _PairLogisticBase(SoftmaxPairClassifier):
     ) -> tuple[GraphData, PriorEstimate]:
         """The points, and the prior as reported.
 
-        Labels tell how the classes are named, and where the boundary is: a prior estimated beside them pulls nothing.
+        Beside labels, which tell where the boundary is, and of answers that may be wrong, which tell little of it, an
+        estimated prior pulls nothing.
         """
         by_annotator = rates.by_annotator
-        if prior is None or self.prior is not None or not points.graph.labels.any():
-            data = GraphData.of(points, by_annotator, prior, float(self.prior_strength), self.prior is not None)
-            return data, estimate
+        named = bool(points.graph.labels.any())
+        if prior is None or self.prior is not None or not (named or any(by_annotator.values())):
+            return GraphData.of(points, by_annotator, prior, float(self.prior_strength)), estimate
+        if not named:
+            return GraphData.of(points, by_annotator, prior, 0.0), estimate
         data = GraphData.of(points, by_annotator, None, 0.0)
         alpha = _NAMING_ALPHA * data.summary.largest_alpha(1.0)
         share, _ = data.positive_share(descend(self, data, alpha, 1.0))
@@ -164,7 +167,7 @@ class PairLogisticRegression(_PairLogisticBase):
         shares, or None, which is no pull to any.
     prior_strength : float, default=3
         Weight of the divergence of the mean prediction on unlabeled rows from the prior. An estimated prior
-        pulls nothing where there are labels.
+        pulls nothing where there are labels or answers may be wrong.
     orientation : {"majority", "minority"}, default="majority"
         With ``prior=None``: whether the larger or the smaller class, by the prediction on unlabeled
         rows, is +1.

@@ -37,7 +37,6 @@ from sdulearn.types import Array, Codes, Indices, Mask, Rows
 
 Rates = dict[int, float]
 
-_PULL_POWER = 4
 # Standard deviation of the logits of a model that says nothing.
 _EMPTY = 1e-3
 
@@ -149,14 +148,13 @@ class GraphData:
         error_rates: Rates,
         prior: float | None,
         prior_strength: float,
-        prior_is_given: bool = True,
     ) -> GraphData:
         """Lay out points, at least one answer or label among them."""
         graph = points.graph
         side = soft_sides(graph, error_rates)
         omega = points.weight / float(points.weight @ n_news(graph))
         everyone = np.ones(len(side))
-        strength = prior_strength * _pull(graph, side, prior_is_given)
+        strength = prior_strength * _pull(graph, side)
         return cls(
             points=points,
             likelihood=make_likelihood(graph, error_rates),
@@ -388,15 +386,13 @@ def _class_contrast(A: Array, classes: Array) -> Array:
     return contrast
 
 
-def _pull(graph: AnswerGraph, side: Array, prior_is_given: bool) -> float:
+def _pull(graph: AnswerGraph, side: Array) -> float:
     """What share of the pull towards the prior is left where answers may be wrong: 1 where none is.
 
-    They say less of the points, and the pull keeps its balance with them. A prior estimated from them
-    is worse than one of as many clean answers by far; the power is by trial on the benchmark sets.
+    They say less of the points, and the pull keeps its balance with them.
     """
     n_pivots = int((~labelled_components(graph)).sum())
-    left = (float(side @ side) - n_pivots) / max(len(side) - n_pivots, 1)
-    return left if prior_is_given else left**_PULL_POWER
+    return (float(side @ side) - n_pivots) / max(len(side) - n_pivots, 1)
 
 
 def _certainty(graph: AnswerGraph, error_rates: Rates) -> Array:
