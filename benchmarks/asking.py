@@ -300,14 +300,16 @@ def two_lines(results):
             rows.append([f"{name}, {prior:g}", str(n), f"{linked:.1f}", f"{labels:.1f}", f"{pairs:.1f}"])
     if not rows:
         return []
-    hits = [hit for found in groups.values() for n in SIZES for hit in covered(found, n)]
+    hits = {n: [hit for found in groups.values() for hit in covered(found, n)] for n in SIZES}
+    every = np.concatenate(list(hits.values()))
+    by_size = ", ".join(f"{np.mean(hits[n]):.0%} after {n}" for n in SIZES)
     draws = min(len(found) for found in groups.values())
     summary = (
         f"Two classes, draws a row: {draws} or more. Linked questions are above as many labels by "
         f"{np.mean(gains):+.1f} points on average, not below by more than 0.5 in {sum(g >= -0.5 for g in gains)} of "
         f"{len(gains)} rows, and at or above twice as many random pairs in {ahead} of {len(gains)}. The 95% "
-        f"interval of the accuracy, from the random share alone, holds the true accuracy in {np.mean(hits):.1%} of "
-        f"{len(hits)} estimates (after {', '.join(map(str, SIZES))} answers)."
+        f"interval of the accuracy, from the random share alone, holds the true accuracy in {np.mean(every):.1%} of "
+        f"{len(every)} estimates ({by_size} answers)."
     )
     head = ["set, prior", "answers n", "n linked", "n labels", "2 n random pairs"]
     return [summary, "", *table(head, rows)]

@@ -6,7 +6,7 @@ from scipy.stats import binom
 
 from sdulearn.asking import Asker, ask
 from sdulearn.asking.designs import sample_size
-from sdulearn.asking.estimates import NEXT_ANSWERS, mid_p_interval, random_sample
+from sdulearn.asking.estimates import NEXT_ANSWERS, random_sample
 
 
 def overlapping(n, seed):
@@ -87,16 +87,6 @@ def test_wrong_answers_do_not_lower_the_accuracy_of_the_model():
     assert found.agreement == pytest.approx((1 - e) * found.value + e * (1 - found.value))
     right = np.mean((asker.model().predict(X) > 0) == y)
     assert found.low <= max(right, 1 - right) <= found.high
-
-
-@pytest.mark.parametrize("n", [10, 40])
-def test_the_interval_of_a_share_covers_on_average(n):
-    p = np.linspace(0.5, 0.98, 97)
-    cover = np.zeros(len(p))
-    for k in range(n + 1):
-        low, high = mid_p_interval(k, n, 0.95)
-        cover += binom.pmf(k, n, p) * ((low <= p) & (p <= high))
-    assert 0.93 < cover.mean() < 0.97
 
 
 def test_advice_falls_as_answers_come():
