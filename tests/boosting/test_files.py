@@ -1,5 +1,7 @@
 """Files of tree models: what is read back is what was fitted, and a forged file is refused before LightGBM sees it."""
 
+import sys
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -7,7 +9,7 @@ import pytest
 from sdulearn import PairBoostingClassifier, PairModelCV, fit_table, load_model
 from sdulearn.boosting.model_text import read_trees, write_trees
 from sdulearn.columns import Column, ColumnLayout
-from sdulearn.errors import InputError, ModelFileError, UnseenCategoryWarning
+from sdulearn.errors import InputError, MissingExtraError, ModelFileError, UnseenCategoryWarning
 from sdulearn.io import container
 from sdulearn.io.onnx import export_onnx
 from sdulearn.table_model import Scaler, TableModel
@@ -73,6 +75,13 @@ def test_categories_and_names_are_kept(gaps, tmp_path):
     np.testing.assert_array_equal(again.decision_function(frame), model.decision_function(frame))
     with pytest.raises(InputError, match="categorical columns"):
         export_onnx(again, tmp_path / "model.onnx")
+
+
+def test_a_file_of_trees_names_the_extra(boosted, tmp_path, monkeypatch):
+    boosted.save(tmp_path / "model.sdu")
+    monkeypatch.setitem(sys.modules, "lightgbm", None)
+    with pytest.raises(MissingExtraError, match=r"pip install 'sdulearn\[boosting\]'"):
+        load_model(tmp_path / "model.sdu")
 
 
 def test_the_text_is_lightgbms(boosted, gaps):
