@@ -37,7 +37,7 @@ def run(*arguments: str) -> tuple[float, float, str]:
     """Seconds, largest resident memory of any child so far in GB, and the last line printed."""
     began = time.perf_counter()
     done = subprocess.run(
-        [sys.executable, "-m", "sdulearn.cli", *arguments], capture_output=True, text=True, check=True
+        [sys.executable, "-m", "sdulearn.cli.main", *arguments], capture_output=True, text=True, check=True
     )
     peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 2**20
     return time.perf_counter() - began, peak, done.stdout.strip().splitlines()[-1]

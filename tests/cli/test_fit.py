@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 from sklearn.preprocessing import StandardScaler
 
-from sdulearn import PairLogisticRegressionCV, SDUClassifier, SDUClassifierCV, load_model, stack_pairs
+from sdulearn import PairLogisticRegressionCV, PairModelCV, SDUClassifier, SDUClassifierCV, load_model, stack_pairs
 
 
 def random_pairs(rng, n, count):
@@ -39,7 +39,8 @@ def test_fit_tells_and_keeps_what_it_did(call, files, tmp_path, capsys, method):
     if truth > 0.85:
         assert "warning" not in out
     model = load_model(tmp_path / "model.sdu")
-    assert type(model.estimator) is (PairLogisticRegressionCV if method == "auto" else SDUClassifierCV)
+    kinds = {"linear": PairLogisticRegressionCV if method == "auto" else SDUClassifierCV, "boosted": PairModelCV}
+    assert type(model.estimator) is kinds[model.report.model_choice.name]
     page = (tmp_path / "model.html").read_text()
     assert "Estimated accuracy" in page
     assert not re.search(r"(src|href)=|<script|@import|url\(", page)
@@ -95,7 +96,7 @@ def test_mistakes_in_the_answers_stop_the_fit_unless_told(call, refused, files, 
     told = refused("fit", *options(files, tmp_path, pairs=tmp_path / "p.csv"))
     assert "1 unreadable rows (lines 404) and 1 pairs of a point with itself (lines 402)" in told
     assert "sdulearn check lists them all; --skip-bad leaves them out" in told
-    call("fit", *options(files, tmp_path, pairs=tmp_path / "p.csv"), "--skip-bad")
+    call("fit", *options(files, tmp_path, pairs=tmp_path / "p.csv", model="linear"), "--skip-bad")
     out = capsys.readouterr().out
     for text in (
         "Left out: 1 unreadable",
@@ -104,7 +105,7 @@ def test_mistakes_in_the_answers_stop_the_fit_unless_told(call, refused, files, 
         "1 repeated questions",
     ):
         assert text in out
-    call("fit", *options(files, tmp_path, output=tmp_path / "clean.sdu"))
+    call("fit", *options(files, tmp_path, output=tmp_path / "clean.sdu", model="linear"))
     clean, skipped = load_model(tmp_path / "clean.sdu"), load_model(tmp_path / "model.sdu")
     # The repeated answer counts, and deals other folds; no row that was left out does.
     cosine = clean.estimator.coef_[0] @ skipped.estimator.coef_[0]
@@ -189,7 +190,8 @@ def test_excel_files(call, files, tmp_path):
     call("fit", *options(files, tmp_path, **sheets))
     call("fit", *options(files, tmp_path, output=tmp_path / "csv.sdu"))
     sheet, text = load_model(tmp_path / "model.sdu"), load_model(tmp_path / "csv.sdu")
-    np.testing.assert_allclose(sheet.estimator.coef_, text.estimator.coef_, rtol=1e-6)
+    table = pd.read_csv(files / "table.csv")
+    np.testing.assert_allclose(sheet.decision_function(table), text.decision_function(table), rtol=1e-6)
     call("predict", tmp_path / "model.sdu", tmp_path / "table.xlsx", "-o", tmp_path / "out.csv")
     assert pd.read_csv(tmp_path / "out.csv")["id"].tolist() == pd.read_csv(files / "table.csv")["id"].tolist()
 

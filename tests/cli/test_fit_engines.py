@@ -41,7 +41,8 @@ def small_batches(monkeypatch):
 
 
 def fitted(tmp_path, *arguments):
-    call("-o", tmp_path / "model.sdu", *arguments)
+    # Other engines than memory know lines alone.
+    call("-o", tmp_path / "model.sdu", "--model", "linear", *arguments)
     return load_model(tmp_path / "model.sdu")
 
 

@@ -277,7 +277,8 @@ def test_two_annotators_and_trees(tmp_path, in_process):
     table = pd.read_csv(tmp_path / "t.csv")
     probability = load_model(tmp_path / "m.sdu").predict_proba(table)[:, 1]
     np.testing.assert_array_equal(pd.read_csv(tmp_path / "out.csv")["probability"], probability)
-    assert "cannot be written to ONNX" in in_process("export", "m.sdu", "--onnx", "m.onnx", code=2)
+    pytest.importorskip("onnx")
+    assert "inputs numbers (21 columns), texts (0 columns)" in in_process("export", "m.sdu", "--onnx", "m.onnx")
 
 
 @pytest.mark.parametrize("classes", ["1", "x", "2.5"])

@@ -90,7 +90,8 @@ def test_the_report_is_data(frames):
     assert report.n_labels == 4
     assert report.answer_columns == {"id_a": "id_a", "id_b": "id_b", "label": "label"}
     assert set(report.answer_words) == {"true", "false"}
-    assert {"alpha", "covariance_power"} == set(report.settings)
+    settings = {"linear": {"alpha", "covariance_power"}, "boosted": {"n_rounds"}}
+    assert set(report.settings) == settings[report.model_choice.name]
     (again,) = [finding for finding in report.findings if finding.code == "repeated_questions"]
     assert (again.severity, again.details) == ("info", {"count": 3, "by_majority": False})
 

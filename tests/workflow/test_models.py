@@ -191,6 +191,7 @@ def curved():
 def test_trees_where_held_out_answers_are_for_them(curved, tmp_path, monkeypatch):
     table, answers, y = curved
     monkeypatch.setattr("sdulearn.workflow.models._TIE", 0.0)
+    monkeypatch.setattr("sdulearn.workflow.models._TIE_IN_ALL", 0.0)
     model = fit_table(table, answers, model="auto")
     choice = model.report.model_choice
     assert choice.name == "boosted"
@@ -205,8 +206,6 @@ def test_trees_where_held_out_answers_are_for_them(curved, tmp_path, monkeypatch
     back = load_model(tmp_path / "m.sdu")
     assert back.report == model.report
     np.testing.assert_array_equal(back.predict_proba(table), model.predict_proba(table))
-    with pytest.raises(InputError, match="cannot be written to ONNX"):
-        export_onnx(model, tmp_path / "m.onnx")
 
 
 def test_a_line_where_trees_are_no_better():
@@ -223,7 +222,7 @@ def test_a_line_where_trees_are_no_better():
     np.testing.assert_array_equal(model.estimator.coef_, fit_table(table, answers, model="linear").estimator.coef_)
 
 
-@pytest.mark.parametrize("reason", ["lightgbm", "answers", "features", "classes"])
+@pytest.mark.parametrize("reason", ["lightgbm", "answers", "features", "classes", "folds"])
 def test_auto_says_why_it_compares_nothing(blobs, curved, monkeypatch, reason):
     table, answers, _ = curved
     options = {}
@@ -233,6 +232,9 @@ def test_auto_says_why_it_compares_nothing(blobs, curved, monkeypatch, reason):
         answers = answers[:50]
     elif reason == "features":
         monkeypatch.setattr("sdulearn.workflow.models._MOST_FEATURES", 20)
+    elif reason == "folds":
+        different = answers[~answers["label"]]
+        answers = pd.concat([answers[answers["label"]], different[:2]])
     else:
         table, answers, _ = blobs
         options = {"classes": 3}
@@ -240,6 +242,40 @@ def test_auto_says_why_it_compares_nothing(blobs, curved, monkeypatch, reason):
     (found,) = [one for one in report.findings if one.code == "linear_alone"]
     assert found.details["reason"] == reason
     assert (report.model_choice.name, report.model_choice.scores) == ("linear", {})
+    # Who did not ask for a comparison is not told why there is none, unless the table could be cut to allow it.
+    quiet = fit_table(table, answers, **options).report
+    assert quiet.model_choice == report.model_choice
+    assert [one.code for one in quiet.findings].count("linear_alone") == (reason == "features")
+
+
+def test_the_default_compares(curved):
+    table, answers, _ = curved
+    found = fit_table(table, answers).report.model_choice
+    assert found == fit_table(table, answers, model="auto").report.model_choice
+    assert set(found.scores) == {"linear", "boosted"}
+
+
+def test_a_gain_in_all_where_there_is_no_standard_error(curved, monkeypatch):
+    """Answers in one piece give none."""
+    table, _, y = curved
+    ends = np.column_stack([np.arange(1, 101), np.arange(1, 101) // 2])
+    answers = answers_about(y, ends)
+    found = fit_table(table, answers, max_unlabeled=200).report.model_choice
+    assert found.gap_error is None
+    gain = (found.scores["boosted"] - found.scores["linear"]) * len(answers)
+    for limit, name in ((gain - 1e-6, "boosted"), (gain + 1e-6, "linear")):
+        monkeypatch.setattr("sdulearn.workflow.models._TIE_IN_ALL", limit)
+        assert fit_table(table, answers, max_unlabeled=200).report.model_choice.name == name
+
+
+def test_trees_of_a_star_with_few_of_a_kind(curved):
+    """Folds of the accuracy with fewer answers of a kind than folds are usual."""
+    table, _, y = curved
+    alike = np.flatnonzero(y == 1)[:80]
+    other = np.flatnonzero(y == -1)[:4]
+    ends = np.column_stack([np.r_[alike[1:], other], np.repeat(alike[0], 83)])
+    report = fit_table(table, answers_about(y, ends), model="boosted", max_unlabeled=200).report
+    assert report.accuracy.n_answers == 83
 
 
 def test_other_methods_are_linear_without_a_word(curved):
@@ -253,6 +289,7 @@ def test_other_methods_are_linear_without_a_word(curved):
 def test_a_tie_keeps_the_line(curved, monkeypatch, factor, name):
     """The line is kept unless trees are better by more than a share of the standard error, here one near the gap."""
     table, answers, _ = curved
+    monkeypatch.setattr("sdulearn.workflow.models._TIE_IN_ALL", 0.0)
     found = fit_table(table, answers, model="auto").report.model_choice
     gap = found.scores["boosted"] - found.scores["linear"]
     monkeypatch.setattr("sdulearn.workflow.models._TIE", gap / found.gap_error / factor)

@@ -23,6 +23,7 @@ from sdulearn.types import Array, Estimator, MatrixLike
 
 MODELS = ("linear", "nystroem", "boosted")
 _FEWEST_COMPONENTS = 10
+_ROUNDING = 1e-12
 
 
 class PairModelCV(ScoreClassifier):
@@ -178,11 +179,13 @@ def compare(names: list[str], values: list[Array], n_known: int) -> dict[str, An
     table = np.array(values)
     mean = table.sum(axis=1) / n_known
     gaps = table[int(np.argmax(mean.round(10)))] - table
+    # A point in no answer is a component of its own, of log likelihood 0 but for rounding.
+    answered = (np.abs(table) > _ROUNDING).any(axis=0)
     return {
         "model": names,
         "mean_test_score": mean,
         "gap_to_best": gaps.sum(axis=1) / n_known,
-        "gap_error": _standard_error(gaps[:, (table != 0).any(axis=0)]) / n_known,
+        "gap_error": _standard_error(gaps[:, answered]) / n_known,
         "rank_test_score": rankdata(-mean.round(10), method="min").astype(np.int64),
     }
 

@@ -27,8 +27,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Export, and say what the graph takes."""
     refuse_overwriting((arguments.onnx,), (arguments.model,))
-    model = as_table_model(load_model(arguments.model))
-    export_onnx(model, arguments.onnx)
+    loaded = load_model(arguments.model)
+    export_onnx(loaded, arguments.onnx)
+    model = as_table_model(loaded)
     numbers, texts = onnx_columns(model)
     if arguments.json:
         print_json({"file": arguments.onnx, "numbers": numbers, "texts": texts, "classes": model.classes})

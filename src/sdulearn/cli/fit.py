@@ -12,7 +12,10 @@ same point, --points names the column that says which.
 A Parquet file or folder that does not fit into memory is read with --engine stream, row group by row group,
 on all cores of this machine, or with --engine dask on a cluster. Settings, accuracy and the joint method go by
 the answers and a draw of unlabeled rows, as in memory; a marginal method (su ... sudu) is then fitted on every
-row of the table, unless --unlabeled is given.
+row of the table, unless --unlabeled is given. Both are linear.
+
+With the extra boosting installed, a joint fit of two classes in memory is a line or boosted trees, whichever makes
+held-out answers likelier; --model settles it beforehand.
 """
 
 from __future__ import annotations
@@ -116,8 +119,8 @@ def _add_method_options(method: argparse._ArgumentGroup) -> None:
     method.add_argument(
         "--model",
         choices=MODELS,
-        default="linear",
-        help="linear, boosted trees (needs sdulearn[boosting]), or auto: by held-out answers (default: %(default)s)",
+        help="linear, boosted trees (needs sdulearn[boosting]), or auto: by held-out answers (default: auto, or "
+        "linear where it does not apply)",
     )
     method.add_argument(
         "--loss", choices=tuple(TRAINING_LOSSES), default="squared", help="for su ... sudu (%(default)s)"

@@ -29,6 +29,8 @@ from sdulearn.io.model_file import load_model
 from sdulearn.table_model import TableModel
 from sdulearn.types import Array, Estimator
 
+SHARE = "share of the decision"
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of ``sdulearn inspect``."""
@@ -113,7 +115,9 @@ def _strongest(model: TableModel, top: int) -> list[str]:
     lines = []
     for title, strength in feature_strengths(model).items():
         order = np.argsort(-np.abs(strength), kind="stable")[:top].tolist()
-        lines += [f"strongest features, {title}:", *(f"  {strength[j]:+9.4g}  {names[j]}" for j in order)]
+        # A share has no sign.
+        form = "9.1%" if title == SHARE else "+9.4g"
+        lines += [f"strongest features, {title}:", *(f"  {strength[j]:{form}}  {names[j]}" for j in order)]
     return lines
 
 
@@ -121,7 +125,7 @@ def feature_strengths(model: TableModel) -> dict[str, Array]:
     """The strength of each feature; of more than two classes, for each."""
     estimator = model.estimator
     if not hasattr(estimator, "coef_"):
-        return {"share of the decision": estimator.feature_importances_}
+        return {SHARE: estimator.feature_importances_}
     if len(model.classes) == 2:
         return {"per standard deviation": estimator.coef_[0]}
     lines = zip(model.classes, estimator.coef_, strict=True)

@@ -1,7 +1,7 @@
 """How many random pairs to ask about: expected accuracy and the prior's interval.
 
 An estimate by simulation, on generated points or on your own unlabeled rows with made-up classes:
-pairs are drawn, models trained as 'sdulearn fit' would, and their accuracy computed. It stands or
+pairs are drawn, linear models trained as by 'sdulearn fit', and their accuracy computed. It stands or
 falls with --ceiling, the accuracy of the best possible classifier, which nobody knows beforehand:
 try two values.
 """

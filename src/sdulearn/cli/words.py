@@ -347,6 +347,7 @@ def _linear_alone(d: Mapping[str, Any]) -> str:
         "lightgbm": "trees need LightGBM (pip install 'sdulearn[boosting]')",
         "answers": f"there are fewer than {d['limit']} answers",
         "features": f"there are more than {d['limit']} features, and the comparison would take long",
+        "folds": "there are too few answers of a kind to hold some out",
     }
     return f"Boosted trees were not tried: {reasons[d['reason']]}."
 

@@ -18,13 +18,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sdulearn.boosting.score_classifier import ScoreClassifier
-from sdulearn.columns import CATEGORY, Column, ColumnLayout, SparseLayout
-from sdulearn.errors import InputError
+from sdulearn.columns import CATEGORY, Column, ColumnLayout, Layout, SparseLayout
 from sdulearn.extras import require
 from sdulearn.io.files import Location, written_whole
 from sdulearn.io.onnx_trees import build_trees
 from sdulearn.table_model import Scaler, TableModel
-from sdulearn.types import Array, Estimator
+from sdulearn.types import Array, Estimator, Indices
 
 OPSET = 18
 ML_OPSET = 3
@@ -47,19 +46,18 @@ def export_onnx(model: TableModel | Estimator, path: Location) -> None:
     --------
     onnx_columns : What the graph takes.
     """
-    if isinstance(model, TableModel) and isinstance(model.estimator, ScoreClassifier):
-        raise InputError(
-            "A table model with trees or a kernel map cannot be written to ONNX. Export its `estimator`, which takes "
-            "the scaled features, or fit the table with a linear model."
-        )
     graph = Graph()
+    opset = ML_OPSET
+    table_model = as_table_model(model)
     if isinstance(model, ScoreClassifier):
-        serialised = build_trees(graph, model)
+        # Without a table NaN is a value like others, which trees know.
+        opset = build_trees(graph, model, NUMBERS)
+    elif isinstance(table_model.estimator, ScoreClassifier):
+        rows = graph.features(table_model)
+        opset = build_trees(graph, table_model.estimator, rows, graph.refused(rows))
     else:
-        table_model = as_table_model(model)
-        names = _class_names(table_model)
         graph.build(table_model)
-        serialised = graph.serialise(onnx_columns(table_model), names)
+    serialised = graph.serialise(onnx_columns(table_model), _class_names(table_model), opset)
     with written_whole(path) as draft:
         draft.write_bytes(serialised)
 
@@ -107,14 +105,34 @@ def _blocks(model: TableModel) -> list[tuple[Column, Array]]:
     return list(zip(model.layout.columns, parts, strict=True))
 
 
-def _number_part(model: TableModel) -> tuple[Array, Array]:
-    """Coefficients and stand-ins of the number columns; NaN stands in where a missing value was refused."""
+def _number_weights(model: TableModel) -> Array:
+    """Coefficients of the number columns."""
     if not isinstance(model.layout, ColumnLayout):
-        return model.raw_lines[0].T, np.full(model.layout.width, np.nan)
-    numbers = [(column, part[0]) for column, part in _blocks(model) if column.kind != CATEGORY]
-    fills = [np.nan if column.fill is None else float(column.fill) for column, _ in numbers]
-    weights = np.array([weight for _, weight in numbers])
-    return weights.reshape(len(numbers), len(model.estimator.coef_)), np.array(fills)
+        return model.raw_lines[0].T
+    weights = np.array([part[0] for column, part in _blocks(model) if column.kind != CATEGORY])
+    return weights.reshape(len(weights), len(model.estimator.coef_))
+
+
+def _fills(layout: Layout) -> Array:
+    """Stand-ins of the number columns; NaN where a missing value was refused."""
+    if not isinstance(layout, ColumnLayout):
+        return np.full(layout.width, np.nan)
+    fills = [column.fill for column in layout.columns if column.kind != CATEGORY]
+    return np.array([np.nan if fill is None else float(fill) for fill in fills])
+
+
+def _text_columns(layout: Layout) -> list[Column]:
+    if not isinstance(layout, ColumnLayout):
+        return []
+    return [column for column in layout.columns if column.kind == CATEGORY]
+
+
+def _numbers_first(layout: Layout) -> Indices:
+    """Where each feature stands once all numbers come before all texts."""
+    if not isinstance(layout, ColumnLayout):
+        return np.arange(layout.width)
+    is_text = [column.kind == CATEGORY for column in layout.columns for _ in column.feature_names]
+    return np.argsort(np.argsort(is_text, kind="stable"))
 
 
 def _text_parts(model: TableModel) -> list[tuple[Column, Array]]:
@@ -140,17 +158,23 @@ class Graph:
     def build(self, model: TableModel) -> None:
         """The decision as a sum of columns' contributions, and what follows from it."""
         total = self.constant(model.raw_lines[1][None, :])
-        weights, fills = _number_part(model)
+        weights = _number_weights(model)
         if len(weights):
-            total = self.node("Add", total, self.number_sum(weights, fills))
+            filled = self.filled(_fills(model.layout))
+            product = self.node("MatMul", filled, self.constant(np.ascontiguousarray(weights)))
+            total = self.node("Add", total, product)
         for place, (column, coefficients) in enumerate(_text_parts(model)):
             total = self.node("Add", total, self.text_share(place, column, coefficients))
         if len(model.classes) > 2:
             self.many_classes(total)
             return
+        self.two_classes(total, model.link)
+
+    def two_classes(self, total: str, link: str | None) -> None:
+        """The decision, its sign and, where the model has one, its probability."""
         decision = self.node("Reshape", total, self.constant(np.array([-1], dtype=np.int64)), output="decision")
         self.label(decision)
-        self.probability(model.link, decision)
+        self.probability(link, decision)
 
     def label(self, decision: str) -> None:
         """+1 where the decision is positive, else -1."""
@@ -165,11 +189,26 @@ class Graph:
         self.node("Add", place, self.constant(np.array(1, dtype=np.int64)), output="label")
         self.node("Softmax", decision, output="probability", axis=1)
 
-    def number_sum(self, weights: Array, fills: Array) -> str:
-        """``numbers @ weights``, a column each line, NaN replaced by the column's stand-in."""
+    def features(self, model: TableModel) -> str:
+        """The scaled features, in the very operations of the table model: a split falls between two numbers."""
+        fills = _fills(model.layout)
+        parts = [self.filled(fills)] if len(fills) else []
+        for place, column in enumerate(_text_columns(model.layout)):
+            parts.append(self.text_share(place, column, np.eye(len(column.categories))))
+        joined = self.node("Concat", *parts, axis=1)
+        ordered = self.node("Gather", joined, self.constant(_numbers_first(model.layout)), axis=1)
+        centred = self.node("Sub", ordered, self.constant(model.scaler.mean[None, :]))
+        return self.node("Div", centred, self.constant(model.scaler.scale[None, :]))
+
+    def refused(self, rows: str) -> str:
+        """A column of zeros, NaN where a feature is missing and has no stand-in: trees would pass over that."""
+        zeros = self.node("Mul", rows, self.constant(np.array(0.0)))
+        return self.node("ReduceSum", zeros, self.constant(np.array([1], dtype=np.int64)), keepdims=1)
+
+    def filled(self, fills: Array) -> str:
+        """The numbers, NaN replaced by the column's stand-in."""
         missing = self.node("IsNaN", NUMBERS)
-        filled = self.node("Where", missing, self.constant(fills[None, :]), NUMBERS)
-        return self.node("MatMul", filled, self.constant(np.ascontiguousarray(weights)))
+        return self.node("Where", missing, self.constant(fills[None, :]), NUMBERS)
 
     def text_share(self, place: int, column: Column, coefficients: Array) -> str:
         """The coefficients of each text's category: 0 for an unknown one, the stand-in's for an empty one."""

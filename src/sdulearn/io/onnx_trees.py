@@ -18,7 +18,6 @@ from sdulearn.boosting.start import MOST_LOGIT, Kernel, LinearScore
 from sdulearn.errors import InputError
 from sdulearn.types import Array
 
-_NUMBERS = "numbers"
 _ML_OPSET = 5
 _SUM = 1
 _AT_MOST = 0
@@ -37,49 +36,56 @@ class Graph(Protocol):
         """Add a constant."""
         ...
 
-    def label(self, decision: str) -> None:
-        """Add the label of the decision."""
+    def two_classes(self, total: str, link: str | None) -> None:
+        """Add decision, label and probability of two classes."""
         ...
 
-    def probability(self, link: str | None, decision: str) -> None:
-        """Add the probability of the decision."""
-        ...
-
-    def serialise(self, columns: tuple[list[str], list[str]], classes: dict[str, str], ml_opset: int) -> bytes:
-        """The checked file."""
+    def many_classes(self, total: str) -> None:
+        """Add decision, label and probabilities of more."""
         ...
 
 
-def build_trees(graph: Graph, model: ScoreClassifier) -> bytes:
-    """The file of a fitted model."""
+def build_trees(graph: Graph, model: ScoreClassifier, rows: str, refused: str | None = None) -> int:
+    """The outputs of a fitted model; gives back the version of the operators that they need.
+
+    ``rows`` names the features, NaN where one is missing; ``refused`` a column that is added to the score.
+    """
     if model.categories_:
         raise InputError(
             "A model with categorical columns cannot be written to ONNX: the graph has no place for its categories. "
             "Save it as a model file, or encode the categories as numbers before the fit."
         )
-    if model.n_classes_ > 2:
-        raise InputError("Only tree models of two classes can be written to ONNX. Save this one as a model file.")
-    total = _linear(graph, model.start_)
+    total = _linear(graph, model.start_, rows)
     if model.boosters_:
-        total = graph.node("Add", total, _ensemble(graph, model))
-    signed = graph.node("Mul", total, graph.constant(np.array(model.sign_)))
-    decision = graph.node("Reshape", signed, graph.constant(np.array([-1], dtype=np.int64)), output="decision")
-    graph.label(decision)
-    graph.probability("logistic", decision)
-    names = [str(name) for name in getattr(model, "feature_names_in_", range(model.n_features_in_))]
-    return graph.serialise((names, []), {"-1": "-1", "1": "1"}, _ML_OPSET)
+        total = graph.node("Add", total, _ensemble(graph, model, rows))
+    if refused is not None:
+        total = graph.node("Add", total, refused)
+    if model.n_classes_ == 2:
+        graph.two_classes(graph.node("Mul", total, graph.constant(np.array(model.sign_))), "logistic")
+    else:
+        graph.many_classes(graph.node("Gather", total, graph.constant(model.order_), axis=1))
+    return _ML_OPSET
 
 
-def _linear(graph: Graph, start: LinearScore) -> str:
+def _linear(graph: Graph, start: LinearScore, rows: str) -> str:
     design = start.design
-    missing = graph.node("IsNaN", _NUMBERS)
-    filled = graph.node("Where", missing, graph.constant(design.mean[None, :]), _NUMBERS)
+    missing = graph.node("IsNaN", rows)
+    filled = graph.node("Where", missing, graph.constant(design.mean[None, :]), rows)
     columns = _standardised(graph, filled, design.mean, design.scale)
     if start.kernel is not None:
         columns = _kernel(graph, start.kernel, columns)
-    product = graph.node("MatMul", columns, graph.constant(start.coef[:, None]))
-    score = graph.node("Add", product, graph.constant(np.array(start.intercept)))
-    return graph.node("Clip", score, graph.constant(np.array(-MOST_LOGIT)), graph.constant(np.array(MOST_LOGIT)))
+    by_class = start.coef if start.coef.ndim > 1 else start.coef[:, None]
+    product = graph.node("MatMul", columns, graph.constant(np.ascontiguousarray(by_class)))
+    return _bounded(graph, graph.node("Add", product, graph.constant(start.intercept)), by_class.shape[1])
+
+
+def _bounded(graph: Graph, score: str, width: int) -> str:
+    """As :func:`sdulearn.boosting.start.bounded`."""
+    most = graph.constant(np.array(MOST_LOGIT))
+    if width == 1:
+        return graph.node("Clip", score, graph.constant(np.array(-MOST_LOGIT)), most)
+    highest = graph.node("ReduceMax", score, graph.constant(np.array([1], dtype=np.int64)), keepdims=1)
+    return graph.node("Max", score, graph.node("Sub", highest, most))
 
 
 def _standardised(graph: Graph, columns: str, mean: Array, scale: Array) -> str:
@@ -101,18 +107,19 @@ def _kernel(graph: Graph, kernel: Kernel, rows: str) -> str:
     return _standardised(graph, values, kernel.mean, kernel.scale)
 
 
-def _ensemble(graph: Graph, model: ScoreClassifier) -> str:
+def _ensemble(graph: Graph, model: ScoreClassifier, rows: str) -> str:
     """The mean of all boosters as one sum of trees."""
-    trees = [tree for text in model.trees_ for tree in read_trees(text, model.n_features_in_)]
     nodes = _Nodes(1 / len(model.trees_))
-    for tree in trees:
-        nodes.add(tree)
+    n_scores = 1 if model.n_classes_ == 2 else model.n_classes_
+    for text in model.trees_:
+        for place, tree in enumerate(read_trees(text, model.n_features_in_, model.n_classes_)):
+            nodes.add(tree, place % n_scores)
     tensor = graph.onnx.numpy_helper.from_array
     return graph.node(
         "TreeEnsemble",
-        _NUMBERS,
+        rows,
         domain="ai.onnx.ml",
-        n_targets=1,
+        n_targets=n_scores,
         aggregate_function=_SUM,
         tree_roots=nodes.roots,
         nodes_featureids=nodes.features,
@@ -123,7 +130,7 @@ def _ensemble(graph: Graph, model: ScoreClassifier) -> str:
         nodes_falsenodeids=nodes.right,
         nodes_falseleafs=nodes.right_is_leaf,
         nodes_missing_value_tracks_true=nodes.missing_left,
-        leaf_targetids=[0] * len(nodes.leaves),
+        leaf_targetids=nodes.targets,
         leaf_weights=tensor(np.array(nodes.leaves), "leaves"),
     )
 
@@ -142,13 +149,15 @@ class _Nodes:
         self.right_is_leaf: list[int] = []
         self.missing_left: list[int] = []
         self.leaves: list[float] = []
+        self.targets: list[int] = []
 
-    def add(self, tree: Tree) -> None:
-        """One more tree; a lone leaf becomes a node with two equal ones."""
+    def add(self, tree: Tree, target: int) -> None:
+        """One more tree of a score; a lone leaf becomes a node with two equal ones."""
         first_node = len(self.features)
         first_leaf = len(self.leaves)
         self.roots.append(first_node)
         self.leaves += (tree.leaf * self.share).tolist()
+        self.targets += [target] * len(tree.leaf)
         if len(tree.leaf) == 1:
             self._add_node(0, 0.0, (first_leaf, first_leaf), (True, True), False)
             return

@@ -77,7 +77,7 @@ def fit_table(
     prior: float | None = None,
     error_rate: str | float = "auto",
     classes: int | str | None = None,
-    model: str = "linear",
+    model: str | None = None,
     max_unlabeled: int | None = None,
     id_column: str | None = None,
     drop: Sequence[str] = (),
@@ -123,10 +123,11 @@ def fit_table(
     classes : int or "auto", optional
         Number of classes, or "auto" for the one under which held-out answers are likeliest; by default two, or as
         many as ``labels`` names. More than two are for the joint likelihood in memory.
-    model : {"linear", "boosted", "auto"}, default="linear"
-        Linear, boosted trees (in memory; needs LightGBM, ``pip install 'sdulearn[boosting]'``), or whichever makes
-        held-out answers likelier; "auto" is linear without LightGBM, and with fewer than 60 answers, more than 100
-        features, more than two classes, or another method or engine. ``report.model_choice`` has the numbers.
+    model : {"auto", "linear", "boosted"}, optional
+        Linear, boosted trees (in memory; needs LightGBM, ``pip install 'sdulearn[boosting]'``), or, by default and
+        with "auto", whichever makes held-out answers likelier; that is linear without LightGBM, and with fewer than
+        60 answers, more than 100 features, more than two classes, or another method or engine.
+        ``report.model_choice`` has the numbers. With "auto" a finding says why there was no comparison.
     max_unlabeled : int, optional
         Most rows to use as unlabeled, drawn at random; by default 20,000, or, for the risks of the paper with
         another engine than "memory", every row.
@@ -205,7 +206,7 @@ def _check_choices(request: Request, answers: object) -> None:
         "method": (request.method, METHODS),
         "loss": (request.loss, tuple(TRAINING_LOSSES)),
         "missing": (options.missing, ("error", "mean")),
-        "model": (request.model, MODELS),
+        "model": (request.model or "auto", MODELS),
     }
     for name, (value, allowed) in choices.items():
         if value not in allowed:
@@ -310,7 +311,7 @@ def _fit(request: Request, data: TrainingData, began: float, read: float) -> Tab
     findings = [
         *_noted(caught, estimator, data),
         *_disagreements(request, data, pairs, estimator, outcome, n_right),
-        *(why_linear(request, n_classes, rows, y) if compares(request) else ()),
+        *_noted_reason(request, why_linear(request, n_classes, rows, y)),
     ]
     model = TableModel(estimator, data.layout, data.scaler, _class_names(estimator, data))
     report = FitReport(
@@ -411,6 +412,13 @@ def _noted(caught: list[warnings.WarningMessage], estimator: Estimator, data: Tr
         elif data.labels is None and estimator.prior_ is not None and estimator.prior_.identified:
             found.append(Finding("names_uncertain", "warning", {}))
     return list({(one.code, str(one.details)): one for one in found}.values())
+
+
+def _noted_reason(request: Request, found: list[Finding]) -> list[Finding]:
+    """Why models were not compared; who did not ask for it is told only of a limit that the table might meet."""
+    if not compares(request):
+        return []
+    return [one for one in found if request.model == "auto" or one.details["reason"] == "features"]
 
 
 def _name_classes(estimator: Estimator, data: TrainingData) -> int:

@@ -26,10 +26,10 @@ from sdulearn.pairs import Pairs
 from sdulearn.prior import clopper_pearson
 from sdulearn.types import Array, Codes, Estimator, MatrixLike, Rows
 from sdulearn.workflow.methods import with_its_settings
-from sdulearn.workflow.models import FittedModel
+from sdulearn.workflow.models import ACCURACY_FOLDS_OF_TREES, FittedModel
 from sdulearn.workflow.training import TrainingData
 
-# Where a fit takes long: trees, and more than two classes.
+# Of more than two classes, whose fit takes long.
 _FEW_FOLDS = 5
 # Answers wrong every other time would say nothing of the accuracy.
 _MOST_ERRORS = 0.49
@@ -42,7 +42,7 @@ def accuracy_of_two(
 ) -> AccuracyEstimate:
     """Of a model of two classes."""
     model = fitted.estimator
-    folds = folds_over_points(_FEW_FOLDS if isinstance(model, ScoreClassifier) else ACCURACY_FOLDS, pairs)
+    folds = folds_over_points(ACCURACY_FOLDS_OF_TREES if isinstance(model, ScoreClassifier) else ACCURACY_FOLDS, pairs)
     reference = model.decision_function(rows)
     settings = with_its_settings(model)
     decision = held_out_decisions(settings, rows, pairs, reference, sample_weight=weights, cv=folds)

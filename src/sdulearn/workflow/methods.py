@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from sdulearn.blocks import Blocks
-from sdulearn.boosting import PairBoostingClassifier
+from sdulearn.boosting import PairBoostingClassifier, PairModelCV
 from sdulearn.boosting.estimators import ScoreClassifier
 from sdulearn.joint import PairLogisticRegression, PairLogisticRegressionCV
 from sdulearn.linear import SDUClassifier, SDUClassifierCV
@@ -65,7 +65,7 @@ def _with_its_rounds(model: ScoreClassifier) -> Estimator:
         "error_rate": dict(model.error_rates_),
     }
     if not model.n_rounds_:
-        return PairLogisticRegressionCV(**parameters)
+        return PairModelCV(["linear"], **parameters, cv=_FEW_FOLDS)
     return PairBoostingClassifier(**parameters, max_iter=model.n_rounds_, cv=_FEW_FOLDS)
 
 

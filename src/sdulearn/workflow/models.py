@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,11 +14,17 @@ from sdulearn.diagnostics import Finding
 from sdulearn.extras import is_there
 from sdulearn.fit_report import ModelChoice
 from sdulearn.joint import PairLogisticRegression, PairLogisticRegressionCV
+from sdulearn.metrics import folds_over_points
+from sdulearn.pairs import Pairs, read_pairs
 from sdulearn.types import Array, Codes, Estimator, Rows
 from sdulearn.workflow.methods import estimator_of, is_joint
 from sdulearn.workflow.training import Request, TrainingData
 
 MODELS = ("auto", "linear", "boosted")
+# Fewer than of a line, as each takes long.
+ACCURACY_FOLDS_OF_TREES = 5
+# Trees stop by held-out answers, in every fold of the accuracy too.
+_FEWEST_OF_A_KIND = 2
 # With fewer answers trees win by chance alone.
 _FEWEST_ANSWERS = 60
 # Beyond so many features the comparison takes more than a few seconds.
@@ -25,6 +32,9 @@ _MOST_FEATURES = 100
 # Trees must be better by so many standard errors: a tie keeps the line. A whole one would cost more than it saves:
 # half a point of accuracy over the ten sets of the benchmark, at 200 answers.
 _TIE = 0.25
+# And by so much in the log-likelihood of all answers together: the rounds were chosen by the same held-out answers, so
+# trees are never worse there. It alone counts where answers hang together, and there is no standard error.
+_TIE_IN_ALL = 1.0
 
 
 def number_of_classes(request: Request, data: TrainingData, folds: int) -> int | str:
@@ -66,9 +76,13 @@ def fit_model(
         curve = trees.held_out_log_likelihood_
         scores = {"linear": float(curve[0]), "boosted": float(curve[trees.n_rounds_])}
         return FittedModel(trees, ModelChoice("boosted", scores), rates)
-    both = PairModelCV(["linear", "boosted"], **parameters).fit(rows, y, weights)
-    choice = _choice(both)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        both = PairModelCV(["linear", "boosted"], **parameters).fit(rows, y, weights)
+    choice = _choice(both, _n_answers(y))
     if choice.name == "boosted":
+        for note in caught:
+            warnings.warn(note.message, note.category, stacklevel=2)
         return FittedModel(both, choice, rates)
     # The linear model itself has coefficients, and can be written to ONNX.
     return _fit_line(request, n_classes, rows, y, weights, folds, choice)
@@ -93,31 +107,43 @@ def _error_rates(request: Request, n_classes: int | str, rows: Rows, y: Codes, w
     return line.fit(rows, y, weights).error_rates_
 
 
-def _choice(model: PairModelCV) -> ModelChoice:
+def _choice(model: PairModelCV, n_answers: int) -> ModelChoice:
     table = model.cv_results_
     scores = dict(zip(table["model"], table["mean_test_score"].tolist(), strict=True))
     gap_error = float(np.max(table["gap_error"]))
     known = gap_error if np.isfinite(gap_error) else None
-    better = scores["boosted"] - scores["linear"] > _TIE * (known or 0.0)
+    margin = max(_TIE * (known or 0.0), _TIE_IN_ALL / n_answers)
+    better = scores["boosted"] - scores["linear"] > margin
     return ModelChoice("boosted" if better else "linear", scores, known)
 
 
 def compares(request: Request) -> bool:
     """Whether trees are possible for this method, where the work is done, and a comparison was asked for."""
-    return request.model == "auto" and is_joint(request.method) and request.engine == "memory"
+    return request.model in ("auto", None) and is_joint(request.method) and request.engine == "memory"
 
 
 def why_linear(request: Request, n_classes: int | str, rows: Rows, y: Codes) -> list[Finding]:
-    """Why "auto" does not compare models, as a finding; nothing where it does."""
-    n_answers = int(np.sum(y[:, 0] != 0)) // 2
+    """Why models are not compared, as a finding; nothing where they are."""
     reasons = {
         "classes": n_classes != 2,
         "lightgbm": not is_there("lightgbm"),
-        "answers": n_answers < _FEWEST_ANSWERS,
+        "answers": _n_answers(y) < _FEWEST_ANSWERS,
         "features": rows.shape[1] > _MOST_FEATURES,
+        "folds": _fewest_in_a_fold(read_pairs(y)) < _FEWEST_OF_A_KIND,
     }
     true = [name for name, holds in reasons.items() if holds]
     if not true:
         return []
     limits = {"answers": _FEWEST_ANSWERS, "features": _MOST_FEATURES}
     return [Finding("linear_alone", "info", {"reason": true[0], "limit": limits.get(true[0])})]
+
+
+def _n_answers(y: Codes) -> int:
+    return int(np.sum(y[:, 0] != 0)) // 2
+
+
+def _fewest_in_a_fold(pairs: Pairs) -> int:
+    """The fewest answers of a kind that a model has to learn from, of those that the accuracy is found by."""
+    kinds = np.unique(np.sign(pairs.codes[pairs.codes != 0]))
+    trains = [train for train, _ in folds_over_points(ACCURACY_FOLDS_OF_TREES, pairs).split(None, pairs)]
+    return min(int(np.sum(np.sign(pairs.codes[train]) == kind)) // 2 for train in trains for kind in kinds)

@@ -43,7 +43,7 @@ class Request:
     max_unlabeled: int | None
     skip_bad: bool
     classes: int | str | None = None
-    model: str = "linear"
+    model: str | None = None
     engine: str = "memory"
 
     @property
