@@ -23,10 +23,11 @@ from sklearn.base import clone
 
 from sdulearn.errors import InputError, OrientationWarning
 from sdulearn.metrics.accuracy import AccuracyEstimate, accuracy_of
+from sdulearn.metrics.reliability import chance_of_same
 from sdulearn.model_selection import PairFolds, PairKFold
 from sdulearn.pairs import Pairs, read_pairs
 from sdulearn.sklearn_private import safe_indexing
-from sdulearn.types import Array, Codes, Estimator, Indices, MatrixLike, Splitter
+from sdulearn.types import Array, Codes, Estimator, Indices, Mask, MatrixLike, Splitter
 
 
 def cross_val_accuracy(
@@ -233,6 +234,37 @@ def held_out_classes(
         model.name_classes(known, np.asarray(reference)[train])
         predicted[test] = model.predict(safe_indexing(X, test))
     return predicted
+
+
+def held_out_same(estimator: Estimator, X: MatrixLike, y: ArrayLike | Pairs, *, cv: Splitter = 5) -> tuple[Array, Mask]:
+    """Chance of "same" by models that saw no answer about the points of an answer, and whether it came.
+
+    Answers between points of two folds are left out. What the classes of a fold are called does not matter.
+
+    Parameters
+    ----------
+    estimator : estimator
+        With ``predict_proba``; a copy is fitted for each fold.
+    X, y, cv
+        As in :func:`cross_val_accuracy`.
+
+    Returns
+    -------
+    chance : array of shape (n_held_out,)
+        Predicted chance of "same" of each answer that was held out.
+    similar : bool array of shape (n_held_out,)
+        The answers.
+    """
+    pairs = read_pairs(y)
+    table = np.asarray(pairs)
+    chances = []
+    similar = []
+    for train, test in _splitter(cv, pairs).split(X, pairs):
+        model = _fitted(estimator, safe_indexing(X, train), table[train], None)
+        part = read_pairs(table[test])
+        chances.append(chance_of_same(model.predict_proba(safe_indexing(X, test)), part))
+        similar.append(part.similar)
+    return np.concatenate(chances), np.concatenate(similar)
 
 
 def _parts(splitter: Splitter, X: MatrixLike, pairs: Pairs) -> list[tuple[Indices, Indices]]:
