@@ -10,6 +10,7 @@ import pandas as pd
 import polars as pl
 import pytest
 from scipy import sparse
+from scipy.stats import binomtest
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -34,8 +35,10 @@ from sdulearn.plotting import (
     PairLearningCurveDisplay,
     PlanDisplay,
     PriorIntervalDisplay,
+    ReliabilityDisplay,
     RiskGridDisplay,
 )
+from sdulearn.prior import clopper_pearson
 
 mpl.use("Agg")
 import matplotlib.pyplot as plt
@@ -408,3 +411,46 @@ def test_classes_without_names_have_no_learning_curve_of_the_accuracy(three_clas
         model, rows, named, n_pairs=[100], test=(X, truth + 1), n_repeats=1, random_state=0
     )
     assert curve.scores.min() > 0.9
+
+
+def test_reliability_is_that_of_the_labels_with_exact_intervals():
+    p = np.repeat([0.15, 0.55, 0.95], [20, 10, 5])
+    came = np.r_[np.arange(20) < 3, np.arange(10) < 6, np.ones(5)]
+    display = ReliabilityDisplay.from_labels(p, came)
+    x, y = display.line_.lines[0].get_data()
+    np.testing.assert_allclose(x, [0.15, 0.55, 0.95])
+    np.testing.assert_allclose(y, [0.15, 0.6, 1.0])
+    for k, (a, n) in enumerate([(3, 20), (6, 10), (5, 5)]):
+        exact = binomtest(a, n).proportion_ci(0.95, method="exact")
+        assert (display.low[k], display.high[k]) == pytest.approx((exact.low, exact.high))
+    bars = np.array(display.line_.lines[2][0].get_segments())
+    np.testing.assert_allclose(bars[:, :, 1], np.column_stack([display.low, display.high]))
+    assert display.ax_.get_legend_handles_labels()[1] == [f"expected calibration error {0.75 / 35:.3f}"]
+
+
+def test_answers_that_share_points_have_wider_intervals():
+    p = np.full(4, 0.9)
+    P = np.column_stack([1 - p, p])[[0, 1, 0, 2, 0, 3, 1, 2, 1, 3, 2, 3]]
+    loose = np.repeat([1, 2, 3, 4, 5, -6], 2)
+    shared = np.column_stack([loose, [0, 1, 0, 2, 0, 3, 1, 2, 1, 3, 2, 3]])
+    as_loose, as_shared = (ReliabilityDisplay.from_predictions(P, y) for y in (loose, shared))
+    assert as_loose.table.observed == as_shared.table.observed == pytest.approx(5 / 6)
+    # Six answers about four points are worth two.
+    interval = as_shared.low[0], as_shared.high[0]
+    assert interval == pytest.approx(clopper_pearson(5 / 3, 1 / 3, 0.95))
+    assert interval[0] < as_loose.low[0]
+    assert as_loose.high[0] < interval[1]
+
+
+def test_held_out_answers_show_a_model_that_is_too_sure():
+    rng = np.random.default_rng(0)
+    truth = rng.random(240) < 0.6
+    X = np.column_stack([truth + rng.normal(size=240), rng.normal(size=(240, 60))])
+    pairs = np.arange(240).reshape(-1, 2)
+    rows, y = stack_pairs(X, pairs, truth[pairs[:, 0]] == truth[pairs[:, 1]], unlabeled=None)
+    model = PairLogisticRegression(1e-3, covariance_power=0, prior=0.6).fit(rows, y)
+    by_heart, held_out = (ReliabilityDisplay.from_estimator(model, rows, y, cv=cv) for cv in (None, 3))
+    assert by_heart.table.count.sum() == held_out.table.count.sum() == 120
+    assert by_heart.table.error < 0.1 < 0.25 < held_out.table.error
+    with pytest.raises(ValueError, match="no predict_proba"):
+        ReliabilityDisplay.from_estimator(SDUClassifier(loss="double_hinge"), rows, y)

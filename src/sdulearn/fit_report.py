@@ -84,6 +84,45 @@ class DoubtfulAnswer:
 
 
 @dataclass(frozen=True)
+class ColumnImportance:
+    """What a column of the table is worth to a model.
+
+    Attributes
+    ----------
+    column : str
+        Its name.
+    loss : float
+        Accuracy that is lost where the column is shuffled, by held-out answers; with more than two classes, agreement
+        with these. All answers count as right. Columns that say the same share what they are worth.
+    error : float
+        Standard error of the loss, for the models as they are.
+    """
+
+    column: str
+    loss: float
+    error: float
+
+
+@dataclass(frozen=True)
+class ColumnDependence:
+    """What a model says on average where a column has a value and all others are as they are.
+
+    Attributes
+    ----------
+    column : str
+        Its name.
+    values : tuple of float or of str
+        Numbers, rising, or categories.
+    probability : tuple of float
+        Mean probability of the second class. It mixes values that may never meet in a row.
+    """
+
+    column: str
+    values: tuple[float | str, ...]
+    probability: tuple[float, ...]
+
+
+@dataclass(frozen=True)
 class FitReport:
     """What a fit was given and what it found, as data.
 
@@ -131,6 +170,12 @@ class FitReport:
     doubtful : tuple of DoubtfulAnswer
         The most doubtful answers, the worst first; empty for methods that take all answers for right, and where
         the table was not read whole.
+    importances : tuple of ColumnImportance
+        The columns that the model goes by, the most important first, at most 15; empty where the table was not read
+        whole, and where all answers are of one kind.
+    dependences : tuple of ColumnDependence
+        Of the first four of these whose loss is more than its error; empty with more than two classes and where the
+        model gives no probabilities.
     """
 
     sdulearn: str
@@ -158,6 +203,8 @@ class FitReport:
     class_shares: tuple[float, ...] = ()
     model_choice: ModelChoice = field(default_factory=ModelChoice)
     doubtful: tuple[DoubtfulAnswer, ...] = ()
+    importances: tuple[ColumnImportance, ...] = ()
+    dependences: tuple[ColumnDependence, ...] = ()
 
 
 def parse_report(report: Mapping[str, Any]) -> FitReport:
@@ -193,6 +240,8 @@ def _parse_later(report: Mapping[str, Any]) -> dict[str, Any]:
         "class_shares": tuple(checked_share(share) for share in checked_list(report["class_shares"])),
         "model_choice": _parse_choice(report["model_choice"]),
         "doubtful": tuple(_parse_doubtful(one) for one in checked_list(report["doubtful"])),
+        "importances": tuple(_parse_importance(one) for one in checked_list(report.get("importances", []))),
+        "dependences": tuple(_parse_dependence(one) for one in checked_list(report.get("dependences", []))),
     }
 
 
@@ -239,6 +288,20 @@ def _parse_doubtful(answer: Mapping[str, Any]) -> DoubtfulAnswer:
         raise TypeError("expected true or false")
     texts = {name: checked_text(answer[name]) for name in ("id_a", "id_b", "annotator")}
     return DoubtfulAnswer(**texts, similar=answer["similar"], wrong=checked_share(answer["wrong"]))
+
+
+def _parse_importance(one: Mapping[str, Any]) -> ColumnImportance:
+    return ColumnImportance(checked_text(one["column"]), checked_finite(one["loss"]), checked_finite(one["error"]))
+
+
+def _parse_dependence(one: Mapping[str, Any]) -> ColumnDependence:
+    given = checked_list(one["values"])
+    named = bool(given) and isinstance(given[0], str)
+    values = tuple(checked_text(value) if named else checked_finite(value) for value in given)
+    probability = tuple(checked_share(share) for share in checked_list(one["probability"]))
+    if len(values) != len(probability):
+        raise ValueError("values and probabilities do not fit together")
+    return ColumnDependence(checked_text(one["column"]), values, probability)
 
 
 def _parse_accuracy(numbers: Mapping[str, Any]) -> AccuracyEstimate:

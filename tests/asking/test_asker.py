@@ -164,6 +164,15 @@ def test_shares_of_random_questions_and_checks_are_kept(data):
     assert sum(kinds.count(kind) for kind in ("repeat", "triangle", "doubtful")) == 5
 
 
+def test_open_questions_count_to_their_share(data):
+    X, y = data
+    asker = Asker(X, random_share=0.25, repeat_share=0, random_state=0)
+    answer_all(asker, y, 40)
+    before = asker.answers["kind"].count("random")
+    opened = [asker.next(f"person {k}").kind for k in range(12)]
+    assert before + opened.count("random") == pytest.approx(0.25 * 52, abs=1)
+
+
 def test_classes_of_two_class_answers_are_right(data):
     X, y = data
     asker = ask(X, lambda a, b: y[a] == y[b], 60, random_state=0)
@@ -237,6 +246,10 @@ def test_an_oracle_with_errors_is_found_out_and_allowed_for(data):
     agree = (asker.model().predict(X) > 0) == y
     assert max(agree.mean(), 1 - agree.mean()) > 0.85
     assert asker.contradictions()
+    # Where answers may be wrong, the class that they put a point into is not certain.
+    state = asker._state(tuple(asker._records))
+    in_doubt = (state.soft_classes > 0.01) & (state.soft_classes < 0.99)
+    assert in_doubt.any(axis=1).mean() > 0.1
 
 
 def test_one_wrong_answer_makes_no_example(data):

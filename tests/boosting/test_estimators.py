@@ -66,6 +66,8 @@ def test_bends_where_a_line_cannot(model, data, test_points):
     curve = model.held_out_log_likelihood_
     assert model.n_rounds_ == np.argmax(curve) > 0
     assert len(curve) == model.n_rounds_ + 1 + 30
+    # Trees that were tried and did not help are gone.
+    assert [booster.num_trees() for booster in model.boosters_] == [model.n_rounds_] * 5
 
 
 def test_held_out_likelihood_of_the_start_is_cross_validated_by_hand(model, data):

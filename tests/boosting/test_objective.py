@@ -111,6 +111,15 @@ def test_curvature_of_a_shift_of_all_unlabeled_points_is_exact():
     assert np.sum(pull.slopes(z)[1]) == pytest.approx((rise[1] - rise[0]) / (2 * change), rel=1e-5)
 
 
+@pytest.mark.parametrize("y", [LOOSE, GRAPH], ids=["loose", "graph"])
+def test_curvature_is_that_of_a_probability_where_something_is_known(y):
+    graph = AnswerGraph.from_y(y)
+    z = np.random.default_rng(3).normal(size=graph.n_points)
+    slope = numerical_gradient(lambda at: expit(at).sum(), z)
+    slope[graph.unlabeled] = 0
+    np.testing.assert_allclose(AnswerLoss(graph, 2, 0.1).slopes(z)[1], slope, atol=1e-8)
+
+
 def test_integer_weights_are_repeated_pairs():
     z = np.random.default_rng(5).normal(size=4)
     weighted = AnswerLoss(AnswerGraph.from_y([1, 1, -2, -2]), point_weight=np.array([2.0, 2.0, 1.0, 1.0]))

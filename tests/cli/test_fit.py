@@ -43,6 +43,8 @@ def test_fit_tells_and_keeps_what_it_did(call, files, tmp_path, capsys, method):
     assert type(model.estimator) is kinds[model.report.model_choice.name]
     page = (tmp_path / "model.html").read_text()
     assert "Estimated accuracy" in page
+    assert "What each column is worth" in page
+    assert ("Along the most important columns" in page) == (method == "auto")
     assert not re.search(r"(src|href)=|<script|@import|url\(", page)
 
 

@@ -72,3 +72,47 @@ def test_a_shuffled_column_alone_changes():
 def test_no_repeats_are_refused(answers):
     with pytest.raises(InputError, match="n_repeats"):
         pair_importance(Rule(), answers[0], answers[1], n_repeats=0)
+
+
+@pytest.mark.parametrize("star", [False, True])
+def test_the_error_is_what_the_loss_varies_by(star):
+    """Answers that share a point vary together."""
+    found = []
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        X = rng.normal(size=(400, 3))
+        y = np.where(2 * X[:, 0] + X[:, 1] + rng.normal(size=400) + 1 > 0, 1, -1)
+        ends = np.column_stack([np.zeros(200, int), np.arange(1, 201)]) if star else np.arange(400).reshape(-1, 2)
+        codes = np.repeat(np.arange(1, 201) * y[ends[:, 0]] * y[ends[:, 1]], 2)
+        table = np.column_stack([codes, ends.ravel()])
+        found.append(pair_importance(Rule(), X[ends.ravel()], table, n_repeats=2, random_state=seed))
+    varies = np.std([one.mean for one in found], axis=0)[:2]
+    error = np.mean([one.error for one in found], axis=0)[:2]
+    assert (error > 0.7 * varies).all()
+    assert (error < 2 * varies).all()
+
+
+class Thirds:
+    """Class by the sector of the first two columns."""
+
+    def decision_function(self, X):
+        return X[:, :2] @ np.array([[1, -0.5, -0.5], [0, 0.9, -0.9]])
+
+
+def test_agreement_is_lost_with_any_number_of_classes(answers):
+    X, _, _ = answers
+    y = Thirds().decision_function(X).argmax(axis=1)
+    codes = np.repeat(np.arange(1, 4001) * np.where(y[::2] == y[1::2], 1, -1), 2)
+    found = pair_importance(Thirds(), X, codes, n_repeats=2, scoring="agreement", random_state=0)
+    assert found.accuracy == 1
+    for column in range(2):
+        copy = X.copy()
+        copy[:, column] = np.random.default_rng(1).permutation(copy[:, column])
+        other = Thirds().decision_function(copy).argmax(axis=1)
+        lost = np.mean((other[::2] == other[1::2]) != (y[::2] == y[1::2]))
+        assert found.mean[column] == pytest.approx(lost, abs=0.02)
+        # Answers are independent, and each is lost or not.
+        assert found.error[column] == pytest.approx(np.sqrt(lost * (1 - lost) / 4000), rel=0.5)
+    assert found.mean[2] == found.error[2] == 0
+    with pytest.raises(InputError, match="scoring"):
+        pair_importance(Thirds(), X, codes, scoring="f1")

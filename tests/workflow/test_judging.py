@@ -8,7 +8,7 @@ from sdulearn.metrics import class_agreement
 from sdulearn.metrics.cross_validation import fold_spread
 from sdulearn.pairs import read_pairs
 from sdulearn.prior import clopper_pearson
-from sdulearn.workflow.judging import agreement_of_many, check_agreement
+from sdulearn.workflow.judging import agreement_of_many, check_agreement, models_of_folds
 
 
 @pytest.fixture(scope="module")
@@ -21,10 +21,15 @@ def noise():
     return rows, y, PairLogisticRegressionCV([1e-4], covariance_powers=[0], n_classes=3, cv=2).fit(rows, y)
 
 
+def judged(model, rows, y):
+    pairs = read_pairs(y)
+    return agreement_of_many(model, models_of_folds(model, rows, pairs, None), rows, pairs, None)
+
+
 def test_answers_that_were_learned_by_heart_say_nothing(noise):
     rows, y, model = noise
     assert class_agreement(model.predict(rows), y).agreement.value > 0.95
-    found, chance = agreement_of_many(model, rows, read_pairs(y), None)
+    found, chance = judged(model, rows, y)
     assert found.agreement.value < 0.75
     (finding,) = check_agreement(found, chance)
     assert finding.code == "no_better_than_guessing"
@@ -33,7 +38,7 @@ def test_answers_that_were_learned_by_heart_say_nothing(noise):
 def test_the_interval_is_that_of_fewer_answers(noise):
     """Loose pairs: by what five folds have in common alone."""
     rows, y, model = noise
-    found, _ = agreement_of_many(model, rows, read_pairs(y), None)
+    found, _ = judged(model, rows, y)
     n = 60 / fold_spread(5)
     share = found.agreement
     assert share.n == pytest.approx(n)

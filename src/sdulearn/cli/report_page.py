@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from html import escape
 from pathlib import Path
 
@@ -19,7 +19,7 @@ from sdulearn.cli.words import (
     describe_table,
     understood,
 )
-from sdulearn.fit_report import FitReport
+from sdulearn.fit_report import ColumnDependence, ColumnImportance, FitReport
 from sdulearn.io.files import written_whole
 from sdulearn.metrics import ClassAgreement
 from sdulearn.prior import PriorEstimate
@@ -28,6 +28,7 @@ from sdulearn.types import Array
 
 _FEATURES_SHOWN = 20
 _FEATURES_OF_A_CLASS = 5
+_CATEGORIES_SHOWN = 8
 # Less likely to be wrong than this, an answer is not worth asking again.
 _DOUBTFUL = 0.01
 _STYLE = """
@@ -48,6 +49,13 @@ table { border-collapse: collapse; width: 100%; } th, td { text-align: left; pad
 .bar { display: inline-block; height: .8rem; } .up { background: var(--up); } .down { background: var(--down); }
 li { padding: .4rem .6rem; margin: .4rem 0; list-style: none; border-radius: .2rem; }
 li.warning, li.error { background: var(--mark); }
+.worth { position: relative; display: block; height: 1.2rem; min-width: 5rem; }
+.worth i { position: absolute; top: .55rem; height: 2px; background: var(--ink); }
+.number { white-space: nowrap; } .worth .bar { position: absolute; top: .2rem; }
+.plots { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(17rem, 100%), 1fr)); gap: 1.2rem; }
+figure { margin: 0; min-width: 0; } figcaption { font-weight: 500; overflow-wrap: anywhere; }
+svg { display: block; width: 100%; height: auto; } svg path { fill: none; stroke: var(--up); stroke-width: 2; }
+svg line { stroke: var(--line); } svg text { fill: var(--soft); font-size: 11px; } td { overflow-wrap: anywhere; }
 ul { padding: 0; } .wide { overflow-x: auto; } code { overflow-wrap: anywhere; }
 """
 
@@ -74,6 +82,8 @@ def html_page(model: TableModel, model_path: Path) -> str:
         _section("Who answered", _people(report)),
         _section("Most doubtful answers", _doubtful(report)),
         _section("What the model goes by", _features(model)),
+        _section("What each column is worth", _importances(model, report)),
+        _section("Along the most important columns", _dependences(model, report)),
         _section("Use it", f"<p><code>sdulearn predict {escape(str(model_path))} TABLE -o out.csv</code></p>"),
     ]
     body = "\n".join(parts)
@@ -256,6 +266,95 @@ def _features(model: TableModel) -> str:
         note = f"Change of the score of {name} for one standard deviation of the feature; + speaks for {name}."
         parts.append(_strongest(model, line, note, _FEATURES_OF_A_CLASS))
     return "\n".join(parts)
+
+
+def _importances(model: TableModel, report: FitReport) -> str:
+    """What held-out answers lose without each column, with twice its standard error."""
+    if not report.importances:
+        return ""
+    what = "Accuracy" if len(model.classes) == 2 else "Agreement with answers"
+    note = (
+        f"{what} that is lost where a column is shuffled among the rows, by held-out answers, all taken for right; "
+        "the line is two standard errors either way. Columns that say the same share what they are worth: each alone "
+        "may look worthless."
+    )
+    low = min(0.0, *(one.loss - 2 * one.error for one in report.importances))
+    high = max(1e-9, *(one.loss + 2 * one.error for one in report.importances))
+    rows = (
+        f"<tr><td>{escape(one.column)}</td><td class='number'>{_points(one.loss)} ± {_points(2 * one.error)}</td>"
+        f"<td style='width:50%'>{_worth(one, low, high)}</td></tr>"
+        for one in report.importances
+    )
+    head = "<tr><th>Column</th><th class='number'>Lost, %</th><th></th></tr>"
+    return f'<p class="soft">{note}</p>\n{_table([head, *rows])}'
+
+
+def _points(share: float) -> str:
+    """In per cent; nothing lost is not "-0.0"."""
+    return f"{round(100 * share, 1) + 0.0:.1f}"
+
+
+def _worth(one: ColumnImportance, low: float, high: float) -> str:
+    """A bar from 0 to the loss and a line over its interval."""
+    zero, loss, begin, end = (
+        100 * (x - low) / (high - low) for x in (0.0, one.loss, one.loss - 2 * one.error, one.loss + 2 * one.error)
+    )
+    left = min(zero, loss)
+    kind = "up" if one.loss > 0 else "down"
+    return (
+        f'<span class="worth"><span class="bar {kind}" style="left:{left:.1f}%;width:{abs(loss - zero):.1f}%"></span>'
+        f'<i style="left:{begin:.1f}%;width:{end - begin:.1f}%"></i></span>'
+    )
+
+
+def _dependences(model: TableModel, report: FitReport) -> str:
+    """What the model says along a column: a curve of numbers, a bar for each category."""
+    if not report.dependences:
+        return ""
+    note = (
+        f"Mean probability of {model.classes[1]} by the model if every row had this value in the column and kept its "
+        "others (partial dependence, over at most 500 rows). Where columns go together, such rows may not exist. It "
+        "shows what the model does, not what causes what."
+    )
+    figures = "\n".join(
+        f"<figure><figcaption>{escape(one.column)}</figcaption>\n{_dependence(one)}</figure>"
+        for one in report.dependences
+    )
+    return f'<p class="soft">{escape(note)}</p>\n<div class="plots">\n{figures}\n</div>'
+
+
+def _dependence(one: ColumnDependence) -> str:
+    if not any(isinstance(value, str) for value in one.values):
+        return _curve([float(value) for value in one.values], one.probability)
+    likeliest = sorted(zip(one.probability, map(str, one.values), strict=True), reverse=True)
+    left_out = likeliest[_CATEGORIES_SHOWN:]
+    rows = [
+        f"<tr><td>{escape(name)}</td><td>{share:.0%}</td><td style='width:40%'>{_bar(share)}</td></tr>"
+        for share, name in likeliest[:_CATEGORIES_SHOWN]
+    ]
+    rest = f'<p class="soft">and {len(left_out)} below {left_out[0][0]:.0%}</p>' if left_out else ""
+    return _table(rows) + rest
+
+
+def _curve(values: Sequence[float], shares: Sequence[float]) -> str:
+    """Probability from 0 to 1 over the values."""
+    left, right, top, bottom = 36, 312, 8, 132
+    span = max(values[-1] - values[0], 1e-300)
+    points = (
+        f"{left + (right - left) * (value - values[0]) / span:.1f},{bottom - (bottom - top) * share:.1f}"
+        for value, share in zip(values, shares, strict=True)
+    )
+    lines = []
+    for share in (0.0, 0.5, 1.0):
+        y = bottom - (bottom - top) * share
+        lines.append(f'<line x1="{left}" x2="{right}" y1="{y:.0f}" y2="{y:.0f}"/>')
+        lines.append(f'<text x="{left - 4}" y="{y + 4:.0f}" text-anchor="end">{share:.0%}</text>')
+    said = f"from {shares[0]:.0%} at {values[0]:.4g} to {shares[-1]:.0%} at {values[-1]:.4g}"
+    return (
+        f'<svg viewBox="0 0 320 156" role="img" aria-label="{said}">{"".join(lines)}<path d="M{" L".join(points)}"/>'
+        f'<text x="{left}" y="150">{values[0]:.4g}</text>'
+        f'<text x="{right}" y="150" text-anchor="end">{values[-1]:.4g}</text></svg>'
+    )
 
 
 def _strongest(model: TableModel, strength: Array, note: str, shown: int) -> str:

@@ -14,7 +14,8 @@ That is for training parts which overlap as little as those of repeated hold-out
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from numbers import Integral
 
 import numpy as np
@@ -23,10 +24,11 @@ from sklearn.base import clone
 
 from sdulearn.errors import InputError, OrientationWarning
 from sdulearn.metrics.accuracy import AccuracyEstimate, accuracy_of
+from sdulearn.metrics.reliability import chance_of_same
 from sdulearn.model_selection import PairFolds, PairKFold
 from sdulearn.pairs import Pairs, read_pairs
 from sdulearn.sklearn_private import safe_indexing
-from sdulearn.types import Array, Codes, Estimator, Indices, MatrixLike, Splitter
+from sdulearn.types import Array, Codes, Estimator, Indices, Mask, MatrixLike, Splitter
 
 
 def cross_val_accuracy(
@@ -174,19 +176,9 @@ def held_out_decisions(
     array of shape (n_rows,)
         Held-out decision values.
     """
-    pairs = read_pairs(y)
-    table = np.asarray(pairs)
-    weight = None if sample_weight is None else np.asarray(sample_weight)
     decision = np.array(reference, dtype=np.float64)
-    for train, test in _parts(_splitter(cv, pairs), X, pairs):
-        if len(np.unique(np.sign(pairs.codes[train]))) < len(np.unique(np.sign(pairs.codes))):
-            # A kind of answer is missing here: every point is taken for one of the larger class.
-            decision[test] = np.copysign(1.0, np.mean(np.sign(reference)))
-            continue
-        model = _fitted(estimator, safe_indexing(X, train), table[train], None if weight is None else weight[train])
-        known = model.decision_function(safe_indexing(X, train))
-        z = model.decision_function(safe_indexing(X, test))
-        decision[test] = z if known @ reference[train] >= 0 else -z
+    for part in fold_models(estimator, X, y, reference, sample_weight=sample_weight, cv=cv):
+        decision[part.rows] = part.decide(safe_indexing(X, part.rows))
     return decision
 
 
@@ -220,10 +212,82 @@ def held_out_classes(
     int array of shape (n_rows,)
         Held-out classes.
     """
+    predicted = np.array(reference)
+    for part in fold_class_models(estimator, X, y, reference, sample_weight=sample_weight, cv=cv):
+        predicted[part.rows] = part.model.predict(safe_indexing(X, part.rows))
+    return predicted
+
+
+@dataclass(frozen=True, eq=False)
+class FoldModel:
+    """The model of a fold, turned to a reference.
+
+    Attributes
+    ----------
+    rows : int array
+        Rows of the fold's points: the model saw no answer about them.
+    model : fitted estimator
+        Learned from the answers about all other points.
+    sign : {1.0, -1.0}
+        Of its decision values, where the reference names the classes the other way round.
+    """
+
+    rows: Indices
+    model: Estimator
+    sign: float = 1.0
+
+    def decide(self, X: MatrixLike) -> Array:
+        """Decision values, as the reference has them."""
+        return self.sign * np.asarray(self.model.decision_function(X))
+
+
+@dataclass(frozen=True)
+class _Constant:
+    """Takes every point for one of the larger class."""
+
+    value: float
+
+    def decision_function(self, X: MatrixLike) -> Array:
+        """Return one value for all rows."""
+        return np.full(X.shape[0], self.value)
+
+
+def fold_models(
+    estimator: Estimator,
+    X: MatrixLike,
+    y: ArrayLike | Pairs,
+    reference: Array,
+    *,
+    sample_weight: ArrayLike | None = None,
+    cv: Splitter = 10,
+) -> Iterator[FoldModel]:
+    """Models of folds, of two classes, with the rows that each is for; see :func:`held_out_decisions`."""
     pairs = read_pairs(y)
     table = np.asarray(pairs)
     weight = None if sample_weight is None else np.asarray(sample_weight)
-    predicted = np.array(reference)
+    for train, test in _parts(_splitter(cv, pairs), X, pairs):
+        if len(np.unique(np.sign(pairs.codes[train]))) < len(np.unique(np.sign(pairs.codes))):
+            # A kind of answer is missing here.
+            yield FoldModel(test, _Constant(float(np.copysign(1.0, np.mean(np.sign(reference))))))
+            continue
+        model = _fitted(estimator, safe_indexing(X, train), table[train], None if weight is None else weight[train])
+        known = model.decision_function(safe_indexing(X, train))
+        yield FoldModel(test, model, 1.0 if known @ reference[train] >= 0 else -1.0)
+
+
+def fold_class_models(
+    estimator: Estimator,
+    X: MatrixLike,
+    y: ArrayLike | Pairs,
+    reference: Codes,
+    *,
+    sample_weight: ArrayLike | None = None,
+    cv: Splitter = 5,
+) -> Iterator[FoldModel]:
+    """Models of folds, of more than two classes, with the rows that each is for; see :func:`held_out_classes`."""
+    pairs = read_pairs(y)
+    table = np.asarray(pairs)
+    weight = None if sample_weight is None else np.asarray(sample_weight)
     for train, test in _parts(_splitter(cv, pairs), X, pairs):
         known = safe_indexing(X, train)
         # What a fold would warn of, the model of all rows has warned of.
@@ -231,8 +295,38 @@ def held_out_classes(
             warnings.simplefilter("ignore")
             model = _fitted(estimator, known, table[train], None if weight is None else weight[train])
         model.name_classes(known, np.asarray(reference)[train])
-        predicted[test] = model.predict(safe_indexing(X, test))
-    return predicted
+        yield FoldModel(test, model)
+
+
+def held_out_same(estimator: Estimator, X: MatrixLike, y: ArrayLike | Pairs, *, cv: Splitter = 5) -> tuple[Array, Mask]:
+    """Chance of "same" by models that saw no answer about the points of an answer, and whether it came.
+
+    Answers between points of two folds are left out. What the classes of a fold are called does not matter.
+
+    Parameters
+    ----------
+    estimator : estimator
+        With ``predict_proba``; a copy is fitted for each fold.
+    X, y, cv
+        As in :func:`cross_val_accuracy`.
+
+    Returns
+    -------
+    chance : array of shape (n_held_out,)
+        Predicted chance of "same" of each answer that was held out.
+    similar : bool array of shape (n_held_out,)
+        The answers.
+    """
+    pairs = read_pairs(y)
+    table = np.asarray(pairs)
+    chances = []
+    similar = []
+    for train, test in _splitter(cv, pairs).split(X, pairs):
+        model = _fitted(estimator, safe_indexing(X, train), table[train], None)
+        part = read_pairs(table[test])
+        chances.append(chance_of_same(model.predict_proba(safe_indexing(X, test)), part))
+        similar.append(part.similar)
+    return np.concatenate(chances), np.concatenate(similar)
 
 
 def _parts(splitter: Splitter, X: MatrixLike, pairs: Pairs) -> list[tuple[Indices, Indices]]:

@@ -26,15 +26,19 @@ class PairImportance:
     mean, std : array of shape (n_features,)
         Mean and standard deviation of the loss over the repeats.
     losses : array of shape (n_features, n_repeats)
-        Accuracy as it is less that with the column shuffled, both estimated from the answers.
+        Accuracy as it is less that with the column shuffled, both estimated from the answers; or agreement.
     accuracy : float
-        The accuracy as it is.
+        The accuracy, or agreement, as it is.
+    error : array of shape (n_features,)
+        Standard error of the mean: how far it varies with the answers and the shuffles, for the classifier as it is.
+        Rather too large than too small: where answers share points, no more of them count than the points make pairs.
     """
 
     mean: Array
     std: Array
     losses: Array
     accuracy: float
+    error: Array
 
 
 def pair_importance(
@@ -43,6 +47,7 @@ def pair_importance(
     y: ArrayLike,
     *,
     n_repeats: int = 5,
+    scoring: str = "accuracy",
     random_state: RandomState = None,
 ) -> PairImportance:
     """Permutation importance of each column, from answers that the classifier has not seen.
@@ -53,13 +58,16 @@ def pair_importance(
     Parameters
     ----------
     estimator : fitted estimator
-        With ``decision_function``; two classes.
+        With ``decision_function``.
     X : array, sparse matrix or pandas frame of shape (n_rows, n_features)
         Rows.
     y : array-like of shape (n_rows,) or (n_rows, 2 to 4)
         What is known of each row.
     n_repeats : int, default=5
         Shuffles of each column.
+    scoring : {"accuracy", "agreement"}, default="accuracy"
+        Accuracy of two classes by :func:`pair_accuracy`, or the share of answers that the predictions agree with, for
+        any number of classes.
     random_state : int, RandomState or None, default=None
         Seed of the shuffles.
 
@@ -88,21 +96,53 @@ def pair_importance(
     """
     if n_repeats < 1:
         raise InputError(f"`n_repeats` must be at least 1, got {n_repeats}.")
+    if scoring not in ("accuracy", "agreement"):
+        raise InputError(f"`scoring` must be 'accuracy' or 'agreement', got {scoring!r}.")
     pairs = read_pairs(y)
     rng = check_random_state(random_state)
     graph = AnswerGraph.from_y(pairs)
     first_row = np.unique(graph.row_point, return_index=True)[1]
-    accuracy = _accuracy(estimator, X, pairs)
+    whole = _judge(estimator, X, pairs, scoring)
     losses = np.empty((X.shape[1], n_repeats))
-    for column, of_column in enumerate(losses):
-        for k in range(n_repeats):
-            donors = first_row[rng.permutation(graph.n_points)][graph.row_point]
-            of_column[k] = accuracy - _accuracy(estimator, shuffled(X, column, donors), pairs)
-    return PairImportance(losses.mean(axis=1), losses.std(axis=1), losses, accuracy)
+    # Of each answer: agreement that is lost.
+    lost = np.zeros((X.shape[1], n_repeats, len(pairs.ends)))
+    for column, k in np.ndindex(losses.shape):
+        donors = first_row[rng.permutation(graph.n_points)][graph.row_point]
+        part = _judge(estimator, shuffled(X, column, donors), pairs, scoring)
+        losses[column, k] = whole.score - part.score
+        lost[column, k] = whole.agrees - part.agrees
+    error = _slope(losses, lost.mean(axis=2)) * _error(lost.mean(axis=1), int(np.sum(graph.degree > 0)))
+    return PairImportance(losses.mean(axis=1), losses.std(axis=1), losses, whole.score, error)
 
 
-def _accuracy(estimator: Estimator, X: MatrixLike, pairs: Pairs) -> float:
-    return pair_accuracy(estimator.decision_function(X), pairs).value
+@dataclass(frozen=True, eq=False)
+class _Judged:
+    """A score, and which answers the predictions agree with."""
+
+    score: float
+    agrees: Array
+
+
+def _judge(estimator: Estimator, X: MatrixLike, pairs: Pairs, scoring: str) -> _Judged:
+    decision = np.asarray(estimator.decision_function(X))
+    predicted = decision.argmax(axis=1) if decision.ndim == 2 else decision > 0
+    ends = predicted[pairs.ends]
+    agrees = ((ends[:, 0] == ends[:, 1]) == pairs.similar).astype(np.float64)
+    score = pair_accuracy(decision, pairs).value if scoring == "accuracy" else float(agrees.mean())
+    return _Judged(score, agrees)
+
+
+def _error(lost: Array, n_points: int) -> Array:
+    """Standard error of the lost agreement; no more answers count than their points make loose pairs."""
+    n_answers = max(lost.shape[1], 1)
+    spread = max(1.0, 2 * n_answers / max(n_points, 1))
+    return np.sqrt(spread * np.mean((lost - lost.mean(axis=1, keepdims=True)) ** 2, axis=1) / n_answers)
+
+
+def _slope(losses: Array, lost: Array) -> float:
+    """Accuracy by agreement, as these shuffles have it: how far apart they are depends on the shape of the graph."""
+    total = float(np.sum(lost**2))
+    return abs(float(np.sum(losses * lost))) / total if total > 0 else 1.0
 
 
 def shuffled(X: MatrixLike, column: int, donors: Indices) -> MatrixLike:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from sdulearn.errors import InputError
-from sdulearn.pairs import read_pairs
+from sdulearn.pairs import Pairs, read_pairs
 from sdulearn.types import Array, Indices
 
 
@@ -55,6 +55,7 @@ def calibration(probability: ArrayLike, event: ArrayLike, *, n_bins: int = 10) -
     See Also
     --------
     pair_calibration : The same of answers, where no class is known.
+    sdulearn.plotting.ReliabilityDisplay : A picture of it.
 
     Examples
     --------
@@ -98,6 +99,7 @@ def pair_calibration(probability: ArrayLike, y: ArrayLike, *, n_bins: int = 10) 
     See Also
     --------
     calibration : The same of rows whose classes are known.
+    sdulearn.plotting.ReliabilityDisplay : A picture of it.
 
     Notes
     -----
@@ -114,8 +116,13 @@ def pair_calibration(probability: ArrayLike, y: ArrayLike, *, n_bins: int = 10) 
     0.18
     """
     pairs = read_pairs(y)
+    return calibration(chance_of_same(probability, pairs), pairs.similar, n_bins=n_bins)
+
+
+def chance_of_same(probability: ArrayLike, pairs: Pairs) -> Array:
+    """Chance that the ends of each answer are of one class, where they are drawn independently."""
     p = np.asarray(probability, dtype=np.float64)
     if p.ndim != 2 or len(p) != pairs.n_rows:
         raise InputError(f"`probability` has shape {p.shape}, but `y` has {pairs.n_rows} rows: give `predict_proba`.")
     same = np.einsum("ik,ik->i", p[pairs.ends[:, 0]], p[pairs.ends[:, 1]])
-    return calibration(np.clip(same, 0, 1), pairs.similar, n_bins=n_bins)
+    return np.clip(same, 0, 1)

@@ -12,6 +12,7 @@ from sdulearn.plotting.curve import PairLearningCurveDisplay
 from sdulearn.plotting.grid import RiskGridDisplay
 from sdulearn.plotting.plan import PlanDisplay
 from sdulearn.plotting.prior import PriorIntervalDisplay
+from sdulearn.plotting.reliability import ReliabilityDisplay
 
 __all__ = [
     "AnswerMatrixDisplay",
@@ -20,5 +21,6 @@ __all__ = [
     "PairLearningCurveDisplay",
     "PlanDisplay",
     "PriorIntervalDisplay",
+    "ReliabilityDisplay",
     "RiskGridDisplay",
 ]

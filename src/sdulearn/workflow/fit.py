@@ -31,7 +31,7 @@ from sdulearn.diagnostics import (
 )
 from sdulearn.errors import InputError, OrientationWarning
 from sdulearn.extras import require
-from sdulearn.fit_report import AnnotatorReport, FitReport
+from sdulearn.fit_report import AnnotatorReport, ColumnImportance, FitReport
 from sdulearn.io.answers import read_answers
 from sdulearn.io.files import Location
 from sdulearn.io.labels import Labelled, class_labels, read_labels
@@ -43,7 +43,14 @@ from sdulearn.table_model import TableModel
 from sdulearn.types import Array, Estimator, Frame, Rows
 from sdulearn.version import __version__
 from sdulearn.workflow.engines import MEMORY, Engine, open_engine
-from sdulearn.workflow.judging import accuracy_of_two, agreement_of_many, check_agreement, most_doubtful
+from sdulearn.workflow.explaining import TableColumns, column_dependences, column_importances
+from sdulearn.workflow.judging import (
+    accuracy_of_two,
+    agreement_of_many,
+    check_agreement,
+    models_of_folds,
+    most_doubtful,
+)
 from sdulearn.workflow.methods import METHODS, chosen_settings, is_joint
 from sdulearn.workflow.models import MODELS, FittedModel, compares, fit_model, number_of_classes, why_linear
 from sdulearn.workflow.pair_codes import code_sums, drawn_questions, source_of_codes
@@ -305,7 +312,7 @@ def _fit(request: Request, data: TrainingData, began: float, read: float) -> Tab
         pairs = read_pairs(y)
         fitted = fit_model(request, n_classes, rows, y, weights, folds)
         chosen = fitted.estimator
-        outcome = _judge(request, fitted, rows, pairs, weights)
+        outcome = _judge(request, fitted, rows, pairs, weights, data)
         estimator = chosen if data.refit is None else data.refit(chosen)
     n_right = _name_classes(estimator, data)
     findings = [
@@ -332,6 +339,8 @@ def _fit(request: Request, data: TrainingData, began: float, read: float) -> Tab
         class_shares=_class_shares(model, data),
         model_choice=fitted.choice,
         doubtful=most_doubtful(fitted, rows, y, data),
+        importances=outcome.importances,
+        dependences=column_dependences(model, data.X, outcome.importances),
         seconds={"reading": read - began, "fitting": time.perf_counter() - read},
     )
     return replace(model, report=report)
@@ -378,18 +387,27 @@ def _class_shares(model: TableModel, data: TrainingData) -> tuple[float, ...]:
 
 @dataclass(frozen=True)
 class _Outcome:
-    """What held-out answers say: the accuracy of two classes; of more, agreement, and that of chance."""
+    """What held-out answers say: accuracy of two classes; of more, agreement, and that of chance; worth of columns."""
 
     accuracy: AccuracyEstimate | None = None
     agreement: ClassAgreement | None = None
     chance: float = 0.0
+    importances: tuple[ColumnImportance, ...] = ()
 
 
-def _judge(request: Request, fitted: FittedModel, rows: Rows, pairs: Pairs, weights: Array | None) -> _Outcome:
-    if len(fitted.estimator.classes_) == 2:
-        return _Outcome(accuracy_of_two(fitted, rows, pairs, weights, request.prior))
-    agreement, chance = agreement_of_many(fitted.estimator, rows, pairs, weights)
-    return _Outcome(agreement=agreement, chance=chance)
+def _judge(
+    request: Request, fitted: FittedModel, rows: Rows, pairs: Pairs, weights: Array | None, data: TrainingData
+) -> _Outcome:
+    model = fitted.estimator
+    parts = models_of_folds(model, rows, pairs, weights)
+    importances: tuple[ColumnImportance, ...] = ()
+    if request.engine == MEMORY:
+        importances = column_importances(model, parts, rows, pairs, TableColumns.of(data.layout, data.scaler))
+    if len(model.classes_) == 2:
+        accuracy = accuracy_of_two(fitted, parts, rows, pairs, weights, request.prior)
+        return _Outcome(accuracy, importances=importances)
+    agreement, chance = agreement_of_many(model, parts, rows, pairs, weights)
+    return _Outcome(agreement=agreement, chance=chance, importances=importances)
 
 
 def _annotators(fitted: FittedModel, source: AnswerSource) -> tuple[AnnotatorReport, ...]:

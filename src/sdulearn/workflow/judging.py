@@ -18,10 +18,8 @@ from sdulearn.metrics import (
     class_agreement,
     folds_over_points,
     held_out_accuracy,
-    held_out_classes,
-    held_out_decisions,
 )
-from sdulearn.metrics.cross_validation import fold_spread
+from sdulearn.metrics.cross_validation import FoldModel, fold_class_models, fold_models, fold_spread
 from sdulearn.pairs import Pairs
 from sdulearn.prior import clopper_pearson
 from sdulearn.types import Array, Codes, Estimator, MatrixLike, Rows
@@ -37,32 +35,41 @@ _FEWEST_ERRORS = 1e-3
 _DOUBTFUL = 10
 
 
-def accuracy_of_two(
-    fitted: FittedModel, rows: Rows, pairs: Pairs, weights: Array | None, prior: float | None
-) -> AccuracyEstimate:
-    """Of a model of two classes."""
-    model = fitted.estimator
+def models_of_folds(model: Estimator, rows: Rows, pairs: Pairs, weights: Array | None) -> list[FoldModel]:
+    """Models with the settings of a fitted one, each without the answers about the points of its fold."""
+    settings = with_its_settings(model)
+    if len(model.classes_) > 2:
+        folds = folds_over_points(_FEW_FOLDS, pairs)
+        return list(fold_class_models(settings, rows, pairs, model.predict(rows), sample_weight=weights, cv=folds))
     folds = folds_over_points(ACCURACY_FOLDS_OF_TREES if isinstance(model, ScoreClassifier) else ACCURACY_FOLDS, pairs)
     reference = model.decision_function(rows)
-    settings = with_its_settings(model)
-    decision = held_out_decisions(settings, rows, pairs, reference, sample_weight=weights, cv=folds)
+    return list(fold_models(settings, rows, pairs, reference, sample_weight=weights, cv=folds))
+
+
+def accuracy_of_two(
+    fitted: FittedModel, parts: list[FoldModel], rows: Rows, pairs: Pairs, weights: Array | None, prior: float | None
+) -> AccuracyEstimate:
+    """Of a model of two classes, by the models of folds."""
+    decision = np.array(fitted.estimator.decision_function(rows))
+    for part in parts:
+        decision[part.rows] = part.decide(rows[part.rows])
     rates = fitted.rates
     error_rate = None
     if rates is not None and rates.mean > 0:
         # One who was never found wrong may be, and one who guesses leaves the others' answers as they are.
         error_rate = {a: min(max(rate, _FEWEST_ERRORS), _MOST_ERRORS) for a, rate in rates.by_annotator.items()}
     return held_out_accuracy(
-        decision, pairs, n_splits=folds.n_splits, error_rate=error_rate, sample_weight=weights, prior=prior
+        decision, pairs, n_splits=len(parts), error_rate=error_rate, sample_weight=weights, prior=prior
     )
 
 
 def agreement_of_many(
-    model: Estimator, rows: Rows, pairs: Pairs, weights: Array | None
+    model: Estimator, parts: list[FoldModel], rows: Rows, pairs: Pairs, weights: Array | None
 ) -> tuple[ClassAgreement, float]:
     """Of a model of more than two classes, and how often predictions by chance would agree with the answers."""
-    folds = folds_over_points(_FEW_FOLDS, pairs)
-    settings = with_its_settings(model)
-    predicted = held_out_classes(settings, rows, pairs, model.predict(rows), sample_weight=weights, cv=folds)
+    predicted = np.array(model.predict(rows))
+    for part in parts:
+        predicted[part.rows] = part.model.predict(rows[part.rows])
     found = class_agreement(predicted, np.asarray(pairs), sample_weight=weights)
     ends = predicted[pairs.ends]
     shares = np.unique(ends, return_counts=True)[1] / ends.size
@@ -71,8 +78,8 @@ def agreement_of_many(
     chance = equal * similar + (1 - equal) * (1 - similar)
     n_points = len(np.unique(pairs.ends if pairs.points is None else pairs.points[pairs.ends]))
     # A point in several answers is wrong in all of them: no more answers count than the points make loose pairs.
-    spread = fold_spread(folds.n_splits) * max(1.0, 2 * len(pairs.ends) / n_points)
-    return _widened(found, spread, fold_spread(folds.n_splits)), chance
+    spread = fold_spread(len(parts)) * max(1.0, 2 * len(pairs.ends) / n_points)
+    return _widened(found, spread, fold_spread(len(parts))), chance
 
 
 def _widened(found: ClassAgreement, spread: float, label_spread: float) -> ClassAgreement:

@@ -1,0 +1,182 @@
+"""What a model goes by: against the model itself on tables with one column changed, and on noise."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from sdulearn import PairLogisticRegression, fit_table, load_model, stack_pairs
+from sdulearn.columns import BOOLEAN, CATEGORY, NUMBER, Column, ColumnLayout
+from sdulearn.metrics import held_out_decisions, pair_importance
+from sdulearn.metrics.cross_validation import fold_models
+from sdulearn.pairs import read_pairs
+from sdulearn.table_model import Scaler
+from sdulearn.workflow import explaining
+from sdulearn.workflow.explaining import TableColumns, column_importances
+
+
+def random_answers(rng, frame, truth, count):
+    ends = rng.integers(0, len(truth), (2 * count, 2))
+    ends = ends[ends[:, 0] != ends[:, 1]][:count]
+    ids = frame["id"].to_numpy()
+    same = (truth[ends[:, 0]] == truth[ends[:, 1]]).astype(int)
+    return pd.DataFrame({"id_a": ids[ends[:, 0]], "id_b": ids[ends[:, 1]], "label": same})
+
+
+@pytest.fixture(scope="module")
+def mixed():
+    """A number, a column of noise, a category and yes or no, with answers about 450 rows."""
+    rng = np.random.default_rng(0)
+    truth = rng.random(450) < 0.65
+    frame = pd.DataFrame(
+        {
+            "id": [f"r{k}" for k in range(450)],
+            "noise": rng.normal(size=450),
+            "city": np.where(rng.random(450) < 0.6, np.where(truth, "Bonn", "Kiel"), "Oslo"),
+            "age": 40 + 20 * truth + rng.normal(0, 10, 450),
+            "member": rng.random(450) < np.where(truth, 0.7, 0.3),
+        }
+    )
+    return frame, random_answers(rng, frame, truth, 300)
+
+
+@pytest.fixture(scope="module")
+def line(mixed):
+    return fit_table(*mixed)
+
+
+def test_rows_of_columns_are_the_rows_of_features():
+    layout = ColumnLayout((Column("a", NUMBER), Column("b", CATEGORY, ("x", "y", "z")), Column("c", BOOLEAN)))
+    X = np.array([[1.5, 0, 1, 0, 1], [2.5, 0, 0, 0, 0], [-1, 1, 0, 0, 0]])
+    scaler = Scaler(np.arange(5.0), np.arange(1, 6.0))
+    columns = TableColumns.of(layout, scaler)
+    np.testing.assert_array_equal(columns.values(X), [[1.5, 1, 1], [2.5, -1, 0], [-1, 0, 0]])
+    np.testing.assert_allclose(columns.rows(columns.values(X)), scaler.transform(X))
+
+
+def test_columns_are_worth_what_the_answers_lose_without_them(mixed, line):
+    worth = {one.column: one for one in line.report.importances}
+    assert set(worth) == {"noise", "city", "age", "member"}
+    losses = [one.loss for one in line.report.importances]
+    assert losses == sorted(losses, reverse=True)
+    for name in ("age", "city"):
+        assert worth[name].loss > 3 * worth[name].error > 0
+    assert abs(worth["noise"].loss) < 3 * worth["noise"].error + 0.01
+    # A column without its values: the model of the others is so much worse.
+    frame, answers = mixed
+    without = fit_table(frame.drop(columns="age"), answers)
+    fall = line.report.accuracy.value - without.report.accuracy.value
+    assert 0.3 * worth["age"].loss < fall < worth["age"].loss + 0.03
+
+
+@pytest.mark.parametrize("kind", ["linear", "boosted"])
+def test_a_dependence_is_the_mean_over_tables_with_one_value(mixed, line, kind):
+    frame, answers = mixed
+    model = line if kind == "linear" else fit_table(frame, answers, model="boosted")
+    assert {one.column for one in model.report.dependences} >= {"age", "city"}
+    for one in model.report.dependences:
+        for value, share in list(zip(one.values, one.probability, strict=True))[::5]:
+            shown = value == "true" if one.column == "member" else value
+            expected = model.predict_proba(frame.assign(**{one.column: shown}))[:, 1].mean()
+            assert share == pytest.approx(expected, abs=1e-9)
+
+
+def test_names_of_the_classes_come_before_the_dependences(mixed):
+    frame, answers = mixed
+    by_class = {}
+    for first, second in (("a", "z"), ("z", "a")):
+        labels = {"r0": first, "r1": first, "r2": second, "r3": first}
+        model = fit_table(frame, answers, labels=labels)
+        (age,) = [one for one in model.report.dependences if one.column == "age"]
+        by_class[model.classes[1], first] = age.probability
+        shown = frame.assign(age=age.values[-1])
+        assert age.probability[-1] == pytest.approx(model.predict_proba(shown)[:, 1].mean())
+    assert len(by_class) == 2
+
+
+def test_the_columns_are_judged_by_models_that_did_not_see_the_answers(monkeypatch):
+    """As they stand, they decide as held-out decisions do; point 0 is a hub, and decided by the model of all rows."""
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(120, 40))
+    ends = np.r_[np.column_stack([np.zeros(30, int), np.arange(1, 31)]), np.arange(40, 120).reshape(-1, 2)]
+    rows, y = stack_pairs(X, ends, rng.random(70) < 0.55)
+    pairs = read_pairs(y)
+    model = PairLogisticRegression(1e-2, covariance_power=0, prior=0.6).fit(rows, y)
+    layout = ColumnLayout(tuple(Column(f"x{k}", NUMBER) for k in range(40)))
+    columns = TableColumns.of(layout, Scaler(np.full(40, 2.0), np.full(40, 3.0)))
+    reference = model.decision_function(rows)
+    parts = list(fold_models(model, rows, pairs, reference, cv=5))
+    decided = []
+
+    def keep(estimator, X, y, **keywords):
+        decided.append(estimator.decision_function(X))
+        return pair_importance(estimator, X, y, **keywords)
+
+    monkeypatch.setattr(explaining, "pair_importance", keep)
+    assert len(column_importances(model, parts, rows, pairs, columns)) == explaining._JUDGED
+    expected = held_out_decisions(model, rows, pairs, reference, cv=5)
+    asked = np.sort(pairs.ends.ravel())
+    np.testing.assert_allclose(decided[0], expected[asked])
+    hub = y[asked, 1] == 0
+    np.testing.assert_allclose(decided[0][hub], reference[asked][hub])
+    assert not np.allclose(decided[0][~hub], reference[asked][~hub])
+
+
+def test_no_more_answers_are_judged_than_needed(mixed, line, monkeypatch):
+    monkeypatch.setattr(explaining, "_MOST_ANSWERS", 80)
+    few = fit_table(*mixed).report.importances
+    errors = {one.column: one.error for one in few}
+    assert errors["age"] > 1.4 * next(one.error for one in line.report.importances if one.column == "age")
+
+
+def test_more_classes_lose_agreement_and_have_no_dependence():
+    rng = np.random.default_rng(2)
+    truth = rng.integers(0, 3, 300)
+    X = np.array([(0, 0), (5, 0), (0, 5)])[truth] + rng.normal(size=(300, 2))
+    frame = pd.DataFrame({"id": [f"r{k}" for k in range(300)], "a": X[:, 0], "b": X[:, 1], "c": rng.normal(size=300)})
+    model = fit_table(frame, random_answers(rng, frame, truth, 250), classes=3)
+    worth = {one.column: one.loss for one in model.report.importances}
+    # Without a column two of three classes look alike: a third of random pairs and more is taken for what it is not.
+    assert min(worth["a"], worth["b"]) > 0.2
+    assert abs(worth["c"]) < 0.05
+    assert not model.report.dependences
+
+
+def test_streamed_rows_and_one_kind_of_answer_explain_nothing(mixed, tmp_path):
+    frame, answers = mixed
+    frame.to_parquet(tmp_path / "table.parquet")
+    streamed = fit_table(tmp_path / "table.parquet", answers, engine="stream").report
+    assert streamed.importances == streamed.dependences == ()
+    similar = fit_table(frame, answers[answers["label"] == 1], method="su", prior=0.65).report
+    assert similar.importances == similar.dependences == ()
+
+
+def test_sparse_tables_are_explained_by_their_numbers(tmp_path):
+    rng = np.random.default_rng(3)
+    truth = rng.random(300) < 0.7
+    X = np.column_stack([rng.normal(size=300), truth * 2 + rng.normal(size=300)])
+    lines = [f"0 1:{a} 2:{b}" for a, b in X.tolist()]
+    (tmp_path / "table.svm").write_text("\n".join(lines))
+    ends = rng.permutation(300).reshape(-1, 2)
+    same = (truth[ends[:, 0]] == truth[ends[:, 1]]).astype(int)
+    answers = pd.DataFrame({"id_a": ends[:, 0], "id_b": ends[:, 1], "label": same})
+    report = fit_table(tmp_path / "table.svm", answers).report
+    assert report.importances[0].column == "2"
+    assert report.dependences[0].column == "2"
+
+
+def test_a_column_with_one_value_nearly_everywhere_is_drawn_along_all_it_has(mixed):
+    frame, answers = mixed
+    rng = np.random.default_rng(4)
+    spikes = np.where(rng.random(450) < 0.04, rng.normal(size=450), 0.0)
+    model = fit_table(frame.assign(spikes=spikes), answers)
+    found = explaining.column_dependences(model, model.features(frame.assign(spikes=spikes)), (
+        explaining.ColumnImportance("spikes", 1.0, 0.0),
+    ))  # fmt: skip
+    assert (found[0].values[0], found[0].values[-1]) == pytest.approx((spikes.min(), spikes.max()))
+
+
+def test_explanations_are_kept_in_the_file(line, tmp_path):
+    line.save(tmp_path / "model.sdu")
+    kept = load_model(tmp_path / "model.sdu").report
+    assert kept.importances == line.report.importances
+    assert kept.dependences == line.report.dependences
