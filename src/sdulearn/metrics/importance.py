@@ -31,7 +31,8 @@ class PairImportance:
         The accuracy, or agreement, as it is.
     error : array of shape (n_features,)
         Standard error of the mean: how far it varies with the answers and the shuffles, for the classifier as it is.
-        Rather too large than too small: where answers share points, no more of them count than the points make pairs.
+        Approximate, between nine tenths and twice the true one in simulations: where answers share points, no more of
+        them count than the points make pairs.
     """
 
     mean: Array
