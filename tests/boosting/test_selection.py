@@ -7,7 +7,7 @@ import pytest
 
 from sdulearn import PairBoostingClassifier, PairLogisticRegressionCV, PairModelCV
 from sdulearn.boosting.selection import compare, make_pair_estimator
-from sdulearn.errors import InputError, MissingExtraError
+from sdulearn.errors import InputError, MissingExtraError, OrientationWarning
 
 pytest.importorskip("lightgbm")
 
@@ -113,3 +113,15 @@ def test_estimators_by_name(monkeypatch):
     assert make_pair_estimator("auto").models == ("linear", "nystroem")
     with pytest.raises(InputError, match="model"):
         make_pair_estimator("forest")
+
+
+def test_trees_begin_at_a_kernel_map_where_a_line_says_nothing():
+    """Centred and with classes of one size, so that every line is as good as a coin."""
+    X, codes, y = pairs_of(lambda X: 3.4 - (X**2).sum(axis=1), n_pairs=400)
+    with pytest.warns(OrientationWarning):
+        model = PairBoostingClassifier(random_state=0).fit(X, codes)
+    assert model.start_.kernel is not None
+    right = np.mean(model.predict(X) == y)
+    assert max(right, 1 - right) > 0.85
+    X, codes, _ = pairs_of(line)
+    assert PairBoostingClassifier(random_state=0).fit(X, codes).start_.kernel is None

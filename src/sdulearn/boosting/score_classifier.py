@@ -20,7 +20,7 @@ from sdulearn.boosting.objective import AnswerLoss, make_pull
 from sdulearn.boosting.rows import TrainingRows
 from sdulearn.boosting.start import Design, Kernel, LinearFits, LinearScore, constant_start, fit_linear
 from sdulearn.boosting.table import Categories, checked_categories, encode, find_categories, is_frame
-from sdulearn.boosting.training import CrossFit, cross_boost
+from sdulearn.boosting.training import CrossFit, cross_boost, held_out_scores
 from sdulearn.errors import InputError
 from sdulearn.extras import require
 from sdulearn.io.checked import checked_finite, checked_list, checked_numbers, checked_text, checked_whole
@@ -32,6 +32,10 @@ from sdulearn.sklearn_private import Interval, StrOptions, check_sample_weight
 from sdulearn.types import Array, Indices, MatrixLike, Rows
 
 _ROWS_PER_THREAD = 10_000
+# A start says something where an answer is likelier by so much, in logarithms, than by one probability for all points,
+# of these logits.
+_TELLS = 0.01
+_CONSTANTS = np.linspace(0, 4, 17)
 
 
 class ScoreClassifier(SoftmaxPairClassifier):
@@ -185,10 +189,15 @@ class ScoreClassifier(SoftmaxPairClassifier):
     def _fit_tree_start(self, rows: TrainingRows, seed: int, linear: LinearFits | None = None) -> LinearFits:
         """Where trees begin: at the linear model, or at the shares of the classes where labels lead on from there.
 
-        What a line has wrong far from other rows, trees would have to take back.
+        What a line has wrong far from other rows, trees would have to take back. And where a line says next to nothing
+        of held-out answers, trees leave it by chance alone: there they begin at a kernel map.
         """
         if not rows.leads_from_zero(self.n_classes):
-            return self._fit_start(rows, seed) if linear is None else linear
+            start = self._fit_start(rows, seed) if linear is None else linear
+            if self.n_classes > 2 or self._tells(rows, start):
+                return start
+            kernel = self._fit_start(rows, seed, with_kernel=True)
+            return kernel if self._tells(rows, kernel) else start
         rates = {0: 0.0, **class_error_rates(self.error_rate, rows.graph, self.n_classes).by_annotator}
         return constant_start(
             Design.of(rows.X, self._n_values()),
@@ -201,6 +210,13 @@ class ScoreClassifier(SoftmaxPairClassifier):
     def _loss(self, rows: TrainingRows, start: LinearFits) -> AnswerLoss:
         """All answers."""
         return AnswerLoss(rows.graph, self.n_classes, start.error_rates, rows.point_weight)
+
+    def _tells(self, rows: TrainingRows, start: LinearFits) -> bool:
+        """Whether held-out answers are likelier by a start than by one probability for all points."""
+        loss = self._loss(rows, start)
+        scores = held_out_scores(list(start.by_fold[:, rows.first_row]), rows.fold)
+        constant = max(loss.value(np.full_like(scores, z)) for z in _CONSTANTS)
+        return loss.value(scores) - constant > _TELLS * loss.n_known
 
     def _threads(self, n_rows: int) -> int:
         """Threads of LightGBM; few rows are slower on several, much slower where the cores are busy."""
