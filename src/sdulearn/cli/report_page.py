@@ -255,7 +255,7 @@ def _features(model: TableModel) -> str:
     estimator = model.estimator
     if not hasattr(estimator, "coef_"):
         note = "Share of each feature in the decision: its mean absolute contribution."
-        return _strongest(model, estimator.feature_importances_, note, _FEATURES_SHOWN)
+        return _strongest(model, estimator.feature_importances_, note, _FEATURES_SHOWN, ".1%")
     if len(model.classes) == 2:
         note = (
             f"Change of the decision value for one standard deviation of the feature; + speaks for {model.classes[1]}."
@@ -357,12 +357,12 @@ def _curve(values: Sequence[float], shares: Sequence[float]) -> str:
     )
 
 
-def _strongest(model: TableModel, strength: Array, note: str, shown: int) -> str:
+def _strongest(model: TableModel, strength: Array, note: str, shown: int, form: str = "+.3g") -> str:
     top = np.argsort(-np.abs(strength), kind="stable")[:shown]
     largest = max(float(np.abs(strength).max(initial=0.0)), 1e-300)
     names = model.layout.feature_names
     rows = (
-        f"<tr><td>{escape(names[j])}</td><td>{strength[j]:+.3g}</td><td style='width:50%'>"
+        f"<tr><td>{escape(names[j])}</td><td>{strength[j]:{form}}</td><td style='width:50%'>"
         f"{_bar(abs(strength[j]) / largest, 'up' if strength[j] > 0 else 'down')}</td></tr>"
         for j in top.tolist()
     )
