@@ -54,6 +54,7 @@ bench-repeat: $(VENV)/.dev
 
 bench-graph: $(VENV)/.bench
 	$(BIN)/python benchmarks/graph_accuracy.py
+	$(BIN)/python benchmarks/graph_accuracy.py --time
 
 bench-honest: $(VENV)/.dev
 	$(BIN)/python benchmarks/honest.py

@@ -28,7 +28,7 @@ from sklearn.preprocessing import StandardScaler
 from threadpoolctl import threadpool_limits
 from tqdm import tqdm
 
-from sdulearn import PairLogisticRegressionCV, stack_pairs
+from sdulearn import PairLogisticRegression, PairLogisticRegressionCV, stack_pairs
 from sdulearn.datasets import BENCHMARKS, load_benchmark
 
 PAGE = Path(__file__).parents[1] / "docs" / "graph.md"
@@ -265,7 +265,11 @@ def main():
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     parser.add_argument("--results", type=Path, default=Path(tempfile.gettempdir()) / "bench-graph.jsonl")
     parser.add_argument("--print", action="store_true", help="print the tables instead of writing the page")
+    parser.add_argument("--time", action="store_true", help="measure how long a star takes, and nothing else")
     options = parser.parse_args()
+    if options.time:
+        write_between(PAGE, "time", measure_time())
+        return
     began = time.perf_counter()
     found = read(options.results)
     seeds = range(options.first, options.first + options.draws)
@@ -285,6 +289,22 @@ def main():
         else:
             write_between(PAGE, experiment, lines)
     print(f"{time.perf_counter() - began:.0f} s")
+
+
+def measure_time(n=10_000, width=50):
+    """Processor seconds of one fit of a star."""
+    rng = np.random.default_rng(0)
+    classes = np.where(rng.random(n + 1) < 0.6, 1, -1)
+    X = rng.normal(size=(n + 1, width))
+    X[:, 0] += classes
+    ends = np.column_stack([np.zeros(n, dtype=int), np.arange(1, n + 1)])
+    rows, y = stack_pairs(X, ends, classes[0] == classes[1:])
+    lines = ["| star of 10,000 answers, 50 columns | CPU time |", "|---|---|"]
+    for estimator in (PairLogisticRegression(), PairLogisticRegressionCV()):
+        began = time.process_time()
+        estimator.fit(rows, y)
+        lines.append(f"| {type(estimator).__name__} | {time.process_time() - began:.1f} s |")
+    return lines
 
 
 def sets_of(experiment, sets):
