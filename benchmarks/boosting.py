@@ -346,6 +346,15 @@ def write_part(page, results, condition, note):
     print("\n".join(figures))
 
 
+def readme_line(results):
+    """What the choice between line and trees brings, in one line."""
+    choice, line, labels = (results.over_sets(1000, "0.7", method) for method in ("choice", "linear", "n labels"))
+    return (
+        f"From 1,000 pairs, mean over the ten sets: line or [trees](docs/boosting.md) by held-out answers {choice:.1f}, "
+        f"a line alone {line:.1f}, line or LightGBM on 1,000 true labels {labels:.1f}; by `make bench-boosting`."
+    )
+
+
 def scale(n_rows, n_answers, width, threads):
     """One fit against LightGBM on labels of all rows, as many rounds; CPU seconds, so other programs do not matter."""
     from sdulearn import PairBoostingClassifier
@@ -416,6 +425,8 @@ def main():
         command = f"benchmarks/boosting.py --trials {arguments.trials} --first-seed {seeds[0]} --conditions {condition}"
         note = f"{arguments.trials} draws (seeds {seeds[0]} to {seeds[-1]}), `{command}`."
         write_part(arguments.page, results, condition, note)
+    if "0.7" in arguments.conditions:
+        write_between(ROOT / "README.md", "boosting", [readme_line(results)])
 
 
 if __name__ == "__main__":
