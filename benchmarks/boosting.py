@@ -350,8 +350,9 @@ def readme_line(results):
     """What the choice between line and trees brings, in one line."""
     choice, line, labels = (results.over_sets(1000, "0.7", method) for method in ("choice", "linear", "n labels"))
     return (
-        f"From 1,000 pairs, mean over the ten sets: line or [trees](docs/boosting.md) by held-out answers {choice:.1f}, "
-        f"a line alone {line:.1f}, line or LightGBM on 1,000 true labels {labels:.1f}; by `make bench-boosting`."
+        "From 1,000 pairs, mean over the ten sets: line or [trees](docs/boosting.md) by held-out answers "
+        f"{choice:.1f}, a line alone {line:.1f}, line or LightGBM on 1,000 true labels {labels:.1f}; by "
+        "`make bench-boosting`."
     )
 
 
