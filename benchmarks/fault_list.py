@@ -865,8 +865,8 @@ TABLES = [
     fault(
         "workflow/judging.py",
         "agreement_of_many",
-        "predicted[part.rows] = part.model.predict(rows[part.rows])",
-        "predicted[part.rows] = model.predict(rows[part.rows])",
+        "classes_of(parts, rows, model.predict(rows))",
+        "model.predict(rows)",
         "the agreement is that on the training answers",
         "workflow/test_judging.py",
     ),

@@ -133,3 +133,16 @@ def test_information_of_a_pair_and_of_labels():
     s = 1 / (1 + np.exp(-z))
     J = rows(True)
     np.testing.assert_allclose(J.T @ J, A.T @ ((s * (1 - s))[:, None] * A), rtol=1e-12)
+
+
+def test_information_that_wrong_answers_leave():
+    """At small logits of a pair Fisher's, of an answer that is wrong with probability e: (1 - 2 e)^2 of the whole."""
+    A = np.random.default_rng(8).normal(size=(2, 3))
+    z = np.array([1e-3, 2e-3])
+    q = 0.5 * (1 + np.tanh(z[0] / 2) * np.tanh(z[1] / 2))
+    slope = 0.25 * (np.tanh(z[1] / 2) * A[0] + np.tanh(z[0] / 2) * A[1])
+    wrong = 0.2
+    p = wrong + (1 - 2 * wrong) * q
+    J = chain_information(A, z, np.array([1, 1]), np.array([0, 0]), np.array([False]), np.full(2, 1 - 2 * wrong))
+    expected = (1 - 2 * wrong) ** 2 * np.outer(slope, slope) / (p * (1 - p))
+    np.testing.assert_allclose(J.T @ J, expected, rtol=1e-4)

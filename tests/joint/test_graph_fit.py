@@ -299,3 +299,30 @@ def test_rows_of_one_point_are_averaged():
     moved[np.flatnonzero(hub)[1::2]] -= 0.5
     model = PairLogisticRegression().fit(moved, y)
     np.testing.assert_allclose(model.coef_, PairLogisticRegression().fit(rows, y).coef_, atol=1e-6)
+
+
+def test_the_evidence_chooses_both_penalties_of_wrong_answers_and_does_not_reward_overfitting():
+    X, classes = draw(400, shift=1.5, d=60)
+    ends = np.arange(300).reshape(-1, 2)
+    same = answers(classes, ends) ^ (np.random.default_rng(1).random(150) < 0.15)
+    model = PairLogisticRegressionCV(error_rate=0.15).fit(*stack_pairs(X, ends, same))
+    row, column = np.unravel_index(np.argmax(model.evidence_), model.evidence_.shape)
+    assert model.alpha_ == model.alphas_[row, column]
+    assert model.covariance_power_ == (0, 1, 2)[column]
+    # At the lowest penalty of the ridge 60 columns fit the wrong answers too.
+    assert model.evidence_[-1, 0] < model.evidence_[:, 0].max() - 10
+
+
+@pytest.mark.parametrize("what", ["labels", "wrong answers"])
+def test_an_estimated_prior_pulls_nothing_beside_labels_or_wrong_answers(what):
+    X, classes = draw(300, d=5)
+    ends = random_ends(100, 200)
+    known = {"labels": np.where(np.arange(len(X)) < 10, classes, 0)} if what == "labels" else {}
+    rows, y = stack_pairs(X, ends, answers(classes, ends), **known)
+    rate = 0.0 if what == "labels" else 0.1
+    pulled, free, given = (
+        PairLogisticRegression(error_rate=rate, **options).fit(rows, y).coef_
+        for options in ({}, {"prior_strength": 0.0}, {"prior": 0.9})
+    )
+    np.testing.assert_allclose(pulled, free, rtol=1e-4)
+    assert np.abs(given - free).max() > 1e-3

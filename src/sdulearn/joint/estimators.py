@@ -340,7 +340,8 @@ class PairLogisticRegressionCV(_PairLogisticBase):
         As in :class:`~sdulearn.PairLogisticRegression`.
     cv : int or splitter, default=5
         Number of pair-safe folds (dealt with a fixed seed), or an object such as
-        :class:`~sdulearn.PairKFold`.
+        :class:`~sdulearn.PairKFold`. Of two classes they choose alpha for loose pairs alone; else they tell in
+        ``cv_results_`` how likely held-out answers are.
     init, tol, max_iter
         As in :class:`~sdulearn.PairLogisticRegression`.
 

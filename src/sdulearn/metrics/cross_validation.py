@@ -14,7 +14,7 @@ That is for training parts which overlap as little as those of repeated hold-out
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from numbers import Integral
 
@@ -176,10 +176,7 @@ def held_out_decisions(
     array of shape (n_rows,)
         Held-out decision values.
     """
-    decision = np.array(reference, dtype=np.float64)
-    for part in fold_models(estimator, X, y, reference, sample_weight=sample_weight, cv=cv):
-        decision[part.rows] = part.decide(safe_indexing(X, part.rows))
-    return decision
+    return decisions_of(fold_models(estimator, X, y, reference, sample_weight=sample_weight, cv=cv), X, reference)
 
 
 def held_out_classes(
@@ -212,10 +209,7 @@ def held_out_classes(
     int array of shape (n_rows,)
         Held-out classes.
     """
-    predicted = np.array(reference)
-    for part in fold_class_models(estimator, X, y, reference, sample_weight=sample_weight, cv=cv):
-        predicted[part.rows] = part.model.predict(safe_indexing(X, part.rows))
-    return predicted
+    return classes_of(fold_class_models(estimator, X, y, reference, sample_weight=sample_weight, cv=cv), X, reference)
 
 
 @dataclass(frozen=True, eq=False)
@@ -296,6 +290,22 @@ def fold_class_models(
             model = _fitted(estimator, known, table[train], None if weight is None else weight[train])
         model.name_classes(known, np.asarray(reference)[train])
         yield FoldModel(test, model)
+
+
+def decisions_of(parts: Iterable[FoldModel], X: MatrixLike, reference: Array) -> Array:
+    """Decision value of every row by the model of its fold; that of the reference where it is in none."""
+    decision = np.array(reference, dtype=np.float64)
+    for part in parts:
+        decision[part.rows] = part.decide(safe_indexing(X, part.rows))
+    return decision
+
+
+def classes_of(parts: Iterable[FoldModel], X: MatrixLike, reference: Codes) -> Codes:
+    """Class of every row by the model of its fold; that of the reference where it is in none."""
+    predicted = np.array(reference)
+    for part in parts:
+        predicted[part.rows] = part.model.predict(safe_indexing(X, part.rows))
+    return predicted
 
 
 def held_out_same(estimator: Estimator, X: MatrixLike, y: ArrayLike | Pairs, *, cv: Splitter = 5) -> tuple[Array, Mask]:

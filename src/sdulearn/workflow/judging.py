@@ -19,7 +19,14 @@ from sdulearn.metrics import (
     folds_over_points,
     held_out_accuracy,
 )
-from sdulearn.metrics.cross_validation import FoldModel, fold_class_models, fold_models, fold_spread
+from sdulearn.metrics.cross_validation import (
+    FoldModel,
+    classes_of,
+    decisions_of,
+    fold_class_models,
+    fold_models,
+    fold_spread,
+)
 from sdulearn.pairs import Pairs
 from sdulearn.prior import clopper_pearson
 from sdulearn.types import Array, Codes, Estimator, MatrixLike, Rows
@@ -50,9 +57,7 @@ def accuracy_of_two(
     fitted: FittedModel, parts: list[FoldModel], rows: Rows, pairs: Pairs, weights: Array | None, prior: float | None
 ) -> AccuracyEstimate:
     """Of a model of two classes, by the models of folds."""
-    decision = np.array(fitted.estimator.decision_function(rows))
-    for part in parts:
-        decision[part.rows] = part.decide(rows[part.rows])
+    decision = decisions_of(parts, rows, fitted.estimator.decision_function(rows))
     rates = fitted.rates
     error_rate = None
     if rates is not None and rates.mean > 0:
@@ -67,9 +72,7 @@ def agreement_of_many(
     model: Estimator, parts: list[FoldModel], rows: Rows, pairs: Pairs, weights: Array | None
 ) -> tuple[ClassAgreement, float]:
     """Of a model of more than two classes, and how often predictions by chance would agree with the answers."""
-    predicted = np.array(model.predict(rows))
-    for part in parts:
-        predicted[part.rows] = part.model.predict(rows[part.rows])
+    predicted = classes_of(parts, rows, model.predict(rows))
     found = class_agreement(predicted, np.asarray(pairs), sample_weight=weights)
     ends = predicted[pairs.ends]
     shares = np.unique(ends, return_counts=True)[1] / ends.size
@@ -77,25 +80,30 @@ def agreement_of_many(
     similar = float(np.mean(pairs.similar))
     chance = equal * similar + (1 - equal) * (1 - similar)
     n_points = len(np.unique(pairs.ends if pairs.points is None else pairs.points[pairs.ends]))
-    # A point in several answers is wrong in all of them: no more answers count than the points make loose pairs.
-    spread = fold_spread(len(parts)) * max(1.0, 2 * len(pairs.ends) / n_points)
-    return _widened(found, spread, fold_spread(len(parts))), chance
+    return _widened(found, fold_spread(len(parts)), n_points / 2), chance
 
 
-def _widened(found: ClassAgreement, spread: float, label_spread: float) -> ClassAgreement:
-    """Intervals as of so many times fewer answers, or labels."""
+def _widened(found: ClassAgreement, spread: float, n_loose: float) -> ClassAgreement:
+    """Intervals as of so many times fewer counts, and of no more answers than the points make loose pairs.
+
+    A point may be wrong in all of its answers, which few wrong ones do not show.
+    """
+
+    def of_answers(share: Share) -> Share:
+        return _wider(share, spread * max(1.0, share.n / n_loose), found.confidence)
+
     return replace(
         found,
-        agreement=_wider(found.agreement, spread, found),
-        same=_wider(found.same, spread, found),
-        different=_wider(found.different, spread, found),
-        accuracy=None if found.accuracy is None else _wider(found.accuracy, label_spread, found),
+        agreement=of_answers(found.agreement),
+        same=of_answers(found.same),
+        different=of_answers(found.different),
+        accuracy=None if found.accuracy is None else _wider(found.accuracy, spread, found.confidence),
     )
 
 
-def _wider(share: Share, spread: float, found: ClassAgreement) -> Share:
+def _wider(share: Share, spread: float, confidence: float) -> Share:
     n = share.n / spread
-    low, high = clopper_pearson(share.value * n, (1 - share.value) * n, found.confidence)
+    low, high = clopper_pearson(share.value * n, (1 - share.value) * n, confidence)
     return Share(share.value, low, high, n)
 
 
