@@ -22,9 +22,10 @@ import numpy as np
 import pandas as pd
 from joblib import Parallel, delayed
 from pages import write_between
+from sklearn.base import clone
 from sklearn.datasets import make_circles, make_classification, make_moons
 
-from sdulearn import PairLogisticRegression, estimate_prior, fit_table, stack_pairs
+from sdulearn import PairBoostingClassifier, PairLogisticRegression, estimate_prior, fit_table, stack_pairs
 from sdulearn.datasets import make_waveform
 from sdulearn.metrics import cross_val_accuracy, pair_accuracy
 
@@ -47,6 +48,12 @@ def repeated(rng, n, times):
     return np.repeat(loose(rng, n), times, axis=0)
 
 
+def partly_repeated(rng, n, n_again, times):
+    """Every point in one question; some of the questions several times."""
+    ends = loose(rng, n)
+    return np.vstack([ends, *[ends[:n_again]] * (times - 1)])
+
+
 def dense(rng, n, n_points):
     """Random pairs of few points."""
     ends = rng.integers(0, n_points, (4 * n, 2))
@@ -65,6 +72,7 @@ DESIGNS = {
     "2 hubs of 20": partial(stars, n_hubs=2, size=20),
     "5 hubs of 20": partial(stars, n_hubs=5, size=20),
     "25 questions asked 3 times": partial(repeated, n=25, times=3),
+    "60 pairs, 10 asked 3 times": partial(partly_repeated, n=60, n_again=10, times=3),
     "100 answers, 25 points": partial(dense, n=100, n_points=25),
     "200 answers, 50 points": partial(dense, n=200, n_points=50),
 }
@@ -135,12 +143,12 @@ def better_naming(right):
     return max(np.mean(right), 1 - np.mean(right))
 
 
-def accuracy_of_folds(seed: int, design: str, wrong: float = 0.0) -> Draw:
-    """``cross_val_accuracy`` of a linear model."""
-    X, classes, ends, same = drawn_answers(waveform, DESIGNS[design], wrong, seed)
+def accuracy_of_folds(seed: int, population, ends_of, estimator) -> Draw:
+    """``cross_val_accuracy``."""
+    X, classes, ends, same = drawn_answers(population, ends_of, 0.0, seed)
     rows, known = stack_pairs(X[:N_TABLE], ends, same, unlabeled="all")
-    model = PairLogisticRegression().fit(rows, known)
-    found = cross_val_accuracy(PairLogisticRegression(), rows, known)
+    model = clone(estimator).fit(rows, known)
+    found = cross_val_accuracy(estimator, rows, known)
     return better_naming(model.predict(X[N_TABLE:]) == classes[N_TABLE:]), found.value, found.low, found.high
 
 
@@ -168,26 +176,31 @@ for _design, _prior in {
 }.items():
     CELLS[f"prior: {_design}"] = partial(prior_of_answers, design=_design, prior=_prior)
     CELLS[f"accuracy of decisions: {_design}"] = partial(accuracy_of_decisions, design=_design, accuracy=0.92)
-for _design in ("25 questions asked 3 times", "100 answers, 25 points", "200 answers, 50 points"):
-    for _wrong in (0.05, 0.15):
-        _name = f"{_design}, {100 * _wrong:g}% wrong"
-        CELLS[f"prior: {_name}"] = partial(prior_of_answers, design=_design, prior=0.9, wrong=_wrong)
-        CELLS[f"accuracy of decisions: {_name}"] = partial(
-            accuracy_of_decisions, design=_design, accuracy=0.92, wrong=_wrong
-        )
-for _design in DESIGNS:
-    CELLS[f"linear model by folds: {_design}"] = partial(accuracy_of_folds, design=_design)
-CELLS["trees of a table: clusters, 200 loose pairs"] = partial(
-    accuracy_of_table, population=clusters, ends_of=partial(loose, n=200), model="boosted"
-)
-CELLS["trees of a table: circles, 150 loose pairs"] = partial(
-    accuracy_of_table, population=circles, ends_of=partial(loose, n=150), model="boosted"
-)
-CELLS["trees of a table: half-moons, 100 loose pairs"] = partial(
-    accuracy_of_table, population=moons, ends_of=partial(loose, n=100), model="boosted"
-)
-CELLS["trees of a table: half-moons, star of 100"] = partial(
-    accuracy_of_table, population=moons, ends_of=partial(stars, n_hubs=1, size=100), model="boosted"
+    CELLS[f"linear model by folds: {_design}"] = partial(
+        accuracy_of_folds, population=waveform, ends_of=DESIGNS[_design], estimator=PairLogisticRegression()
+    )
+for _design, _wrong in {
+    "25 questions asked 3 times": 0.05,
+    "60 pairs, 10 asked 3 times": 0.1,
+    "100 answers, 25 points": 0.05,
+    "200 answers, 50 points": 0.15,
+}.items():
+    _name = f"{_design}, {100 * _wrong:g}% wrong"
+    CELLS[f"prior: {_name}"] = partial(prior_of_answers, design=_design, prior=0.9, wrong=_wrong)
+    CELLS[f"accuracy of decisions: {_name}"] = partial(
+        accuracy_of_decisions, design=_design, accuracy=0.92, wrong=_wrong
+    )
+for _name, _population, _ends in (
+    ("clusters, 200 loose pairs", clusters, partial(loose, n=200)),
+    ("circles, 150 loose pairs", circles, partial(loose, n=150)),
+    ("half-moons, 100 loose pairs", moons, partial(loose, n=100)),
+    ("half-moons, star of 100", moons, partial(stars, n_hubs=1, size=100)),
+):
+    CELLS[f"trees of a table: {_name}"] = partial(
+        accuracy_of_table, population=_population, ends_of=_ends, model="boosted"
+    )
+CELLS["trees by folds: half-moons, 100 loose pairs"] = partial(
+    accuracy_of_folds, population=moons, ends_of=partial(loose, n=100), estimator=PairBoostingClassifier()
 )
 
 

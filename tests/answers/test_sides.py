@@ -2,6 +2,7 @@ import itertools
 
 import numpy as np
 import pytest
+from scipy.stats import beta
 
 from sdulearn.answers import AnswerGraph
 from sdulearn.answers.sides import log_likelihood, profile
@@ -45,14 +46,14 @@ def test_errors_of_a_given_rate():
 
 
 def test_a_contradiction_is_taken_at_every_rate_as_likely_as_it_is():
-    """The mean over a prior of rates, Beta(1, 19), also of the components that contradict nothing."""
+    """The mean over a prior of rates, Beta(1/2, 19/2), also of the components that contradict nothing."""
     ends = [(0, 1), (1, 2), (0, 2), (3, 4)]
     same = [1, 1, -1, -1]
     graph = AnswerGraph.from_answers(ends, same)
     grid = np.linspace(0.5, 0.99, 40)
     rates = np.linspace(0.0005, 0.4995, 500)
     values = np.array([enumerated(5, ends, same, np.zeros(5), grid, rate) for rate in rates])
-    mean = np.average(np.exp(values), axis=0, weights=(1 - rates) ** 18)
+    mean = np.average(np.exp(values), axis=0, weights=beta.pdf(rates, 0.5, 9.5))
     found = log_likelihood(graph, grid)
     np.testing.assert_allclose(found - found[0], np.log(mean / mean[0]), atol=0.01)
 

@@ -11,7 +11,7 @@ predictions at both ends, and p the accuracy, that of the accuracy. A loose pair
 
 Where answers contradict each other, some of them are wrong, at a rate e that nobody knows:
 
-    P(answers | p) = integral of P(answers | p, e) Beta(e; 1, 19) de                           (3)
+    P(answers | p) = integral of P(answers | p, e) Beta(e; 1/2, 19/2) de                       (3)
 
 The interval begins where twice the logarithm has fallen by a quantile of chi-square. With few points that covers
 too rarely, down to 83% of the draws near p = 1. So each end is moved to that of Clopper and Pearson for n points of
@@ -43,8 +43,8 @@ _MOST_WITH_ERRORS = 3000
 _LOGITS = 9.25 * np.linspace(0, 1, 33) ** 1.5
 _RATES = np.geomspace(0.003, 0.45, 10)
 _FINE_RATES = np.geomspace(_RATES[0], _RATES[-1], 60)
-# The prior of equation (3), in equal steps of the logarithm: 5% on average, and a few contradictions outweigh it.
-_RATE_WEIGHTS = beta.pdf(_FINE_RATES, 1, 19) * _FINE_RATES
+# The prior of equation (3), in equal steps of the logarithm: a mean of 5%, with the weight of ten answers.
+_RATE_WEIGHTS = beta.pdf(_FINE_RATES, 0.5, 9.5) * _FINE_RATES
 # The probability 1 itself is out of reach of a component with two sides.
 _EDGE = 1e-4
 # Probabilities in the grid, and the fewest of them in an interval.
