@@ -7,6 +7,8 @@ import pandas as pd
 import pytest
 from scipy.optimize import minimize
 from scipy.sparse import csr_matrix
+from sklearn.datasets import load_breast_cancer
+from sklearn.preprocessing import StandardScaler
 
 from sdulearn import (
     PairKFold,
@@ -326,3 +328,21 @@ def test_an_estimated_prior_pulls_nothing_beside_labels_or_wrong_answers(what):
     )
     np.testing.assert_allclose(pulled, free, rtol=1e-4)
     assert np.abs(given - free).max() > 1e-3
+
+
+@pytest.mark.parametrize("n_repeats", [1, 2, 3, 5, 10])
+def test_one_slip_in_a_hundred_answers_costs_nothing(n_repeats):
+    """Breast cancer, 100 loose pairs; some questions are asked again, and the first is answered the other way."""
+    X, y = load_breast_cancer(return_X_y=True)
+    X = StandardScaler().fit_transform(X)
+    pairs = np.random.default_rng(0).permutation(len(X))[:200].reshape(-1, 2)
+    same = y[pairs[:, 0]] == y[pairs[:, 1]]
+    rest = np.setdiff1d(np.arange(len(X)), pairs)
+    clean = PairLogisticRegressionCV().fit(*stack_pairs(X, pairs, same))
+    again = same[:n_repeats] ^ (np.arange(n_repeats) == 0)
+    rows, codes = stack_pairs(X, np.concatenate([pairs, pairs[:n_repeats]]), np.concatenate([same, again]))
+    model = PairLogisticRegressionCV().fit(rows, codes)
+    (rate,) = model.error_rates_
+    assert 0 < rate.rate < 0.05
+    truth = 2 * y[rest] - 1
+    assert np.mean(model.predict(X[rest]) == truth) >= np.mean(clean.predict(X[rest]) == truth) - 0.01

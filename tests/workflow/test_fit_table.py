@@ -5,6 +5,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from sklearn.datasets import load_breast_cancer
 
 from sdulearn import estimate_prior, fit_table, stack_pairs
 from sdulearn.answers import AnswerGraph
@@ -188,3 +189,32 @@ def test_columns_of_points_that_are_none(change, message):
     table, _, _ = table_with_points()
     with pytest.raises(InputError, match=message):
         fit_table(table, **({"codes": "code", "points": "shown"} | change))
+
+
+def test_one_slip_in_fifty_linked_answers_is_reported_and_costs_nothing():
+    X, y = load_breast_cancer(return_X_y=True)
+    table = pd.DataFrame(X).rename(columns=str)
+    table.insert(0, "id", [f"r{i}" for i in range(len(X))])
+    order = np.random.default_rng(0).permutation(len(X))
+    hub = np.full(50, order[0])
+    others = order[1:51]
+    same = y[hub] == y[others]
+    # The first question once more, answered the other way.
+    answers = pd.DataFrame({"id_a": hub, "id_b": others, "same": same})
+    answers = pd.concat([answers, answers[:1].assign(same=~same[0])])
+    answers = pd.DataFrame(
+        {
+            "id_a": "r" + answers["id_a"].astype(str),
+            "id_b": "r" + answers["id_b"].astype(str),
+            "label": np.where(answers["same"], "similar", "dissimilar"),
+        }
+    )
+    model = fit_table(table, answers, model="linear")
+    rest = order[51:]
+    right = np.mean(np.asarray(model.predict(table.iloc[rest])).astype(int) == 2 * y[rest] - 1)
+    assert right > 0.93
+    assert model.report.accuracy.low < right < model.report.accuracy.high
+    assert model.report.accuracy.high - model.report.accuracy.low < 0.3
+    (people,) = model.report.annotators
+    assert 0 < people.rate < 0.05
+    assert "contradictions" in [one.code for one in model.report.findings]

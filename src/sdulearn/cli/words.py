@@ -198,9 +198,11 @@ def describe_annotators(report: FitReport) -> list[str]:
     lines = []
     for one in report.annotators:
         who = f"answers of {one.name}" if one.name else "answers"
-        if one.identified and (one.rate > 0 or len(report.annotators) > 1):
+        if one.rate > 0 or (one.identified and len(report.annotators) > 1):
             interval = "" if one.low == one.high else f" (95% interval {one.low:.1%} to {one.high:.1%})"
-            lines.append(f"{who}: {one.rate:.1%} of {one.n_answers:,} wrong{interval}")
+            # A wide interval: the rate itself is mostly what is known of people in general.
+            few = "; few answers check each other, so this is drawn to 2%" if one.high > 3 * one.rate > 0 else ""
+            lines.append(f"{who}: {one.rate:.1%} of {one.n_answers:,} wrong{interval}{few}")
         elif len(report.annotators) > 1:
             lines.append(f"{who}: {one.n_answers:,}, taken for right: nothing tells how often they are wrong")
     return lines
