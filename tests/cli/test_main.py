@@ -73,14 +73,14 @@ def test_ctrl_c_is_one_line(tmp_path, seconds):
     """In imports and in the work; only Python's own start is beyond us."""
     (tmp_path / "run.py").write_text(
         "import sys, threading, os, signal\n"
+        # A parent that ignores Ctrl-C, such as nohup or a CI in the background, hands that down.
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         "from sdulearn.cli.main import main\n"
         f"threading.Timer({seconds}, lambda: os.kill(os.getpid(), signal.SIGINT)).start()\n"
         f"sys.argv = ['sdulearn', 'plan', '--prior', '0.7', '--target', '0.9', '--out', {str(tmp_path)!r}]\n"
         "sys.exit(main())\n"
     )
-    done = subprocess.run(
-        [sys.executable, tmp_path / "run.py"], capture_output=True, text=True, timeout=60, check=False
-    )
+    done = subprocess.run([sys.executable, tmp_path / "run.py"], capture_output=True, text=True, check=False)
     assert done.returncode == 130
     assert done.stderr == "sdulearn: stopped\n"
 
@@ -88,7 +88,7 @@ def test_ctrl_c_is_one_line(tmp_path, seconds):
 def test_a_reader_who_has_seen_enough(tmp_path):
     """``| head``: no traceback, and no complaint at the end."""
     command = f"{sys.executable} -m sdulearn.cli.main prior 58 42 | true"
-    done = subprocess.run(command, shell=True, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(command, shell=True, capture_output=True, text=True, check=False)
     assert "Traceback" not in done.stderr
     assert "Exception ignored" not in done.stderr
 
@@ -111,5 +111,5 @@ def test_a_mistake_of_ours_is_called_one(monkeypatch, capsys):
 
 def test_the_version_needs_no_scikit_learn():
     program = "import sys; import sdulearn.cli.main; print('sklearn' in sys.modules, 'numpy' in sys.modules)"
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["False", "False"]

@@ -19,7 +19,7 @@ from sdulearn.datasets import make_waveform
 def sdulearn(folder, *arguments, code=0):
     """Run the command in a folder; never a traceback."""
     command = [sys.executable, "-m", "sdulearn.cli.main", *map(str, arguments)]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     assert "Traceback" not in done.stderr, done.stderr
     assert done.returncode == code, done.stderr
     return done.stdout + done.stderr

@@ -214,7 +214,7 @@ def test_answers_from_a_pipe(tmp_path):
     writer = threading.Thread(target=(tmp_path / "p.csv").write_text, args=("id_a,id_b,label\na,b,1\n",))
     writer.start()
     assert read_answers(tmp_path / "p.csv").ids.tolist() == [["a", "b"]]
-    writer.join(timeout=10)
+    writer.join()
     with pytest.raises(InputError, match="a table is read more than once"):
         read_table(tmp_path / "p.csv")
 
