@@ -395,3 +395,19 @@ def test_any_estimator_of_pairs_can_be_fitted():
     assert model is given
     agree = np.mean((model.predict(X) > 0) == (asker.model().predict(X) > 0))
     assert max(agree, 1 - agree) > 0.9
+
+
+def test_the_generator_that_all_programs_share_is_left_alone(data):
+    before = np.random.get_state()
+    Asker(data[0])
+    after = np.random.get_state()
+    assert before[2] == after[2]
+    np.testing.assert_array_equal(before[1], after[1])
+
+
+def test_a_question_that_is_given_back_goes_to_whoever_comes_next(data):
+    asker = Asker(data[0], design="random", random_state=0)
+    first = asker.next("ann")
+    asker.release("ann")
+    assert asker.next("bob") == first
+    assert asker.next("ann") != first

@@ -33,11 +33,8 @@ class BadRow:
 
 def is_epsilon(value: object) -> TypeGuard[float]:
     """Whether a value is a number that can be the privacy of an answer; True and False are none."""
-    return (
-        isinstance(value, int | float | np.integer | np.floating)
-        and not isinstance(value, bool)
-        and bool(EPSILONS[0] <= value <= EPSILONS[1])
-    )
+    number = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
+    return number and bool(EPSILONS[0] <= value <= EPSILONS[1])  # type: ignore[operator]
 
 
 @dataclass(frozen=True)

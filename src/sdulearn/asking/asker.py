@@ -18,7 +18,7 @@ from sdulearn.asking.estimates import Advice, ClassFound, advise, class_table, l
 from sdulearn.asking.models import fit_standardised, linked_model, random_estimator, told_or_predicted
 from sdulearn.asking.notebook import mimebundle
 from sdulearn.asking.points import Points
-from sdulearn.asking.privacy import Flip, Leak, check_epsilon, find_leak, flip_rate, is_flipped
+from sdulearn.asking.privacy import Flip, Leak, find_leak, flip_rate, is_flipped
 from sdulearn.asking.records import (
     ANSWERS,
     KINDS,
@@ -138,10 +138,10 @@ class Asker:
         self._shares = Shares(
             _checked_share("random_share", random_share), _checked_share("repeat_share", repeat_share)
         )
-        self.private = None if private is None else check_epsilon("private", private)
+        self.private = private
         self._flip_rate = 0.0
-        if self.private is not None:
-            self._flip_rate = flip_rate(self.private)
+        if private is not None:
+            self._flip_rate = flip_rate(private)
             # A second flipped answer to a question would halve its protection, and the error rate is known.
             self._shares = Shares(self._shares.random, 0.0)
         # The generator that all programs share is left alone.

@@ -157,17 +157,6 @@ def certainty(epsilon: float) -> float:
     return 1 - 1 / (1 + np.exp(min(epsilon, EPSILONS[1])))
 
 
-def check_epsilon(name: str, epsilon: object) -> float:
-    """The privacy of an answer as a number."""
-    if not is_epsilon(epsilon):
-        low, high = EPSILONS
-        raise InputError(
-            f"`{name}` is the privacy of an answer, a number from {low:g} to {high:g}, got {str(epsilon)[:40]}. The "
-            "smaller, the more private."
-        )
-    return float(epsilon)
-
-
 def flip_rate(epsilon: float) -> float:
     """Equation (1): the probability with which an answer is flipped.
 
@@ -187,7 +176,13 @@ def flip_rate(epsilon: float) -> float:
     >>> round(flip_rate(1.0), 3)
     0.269
     """
-    return float(1 / (1 + np.exp(check_epsilon("epsilon", epsilon))))
+    if not is_epsilon(epsilon):
+        low, high = EPSILONS
+        raise InputError(
+            f"`epsilon` must be a number above 0, from {low:g} to {high:g}; got {str(epsilon)[:40]}. The smaller, the "
+            "more private."
+        )
+    return float(1 / (1 + np.exp(epsilon)))
 
 
 def effective_answers(n_answers: float, epsilon: float) -> float:

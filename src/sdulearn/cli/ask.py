@@ -119,7 +119,7 @@ def _epsilon(text: str) -> float:
         flip_rate(epsilon)
     except ValueError:
         low, high = EPSILONS
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number from {low:g} to {high:g}") from None
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number above 0, from {low:g} to {high:g}") from None
     return epsilon
 
 
@@ -247,7 +247,7 @@ def _session(arguments: argparse.Namespace, material: _Material, log: AnswerLog)
         settings["epsilon"] = private
         say(
             f"Answers are randomised: each is flipped with probability {flip_rate(private):.1%} before it is stored. "
-            "Questions are random pairs, and no row is in two of them: several answers about a row would tell more of it."
+            "Questions are random pairs, and no row is in two of them: each answer about a row tells more of it."
         )
     log.begin(seed, **settings, table="digits" if arguments.demo else arguments.table.name)
     return session

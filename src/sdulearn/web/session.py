@@ -236,8 +236,8 @@ class AskingSession:
             given = self.log.contents.answers.get(key)
             if given is not None and given.annotator != annotator and not self.is_alone(annotator):
                 raise InputError(
-                    f"Answer {key[1]} is of {given.annotator or 'somebody without a name'}, and you can change your own "
-                    "alone. Ask them to change it."
+                    f"Answer {key[1]} was given by {given.annotator or 'somebody without a name'}. You can change "
+                    "only your own answers."
                 )
             self.log.change(key, answer, annotator)
             self.engine.change(self._numbers[key], answer)
