@@ -7,6 +7,7 @@ import pytest
 from sklearn.datasets import load_digits, load_iris, make_classification
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.utils import check_random_state
 
 from sdulearn import PairLogisticRegression, PairLogisticRegressionCV, load_model
 from sdulearn.asking import Asker, Question, ask
@@ -398,11 +399,12 @@ def test_any_estimator_of_pairs_can_be_fitted():
 
 
 def test_the_generator_that_all_programs_share_is_left_alone(data):
-    before = np.random.get_state()
+    shared = check_random_state(None)
+    before = shared.get_state(legacy=False)["state"]
     Asker(data[0])
-    after = np.random.get_state()
-    assert before[2] == after[2]
-    np.testing.assert_array_equal(before[1], after[1])
+    after = shared.get_state(legacy=False)["state"]
+    assert before["pos"] == after["pos"]
+    np.testing.assert_array_equal(before["key"], after["key"])
 
 
 def test_a_question_that_is_given_back_goes_to_whoever_comes_next(data):

@@ -135,7 +135,9 @@ def test_an_epsilon_is_a_number(epsilon):
 def test_a_flip_does_not_depend_on_the_order_of_the_points(drawn):
     asker = Asker(X, private=0.5, random_state=0)
     pairs = [(2 * k, 2 * k + 1) for k in range(60)]
-    stored = [[asker.stored_answer(Question(*ends, "random", 1), "same") for ends in ((a, b), (b, a))] for a, b in pairs]
+    stored = [
+        [asker.stored_answer(Question(*ends, "random", 1), "same") for ends in ((a, b), (b, a))] for a, b in pairs
+    ]
     assert all(one == other for one, other in stored)
     assert {one for one, _ in stored} == {"same", "different"}
 

@@ -92,7 +92,7 @@ def test_a_question_that_is_left_open_goes_to_others_in_the_end(open_session, ma
     rows = np.random.default_rng(0).normal(size=(6, 2))
     session = open_session(n_points=6, engine=lambda answers: Asker(rows, design="random", random_state=0))
     page = make_page(PageViews(session, Things(session.ids), "t"))
-    token = [page.ask(name)["token"] for name in ("ann", "bob", "cid")][0]
+    token, *_ = [page.ask(name)["token"] for name in ("ann", "bob", "cid")]
     assert page.ask("dan") is None
     now[0] = 3600.0
     while page.ask("dan"):
