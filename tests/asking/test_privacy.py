@@ -124,7 +124,9 @@ def test_a_design_with_hubs_is_refused_and_so_is_a_second_answer_about_a_row():
     assert asker.n_answers == 1
 
 
-@pytest.mark.parametrize("epsilon", [True, np.True_, "1", 1e400, float("nan"), 0, -1, 1e-9, 1e3, 10**400])
+@pytest.mark.parametrize(
+    "epsilon", [True, np.True_, "1", 1e400, float("nan"), 0, -1, 1e-9, 1e3, pytest.param(10**400, id="huge")]
+)
 def test_an_epsilon_is_a_number(epsilon):
     with pytest.raises(InputError, match="`epsilon` must be a number above 0"):
         Asker(X, private=epsilon)
