@@ -101,7 +101,8 @@ class AskServer:
     def __init__(self, *arguments):
         command = [sys.executable, "-m", "sdulearn.cli.main", "ask", *map(str, arguments), "--no-browser"]
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-        self.address = re.search(r"http://\S+", self.process.stdout.readline())[0]
+        lines = iter(self.process.stdout.readline, "")
+        self.address = next(found[0] for line in lines if (found := re.search(r"http://\S+", line)))
 
     def kill(self):
         self.process.send_signal(signal.SIGKILL)

@@ -30,6 +30,10 @@ class NothingToAskError(SdulearnError):
     """No question is left: the class of every point is known, or no pair is free."""
 
 
+class SpentRowError(InputError):
+    """A private answer about a row that another one is about already."""
+
+
 class ModelFileError(InputError):
     """The file is not a readable sdulearn model."""
 

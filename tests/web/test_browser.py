@@ -151,6 +151,20 @@ def test_two_people_in_two_windows(start_server, open_page, log):
     page.locator("nav a", has_text="People").click()
     playwright.expect(page.locator("#agreement")).to_contain_text("ann", timeout=PATIENCE_MS)
     assert page.locator("#agreement tbody tr").first.inner_text().split()[:2] == ["ann", "5"]
+    page.locator("nav a", has_text="History").click()
+    playwright.expect(page.locator("#list tbody tr")).to_have_count(11, timeout=PATIENCE_MS)
+    assert page.locator("#list select").count() == 6
+
+
+def test_private_answers_and_a_log_that_is_gone(start_server, open_page, log):
+    page = open_page(start_server("--demo", "--classes", "2", "--private", "0.5", "-o", log).address)
+    press(page, "s", "Answer 1 saved.")
+    playwright.expect(page.locator("#privacy")).to_contain_text("A row is in at most 1 answer", timeout=PATIENCE_MS)
+    log.rename(log.with_suffix(".away"))
+    press(page, "s", "was moved or removed")
+    log.with_suffix(".away").rename(log)
+    press(page, "s", "Answer 2 saved.")
+    assert len(words(log)) == 2
 
 
 def test_letters_in_the_name_and_held_keys_are_no_answers(start_server, open_page, log):

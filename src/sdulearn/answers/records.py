@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sdulearn.pairs import DISSIMILAR, SIMILAR, UNSURE
 from sdulearn.types import Array, Codes
+
+# Privacy that means something: beyond these an answer is noise, or is never flipped.
+EPSILONS = (1e-3, 100.0)
 
 
 @dataclass(frozen=True)
@@ -25,6 +29,12 @@ class BadRow:
 
     line: int
     reason: str
+
+
+def is_epsilon(value: object) -> TypeGuard[float]:
+    """Whether a value is a number that can be the privacy of an answer; True and False are none."""
+    number = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
+    return number and bool(EPSILONS[0] <= value <= EPSILONS[1])  # type: ignore[operator]
 
 
 @dataclass(frozen=True)

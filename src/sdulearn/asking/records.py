@@ -123,13 +123,18 @@ def as_columns(records: Sequence[Record]) -> Mapping[str, list[Any]]:
     return columns
 
 
+def decided(records: Sequence[Record]) -> list[Record]:
+    """Those that are not "unsure"."""
+    return [record for record in records if record.answer != UNSURE]
+
+
 def as_graph_input(records: Sequence[Record]) -> tuple[Indices, Codes, Codes]:
     """Ends, signs and annotator numbers of the answers that are not "unsure"."""
-    told = [record for record in records if record.answer != UNSURE]
+    given = decided(records)
     names = {name: k for k, name in enumerate(annotator_names(records), start=1)}
-    ends = np.array([(record.left, record.right) for record in told], dtype=np.intp).reshape(-1, 2)
-    signs = np.array([record.answer for record in told], dtype=np.int64)
-    annotators = np.array([names.get(record.annotator, 0) for record in told], dtype=np.int64)
+    ends = np.array([(record.left, record.right) for record in given], dtype=np.intp).reshape(-1, 2)
+    signs = np.array([record.answer for record in given], dtype=np.int64)
+    annotators = np.array([names.get(record.annotator, 0) for record in given], dtype=np.int64)
     return ends, signs, annotators
 
 

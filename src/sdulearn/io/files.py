@@ -7,6 +7,7 @@ import gzip
 import io
 import os
 import tempfile
+import time
 import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -35,6 +36,9 @@ _FORMATS = {
     ".xlsx": "xlsx",
 }
 _PANDAS_MISSING = ("NAType", "NaTType")
+_WINDOWS = os.name == "nt"
+# Nobody writes a file for a day without adding to it.
+_OLD_SECONDS = 86_400
 # What gzip raises on a file that is cut off or damaged.
 DAMAGED = (EOFError, gzip.BadGzipFile, zlib.error)
 
@@ -57,6 +61,8 @@ def file_format(path: Location, allowed: Sequence[str]) -> str:
 
 def open_bytes(path: Location) -> IO[bytes]:
     """A file's bytes, unzipped where it is gzipped, whatever its name."""
+    if Path(path).is_char_device() or Path(path).is_block_device():
+        raise InputError(f"{path} is a device, which has no end. Name a file.")
     try:
         if Path(path).is_fifo():
             # A pipe gives its bytes once.
@@ -143,8 +149,18 @@ def _remove_abandoned(target: Path) -> None:
     prefix = f".{target.name}."
     for draft in target.parent.glob("." + glob.escape(target.name) + ".*.part"):
         number = draft.name.removeprefix(prefix).split(".")[0]
-        if number.isdigit() and not _is_running(int(number)):
+        if number.isdigit() and _is_abandoned(draft, int(number)):
             draft.unlink(missing_ok=True)
+
+
+def _is_abandoned(draft: Path, process: int) -> bool:
+    """Whether nobody writes a draft any more; on Windows, where a signal 0 ends the process, by its age."""
+    if not _WINDOWS:
+        return not _is_running(process)
+    try:
+        return time.time() - draft.stat().st_mtime > _OLD_SECONDS
+    except FileNotFoundError:
+        return False
 
 
 def _is_running(process: int) -> bool:
