@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import re
 import signal
@@ -100,7 +101,9 @@ class AskServer:
 
     def __init__(self, *arguments):
         command = [sys.executable, "-m", "sdulearn.cli.main", "ask", *map(str, arguments), "--no-browser"]
-        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        # A parent that ignores Ctrl-C, such as nohup or a CI in the background, hands that down.
+        heed = functools.partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
+        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, preexec_fn=heed)
         lines = iter(self.process.stdout.readline, "")
         self.address = next(found[0] for line in lines if (found := re.search(r"http://\S+", line)))
 

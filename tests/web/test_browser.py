@@ -30,7 +30,7 @@ FLAGS = [
     "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
     "--disable-component-update", "--disable-sync",
 ]  # fmt: skip
-PATIENCE_MS = 30_000
+PATIENCE_MS = 600_000  # a busy machine is slow, not wrong
 # Where pictures of the pages go, for looking at them.
 PICTURES = os.environ.get("SDULEARN_SCREENSHOTS")
 
@@ -224,7 +224,7 @@ def test_texts_pictures_links_and_fields(start_server, open_page, log, table):
 
 def test_names_a_fit_and_its_report(start_server, open_page, log, table):
     call = [sys.executable, "-m", "sdulearn.cli.main", "ask", str(table), "-o", str(log), "--drop", "note,picture"]
-    subprocess.run([*call, "--oracle", "label", "--questions", "40"], check=True, capture_output=True, timeout=120)
+    subprocess.run([*call, "--oracle", "label", "--questions", "40"], check=True, capture_output=True)
     page = open_page(start_server(table, "-o", log, "--drop", "note,picture,label", "--columns", "size,colour").address)
     page.goto(page.url.split("#")[0] + "#finish")
     labels = page.locator("#classes input")
@@ -259,7 +259,7 @@ def test_everybody_can_use_it(start_server, open_page, log, table):
     shown = ("--text", "note", "--image", "picture", "--columns", "size,colour")
     call = [sys.executable, "-m", "sdulearn.cli.main", "ask", str(table), "-o", str(log), *shown]
     oracle = ("--oracle", "label", "--questions", "30", "--annotator", "ann")
-    subprocess.run([*call, *oracle], check=True, capture_output=True, timeout=120)
+    subprocess.run([*call, *oracle], check=True, capture_output=True)
     address = start_server(table, "-o", log, *shown, "--drop", "label").address
     page = open_page(address)
     press(page, "d", "Answer 31 saved")
