@@ -85,10 +85,12 @@ def resolve_graph_prior(
         return PriorEstimate.given(parameters.prior), float(parameters.prior)
     if not graph.n_answers:
         # The points with labels were chosen: their share is reported, and pulls nothing.
-        n_positive = float((known > 0).sum())
-        low, high = clopper_pearson(n_positive, len(known) - n_positive, 0.95)
+        by_label = graph.point_weights[graph.labels != 0]
+        n_labels = effective_number(float(by_label.sum()), float(by_label @ by_label))
+        share = float(by_label @ (known > 0)) / float(by_label.sum())
+        low, high = clopper_pearson(share * n_labels, (1 - share) * n_labels, 0.95)
         identified = low > 0.5 or high < 0.5
-        return PriorEstimate(n_positive / len(known), low, high, identified), None
+        return PriorEstimate(share, low, high, identified), None
     if not len(known) and (graph.same > 0).all():
         warn_of_one_kind(1.0, 0.0, None)
     majority = "positive" if parameters.orientation == "majority" else "negative"
