@@ -30,8 +30,8 @@ class PriorEstimate:
         Whether the interval stays clear of 1/2, so that the counts alone tell which class is the
         larger.
     n_similar, n_dissimilar : float or None
-        The counts it rests on, with weights those of as many answers of equal weight as would be as precise; None
-        where the prior was given.
+        The counts it rests on: with ``sample_weight`` those of as many answers of equal weight as would be as
+        precise. None where the prior was given.
     confidence : float or None
         Level of the interval; None where the prior was given.
     n_effective : float or None
@@ -245,8 +245,8 @@ def estimate_prior(
         low=low,
         high=prior_from_share(high_share),
         identified=low > 0.5,
-        n_similar=n_similar * unit,
-        n_dissimilar=n_dissimilar * unit,
+        n_similar=n_similar,
+        n_dissimilar=n_dissimilar,
         confidence=confidence,
         n_effective=n_effective,
     )
@@ -257,10 +257,8 @@ def _prior_of_answers(pairs: Pairs, sample_weight: ArrayLike | None, majority: s
     """By the counts of loose pairs, else by the likelihood over components."""
     pairs, weight, _ = weighted_rows(pairs, sample_weight)
     by_pair = pairs.pair_weights(np.ones(pairs.n_rows) if weight is None else weight)
-    n_similar = float(by_pair @ pairs.similar)
-    n_dissimilar = float(by_pair @ ~pairs.similar)
-    n_effective = effective_number(n_similar + n_dissimilar, float(by_pair @ by_pair)) or None
-    counted = estimate_prior(n_similar, n_dissimilar, majority=majority, confidence=confidence, n_effective=n_effective)
+    weights = float(by_pair @ pairs.similar), float(by_pair @ ~pairs.similar)
+    counted = prior_of_weights(*weights, float(by_pair @ by_pair), majority, confidence)
     if not pairs.shares_points:
         return counted
     # Labels would be a choice of points, not a random draw.
@@ -275,6 +273,15 @@ def _prior_of_answers(pairs: Pairs, sample_weight: ArrayLike | None, majority: s
         n_effective=float(graph.n_independent),
     )
     return estimate if majority == "positive" else estimate.mirrored()
+
+
+def prior_of_weights(
+    similar: float, dissimilar: float, squares: float, majority: str = "positive", confidence: float = 0.95
+) -> PriorEstimate:
+    """By the total weights of similar and of dissimilar pairs and the sum of their squares, whatever their unit."""
+    total = similar + dissimilar
+    unit = effective_number(total, squares) / (total or 1.0)
+    return estimate_prior(similar * unit, dissimilar * unit, majority=majority, confidence=confidence)
 
 
 def effective_number(total: float, squares: float) -> float:
