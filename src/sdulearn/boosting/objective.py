@@ -222,7 +222,7 @@ class PairObjective:
             )
         gradient, curvature = slopes(self.loss, self.pull, z[self.first_row])
         share = self.share if z.ndim == 1 else self.share[:, None]
-        return gradient[self.row_point] * share, curvature[self.row_point] * share
+        return gradient[self.row_point] * share, np.maximum(curvature[self.row_point] * share, _LEAST_CURVATURE)
 
 
 def pair_objective(
