@@ -206,7 +206,8 @@ class SDUClassifier(_SDUBase):
         y : array-like of shape (n_rows,) or (n_rows, 2 to 4)
             What is known of each row: pair codes (+k similar, -k dissimilar, 0 unlabeled), and which point it shows.
         sample_weight : array-like of shape (n_rows,), optional
-            A weight per row; both ends of a pair carry one weight.
+            A weight per row; both ends of a pair carry one weight. Only their ratios matter, and a row of
+            weight 0 is left out.
 
         Returns
         -------
@@ -423,7 +424,8 @@ class SDUClassifierCV(_SDUBase):
         y : array-like of shape (n_rows,) or (n_rows, 2 to 4)
             What is known of each row: pair codes (+k similar, -k dissimilar, 0 unlabeled), and which point it shows.
         sample_weight : array-like of shape (n_rows,), optional
-            A weight per row; both ends of a pair carry one weight.
+            A weight per row; both ends of a pair carry one weight. Only their ratios matter, and a row of
+            weight 0 is left out.
 
         Returns
         -------
