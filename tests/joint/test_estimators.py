@@ -193,7 +193,8 @@ def test_cv_chooses_on_held_out_answers(waveform):
     np.testing.assert_allclose(same.coef_, model.coef_, atol=1e-5)
 
 
-def test_a_fold_without_answers_has_no_say(waveform):
+def test_a_fold_whose_answers_weigh_nothing_has_no_say(waveform):
+    """They are not there."""
     rows, codes = waveform
     fold = PairKFold(5, random_state=0).fold_of_rows(None, codes)
     kept = (fold != 2) | (codes == 0)
