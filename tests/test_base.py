@@ -106,7 +106,7 @@ def test_weight_0_is_a_row_left_out(weighted, name):
 @pytest.mark.parametrize("name", ESTIMATORS)
 def test_weights_that_leave_nothing_or_half_a_pair(weighted, name):
     rows, codes, weight = weighted
-    with pytest.raises(InputError, match=r"All weights in `sample_weight` are 0"):
+    with pytest.raises(InputError, match=r"All weights in `sample_weight` are zero"):
         clone(ESTIMATORS[name]).fit(rows, codes, np.zeros(len(codes)))
     weight[np.argmax(codes == 7)] = 0
     with pytest.raises(InputError, match=r"two ends of a pair must carry one weight.*weight 0 on both leaves it out"):

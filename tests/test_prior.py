@@ -188,7 +188,7 @@ def test_weight_0_is_an_answer_that_was_never_given(points):
 
 
 def test_bad_weights():
-    with pytest.raises(InputError, match=r"All weights in `sample_weight` are 0"):
+    with pytest.raises(InputError, match=r"All weights in `sample_weight` are zero"):
         estimate_prior(y=[1, 1], sample_weight=[0, 0])
     for bad in ([1, -1], [np.nan, np.nan], [1, 1, 1]):
         with pytest.raises(InputError, match=r"`sample_weight` must"):

@@ -112,7 +112,7 @@ def test_weights_have_no_unit_and_weight_0_is_absence(waveform, loss):
     assert (model.alpha_, model.gamma_) == (local.alpha_, local.gamma_)
     np.testing.assert_allclose(model.coef_, local.coef_, rtol=0, atol=1e-8 * np.abs(local.coef_).max())
     assert astuple(model.prior_) == pytest.approx(astuple(local.prior_), rel=1e-10)
-    with pytest.raises(InputError, match="all weights are 0"):
+    with pytest.raises(InputError, match="all weights are zero"):
         SDUClassifier(loss=loss).fit([(X, y, np.zeros(len(y))) for X, y, _ in portions])
 
 

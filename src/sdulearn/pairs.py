@@ -193,7 +193,7 @@ def weighted_rows(pairs: Pairs, sample_weight: ArrayLike | None) -> tuple[Pairs,
     pairs.pair_weights(weight)
     kept = np.flatnonzero(weight)
     if not len(kept):
-        raise InputError("All weights in `sample_weight` are 0, so no row is left. Give some rows a weight above 0.")
+        raise InputError("All weights in `sample_weight` are zero, so no row is left. Give some rows a weight above 0.")
     whole = len(kept) == pairs.n_rows
     if not whole:
         pairs = read_pairs(np.asarray(pairs)[kept])

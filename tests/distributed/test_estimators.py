@@ -77,7 +77,7 @@ def test_weights_and_no_intercept(waveform, weights, loss):
     model = distributed.SDUClassifier("sdsu", **options).fit(X, codes, da.from_array(7.3 * weights, chunks=11))
     kept = weights > 0
     assert_same_line(model, sdulearn.SDUClassifier("sdsu", **options).fit(rows[kept], codes[kept], weights[kept]))
-    with pytest.raises(InputError, match="all weights are 0"):
+    with pytest.raises(InputError, match="all weights are zero"):
         distributed.SDUClassifier(**options).fit(X, codes, np.zeros(len(codes)))
 
 

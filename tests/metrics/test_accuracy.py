@@ -323,6 +323,6 @@ def test_weight_0_is_a_row_left_out(kind):
 
 
 def test_weights_that_are_none():
-    for bad, text in (([0, 0], "All weights in `sample_weight` are 0"), ([-1, -1], "not negative"), ([1], "shape")):
+    for bad, text in (([0, 0], "All weights in `sample_weight` are zero"), ([-1, -1], "not negative"), ([1], "shape")):
         with pytest.raises(InputError, match=text):
             pair_accuracy([1.0, 2.0], [1, 1], sample_weight=bad)

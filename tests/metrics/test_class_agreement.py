@@ -139,5 +139,5 @@ def test_weights_have_no_unit_and_weight_0_is_absence(labelled):
         np.testing.assert_allclose(other.counts.same, found.counts.same, rtol=1e-10)
     plain = class_agreement(predicted, table)
     assert plain.accuracy.value != pytest.approx(found.accuracy.value, abs=1e-3)
-    with pytest.raises(InputError, match=r"All weights in `sample_weight` are 0"):
+    with pytest.raises(InputError, match=r"All weights in `sample_weight` are zero"):
         class_agreement(predicted, table, sample_weight=np.zeros(len(table)))

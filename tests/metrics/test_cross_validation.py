@@ -79,7 +79,7 @@ def test_weights_have_no_unit_and_weight_0_is_absence(waveform, model):
     part = held_out_decisions(model, rows[kept], codes[kept], reference[kept], sample_weight=weight[kept], cv=4)
     np.testing.assert_allclose(decision[kept], part)
     np.testing.assert_array_equal(decision[~kept], reference[~kept])
-    with pytest.raises(InputError, match=r"All weights in `sample_weight` are 0"):
+    with pytest.raises(InputError, match=r"All weights in `sample_weight` are zero"):
         cross_val_accuracy(model, rows, codes, sample_weight=np.zeros(len(codes)))
     with pytest.raises(InputError, match=r"Rows of weight 0 are left out before folds"):
         cross_val_accuracy(model, rows, codes, sample_weight=weight, cv=PredefinedSplit(np.arange(len(codes)) % 2))

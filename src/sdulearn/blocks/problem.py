@@ -160,7 +160,7 @@ class SurveyedBlocks:
         self.n_splits = n_splits
         found = blocks.sum(survey, 1 / blocks.n_blocks if sampled else 0.0, n_splits)
         if found is None:
-            raise InputError("There are no rows: every block is empty, or all weights are 0.")
+            raise InputError("There are no rows: every block is empty, or all weights are zero.")
         self.folds: list[PairStatistics] = [found[f"fold{k}"] for k in range(n_splits or 1)]
         self.statistics: PairStatistics = add_all(self.folds)
         self._sample: list[Block] = found["sample"]
