@@ -1,3 +1,5 @@
+from dataclasses import astuple
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -147,7 +149,52 @@ def test_answers_that_share_no_points_have_the_estimate_of_their_counts():
     assert estimate_prior(y=codes) == estimate_prior(60, 40)
     weight = np.repeat(np.where(np.arange(100) < 10, 9.0, 1.0), 2)
     weighed = estimate_prior(y=codes, sample_weight=weight, majority="negative")
-    assert weighed == estimate_prior(140, 40, majority="negative", n_effective=180**2 / 900)
+    # 140 and 40 by weight, worth 180^2 / 900 = 36 answers.
+    assert astuple(weighed) == pytest.approx(astuple(estimate_prior(28, 8, majority="negative")))
+
+
+def contradictory(n_answers=80):
+    """Answers about 25 points, a tenth of them wrong, rows in no answer, and a weight of each row."""
+    rng = np.random.default_rng(0)
+    truth = rng.random(25) < 0.7
+    first = rng.integers(0, 25, n_answers)
+    second = (first + rng.integers(1, 25, n_answers)) % 25
+    same = (truth[first] == truth[second]) ^ (rng.random(n_answers) < 0.1)
+    codes = np.where(same, 1, -1) * np.arange(1, n_answers + 1)
+    y = np.column_stack([np.repeat(codes, 2), np.column_stack([first, second]).ravel()])
+    weight = rng.uniform(0.3, 3, n_answers).repeat(2)
+    return np.vstack([y, [[0, 30], [0, 31]]]), np.append(weight, [0.2, 5.0])
+
+
+@pytest.mark.parametrize("unit", [0.01, 7.3, 100])
+def test_the_unit_of_weights_changes_nothing_where_answers_contradict_each_other(unit):
+    y, weight = contradictory()
+    found = astuple(estimate_prior(y=y, sample_weight=unit * weight))
+    assert found == pytest.approx(astuple(estimate_prior(y=y, sample_weight=weight)), rel=1e-10)
+    loose = y[:, 0]
+    found = astuple(estimate_prior(y=loose, sample_weight=unit * weight))
+    assert found == pytest.approx(astuple(estimate_prior(y=loose, sample_weight=weight)), rel=1e-10)
+
+
+@pytest.mark.parametrize("points", [True, False])
+def test_weight_0_is_an_answer_that_was_never_given(points):
+    y, weight = contradictory()
+    y = y if points else y[:, 0]
+    weight[20:80] = 0
+    weight[-1] = 0
+    kept = weight > 0
+    assert estimate_prior(y=y, sample_weight=weight) == estimate_prior(y=y[kept], sample_weight=weight[kept])
+    assert estimate_prior(y=y, sample_weight=kept) == estimate_prior(y=y[kept])
+
+
+def test_bad_weights():
+    with pytest.raises(InputError, match=r"All weights in `sample_weight` are zero"):
+        estimate_prior(y=[1, 1], sample_weight=[0, 0])
+    for bad in ([1, -1], [np.nan, np.nan], [1, 1, 1]):
+        with pytest.raises(InputError, match=r"`sample_weight` must"):
+            estimate_prior(y=[1, 1], sample_weight=bad)
+    with pytest.raises(InputError, match=r"weigh 0 and 1.*weight 0 on both leaves it out"):
+        estimate_prior(y=[1, 1], sample_weight=[0, 1])
 
 
 def star(truth, centre=0):

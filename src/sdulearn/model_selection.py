@@ -310,6 +310,17 @@ def splitter_of(cv: Splitter) -> Splitter:
     return PairKFold(int(cv), random_state=0) if isinstance(cv, Integral) else cv
 
 
+def check_places(cv: Splitter | None) -> None:
+    """Where rows are left out, a splitter that goes by the places of rows would take others for them."""
+    if cv is None or isinstance(cv, Integral | PairFolds):
+        return
+    raise InputError(
+        "Rows of weight 0 are left out before folds are made, and `cv` is a splitter that may go by the places of "
+        "the rows. Leave these rows out of `X`, `y` and `sample_weight` yourself, or give a number of folds or a "
+        "sdulearn.PairKFold."
+    )
+
+
 def positive_grid(name: str, values: Sequence[float]) -> list[float]:
     """A grid of penalties as floats, or an InputError."""
     grid = [float(value) for value in values]

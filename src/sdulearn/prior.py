@@ -12,7 +12,7 @@ from scipy.stats import beta, binom
 from sdulearn.answers.graph import AnswerGraph
 from sdulearn.answers.sides import profile
 from sdulearn.errors import InputError
-from sdulearn.pairs import Pairs, read_pairs
+from sdulearn.pairs import Pairs, read_pairs, weighted_rows
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,8 @@ class PriorEstimate:
         Whether the interval stays clear of 1/2, so that the counts alone tell which class is the
         larger.
     n_similar, n_dissimilar : float or None
-        The counts it rests on; None where the prior was given.
+        The counts it rests on: with ``sample_weight`` those of as many answers of equal weight as would be as
+        precise. None where the prior was given.
     confidence : float or None
         Level of the interval; None where the prior was given.
     n_effective : float or None
@@ -170,7 +171,8 @@ def estimate_prior(
     y : array-like of shape (n_rows,) or (n_rows, 2 to 4), optional
         What is known of each row, with the points in its second column.
     sample_weight : array-like of shape (n_rows,), optional
-        With ``y``: a weight per row; both ends of a pair carry one weight.
+        With ``y``: a weight per row; both ends of a pair carry one weight. Their unit does not matter, and weight 0
+        leaves a row out.
     majority : {"positive", "negative"}, default="positive"
         Which class is the larger.
     confidence : float, default=0.95
@@ -253,16 +255,14 @@ def estimate_prior(
 
 def _prior_of_answers(pairs: Pairs, sample_weight: ArrayLike | None, majority: str, confidence: float) -> PriorEstimate:
     """By the counts of loose pairs, else by the likelihood over components."""
-    weight = np.ones(pairs.n_rows) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
-    by_pair = pairs.pair_weights(weight)
-    n_similar = float(by_pair @ pairs.similar)
-    n_dissimilar = float(by_pair @ ~pairs.similar)
-    n_effective = effective_number(n_similar + n_dissimilar, float(by_pair @ by_pair)) or None
-    counted = estimate_prior(n_similar, n_dissimilar, majority=majority, confidence=confidence, n_effective=n_effective)
+    pairs, weight, _ = weighted_rows(pairs, sample_weight)
+    by_pair = pairs.pair_weights(np.ones(pairs.n_rows) if weight is None else weight)
+    weights = float(by_pair @ pairs.similar), float(by_pair @ ~pairs.similar)
+    counted = prior_of_weights(*weights, float(by_pair @ by_pair), majority, confidence)
     if not pairs.shares_points:
         return counted
     # Labels would be a choice of points, not a random draw.
-    graph = AnswerGraph.from_y(replace(pairs, labels=None), sample_weight)
+    graph = AnswerGraph.from_y(replace(pairs, labels=None), weight)
     found = profile(graph, confidence)
     estimate = replace(
         counted,
@@ -273,6 +273,15 @@ def _prior_of_answers(pairs: Pairs, sample_weight: ArrayLike | None, majority: s
         n_effective=float(graph.n_independent),
     )
     return estimate if majority == "positive" else estimate.mirrored()
+
+
+def prior_of_weights(
+    similar: float, dissimilar: float, squares: float, majority: str = "positive", confidence: float = 0.95
+) -> PriorEstimate:
+    """By the total weights of similar and of dissimilar pairs and the sum of their squares, whatever their unit."""
+    total = similar + dissimilar
+    unit = effective_number(total, squares) / (total or 1.0)
+    return estimate_prior(similar * unit, dissimilar * unit, majority=majority, confidence=confidence)
 
 
 def effective_number(total: float, squares: float) -> float:

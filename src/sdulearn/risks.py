@@ -15,8 +15,8 @@ from sdulearn.pairs import D, Pairs, S, U
 from sdulearn.prior import (
     PriorEstimate,
     dissimilar_share,
-    effective_number,
     estimate_prior,
+    prior_of_weights,
     similar_share,
 )
 from sdulearn.types import Array, Indices
@@ -138,8 +138,7 @@ def resolve_prior(prior: float | None, totals: Array, squares: Array) -> PriorEs
             "Give `prior`, P(y = +1), ask about more randomly drawn pairs, or use "
             "sdulearn.PairLogisticRegression, which needs no prior."
         )
-    n_effective = effective_number(n_similar + n_dissimilar, float(squares[S] + squares[D]) / 2)
-    return estimate_prior(n_similar, n_dissimilar, n_effective=n_effective)
+    return prior_of_weights(n_similar, n_dissimilar, float(squares[S] + squares[D]) / 2)
 
 
 def _refuse_one_kind(n_similar: float, n_dissimilar: float) -> None:

@@ -1,5 +1,7 @@
 """Error rates: the laws of repeats and triangles, several people, and when nothing tells."""
 
+from dataclasses import astuple
+
 import numpy as np
 import pytest
 
@@ -117,3 +119,18 @@ def test_the_interval_covers_the_rate():
         rates.append(found.rate)
     assert covered >= 15
     assert np.mean(rates) == pytest.approx(0.05, abs=0.015)
+
+
+@pytest.mark.parametrize("unit", [0.01, 7.3, 100])
+def test_the_unit_of_weights_changes_no_rate(unit):
+    rng = np.random.default_rng(0)
+    first = rng.integers(0, 20, 80)
+    ends = np.column_stack([first, (first + rng.integers(1, 20, 80)) % 20])
+    same = (ends[:, 0] % 2 == ends[:, 1] % 2) ^ (rng.random(80) < 0.1)
+    codes = np.where(same, 1, -1) * np.arange(1, 81)
+    y = np.column_stack([np.repeat(codes, 2), ends.ravel(), np.repeat(rng.integers(1, 3, 80), 2)])
+    weight = np.repeat(rng.uniform(0.3, 3, 80), 2)
+    found = estimate_error_rates(AnswerGraph.from_y(y, unit * weight))
+    expected = estimate_error_rates(AnswerGraph.from_y(y, weight))
+    assert [astuple(one) for one in found] == [pytest.approx(astuple(one), rel=1e-8) for one in expected]
+    assert expected.mean > 0.02

@@ -1,5 +1,6 @@
 import json
 import re
+from dataclasses import astuple
 
 import numpy as np
 import pandas as pd
@@ -131,7 +132,24 @@ def test_weights_count_like_further_answers_of_their_kind(call, files, tmp_path)
     # In the risk, that is: a question asked again tells nothing more of the prior.
     direct = SDUClassifier("sd", alpha=found.alpha_, prior=found.prior_.value).fit(rows, codes)
     np.testing.assert_allclose(found.coef_, direct.coef_, rtol=1e-8)
-    assert found.prior_.n_similar == np.sum(codes[:, 0] > 0) / 2
+    ratio = np.sum(codes[:, 0] > 0) / np.sum(codes[:, 0] < 0)
+    assert found.prior_.n_similar / found.prior_.n_dissimilar == pytest.approx(ratio)
+
+
+def test_the_unit_of_the_weights_in_a_file_changes_nothing(call, files, tmp_path):
+    """Beside rows in no answer, whose weight the file does not say, and where answers may be wrong."""
+    pairs = pd.read_csv(files / "pairs.csv").drop_duplicates(["id_a", "id_b"])[:80]
+    weight = np.arange(len(pairs)) % 3 + 0.5
+    models = []
+    for unit in (1, 0.01):
+        pairs.assign(weight=unit * weight).to_csv(tmp_path / "w.csv", index=False)
+        call("fit", *options(files, tmp_path, pairs=tmp_path / "w.csv", model="linear", error_rate=0.05))
+        models.append(load_model(tmp_path / "model.sdu"))
+    one, other = (model.estimator for model in models)
+    np.testing.assert_allclose(other.coef_, one.coef_, rtol=1e-8)
+    assert astuple(other.prior_) == pytest.approx(astuple(one.prior_))
+    first, second = (model.report.accuracy for model in models)
+    assert astuple(second) == pytest.approx(astuple(first))
 
 
 @pytest.mark.parametrize(

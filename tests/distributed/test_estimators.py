@@ -13,7 +13,7 @@ import sdulearn
 from sdulearn import distributed, load_model
 from sdulearn.blocks import HashedPairKFold
 from sdulearn.distributed import DaskBlocks, gather_pairs
-from sdulearn.errors import OrientationWarning
+from sdulearn.errors import InputError, OrientationWarning
 
 RISKS = ["su", "du", "sd", "sdsu", "sddu", "sudu", (0.2, 0.3, 0.5)]
 LOSSES = {"squared": 1e-8, "double_hinge": 1e-11, "logistic": 1e-11}
@@ -73,8 +73,12 @@ def test_weights_and_no_intercept(waveform, weights, loss):
     rows, codes = waveform
     options = {"loss": loss, "tol": LOSSES[loss], "fit_intercept": False}
     X = da.from_array(rows, chunks=(37, 21))
-    model = distributed.SDUClassifier("sdsu", **options).fit(X, codes, da.from_array(weights, chunks=11))
-    assert_same_line(model, sdulearn.SDUClassifier("sdsu", **options).fit(rows, codes, weights))
+    # In another unit, and with the rows of weight 0.
+    model = distributed.SDUClassifier("sdsu", **options).fit(X, codes, da.from_array(7.3 * weights, chunks=11))
+    kept = weights > 0
+    assert_same_line(model, sdulearn.SDUClassifier("sdsu", **options).fit(rows[kept], codes[kept], weights[kept]))
+    with pytest.raises(InputError, match="all weights are zero"):
+        distributed.SDUClassifier(**options).fit(X, codes, np.zeros(len(codes)))
 
 
 @pytest.mark.parametrize("loss", LOSSES)
@@ -100,8 +104,11 @@ def test_joint_equals_the_local_one(thinned, weights, csr_chunks, kind):
         make = csr_chunks if kind == "sparse" else da.from_array
         X, y, weight = make(rows, (37, 21)), codes, weights
     options = {"tol": 1e-10, "alpha": 0.02}
-    model = distributed.PairLogisticRegression(**options).fit(*gather_pairs(X, y, weight))
-    assert_same_line(model, sdulearn.PairLogisticRegression(**options).fit(rows, codes, weights))
+    # In another unit, and with the rows of weight 0.
+    model = distributed.PairLogisticRegression(**options).fit(*gather_pairs(X, y, 7.3 * weight))
+    kept = weights > 0
+    rows = sparse.csr_matrix(rows) if kind == "sparse" else rows
+    assert_same_line(model, sdulearn.PairLogisticRegression(**options).fit(rows[kept], codes[kept], weights[kept]))
 
 
 def test_frames_bring_their_names(waveform):
@@ -394,6 +401,17 @@ def test_a_table_of_answers_and_points(kind):
         distributed.SDUClassifierCV(prior=0.7).fit(X, known)
     with pytest.raises(ValueError, match=r"the joint likelihood needs all of these together"):
         distributed.PairLogisticRegression().fit(X, known)
+
+
+def test_answers_of_weight_0_share_no_points(waveform):
+    rows, codes = waveform
+    rows, codes = rows[codes != 0], codes[codes != 0]
+    y = np.column_stack([codes, np.arange(len(codes))])
+    y[[np.argmax(codes == code) for code in codes if abs(code) % 4 == 1], 1] = 1000
+    weight = np.where(np.abs(codes) % 4 == 1, 0.0, 1.0)
+    found = distributed.PairLogisticRegression(tol=1e-10).fit(da.from_array(rows, chunks=(200, -1)), y, weight)
+    local = sdulearn.PairLogisticRegression(tol=1e-10).fit(rows[weight > 0], y[weight > 0])
+    assert_same_line(found, local)
 
 
 def test_points_of_loose_pairs_change_nothing():

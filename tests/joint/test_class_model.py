@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import sparse
+from sklearn.base import clone
 from sklearn.datasets import load_iris
 from sklearn.linear_model import LogisticRegression
 
@@ -107,7 +108,8 @@ def test_dense_sparse_and_frames_agree(fitted):
     assert third.coef_ == pytest.approx(first.coef_, abs=1e-12)
 
 
-def test_integer_weights_of_loose_pairs_are_repeats():
+@pytest.mark.parametrize("power", [0, 1, 2])
+def test_integer_weights_of_loose_pairs_are_repeats(power):
     X, y = iris()
     order = np.random.default_rng(0).permutation(150)
     ends = order.reshape(-1, 2)
@@ -115,11 +117,12 @@ def test_integer_weights_of_loose_pairs_are_repeats():
     weight = np.repeat(np.where(np.arange(75) < 30, 2.0, 1.0), 2)
     twice = np.flatnonzero(weight == 2)
     again = np.sign(codes[twice]) * (np.abs(codes[twice]) + 100)
-    options = {"n_classes": 3, "covariance_power": 0}
-    weighted = PairLogisticRegression(**options).fit(X[order], codes, weight)
-    # Axes and their variances do not know weights: the same rows are added to both, without an answer.
-    repeated = PairLogisticRegression(**options).fit(np.vstack([X[order], X[order][twice]]), np.r_[codes, again])
-    assert weighted.objective_ == pytest.approx(repeated.objective_, abs=1e-3)
+    model = PairLogisticRegression(n_classes=3, covariance_power=power, tol=1e-10, max_iter=1000)
+    repeated = clone(model).fit(np.vstack([X[order], X[order][twice]]), np.r_[codes, again])
+    model.fit(X[order], codes, weight)
+    assert model.objective_ == pytest.approx(repeated.objective_, abs=1e-10)
+    assert model.coef_ == pytest.approx(repeated.coef_, abs=1e-7)
+    assert model.class_shares_ == pytest.approx(repeated.class_shares_, abs=1e-8)
 
 
 def test_given_shares_pull_the_mean_prediction():

@@ -1,5 +1,5 @@
 import itertools
-from dataclasses import replace
+from dataclasses import astuple
 
 import numpy as np
 import pytest
@@ -244,8 +244,8 @@ def test_nothing_known_is_said_as_such_and_never_raised():
     unknown = pair_accuracy([1.0, 2.0], [0, 0])
     assert (unknown.value, unknown.low, unknown.high, unknown.n_answers) == (0.5, 0.5, 1.0, 0)
     assert not unknown.beats_majority
-    silent = pair_accuracy([1.0, 2.0, 1.0, 1.0], [1, 1, -2, -2], sample_weight=np.zeros(4))
-    assert silent == replace(unknown, n_answers=0)
+    silent = pair_accuracy([1.0, 2.0, 1.0], [1, 1, 0], sample_weight=[0, 0, 1])
+    assert silent == unknown
 
 
 @pytest.mark.parametrize("wrong", [0.0, 0.1])
@@ -265,3 +265,64 @@ def test_the_interval_covers_where_answers_share_points(wrong):
         values.append(found.value)
     assert np.mean(values) == pytest.approx(0.8, abs=0.03)
     assert covered >= (88 if wrong == 0 else 6)
+
+
+def weighted_answers(n_answers=30):
+    """Decisions and answers about 16 points, some of both wrong, a few labels, and a weight of each row."""
+    rng = np.random.default_rng(0)
+    truth = np.where(rng.random(16) < 0.6, 1, -1)
+    first = rng.integers(0, 16, n_answers)
+    second = (first + rng.integers(1, 16, n_answers)) % 16
+    same = (truth[first] == truth[second]) ^ (rng.random(n_answers) < 0.1)
+    points = np.append(np.column_stack([first, second]).ravel(), [0, 1, 2])
+    codes = np.append(np.repeat(np.where(same, 1, -1) * np.arange(1, n_answers + 1), 2), [0, 0, 0])
+    labels = np.append(np.zeros(2 * n_answers, dtype=int), truth[:3])
+    decision = (truth * np.where(rng.random(16) < 0.2, -1.0, 1.0))[points]
+    weight = np.append(rng.uniform(0.3, 3, n_answers).repeat(2), [0.5, 1.0, 2.0])
+    return decision, np.column_stack([codes, points, np.zeros_like(codes), labels]), weight
+
+
+KINDS = {
+    "loose": (1, {}),
+    "contradictory": (2, {}),
+    "wrong at a rate": (2, {"error_rate": 0.1}),
+    "loose, wrong at a rate": (1, {"error_rate": 0.1}),
+    "labelled": (4, {}),
+    "one kind": (1, {"prior": 0.7}),
+}
+
+
+def answers_of_kind(kind):
+    decision, y, weight = weighted_answers()
+    if kind == "one kind":
+        y[y[:, 0] < 0, 0] = 0
+    n_columns, options = KINDS[kind]
+    return decision, y[:, 0] if n_columns == 1 else y[:, :n_columns], weight, options
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_unit_of_weights_changes_no_accuracy(kind):
+    decision, y, weight, options = answers_of_kind(kind)
+    one = astuple(pair_accuracy(decision, y, sample_weight=weight, **options))
+    for unit in (0.01,) if kind in ("contradictory", "labelled") else (0.01, 7.3, 100):
+        other = astuple(pair_accuracy(decision, y, sample_weight=unit * weight, **options))
+        assert other == pytest.approx(one, rel=1e-10)
+    plain = pair_accuracy(decision, y, **options)
+    assert pair_accuracy(decision, y, sample_weight=np.full(len(y), 0.1), **options) == plain
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_weight_0_is_a_row_left_out(kind):
+    decision, y, weight, options = answers_of_kind(kind)
+    weight[20:32] = 0
+    weight[-1] = 0
+    kept = weight > 0
+    found = pair_accuracy(decision, y, sample_weight=weight, **options)
+    assert found == pair_accuracy(decision[kept], y[kept], sample_weight=weight[kept], **options)
+    assert found != pair_accuracy(decision, y, sample_weight=np.where(kept, weight, 1), **options)
+
+
+def test_weights_that_are_none():
+    for bad, text in (([0, 0], "All weights in `sample_weight` are zero"), ([-1, -1], "not negative"), ([1], "shape")):
+        with pytest.raises(InputError, match=text):
+            pair_accuracy([1.0, 2.0], [1, 1], sample_weight=bad)

@@ -66,6 +66,7 @@ class PointCounts:
 
 def count_points(X: Rows, y: Codes, weight: Array | None) -> PointCounts | None:
     """The points of a block's answers, as a task."""
+    y = y if weight is None else y[weight > 0]
     return PointCounts.of(y) if len(y) else None
 
 

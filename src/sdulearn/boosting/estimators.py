@@ -86,8 +86,9 @@ class PairBoostingClassifier(ScoreClassifier):
 
     Notes
     -----
-    A component of the answers counts with the mean ``sample_weight`` of its points. Of more than 5,000 unlabeled
-    rows a random sample is used, and the start is fitted to at most 20,000 answers.
+    A component of the answers counts by the mean ``sample_weight`` of its answers and labels, in units of the mean
+    answer: ``min_hessian`` and ``l2_regularization`` do not know the unit of the weights. Of more than 5,000
+    unlabeled rows a random sample is used, and the start is fitted to at most 20,000 answers.
 
     Examples
     --------
@@ -153,7 +154,8 @@ class PairBoostingClassifier(ScoreClassifier):
         y : array-like of shape (n_rows,) or (n_rows, 2 to 4)
             Pair codes, and the columns point, annotator and label, as many as there are.
         sample_weight : array-like of shape (n_rows,), optional
-            A weight per row; both ends of a pair carry one weight.
+            A weight per row; both ends of a pair carry one weight. Only their ratios matter, and a row of
+            weight 0 is left out.
 
         Returns
         -------

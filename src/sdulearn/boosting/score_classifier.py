@@ -19,7 +19,7 @@ from sdulearn.boosting.model_text import read_trees, write_trees
 from sdulearn.boosting.objective import AnswerLoss, make_pull
 from sdulearn.boosting.rows import TrainingRows
 from sdulearn.boosting.start import Design, Kernel, LinearFits, LinearScore, constant_start, fit_linear
-from sdulearn.boosting.table import Categories, checked_categories, encode, find_categories, is_frame
+from sdulearn.boosting.table import Categories, checked_categories, encode, find_categories, is_frame, take
 from sdulearn.boosting.training import CrossFit, cross_boost, held_out_scores
 from sdulearn.errors import InputError
 from sdulearn.extras import require
@@ -27,8 +27,8 @@ from sdulearn.io.checked import checked_finite, checked_list, checked_numbers, c
 from sdulearn.joint.class_model import class_error_rates, match_names
 from sdulearn.joint.rates import ErrorRateParameter
 from sdulearn.joint.softmax import SoftmaxPairClassifier
-from sdulearn.pairs import read_pairs
-from sdulearn.sklearn_private import Interval, StrOptions, check_sample_weight
+from sdulearn.pairs import read_pairs, weighted_rows
+from sdulearn.sklearn_private import Interval, StrOptions
 from sdulearn.types import Array, Indices, MatrixLike, Rows
 
 _ROWS_PER_THREAD = 10_000
@@ -165,10 +165,8 @@ class ScoreClassifier(SoftmaxPairClassifier):
         self.categories_ = find_categories(X, self.categorical_features)
         rows = self._encoded(X, reset=True)
         check_consistent_length(rows, y)
-        pairs = read_pairs(y)
-        weight = None
-        if sample_weight is not None:
-            weight = check_sample_weight(sample_weight, rows, dtype=np.float64, ensure_non_negative=True)
+        pairs, weight, kept = weighted_rows(read_pairs(y), sample_weight)
+        rows = rows if kept is None else take(rows, kept)
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         layout = TrainingRows.of(
             rows, pairs, weight, n_folds=self.cv, seed=seed, n_classes=self.n_classes, error_rate=self.error_rate
@@ -209,7 +207,7 @@ class ScoreClassifier(SoftmaxPairClassifier):
 
     def _loss(self, rows: TrainingRows, start: LinearFits) -> AnswerLoss:
         """All answers."""
-        return AnswerLoss(rows.graph, self.n_classes, start.error_rates, rows.point_weight)
+        return AnswerLoss(rows.graph, self.n_classes, start.error_rates)
 
     def _tells(self, rows: TrainingRows, start: LinearFits) -> bool:
         """Whether held-out answers are likelier by a start than by one probability for all points."""
@@ -228,10 +226,9 @@ class ScoreClassifier(SoftmaxPairClassifier):
             rows.graph,
             rows.fold,
             start.by_fold[:, rows.first_row],
-            make_pull(rows.graph, rows.point_weight, start.pull, self.prior_strength),
+            make_pull(rows.graph, start.pull, self.prior_strength),
             n_classes=self.n_classes,
             error_rate=start.error_rates,
-            point_weight=rows.point_weight,
             parameters=self._lightgbm_parameters(seed, rows.graph.n_points),
             categorical=sorted(self.categories_),
             max_rounds=self.max_iter,

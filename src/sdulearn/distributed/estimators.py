@@ -412,7 +412,7 @@ class PairLogisticRegression(DaskRows, joint.PairLogisticRegression):
         if not is_dask_collection(X):
             return super().fit(X, *dask.compute(y, sample_weight))
         if getattr(y, "ndim", 1) == 2:
-            counts = dask_blocks(self._check_columns(X, reset=True), y).sum(count_points)
+            counts = dask_blocks(self._check_columns(X, reset=True), y, sample_weight).sum(count_points)
             refuse_shared_points(counts, "the joint likelihood", _FIT_IN_MEMORY)
             y = y["answer"] if hasattr(y, "columns") else y[:, 0]
         with self._blocks(X, y, sample_weight, keep=True) as blocks:

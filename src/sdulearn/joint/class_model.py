@@ -96,7 +96,7 @@ def lay_out_classes(
         share=points.share[:, 0],
         n_classes=n_classes,
         error_rates=rates.of_answers(points.graph.annotators),
-        shares_penalty=_shares_penalty(parameters, n_classes, bool(points.share.any())),
+        shares_penalty=_shares_penalty(parameters, n_classes, bool(len(points.share))),
     )
     return data, points, rates
 
@@ -208,9 +208,9 @@ def mean_prediction(data: ClassData, W: Array) -> Array:
     """Mean probability of each class over the unlabeled points, or over all where there are none."""
     A = data.A_u
     share = data.share
-    if not share.any():
-        A = np.concatenate([data.A, data.A_u])
-        share = np.full(len(A), 1 / len(A))
+    if not len(share):
+        A = data.A
+        share = data.weight / data.weight.sum()
     return share @ np.exp(log_softmax(A @ W[:-1] + W[-1], axis=1))
 
 

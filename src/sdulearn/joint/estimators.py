@@ -80,7 +80,7 @@ class _PairLogisticBase(SoftmaxPairClassifier):
                 f"With two classes `prior` is one number, P(y = +1), or None; got `prior={self.prior!r}`. A list "
                 "of class shares goes with `n_classes` above 2."
             )
-        warn_of_scales(column_deviations(X), getattr(self, "feature_names_in_", None))
+        warn_of_scales(column_deviations(X, weight), getattr(self, "feature_names_in_", None))
         weight = np.ones(pairs.n_rows) if weight is None else weight
         if not asks_for_graph(self.error_rate, pairs):
             return *self._lay_out_pairs(X, pairs, weight), loose_rates(len(pairs.ends))
@@ -147,7 +147,7 @@ class PairLogisticRegression(_PairLogisticBase):
     the top eigenvector of the whitened pair moment and from the SD solution, down a path of
     penalties.
 
-    Where the rows of one point differ, the point is their mean. Standardise the features first.
+    Where the rows of one point differ, the point is their mean, by weight. Standardise the features first.
     Time O((n_pairs + n_unlabeled) d) a step after one eigendecomposition of a d x d matrix; rows are
     kept dense in their principal axes, O(n min(n, d)) memory. Answers that may be wrong take some
     ten times as long, as messages are sent between their points.
@@ -158,7 +158,7 @@ class PairLogisticRegression(_PairLogisticBase):
         Strength of the penalty, beside the *mean* loss of an answer that says something new (k points
         of a component are k - 1 such answers) or a label.
     covariance_power : float, default=1
-        Power k of the covariance of all rows in the penalty ``w' C^-k w``: 0 is the plain ridge,
+        Power k of the (weighted) covariance of all rows in the penalty ``w' C^-k w``: 0 is the plain ridge,
         a larger one favours directions along which the rows, unlabeled ones too, vary most.
     n_classes : int, default=2
         Number of classes. More than two are a softmax of as many lines.
@@ -289,8 +289,9 @@ class PairLogisticRegression(_PairLogisticBase):
             Pair codes (+k similar, -k dissimilar, 0 in no pair), and beside them point, annotator and
             label; see :func:`~sdulearn.stack_pairs`.
         sample_weight : array-like of shape (n_rows,), optional
-            A weight per row; both ends of a pair carry one weight. The mean weight of a component is
-            what it counts. Weight 0 leaves an answer or a label out.
+            A weight per row; both ends of a pair carry one weight. Only their ratios matter, and a row of
+            weight 0 is left out. A component counts by the mean weight of its answers and labels; mean and
+            covariance of the rows are weighted too.
 
         Returns
         -------
@@ -312,7 +313,7 @@ class PairLogisticRegression(_PairLogisticBase):
 
     def _fit_classes(self, X: Rows, pairs: Pairs, weight: Array | None) -> Self:
         """Fit more than two classes."""
-        warn_of_scales(column_deviations(X), getattr(self, "feature_names_in_", None))
+        warn_of_scales(column_deviations(X, weight), getattr(self, "feature_names_in_", None))
         data, _, rates = lay_out_classes(self, X, pairs, weight, int(self.n_classes))
         fit = fit_classes(data, self, self.alpha, self.covariance_power)
         return self._accept_classes(replace(fit, chosen={"error_rates_": rates}))
@@ -472,7 +473,7 @@ class PairLogisticRegressionCV(_PairLogisticBase):
 
     def _fit_classes(self, X: Rows, pairs: Pairs, weight: Array | None, powers: list[float]) -> bool:
         """Fit more than two classes; False where "auto" finds two."""
-        warn_of_scales(column_deviations(X), getattr(self, "feature_names_in_", None))
+        warn_of_scales(column_deviations(X, weight), getattr(self, "feature_names_in_", None))
         if self.n_classes == "auto" and self.prior is not None:
             raise InputError("`prior` needs a number of classes: with `n_classes='auto'` it must be None.")
         n_classes = MOST_CLASSES if self.n_classes == "auto" else int(self.n_classes)
@@ -526,7 +527,7 @@ class PairLogisticRegressionCV(_PairLogisticBase):
         loss = held_out_loss(data, alphas, covariance_power, train)
         weight = data.omega * test
         total = weight.sum(axis=0)[:, None]
-        # A fold whose answers all weigh nothing has no score.
+        # A fold without answers has no score.
         total[total == 0] = np.nan
         scores = -np.einsum("ik,iak->ka", weight, loss) / total
         return grid_results(settings, scores)

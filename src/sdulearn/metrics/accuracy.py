@@ -25,7 +25,7 @@ from scipy.stats import binomtest, norm
 from sdulearn.answers.graph import AnswerGraph
 from sdulearn.answers.sides import profile
 from sdulearn.errors import InputError
-from sdulearn.pairs import Pairs, read_pairs
+from sdulearn.pairs import Pairs, read_pairs, weighted_rows
 from sdulearn.prior import clopper_pearson, dissimilar_share, prior_from_share, similar_share
 from sdulearn.risks import mixture, row_weights
 from sdulearn.types import Array, Mask
@@ -93,7 +93,8 @@ def pair_accuracy(
         Probability that an answer is wrong, one for all or one for each annotator. By default answers are taken
         for right, and where they contradict each other, for as wrong as suits them best.
     sample_weight : array-like of shape (n_rows,), optional
-        A weight per row; both ends of a pair carry one weight.
+        A weight per row; both ends of a pair carry one weight. Their unit does not matter, and weight 0 leaves a row
+        out.
     prior : float, optional
         P(y = +1), where similar and dissimilar pairs do *not* stand in the ratio in which random
         pairs come: each kind then counts with the share that the prior gives it. By default the
@@ -141,16 +142,18 @@ def accuracy_of(
     pairs = read_pairs(y)
     z = checked_decision(decision, pairs)
     may_be_wrong = _check_error_rate(error_rate)
-    weight = np.ones(len(z)) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+    pairs, weight, kept = weighted_rows(pairs, sample_weight)
+    z = z if kept is None else z[kept]
+    weight = np.ones(len(z)) if weight is None else weight
     by_pair = pairs.pair_weights(weight)
     labelled = pairs.labels is not None and bool(pairs.labels.any())
-    if not by_pair.sum() > 0 and not labelled:
+    if not len(by_pair) and not labelled:
         return AccuracyEstimate(0.5, 0.5, 1.0, 0.5, 0, confidence)
     predicted_same = (z[pairs.ends[:, 0]] > 0) == (z[pairs.ends[:, 1]] > 0)
     agrees = predicted_same == pairs.similar
-    agreement = float(by_pair @ agrees / by_pair.sum()) if by_pair.any() else 0.5
-    counted = AccuracyEstimate(0.5, 0.5, 1.0, agreement, int(np.sum(by_pair > 0)), confidence)
-    if not labelled and _is_one_kind(pairs.similar[by_pair > 0]):
+    agreement = float(by_pair @ agrees / by_pair.sum()) if len(by_pair) else 0.5
+    counted = AccuracyEstimate(0.5, 0.5, 1.0, agreement, len(by_pair), confidence)
+    if not labelled and _is_one_kind(pairs.similar):
         return _accuracy_of_one_kind(counted, z, pairs, weight, prior, spread)
     by_components = pairs.shares_points or labelled or may_be_wrong
     if by_components and not _in_other_ratio(pairs, prior):
@@ -230,7 +233,7 @@ def _accuracy_of_one_kind(
     counted: AccuracyEstimate, z: Array, pairs: Pairs, weight: Array, prior: float | None, spread: float
 ) -> AccuracyEstimate:
     """Equation (1) needs both kinds of answer; one alone tells the accuracy only by the risk, with U and the prior."""
-    if prior is None or prior == 0.5 or not weight[pairs.unlabeled].any():
+    if prior is None or prior == 0.5 or not len(pairs.unlabeled):
         return counted
     g = mixture("su" if pairs.similar.any() else "du")
     positive, negative = row_weights(g, prior, pairs.source, weight)

@@ -17,6 +17,7 @@ from scipy.optimize import linear_sum_assignment
 from sdulearn.answers.different import different_groups
 from sdulearn.answers.graph import AnswerGraph
 from sdulearn.errors import InputError
+from sdulearn.pairs import read_pairs, weighted_rows
 from sdulearn.prior import clopper_pearson
 from sdulearn.types import Array, Codes, Indices, Mask
 
@@ -85,8 +86,8 @@ class AnswerCounts:
     classes : tuple of int
         The K predicted classes that occur.
     same, different : tuple of K tuples of K floats
-        Weight of the answers of each kind about a point of one class and one of the other, in either order: both are
-        symmetric, and an answer off the diagonal is in two places.
+        Weight of the answers of each kind about a point of one class and one of the other, in units of the mean
+        answer, in either order: both are symmetric, and an answer off the diagonal is in two places.
     """
 
     classes: tuple[int, ...]
@@ -167,7 +168,8 @@ def class_agreement(
     y : array-like of shape (n_rows,) or (n_rows, 2 to 4)
         What is known of each row, of which the model knows nothing.
     sample_weight : array-like of shape (n_rows,), optional
-        A weight per row; both ends of a pair carry one weight.
+        A weight per row; both ends of a pair carry one weight. Their unit does not matter, and weight 0 leaves a row
+        out.
     confidence : float, default=0.95
         Level of the intervals.
 
@@ -193,10 +195,13 @@ def class_agreement(
     >>> found.agreement.value, found.accuracy
     (1.0, None)
     """
-    graph = AnswerGraph.from_y(y, sample_weight)
-    predicted = _point_predictions(y_pred, graph)
+    pairs = read_pairs(y)
+    predicted = _row_predictions(y_pred, pairs.n_rows)
+    pairs, weight, kept = weighted_rows(pairs, sample_weight)
+    graph = AnswerGraph.from_y(pairs, weight)
     if not graph.n_answers and not graph.labels.any():
         raise InputError("An agreement needs answers or labels, and `y` marks none of positive weight.")
+    predicted = _point_predictions(predicted if kept is None else predicted[kept], graph)
     first, second = predicted[graph.ends].T
     agrees = (first == second) == (graph.same > 0)
     ends = _free_ends(graph)
@@ -254,16 +259,19 @@ def _free_ends(graph: AnswerGraph) -> Indices:
     return ends
 
 
-def _point_predictions(y_pred: ArrayLike, graph: AnswerGraph) -> Codes:
-    """The predicted class of each point: that of its first row."""
+def _row_predictions(y_pred: ArrayLike, n_rows: int) -> Codes:
+    """The predicted class of each row."""
     predicted = np.asarray(y_pred)
-    n_rows = len(graph.row_point)
     if predicted.ndim == 2:
         predicted = np.argmax(predicted, axis=1) + 1
     if predicted.shape != (n_rows,):
         raise InputError(f"`y_pred` must have one entry a row of `y`, which has {n_rows}; got {np.shape(y_pred)}.")
-    first = np.unique(graph.row_point, return_index=True)[1]
-    return predicted[first].astype(np.int64)
+    return predicted.astype(np.int64)
+
+
+def _point_predictions(predicted: Codes, graph: AnswerGraph) -> Codes:
+    """The predicted class of each point: that of its first row."""
+    return predicted[np.unique(graph.row_point, return_index=True)[1]]
 
 
 def _accuracy(graph: AnswerGraph, predicted: Codes, confidence: float) -> tuple[Share | None, str | None]:
@@ -271,7 +279,7 @@ def _accuracy(graph: AnswerGraph, predicted: Codes, confidence: float) -> tuple[
     known = graph.labels != 0
     if known.any():
         hits = predicted[known] == graph.labels[known]
-        return Share.of(hits, np.ones(len(hits)), confidence), "labels"
+        return Share.of(hits, graph.point_weights[known], confidence), "labels"
     groups = _large_groups(graph)
     if len(groups) < max(2, len(np.unique(predicted))):
         return None, None
@@ -285,7 +293,7 @@ def _accuracy(graph: AnswerGraph, predicted: Codes, confidence: float) -> tuple[
     name = np.full(len(groups), -1)
     name[rows] = columns
     hits = name[place[graph.group[inside]]] == column
-    return Share.of(hits, np.ones(len(hits)), confidence), "groups"
+    return Share.of(hits, graph.point_weights[inside], confidence), "groups"
 
 
 def _large_groups(graph: AnswerGraph) -> Indices:

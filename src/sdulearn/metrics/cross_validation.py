@@ -25,8 +25,8 @@ from sklearn.base import clone
 from sdulearn.errors import InputError, OrientationWarning
 from sdulearn.metrics.accuracy import AccuracyEstimate, accuracy_of
 from sdulearn.metrics.reliability import chance_of_same
-from sdulearn.model_selection import PairFolds, PairKFold
-from sdulearn.pairs import Pairs, read_pairs
+from sdulearn.model_selection import PairFolds, PairKFold, check_places
+from sdulearn.pairs import Pairs, read_pairs, weighted_rows
 from sdulearn.sklearn_private import safe_indexing
 from sdulearn.types import Array, Codes, Estimator, Indices, Mask, MatrixLike, Splitter
 
@@ -58,7 +58,8 @@ def cross_val_accuracy(
     error_rate : float or mapping, optional
         As in :func:`pair_accuracy`.
     sample_weight : array-like of shape (n_rows,), optional
-        A weight per row, passed on to ``fit``; both ends of a pair carry one weight.
+        A weight per row, passed on to ``fit``; both ends of a pair carry one weight. Their unit does not matter, and
+        weight 0 leaves a row out.
     prior : float, optional
         As in :func:`pair_accuracy`.
     cv : int or splitter, default=10
@@ -91,7 +92,10 @@ def cross_val_accuracy(
     >>> bool(found.low < 0.9 < found.high)
     True
     """
-    pairs = read_pairs(y)
+    pairs, sample_weight, kept = weighted_rows(read_pairs(y), sample_weight)
+    if kept is not None:
+        check_places(cv)
+        X = safe_indexing(X, kept)
     splitter = _splitter(cv, pairs)
     reference = _fitted(estimator, X, pairs, sample_weight).decision_function(X)
     if reference.ndim > 1:
@@ -259,10 +263,13 @@ def fold_models(
     pairs = read_pairs(y)
     table = np.asarray(pairs)
     weight = None if sample_weight is None else np.asarray(sample_weight)
-    for train, test in _parts(_splitter(cv, pairs), X, pairs):
-        if len(np.unique(np.sign(pairs.codes[train]))) < len(np.unique(np.sign(pairs.codes))):
+    there = slice(None) if weight is None else weight > 0
+    n_kinds = len(np.unique(np.sign(pairs.codes[there])))
+    larger = float(np.copysign(1.0, np.mean(np.sign(reference[there]))))
+    for train, test in _weighted_parts(cv, X, pairs, weight):
+        if len(np.unique(np.sign(pairs.codes[train]))) < n_kinds:
             # A kind of answer is missing here.
-            yield FoldModel(test, _Constant(float(np.copysign(1.0, np.mean(np.sign(reference))))))
+            yield FoldModel(test, _Constant(larger))
             continue
         model = _fitted(estimator, safe_indexing(X, train), table[train], None if weight is None else weight[train])
         known = model.decision_function(safe_indexing(X, train))
@@ -282,7 +289,7 @@ def fold_class_models(
     pairs = read_pairs(y)
     table = np.asarray(pairs)
     weight = None if sample_weight is None else np.asarray(sample_weight)
-    for train, test in _parts(_splitter(cv, pairs), X, pairs):
+    for train, test in _weighted_parts(cv, X, pairs, weight):
         known = safe_indexing(X, train)
         # What a fold would warn of, the model of all rows has warned of.
         with warnings.catch_warnings():
@@ -337,6 +344,18 @@ def held_out_same(estimator: Estimator, X: MatrixLike, y: ArrayLike | Pairs, *, 
         chances.append(chance_of_same(model.predict_proba(safe_indexing(X, test)), part))
         similar.append(part.similar)
     return np.concatenate(chances), np.concatenate(similar)
+
+
+def _weighted_parts(
+    cv: Splitter, X: MatrixLike, pairs: Pairs, sample_weight: ArrayLike | None
+) -> list[tuple[Indices, Indices]]:
+    """The parts of the rows that weigh something; a row of weight 0 is in none."""
+    shown, _, kept = weighted_rows(pairs, sample_weight)
+    if kept is None:
+        return _parts(_splitter(cv, pairs), X, pairs)
+    check_places(cv)
+    parts = _parts(_splitter(cv, shown), safe_indexing(X, kept), shown)
+    return [(kept[train], kept[test]) for train, test in parts]
 
 
 def _parts(splitter: Splitter, X: MatrixLike, pairs: Pairs) -> list[tuple[Indices, Indices]]:

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from sdulearn.errors import InputError
 from sdulearn.losses import Loss, get_loss
 from sdulearn.metrics.accuracy import checked_decision
-from sdulearn.pairs import read_pairs, sources
+from sdulearn.pairs import read_pairs, sources, weighted_rows
 from sdulearn.risks import check_prior, marginal_risk, mixture
 from sdulearn.types import Estimator, MatrixLike
 
@@ -45,7 +45,8 @@ def pair_risk(
     gamma : float, default=0.5
         Mixture weight of the three mixed risks.
     sample_weight : array-like of shape (n_rows,), optional
-        A weight per row; both ends of a pair carry one weight.
+        A weight per row; both ends of a pair carry one weight. Their unit does not matter, and weight 0 leaves a row
+        out.
 
     Returns
     -------
@@ -60,10 +61,8 @@ def pair_risk(
     """
     pairs = read_pairs(y)
     z = checked_decision(decision, pairs)
-    weight = None
-    if sample_weight is not None:
-        weight = np.asarray(sample_weight, dtype=np.float64)
-        pairs.pair_weights(weight)
+    pairs, weight, kept = weighted_rows(pairs, sample_weight)
+    z = z if kept is None else z[kept]
     g = mixture(risk, gamma)
     return float(marginal_risk(z, sources(pairs.codes), g, check_prior(prior), get_loss(loss), weight))
 

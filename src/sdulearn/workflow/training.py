@@ -18,7 +18,7 @@ from sdulearn.errors import InputError
 from sdulearn.io.files import Location, is_location
 from sdulearn.io.labels import ClassLabels
 from sdulearn.io.tables import TableOptions
-from sdulearn.pairs import SIMILAR, UNSURE
+from sdulearn.pairs import SIMILAR, UNSURE, mean_weight
 from sdulearn.stacking import stack_pairs
 from sdulearn.table_model import Scaler
 from sdulearn.types import Array, Codes, Estimator, Frame, Indices, Mask, Rows
@@ -141,7 +141,7 @@ class TrainingData:
     ids: Sequence[str] = ()
 
     def stacked(self) -> tuple[Rows, Codes, Array | None]:
-        """Standardised rows with what is known of each, and weights where any differs from one."""
+        """Standardised rows with what is known of each, and weights where they differ."""
         questions = self.questions
         rows, y = stack_pairs(
             self.X,
@@ -152,8 +152,10 @@ class TrainingData:
             labels=self._known_labels(),
         )
         weights = None
-        if (questions.weights != 1).any():
-            weights = np.concatenate([np.repeat(questions.weights, 2), np.ones(len(y) - 2 * len(questions.ends))])
+        if len(np.unique(questions.weights)) > 1:
+            # A row in no answer weighs as much as the mean answer, whatever the unit of the file.
+            by_answer = questions.weights / mean_weight(questions.weights)
+            weights = np.concatenate([np.repeat(by_answer, 2), np.ones(len(y) - 2 * len(questions.ends))])
         if self.points is not None:
             y[:, 1] = self.points[y[:, 1]]
         return self.scaler.transform(rows), y, weights
