@@ -7,9 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
-from sdulearn.errors import InputError
 from sdulearn.losses import Loss, get_loss
-from sdulearn.metrics.accuracy import checked_decision
+from sdulearn.metrics.accuracy import checked_decision, no_answers
 from sdulearn.pairs import read_pairs, sources
 from sdulearn.risks import check_prior, marginal_risk, mixture
 from sdulearn.types import Estimator, MatrixLike
@@ -52,6 +51,11 @@ def pair_risk(
     float
         The empirical risk.
 
+    Raises
+    ------
+    UndeterminedError
+        Where ``y`` holds no answers.
+
     Examples
     --------
     >>> from sdulearn.metrics import pair_risk
@@ -61,9 +65,12 @@ def pair_risk(
     pairs = read_pairs(y)
     z = checked_decision(decision, pairs)
     weight = None
+    by_pair = np.ones(len(pairs.ends))
     if sample_weight is not None:
         weight = np.asarray(sample_weight, dtype=np.float64)
-        pairs.pair_weights(weight)
+        by_pair = pairs.pair_weights(weight)
+    if not by_pair.any():
+        raise no_answers("The risk")
     g = mixture(risk, gamma)
     return float(marginal_risk(z, sources(pairs.codes), g, check_prior(prior), get_loss(loss), weight))
 
@@ -88,13 +95,18 @@ def pair_log_likelihood(estimator: Estimator, X: MatrixLike, y: ArrayLike) -> fl
     float
         Mean log-likelihood of an answer; the larger the better, never above 0.
 
+    Raises
+    ------
+    UndeterminedError
+        Where ``y`` holds no answers.
+
     See Also
     --------
     pair_accuracy : The estimated share of right predictions.
     """
     pairs = read_pairs(y)
     if not len(pairs.ends):
-        raise InputError("The likelihood of answers needs pairs, and `y` marks none.")
+        raise no_answers("The likelihood of answers")
     p = np.asarray(estimator.predict_proba(X))
     same = np.einsum("ik,ik->i", p[pairs.ends[:, 0]], p[pairs.ends[:, 1]])
     chance = np.where(pairs.similar, same, 1 - same)
