@@ -149,9 +149,19 @@ class LinearPairClassifier(ClassifierMixin, BaseEstimator):
         -------
         float
             Between 1/2 and 1; with labels in ``y``, which tell a model from its mirror image, from 0 on.
+
+        Raises
+        ------
+        UndeterminedError
+            Where ``y`` holds neither answers nor labels.
         """
         decision = self.decision_function(X)
-        return pair_accuracy(decision, y, sample_weight=sample_weight, prior=self.prior).value
+        return pair_accuracy(decision, y, sample_weight=sample_weight, prior=self._known_prior).value
+
+    @property
+    def _known_prior(self) -> float | None:
+        """The prior that was given, of the class that is +1 now; None where it was estimated."""
+        return None if self.prior is None else self.prior_.value
 
     def orient(self, X: MatrixLike, y_true: ArrayLike) -> Self:
         """Decide which side is +1 by a few labelled points; flips the model where most of them disagree.

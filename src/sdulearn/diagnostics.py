@@ -24,7 +24,7 @@ from sdulearn.metrics import AccuracyEstimate
 from sdulearn.model_selection import HUB_ANSWERS, HUB_SHARE, PairKFold
 from sdulearn.pairs import Pairs, read_pairs
 from sdulearn.prior import PriorEstimate, similar_share
-from sdulearn.types import Array, Indices, MatrixLike, Rows
+from sdulearn.types import Array, Indices, Mask, MatrixLike, Rows
 
 Severity = Literal["info", "warning", "error"]
 Details = Mapping[str, Any]
@@ -139,7 +139,7 @@ def check_ratio(n_similar: int, n_dissimilar: int, prior: float | None) -> list[
     return []
 
 
-def check_component_ratio(graph: AnswerGraph, prior: float | None) -> list[Finding]:
+def check_component_ratio(graph: AnswerGraph, prior: float | None, counted: Mask | None = None) -> list[Finding]:
     """The same where answers share points: by all pairs of points that answers put on one side or on two.
 
     The answers of a component are one draw of its points' classes. With k of m points on one side
@@ -148,15 +148,19 @@ def check_component_ratio(graph: AnswerGraph, prior: float | None) -> list[Findi
 
     which for loose pairs is twice the similar less the dissimilar ones. Random classes give the
     distribution of R at the prior. Without one it is that at 1/2, where R is smallest for every draw.
+    ``counted`` says which points are a random draw, by default all.
     """
     members = (graph.sides != 0) & (graph.degree > 0)
+    if counted is not None:
+        members &= counted
     component = graph.component[members]
     size = np.bincount(component, minlength=graph.n_components)
     up = np.bincount(graph.component[graph.sides * members > 0], minlength=graph.n_components)
-    m = size[size > 0]
+    # A point that no other random one is compared with says nothing.
+    m = size[size > 1]
     if not len(m):
         return []
-    observed = float(_pair_excess(up[size > 0], m).sum())
+    observed = float(_pair_excess(up[size > 1], m).sum())
     drawn = _drawn_excess(m, 0.5 if prior is None else prior)
     low = (1 + np.sum(drawn <= observed)) / (1 + len(drawn))
     high = (1 + np.sum(drawn >= observed)) / (1 + len(drawn))
@@ -350,9 +354,8 @@ def check_source(answers: Answers) -> list[Finding]:
     """What a file of answers is for, and how its questions came about."""
     chosen = []
     if answers.n_chosen:
-        # What is estimated from chosen points is true of these, not of the table.
         counts = {"n_chosen": answers.n_chosen, "n_answers": len(answers.answers)}
-        chosen = [Finding("chosen_questions", "warning", counts)]
+        chosen = [Finding("chosen_questions", "info", counts)]
     if answers.epsilon is not None:
         chosen.append(Finding("flipped_answers", "info", {"epsilon": answers.epsilon}))
     return check_entities(answers) + chosen

@@ -147,10 +147,10 @@ class FitReport:
     answer_words : dict
         What each word for an answer was taken for, and how often it occurs.
     accuracy : AccuracyEstimate or None
-        By cross-validation on the answers; None with more than two classes, whose accuracy answers alone do
-        not tell.
+        By cross-validation on the answers, or on those to random questions where a log says that others were chosen
+        (``basis``); None with more than two classes, whose accuracy answers alone do not tell.
     prior : PriorEstimate or None
-        Share of class +1; None with more than two classes.
+        Share of class +1, by the same answers; None with more than two classes.
     annotators : tuple of AnnotatorReport
         Who answered, and how often wrongly; empty for methods that take all answers for right.
     n_labels, n_labels_right : int
@@ -246,7 +246,7 @@ def _parse_later(report: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _parse_agreement(found: Mapping[str, Any]) -> ClassAgreement:
-    if found["basis"] not in ("labels", "groups", None):
+    if found["basis"] not in ("labels", "groups", "random questions", None):
         raise ValueError(f"unknown basis {found['basis']!r}")
     accuracy = None if found["accuracy"] is None else _parse_share(found["accuracy"])
     shares = {name: _parse_share(found[name]) for name in ("agreement", "same", "different")}
@@ -271,8 +271,10 @@ def _parse_counts(found: Mapping[str, Any]) -> AnswerCounts:
 
 
 def _parse_share(numbers: Mapping[str, Any]) -> Share:
-    shares = {name: checked_share(numbers[name]) for name in ("value", "low", "high")}
-    return Share(**shares, n=checked_finite(numbers["n"]))
+    low, high = (checked_share(numbers[name]) for name in ("low", "high"))
+    n = checked_finite(numbers["n"])
+    # Of nothing there is no share.
+    return Share(checked_share(numbers["value"]) if n else float("nan"), low, high, n)
 
 
 def _parse_choice(choice: Mapping[str, Any]) -> ModelChoice:
@@ -308,7 +310,10 @@ def _parse_accuracy(numbers: Mapping[str, Any]) -> AccuracyEstimate:
     shares = {
         name: checked_share(numbers[name]) for name in ("value", "low", "high", "agreement", "confidence", "majority")
     }
-    return AccuracyEstimate(**shares, n_answers=checked_whole(numbers["n_answers"], 0, 2**62))
+    basis = numbers.get("basis", "held-out answers")
+    if basis not in ("held-out answers", "random questions"):
+        raise ValueError(f"unknown basis {basis!r}")
+    return AccuracyEstimate(**shares, n_answers=checked_whole(numbers["n_answers"], 0, 2**62), basis=basis)
 
 
 def _parse_annotator(numbers: Mapping[str, Any]) -> AnnotatorReport:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
@@ -199,6 +200,11 @@ def weighted_rows(pairs: Pairs, sample_weight: ArrayLike | None) -> tuple[Pairs,
         pairs = read_pairs(np.asarray(pairs)[kept])
     weight = weight[kept] / mean_weight(weight[kept])
     return pairs, None if (weight == 1).all() else weight, None if whole else kept
+
+
+def rows_of(values: Any, kept: Indices | None) -> Any:
+    """The values of the rows that :func:`weighted_rows` kept."""
+    return values if values is None or kept is None else np.asarray(values)[kept]
 
 
 def check_weights(weights: ArrayLike, size: int, name: str) -> Array:

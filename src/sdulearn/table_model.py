@@ -271,7 +271,7 @@ class TableModel:
             "estimator": estimator,
             "layout": _describe_layout(self.layout),
             "classes": list(self.classes),
-            "report": None if self.report is None else asdict(self.report),
+            "report": None if self.report is None else _without_nan(asdict(self.report)),
         }
         parts = {f"estimator:{name}": array for name, array in arrays.items()}
         container.write(path, header, {**parts, "mean": self.scaler.mean, "scale": self.scaler.scale})
@@ -306,6 +306,15 @@ class TableModel:
             raise ValueError("the names of the classes do not tell the classes of the estimator apart")
         report = None if header["report"] is None else parse_report(header["report"])
         return cls(estimator, layout, scaler, classes, report)
+
+
+def _without_nan(data: Any) -> Any:
+    """The same with None for NaN, which JSON has not."""
+    if isinstance(data, dict):
+        return {name: _without_nan(value) for name, value in data.items()}
+    if isinstance(data, list | tuple):
+        return [_without_nan(value) for value in data]
+    return None if isinstance(data, float) and data != data else data
 
 
 def _describe_layout(layout: Layout) -> dict[str, Any]:

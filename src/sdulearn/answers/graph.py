@@ -225,6 +225,27 @@ class AnswerGraph:
         """Number of answers that each point is in."""
         return np.bincount(self.ends.ravel(), minlength=self.n_points)
 
+    def shown_by(self, rows: ArrayLike) -> Mask:
+        """Whether any of some rows of ``y`` shows each point.
+
+        Parameters
+        ----------
+        rows : array-like of bool, shape (n_rows,)
+            The rows.
+
+        Returns
+        -------
+        bool array of shape (n_points,)
+            True for the points that they show.
+        """
+        marked = np.asarray(rows)
+        if marked.dtype != bool or marked.shape != self.row_point.shape:
+            raise InputError(
+                f"`random_points` must hold True or False for each of the {len(self.row_point)} rows of `y`; got "
+                f"{marked.dtype} of shape {marked.shape}."
+            )
+        return np.bincount(self.row_point, marked, self.n_points) > 0
+
     @cached_property
     def unlabeled(self) -> Indices:
         """Points of which nothing is known: in no answer, and without a label."""

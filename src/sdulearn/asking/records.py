@@ -104,6 +104,8 @@ def _record(row: Sequence[Any], n_points: int) -> Record:
     ends = (check_point(left, n_points), check_point(right, n_points))
     if ends[0] == ends[1]:
         raise InputError(f"`answers` compares point {ends[0]} with itself. Remove that row.")
+    # Of unknown kind is not random.
+    kind = kind or "linked"
     if kind not in KINDS:
         raise InputError(f"`answers` has the kind {kind!r}; kinds are {', '.join(KINDS)}.")
     return Record(*ends, read_answer(answer), str(annotator or ""), kind, int(number))

@@ -291,7 +291,8 @@ def describe_numbers(numbers: Mapping[str, Any]) -> str:
         shares = ", ".join(f"{one['share']:.0%}" for one in numbers["classes"])
         parts.append(f"{len(numbers['classes'])} classes ({shares})")
     if accuracy := numbers["accuracy"]:
-        parts.append(f"estimated accuracy {accuracy['value']:.1%} ({accuracy['low']:.1%} to {accuracy['high']:.1%})")
+        interval = f"{accuracy['low']:.1%} to {accuracy['high']:.1%}"
+        parts.append(f"estimated accuracy {accuracy['value']:.1%} ({interval}), judged by the random questions")
     if advice := numbers["advice"]:
         parts.append(f"the next {advice['n_next']} may add {100 * advice['gain']:.1f} points")
     return "; ".join(parts)
@@ -347,7 +348,7 @@ def _fitter(
         if labels:
             _write_labels(labels_path, labels)
         return {
-            "lines": [*_by_random_rows(arguments, numbers), *map(in_options, summary(model, arguments.table))],
+            "lines": [*map(in_options, summary(model, arguments.table))],
             "model": str(model_path),
             "report": str(report),
             "predict": shlex.join(["sdulearn", "predict", str(model_path), str(arguments.table), "-o", "classes.csv"]),
@@ -357,19 +358,6 @@ def _fitter(
         }
 
     return fit
-
-
-def _by_random_rows(arguments: argparse.Namespace, numbers: Mapping[str, Any]) -> list[str]:
-    """The accuracy that chosen questions do not bend: `fit` cannot know which ones were chosen."""
-    accuracy = numbers["accuracy"]
-    if arguments.design == "random" or accuracy is None:
-        return []
-    return [
-        f"by the questions about random rows alone, the accuracy while asking was {accuracy['value']:.1%} (95% "
-        f"interval {accuracy['low']:.1%} to {accuracy['high']:.1%})",
-        "the accuracy and the prior below take all answers for a random sample; most of these rows were chosen, the "
-        "hard ones more often than the others",
-    ]
 
 
 def _fit_command(

@@ -9,8 +9,10 @@ from pathlib import Path
 import numpy as np
 
 from sdulearn.cli.words import (
+    NO_RANDOM,
     describe_agreement,
     describe_annotators,
+    describe_basis,
     describe_choice,
     describe_finding,
     describe_majority,
@@ -31,6 +33,12 @@ _FEATURES_OF_A_CLASS = 5
 _CATEGORIES_SHOWN = 8
 # Less likely to be wrong than this, an answer is not worth asking again.
 _DOUBTFUL = 0.01
+_HOW_JUDGED = {
+    "held-out answers": "For random pairs that share no points, 2 × agreement − 1 = (2 × accuracy − 1)²; where they "
+    "do, the points were held out and the answers about them judged together.",
+    "random questions": "The rows that were drawn at random were held out, and count; rows that were chosen, most of "
+    "them hard ones, only train.",
+}
 _STYLE = """
 :root { color-scheme: light dark; --ink: #1b1f24; --soft: #59636e; --paper: #fff; --line: #d7dce1; --up: #0b6e99;
   --down: #b4511d; --mark: #fff4d6; }
@@ -111,14 +119,14 @@ def _accuracy(report: FitReport) -> str:
         return _agreement(report.agreement)
     accuracy = report.accuracy
     assert accuracy is not None
+    if not accuracy.n_answers:
+        return f"<p>{NO_RANDOM.capitalize()}.</p>"
     interval = f"{accuracy.confidence:.0%} interval {accuracy.low:.1%} to {accuracy.high:.1%}"
     lines = [
         f'<p><span class="big">{accuracy.value:.1%}</span> <span class="soft">{interval}</span></p>',
-        _scale(accuracy.value, accuracy.low, accuracy.high),
-        f"<p>From {accuracy.n_answers:,} held-out answers alone; the model gives {accuracy.agreement:.1%} of them. "
-        f"{describe_majority(accuracy).capitalize()}. For random "
-        "pairs that share no points, 2 × agreement − 1 = (2 × accuracy − 1)²; where they do, the points were held out "
-        "and the answers about them judged together. The answers cannot tell which class is which.</p>",
+        _scale(accuracy.value, accuracy.low, accuracy.high, 0.5 if accuracy.low >= 0.5 else 0.0),
+        f"<p>{describe_basis(accuracy).capitalize()}. {describe_majority(accuracy).capitalize()}. "
+        f"{_HOW_JUDGED[accuracy.basis]} The answers cannot tell which class is which.</p>",
     ]
     return "\n".join(lines)
 

@@ -40,6 +40,7 @@ FORMAT_NAMES = {
     "recordlinkage": "annotations of recordlinkage",
     "crowd": "a crowd's tasks",
 }
+NO_RANDOM = "not known: no question was about a random row, and chosen ones tell nothing of the others"
 _SHOWN = 5
 _NAMES_SHOWN = 3
 
@@ -143,15 +144,20 @@ def describe_choice(choice: ModelChoice) -> str:
 
 def describe_agreement(found: ClassAgreement) -> list[str]:
     """Of more than two classes: what answers tell, and what they do not; a line each."""
-    lines = [
-        f'agreement with held-out answers: {_share(found.agreement, found.confidence)}; with "same" '
-        f'{found.same.value:.1%}, with "different" {found.different.value:.1%}'
-    ]
+    if not found.agreement.n:
+        return [f"agreement and accuracy: {NO_RANDOM}"]
+    kinds = (
+        f'with "{kind}" {share.value:.1%}'
+        for kind, share in (("same", found.same), ("different", found.different))
+        if share.n
+    )
+    lines = [f"agreement with held-out answers: {_share(found.agreement, found.confidence)}; {', '.join(kinds)}"]
     if found.accuracy is None:
         return [*lines, "accuracy: not known; answers about more than two classes do not tell it, a few labels do"]
     basis = {
         "labels": "on labelled rows that were held out",
         "groups": "on groups of rows that the answers make classes, each matched with a class; a little too high",
+        "random questions": "judged by the rows of random questions, whose classes the answers tell",
     }
     counted = f"{basis[found.basis or 'labels']} (counting as {found.accuracy.n:.0f}: folds share their models)"
     return [*lines, f"accuracy: {_share(found.accuracy, found.confidence)}, {counted}"]
@@ -179,12 +185,18 @@ def describe_prior(prior: PriorEstimate) -> str:
 
 
 def describe_accuracy(accuracy: AccuracyEstimate) -> str:
-    """The accuracy from held-out answers with its interval, beside always naming the larger class."""
+    """The accuracy with its interval and what it was judged by, beside always naming the larger class."""
+    if not accuracy.n_answers:
+        return NO_RANDOM
     return (
-        f"{accuracy.value:.1%} ({accuracy.confidence:.0%} interval {accuracy.low:.1%} to {accuracy.high:.1%}), from "
-        f"{accuracy.n_answers:,} held-out answers, of which the model gives {accuracy.agreement:.1%}; "
-        f"{describe_majority(accuracy)}"
+        f"{accuracy.value:.1%} ({accuracy.confidence:.0%} interval {accuracy.low:.1%} to {accuracy.high:.1%}), "
+        f"{describe_basis(accuracy)}; {describe_majority(accuracy)}"
     )
+
+
+def describe_basis(accuracy: AccuracyEstimate) -> str:
+    """What the accuracy was judged by."""
+    return f"judged by {accuracy.n_answers:,} {accuracy.basis}, of which the model agrees with {accuracy.agreement:.1%}"
 
 
 def describe_majority(accuracy: AccuracyEstimate) -> str:
@@ -364,8 +376,13 @@ _SENTENCES: dict[str, Callable[[Mapping[str, Any]], str]] = {
     "left_out": _left_out,
     "repeated_questions": _repeated_questions,
     "chosen_questions": lambda d: (
-        f"{d['n_chosen']:,} of the {d['n_answers']:,} questions were chosen, not drawn at random. The prior and the "
-        "estimated accuracy are those of the chosen points; sdulearn ask shows what random ones say of the table."
+        f"{d['n_chosen']:,} of the {d['n_answers']:,} questions were chosen, not drawn at random: they train the "
+        f"model. The prior and the accuracy come from the other {d['n_answers'] - d['n_chosen']:,} alone."
+    ),
+    "few_random": lambda d: (
+        (f"Only {d['n_random']:,}" if d["n_random"] else "None")
+        + f" of the {d['n_answers']:,} answers used were about random rows, so the prior and the accuracy are hardly "
+        "known; chosen rows do not tell them. Ask more: by default every fourth question of sdulearn ask is random."
     ),
     "flipped_answers": lambda d: (
         f"The answers were flipped with probability {flip_rate(d['epsilon']):.1%} before they were stored (epsilon "

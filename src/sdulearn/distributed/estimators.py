@@ -28,6 +28,7 @@ from sdulearn.extras import require
 from sdulearn.joint.blockwise import fit_pair_logistic
 from sdulearn.losses import get_training_loss
 from sdulearn.metrics import pair_accuracy
+from sdulearn.metrics.accuracy import no_answers
 from sdulearn.sklearn_private import check_feature_names, check_n_features, fit_context
 from sdulearn.solvers import choose_solver
 from sdulearn.types import Array, Codes, Frame, MatrixLike, Rows
@@ -130,10 +131,10 @@ class DaskRows(LinearPairClassifier):
             raise InputError("There are no rows: every block is empty.")
         codes = np.concatenate(sums["codes"])
         if not len(codes):
-            raise InputError("An accuracy needs answers, and `y` marks none.")
+            raise no_answers("An accuracy")
         weight = None if sample_weight is None else np.concatenate(sums["weight"])
         decision = np.concatenate(sums["decision"])
-        return pair_accuracy(decision, codes, sample_weight=weight, prior=self.prior).value
+        return pair_accuracy(decision, codes, sample_weight=weight, prior=self._known_prior).value
 
     def orient(self, X: MatrixLike, y_true: VectorLike) -> Self:
         """Name the classes by a few labelled points; flips the model where most of them disagree.

@@ -373,7 +373,7 @@ def log_answers(name: str, contents: LogContents) -> Answers:
         answers=np.array([ANSWER_CODES[one.answer] for one in given], dtype=np.int64),
         weights=np.ones(len(given)),
         annotators=annotators,
-        n_chosen=sum(one.kind not in ("", "random") for one in given),
+        kinds=np.array([one.kind for one in given], dtype=object),
         epsilon=contents.epsilon,
         lines=np.array([one.line for one in given], dtype=np.int64),
         columns=columns,

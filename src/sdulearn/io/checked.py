@@ -63,16 +63,13 @@ def checked_prior(prior: Mapping[str, Any]) -> PriorEstimate:
     if type(prior["identified"]) is not bool:
         raise TypeError("expected true or false")
     counts = {name: prior.get(name) for name in ("n_similar", "n_dissimilar", "confidence", "n_effective")}
-    found = PriorEstimate(
+    return PriorEstimate(
         value=checked_share(prior["value"]),
         low=checked_share(prior["low"]),
         high=checked_share(prior["high"]),
         identified=prior["identified"],
         **{name: None if value is None else checked_finite(value) for name, value in counts.items()},
     )
-    if not 0 < found.value < 1:
-        raise ValueError("the prior does not lie between 0 and 1")
-    return found
 
 
 def checked_error_rates(rates: Mapping[str, Any]) -> ErrorRates:

@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from sdulearn.base import LinearFit, LinearPairClassifier
 from sdulearn.errors import InputError
 from sdulearn.joint.class_model import ClassFit, match_names
+from sdulearn.metrics.accuracy import no_answers
 from sdulearn.metrics.classes import class_agreement
 from sdulearn.pairs import read_pairs
 from sdulearn.solvers import warn_unless
@@ -101,10 +102,9 @@ class SoftmaxPairClassifier(LinearPairClassifier):
         if not self._many_classes:
             return super().score(X, y, sample_weight)
         pairs = read_pairs(y)
-        first_ends = pairs.ends[:, 0]
-        if not (len(first_ends) if sample_weight is None else np.asarray(sample_weight)[first_ends].any()):
-            # Nothing is known, as with two classes: a search must not end in an exception.
-            return 0.5
+        weight = np.ones(pairs.n_rows) if sample_weight is None else np.asarray(sample_weight)
+        if not weight[pairs.ends].any():
+            raise no_answers("A score")
         return class_agreement(self.predict(X), pairs, sample_weight=sample_weight).agreement.value
 
     def orient(self, X: MatrixLike, y_true: ArrayLike) -> Self:

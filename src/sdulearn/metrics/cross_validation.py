@@ -22,11 +22,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import clone
 
+from sdulearn.answers.graph import AnswerGraph
 from sdulearn.errors import InputError, OrientationWarning
-from sdulearn.metrics.accuracy import AccuracyEstimate, accuracy_of
+from sdulearn.metrics.accuracy import AccuracyEstimate, accuracy_of, no_answers
 from sdulearn.metrics.reliability import chance_of_same
 from sdulearn.model_selection import PairFolds, PairKFold, check_places
-from sdulearn.pairs import Pairs, read_pairs, weighted_rows
+from sdulearn.pairs import Pairs, read_pairs, rows_of, weighted_rows
 from sdulearn.sklearn_private import safe_indexing
 from sdulearn.types import Array, Codes, Estimator, Indices, Mask, MatrixLike, Splitter
 
@@ -39,6 +40,7 @@ def cross_val_accuracy(
     error_rate: float | Mapping[int, float] | None = None,
     sample_weight: ArrayLike | None = None,
     prior: float | None = None,
+    random_points: ArrayLike | None = None,
     cv: Splitter = 10,
     confidence: float = 0.95,
 ) -> AccuracyEstimate:
@@ -62,6 +64,8 @@ def cross_val_accuracy(
         weight 0 leaves a row out.
     prior : float, optional
         As in :func:`pair_accuracy`.
+    random_points : array-like of bool, shape (n_rows,), optional
+        As in :func:`pair_accuracy`: answers about the other points train the models, and do not count.
     cv : int or splitter, default=10
         Number of folds over points, lowered where there are fewer answers of a kind; or a
         :class:`~sdulearn.PairKFold`.
@@ -93,6 +97,9 @@ def cross_val_accuracy(
     True
     """
     pairs, sample_weight, kept = weighted_rows(read_pairs(y), sample_weight)
+    if not len(pairs.ends):
+        raise no_answers("Cross-validation")
+    random_points = rows_of(random_points, kept)
     if kept is not None:
         check_places(cv)
         X = safe_indexing(X, kept)
@@ -111,6 +118,7 @@ def cross_val_accuracy(
         error_rate=error_rate,
         sample_weight=sample_weight,
         prior=prior,
+        random_points=random_points,
         confidence=confidence,
     )
 
@@ -123,6 +131,7 @@ def held_out_accuracy(
     error_rate: float | Mapping[int, float] | None = None,
     sample_weight: ArrayLike | None = None,
     prior: float | None = None,
+    random_points: ArrayLike | None = None,
     confidence: float = 0.95,
 ) -> AccuracyEstimate:
     """Accuracy from decisions of fold models, with an interval widened for what they share.
@@ -135,7 +144,7 @@ def held_out_accuracy(
         What is known of each row.
     n_splits : int
         Number of folds that the decisions come from.
-    error_rate, sample_weight, prior, confidence
+    error_rate, sample_weight, prior, random_points, confidence
         As in :func:`pair_accuracy`.
 
     Returns
@@ -143,12 +152,25 @@ def held_out_accuracy(
     AccuracyEstimate
         The estimate with its interval.
     """
-    return accuracy_of(decision, y, error_rate, sample_weight, prior, confidence, spread=fold_spread(n_splits))
+    pairs = read_pairs(y)
+    spread = fold_spread(n_splits, share_of_points(pairs, random_points))
+    return accuracy_of(decision, pairs, error_rate, sample_weight, prior, random_points, confidence, spread)
 
 
-def fold_spread(n_splits: int) -> float:
-    """Variance of an estimate from K folds, by that from independent decisions: half the excess of (1)."""
-    return 1 + n_splits / (n_splits - 1) / 2
+def fold_spread(n_splits: int, share: float = 1.0) -> float:
+    """Variance of an estimate from K folds, by that from independent decisions: half the excess of (1).
+
+    Where a share of the points counts, so much smaller are the test parts in (1), and with them the excess.
+    """
+    return 1 + share * n_splits / (n_splits - 1) / 2
+
+
+def share_of_points(pairs: Pairs, random_points: ArrayLike | None) -> float:
+    """Share of the points in answers that were drawn at random."""
+    if random_points is None:
+        return 1.0
+    graph = AnswerGraph.from_y(pairs)
+    return float(np.mean(graph.shown_by(random_points)[graph.degree > 0]))
 
 
 def held_out_decisions(

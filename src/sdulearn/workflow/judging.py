@@ -10,15 +10,16 @@ from sdulearn.answers.doubtful import doubtful_answers
 from sdulearn.answers.error_rates import ErrorRates
 from sdulearn.boosting.estimators import ScoreClassifier
 from sdulearn.diagnostics import ACCURACY_FOLDS, Finding
+from sdulearn.errors import UndeterminedError
 from sdulearn.fit_report import DoubtfulAnswer
 from sdulearn.metrics import (
     AccuracyEstimate,
     ClassAgreement,
     Share,
-    class_agreement,
     folds_over_points,
     held_out_accuracy,
 )
+from sdulearn.metrics.classes import agreement_of
 from sdulearn.metrics.cross_validation import (
     FoldModel,
     classes_of,
@@ -26,10 +27,11 @@ from sdulearn.metrics.cross_validation import (
     fold_class_models,
     fold_models,
     fold_spread,
+    share_of_points,
 )
 from sdulearn.pairs import Pairs
-from sdulearn.prior import clopper_pearson
-from sdulearn.types import Array, Codes, Estimator, MatrixLike, Rows
+from sdulearn.prior import PriorEstimate, clopper_pearson, estimate_prior
+from sdulearn.types import Array, Codes, Estimator, Mask, MatrixLike, Rows
 from sdulearn.workflow.methods import with_its_settings
 from sdulearn.workflow.models import ACCURACY_FOLDS_OF_TREES, FittedModel
 from sdulearn.workflow.training import TrainingData
@@ -53,34 +55,92 @@ def models_of_folds(model: Estimator, rows: Rows, pairs: Pairs, weights: Array |
     return list(fold_models(settings, rows, pairs, reference, sample_weight=weights, cv=folds))
 
 
+def prior_of_random_points(
+    fitted: FittedModel, rows: Rows, pairs: Pairs, weights: Array | None, random_points: Mask
+) -> PriorEstimate:
+    """The share of class +1 by the points drawn at random; 1/2, from 0 to 1, where there are none."""
+    decision = fitted.estimator.decision_function(rows)
+    among = decision[pairs.unlabeled] if len(pairs.unlabeled) else decision
+    try:
+        return estimate_prior(
+            y=pairs,
+            sample_weight=weights,
+            random_points=random_points,
+            error_rate=error_rates_of(fitted),
+            decision=decision,
+            # Labels may have named the smaller class +1.
+            majority="positive" if np.mean(among > 0) >= 0.5 else "negative",
+        )
+    except UndeterminedError:
+        return PriorEstimate(0.5, 0.0, 1.0, False, 0.0, 0.0, 0.95, 0.0)
+
+
+def error_rates_of(fitted: FittedModel) -> dict[int, float] | None:
+    """How often answers are wrong, where any are.
+
+    One who was never found wrong may be, and one who guesses leaves the others' answers as they are.
+    """
+    if fitted.rates is None or not fitted.rates.mean > 0:
+        return None
+    return {a: min(max(rate, _FEWEST_ERRORS), _MOST_ERRORS) for a, rate in fitted.rates.by_annotator.items()}
+
+
+def held_out_rows(parts: list[FoldModel], random_points: Mask | None) -> Mask | None:
+    """Rows that count: of random points, but for hubs, which no model does without."""
+    if random_points is None:
+        return None
+    held_out = np.zeros(len(random_points), dtype=bool)
+    for part in parts:
+        held_out[part.rows] = True
+    return random_points & held_out
+
+
 def accuracy_of_two(
-    fitted: FittedModel, parts: list[FoldModel], rows: Rows, pairs: Pairs, weights: Array | None, prior: float | None
+    fitted: FittedModel,
+    parts: list[FoldModel],
+    rows: Rows,
+    pairs: Pairs,
+    weights: Array | None,
+    prior: float | None,
+    random_points: Mask | None,
 ) -> AccuracyEstimate:
     """Of a model of two classes, by the models of folds."""
     decision = decisions_of(parts, rows, fitted.estimator.decision_function(rows))
-    rates = fitted.rates
-    error_rate = None
-    if rates is not None and rates.mean > 0:
-        # One who was never found wrong may be, and one who guesses leaves the others' answers as they are.
-        error_rate = {a: min(max(rate, _FEWEST_ERRORS), _MOST_ERRORS) for a, rate in rates.by_annotator.items()}
     return held_out_accuracy(
-        decision, pairs, n_splits=len(parts), error_rate=error_rate, sample_weight=weights, prior=prior
+        decision,
+        pairs,
+        n_splits=len(parts),
+        error_rate=error_rates_of(fitted),
+        sample_weight=weights,
+        prior=prior,
+        random_points=held_out_rows(parts, random_points),
     )
 
 
 def agreement_of_many(
-    model: Estimator, parts: list[FoldModel], rows: Rows, pairs: Pairs, weights: Array | None
+    fitted: FittedModel,
+    parts: list[FoldModel],
+    rows: Rows,
+    pairs: Pairs,
+    weights: Array | None,
+    random_points: Mask | None,
 ) -> tuple[ClassAgreement, float]:
     """Of a model of more than two classes, and how often predictions by chance would agree with the answers."""
-    predicted = classes_of(parts, rows, model.predict(rows))
-    found = class_agreement(predicted, np.asarray(pairs), sample_weight=weights)
-    ends = predicted[pairs.ends]
+    predicted = classes_of(parts, rows, fitted.estimator.predict(rows))
+    counted = held_out_rows(parts, random_points)
+    spread = fold_spread(len(parts), share_of_points(pairs, counted))
+    found = agreement_of(predicted, pairs, error_rates_of(fitted), weights, counted, 0.95, spread)
+    asked = np.ones(len(pairs.ends), dtype=bool) if counted is None else counted[pairs.ends].any(axis=1)
+    if not asked.any():
+        return found, 1.0
+    ends = predicted[pairs.ends[asked]]
     shares = np.unique(ends, return_counts=True)[1] / ends.size
     equal = float(shares @ shares)
-    similar = float(np.mean(pairs.similar))
+    similar = float(np.mean(pairs.similar[asked]))
     chance = equal * similar + (1 - equal) * (1 - similar)
-    n_points = len(np.unique(pairs.ends if pairs.points is None else pairs.points[pairs.ends]))
-    return _widened(found, fold_spread(len(parts)), n_points / 2), chance
+    shown = pairs.ends[asked]
+    n_points = len(np.unique(shown if pairs.points is None else pairs.points[shown]))
+    return _widened(found, spread, n_points / 2), chance
 
 
 def _widened(found: ClassAgreement, spread: float, n_loose: float) -> ClassAgreement:
@@ -92,16 +152,21 @@ def _widened(found: ClassAgreement, spread: float, n_loose: float) -> ClassAgree
     def of_answers(share: Share) -> Share:
         return _wider(share, spread * max(1.0, share.n / n_loose), found.confidence)
 
+    accuracy = found.accuracy
+    if accuracy is not None and found.basis != "random questions":
+        accuracy = _wider(accuracy, spread, found.confidence)
     return replace(
         found,
         agreement=of_answers(found.agreement),
         same=of_answers(found.same),
         different=of_answers(found.different),
-        accuracy=None if found.accuracy is None else _wider(found.accuracy, spread, found.confidence),
+        accuracy=accuracy,
     )
 
 
 def _wider(share: Share, spread: float, confidence: float) -> Share:
+    if not share.n:
+        return share
     n = share.n / spread
     low, high = clopper_pearson(share.value * n, (1 - share.value) * n, confidence)
     return Share(share.value, low, high, n)

@@ -28,7 +28,11 @@ def estimator_of(request: Request, folds: int, n_classes: int | str = 2) -> Esti
     """The linear estimator that chooses its settings on answers alone; "auto" is the joint one."""
     if is_joint(request.method):
         return PairLogisticRegressionCV(
-            n_classes=n_classes, prior=request.prior, error_rate=request.error_rate, cv=folds
+            n_classes=n_classes,
+            prior=request.prior,
+            prior_strength=request.prior_strength,
+            error_rate=request.error_rate,
+            cv=folds,
         )
     return SDUClassifierCV(request.method, request.loss, prior=request.prior, cv=folds)
 
@@ -50,6 +54,7 @@ def with_its_settings(model: Estimator) -> Estimator:
             covariance_power=model.covariance_power_,
             n_classes=len(model.classes_),
             prior=model.prior,
+            prior_strength=model.prior_strength,
             error_rate=model.error_rates_.by_annotator,
         )
     found = chosen_settings(model)
@@ -62,6 +67,7 @@ def _with_its_rounds(model: ScoreClassifier) -> Estimator:
     parameters: dict[str, Any] = {
         "n_classes": model.n_classes,
         "prior": model.prior,
+        "prior_strength": model.prior_strength,
         "error_rate": dict(model.error_rates_),
     }
     if not model.n_rounds_:

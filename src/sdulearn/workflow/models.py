@@ -70,7 +70,12 @@ def fit_model(
     if request.model != "boosted" and not comparing:
         return _fit_line(request, n_classes, rows, y, weights, folds, ModelChoice())
     rates = _error_rates(request, n_classes, rows, y, weights)
-    parameters: dict[str, Any] = {"prior": request.prior, "error_rate": rates.by_annotator, "cv": folds}
+    parameters: dict[str, Any] = {
+        "prior": request.prior,
+        "prior_strength": request.prior_strength,
+        "error_rate": rates.by_annotator,
+        "cv": folds,
+    }
     if request.model == "boosted":
         trees = PairBoostingClassifier(n_classes=int(n_classes), **parameters).fit(rows, y, weights)
         curve = trees.held_out_log_likelihood_

@@ -11,7 +11,7 @@ import numpy as np
 from scipy import sparse
 
 from sdulearn.answers.checks import majority_votes
-from sdulearn.answers.records import Answers
+from sdulearn.answers.records import Answers, random_ends
 from sdulearn.columns import Layout
 from sdulearn.diagnostics import Finding, Population
 from sdulearn.errors import InputError
@@ -45,6 +45,7 @@ class Request:
     classes: int | str | None = None
     model: str | None = None
     engine: str = "memory"
+    prior_strength: float = 3.0
 
     @property
     def table_name(self) -> str:
@@ -59,13 +60,17 @@ class Request:
 
 @dataclass(frozen=True)
 class Questions:
-    """Usable answers by row number, who gave them where that is known, and what was left out."""
+    """Usable answers by row number, who gave them where that is known, and what was left out.
+
+    ``random`` says which ends were drawn at random to be asked about, where others were chosen; None where all were.
+    """
 
     ends: Indices
     similar: Mask
     weights: Array
     findings: list[Finding] = field(default_factory=list)
     annotators: Codes | None = None
+    random: Mask | None = None
 
     @property
     def n_similar(self) -> int:
@@ -160,6 +165,14 @@ class TrainingData:
             y[:, 1] = self.points[y[:, 1]]
         return self.scaler.transform(rows), y, weights
 
+    def random_points(self, n_rows: int) -> Mask | None:
+        """Which of the stacked rows show a point drawn at random; None where all points in answers were."""
+        if self.questions.random is None:
+            return None
+        marked = np.zeros(n_rows, dtype=bool)
+        marked[: self.questions.random.size] = self.questions.random.ravel()
+        return marked
+
     def _known_labels(self) -> Codes | None:
         """The label of each row, 0 where it is not known."""
         if self.labels is None:
@@ -201,7 +214,14 @@ def usable_questions(
         if votes.n_tied:
             findings.append(Finding("tied_questions", "warning", {"count": votes.n_tied}))
     annotators = None if answers.annotators is None else answers.annotator_numbers[chosen]
-    return Questions(ends[chosen], answers.answers[chosen] == SIMILAR, answers.weights[chosen], findings, annotators)
+    random = None
+    if answers.kinds is not None and (marked := random_ends(ends[usable], answers.kinds[usable])) is not None:
+        random = np.zeros(ends.shape, dtype=bool)
+        random[usable] = marked
+        random = random[chosen]
+    return Questions(
+        ends[chosen], answers.answers[chosen] == SIMILAR, answers.weights[chosen], findings, annotators, random
+    )
 
 
 def source_of_answers(answers: Answers, questions: Questions) -> AnswerSource:
@@ -269,6 +289,16 @@ def numbering_hint(id_column: str | None, n_rows: int) -> str:
     if id_column is not None:
         return f" The ids of the table are in {id_column!r}; name another column with `id_column`."
     return f" The table has no id column, so its rows are numbered 0 to {n_rows - 1}; name one with `id_column`."
+
+
+def refuse_chosen(name: str, questions: Questions, method: str) -> None:
+    """The paper's risks assume random pairs."""
+    if questions.random is not None:
+        n_random = int(questions.random.any(axis=1).sum())
+        raise InputError(
+            f"{name}: {len(questions.ends) - n_random:,} of the {len(questions.ends):,} questions were chosen, and "
+            f"`method={method!r}` assumes random pairs. Leave `method` out, or give `method='joint'`."
+        )
 
 
 def check_enough(name: str, questions: Questions, method: str) -> None:
