@@ -253,7 +253,7 @@ def as_blocks(data: Portions) -> Blocks:
     if isinstance(data, Iterable) and not isinstance(data, Iterator) and not hasattr(data, "shape"):
         names = _column_names(next(iter(data), None))
         if isinstance(data, Sequence):
-            blocks = LocalBlocks([partial(_block, portion, names) for portion in data])
+            blocks = LocalBlocks([partial(_block, portion, names, k) for k, portion in enumerate(data)])
         else:
             blocks = LocalBlocks([partial(_blocks, data, names)])
         blocks.feature_names = names
@@ -270,7 +270,7 @@ def _are_blocks(data: Portions) -> bool:
     return hasattr(data, "sum") and hasattr(data, "n_blocks")
 
 
-def _block(portion: Portion, names: list[str] | None = None) -> list[Block]:
+def _block(portion: Portion, names: list[str] | None, number: int) -> list[Block]:
     if not (isinstance(portion, tuple | list) and len(portion) in (2, 3)):
         raise InputError(
             "A portion is `(X, y)` or `(X, y, sample_weight)`: rows, their pair codes and, if any, their "
@@ -286,7 +286,7 @@ def _block(portion: Portion, names: list[str] | None = None) -> list[Block]:
     weight = None
     if rest and rest[0] is not None:
         weight = np.asarray(rest[0], dtype=np.float64)
-    return [(_rows(X), known_of_rows(y) if np.size(y) else np.asarray(y), weight)]
+    return [(_rows(X), known_of_rows(y, number) if np.size(y) else np.asarray(y), weight)]
 
 
 def _rows(X: MatrixLike) -> Rows:
@@ -309,8 +309,8 @@ def _column_names(portion: object) -> list[str] | None:
 
 
 def _blocks(portions: Iterable[Portion], names: list[str] | None) -> Iterator[Block]:
-    for portion in portions:
-        yield from _block(portion, names)
+    for number, portion in enumerate(portions):
+        yield from _block(portion, names, number)
 
 
 class SDUClassifier(FromBlocks, linear.SDUClassifier):
