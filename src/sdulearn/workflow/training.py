@@ -158,11 +158,11 @@ class TrainingData:
             y[:, 1] = self.points[y[:, 1]]
         return self.scaler.transform(rows), y, weights
 
-    def _known_labels(self) -> Codes | None:
-        """The label of each row, 0 where it is not known."""
+    def _known_labels(self) -> Array | None:
+        """The label of each row, NaN where it is not known: there may be labels of class 1 alone."""
         if self.labels is None:
             return None
-        known = np.zeros(self.X.shape[0], dtype=np.int64)
+        known = np.full(self.X.shape[0], np.nan)
         known[self.labels.rows] = self.labels.classes
         return known
 
