@@ -13,6 +13,9 @@ import warnings
 # Frames that lie between a user's line and a warning of ours.
 _NOT_THE_USER = ("sdulearn", "sklearn", "joblib")
 
+# Characters of a cell that a message shows.
+_SHOWN = 60
+
 
 class SdulearnError(Exception):
     """Base of all errors that sdulearn raises on purpose."""
@@ -84,3 +87,9 @@ def _frame(level: int) -> str | None:
         return str(sys._getframe(level).f_globals.get("__name__", ""))
     except ValueError:
         return None
+
+
+def quoted(cell: object) -> str:
+    """A cell of a file as messages quote it: texts in quotes, and cut where they are long."""
+    text = repr(cell)
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}... ({len(text):,} characters)"

@@ -64,21 +64,30 @@ def test_labels_name_the_classes(call, files, tmp_path, capsys):
 @pytest.mark.parametrize(
     ("rows", "names"),
     [
-        ("r0,1\nr1,0", ("0", "1")),
-        ("r0,yes\nr1,no", ("no", "yes")),
-        ("r0,1", ("-1", "1")),
-        ("r0,cat", ("not cat", "cat")),
+        ("id,label\nr0,1\nr1,0", ("0", "1")),
+        ("patient,diagnosis\nr0,yes\nr1,no", ("no", "yes")),
+        ("id,label\nr0,1", ("-1", "1")),
+        ("id,label\nr0,cat", ("not cat", "cat")),
     ],
 )
 def test_names_of_classes(call, files, tmp_path, rows, names):
-    (tmp_path / "few.csv").write_text(f"id,label\n{rows}\n")
+    (tmp_path / "few.csv").write_text(rows)
     call("fit", *options(files, tmp_path, labels=tmp_path / "few.csv"))
     assert load_model(tmp_path / "model.sdu").classes == names
 
 
-@pytest.mark.parametrize(("rows", "message"), [("nobody,a", "no row with the id"), ("", "first line")])
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        ("id,label\nnobody,a", "no row with the id"),
+        ("id,label\n", "first line"),
+        # Without a first line, told by a label that comes again, or by an id of the table.
+        ("nobody,cat\nr1,dog\nr2,cat", "begin with the label of 'nobody'. Give it a first line: id,label"),
+        ("r0,cat\nr1,dog", "begin with the label of 'r0'. Give it a first line: id,label"),
+    ],
+)
 def test_labels_that_cannot_be_used(refused, files, tmp_path, rows, message):
-    (tmp_path / "few.csv").write_text(f"id,label\n{rows}\n")
+    (tmp_path / "few.csv").write_text(rows)
     assert message in refused("fit", *options(files, tmp_path, labels=tmp_path / "few.csv"))
 
 
