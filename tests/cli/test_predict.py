@@ -2,6 +2,8 @@ import csv
 import gzip
 import json
 import re
+import subprocess
+import sys
 import threading
 import time
 
@@ -58,6 +60,56 @@ def test_rows_keep_their_order_and_ids(call, model, frame, waveform, tmp_path, m
     said = capsys.readouterr().out
     assert f"{len(frame)} rows" in said
     assert "probability: that of class yes, sir" in said
+
+
+def test_json_lines_whose_first_rows_lack_the_id_are_named_by_it(call, model, frame, tmp_path, monkeypatch):
+    monkeypatch.setattr(tables, "_CHUNK_ROWS", 17)
+    records = frame.to_dict("records")
+    for record in records[:20]:
+        del record["id"]
+    (tmp_path / "t.jsonl").write_text("\n".join(map(json.dumps, records)))
+    for more in ((), ("--id", "id")):
+        call("predict", tmp_path / "model.sdu", tmp_path / "t.jsonl", "-o", tmp_path / "out.csv", *more)
+        ids = pd.read_csv(tmp_path / "out.csv", keep_default_na=False)["id"]
+        assert ids.tolist() == [""] * 20 + frame["id"].tolist()[20:]
+    call("predict", tmp_path / "model.sdu", tmp_path / "t.jsonl", "-o", tmp_path / "out.csv", "--id", "")
+    assert pd.read_csv(tmp_path / "out.csv")["id"].tolist() == list(range(len(frame)))
+
+
+BAD_LINES = {
+    "null": (b"null", "'null' is no JSON object"),
+    "a list": (b"[1, 2]", r"'\[1, 2\]' is no JSON object"),
+    "cut off": (b'{"x0": 1', "is no JSON object"),
+    "Latin-1": ('{"x0": 1, "name": "José"}'.encode("latin-1"), "is not text in UTF-8: byte 0xe9"),
+}
+
+
+def with_line(frame, line, place):
+    lines = [json.dumps(record).encode() for record in frame[:30].to_dict("records")]
+    return b"\n".join([*lines[:place], line, *lines[place:]])
+
+
+@pytest.mark.parametrize("kind", BAD_LINES)
+def test_a_bad_json_line_is_named(refused, model, frame, tmp_path, kind):
+    line, message = BAD_LINES[kind]
+    (tmp_path / "t.jsonl").write_bytes(with_line(frame, line, 20))
+    told = refused("predict", tmp_path / "model.sdu", tmp_path / "t.jsonl", "-o", tmp_path / "out.csv")
+    assert re.search(rf"t\.jsonl, line 21\b.*{message}", told)
+    assert not (tmp_path / "out.csv").exists()
+
+
+def test_json_lines_that_end_the_process_of_a_trusting_reader(model, frame, tmp_path):
+    nested = b'{"more": ' + b'{"a": ' * 300_000 + b"1" + b"}" * 300_001
+    (tmp_path / "null.jsonl").write_bytes(with_line(frame, b"null", 0))
+    (tmp_path / "nested.jsonl").write_bytes(with_line(frame, nested, 0))
+    program = (
+        "from sdulearn.cli.main import main\n"
+        "for name in ('null', 'nested'):\n"
+        "    assert main(['predict', 'model.sdu', f'{name}.jsonl', '-o', 'out.csv']) == 2\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert re.search("null.jsonl, line 1: 'null' is no JSON object", done.stderr)
+    assert re.search("nested.jsonl, line 1: objects are nested more than 100 deep", done.stderr)
 
 
 def test_the_screen_gets_nothing_but_the_table(call, model, frame, tmp_path, capsys):

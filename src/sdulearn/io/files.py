@@ -83,13 +83,13 @@ def read_text(path: Location) -> str:
             raise InputError(f"{path} is cut off or damaged ({error}). Copy it again.") from None
 
 
-def decoded(path: Location, text: bytes) -> str:
-    """Text in UTF-8, with or without a byte order mark."""
+def decoded(path: Location, text: bytes, where: str = "") -> str:
+    """Text in UTF-8, with or without a byte order mark; ``where`` says in which part of the file it stands."""
     try:
         return text.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise InputError(
-            f"{path} is not text in UTF-8: byte {text[error.start]:#04x} at {error.start:,}. If it comes from a "
+            f"{path}{where} is not text in UTF-8: byte {text[error.start]:#04x} at {error.start:,}. If it comes from a "
             f"spreadsheet, save it as 'CSV UTF-8'; else convert it: iconv -f WINDOWS-1252 -t UTF-8 {path}"
         ) from None
 

@@ -42,6 +42,7 @@ from sdulearn.io import parquet
 from sdulearn.io.excel import read_sheet, sheet_table
 from sdulearn.io.files import DAMAGED, Location, decoded, delimiter, file_format, is_location, open_bytes
 from sdulearn.io.ids import ID_COLUMNS, Candidate, choose_by_answers, looks_like_id, match_texts
+from sdulearn.io.json_lines import json_batches, json_names, json_table
 from sdulearn.io.svmlight import parse_svmlight
 from sdulearn.number_texts import NumberText, parse_numbers, recognise_numbers
 from sdulearn.types import ArrowTable, ArrowType, Codes, Frame, Rows
@@ -274,7 +275,8 @@ def read_chunks(path: Location, layout: Layout, *, id_column: str | None = None)
         return
     begin = 0
     with _clear_errors(path):
-        id_column = choose_id(str(path), column_names(path), id_column, (layout.id_column,))
+        names = column_names(path, id_column or layout.id_column)
+        id_column = choose_id(str(path), names, id_column, (layout.id_column,))
         for batch in _batches(path, name, layout, id_column):
             yield _encode(str(path), ColumnLayout(layout.columns, id_column), batch, begin)
             begin += batch.num_rows
@@ -329,16 +331,16 @@ def table_format(path: Location) -> str:
     return "parquet" if Path(path).is_dir() else file_format(path, FORMATS)
 
 
-def column_names(path: Location) -> list[str]:
-    """Names of a table's columns (of the first row of JSON lines)."""
+def column_names(path: Location, wanted: str | None = None) -> list[str]:
+    """Names of a table's columns; of JSON lines those of the first rows, up to some that have the wanted one."""
     name = table_format(path)
     if name == "parquet":
         return list(parquet.open_parquet(path).types)
     if name == "xlsx":
         return read_sheet(path)[0]
-    line = _first_line(path)
     if name == "jsonl":
-        return require("pyarrow.json", "files").read_json(io.BytesIO(line.encode())).column_names
+        return json_names(path, _CHUNK_ROWS, wanted)
+    line = _first_line(path)
     return next(csv.reader([line], delimiter=delimiter(line, name)))
 
 
@@ -380,15 +382,14 @@ def _read_raw(source: Location | Frame, options: TableOptions) -> _RawTable:
             return _RawTable(path, parquet.read_whole(path), opened.types, name)
         if name == "xlsx":
             return _single(path, sheet_table(path, _MISSING), name)
+        if name == "jsonl":
+            return _single(path, json_table(path, _CHUNK_ROWS, _BLOCK_BYTES), name)
         names = column_names(path)
         check_repeated_names(path, names)
+        own = {options.id_column, *options.categories}
+        texts = [column for column in names if column in own or looks_like_id(column)]
+        reading = _csv_options(path, name, dict.fromkeys(set(texts) - {options.codes, options.points}))
         with open_bytes(path) as file:
-            if name == "jsonl":
-                json = require("pyarrow.json", "files")
-                return _single(path, json.read_json(file, json.ReadOptions(block_size=_BLOCK_BYTES)), name)
-            own = {options.id_column, *options.categories}
-            texts = [column for column in names if column in own or looks_like_id(column)]
-            reading = _csv_options(path, name, dict.fromkeys(set(texts) - {options.codes, options.points}))
             return _single(path, require("pyarrow.csv", "files").read_csv(file, **reading), name)
 
 
@@ -418,7 +419,7 @@ def _csv_options(
 def _batches(path: Location, name: str, layout: ColumnLayout, id_column: str | None) -> Iterator[ArrowTable]:
     """Record batches with the columns of a layout and the ids."""
     names = column_names(path)
-    # A key may be missing from the first row of JSON lines, where alone it is looked for.
+    # A key may be missing from the first rows of JSON lines, where alone it is looked for.
     wanted = needed_columns(path, layout, id_column, None if name == "jsonl" else names)
     if name == "parquet":
         for group in parquet.open_parquet(path).groups:
@@ -426,7 +427,7 @@ def _batches(path: Location, name: str, layout: ColumnLayout, id_column: str | N
     elif name == "xlsx":
         yield from sheet_table(path, _MISSING).select(wanted or names[:1]).to_batches(_CHUNK_ROWS)
     elif name == "jsonl":
-        yield from _json_batches(path, require("pyarrow", "files").schema(_column_types(layout)))
+        yield from json_batches(path, _CHUNK_ROWS, require("pyarrow", "files").schema(_column_types(layout)))
     else:
         types: dict[str, ArrowType | None] = _column_types(layout)
         if id_column is not None:
@@ -452,14 +453,6 @@ def needed_columns(
     if names is not None and (absent := [name for name in wanted if name not in names]):
         raise InputError(f"{path} lacks the column {', '.join(map(repr, absent[:5]))} that the model needs.")
     return list(dict.fromkeys(wanted))
-
-
-def _json_batches(path: Location, schema: ArrowType) -> Iterator[ArrowTable]:
-    json = require("pyarrow.json", "files")
-    options = json.ParseOptions(explicit_schema=schema, unexpected_field_behavior="infer")
-    for lines in _line_chunks(path):
-        size = json.ReadOptions(block_size=max(len(lines), 1))
-        yield json.read_json(io.BytesIO(lines), size, options)
 
 
 def _line_chunks(path: Location) -> Iterator[bytes]:
@@ -505,6 +498,9 @@ def _joined(pieces: Sequence[Table]) -> Table:
 def _ids(table: ArrowTable, id_column: str | None, begin: int) -> list[str]:
     if id_column is None:
         return [str(k) for k in range(begin, begin + table.num_rows)]
+    if id_column not in table.schema.names:
+        # Some thousand JSON lines without the key that others have.
+        return [""] * table.num_rows
     return id_texts(table[id_column]).to_pylist()
 
 
