@@ -8,6 +8,7 @@ import threading
 import time
 
 import numpy as np
+import openpyxl
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -98,18 +99,23 @@ def test_a_bad_json_line_is_named(refused, model, frame, tmp_path, kind):
     assert not (tmp_path / "out.csv").exists()
 
 
-def test_json_lines_that_end_the_process_of_a_trusting_reader(model, frame, tmp_path):
+def test_tables_that_end_the_process_of_a_trusting_reader(model, frame, tmp_path):
     nested = b'{"more": ' + b'{"a": ' * 300_000 + b"1" + b"}" * 300_001
     (tmp_path / "null.jsonl").write_bytes(with_line(frame, b"null", 0))
     (tmp_path / "nested.jsonl").write_bytes(with_line(frame, nested, 0))
+    workbook = openpyxl.Workbook()
+    workbook.active.append(["id", "x0"])
+    workbook.active["XFD1048576"] = 1
+    workbook.save(tmp_path / "far.xlsx")
     program = (
         "from sdulearn.cli.main import main\n"
-        "for name in ('null', 'nested'):\n"
-        "    assert main(['predict', 'model.sdu', f'{name}.jsonl', '-o', 'out.csv']) == 2\n"
+        "for name in ('null.jsonl', 'nested.jsonl', 'far.xlsx'):\n"
+        "    assert main(['predict', 'model.sdu', name, '-o', 'out.csv']) == 2\n"
     )
     done = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=True)
     assert re.search("null.jsonl, line 1: 'null' is no JSON object", done.stderr)
     assert re.search("nested.jsonl, line 1: objects are nested more than 100 deep", done.stderr)
+    assert re.search("far.xlsx: the 3 cells .* over 1,048,576 rows and 16,384 columns. Delete those far", done.stderr)
 
 
 def test_the_screen_gets_nothing_but_the_table(call, model, frame, tmp_path, capsys):

@@ -73,7 +73,9 @@ class _Source:
         return self.request.most_unlabeled(self.layout.width)
 
 
-def data_in_passes(request: Request, engine: Engine, answers: Answers | None, labelled: Labelled | None) -> TrainingData:
+def data_in_passes(
+    request: Request, engine: Engine, answers: Answers | None, labelled: Labelled | None
+) -> TrainingData:
     """Keep the rows that settings and accuracy are found on, and the way to fit on all of them."""
     check_parquet(request)
     ids = [] if answers is None else sorted(set(answers.ids.ravel().tolist()))
