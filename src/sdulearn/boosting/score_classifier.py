@@ -297,6 +297,10 @@ class ScoreClassifier(SoftmaxPairClassifier):
             Fitted attributes by name, as ``save`` wrote them.
         """
         self.n_features_in_ = checked_whole(fitted["n_features_in_"], 1, 2**31)
+        self.feature_importances_ = checked_numbers(fitted["feature_importances_"])
+        # Before anything is built of that many features.
+        if self.feature_importances_.shape != (self.n_features_in_,):
+            raise InputError("importances and number of features do not fit together")
         self.categories_ = checked_categories(fitted["categories_"], self.n_features_in_)
         n_classes = checked_whole(fitted["n_classes_"], 2, 2**16)
         self._set_classes(n_classes)
@@ -310,9 +314,6 @@ class ScoreClassifier(SoftmaxPairClassifier):
         self._plant([checked_text(text) for text in checked_list(fitted["trees_"])])
         self.n_rounds_ = checked_whole(fitted["n_rounds_"], 0, 2**31)
         self.n_iter_ = checked_whole(fitted["n_iter_"], 0, 2**31)
-        self.feature_importances_ = checked_numbers(fitted["feature_importances_"])
-        if self.feature_importances_.shape != (self.n_features_in_,):
-            raise InputError("importances and number of features do not fit together")
 
     def _n_values(self) -> Indices:
         """Number of values of each column, 0 for numbers."""
