@@ -428,7 +428,7 @@ def test_labels_are_refused_by_the_joint_fit_and_not_dropped():
     assert (local.predict(X) == truth).mean() > 0.9
     X_dask = da.from_array(rows, chunks=(100, -1))
     for kind in ("array", "plain frame"):
-        with pytest.raises(ValueError, match="`y` has labels on 38 rows.*in memory"):
+        with pytest.raises(ValueError, match=r"`y` has labels on 38 rows.*in memory"):
             distributed.PairLogisticRegression().fit(X_dask, as_dask(y, kind))
     y[:, 3] = 0
     distributed.PairLogisticRegression().fit(X_dask, as_dask(y, "array"))
@@ -439,7 +439,7 @@ def test_several_annotators_are_refused_unless_no_answer_is_wrong():
     y[:, 2] = np.abs(y[:, 0]) % 2 + 1
     y[:, 3] = 0
     X = da.from_array(rows, chunks=(100, -1))
-    with pytest.raises(ValueError, match="`y` names 2 annotators.*`error_rate=0`"):
+    with pytest.raises(ValueError, match=r"`y` names 2 annotators.*`error_rate=0`"):
         distributed.PairLogisticRegression().fit(X, as_dask(y, "array"))
     found = distributed.PairLogisticRegression(error_rate=0).fit(X, as_dask(y, "array"))
     np.testing.assert_allclose(found.coef_, sdulearn.PairLogisticRegression(error_rate=0).fit(rows, y).coef_)

@@ -1,8 +1,9 @@
 """The points that answers are about, where rows come in blocks: enough to see that answers share them.
 
 ``y`` of a block is its pair codes, or a table of them, the point that each row shows and, where they are
-given, annotators and labels. Which points are in more than one answer is known when all blocks were seen. What it takes to learn from such
-answers by folds, or jointly, is the graph of all of them, and no block has that.
+given, annotators and labels. Which points are in more than one answer is known when all blocks were
+seen. What it takes to learn from such answers by folds, or jointly, is the graph of all of them, and
+no block has that.
 """
 
 from __future__ import annotations
@@ -16,7 +17,6 @@ from sdulearn.blocks.source import Sums
 from sdulearn.errors import InputError
 from sdulearn.pairs import COLUMNS, integer_codes, read_columns, whole_numbers
 from sdulearn.types import Array, Codes, Indices, Rows
-
 
 # More rows than a block has.
 _LARGEST_BLOCK = 2**40

@@ -366,9 +366,10 @@ class SDUClassifierCV(DaskRows, linear.SDUClassifierCV):
 class PairLogisticRegression(DaskRows, joint.PairLogisticRegression):
     """:class:`sdulearn.PairLogisticRegression` on dask arrays and dask frames.
 
-    Loose pairs without errors: no point is in two answers, no row has a label, and ``error_rate`` is "auto", which
-    several annotators rule out, or 0. Both ends of a pair must be in one chunk: :func:`~sdulearn.distributed.gather_pairs` brings them there.
-    The rows are kept in the workers' memory while it fits.
+    Loose pairs without errors: no point is in two answers, no row has a label, and ``error_rate`` is 0 or,
+    with answers of one annotator, "auto". Both ends of a pair must be in one chunk:
+    :func:`~sdulearn.distributed.gather_pairs` brings them there. The rows are kept in the workers'
+    memory while it fits.
 
     Parameters
     ----------
@@ -433,11 +434,11 @@ class PairLogisticRegression(DaskRows, joint.PairLogisticRegression):
         refuse_shared_points(found["points"], "the joint likelihood", _FIT_IN_MEMORY)
         if found["n_labels"]:
             raise InputError(
-                f"`y` has labels on {found['n_labels']:,} rows, and over blocks the joint likelihood does not learn from "
-                f"labels. {_FIT_IN_MEMORY} Or leave the column out and name the classes afterwards, with orient."
+                f"`y` has labels on {found['n_labels']:,} rows, from which the joint likelihood does not learn over "
+                f"blocks. {_FIT_IN_MEMORY} Or leave the column out and name the classes afterwards, with orient."
             )
         if self.error_rate == "auto" and (n_annotators := len(set(found["annotators"]))) > 1:
             raise InputError(
-                f"`y` names {n_annotators} annotators, whose error rates are estimated in memory only. {_FIT_IN_MEMORY} "
-                "Or take all answers for right: `error_rate=0`."
+                f"`y` names {n_annotators} annotators, whose error rates are estimated in memory only. "
+                f"{_FIT_IN_MEMORY} Or take all answers for right: `error_rate=0`."
             )

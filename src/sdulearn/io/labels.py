@@ -113,8 +113,8 @@ def class_names(found: list[str], n_classes: int) -> tuple[str, ...]:
     """
     if len(found) > n_classes:
         raise InputError(
-            f"`labels` names {len(found)} classes ({', '.join(map(quoted, found[:5]))}), but there are to be {n_classes}. Give "
-            f"`classes={len(found)}`, or leave it out."
+            f"`labels` names {len(found)} classes ({', '.join(map(quoted, found[:5]))}), but there are to be "
+            f"{n_classes}. Give `classes={len(found)}`, or leave it out."
         )
     if n_classes > 2:
         numbers = map(str, range(len(found) + 1, 2 * n_classes + 1))
