@@ -20,6 +20,7 @@ from sdulearn import PairLogisticRegression, SDUClassifier, TableModel
 from sdulearn.cli import progress
 from sdulearn.columns import Column, ColumnLayout, SparseLayout
 from sdulearn.io import parquet, tables
+from sdulearn.io.labels import read_labels
 from sdulearn.table_model import Scaler
 from sdulearn.workflow.predictions import in_order
 
@@ -126,6 +127,38 @@ def test_the_screen_gets_nothing_but_the_table(call, model, frame, tmp_path, cap
     assert rows[0] == ["id", "label", "probability"]
     assert len(rows) == 4
     assert "3 rows" in captured.err
+
+
+FORMULAS = ["=HYPERLINK(1)", "@A1", "+49 170", "-2+3+cmd|' /C calc'!A0", "'=1", "＝1+1"]
+HARMLESS = ["-1", "+1", "-17.5", "+", "-", "a=b", "O'Hara", "1e-5", "'-1"]
+
+
+@pytest.mark.parametrize("name", ["out.csv", "out.tsv"])
+def test_no_id_is_a_formula_and_numbers_stay(call, model, frame, tmp_path, capsys, name):
+    ids = [*FORMULAS, *HARMLESS]
+    frame[: len(ids)].assign(id=ids).to_parquet(tmp_path / "t.parquet")
+    call("predict", tmp_path / "model.sdu", tmp_path / "t.parquet", "-o", tmp_path / name)
+    with (tmp_path / name).open(newline="", encoding="utf-8") as file:
+        rows = list(csv.reader(file, delimiter="," if name == "out.csv" else "\t"))
+    assert [row[0] for row in rows[1:]] == [*("'" + text for text in FORMULAS), *HARMLESS]
+    assert "warning: 6 cells of 'id' begin like a formula" in capsys.readouterr().out
+    # As labels they are read as they were.
+    assert [row_id for row_id, _ in read_labels(tmp_path / name).pairs] == ids
+    call("predict", tmp_path / "model.sdu", tmp_path / "t.parquet", "-o", tmp_path / "out.parquet")
+    assert pd.read_parquet(tmp_path / "out.parquet")["id"].tolist() == ids
+    assert "like a formula" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("classes", "written"), [(("-1", "+1"), ("-1", "+1")), (("=A1", "b"), ("'=A1", "b"))])
+def test_no_class_is_a_formula(call, waveform, frame, tmp_path, capsys, classes, written):
+    layout = ColumnLayout(tuple(Column(f"x{k}", "number") for k in range(21)), "id")
+    TableModel(SDUClassifier().fit(*waveform), layout, PLAIN, classes).save(tmp_path / "model.sdu")
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    call("predict", tmp_path / "model.sdu", tmp_path / "t.csv", "-o", tmp_path / "out.csv", "--json")
+    labels = pd.read_csv(tmp_path / "out.csv", dtype=str)["label"]
+    assert set(labels) == set(written)
+    formulas = json.loads(capsys.readouterr().out)["formulas"]
+    assert formulas == {"id": 0, "label": int((labels == "'=A1").sum())}
 
 
 def test_a_failure_half_way_leaves_no_file(refused, model, frame, tmp_path, monkeypatch):

@@ -6,6 +6,7 @@ import glob
 import gzip
 import io
 import os
+import re
 import tempfile
 import zlib
 from collections.abc import Iterator, Sequence
@@ -35,6 +36,8 @@ _FORMATS = {
     ".xlsx": "xlsx",
 }
 _PANDAS_MISSING = ("NAType", "NaTType")
+# Begins like a formula, as -1, +0.5 and a single sign do not; after apostrophes too, so that one more can be taken off.
+_FORMULA = re.compile(r"'*(?![+-]?([0-9]+[.,]?[0-9]*|[.,][0-9]+)([eE][+-]?[0-9]+)?\Z)[=+\-@\t\r\n＝＋－＠].", re.DOTALL)
 # What gzip raises on a file that is cut off or damaged.
 DAMAGED = (EOFError, gzip.BadGzipFile, zlib.error)
 
@@ -113,6 +116,16 @@ def as_text(value: object) -> str:
         if value.is_integer():
             return str(int(value))
     return str(value).strip()
+
+
+def as_cell(text: str) -> str:
+    """A text for a CSV file, with an apostrophe before it where a spreadsheet would run it as a formula."""
+    return f"'{text}" if _FORMULA.match(text) else text
+
+
+def from_cell(cell: str) -> str:
+    """The text of :func:`as_cell` again."""
+    return cell[1:] if cell.startswith("'") and _FORMULA.match(cell) else cell
 
 
 @contextmanager

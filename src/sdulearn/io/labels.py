@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from sdulearn.errors import InputError, quoted
-from sdulearn.io.files import Location, as_text, delimiter, file_format, is_location, read_text
+from sdulearn.io.files import Location, as_text, delimiter, file_format, from_cell, is_location, read_text
 from sdulearn.io.ids import looks_like_id
 from sdulearn.io.rows import Cells, frame_rows
 from sdulearn.types import Codes, Frame, Indices
@@ -88,7 +88,7 @@ def _read_file(path: Location) -> list[list[str]]:
     file_kind = file_format(path, ("csv", "tsv"))
     lines = read_text(path).splitlines()
     rows = list(csv.reader(lines, delimiter=delimiter(lines[0] if lines else "", file_kind)))
-    return [row for row in rows if any(row)]
+    return [[from_cell(cell.strip()) for cell in row] for row in rows if any(row)]
 
 
 def class_labels(labelled: Labelled, place: Mapping[str, int]) -> ClassLabels:
