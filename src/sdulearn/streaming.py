@@ -24,7 +24,7 @@ from sdulearn.blocks import Block, Blocks, LocalBlocks, fit_classifier, fit_clas
 from sdulearn.blocks.points import known_of_rows
 from sdulearn.blocks.source import Watch
 from sdulearn.columns import Location, numbers, pair_codes, point_numbers
-from sdulearn.errors import InputError
+from sdulearn.errors import InputError, listed, quoted, shortened
 from sdulearn.extras import require
 from sdulearn.io.parquet import ParquetTable, RowGroups, batch_rows, open_parquet
 from sdulearn.sklearn_private import fit_context
@@ -152,8 +152,9 @@ def parquet_blocks(
     if columns is not None:
         features = list(columns)
     if absent := [name for name in (*features, *known) if name not in table.types]:
-        listed = ", ".join(table.types)
-        raise InputError(f"{path} has no column {absent[0]!r}. Its columns: {listed}.")
+        raise InputError(
+            f"{path} has no column {quoted(absent[0])}. Its columns: {listed(map(shortened, table.types))}."
+        )
     dtype = _common_type(path, table, features)
     parts = [NumberRows(group, tuple(features), codes, points, weights, dtype) for group in table.groups]
     return ParquetBlocks(parts, features, cpu_count() if n_jobs is None else n_jobs, watch)
@@ -167,8 +168,8 @@ def _common_type(path: Location, table: ParquetTable, features: Sequence[str]) -
         dtype = table.types[name]
         if not any(test(dtype) for test in is_number):
             raise InputError(
-                f"{path}: column {name!r} holds {dtype}, not numbers. Leave it out of `columns`, or "
-                "turn it into numbers first; sdulearn.fit_table does that by itself."
+                f"{path}: column {quoted(name)} holds {shortened(str(dtype))}, not numbers. Leave it out of `columns`, "
+                "or turn it into numbers first; sdulearn.fit_table does that by itself."
             )
     if features and all(types.is_float32(table.types[name]) for name in features):
         return "float32"

@@ -260,3 +260,31 @@ def test_labels_that_disagree_with_the_model(call, files, tmp_path, capsys):
     assert "labels are as the model predicts: the labels and the answers speak of" in capsys.readouterr().out
     call("fit", *options(files, tmp_path, labels=files / "few.csv"))
     assert "labels are as the model predicts" not in capsys.readouterr().out
+
+
+LONG = "y" * 9_999
+ANSWERS = "id_a,id_b,label\na,b,1\nc,d,0\n"
+LONG_CELLS = {
+    "number": ("id,x\n" + "".join(f"p{k},{k}\n" for k in range(30)) + f"q,{LONG}\n", ANSWERS, "the first 'yyy"),
+    "name": (f"id,{LONG}\na,\nb,2\n", ANSWERS, "missing values in 'yyy"),
+    "names": (
+        ",".join(f"x{k}" for k in range(5_000)) + "\n1" + 4_999 * ",1",
+        ANSWERS,
+        "Its columns: x0, x1, .*5,000 in all",
+    ),
+    "header": ("id,x\na,1\nb,2\n", f"{LONG},b\na,b\n", "which column is"),
+    "label": ("id,x\na,1\nb,2\n", f"id_a,id_b,label\na,b,{LONG}\n", "label 'yyy"),
+    "weight": ("id,x\na,1\nb,2\n", f"id_a,id_b,label,weight\na,b,1,{LONG}\n", "weight 'yyy"),
+    "id": (f"id,x\n{LONG},1\n{LONG},2\n", ANSWERS, "but 'yyy.*occurs 2 times"),
+}
+
+
+@pytest.mark.parametrize("kind", LONG_CELLS)
+def test_long_cells_are_cut_in_messages(refused, tmp_path, kind):
+    table, answers, message = LONG_CELLS[kind]
+    (tmp_path / "t.csv").write_text(table)
+    (tmp_path / "a.csv").write_text(answers)
+    given = ["--features", tmp_path / "t.csv", "--pairs", tmp_path / "a.csv", "-o", tmp_path / "model.sdu"]
+    told = refused("fit", *given, *(["--id", "z"] if kind == "names" else []))
+    assert re.search(message, told)
+    assert len(told.replace(str(tmp_path), "")) < 700

@@ -29,7 +29,7 @@ from sdulearn.cli.fit import refuse_overwriting
 from sdulearn.cli.output import add_json_option, print_json
 from sdulearn.cli.progress import Progress
 from sdulearn.cli.screen import printable, say
-from sdulearn.errors import InputError, ModelFileError
+from sdulearn.errors import InputError, ModelFileError, quoted, shortened
 from sdulearn.extras import require
 from sdulearn.io.files import as_cell, file_format, written_whole
 from sdulearn.io.model_file import load_model
@@ -99,14 +99,14 @@ def _tell(
     model: TableModel, counts: dict[str, int], unseen: Counter[str], escaped: Counter[str], output: Path | None
 ) -> None:
     """A summary, on the other stream where the rows go to the screen."""
-    shares = ", ".join(f"{count:,} of class {name}" for name, count in counts.items())
+    shares = ", ".join(f"{count:,} of class {shortened(name)}" for name, count in counts.items())
     two = len(model.classes) == 2 and model.link is not None
-    meaning = f"; probability: that of class {model.classes[1]}" if two else ""
+    meaning = f"; probability: that of class {shortened(model.classes[1])}" if two else ""
     where = "" if output is None else f"wrote {output}: "
     say(f"{where}{sum(counts.values()):,} rows, {shares}{meaning}", error=output is None)
     for name, count in unseen.most_common():
         say(
-            f"warning: {count:,} texts in {name!r} did not occur in training and count as none of its categories",
+            f"warning: {count:,} texts in {quoted(name)} did not occur in training and count as none of its categories",
             error=output is None,
         )
     for name, count in (+escaped).items():

@@ -36,7 +36,7 @@ from sdulearn.columns import (
     point_numbers,
     summarise,
 )
-from sdulearn.errors import InputError
+from sdulearn.errors import InputError, listed, quoted, reason, shortened
 from sdulearn.extras import require
 from sdulearn.io import parquet
 from sdulearn.io.excel import read_sheet, sheet_table
@@ -191,8 +191,8 @@ def _refuse_forgotten_codes(raw: _RawTable, id_name: str | None, options: TableO
         _, counts = np.unique(values[values != 0], return_counts=True)
         if len(counts) >= _FEW_PAIRS and (counts == 2).all() and (values == 0).any():
             raise InputError(
-                f"{raw.name}: column {name!r} looks like pair codes: every number but 0 stands on two rows. Learn from "
-                f"them with `codes={name!r}`, or leave the column out with `drop`."
+                f"{raw.name}: column {quoted(name)} looks like pair codes: every number but 0 stands on two rows. "
+                f"Learn from them with `codes={quoted(name)}`, or leave the column out with `drop`."
             )
 
 
@@ -211,8 +211,10 @@ def feature_kinds(
     }
     for purpose, wanted in purposes.items():
         if unknown := set(wanted) - set(names):
-            listed = ", ".join(names)
-            raise InputError(f"{name} has no column {sorted(unknown)[0]!r} to {purpose}. Its columns: {listed}.")
+            missing = quoted(sorted(unknown)[0])
+            raise InputError(
+                f"{name} has no column {missing} to {purpose}. Its columns: {listed(map(shortened, names))}."
+            )
     left_out = {*options.drop, *codes, *points}
     return column_kinds(name, {column: types[column] for column in names if column not in left_out})
 
@@ -321,9 +323,9 @@ def _clear_errors(path: Location) -> Iterator[None]:
     try:
         yield
     except arrow as error:
-        raise InputError(f"{path} cannot be read: {error}") from None
+        raise InputError(f"{path} cannot be read: {reason(error)}") from None
     except (*DAMAGED, csv.Error, KeyError) as error:
-        raise InputError(f"{path} cannot be read: {error}. It seems to be cut off or damaged.") from None
+        raise InputError(f"{path} cannot be read: {reason(error)}. It seems to be cut off or damaged.") from None
 
 
 def table_format(path: Location) -> str:
@@ -358,14 +360,16 @@ def choose_id(path: str, names: Sequence[str], wanted: str | None, usual: Sequen
     if wanted is None:
         return next((name for name in usual if name in names), None)
     if wanted and wanted not in names:
-        raise InputError(f"{path} has no column {wanted!r} to take ids from. Its columns: {', '.join(names)}.")
+        raise InputError(
+            f"{path} has no column {quoted(wanted)} to take ids from. Its columns: {listed(map(shortened, names))}."
+        )
     return wanted or None
 
 
 def check_repeated_names(path: str, names: Sequence[str]) -> None:
     """Refuse two columns of one name."""
     if repeated := [name for name, count in Counter(names).items() if count > 1]:
-        raise InputError(f"{path} has two columns named {repeated[0]!r}. Rename one of them.")
+        raise InputError(f"{path} has two columns named {quoted(repeated[0])}. Rename one of them.")
 
 
 def _read_raw(source: Location | Frame, options: TableOptions) -> _RawTable:
@@ -451,7 +455,7 @@ def needed_columns(
     if id_column is not None:
         wanted.append(id_column)
     if names is not None and (absent := [name for name in wanted if name not in names]):
-        raise InputError(f"{path} lacks the column {', '.join(map(repr, absent[:5]))} that the model needs.")
+        raise InputError(f"{path} lacks the column {', '.join(map(quoted, absent[:5]))} that the model needs.")
     return list(dict.fromkeys(wanted))
 
 
