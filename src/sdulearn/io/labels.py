@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sdulearn.errors import InputError, quoted
+from sdulearn.errors import InputError, quoted, shortened
 from sdulearn.io.files import Location, as_text, delimiter, file_format, from_cell, is_location, read_text
 from sdulearn.io.ids import looks_like_id
 from sdulearn.io.rows import Cells, frame_rows
@@ -113,7 +113,7 @@ def class_names(found: list[str], n_classes: int) -> tuple[str, ...]:
     """
     if len(found) > n_classes:
         raise InputError(
-            f"`labels` names {len(found)} classes ({', '.join(map(quoted, found[:5]))}), but there are to be "
+            f"`labels` names {len(found)} classes ({', '.join(map(shortened, found[:5]))}), but there are to be "
             f"{n_classes}. Give `classes={len(found)}`, or leave it out."
         )
     if n_classes > 2:
