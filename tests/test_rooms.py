@@ -13,7 +13,7 @@ ROOT = Path(sdulearn.__file__).parent
 FLOORS = [
     ("version", "types", "errors", "io"),
     ("extras", "sklearn_private", "io.files", "io.png"),
-    ("pairs", "losses", "io.container", "io.excel", "io.svmlight"),
+    ("pairs", "losses", "io.container", "io.excel", "io.json_lines", "io.svmlight"),
     ("stacking",),
     ("answers.graph",),
     ("answers.messages",),

@@ -9,9 +9,14 @@ from __future__ import annotations
 
 import sys
 import warnings
+from collections.abc import Iterable
 
 # Frames that lie between a user's line and a warning of ours.
 _NOT_THE_USER = ("sdulearn", "sklearn", "joblib")
+
+# Characters of a cell, and of another library's message about one, that a message shows.
+_SHOWN = 60
+_LONGEST = 300
 
 
 class SdulearnError(Exception):
@@ -88,3 +93,25 @@ def _frame(level: int) -> str | None:
         return str(sys._getframe(level).f_globals.get("__name__", ""))
     except ValueError:
         return None
+
+
+def shortened(text: str, most: int = _SHOWN) -> str:
+    """A text from a file as messages show it: cut where it is long."""
+    return text if len(text) <= most else f"{text[:most]}... ({len(text):,} characters)"
+
+
+def quoted(cell: object) -> str:
+    """A cell of a file as messages quote it: texts in quotes, and cut where they are long."""
+    return shortened(repr(cell))
+
+
+def reason(error: Exception) -> str:
+    """What another library says of a file, which may quote a cell."""
+    return shortened(str(error), _LONGEST)
+
+
+def listed(texts: Iterable[str], most: int = 20) -> str:
+    """The first of texts of which there may be many, such as names of columns."""
+    found = list(texts)
+    joined = ", ".join(found[:most])
+    return joined if len(found) <= most else f"{joined}, ... ({len(found):,} in all)"

@@ -24,7 +24,7 @@ from sdulearn.columns import (
     as_arrow,
     encode,
 )
-from sdulearn.errors import InputError, UnseenCategoryWarning, warn
+from sdulearn.errors import InputError, UnseenCategoryWarning, quoted, warn
 from sdulearn.fit_report import FitReport, parse_report
 from sdulearn.io import container
 from sdulearn.io.checked import (
@@ -110,7 +110,8 @@ class TableModel:
         X, unseen = self._encode(table)
         for name, count in unseen.items():
             warn(
-                f"{count:,} texts in column {name!r} did not occur in training; they count as none of its categories.",
+                f"{count:,} texts in column {quoted(name)} did not occur in training; they count as none of its "
+                "categories.",
                 UnseenCategoryWarning,
             )
         return X
@@ -120,7 +121,9 @@ class TableModel:
             arrow = as_arrow(table)
             wanted = [column.name for column in self.layout.columns]
             if absent := [name for name in wanted if name not in arrow.column_names]:
-                raise InputError(f"The table lacks the column {', '.join(map(repr, absent[:5]))} that the model needs.")
+                raise InputError(
+                    f"The table lacks the column {', '.join(map(quoted, absent[:5]))} that the model needs."
+                )
             return encode("the table", self.layout, arrow)
         X = table if sparse.issparse(table) else np.asarray(table, dtype=np.float64)
         if X.ndim != 2 or X.shape[1] != self.layout.width:

@@ -105,3 +105,13 @@ def test_a_ratio_that_the_prior_does_not_explain(tmp_path, call, capsys):
         out = capsys.readouterr().out
         assert told in out
         assert "Nothing wrong" not in out
+
+
+def test_long_ids_are_cut(call, tmp_path, capsys):
+    long = "y" * 9_999
+    (tmp_path / "a.csv").write_text(f"id_a,id_b,label,annotator\n{long},b,1,{long}\n{long},b,0,{long}\n{long},c,1,d\n")
+    (tmp_path / "t.csv").write_text("id,x\nb,1\n")
+    assert call("check", tmp_path / "a.csv", "--features", tmp_path / "t.csv") == 1
+    told = capsys.readouterr().out
+    assert "Ids that the table does not have: 4" in told
+    assert max(map(len, told.splitlines())) < 700

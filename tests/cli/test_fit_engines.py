@@ -102,6 +102,13 @@ def counting(method, passes):
     return counted
 
 
+def test_labels_without_a_first_line_are_refused(files, folders, tmp_path):
+    (tmp_path / "few.csv").write_text("r0,cat\nr1,dog\n")
+    given = ["--features", folders / "plain", "--pairs", files / "pairs.csv", "--labels", tmp_path / "few.csv"]
+    with pytest.raises(InputError, match="begin with the label of 'r0'"):
+        call("-o", tmp_path / "model.sdu", *given, "--engine", "stream")
+
+
 def test_weights_and_labels_and_a_given_prior(files, folders, tmp_path):
     pairs = pd.read_csv(files / "pairs.csv")
     pairs.assign(weight=np.arange(len(pairs)) % 3 + 0.5).to_csv(tmp_path / "w.csv", index=False)

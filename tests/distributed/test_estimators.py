@@ -421,3 +421,83 @@ def test_points_of_loose_pairs_change_nothing():
     found = distributed.PairLogisticRegression().fit(X, da.from_array(y, chunks=(100, 2)))
     plain = distributed.PairLogisticRegression().fit(X, da.from_array(y[:, 0], chunks=100))
     np.testing.assert_array_equal(found.coef_, plain.coef_)
+
+
+def labelled_pairs():
+    """100 loose pairs, 40 labels that call the smaller class +1, and the classes of the points."""
+    rng = np.random.default_rng(0)
+    truth = np.where(rng.random(300) < 0.3, 1, -1)
+    X = rng.normal(size=(300, 3)) + truth[:, None]
+    ends = np.arange(200).reshape(-1, 2)
+    labels = np.where(np.arange(300) % 8 == 0, truth, 0)
+    return *sdulearn.stack_pairs(X, ends, truth[ends[:, 0]] == truth[ends[:, 1]], labels=labels), X, truth
+
+
+def as_dask(y, kind):
+    if kind == "array":
+        return da.from_array(y, chunks=(100, -1))
+    frame = pd.DataFrame(y, columns=["answer", "point", "annotator", "label"]).drop(columns="point")
+    return frame if kind == "plain frame" else dd.from_pandas(frame, npartitions=3, sort=False)
+
+
+def test_labels_are_refused_by_the_joint_fit_and_not_dropped():
+    rows, y, X, truth = labelled_pairs()
+    local = sdulearn.PairLogisticRegression().fit(rows, y)
+    assert (local.predict(X) == truth).mean() > 0.9
+    X_dask = da.from_array(rows, chunks=(100, -1))
+    for kind in ("array", "plain frame"):
+        with pytest.raises(ValueError, match=r"`y` has labels on 38 rows.*in memory"):
+            distributed.PairLogisticRegression().fit(X_dask, as_dask(y, kind))
+    y[:, 3] = 0
+    distributed.PairLogisticRegression().fit(X_dask, as_dask(y, "array"))
+
+
+def test_several_annotators_are_refused_unless_no_answer_is_wrong():
+    rows, y, *_ = labelled_pairs()
+    y[:, 2] = np.abs(y[:, 0]) % 2 + 1
+    y[:, 3] = 0
+    X = da.from_array(rows, chunks=(100, -1))
+    with pytest.raises(ValueError, match=r"`y` names 2 annotators.*`error_rate=0`"):
+        distributed.PairLogisticRegression().fit(X, as_dask(y, "array"))
+    found = distributed.PairLogisticRegression(error_rate=0).fit(X, as_dask(y, "array"))
+    np.testing.assert_allclose(found.coef_, sdulearn.PairLogisticRegression(error_rate=0).fit(rows, y).coef_)
+
+
+@pytest.mark.parametrize("kind", ["array", "plain frame", "frame"])
+def test_the_score_counts_labels(kind):
+    rows, y, *_ = labelled_pairs()
+    table = pd.DataFrame(rows, columns=["a", "b", "c"])
+    model = distributed.SDUClassifier(prior=0.3).fit(table, y[:, 0])
+    X = dd.from_pandas(table, npartitions=3, sort=False) if kind == "frame" else da.from_array(rows, chunks=(100, -1))
+    if kind != "frame":
+        model.fit(rows, y[:, 0])
+        table = rows
+    expected = model.score(table, y)
+    assert expected != model.score(table, y[:, 0])
+    assert model.score(X, as_dask(y, kind)) == pytest.approx(expected, rel=1e-12)
+
+
+@pytest.mark.parametrize("risk", ["su", "du"])
+def test_the_score_of_one_kind_of_answer_counts_unlabeled_rows(waveform, risk):
+    rows, codes = waveform
+    codes = np.where(codes * {"su": 1, "du": -1}[risk] > 0, codes, 0)
+    model = distributed.SDUClassifier(risk, prior=0.7).fit(rows, codes)
+    expected = model.score(rows, codes)
+    assert expected != 0.5
+    assert model.score(da.from_array(rows, chunks=(50, 10)), codes) == pytest.approx(expected, rel=1e-12)
+
+
+def test_more_than_two_classes_are_predicted_lazily():
+    rng = np.random.default_rng(0)
+    truth = np.arange(90) % 3
+    X = rng.normal(size=(90, 3)) + 4 * np.eye(3)[truth]
+    pairs = rng.permutation(90).reshape(-1, 2)
+    rows, y = sdulearn.stack_pairs(X, pairs, truth[pairs[:, 0]] == truth[pairs[:, 1]])
+    model = distributed.PairLogisticRegression(n_classes=3).fit(rows, y)
+    lazy = da.from_array(rows, chunks=(40, -1))
+    for method in METHODS:
+        found = getattr(model, method)(lazy)
+        assert found.shape == found.compute().shape
+        np.testing.assert_allclose(found.compute(), getattr(model, method)(rows))
+    with pytest.raises(ValueError, match="two classes only"):
+        model.score(lazy, y)

@@ -319,7 +319,7 @@ def score(model, X, y):
 def test_a_single_label_names_the_classes_and_no_fold_is_blamed_for_its_absence():
     X, classes = draw(200, shift=1.5)
     ends = np.arange(160).reshape(-1, 2)
-    known = np.zeros(200, dtype=int)
+    known = np.full(200, np.nan)
     known[0] = classes[0]
     rows, y = stack_pairs(X, ends, answers(classes, ends), labels=known)
     model = PairLogisticRegressionCV().fit(rows, y)

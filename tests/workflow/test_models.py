@@ -10,7 +10,7 @@ from sklearn.datasets import load_breast_cancer
 from sdulearn import PairModelCV, fit_table, load_model
 from sdulearn.datasets import make_waveform
 from sdulearn.errors import InputError, MissingExtraError
-from sdulearn.io.labels import class_labels, class_names
+from sdulearn.io.labels import class_labels, class_names, read_labels
 from sdulearn.io.onnx import export_onnx
 
 SIZES = (70, 50, 40)
@@ -150,7 +150,7 @@ def test_names_of_classes(found, n_classes, names):
 
 
 def test_labels_are_numbered_by_the_number_of_classes():
-    labels = class_labels([("x", "yes"), ("y", "no"), ("z", "yes")], {"x": 5, "y": 7, "z": 9})
+    labels = class_labels(read_labels({"x": "yes", "y": "no", "z": "yes"}), {"x": 5, "y": 7, "z": 9})
     assert (labels.classes.tolist(), labels.names) == ([1, -1, 1], ("no", "yes"))
     more = labels.among(3)
     assert (more.classes.tolist(), more.names) == ([2, 1, 2], ("no", "yes", "3"))

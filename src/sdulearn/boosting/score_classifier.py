@@ -10,7 +10,6 @@ import numpy as np
 from joblib import effective_n_jobs
 from numpy.typing import ArrayLike
 from scipy import sparse
-from scipy.special import log_softmax
 from sklearn.utils import check_array, check_consistent_length, check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -24,7 +23,7 @@ from sdulearn.boosting.training import CrossFit, cross_boost, held_out_scores
 from sdulearn.errors import InputError
 from sdulearn.extras import require
 from sdulearn.io.checked import checked_finite, checked_list, checked_numbers, checked_text, checked_whole
-from sdulearn.joint.class_model import class_error_rates, match_names
+from sdulearn.joint.class_model import class_error_rates
 from sdulearn.joint.rates import ErrorRateParameter
 from sdulearn.joint.softmax import SoftmaxPairClassifier
 from sdulearn.pairs import read_pairs, weighted_rows
@@ -114,29 +113,8 @@ class ScoreClassifier(SoftmaxPairClassifier):
         """The log odds of the two ways to name the classes; no single point weighs more than 5."""
         return float(np.asarray(labels) @ np.clip(decision, -5, 5))
 
-    def name_classes(self, X: MatrixLike, labels: ArrayLike) -> Self:
-        """Name the classes by the best matching with labelled points, all classes at once.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_points, n_features)
-            A few points.
-        labels : array-like of shape (n_points,)
-            Their classes: -1 or +1, or 1 to K.
-
-        Returns
-        -------
-        self : estimator
-            The model, its classes renamed.
-        """
-        if not self._many_classes:
-            return super().name_classes(X, labels)
-        names = np.asarray(labels)
-        if not np.isin(names, self.classes_).all() or names.shape != (len(X),):
-            raise InputError(f"`labels` must hold a class from 1 to {len(self.classes_)} for each row of `X`.")
-        column = match_names(log_softmax(self.decision_function(X), axis=1), names.astype(np.int64))
+    def _rename(self, column: Indices) -> None:
         self.order_ = self.order_[column]
-        return self
 
     def _flip(self) -> None:
         self.sign_ = -self.sign_
@@ -294,6 +272,10 @@ class ScoreClassifier(SoftmaxPairClassifier):
             Fitted attributes by name, as ``save`` wrote them.
         """
         self.n_features_in_ = checked_whole(fitted["n_features_in_"], 1, 2**31)
+        self.feature_importances_ = checked_numbers(fitted["feature_importances_"])
+        # Before anything is built of that many features.
+        if self.feature_importances_.shape != (self.n_features_in_,):
+            raise InputError("importances and number of features do not fit together")
         self.categories_ = checked_categories(fitted["categories_"], self.n_features_in_)
         n_classes = checked_whole(fitted["n_classes_"], 2, 2**16)
         self._set_classes(n_classes)
@@ -307,9 +289,6 @@ class ScoreClassifier(SoftmaxPairClassifier):
         self._plant([checked_text(text) for text in checked_list(fitted["trees_"])])
         self.n_rounds_ = checked_whole(fitted["n_rounds_"], 0, 2**31)
         self.n_iter_ = checked_whole(fitted["n_iter_"], 0, 2**31)
-        self.feature_importances_ = checked_numbers(fitted["feature_importances_"])
-        if self.feature_importances_.shape != (self.n_features_in_,):
-            raise InputError("importances and number of features do not fit together")
 
     def _n_values(self) -> Indices:
         """Number of values of each column, 0 for numbers."""

@@ -33,7 +33,7 @@ from sdulearn.cli.report_page import write_page
 from sdulearn.cli.screen import say
 from sdulearn.errors import InputError, NothingToAskError
 from sdulearn.io.answer_log import AnswerLog, LogContents, log_answers, read_log
-from sdulearn.io.files import as_text, written_whole
+from sdulearn.io.files import as_cell, as_text, written_whole
 from sdulearn.io.tables import read_raw, read_table
 from sdulearn.types import Array, Rows
 from sdulearn.web.security import is_loopback
@@ -383,4 +383,5 @@ def _write_labels(path: Path, labels: Mapping[str, str]) -> None:
     import csv
 
     with written_whole(path) as draft, draft.open("w", encoding="utf-8", newline="") as file:
-        csv.writer(file).writerows([("id", "label"), *labels.items()])
+        rows = [(as_cell(row_id), as_cell(name)) for row_id, name in labels.items()]
+        csv.writer(file).writerows([("id", "label"), *rows])

@@ -24,6 +24,7 @@ from sdulearn.cli.words import (
     describe_prior,
 )
 from sdulearn.columns import CATEGORY, Column, ColumnLayout
+from sdulearn.errors import quoted
 from sdulearn.fit_report import FitReport
 from sdulearn.io.model_file import load_model
 from sdulearn.table_model import TableModel
@@ -96,7 +97,7 @@ def _layout(model: TableModel) -> list[str]:
     layout = model.layout
     if not isinstance(layout, ColumnLayout):
         return [f"table: svmlight, {layout.width:,} features numbered from {layout.first}"]
-    ids = f", ids from {layout.id_column!r}" if layout.id_column else ""
+    ids = f", ids from {quoted(layout.id_column)}" if layout.id_column else ""
     return [f"table: {len(layout.columns):,} columns{ids}", *(f"  {_column(column)}" for column in layout.columns)]
 
 

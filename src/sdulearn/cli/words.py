@@ -9,6 +9,7 @@ from sdulearn.answers import Answers
 from sdulearn.asking import flip_rate
 from sdulearn.columns import CATEGORY, Column, ColumnLayout, Layout
 from sdulearn.diagnostics import Finding
+from sdulearn.errors import listed, quoted, shortened
 from sdulearn.fit_report import FitReport, ModelChoice
 from sdulearn.metrics import AccuracyEstimate, ClassAgreement, Share
 from sdulearn.pairs import DISSIMILAR, SIMILAR, UNSURE
@@ -43,6 +44,7 @@ FORMAT_NAMES = {
 NO_RANDOM = "not known: no question was about a random row, and chosen ones tell nothing of the others"
 _SHOWN = 5
 _NAMES_SHOWN = 3
+_SOME = 8
 
 
 def describe_answers(answers: Answers) -> list[str]:
@@ -71,14 +73,16 @@ def describe_source(answers: Answers) -> list[str]:
 
 def understood(columns: Mapping[str, str], words: Mapping[str, Any]) -> list[str]:
     """How columns and words of the answers were understood."""
-    roles = ", ".join(f"{role} = {name!r}" for role, name in columns.items())
-    coding = ", ".join(f"{word!r} = {ANSWER_NAMES[answer]} ({count:,})" for word, (answer, count) in words.items())
+    roles = ", ".join(f"{role} = {quoted(name)}" for role, name in columns.items())
+    coding = ", ".join(
+        f"{quoted(word)} = {ANSWER_NAMES[answer]} ({count:,})" for word, (answer, count) in words.items()
+    )
     return [f"columns: {roles}", f"labels: {coding or 'none'}"]
 
 
 def describe_table(name: str, layout: Layout, n_rows: int) -> list[str]:
     """What was read of a table, and how its columns were understood."""
-    ids = f"ids from {layout.id_column!r}" if layout.id_column else "rows numbered from 0"
+    ids = f"ids from {quoted(layout.id_column)}" if layout.id_column else "rows numbered from 0"
     if not isinstance(layout, ColumnLayout):
         return [f"{name}: {n_rows:,} rows, {layout.width:,} features, {ids}"]
     columns = f"{len(layout.columns):,} columns, {layout.width:,} features"
@@ -89,24 +93,21 @@ def _read_as(layout: ColumnLayout) -> list[str]:
     """Columns by what they were read as: numbers, true/false, texts; special spellings one by one."""
     kinds = {kind: [column.name for column in layout.columns if column.kind == kind] for kind in ("number", "boolean")}
     words = {"number": "numbers", "boolean": "true or false"}
-    lines = [f"  {words[kind]}: {_some(names)}" for kind, names in kinds.items() if names]
-    texts = [f"{column.name} ({len(column.categories):,})" for column in layout.columns if column.kind == CATEGORY]
+    lines = [f"  {words[kind]}: {listed(map(shortened, names), _SOME)}" for kind, names in kinds.items() if names]
+    texts = [
+        f"{shortened(column.name)} ({len(column.categories):,})" for column in layout.columns if column.kind == CATEGORY
+    ]
     if texts:
-        lines.append(f"  texts, with the number of categories: {_some(texts)}")
+        lines.append(f"  texts, with the number of categories: {listed(texts, _SOME)}")
     spelled = [column for column in layout.columns if column.text is not None]
     if commas := [column.name for column in spelled if column.text and column.text.decimal == ","]:
-        lines.append(f"  with decimal commas: {_some(commas)}")
-    lines += [f"  {column.name}: {_marks(column)} read as missing" for column in spelled if _marks(column)]
+        lines.append(f"  with decimal commas: {listed(map(shortened, commas), _SOME)}")
+    lines += [f"  {shortened(column.name)}: {_marks(column)} read as missing" for column in spelled if _marks(column)]
     return lines
 
 
 def _marks(column: Column) -> str:
-    return "" if column.text is None else ", ".join(map(repr, column.text.marks))
-
-
-def _some(names: list[str], shown: int = 8) -> str:
-    listed = ", ".join(names[:shown])
-    return f"{listed}, ... ({len(names):,} in all)" if len(names) > shown else listed
+    return "" if column.text is None else ", ".join(map(quoted, column.text.marks))
 
 
 def describe_method(model: Estimator) -> str:
@@ -272,7 +273,7 @@ def _ratio_against_prior(d: Mapping[str, Any]) -> str:
 
 def _other_population(d: Mapping[str, Any]) -> str:
     worst = list(zip(d["features"], d["standard_scores"], strict=True))
-    shown = ", ".join(f"{name!r} ({score:+.1f})" for name, score in worst[:_NAMES_SHOWN])
+    shown = ", ".join(f"{quoted(name)} ({score:+.1f})" for name, score in worst[:_NAMES_SHOWN])
     return (
         f"The points in pairs do not look like a random draw from the table: the means of {len(worst):,} of "
         f"{d['n_features']:,} features differ (level {d['level']:g} over all features); most, in standard errors, "
@@ -290,7 +291,7 @@ def _contradictions(d: Mapping[str, Any]) -> str:
     people = ""
     if by_annotator := d.get("by_annotator"):
         named = list(by_annotator.items())[:_NAMES_SHOWN]
-        shares = ", ".join(f"{name}: {doubted:,} of {given:,}" for name, (doubted, given) in named)
+        shares = ", ".join(f"{shortened(name)}: {doubted:,} of {given:,}" for name, (doubted, given) in named)
         people = (
             f" Answers that stand in one, by annotator: {shares}{', ...' if len(by_annotator) > len(named) else ''}."
         )

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sdulearn.answers.records import Answers, BadRow
-from sdulearn.errors import InputError
+from sdulearn.errors import InputError, listed, quoted, shortened
 from sdulearn.io.answer_log import is_log_record, log_answers, read_log
 from sdulearn.io.files import Location, as_text, is_location
 from sdulearn.io.importers.formats import recognise
@@ -155,7 +155,7 @@ def _read_sheet(name: str, sheet: Sheet, columns: Mapping[str, str], words: Mapp
     meaning = _meanings(name, Counter(row[3] for row in parsed), words, sheet.words)
     known = [row for row in parsed if row[3] in meaning]
     strange = [row for row in parsed if row[3] not in meaning]
-    bad += [BadRow(row[0], f"label {row[3]!r} is not one that is known") for row in strange]
+    bad += [BadRow(row[0], f"label {quoted(row[3])} is not one that is known") for row in strange]
     if not known and bad:
         raise _nothing_readable(name, bad)
     answers = _answers(name, known, meaning, roles, bad)
@@ -214,7 +214,7 @@ def _parse(cells: Cells | str, places: Mapping[str, int]) -> tuple[str, str, str
             return f"{role} is empty"
     weight = _number(text.get("weight") or "1")
     if weight is None or not (math.isfinite(weight) and weight >= 0):
-        return f"weight {text['weight']!r} is not a number of zero or more"
+        return f"weight {quoted(text['weight'])} is not a number of zero or more"
     return (
         text["id_a"],
         text["id_b"],
@@ -270,9 +270,11 @@ def _find_columns(
     """The column of each role: the one given, else the first of the usual names."""
     for role, name in given.items():
         if role not in ROLES or name not in header:
-            raise InputError(f"{path} has no column {name!r} for {role}; its columns are {', '.join(header)}.")
+            raise InputError(
+                f"{path} has no column {quoted(name)} for {role}; its columns are {listed(map(shortened, header))}."
+            )
     if repeated := [name for name, count in Counter(header).items() if count > 1 and name]:
-        raise InputError(f"{path} has two columns named {repeated[0]!r}. Rename or remove one of them.")
+        raise InputError(f"{path} has two columns named {quoted(repeated[0])}. Rename or remove one of them.")
     by_name = by_plain_name(header)
     found = dict(given)
     ends = pair_columns(header)
@@ -291,6 +293,6 @@ def _no_columns(path: str, header: Sequence[str], missing: list[str]) -> str:
     if len(header) >= 3 and _label_text(header[2]) in {*_SPELLINGS, "1", "0", "-1"} - {"same", "similar", "match"}:
         return f"{path} seems to begin with an answer. Give it a first line: id_a,id_b,label"
     return (
-        f"{path}: which column is {' and '.join(missing)}? Its columns are {', '.join(map(str, header))}. Name them "
+        f"{path}: which column is {' and '.join(missing)}? Its columns are {listed(map(shortened, header))}. Name them "
         "id_a, id_b and label, or say which they are with `columns`."
     )

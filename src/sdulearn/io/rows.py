@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from sdulearn.errors import InputError
+from sdulearn.errors import InputError, quoted, reason
 from sdulearn.extras import require
 from sdulearn.io.excel import read_sheet
 from sdulearn.io.files import Location, cannot_open, delimiter, file_format, is_location, read_text
@@ -86,7 +86,7 @@ def frame_rows(frame: Frame) -> tuple[list[str], NumberedRows]:
         )
     names = list(getattr(frame, "column_names", None) or frame.columns)
     if repeated := [name for name, count in Counter(names).items() if count > 1]:
-        raise InputError(f"There are two columns named {str(repeated[0])!r}. Rename or remove one of them.")
+        raise InputError(f"There are two columns named {quoted(str(repeated[0]))}. Rename or remove one of them.")
     columns = [frame[name] for name in names]
     lists = [column.to_pylist() if hasattr(column, "to_pylist") else column.to_list() for column in columns]
     return [str(name) for name in names], list(enumerate(zip(*lists, strict=True), 1))
@@ -97,7 +97,7 @@ def _read_parquet(path: Path) -> tuple[list[str], NumberedRows]:
     try:
         table = require("pyarrow.parquet", "files").read_table(path)
     except pa.ArrowException as error:
-        raise InputError(f"{path} cannot be read as Parquet: {error}") from None
+        raise InputError(f"{path} cannot be read as Parquet: {reason(error)}") from None
     except OSError as error:
         raise cannot_open(path, error) from None
     return frame_rows(table)

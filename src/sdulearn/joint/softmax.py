@@ -16,7 +16,7 @@ from sdulearn.metrics.accuracy import no_answers
 from sdulearn.metrics.classes import class_agreement
 from sdulearn.pairs import read_pairs
 from sdulearn.solvers import warn_unless
-from sdulearn.types import Array, MatrixLike
+from sdulearn.types import Array, Indices, MatrixLike
 
 
 class SoftmaxPairClassifier(LinearPairClassifier):
@@ -129,7 +129,7 @@ class SoftmaxPairClassifier(LinearPairClassifier):
 
         Parameters
         ----------
-        X : array-like of shape (n_points, n_features)
+        X : array, CSR matrix or frame of shape (n_points, n_features)
             A few points.
         labels : array-like of shape (n_points,)
             Their classes: -1 or +1, or 1 to K. A class without a point keeps its place among the
@@ -149,11 +149,14 @@ class SoftmaxPairClassifier(LinearPairClassifier):
         decision = self.decision_function(X)
         if names.shape != (len(decision),):
             raise InputError(f"`X` has {len(decision)} rows, but `labels` has shape {names.shape}.")
-        column = match_names(log_softmax(decision, axis=1), names.astype(np.int64))
+        self._rename(match_names(log_softmax(decision, axis=1), names.astype(np.int64)))
+        return self
+
+    def _rename(self, column: Indices) -> None:
+        """Put the classes into another order."""
         self.coef_ = self.coef_[column]
         self.intercept_ = self.intercept_[column]
         self.class_shares_ = self.class_shares_[column]
-        return self
 
     @property
     def _many_classes(self) -> bool:

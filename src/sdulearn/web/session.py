@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Protocol
 
-from sdulearn.errors import InputError, SdulearnError, SpentRowError
+from sdulearn.errors import InputError, SdulearnError, SpentRowError, quoted
 from sdulearn.io.answer_log import ANSWER_CODES, AnswerLog, Key, LoggedAnswer
 from sdulearn.web.agreement import Agreement, agreement
 
@@ -127,8 +127,8 @@ class AskingSession:
             unknown = [name for name in (one.left, one.right) if name not in self.rows]
             if unknown:
                 raise InputError(
-                    f"{self.log.path}, line {one.line}: the table has no row {unknown[0]!r}. Is it the log of another "
-                    "table?"
+                    f"{self.log.path}, line {one.line}: the table has no row {quoted(unknown[0])}. Is it the log of "
+                    "another table?"
                 )
 
     def _start_engine(self) -> None:

@@ -196,7 +196,7 @@ def fit_table(
     if answers is not None:
         given = read_answers(answers, columns=answer_columns, words=answer_words, table=table, id_column=id_column)
         request = _with_known_flips(request, given)
-    labelled = [] if labels is None else read_labels(labels)
+    labelled = None if labels is None else read_labels(labels)
     began = time.perf_counter()
     with _engine(engine) as where:
         if where is None:
@@ -269,7 +269,7 @@ def _engine(engine: str | Engine) -> AbstractContextManager[Engine | None]:
     return nullcontext(None) if engine == MEMORY else open_engine(engine)
 
 
-def _data_in_memory(request: Request, answers: Answers | None, labelled: Labelled) -> TrainingData:
+def _data_in_memory(request: Request, answers: Answers | None, labelled: Labelled | None) -> TrainingData:
     """Read the whole table."""
     ids = set() if answers is None else set(answers.ids.ravel().tolist())
     table = read_table(request.table, answer_ids=ids, **asdict(request.options))

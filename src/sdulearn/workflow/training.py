@@ -14,7 +14,7 @@ from sdulearn.answers.checks import majority_votes
 from sdulearn.answers.records import Answers, random_ends
 from sdulearn.columns import Layout
 from sdulearn.diagnostics import Finding, Population
-from sdulearn.errors import InputError
+from sdulearn.errors import InputError, quoted
 from sdulearn.io.files import Location, is_location
 from sdulearn.io.labels import ClassLabels
 from sdulearn.io.tables import TableOptions
@@ -173,11 +173,11 @@ class TrainingData:
         marked[: self.questions.random.size] = self.questions.random.ravel()
         return marked
 
-    def _known_labels(self) -> Codes | None:
-        """The label of each row, 0 where it is not known."""
+    def _known_labels(self) -> Array | None:
+        """The label of each row, NaN where it is not known: there may be labels of class 1 alone."""
         if self.labels is None:
             return None
-        known = np.zeros(self.X.shape[0], dtype=np.int64)
+        known = np.full(self.X.shape[0], np.nan)
         known[self.labels.rows] = self.labels.classes
         return known
 
@@ -254,14 +254,14 @@ def _id_hint(names: Sequence[str], place: Mapping[str, int], hint: str) -> str:
     unknown = [name for name in names if name not in place]
     if lost := [name for name in unknown if name.lstrip("0") in place]:
         return (
-            f" The table has {lost[0].lstrip('0')!r} where the answers have {lost[0]!r}: its ids have lost their "
-            "leading zeros. Write the table again with that column as text."
+            f" The table has {quoted(lost[0].lstrip('0'))} where the answers have {quoted(lost[0])}: its ids have lost "
+            "their leading zeros. Write the table again with that column as text."
         )
     padded = {name.lstrip("0"): name for name in place}
     if lost := [name for name in unknown if name in padded]:
         return (
-            f" The answers have {lost[0]!r} where the table has {padded[lost[0]]!r}: their ids have lost their leading "
-            "zeros. Write the answers again with the ids as text."
+            f" The answers have {quoted(lost[0])} where the table has {quoted(padded[lost[0]])}: their ids have lost "
+            "their leading zeros. Write the answers again with the ids as text."
         )
     return hint
 
@@ -281,13 +281,13 @@ def rows_of_ids(ids: Sequence[str]) -> dict[str, int]:
 
 def repeated_id(name: str, count: int) -> InputError:
     """The error of an id that is on several rows."""
-    return InputError(f"The table's ids must tell rows apart, but {name!r} occurs {count:,} times.")
+    return InputError(f"The table's ids must tell rows apart, but {quoted(name)} occurs {count:,} times.")
 
 
 def numbering_hint(id_column: str | None, n_rows: int) -> str:
     """What to know about ids where a table has none of its own."""
     if id_column is not None:
-        return f" The ids of the table are in {id_column!r}; name another column with `id_column`."
+        return f" The ids of the table are in {quoted(id_column)}; name another column with `id_column`."
     return f" The table has no id column, so its rows are numbered 0 to {n_rows - 1}; name one with `id_column`."
 
 

@@ -6,6 +6,7 @@ import json
 from collections import Counter
 from collections.abc import Iterator
 
+from sdulearn.errors import quoted
 from sdulearn.io.files import as_text
 from sdulearn.io.importers.sheet import (
     RecordPair,
@@ -158,7 +159,7 @@ def _scored(row: Record, column: str) -> Record | str:
     except ValueError:
         score = -1.0
     if not 0 <= score <= 1:
-        return f"{column} {text!r} is not a number between 0 and 1"
+        return f"{column} {quoted(text)} is not a number between 0 and 1"
     word = _OVER if score > 0.5 else _UNDER if score < 0.5 else _HALF
     weight = abs(2 * score - 1) if score != 0.5 else 1.0
     return {**row, column: word, _WEIGHT: weight}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from sdulearn.errors import InputError
+from sdulearn.errors import InputError, listed, quoted, shortened
 from sdulearn.io.files import Location, as_text
 from sdulearn.io.ids import ID_COLUMNS, is_row_number, looks_like_id
 from sdulearn.io.importers.sheet import RecordPairs, Sheet, sheet_of
@@ -31,7 +31,7 @@ def with_ids(
         return _sheet(found, [], "")
     field = _id_field(name, records, columns, id_column)
     if field is not None:
-        return _sheet(found, [as_text(record.get(field)) for record in records], f"no {field!r} in a record")
+        return _sheet(found, [as_text(record.get(field)) for record in records], f"no {quoted(field)} in a record")
     if table is None:
         raise InputError(
             f"{name} holds whole records and no ids. Say with `table` of which table they are rows, and they are "
@@ -46,7 +46,7 @@ def _id_field(name: str, records: Sequence[Record], columns: Mapping[str, str], 
     for role in ("id_a", "id_b"):
         if role in columns:
             if columns[role] not in shared:
-                raise InputError(f"{name}: not every record has the field {columns[role]!r} for {role}.")
+                raise InputError(f"{name}: not every record has the field {quoted(columns[role])} for {role}.")
             return columns[role]
     usual = ID_COLUMNS if id_column is None else (id_column,)
     return next((field for field in usual if field in shared), None)
@@ -77,8 +77,9 @@ def _looked_up(name: str, records: Sequence[Record], table: Location | Frame, id
     places = [rows.get(_fold(record, fields), []) for record in records]
     if not any(len(place) == 1 for place in places):
         raise InputError(
-            f"{name}: none of its records is found in {content.name} by the fields {', '.join(fields[:5])}. They were "
-            "changed on the way, or are of another table. Give the tool a field of ids, and answer again."
+            f"{name}: none of its records is found in {content.name} by the fields "
+            f"{listed(map(shortened, fields), 5)}. They were changed on the way, or are of another table. Give the "
+            "tool a field of ids, and answer again."
         )
     return [place[0] if len(place) == 1 else "" for place in places]
 
@@ -90,9 +91,9 @@ def _table_ids(name: str, content: Content, id_column: str | None) -> list[str]:
         field = next((usual for usual in ID_COLUMNS if usual in content.header), "")
         like = [column for column in content.header if looks_like_id(column) and _holds_numbers(content, column)]
         if not field and like:
-            raise InputError(f"{name}: say with `id_column` whether {like[0]!r} of {content.name} holds its ids.")
+            raise InputError(f"{name}: say with `id_column` whether {quoted(like[0])} of {content.name} holds its ids.")
     if field and field not in content.header:
-        raise InputError(f"{content.name} has no column {field!r} to take ids from.")
+        raise InputError(f"{content.name} has no column {quoted(field)} to take ids from.")
     if not field:
         return [str(k) for k in range(len(content.rows))]
     return [as_text(row.get(field)) if isinstance(row, dict) else "" for _, row in content.records()]

@@ -6,7 +6,7 @@ import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from sdulearn.errors import InputError
+from sdulearn.errors import InputError, quoted
 from sdulearn.io.files import as_text
 from sdulearn.io.rows import NumberedRows, Record, tabulate
 
@@ -130,6 +130,6 @@ def refuse_two_sources(name: str, ends: Iterable[tuple[str, object]]) -> None:
     for end, source in ends:
         if seen.setdefault(end, source) != source:
             raise InputError(
-                f"{name}: the id {end!r} stands for two records, as ids of two data sets do. Give every record an id "
-                "of its own in both data sets, put them into one table, and write the answers again."
+                f"{name}: the id {quoted(end)} stands for two records, as ids of two data sets do. Give every record "
+                "an id of its own in both data sets, put them into one table, and write the answers again."
             )
