@@ -330,7 +330,7 @@ def _hubs(d: Mapping[str, Any]) -> str:
     more = ", ..." if d["n_hubs"] > len(d["n_answers_of_each"]) else ""
     points = "1 point is" if d["n_hubs"] == 1 else f"{d['n_hubs']:,} points are"
     return (
-        f"{points} in a large part of the {d['n_answers']:,} answers ({often}{more}), so that folds cannot hold them "
+        f"{points} in many of the {d['n_answers']:,} answers ({often}{more}), so that folds cannot hold them "
         "out. Such questions are linked, not random pairs: learn by the joint method."
     )
 
