@@ -517,7 +517,7 @@ def test_a_star_beside_loose_pairs_is_linked_too_and_few_answers_about_one_point
         ends = np.r_[star, np.arange(100, 200).reshape(-1, 2)]
         rows, known = stack_pairs(rng.normal(size=(200, 2)) + y[:, None], ends, y[ends[:, 0]] == y[ends[:, 1]])
         if refused:
-            with pytest.raises(InputError, match="Point 0 is in 20 of the 70 answers.*linked.*PairLogisticRegressionCV"):
+            with pytest.raises(InputError, match=r"Point 0 is in 20 of the 70 answers.*linked"):
                 SDUClassifier(prior=0.7).fit(rows, known)
         else:
             SDUClassifier(prior=0.7).fit(rows, known)

@@ -94,6 +94,10 @@ class ClassData:
         """How many unlabeled points are nearest to each class."""
         return np.bincount(np.argmax(self.A_u @ W[:-1] + W[-1], axis=1), minlength=self.n_classes)
 
+    def n_used(self, W: Array) -> int:
+        """How many classes have a point."""
+        return len(np.unique(np.argmax(np.concatenate([self.A, self.A_u]) @ W[:-1] + W[-1], axis=1)))
+
     def largest_alpha(self, covariance_power: float) -> float:
         """The penalty above which equal chances for all classes are a minimum, about.
 
