@@ -509,6 +509,20 @@ def test_questions_linked_to_one_point_are_refused_with_the_way_out():
             model.fit(rows, known)
 
 
+def test_a_star_beside_loose_pairs_is_linked_too_and_few_answers_about_one_point_are_not():
+    rng = np.random.default_rng(0)
+    y = np.where(rng.random(200) < 0.7, 1, -1)
+    for n_linked, refused in ((20, True), (9, False)):
+        star = np.column_stack([np.zeros(n_linked, dtype=int), np.arange(1, n_linked + 1)])
+        ends = np.r_[star, np.arange(100, 200).reshape(-1, 2)]
+        rows, known = stack_pairs(rng.normal(size=(200, 2)) + y[:, None], ends, y[ends[:, 0]] == y[ends[:, 1]])
+        if refused:
+            with pytest.raises(InputError, match=r"Point 0 is in 20 of the 70 answers.*linked"):
+                SDUClassifier(prior=0.7).fit(rows, known)
+        else:
+            SDUClassifier(prior=0.7).fit(rows, known)
+
+
 def test_shared_points_leave_the_risk_as_it_is_and_the_prior_follows_the_points():
     rows, known = shared_pairs(60, 200)
     model = SDUClassifier(prior=0.7).fit(rows, known)

@@ -140,6 +140,15 @@ def test_a_hub_is_in_every_part_and_nothing_else_is():
             assert set(known[train, 1]) & set(known[test, 1]) == {0}
 
 
+def test_the_examples_of_ten_classes_are_hubs_and_no_answer_about_them_is_cut():
+    ends = np.column_stack([np.arange(300) % 10, 10 + np.arange(300)])
+    rows, known = stack_pairs(np.zeros((310, 1)), ends, np.arange(300) % 3 > 0)
+    for splitter in (PairKFold(5, random_state=0), HashedPairKFold(5)):
+        assert splitter.n_cut(rows, known) == 0
+        for train, test in splitter.split(rows, known):
+            assert set(known[train, 1]) & set(known[test, 1]) <= set(range(10))
+
+
 @pytest.mark.parametrize("splitter", [PairKFold(4, random_state=3), HashedPairKFold(4)])
 def test_points_of_loose_pairs_change_no_fold(splitter):
     rng = np.random.default_rng(0)

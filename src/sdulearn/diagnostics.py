@@ -21,7 +21,7 @@ from sdulearn.answers.records import Answers
 from sdulearn.errors import InputError
 from sdulearn.io.importers.linkage import ENTITY_FORMATS
 from sdulearn.metrics import AccuracyEstimate
-from sdulearn.model_selection import HUB_ANSWERS, HUB_SHARE, PairKFold
+from sdulearn.model_selection import PairKFold
 from sdulearn.pairs import Pairs, read_pairs
 from sdulearn.prior import PriorEstimate, similar_share
 from sdulearn.types import Array, Indices, Mask, MatrixLike, Rows
@@ -298,7 +298,7 @@ def _n_folds(graph: AnswerGraph) -> int:
 
 def _check_hubs(graph: AnswerGraph) -> list[Finding]:
     """Points in so many answers that they cannot be held out."""
-    hubs = graph.hubs(HUB_SHARE, HUB_ANSWERS)
+    hubs = graph.hubs()
     if not len(hubs):
         return []
     named = hubs[:_HUBS_NAMED]

@@ -71,6 +71,10 @@ class OneKindWarning(SdulearnWarning):
     """Similar answers alone, or dissimilar ones alone: something about the classes stays open."""
 
 
+class ClassNumberWarning(SdulearnWarning):
+    """The answers do not support the number of classes: it stays open, or some classes have no rows."""
+
+
 class UnseenCategoryWarning(SdulearnWarning):
     """A table holds texts that did not occur in training."""
 

@@ -7,7 +7,15 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from sdulearn.diagnostics import Finding
-from sdulearn.io.checked import checked_finite, checked_list, checked_prior, checked_share, checked_text, checked_whole
+from sdulearn.io.checked import (
+    checked_finite,
+    checked_interval,
+    checked_list,
+    checked_prior,
+    checked_share,
+    checked_text,
+    checked_whole,
+)
 from sdulearn.metrics import AccuracyEstimate, AnswerCounts, ClassAgreement, Share
 from sdulearn.prior import PriorEstimate
 
@@ -165,6 +173,8 @@ class FitReport:
         in common.
     class_shares : tuple of float
         Mean probability of each class over the unlabeled rows; empty where the loss gives none.
+    n_classes_interval : tuple of two int, or None
+        The fewest and the most classes that the answers allow, where the number of classes was found by them.
     model_choice : ModelChoice
         Which kind of model, and by what margin.
     doubtful : tuple of DoubtfulAnswer
@@ -201,6 +211,7 @@ class FitReport:
     seconds: Mapping[str, float]
     agreement: ClassAgreement | None = None
     class_shares: tuple[float, ...] = ()
+    n_classes_interval: tuple[int, int] | None = None
     model_choice: ModelChoice = field(default_factory=ModelChoice)
     doubtful: tuple[DoubtfulAnswer, ...] = ()
     importances: tuple[ColumnImportance, ...] = ()
@@ -235,9 +246,11 @@ def _parse_later(report: Mapping[str, Any]) -> dict[str, Any]:
     if "model_choice" not in report:
         return {}
     agreement = report["agreement"]
+    interval = report.get("n_classes_interval")
     return {
         "agreement": None if agreement is None else _parse_agreement(agreement),
         "class_shares": tuple(checked_share(share) for share in checked_list(report["class_shares"])),
+        "n_classes_interval": None if interval is None else checked_interval(interval),
         "model_choice": _parse_choice(report["model_choice"]),
         "doubtful": tuple(_parse_doubtful(one) for one in checked_list(report["doubtful"])),
         "importances": tuple(_parse_importance(one) for one in checked_list(report.get("importances", []))),

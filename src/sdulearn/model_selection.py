@@ -19,10 +19,7 @@ from sdulearn.errors import InputError
 from sdulearn.pairs import Pairs, read_pairs
 from sdulearn.types import Array, Indices, Mask, MatrixLike, RandomState, Splitter
 
-# A point in so large a share of the answers, and in so many, cannot be held out: it is a hub.
-HUB_SHARE = 0.25
-HUB_ANSWERS = 10
-# The fold of points that are in none: hubs, which every part may know.
+# The fold of points that are in none: hubs, which cannot be held out and which every part may know.
 NO_FOLD = -1
 
 
@@ -129,7 +126,8 @@ class PairKFold(PairFolds):
     The answers of a connected component stay in one fold where it is small enough, and loose pairs
     of either kind, and points in no answer, are each spread evenly over all folds. A component too
     large for a fold is cut, where it can be with few answers lost; :meth:`n_cut` tells how many. A hub, a
-    point in a quarter of all answers, cannot be held out: it is in every part.
+    point that many answers hang on (:meth:`AnswerGraph.hubs <sdulearn.answers.AnswerGraph.hubs>`), cannot be held
+    out: it is in every part.
 
     Parameters
     ----------
@@ -258,7 +256,7 @@ class Units:
     def of(cls, graph: AnswerGraph, n_splits: int) -> Units:
         """Units of which ``n_splits`` folds can be made."""
         free = graph.degree > 0
-        free[graph.hubs(HUB_SHARE, HUB_ANSWERS)] = False
+        free[graph.hubs()] = False
         between = graph.ends[free[graph.ends].all(axis=1)]
         unit, large = _pieces(connect(between, graph.n_points), between, free, n_splits)
         of_ends = unit[graph.ends]

@@ -82,7 +82,7 @@ def test_answers_that_share_points(tmp_path, call, capsys):
     for text in (
         "The 32 answers share 31 points, in 1 connected group.",
         "30 of them do not follow from the others",
-        "1 point is in a large part of the 32 answers (30)",
+        "1 point is in many of the 32 answers (30)",
         "in so many answers: hub",
         "Answers in a contradiction, by annotator\n  bob: 1 of 1\n  ann: 2 of 30\n  cem: 0 of 1\n",
     ):

@@ -12,7 +12,7 @@ from sklearn.linear_model import LogisticRegression
 
 from sdulearn import PairLogisticRegression, PairLogisticRegressionCV, load_model, stack_pairs
 from sdulearn.answers import AnswerGraph
-from sdulearn.errors import InputError, OneKindWarning, OrientationWarning
+from sdulearn.errors import ClassNumberWarning, InputError, OneKindWarning, OrientationWarning
 from sdulearn.joint.class_model import class_error_rates, match_names
 from sdulearn.metrics import cross_val_accuracy
 
@@ -160,13 +160,52 @@ def test_number_of_classes_is_found():
     rows, table = stack_pairs(X, *questions(y))
     model = PairLogisticRegressionCV(alphas=3, covariance_powers=[0], n_classes="auto").fit(rows, table)
     assert model.n_classes_ == 3
+    assert model.n_classes_interval_ == (3, 3)
     assert model.alpha_ in model.alphas_
     assert len(model.cv_results_["mean_test_score"]) == 3
     model.name_classes(X, y)
     assert np.mean(model.predict(X) == y) > 0.9
 
 
+def test_few_answers_leave_the_number_of_classes_open(tmp_path):
+    """Six classes, of which 24 answers have six "same": the fit finds fewer, and says that there may be more."""
+    rng = np.random.default_rng(9)
+    y = np.arange(60) % 6
+    X = (3 * rng.normal(size=(6, 4)))[y] + rng.normal(size=(60, 4))
+    ends = rng.permutation(60)[:48].reshape(-1, 2)
+    rows, table = stack_pairs(X, ends, y[ends[:, 0]] == y[ends[:, 1]])
+    model = PairLogisticRegressionCV(1, covariance_powers=[0], n_classes="auto", cv=2)
+    with pytest.warns(ClassNumberWarning, match=r'up to \d+ are possible\. 6 of the 24 answers are "same"'):
+        model.fit(rows, table)
+    low, high = model.n_classes_interval_
+    assert low == model.n_classes_ < 6 <= high
+    model.save(tmp_path / "model.sdu")
+    assert load_model(tmp_path / "model.sdu").n_classes_interval_ == (low, high)
+
+
+def test_classes_without_rows_are_warned_of():
+    X, y = iris()
+    rows, table = stack_pairs(X, *questions(y, 200))
+    for model in (PairLogisticRegression(n_classes=6), PairLogisticRegressionCV(1, n_classes=6, cv=2)):
+        with pytest.warns(ClassNumberWarning, match=r"of 6 have no row among the .*fewer classes"):
+            model.fit(rows, table)
+        # The largest class is the first, so the empty ones are the last.
+        assert np.unique(model.predict(rows)).tolist() == [1, 2, 3]
+
+
+def test_few_same_answers_for_the_classes_are_warned_of():
+    X, y = iris()
+    ends = np.array([(0, 50), (1, 100), (51, 101), (2, 3), (52, 53), (102, 103)])
+    rows, table = stack_pairs(X, ends, y[ends[:, 0]] == y[ends[:, 1]])
+    with pytest.warns(ClassNumberWarning, match=r'too few for 3 classes.* 3 of the 6 answers are "same"'):
+        PairLogisticRegression(n_classes=3).fit(rows, table)
+    labels = np.where(np.arange(len(y)) % 50 < 5, y, 0)
+    rows, table = stack_pairs(X, ends, y[ends[:, 0]] == y[ends[:, 1]], labels=labels)
+    PairLogisticRegression(n_classes=3).fit(rows, table)
+
+
 @pytest.mark.parametrize("seed", [27, 29])
+@pytest.mark.filterwarnings("ignore::sdulearn.errors.ClassNumberWarning")
 def test_every_class_that_is_found_has_rows(seed):
     """Few answers about classes of unequal size: the likelihood alone would keep empty ones here."""
     rng = np.random.default_rng(seed)
@@ -249,7 +288,7 @@ def test_one_kind_of_answer_is_warned_of():
 
 def test_accuracy_by_folds_is_for_two_classes():
     X, y = iris()
-    rows, table = stack_pairs(X, *questions(y, 40))
+    rows, table = stack_pairs(X, *questions(y, 60))
     with pytest.raises(InputError, match="for two classes"):
         cross_val_accuracy(PairLogisticRegression(n_classes=3), rows, table)
 

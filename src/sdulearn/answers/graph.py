@@ -36,6 +36,10 @@ from sdulearn.pairs import (
 from sdulearn.stacking import answer_signs
 from sdulearn.types import Array, Codes, Indices, Mask
 
+# A point in so many answers, and in so many times as many as the mean point in answers, is a hub.
+_HUB_ANSWERS = 10
+_HUB_MULTIPLE = 5
+
 
 @dataclass(frozen=True, eq=False)
 class AnswerGraph:
@@ -356,24 +360,26 @@ class AnswerGraph:
         mean = np.where(count > 0, total, 1.0) / np.maximum(count, 1)
         return replace(self, weights=self.weights / mean[of_answer]), mean
 
-    def hubs(self, share: float = 0.1, minimum: int = 10) -> Indices:
-        """Points that many answers hang on.
+    def hubs(self) -> Indices:
+        """Points that many answers hang on, such as the examples of a linked design.
 
-        Parameters
-        ----------
-        share : float, default=0.1
-            A hub is in at least this share of all answers.
-        minimum : int, default=10
-            And in at least this many.
+        A hub is a point in at least 10 answers and in at least 5 times the mean number of answers of a point in
+        answers. A question asked again counts once. Random questions make no hub, however few points they are about.
 
         Returns
         -------
         int array
             The hubs, the one in most answers first.
         """
-        enough = max(share * self.n_answers, minimum)
-        found = np.flatnonzero(self.degree >= enough)
-        return found[np.argsort(-self.degree[found], kind="stable")]
+        asked, _ = number_questions(self.ends, self.n_points)
+        degree = np.bincount(asked.ravel(), minlength=self.n_points)
+        found = np.flatnonzero(are_hubs(degree))
+        return found[np.argsort(-degree[found], kind="stable")]
+
+
+def are_hubs(degree: Indices) -> Mask:
+    """The one rule for hubs, by the number of answers that each point is in."""
+    return degree >= max(_HUB_ANSWERS, _HUB_MULTIPLE * degree.sum() / max(np.count_nonzero(degree), 1))
 
 
 def connect(ends: Indices, n_points: int) -> Indices:

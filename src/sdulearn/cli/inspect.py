@@ -20,6 +20,7 @@ from sdulearn.cli.words import (
     describe_choice,
     describe_finding,
     describe_method,
+    describe_number,
     describe_points,
     describe_prior,
 )
@@ -70,7 +71,7 @@ def _classes(model: TableModel) -> str:
 def _estimator(model: Estimator) -> list[str]:
     lines = [f"method: {describe_method(model)} ({type(model).__name__})"]
     if model.prior_ is None:
-        return [*lines, f"number of classes: {len(model.classes_)}"]
+        return [*lines, describe_number(len(model.classes_), getattr(model, "n_classes_interval_", None))]
     return [*lines, f"prior: {describe_prior(model.prior_)}"]
 
 

@@ -17,6 +17,7 @@ from sdulearn.cli.words import (
     describe_finding,
     describe_majority,
     describe_method,
+    describe_number,
     describe_points,
     describe_table,
     understood,
@@ -164,6 +165,8 @@ def _findings(report: FitReport) -> str:
 def _classes(model: TableModel, report: FitReport) -> str:
     """What answers say of the share of two classes, and what the model says of each."""
     said = "" if report.prior is None else _prior(report.prior, model.classes[1])
+    if report.n_classes_interval is not None:
+        said += f"<p>{describe_number(len(model.classes), report.n_classes_interval).capitalize()}.</p>"
     if not report.class_shares:
         return said
     rows = (

@@ -168,10 +168,20 @@ def _share(share: Share, confidence: float) -> str:
     return f"{share.value:.1%} ({confidence:.0%} interval {share.low:.1%} to {share.high:.1%})"
 
 
-def describe_shares(classes: Sequence[str], shares: Sequence[float]) -> str:
-    """The share of each class among the rows, by the model."""
-    listed = (f"{name} {share:.1%}" for name, share in zip(classes, shares, strict=True))
-    return f"{len(classes)} classes; by the model, of the rows: {', '.join(listed)}"
+def describe_shares(classes: Sequence[str], report: FitReport) -> str:
+    """The number of classes, and the share of each among the rows, by the model."""
+    listed = (f"{name} {share:.1%}" for name, share in zip(classes, report.class_shares, strict=True))
+    number = describe_number(len(classes), report.n_classes_interval)
+    return f"{number}; by the model, of the rows: {', '.join(listed)}"
+
+
+def describe_number(n_classes: int, interval: tuple[int, int] | None) -> str:
+    """How many classes there are, and how many the answers allow where they were asked."""
+    if interval is None:
+        return f"{n_classes} classes"
+    low, high = interval
+    allowed = "no other number" if low == high else f"{low} to {high}"
+    return f"{n_classes} classes, found by the answers, which allow {allowed}"
 
 
 def describe_prior(prior: PriorEstimate) -> str:
@@ -232,7 +242,7 @@ def describe_points(report: FitReport) -> str:
 
 def describe_labels(report: FitReport, classes: tuple[str, ...]) -> str:
     """How the labels named the classes."""
-    right = f"{report.n_labels_right} of {report.n_labels} labels as predicted"
+    right = f"{report.n_labels_right} of {report.n_labels} labels as predicted (they named the classes: no test)"
     if len(classes) > 2:
         return right
     return f"{classes[0]} is -1, {classes[1]} is +1; {right}"
@@ -345,7 +355,7 @@ def _hubs(d: Mapping[str, Any]) -> str:
     more = ", ..." if d["n_hubs"] > len(d["n_answers_of_each"]) else ""
     points = "1 point is" if d["n_hubs"] == 1 else f"{d['n_hubs']:,} points are"
     return (
-        f"{points} in a large part of the {d['n_answers']:,} answers ({often}{more}), so that folds cannot hold them "
+        f"{points} in many of the {d['n_answers']:,} answers ({often}{more}), so that folds cannot hold them "
         "out. Such questions are linked, not random pairs: learn by the joint method."
     )
 

@@ -51,6 +51,14 @@ def checked_whole(value: object, low: int, high: int) -> int:
     return value
 
 
+def checked_interval(value: object) -> tuple[int, int]:
+    """Two numbers of classes, the smaller first."""
+    low, high = (checked_whole(end, 2, 2**16) for end in checked_list(value))
+    if low > high:
+        raise ValueError("an interval ends before it begins")
+    return low, high
+
+
 def checked_numbers(array: NDArray[Any]) -> Array:
     """An array of finite floats."""
     if array.dtype.kind != "f" or not np.isfinite(array).all():

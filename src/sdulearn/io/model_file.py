@@ -12,6 +12,7 @@ from sdulearn.io import container
 from sdulearn.io.checked import (
     checked_error_rates,
     checked_finite,
+    checked_interval,
     checked_list,
     checked_numbers,
     checked_prior,
@@ -127,6 +128,8 @@ def _fitted(scalars: container.Header, arrays: container.Arrays) -> container.He
         fitted["error_rates_"] = checked_error_rates(scalars["error_rates_"])
     if "feature_names_in_" in fitted:
         fitted["feature_names_in_"] = _names(fitted["feature_names_in_"], fitted["n_features_in_"])
+    if fitted.get("n_classes_interval_") is not None:
+        fitted["n_classes_interval_"] = checked_interval(fitted["n_classes_interval_"])
     if "cv_results_" in fitted:
         nested = {name.split("/", 1)[1]: array for name, array in arrays.items() if "/" in name}
         fitted["cv_results_"] = {**fitted["cv_results_"], **nested}

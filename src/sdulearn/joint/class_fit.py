@@ -95,6 +95,10 @@ class ClassData:
         nearest = np.argmax(self.A_u @ W[:-1] + W[-1], axis=1)
         return np.bincount(nearest, weights=self.share, minlength=self.n_classes).astype(np.float64)
 
+    def n_used(self, W: Array) -> int:
+        """How many classes have a point."""
+        return len(np.unique(np.argmax(np.concatenate([self.A, self.A_u]) @ W[:-1] + W[-1], axis=1)))
+
     def largest_alpha(self, covariance_power: float) -> float:
         """The penalty above which equal chances for all classes are a minimum, about.
 

@@ -20,6 +20,8 @@ from sdulearn.joint.class_model import (
     fit_classes,
     fold_knowledge,
     lay_out_classes,
+    warn_of_empty_classes,
+    warn_of_open_number,
 )
 from sdulearn.joint.fitting import (
     descend,
@@ -316,6 +318,7 @@ class PairLogisticRegression(_PairLogisticBase):
         warn_of_scales(column_deviations(X, weight), getattr(self, "feature_names_in_", None))
         data, _, rates = lay_out_classes(self, X, pairs, weight, int(self.n_classes))
         fit = fit_classes(data, self, self.alpha, self.covariance_power)
+        warn_of_empty_classes(X, data, fit)
         return self._accept_classes(replace(fit, chosen={"error_rates_": rates}))
 
 
@@ -336,7 +339,8 @@ class PairLogisticRegressionCV(_PairLogisticBase):
         Powers of the covariance in the penalty to try. With more than two classes the first is taken.
     n_classes : int or "auto", default=2
         Number of classes. "auto" tries from the fewest that the answers force and keeps the fewest that
-        more do not clearly beat in the held-out likelihood.
+        more do not clearly beat in the held-out likelihood. A :class:`~sdulearn.errors.ClassNumberWarning` says where
+        the answers leave the number open, or do not support the one given.
     prior, prior_strength, orientation, error_rate
         As in :class:`~sdulearn.PairLogisticRegression`.
     cv : int or splitter, default=5
@@ -361,6 +365,11 @@ class PairLogisticRegressionCV(_PairLogisticBase):
         probabilities suit held-out answers best.
     alphas_ : array of shape (n_alphas, n_powers)
         The penalties tried.
+    n_classes_interval_ : tuple of two int, or None
+        With ``n_classes="auto"`` the fewest and the most classes that the answers allow: from ``n_classes_`` to the
+        most classes in use by any number of classes that is not clearly worse for held-out answers. Where there are
+        fewer than five "same" answers and labels for each of these, the most is at least the number of equally large
+        classes that the share of "same" answers allows, at most 20.
     coef_, intercept_, classes_, n_classes_, class_shares_, prior_, error_rates_, objective_, optimality_, n_iter_
         As in :class:`~sdulearn.PairLogisticRegression`, from all answers.
     n_features_in_, feature_names_in_
@@ -386,7 +395,10 @@ class PairLogisticRegressionCV(_PairLogisticBase):
 
     FITTED = (
         *_PairLogisticBase.FITTED, "alpha_", "covariance_power_", "temperature_", "cv_results_", "evidence_", "alphas_",
+        "n_classes_interval_",
     )  # fmt: skip
+
+    n_classes_interval_: tuple[int, int] | None
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **{
@@ -443,6 +455,7 @@ class PairLogisticRegressionCV(_PairLogisticBase):
         """
         powers = self._powers()
         X, pairs, weight = self._check_rows(X, y, sample_weight)
+        self.n_classes_interval_ = None
         if self.n_classes != 2 and self._fit_classes(X, pairs, weight, powers):
             return self
         data, prior, rates = self._lay_out(X, pairs, weight)
@@ -483,9 +496,11 @@ class PairLogisticRegressionCV(_PairLogisticBase):
         if not isinstance(alphas, Integral):
             alphas = positive_grid("alphas", np.asarray(alphas).tolist())
         if self.n_classes == "auto":
-            fit = find_and_fit(X, data, self, alphas, powers, folds)
+            fit, self.n_classes_interval_ = find_and_fit(X, data, self, alphas, powers, folds)
+            warn_of_open_number(data, self.n_classes_interval_)
         else:
             fit = choose_and_fit(data, self, alphas, powers, folds)
+            warn_of_empty_classes(X, data, fit)
         if fit is None:
             return False
         self._accept_classes(replace(fit, chosen={**fit.chosen, "error_rates_": rates}))

@@ -84,6 +84,10 @@ class SoftmaxPairClassifier(LinearPairClassifier):
     def score(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
         """Accuracy estimated from answers alone; with more than two classes the agreement with the answers.
 
+        On the answers that the model was fitted to, this is training agreement, which is near 1 whatever the model is
+        worth: score other answers, or hold some out (``cross_val_score(..., cv=PairKFold())``,
+        :func:`~sdulearn.metrics.cross_val_accuracy` for two classes).
+
         Parameters
         ----------
         X : array, CSR matrix or frame of shape (n_rows, n_features)

@@ -150,7 +150,7 @@ class ClassAgreement:
         of labelled points, or of such groups.
     confidence : float
         Level of the intervals. Those of agreements are about further questions of the kind asked: about new
-        points, but hubs, points in a tenth of the answers, stay as they are.
+        points, but hubs (:meth:`AnswerGraph.hubs <sdulearn.answers.AnswerGraph.hubs>`) stay as they are.
     counts : AnswerCounts or None
         The answers by the predicted classes of their points; None in reports of earlier versions.
     """

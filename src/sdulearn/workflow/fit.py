@@ -133,8 +133,9 @@ def fit_table(
         questions asked again, cycles of answers and, between several annotators, their disagreement. Of answers that
         ``sdulearn ask --private`` flipped it is the rate of the flips, which the log says.
     classes : int or "auto", optional
-        Number of classes, or "auto" for the one under which held-out answers are likeliest; by default two, or as
-        many as ``labels`` names. More than two are for the joint likelihood in memory.
+        Number of classes, or "auto" for the fewest that more do not clearly beat in the likelihood of held-out answers
+        (``report.n_classes_interval`` says how many the answers allow); by default two, or as many as ``labels``
+        names. More than two are for the joint likelihood in memory.
     model : {"auto", "linear", "boosted"}, optional
         Linear, boosted trees (in memory; needs LightGBM, ``pip install 'sdulearn[boosting]'``), or, by default and
         with "auto", whichever makes held-out answers likelier; that is linear without LightGBM, and with fewer than
@@ -316,7 +317,7 @@ def _fit(request: Request, data: TrainingData, began: float, read: float) -> Tab
     folds = min([_MAX_FOLDS, *counts])
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        n_classes = number_of_classes(request, data, folds)
+        n_classes, interval = number_of_classes(request, data, folds)
         data = _numbered(request, data, n_classes)
         rows, y, weights = data.stacked()
         pairs = read_pairs(y)
@@ -350,6 +351,7 @@ def _fit(request: Request, data: TrainingData, began: float, read: float) -> Tab
         findings=tuple(findings),
         agreement=outcome.agreement,
         class_shares=_class_shares(model, data),
+        n_classes_interval=getattr(chosen, "n_classes_interval_", None) or interval,
         model_choice=fitted.choice,
         doubtful=most_doubtful(fitted, rows, y, data),
         importances=outcome.importances,
