@@ -62,6 +62,10 @@ class OneKindWarning(SdulearnWarning):
     """Similar answers alone, or dissimilar ones alone: something about the classes stays open."""
 
 
+class TrainingAnswersWarning(SdulearnWarning):
+    """A score by the answers that a model was fitted to, which it may know by heart."""
+
+
 class UnseenCategoryWarning(SdulearnWarning):
     """A table holds texts that did not occur in training."""
 

@@ -166,6 +166,7 @@ class ScoreClassifier(SoftmaxPairClassifier):
         rows = self._encoded(X, reset=True)
         check_consistent_length(rows, y)
         pairs = read_pairs(y)
+        self._remember(pairs)
         weight = None
         if sample_weight is not None:
             weight = check_sample_weight(sample_weight, rows, dtype=np.float64, ensure_non_negative=True)
