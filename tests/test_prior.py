@@ -1,3 +1,4 @@
+import itertools
 from dataclasses import astuple
 
 import numpy as np
@@ -15,6 +16,7 @@ from sdulearn.prior import (
     effective_number,
     no_value_probability,
     prior_from_share,
+    share_of,
     similar_share,
 )
 
@@ -247,3 +249,47 @@ def test_contradictions_do_not_stop_the_estimate():
 def test_counts_or_answers(arguments, text):
     with pytest.raises(InputError, match=text):
         estimate_prior(**arguments)
+
+
+def test_points_that_were_chosen_do_not_tell_the_prior():
+    """A star of which the 40 random points are on one side 28 times, and the 60 chosen ones half of the time."""
+    answers = np.r_[np.ones(28), -np.ones(12), np.ones(30), -np.ones(30)].astype(int)
+    y = np.zeros((200, 2), dtype=int)
+    y[:, 0] = np.repeat(answers * np.arange(1, 101), 2)
+    y[::2, 1] = np.arange(1, 101)
+    random = np.zeros(200, dtype=bool)
+    random[:80:2] = True
+    found = estimate_prior(y=y, random_points=random)
+    assert found.value == pytest.approx(0.7, abs=1e-3)
+    assert (found.n_similar, found.n_dissimilar) == (28, 12)
+    assert estimate_prior(y=y).value < 0.6
+    # A model says which side is class +1.
+    for sign in (1, -1):
+        side = sign * np.r_[1, answers][y[:, 1]]
+        known = estimate_prior(y=y, random_points=random, decision=side)
+        assert known.value == pytest.approx(0.5 + sign * 0.2)
+        assert (known.low, known.high) == pytest.approx(clopper_pearson(*((28, 12)[::sign]), 0.95))
+    with pytest.raises(ValueError, match="marks no row of an answer"):
+        estimate_prior(y=y, random_points=np.zeros(200, dtype=bool))
+
+
+@pytest.mark.parametrize("n_classes", [2, 3, 5])
+def test_the_likelihood_of_a_share_is_right_on_average(n_classes):
+    """By enumeration: a point is asked about the classes in turn until one is said to be its own."""
+    e = 0.2
+    share = 0.75
+    chances, weights = [], []
+    for first, truth in itertools.product(range(n_classes), repeat=2):
+        # Class 0 is the one that is predicted.
+        order = np.roll(np.arange(n_classes), -first)
+        p_truth = share if truth == 0 else (1 - share) / (n_classes - 1)
+        for n_different in range(n_classes + 1):
+            said = np.arange(n_different + 1)[:n_classes] == n_different
+            right = said == (np.arange(n_classes)[:, None] == order[: len(said)])
+            likelihood = np.where(right, 1 - e, e).prod(axis=1)
+            chances.append(likelihood[0] / likelihood.sum())
+            weights.append(p_truth / n_classes * likelihood[truth])
+    counts = np.round(np.array(weights) * 40_000).astype(int)
+    value, low, high = share_of(np.repeat(chances, counts), n_classes, 0.95)
+    assert value == pytest.approx(share, abs=2e-3)
+    assert low < value < high

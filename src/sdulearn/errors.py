@@ -75,6 +75,10 @@ class ClassNumberWarning(SdulearnWarning):
     """The answers do not support the number of classes: it stays open, or some classes have no rows."""
 
 
+class TrainingAnswersWarning(SdulearnWarning):
+    """A score by the answers that a model was fitted to, which it may know by heart."""
+
+
 class UnseenCategoryWarning(SdulearnWarning):
     """A table holds texts that did not occur in training."""
 

@@ -12,7 +12,13 @@ from sklearn.linear_model import LogisticRegression
 
 from sdulearn import PairLogisticRegression, PairLogisticRegressionCV, load_model, stack_pairs
 from sdulearn.answers import AnswerGraph
-from sdulearn.errors import ClassNumberWarning, InputError, OneKindWarning, OrientationWarning
+from sdulearn.errors import (
+    ClassNumberWarning,
+    InputError,
+    OneKindWarning,
+    OrientationWarning,
+    TrainingAnswersWarning,
+)
 from sdulearn.joint.class_model import class_error_rates, match_names
 from sdulearn.metrics import cross_val_accuracy
 
@@ -301,11 +307,15 @@ def test_names_must_be_classes(fitted):
         fitted.name_classes(X[:2], [1])
 
 
-def test_a_score_without_answers_says_nothing_and_is_a_number():
+def test_a_score_needs_answers_that_are_new_to_the_model():
     X, y = load_iris(return_X_y=True)
     ends = np.random.default_rng(0).permutation(150)[:120].reshape(-1, 2)
     rows, known = stack_pairs(X, ends, y[ends[:, 0]] == y[ends[:, 1]])
     model = PairLogisticRegression(n_classes=3).fit(rows, known)
-    assert model.score(X[:5], np.zeros(5, dtype=int)) == 0.5
-    assert model.score(rows, known, np.zeros(len(rows))) == 0.5
-    assert model.score(rows, known) > 0.5
+    for case in ((X[:5], np.zeros(5, dtype=int)), (rows[:4], known[:4], np.zeros(4))):
+        with pytest.raises(InputError, match="holds no answers"):
+            model.score(*case)
+    with pytest.warns(TrainingAnswersWarning, match="fitted to these answers"):
+        model.score(rows, known)
+    new = np.random.default_rng(1).permutation(150)[:120].reshape(-1, 2)
+    assert model.score(*stack_pairs(X, new, y[new[:, 0]] == y[new[:, 1]])) > 0.5

@@ -141,3 +141,43 @@ def test_weights_have_no_unit_and_weight_0_is_absence(labelled):
     assert plain.accuracy.value != pytest.approx(found.accuracy.value, abs=1e-3)
     with pytest.raises(InputError, match=r"All weights in `sample_weight` are zero"):
         class_agreement(predicted, table, sample_weight=np.zeros(len(table)))
+
+
+def asked_in_turn(truth, order, rng, wrong):
+    """Each point against the example of one class after the other, until one is said to be the same."""
+    ends, same = [], []
+    for k, (own, classes) in enumerate(zip(truth, order, strict=True)):
+        for name in classes:
+            said = (own == name) != (rng.random() < wrong)
+            ends.append((k + 3, name - 1))
+            same.append(said)
+            if said:
+                break
+    return np.array(ends), np.array(same)
+
+
+@pytest.mark.parametrize("wrong", [0.0, 0.2])
+def test_the_accuracy_of_three_classes_by_random_points_allows_for_wrong_answers(wrong):
+    """Of 3,000 points 80% are predicted rightly; by majority far fewer would agree, as each takes several answers."""
+    rng = np.random.default_rng(0)
+    truth = rng.integers(1, 4, 3000)
+    predicted = np.where(rng.random(3000) < 0.8, truth, 1 + (truth + rng.integers(0, 2, 3000)) % 3)
+    order = [rng.permutation([1, 2, 3]) for _ in truth]
+    ends, same = asked_in_turn(truth, order, rng, wrong)
+    labels = np.r_[1, 2, 3, np.zeros(3000, dtype=int)]
+    rows, table = stack_pairs(np.arange(3003.0)[:, None], ends, same, labels=labels, unlabeled=None)
+    random = np.zeros(len(table), dtype=bool)
+    random[: 2 * len(ends) : 2] = True
+    classes = np.r_[1, 2, 3, predicted][rows[:, 0].astype(int)]
+    found = class_agreement(classes, table, error_rate=wrong, random_points=random)
+    assert found.basis == "random questions"
+    assert found.accuracy.value == pytest.approx(np.mean(predicted == truth), abs=1e-9 if wrong == 0 else 0.02)
+    assert found.accuracy.low < found.accuracy.value < found.accuracy.high
+
+
+def test_answers_about_chosen_points_do_not_count_as_agreement():
+    codes = [1, 1, 2, 2, -3, -3]
+    found = class_agreement([1, 1, 1, 2, 3, 3], codes, random_points=np.arange(6) < 4)
+    assert (found.agreement.value, found.same.value) == (0.5, 0.5)
+    assert np.isnan(found.different.value)
+    assert found.counts.different == ((0, 0, 0),) * 3

@@ -4,11 +4,13 @@ import numpy as np
 import pytest
 
 from sdulearn import PairLogisticRegressionCV, stack_pairs
+from sdulearn.fit_report import ModelChoice
 from sdulearn.metrics import class_agreement
 from sdulearn.metrics.cross_validation import fold_spread
 from sdulearn.pairs import read_pairs
 from sdulearn.prior import clopper_pearson
 from sdulearn.workflow.judging import agreement_of_many, check_agreement, models_of_folds
+from sdulearn.workflow.models import FittedModel
 
 
 @pytest.fixture(scope="module")
@@ -23,7 +25,8 @@ def noise():
 
 def judged(model, rows, y):
     pairs = read_pairs(y)
-    return agreement_of_many(model, models_of_folds(model, rows, pairs, None), rows, pairs, None)
+    fitted = FittedModel(model, ModelChoice(), None)
+    return agreement_of_many(fitted, models_of_folds(model, rows, pairs, None), rows, pairs, None, None)
 
 
 def test_answers_that_were_learned_by_heart_say_nothing(noise):

@@ -145,6 +145,7 @@ class ScoreClassifier(SoftmaxPairClassifier):
         check_consistent_length(rows, y)
         pairs, weight, kept = weighted_rows(read_pairs(y), sample_weight)
         rows = rows if kept is None else take(rows, kept)
+        self._remember(pairs)
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         layout = TrainingRows.of(
             rows, pairs, weight, n_folds=self.cv, seed=seed, n_classes=self.n_classes, error_rate=self.error_rate

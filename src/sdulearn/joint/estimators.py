@@ -306,6 +306,7 @@ class PairLogisticRegression(_PairLogisticBase):
             Where answers that are never wrong contradict each other or the labels.
         """
         X, pairs, weight = self._check_rows(X, y, sample_weight)
+        self._remember(pairs)
         if self.n_classes != 2:
             return self._fit_classes(X, pairs, weight)
         data, prior, rates = self._lay_out(X, pairs, weight)
@@ -456,6 +457,7 @@ class PairLogisticRegressionCV(_PairLogisticBase):
         powers = self._powers()
         X, pairs, weight = self._check_rows(X, y, sample_weight)
         self.n_classes_interval_ = None
+        self._remember(pairs)
         if self.n_classes != 2 and self._fit_classes(X, pairs, weight, powers):
             return self
         data, prior, rates = self._lay_out(X, pairs, weight)

@@ -10,11 +10,11 @@ from scipy.special import expit, log_softmax, softmax
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from sdulearn.base import LinearFit, LinearPairClassifier
-from sdulearn.errors import InputError
+from sdulearn.errors import InputError, TrainingAnswersWarning, warn
 from sdulearn.joint.class_model import ClassFit, match_names
 from sdulearn.metrics.accuracy import no_answers
 from sdulearn.metrics.classes import class_agreement
-from sdulearn.pairs import read_pairs
+from sdulearn.pairs import Pairs, read_pairs
 from sdulearn.solvers import warn_unless
 from sdulearn.types import Array, Indices, MatrixLike
 
@@ -101,15 +101,31 @@ class SoftmaxPairClassifier(LinearPairClassifier):
         -------
         float
             The value of :func:`~sdulearn.metrics.pair_accuracy`; with more than two classes the share of
-            answers that the predicted classes agree with (:func:`~sdulearn.metrics.class_agreement`).
+            answers that the predicted classes agree with (:func:`~sdulearn.metrics.class_agreement`), with a
+            TrainingAnswersWarning where these are the answers of the fit.
+
+        Raises
+        ------
+        UndeterminedError
+            Where ``y`` holds no answers (two classes: neither answers nor labels).
         """
         if not self._many_classes:
             return super().score(X, y, sample_weight)
         pairs = read_pairs(y)
+        if hash(np.asarray(pairs).tobytes()) == getattr(self, "_learned", None):
+            warn(
+                f"The model was fitted to these answers: that it agrees with them says little of {len(self.classes_)} "
+                "classes. Score answers that are new to it, or use cross_val_score with `cv=PairKFold()`.",
+                TrainingAnswersWarning,
+            )
         weight = np.ones(pairs.n_rows) if sample_weight is None else np.asarray(sample_weight)
         if not weight[pairs.ends].any():
             raise no_answers("A score")
         return class_agreement(self.predict(X), pairs, sample_weight=sample_weight).agreement.value
+
+    def _remember(self, pairs: Pairs) -> None:
+        """Keep what tells the answers of a fit from others."""
+        self._learned = hash(np.asarray(pairs).tobytes())
 
     def orient(self, X: MatrixLike, y_true: ArrayLike) -> Self:
         """Name the classes by a few labelled points.
