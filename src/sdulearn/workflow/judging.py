@@ -71,13 +71,20 @@ def accuracy_of_two(
 def agreement_of_many(
     model: Estimator, parts: list[FoldModel], rows: Rows, pairs: Pairs, weights: Array | None
 ) -> tuple[ClassAgreement, float]:
-    """Of a model of more than two classes, and how often predictions by chance would agree with the answers."""
+    """Of a model of more than two classes, and how often predictions by chance would agree with the answers.
+
+    Answers between two hubs, such as the examples of two classes, are in every training part: they do not count.
+    """
     predicted = classes_of(parts, rows, model.predict(rows))
-    found = class_agreement(predicted, np.asarray(pairs), sample_weight=weights)
-    ends = predicted[pairs.ends]
+    held_out = np.isin(pairs.ends, np.concatenate([part.rows for part in parts])).any(axis=1)
+    known = np.array(pairs)
+    if not held_out.all():
+        known[pairs.ends[~held_out], 0] = 0
+    found = class_agreement(predicted, known, sample_weight=weights)
+    ends = predicted[pairs.ends[held_out]]
     shares = np.unique(ends, return_counts=True)[1] / ends.size
     equal = float(shares @ shares)
-    similar = float(np.mean(pairs.similar))
+    similar = float(np.mean(pairs.similar[held_out]))
     chance = equal * similar + (1 - equal) * (1 - similar)
     n_points = len(np.unique(pairs.ends if pairs.points is None else pairs.points[pairs.ends]))
     return _widened(found, fold_spread(len(parts)), n_points / 2), chance
