@@ -168,9 +168,9 @@ def accuracy_of(
         raise no_answers("An accuracy")
     random_points = rows_of(random_points, kept)
     counted = None if random_points is None else random_of(AnswerGraph.from_y(pairs, weight), random_points)
-    judging = np.ones(len(by_pair), dtype=bool)
+    judging: Mask = np.ones(len(by_pair), dtype=bool)
     if counted is not None:
-        judging = np.asarray(random_points)[pairs.ends].any(axis=1)
+        judging = np.any(np.asarray(random_points)[pairs.ends], axis=1)
         by_pair = by_pair * judging
     predicted_same = (z[pairs.ends[:, 0]] > 0) == (z[pairs.ends[:, 1]] > 0)
     agrees = predicted_same == pairs.similar
@@ -270,7 +270,7 @@ def _accuracy_of_random_points(
     if not counted.any():
         return empty
     sign = _signs(graph, z)
-    graph = oriented(graph, sign)
+    graph = oriented(graph, sign.astype(np.float64))
     if one_way(graph, counted):
         positive = chance_of_positive(graph, error_rate)[counted]
         right = np.where(sign[counted] > 0, positive, 1 - positive)

@@ -244,7 +244,7 @@ def agreement_of(
         asked = np.ones(graph.n_answers, dtype=bool)
         accuracy, basis = _accuracy(graph, predicted, confidence)
     else:
-        asked = np.asarray(random_points)[pairs.ends].any(axis=1)[graph.position]
+        asked = np.any(np.asarray(random_points)[pairs.ends], axis=1)[graph.position]
         accuracy, basis = _random_accuracy(graph, predicted, counted, error_rate, confidence, spread)
     first, second = predicted[graph.ends].T
     agrees = (first == second) == (graph.same > 0)

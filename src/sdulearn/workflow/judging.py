@@ -125,12 +125,19 @@ def agreement_of_many(
     weights: Array | None,
     random_points: Mask | None,
 ) -> tuple[ClassAgreement, float]:
-    """Of a model of more than two classes, and how often predictions by chance would agree with the answers."""
+    """Of a model of more than two classes, and how often predictions by chance would agree with the answers.
+
+    Answers between two hubs, such as the examples of two classes, are in every training part: they do not count.
+    """
     predicted = classes_of(parts, rows, fitted.estimator.predict(rows))
     counted = held_out_rows(parts, random_points)
     spread = fold_spread(len(parts), share_of_points(pairs, counted))
-    found = agreement_of(predicted, pairs, error_rates_of(fitted), weights, counted, 0.95, spread)
-    asked = np.ones(len(pairs.ends), dtype=bool) if counted is None else counted[pairs.ends].any(axis=1)
+    asked = np.isin(pairs.ends, np.concatenate([part.rows for part in parts])).any(axis=1)
+    known = np.array(pairs)
+    known[pairs.ends[~asked], 0] = 0
+    if counted is not None:
+        asked &= counted[pairs.ends].any(axis=1)
+    found = agreement_of(predicted, known, error_rates_of(fitted), weights, counted, 0.95, spread)
     if not asked.any():
         return found, 1.0
     ends = predicted[pairs.ends[asked]]
