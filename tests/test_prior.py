@@ -212,13 +212,20 @@ def test_a_star_tells_the_share_of_its_larger_side():
     found = estimate_prior(y=star(truth))
     assert found.value == pytest.approx(0.8, abs=1e-3)
     # The mirror image is so unlikely that the interval is the binomial one.
-    grid = np.linspace(0.5, 1, 1001)[1:-1]
-    fall = 2 * (binom.logpmf(80, 100, 0.8) - binom.logpmf(80, 100, grid))
-    inside = grid[fall <= 3.841458820694124]
-    assert (found.low, found.high) == pytest.approx((inside[0], inside[-1]), abs=1e-9)
+    assert (found.low, found.high) == pytest.approx(clopper_pearson(80, 20, 0.95), abs=1e-4)
     assert found.n_effective == 99
     assert found.identified
     assert estimate_prior(y=star(truth), majority="negative").value == pytest.approx(0.2, abs=1e-3)
+
+
+def test_the_interval_of_a_hub_of_20_covers_at_every_prior():
+    """By enumeration: j of the 20 others are on the side of the hub."""
+    found = [estimate_prior(y=star(np.where(np.arange(21) <= j, 1, -1))) for j in range(21)]
+    low, high = np.array([(one.low, one.high) for one in found]).T
+    j = np.arange(21)
+    for p in np.linspace(0.5, 0.99, 50):
+        chance = p * binom.pmf(j, 20, p) + (1 - p) * binom.pmf(j, 20, 1 - p)
+        assert chance @ ((low <= p) & (p <= high)) > 0.945
 
 
 @pytest.mark.parametrize("prior", [0.5, 0.7])

@@ -28,7 +28,7 @@ class PriorEstimate:
         P(y = +1); 0.5 where the counts have no answer (see ``has_value``).
     low, high : float
         Confidence interval: exact (Clopper-Pearson) for loose pairs, carried from the share of
-        similar ones to p; a profile interval of the likelihood where answers share points.
+        similar ones to p; by the likelihood of components where answers share points.
     identified : bool
         Whether the interval stays clear of 1/2, so that the counts alone tell which class is the
         larger.
@@ -196,7 +196,9 @@ def estimate_prior(
     Answers can never say which class is the larger one, so ``majority`` does. Loose pairs have the
     paper's estimate with an exact interval. Where answers share points, their likelihood over
     components takes its place: k of the m points of a component on one side have the probability
-    p^k q^(m-k) + p^(m-k) q^k, and the interval is a profile interval.
+    p^k q^(m-k) + p^(m-k) q^k. Its interval is that of Clopper and Pearson for as many points as would make
+    the likelihood fall as fast. Where answers contradict each other, some are wrong, at a rate that is not known
+    (a Beta prior with a mean of 5%), and the interval is as much wider.
 
     Parameters
     ----------

@@ -3,7 +3,7 @@ from dataclasses import astuple
 
 import numpy as np
 import pytest
-from scipy.stats import beta
+from scipy.stats import beta, binom
 from sklearn.base import BaseEstimator
 
 from sdulearn import PairLogisticRegression
@@ -170,10 +170,11 @@ def test_the_accuracy_by_points_has_the_likelihood_of_all_that_may_be_right(seed
         return
     grid = np.linspace(0.5, 1, 1001)
     expected = enumerated_likelihood(h, ends, same, np.clip(grid, 1e-4, 1 - 1e-4))
-    inside = grid[2 * (expected.max() - expected) <= 3.841458820694124]
     found = pair_accuracy(decision, known)
     assert found.value == pytest.approx(grid[np.argmax(expected)])
-    assert (found.low, found.high) == pytest.approx((inside[0], inside[-1]))
+    # Beyond the 95% region of chi-square, which would cover too rarely, and within that of 99.5%.
+    for end, outside in ((found.low, grid <= found.low), (found.high, grid >= found.high)):
+        assert end in (0.5, 1.0) or 3.84 < 2 * (expected.max() - expected[outside].max()) < 7.88
     # The baseline is the likelihood of one prediction for all points.
     always = enumerated_likelihood(np.ones(9, dtype=int), ends, same, np.clip(grid, 1e-4, 1 - 1e-4))
     assert found.majority == pytest.approx(grid[np.argmax(always)])
@@ -194,7 +195,6 @@ def test_points_of_loose_pairs_change_nothing():
     decision, known = seen_rows(h, more, y[more[:, 0]] == y[more[:, 1]])
     shared = pair_accuracy(decision, known)
     assert shared.value == pytest.approx(by_pairs.value, abs=0.005)
-    # The profile interval is a little narrower than Clopper and Pearson's, which never covers too seldom.
     assert shared.low == pytest.approx(by_pairs.low, abs=0.01)
     assert shared.high == pytest.approx(by_pairs.high, abs=0.01)
 
@@ -331,6 +331,10 @@ def test_the_interval_covers_where_answers_share_points(wrong):
     assert covered >= (88 if wrong == 0 else 6)
 
 
+def numbers(estimate):
+    return [value for value in astuple(estimate) if not isinstance(value, str)]
+
+
 def weighted_answers(n_answers=30):
     """Decisions and answers about 16 points, some of both wrong, a few labels, and a weight of each row."""
     rng = np.random.default_rng(0)
@@ -367,9 +371,9 @@ def answers_of_kind(kind):
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_unit_of_weights_changes_no_accuracy(kind):
     decision, y, weight, options = answers_of_kind(kind)
-    one = astuple(pair_accuracy(decision, y, sample_weight=weight, **options))
+    one = numbers(pair_accuracy(decision, y, sample_weight=weight, **options))
     for unit in (0.01,) if kind in ("contradictory", "labelled") else (0.01, 7.3, 100):
-        other = astuple(pair_accuracy(decision, y, sample_weight=unit * weight, **options))
+        other = numbers(pair_accuracy(decision, y, sample_weight=unit * weight, **options))
         assert other == pytest.approx(one, rel=1e-10)
     plain = pair_accuracy(decision, y, **options)
     assert pair_accuracy(decision, y, sample_weight=np.full(len(y), 0.1), **options) == plain
@@ -390,3 +394,43 @@ def test_weights_that_are_none():
     for bad, text in (([0, 0], "All weights in `sample_weight` are zero"), ([-1, -1], "not negative"), ([1], "shape")):
         with pytest.raises(InputError, match=text):
             pair_accuracy([1.0, 2.0], [1, 1], sample_weight=bad)
+
+
+def test_the_interval_of_25_questions_asked_three_times_covers_at_every_accuracy():
+    """By enumeration: j of the predictions "same" and "different" are wrong, and all repeats agree."""
+    predicted = np.tile([1, 1, 1, -1], 25)[:50]
+    ends = np.repeat(np.arange(50).reshape(-1, 2), 3, axis=0)
+    said = np.repeat(predicted[::2] == predicted[1::2], 3)
+    found = [pair_accuracy(*seen_rows(predicted, ends, said ^ (np.arange(75) < 3 * j))) for j in range(26)]
+    low, high = np.array([(one.low, one.high) for one in found]).T
+    for accuracy in np.linspace(0.5, 0.99, 50):
+        chance = binom.pmf(np.arange(26), 25, 2 * accuracy * (1 - accuracy))
+        assert chance @ ((low <= accuracy) & (accuracy <= high)) > 0.945
+
+
+def one_slip():
+    """60 loose answers, 48 of them as predicted; three questions are asked again, one is answered both ways."""
+    ends = np.vstack([np.arange(120).reshape(-1, 2), [[0, 1], [2, 3], [4, 5]]])
+    predicted = np.tile([1, 1, 1, -1], 30)
+    same = predicted[ends[:, 0]] == predicted[ends[:, 1]]
+    same[10:22] ^= True
+    same[-1] ^= True
+    return seen_rows(predicted, ends, same)
+
+
+def test_an_error_rate_that_nobody_knows_widens_the_interval():
+    decision, known = one_slip()
+    found = pair_accuracy(decision, known)
+    for rate in (0.01, 0.03, 0.1):
+        given = pair_accuracy(decision, known, error_rate=rate)
+        assert found.high - found.low > given.high - given.low
+
+
+@pytest.mark.parametrize("error_rate", [None, 0.1])
+def test_the_unit_of_weights_does_not_matter_where_answers_are_wrong(error_rate):
+    decision, known = one_slip()
+    weight = np.repeat(np.where(np.arange(63) % 2, 1.0, 2.0), 2)
+    found = pair_accuracy(decision, known, error_rate=error_rate, sample_weight=weight)
+    for unit in (0.01, 100.0):
+        same = pair_accuracy(decision, known, error_rate=error_rate, sample_weight=unit * weight)
+        assert (same.value, same.low, same.high) == pytest.approx((found.value, found.low, found.high))

@@ -12,33 +12,53 @@ predictions at both ends, and p the accuracy, that of the accuracy. A loose pair
 Points that a design chose are not a sample of anything: k and m count the points drawn at random, and the
 others, each as likely of one class as of the other, only connect these. Which side of a large component is which
 class, a model that learned from its answers knows (:func:`oriented`).
+
+Where answers contradict each other, some of them are wrong, at a rate e that nobody knows:
+
+    P(answers | p) = integral of P(answers | p, e) Beta(e; 1, 19) de                           (3)
+
+The interval begins where twice the logarithm has fallen by a quantile of chi-square. With few points that covers
+too rarely, down to 83% of the draws near p = 1. So each end is moved to that of Clopper and Pearson for n points of
+which n p are on one side, with n as large as makes the likelihood of n points fall as much up to there:
+
+    n = quantile / (2 KL(value, end)),  KL(a, b) = a log(a / b) + (1 - a) log((1 - a) / (1 - b))   (4)
+
+Points on known sides get the interval of Clopper and Pearson itself.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.interpolate import PchipInterpolator
-from scipy.stats import chi2
+from scipy.interpolate import CubicSpline
+from scipy.special import logit, logsumexp, rel_entr
+from scipy.stats import beta, chi2
 
 from sdulearn.answers.graph import AnswerGraph
-from sdulearn.answers.propagate import FactorGraph, propagate
+from sdulearn.answers.propagate import ErrorRates, FactorGraph, propagate
+from sdulearn.answers.two_classes import TwoClassNetwork
 from sdulearn.errors import InputError
 from sdulearn.types import Array, Indices, Mask
 
-# Where answers may be wrong, cycles are slow: so many answers are looked at, at so many probabilities.
-_MOST_WITH_ERRORS = 2000
-_COARSE = 31
 # Of answers that contradict each other and are said to be right.
 _SELDOM = 0.05
-# Shares of wrong answers that are considered where answers contradict each other and no rate is given.
-_ERROR_RATES = (0.01, 0.02, 0.04, 0.08, 0.12, 0.16, 0.2, 0.25, 0.3)
 # A model is right about most points of a component of so many, or nothing helps.
 _LARGE = 10
+# Where answers may be wrong, cycles are slow: so many answers are looked at.
+_MOST_WITH_ERRORS = 3000
+# Logits of probabilities, and error rates, between which a spline goes. A large component bends sharply at 1/2.
+_LOGITS = 9.25 * np.linspace(0, 1, 33) ** 1.5
+_RATES = np.geomspace(0.003, 0.45, 10)
+_FINE_RATES = np.geomspace(_RATES[0], _RATES[-1], 60)
+# The prior of equation (3), in equal steps of the logarithm: 5% on average, and a few contradictions outweigh it.
+_RATE_WEIGHTS = beta.pdf(_FINE_RATES, 1, 19) * _FINE_RATES
 # The probability 1 itself is out of reach of a component with two sides.
 _EDGE = 1e-4
+# Probabilities in the grid, and the fewest of them in an interval.
+_N_GRID = 1001
+_FEWEST = 20
 
 
 @dataclass(frozen=True)
@@ -50,7 +70,7 @@ class Profile:
     value : float
         The maximum.
     low, high : float
-        Ends of the region in which twice the logarithm falls by less than a quantile of chi-square.
+        The interval, by equation (4).
     """
 
     value: float
@@ -65,7 +85,7 @@ def profile(
     spread: float = 1.0,
     counted: Mask | None = None,
 ) -> Profile:
-    """Maximum and profile interval of the constant probability of class +1.
+    """Maximum and interval of the constant probability of class +1.
 
     Without labels the classes can be exchanged, and the result lies between 1/2 and 1.
 
@@ -76,8 +96,8 @@ def profile(
     confidence : float
         Level of the interval.
     error_rate : float or mapping, optional
-        Probability that an answer is wrong, for all or by annotator; by default 0, and where answers
-        contradict each other what suits these best.
+        Probability that an answer is wrong, for all or by annotator; by default 0, and not known where
+        answers contradict each other.
     spread : float, default=1
         Variance of the estimate as a multiple of what independent points have.
     counted : bool array of shape (n_points,), optional
@@ -89,11 +109,37 @@ def profile(
         The maximum and its interval.
     """
     start = 0.0 if graph.labels.any() else 0.5
-    grid = np.linspace(start, 1, round((1 - start) * 2000) + 1)
-    inside = np.clip(grid, _EDGE, 1 - _EDGE)
-    value = log_likelihood(graph, inside, error_rate, counted)
-    near = grid[2 * (value.max() - value) <= spread * chi2.ppf(confidence, 1)]
-    return Profile(float(grid[np.argmax(value)]), float(near[0]), float(near[-1]))
+    limit = float(chi2.ppf(confidence, 1))
+    grid = np.linspace(start, 1, _N_GRID)
+    drop = _drop(graph, grid, error_rate, counted) / spread
+    near = np.flatnonzero(drop <= limit)
+    if len(near) < _FEWEST:
+        grid = np.linspace(grid[max(near[0] - 1, 0)], grid[min(near[-1] + 1, _N_GRID - 1)], _N_GRID)
+        drop = _drop(graph, grid, error_rate, counted) / spread
+        near = np.flatnonzero(drop <= limit)
+    value = float(grid[np.argmin(drop)])
+    low, high = start, 1.0
+    if (first := near[0]) > 0:
+        end = np.interp(-limit, -drop[first - 1 : first + 1], grid[first - 1 : first + 1])
+        low = max(start, _exact_low(value, end, confidence, limit))
+    if (last := near[-1]) < _N_GRID - 1:
+        end = np.interp(limit, drop[last : last + 2], grid[last : last + 2])
+        high = 1 - _exact_low(1 - value, 1 - end, confidence, limit)
+    return Profile(value, low, high)
+
+
+def _exact_low(value: float, end: float, confidence: float, limit: float) -> float:
+    """Equation (4), and Clopper and Pearson's lower end for so many points."""
+    n = limit / (2 * (rel_entr(value, end) + rel_entr(1 - value, 1 - end)))
+    return float(beta.ppf((1 - confidence) / 2, n * value, n * (1 - value) + 1))
+
+
+def _drop(
+    graph: AnswerGraph, grid: Array, error_rate: float | Mapping[int, float] | None, counted: Mask | None
+) -> Array:
+    """Twice the logarithm below its largest value."""
+    value = log_likelihood(graph, np.clip(grid, _EDGE, 1 - _EDGE), error_rate, counted)
+    return np.asarray(2 * (value.max() - value))
 
 
 def oriented(graph: AnswerGraph, decision: Array) -> AnswerGraph:
@@ -153,20 +199,16 @@ def log_likelihood(
     counted = np.ones(graph.n_points, dtype=bool) if counted is None else counted
     rates = error_rate.values() if isinstance(error_rate, Mapping) else [error_rate]
     if error_rate is not None and any(rates):
-        return _with_errors(graph, grid, (error_rate,), counted)
-    asked = graph.contradictory[graph.component]
-    value = _without_errors(graph, ~asked & counted, grid)
-    if asked.any():
-        points = np.flatnonzero(asked)
-        answers = np.flatnonzero(asked[graph.ends[:, 0]])
-        value += _with_errors(_subgraph(graph, answers, points), grid, _ERROR_RATES, counted[points])
-    return value
+        return _at_a_rate(graph, grid, error_rate, counted)
+    if graph.contradictory.any():
+        return _at_any_rate(graph, grid, counted)
+    return _without_errors(graph, grid, counted)
 
 
-def _without_errors(graph: AnswerGraph, members: Mask, grid: Array) -> Array:
-    """Equations (1) and (2) over the components of these points."""
+def _without_errors(graph: AnswerGraph, grid: Array, counted: Mask) -> Array:
+    """Equations (1) and (2)."""
     known = graph.labels != 0
-    members = members & ((graph.degree > 0) | known)
+    members = counted & ((graph.degree > 0) | known)
     component = graph.component[members]
     sides = graph.sides[members]
     n = graph.n_components
@@ -193,46 +235,49 @@ def _component_terms(k: Array, m: Array, one_way: Mask, grid: Array) -> Array:
 
 
 def _component_weights(graph: AnswerGraph) -> Array:
-    """What each component counts: 1, or with weights the mean of its answers', in units that keep their precision."""
-    if (graph.weights == 1).all():
-        return np.ones(graph.n_components)
+    """What each component counts: the mean weight of its answers, in units that keep their precision."""
+    mean = _mean_weights(graph)
+    asked = graph.component_sizes > 1
+    squares = mean[asked] @ mean[asked]
+    return np.where(asked, mean * mean[asked].sum() / max(squares, np.finfo(float).tiny), 1.0)
+
+
+def _mean_weights(graph: AnswerGraph) -> Array:
+    """Mean weight of the answers of each component; 1 where there are none."""
     of_answer = graph.component[graph.ends[:, 0]]
     count = np.bincount(of_answer, minlength=graph.n_components)
     total = np.bincount(of_answer, graph.weights, graph.n_components)
-    mean = np.where(count > 0, total / np.maximum(count, 1), 1.0)
-    asked = mean[count > 0]
-    return np.where(count > 0, mean * (asked.sum() / (asked @ asked)), 1.0)
+    return np.where(count > 0, total / np.maximum(count, 1), 1.0)
 
 
-def _with_errors(graph: AnswerGraph, grid: Array, rates: Sequence[float | Mapping[int, float]], counted: Mask) -> Array:
-    """The propagated likelihood at each probability, at the error rate that suits it best."""
+def _at_any_rate(graph: AnswerGraph, grid: Array, counted: Mask) -> Array:
+    """Equation (3)."""
+    table = np.column_stack([_at_a_rate(graph, grid, rate, counted) for rate in _RATES])
+    fine = CubicSpline(np.log(_RATES), table, axis=1)(np.log(_FINE_RATES))
+    return np.asarray(logsumexp(fine, axis=1, b=_RATE_WEIGHTS / _RATE_WEIGHTS.sum()))
+
+
+def _at_a_rate(graph: AnswerGraph, grid: Array, rate: ErrorRates, counted: Mask) -> Array:
+    """Answers that are wrong at a known rate; cycles of them by belief propagation."""
+    graph, points = _some_answers(graph)
+    # Within a component answers count by their share of its weight.
+    relative = graph.weights / _mean_weights(graph)[graph.component[graph.ends[:, 0]]]
+    factors = FactorGraph.from_answers(replace(graph, weights=relative), 2, rate)
+    mirrored = grid[0] < 0.5
+    logits = np.concatenate([-_LOGITS[:0:-1], _LOGITS]) if mirrored else _LOGITS
+    found = TwoClassNetwork.from_factors(factors, rate).solve(np.outer(counted[points], logits), tol=1e-4)
+    # Without labels the slope at 1/2 is 0.
+    ends = "not-a-knot" if mirrored else ((1, 0.0), (2, 0.0))
+    return np.asarray(CubicSpline(logits, _component_weights(graph) @ found.values, bc_type=ends)(logit(grid)))
+
+
+def _some_answers(graph: AnswerGraph) -> tuple[AnswerGraph, Indices]:
+    """At most so many answers, at random, and their points: leaving the others out takes nothing from these."""
+    kept = np.arange(graph.n_answers)
     if graph.n_answers > _MOST_WITH_ERRORS:
-        # Leaving some answers out takes nothing from the others.
         kept = np.sort(np.random.default_rng(0).choice(graph.n_answers, _MOST_WITH_ERRORS, replace=False))
-        points = np.union1d(graph.ends[kept], np.flatnonzero(graph.labels))
-        graph = _subgraph(graph, kept, points)
-        counted = counted[points]
-    coarse = np.clip(np.linspace(grid[0], grid[-1], _COARSE), 1e-3, 1 - 1e-3)
-    factors = [FactorGraph.from_answers(graph, 2, rate) for rate in rates]
-    if len(factors) > 1:
-        # Which rates suit depends little on the probability: a few of these tell which to go on with.
-        few = np.array([_propagated(one, coarse[[3, -6, -2]], counted) for one in factors])
-        factors = [factors[k] for k in np.unique(np.argmax(few, axis=0))]
-    found = np.array([_propagated(one, coarse, counted) for one in factors])
-    return PchipInterpolator(coarse, found.max(axis=0))(np.clip(grid, coarse[0], coarse[-1]))
-
-
-def _propagated(factors: FactorGraph, probabilities: Array, counted: Mask) -> Array:
-    """The value at each probability of class +1 of the counted points."""
-    found = []
-    for p in probabilities:
-        log_p = np.where(counted[:, None], np.log([1 - p, p]), np.log(0.5))
-        found.append(factors.propagate(log_p, tol=1e-4, max_iter=50).value)
-    return np.array(found)
-
-
-def _subgraph(graph: AnswerGraph, kept: Indices, points: Indices) -> AnswerGraph:
-    return AnswerGraph.from_answers(
+    points = np.union1d(graph.ends[kept], np.flatnonzero(graph.labels))
+    some = AnswerGraph.from_answers(
         np.searchsorted(points, graph.ends[kept]),
         graph.same[kept],
         annotators=graph.annotators[kept],
@@ -240,3 +285,4 @@ def _subgraph(graph: AnswerGraph, kept: Indices, points: Indices) -> AnswerGraph
         labels=graph.labels[points],
         n_points=len(points),
     )
+    return some, points

@@ -99,7 +99,8 @@ def pair_accuracy(
         points every row counts as a point of its own.
     error_rate : float or mapping, optional
         Probability that an answer is wrong, one for all or one for each annotator. By default answers are taken
-        for right, and where they contradict each other, for as wrong as suits them best.
+        for right. Where they contradict each other, some are wrong, at a rate that is not known (a Beta prior with
+        a mean of 5%, and what the contradictions say), and the interval is as much wider.
     sample_weight : array-like of shape (n_rows,), optional
         A weight per row; both ends of a pair carry one weight. Their unit does not matter, and weight 0 leaves a row
         out.

@@ -1,0 +1,251 @@
+"""Do the 95% intervals of priors and accuracies hold the true number in 95% of the draws?
+
+    python benchmarks/coverage.py                   # 250 draws a cell, hours; writes docs/coverage.md
+    python benchmarks/coverage.py --cells trees     # the cells with this in their names; the others keep their numbers
+    python benchmarks/coverage.py --quick           # ten draws a cell, nothing written
+
+A cell is a name and a function of a seed that draws data and returns the true number, its estimate and the two ends of
+the interval. All data are simulated. Seeds from 10,000 are for the page; development used lower ones.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+import warnings
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from joblib import Parallel, delayed
+from pages import write_between
+from sklearn.datasets import make_circles, make_classification, make_moons
+
+from sdulearn import PairLogisticRegression, estimate_prior, fit_table, stack_pairs
+from sdulearn.datasets import make_waveform
+from sdulearn.metrics import cross_val_accuracy, pair_accuracy
+
+PAGE = Path(__file__).parents[1] / "docs" / "coverage.md"
+RESULTS = Path(__file__).with_suffix(".json")
+N_ROWS = 4000
+# Rows of a table; the others tell the truth.
+N_TABLE = 600
+
+Draw = tuple[float, float, float, float]
+
+
+def loose(rng, n):
+    """Every point in one answer."""
+    return np.arange(2 * n).reshape(-1, 2)
+
+
+def repeated(rng, n, times):
+    """Every question several times."""
+    return np.repeat(loose(rng, n), times, axis=0)
+
+
+def dense(rng, n, n_points):
+    """Random pairs of few points."""
+    ends = rng.integers(0, n_points, (4 * n, 2))
+    return ends[ends[:, 0] != ends[:, 1]][:n]
+
+
+def stars(rng, n_hubs, size):
+    """Answers that each compare a new point with one of some hubs."""
+    hubs = np.repeat(np.arange(n_hubs), size)
+    return np.column_stack([hubs, n_hubs + np.arange(n_hubs * size)])
+
+
+DESIGNS = {
+    "60 loose pairs": partial(loose, n=60),
+    "star of 200": partial(stars, n_hubs=1, size=200),
+    "2 hubs of 20": partial(stars, n_hubs=2, size=20),
+    "5 hubs of 20": partial(stars, n_hubs=5, size=20),
+    "25 questions asked 3 times": partial(repeated, n=25, times=3),
+    "100 answers, 25 points": partial(dense, n=100, n_points=25),
+    "200 answers, 50 points": partial(dense, n=200, n_points=50),
+}
+
+
+def answered(classes, ends, wrong, rng):
+    """Answers, some of them wrong."""
+    same = classes[ends[:, 0]] == classes[ends[:, 1]]
+    return same ^ (rng.random(len(ends)) < wrong)
+
+
+def prior_of_answers(seed: int, design: str, prior: float, wrong: float = 0.0) -> Draw:
+    """``estimate_prior``: the share of the larger class."""
+    rng = np.random.default_rng(seed)
+    ends = DESIGNS[design](rng)
+    classes = np.where(rng.random(ends.max() + 1) < prior, 1, -1)
+    _, known = stack_pairs(classes[:, None], ends, answered(classes, ends, wrong, rng))
+    found = estimate_prior(y=known)
+    return prior, found.value, found.low, found.high
+
+
+def accuracy_of_decisions(seed: int, design: str, accuracy: float, wrong: float = 0.0) -> Draw:
+    """``pair_accuracy``: decisions of which this share is right."""
+    rng = np.random.default_rng(seed)
+    ends = DESIGNS[design](rng)
+    classes = np.where(rng.random(ends.max() + 1) < 0.6, 1, -1)
+    decisions = np.where(rng.random(len(classes)) < accuracy, classes, -classes)
+    rows, known = stack_pairs(decisions[:, None], ends, answered(classes, ends, wrong, rng))
+    found = pair_accuracy(rows[:, 0], known)
+    return accuracy, found.value, found.low, found.high
+
+
+def waveform(rng):
+    return make_waveform(N_ROWS, random_state=rng.integers(2**31))
+
+
+def circles(rng):
+    """Two rings, and two columns of noise."""
+    X, y = make_circles(N_ROWS, noise=0.15, factor=0.5, random_state=rng.integers(2**31))
+    return np.hstack([X, rng.normal(size=(N_ROWS, 2))]), y
+
+
+def moons(rng):
+    """Two half-moons, and four columns of noise."""
+    X, y = make_moons(N_ROWS, noise=0.2, random_state=rng.integers(2**31))
+    return np.hstack([X, rng.normal(size=(N_ROWS, 4))]), y
+
+
+def clusters(rng):
+    """Three clusters a class in five columns, and five columns of noise; always the same clusters."""
+    X, y = make_classification(
+        12_000, 10, n_informative=5, n_redundant=0, n_clusters_per_class=3, class_sep=1.5, random_state=1
+    )
+    drawn = rng.choice(len(y), N_ROWS, replace=False)
+    return X[drawn], y[drawn]
+
+
+def drawn_answers(population, ends_of, wrong, seed):
+    """Rows and classes of a population, and answers about the first rows."""
+    rng = np.random.default_rng(seed)
+    X, y = population(rng)
+    classes = np.where(y > 0, 1, -1)
+    ends = ends_of(rng)
+    return X, classes, ends, answered(classes, ends, wrong, rng)
+
+
+def better_naming(right):
+    return max(np.mean(right), 1 - np.mean(right))
+
+
+def accuracy_of_folds(seed: int, design: str, wrong: float = 0.0) -> Draw:
+    """``cross_val_accuracy`` of a linear model."""
+    X, classes, ends, same = drawn_answers(waveform, DESIGNS[design], wrong, seed)
+    rows, known = stack_pairs(X[:N_TABLE], ends, same, unlabeled="all")
+    model = PairLogisticRegression().fit(rows, known)
+    found = cross_val_accuracy(PairLogisticRegression(), rows, known)
+    return better_naming(model.predict(X[N_TABLE:]) == classes[N_TABLE:]), found.value, found.low, found.high
+
+
+def accuracy_of_table(seed: int, population, ends_of, model: str, wrong: float = 0.0) -> Draw:
+    """``fit_table``: the accuracy in its report."""
+    X, classes, ends, same = drawn_answers(population, ends_of, wrong, seed)
+    frame = pd.DataFrame(X, columns=[f"x{j}" for j in range(X.shape[1])]).assign(id=np.arange(len(X)))
+    answers = pd.DataFrame({"id_a": ends[:, 0], "id_b": ends[:, 1], "label": same.astype(int)})
+    fitted = fit_table(frame[: max(N_TABLE, ends.max() + 1)], answers, model=model, id_column="id")
+    rest = slice(max(N_TABLE, ends.max() + 1), None)
+    right = fitted.predict(frame[rest]).astype(int) == classes[rest]
+    found = fitted.report.accuracy
+    return better_naming(right), found.value, found.low, found.high
+
+
+CELLS: dict[str, Callable[[int], Draw]] = {}
+for _design, _prior in {
+    "60 loose pairs": 0.7,
+    "star of 200": 0.7,
+    "2 hubs of 20": 0.95,
+    "5 hubs of 20": 0.95,
+    "25 questions asked 3 times": 0.95,
+    "100 answers, 25 points": 0.9,
+    "200 answers, 50 points": 0.95,
+}.items():
+    CELLS[f"prior: {_design}"] = partial(prior_of_answers, design=_design, prior=_prior)
+    CELLS[f"accuracy of decisions: {_design}"] = partial(accuracy_of_decisions, design=_design, accuracy=0.92)
+for _design in ("25 questions asked 3 times", "100 answers, 25 points", "200 answers, 50 points"):
+    for _wrong in (0.05, 0.15):
+        _name = f"{_design}, {100 * _wrong:g}% wrong"
+        CELLS[f"prior: {_name}"] = partial(prior_of_answers, design=_design, prior=0.9, wrong=_wrong)
+        CELLS[f"accuracy of decisions: {_name}"] = partial(
+            accuracy_of_decisions, design=_design, accuracy=0.92, wrong=_wrong
+        )
+for _design in DESIGNS:
+    CELLS[f"linear model by folds: {_design}"] = partial(accuracy_of_folds, design=_design)
+CELLS["trees of a table: clusters, 200 loose pairs"] = partial(
+    accuracy_of_table, population=clusters, ends_of=partial(loose, n=200), model="boosted"
+)
+CELLS["trees of a table: circles, 150 loose pairs"] = partial(
+    accuracy_of_table, population=circles, ends_of=partial(loose, n=150), model="boosted"
+)
+CELLS["trees of a table: half-moons, 100 loose pairs"] = partial(
+    accuracy_of_table, population=moons, ends_of=partial(loose, n=100), model="boosted"
+)
+CELLS["trees of a table: half-moons, star of 100"] = partial(
+    accuracy_of_table, population=moons, ends_of=partial(stars, n_hubs=1, size=100), model="boosted"
+)
+
+
+def measure(name: str, seed: int) -> Draw:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return CELLS[name](seed)
+
+
+def summary(draws: list[Draw]) -> dict[str, float]:
+    true, value, low, high = np.array(draws).T
+    return {
+        "draws": len(draws),
+        "true": float(true.mean()),
+        "bias": float(np.mean(value - true)),
+        "covers": float(np.mean((low <= true) & (true <= high))),
+        "above": float(np.mean(low > true)),
+        "below": float(np.mean(high < true)),
+        "width": float(np.mean(high - low)),
+    }
+
+
+def table_of(results: dict[str, dict[str, float]]) -> list[str]:
+    lines = [
+        "| cell | draws | true | bias | covers | all above | all below | mean width |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    for name in CELLS:
+        if (one := results.get(name)) is not None:
+            shares = " | ".join(f"{100 * one[key]:.1f}%" for key in ("covers", "above", "below"))
+            true, bias, width = (f"{100 * one[key]:.1f}" for key in ("true", "bias", "width"))
+            lines.append(f"| {name} | {one['draws']} | {true} | {bias} | {shares} | {width} |")
+    return lines
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--draws", type=int, default=250)
+    parser.add_argument("--seed", type=int, default=10_000)
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--cells", default="", help="only cells with this in their names")
+    parser.add_argument("--quick", action="store_true", help="ten draws a cell of development, nothing written")
+    arguments = parser.parse_args()
+    first = 0 if arguments.quick else arguments.seed
+    seeds = range(first, first + (10 if arguments.quick else arguments.draws))
+    results = json.loads(RESULTS.read_text()) if RESULTS.exists() and not arguments.quick else {}
+    for name in CELLS:
+        if arguments.cells not in name:
+            continue
+        began = time.perf_counter()
+        results[name] = summary(Parallel(n_jobs=arguments.jobs)(delayed(measure)(name, seed) for seed in seeds))
+        print(f"{table_of({name: results[name]})[-1]} {time.perf_counter() - began:.0f} s", flush=True)
+        if not arguments.quick:
+            # After every cell: the whole takes hours.
+            kept = {cell: results[cell] for cell in CELLS if cell in results}
+            RESULTS.write_text(json.dumps(kept, indent=1) + "\n")
+            write_between(PAGE, "coverage", table_of(kept))
+
+
+if __name__ == "__main__":
+    main()
