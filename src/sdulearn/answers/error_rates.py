@@ -32,8 +32,8 @@ from scipy.stats import beta
 
 from sdulearn.answers.graph import AnswerGraph, find_sides
 from sdulearn.answers.messages import sum_by
-from sdulearn.answers.propagate import FactorGraph, log_factors
-from sdulearn.answers.two_classes import TwoClassNetwork, sum_matrix
+from sdulearn.answers.propagate import FactorGraph
+from sdulearn.answers.two_classes import TwoClassNetwork
 from sdulearn.types import Array, Codes, Indices, Mask
 
 # Before any answer: one wrong in fifty, with the weight of 30 answers. One contradiction among few answers then leaves
@@ -361,14 +361,9 @@ class RateModel:
 
     def _step(self, at: Rates) -> Rates:
         """The E-step, and b in equation (2) for the next."""
-        errors = at.rates.T[self.annotator]
-        logs = log_factors(self.answers.same[:, None], errors, self.answers.weights[:, None])
-        edge = self.network.factors.edge
-        to_edges = sum_matrix(edge, self.network.factors.n_edges)
-        agree, differ = (to_edges @ one for one in logs)
         says = self._model(at)
-        found = replace(self.network, agree=agree, differ=differ).solve(logit(says), tol=1e-4)
-        right = found.agree[edge]
+        found = self.network.at_rates(at.rates.T[self.annotator]).solve(logit(says), tol=1e-4)
+        right = found.agree[self.network.factors.edge]
         wrong = np.where(self.answers.same[:, None] > 0, 1 - right, right).T
         blind = at.blind
         if self.logits is not None:

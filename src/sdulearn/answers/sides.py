@@ -199,7 +199,7 @@ def log_likelihood(
     counted = np.ones(graph.n_points, dtype=bool) if counted is None else counted
     rates = error_rate.values() if isinstance(error_rate, Mapping) else [error_rate]
     if error_rate is not None and any(rates):
-        return _at_a_rate(graph, grid, error_rate, counted)
+        return _at_rates(graph, grid, counted, error_rate)
     if graph.contradictory.any():
         return _at_any_rate(graph, grid, counted)
     return _without_errors(graph, grid, counted)
@@ -252,23 +252,34 @@ def _mean_weights(graph: AnswerGraph) -> Array:
 
 def _at_any_rate(graph: AnswerGraph, grid: Array, counted: Mask) -> Array:
     """Equation (3)."""
-    table = np.column_stack([_at_a_rate(graph, grid, rate, counted) for rate in _RATES])
+    if graph.labels.any():
+        # Answers between labelled points are no edges.
+        table = np.column_stack([_at_rates(graph, grid, counted, rate) for rate in _RATES])
+    else:
+        table = _at_rates(graph, grid, counted, _RATES[0], _RATES)
     fine = CubicSpline(np.log(_RATES), table, axis=1)(np.log(_FINE_RATES))
     return np.asarray(logsumexp(fine, axis=1, b=_RATE_WEIGHTS / _RATE_WEIGHTS.sum()))
 
 
-def _at_a_rate(graph: AnswerGraph, grid: Array, rate: ErrorRates, counted: Mask) -> Array:
-    """Answers that are wrong at a known rate; cycles of them by belief propagation."""
+def _at_rates(graph: AnswerGraph, grid: Array, counted: Mask, rate: ErrorRates, others: Array | None = None) -> Array:
+    """Answers that are wrong at a known rate, or a column for each of ``others``; cycles by belief propagation."""
     graph, points = _some_answers(graph)
     # Within a component answers count by their share of its weight.
     relative = graph.weights / _mean_weights(graph)[graph.component[graph.ends[:, 0]]]
-    factors = FactorGraph.from_answers(replace(graph, weights=relative), 2, rate)
+    network = TwoClassNetwork.from_factors(FactorGraph.from_answers(replace(graph, weights=relative), 2, rate), rate)
     mirrored = grid[0] < 0.5
     logits = np.concatenate([-_LOGITS[:0:-1], _LOGITS]) if mirrored else _LOGITS
-    found = TwoClassNetwork.from_factors(factors, rate).solve(np.outer(counted[points], logits), tol=1e-4)
+    Z = np.outer(counted[points], logits)
+    if others is not None:
+        network = network.at_rates(np.tile(np.repeat(others, len(logits)), (graph.n_answers, 1)))
+        Z = np.tile(Z, len(others))
+    values = _component_weights(graph) @ network.solve(Z, tol=1e-4).values
+    table = values.reshape(-1, len(logits)).T
     # Without labels the slope at 1/2 is 0.
-    ends = "not-a-knot" if mirrored else ((1, 0.0), (2, 0.0))
-    return np.asarray(CubicSpline(logits, _component_weights(graph) @ found.values, bc_type=ends)(logit(grid)))
+    flat = np.zeros(table.shape[1])
+    ends = "not-a-knot" if mirrored else ((1, flat), (2, flat))
+    found = np.asarray(CubicSpline(logits, table, bc_type=ends)(logit(grid)))
+    return found[:, 0] if others is None else found
 
 
 def _some_answers(graph: AnswerGraph) -> tuple[AnswerGraph, Indices]:

@@ -14,7 +14,7 @@ cycles are taken once for either class of one group, as in :mod:`~sdulearn.answe
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -96,6 +96,13 @@ class TwoClassNetwork:
             part=connect(ends, len(factors.potentials)),
             pivots=factors.cycles.groups[factors.cycles.pivots],
         )
+
+    def at_rates(self, errors: Array) -> TwoClassNetwork:
+        """The same answers at other rates (n_answers, n_problems): none certain before or now, and no labels."""
+        graph = self.factors.graph
+        logs = log_factors(graph.same[:, None], errors, graph.weights[:, None])
+        to_edges = sum_matrix(self.factors.edge, self.factors.n_edges)
+        return replace(self, agree=to_edges @ logs[0], differ=to_edges @ logs[1])
 
     def solve(self, Z: Array, max_iter: int = 60, tol: float = 1e-6) -> TwoClassBeliefs:
         """Send messages until they rest and read the beliefs.
