@@ -10,7 +10,7 @@ from sklearn.datasets import load_breast_cancer
 from sdulearn import PairModelCV, fit_table, load_model
 from sdulearn.datasets import make_waveform
 from sdulearn.errors import InputError, MissingExtraError
-from sdulearn.io.labels import class_labels, read_labels, class_names
+from sdulearn.io.labels import class_labels, class_names, read_labels
 from sdulearn.io.onnx import export_onnx
 
 SIZES = (70, 50, 40)
