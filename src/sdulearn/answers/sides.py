@@ -26,7 +26,7 @@ from scipy.stats import chi2
 from sdulearn.answers.graph import AnswerGraph
 from sdulearn.answers.propagate import FactorGraph, propagate
 from sdulearn.errors import InputError
-from sdulearn.types import Array, Indices, Mask
+from sdulearn.types import Array, Codes, Indices, Mask
 
 # Where answers may be wrong, cycles are slow: so many answers are looked at, at so many probabilities.
 _MOST_WITH_ERRORS = 2000
@@ -96,7 +96,7 @@ def profile(
     return Profile(float(grid[np.argmax(value)]), float(near[0]), float(near[-1]))
 
 
-def oriented(graph: AnswerGraph, decision: Array) -> AnswerGraph:
+def oriented(graph: AnswerGraph, decision: Array | Codes) -> AnswerGraph:
     """The graph with a label in each large component: which side is which, by a model of two classes.
 
     Parameters

@@ -240,7 +240,7 @@ def agreement_of(
         asked = np.ones(graph.n_answers, dtype=bool)
         accuracy, basis = _accuracy(graph, predicted, confidence)
     else:
-        asked = np.asarray(random_points)[pairs.ends].any(axis=1)[graph.position]
+        asked = np.asarray(random_points)[pairs.ends[graph.position]].any(axis=1)
         accuracy, basis = _random_accuracy(graph, predicted, counted, error_rate, confidence, spread)
     first, second = predicted[graph.ends].T
     agrees = (first == second) == (graph.same > 0)
