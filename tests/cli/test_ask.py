@@ -5,6 +5,7 @@ import http.client
 import json
 import os
 import random
+import re
 import secrets
 import signal
 import socket
@@ -100,6 +101,19 @@ def test_an_oracle_that_runs_out_says_so_and_keeps_its_answers(call, table, log,
     assert "Only 10 of 50 questions were asked. All points are in a pair already" in told
     assert "10 answers" in told
     assert len(read_log(log).answers) == 10
+
+
+def test_a_log_without_kinds_is_gone_on_with(call, table, log, tmp_path):
+    """What is not known to be random counts as chosen, here as in a fit."""
+    call("ask", table, "-o", log, "--oracle", "label", "--questions", 20, *SHOWN, "--seed", 3)
+    lines = [json.loads(line) for line in log.read_text().splitlines()]
+    log.write_text("".join(json.dumps({k: v for k, v in one.items() if k != "kind"}) + "\n" for one in lines))
+    assert call("ask", table, "-o", log, "--oracle", "label", "--questions", 4, *SHOWN) == 0
+    kinds = [one.kind for one in read_log(log).answers.values()]
+    assert kinds[:20] == [""] * 20
+    # None of these was random, so the next ones are, but for those that check answers.
+    assert "random" in kinds[20:]
+    assert "linked" not in kinds[20:]
 
 
 def test_digits_without_any_file(call, log):
@@ -235,7 +249,7 @@ def test_the_console_ends_with_its_input(call, log, monkeypatch):
     assert call("ask", "--demo", "-o", log, "--console") == 0
 
 
-def test_the_last_button_fits_and_says_how_to_use_it(call, table, log, monkeypatch, tmp_path):
+def test_the_last_button_fits_and_says_how_to_use_it(call, table, log, monkeypatch, tmp_path, capsys):
     """What the page calls: a model, a report and labels beside the log, and commands that work."""
     call("ask", table, "-o", log, "--oracle", "label", "--questions", 60, *SHOWN, "--seed", 1)
     arguments = build_parser(["ask"]).parse_args(["ask", str(table), "-o", str(log), *SHOWN, "--oracle", "label"])
@@ -247,12 +261,24 @@ def test_the_last_button_fits_and_says_how_to_use_it(call, table, log, monkeypat
         named = {row_id: labels[row_id] for row_id in list(labels.index[:6])}
         result = ask._fitter(arguments, session, material)(named)
         session.close()
-    assert any(line.startswith("estimated accuracy") for line in result["lines"])
+    (headline,) = [line for line in result["lines"] if "accuracy" in line and not line.startswith(("note", "warning"))]
+    assert re.search(r"judged by 1[0-9] random questions", headline)
     monkeypatch.chdir(tmp_path)
+    capsys.readouterr()
     for name in ("predict", "fit"):
         command = result[name].split()
         assert command[0] == "sdulearn"
         assert call(*command[1:]) == 0
+    # One number, wherever it is looked up: what `fit` says, the report page, `inspect` and its JSON.
+    assert headline in capsys.readouterr().out.splitlines()
+    model = log.with_suffix(".sdu")
+    assert headline.split(";")[0].split(", judged")[1] in log.with_suffix(".html").read_text()
+    assert call("inspect", model) == 0
+    assert headline in capsys.readouterr().out.splitlines()
+    assert call("inspect", model, "--json") == 0
+    report = json.loads(capsys.readouterr().out)["report"]
+    assert headline.startswith(f"estimated accuracy: {report['accuracy']['value']:.1%} (")
+    assert report["accuracy"]["basis"] == "random questions"
     found = pd.read_csv(tmp_path / "classes.csv")
     assert np.mean(found["label"].to_numpy() == labels[found["id"]].to_numpy()) > 0.75
 

@@ -40,7 +40,7 @@ from sdulearn.answers.graph import AnswerGraph
 from sdulearn.answers.propagate import ErrorRates, FactorGraph, propagate
 from sdulearn.answers.two_classes import TwoClassNetwork
 from sdulearn.errors import InputError
-from sdulearn.types import Array, Indices, Mask
+from sdulearn.types import Array, Codes, Indices, Mask
 
 # Of answers that contradict each other and are said to be right.
 _SELDOM = 0.05
@@ -142,7 +142,7 @@ def _drop(
     return np.asarray(2 * (value.max() - value))
 
 
-def oriented(graph: AnswerGraph, decision: Array) -> AnswerGraph:
+def oriented(graph: AnswerGraph, decision: Array | Codes) -> AnswerGraph:
     """The graph with a label in each large component: which side is which, by a model of two classes.
 
     Parameters
