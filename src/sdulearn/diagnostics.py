@@ -381,9 +381,11 @@ def check_entities(answers: Answers) -> list[Finding]:
 def check_outcome(prior: PriorEstimate, accuracy: AccuracyEstimate, oriented: bool) -> list[Finding]:
     """What a fit leaves open: whether it beats always naming the larger class, and which class is which."""
     found = []
-    if accuracy.low <= 0.5:
+    # Where nothing judged it, another finding says so.
+    judged = accuracy.n_answers > 0
+    if judged and accuracy.low <= 0.5:
         found.append(Finding("no_better_than_guessing", "warning", {"low": accuracy.low}))
-    elif not accuracy.beats_majority:
+    elif judged and not accuracy.beats_majority:
         details = {"low": accuracy.low, "majority": accuracy.majority}
         found.append(Finding("no_better_than_majority", "warning", details))
     if not prior.identified and not oriented:

@@ -8,14 +8,17 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.optimize import brentq, minimize_scalar
-from scipy.stats import beta, binom, chi2
+from scipy.optimize import minimize_scalar
+from scipy.stats import beta, binom
 
 from sdulearn.answers.graph import AnswerGraph
-from sdulearn.answers.sides import chance_of_positive, one_way, oriented, profile
+from sdulearn.answers.sides import one_way, oriented, profile, told_classes
 from sdulearn.errors import InputError, UndeterminedError
 from sdulearn.pairs import Pairs, read_pairs, rows_of, weighted_rows
-from sdulearn.types import Array, Mask
+from sdulearn.types import Array, Indices, Mask
+
+# A point whose likeliest class is no likelier than this is not told.
+_TOLD = 0.55
 
 
 @dataclass(frozen=True)
@@ -149,33 +152,43 @@ def clopper_pearson(successes: float, failures: float, confidence: float) -> tup
     return float(low), float(high)
 
 
-def share_of(chance: Array, n_classes: int, confidence: float, spread: float = 1.0) -> tuple[float, float, float]:
-    """Share of points that are of a class, each of one of its own, and its interval.
+def share_of(chances: Array, wanted: Indices, confidence: float, spread: float = 1.0) -> tuple[float, float, float]:
+    """Share of points that are of a class, each of the one wanted of it, and its interval.
 
-    ``chance`` is the probability q of each by the answers about it alone, all K classes being equally likely before.
-    A point that is not of its class may be of K - 1 others, so at the share a the answers have the likelihood
+    ``chances`` (n_points, K) are the probabilities of the classes by the answers about a point alone, all being
+    equally likely before. With q that of the class wanted, and K - 1 others that the point may be of instead, the
+    answers have at the share a the likelihood
 
         prod_points  a q + (1 - a) (1 - q) / (K - 1)                                          (1)
 
-    With two classes and one answer a point, wrong with probability e, q is 1 - e or e, and the maximum is at
-    ``(share of 1 - e among these - e) / (1 - 2 e)``. Where all are 0 or 1 it is a count, with an exact interval.
-    ``spread`` is the variance as a multiple of what independent points have.
+    whose maximum is the estimate. The likeliest class of a point is wrong with some probability, e on average. It is
+    the one wanted with probability a (1 - e) + (1 - a) e / (K - 1), whose exact interval is carried over to a.
+    With two classes and one answer a point both agree: (share - e) / (1 - 2 e). ``spread`` is the variance as a
+    multiple of what independent points have.
     """
-    if np.isin(chance, (0, 1)).all():
-        value = float(chance.mean())
-        n = len(chance) / spread
-        return value, *clopper_pearson(value * n, (1 - value) * n, confidence)
-    other = (1 - chance) / (n_classes - 1)
+    told = chances.max(axis=1) > _TOLD
+    if not told.any():
+        return 0.5, 0.0, 1.0
+    found = chances.argmax(axis=1)[told] == wanted[told]
+    share = float(found.mean())
+    n = len(found) / spread
+    e = float(1 - chances[told].max(axis=1).mean())
+    by_chance = e / (chances.shape[1] - 1)
+    ends = np.array(clopper_pearson(share * n, (1 - share) * n, confidence))
+    low, high = np.clip((ends - by_chance) / (1 - e - by_chance), 0, 1).tolist()
+    value = share if e == 0 else _likeliest_share(chances[np.arange(len(chances)), wanted], chances.shape[1])
+    return value, min(low, value), max(high, value)
+
+
+def _likeliest_share(q: Array, n_classes: int) -> float:
+    """The maximum of equation (1)."""
+    other = (1 - q) / (n_classes - 1)
 
     def loss(a: float) -> float:
-        return -float(np.sum(np.log(np.maximum(a * chance + (1 - a) * other, 1e-300))))
+        return -float(np.sum(np.log(np.maximum(a * q + (1 - a) * other, 1e-300))))
 
-    inside = minimize_scalar(loss, bounds=(0, 1), method="bounded", options={"xatol": 1e-9}).x
-    value = min((0.0, float(inside), 1.0), key=loss)
-    limit = loss(value) + spread * float(chi2.ppf(confidence, 1)) / 2
-    low = brentq(lambda a: loss(a) - limit, 0, value) if loss(0) > limit else 0.0
-    high = brentq(lambda a: loss(a) - limit, value, 1) if loss(1) > limit else 1.0
-    return value, float(low), float(high)
+    inside = float(minimize_scalar(loss, bounds=(0, 1), method="bounded", options={"xatol": 1e-9}).x)
+    return min((0.0, inside, 1.0), key=loss)
 
 
 def estimate_prior(
@@ -333,7 +346,8 @@ def _prior_of_answers(
         z[graph.row_point] = rows_of(decision, kept)
         turned = oriented(graph, z)
         if one_way(turned, counted):
-            share = share_of(chance_of_positive(turned, error_rate)[counted], 2, confidence)
+            told = told_classes(turned, error_rate)[counted]
+            share = share_of(told, np.ones(len(told), dtype=np.intp), confidence)
             return _with_share(estimate, *share, float(counted.sum()))
     if counted is not None or pairs.shares_points or error_rate:
         found = profile(graph, confidence, error_rate, counted=counted)

@@ -174,13 +174,13 @@ def oriented(graph: AnswerGraph, decision: Array | Codes) -> AnswerGraph:
     return replace(graph, labels=labels)
 
 
-def chance_of_positive(graph: AnswerGraph, error_rate: float | Mapping[int, float] | None) -> Array:
-    """Probability of class +1 of each point by labels and answers alone: before these, both are equally likely."""
+def told_classes(graph: AnswerGraph, error_rate: float | Mapping[int, float] | None, n_classes: int = 2) -> Array:
+    """Probabilities of the classes of each point by labels and answers alone: before these, all are equally likely."""
+    equal = np.full(n_classes, -np.log(n_classes))
     try:
-        found = propagate(graph, np.log([0.5, 0.5]), error_rate or 0.0, tol=1e-4)
+        return propagate(graph, equal, error_rate or 0.0, tol=1e-4).posteriors
     except InputError:
-        found = propagate(graph, np.log([0.5, 0.5]), _SELDOM, tol=1e-4)
-    return found.posteriors[:, 1]
+        return propagate(graph, equal, _SELDOM, tol=1e-4).posteriors
 
 
 def one_way(graph: AnswerGraph, points: Mask) -> bool:

@@ -100,10 +100,8 @@ def linked_accuracy(state: State, confidence: float) -> AccuracyEstimate:
         )
     predicted = held_out_columns(state, sample)
     agrees = predicted == state.column[sample]
-    right = agrees.astype(np.float64)
-    if state.error:
-        right = chance_by_answers(state, sample)[np.arange(len(sample)), predicted]
-    value, low, high = share_of(right, n_classes, confidence)
+    told = chance_by_answers(state, sample) if state.error else np.eye(n_classes)[state.column[sample]]
+    value, low, high = share_of(told, predicted, confidence)
     return AccuracyEstimate(
         value,
         low,

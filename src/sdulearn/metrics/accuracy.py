@@ -27,7 +27,7 @@ from numpy.typing import ArrayLike
 from scipy.stats import binomtest, norm
 
 from sdulearn.answers.graph import AnswerGraph
-from sdulearn.answers.sides import chance_of_positive, one_way, oriented, profile
+from sdulearn.answers.sides import one_way, oriented, profile, told_classes
 from sdulearn.errors import InputError, UndeterminedError
 from sdulearn.pairs import Pairs, read_pairs, rows_of, weighted_rows
 from sdulearn.prior import clopper_pearson, dissimilar_share, prior_from_share, random_of, share_of, similar_share
@@ -273,10 +273,10 @@ def _accuracy_of_random_points(
     sign = _signs(graph, z)
     graph = oriented(graph, sign.astype(np.float64))
     if one_way(graph, counted):
-        positive = chance_of_positive(graph, error_rate)[counted]
-        right = np.where(sign[counted] > 0, positive, 1 - positive)
-        value, low, high = share_of(right, 2, empty.confidence, spread)
-        majority, _, _ = share_of(positive, 2, empty.confidence)
+        told = told_classes(graph, error_rate)[counted]
+        column = (sign[counted] > 0).astype(np.intp)
+        value, low, high = share_of(told, column, empty.confidence, spread)
+        majority, _, _ = share_of(told, np.ones_like(column), empty.confidence)
     else:
         found = profile(_agreeing(graph, sign), empty.confidence, error_rate, spread, counted)
         value, low, high = found.value, found.low, found.high

@@ -17,15 +17,13 @@ from scipy.optimize import linear_sum_assignment
 
 from sdulearn.answers.different import different_groups
 from sdulearn.answers.graph import AnswerGraph
-from sdulearn.answers.propagate import propagate
+from sdulearn.answers.sides import told_classes
 from sdulearn.errors import InputError
 from sdulearn.metrics.accuracy import no_answers
 from sdulearn.pairs import Pairs, read_pairs, rows_of, weighted_rows
 from sdulearn.prior import clopper_pearson, random_of, share_of
 from sdulearn.types import Array, Codes, Indices, Mask
 
-# Of answers that contradict each other and are said to be right.
-_SELDOM = 0.05
 # A group with fewer points is not matched with a class: the best of all matchings would flatter too much.
 _FEWEST_POINTS = 10
 
@@ -244,7 +242,8 @@ def agreement_of(
         asked = np.ones(graph.n_answers, dtype=bool)
         accuracy, basis = _accuracy(graph, predicted, confidence)
     else:
-        asked = np.any(np.asarray(random_points)[pairs.ends], axis=1)[graph.position]
+        random = np.asarray(random_points, dtype=bool)
+        asked = np.any(random[pairs.ends[graph.position]], axis=1)
         accuracy, basis = _random_accuracy(graph, predicted, counted, error_rate, confidence, spread)
     first, second = predicted[graph.ends].T
     agrees = (first == second) == (graph.same > 0)
@@ -367,15 +366,9 @@ def _random_accuracy(
     two = bool((predicted < 0).any())
     n_classes = 2 if two else int(max(names.max(), predicted.max()))
     column = (predicted > 0).astype(np.intp) if two else predicted - 1
-    named = replace(graph, labels=names)
-    equal = np.full(n_classes, -np.log(n_classes))
-    try:
-        told = propagate(named, equal, error_rate or 0.0, tol=1e-4)
-    except InputError:
-        told = propagate(named, equal, _SELDOM, tol=1e-4)
-    right = told.posteriors[counted, column[counted]]
-    value, low, high = share_of(right, n_classes, confidence, spread)
-    return Share(value, low, high, len(right) / spread), "random questions"
+    told = told_classes(replace(graph, labels=names), error_rate, n_classes)[counted]
+    value, low, high = share_of(told, column[counted], confidence, spread)
+    return Share(value, low, high, len(told) / spread), "random questions"
 
 
 def _large_groups(graph: AnswerGraph) -> Indices:

@@ -110,15 +110,15 @@ def cross_val_accuracy(
             "cross_val_accuracy is for two classes: with more, answers alone do not tell the accuracy. Compare the "
             "predictions for answers that the model has not seen: sdulearn.metrics.class_agreement."
         )
-    decision = held_out_decisions(estimator, X, pairs, reference, sample_weight=sample_weight, cv=splitter)
+    parts = list(fold_models(estimator, X, pairs, reference, sample_weight=sample_weight, cv=splitter))
     return held_out_accuracy(
-        decision,
+        decisions_of(parts, X, reference),
         pairs,
         n_splits=splitter.get_n_splits(X, pairs),
         error_rate=error_rate,
         sample_weight=sample_weight,
         prior=prior,
-        random_points=random_points,
+        random_points=held_out_rows(parts, random_points),
         confidence=confidence,
     )
 
@@ -335,6 +335,17 @@ def classes_of(parts: Iterable[FoldModel], X: MatrixLike, reference: Codes) -> C
     for part in parts:
         predicted[part.rows] = part.model.predict(safe_indexing(X, part.rows))
     return predicted
+
+
+def held_out_rows(parts: Iterable[FoldModel], random_points: ArrayLike | None) -> Mask | None:
+    """Rows that count: of random points, but for hubs, which no model does without; None where all do."""
+    if random_points is None:
+        return None
+    random = np.asarray(random_points, dtype=bool)
+    held_out = np.zeros_like(random)
+    for part in parts:
+        held_out[part.rows] = True
+    return random & held_out
 
 
 def held_out_same(estimator: Estimator, X: MatrixLike, y: ArrayLike | Pairs, *, cv: Splitter = 5) -> tuple[Array, Mask]:

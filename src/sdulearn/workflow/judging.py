@@ -27,6 +27,7 @@ from sdulearn.metrics.cross_validation import (
     fold_class_models,
     fold_models,
     fold_spread,
+    held_out_rows,
     share_of_points,
 )
 from sdulearn.pairs import Pairs
@@ -83,16 +84,6 @@ def error_rates_of(fitted: FittedModel) -> dict[int, float] | None:
     if fitted.rates is None or not fitted.rates.mean > 0:
         return None
     return {a: min(max(rate, _FEWEST_ERRORS), _MOST_ERRORS) for a, rate in fitted.rates.by_annotator.items()}
-
-
-def held_out_rows(parts: list[FoldModel], random_points: Mask | None) -> Mask | None:
-    """Rows that count: of random points, but for hubs, which no model does without."""
-    if random_points is None:
-        return None
-    held_out = np.zeros(len(random_points), dtype=bool)
-    for part in parts:
-        held_out[part.rows] = True
-    return random_points & held_out
 
 
 def accuracy_of_two(
@@ -181,7 +172,7 @@ def _wider(share: Share, spread: float, confidence: float) -> Share:
 
 def check_agreement(found: ClassAgreement, chance: float) -> list[Finding]:
     """A model that answers do not show to be better than chance."""
-    if found.agreement.low > chance:
+    if found.agreement.low > chance or not found.agreement.n:
         return []
     return [Finding("no_better_than_guessing", "warning", {"low": found.agreement.low, "chance": chance})]
 
