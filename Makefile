@@ -7,7 +7,7 @@ PYTHONS := src tests benchmarks examples .ci docs/conf.py docs/_ext docs/figures
 export OMP_NUM_THREADS ?= 1
 export OPENBLAS_NUM_THREADS ?= 1
 
-.PHONY: demo test lint format bench bench-accuracy bench-asking bench-ablation bench-boosting bench-penalties bench-classes bench-cli bench-faults bench-graph bench-honest bench-kill bench-repeat bench-rivals bench-scale bench-style bench-time dist docs test-oldest clean
+.PHONY: demo test lint format bench bench-accuracy bench-asking bench-ablation bench-boosting bench-penalties bench-classes bench-coverage bench-cli bench-faults bench-graph bench-honest bench-kill bench-repeat bench-rivals bench-scale bench-style bench-time dist docs test-oldest clean
 
 demo: $(VENV)/.demo
 	$(BIN)/sdulearn demo
@@ -55,6 +55,10 @@ bench-repeat: $(VENV)/.dev
 bench-graph: $(VENV)/.bench
 	$(BIN)/python benchmarks/graph_accuracy.py
 	$(BIN)/python benchmarks/graph_accuracy.py --time
+
+# Hours; after every cell the table is written, and --cells takes some of them.
+bench-coverage: $(VENV)/.dev
+	$(BIN)/python benchmarks/coverage.py
 
 bench-honest: $(VENV)/.dev
 	$(BIN)/python benchmarks/honest.py
