@@ -188,7 +188,7 @@ def rate_of_annotator(seed: int, people, rates: tuple[float, ...], which: int) -
 
 
 def accuracy_after_a_slip(seed: int, n_repeats: int) -> Draw:
-    """``fit_table``: 100 loose answers about breast cancer; some are asked again, the first then gets the other answer."""
+    """``fit_table``: 100 loose answers about breast cancer; some asked again, the first with the other answer."""
     X, y = load_breast_cancer(return_X_y=True)
     rng = np.random.default_rng(seed)
     ends = rng.permutation(len(X))[:200].reshape(-1, 2)
