@@ -305,15 +305,15 @@ def main():
     arguments = parser.parse_args()
     first = 0 if arguments.quick else arguments.seed
     seeds = range(first, first + (10 if arguments.quick else arguments.draws))
-    results = json.loads(RESULTS.read_text()) if RESULTS.exists() and not arguments.quick else {}
     for name in CELLS:
         if arguments.cells not in name:
             continue
         began = time.perf_counter()
-        results[name] = summary(Parallel(n_jobs=arguments.jobs)(delayed(measure)(name, seed) for seed in seeds))
-        print(f"{table_of({name: results[name]})[-1]} {time.perf_counter() - began:.0f} s", flush=True)
+        found = summary(Parallel(n_jobs=arguments.jobs)(delayed(measure)(name, seed) for seed in seeds))
+        print(f"{table_of({name: found})[-1]} {time.perf_counter() - began:.0f} s", flush=True)
         if not arguments.quick:
-            # After every cell: the whole takes hours.
+            # After every cell, as the whole takes hours; another run may have measured other cells meanwhile.
+            results = {**(json.loads(RESULTS.read_text()) if RESULTS.exists() else {}), name: found}
             kept = {cell: results[cell] for cell in CELLS if cell in results}
             RESULTS.write_text(json.dumps(kept, indent=1) + "\n")
             write_between(PAGE, "coverage", table_of(kept))
