@@ -65,8 +65,8 @@ class KMeansBaseline(CentreClusterer):
         self.labels_ = found.labels_[row_point]
 
 
-def cluster_means(X: Array, labels: Indices, last: Array) -> Array:
-    """Means of the clusters; an empty one keeps its centre."""
-    count = np.bincount(labels, minlength=len(last))[:, None]
-    sums = np.column_stack([np.bincount(labels, column, len(last)) for column in X.T])
-    return np.where(count > 0, sums / np.maximum(count, 1), last)
+def cluster_means(X: Array, weight: Array, labels: Indices, last: Array) -> Array:
+    """Weighted means of the clusters; an empty one keeps its centre."""
+    total = np.bincount(labels, weight, len(last))[:, None]
+    sums = np.column_stack([np.bincount(labels, weight * column, len(last)) for column in X.T])
+    return np.where(total > 0, sums / np.maximum(total, 1), last)

@@ -17,9 +17,9 @@ from sdulearn.types import Array, Codes, Indices, RandomState
 class ConstrainedKMeans(CentreClusterer):
     """COP k-means (Wagstaff et al. 2001) with two clusters: similar rows together, dissimilar rows apart, always.
 
-    The points of a component have two assignments, and it takes the *jointly* cheaper one. This is the exact minimum
-    of the step, where Wagstaff goes through the points in order: every step lowers the inertia, and the order of rows
-    does not matter. Starts are k-means++ on groups of similar points. ``predict`` knows no pairs.
+    Rows that similar pairs join are one weighted point. Points that dissimilar pairs join have two assignments, and
+    take the *jointly* cheaper one. This is the exact minimum of the step, where Wagstaff goes through the points in
+    order: every step lowers the inertia, and the order of rows does not matter. ``predict`` knows no pairs.
     """
 
     def __init__(self, *, n_init: int = 10, max_iter: int = 300, random_state: RandomState = None) -> None:
@@ -31,27 +31,31 @@ class ConstrainedKMeans(CentreClusterer):
         graph = AnswerGraph.from_y(pairs)
         if graph.contradictory.any():
             raise InputError("The answers contradict each other: no assignment to two clusters keeps them all.")
-        component = graph.component[graph.row_point]
-        side = graph.sides[graph.row_point]
-        runs = [self._run(X, component, side, centers) for centers in self._starts(X, graph)]
-        self.inertia_, self.labels_, self.cluster_centers_ = min(runs, key=lambda run: run[0])
-
-    def _starts(self, X: Array, graph: AnswerGraph) -> list[Array]:
-        rng = check_random_state(self.random_state)
         member = graph.group[graph.row_point]
-        size = np.bincount(member)
-        means = cluster_means(X, member, np.zeros((len(size), X.shape[1])))
-        return [kmeans_plusplus(means, 2, sample_weight=size, random_state=rng)[0] for _ in range(self.n_init)]
+        weight = np.bincount(member).astype(np.float64)
+        offset = X.mean(axis=0)
+        means = cluster_means(X - offset, np.ones(len(X)), member, np.zeros((len(weight), X.shape[1])))
+        first = np.unique(graph.group, return_index=True)[1]
+        rng = check_random_state(self.random_state)
+        starts = [kmeans_plusplus(means, 2, sample_weight=weight, random_state=rng)[0] for _ in range(self.n_init)]
+        runs = [self._run(means, weight, graph.component[first], graph.sides[first], start) for start in starts]
+        _, labels, centers = min(runs, key=lambda run: run[0])
+        self.labels_ = labels[member]
+        self.cluster_centers_ = centers + offset
+        self.inertia_ = float(np.sum((X - self.cluster_centers_[self.labels_]) ** 2))
 
-    def _run(self, X: Array, component: Indices, side: Codes, centers: Array) -> tuple[float, Indices, Array]:
-        """One start, until no row moves: inertia, clusters, centres."""
+    def _run(
+        self, X: Array, weight: Array, component: Indices, side: Codes, centers: Array
+    ) -> tuple[float, Indices, Array]:
+        """One start, until no point moves: inertia but for a constant, clusters, centres."""
         labels = np.full(len(X), -1)
         for _ in range(self.max_iter):
             last = labels
-            cost = euclidean_distances(X, centers, squared=True)
+            cost = weight[:, None] * euclidean_distances(X, centers, squared=True)
             gain = np.bincount(component, side * (cost[:, 0] - cost[:, 1]))[component]
             labels = ((side < 0) ^ (gain > 0)).astype(np.intp)
-            centers = cluster_means(X, labels, centers)
+            centers = cluster_means(X, weight, labels, centers)
             if np.array_equal(labels, last):
                 break
-        return float(np.sum((X - centers[labels]) ** 2)), labels, centers
+        cost = weight[:, None] * euclidean_distances(X, centers, squared=True)
+        return float(cost[np.arange(len(X)), labels].sum()), labels, centers

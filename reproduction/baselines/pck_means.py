@@ -80,7 +80,7 @@ class PCKMeans(CentreClusterer):
             labels = free
             for i in rng.permutation(bound).tolist():
                 labels[i] = np.argmin(cost[i] + unit * self._broken(labels, i, similar, dissimilar))
-            centers = cluster_means(X, labels, centers)
+            centers = cluster_means(X, np.ones(len(X)), labels, centers)
             cost = euclidean_distances(X, centers, squared=True)
             if np.array_equal(labels, last):
                 break
