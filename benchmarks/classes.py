@@ -23,6 +23,7 @@ from pathlib import Path
 
 import numpy as np
 from pages import write_between
+from paper import KMeansBaseline, PCKMeans, load_multiclass
 from scipy.optimize import linear_sum_assignment
 from sklearn.cluster import KMeans
 from sklearn.linear_model import LogisticRegressionCV
@@ -31,8 +32,6 @@ from sklearn.preprocessing import StandardScaler
 from tqdm import tqdm
 
 from sdulearn import PairLogisticRegression, PairLogisticRegressionCV, stack_pairs
-from sdulearn.baselines import KMeansBaseline, PCKMeans
-from sdulearn.datasets import load_multiclass
 from sdulearn.errors import ClassNumberWarning
 
 PAGE = Path(__file__).parents[1] / "docs" / "classes.md"

@@ -15,8 +15,9 @@ from hypothesis import settings
 from sklearn.datasets import load_breast_cancer, load_digits, load_wine
 from sklearn.preprocessing import StandardScaler
 
+from reproduction.datasets import BENCHMARKS, load_benchmark
 from sdulearn import FitReport, PriorEstimate
-from sdulearn.datasets import BENCHMARKS, load_benchmark, make_waveform, sample_sdu
+from sdulearn.datasets import make_waveform, sample_sdu
 from sdulearn.diagnostics import Finding
 from sdulearn.fit_report import AnnotatorReport, DoubtfulAnswer, ModelChoice
 from sdulearn.metrics import AccuracyEstimate

@@ -30,7 +30,7 @@ FLOORS = [
     ("metrics", "statistics", "io.parquet"),
     ("io.tables",),
     ("base", "diagnostics"),
-    ("grid", "baselines", "datasets", "fit_report"),
+    ("grid", "datasets", "fit_report"),
     ("linear", "table_model"),
     ("blocks",),
     ("joint",),
@@ -39,7 +39,7 @@ FLOORS = [
     ("streaming", "distributed", "io.model_file", "io.onnx", "populations", "asking"),
     ("workflow", "planning"),
     ("plotting",),
-    ("experiments", "web"),
+    ("web",),
     ("cli",),
 ]
 FLOOR = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}

@@ -56,21 +56,24 @@ def test_the_same_as_json(tmp_path, call, capsys):
 
 
 def test_a_file_of_a_tool_that_links_records(tmp_path, call, capsys):
-    """Its records are looked up in the table, and what they are for is said."""
-    ann = {"name": "Ann", "age": 7}
-    bob = {"name": "Bob", "age": 8}
-    (tmp_path / "training.json").write_text(json.dumps({"distinct": [[ann, bob]], "match": []}))
-    (tmp_path / "t.csv").write_text("id,name,age\np,Ann,7\nq,Bob,8\n")
-    assert call("check", tmp_path / "training.json") != 0
-    assert "Say with --features of which table they are rows" in capsys.readouterr().err
-    assert call("check", tmp_path / "training.json", "--features", tmp_path / "t.csv") == 1
+    (tmp_path / "training.json").write_text(json.dumps({"distinct": [[{"name": "Ann"}, {"name": "Bob"}]], "match": []}))
+    assert call("check", tmp_path / "training.json") == 2
+    err = capsys.readouterr().err
+    assert "a file of dedupe, which is not a format that is read; write id_a,id_b,label" in err
+
+
+def test_answers_about_entities(tmp_path, call, capsys):
+    """200 records twice, each pair "similar", and each row beside two others."""
+    lines = ["id_a,id_b,label", *(f"a{k},b{k},1" for k in range(200))]
+    lines += [f"{side}{k},a{(k + step) % 200},0" for k in range(200) for side, step in (("a", 1), ("b", 7))]
+    (tmp_path / "p.csv").write_text("\n".join(lines))
+    assert call("check", tmp_path / "p.csv") == 1
     out = capsys.readouterr().out
-    assert "read as training data of dedupe: 0 similar, 1 dissimilar" in out
-    assert "not what answers about entities" in out
+    assert "tie 200 groups of rows, half of them of 2 rows or fewer" in out
+    assert "Splink or dedupe" in out
     assert "Nothing wrong" not in out
-    call("check", tmp_path / "training.json", "--features", tmp_path / "t.csv", "--json")
-    data = json.loads(capsys.readouterr().out)
-    assert (data["format"], data["findings"][0]["code"]) == ("dedupe", "entities")
+    call("check", tmp_path / "p.csv", "--json")
+    assert "entities" in [finding["code"] for finding in json.loads(capsys.readouterr().out)["findings"]]
 
 
 def test_answers_that_share_points(tmp_path, call, capsys):

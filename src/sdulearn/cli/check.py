@@ -52,13 +52,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Print what was read and what is wrong."""
-    answers = read_answers(
-        arguments.pairs,
-        columns=arguments.pair_columns,
-        words=arguments.answers,
-        table=arguments.features,
-        id_column=arguments.id,
-    )
+    answers = read_answers(arguments.pairs, columns=arguments.pair_columns, words=arguments.answers)
     unknown = _unknown_ids(answers, arguments.features, arguments.id)
     checks = check_answers(answers)
     y = _known(answers)

@@ -162,13 +162,7 @@ def run(arguments: argparse.Namespace) -> int:
     page = _page(arguments)
     answers = None
     if arguments.pairs is not None:
-        answers = read_answers(
-            arguments.pairs,
-            columns=arguments.pair_columns,
-            words=arguments.answers,
-            table=arguments.features,
-            id_column=arguments.id,
-        )
+        answers = read_answers(arguments.pairs, columns=arguments.pair_columns, words=arguments.answers)
         if not arguments.json:
             say("\n".join(describe_answers(answers)))
     with _engine(arguments) as engine:

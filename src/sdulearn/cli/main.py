@@ -27,7 +27,6 @@ COMMANDS = {
     "plan": "how many pairs a target accuracy takes, by simulation; a table, a picture and a CSV",
     "prior": "the class prior from pair counts or a pair file, with its interval",
     "demo": "train every risk and loss on bundled data; a table, a picture and a CSV",
-    "reproduce": "run the experiments of the paper, and new ones, and write a report",
 }
 
 

