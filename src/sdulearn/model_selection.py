@@ -125,9 +125,10 @@ class PairKFold(PairFolds):
 
     The answers of a connected component stay in one fold where it is small enough, and loose pairs
     of either kind, and points in no answer, are each spread evenly over all folds. A component too
-    large for a fold is cut, where it can be with few answers lost; :meth:`n_cut` tells how many. A hub, a
-    point that many answers hang on (:meth:`AnswerGraph.hubs <sdulearn.answers.AnswerGraph.hubs>`), cannot be held
-    out: it is in every part.
+    large for a fold is cut, where it can be with few answers lost; :meth:`n_cut` tells how many. A fold that
+    would be left without an answer gets one from another, where there are enough. A hub, a point that many
+    answers hang on (:meth:`AnswerGraph.hubs <sdulearn.answers.AnswerGraph.hubs>`), cannot be held out: it is in
+    every part.
 
     Parameters
     ----------
@@ -183,6 +184,7 @@ class PairKFold(PairFolds):
         of_unit = self._fold_of_units(units, rng)
         fold = np.full(graph.n_points, NO_FOLD)
         fold[units.points] = of_unit[units.unit[units.points]]
+        _share_answers(fold, graph.ends, self.n_splits)
         alone = np.flatnonzero(graph.degree == 0)
         fold[alone] = self._deal(len(alone), rng)
         return fold[graph.row_point]
@@ -295,6 +297,31 @@ def _pieces(component: Indices, ends: Indices, free: Mask, n_splits: int) -> tup
         large[big] = True
         large += [True] * int(piece.max())
     return found, np.array(large, dtype=bool)
+
+
+def _share_answers(fold: Indices, ends: Indices, n_splits: int) -> None:
+    """Move the points of an answer to each fold that has none of its own, from folds that keep some, if there are."""
+    for empty in range(n_splits):
+        count, owner = _own_answers(fold, ends, n_splits)
+        of_ends = fold[ends]
+        movable = (of_ends >= 0).all(axis=1)
+        if count[empty] or not movable.any():
+            continue
+        lost = np.bincount(ends[owner >= 0].ravel(), minlength=len(fold))[ends]
+        together = of_ends[:, :1] == of_ends[:, 1:]
+        left = count[of_ends] - np.where(together, lost.sum(axis=1, keepdims=True), lost)
+        worst = np.where(of_ends == empty, len(ends), left).min(axis=1)
+        best = int(np.argmax(np.where(movable, worst, -1)))
+        if worst[best] > 0:
+            fold[ends[best]] = empty
+
+
+def _own_answers(fold: Indices, ends: Indices, n_splits: int) -> tuple[Indices, Indices]:
+    """Number of answers between points of each fold, or of it and hubs, and the fold of each such answer, else -1."""
+    first, second = fold[ends].T
+    whole = (first == second) | (first == NO_FOLD) | (second == NO_FOLD)
+    owner = np.where(whole, np.maximum(first, second), NO_FOLD)
+    return np.bincount(owner[owner >= 0], minlength=n_splits), owner
 
 
 def _breadth_first(ends: Indices, members: Indices, n_points: int) -> Indices:

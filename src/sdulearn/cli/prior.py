@@ -24,9 +24,10 @@ from sdulearn.cli.options import add_answer_options
 from sdulearn.cli.output import add_json_option, print_json
 from sdulearn.cli.screen import say
 from sdulearn.cli.words import describe_answers, describe_finding
-from sdulearn.diagnostics import check_answers_ratio, shares_points
+from sdulearn.diagnostics import Finding, check_component_ratio, shares_points
 from sdulearn.errors import InputError, UndeterminedError
 from sdulearn.pairs import UNSURE
+from sdulearn.prior import random_of
 from sdulearn.types import Array, Codes, Mask
 
 _SUSPICIOUS = 0.01
@@ -65,19 +66,31 @@ def run(arguments: argparse.Namespace) -> int:
     answers = read_answers(arguments.source[0], columns=arguments.pair_columns, words=arguments.answers)
     y, weights, random_points = rows_of_answers(answers)
     estimate = estimate_prior(y=y, sample_weight=weights, random_points=random_points, **level)
-    return _tell(arguments, estimate, describe_answers(answers), AnswerGraph.from_y(y))
+    graph = AnswerGraph.from_y(y)
+    counted = random_of(graph, random_points)
+    if counted is None and not shares_points(graph):
+        return _tell(arguments, estimate, describe_answers(answers), None)
+    about = f"answers about {int(np.sum(graph.degree > 0)):,} points"
+    if counted is not None:
+        about = "answers to random questions; chosen ones do not count"
+    return _tell(arguments, estimate, describe_answers(answers), about, check_component_ratio(graph, None, counted))
 
 
-def _tell(arguments: argparse.Namespace, estimate: PriorEstimate, read: list[str], graph: AnswerGraph | None) -> int:
-    """Print what was read and the estimate; ``graph`` holds the answers of a file."""
-    shared = graph if graph is not None and shares_points(graph) else None
+def _tell(
+    arguments: argparse.Namespace,
+    estimate: PriorEstimate,
+    read: list[str],
+    about: str | None,
+    findings: Sequence[Finding] = (),
+) -> int:
+    """Print what was read and the estimate; ``about`` says of which answers it is, where these are no loose pairs."""
     if arguments.json:
-        print_json(as_data(estimate, shared is not None))
+        print_json(as_data(estimate, loose=about is None))
         return 0
     if read:
         say("\n".join(read) + "\n")
-    say(describe(estimate, shared))
-    for line in meaning(estimate, shared):
+    say(describe(estimate, about or "pairs"))
+    for line in meaning(estimate, None if about is None else [describe_finding(one) for one in findings]):
         say("\n" + textwrap.fill(line, 100))
     return 0
 
@@ -118,7 +131,7 @@ def rows_of_answers(answers: Answers) -> tuple[Codes, Array, Mask | None]:
     return y, np.repeat(answers.weights[used], 2), None if marked is None else marked.ravel()
 
 
-def as_data(estimate: PriorEstimate, shared: bool) -> dict[str, object]:
+def as_data(estimate: PriorEstimate, loose: bool = True) -> dict[str, object]:
     """All numbers; ``value`` is NaN, in JSON null, where the counts have no answer."""
     return {
         **asdict(estimate),
@@ -127,25 +140,27 @@ def as_data(estimate: PriorEstimate, shared: bool) -> dict[str, object]:
         "noise_factor": estimate.noise_factor,
         "noise_range": estimate.noise_range,
         # Of answers that share points the counts alone say nothing.
-        "p_value": None if shared else estimate.p_value,
+        "p_value": estimate.p_value if loose else None,
     }
 
 
-def describe(estimate: PriorEstimate, shared: AnswerGraph | None = None) -> str:
+def describe(estimate: PriorEstimate, about: str = "pairs") -> str:
     """The numbers, in two lines."""
     value = f"{estimate.value:.3f}" if estimate.has_value else "no value"
-    pairs = "pairs" if shared is None else f"answers about {int((shared.degree > 0).sum()):,} points"
     return (
         f"prior: {value}, {estimate.confidence:.0%} interval {estimate.low:.3f} to {estimate.high:.3f}\n"
-        f"from {estimate.n_similar:g} similar and {estimate.n_dissimilar:g} dissimilar {pairs}"
+        f"from {estimate.n_similar:g} similar and {estimate.n_dissimilar:g} dissimilar {about}"
     )
 
 
-def meaning(estimate: PriorEstimate, shared: AnswerGraph | None = None) -> list[str]:
-    """What the estimate says about the choice of a method, a paragraph each."""
+def meaning(estimate: PriorEstimate, found: list[str] | None = None) -> list[str]:
+    """What the estimate says about the choice of a method, a paragraph each.
+
+    ``found`` is what a test of answers that are no loose pairs said.
+    """
     if not estimate.has_value:
-        if shared is not None:
-            return [_EVEN, *map(describe_finding, check_answers_ratio(shared, None)), _UNKNOWN]
+        if found is not None:
+            return [_EVEN, *found, _UNKNOWN]
         return [_TOO_FEW_SIMILAR, _explain_too_few(estimate), _UNKNOWN]
     if not estimate.n_dissimilar:
         return [_NO_DISSIMILAR]

@@ -20,6 +20,7 @@ from sdulearn.cli.words import (
     describe_number,
     describe_points,
     describe_table,
+    prior_source,
     understood,
 )
 from sdulearn.fit_report import ColumnDependence, ColumnImportance, FitReport
@@ -206,10 +207,12 @@ def _cell(same: float, different: float) -> str:
 def _prior(prior: PriorEstimate, name: str) -> str:
     if prior.confidence is None:
         return f"<p>{prior.value:.3g} of the rows are of class <b>{escape(name)}</b>, as given.</p>"
+    if not (source := prior_source(prior)):
+        return f"<p>{NO_RANDOM.capitalize()}.</p>"
     unknown = "" if prior.identified else " The answers do not exclude 1/2."
     return (
         f"<p>{prior.value:.3f} of the rows are of class <b>{escape(name)}</b> ({prior.confidence:.0%} interval "
-        f"{prior.low:.3f} to {prior.high:.3f}, from the answers).{unknown}</p>"
+        f"{prior.low:.3f} to {prior.high:.3f}, from {source}).{unknown}</p>"
     )
 
 

@@ -184,11 +184,21 @@ def describe_prior(prior: PriorEstimate) -> str:
     """The share of class +1, with its interval where it was estimated."""
     if prior.confidence is None:
         return f"{prior.value:.3g} of the rows are of class +1, as given"
+    if not (source := prior_source(prior)):
+        return NO_RANDOM
     unknown = "" if prior.identified else "; 1/2 is not excluded"
     return (
         f"{prior.value:.3f} of the rows are of class +1 ({prior.confidence:.0%} interval {prior.low:.3f} to "
-        f"{prior.high:.3f}, from the answers{unknown})"
+        f"{prior.high:.3f}, from {source}{unknown})"
     )
+
+
+def prior_source(prior: PriorEstimate) -> str:
+    """What a prior was estimated from; empty where there was nothing."""
+    if prior.n_similar is None or prior.n_dissimilar is None:
+        return "the answers"
+    n_answers = prior.n_similar + prior.n_dissimilar
+    return f"{n_answers:,g} answers" if n_answers else ""
 
 
 def describe_accuracy(accuracy: AccuracyEstimate) -> str:
@@ -386,7 +396,7 @@ _SENTENCES: dict[str, Callable[[Mapping[str, Any]], str]] = {
     "repeated_questions": _repeated_questions,
     "chosen_questions": lambda d: (
         f"{d['n_chosen']:,} of the {d['n_answers']:,} questions were chosen, not drawn at random: they train the "
-        f"model. The prior and the accuracy come from the other {d['n_answers'] - d['n_chosen']:,} alone."
+        "model. The prior and the accuracy come from the random ones alone."
     ),
     "few_random": lambda d: (
         (f"Only {d['n_random']:,}" if d["n_random"] else "None")
