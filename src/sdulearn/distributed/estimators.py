@@ -105,7 +105,8 @@ class DaskRows(LinearPairClassifier):
         """Accuracy estimated from answers alone: the value of :func:`~sdulearn.metrics.pair_accuracy`.
 
         Dask input takes one pass, computed at once. The ends of a pair may be in different chunks:
-        decision values, codes and weights of all rows of pairs come back.
+        decision values, codes and weights of all rows of pairs come back. Where all answers are of one
+        kind and the prior was given, a second pass brings those of all rows.
 
         Parameters
         ----------
@@ -126,12 +127,16 @@ class DaskRows(LinearPairClassifier):
         check_is_fitted(self)
         X = self._check_columns(X, reset=False)
         blocks = dask_blocks(X, y, sample_weight)
-        sums = blocks.sum(_decisions_of_pairs, self.coef_[0], self.intercept_[0])
+        sums = blocks.sum(_decisions_of_pairs, self.coef_[0], self.intercept_[0], False)
         if sums is None:
             raise InputError("There are no rows: every block is empty.")
         codes = np.concatenate(sums["codes"])
         if not len(codes):
             raise no_answers("An accuracy")
+        if self._known_prior is not None and len(np.unique(np.sign(codes_of(codes)))) == 1:
+            # One kind of answer tells an accuracy with the prior and the unlabeled rows alone.
+            sums = blocks.sum(_decisions_of_pairs, self.coef_[0], self.intercept_[0], True)
+            codes = np.concatenate(sums["codes"])
         weight = None if sample_weight is None else np.concatenate(sums["weight"])
         decision = np.concatenate(sums["decision"])
         return pair_accuracy(decision, codes, sample_weight=weight, prior=self._known_prior).value
@@ -212,10 +217,12 @@ def _framed(index: Frame, values: Array, columns: list[int] | None) -> Frame:
     return pandas.DataFrame(values, index, columns)
 
 
-def _decisions_of_pairs(X: Rows, y: Codes, weight: Array | None, coef: Array, intercept: float) -> Sums:
-    """Decision values, codes and weights of the rows that are ends of pairs."""
+def _decisions_of_pairs(
+    X: Rows, y: Codes, weight: Array | None, coef: Array, intercept: float, unlabeled: bool
+) -> Sums:
+    """Decision values, codes and weights of the rows that are ends of pairs, or of all rows."""
     assert_all_finite(X, input_name="X")
-    ends = np.flatnonzero(codes_of(y))
+    ends = np.arange(len(y)) if unlabeled else np.flatnonzero(codes_of(y))
     return Sums(
         decision=[np.asarray(X[ends] @ coef + intercept)],
         codes=[y[ends]],
