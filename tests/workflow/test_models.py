@@ -105,13 +105,16 @@ def test_labels_name_more_than_two_classes(blobs, classes):
     assert np.mean(model.predict(table) == NAMES[y]) > 0.95
     report = model.report
     assert (report.n_labels, report.agreement.basis) == (20, "labels")
+    assert report.n_classes_interval == (None if classes is None else (3, 3))
     assert report.n_labels_right >= 19
     assert report.agreement.accuracy.low < 0.95 <= report.agreement.accuracy.high
 
 
 def test_the_number_of_classes_from_answers(blobs):
     table, answers, _ = blobs
-    assert fit_table(table, answers, classes="auto").classes == ("1", "2", "3")
+    model = fit_table(table, answers, classes="auto")
+    assert model.classes == ("1", "2", "3")
+    assert model.report.n_classes_interval == (3, 3)
 
 
 @pytest.mark.parametrize(
