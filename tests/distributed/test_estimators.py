@@ -501,9 +501,9 @@ def test_the_score_of_one_kind_of_answer_counts_unlabeled_rows(waveform, risk):
 
 def test_more_than_two_classes_are_predicted_lazily():
     rng = np.random.default_rng(0)
-    truth = np.arange(90) % 3
-    X = rng.normal(size=(90, 3)) + 4 * np.eye(3)[truth]
-    pairs = rng.permutation(90).reshape(-1, 2)
+    truth = np.arange(120) % 3
+    X = rng.normal(size=(120, 3)) + 4 * np.eye(3)[truth]
+    pairs = rng.permutation(120).reshape(-1, 2)
     rows, y = sdulearn.stack_pairs(X, pairs, truth[pairs[:, 0]] == truth[pairs[:, 1]])
     model = distributed.PairLogisticRegression(n_classes=3).fit(rows, y)
     lazy = da.from_array(rows, chunks=(40, -1))
