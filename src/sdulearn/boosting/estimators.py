@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Self
 
+import numpy as np
 from numpy.typing import ArrayLike
 
+from sdulearn.boosting.rows import TrainingRows
 from sdulearn.boosting.score_classifier import ScoreClassifier
+from sdulearn.boosting.start import LinearFits
+from sdulearn.boosting.training import CrossFit
 from sdulearn.extras import require
 from sdulearn.joint.rates import ErrorRateParameter
 from sdulearn.sklearn_private import fit_context
@@ -169,3 +174,46 @@ class PairBoostingClassifier(ScoreClassifier):
         trees = self._boost(rows, start, seed)
         self.held_out_log_likelihood_ = trees.curve
         return self._take(rows, start, trees)
+
+
+class TreesOfRounds(PairBoostingClassifier):
+    """Trees with the settings that a fitted model chose, from all answers at once: no fold is left out.
+
+    What that model would be without some of its answers. One booster of nine tenths of the answers is about as good
+    as the mean of five boosters of four fifths of all answers each.
+
+    Parameters
+    ----------
+    n_rounds : int
+        Rounds of the fitted model.
+    with_kernel : bool
+        Whether it starts at a kernel map.
+    n_classes, prior, prior_strength, error_rate
+        As in :class:`PairBoostingClassifier`.
+    """
+
+    def __init__(
+        self,
+        *,
+        n_rounds: int,
+        with_kernel: bool,
+        n_classes: int = 2,
+        prior: float | None = None,
+        prior_strength: float = 3.0,
+        error_rate: ErrorRateParameter = "auto",
+    ) -> None:
+        given = {"prior": prior, "prior_strength": prior_strength, "error_rate": error_rate}
+        # The start's penalty is chosen on three folds.
+        super().__init__(max_iter=n_rounds, n_classes=n_classes, cv=3, **given)  # type: ignore[arg-type]
+        self.n_iter_no_change = None
+        self.n_rounds = n_rounds
+        self.with_kernel = with_kernel
+
+    def _fit_tree_start(self, rows: TrainingRows, seed: int, linear: LinearFits | None = None) -> LinearFits:
+        if self.n_classes > 2:
+            return super()._fit_tree_start(rows, seed, linear)
+        return self._fit_start(rows, seed, self.with_kernel)
+
+    def _boost(self, rows: TrainingRows, start: LinearFits, seed: int) -> CrossFit:
+        whole = replace(rows, fold=np.full_like(rows.fold, -1))
+        return super()._boost(whole, replace(start, by_fold=start.all_rows[None]), seed)

@@ -51,7 +51,7 @@ class ScoreClassifier(SoftmaxPairClassifier):
     max_leaf_nodes: int
     l2_regularization: float
     min_hessian: float
-    n_iter_no_change: int
+    n_iter_no_change: int | None
     cv: int
     n_jobs: int | None
     random_state: Any

@@ -33,16 +33,14 @@ class CrossFit:
         Held-out log likelihood of an answer after each round; the first is that of the start.
     scores : array of shape (n_points,) or (n_points, n_classes)
         Held-out scores at the best round.
+    n_rounds : int
+        The best round, or the last one where none is held out.
     """
 
     texts: list[str]
     curve: Array
     scores: Array
-
-    @property
-    def n_rounds(self) -> int:
-        """The best round."""
-        return int(np.argmax(self.curve))
+    n_rounds: int
 
 
 class _Fold:
@@ -99,7 +97,7 @@ def cross_boost(
     parameters: dict[str, Any],
     categorical: list[int],
     max_rounds: int,
-    patience: int,
+    patience: int | None,
 ) -> CrossFit:
     """Boost without each fold in turn; see the module's docstring.
 
@@ -121,8 +119,10 @@ def cross_boost(
         LightGBM's.
     categorical : list of int
         Categorical columns.
-    max_rounds, patience : int
-        Most rounds, and how many without improvement end the search.
+    max_rounds : int
+        Most rounds.
+    patience : int or None
+        How many rounds without improvement end the search; None takes all rounds, whatever they bring.
 
     Returns
     -------
@@ -143,11 +143,11 @@ def cross_boost(
             one.step()
         scores = held_out_scores([one.scores for one in folds], fold)
         curve.append(whole.value(scores) / whole.n_known)
-        if curve[-1] > best:
+        if patience is None or curve[-1] > best:
             best = curve[-1]
             best_scores = scores
         elif len(curve) - 1 - int(np.argmax(curve)) >= patience:
             break
-    n_rounds = int(np.argmax(curve))
+    n_rounds = max_rounds if patience is None else int(np.argmax(curve))
     texts = [one.booster.model_to_string(num_iteration=n_rounds) for one in folds] if n_rounds else []
-    return CrossFit(texts, np.array(curve), best_scores)
+    return CrossFit(texts, np.array(curve), best_scores, n_rounds)

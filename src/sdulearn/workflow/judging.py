@@ -8,7 +8,6 @@ import numpy as np
 
 from sdulearn.answers.doubtful import doubtful_answers
 from sdulearn.answers.error_rates import ErrorRates
-from sdulearn.boosting.estimators import ScoreClassifier
 from sdulearn.diagnostics import ACCURACY_FOLDS, Finding
 from sdulearn.errors import UndeterminedError
 from sdulearn.fit_report import DoubtfulAnswer
@@ -34,7 +33,7 @@ from sdulearn.pairs import Pairs
 from sdulearn.prior import PriorEstimate, clopper_pearson, estimate_prior
 from sdulearn.types import Array, Codes, Estimator, Mask, MatrixLike, Rows
 from sdulearn.workflow.methods import with_its_settings
-from sdulearn.workflow.models import ACCURACY_FOLDS_OF_TREES, FittedModel
+from sdulearn.workflow.models import FittedModel
 from sdulearn.workflow.training import TrainingData
 
 # Of more than two classes, whose fit takes long.
@@ -51,7 +50,7 @@ def models_of_folds(model: Estimator, rows: Rows, pairs: Pairs, weights: Array |
     if len(model.classes_) > 2:
         folds = folds_over_points(_FEW_FOLDS, pairs)
         return list(fold_class_models(settings, rows, pairs, model.predict(rows), sample_weight=weights, cv=folds))
-    folds = folds_over_points(ACCURACY_FOLDS_OF_TREES if isinstance(model, ScoreClassifier) else ACCURACY_FOLDS, pairs)
+    folds = folds_over_points(ACCURACY_FOLDS, pairs)
     reference = model.decision_function(rows)
     return list(fold_models(settings, rows, pairs, reference, sample_weight=weights, cv=folds))
 

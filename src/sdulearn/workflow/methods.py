@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from sdulearn.blocks import Blocks
-from sdulearn.boosting import PairBoostingClassifier, PairModelCV
-from sdulearn.boosting.estimators import ScoreClassifier
+from sdulearn.boosting.estimators import ScoreClassifier, TreesOfRounds
 from sdulearn.joint import PairLogisticRegression, PairLogisticRegressionCV
 from sdulearn.linear import SDUClassifier, SDUClassifierCV
 from sdulearn.risks import RISKS
@@ -14,8 +11,6 @@ from sdulearn.streaming import SDUClassifier as StreamingClassifier
 from sdulearn.types import Estimator
 from sdulearn.workflow.training import Request
 
-# Of trees in a fold of an accuracy.
-_FEW_FOLDS = 3
 METHODS = ("auto", "joint", *RISKS)
 
 
@@ -47,7 +42,14 @@ def chosen_settings(model: Estimator) -> dict[str, float]:
 def with_its_settings(model: Estimator) -> Estimator:
     """An unfitted estimator with the settings that a fitted one chose."""
     if isinstance(model, ScoreClassifier):
-        return _with_its_rounds(model)
+        return TreesOfRounds(
+            n_rounds=model.n_rounds_,
+            with_kernel=model.start_.kernel is not None,
+            n_classes=model.n_classes,
+            prior=model.prior,
+            prior_strength=model.prior_strength,
+            error_rate=dict(model.error_rates_),
+        )
     if isinstance(model, PairLogisticRegressionCV):
         return PairLogisticRegression(
             model.alpha_,
@@ -60,19 +62,6 @@ def with_its_settings(model: Estimator) -> Estimator:
     found = chosen_settings(model)
     gamma = found.get("gamma", 0.5)
     return SDUClassifier(model.risk, model.loss, gamma=gamma, alpha=found["alpha"], prior=model.prior_.value)
-
-
-def _with_its_rounds(model: ScoreClassifier) -> Estimator:
-    """Trees of no more rounds, in fewer folds: a shade worse than the model itself, and much faster."""
-    parameters: dict[str, Any] = {
-        "n_classes": model.n_classes,
-        "prior": model.prior,
-        "prior_strength": model.prior_strength,
-        "error_rate": dict(model.error_rates_),
-    }
-    if not model.n_rounds_:
-        return PairModelCV(["linear"], **parameters, cv=_FEW_FOLDS)
-    return PairBoostingClassifier(**parameters, max_iter=model.n_rounds_, cv=_FEW_FOLDS)
 
 
 def refit_on(model: Estimator, blocks: Blocks, same_answers: bool) -> Estimator:

@@ -10,7 +10,7 @@ import numpy as np
 
 from sdulearn.answers.error_rates import ErrorRates
 from sdulearn.boosting import PairBoostingClassifier, PairModelCV
-from sdulearn.diagnostics import Finding
+from sdulearn.diagnostics import ACCURACY_FOLDS, Finding
 from sdulearn.extras import is_there
 from sdulearn.fit_report import ModelChoice
 from sdulearn.joint import PairLogisticRegression, PairLogisticRegressionCV
@@ -21,8 +21,6 @@ from sdulearn.workflow.methods import estimator_of, is_joint
 from sdulearn.workflow.training import Request, TrainingData
 
 MODELS = ("auto", "linear", "boosted")
-# Fewer than of a line, as each takes long.
-ACCURACY_FOLDS_OF_TREES = 5
 # Trees stop by held-out answers, in every fold of the accuracy too.
 _FEWEST_OF_A_KIND = 2
 # With fewer answers trees win by chance alone.
@@ -152,5 +150,5 @@ def _n_answers(y: Codes) -> int:
 def _fewest_in_a_fold(pairs: Pairs) -> int:
     """The fewest answers of a kind that a model has to learn from, of those that the accuracy is found by."""
     kinds = np.unique(np.sign(pairs.codes[pairs.codes != 0]))
-    trains = [train for train, _ in folds_over_points(ACCURACY_FOLDS_OF_TREES, pairs).split(None, pairs)]
+    trains = [train for train, _ in folds_over_points(ACCURACY_FOLDS, pairs).split(None, pairs)]
     return min(int(np.sum(np.sign(pairs.codes[train]) == kind)) // 2 for train in trains for kind in kinds)
