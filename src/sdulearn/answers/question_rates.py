@@ -81,7 +81,7 @@ def estimate_question_rates(graph: AnswerGraph, n_classes: int) -> ErrorRates:
         rates = cycles.maximise(rates, involved)
         for k in np.flatnonzero(involved & ~known).tolist():
             ends[k] = cycles.interval(rates, k)
-    low, high = np.transpose(ends)
+    low, high = np.reshape(ends, (-1, 2)).T
     return collect_rates(numbers, counts, rates, low, high)
 
 
