@@ -176,7 +176,8 @@ def find_and_fit(
             break
         n_classes = n_used
         fit = None
-    return fit, (n_classes, _most_classes(data, found, n_classes))
+    low, high = found.interval
+    return fit, (min(low, n_classes), _most_classes(data, max(high, n_classes)))
 
 
 def _used(X: Rows, fit: ClassFit) -> Indices:
@@ -184,14 +185,12 @@ def _used(X: Rows, fit: ClassFit) -> Indices:
     return np.unique(np.argmax(X @ fit.coef.T + fit.intercept, axis=1))
 
 
-def _most_classes(data: ClassData, found: NumberOfClasses, n_classes: int) -> int:
-    """The most classes that the answers allow.
+def _most_classes(data: ClassData, most: int) -> int:
+    """The most classes that the answers allow, from the most that a model uses which held-out answers allow.
 
-    Where all have enough "same" answers it is the most classes in use by any number of them that held-out answers
-    allow. Else some classes may not be seen: K equal ones make random answers "same" with probability 1/K, and so
-    many are allowed as the share of "same" answers allows.
+    Without enough "same" answers for all of these some classes may not be seen: K equal ones make random answers "same"
+    with probability 1/K, and so many are allowed as the share of "same" answers allows.
     """
-    most = max(n_classes, found.most_used)
     if _has_ties(data.graph, most):
         return most
     n_same = int(np.sum(data.graph.same > 0))
@@ -209,12 +208,13 @@ def _has_ties(graph: AnswerGraph, n_classes: int) -> bool:
     return sum(_ties(graph)) >= _TIES_A_CLASS * n_classes
 
 
-def warn_of_open_number(data: ClassData, interval: tuple[int, int]) -> None:
+def warn_of_open_number(data: ClassData, fit: ClassFit | None, interval: tuple[int, int]) -> None:
     """A warning where the answers allow quite different numbers of classes."""
     low, high = interval
+    found = 2 if fit is None else len(fit.coef)
     if high - low > _NARROW and not _of_one_kind(data.graph):
         warn(
-            f"The answers leave the number of classes open: {low} were found, and up to {high} are possible. "
+            f"The answers leave the number of classes open: {found} were found, and {low} to {high} are possible. "
             f"{_said(data.graph, high)} {_ASK_MORE}, or give the number of classes where you know it.",
             ClassNumberWarning,
         )

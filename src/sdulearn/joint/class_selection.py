@@ -113,8 +113,8 @@ def score(data: ClassData, part: ClassData, W: Array, answers: Mask, labels: Mas
     return float(weights @ np.concatenate([chances, named]) / weights.sum()) if len(weights) else np.nan
 
 
-def near_best(scores: Array, margin: float = 0.0) -> Mask:
-    """Which of several settings (n_settings, n_folds) are within two standard errors, or a margin, of the best.
+def near_best(scores: Array, n_errors: float, margin: float = 0.0) -> Mask:
+    """Which of several settings (n_settings, n_folds) are within so many standard errors, or a margin, of the best.
 
     Errors are those of the differences in the folds: a setting is kept unless all folds speak against it.
     """
@@ -122,7 +122,7 @@ def near_best(scores: Array, margin: float = 0.0) -> Mask:
     behind = scores[best] - scores
     n_folds = max(int(np.isfinite(scores[best]).sum()), 2)
     error = np.nanstd(behind, axis=1) / np.sqrt(n_folds - 1)
-    return np.nanmean(behind, axis=1) <= np.maximum(2 * error, margin)
+    return np.nanmean(behind, axis=1) <= np.maximum(n_errors * error, margin)
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,21 +143,21 @@ class NumberOfClasses:
     scores: Array
     n_used: list[int]
 
-    @property
-    def allowed(self) -> Mask:
-        """The numbers that the best is not clearly better than."""
+    def within(self, n_errors: float) -> Mask:
+        """Which numbers are so many standard errors from the best, or a few per cent."""
         best = float(np.max(np.nanmean(self.scores, axis=1)))
-        return near_best(self.scores, _WORTH_A_CLASS * abs(best))
+        return near_best(self.scores, n_errors, _WORTH_A_CLASS * abs(best))
 
     @property
     def chosen(self) -> int:
-        """The fewest of these."""
-        return self.n_classes[int(np.argmax(self.allowed))]
+        """The fewest classes within one standard error of the best."""
+        return self.n_classes[int(np.argmax(self.within(1)))]
 
     @property
-    def most_used(self) -> int:
-        """The most classes that have a point, by any of these."""
-        return int(np.max(np.array(self.n_used)[self.allowed]))
+    def interval(self) -> tuple[int, int]:
+        """Within two standard errors of the best: the fewest classes, and the most that have a point."""
+        allowed = self.within(2)
+        return self.n_classes[int(np.argmax(allowed))], int(np.max(np.array(self.n_used)[allowed]))
 
 
 def choose_number(data: ClassData, fewest: int, most: int, power: float, folds: Sequence[Known]) -> NumberOfClasses:

@@ -339,8 +339,8 @@ class PairLogisticRegressionCV(_PairLogisticBase):
     covariance_powers : sequence of float, default=(0, 1, 2)
         Powers of the covariance in the penalty to try. With more than two classes the first is taken.
     n_classes : int or "auto", default=2
-        Number of classes. "auto" tries from the fewest that the answers force and keeps the fewest that
-        more do not clearly beat in the held-out likelihood. A :class:`~sdulearn.errors.ClassNumberWarning` says where
+        Number of classes. "auto" tries from the fewest that the answers force and keeps the fewest within one
+        standard error of the best held-out likelihood. A :class:`~sdulearn.errors.ClassNumberWarning` says where
         the answers leave the number open, or do not support the one given.
     prior, prior_strength, orientation, error_rate
         As in :class:`~sdulearn.PairLogisticRegression`.
@@ -367,10 +367,10 @@ class PairLogisticRegressionCV(_PairLogisticBase):
     alphas_ : array of shape (n_alphas, n_powers)
         The penalties tried.
     n_classes_interval_ : tuple of two int, or None
-        With ``n_classes="auto"`` the fewest and the most classes that the answers allow: from ``n_classes_`` to the
-        most classes in use by any number of classes that is not clearly worse for held-out answers. Where there are
-        fewer than five "same" answers and labels for each of these, the most is at least the number of equally large
-        classes that the share of "same" answers allows, at most 20.
+        With ``n_classes="auto"`` the fewest and the most classes that the answers allow: of the numbers within two
+        standard errors of the best held-out likelihood the smallest, and the most classes that one has in use. Where
+        there are fewer than five "same" answers and labels for each of these, the most is at least the number of
+        equally large classes that the share of "same" answers allows, at most 20.
     coef_, intercept_, classes_, n_classes_, class_shares_, prior_, error_rates_, objective_, optimality_, n_iter_
         As in :class:`~sdulearn.PairLogisticRegression`, from all answers.
     n_features_in_, feature_names_in_
@@ -499,7 +499,7 @@ class PairLogisticRegressionCV(_PairLogisticBase):
             alphas = positive_grid("alphas", np.asarray(alphas).tolist())
         if self.n_classes == "auto":
             fit, self.n_classes_interval_ = find_and_fit(X, data, self, alphas, powers, folds)
-            warn_of_open_number(data, self.n_classes_interval_)
+            warn_of_open_number(data, fit, self.n_classes_interval_)
         else:
             fit = choose_and_fit(data, self, alphas, powers, folds)
             warn_of_empty_classes(X, data, fit)

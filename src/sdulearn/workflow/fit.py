@@ -133,7 +133,7 @@ def fit_table(
         questions asked again, cycles of answers and, between several annotators, their disagreement. Of answers that
         ``sdulearn ask --private`` flipped it is the rate of the flips, which the log says.
     classes : int or "auto", optional
-        Number of classes, or "auto" for the fewest that more do not clearly beat in the likelihood of held-out answers
+        Number of classes, or "auto" for the fewest within one standard error of the best likelihood of held-out answers
         (``report.n_classes_interval`` says how many the answers allow); by default two, or as many as ``labels``
         names. More than two are for the joint likelihood in memory.
     model : {"auto", "linear", "boosted"}, optional

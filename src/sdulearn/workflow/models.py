@@ -50,7 +50,7 @@ def number_of_classes(request: Request, data: TrainingData, folds: int) -> tuple
     model = PairLogisticRegressionCV(n_classes="auto", error_rate=request.error_rate, cv=folds).fit(rows, y, weights)
     n_named = 2 if labels is None else labels.n_named
     low, high = model.n_classes_interval_
-    return max(low, n_named), (max(low, n_named), max(high, n_named))
+    return max(model.n_classes_, n_named), (max(low, n_named), max(high, n_named))
 
 
 @dataclass(frozen=True, eq=False)
