@@ -2,15 +2,19 @@
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
-PYTHONS := src tests benchmarks examples .ci docs/conf.py docs/_ext docs/figures
+PYTHONS := src reproduction tests benchmarks examples .ci docs/conf.py docs/_ext docs/figures
 # One BLAS thread: the matrices are small, and nested threads ruin two cores.
 export OMP_NUM_THREADS ?= 1
 export OPENBLAS_NUM_THREADS ?= 1
 
-.PHONY: demo test lint format bench bench-accuracy bench-asking bench-ablation bench-boosting bench-penalties bench-classes bench-cli bench-faults bench-graph bench-honest bench-kill bench-repeat bench-rivals bench-scale bench-style bench-time dist docs test-oldest clean
+.PHONY: demo reproduce test lint format bench bench-accuracy bench-asking bench-ablation bench-boosting bench-penalties bench-classes bench-coverage bench-faults bench-graph bench-honest bench-kill bench-repeat bench-rivals bench-scale bench-style dist docs test-oldest clean
 
 demo: $(VENV)/.demo
 	$(BIN)/sdulearn demo
+
+# A stopped run goes on where it was. In small: make reproduce OPTIONS=--quick
+reproduce: $(VENV)/.demo
+	$(BIN)/python -m reproduction $(OPTIONS)
 
 # Two processes, a file of tests in one of them: its fixtures are made once.
 test: lint
@@ -36,13 +40,6 @@ bench-accuracy: $(VENV)/.bench
 bench-classes: $(VENV)/.bench
 	$(BIN)/python benchmarks/classes.py
 
-# The commit to compare with: make bench-time COMMIT=a10b346
-bench-time: $(VENV)/.bench
-	$(BIN)/python benchmarks/against.py $(COMMIT)
-
-bench-cli: $(VENV)/.bench
-	$(BIN)/python benchmarks/command_line.py
-
 # One slip at a time, planted in a copy of the package: does a test notice? About a quarter of an hour.
 bench-faults: $(VENV)/.dev
 	$(BIN)/python benchmarks/faults.py
@@ -50,11 +47,15 @@ bench-faults: $(VENV)/.dev
 # Twenty and five runs of the tests beside two busy loops: two hours.
 bench-repeat: $(VENV)/.dev
 	$(BIN)/python benchmarks/repeat.py tests/distributed --runs 20
-	$(BIN)/python benchmarks/repeat.py tests src --runs 5
+	$(BIN)/python benchmarks/repeat.py tests reproduction src --runs 5
 
 bench-graph: $(VENV)/.bench
 	$(BIN)/python benchmarks/graph_accuracy.py
 	$(BIN)/python benchmarks/graph_accuracy.py --time
+
+# Hours; after every cell the table is written, and --cells takes some of them.
+bench-coverage: $(VENV)/.dev
+	$(BIN)/python benchmarks/coverage.py
 
 bench-honest: $(VENV)/.dev
 	$(BIN)/python benchmarks/honest.py

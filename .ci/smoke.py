@@ -34,7 +34,11 @@ def one(folder: Path, pattern: str) -> Path:
 def check_sdist(path: Path) -> None:
     """It holds all that is under version control in the folders that the tests read."""
     listed = subprocess.run(
-        ["git", "ls-files", "src", "tests", "docs", "examples"], cwd=ROOT, capture_output=True, text=True, check=False
+        ["git", "ls-files", "src", "reproduction", "tests", "docs", "examples"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     with tarfile.open(path) as archive:
         held = {name.partition("/")[2] for name in archive.getnames()}

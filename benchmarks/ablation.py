@@ -15,13 +15,13 @@ from pathlib import Path
 
 import numpy as np
 from accuracy import SIZES, Draw
+from paper import BENCHMARKS
 from scipy.special import expit
 from sklearn.linear_model import LogisticRegression
 from threadpoolctl import threadpool_limits
 from tqdm import tqdm
 
 from sdulearn import PairLogisticRegression, PairLogisticRegressionCV, SDUClassifierCV
-from sdulearn.datasets import BENCHMARKS
 from sdulearn.pairs import read_pairs
 
 PARAMETERS = {

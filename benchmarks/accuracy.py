@@ -10,7 +10,6 @@ and at prior 1/2 five labelled points settle the sign.
 from __future__ import annotations
 
 import argparse
-import csv
 import functools
 import importlib.metadata
 import os
@@ -22,19 +21,18 @@ from pathlib import Path
 
 import numpy as np
 from pages import write_between
+from paper import BENCHMARKS, load_benchmark, paper_table
 from sklearn.linear_model import LogisticRegressionCV
 from sklearn.preprocessing import StandardScaler
 from threadpoolctl import threadpool_limits
 from tqdm import tqdm
 
-import sdulearn
 from sdulearn import PairLogisticRegressionCV, SDUClassifierCV
-from sdulearn.datasets import BENCHMARKS, load_benchmark, sample_sdu
+from sdulearn.datasets import sample_sdu
 
 SIZES = (50, 200)
 PRIORS = (0.7, 0.5, 0.55, 0.6, 0.9, 0.95)
 MARGINAL = [f"{risk} {loss}" for risk in ("sdsu", "sddu", "sudu") for loss in ("squared", "double_hinge")]
-PAPER = Path(sdulearn.__file__).parent / "experiments" / "paper_table.csv"
 
 
 @functools.lru_cache(maxsize=1)
@@ -166,11 +164,9 @@ class Table:
 
 def paper_best():
     best = {}
-    with PAPER.open() as file:
-        for row in csv.DictReader(file):
-            if row["method"].startswith("s") and "-" in row["method"]:
-                key = row["dataset"], int(row["n_pairs"])
-                best[key] = max(best.get(key, 0.0), float(row["accuracy"]))
+    for (name, n_pairs, method), printed in paper_table().items():
+        if "-" in method:
+            best[name, n_pairs] = max(best.get((name, n_pairs), 0.0), printed.accuracy)
     return best
 
 

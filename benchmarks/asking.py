@@ -26,6 +26,7 @@ import matplotlib as mpl
 import numpy as np
 from joblib import Parallel, delayed
 from pages import write_between
+from paper import load_benchmark
 from scipy import sparse
 from sklearn.datasets import load_digits, load_iris, load_svmlight_file
 from sklearn.linear_model import LogisticRegressionCV
@@ -33,7 +34,6 @@ from sklearn.metrics import adjusted_rand_score
 from sklearn.preprocessing import StandardScaler
 
 from sdulearn.asking import Asker, ask
-from sdulearn.datasets import load_benchmark
 from sdulearn.errors import NothingToAskError
 
 mpl.use("Agg")

@@ -32,13 +32,14 @@ import numpy as np
 from classes import Asker, matched_accuracy
 from classes import draw as draw_classes
 from pages import write_between
+from paper import BENCHMARKS, load_benchmark
 from sklearn.linear_model import LogisticRegressionCV
 from sklearn.preprocessing import StandardScaler
 from threadpoolctl import threadpool_limits
 from tqdm import tqdm
 
 from sdulearn import PairBoostingClassifier, PairModelCV, SDUClassifierCV, stack_pairs
-from sdulearn.datasets import BENCHMARKS, load_benchmark, sample_sdu
+from sdulearn.datasets import sample_sdu
 from sdulearn.metrics import calibration
 
 SIZES = (200, 1000)

@@ -1,6 +1,6 @@
 """Answers about more than two classes: how much they are worth, and whether their number is found.
 
-    python benchmarks/classes.py --draws 20 --part loose linked number time
+    python benchmarks/classes.py --draws 20 --part loose linked number support time
 
 SDULEARN_DATA names a folder with multi/NAME.svm.bz2. Writes the table of each part into docs/classes.md.
 
@@ -9,6 +9,8 @@ SDULEARN_DATA names a folder with multi/NAME.svm.bz2. Writes the table of each p
 - linked: 300 questions, each about a new point and an example of its likeliest class, the next likeliest after a
   "different"; the model asks about the points that it is least sure of. Against 300 labels.
 - number: n_classes="auto" on 400 such answers, whose asker did not know the number.
+- support: n_classes="auto" on 100, 300 and 1,000 random answers: classes, their interval, and what a fit with the true
+  number is worth.
 - time: K = 10, 2,000 questions, 64 columns.
 """
 
@@ -21,6 +23,7 @@ from pathlib import Path
 
 import numpy as np
 from pages import write_between
+from paper import KMeansBaseline, PCKMeans, load_multiclass
 from scipy.optimize import linear_sum_assignment
 from sklearn.cluster import KMeans
 from sklearn.linear_model import LogisticRegressionCV
@@ -29,8 +32,7 @@ from sklearn.preprocessing import StandardScaler
 from tqdm import tqdm
 
 from sdulearn import PairLogisticRegression, PairLogisticRegressionCV, stack_pairs
-from sdulearn.baselines import KMeansBaseline, PCKMeans
-from sdulearn.datasets import load_multiclass
+from sdulearn.errors import ClassNumberWarning
 
 PAGE = Path(__file__).parents[1] / "docs" / "classes.md"
 SETS = ("wine", "vehicle", "satimage", "segment", "penbased", "digits")
@@ -164,6 +166,19 @@ def measure_number(name, seed):
     return len(model.classes_), int(y.max())
 
 
+def measure_support(name, n, seed):
+    X, y, X_test, y_test, rng = draw(name, seed)
+    K = int(y.max())
+    rows, table = stack_pairs(X, *random_questions(y, n, rng))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ClassNumberWarning)
+        found = PairLogisticRegressionCV(n_classes="auto").fit(rows, table)
+        given = PairLogisticRegressionCV(n_classes=K).fit(rows, table)
+    accuracies = [matched_accuracy(model.predict(X_test), y_test) for model in (found, given)]
+    n_same = int(np.sum(table[:, 0] > 0)) // 2
+    return [K, *found.n_classes_interval_, len(np.unique(given.predict(rows))), *accuracies, n_same / K]
+
+
 def table_of(head, lines):
     return [f"| {' | '.join(head)} |", "|---" * len(head) + "|", *lines]
 
@@ -213,6 +228,37 @@ def show_number(arguments):
     return table_of(["set", "classes", "found", "otherwise"], lines)
 
 
+def show_support(arguments):
+    lines = []
+    covered = n_draws = 0
+    for name in arguments.sets:
+        for n in arguments.answers:
+            found = np.array([measure_support(name, n, seed) for seed in seeds(arguments, f"{name} {n}")])
+            K, low, high, used, *_ = found.T
+            holds = int(np.sum((low <= K) & (high >= K)))
+            covered += holds
+            n_draws += len(found)
+            intervals = ", ".join(f"{a:.0f} to {b:.0f}" for a, b in zip(low, high, strict=True))
+            auto, given = 100 * found[:, 4:6].mean(axis=0)
+            lines.append(
+                f"| {name}, {K[0]:.0f} | {n:,} | {found[:, 6].mean():.1f} | {intervals} | {holds} of {len(found)} | "
+                f"{auto:.1f} | {used.mean():.1f} | {given:.1f} |"
+            )
+            print(lines[-1], flush=True)
+    lines += ["", f"The interval holds the true number in {covered} of {n_draws} draws."]
+    head = [
+        "set, classes",
+        "answers",
+        '"same" a class',
+        "found to most",
+        "holds it",
+        "accuracy",
+        "used of K",
+        "accuracy with K",
+    ]
+    return table_of(head, lines)
+
+
 def show_time(arguments):
     X, y, _, _, rng = draw("digits", arguments.seed)
     rows, table = stack_pairs(X, *random_questions(y, 2000, rng))
@@ -225,13 +271,15 @@ def show_time(arguments):
     return table_of(["K = 10, 2,000 answers, 64 columns", "CPU time"], lines)
 
 
-PARTS = {"loose": show_loose, "linked": show_linked, "number": show_number, "time": show_time}
+PARTS = {"loose": show_loose, "linked": show_linked, "number": show_number, "support": show_support, "time": show_time}
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--draws", type=int, default=20)
     parser.add_argument("--seed", type=int, default=0, help="first of the draws; development used 1000 and above")
+    parser.add_argument("--sets", nargs="+", choices=SETS, default=SETS, help="of the part support")
+    parser.add_argument("--answers", type=int, nargs="+", default=[100, 300, 1000], help="of the part support")
     parser.add_argument("--part", nargs="+", choices=list(PARTS), default=list(PARTS))
     parser.add_argument("--dry", action="store_true", help="print only")
     arguments = parser.parse_args()

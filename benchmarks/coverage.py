@@ -22,8 +22,7 @@ import numpy as np
 import pandas as pd
 from joblib import Parallel, delayed
 from pages import write_between
-from sklearn.base import clone
-from sklearn.datasets import make_circles, make_classification, make_moons
+from sklearn.datasets import load_breast_cancer, make_circles, make_classification, make_moons
 
 from sdulearn import PairBoostingClassifier, PairLogisticRegression, estimate_prior, fit_table, stack_pairs
 from sdulearn.datasets import make_waveform
@@ -50,8 +49,7 @@ def repeated(rng, n, times):
 
 def partly_repeated(rng, n, n_again, times):
     """Every point in one question; some of the questions several times."""
-    ends = loose(rng, n)
-    return np.vstack([ends, *[ends[:n_again]] * (times - 1)])
+    return np.concatenate([loose(rng, n), np.tile(loose(rng, n_again), (times - 1, 1))])
 
 
 def dense(rng, n, n_points):
@@ -143,12 +141,12 @@ def better_naming(right):
     return max(np.mean(right), 1 - np.mean(right))
 
 
-def accuracy_of_folds(seed: int, population, ends_of, estimator) -> Draw:
+def accuracy_of_folds(seed: int, ends_of, population=waveform, estimator=PairLogisticRegression) -> Draw:
     """``cross_val_accuracy``."""
     X, classes, ends, same = drawn_answers(population, ends_of, 0.0, seed)
     rows, known = stack_pairs(X[:N_TABLE], ends, same, unlabeled="all")
-    model = clone(estimator).fit(rows, known)
-    found = cross_val_accuracy(estimator, rows, known)
+    model = estimator().fit(rows, known)
+    found = cross_val_accuracy(estimator(), rows, known)
     return better_naming(model.predict(X[N_TABLE:]) == classes[N_TABLE:]), found.value, found.low, found.high
 
 
@@ -164,6 +162,54 @@ def accuracy_of_table(seed: int, population, ends_of, model: str, wrong: float =
     return better_naming(right), found.value, found.low, found.high
 
 
+def several(rng, n_people, n_common, n_own):
+    """Questions that all people answer, and some that each answers alone: the two ends, and who answers."""
+    common = np.tile(loose(rng, n_common), (n_people, 1))
+    own = 2 * n_common + loose(rng, n_people * n_own)
+    who = np.concatenate([np.repeat(np.arange(n_people), n_common), np.arange(n_people * n_own) % n_people])
+    return np.concatenate([common, own]), who
+
+
+def scattered(rng, n_people, n, n_points):
+    """Random pairs of few points, each answered by somebody."""
+    return dense(rng, n, n_points), rng.integers(0, n_people, n)
+
+
+def asked_again(rng, n, n_again, times):
+    """Loose pairs of one person, some of them several times."""
+    ends = partly_repeated(rng, n, n_again, times)
+    return ends, np.zeros(len(ends), dtype=int)
+
+
+def rate_of_annotator(seed: int, people, rates: tuple[float, ...], which: int) -> Draw:
+    """``error_rates_``: how often one of the annotators is wrong."""
+    rng = np.random.default_rng(seed)
+    X, y = waveform(rng)
+    ends, who = people(rng)
+    same = (y[ends[:, 0]] == y[ends[:, 1]]) ^ (rng.random(len(ends)) < np.array(rates)[who])
+    n_rows = max(N_TABLE, ends.max() + 1)
+    rows, known = stack_pairs((X[:n_rows] - X.mean(0)) / X.std(0), ends, same, annotators=who + 1)
+    found = PairLogisticRegression().fit(rows, known).error_rates_.annotators[which]
+    return rates[which], found.rate, found.low, found.high
+
+
+def accuracy_after_a_slip(seed: int, n_repeats: int) -> Draw:
+    """``fit_table``: 100 loose answers about breast cancer; some asked again, the first with the other answer."""
+    X, y = load_breast_cancer(return_X_y=True)
+    rng = np.random.default_rng(seed)
+    ends = rng.permutation(len(X))[:200].reshape(-1, 2)
+    same = y[ends[:, 0]] == y[ends[:, 1]]
+    rest = np.setdiff1d(np.arange(len(X)), ends)
+    again = same[:n_repeats] ^ (np.arange(n_repeats) == 0)
+    frame = pd.DataFrame(X).rename(columns=str).assign(id=np.arange(len(X)))
+    ends = np.concatenate([ends, ends[:n_repeats]])
+    answers = pd.DataFrame({"id_a": ends[:, 0], "id_b": ends[:, 1], "label": np.append(same, again).astype(int)})
+    fitted = fit_table(frame, answers, model="linear", id_column="id")
+    right = better_naming(fitted.predict(frame.iloc[rest]).astype(int) == 2 * y[rest] - 1)
+    found = fitted.report.accuracy
+    return right, found.value, found.low, found.high
+
+
 CELLS: dict[str, Callable[[int], Draw]] = {}
 for _design, _prior in {
     "60 loose pairs": 0.7,
@@ -176,32 +222,59 @@ for _design, _prior in {
 }.items():
     CELLS[f"prior: {_design}"] = partial(prior_of_answers, design=_design, prior=_prior)
     CELLS[f"accuracy of decisions: {_design}"] = partial(accuracy_of_decisions, design=_design, accuracy=0.92)
-    CELLS[f"linear model by folds: {_design}"] = partial(
-        accuracy_of_folds, population=waveform, ends_of=DESIGNS[_design], estimator=PairLogisticRegression()
-    )
-for _design, _wrong in {
-    "25 questions asked 3 times": 0.05,
-    "60 pairs, 10 asked 3 times": 0.1,
-    "100 answers, 25 points": 0.05,
-    "200 answers, 50 points": 0.15,
-}.items():
-    _name = f"{_design}, {100 * _wrong:g}% wrong"
-    CELLS[f"prior: {_name}"] = partial(prior_of_answers, design=_design, prior=0.9, wrong=_wrong)
-    CELLS[f"accuracy of decisions: {_name}"] = partial(
-        accuracy_of_decisions, design=_design, accuracy=0.92, wrong=_wrong
-    )
-for _name, _population, _ends in (
-    ("clusters, 200 loose pairs", clusters, partial(loose, n=200)),
-    ("circles, 150 loose pairs", circles, partial(loose, n=150)),
-    ("half-moons, 100 loose pairs", moons, partial(loose, n=100)),
-    ("half-moons, star of 100", moons, partial(stars, n_hubs=1, size=100)),
+for _design in (
+    "25 questions asked 3 times",
+    "60 pairs, 10 asked 3 times",
+    "100 answers, 25 points",
+    "200 answers, 50 points",
 ):
-    CELLS[f"trees of a table: {_name}"] = partial(
-        accuracy_of_table, population=_population, ends_of=_ends, model="boosted"
-    )
+    for _wrong in (0.05, 0.15):
+        _name = f"{_design}, {100 * _wrong:g}% wrong"
+        CELLS[f"prior: {_name}"] = partial(prior_of_answers, design=_design, prior=0.9, wrong=_wrong)
+        CELLS[f"accuracy of decisions: {_name}"] = partial(
+            accuracy_of_decisions, design=_design, accuracy=0.92, wrong=_wrong
+        )
+for _design in DESIGNS:
+    CELLS[f"linear model by folds: {_design}"] = partial(accuracy_of_folds, ends_of=DESIGNS[_design])
 CELLS["trees by folds: half-moons, 100 loose pairs"] = partial(
-    accuracy_of_folds, population=moons, ends_of=partial(loose, n=100), estimator=PairBoostingClassifier()
+    accuracy_of_folds, ends_of=partial(loose, n=100), population=moons, estimator=PairBoostingClassifier
 )
+CELLS["trees of a table: clusters, 200 loose pairs"] = partial(
+    accuracy_of_table, population=clusters, ends_of=partial(loose, n=200), model="boosted"
+)
+CELLS["trees of a table: circles, 150 loose pairs"] = partial(
+    accuracy_of_table, population=circles, ends_of=partial(loose, n=150), model="boosted"
+)
+CELLS["trees of a table: half-moons, 100 loose pairs"] = partial(
+    accuracy_of_table, population=moons, ends_of=partial(loose, n=100), model="boosted"
+)
+CELLS["trees of a table: half-moons, star of 100"] = partial(
+    accuracy_of_table, population=moons, ends_of=partial(stars, n_hubs=1, size=100), model="boosted"
+)
+for _name, (_people, _rates) in {
+    "150 loose pairs each of 2 people": (partial(several, n_people=2, n_common=0, n_own=150), (0.05, 0.2)),
+    "80 loose pairs each of 3 people": (partial(several, n_people=3, n_common=0, n_own=80), (0.1, 0.1, 0.1)),
+    "40 questions of 2 people, 80 each alone": (partial(several, n_people=2, n_common=40, n_own=80), (0.05, 0.2)),
+    "50 questions of 5 people": (partial(several, n_people=5, n_common=50, n_own=0), (0.05, 0.05, 0.1, 0.2, 0.5)),
+    "25 questions asked 3 times": (partial(asked_again, n=25, n_again=25, times=3), (0.1,)),
+    "100 loose pairs, 10 asked again": (partial(asked_again, n=100, n_again=10, times=2), (0.1,)),
+    "200 answers of one person about 50 points": (partial(scattered, n_people=1, n=200, n_points=50), (0.05,)),
+    "120 answers of 4 people about 60 points": (
+        partial(scattered, n_people=4, n=120, n_points=60),
+        (0.02, 0.1, 0.1, 0.3),
+    ),
+    "400 answers of 12 people about 120 points": (
+        partial(scattered, n_people=12, n=400, n_points=120),
+        (0.05,) * 6 + (0.1,) * 3 + (0.3,) * 3,
+    ),
+}.items():
+    # The most careful and the most careless of them.
+    for _which in sorted({0, len(_rates) - 1}):
+        CELLS[f"error rate of {100 * _rates[_which]:g}%: {_name}"] = partial(
+            rate_of_annotator, people=_people, rates=_rates, which=_which
+        )
+for _repeats in (0, 1, 2, 3, 5, 10):
+    CELLS[f"one slip: 100 answers, {_repeats} asked again"] = partial(accuracy_after_a_slip, n_repeats=_repeats)
 
 
 def measure(name: str, seed: int) -> Draw:
@@ -246,15 +319,15 @@ def main():
     arguments = parser.parse_args()
     first = 0 if arguments.quick else arguments.seed
     seeds = range(first, first + (10 if arguments.quick else arguments.draws))
-    results = json.loads(RESULTS.read_text()) if RESULTS.exists() and not arguments.quick else {}
     for name in CELLS:
         if arguments.cells not in name:
             continue
         began = time.perf_counter()
-        results[name] = summary(Parallel(n_jobs=arguments.jobs)(delayed(measure)(name, seed) for seed in seeds))
-        print(f"{table_of({name: results[name]})[-1]} {time.perf_counter() - began:.0f} s", flush=True)
+        found = summary(Parallel(n_jobs=arguments.jobs)(delayed(measure)(name, seed) for seed in seeds))
+        print(f"{table_of({name: found})[-1]} {time.perf_counter() - began:.0f} s", flush=True)
         if not arguments.quick:
-            # After every cell: the whole takes hours.
+            # After every cell, as the whole takes hours; another run may have measured other cells meanwhile.
+            results = {**(json.loads(RESULTS.read_text()) if RESULTS.exists() else {}), name: found}
             kept = {cell: results[cell] for cell in CELLS if cell in results}
             RESULTS.write_text(json.dumps(kept, indent=1) + "\n")
             write_between(PAGE, "coverage", table_of(kept))

@@ -23,13 +23,13 @@ from pathlib import Path
 import numpy as np
 from accuracy import supervised
 from pages import write_between
+from paper import BENCHMARKS, load_benchmark
 from sklearn.metrics import balanced_accuracy_score
 from sklearn.preprocessing import StandardScaler
 from threadpoolctl import threadpool_limits
 from tqdm import tqdm
 
 from sdulearn import PairLogisticRegression, PairLogisticRegressionCV, stack_pairs
-from sdulearn.datasets import BENCHMARKS, load_benchmark
 
 PAGE = Path(__file__).parents[1] / "docs" / "graph.md"
 N_UNLABELED = 500

@@ -19,12 +19,12 @@ from pathlib import Path
 
 import numpy as np
 from joblib import Parallel, delayed
+from paper import load_benchmark
 from scipy import sparse
 from sklearn.model_selection import GridSearchCV
 from sklearn.preprocessing import StandardScaler
 
 from sdulearn import PairKFold, PairLogisticRegression, PairLogisticRegressionCV, estimate_prior, stack_pairs
-from sdulearn.datasets import load_benchmark
 from sdulearn.metrics import folds_over_points, held_out_accuracy, held_out_decisions
 
 PAGE = Path(__file__).parents[1] / "docs" / "honest.md"

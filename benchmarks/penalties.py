@@ -14,11 +14,11 @@ from pathlib import Path
 
 import numpy as np
 from accuracy import SIZES, Draw
+from paper import BENCHMARKS
 from threadpoolctl import threadpool_limits
 from tqdm import tqdm
 
 from sdulearn import SDUClassifierCV
-from sdulearn.datasets import BENCHMARKS
 
 PAPER = (1e-1, 1e-4, 1e-7)
 LARGER = (10.0, 1.0, *PAPER)

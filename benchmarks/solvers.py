@@ -22,13 +22,14 @@ import clarabel
 import cvxopt
 import numpy as np
 import piqp
+from paper import load_benchmark
 from scipy import sparse
 from sklearn.linear_model import LogisticRegressionCV
 from sklearn.preprocessing import StandardScaler
 from threadpoolctl import threadpool_limits
 
 from sdulearn import PairKFold, SDUClassifier, SDUClassifierCV, stack_pairs
-from sdulearn.datasets import load_benchmark, sample_sdu
+from sdulearn.datasets import sample_sdu
 from sdulearn.pairs import read_pairs
 from sdulearn.risks import mixture, row_weights
 

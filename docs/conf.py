@@ -120,13 +120,13 @@ _MEASURED = {
         "reproduction/report",
         HERE / "reproduction" / "report.md",
         "the paper's experiments, run again",
-        "sdulearn reproduce",
+        "make reproduce",
     ),
     "printed": (
         "reproduction/printed/report",
         HERE / "reproduction" / "printed" / "report.md",
         "the objective as the paper prints it",
-        "sdulearn reproduce --methods sddu-printed",
+        "make reproduce OPTIONS='--methods sddu-printed'",
     ),
 }
 (HERE / "generated").mkdir(exist_ok=True)

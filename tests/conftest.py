@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import re
 import signal
@@ -14,8 +15,9 @@ from hypothesis import settings
 from sklearn.datasets import load_breast_cancer, load_digits, load_wine
 from sklearn.preprocessing import StandardScaler
 
+from reproduction.datasets import BENCHMARKS, load_benchmark
 from sdulearn import FitReport, PriorEstimate
-from sdulearn.datasets import BENCHMARKS, load_benchmark, make_waveform, sample_sdu
+from sdulearn.datasets import make_waveform, sample_sdu
 from sdulearn.diagnostics import Finding
 from sdulearn.fit_report import AnnotatorReport, DoubtfulAnswer, ModelChoice
 from sdulearn.metrics import AccuracyEstimate
@@ -100,8 +102,11 @@ class AskServer:
 
     def __init__(self, *arguments):
         command = [sys.executable, "-m", "sdulearn.cli.main", "ask", *map(str, arguments), "--no-browser"]
-        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-        self.address = re.search(r"http://\S+", self.process.stdout.readline())[0]
+        # A parent that ignores Ctrl-C, such as nohup or a CI in the background, hands that down.
+        heed = functools.partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
+        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, preexec_fn=heed)
+        lines = iter(self.process.stdout.readline, "")
+        self.address = next(found[0] for line in lines if (found := re.search(r"http://\S+", line)))
 
     def kill(self):
         self.process.send_signal(signal.SIGKILL)

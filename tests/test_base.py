@@ -1,9 +1,25 @@
-"""What all linear models of pairs share: the sign of the decision, and the names of the classes."""
+"""What all models of pairs share: the sign of the decision, the names of the classes, and weights at the door."""
+
+from dataclasses import astuple
 
 import numpy as np
 import pytest
+from sklearn.base import clone
+from sklearn.datasets import make_blobs
+from sklearn.model_selection import GridSearchCV, PredefinedSplit, cross_val_score
+from sklearn.utils import shuffle
 
-from sdulearn import PairLogisticRegression, SDUClassifier
+from sdulearn import (
+    PairBoostingClassifier,
+    PairKFold,
+    PairLogisticRegression,
+    PairLogisticRegressionCV,
+    PairModelCV,
+    SDUClassifier,
+    SDUClassifierCV,
+    stack_pairs,
+)
+from sdulearn.errors import InputError, OrientationWarning
 
 
 @pytest.mark.parametrize("model", [SDUClassifier(), PairLogisticRegression()], ids=str)
@@ -26,9 +42,128 @@ def test_a_model_turned_round_is_the_model_of_the_other_names(waveform, model):
     np.testing.assert_array_equal(model.decision_function(rows), decision)
 
 
+@pytest.mark.parametrize("model", [SDUClassifier(prior=0.7), PairLogisticRegression(prior=0.7)], ids=str)
+def test_a_score_does_not_depend_on_what_the_classes_are_called(waveform, model):
+    """One kind of answer, which only the prior makes an accuracy of."""
+    rows, codes = waveform
+    model.fit(rows, codes)
+    similar = codes >= 0
+    before = model.score(rows[similar], codes[similar])
+    assert before > 0.6
+    model.orient(rows, -model.predict(rows))
+    assert model.score(rows[similar], codes[similar]) == pytest.approx(before)
+
+
+def graphs():
+    """Loose pairs, a star, few points in many answers, a chain, and three classes, by name."""
+    rng = np.random.default_rng(0)
+    dense = rng.integers(0, 40, (150, 2))
+    chain = np.column_stack([np.arange(80), np.arange(1, 81)])
+    return {
+        "loose": np.arange(160).reshape(-1, 2),
+        "star": np.column_stack([np.arange(1, 81), np.zeros(80, dtype=int)]),
+        "dense": dense[dense[:, 0] != dense[:, 1]],
+        "chain": chain,
+        "three classes": np.arange(160).reshape(-1, 2),
+    }
+
+
+@pytest.mark.filterwarnings("ignore::sdulearn.errors.SdulearnWarning")
+@pytest.mark.parametrize("design", graphs())
+def test_scores_of_folds_need_folds_over_points(design):
+    X, y = shuffle(*make_blobs(200, centers=3, random_state=0), random_state=0)
+    n_classes = 3 if design == "three classes" else 2
+    y = y if n_classes == 3 else y > 0
+    ends = graphs()[design]
+    rows, known = stack_pairs(X, ends, y[ends[:, 0]] == y[ends[:, 1]])
+    model = PairLogisticRegression(n_classes=n_classes)
+    with pytest.raises(ValueError, match=r"`y` holds no answers .* give `cv=PairKFold\(\)`"):
+        model.fit(rows, known).score(rows[-5:], known[-5:])
+    folds = PairKFold(3, random_state=0)
+    assert np.isfinite(cross_val_score(model, rows, known, cv=folds, error_score="raise")).all()
+    search = GridSearchCV(model, {"alpha": [0.1, 0.01]}, cv=folds, error_score="raise").fit(rows, known)
+    assert np.isfinite(search.cv_results_["mean_test_score"]).all()
+
+
 def test_a_decision_of_zero_is_the_negative_class(waveform):
     model = SDUClassifier().fit(*waveform)
     model.coef_ = np.zeros_like(model.coef_)
     for intercept, name in ((0.0, -1), (1e-300, 1), (-1e-300, -1)):
         model.intercept_ = np.array([intercept])
         assert set(model.predict(waveform[0])) == {name}
+
+
+ESTIMATORS = {
+    "squared": SDUClassifier(),
+    "double hinge": SDUClassifier(loss="double_hinge"),
+    "SDU cv": SDUClassifierCV(loss="logistic", cv=3),
+    "joint": PairLogisticRegression(),
+    "power 2": PairLogisticRegression(covariance_power=2),
+    "errors": PairLogisticRegression(error_rate=0.1),
+    "joint cv": PairLogisticRegressionCV(cv=3),
+    "three classes": PairLogisticRegression(n_classes=3),
+    "three classes cv": PairLogisticRegressionCV(3, n_classes=3, cv=3),
+    "trees": PairBoostingClassifier(max_iter=5, min_hessian=0.1, cv=3),
+    "best of all": PairModelCV(["linear", "boosted"], max_iter=5, min_hessian=0.1, cv=3),
+}
+
+
+@pytest.fixture
+def weighted(waveform):
+    """Rows, pair codes, and a weight of each row, one for both ends of a pair."""
+    rows, codes = waveform
+    rng = np.random.default_rng(0)
+    weight = rng.uniform(0.3, 3, 1000)[np.abs(codes)]
+    weight[codes == 0] = rng.uniform(0.3, 3, np.sum(codes == 0))
+    return rows[:, :5], codes, weight
+
+
+def assert_same_fit(one, other, rows, tol):
+    expected = one.decision_function(rows)
+    np.testing.assert_allclose(other.decision_function(rows), expected, rtol=0, atol=tol * np.abs(expected).max())
+    if one.prior_ is not None:
+        assert astuple(other.prior_) == pytest.approx(astuple(one.prior_), rel=tol)
+
+
+@pytest.mark.filterwarnings(f"ignore::{OrientationWarning.__module__}.OrientationWarning")
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_the_unit_of_weights_changes_nothing(weighted, name):
+    rows, codes, weight = weighted
+    one = clone(ESTIMATORS[name]).fit(rows, codes, weight)
+    for unit in (0.01, 7.3):
+        assert_same_fit(one, clone(ESTIMATORS[name]).fit(rows, codes, unit * weight), rows, 1e-10)
+    # Equal weights are none.
+    plain = clone(ESTIMATORS[name]).fit(rows, codes)
+    assert_same_fit(plain, clone(ESTIMATORS[name]).fit(rows, codes, np.full(len(codes), 0.1)), rows, 1e-14)
+
+
+@pytest.mark.filterwarnings(f"ignore::{OrientationWarning.__module__}.OrientationWarning")
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_weight_0_is_a_row_left_out(weighted, name):
+    rows, codes, weight = weighted
+    weight[(np.abs(codes) % 4 == 1) | (np.arange(len(codes)) == len(codes) - 1)] = 0
+    kept = weight > 0
+    one = clone(ESTIMATORS[name]).fit(rows[kept], codes[kept], weight[kept])
+    assert_same_fit(one, clone(ESTIMATORS[name]).fit(rows, codes, weight), rows, 1e-14)
+    assert one.score(rows, codes, weight) == one.score(rows[kept], codes[kept], weight[kept])
+    assert one.score(rows, codes, 100 * weight) == pytest.approx(one.score(rows, codes, weight), rel=1e-10)
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_weights_that_leave_nothing_or_half_a_pair(weighted, name):
+    rows, codes, weight = weighted
+    with pytest.raises(InputError, match=r"All weights in `sample_weight` are zero"):
+        clone(ESTIMATORS[name]).fit(rows, codes, np.zeros(len(codes)))
+    weight[np.argmax(codes == 7)] = 0
+    with pytest.raises(InputError, match=r"two ends of a pair must carry one weight.*weight 0 on both leaves it out"):
+        clone(ESTIMATORS[name]).fit(rows, codes, weight)
+
+
+@pytest.mark.parametrize("model", [SDUClassifierCV(), PairLogisticRegressionCV()], ids=str)
+def test_folds_by_the_places_of_rows_know_nothing_of_rows_left_out(weighted, model):
+    rows, codes, weight = weighted
+    fold = PairKFold(3, random_state=0).fold_of_rows(None, codes)
+    model = model.set_params(cv=PredefinedSplit(fold))
+    model.fit(rows, codes, weight)
+    with pytest.raises(InputError, match=r"Rows of weight 0 are left out before folds.*sdulearn.PairKFold"):
+        model.fit(rows, codes, np.where(np.abs(codes) == 1, 0, weight))

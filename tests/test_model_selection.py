@@ -140,6 +140,15 @@ def test_a_hub_is_in_every_part_and_nothing_else_is():
             assert set(known[train, 1]) & set(known[test, 1]) == {0}
 
 
+def test_the_examples_of_ten_classes_are_hubs_and_no_answer_about_them_is_cut():
+    ends = np.column_stack([np.arange(300) % 10, 10 + np.arange(300)])
+    rows, known = stack_pairs(np.zeros((310, 1)), ends, np.arange(300) % 3 > 0)
+    for splitter in (PairKFold(5, random_state=0), HashedPairKFold(5)):
+        assert splitter.n_cut(rows, known) == 0
+        for train, test in splitter.split(rows, known):
+            assert set(known[train, 1]) & set(known[test, 1]) <= set(range(10))
+
+
 @pytest.mark.parametrize("splitter", [PairKFold(4, random_state=3), HashedPairKFold(4)])
 def test_points_of_loose_pairs_change_no_fold(splitter):
     rng = np.random.default_rng(0)
@@ -147,3 +156,17 @@ def test_points_of_loose_pairs_change_no_fold(splitter):
     rows, known = stack_pairs(X, np.arange(60).reshape(-1, 2), rng.random(30) < 0.6)
     with_points = [test.tolist() for _, test in splitter.split(rows, known)]
     assert with_points == [test.tolist() for _, test in splitter.split(rows, known[:, 0])]
+
+
+@pytest.mark.parametrize("n_splits", [5, 10])
+def test_every_test_part_has_an_answer_where_points_allow_it(n_splits):
+    """Few points in many answers: cut along their breadth, some folds of six points would hold none."""
+    for seed in range(20):
+        ends = np.random.default_rng(seed).integers(0, 60, (200, 2))
+        ends = ends[ends[:, 0] != ends[:, 1]]
+        y = np.column_stack([np.repeat(np.resize([1, -1], len(ends)) * np.arange(1, len(ends) + 1), 2), ends.ravel()])
+        splitter = PairKFold(n_splits, random_state=seed)
+        for train, test in splitter.split(None, y):
+            assert len(test) >= 2
+            assert not set(y[train, 1]) & set(y[test, 1])
+        assert len(np.unique(splitter.fold_of_rows(None, y))) == n_splits

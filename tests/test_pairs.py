@@ -271,3 +271,16 @@ def test_stacking_annotators_and_labels():
 def test_bad_annotators_and_labels(options, text):
     with pytest.raises(InputError, match=text):
         stack_pairs(np.zeros((3, 1)), [(0, 1)], [True], **options)
+
+
+def test_a_target_of_0_and_1_is_no_column_of_labels():
+    X = np.arange(8.0).reshape(4, 2)
+    stack = functools.partial(stack_pairs, X, [(0, 1)], [True])
+    for target in ([0, 1, 1, 0], [0.0, 1.0, 1.0, 0.0], [0, 1, 0, 0]):
+        with pytest.raises(InputError, match=r"0 means 'not known'.*-1 and \+1: `labels=2 \* y - 1`"):
+            stack(labels=target)
+    # Points of one class alone are no target; neither are other classes, or none.
+    assert stack(labels=[np.nan, 1, np.nan, 1])[1][:, 3].tolist() == [0, 1, 0, 1]
+    assert stack(labels=[0, -1, 0, -1])[1][:, 3].tolist() == [0, -1, 0, -1]
+    assert stack(labels=[0, 1, 2, 0])[1][:, 3].tolist() == [0, 1, 2, 0]
+    assert stack(labels=[0, 0, 0, 0])[1].shape == (4, 4)

@@ -1,3 +1,6 @@
+import itertools
+from dataclasses import astuple
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -13,6 +16,7 @@ from sdulearn.prior import (
     effective_number,
     no_value_probability,
     prior_from_share,
+    share_of,
     similar_share,
 )
 
@@ -147,7 +151,52 @@ def test_answers_that_share_no_points_have_the_estimate_of_their_counts():
     assert estimate_prior(y=codes) == estimate_prior(60, 40)
     weight = np.repeat(np.where(np.arange(100) < 10, 9.0, 1.0), 2)
     weighed = estimate_prior(y=codes, sample_weight=weight, majority="negative")
-    assert weighed == estimate_prior(140, 40, majority="negative", n_effective=180**2 / 900)
+    # 140 and 40 by weight, worth 180^2 / 900 = 36 answers.
+    assert astuple(weighed) == pytest.approx(astuple(estimate_prior(28, 8, majority="negative")))
+
+
+def contradictory(n_answers=80):
+    """Answers about 25 points, a tenth of them wrong, rows in no answer, and a weight of each row."""
+    rng = np.random.default_rng(0)
+    truth = rng.random(25) < 0.7
+    first = rng.integers(0, 25, n_answers)
+    second = (first + rng.integers(1, 25, n_answers)) % 25
+    same = (truth[first] == truth[second]) ^ (rng.random(n_answers) < 0.1)
+    codes = np.where(same, 1, -1) * np.arange(1, n_answers + 1)
+    y = np.column_stack([np.repeat(codes, 2), np.column_stack([first, second]).ravel()])
+    weight = rng.uniform(0.3, 3, n_answers).repeat(2)
+    return np.vstack([y, [[0, 30], [0, 31]]]), np.append(weight, [0.2, 5.0])
+
+
+@pytest.mark.parametrize("unit", [0.01, 7.3, 100])
+def test_the_unit_of_weights_changes_nothing_where_answers_contradict_each_other(unit):
+    y, weight = contradictory()
+    found = astuple(estimate_prior(y=y, sample_weight=unit * weight))
+    assert found == pytest.approx(astuple(estimate_prior(y=y, sample_weight=weight)), rel=1e-10)
+    loose = y[:, 0]
+    found = astuple(estimate_prior(y=loose, sample_weight=unit * weight))
+    assert found == pytest.approx(astuple(estimate_prior(y=loose, sample_weight=weight)), rel=1e-10)
+
+
+@pytest.mark.parametrize("points", [True, False])
+def test_weight_0_is_an_answer_that_was_never_given(points):
+    y, weight = contradictory()
+    y = y if points else y[:, 0]
+    weight[20:80] = 0
+    weight[-1] = 0
+    kept = weight > 0
+    assert estimate_prior(y=y, sample_weight=weight) == estimate_prior(y=y[kept], sample_weight=weight[kept])
+    assert estimate_prior(y=y, sample_weight=kept) == estimate_prior(y=y[kept])
+
+
+def test_bad_weights():
+    with pytest.raises(InputError, match=r"All weights in `sample_weight` are zero"):
+        estimate_prior(y=[1, 1], sample_weight=[0, 0])
+    for bad in ([1, -1], [np.nan, np.nan], [1, 1, 1]):
+        with pytest.raises(InputError, match=r"`sample_weight` must"):
+            estimate_prior(y=[1, 1], sample_weight=bad)
+    with pytest.raises(InputError, match=r"weigh 0 and 1.*weight 0 on both leaves it out"):
+        estimate_prior(y=[1, 1], sample_weight=[0, 1])
 
 
 def star(truth, centre=0):
@@ -207,3 +256,50 @@ def test_contradictions_do_not_stop_the_estimate():
 def test_counts_or_answers(arguments, text):
     with pytest.raises(InputError, match=text):
         estimate_prior(**arguments)
+
+
+def test_points_that_were_chosen_do_not_tell_the_prior():
+    """A star of which the 40 random points are on one side 28 times, and the 60 chosen ones half of the time."""
+    answers = np.r_[np.ones(28), -np.ones(12), np.ones(30), -np.ones(30)].astype(int)
+    y = np.zeros((200, 2), dtype=int)
+    y[:, 0] = np.repeat(answers * np.arange(1, 101), 2)
+    y[::2, 1] = np.arange(1, 101)
+    random = np.zeros(200, dtype=bool)
+    random[:80:2] = True
+    found = estimate_prior(y=y, random_points=random)
+    assert found.value == pytest.approx(0.7, abs=1e-3)
+    assert (found.n_similar, found.n_dissimilar) == (28, 12)
+    assert estimate_prior(y=y).value < 0.6
+    # A model says which side is class +1.
+    for sign in (1, -1):
+        side = sign * np.r_[1, answers][y[:, 1]]
+        known = estimate_prior(y=y, random_points=random, decision=side)
+        assert known.value == pytest.approx(0.5 + sign * 0.2)
+        assert (known.low, known.high) == pytest.approx(clopper_pearson(*((28, 12)[::sign]), 0.95))
+    with pytest.raises(ValueError, match="marks no row of an answer"):
+        estimate_prior(y=y, random_points=np.zeros(200, dtype=bool))
+
+
+@pytest.mark.parametrize("n_classes", [2, 3, 5])
+def test_the_likelihood_of_a_share_is_right_on_average(n_classes):
+    """By enumeration: a point is asked about the classes in turn until one is said to be its own."""
+    e = 0.2
+    share = 0.75
+    chances, weights = [], []
+    for first, truth in itertools.product(range(n_classes), repeat=2):
+        # Class 0 is the one that is predicted.
+        order = np.roll(np.arange(n_classes), -first)
+        p_truth = share if truth == 0 else (1 - share) / (n_classes - 1)
+        for n_different in range(n_classes + 1):
+            said = np.arange(n_different + 1)[:n_classes] == n_different
+            right = said == (np.arange(n_classes)[:, None] == order[: len(said)])
+            likelihood = np.where(right, 1 - e, e).prod(axis=1)
+            chances.append(likelihood / likelihood.sum())
+            weights.append(p_truth / n_classes * likelihood[truth])
+    counts = np.round(np.array(weights) * 40_000).astype(int)
+    told = np.repeat(chances, counts, axis=0)
+    value, low, high = share_of(told, np.zeros(len(told), dtype=int), 0.95)
+    assert value == pytest.approx(share, abs=2e-3)
+    # Forty thousand points.
+    assert (low, high) == pytest.approx((value, value), abs=0.02)
+    assert low < share < high

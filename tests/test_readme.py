@@ -103,6 +103,6 @@ def test_the_commands_run_one_after_the_other(tmp_path):
         program, first, *rest = shlex.split(line)
         what = [str(ROOT / first)] if program == "python" else ["-m", "sdulearn.cli.main", first]
         command = [sys.executable, *what, *rest]
-        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False)
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stdout + done.stderr
     assert len((tmp_path / "classes.csv").read_text().splitlines()) == 70

@@ -13,7 +13,7 @@ ROOT = Path(sdulearn.__file__).parent
 FLOORS = [
     ("version", "types", "errors", "io"),
     ("extras", "sklearn_private", "io.files", "io.png"),
-    ("pairs", "losses", "io.container", "io.excel", "io.svmlight"),
+    ("pairs", "losses", "io.container", "io.excel", "io.json_lines", "io.svmlight"),
     ("stacking",),
     ("answers.graph",),
     ("answers.messages",),
@@ -30,7 +30,7 @@ FLOORS = [
     ("metrics", "statistics", "io.parquet"),
     ("io.tables",),
     ("base", "diagnostics"),
-    ("grid", "baselines", "datasets", "fit_report"),
+    ("grid", "datasets", "fit_report"),
     ("linear", "table_model"),
     ("blocks",),
     ("joint",),
@@ -39,7 +39,7 @@ FLOORS = [
     ("streaming", "distributed", "io.model_file", "io.onnx", "populations", "asking"),
     ("workflow", "planning"),
     ("plotting",),
-    ("experiments", "web"),
+    ("web",),
     ("cli",),
 ]
 FLOOR = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}

@@ -1,5 +1,7 @@
 """Fit from disk: the walk from a Parquet folder to a model file, and what can go wrong on it."""
 
+from dataclasses import astuple
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -94,6 +96,39 @@ def test_weights_and_chosen_columns(tmp_path, waveform):
     chosen = np.column_stack([rows[:, 3], np.arange(len(codes)), rows[:, 1]])
     local = Local(alpha=1e-3).fit(chosen, codes, weight)
     np.testing.assert_allclose(SDUClassifier(alpha=1e-3).fit(blocks).coef_, local.coef_, rtol=1e-8, atol=1e-12)
+
+
+@pytest.mark.parametrize("loss", TRAINING_LOSSES)
+def test_weights_have_no_unit_and_weight_0_is_absence(waveform, loss):
+    rows, codes = waveform
+    rng = np.random.default_rng(0)
+    weight = np.where(codes == 0, rng.uniform(0.5, 2, len(codes)), rng.uniform(0.5, 2, 1000)[np.abs(codes)])
+    weight[(np.abs(codes) % 5 == 1) | (np.arange(len(codes)) == len(codes) - 1)] = 0
+    kept = weight > 0
+    options = {"loss": loss, "tol": 1e-10, "alphas": (0.1, 1e-3)}
+    local = sdulearn.SDUClassifierCV(**options, cv=HashedPairKFold(2)).fit(rows[kept], codes[kept], weight[kept])
+    portions = [(rows[k::3], codes[k::3], 7.3 * weight[k::3]) for k in range(3)]
+    model = SDUClassifierCV(**options, cv=2).fit(portions)
+    assert (model.alpha_, model.gamma_) == (local.alpha_, local.gamma_)
+    np.testing.assert_allclose(model.coef_, local.coef_, rtol=0, atol=1e-8 * np.abs(local.coef_).max())
+    assert astuple(model.prior_) == pytest.approx(astuple(local.prior_), rel=1e-10)
+    with pytest.raises(InputError, match="all weights are zero"):
+        SDUClassifier(loss=loss).fit([(X, y, np.zeros(len(y))) for X, y, _ in portions])
+
+
+def test_answers_of_weight_0_are_not_linked(waveform):
+    """Two thirds of the answers are about one point, and none of these counts."""
+    rows, codes = waveform
+    kept = np.abs(codes) % 3 == 0
+    first = np.unique(np.abs(codes), return_index=True)[1]
+    y = np.column_stack([codes, np.arange(len(codes))])
+    y[first[~kept[first]], 1] = 1000
+    weight = kept.astype(float)
+    with pytest.raises(InputError, match="Point 1000 is in 40 of the 60 answers"):
+        Local(prior=0.7).fit(rows, y)
+    local = Local(prior=0.7).fit(rows[kept], y[kept])
+    model = SDUClassifier(prior=0.7).fit([(rows[k::3], y[k::3], weight[k::3]) for k in range(3)])
+    np.testing.assert_allclose(model.coef_, local.coef_, rtol=1e-8)
 
 
 def test_portions_in_a_list_or_in_something_that_starts_afresh(waveform):

@@ -66,7 +66,6 @@ def command(folder, *arguments, code=0):
         cwd=folder,
         capture_output=True,
         text=True,
-        timeout=180,
         check=False,
     )
     assert done.returncode == code, done.stderr

@@ -14,9 +14,9 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted, v
 from sdulearn.errors import InputError
 from sdulearn.io import container
 from sdulearn.metrics.accuracy import pair_accuracy
-from sdulearn.pairs import Pairs, read_pairs
+from sdulearn.model_selection import check_places
+from sdulearn.pairs import Pairs, read_pairs, weighted_rows
 from sdulearn.prior import PriorEstimate
-from sdulearn.sklearn_private import check_sample_weight
 from sdulearn.solvers import Solution, warn_unless
 from sdulearn.solvers.limits import check_magnitude, check_weight_range
 from sdulearn.types import Array, MatrixLike, Rows
@@ -149,9 +149,19 @@ class LinearPairClassifier(ClassifierMixin, BaseEstimator):
         -------
         float
             Between 1/2 and 1; with labels in ``y``, which tell a model from its mirror image, from 0 on.
+
+        Raises
+        ------
+        UndeterminedError
+            Where ``y`` holds neither answers nor labels.
         """
         decision = self.decision_function(X)
-        return pair_accuracy(decision, y, sample_weight=sample_weight, prior=self.prior).value
+        return pair_accuracy(decision, y, sample_weight=sample_weight, prior=self._known_prior).value
+
+    @property
+    def _known_prior(self) -> float | None:
+        """The prior that was given, of the class that is +1 now; None where it was estimated."""
+        return None if self.prior is None else self.prior_.value
 
     def orient(self, X: MatrixLike, y_true: ArrayLike) -> Self:
         """Decide which side is +1 by a few labelled points; flips the model where most of them disagree.
@@ -207,16 +217,17 @@ class LinearPairClassifier(ClassifierMixin, BaseEstimator):
     def _check_rows(
         self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None
     ) -> tuple[Rows, Pairs, Array | None]:
-        """Rows, pairs and weights, checked once, at the door."""
+        """Rows, pairs and weights, checked once, at the door; see :func:`~sdulearn.pairs.weighted_rows`."""
         checks = {"accept_sparse": "csr", "dtype": np.float64, "ensure_min_samples": 2}
         X, pairs = check_rows_and_pairs(self, X, y, **checks)
         check_magnitude(X)
-        if sample_weight is None:
-            return X, pairs, None
-        weight = check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
-        check_weight_range(weight)
-        pairs.pair_weights(weight)
-        return X, pairs, weight
+        if sample_weight is not None:
+            check_weight_range(np.asarray(sample_weight, dtype=np.float64))
+        pairs, weight, kept = weighted_rows(pairs, sample_weight)
+        if kept is None:
+            return X, pairs, weight
+        check_places(getattr(self, "cv", None))
+        return X[kept], pairs, weight
 
     def _accept(self, fit: LinearFit) -> Self:
         """Take over what a fit found, and warn unless its certificate holds."""

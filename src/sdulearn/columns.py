@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sdulearn.errors import InputError
+from sdulearn.errors import InputError, listed, quoted, shortened
 from sdulearn.extras import require
 from sdulearn.io.files import Location, as_text
 from sdulearn.number_texts import NumberText, parse_numbers
@@ -138,8 +138,8 @@ def column_kinds(path: Location, types: Mapping[str, ArrowType]) -> dict[str, st
     if not types:
         raise InputError(f"{path} has no columns to learn from.")
     kinds = {name: kind_of(dtype) for name, dtype in types.items()}
-    if strange := [f"{name!r} ({types[name]})" for name, kind in kinds.items() if not kind]:
-        raise InputError(f"{path}: neither numbers nor text: {', '.join(strange)}. Leave them out with `drop`.")
+    if strange := [_noted(name, shortened(str(types[name]))) for name, kind in kinds.items() if not kind]:
+        raise InputError(f"{path}: neither numbers nor text: {listed(strange)}. Leave them out with `drop`.")
     return kinds
 
 
@@ -184,22 +184,27 @@ def find_columns(
     """The layout's columns, or an error that names every column in the way."""
     gaps = {name: summary.gaps for name, summary in found.items() if summary.gaps}
     if gaps and missing == "error":
-        listed = ", ".join(f"{name!r} ({count:,})" for name, count in gaps.items())
+        columns_with_gaps = listed([_noted(name, f"{count:,}") for name, count in gaps.items()])
         raise InputError(
-            f"{path}: missing values in {listed}. Pass `missing='mean'` to put in the column's mean (most "
+            f"{path}: missing values in {columns_with_gaps}. Pass `missing='mean'` to put in the column's mean (most "
             "frequent text), or leave columns out with `drop`."
         )
     if empty := [name for name, count in gaps.items() if count == found[name].rows]:
         raise InputError(
-            f"{path}: nothing but missing values in {', '.join(map(repr, empty))}. Leave them out with `drop`."
+            f"{path}: nothing but missing values in {listed(map(quoted, empty))}. Leave them out with `drop`."
         )
     columns = [_column(name, kinds[name], summary, missing == "mean") for name, summary in found.items()]
-    if large := [f"{c.name!r} ({_number_of(c.categories)})" for c in columns if len(c.categories) > max_categories]:
+    large = [_noted(c.name, _number_of(c.categories)) for c in columns if len(c.categories) > max_categories]
+    if large:
         raise InputError(
-            f"{path}: text columns with more than {max_categories} different texts: {', '.join(large)}. Name the ids "
+            f"{path}: text columns with more than {max_categories} different texts: {listed(large)}. Name the ids "
             "with `id_column`, leave columns out with `drop`, or raise `max_categories`."
         )
     return tuple(columns)
+
+
+def _noted(name: str, note: str) -> str:
+    return f"{quoted(name)} ({note})"
 
 
 def _number_of(categories: tuple[str, ...]) -> str:
@@ -248,7 +253,7 @@ def _fill(path: Location, column: Column, values: NDArray[Any], feature: Array) 
         _refuse_missing(path, column, int(gaps.sum()))
         feature[gaps] = float(column.fill or 0.0)
     if not np.isfinite(feature).all():
-        raise InputError(f"{path}: column {column.name!r} holds infinite values. Replace them, or leave it out.")
+        raise InputError(f"{path}: column {quoted(column.name)} holds infinite values. Replace them, or leave it out.")
 
 
 def _one_hot(path: Location, column: Column, values: ArrowColumn, block: Array) -> int:
@@ -268,8 +273,8 @@ def _one_hot(path: Location, column: Column, values: ArrowColumn, block: Array) 
 def _refuse_missing(path: Location, column: Column, count: int) -> None:
     if column.fill is None:
         raise InputError(
-            f"{path}: {count:,} missing values in column {column.name!r}, and the model was fitted without a stand-in "
-            "for them. Fill them in, or fit again with `missing='mean'`."
+            f"{path}: {count:,} missing values in column {quoted(column.name)}, and the model was fitted without a "
+            "stand-in for them. Fill them in, or fit again with `missing='mean'`."
         )
 
 
@@ -297,13 +302,13 @@ def pair_codes(path: Location, name: str, values: ArrowColumn) -> Codes:
     """A column of pair codes."""
     if values.null_count:
         raise InputError(
-            f"{path}: column {name!r} lacks values; every row needs a pair code. Put in 0 for unlabeled rows."
+            f"{path}: column {quoted(name)} lacks values; every row needs a pair code. Put in 0 for unlabeled rows."
         )
     codes = numbers(values) if kind_of(values.type) == NUMBER else np.array([np.nan])
     if not (np.isfinite(codes).all() and (codes == np.rint(codes)).all()):
         raise InputError(
-            f"{path}: column {name!r} ({values.type}) does not hold pair codes. They are whole numbers: +k at both "
-            "ends of similar pair k, -k at both ends of dissimilar pair k, 0 for unlabeled rows."
+            f"{path}: column {_noted(name, str(values.type))} does not hold pair codes. They are whole numbers: +k at "
+            "both ends of similar pair k, -k at both ends of dissimilar pair k, 0 for unlabeled rows."
         )
     return codes.astype(np.int64)
 
@@ -315,8 +320,9 @@ def point_numbers(path: Location, name: str, values: ArrowColumn) -> Codes:
         points = numbers(values)
     if not (np.isfinite(points) & (points >= 0) & (points == np.rint(points))).all():
         raise InputError(
-            f"{path}: column {name!r} ({values.type}) does not say which point each row shows. Points are whole "
-            "numbers from 0 on, one on every row; rows with equal numbers show the same point. Number what it names."
+            f"{path}: column {_noted(name, str(values.type))} does not say which point each row shows. Points are "
+            "whole numbers from 0 on, one on every row; rows with equal numbers show the same point. Number what it "
+            "names."
         )
     return points.astype(np.int64)
 

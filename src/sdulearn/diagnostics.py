@@ -15,16 +15,15 @@ from numpy.typing import ArrayLike
 from scipy import sparse
 from scipy.stats import binom, binomtest, norm
 
-from sdulearn.answers.checks import AnswerChecks, check_answers
-from sdulearn.answers.graph import AnswerGraph
+from sdulearn.answers.checks import AnswerChecks, check_answers, number_ids
+from sdulearn.answers.graph import AnswerGraph, connect, number_questions
 from sdulearn.answers.records import Answers
 from sdulearn.errors import InputError
-from sdulearn.io.importers.linkage import ENTITY_FORMATS
 from sdulearn.metrics import AccuracyEstimate
-from sdulearn.model_selection import HUB_ANSWERS, HUB_SHARE, PairKFold
-from sdulearn.pairs import Pairs, read_pairs
+from sdulearn.model_selection import PairKFold
+from sdulearn.pairs import UNSURE, Pairs, read_pairs
 from sdulearn.prior import PriorEstimate, similar_share
-from sdulearn.types import Array, Indices, MatrixLike, Rows
+from sdulearn.types import Array, Indices, Mask, MatrixLike, Rows
 
 Severity = Literal["info", "warning", "error"]
 Details = Mapping[str, Any]
@@ -41,6 +40,14 @@ ACCURACY_FOLDS = 10
 _HUBS_NAMED = 5
 # Where random pairs show more classes than this, they are hardly classes that a model could learn.
 _MANY_CLASSES = 50
+# Answers about entities tie more groups by "similar" than this, at least half of them of no more points than this.
+_ENTITY_GROUPS = 100
+_ENTITY_SIZE = 3
+# The same answers in random order would put this share of the tied points into groups twice as large, and so many
+# times as many as the answers did.
+_ENTITY_SHARE = 0.2
+_ENTITY_TIMES = 5
+_ENTITY_DRAWS = 5
 
 
 @dataclass(frozen=True)
@@ -139,7 +146,7 @@ def check_ratio(n_similar: int, n_dissimilar: int, prior: float | None) -> list[
     return []
 
 
-def check_component_ratio(graph: AnswerGraph, prior: float | None) -> list[Finding]:
+def check_component_ratio(graph: AnswerGraph, prior: float | None, counted: Mask | None = None) -> list[Finding]:
     """The same where answers share points: by all pairs of points that answers put on one side or on two.
 
     The answers of a component are one draw of its points' classes. With k of m points on one side
@@ -148,15 +155,19 @@ def check_component_ratio(graph: AnswerGraph, prior: float | None) -> list[Findi
 
     which for loose pairs is twice the similar less the dissimilar ones. Random classes give the
     distribution of R at the prior. Without one it is that at 1/2, where R is smallest for every draw.
+    ``counted`` says which points are a random draw, by default all.
     """
     members = (graph.sides != 0) & (graph.degree > 0)
+    if counted is not None:
+        members &= counted
     component = graph.component[members]
     size = np.bincount(component, minlength=graph.n_components)
     up = np.bincount(graph.component[graph.sides * members > 0], minlength=graph.n_components)
-    m = size[size > 0]
+    # A point that no other random one is compared with says nothing.
+    m = size[size > 1]
     if not len(m):
         return []
-    observed = float(_pair_excess(up[size > 0], m).sum())
+    observed = float(_pair_excess(up[size > 1], m).sum())
     drawn = _drawn_excess(m, 0.5 if prior is None else prior)
     low = (1 + np.sum(drawn <= observed)) / (1 + len(drawn))
     high = (1 + np.sum(drawn >= observed)) / (1 + len(drawn))
@@ -294,7 +305,7 @@ def _n_folds(graph: AnswerGraph) -> int:
 
 def _check_hubs(graph: AnswerGraph) -> list[Finding]:
     """Points in so many answers that they cannot be held out."""
-    hubs = graph.hubs(HUB_SHARE, HUB_ANSWERS)
+    hubs = graph.hubs()
     if not len(hubs):
         return []
     named = hubs[:_HUBS_NAMED]
@@ -350,9 +361,8 @@ def check_source(answers: Answers) -> list[Finding]:
     """What a file of answers is for, and how its questions came about."""
     chosen = []
     if answers.n_chosen:
-        # What is estimated from chosen points is true of these, not of the table.
         counts = {"n_chosen": answers.n_chosen, "n_answers": len(answers.answers)}
-        chosen = [Finding("chosen_questions", "warning", counts)]
+        chosen = [Finding("chosen_questions", "info", counts)]
     if answers.epsilon is not None:
         chosen.append(Finding("flipped_answers", "info", {"epsilon": answers.epsilon}))
     return check_entities(answers) + chosen
@@ -361,26 +371,61 @@ def check_source(answers: Answers) -> list[Finding]:
 def check_entities(answers: Answers) -> list[Finding]:
     """Answers about entities, thousands of classes of a row or two each, which no classifier of classes learns.
 
-    Told by the tool that wrote them, or by the share of similar answers: of random pairs it is the sum of the
-    squared class shares, and so at least 1/K for K classes. Dissimilar answers alone tell nothing: some ask for
-    no others.
+    Told by the groups that similar answers tie, or by the share of similar answers: of random pairs it is the sum
+    of the squared class shares, and so at least 1/K for K classes. Dissimilar answers alone tell nothing: some ask
+    for no others.
     """
     n = answers.n_similar + answers.n_dissimilar
-    counts = {"format": answers.format, "n_similar": answers.n_similar, "n_answers": n}
-    if answers.format in ENTITY_FORMATS:
-        return [Finding("entities", "warning", counts)]
+    counts = {"n_similar": answers.n_similar, "n_answers": n}
+    if groups := _entity_groups(answers):
+        return [Finding("entities", "warning", {**counts, **groups})]
     share = 1 / _MANY_CLASSES
     if answers.n_similar and binomtest(answers.n_similar, n, share, alternative="less").pvalue < LEVEL:
         return [Finding("many_classes", "warning", {**counts, "n_classes": _MANY_CLASSES, "level": LEVEL})]
     return []
 
 
+def _entity_groups(answers: Answers) -> dict[str, float]:
+    """How many groups similar answers tie, and their sizes, where these are of entities; empty where they are not.
+
+    Loose pairs tie groups of two whatever they are about, and few answers a point tie small ones. Hence the
+    comparison with random order: answers about classes tie as many points into large groups.
+    """
+    ends = number_ids(answers.ids)
+    known = (ends[:, 0] != ends[:, 1]) & (answers.answers != UNSURE)
+    n_points = int(ends.max(initial=-1)) + 1
+    asked, question = number_questions(ends[known], n_points)
+    same = np.bincount(question, answers.answers[known]) > 0
+    sizes = _tied_sizes(asked[same], n_points)
+    if len(sizes) <= _ENTITY_GROUPS or np.median(sizes) > _ENTITY_SIZE:
+        return {}
+    rng = np.random.default_rng(0)
+    in_random_order = [_tied_sizes(asked[rng.permutation(same)], n_points) for _ in range(_ENTITY_DRAWS)]
+    share = min(_in_large_groups(drawn) for drawn in in_random_order)
+    if share < _ENTITY_SHARE or _in_large_groups(sizes) > share / _ENTITY_TIMES:
+        return {}
+    return {"n_groups": len(sizes), "median_size": float(np.median(sizes)), "share_large": share}
+
+
+def _tied_sizes(ends: Indices, n_points: int) -> Indices:
+    """Sizes of the groups of two points or more that answers tie."""
+    sizes = np.bincount(connect(ends, n_points))
+    return sizes[sizes > 1]
+
+
+def _in_large_groups(sizes: Indices) -> float:
+    """Share of the tied points in groups too large for an entity."""
+    return float(sizes[sizes > 2 * _ENTITY_SIZE].sum() / sizes.sum())
+
+
 def check_outcome(prior: PriorEstimate, accuracy: AccuracyEstimate, oriented: bool) -> list[Finding]:
     """What a fit leaves open: whether it beats always naming the larger class, and which class is which."""
     found = []
-    if accuracy.low <= 0.5:
+    # Where nothing judged it, another finding says so.
+    judged = accuracy.n_answers > 0
+    if judged and accuracy.low <= 0.5:
         found.append(Finding("no_better_than_guessing", "warning", {"low": accuracy.low}))
-    elif not accuracy.beats_majority:
+    elif judged and not accuracy.beats_majority:
         details = {"low": accuracy.low, "majority": accuracy.majority}
         found.append(Finding("no_better_than_majority", "warning", details))
     if not prior.identified and not oriented:

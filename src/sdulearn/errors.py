@@ -9,9 +9,14 @@ from __future__ import annotations
 
 import sys
 import warnings
+from collections.abc import Iterable
 
 # Frames that lie between a user's line and a warning of ours.
 _NOT_THE_USER = ("sdulearn", "sklearn", "joblib")
+
+# Characters of a cell, and of another library's message about one, that a message shows.
+_SHOWN = 60
+_LONGEST = 300
 
 
 class SdulearnError(Exception):
@@ -28,6 +33,10 @@ class UndeterminedError(InputError):
 
 class NothingToAskError(SdulearnError):
     """No question is left: the class of every point is known, or no pair is free."""
+
+
+class SpentRowError(InputError):
+    """A private answer about a row that another one is about already."""
 
 
 class ModelFileError(InputError):
@@ -62,6 +71,14 @@ class OneKindWarning(SdulearnWarning):
     """Similar answers alone, or dissimilar ones alone: something about the classes stays open."""
 
 
+class ClassNumberWarning(SdulearnWarning):
+    """The answers do not support the number of classes: it stays open, or some classes have no rows."""
+
+
+class TrainingAnswersWarning(SdulearnWarning):
+    """A score by the answers that a model was fitted to, which it may know by heart."""
+
+
 class UnseenCategoryWarning(SdulearnWarning):
     """A table holds texts that did not occur in training."""
 
@@ -84,3 +101,25 @@ def _frame(level: int) -> str | None:
         return str(sys._getframe(level).f_globals.get("__name__", ""))
     except ValueError:
         return None
+
+
+def shortened(text: str, most: int = _SHOWN) -> str:
+    """A text from a file as messages show it: cut where it is long."""
+    return text if len(text) <= most else f"{text[:most]}... ({len(text):,} characters)"
+
+
+def quoted(cell: object) -> str:
+    """A cell of a file as messages quote it: texts in quotes, and cut where they are long."""
+    return shortened(repr(cell))
+
+
+def reason(error: Exception) -> str:
+    """What another library says of a file, which may quote a cell."""
+    return shortened(str(error), _LONGEST)
+
+
+def listed(texts: Iterable[str], most: int = 20) -> str:
+    """The first of texts of which there may be many, such as names of columns."""
+    found = list(texts)
+    joined = ", ".join(found[:most])
+    return joined if len(found) <= most else f"{joined}, ... ({len(found):,} in all)"

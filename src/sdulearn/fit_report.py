@@ -7,7 +7,15 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from sdulearn.diagnostics import Finding
-from sdulearn.io.checked import checked_finite, checked_list, checked_prior, checked_share, checked_text, checked_whole
+from sdulearn.io.checked import (
+    checked_finite,
+    checked_interval,
+    checked_list,
+    checked_prior,
+    checked_share,
+    checked_text,
+    checked_whole,
+)
 from sdulearn.metrics import AccuracyEstimate, AnswerCounts, ClassAgreement, Share
 from sdulearn.prior import PriorEstimate
 
@@ -147,10 +155,10 @@ class FitReport:
     answer_words : dict
         What each word for an answer was taken for, and how often it occurs.
     accuracy : AccuracyEstimate or None
-        By cross-validation on the answers; None with more than two classes, whose accuracy answers alone do
-        not tell.
+        By cross-validation on the answers, or on those to random questions where a log says that others were chosen
+        (``basis``); None with more than two classes, whose accuracy answers alone do not tell.
     prior : PriorEstimate or None
-        Share of class +1; None with more than two classes.
+        Share of class +1, by the same answers; None with more than two classes.
     annotators : tuple of AnnotatorReport
         Who answered, and how often wrongly; empty for methods that take all answers for right.
     n_labels, n_labels_right : int
@@ -165,6 +173,8 @@ class FitReport:
         in common.
     class_shares : tuple of float
         Mean probability of each class over the unlabeled rows; empty where the loss gives none.
+    n_classes_interval : tuple of two int, or None
+        The fewest and the most classes that the answers allow, where the number of classes was found by them.
     model_choice : ModelChoice
         Which kind of model, and by what margin.
     doubtful : tuple of DoubtfulAnswer
@@ -201,6 +211,7 @@ class FitReport:
     seconds: Mapping[str, float]
     agreement: ClassAgreement | None = None
     class_shares: tuple[float, ...] = ()
+    n_classes_interval: tuple[int, int] | None = None
     model_choice: ModelChoice = field(default_factory=ModelChoice)
     doubtful: tuple[DoubtfulAnswer, ...] = ()
     importances: tuple[ColumnImportance, ...] = ()
@@ -235,9 +246,11 @@ def _parse_later(report: Mapping[str, Any]) -> dict[str, Any]:
     if "model_choice" not in report:
         return {}
     agreement = report["agreement"]
+    interval = report.get("n_classes_interval")
     return {
         "agreement": None if agreement is None else _parse_agreement(agreement),
         "class_shares": tuple(checked_share(share) for share in checked_list(report["class_shares"])),
+        "n_classes_interval": None if interval is None else checked_interval(interval),
         "model_choice": _parse_choice(report["model_choice"]),
         "doubtful": tuple(_parse_doubtful(one) for one in checked_list(report["doubtful"])),
         "importances": tuple(_parse_importance(one) for one in checked_list(report.get("importances", []))),
@@ -246,7 +259,7 @@ def _parse_later(report: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _parse_agreement(found: Mapping[str, Any]) -> ClassAgreement:
-    if found["basis"] not in ("labels", "groups", None):
+    if found["basis"] not in ("labels", "groups", "random questions", None):
         raise ValueError(f"unknown basis {found['basis']!r}")
     accuracy = None if found["accuracy"] is None else _parse_share(found["accuracy"])
     shares = {name: _parse_share(found[name]) for name in ("agreement", "same", "different")}
@@ -271,8 +284,10 @@ def _parse_counts(found: Mapping[str, Any]) -> AnswerCounts:
 
 
 def _parse_share(numbers: Mapping[str, Any]) -> Share:
-    shares = {name: checked_share(numbers[name]) for name in ("value", "low", "high")}
-    return Share(**shares, n=checked_finite(numbers["n"]))
+    low, high = (checked_share(numbers[name]) for name in ("low", "high"))
+    n = checked_finite(numbers["n"])
+    # Of nothing there is no share.
+    return Share(checked_share(numbers["value"]) if n else float("nan"), low, high, n)
 
 
 def _parse_choice(choice: Mapping[str, Any]) -> ModelChoice:
@@ -308,7 +323,10 @@ def _parse_accuracy(numbers: Mapping[str, Any]) -> AccuracyEstimate:
     shares = {
         name: checked_share(numbers[name]) for name in ("value", "low", "high", "agreement", "confidence", "majority")
     }
-    return AccuracyEstimate(**shares, n_answers=checked_whole(numbers["n_answers"], 0, 2**62))
+    basis = numbers.get("basis", "held-out answers")
+    if basis not in ("held-out answers", "random questions"):
+        raise ValueError(f"unknown basis {basis!r}")
+    return AccuracyEstimate(**shares, n_answers=checked_whole(numbers["n_answers"], 0, 2**62), basis=basis)
 
 
 def _parse_annotator(numbers: Mapping[str, Any]) -> AnnotatorReport:

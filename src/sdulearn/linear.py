@@ -17,10 +17,10 @@ from sdulearn.errors import InputError, UndeterminedError
 from sdulearn.grid import Grid, Settings, fold_tol
 from sdulearn.losses import TRAINING_LOSSES, LinearOddLoss, TrainingLoss, get_training_loss
 from sdulearn.model_selection import splitter_of
-from sdulearn.pairs import integer_codes, read_columns
+from sdulearn.pairs import check_weights, integer_codes, read_columns
 from sdulearn.prior import PriorEstimate
 from sdulearn.risks import RISKS, Mixture, even_and_linear, mixture, prior_of_pairs, resolve_prior, row_weights
-from sdulearn.sklearn_private import HasMethods, Interval, StrOptions, check_sample_weight, fit_context
+from sdulearn.sklearn_private import HasMethods, Interval, StrOptions, fit_context
 from sdulearn.solvers import SOLVERS, Design, check_system_size, choose_solver, solve_rows
 from sdulearn.solvers.limits import check_weight_range
 from sdulearn.statistics import PairStatistics
@@ -206,7 +206,8 @@ class SDUClassifier(_SDUBase):
         y : array-like of shape (n_rows,) or (n_rows, 2 to 4)
             What is known of each row: pair codes (+k similar, -k dissimilar, 0 unlabeled), and which point it shows.
         sample_weight : array-like of shape (n_rows,), optional
-            A weight per row; both ends of a pair carry one weight.
+            A weight per row; both ends of a pair carry one weight. Only their ratios matter, and a row of
+            weight 0 is left out.
 
         Returns
         -------
@@ -278,7 +279,7 @@ class SDUClassifier(_SDUBase):
             _refuse_shared(y)
         weight = None
         if sample_weight is not None:
-            weight = check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+            weight = check_weights(sample_weight, X.shape[0], "sample_weight")
             check_weight_range(weight)
         statistics = PairStatistics() if first else self.statistics_
         statistics.update(X, codes, weight)
@@ -423,7 +424,8 @@ class SDUClassifierCV(_SDUBase):
         y : array-like of shape (n_rows,) or (n_rows, 2 to 4)
             What is known of each row: pair codes (+k similar, -k dissimilar, 0 unlabeled), and which point it shows.
         sample_weight : array-like of shape (n_rows,), optional
-            A weight per row; both ends of a pair carry one weight.
+            A weight per row; both ends of a pair carry one weight. Only their ratios matter, and a row of
+            weight 0 is left out.
 
         Returns
         -------

@@ -19,10 +19,7 @@ from sdulearn.errors import InputError
 from sdulearn.pairs import Pairs, read_pairs
 from sdulearn.types import Array, Indices, Mask, MatrixLike, RandomState, Splitter
 
-# A point in so large a share of the answers, and in so many, cannot be held out: it is a hub.
-HUB_SHARE = 0.25
-HUB_ANSWERS = 10
-# The fold of points that are in none: hubs, which every part may know.
+# The fold of points that are in none: hubs, which cannot be held out and which every part may know.
 NO_FOLD = -1
 
 
@@ -128,8 +125,10 @@ class PairKFold(PairFolds):
 
     The answers of a connected component stay in one fold where it is small enough, and loose pairs
     of either kind, and points in no answer, are each spread evenly over all folds. A component too
-    large for a fold is cut, where it can be with few answers lost; :meth:`n_cut` tells how many. A hub, a
-    point in a quarter of all answers, cannot be held out: it is in every part.
+    large for a fold is cut, where it can be with few answers lost; :meth:`n_cut` tells how many. A fold that
+    would be left without an answer gets one from another, where there are enough. A hub, a point that many
+    answers hang on (:meth:`AnswerGraph.hubs <sdulearn.answers.AnswerGraph.hubs>`), cannot be held out: it is in
+    every part.
 
     Parameters
     ----------
@@ -185,6 +184,7 @@ class PairKFold(PairFolds):
         of_unit = self._fold_of_units(units, rng)
         fold = np.full(graph.n_points, NO_FOLD)
         fold[units.points] = of_unit[units.unit[units.points]]
+        _share_answers(fold, graph.ends, self.n_splits)
         alone = np.flatnonzero(graph.degree == 0)
         fold[alone] = self._deal(len(alone), rng)
         return fold[graph.row_point]
@@ -258,7 +258,7 @@ class Units:
     def of(cls, graph: AnswerGraph, n_splits: int) -> Units:
         """Units of which ``n_splits`` folds can be made."""
         free = graph.degree > 0
-        free[graph.hubs(HUB_SHARE, HUB_ANSWERS)] = False
+        free[graph.hubs()] = False
         between = graph.ends[free[graph.ends].all(axis=1)]
         unit, large = _pieces(connect(between, graph.n_points), between, free, n_splits)
         of_ends = unit[graph.ends]
@@ -299,6 +299,31 @@ def _pieces(component: Indices, ends: Indices, free: Mask, n_splits: int) -> tup
     return found, np.array(large, dtype=bool)
 
 
+def _share_answers(fold: Indices, ends: Indices, n_splits: int) -> None:
+    """Move the points of an answer to each fold that has none of its own, from folds that keep some, if there are."""
+    for empty in range(n_splits):
+        count, owner = _own_answers(fold, ends, n_splits)
+        of_ends = fold[ends]
+        movable = (of_ends >= 0).all(axis=1)
+        if count[empty] or not movable.any():
+            continue
+        lost = np.bincount(ends[owner >= 0].ravel(), minlength=len(fold))[ends]
+        together = of_ends[:, :1] == of_ends[:, 1:]
+        left = count[of_ends] - np.where(together, lost.sum(axis=1, keepdims=True), lost)
+        worst = np.where(of_ends == empty, len(ends), left).min(axis=1)
+        best = int(np.argmax(np.where(movable, worst, -1)))
+        if worst[best] > 0:
+            fold[ends[best]] = empty
+
+
+def _own_answers(fold: Indices, ends: Indices, n_splits: int) -> tuple[Indices, Indices]:
+    """Number of answers between points of each fold, or of it and hubs, and the fold of each such answer, else -1."""
+    first, second = fold[ends].T
+    whole = (first == second) | (first == NO_FOLD) | (second == NO_FOLD)
+    owner = np.where(whole, np.maximum(first, second), NO_FOLD)
+    return np.bincount(owner[owner >= 0], minlength=n_splits), owner
+
+
 def _breadth_first(ends: Indices, members: Indices, n_points: int) -> Indices:
     """The points of a component, neighbours close to each other."""
     adjacency = csr_matrix((np.ones(len(ends)), tuple(ends.T)), shape=(n_points, n_points))
@@ -308,6 +333,17 @@ def _breadth_first(ends: Indices, members: Indices, n_points: int) -> Indices:
 def splitter_of(cv: Splitter) -> Splitter:
     """A number of folds as the splitter it stands for, with a fixed seed."""
     return PairKFold(int(cv), random_state=0) if isinstance(cv, Integral) else cv
+
+
+def check_places(cv: Splitter | None) -> None:
+    """Where rows are left out, a splitter that goes by the places of rows would take others for them."""
+    if cv is None or isinstance(cv, Integral | PairFolds):
+        return
+    raise InputError(
+        "Rows of weight 0 are left out before folds are made, and `cv` is a splitter that may go by the places of "
+        "the rows. Leave these rows out of `X`, `y` and `sample_weight` yourself, or give a number of folds or a "
+        "sdulearn.PairKFold."
+    )
 
 
 def positive_grid(name: str, values: Sequence[float]) -> list[float]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sdulearn.errors import InputError
+from sdulearn.errors import InputError, quoted, reason
 from sdulearn.extras import require
 from sdulearn.io.files import Location
 from sdulearn.types import ArrowColumn
@@ -48,8 +48,8 @@ def recognise_numbers(path: Location, name: str, values: ArrowColumn) -> NumberT
     numeric = comma if is_comma else plain
     if is_comma and _count(pc.match_substring_regex(present, _THOUSANDS)) == _count(pc.match_substring(present, ",")):
         raise InputError(
-            f"{path}: the numbers in column {name!r}, such as {_first(present, numeric)!r}, may have a decimal comma "
-            "or commas between thousands. Write them with a point, or leave the column out with `drop`."
+            f"{path}: the numbers in column {quoted(name)}, such as {quoted(_first(present, numeric))}, may have a "
+            "decimal comma or commas between thousands. Write them with a point, or leave the column out with `drop`."
         )
     lowered = pc.utf8_lower(pc.utf8_trim_whitespace(present))
     marked = pc.is_in(lowered, value_set=require("pyarrow", "files").array(_MARKS))
@@ -60,10 +60,11 @@ def recognise_numbers(path: Location, name: str, values: ArrowColumn) -> NumberT
         return NumberText("," if is_comma else ".", tuple(marks))
     if _count(numeric) < _NEARLY_ALL * len(present):
         return None
+    odd = _first(present, rest)
     raise InputError(
-        f"{path}: column {name!r} holds numbers, but for {n_rest:,} cells, the first {_first(present, rest)!r} in row "
-        f"{_row_of(values, _first(present, rest)):,}. Correct them; or leave the column out with `drop`; or, if its "
-        f"texts are categories, say so: `categories=[{name!r}]`."
+        f"{path}: column {quoted(name)} holds numbers, but for {n_rest:,} cells, the first {quoted(odd)} in row "
+        f"{_row_of(values, odd):,}. Correct them; or leave the column out with `drop`; or, if its "
+        f"texts are categories, say so: `categories=[{quoted(name)}]`."
     )
 
 
@@ -78,7 +79,7 @@ def parse_numbers(path: Location, name: str, values: ArrowColumn, text: NumberTe
     try:
         return pc.utf8_trim_whitespace(values).cast(pa.float64())
     except pa.ArrowInvalid as error:
-        raise InputError(f"{path}: column {name!r} held numbers in training, and here: {error}") from None
+        raise InputError(f"{path}: column {quoted(name)} held numbers in training, and here: {reason(error)}") from None
 
 
 def _count(mask: ArrowColumn) -> int:

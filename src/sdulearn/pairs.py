@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
@@ -148,7 +149,7 @@ class Pairs:
             raise InputError(
                 "The two ends of a pair must carry one weight in `sample_weight`, but rows "
                 f"{a} and {b} are one pair and weigh {sample_weight[a]:g} and {sample_weight[b]:g}. "
-                "Give both rows the weight of the pair."
+                "Give both rows the weight of the pair; weight 0 on both leaves it out."
             )
         return first
 
@@ -179,6 +180,48 @@ def read_pairs(y: ArrayLike | Pairs) -> Pairs:
     _check_annotators(known)
     _check_labels(known)
     return known
+
+
+def weighted_rows(pairs: Pairs, sample_weight: ArrayLike | None) -> tuple[Pairs, Array | None, Indices | None]:
+    """What is known of the rows that weigh something, their weights, and their numbers (None for all rows).
+
+    A row of weight 0 is not there: it is left out, with all that is known of it. Only the ratios of weights matter,
+    so they are divided by their mean; equal weights are none at all (None).
+    """
+    if sample_weight is None:
+        return pairs, None, None
+    weight = check_weights(sample_weight, pairs.n_rows, "sample_weight")
+    pairs.pair_weights(weight)
+    kept = np.flatnonzero(weight)
+    if not len(kept):
+        raise InputError("All weights in `sample_weight` are zero, so no row is left. Give some rows a weight above 0.")
+    whole = len(kept) == pairs.n_rows
+    if not whole:
+        pairs = read_pairs(np.asarray(pairs)[kept])
+    weight = weight[kept] / mean_weight(weight[kept])
+    return pairs, None if (weight == 1).all() else weight, None if whole else kept
+
+
+def rows_of(values: Any, kept: Indices | None) -> Any:
+    """The values of the rows that :func:`weighted_rows` kept."""
+    return values if values is None or kept is None else np.asarray(values)[kept]
+
+
+def check_weights(weights: ArrayLike, size: int, name: str) -> Array:
+    """Finite numbers of zero or more, one each, or an InputError."""
+    values = np.asarray(weights, dtype=np.float64)
+    if values.shape != (size,):
+        raise InputError(f"`{name}` must have shape ({size},), got {values.shape}.")
+    if not (np.isfinite(values) & (values >= 0)).all():
+        raise InputError(f"`{name}` must be finite and not negative. Weight 0 leaves a row or an answer out.")
+    return values
+
+
+def mean_weight(weight: Array) -> float:
+    """The mean of weights above 0, exact where all are equal."""
+    largest = float(weight.max())
+    # Divided first: the sum of large numbers could overflow.
+    return largest if (weight == largest).all() else largest * float(np.mean(weight / largest))
 
 
 def read_columns(y: ArrayLike) -> dict[str, ArrayLike]:

@@ -1,18 +1,24 @@
-"""The class prior p = P(y = +1) from the numbers of similar and dissimilar pairs."""
+"""The class prior p = P(y = +1) from the numbers of similar and dissimilar pairs, or from what is known of points."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.optimize import minimize_scalar
 from scipy.stats import beta, binom
 
 from sdulearn.answers.graph import AnswerGraph
-from sdulearn.answers.sides import profile
-from sdulearn.errors import InputError
-from sdulearn.pairs import Pairs, read_pairs
+from sdulearn.answers.sides import one_way, oriented, profile, told_classes
+from sdulearn.errors import InputError, UndeterminedError
+from sdulearn.pairs import Pairs, read_pairs, rows_of, weighted_rows
+from sdulearn.types import Array, Indices, Mask
+
+# A point whose likeliest class is no likelier than this is not told.
+_TOLD = 0.55
 
 
 @dataclass(frozen=True)
@@ -30,7 +36,8 @@ class PriorEstimate:
         Whether the interval stays clear of 1/2, so that the counts alone tell which class is the
         larger.
     n_similar, n_dissimilar : float or None
-        The counts it rests on; None where the prior was given.
+        The counts it rests on: with ``sample_weight`` those of as many answers of equal weight as would be as
+        precise. None where the prior was given.
     confidence : float or None
         Level of the interval; None where the prior was given.
     n_effective : float or None
@@ -145,12 +152,54 @@ def clopper_pearson(successes: float, failures: float, confidence: float) -> tup
     return float(low), float(high)
 
 
+def share_of(chances: Array, wanted: Indices, confidence: float, spread: float = 1.0) -> tuple[float, float, float]:
+    """Share of points that are of a class, each of the one wanted of it, and its interval.
+
+    ``chances`` (n_points, K) are the probabilities of the classes by the answers about a point alone, all being
+    equally likely before. With q that of the class wanted, and K - 1 others that the point may be of instead, the
+    answers have at the share a the likelihood
+
+        prod_points  a q + (1 - a) (1 - q) / (K - 1)                                          (1)
+
+    whose maximum is the estimate. The likeliest class of a point is wrong with some probability, e on average. It is
+    the one wanted with probability a (1 - e) + (1 - a) e / (K - 1), whose exact interval is carried over to a.
+    With two classes and one answer a point both agree: (share - e) / (1 - 2 e). ``spread`` is the variance as a
+    multiple of what independent points have.
+    """
+    told = chances.max(axis=1) > _TOLD
+    if not told.any():
+        return 0.5, 0.0, 1.0
+    found = chances.argmax(axis=1)[told] == wanted[told]
+    share = float(found.mean())
+    n = len(found) / spread
+    e = float(1 - chances[told].max(axis=1).mean())
+    by_chance = e / (chances.shape[1] - 1)
+    ends = np.array(clopper_pearson(share * n, (1 - share) * n, confidence))
+    low, high = np.clip((ends - by_chance) / (1 - e - by_chance), 0, 1).tolist()
+    value = share if e == 0 else _likeliest_share(chances[np.arange(len(chances)), wanted], chances.shape[1])
+    return value, min(low, value), max(high, value)
+
+
+def _likeliest_share(q: Array, n_classes: int) -> float:
+    """The maximum of equation (1)."""
+    other = (1 - q) / (n_classes - 1)
+
+    def loss(a: float) -> float:
+        return -float(np.sum(np.log(np.maximum(a * q + (1 - a) * other, 1e-300))))
+
+    inside = float(minimize_scalar(loss, bounds=(0, 1), method="bounded", options={"xatol": 1e-9}).x)
+    return min((0.0, inside, 1.0), key=loss)
+
+
 def estimate_prior(
     n_similar: float | None = None,
     n_dissimilar: float | None = None,
     *,
     y: ArrayLike | Pairs | None = None,
     sample_weight: ArrayLike | None = None,
+    random_points: ArrayLike | None = None,
+    error_rate: float | Mapping[int, float] | None = None,
+    decision: ArrayLike | None = None,
     majority: str = "positive",
     confidence: float = 0.95,
     n_effective: float | None = None,
@@ -172,7 +221,17 @@ def estimate_prior(
     y : array-like of shape (n_rows,) or (n_rows, 2 to 4), optional
         What is known of each row, with the points in its second column.
     sample_weight : array-like of shape (n_rows,), optional
-        With ``y``: a weight per row; both ends of a pair carry one weight.
+        With ``y``: a weight per row; both ends of a pair carry one weight. Their unit does not matter, and weight 0
+        leaves a row out.
+    random_points : array-like of bool, shape (n_rows,), optional
+        With ``y``: which rows show a point that was drawn at random to be asked about. Points that a design chose
+        do not tell the share of a class: they connect the random ones, and do not count. All points by default.
+    error_rate : float or mapping, optional
+        With ``y``: probability that an answer is wrong, one for all or one for each annotator. By default answers are
+        taken for right, and where they contradict each other, for as wrong as suits them best.
+    decision : array-like of shape (n_rows,), optional
+        With ``random_points``: decision values of a model that learned from these answers, which say which side of a
+        large component is class +1. The prior is then that of this class, from 0 to 1, and ``majority`` is not asked.
     majority : {"positive", "negative"}, default="positive"
         Which class is the larger.
     confidence : float, default=0.95
@@ -191,6 +250,8 @@ def estimate_prior(
     ------
     InputError
         If there are no pairs, or a parameter is out of its range.
+    UndeterminedError
+        If ``random_points`` marks no row of an answer.
 
     See Also
     --------
@@ -217,10 +278,14 @@ def estimate_prior(
     >>> round(estimate_prior(y=star).value, 2)
     0.83
     """
+    if majority not in ("positive", "negative"):
+        raise InputError(f"`majority` must be 'positive' or 'negative', got {majority!r}.")
     if y is not None:
         if n_similar is not None or n_dissimilar is not None:
             raise InputError("Give either `y` or the counts `n_similar` and `n_dissimilar`.")
-        return _prior_of_answers(read_pairs(y), sample_weight, majority, confidence)
+        return _prior_of_answers(
+            read_pairs(y), sample_weight, random_points, error_rate, decision, majority, confidence
+        )
     if n_similar is None or n_dissimilar is None:
         raise InputError("Give both counts, `n_similar` and `n_dissimilar`, or `y`.")
     for name, count in (("n_similar", n_similar), ("n_dissimilar", n_dissimilar)):
@@ -230,8 +295,6 @@ def estimate_prior(
         raise InputError("No pairs, so there is nothing to estimate the prior from. Give `prior` yourself.")
     if not 0 < confidence < 1:
         raise InputError(f"`confidence` must lie between 0 and 1, got {confidence!r}.")
-    if majority not in ("positive", "negative"):
-        raise InputError(f"`majority` must be 'positive' or 'negative', got {majority!r}.")
     total = n_similar + n_dissimilar
     if n_effective is None:
         n_effective = total
@@ -253,28 +316,74 @@ def estimate_prior(
     return estimate if majority == "positive" else estimate.mirrored()
 
 
-def _prior_of_answers(pairs: Pairs, sample_weight: ArrayLike | None, majority: str, confidence: float) -> PriorEstimate:
+def _prior_of_answers(
+    pairs: Pairs,
+    sample_weight: ArrayLike | None,
+    random_points: ArrayLike | None,
+    error_rate: float | Mapping[int, float] | None,
+    decision: ArrayLike | None,
+    majority: str,
+    confidence: float,
+) -> PriorEstimate:
     """By the counts of loose pairs, else by the likelihood over components."""
-    weight = np.ones(pairs.n_rows) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
-    by_pair = pairs.pair_weights(weight)
-    n_similar = float(by_pair @ pairs.similar)
-    n_dissimilar = float(by_pair @ ~pairs.similar)
-    n_effective = effective_number(n_similar + n_dissimilar, float(by_pair @ by_pair)) or None
-    counted = estimate_prior(n_similar, n_dissimilar, majority=majority, confidence=confidence, n_effective=n_effective)
-    if not pairs.shares_points:
-        return counted
+    pairs, weight, kept = weighted_rows(pairs, sample_weight)
+    by_pair = pairs.pair_weights(np.ones(pairs.n_rows) if weight is None else weight)
     # Labels would be a choice of points, not a random draw.
-    graph = AnswerGraph.from_y(replace(pairs, labels=None), sample_weight)
-    found = profile(graph, confidence)
-    estimate = replace(
-        counted,
-        value=found.value,
-        low=found.low,
-        high=found.high,
-        identified=found.low > 0.5,
-        n_effective=float(graph.n_independent),
-    )
+    graph = AnswerGraph.from_y(replace(pairs, labels=None), weight)
+    random_points = rows_of(random_points, kept)
+    counted = random_of(graph, random_points)
+    if counted is not None:
+        by_pair = by_pair * np.asarray(random_points)[pairs.ends].any(axis=1)
+        if not by_pair.any():
+            raise UndeterminedError(
+                "`random_points` marks no row of an answer: points that were chosen do not tell the share of a class. "
+                "Ask about random points, or give `prior` yourself."
+            )
+    weights = float(by_pair @ pairs.similar), float(by_pair @ ~pairs.similar)
+    estimate = prior_of_weights(*weights, float(by_pair @ by_pair), confidence=confidence)
+    if counted is not None and decision is not None:
+        z = np.zeros(graph.n_points)
+        z[graph.row_point] = rows_of(decision, kept)
+        turned = oriented(graph, z)
+        if one_way(turned, counted):
+            told = told_classes(turned, error_rate)[counted]
+            share = share_of(told, np.ones(len(told), dtype=np.intp), confidence)
+            return _with_share(estimate, *share, float(counted.sum()))
+    if counted is not None or pairs.shares_points or error_rate:
+        found = profile(graph, confidence, error_rate, counted=counted)
+        estimate = _with_share(estimate, found.value, found.low, found.high, float(_n_independent(graph, counted)))
     return estimate if majority == "positive" else estimate.mirrored()
+
+
+def prior_of_weights(
+    similar: float, dissimilar: float, squares: float, majority: str = "positive", confidence: float = 0.95
+) -> PriorEstimate:
+    """By the total weights of similar and of dissimilar pairs and the sum of their squares, whatever their unit."""
+    total = similar + dissimilar
+    unit = effective_number(total, squares) / (total or 1.0)
+    return estimate_prior(similar * unit, dissimilar * unit, majority=majority, confidence=confidence)
+
+
+def _with_share(estimate: PriorEstimate, value: float, low: float, high: float, n_effective: float) -> PriorEstimate:
+    """The counts with another estimate."""
+    identified = low > 0.5 or high < 0.5
+    return replace(estimate, value=value, low=low, high=high, identified=identified, n_effective=n_effective)
+
+
+def random_of(graph: AnswerGraph, random_points: ArrayLike | None) -> Mask | None:
+    """Which points were drawn at random; None where all points in answers were."""
+    if random_points is None:
+        return None
+    counted = graph.shown_by(random_points)
+    return None if counted[graph.degree > 0].all() else counted
+
+
+def _n_independent(graph: AnswerGraph, counted: Mask | None) -> int:
+    """Answers of random points that do not follow from the others: one fewer than points in each component."""
+    if counted is None:
+        return graph.n_independent
+    size = np.bincount(graph.component[counted & (graph.degree > 0)])
+    return int(np.sum(np.maximum(size - 1, 0)))
 
 
 def effective_number(total: float, squares: float) -> float:

@@ -9,14 +9,15 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from sdulearn.answers.graph import are_hubs
 from sdulearn.errors import InputError, UndeterminedError
 from sdulearn.losses import Loss
 from sdulearn.pairs import D, Pairs, S, U
 from sdulearn.prior import (
     PriorEstimate,
     dissimilar_share,
-    effective_number,
     estimate_prior,
+    prior_of_weights,
     similar_share,
 )
 from sdulearn.types import Array, Indices
@@ -25,9 +26,6 @@ Mixture = tuple[float, float, float]
 
 MIXED_RISKS = ("sdsu", "sddu", "sudu")
 RISKS = ("su", "du", "sd", *MIXED_RISKS)
-# A point in so large a share of so many answers: the questions were linked to it, not drawn at random.
-_LINKED_SHARE = 0.5
-_LINKED_ANSWERS = 10
 _SOURCE_NAMES = {S: "similar pairs", D: "dissimilar pairs", U: "unlabeled rows"}
 
 
@@ -94,7 +92,8 @@ def prior_of_pairs(prior: float | None, pairs: Pairs, sample_weight: Array | Non
     if not pairs.shares_points:
         return resolve_prior(prior, pairs.source_weight(sample_weight), pairs.source_squares(sample_weight))
     assert pairs.points is not None
-    refuse_linked(*np.unique(pairs.points[pairs.ends], return_counts=True))
+    questions = np.unique(np.sort(pairs.points[pairs.ends], axis=1), axis=0)
+    refuse_linked(*np.unique(questions, return_counts=True))
     if prior is not None:
         return PriorEstimate.given(check_prior(prior))
     totals = pairs.source_weight(sample_weight) / 2
@@ -110,12 +109,11 @@ def prior_of_pairs(prior: float | None, pairs: Pairs, sample_weight: Array | Non
 
 
 def refuse_linked(points: Indices, count: Indices) -> None:
-    """The risks are unbiased for randomly drawn pairs; one point in most answers is another design."""
-    n_answers = int(count.sum()) // 2
-    if n_answers >= _LINKED_ANSWERS and count.max() > _LINKED_SHARE * n_answers:
+    """The risks are unbiased for randomly drawn pairs; where many answers hang on one point, they are not drawn so."""
+    if are_hubs(count).any():
         raise InputError(
-            f"Point {points[np.argmax(count)]} is in {count.max()} of the {n_answers} answers. The risks of "
-            "SDUClassifier are averages over randomly drawn pairs, and these are linked: each compares "
+            f"Point {points[np.argmax(count)]} is in {count.max()} of the {int(count.sum()) // 2} answers. The risks "
+            "of SDUClassifier are averages over randomly drawn pairs, and these are linked: many compare "
             "a point with the same one. Use sdulearn.PairLogisticRegressionCV, for which such an "
             "answer is worth a label, or ask about pairs of points drawn at random."
         )
@@ -138,8 +136,7 @@ def resolve_prior(prior: float | None, totals: Array, squares: Array) -> PriorEs
             "Give `prior`, P(y = +1), ask about more randomly drawn pairs, or use "
             "sdulearn.PairLogisticRegression, which needs no prior."
         )
-    n_effective = effective_number(n_similar + n_dissimilar, float(squares[S] + squares[D]) / 2)
-    return estimate_prior(n_similar, n_dissimilar, n_effective=n_effective)
+    return prior_of_weights(n_similar, n_dissimilar, float(squares[S] + squares[D]) / 2)
 
 
 def _refuse_one_kind(n_similar: float, n_dissimilar: float) -> None:

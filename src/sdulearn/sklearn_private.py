@@ -5,7 +5,6 @@ from sklearn.utils import _safe_indexing as safe_indexing
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import _check_feature_names as check_feature_names
 from sklearn.utils.validation import _check_n_features as check_n_features
-from sklearn.utils.validation import _check_sample_weight as check_sample_weight
 
 __all__ = [
     "HasMethods",
@@ -13,7 +12,6 @@ __all__ = [
     "StrOptions",
     "check_feature_names",
     "check_n_features",
-    "check_sample_weight",
     "fit_context",
     "safe_indexing",
 ]

@@ -36,7 +36,9 @@ def stack_pairs(
     annotators : array-like of shape (n_pairs,), optional
         Who answered, as numbers from 1 on; 0 where that is not known.
     labels : array-like of shape (n_points,), optional
-        Known labels of the rows of ``X``: 0 not known, -1 or +1 with two classes, 1 to K with more.
+        Known labels of the rows of ``X``: -1 or +1 with two classes, 1 to K with more, 0 or NaN where the label is
+        not known. Only 0 and 1 is refused, as it may be a 0/1 target: write that as -1 and +1 (``2 * y - 1``). If
+        you know points of class 1 alone, mark all others with NaN.
 
     Returns
     -------
@@ -49,7 +51,8 @@ def stack_pairs(
     Raises
     ------
     InputError
-        Where a pair names a row that is not there, or one row twice, or an answer is neither.
+        Where a pair names a row that is not there, or one row twice, or an answer is neither; or
+        where ``labels`` may be a 0/1 target.
 
     See Also
     --------
@@ -113,9 +116,17 @@ def _annotator_numbers(annotators: ArrayLike | None, n_pairs: int) -> Codes:
 def _known_labels(labels: ArrayLike | None, n_points: int) -> Codes | None:
     if labels is None:
         return None
-    known = check_labels(whole_numbers(labels, "labels"))
+    given = np.asarray(labels)
+    absent = np.isnan(given) if given.dtype.kind == "f" else np.zeros(given.shape, dtype=bool)
+    known = check_labels(whole_numbers(np.where(absent, 0, given), "labels"))
     if known.shape != (n_points,):
         raise InputError(f"`labels` must hold one label a row of `X`: {n_points} rows, but shape {known.shape}.")
+    if np.unique(known[~absent]).tolist() == [0, 1]:
+        raise InputError(
+            "`labels` holds only 0 and 1, and 0 means 'not known': the class 0 of a 0/1 target would be lost. Write "
+            "the two classes as -1 and +1: `labels=2 * y - 1`; more classes are 1 to K. If you know points of class "
+            "1 alone, mark all others with NaN instead of 0."
+        )
     return known
 
 

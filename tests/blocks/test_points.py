@@ -43,7 +43,7 @@ def test_points_add_up_over_blocks(shared):
 
 def test_what_is_known_of_a_block():
     frame = pd.DataFrame({"annotator": [7, 7], "point": [3, 4], "answer": [1, 1]})
-    np.testing.assert_array_equal(known_of_rows(frame), [[1, 3], [1, 4]])
+    np.testing.assert_array_equal(known_of_rows(frame), [[1, 3, 7], [1, 4, 7]])
     np.testing.assert_array_equal(known_of_rows([1, 1, 0]), [1, 1, 0])
     np.testing.assert_array_equal(codes_of(known_of_rows([[1, 3, 0, 1], [1, 4, 0, 1]])), [1, 1])
 

@@ -212,17 +212,31 @@ def test_frames_arrays_and_sparse_rows_agree(data, model, test_points):
     assert accuracy(scattered, test_points) == pytest.approx(accuracy(model, test_points), abs=0.05)
 
 
-def test_weights_of_zero_leave_pairs_out(data):
+def test_weights_of_zero_leave_rows_out(data):
     X, codes, _ = data
-    weight = np.ones(len(codes))
+    weight = np.random.default_rng(0).uniform(0.3, 3, len(codes))[np.abs(codes)]
     weight[np.abs(codes) > 300] = 0
+    weight[-50:] = 0
     kept = weight > 0
     some = PairBoostingClassifier(max_iter=5).fit(X, codes, sample_weight=weight)
-    fewer = PairBoostingClassifier(max_iter=5).fit(X[kept], codes[kept])
-    points = two_moons(1000, 9)
-    assert accuracy(some, points) == pytest.approx(accuracy(fewer, points), abs=0.05)
+    fewer = PairBoostingClassifier(max_iter=5).fit(X[kept], codes[kept], weight[kept])
+    assert some.n_rounds_ > 0
+    assert some.trees_ == fewer.trees_
+    np.testing.assert_array_equal(some.decision_function(X), fewer.decision_function(X))
     with pytest.raises(InputError, match="one weight"):
         PairBoostingClassifier().fit(X, codes, sample_weight=np.arange(len(codes)))
+
+
+@pytest.mark.parametrize("unit", [0.01, 7.3])
+def test_the_unit_of_weights_does_not_change_the_trees(data, unit):
+    """Beside ``min_hessian`` and ``l2_regularization``, and beside unlabeled rows of little weight."""
+    X, codes, _ = data
+    weight = np.where(codes == 0, 0.1, np.where(np.abs(codes) % 2, 1.5, 0.5))
+    one = PairBoostingClassifier(max_iter=5, min_hessian=3).fit(X, codes, weight)
+    other = PairBoostingClassifier(max_iter=5, min_hessian=3).fit(X, codes, unit * weight)
+    assert one.n_rounds_ == other.n_rounds_ > 0
+    np.testing.assert_allclose(other.decision_function(X), one.decision_function(X), rtol=1e-7, atol=1e-7)
+    np.testing.assert_allclose(other.held_out_log_likelihood_, one.held_out_log_likelihood_, rtol=1e-7)
 
 
 def test_few_answers_are_refused():

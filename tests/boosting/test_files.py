@@ -1,6 +1,7 @@
 """Files of tree models: what is read back is what was fitted, and a forged file is refused before LightGBM sees it."""
 
 import sys
+import tracemalloc
 
 import numpy as np
 import pandas as pd
@@ -150,6 +151,9 @@ def test_a_child_before_its_parent_is_refused(boosted):
         ("n_rounds_", -1),
         ("n_features_in_", 0),
         ("n_features_in_", 4),
+        ("n_features_in_", 2**31),
+        ("n_classes_", 2**16),
+        ("feature_names_in_", ["a"]),
         ("categories_", {"9": ["a"]}),
         ("categories_", {"0": ["a", "a"]}),
         ("trees_", ["tree"]),
@@ -173,6 +177,20 @@ def test_forged_arrays_are_refused(boosted, tmp_path, name, value):
     container.write(tmp_path / "forged.sdu", header, {**arrays, name: value})
     with pytest.raises(ModelFileError):
         load_model(tmp_path / "forged.sdu")
+
+
+@pytest.mark.parametrize("name", ["mean", "scale", "coef", "kernel_mean", "kernel_points"])
+def test_forged_shapes_are_refused_before_they_meet(kernel, tmp_path, name):
+    """A column beside a row would make a matrix of both sizes."""
+    header, arrays = container.describe_estimator(kernel, kernel.FITTED)
+    container.write(tmp_path / "forged.sdu", header, {**arrays, f"start_parts_/{name}": np.ones((10**5, 1))})
+    tracemalloc.start()
+    try:
+        with pytest.raises(ModelFileError, match="parts of the linear score do not fit together"):
+            load_model(tmp_path / "forged.sdu")
+        assert tracemalloc.get_traced_memory()[1] < 50_000_000
+    finally:
+        tracemalloc.stop()
 
 
 def test_within_a_table_model(gaps, tmp_path):

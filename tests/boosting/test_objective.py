@@ -74,10 +74,10 @@ def test_error_rates_of_annotators():
 
 @pytest.mark.parametrize("y", [LOOSE, GRAPH], ids=["loose", "graph"])
 def test_gradient_is_that_of_the_objective(y):
-    graph = AnswerGraph.from_y(y)
-    weight = np.random.default_rng(2).uniform(0.5, 2, graph.n_points)
-    loss = AnswerLoss(graph, 2, 0.1, weight)
-    pull = make_pull(graph, weight, 0.7, 3.0)
+    codes = np.abs(y if y.ndim == 1 else y[:, 0])
+    graph = AnswerGraph.from_y(y, np.random.default_rng(2).uniform(0.5, 2, 10)[codes])
+    loss = AnswerLoss(graph, 2, 0.1)
+    pull = make_pull(graph, 0.7, 3.0)
     z = np.random.default_rng(3).normal(size=graph.n_points)
 
     def objective(z):
@@ -103,7 +103,7 @@ def test_gradient_of_three_classes(error_rate):
 
 def test_curvature_of_a_shift_of_all_unlabeled_points_is_exact():
     graph = AnswerGraph.from_y(LOOSE)
-    pull = make_pull(graph, np.ones(graph.n_points), 0.7, 3.0)
+    pull = make_pull(graph, 0.7, 3.0)
     # At the prior the first derivative vanishes, and with it the part of the curvature that is left out.
     z = np.full(graph.n_points, np.log(0.7 / 0.3))
     change = 1e-4
@@ -120,11 +120,32 @@ def test_curvature_is_that_of_a_probability_where_something_is_known(y):
     np.testing.assert_allclose(AnswerLoss(graph, 2, 0.1).slopes(z)[1], slope, atol=1e-8)
 
 
-def test_integer_weights_are_repeated_pairs():
-    z = np.random.default_rng(5).normal(size=4)
-    weighted = AnswerLoss(AnswerGraph.from_y([1, 1, -2, -2]), point_weight=np.array([2.0, 2.0, 1.0, 1.0]))
-    repeated = AnswerLoss(AnswerGraph.from_y([1, 1, -2, -2, 3, 3]))
-    assert weighted.value(z) == pytest.approx(repeated.value(z[[0, 1, 2, 3, 0, 1]]))
+@pytest.mark.parametrize("unit", [0.01, 1, 7.3])
+def test_integer_weights_are_repeated_pairs_by_the_mean_answer(unit):
+    z = np.random.default_rng(5).normal(size=5)
+    weight = unit * np.array([2.0, 2.0, 1.0, 1.0, 1.0])
+    weighted, _ = pair_objective([1, 1, -2, -2, 0], sample_weight=weight, prior=0.7)(z)
+    pull, _ = pair_objective([1, 1, -2, -2, 0], prior=0.7)(z)
+    repeated, _ = pair_objective([1, 1, -2, -2, 3, 3])(z[[0, 1, 2, 3, 0, 1]])
+    # Two answers that weigh 3 in all.
+    np.testing.assert_allclose(weighted[:4], np.r_[repeated[:2] + repeated[4:], repeated[2:4]] * 2 / 3, rtol=1e-12)
+    assert weighted[4] == pytest.approx(pull[4])
+
+
+@pytest.mark.parametrize("error_rate", [0.0, 0.1])
+def test_rows_of_weight_0_have_no_slope_and_change_none(error_rate):
+    """The first row that shows a point, a label, an answer and a row in none: all as if they were not there."""
+    y = np.vstack([[[0, 1, 0, 0], [0, 3, 0, 1]], GRAPH, [[-9, 0, 1, 0], [-9, 8, 1, 0], [0, 9, 0, 0], [0, 10, 0, 0]]])
+    there = np.ones(len(y), dtype=bool)
+    there[[0, 1, -4, -3, -2]] = False
+    z = np.random.default_rng(0).normal(size=len(y))
+    options = {"error_rate": error_rate, "prior": 0.7}
+    gradient, curvature = pair_objective(y, sample_weight=there, **options)(z)
+    expected, expected_curvature = pair_objective(y[there], **options)(z[there])
+    np.testing.assert_allclose(gradient[there], expected, rtol=1e-12)
+    np.testing.assert_allclose(curvature[there], expected_curvature, rtol=1e-12)
+    assert not gradient[~there].any()
+    assert (curvature > 0).all()
 
 
 def test_rows_of_one_point_share_its_slope():

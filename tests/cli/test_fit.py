@@ -1,5 +1,6 @@
 import json
 import re
+from dataclasses import astuple
 
 import numpy as np
 import pandas as pd
@@ -64,21 +65,30 @@ def test_labels_name_the_classes(call, files, tmp_path, capsys):
 @pytest.mark.parametrize(
     ("rows", "names"),
     [
-        ("r0,1\nr1,0", ("0", "1")),
-        ("r0,yes\nr1,no", ("no", "yes")),
-        ("r0,1", ("-1", "1")),
-        ("r0,cat", ("not cat", "cat")),
+        ("id,label\nr0,1\nr1,0", ("0", "1")),
+        ("patient,diagnosis\nr0,yes\nr1,no", ("no", "yes")),
+        ("id,label\nr0,1", ("-1", "1")),
+        ("id,label\nr0,cat", ("not cat", "cat")),
     ],
 )
 def test_names_of_classes(call, files, tmp_path, rows, names):
-    (tmp_path / "few.csv").write_text(f"id,label\n{rows}\n")
+    (tmp_path / "few.csv").write_text(rows)
     call("fit", *options(files, tmp_path, labels=tmp_path / "few.csv"))
     assert load_model(tmp_path / "model.sdu").classes == names
 
 
-@pytest.mark.parametrize(("rows", "message"), [("nobody,a", "no row with the id"), ("", "first line")])
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        ("id,label\nnobody,a", "no row with the id"),
+        ("id,label\n", "first line"),
+        # Without a first line, told by a label that comes again, or by an id of the table.
+        ("nobody,cat\nr1,dog\nr2,cat", "begin with the label of 'nobody'. Give it a first line: id,label"),
+        ("r0,cat\nr1,dog", "begin with the label of 'r0'. Give it a first line: id,label"),
+    ],
+)
 def test_labels_that_cannot_be_used(refused, files, tmp_path, rows, message):
-    (tmp_path / "few.csv").write_text(f"id,label\n{rows}\n")
+    (tmp_path / "few.csv").write_text(rows)
     assert message in refused("fit", *options(files, tmp_path, labels=tmp_path / "few.csv"))
 
 
@@ -131,7 +141,24 @@ def test_weights_count_like_further_answers_of_their_kind(call, files, tmp_path)
     # In the risk, that is: a question asked again tells nothing more of the prior.
     direct = SDUClassifier("sd", alpha=found.alpha_, prior=found.prior_.value).fit(rows, codes)
     np.testing.assert_allclose(found.coef_, direct.coef_, rtol=1e-8)
-    assert found.prior_.n_similar == np.sum(codes[:, 0] > 0) / 2
+    ratio = np.sum(codes[:, 0] > 0) / np.sum(codes[:, 0] < 0)
+    assert found.prior_.n_similar / found.prior_.n_dissimilar == pytest.approx(ratio)
+
+
+def test_the_unit_of_the_weights_in_a_file_changes_nothing(call, files, tmp_path):
+    """Beside rows in no answer, whose weight the file does not say, and where answers may be wrong."""
+    pairs = pd.read_csv(files / "pairs.csv").drop_duplicates(["id_a", "id_b"])[:80]
+    weight = np.arange(len(pairs)) % 3 + 0.5
+    models = []
+    for unit in (1, 0.01):
+        pairs.assign(weight=unit * weight).to_csv(tmp_path / "w.csv", index=False)
+        call("fit", *options(files, tmp_path, pairs=tmp_path / "w.csv", model="linear", error_rate=0.05))
+        models.append(load_model(tmp_path / "model.sdu"))
+    one, other = (model.estimator for model in models)
+    np.testing.assert_allclose(other.coef_, one.coef_, rtol=1e-8)
+    assert astuple(other.prior_) == pytest.approx(astuple(one.prior_))
+    first, second = (model.report.accuracy for model in models)
+    assert astuple(second) == pytest.approx(astuple(first))
 
 
 @pytest.mark.parametrize(
@@ -251,3 +278,31 @@ def test_labels_that_disagree_with_the_model(call, files, tmp_path, capsys):
     assert "labels are as the model predicts: the labels and the answers speak of" in capsys.readouterr().out
     call("fit", *options(files, tmp_path, labels=files / "few.csv"))
     assert "labels are as the model predicts" not in capsys.readouterr().out
+
+
+LONG = "y" * 9_999
+ANSWERS = "id_a,id_b,label\na,b,1\nc,d,0\n"
+LONG_CELLS = {
+    "number": ("id,x\n" + "".join(f"p{k},{k}\n" for k in range(30)) + f"q,{LONG}\n", ANSWERS, "the first 'yyy"),
+    "name": (f"id,{LONG}\na,\nb,2\n", ANSWERS, "missing values in 'yyy"),
+    "names": (
+        ",".join(f"x{k}" for k in range(5_000)) + "\n1" + 4_999 * ",1",
+        ANSWERS,
+        "Its columns: x0, x1, .*5,000 in all",
+    ),
+    "header": ("id,x\na,1\nb,2\n", f"{LONG},b\na,b\n", "which column is"),
+    "label": ("id,x\na,1\nb,2\n", f"id_a,id_b,label\na,b,{LONG}\n", "label 'yyy"),
+    "weight": ("id,x\na,1\nb,2\n", f"id_a,id_b,label,weight\na,b,1,{LONG}\n", "weight 'yyy"),
+    "id": (f"id,x\n{LONG},1\n{LONG},2\n", ANSWERS, "but 'yyy.*occurs 2 times"),
+}
+
+
+@pytest.mark.parametrize("kind", LONG_CELLS)
+def test_long_cells_are_cut_in_messages(refused, tmp_path, kind):
+    table, answers, message = LONG_CELLS[kind]
+    (tmp_path / "t.csv").write_text(table)
+    (tmp_path / "a.csv").write_text(answers)
+    given = ["--features", tmp_path / "t.csv", "--pairs", tmp_path / "a.csv", "-o", tmp_path / "model.sdu"]
+    told = refused("fit", *given, *(["--id", "z"] if kind == "names" else []))
+    assert re.search(message, told)
+    assert len(told.replace(str(tmp_path), "")) < 700

@@ -102,6 +102,13 @@ def counting(method, passes):
     return counted
 
 
+def test_labels_without_a_first_line_are_refused(files, folders, tmp_path):
+    (tmp_path / "few.csv").write_text("r0,cat\nr1,dog\n")
+    given = ["--features", folders / "plain", "--pairs", files / "pairs.csv", "--labels", tmp_path / "few.csv"]
+    with pytest.raises(InputError, match="begin with the label of 'r0'"):
+        call("-o", tmp_path / "model.sdu", *given, "--engine", "stream")
+
+
 def test_weights_and_labels_and_a_given_prior(files, folders, tmp_path):
     pairs = pd.read_csv(files / "pairs.csv")
     pairs.assign(weight=np.arange(len(pairs)) % 3 + 0.5).to_csv(tmp_path / "w.csv", index=False)
@@ -307,7 +314,7 @@ def test_the_conversion_that_is_proposed_works(files, tmp_path, name):
     with pytest.raises(ValueError, match=f"t.{name}: --engine reads Parquet.*Leave --engine out") as error:
         fitted(tmp_path, *given, tmp_path / f"t.{name}")
     program = re.search(r'python -c "(.*)"', str(error.value)).group(1)
-    subprocess.run([sys.executable, "-c", program], cwd=tmp_path, check=True, timeout=60)
+    subprocess.run([sys.executable, "-c", program], cwd=tmp_path, check=True)
     stream = fitted(tmp_path, *given, tmp_path / "folder")
     memory = fitted(tmp_path, "--pairs", files / "pairs.csv", "--method", "sd", "--features", tmp_path / f"t.{name}")
     np.testing.assert_allclose(stream.estimator.coef_, memory.estimator.coef_, rtol=1e-8)

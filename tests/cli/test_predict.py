@@ -2,10 +2,13 @@ import csv
 import gzip
 import json
 import re
+import subprocess
+import sys
 import threading
 import time
 
 import numpy as np
+import openpyxl
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -17,6 +20,7 @@ from sdulearn import PairLogisticRegression, SDUClassifier, TableModel
 from sdulearn.cli import progress
 from sdulearn.columns import Column, ColumnLayout, SparseLayout
 from sdulearn.io import parquet, tables
+from sdulearn.io.labels import read_labels
 from sdulearn.table_model import Scaler
 from sdulearn.workflow.predictions import in_order
 
@@ -60,6 +64,61 @@ def test_rows_keep_their_order_and_ids(call, model, frame, waveform, tmp_path, m
     assert "probability: that of class yes, sir" in said
 
 
+def test_json_lines_whose_first_rows_lack_the_id_are_named_by_it(call, model, frame, tmp_path, monkeypatch):
+    monkeypatch.setattr(tables, "_CHUNK_ROWS", 17)
+    records = frame.to_dict("records")
+    for record in records[:20]:
+        del record["id"]
+    (tmp_path / "t.jsonl").write_text("\n".join(map(json.dumps, records)))
+    for more in ((), ("--id", "id")):
+        call("predict", tmp_path / "model.sdu", tmp_path / "t.jsonl", "-o", tmp_path / "out.csv", *more)
+        ids = pd.read_csv(tmp_path / "out.csv", keep_default_na=False)["id"]
+        assert ids.tolist() == [""] * 20 + frame["id"].tolist()[20:]
+    call("predict", tmp_path / "model.sdu", tmp_path / "t.jsonl", "-o", tmp_path / "out.csv", "--id", "")
+    assert pd.read_csv(tmp_path / "out.csv")["id"].tolist() == list(range(len(frame)))
+
+
+BAD_LINES = {
+    "null": (b"null", "'null' is no JSON object"),
+    "a list": (b"[1, 2]", r"'\[1, 2\]' is no JSON object"),
+    "cut off": (b'{"x0": 1', "is no JSON object"),
+    "Latin-1": ('{"x0": 1, "name": "José"}'.encode("latin-1"), "is not text in UTF-8: byte 0xe9"),
+}
+
+
+def with_line(frame, line, place):
+    lines = [json.dumps(record).encode() for record in frame[:30].to_dict("records")]
+    return b"\n".join([*lines[:place], line, *lines[place:]])
+
+
+@pytest.mark.parametrize("kind", BAD_LINES)
+def test_a_bad_json_line_is_named(refused, model, frame, tmp_path, kind):
+    line, message = BAD_LINES[kind]
+    (tmp_path / "t.jsonl").write_bytes(with_line(frame, line, 20))
+    told = refused("predict", tmp_path / "model.sdu", tmp_path / "t.jsonl", "-o", tmp_path / "out.csv")
+    assert re.search(rf"t\.jsonl, line 21\b.*{message}", told)
+    assert not (tmp_path / "out.csv").exists()
+
+
+def test_tables_that_end_the_process_of_a_trusting_reader(model, frame, tmp_path):
+    nested = b'{"more": ' + b'{"a": ' * 300_000 + b"1" + b"}" * 300_001
+    (tmp_path / "null.jsonl").write_bytes(with_line(frame, b"null", 0))
+    (tmp_path / "nested.jsonl").write_bytes(with_line(frame, nested, 0))
+    workbook = openpyxl.Workbook()
+    workbook.active.append(["id", "x0"])
+    workbook.active["XFD1048576"] = 1
+    workbook.save(tmp_path / "far.xlsx")
+    program = (
+        "from sdulearn.cli.main import main\n"
+        "for name in ('null.jsonl', 'nested.jsonl', 'far.xlsx'):\n"
+        "    assert main(['predict', 'model.sdu', name, '-o', 'out.csv']) == 2\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert re.search("null.jsonl, line 1: 'null' is no JSON object", done.stderr)
+    assert re.search("nested.jsonl, line 1: objects are nested more than 100 deep", done.stderr)
+    assert re.search("far.xlsx: the 3 cells .* over 1,048,576 rows and 16,384 columns. Delete those far", done.stderr)
+
+
 def test_the_screen_gets_nothing_but_the_table(call, model, frame, tmp_path, capsys):
     frame[:3].to_csv(tmp_path / "t.csv", index=False)
     call("predict", tmp_path / "model.sdu", tmp_path / "t.csv")
@@ -68,6 +127,38 @@ def test_the_screen_gets_nothing_but_the_table(call, model, frame, tmp_path, cap
     assert rows[0] == ["id", "label", "probability"]
     assert len(rows) == 4
     assert "3 rows" in captured.err
+
+
+FORMULAS = ["=HYPERLINK(1)", "@A1", "+49 170", "-2+3+cmd|' /C calc'!A0", "'=1", "＝1+1"]
+HARMLESS = ["-1", "+1", "-17.5", "+", "-", "a=b", "O'Hara", "1e-5", "'-1"]
+
+
+@pytest.mark.parametrize("name", ["out.csv", "out.tsv"])
+def test_no_id_is_a_formula_and_numbers_stay(call, model, frame, tmp_path, capsys, name):
+    ids = [*FORMULAS, *HARMLESS]
+    frame[: len(ids)].assign(id=ids).to_parquet(tmp_path / "t.parquet")
+    call("predict", tmp_path / "model.sdu", tmp_path / "t.parquet", "-o", tmp_path / name)
+    with (tmp_path / name).open(newline="", encoding="utf-8") as file:
+        rows = list(csv.reader(file, delimiter="," if name == "out.csv" else "\t"))
+    assert [row[0] for row in rows[1:]] == [*("'" + text for text in FORMULAS), *HARMLESS]
+    assert "warning: 6 cells of 'id' begin like a formula" in capsys.readouterr().out
+    # As labels they are read as they were.
+    assert [row_id for row_id, _ in read_labels(tmp_path / name).pairs] == ids
+    call("predict", tmp_path / "model.sdu", tmp_path / "t.parquet", "-o", tmp_path / "out.parquet")
+    assert pd.read_parquet(tmp_path / "out.parquet")["id"].tolist() == ids
+    assert "like a formula" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("classes", "written"), [(("-1", "+1"), ("-1", "+1")), (("=A1", "b"), ("'=A1", "b"))])
+def test_no_class_is_a_formula(call, waveform, frame, tmp_path, capsys, classes, written):
+    layout = ColumnLayout(tuple(Column(f"x{k}", "number") for k in range(21)), "id")
+    TableModel(SDUClassifier().fit(*waveform), layout, PLAIN, classes).save(tmp_path / "model.sdu")
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    call("predict", tmp_path / "model.sdu", tmp_path / "t.csv", "-o", tmp_path / "out.csv", "--json")
+    labels = pd.read_csv(tmp_path / "out.csv", dtype=str)["label"]
+    assert set(labels) == set(written)
+    formulas = json.loads(capsys.readouterr().out)["formulas"]
+    assert formulas == {"id": 0, "label": int((labels == "'=A1").sum())}
 
 
 def test_a_failure_half_way_leaves_no_file(refused, model, frame, tmp_path, monkeypatch):

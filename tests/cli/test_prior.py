@@ -100,3 +100,50 @@ def test_json_of_counts_and_of_a_file(tmp_path, capsys):
     assert (found["n_similar"], found["n_dissimilar"], found["has_value"]) == (1, 1, False)
     assert found["value"] is None
     assert found["noise_range"] == [estimate_prior(1, 1).noise_range[0], None]
+
+
+def write_star(path, kinds=None):
+    """60 rows against one: 41 on the side of the hub, 19 on the other. A log where kinds are given."""
+    said = ["same"] * 41 + ["different"] * 19
+    if kinds is None:
+        path.write_text("id_a,id_b,label\n" + "".join(f"r{k},hub,{word}\n" for k, word in enumerate(said)))
+        return path
+    lines = [
+        {"event": "answer", "number": k + 1, "left": f"r{k}", "right": "hub", "answer": said[k], "annotator": "",
+         "kind": kind, "time": "", "session": "s"}
+        for k, kind in enumerate(kinds)
+    ]  # fmt: skip
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return path
+
+
+def test_answers_of_a_file_that_share_points(tmp_path, capsys):
+    """As loose pairs 41 of 60 would be 0.80; 42 of 61 points are on one side."""
+    star = write_star(tmp_path / "star.csv")
+    run(star, "--json")
+    found = json.loads(capsys.readouterr().out)
+    assert found["value"] == pytest.approx(42 / 61, abs=1e-3)
+    assert found["low"] < 0.6 < 0.75 < found["high"]
+    assert found["p_value"] is None
+    run(star)
+    assert "from 41 similar and 19 dissimilar answers about 61 points" in said(capsys)
+
+
+def test_a_log_tells_the_prior_by_its_random_questions(tmp_path, capsys):
+    """Of the random ones 15 of 20 are on one side; the 40 chosen ones are as many on one as on the other."""
+    kinds = ["linked"] * 26 + ["random"] * 20 + ["explore"] * 14
+    run(write_star(tmp_path / "log.jsonl", kinds), "--json")
+    found = json.loads(capsys.readouterr().out)
+    assert (found["n_similar"], found["n_dissimilar"]) == (15, 5)
+    assert found["value"] == pytest.approx(0.75, abs=0.01)
+    with pytest.raises(ValueError, match="holds no random question"):
+        run(write_star(tmp_path / "log.jsonl", [""] * 60))
+
+
+def test_as_many_points_on_one_side_as_on_the_other(tmp_path, capsys):
+    file = tmp_path / "pairs.csv"
+    file.write_text("id_a,id_b,label\na,b,same\na,c,different\na,d,different\n")
+    assert run(file) == 0
+    out = said(capsys)
+    assert "prior: no value" in out
+    assert "no class is seen to be the larger one" in out

@@ -19,7 +19,7 @@ from sdulearn.datasets import make_waveform
 def sdulearn(folder, *arguments, code=0):
     """Run the command in a folder; never a traceback."""
     command = [sys.executable, "-m", "sdulearn.cli.main", *map(str, arguments)]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     assert "Traceback" not in done.stderr, done.stderr
     assert done.returncode == code, done.stderr
     return done.stdout + done.stderr
@@ -207,12 +207,15 @@ def wine(tmp_path):
 def test_three_kinds_of_wine(tmp_path, in_process, wine, classes):
     fit = ["fit", "--features", "wine.csv", "--pairs", "pairs.csv", "-o", "model.sdu", "--classes", classes]
     out = in_process(*fit)
-    assert "3 classes; by the model, of the rows: 1 " in out
+    number = "3 classes, found by the answers, which allow no other number" if classes == "auto" else "3 classes"
+    assert f"{number}; by the model, of the rows: 1 " in out
     assert 'with "different" ' in out
     assert "accuracy: not known" in out
     assert "estimated accuracy" not in out
     page = (tmp_path / "model.html").read_text()
     assert "<h2>Agreement with answers</h2>" in page
+    assert (f"{number}.</p>" in page) == (classes == "auto")
+    assert number in in_process("inspect", "model.sdu")
     assert "Change of the score of 3 for one standard deviation" in page
     assert "<h2>Answers by predicted class</h2>" in page
     assert len(re.findall(r'<td style="background[^>]*>\d+ / \d+</td>', page)) == 6
@@ -228,6 +231,14 @@ def test_three_kinds_of_wine(tmp_path, in_process, wine, classes):
     assert np.mean(found["label"].map(names) == wine) > 0.9
     in_process("predict", "model.sdu", "wine.csv", "-o", "out.parquet")
     np.testing.assert_array_equal(pd.read_parquet(tmp_path / "out.parquet")[columns], found[columns])
+
+
+def test_more_classes_than_the_answers_support(tmp_path, in_process, wine):
+    out = in_process("fit", "--features", "wine.csv", "--pairs", "pairs.csv", "-o", "model.sdu", "--classes", "5")
+    assert re.search(
+        r"warning: Class.* of 5 ha(s|ve) no row among the .* answers are \"same\".*Ask more questions", out
+    )
+    assert "no row among the" in (tmp_path / "model.html").read_text()
 
 
 def test_twenty_labels_and_answers(tmp_path, in_process, wine):

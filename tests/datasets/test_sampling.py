@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from sklearn.datasets import load_iris
 
 from sdulearn.answers import AnswerGraph
 from sdulearn.datasets import make_waveform, sample_sdu
@@ -46,3 +47,22 @@ def test_wrong_answers_to_loose_pairs():
     np.testing.assert_array_equal(rows, same_rows)
     assert (codes[::2] != clean[::2]).sum() == 15
     np.testing.assert_array_equal(np.abs(codes), np.abs(clean))
+
+
+@pytest.mark.parametrize("design", ["loose", "random", "star"])
+def test_draws_of_any_classes_answer_as_the_classes_say(design):
+    y = load_iris().target
+    rows, table = sample_sdu(np.arange(150.0)[:, None], y, n_pairs=40, n_unlabeled=20, design=design, random_state=0)
+    assert rows.shape == (100, 1)
+    ends = rows[:80, 0].astype(int).reshape(-1, 2)
+    assert ((table[:80:2, 0] > 0) == (y[ends[:, 0]] == y[ends[:, 1]])).all()
+    # One point, one row of X.
+    assert len(np.unique(table[:, 1])) == len(np.unique(rows))
+
+
+def test_a_prior_is_for_two_classes():
+    X, y = load_iris(return_X_y=True)
+    with pytest.raises(InputError, match="leave out `prior`"):
+        sample_sdu(X, y, n_pairs=5, n_unlabeled=5, prior=0.5)
+    with pytest.raises(InputError, match="needs 210 points"):
+        sample_sdu(X, y, n_pairs=100, n_unlabeled=10)

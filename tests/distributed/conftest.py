@@ -26,11 +26,14 @@ def thinned(waveform):
 
 @pytest.fixture
 def weights(waveform):
-    """One weight per pair, another for each unlabeled row."""
+    """One weight per pair, another for each unlabeled row; some are 0."""
     codes = waveform[1]
     rng = np.random.default_rng(2)
     of_pair = rng.uniform(0.5, 2, np.abs(codes).max() + 1)
-    return np.where(codes == 0, rng.uniform(0.5, 2, len(codes)), of_pair[np.abs(codes)])
+    of_pair[::7] = 0
+    weights = np.where(codes == 0, rng.uniform(0.5, 2, len(codes)), of_pair[np.abs(codes)])
+    weights[-5:] = 0
+    return weights
 
 
 @pytest.fixture(scope="session")

@@ -13,7 +13,7 @@ import sdulearn
 from sdulearn import distributed, load_model
 from sdulearn.blocks import HashedPairKFold
 from sdulearn.distributed import DaskBlocks, gather_pairs
-from sdulearn.errors import OrientationWarning
+from sdulearn.errors import InputError, OrientationWarning
 
 RISKS = ["su", "du", "sd", "sdsu", "sddu", "sudu", (0.2, 0.3, 0.5)]
 LOSSES = {"squared": 1e-8, "double_hinge": 1e-11, "logistic": 1e-11}
@@ -73,8 +73,12 @@ def test_weights_and_no_intercept(waveform, weights, loss):
     rows, codes = waveform
     options = {"loss": loss, "tol": LOSSES[loss], "fit_intercept": False}
     X = da.from_array(rows, chunks=(37, 21))
-    model = distributed.SDUClassifier("sdsu", **options).fit(X, codes, da.from_array(weights, chunks=11))
-    assert_same_line(model, sdulearn.SDUClassifier("sdsu", **options).fit(rows, codes, weights))
+    # In another unit, and with the rows of weight 0.
+    model = distributed.SDUClassifier("sdsu", **options).fit(X, codes, da.from_array(7.3 * weights, chunks=11))
+    kept = weights > 0
+    assert_same_line(model, sdulearn.SDUClassifier("sdsu", **options).fit(rows[kept], codes[kept], weights[kept]))
+    with pytest.raises(InputError, match="all weights are zero"):
+        distributed.SDUClassifier(**options).fit(X, codes, np.zeros(len(codes)))
 
 
 @pytest.mark.parametrize("loss", LOSSES)
@@ -100,8 +104,11 @@ def test_joint_equals_the_local_one(thinned, weights, csr_chunks, kind):
         make = csr_chunks if kind == "sparse" else da.from_array
         X, y, weight = make(rows, (37, 21)), codes, weights
     options = {"tol": 1e-10, "alpha": 0.02}
-    model = distributed.PairLogisticRegression(**options).fit(*gather_pairs(X, y, weight))
-    assert_same_line(model, sdulearn.PairLogisticRegression(**options).fit(rows, codes, weights))
+    # In another unit, and with the rows of weight 0.
+    model = distributed.PairLogisticRegression(**options).fit(*gather_pairs(X, y, 7.3 * weight))
+    kept = weights > 0
+    rows = sparse.csr_matrix(rows) if kind == "sparse" else rows
+    assert_same_line(model, sdulearn.PairLogisticRegression(**options).fit(rows[kept], codes[kept], weights[kept]))
 
 
 def test_frames_bring_their_names(waveform):
@@ -256,6 +263,18 @@ def test_score_and_orient(waveform, weights, fitted, which, kind):
     np.testing.assert_array_equal(clone(model).fit(*waveform).orient(X, labels).coef_, -model.coef_)
 
 
+@pytest.mark.parametrize("kind", ["all", "similar"])
+def test_a_score_does_not_depend_on_what_the_classes_are_called(waveform, kind):
+    """One kind of answer, which only the prior makes an accuracy of, and both."""
+    rows, codes = waveform
+    keep = codes >= 0 if kind == "similar" else codes == codes
+    X, y = da.from_array(rows[keep], chunks=(50, 10)), da.from_array(codes[keep], chunks=30)
+    model = distributed.SDUClassifier(prior=0.7).fit(rows, codes)
+    before = model.score(X, y)
+    assert before > 0.6
+    assert model.orient(rows, -model.predict(rows)).score(X, y) == pytest.approx(before)
+
+
 def test_the_score_needs_no_prior(waveform):
     rows, codes = waveform
     with pytest.warns(OrientationWarning, match="names -1 and"):
@@ -268,7 +287,7 @@ def test_the_score_knows_half_a_pair(waveform, fitted):
     with pytest.raises(ValueError, match="half a pair"):
         fitted[0].score(da.from_array(rows[1:], chunks=50), codes[1:])
     unlabeled = codes == 0
-    with pytest.raises(ValueError, match="needs answers, and `y` marks none"):
+    with pytest.raises(ValueError, match="`y` holds no answers"):
         fitted[0].score(da.from_array(rows[unlabeled], chunks=50), codes[unlabeled])
 
 
@@ -396,6 +415,17 @@ def test_a_table_of_answers_and_points(kind):
         distributed.PairLogisticRegression().fit(X, known)
 
 
+def test_answers_of_weight_0_share_no_points(waveform):
+    rows, codes = waveform
+    rows, codes = rows[codes != 0], codes[codes != 0]
+    y = np.column_stack([codes, np.arange(len(codes))])
+    y[[np.argmax(codes == code) for code in codes if abs(code) % 4 == 1], 1] = 1000
+    weight = np.where(np.abs(codes) % 4 == 1, 0.0, 1.0)
+    found = distributed.PairLogisticRegression(tol=1e-10).fit(da.from_array(rows, chunks=(200, -1)), y, weight)
+    local = sdulearn.PairLogisticRegression(tol=1e-10).fit(rows[weight > 0], y[weight > 0])
+    assert_same_line(found, local)
+
+
 def test_points_of_loose_pairs_change_nothing():
     rng = np.random.default_rng(0)
     rows, y = sdulearn.stack_pairs(rng.normal(size=(300, 3)), np.arange(200).reshape(-1, 2), np.arange(100) < 60)
@@ -403,3 +433,83 @@ def test_points_of_loose_pairs_change_nothing():
     found = distributed.PairLogisticRegression().fit(X, da.from_array(y, chunks=(100, 2)))
     plain = distributed.PairLogisticRegression().fit(X, da.from_array(y[:, 0], chunks=100))
     np.testing.assert_array_equal(found.coef_, plain.coef_)
+
+
+def labelled_pairs():
+    """100 loose pairs, 40 labels that call the smaller class +1, and the classes of the points."""
+    rng = np.random.default_rng(0)
+    truth = np.where(rng.random(300) < 0.3, 1, -1)
+    X = rng.normal(size=(300, 3)) + truth[:, None]
+    ends = np.arange(200).reshape(-1, 2)
+    labels = np.where(np.arange(300) % 8 == 0, truth, 0)
+    return *sdulearn.stack_pairs(X, ends, truth[ends[:, 0]] == truth[ends[:, 1]], labels=labels), X, truth
+
+
+def as_dask(y, kind):
+    if kind == "array":
+        return da.from_array(y, chunks=(100, -1))
+    frame = pd.DataFrame(y, columns=["answer", "point", "annotator", "label"]).drop(columns="point")
+    return frame if kind == "plain frame" else dd.from_pandas(frame, npartitions=3, sort=False)
+
+
+def test_labels_are_refused_by_the_joint_fit_and_not_dropped():
+    rows, y, X, truth = labelled_pairs()
+    local = sdulearn.PairLogisticRegression().fit(rows, y)
+    assert (local.predict(X) == truth).mean() > 0.9
+    X_dask = da.from_array(rows, chunks=(100, -1))
+    for kind in ("array", "plain frame"):
+        with pytest.raises(ValueError, match=r"`y` has labels on 38 rows.*in memory"):
+            distributed.PairLogisticRegression().fit(X_dask, as_dask(y, kind))
+    y[:, 3] = 0
+    distributed.PairLogisticRegression().fit(X_dask, as_dask(y, "array"))
+
+
+def test_several_annotators_are_refused_unless_no_answer_is_wrong():
+    rows, y, *_ = labelled_pairs()
+    y[:, 2] = np.abs(y[:, 0]) % 2 + 1
+    y[:, 3] = 0
+    X = da.from_array(rows, chunks=(100, -1))
+    with pytest.raises(ValueError, match=r"`y` names 2 annotators.*`error_rate=0`"):
+        distributed.PairLogisticRegression().fit(X, as_dask(y, "array"))
+    found = distributed.PairLogisticRegression(error_rate=0).fit(X, as_dask(y, "array"))
+    np.testing.assert_allclose(found.coef_, sdulearn.PairLogisticRegression(error_rate=0).fit(rows, y).coef_)
+
+
+@pytest.mark.parametrize("kind", ["array", "plain frame", "frame"])
+def test_the_score_counts_labels(kind):
+    rows, y, *_ = labelled_pairs()
+    table = pd.DataFrame(rows, columns=["a", "b", "c"])
+    model = distributed.SDUClassifier(prior=0.3).fit(table, y[:, 0])
+    X = dd.from_pandas(table, npartitions=3, sort=False) if kind == "frame" else da.from_array(rows, chunks=(100, -1))
+    if kind != "frame":
+        model.fit(rows, y[:, 0])
+        table = rows
+    expected = model.score(table, y)
+    assert expected != model.score(table, y[:, 0])
+    assert model.score(X, as_dask(y, kind)) == pytest.approx(expected, rel=1e-12)
+
+
+@pytest.mark.parametrize("risk", ["su", "du"])
+def test_the_score_of_one_kind_of_answer_counts_unlabeled_rows(waveform, risk):
+    rows, codes = waveform
+    codes = np.where(codes * {"su": 1, "du": -1}[risk] > 0, codes, 0)
+    model = distributed.SDUClassifier(risk, prior=0.7).fit(rows, codes)
+    expected = model.score(rows, codes)
+    assert expected != 0.5
+    assert model.score(da.from_array(rows, chunks=(50, 10)), codes) == pytest.approx(expected, rel=1e-12)
+
+
+def test_more_than_two_classes_are_predicted_lazily():
+    rng = np.random.default_rng(0)
+    truth = np.arange(120) % 3
+    X = rng.normal(size=(120, 3)) + 4 * np.eye(3)[truth]
+    pairs = rng.permutation(120).reshape(-1, 2)
+    rows, y = sdulearn.stack_pairs(X, pairs, truth[pairs[:, 0]] == truth[pairs[:, 1]])
+    model = distributed.PairLogisticRegression(n_classes=3).fit(rows, y)
+    lazy = da.from_array(rows, chunks=(40, -1))
+    for method in METHODS:
+        found = getattr(model, method)(lazy)
+        assert found.shape == found.compute().shape
+        np.testing.assert_allclose(found.compute(), getattr(model, method)(rows))
+    with pytest.raises(ValueError, match="two classes only"):
+        model.score(lazy, y)

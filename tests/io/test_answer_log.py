@@ -140,6 +140,46 @@ def test_logs_merge_by_concatenation_even_where_one_is_cut_off(tmp_path):
     assert not read_log(both).bad_rows
 
 
+def five_answers(path):
+    """The lines of a log: a session and five answers."""
+    with AnswerLog(path) as log:
+        log.begin(1)
+        for k in range(5):
+            log.answer(f"a{k}", f"b{k}", "same")
+    return path.read_bytes().splitlines(keepends=True)
+
+
+@pytest.mark.parametrize("damage", [lambda line: line[:40] + b"#" + line[42:], lambda line: line[:60] + b"\n"])
+@pytest.mark.parametrize("at", [0, 1, 3])
+def test_a_damaged_line_is_no_line_that_was_cut_off(path, damage, at):
+    """Within a session nothing was stopped: what the line said was acknowledged."""
+    lines = five_answers(path)
+    lines[at] = damage(lines[at])
+    path.write_bytes(b"".join(lines))
+    answers = read_answers(path)
+    assert [(row.line, row.reason) for row in answers.bad_rows] == [(at + 1, "damaged")]
+    assert len(answers.answers) == (5 if at == 0 else 4)
+
+
+def test_a_line_that_a_crash_cut_off_is_no_damage(path):
+    lines = five_answers(path)
+    path.write_bytes(b"".join(lines)[:-30])
+    for _ in range(2):
+        with AnswerLog(path) as log:
+            log.begin(1)
+            log.answer("x", "y", "same")
+    assert not read_answers(path).bad_rows
+    assert len(read_log(path).answers) == 6
+
+
+def test_lines_whose_newline_is_lost_are_both_there(path):
+    lines = five_answers(path)
+    lines[2] = lines[2].rstrip()
+    path.write_bytes(b"".join(lines))
+    assert len(read_answers(path).answers) == 5
+    assert not read_answers(path).bad_rows
+
+
 def test_a_full_disk_leaves_no_half_line(path, monkeypatch):
     with AnswerLog(path) as log:
         log.answer("a", "b", "same")

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from sdulearn import SDUClassifier, load_model
-from sdulearn.io import container
+from sdulearn.io import container, files
 from sdulearn.io.files import written_whole
 
 
@@ -64,3 +64,16 @@ def test_two_writers_of_one_file_have_drafts_of_their_own(tmp_path):
         one.write_text("first")
     assert path.read_text() == "first"
     assert [one.name for one in tmp_path.iterdir()] == ["out.csv"]
+
+
+def test_on_windows_no_process_is_asked_whether_it_runs(tmp_path, monkeypatch):
+    """There a signal 0 ends the process; a draft is old or it is not."""
+    monkeypatch.setattr(files, "_WINDOWS", True)
+    monkeypatch.setattr(os, "kill", lambda *_: pytest.fail("a process was killed"))
+    old, new = (tmp_path / f".out.csv.{number}.x.part" for number in (123, 124))
+    for draft in (old, new):
+        draft.write_text("half")
+    os.utime(old, (0, 0))
+    with written_whole(tmp_path / "out.csv") as draft:
+        draft.write_text("whole")
+    assert sorted(one.name for one in tmp_path.iterdir()) == [new.name, "out.csv"]

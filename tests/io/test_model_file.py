@@ -93,6 +93,13 @@ def forge(path, change):
         lambda h, a: a.update(coef_=np.full((1, 21), np.nan)),
         lambda h, a: a.update(coef_=np.zeros((3, 7))),
         lambda h, a: a.update(classes_=np.array([0, 1])),
+        lambda h, a: a.update(classes_=np.array([1])),
+        lambda h, a: (
+            a.update(classes_=np.empty(0), coef_=np.empty((0, 2**40)), intercept_=np.empty(0)),
+            h["fitted"].update(n_features_in_=2**40),
+        ),
+        lambda h, a: h["fitted"].update(feature_names_in_=["x"]),
+        lambda h, a: h["fitted"].update(feature_names_in_=[["x"]] * 21),
         lambda h, a: a.pop("intercept_"),
     ],
 )

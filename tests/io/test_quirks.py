@@ -1,9 +1,12 @@
 """Files as people have them, each of which was once misread in silence: read right, or refused with the remedy."""
 
 import os
+import re
 import threading
+import zipfile
 
 import numpy as np
+import openpyxl
 import pandas as pd
 import pytest
 
@@ -142,6 +145,38 @@ def test_a_mark_in_a_number_column_is_a_missing_value(tmp_path, mark, ending):
     np.testing.assert_allclose(next(iter(read_chunks(path, table.layout))).X, table.X)
 
 
+def test_a_text_among_the_numbers_of_a_sheet_costs_no_digits(tmp_path):
+    numbers = [1234567.891, 0.1234567890123, 20231231.0, 1e-7, -2.0]
+    frame = pd.DataFrame(
+        {"id": [1234567.0, 20231231.5, "A7", 12345678.0, 1e15, 7.0], "x": [*numbers, "-"], 2020.0: 1.0}
+    )
+    frame.to_excel(tmp_path / "t.xlsx", index=False)
+    table = read_table(tmp_path / "t.xlsx", missing="mean")
+    assert table.X[:5, 0].tolist() == numbers
+    assert table.ids == ["1234567", "20231231.5", "A7", "12345678", "1000000000000000", "7"]
+    assert table.layout.feature_names == ["x", "2020"]
+    (chunk,) = read_chunks(tmp_path / "t.xlsx", table.layout)
+    np.testing.assert_array_equal(chunk.X, table.X)
+
+
+@pytest.mark.parametrize("placed", [True, False])
+def test_far_cells_without_a_value_are_no_harm(tmp_path, placed):
+    """Formats of cells far away, in a sheet whose cells say where they are or do not."""
+    frame = pd.DataFrame({"id": [f"p{k}" for k in range(900)], "a": range(900), "b": range(900)})
+    workbook = tmp_path / "t.xlsx"
+    frame.to_excel(workbook, index=False)
+    sheet = openpyxl.load_workbook(workbook)
+    sheet.active["XFD1048576"].font = openpyxl.styles.Font(bold=True)
+    sheet.save(workbook)
+    if not placed:
+        with zipfile.ZipFile(workbook) as archive:
+            files = {name: archive.read(name) for name in archive.namelist()}
+        with zipfile.ZipFile(workbook, "w") as archive:
+            for name, text in files.items():
+                archive.writestr(name, re.sub(rb'(<c|<row) r="[A-C]?\d{1,3}"', rb"\1", text))
+    assert read_table(workbook).X.tolist() == [[k, k] for k in range(900)]
+
+
 def test_another_text_in_a_number_column_is_refused_with_its_cell(tmp_path):
     rows = [f"{k},{k}" for k in range(30)]
     rows[17] = "about 17,17"
@@ -214,7 +249,7 @@ def test_answers_from_a_pipe(tmp_path):
     writer = threading.Thread(target=(tmp_path / "p.csv").write_text, args=("id_a,id_b,label\na,b,1\n",))
     writer.start()
     assert read_answers(tmp_path / "p.csv").ids.tolist() == [["a", "b"]]
-    writer.join(timeout=10)
+    writer.join()
     with pytest.raises(InputError, match="a table is read more than once"):
         read_table(tmp_path / "p.csv")
 

@@ -6,12 +6,19 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import sparse
+from sklearn.base import clone
 from sklearn.datasets import load_iris
 from sklearn.linear_model import LogisticRegression
 
 from sdulearn import PairLogisticRegression, PairLogisticRegressionCV, load_model, stack_pairs
 from sdulearn.answers import AnswerGraph
-from sdulearn.errors import InputError, OneKindWarning, OrientationWarning
+from sdulearn.errors import (
+    ClassNumberWarning,
+    InputError,
+    OneKindWarning,
+    OrientationWarning,
+    TrainingAnswersWarning,
+)
 from sdulearn.joint.class_model import class_error_rates, match_names
 from sdulearn.metrics import cross_val_accuracy
 
@@ -107,7 +114,8 @@ def test_dense_sparse_and_frames_agree(fitted):
     assert third.coef_ == pytest.approx(first.coef_, abs=1e-12)
 
 
-def test_integer_weights_of_loose_pairs_are_repeats():
+@pytest.mark.parametrize("power", [0, 1, 2])
+def test_integer_weights_of_loose_pairs_are_repeats(power):
     X, y = iris()
     order = np.random.default_rng(0).permutation(150)
     ends = order.reshape(-1, 2)
@@ -115,11 +123,12 @@ def test_integer_weights_of_loose_pairs_are_repeats():
     weight = np.repeat(np.where(np.arange(75) < 30, 2.0, 1.0), 2)
     twice = np.flatnonzero(weight == 2)
     again = np.sign(codes[twice]) * (np.abs(codes[twice]) + 100)
-    options = {"n_classes": 3, "covariance_power": 0}
-    weighted = PairLogisticRegression(**options).fit(X[order], codes, weight)
-    # Axes and their variances do not know weights: the same rows are added to both, without an answer.
-    repeated = PairLogisticRegression(**options).fit(np.vstack([X[order], X[order][twice]]), np.r_[codes, again])
-    assert weighted.objective_ == pytest.approx(repeated.objective_, abs=1e-3)
+    model = PairLogisticRegression(n_classes=3, covariance_power=power, tol=1e-10, max_iter=1000)
+    repeated = clone(model).fit(np.vstack([X[order], X[order][twice]]), np.r_[codes, again])
+    model.fit(X[order], codes, weight)
+    assert model.objective_ == pytest.approx(repeated.objective_, abs=1e-10)
+    assert model.coef_ == pytest.approx(repeated.coef_, abs=1e-7)
+    assert model.class_shares_ == pytest.approx(repeated.class_shares_, abs=1e-8)
 
 
 def test_given_shares_pull_the_mean_prediction():
@@ -157,13 +166,52 @@ def test_number_of_classes_is_found():
     rows, table = stack_pairs(X, *questions(y))
     model = PairLogisticRegressionCV(alphas=3, covariance_powers=[0], n_classes="auto").fit(rows, table)
     assert model.n_classes_ == 3
+    assert model.n_classes_interval_ == (3, 3)
     assert model.alpha_ in model.alphas_
     assert len(model.cv_results_["mean_test_score"]) == 3
     model.name_classes(X, y)
     assert np.mean(model.predict(X) == y) > 0.9
 
 
+def test_few_answers_leave_the_number_of_classes_open(tmp_path):
+    """Six classes, of which 24 answers have six "same": the fit finds fewer, and says that there may be more."""
+    rng = np.random.default_rng(9)
+    y = np.arange(60) % 6
+    X = (3 * rng.normal(size=(6, 4)))[y] + rng.normal(size=(60, 4))
+    ends = rng.permutation(60)[:48].reshape(-1, 2)
+    rows, table = stack_pairs(X, ends, y[ends[:, 0]] == y[ends[:, 1]])
+    model = PairLogisticRegressionCV(1, covariance_powers=[0], n_classes="auto", cv=2)
+    with pytest.warns(ClassNumberWarning, match=r'to \d+ are possible\. 6 of the 24 answers are "same"'):
+        model.fit(rows, table)
+    low, high = model.n_classes_interval_
+    assert low <= model.n_classes_ < 6 <= high
+    model.save(tmp_path / "model.sdu")
+    assert load_model(tmp_path / "model.sdu").n_classes_interval_ == (low, high)
+
+
+def test_classes_without_rows_are_warned_of():
+    X, y = iris()
+    rows, table = stack_pairs(X, *questions(y, 200))
+    for model in (PairLogisticRegression(n_classes=6), PairLogisticRegressionCV(1, n_classes=6, cv=2)):
+        with pytest.warns(ClassNumberWarning, match=r"of 6 have no row among the .*fewer classes"):
+            model.fit(rows, table)
+        # The largest class is the first, so the empty ones are the last.
+        assert np.unique(model.predict(rows)).tolist() == [1, 2, 3]
+
+
+def test_few_same_answers_for_the_classes_are_warned_of():
+    X, y = iris()
+    ends = np.array([(0, 50), (1, 100), (51, 101), (2, 3), (52, 53), (102, 103)])
+    rows, table = stack_pairs(X, ends, y[ends[:, 0]] == y[ends[:, 1]])
+    with pytest.warns(ClassNumberWarning, match=r'too few for 3 classes.* 3 of the 6 answers are "same"'):
+        PairLogisticRegression(n_classes=3).fit(rows, table)
+    labels = np.where(np.arange(len(y)) % 50 < 5, y, 0)
+    rows, table = stack_pairs(X, ends, y[ends[:, 0]] == y[ends[:, 1]], labels=labels)
+    PairLogisticRegression(n_classes=3).fit(rows, table)
+
+
 @pytest.mark.parametrize("seed", [27, 29])
+@pytest.mark.filterwarnings("ignore::sdulearn.errors.ClassNumberWarning")
 def test_every_class_that_is_found_has_rows(seed):
     """Few answers about classes of unequal size: the likelihood alone would keep empty ones here."""
     rng = np.random.default_rng(seed)
@@ -246,7 +294,7 @@ def test_one_kind_of_answer_is_warned_of():
 
 def test_accuracy_by_folds_is_for_two_classes():
     X, y = iris()
-    rows, table = stack_pairs(X, *questions(y, 40))
+    rows, table = stack_pairs(X, *questions(y, 60))
     with pytest.raises(InputError, match="for two classes"):
         cross_val_accuracy(PairLogisticRegression(n_classes=3), rows, table)
 
@@ -259,11 +307,15 @@ def test_names_must_be_classes(fitted):
         fitted.name_classes(X[:2], [1])
 
 
-def test_a_score_without_answers_says_nothing_and_is_a_number():
+def test_a_score_needs_answers_that_are_new_to_the_model():
     X, y = load_iris(return_X_y=True)
     ends = np.random.default_rng(0).permutation(150)[:120].reshape(-1, 2)
     rows, known = stack_pairs(X, ends, y[ends[:, 0]] == y[ends[:, 1]])
     model = PairLogisticRegression(n_classes=3).fit(rows, known)
-    assert model.score(X[:5], np.zeros(5, dtype=int)) == 0.5
-    assert model.score(rows, known, np.zeros(len(rows))) == 0.5
-    assert model.score(rows, known) > 0.5
+    for case in ((X[:5], np.zeros(5, dtype=int)), (rows[:4], known[:4], np.zeros(4))):
+        with pytest.raises(InputError, match="holds no answers"):
+            model.score(*case)
+    with pytest.warns(TrainingAnswersWarning, match="fitted to these answers"):
+        model.score(rows, known)
+    new = np.random.default_rng(1).permutation(150)[:120].reshape(-1, 2)
+    assert model.score(*stack_pairs(X, new, y[new[:, 0]] == y[new[:, 1]])) > 0.5

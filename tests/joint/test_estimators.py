@@ -6,10 +6,11 @@ import pytest
 from scipy import sparse
 from scipy.optimize import minimize
 from scipy.special import expit
+from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.kernel_approximation import Nystroem, RBFSampler
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import GridSearchCV
+from sklearn.model_selection import GridSearchCV, PredefinedSplit
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import PolynomialFeatures, SplineTransformer, StandardScaler
 
@@ -86,17 +87,23 @@ def test_ends_rows_and_names_of_pairs_do_not_matter(waveform):
     np.testing.assert_allclose(other.coef_, one.coef_, atol=1e-5)
 
 
-def test_integer_weights_are_repeated_pairs(waveform):
+@pytest.mark.parametrize("error_rate", [0.0, 0.1])
+@pytest.mark.parametrize("power", [0, 1, 2])
+def test_integer_weights_are_repeated_rows(waveform, power, error_rate):
+    """Those of pairs and those of unlabeled rows, which count in the covariance."""
     rows, codes = waveform
-    times = np.where(np.abs(codes) % 3 == 1, 2, 1)
+    times = np.where((np.abs(codes) % 3 == 1) | ((codes == 0) & (np.arange(len(codes)) % 4 == 0)), 2, 1)
     again = np.flatnonzero(times > 1)
     repeated = np.r_[codes, np.sign(codes[again]) * (np.abs(codes[again]) + 1000)]
-    weighted = PairLogisticRegression(0.02, covariance_power=0).fit(rows, codes, sample_weight=times)
-    other = PairLogisticRegression(0.02, covariance_power=0).fit(np.vstack([rows, rows[again]]), repeated)
-    np.testing.assert_allclose(weighted.coef_, other.coef_, atol=1e-5)
-    assert weighted.prior_.value == other.prior_.value
-    # Two answers, each given twice, say less than four: the interval knows.
-    assert weighted.prior_.high > other.prior_.high
+    model = PairLogisticRegression(0.02, covariance_power=power, error_rate=error_rate, tol=1e-10)
+    other = clone(model).fit(np.vstack([rows, rows[again]]), repeated)
+    model.fit(rows, codes, sample_weight=times)
+    np.testing.assert_allclose(model.coef_, other.coef_, atol=1e-8)
+    np.testing.assert_allclose(model.intercept_, other.intercept_, atol=1e-8)
+    if not error_rate:
+        assert model.prior_.value == pytest.approx(other.prior_.value, rel=1e-12)
+        # Two answers, each given twice, say less than four: the interval knows.
+        assert model.prior_.high > other.prior_.high
 
 
 def test_a_sure_end_makes_it_plain_logistic_regression():
@@ -187,10 +194,11 @@ def test_cv_chooses_on_held_out_answers(waveform):
 
 
 def test_a_fold_whose_answers_weigh_nothing_has_no_say(waveform):
+    """They are not there."""
     rows, codes = waveform
     fold = PairKFold(5, random_state=0).fold_of_rows(None, codes)
-    weight = np.where((fold == 2) & (codes != 0), 0.0, 1.0)
-    model = PairLogisticRegressionCV().fit(rows, codes, weight)
+    kept = (fold != 2) | (codes == 0)
+    model = PairLogisticRegressionCV(cv=PredefinedSplit(fold[kept])).fit(rows[kept], codes[kept])
     results = model.cv_results_
     assert np.isnan(results["split2_test_score"]).all()
     others = [results[f"split{k}_test_score"] for k in (0, 1, 3, 4)]

@@ -1,12 +1,16 @@
 """Fits of answers that share points, are labelled or may be wrong."""
 
 import warnings
+from dataclasses import astuple
 
 import numpy as np
 import pandas as pd
 import pytest
 from scipy.optimize import minimize
 from scipy.sparse import csr_matrix
+from sklearn.base import clone
+from sklearn.datasets import load_breast_cancer
+from sklearn.preprocessing import StandardScaler
 
 from sdulearn import (
     PairKFold,
@@ -168,36 +172,90 @@ def test_one_who_guesses_is_found_among_people_without_a_common_question():
     assert max(rates[1], rates[2], rates[3]) < 0.12
 
 
-def test_weights_count_components():
+@pytest.mark.parametrize("error_rate", [0.0, 0.1])
+@pytest.mark.parametrize("power", [0, 1, 2])
+def test_weights_count_components(power, error_rate):
     """Weight 2 on a component is the component twice, on points of their own."""
     X, classes = draw(40, shift=0.8)
     ends = np.array([[0, 1], [1, 2], [3, 4], [5, 6], [6, 7], [8, 9], [10, 11], [12, 13], [14, 15]])
     same = answers(classes, ends)
     rows, y = stack_pairs(X, ends, same, unlabeled=None)
     first = np.isin(y[:, 1], [0, 1, 2])
-    weighted = PairLogisticRegression(prior=0.6).fit(rows, y, np.where(first, 2.0, 1.0))
     again = y[first].copy()
     again[:, 0] = np.sign(again[:, 0]) * (np.abs(again[:, 0]) + 100)
     again[:, 1] += 100
-    doubled = PairLogisticRegression(prior=0.6).fit(np.vstack([rows, rows[first]]), np.vstack([y, again]))
-    same_axes = PairLogisticRegression(prior=0.6, covariance_power=0).fit
-    a = same_axes(rows, y, np.where(first, 2.0, 1.0))
-    b = same_axes(np.vstack([rows, rows[first]]), np.vstack([y, again]))
-    np.testing.assert_allclose(a.coef_, b.coef_, atol=1e-5)
-    assert weighted.objective_ == pytest.approx(doubled.objective_, abs=0.05)
+    model = PairLogisticRegression(prior=0.6, covariance_power=power, error_rate=error_rate, tol=1e-10)
+    doubled = clone(model).fit(np.vstack([rows, rows[first]]), np.vstack([y, again]))
+    model.fit(rows, y, np.where(first, 2.0, 1.0))
+    np.testing.assert_allclose(model.coef_, doubled.coef_, atol=1e-8)
+    assert model.objective_ == pytest.approx(doubled.objective_, abs=1e-10)
 
 
-def test_weight_zero_leaves_an_answer_and_a_label_out():
+def weighted_answers(n_classes=2):
+    """Answers of two people about shared points, some of them wrong, some labels, and a weight of each row."""
+    X, _ = draw(60)
+    rng = np.random.default_rng(1)
+    classes = np.where(X[:, 0] + X[:, 1] > 0.5, 1, -1) if n_classes == 2 else 1 + np.digitize(X[:, 0], [0.0, 1.0])
+    ends = random_ends(30, 40)
+    known = np.where(rng.random(60) < 0.2, classes, 0)
+    same = answers(classes, ends) ^ (rng.random(40) < 0.1)
+    rows, y = stack_pairs(X, ends, same, annotators=rng.integers(1, 3, 40), labels=known)
+    weight = rng.uniform(0.3, 3, 200)[np.abs(y[:, 0])]
+    weight[y[:, 0] == 0] = rng.uniform(0.3, 3, np.sum(y[:, 0] == 0))
+    return rows, y, weight
+
+
+GRAPHS = {
+    "given rate": PairLogisticRegression(error_rate=0.1),
+    "estimated rates": PairLogisticRegression(),
+    "chosen penalty": PairLogisticRegressionCV(3, covariance_powers=[1]),
+    "three classes": PairLogisticRegression(n_classes=3, error_rate=0.1),
+    "three classes, estimated rates": PairLogisticRegressionCV(2, n_classes=3, cv=2),
+}
+
+
+@pytest.mark.parametrize("name", GRAPHS)
+def test_the_unit_of_weights_changes_nothing(name):
+    rows, y, weight = weighted_answers(getattr(GRAPHS[name], "n_classes", 2))
+    one = clone(GRAPHS[name]).fit(rows, y, weight)
+    for unit in (0.01, 7.3):
+        other = clone(GRAPHS[name]).fit(rows, y, unit * weight)
+        np.testing.assert_allclose(other.coef_, one.coef_, atol=1e-8)
+        rates = [astuple(rate) for rate in other.error_rates_]
+        assert rates == [pytest.approx(astuple(rate), rel=1e-8) for rate in one.error_rates_]
+        if one.prior_ is not None:
+            assert astuple(other.prior_) == pytest.approx(astuple(one.prior_), rel=1e-8)
+
+
+@pytest.mark.parametrize("name", GRAPHS)
+def test_weight_0_leaves_answers_labels_and_rows_out(name):
+    rows, y, weight = weighted_answers(getattr(GRAPHS[name], "n_classes", 2))
+    left_out = (np.abs(y[:, 0]) % 5 == 1) | ((y[:, 0] == 0) & (np.arange(len(y)) % 3 == 0))
+    weight[left_out] = 0
+    assert y[left_out, 3].any()
+    one = clone(GRAPHS[name]).fit(rows[~left_out], y[~left_out], weight[~left_out])
+    other = clone(GRAPHS[name]).fit(rows, y, weight)
+    np.testing.assert_allclose(other.coef_, one.coef_, atol=1e-12)
+    assert other.error_rates_ == one.error_rates_
+    assert other.prior_ == one.prior_
+
+
+def test_a_point_is_the_weighted_mean_of_its_rows():
+    """Two rows that show a point of its answer differ: the point is nearer to the one that weighs more."""
     X, classes = draw(40)
-    ends = star(20)
-    known = np.zeros(40, dtype=int)
-    known[[3, 30]] = classes[[3, 30]]
-    rows, y = stack_pairs(X, ends, answers(classes, ends), labels=known)
-    weight = np.where(np.abs(y[:, 0]) == 5, 0.0, 1.0)
-    kept = weight > 0
-    a = PairLogisticRegression(covariance_power=0, prior_strength=0).fit(rows, y, weight)
-    b = PairLogisticRegression(covariance_power=0, prior_strength=0).fit(rows[kept], y[kept])
-    np.testing.assert_allclose(a.coef_, b.coef_, atol=1e-5)
+    ends = np.arange(40).reshape(-1, 2)
+    rows, y = stack_pairs(X, ends, answers(classes, ends), unlabeled=None)
+    extra = np.vstack([rows, rows[:1] + 3.0])
+    table = np.vstack([y, [[0, y[0, 1]]]])
+    labels = np.zeros(41, dtype=int)
+    labels[5] = classes[5]
+    table = np.column_stack([table, np.zeros(41, dtype=int), labels])
+    model = PairLogisticRegression(covariance_power=0, prior_strength=0, prior=0.6)
+    found = clone(model).fit(extra, table, np.append(np.ones(40), 2.0))
+    moved = extra.copy()
+    moved[[0, -1]] = (rows[0] + 2 * extra[-1]) / 3
+    expected = clone(model).fit(moved, table, np.append(np.ones(40), 2.0))
+    np.testing.assert_allclose(found.coef_, expected.coef_, atol=1e-10)
 
 
 @pytest.mark.parametrize("make", BOTH)
@@ -261,7 +319,7 @@ def score(model, X, y):
 def test_a_single_label_names_the_classes_and_no_fold_is_blamed_for_its_absence():
     X, classes = draw(200, shift=1.5)
     ends = np.arange(160).reshape(-1, 2)
-    known = np.zeros(200, dtype=int)
+    known = np.full(200, np.nan)
     known[0] = classes[0]
     rows, y = stack_pairs(X, ends, answers(classes, ends), labels=known)
     model = PairLogisticRegressionCV().fit(rows, y)
@@ -326,3 +384,21 @@ def test_an_estimated_prior_pulls_nothing_beside_labels_or_wrong_answers(what):
     )
     np.testing.assert_allclose(pulled, free, rtol=1e-4)
     assert np.abs(given - free).max() > 1e-3
+
+
+@pytest.mark.parametrize("n_repeats", [1, 2, 3, 5, 10])
+def test_one_slip_in_a_hundred_answers_costs_nothing(n_repeats):
+    """Breast cancer, 100 loose pairs; some questions are asked again, and the first is answered the other way."""
+    X, y = load_breast_cancer(return_X_y=True)
+    X = StandardScaler().fit_transform(X)
+    pairs = np.random.default_rng(0).permutation(len(X))[:200].reshape(-1, 2)
+    same = y[pairs[:, 0]] == y[pairs[:, 1]]
+    rest = np.setdiff1d(np.arange(len(X)), pairs)
+    clean = PairLogisticRegressionCV().fit(*stack_pairs(X, pairs, same))
+    again = same[:n_repeats] ^ (np.arange(n_repeats) == 0)
+    rows, codes = stack_pairs(X, np.concatenate([pairs, pairs[:n_repeats]]), np.concatenate([same, again]))
+    model = PairLogisticRegressionCV().fit(rows, codes)
+    (rate,) = model.error_rates_
+    assert 0 < rate.rate < 0.05
+    truth = 2 * y[rest] - 1
+    assert np.mean(model.predict(X[rest]) == truth) >= np.mean(clean.predict(X[rest]) == truth) - 0.01

@@ -1,13 +1,14 @@
 import itertools
-from dataclasses import replace
+from dataclasses import astuple
 
 import numpy as np
 import pytest
 from scipy.stats import beta, binom
+from sklearn.base import BaseEstimator
 
 from sdulearn import PairLogisticRegression
 from sdulearn.errors import InputError
-from sdulearn.metrics import cross_val_accuracy, pair_accuracy
+from sdulearn.metrics import class_agreement, cross_val_accuracy, pair_accuracy, pair_log_likelihood, pair_risk
 from sdulearn.pairs import read_pairs
 from sdulearn.prior import clopper_pearson, estimate_prior, prior_from_share
 
@@ -240,12 +241,75 @@ def test_labels_tell_a_classifier_from_its_mirror_image():
     assert pair_accuracy(-decision, named).value == 1
 
 
-def test_nothing_known_is_said_as_such_and_never_raised():
-    unknown = pair_accuracy([1.0, 2.0], [0, 0])
-    assert (unknown.value, unknown.low, unknown.high, unknown.n_answers) == (0.5, 0.5, 1.0, 0)
-    assert not unknown.beats_majority
-    silent = pair_accuracy([1.0, 2.0, 1.0, 1.0], [1, 1, -2, -2], sample_weight=np.zeros(4))
-    assert silent == replace(unknown, n_answers=0)
+class Constant(BaseEstimator):
+    """Says nothing."""
+
+    def fit(self, X, y):
+        return self
+
+    def decision_function(self, X):
+        return np.ones(len(X))
+
+    def predict_proba(self, X):
+        return np.full((len(X), 2), 0.5)
+
+
+@pytest.mark.parametrize(
+    "judge",
+    [
+        lambda X, y: pair_accuracy(np.ones(len(y)), y),
+        lambda X, y: cross_val_accuracy(Constant(), X, y),
+        lambda X, y: class_agreement(np.ones(len(y), dtype=int), y),
+        lambda X, y: pair_risk(np.ones(len(y)), y, prior=0.7),
+        lambda X, y: pair_log_likelihood(Constant(), X, y),
+    ],
+    ids=["pair_accuracy", "cross_val_accuracy", "class_agreement", "pair_risk", "pair_log_likelihood"],
+)
+def test_rows_without_an_answer_are_refused_by_name(judge):
+    """A silent 1/2 hid that a splitter tears answers apart."""
+    with pytest.raises(ValueError, match=r"`y` holds no answers .* give `cv=PairKFold\(\)`"):
+        judge(np.zeros((4, 1)), np.zeros(4, dtype=int))
+
+
+def test_points_that_were_chosen_do_not_count():
+    """A star: of 40 random points 36 are predicted rightly, of 60 chosen ones 30; its centre is chosen too."""
+    truth = np.ones(101, dtype=int)
+    truth[51:] = -1
+    predicted = truth.copy()
+    predicted[[1, 2, 98, 99]] *= -1
+    chosen = np.arange(21, 81)
+    predicted[chosen[::2]] *= -1
+    ends = np.column_stack([np.arange(1, 101), np.zeros(100, dtype=int)])
+    decision, known = seen_rows(predicted, ends, truth[ends[:, 0]] == truth[ends[:, 1]])
+    random = np.zeros(len(known), dtype=bool)
+    random[::2] = ~np.isin(ends[:, 0], chosen)
+    found = pair_accuracy(decision, known, random_points=random)
+    assert (found.value, found.n_answers, found.basis) == (0.9, 40, "random questions")
+    assert (found.low, found.high) == pytest.approx(clopper_pearson(36, 4, 0.95))
+    assert pair_accuracy(decision, known).value < 0.7
+    nobody = pair_accuracy(decision, known, random_points=np.zeros(len(known), dtype=bool))
+    assert (nobody.value, nobody.low, nobody.high, nobody.n_answers) == (0.5, 0.5, 1.0, 0)
+    # Where all points are random it is as if nothing had been said.
+    everybody = pair_accuracy(decision, known, random_points=np.ones(len(known), dtype=bool))
+    assert everybody == pair_accuracy(decision, known)
+
+
+def test_random_pairs_beside_chosen_ones_have_the_likelihood_of_pairs():
+    """What connects no others cannot be told from its mirror image, and random pairs are as they are alone."""
+    rng = np.random.default_rng(0)
+    truth = np.where(rng.random(400) < 0.6, 1, -1)
+    predicted = np.where(rng.random(400) < 0.15, -truth, truth)
+    ends = np.arange(400).reshape(-1, 2)
+    decision, known = seen_rows(predicted, ends, truth[ends[:, 0]] == truth[ends[:, 1]])
+    random = np.arange(len(known)) < 200
+    part, alone = (pair_accuracy(decision[:200], known[:200]), pair_accuracy(decision, known, random_points=random))
+    assert alone.value == pytest.approx(part.value, abs=1e-3)
+    assert alone.n_answers == 100
+
+
+def test_a_mask_of_points_has_one_entry_a_row():
+    with pytest.raises(InputError, match="`random_points` must hold True or False for each of the 4 rows"):
+        pair_accuracy(np.ones(4), [1, 1, -2, -2], random_points=[True, False])
 
 
 @pytest.mark.parametrize("wrong", [0.0, 0.1])
@@ -265,6 +329,71 @@ def test_the_interval_covers_where_answers_share_points(wrong):
         values.append(found.value)
     assert np.mean(values) == pytest.approx(0.8, abs=0.03)
     assert covered >= (88 if wrong == 0 else 6)
+
+
+def numbers(estimate):
+    return [value for value in astuple(estimate) if not isinstance(value, str)]
+
+
+def weighted_answers(n_answers=30):
+    """Decisions and answers about 16 points, some of both wrong, a few labels, and a weight of each row."""
+    rng = np.random.default_rng(0)
+    truth = np.where(rng.random(16) < 0.6, 1, -1)
+    first = rng.integers(0, 16, n_answers)
+    second = (first + rng.integers(1, 16, n_answers)) % 16
+    same = (truth[first] == truth[second]) ^ (rng.random(n_answers) < 0.1)
+    points = np.append(np.column_stack([first, second]).ravel(), [0, 1, 2])
+    codes = np.append(np.repeat(np.where(same, 1, -1) * np.arange(1, n_answers + 1), 2), [0, 0, 0])
+    labels = np.append(np.zeros(2 * n_answers, dtype=int), truth[:3])
+    decision = (truth * np.where(rng.random(16) < 0.2, -1.0, 1.0))[points]
+    weight = np.append(rng.uniform(0.3, 3, n_answers).repeat(2), [0.5, 1.0, 2.0])
+    return decision, np.column_stack([codes, points, np.zeros_like(codes), labels]), weight
+
+
+KINDS = {
+    "loose": (1, {}),
+    "contradictory": (2, {}),
+    "wrong at a rate": (2, {"error_rate": 0.1}),
+    "loose, wrong at a rate": (1, {"error_rate": 0.1}),
+    "labelled": (4, {}),
+    "one kind": (1, {"prior": 0.7}),
+}
+
+
+def answers_of_kind(kind):
+    decision, y, weight = weighted_answers()
+    if kind == "one kind":
+        y[y[:, 0] < 0, 0] = 0
+    n_columns, options = KINDS[kind]
+    return decision, y[:, 0] if n_columns == 1 else y[:, :n_columns], weight, options
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_unit_of_weights_changes_no_accuracy(kind):
+    decision, y, weight, options = answers_of_kind(kind)
+    one = numbers(pair_accuracy(decision, y, sample_weight=weight, **options))
+    for unit in (0.01,) if kind in ("contradictory", "labelled") else (0.01, 7.3, 100):
+        other = numbers(pair_accuracy(decision, y, sample_weight=unit * weight, **options))
+        assert other == pytest.approx(one, rel=1e-10)
+    plain = pair_accuracy(decision, y, **options)
+    assert pair_accuracy(decision, y, sample_weight=np.full(len(y), 0.1), **options) == plain
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_weight_0_is_a_row_left_out(kind):
+    decision, y, weight, options = answers_of_kind(kind)
+    weight[20:32] = 0
+    weight[-1] = 0
+    kept = weight > 0
+    found = pair_accuracy(decision, y, sample_weight=weight, **options)
+    assert found == pair_accuracy(decision[kept], y[kept], sample_weight=weight[kept], **options)
+    assert found != pair_accuracy(decision, y, sample_weight=np.where(kept, weight, 1), **options)
+
+
+def test_weights_that_are_none():
+    for bad, text in (([0, 0], "All weights in `sample_weight` are zero"), ([-1, -1], "not negative"), ([1], "shape")):
+        with pytest.raises(InputError, match=text):
+            pair_accuracy([1.0, 2.0], [1, 1], sample_weight=bad)
 
 
 def test_the_interval_of_25_questions_asked_three_times_covers_at_every_accuracy():

@@ -1,5 +1,7 @@
 """What answers tell of a classifier with K classes."""
 
+from dataclasses import astuple
+
 import numpy as np
 import pytest
 
@@ -63,10 +65,10 @@ def test_small_groups_do_not():
 def test_answers_are_counted_by_the_classes_of_their_points():
     codes = [1, 1, 2, 2, -3, -3, -4, -4, -5, -5]
     predicted = [2, 2, 5, 2, 2, 5, 5, 2, 5, 5]
-    counts = class_agreement(predicted, codes, sample_weight=np.repeat([1, 2, 1, 1, 3], 2)).counts
+    counts = class_agreement(predicted, codes, sample_weight=np.repeat([1, 2, 0.5, 0.5, 1], 2)).counts
     assert counts.classes == (2, 5)
     assert counts.same == ((1, 2), (2, 0))
-    assert counts.different == ((0, 2), (2, 3))
+    assert counts.different == ((0, 1), (1, 1))
 
 
 def test_probabilities_are_taken_as_the_likeliest_class():
@@ -112,3 +114,70 @@ def test_the_interval_of_the_agreement_covers_that_of_new_questions(n_answers, n
         found = class_agreement(predicted[ends.ravel()] + 1, np.column_stack([codes, ends.ravel()]))
         covered += found.agreement.low <= truth <= found.agreement.high
     assert covered >= 70
+
+
+@pytest.mark.parametrize("labelled", [True, False])
+def test_weights_have_no_unit_and_weight_0_is_absence(labelled):
+    """Those of answers, of labelled points, and of points in groups."""
+    rng = np.random.default_rng(0)
+    y = np.repeat([1, 2, 3], 30)
+    rows, table = star_answers(y)
+    predicted = np.where(rng.random(90) < 0.2, 1 + y % 3, y)[rows[:, 0].astype(int)]
+    if labelled:
+        known = np.where(np.arange(90) % 4 == 0, y, 0)
+        table = np.column_stack([table[:, :2], np.zeros_like(table[:, 0]), known[table[:, 1]]])
+    weight = rng.uniform(0.3, 3, 400)[np.abs(table[:, 0])]
+    weight[np.abs(table[:, 0]) % 9 == 1] = 0
+    found = class_agreement(predicted, table, sample_weight=weight)
+    assert found.basis == ("labels" if labelled else "groups")
+    kept = weight > 0
+    assert found == class_agreement(predicted[kept], table[kept], sample_weight=weight[kept])
+    for unit in (0.01, 100):
+        other = class_agreement(predicted, table, sample_weight=unit * weight)
+        for name in ("agreement", "same", "different", "accuracy"):
+            assert astuple(getattr(other, name)) == pytest.approx(astuple(getattr(found, name)), rel=1e-10)
+        np.testing.assert_allclose(other.counts.same, found.counts.same, rtol=1e-10)
+    plain = class_agreement(predicted, table)
+    assert plain.accuracy.value != pytest.approx(found.accuracy.value, abs=1e-3)
+    with pytest.raises(InputError, match=r"All weights in `sample_weight` are zero"):
+        class_agreement(predicted, table, sample_weight=np.zeros(len(table)))
+
+
+def asked_in_turn(truth, order, rng, wrong):
+    """Each point against the example of one class after the other, until one is said to be the same."""
+    ends, same = [], []
+    for k, (own, classes) in enumerate(zip(truth, order, strict=True)):
+        for name in classes:
+            said = (own == name) != (rng.random() < wrong)
+            ends.append((k + 3, name - 1))
+            same.append(said)
+            if said:
+                break
+    return np.array(ends), np.array(same)
+
+
+@pytest.mark.parametrize("wrong", [0.0, 0.2])
+def test_the_accuracy_of_three_classes_by_random_points_allows_for_wrong_answers(wrong):
+    """Of 3,000 points 80% are predicted rightly; by majority far fewer would agree, as each takes several answers."""
+    rng = np.random.default_rng(0)
+    truth = rng.integers(1, 4, 3000)
+    predicted = np.where(rng.random(3000) < 0.8, truth, 1 + (truth + rng.integers(0, 2, 3000)) % 3)
+    order = [rng.permutation([1, 2, 3]) for _ in truth]
+    ends, same = asked_in_turn(truth, order, rng, wrong)
+    labels = np.r_[1, 2, 3, np.zeros(3000, dtype=int)]
+    rows, table = stack_pairs(np.arange(3003.0)[:, None], ends, same, labels=labels, unlabeled=None)
+    random = np.zeros(len(table), dtype=bool)
+    random[: 2 * len(ends) : 2] = True
+    classes = np.r_[1, 2, 3, predicted][rows[:, 0].astype(int)]
+    found = class_agreement(classes, table, error_rate=wrong, random_points=random)
+    assert found.basis == "random questions"
+    assert found.accuracy.value == pytest.approx(np.mean(predicted == truth), abs=1e-9 if wrong == 0 else 0.02)
+    assert found.accuracy.low < found.accuracy.value < found.accuracy.high
+
+
+def test_answers_about_chosen_points_do_not_count_as_agreement():
+    codes = [1, 1, 2, 2, -3, -3]
+    found = class_agreement([1, 1, 1, 2, 3, 3], codes, random_points=np.arange(6) < 4)
+    assert (found.agreement.value, found.same.value) == (0.5, 0.5)
+    assert np.isnan(found.different.value)
+    assert found.counts.different == ((0, 0, 0),) * 3

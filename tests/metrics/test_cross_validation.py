@@ -1,6 +1,9 @@
+from dataclasses import astuple
+
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.model_selection import PredefinedSplit
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -56,6 +59,31 @@ def test_frames_and_weights_reach_the_estimator(waveform):
     by_frame = cross_val_accuracy(SDUClassifier(), frame, codes, sample_weight=weight)
     assert by_frame == cross_val_accuracy(SDUClassifier(), rows, codes, sample_weight=weight)
     assert by_frame != cross_val_accuracy(SDUClassifier(), rows, codes)
+
+
+@pytest.mark.parametrize("model", [SDUClassifier(), PairLogisticRegression()], ids=str)
+def test_weights_have_no_unit_and_weight_0_is_absence(waveform, model):
+    """In the folds, the models of the folds, and the estimate."""
+    rows, codes = waveform
+    rng = np.random.default_rng(0)
+    weight = np.where(codes == 0, rng.uniform(0.5, 2, len(codes)), rng.uniform(0.5, 2, 1000)[np.abs(codes)])
+    weight[(np.abs(codes) % 5 == 1) | (np.arange(len(codes)) == len(codes) - 1)] = 0
+    kept = weight > 0
+    found = cross_val_accuracy(model, rows, codes, sample_weight=weight, cv=4)
+    assert found == cross_val_accuracy(model, rows[kept], codes[kept], sample_weight=weight[kept], cv=4)
+    other = cross_val_accuracy(model, rows, codes, sample_weight=100 * weight, cv=4)
+    assert astuple(other)[:-1] == pytest.approx(astuple(found)[:-1], rel=1e-10)
+    assert other.basis == found.basis
+    # Rows of weight 0 keep the decision of the reference.
+    reference = rng.normal(size=len(codes))
+    decision = held_out_decisions(model, rows, codes, reference, sample_weight=weight, cv=4)
+    part = held_out_decisions(model, rows[kept], codes[kept], reference[kept], sample_weight=weight[kept], cv=4)
+    np.testing.assert_allclose(decision[kept], part)
+    np.testing.assert_array_equal(decision[~kept], reference[~kept])
+    with pytest.raises(InputError, match=r"All weights in `sample_weight` are zero"):
+        cross_val_accuracy(model, rows, codes, sample_weight=np.zeros(len(codes)))
+    with pytest.raises(InputError, match=r"Rows of weight 0 are left out before folds"):
+        cross_val_accuracy(model, rows, codes, sample_weight=weight, cv=PredefinedSplit(np.arange(len(codes)) % 2))
 
 
 class Contrary(SDUClassifier):

@@ -114,5 +114,9 @@ def test_agreement_is_lost_with_any_number_of_classes(answers):
         # Answers are independent, and each is lost or not.
         assert found.error[column] == pytest.approx(np.sqrt(lost * (1 - lost) / 4000), rel=0.5)
     assert found.mean[2] == found.error[2] == 0
+    by_default = pair_importance(Thirds(), X, codes, n_repeats=2, random_state=0)
+    np.testing.assert_array_equal(by_default.losses, found.losses)
+    with pytest.raises(InputError, match=r"`scoring='accuracy'` is for two classes.*`scoring='agreement'`"):
+        pair_importance(Thirds(), X, codes, scoring="accuracy")
     with pytest.raises(InputError, match="scoring"):
         pair_importance(Thirds(), X, codes, scoring="f1")

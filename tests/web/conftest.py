@@ -61,8 +61,11 @@ class StandIn:
     def prepare(self, question, annotator=None):
         self.prepared.append(question)
 
-    def stored_answer(self, question, answer):
+    def stored_answer(self, question, answer, annotator=None):
         return answer
+
+    def release(self, annotator=None):
+        self.pending.pop(annotator, None)
 
     def tell(self, question, answer, annotator=None):
         assert all(one.number != question.number for one in self.records), "answered twice"
@@ -112,16 +115,20 @@ class StandIn:
     def contradictions(self):
         return []
 
+    def leak(self):
+        return ""
+
 
 @pytest.fixture
 def open_session(tmp_path):
     """Open a session on a log; all are closed in the end."""
     opened = []
 
-    def open_(name="log.jsonl", n_points=20, most=10**6):
+    def open_(name="log.jsonl", n_points=20, most=10**6, engine=None, for_team=False):
         ids = [f"r{k}" for k in range(n_points)]
         log = AnswerLog(tmp_path / name)
-        session = AskingSession(lambda answers: StandIn(n_points, answers, most), log, ids)
+        make = engine or (lambda answers: StandIn(n_points, answers, most))
+        session = AskingSession(make, log, ids, for_team)
         opened.append(session)
         return session
 

@@ -1,9 +1,13 @@
 """The page's server, request by request."""
 
+from types import SimpleNamespace
+from urllib.parse import quote
+
 import numpy as np
 import pyarrow as pa
 import pytest
 
+from sdulearn.asking import Asker
 from sdulearn.errors import FileError, InputError
 from sdulearn.io.answer_log import read_log
 from sdulearn.web.images import grey_png, image_type
@@ -37,6 +41,94 @@ def test_answer_undo_change_skip(page):
     token = page.ask("ann")["token"]
     assert page.post("skip", {"annotator": "ann", "token": token}).json()["question"]["token"] != token
     assert page.post("change", {"session": "x", "number": 1, "answer": "same"}).status == 400
+
+
+def change(page, logged, name, answer="unsure"):
+    names = {key: logged[key] for key in ("session", "number")}
+    return page.post("change", {**names, "annotator": name, "answer": answer})
+
+
+def test_only_one_s_own_answers_can_be_changed(page):
+    for name in ("ann", "bob"):
+        page.answer("same", name)
+    of_bob, of_ann = page.get("api/history", annotator="bob").json()["answers"]
+    assert (of_bob["may_change"], of_ann["may_change"]) == (True, False)
+    for name in ("", "bob", "cid"):
+        refused = change(page, of_ann, name)
+        assert refused.status == 400
+        assert "only your own" in refused.json()["error"]
+    assert change(page, of_ann, "ann").json()["answer"]["answer"] == "unsure"
+    assert not page.post("undo", {"annotator": ""}).json()["undone"]
+    assert [one["answer"] for one in page.get("api/history").json()["answers"]] == ["same", "unsure"]
+
+
+def test_a_single_person_may_change_all(page):
+    """With a name or without: on this machine it can be nobody else."""
+    page.answer("same", "ann")
+    (logged,) = page.get("api/history").json()["answers"]
+    assert logged["may_change"]
+    assert change(page, logged, "").status == 200
+    page.ask("bob")
+    assert change(page, logged, "").status == 400
+
+
+def test_in_a_team_nobody_is_without_a_name(open_session, make_page):
+    session = open_session(for_team=True)
+    page = make_page(PageViews(session, Things(session.ids), "t"))
+    assert page.get("api/start").json()["need_name"]
+    token = page.ask("ann")["token"]
+    for name, data in (("answer", {"token": token, "answer": "same"}), ("undo", {}), ("skip", {"token": token})):
+        refused = page.post(name, data)
+        assert "name first" in (refused.json().get("error") or refused.json()["reason"])
+    page.answer("same", "ann")
+    (logged,) = page.get("api/history").json()["answers"]
+    assert change(page, logged, "").status == 400
+
+
+def test_a_question_that_is_left_open_goes_to_others_in_the_end(open_session, make_page, monkeypatch):
+    """A name that takes a question and never comes back must not keep its rows from all others."""
+    now = [0.0]
+    monkeypatch.setattr("sdulearn.web.session.time", SimpleNamespace(monotonic=lambda: now[0]))
+    rows = np.random.default_rng(0).normal(size=(6, 2))
+    session = open_session(n_points=6, engine=lambda answers: Asker(rows, design="random", random_state=0))
+    page = make_page(PageViews(session, Things(session.ids), "t"))
+    token, *_ = [page.ask(name)["token"] for name in ("ann", "bob", "cid")]
+    assert page.ask("dan") is None
+    now[0] = 3600.0
+    while page.ask("dan"):
+        page.answer("same", "dan")
+    assert session.n_answers == 3
+    late = page.post("answer", {"annotator": "ann", "token": token, "answer": "same"}).json()
+    assert late["written"] is None
+    assert session.people() == ["ann", "dan"]
+
+
+def test_the_page_of_private_answers(open_session, make_page):
+    """It says what rows and people give away; names of classes would undo the flips."""
+    rows = np.random.default_rng(0).normal(size=(20, 2))
+
+    def engine(answers):
+        return Asker(rows, private=0.5, answers=answers, random_state=0)
+
+    session = open_session(engine=engine)
+    page = make_page(PageViews(session, Things(session.ids), "t", fit=lambda names: {}))
+    asked = []
+    for name in ("ann", "ann", "bob"):
+        asked += [page.ask(name)[side]["id"] for side in ("left", "right")]
+        page.answer("same", name)
+    page.post("undo", {"annotator": "bob"})
+    assert "ann 2 answers, epsilon 1, bob 1 answer" in page.get("api/numbers").json()["privacy"]
+    refused = page.post("finish", {"labels": {asked[0]: "cat"}, "annotator": "ann"})
+    assert refused.status == 400
+    assert "give away" in refused.json()["error"]
+    assert not read_log(session.log.path).labels
+    session.close()
+    # What was taken back is still in the log: nobody is asked about these rows again.
+    again = make_page(PageViews(open_session(engine=engine), Things(session.ids), "t"))
+    while question := again.ask("cid"):
+        assert not {question["left"]["id"], question["right"]["id"]} & set(asked)
+        again.answer("same", "cid")
+    assert again.views.session.n_answers == 2 + 7
 
 
 def test_what_was_acknowledged_is_on_the_disk(page):
@@ -141,7 +233,8 @@ def test_what_is_shown(table, session, tmp_path, make_page):
     assert image_type(page.get("image/0").body) == "image/png"
     for row in (1, 2, 3, 4, 99):
         assert page.get(f"image/{row}").status == 404
-    assert page.get("image/-1").status == 404
+    for row in ("-1", "9" * 5000, "x", "1.0", "\u0661"):
+        assert page.get(f"image/{quote(row)}").status == 404
     assert "size: 1" in things.plain(0)
 
 

@@ -1,5 +1,6 @@
 """Attacks on the page's server: each must be refused, and the same request without the fault let through."""
 
+import asyncio
 import json
 import re
 import socket
@@ -134,7 +135,7 @@ def test_large_requests_are_refused(page):
     # Without a length, or with a wrong one, the bytes are counted.
     for claimed in ({}, {"Content-Length": "10"}):
         assert page.raw("POST", path, {**POST, **claimed}, [long[:40_000], long[40_000:]]).status == 413
-    for claimed in ("-1", "1e9", "x"):
+    for claimed in ("-1", "1e9", "x", "1" * 5000):
         assert page.raw("POST", path, {**POST, "Content-Length": claimed}, [b"{}"]).status == 413
     assert page.views.session.n_answers == 0
 
@@ -208,3 +209,19 @@ def test_a_model_s_scores_are_not_beside_a_question(page):
 
 def test_the_whole_page_is_small():
     assert sum(path.stat().st_size for path in STATIC.iterdir()) < 100_000
+
+
+def test_a_body_that_never_ends_is_refused(page, monkeypatch):
+    monkeypatch.setattr("sdulearn.web.security._BODY_SECONDS", 0.01)
+    sent = []
+
+    async def receive():
+        await asyncio.Event().wait()
+
+    async def send(message):
+        sent.append(message)
+
+    headers = [(name.lower().encode(), value.encode()) for name, value in POST.items()]
+    scope = {"type": "http", "method": "POST", "path": f"/{page.key}/api/answer", "headers": headers}
+    asyncio.run(page.app(scope, receive, send))
+    assert sent[0]["status"] == 408

@@ -155,7 +155,7 @@ def test_private_answers_are_written_as_the_engine_stores_them(open_session):
     session = open_session()
     session.engine.private = 1.0
     flipped = {"same": "different", "different": "same", "unsure": "unsure"}
-    session.engine.stored_answer = lambda question, answer: flipped[answer]
+    session.engine.stored_answer = lambda question, answer, annotator: flipped[answer]
     written = [answer(session, word) for word in ("same", "different", "unsure")]
     assert [one.answer for one in written] == ["different", "same", "unsure"]
     assert [one.answer for one in read_log(session.log.path).answers.values()] == ["different", "same", "unsure"]

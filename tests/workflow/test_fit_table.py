@@ -1,12 +1,15 @@
 """fit_table on frames of every kind."""
 
+import json
+
 import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from sklearn.datasets import load_breast_cancer
 
-from sdulearn import estimate_prior, fit_table, stack_pairs
+from sdulearn import estimate_prior, fit_table, load_model, stack_pairs
 from sdulearn.answers import AnswerGraph
 from sdulearn.datasets import make_waveform
 from sdulearn.errors import InputError
@@ -188,3 +191,146 @@ def test_columns_of_points_that_are_none(change, message):
     table, _, _ = table_with_points()
     with pytest.raises(InputError, match=message):
         fit_table(table, **({"codes": "code", "points": "shown"} | change))
+
+
+def test_one_slip_in_fifty_linked_answers_is_reported_and_costs_nothing():
+    X, y = load_breast_cancer(return_X_y=True)
+    table = pd.DataFrame(X).rename(columns=str)
+    table.insert(0, "id", [f"r{i}" for i in range(len(X))])
+    order = np.random.default_rng(0).permutation(len(X))
+    hub = np.full(50, order[0])
+    others = order[1:51]
+    same = y[hub] == y[others]
+    # The first question once more, answered the other way.
+    answers = pd.DataFrame({"id_a": hub, "id_b": others, "same": same})
+    answers = pd.concat([answers, answers[:1].assign(same=~same[0])])
+    answers = pd.DataFrame(
+        {
+            "id_a": "r" + answers["id_a"].astype(str),
+            "id_b": "r" + answers["id_b"].astype(str),
+            "label": np.where(answers["same"], "similar", "dissimilar"),
+        }
+    )
+    model = fit_table(table, answers, model="linear")
+    rest = order[51:]
+    right = np.mean(np.asarray(model.predict(table.iloc[rest])).astype(int) == 2 * y[rest] - 1)
+    assert right > 0.93
+    assert model.report.accuracy.low < right < model.report.accuracy.high
+    assert model.report.accuracy.high - model.report.accuracy.low < 0.3
+    (people,) = model.report.annotators
+    assert 0 < people.rate < 0.05
+    assert "contradictions" in [one.code for one in model.report.findings]
+
+
+def write_log(path, ends, kinds, classes):
+    """A log of `sdulearn ask`: the ids of two rows, why they were asked about, and whether they are of one class."""
+    lines = []
+    for number, ((left, right), kind) in enumerate(zip(ends, kinds, strict=True), 1):
+        answer = "same" if classes[left] == classes[right] else "different"
+        line = {"event": "answer", "number": number, "left": f"r{left}", "right": f"r{right}", "answer": answer}
+        lines.append({**line, "annotator": "", "session": "s", **({} if kind is None else {"kind": kind})})
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return path
+
+
+@pytest.fixture(scope="module")
+def chosen():
+    """800 rows, 70% of them of one class, and 160 linked questions: 40 random, the others where nobody can be sure."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(800, 3))
+    logit = 4 * X[:, 0] + 2.2
+    y = np.where(rng.random(800) < 1 / (1 + np.exp(-logit)), 1, -1)
+    table = pd.DataFrame(X, columns=["a", "b", "c"]).assign(id=[f"r{k}" for k in range(800)])
+    drawn = rng.permutation(800)[:41]
+    order = np.argsort(np.abs(logit))
+    hard = order[~np.isin(order, drawn)][:120]
+    left = np.r_[hard, drawn[:-1]]
+    kinds = np.array(["linked"] * 120 + ["random"] * 40)
+    mixed = rng.permutation(160)
+    return table, y, np.column_stack([left, np.full(160, drawn[-1])])[mixed], kinds[mixed]
+
+
+def right_of(model, table, y):
+    right = np.mean(model.predict(table).astype(int) == y)
+    return max(right, 1 - right)
+
+
+def test_chosen_questions_train_and_random_ones_judge(chosen, tmp_path):
+    table, y, ends, kinds = chosen
+    model = fit_table(table, write_log(tmp_path / "log.jsonl", ends, kinds, y), model="linear")
+    found = model.report.accuracy
+    assert (found.n_answers, found.basis) == (40, "random questions")
+    assert found.value == pytest.approx(right_of(model, table, y), abs=0.05)
+    assert found.low < right_of(model, table, y) < found.high
+    prior = model.report.prior
+    assert prior.value == pytest.approx(np.mean(y > 0), abs=0.1)
+    assert prior.low < np.mean(y > 0) < prior.high
+    assert prior == model.estimator.prior_
+    codes = [finding.code for finding in model.report.findings]
+    assert "chosen_questions" in codes
+    # The random rows are a random draw, whatever the chosen ones are.
+    assert not {"other_population", "too_few_similar", "few_random"} & set(codes)
+    # As if all had been random, it would be another number.
+    every = fit_table(table, write_log(tmp_path / "all.jsonl", ends, ["random"] * 160, y), model="linear")
+    assert every.report.accuracy.high < right_of(model, table, y)
+    assert every.report.prior.value < prior.value - 0.05
+
+
+@pytest.mark.parametrize("kind", ["linked", "", None])
+def test_without_random_questions_nothing_is_claimed(chosen, tmp_path, kind):
+    """Of unknown kind is not random either."""
+    table, y, ends, _ = chosen
+    model = fit_table(table, write_log(tmp_path / "log.jsonl", ends, [kind] * 160, y), model="linear")
+    found = model.report.accuracy
+    assert (found.low, found.high, found.n_answers) == (0.5, 1.0, 0)
+    assert (model.report.prior.low, model.report.prior.high, model.report.prior.identified) == (0, 1, False)
+    (few,) = [finding for finding in model.report.findings if finding.code == "few_random"]
+    assert (few.severity, few.details["n_random"]) == ("warning", 0)
+    assert right_of(model, table, y) > 0.8
+    model.save(tmp_path / "model.sdu")
+    assert load_model(tmp_path / "model.sdu").report == model.report
+
+
+def test_few_random_questions_have_a_wide_interval(chosen, tmp_path):
+    table, y, ends, kinds = chosen
+    few = kinds.copy()
+    few[np.flatnonzero(kinds == "random")[3:]] = "linked"
+    model = fit_table(table, write_log(tmp_path / "log.jsonl", ends, few, y), model="linear")
+    assert model.report.accuracy.n_answers == 3
+    assert model.report.accuracy.high - model.report.accuracy.low > 0.5
+    assert "few_random" in [finding.code for finding in model.report.findings]
+
+
+def test_the_risks_of_the_paper_refuse_chosen_questions(chosen, tmp_path):
+    table, y, ends, kinds = chosen
+    with pytest.raises(InputError, match="120 of the 160 questions were chosen, and `method='sddu'` assumes random"):
+        fit_table(table, write_log(tmp_path / "log.jsonl", ends, kinds, y), method="sddu")
+
+
+def test_random_pairs_of_a_log_are_as_those_of_a_table(chosen, tmp_path):
+    """Both ends of a random pair are random, also where some were asked again."""
+    table, y, _, _ = chosen
+    ends = np.random.default_rng(0).permutation(800)[:300].reshape(-1, 2)
+    log = write_log(tmp_path / "log.jsonl", [*ends, *ends[:5]], ["random"] * 150 + ["repeat"] * 5, y)
+    both = np.vstack([ends, ends[:5]])
+    answers = pd.DataFrame({"id_a": [f"r{k}" for k in both[:, 0]], "id_b": [f"r{k}" for k in both[:, 1]],
+                            "label": y[both[:, 0]] == y[both[:, 1]]})  # fmt: skip
+    one, other = (fit_table(table, given, model="linear").report for given in (log, answers))
+    assert (one.accuracy, one.prior) == (other.accuracy, other.prior)
+
+
+def test_three_classes_are_judged_by_random_questions(tmp_path):
+    """Ten rows at each centre were chosen and are easy; of the random rows one in five lies at another's centre."""
+    rng = np.random.default_rng(0)
+    y = np.r_[np.repeat([0, 1, 2], 10), rng.integers(0, 3, 300)]
+    near = np.where(rng.random(330) < 0.2, (y + 1) % 3, y)
+    near[:30] = y[:30]
+    table = pd.DataFrame(4 * np.eye(3)[near] + rng.normal(scale=0.5, size=(330, 3)), columns=["a", "b", "c"])
+    table["id"] = [f"r{k}" for k in range(330)]
+    ends = [(left, example) for left in range(90) for example in (0, 10, 20) if left != example]
+    kinds = ["random" if left >= 30 else "linked" for left, _ in ends]
+    log = write_log(tmp_path / "log.jsonl", ends, kinds, y)
+    found = fit_table(table, log, classes=3).report.agreement
+    assert found.basis == "random questions"
+    assert found.accuracy.low < 0.8 < found.accuracy.high < 1
+    assert found.accuracy.n < 60

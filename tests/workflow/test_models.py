@@ -10,7 +10,7 @@ from sklearn.datasets import load_breast_cancer
 from sdulearn import PairModelCV, fit_table, load_model
 from sdulearn.datasets import make_waveform
 from sdulearn.errors import InputError, MissingExtraError
-from sdulearn.io.labels import class_labels, class_names
+from sdulearn.io.labels import class_labels, class_names, read_labels
 from sdulearn.io.onnx import export_onnx
 
 SIZES = (70, 50, 40)
@@ -105,13 +105,16 @@ def test_labels_name_more_than_two_classes(blobs, classes):
     assert np.mean(model.predict(table) == NAMES[y]) > 0.95
     report = model.report
     assert (report.n_labels, report.agreement.basis) == (20, "labels")
+    assert report.n_classes_interval == (None if classes is None else (3, 3))
     assert report.n_labels_right >= 19
     assert report.agreement.accuracy.low < 0.95 <= report.agreement.accuracy.high
 
 
 def test_the_number_of_classes_from_answers(blobs):
     table, answers, _ = blobs
-    assert fit_table(table, answers, classes="auto").classes == ("1", "2", "3")
+    model = fit_table(table, answers, classes="auto")
+    assert model.classes == ("1", "2", "3")
+    assert model.report.n_classes_interval == (3, 3)
 
 
 @pytest.mark.parametrize(
@@ -150,7 +153,7 @@ def test_names_of_classes(found, n_classes, names):
 
 
 def test_labels_are_numbered_by_the_number_of_classes():
-    labels = class_labels([("x", "yes"), ("y", "no"), ("z", "yes")], {"x": 5, "y": 7, "z": 9})
+    labels = class_labels(read_labels({"x": "yes", "y": "no", "z": "yes"}), {"x": 5, "y": 7, "z": 9})
     assert (labels.classes.tolist(), labels.names) == ([1, -1, 1], ("no", "yes"))
     more = labels.among(3)
     assert (more.classes.tolist(), more.names) == ([2, 1, 2], ("no", "yes", "3"))

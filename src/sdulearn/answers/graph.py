@@ -13,7 +13,7 @@ A *question* is an unordered pair of points. Asked again, it is another answer a
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -22,9 +22,23 @@ from scipy.sparse import csr_matrix
 from scipy.sparse.csgraph import connected_components
 
 from sdulearn.errors import InputError
-from sdulearn.pairs import DISSIMILAR, SIMILAR, Pairs, check_annotators, check_labels, read_pairs, whole_numbers
+from sdulearn.pairs import (
+    DISSIMILAR,
+    SIMILAR,
+    Pairs,
+    check_annotators,
+    check_labels,
+    check_weights,
+    mean_weight,
+    read_pairs,
+    whole_numbers,
+)
 from sdulearn.stacking import answer_signs
 from sdulearn.types import Array, Codes, Indices, Mask
+
+# A point in so many answers, and in so many times as many as the mean point in answers, is a hub.
+_HUB_ANSWERS = 10
+_HUB_MULTIPLE = 5
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,7 +59,7 @@ class AnswerGraph:
     annotators : int array of shape (n_answers,)
         Who answered; 0 where that is not known.
     weights : array of shape (n_answers,)
-        What each answer weighs, above 0.
+        What each answer weighs, above 0; of ``y`` in units of their mean.
     labels : int array of shape (n_points,)
         Label of each point: 0 where it is not known, -1 or +1 with two classes, 1 to K with more.
     position : int array of shape (n_answers,)
@@ -55,6 +69,8 @@ class AnswerGraph:
         The point that each row of ``y`` shows.
     points : int array of shape (n_points,)
         The number that each point has in ``y``.
+    point_weights : array of shape (n_points,)
+        Mean weight of the rows that show each point, in units of the mean answer.
 
     See Also
     --------
@@ -82,6 +98,7 @@ class AnswerGraph:
     position: Indices
     row_point: Indices
     points: Codes
+    point_weights: Array
 
     @classmethod
     def from_y(cls, y: ArrayLike | Pairs, sample_weight: ArrayLike | None = None) -> AnswerGraph:
@@ -93,7 +110,8 @@ class AnswerGraph:
             Pair codes, and beside them the columns point, annotator and label, as many as there
             are. Without points every row is a point of its own.
         sample_weight : array-like of shape (n_rows,), optional
-            Weights of the rows; both ends of an answer carry the weight of the answer.
+            Weights of the rows; both ends of an answer carry the weight of the answer. Their unit does not
+            matter. An answer or a label whose rows weigh 0 is left out; its points stay.
 
         Returns
         -------
@@ -118,8 +136,13 @@ class AnswerGraph:
         pairs = read_pairs(y)
         points, row_point = _number_points(pairs.points, pairs.n_rows)
         weights = None
+        point_weights = None
+        labels = pairs.labels
         if sample_weight is not None:
-            weights = pairs.pair_weights(_weights(sample_weight, pairs.n_rows, "sample_weight"))
+            by_row = check_weights(sample_weight, pairs.n_rows, "sample_weight")
+            weights, by_row = _in_units(pairs.pair_weights(by_row), by_row)
+            point_weights = _point_weights(by_row, row_point, len(points))
+            labels = None if labels is None else np.where(by_row > 0, labels, 0)
         annotators = np.zeros(len(pairs.ends), dtype=np.int64)
         if pairs.annotators is not None:
             annotators = pairs.annotators[pairs.ends[:, 0]]
@@ -128,9 +151,10 @@ class AnswerGraph:
             same=np.where(pairs.similar, SIMILAR, DISSIMILAR),
             annotators=annotators,
             weights=weights,
-            labels=_point_labels(pairs.labels, row_point, len(points)),
+            labels=_point_labels(labels, row_point, len(points)),
             row_point=row_point,
             points=points,
+            point_weights=point_weights,
         )
 
     @classmethod
@@ -155,7 +179,7 @@ class AnswerGraph:
         annotators : array-like of int, shape (n_answers,), optional
             Who answered; 0 where that is not known.
         weights : array-like of shape (n_answers,), optional
-            Weights of the answers; ones by default.
+            Weights of the answers, as they are: 2 is the same answer given twice. Ones by default.
         labels : array-like of int, shape (n_points,), optional
             Known labels: 0 not known, -1 or +1 with two classes, 1 to K with more.
         n_points : int, optional
@@ -188,10 +212,11 @@ class AnswerGraph:
             ends=ends,
             same=answer_signs(same, len(ends)),
             annotators=_annotators(annotators, len(ends)),
-            weights=None if weights is None else _weights(weights, len(ends), "weights"),
+            weights=None if weights is None else check_weights(weights, len(ends), "weights"),
             labels=np.zeros(n_points, dtype=np.int64) if known is None else known,
             row_point=np.arange(n_points),
             points=np.arange(n_points),
+            point_weights=None,
         )
 
     @property
@@ -203,6 +228,27 @@ class AnswerGraph:
     def degree(self) -> Indices:
         """Number of answers that each point is in."""
         return np.bincount(self.ends.ravel(), minlength=self.n_points)
+
+    def shown_by(self, rows: ArrayLike) -> Mask:
+        """Whether any of some rows of ``y`` shows each point.
+
+        Parameters
+        ----------
+        rows : array-like of bool, shape (n_rows,)
+            The rows.
+
+        Returns
+        -------
+        bool array of shape (n_points,)
+            True for the points that they show.
+        """
+        marked = np.asarray(rows)
+        if marked.dtype != bool or marked.shape != self.row_point.shape:
+            raise InputError(
+                f"`random_points` must hold True or False for each of the {len(self.row_point)} rows of `y`; got "
+                f"{marked.dtype} of shape {marked.shape}."
+            )
+        return np.bincount(self.row_point, marked, self.n_points) > 0
 
     @cached_property
     def unlabeled(self) -> Indices:
@@ -295,24 +341,45 @@ class AnswerGraph:
         """
         return (self.same < 0) & (self.group[self.ends[:, 0]] == self.group[self.ends[:, 1]])
 
-    def hubs(self, share: float = 0.1, minimum: int = 10) -> Indices:
-        """Points that many answers hang on.
+    def by_component(self) -> tuple[AnswerGraph, Array]:
+        """Weights within components and between them.
 
-        Parameters
-        ----------
-        share : float, default=0.1
-            A hub is in at least this share of all answers.
-        minimum : int, default=10
-            And in at least this many.
+        Returns
+        -------
+        graph : AnswerGraph
+            The same with the weights of answers relative to the mean of their component.
+        weight : array of shape (n_components,)
+            What each component counts: the mean weight of its answers and labels, 1 where it has none.
+        """
+        size = self.n_components
+        of_answer = self.component[self.ends[:, 0]]
+        known = np.flatnonzero(self.labels)
+        of_label = self.component[known]
+        total = np.bincount(of_answer, self.weights, size) + np.bincount(of_label, self.point_weights[known], size)
+        count = np.bincount(of_answer, minlength=size) + np.bincount(of_label, minlength=size)
+        mean = np.where(count > 0, total, 1.0) / np.maximum(count, 1)
+        return replace(self, weights=self.weights / mean[of_answer]), mean
+
+    def hubs(self) -> Indices:
+        """Points that many answers hang on, such as the examples of a linked design.
+
+        A hub is a point in at least 10 answers and in at least 5 times the mean number of answers of a point in
+        answers. A question asked again counts once. Random questions make no hub, however few points they are about.
 
         Returns
         -------
         int array
             The hubs, the one in most answers first.
         """
-        enough = max(share * self.n_answers, minimum)
-        found = np.flatnonzero(self.degree >= enough)
-        return found[np.argsort(-self.degree[found], kind="stable")]
+        asked, _ = number_questions(self.ends, self.n_points)
+        degree = np.bincount(asked.ravel(), minlength=self.n_points)
+        found = np.flatnonzero(are_hubs(degree))
+        return found[np.argsort(-degree[found], kind="stable")]
+
+
+def are_hubs(degree: Indices) -> Mask:
+    """The one rule for hubs, by the number of answers that each point is in."""
+    return degree >= max(_HUB_ANSWERS, _HUB_MULTIPLE * degree.sum() / max(np.count_nonzero(degree), 1))
 
 
 def connect(ends: Indices, n_points: int) -> Indices:
@@ -347,6 +414,7 @@ def _build(
     labels: Codes,
     row_point: Indices,
     points: Codes,
+    point_weights: Array | None,
 ) -> AnswerGraph:
     """The graph of checked parts, without the answers of weight 0."""
     if (own := np.flatnonzero(ends[:, 0] == ends[:, 1])).size:
@@ -367,7 +435,23 @@ def _build(
         position=kept,
         row_point=row_point,
         points=points,
+        point_weights=np.ones(len(points)) if point_weights is None else point_weights,
     )
+
+
+def _in_units(weights: Array, by_row: Array) -> tuple[Array, Array]:
+    """Weights of answers and of rows in units of the mean answer, or of the mean row where there is none."""
+    positive = weights[weights > 0]
+    if not len(positive):
+        positive = by_row[by_row > 0]
+    unit = mean_weight(positive) if len(positive) else 1.0
+    return weights / unit, by_row / unit
+
+
+def _point_weights(by_row: Array, row_point: Indices, n_points: int) -> Array:
+    """Mean weight of the rows of each point; those of weight 0 are not there."""
+    count = np.bincount(row_point[by_row > 0], minlength=n_points)
+    return np.bincount(row_point, by_row, n_points) / np.maximum(count, 1)
 
 
 def _number_points(column: Codes | None, n_rows: int) -> tuple[Codes, Indices]:
@@ -400,12 +484,3 @@ def _annotators(annotators: ArrayLike | None, n_answers: int) -> Codes:
             f"`annotators` must hold one number an answer: {n_answers} answers, but shape {numbers.shape}."
         )
     return check_annotators(numbers)
-
-
-def _weights(weights: ArrayLike, size: int, name: str) -> Array:
-    values = np.asarray(weights, dtype=np.float64)
-    if values.shape != (size,):
-        raise InputError(f"`{name}` must have shape ({size},), got {values.shape}.")
-    if not (np.isfinite(values) & (values >= 0)).all():
-        raise InputError(f"`{name}` must be finite and not negative. Weight 0 leaves an answer out.")
-    return values

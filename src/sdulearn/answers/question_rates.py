@@ -26,27 +26,32 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sdulearn.answers.error_rates import ErrorRate, ErrorRates, on_cycles
+from sdulearn.answers.error_rates import (
+    DROP,
+    HIGHEST,
+    LOWEST,
+    PRIOR_RATE,
+    WEAKEST,
+    ErrorRates,
+    chances_of_strengths,
+    collect_rates,
+    on_cycles,
+    profile_ends,
+    shrink,
+)
 from sdulearn.answers.graph import AnswerGraph, connect
+from sdulearn.answers.messages import sum_by
 from sdulearn.answers.propagate import FactorGraph
 from sdulearn.types import Array, Codes, Mask
 
-_LOWEST = 1e-4
-_HIGHEST = 0.5
-# A lower rate is none at all.
-_NONE = 2e-3
-# Answers at the mean rate that every annotator is given; not when the likelihood is profiled.
-_PSEUDO_ANSWERS = 2.0
 _EM_ITER = 500
 _EM_TOL = 1e-6
 # EM begins at each of these rates, and the best end is kept.
-_FIRST_RATES = (0.03, 0.25)
-_GRID = np.unique(np.r_[_LOWEST, np.geomspace(0.002, 0.05, 12), np.linspace(0.06, _HIGHEST, 34)])
-# Half of the 95% quantile of chi^2 with one degree of freedom.
-_DROP = 1.92
+_FIRST_RATES = (PRIOR_RATE, 0.25)
+_GRID = np.unique(np.r_[LOWEST, np.geomspace(0.002, 0.05, 12), np.linspace(0.06, HIGHEST, 34)])
 # Rates by propagation need a new network each time.
 _CYCLE_ITER = 15
-_CYCLE_GRID = (1e-3, 0.01, 0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5)
+_CYCLE_GRID = np.array([LOWEST, 0.01, 0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, HIGHEST])
 
 
 def estimate_question_rates(graph: AnswerGraph, n_classes: int) -> ErrorRates:
@@ -68,22 +73,16 @@ def estimate_question_rates(graph: AnswerGraph, n_classes: int) -> ErrorRates:
     counts = np.bincount(annotator, minlength=len(numbers))
     questions = RepeatedQuestions.of(graph, annotator)
     known = questions.counts.sum(axis=0) > 0
-    rates = np.where(known, questions.maximise(), 0.0)
-    rates[rates < _NONE] = 0.0
-    intervals = [questions.interval(k) if known[k] else (0.0, _HIGHEST) for k in range(len(numbers))]
+    rates = questions.maximise() * known
+    ends = [questions.interval(k) if known[k] else (0.0, HIGHEST) for k in range(len(numbers))]
     involved = annotators_in_contradictions(graph, annotator, rates[annotator] == 0)
     if involved.any():
         cycles = CycleRates(graph, annotator, n_classes)
-        rates = np.maximum(cycles.maximise(rates, involved), np.where(involved, 1 / (2 * counts), 0.0))
+        rates = cycles.maximise(rates, involved)
         for k in np.flatnonzero(involved & ~known).tolist():
-            intervals[k] = cycles.interval(rates, k)
-    found = []
-    for k, number in enumerate(numbers.tolist()):
-        rate = float(rates[k])
-        low, high = intervals[k]
-        identified = bool(known[k] or involved[k])
-        found.append(ErrorRate(number, rate, min(low, rate), max(high, rate), identified, int(counts[k])))
-    return ErrorRates(tuple(found))
+            ends[k] = cycles.interval(rates, k)
+    low, high = np.reshape(ends, (-1, 2)).T
+    return collect_rates(numbers, counts, rates, low, high)
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,47 +125,55 @@ class RepeatedQuestions:
         return self.times[:, None] * (self.same + self.different)
 
     def maximise(self) -> Array:
-        """The rates (n_annotators,) at the maximum, those of few answers drawn to the mean."""
-        rates, shares = self._first()
-        rates, shares = self.climb(rates, shares, None, _PSEUDO_ANSWERS)
-        return rates[np.argmax(self.values(rates, shares))]
+        """The rates (n_annotators,), drawn to a small one; 0 where answers that are never wrong do as well."""
+        start, shares = self._first()
+        first = self.climb(start, shares, WEAKEST)
+        best = np.argmax(self.values(*first))
+        wrong, _ = self._wrong(first[0][[best]], first[1][[best]])
+        rates, found = self.climb(start, shares, chances_of_strengths(wrong[0], self.counts.sum(axis=0)))
+        values = self.values(rates, found)
+        none = self.climb(np.full_like(start, LOWEST), shares, WEAKEST, np.True_)
+        return rates[np.argmax(values)] * (values.max() - self.values(*none).max() > DROP)
 
     def interval(self, k: int) -> tuple[float, float]:
         """Rates of annotator ``k`` within 1.92 of the largest log likelihood, all else where it is largest."""
         profile = np.full(len(_GRID), -np.inf)
+        fixed = np.arange(self.same.shape[1]) == k
         for rates, share in zip(*self._first(), strict=True):
-            trial = np.tile(rates, (len(_GRID), 1))
-            trial[:, k] = _GRID
-            found = self.climb(trial, np.full(len(_GRID), share), k, 0.0)
+            trial = np.where(fixed, _GRID[:, None], rates)
+            found = self.climb(trial, np.full(len(_GRID), share), None, fixed)
             profile = np.maximum(profile, self.values(*found))
-        drop = profile.max() - profile
-        best = int(np.argmin(drop))
-        low = np.interp(-_DROP, -np.maximum.accumulate(drop[best::-1])[::-1], _GRID[: best + 1])
-        high = np.interp(_DROP, np.maximum.accumulate(drop[best:]), _GRID[best:])
-        return float(low) if low > _LOWEST else 0.0, float(high)
+        return profile_ends(_GRID, profile)
 
     def values(self, rates: Array, shares: Array) -> Array:
         """Log likelihood (n,) at rates (n, n_annotators) and shares of "same" (n,)."""
         return np.logaddexp(*self._joint(rates, shares)) @ self.times
 
-    def climb(self, rates: Array, shares: Array, fixed: int | None, pseudo: float) -> tuple[Array, Array]:
-        """EM from several places at once; one rate may stay as it is."""
+    def climb(
+        self, rates: Array, shares: Array, chances: Array | None, fixed: Mask | np.bool = np.False_
+    ) -> tuple[Array, Array]:
+        """EM from several places at once, with chances of all strengths of the prior or without one."""
         free = np.isnan(self.truth)
         counts = self.counts.sum(axis=0)
         for _ in range(_EM_ITER):
-            same, different = self._joint(rates, shares)
-            posterior = np.exp(same - np.logaddexp(same, different)) * self.times
-            wrong = posterior @ self.different + (self.times - posterior) @ self.same
-            mean = wrong.sum(axis=1, keepdims=True) / max(counts.sum(), 1.0)
-            fresh = np.clip((pseudo * mean + wrong) / np.maximum(pseudo + counts, 1e-12), _LOWEST, _HIGHEST)
-            if fixed is not None:
-                fresh[:, fixed] = rates[:, fixed]
+            wrong, posterior = self._wrong(rates, shares)
+            if chances is None:
+                fresh = np.clip(wrong / np.maximum(counts, 1e-12), LOWEST, HIGHEST)
+            else:
+                fresh = shrink(wrong, counts, chances)
+            fresh = np.where(fixed, rates, fresh)
             shares = (posterior[:, free].sum(axis=1) + 0.5) / (self.times[free].sum() + 1)
             moved = np.abs(fresh - rates).max(initial=0.0)
             rates = fresh
             if moved < _EM_TOL:
                 break
         return rates, shares
+
+    def _wrong(self, rates: Array, shares: Array) -> tuple[Array, Array]:
+        """How many answers of each annotator are wrong, and how many questions of each kind have the truth "same"."""
+        same, different = self._joint(rates, shares)
+        posterior = np.exp(same - np.logaddexp(same, different)) * self.times
+        return posterior @ self.different + (self.times - posterior) @ self.same, posterior
 
     def _joint(self, rates: Array, shares: Array) -> tuple[Array, Array]:
         """Logarithms (n, n_kinds) of the two terms of equation (1)."""
@@ -207,25 +214,21 @@ class CycleRates:
     def maximise(self, rates: Array, involved: Mask) -> Array:
         """EM for the rates of those ``involved``; the others stay as they are."""
         used = on_cycles(self.graph)
-        counts = np.bincount(self.annotator[used], minlength=len(rates))
-        rates = np.where(involved, 0.05, rates)
-        for _ in range(_CYCLE_ITER):
-            right, _ = self._propagated(rates)
-            wrong = np.bincount(self.annotator[used], 1 - right, len(rates))
-            fresh = np.clip(wrong / np.maximum(counts, 1), _LOWEST, _HIGHEST)
-            rates = np.where(involved, fresh, rates)
+        counts = sum_by(self.annotator[used], np.ones(used.sum()), len(rates))
+        rates = np.where(involved, PRIOR_RATE, rates)
+        chances = WEAKEST
+        for _ in range(2):
+            for _ in range(_CYCLE_ITER):
+                right, _ = self._propagated(rates)
+                wrong = sum_by(self.annotator[used], 1 - right, len(rates))
+                rates = np.where(involved, shrink(wrong, counts, chances), rates)
+            chances = chances_of_strengths(wrong, counts)
         return rates
 
     def interval(self, rates: Array, k: int) -> tuple[float, float]:
         """Rates within 1.92 of the largest log likelihood, the other rates as they are."""
-        grid = np.unique(np.r_[_CYCLE_GRID, rates[k]])
-        values = []
-        for rate in grid:
-            trial = rates.copy()
-            trial[k] = rate
-            values.append(self._propagated(trial)[1])
-        inside = grid[np.max(values) - np.array(values) <= _DROP]
-        return float(inside[0]) if inside[0] > _CYCLE_GRID[0] else 0.0, float(inside[-1])
+        values = [self._propagated(np.where(np.arange(len(rates)) == k, rate, rates))[1] for rate in _CYCLE_GRID]
+        return profile_ends(_CYCLE_GRID, np.array(values))
 
     def _propagated(self, rates: Array) -> tuple[Array, float]:
         """Probability that each answer on a cycle is right, and the log likelihood of these."""

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sdulearn.pairs import DISSIMILAR, SIMILAR, UNSURE
-from sdulearn.types import Array, Codes
+from sdulearn.types import Array, Codes, Indices, Mask
+
+# Privacy that means something: beyond these an answer is noise, or is never flipped.
+EPSILONS = (1e-3, 100.0)
 
 
 @dataclass(frozen=True)
@@ -25,6 +29,12 @@ class BadRow:
 
     line: int
     reason: str
+
+
+def is_epsilon(value: object) -> TypeGuard[float]:
+    """Whether a value is a number that can be the privacy of an answer; True and False are none."""
+    number = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
+    return number and bool(EPSILONS[0] <= value <= EPSILONS[1])  # type: ignore[operator]
 
 
 @dataclass(frozen=True)
@@ -58,8 +68,9 @@ class Answers:
         What the file was read as, such as ``"csv"``, ``"answer_log"`` or ``"prodigy"``.
     n_unanswered : int
         Questions in the file that nobody has answered yet.
-    n_chosen : int
-        Answers to questions that a design chose, as a log says: not a random draw.
+    kinds : object array of shape (n_answers,) or None
+        Why each question was asked, as a log says it: "random" for one about a random point, other texts where a
+        design chose it, empty where that is not known. None where the file does not say, as of all but logs.
     epsilon : float or None
         Privacy of each answer, where a log says that they were flipped with probability 1 / (1 + exp(epsilon)) before
         they were stored.
@@ -77,7 +88,7 @@ class Answers:
     times: NDArray[np.object_] | None = None
     format: str = "csv"
     n_unanswered: int = 0
-    n_chosen: int = 0
+    kinds: NDArray[np.object_] | None = None
     epsilon: float | None = None
 
     @property
@@ -95,6 +106,11 @@ class Answers:
         return np.array([numbers.get(name, 0) for name in self.annotators], dtype=np.int64)
 
     @property
+    def n_chosen(self) -> int:
+        """Number of answers to questions that are not known to be random."""
+        return 0 if self.kinds is None else int(np.sum(self.kinds != "random"))
+
+    @property
     def n_similar(self) -> int:
         """Number of answers "similar"."""
         return int(np.sum(self.answers == SIMILAR))
@@ -108,3 +124,22 @@ class Answers:
     def n_unsure(self) -> int:
         """Number of answers "unsure"."""
         return int(np.sum(self.answers == UNSURE))
+
+
+def random_ends(ends: Indices, kinds: NDArray[np.object_] | None) -> Mask | None:
+    """Which ends of the answers are points that were drawn at random; None where all of their points were.
+
+    A random question of a linked design compares a random point, its first, with an example, which was chosen. One of
+    a random pair has two random points; its second one is in no other question.
+    """
+    if kinds is None:
+        return None
+    asked = kinds == "random"
+    partners: dict[int, set[int]] = {}
+    for a, b in ends.tolist():
+        partners.setdefault(b, set()).add(a)
+        partners.setdefault(a, set()).add(b)
+    alone = np.array([len(partners[b]) == 1 for b in ends[:, 1].tolist()], dtype=bool)
+    marked = np.column_stack([asked, asked & alone])
+    drawn = set(ends[marked].tolist())
+    return None if drawn.issuperset(partners) else marked

@@ -9,6 +9,10 @@ flip, unless a label tells which side is which:
 With p the class prior it is the likelihood of the prior; with every answer multiplied by the
 predictions at both ends, and p the accuracy, that of the accuracy. A loose pair is p^2 + q^2 or 2 p q.
 
+Points that a design chose are not a sample of anything: k and m count the points drawn at random, and the
+others, each as likely of one class as of the other, only connect these. Which side of a large component is which
+class, a model that learned from its answers knows (:func:`oriented`).
+
 Where answers contradict each other, some of them are wrong, at a rate e that nobody knows:
 
     P(answers | p) = integral of P(answers | p, e) Beta(e; 1/2, 19/2) de                       (3)
@@ -33,10 +37,15 @@ from scipy.special import logit, logsumexp, rel_entr
 from scipy.stats import beta, chi2
 
 from sdulearn.answers.graph import AnswerGraph
-from sdulearn.answers.propagate import ErrorRates, FactorGraph
+from sdulearn.answers.propagate import ErrorRates, FactorGraph, propagate
 from sdulearn.answers.two_classes import TwoClassNetwork
-from sdulearn.types import Array, Mask
+from sdulearn.errors import InputError
+from sdulearn.types import Array, Codes, Indices, Mask
 
+# Of answers that contradict each other and are said to be right.
+_SELDOM = 0.05
+# A model is right about most points of a component of so many, or nothing helps.
+_LARGE = 10
 # Where answers may be wrong, cycles are slow: so many answers are looked at.
 _MOST_WITH_ERRORS = 3000
 # Logits of probabilities, and error rates, between which a spline goes. A large component bends sharply at 1/2.
@@ -70,7 +79,11 @@ class Profile:
 
 
 def profile(
-    graph: AnswerGraph, confidence: float, error_rate: float | Mapping[int, float] | None = None, spread: float = 1.0
+    graph: AnswerGraph,
+    confidence: float,
+    error_rate: float | Mapping[int, float] | None = None,
+    spread: float = 1.0,
+    counted: Mask | None = None,
 ) -> Profile:
     """Maximum and interval of the constant probability of class +1.
 
@@ -87,6 +100,8 @@ def profile(
         answers contradict each other.
     spread : float, default=1
         Variance of the estimate as a multiple of what independent points have.
+    counted : bool array of shape (n_points,), optional
+        Points that have this probability; the others connect them. All by default.
 
     Returns
     -------
@@ -96,11 +111,11 @@ def profile(
     start = 0.0 if graph.labels.any() else 0.5
     limit = float(chi2.ppf(confidence, 1))
     grid = np.linspace(start, 1, _N_GRID)
-    drop = _drop(graph, grid, error_rate) / spread
+    drop = _drop(graph, grid, error_rate, counted) / spread
     near = np.flatnonzero(drop <= limit)
     if len(near) < _FEWEST:
         grid = np.linspace(grid[max(near[0] - 1, 0)], grid[min(near[-1] + 1, _N_GRID - 1)], _N_GRID)
-        drop = _drop(graph, grid, error_rate) / spread
+        drop = _drop(graph, grid, error_rate, counted) / spread
         near = np.flatnonzero(drop <= limit)
     value = float(grid[np.argmin(drop)])
     low, high = start, 1.0
@@ -119,26 +134,81 @@ def _exact_low(value: float, end: float, confidence: float, limit: float) -> flo
     return float(beta.ppf((1 - confidence) / 2, n * value, n * (1 - value) + 1))
 
 
-def _drop(graph: AnswerGraph, grid: Array, error_rate: float | Mapping[int, float] | None) -> Array:
+def _drop(
+    graph: AnswerGraph, grid: Array, error_rate: float | Mapping[int, float] | None, counted: Mask | None
+) -> Array:
     """Twice the logarithm below its largest value."""
-    value = log_likelihood(graph, np.clip(grid, _EDGE, 1 - _EDGE), error_rate)
+    value = log_likelihood(graph, np.clip(grid, _EDGE, 1 - _EDGE), error_rate, counted)
     return np.asarray(2 * (value.max() - value))
 
 
-def log_likelihood(graph: AnswerGraph, grid: Array, error_rate: float | Mapping[int, float] | None = None) -> Array:
+def oriented(graph: AnswerGraph, decision: Array | Codes) -> AnswerGraph:
+    """The graph with a label in each large component: which side is which, by a model of two classes.
+
+    Parameters
+    ----------
+    graph : AnswerGraph
+        The answers.
+    decision : array of shape (n_points,)
+        Decision values of the model.
+
+    Returns
+    -------
+    AnswerGraph
+        With the label of the point in most answers of each component of ten points or more that has none. The side
+        on which most decisions are positive is that of class +1.
+    """
+    sign = np.sign(decision)
+    first, second = graph.ends.T
+    # Where answers contradict each other there are no sides, and what was compared with a point speaks for it.
+    by_neighbours = np.bincount(first, graph.same * sign[second], graph.n_points)
+    by_neighbours += np.bincount(second, graph.same * sign[first], graph.n_points)
+    by_sides = graph.sides * np.bincount(graph.component, graph.sides * sign)[graph.component]
+    vote = np.where(graph.sides != 0, by_sides, by_neighbours)
+    labelled = np.bincount(graph.component, graph.labels != 0) > 0
+    order = np.lexsort((-graph.degree, graph.component))
+    centre = order[np.unique(graph.component[order], return_index=True)[1]]
+    centre = centre[(graph.component_sizes >= _LARGE) & ~labelled]
+    labels = graph.labels.copy()
+    labels[centre] = np.sign(vote[centre])
+    return replace(graph, labels=labels)
+
+
+def told_classes(graph: AnswerGraph, error_rate: float | Mapping[int, float] | None, n_classes: int = 2) -> Array:
+    """Probabilities of the classes of each point by labels and answers alone: before these, all are equally likely."""
+    equal = np.full(n_classes, -np.log(n_classes))
+    try:
+        return propagate(graph, equal, error_rate or 0.0, tol=1e-4).posteriors
+    except InputError:
+        return propagate(graph, equal, _SELDOM, tol=1e-4).posteriors
+
+
+def one_way(graph: AnswerGraph, points: Mask) -> bool:
+    """Whether a label says which side is which, for all of some points."""
+    labelled = np.bincount(graph.component, graph.labels != 0) > 0
+    return bool(labelled[graph.component[points]].all())
+
+
+def log_likelihood(
+    graph: AnswerGraph,
+    grid: Array,
+    error_rate: float | Mapping[int, float] | None = None,
+    counted: Mask | None = None,
+) -> Array:
     """Logarithm of the probability of all answers and labels, at each probability of class +1 in the grid."""
+    counted = np.ones(graph.n_points, dtype=bool) if counted is None else counted
     rates = error_rate.values() if isinstance(error_rate, Mapping) else [error_rate]
     if error_rate is not None and any(rates):
-        return _at_a_rate(graph, grid, error_rate)
+        return _at_rates(graph, grid, counted, error_rate)
     if graph.contradictory.any():
-        return _at_any_rate(graph, grid)
-    return _without_errors(graph, grid)
+        return _at_any_rate(graph, grid, counted)
+    return _without_errors(graph, grid, counted)
 
 
-def _without_errors(graph: AnswerGraph, grid: Array) -> Array:
+def _without_errors(graph: AnswerGraph, grid: Array, counted: Mask) -> Array:
     """Equations (1) and (2)."""
     known = graph.labels != 0
-    members = (graph.degree > 0) | known
+    members = counted & ((graph.degree > 0) | known)
     component = graph.component[members]
     sides = graph.sides[members]
     n = graph.n_components
@@ -180,34 +250,45 @@ def _mean_weights(graph: AnswerGraph) -> Array:
     return np.where(count > 0, total / np.maximum(count, 1), 1.0)
 
 
-def _at_any_rate(graph: AnswerGraph, grid: Array) -> Array:
+def _at_any_rate(graph: AnswerGraph, grid: Array, counted: Mask) -> Array:
     """Equation (3)."""
-    table = np.column_stack([_at_a_rate(graph, grid, rate) for rate in _RATES])
+    if graph.labels.any():
+        # Answers between labelled points are no edges.
+        table = np.column_stack([_at_rates(graph, grid, counted, rate) for rate in _RATES])
+    else:
+        table = _at_rates(graph, grid, counted, _RATES[0], _RATES)
     fine = CubicSpline(np.log(_RATES), table, axis=1)(np.log(_FINE_RATES))
     return np.asarray(logsumexp(fine, axis=1, b=_RATE_WEIGHTS / _RATE_WEIGHTS.sum()))
 
 
-def _at_a_rate(graph: AnswerGraph, grid: Array, rate: ErrorRates) -> Array:
-    """Answers that are wrong at a known rate; cycles of them by belief propagation."""
-    graph = _some_answers(graph)
+def _at_rates(graph: AnswerGraph, grid: Array, counted: Mask, rate: ErrorRates, others: Array | None = None) -> Array:
+    """Answers that are wrong at a known rate, or a column for each of ``others``; cycles by belief propagation."""
+    graph, points = _some_answers(graph)
     # Within a component answers count by their share of its weight.
     relative = graph.weights / _mean_weights(graph)[graph.component[graph.ends[:, 0]]]
-    factors = FactorGraph.from_answers(replace(graph, weights=relative), 2, rate)
+    network = TwoClassNetwork.from_factors(FactorGraph.from_answers(replace(graph, weights=relative), 2, rate), rate)
     mirrored = grid[0] < 0.5
     logits = np.concatenate([-_LOGITS[:0:-1], _LOGITS]) if mirrored else _LOGITS
-    found = TwoClassNetwork.from_factors(factors, rate).solve(np.tile(logits, (graph.n_points, 1)), tol=1e-4)
+    Z = np.outer(counted[points], logits)
+    if others is not None:
+        network = network.at_rates(np.tile(np.repeat(others, len(logits)), (graph.n_answers, 1)))
+        Z = np.tile(Z, len(others))
+    values = _component_weights(graph) @ network.solve(Z, tol=1e-4).values
+    table = values.reshape(-1, len(logits)).T
     # Without labels the slope at 1/2 is 0.
-    ends = "not-a-knot" if mirrored else ((1, 0.0), (2, 0.0))
-    return np.asarray(CubicSpline(logits, _component_weights(graph) @ found.values, bc_type=ends)(logit(grid)))
+    flat = np.zeros(table.shape[1])
+    ends = "not-a-knot" if mirrored else ((1, flat), (2, flat))
+    found = np.asarray(CubicSpline(logits, table, bc_type=ends)(logit(grid)))
+    return found[:, 0] if others is None else found
 
 
-def _some_answers(graph: AnswerGraph) -> AnswerGraph:
-    """At most so many answers, at random: leaving the others out takes nothing from these."""
+def _some_answers(graph: AnswerGraph) -> tuple[AnswerGraph, Indices]:
+    """At most so many answers, at random, and their points: leaving the others out takes nothing from these."""
     kept = np.arange(graph.n_answers)
     if graph.n_answers > _MOST_WITH_ERRORS:
         kept = np.sort(np.random.default_rng(0).choice(graph.n_answers, _MOST_WITH_ERRORS, replace=False))
     points = np.union1d(graph.ends[kept], np.flatnonzero(graph.labels))
-    return AnswerGraph.from_answers(
+    some = AnswerGraph.from_answers(
         np.searchsorted(points, graph.ends[kept]),
         graph.same[kept],
         annotators=graph.annotators[kept],
@@ -215,3 +296,4 @@ def _some_answers(graph: AnswerGraph) -> AnswerGraph:
         labels=graph.labels[points],
         n_points=len(points),
     )
+    return some, points

@@ -14,7 +14,7 @@ cycles are taken once for either class of one group, as in :mod:`~sdulearn.answe
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -62,8 +62,8 @@ class TwoClassNetwork:
         The groups, which points are swapped in them, what labels say of them, and their components.
     ends : int array of shape (n_edges, 2)
         The two groups of each edge.
-    agree, differ : arrays of shape (n_edges,)
-        Log factors where the classes of the ends agree and where they differ.
+    agree, differ : arrays of shape (n_edges, 1) or (n_edges, n_problems)
+        Log factors where the classes of the ends agree and where they differ, the same for all problems or not.
     part : int array of shape (n_groups,)
         Groups that edges connect are one part.
     pivots : int array of shape (n_pivots,)
@@ -91,11 +91,18 @@ class TwoClassNetwork:
         return cls(
             factors=factors,
             ends=ends,
-            agree=sum_by(edge, logs[0], factors.n_edges),
-            differ=sum_by(edge, logs[1], factors.n_edges),
+            agree=sum_by(edge, logs[0], factors.n_edges)[:, None],
+            differ=sum_by(edge, logs[1], factors.n_edges)[:, None],
             part=connect(ends, len(factors.potentials)),
             pivots=factors.cycles.groups[factors.cycles.pivots],
         )
+
+    def at_rates(self, errors: Array) -> TwoClassNetwork:
+        """The same answers at other rates (n_answers, n_problems): none certain before or now, and no labels."""
+        graph = self.factors.graph
+        logs = log_factors(graph.same[:, None], errors, graph.weights[:, None])
+        to_edges = sum_matrix(self.factors.edge, self.factors.n_edges)
+        return replace(self, agree=to_edges @ logs[0], differ=to_edges @ logs[1])
 
     def solve(self, Z: Array, max_iter: int = 60, tol: float = 1e-6) -> TwoClassBeliefs:
         """Send messages until they rest and read the beliefs.
@@ -143,13 +150,15 @@ class TwoClassNetwork:
     def _mixture(self, odds: Array, max_iter: int, tol: float) -> tuple[Array, Array, Array]:
         """Log likelihood of the parts, less the level of their groups; probabilities of groups and edges."""
         if not len(self.pivots):
-            return self._beliefs(odds, max_iter, tol)
+            return self._beliefs(odds, self.agree, self.differ, max_iter, tol)
         own = odds[self.pivots]
         copies = np.hstack([odds, odds])
         K = odds.shape[1]
         copies[self.pivots, :K] = _CERTAIN
         copies[self.pivots, K:] = -_CERTAIN
-        values, positive, agree = self._beliefs(copies, max_iter, tol)
+        twice = 1 if self.agree.shape[1] == 1 else 2
+        both = np.tile(self.agree, twice), np.tile(self.differ, twice)
+        values, positive, agree = self._beliefs(copies, both[0], both[1], max_iter, tol)
         up = values[:, :K]
         down = values[:, K:]
         cyclic = self.part[self.pivots]
@@ -162,12 +171,14 @@ class TwoClassNetwork:
         positive = _mixed(share[self.part], positive)
         return total, positive, _mixed(share[self.part[self.ends[:, 0]]], agree)
 
-    def _beliefs(self, odds: Array, max_iter: int, tol: float) -> tuple[Array, Array, Array]:
+    def _beliefs(
+        self, odds: Array, agree: Array, differ: Array, max_iter: int, tol: float
+    ) -> tuple[Array, Array, Array]:
         """Messages until they rest; then equation (3) by part, and the probabilities of groups and edges."""
         n_edges = len(self.ends)
         target = self.ends.T.ravel()
         into = self._into
-        strength = np.tile(np.clip(np.tanh((self.agree - self.differ) / 2), -_STRONGEST, _STRONGEST), 2)[:, None]
+        strength = np.tile(np.clip(np.tanh((agree - differ) / 2), -_STRONGEST, _STRONGEST), (2, 1))
         messages = np.zeros((2 * n_edges, odds.shape[1]))
         for _ in range(max_iter):
             cavity = (odds + into @ messages)[target] - messages
@@ -181,8 +192,8 @@ class TwoClassNetwork:
         cavity = full[target] - messages
         first = cavity[:n_edges]
         second = cavity[n_edges:]
-        same = self.agree[:, None] + log_cosh(first + second)
-        other = self.differ[:, None] + log_cosh(first - second)
+        same = agree + log_cosh(first + second)
+        other = differ + log_cosh(first - second)
         size = log_cosh(full)
         edge = np.logaddexp(same, other) - size[self.ends[:, 0]] - size[self.ends[:, 1]]
         values = self._by_part @ size + self._edges_by_part @ edge

@@ -18,23 +18,25 @@ from sdulearn.asking.estimates import Advice, ClassFound, advise, class_table, l
 from sdulearn.asking.models import fit_standardised, linked_model, random_estimator, told_or_predicted
 from sdulearn.asking.notebook import mimebundle
 from sdulearn.asking.points import Points
-from sdulearn.asking.privacy import Leak, find_leak, flip_rate
+from sdulearn.asking.privacy import Flip, Leak, find_leak, flip_rate, is_flipped
 from sdulearn.asking.records import (
     ANSWERS,
     KINDS,
+    UNSURE,
     Question,
     Record,
     as_answers,
     as_columns,
     as_graph_input,
     check_point,
+    decided,
     read_answer,
     read_table,
 )
 from sdulearn.asking.scorer import Settings
 from sdulearn.asking.state import State, settle_settings
 from sdulearn.asking.turn import Turn
-from sdulearn.errors import InputError, NothingToAskError, UndeterminedError
+from sdulearn.errors import InputError, NothingToAskError, SpentRowError, UndeterminedError
 from sdulearn.joint import PairLogisticRegressionCV
 from sdulearn.metrics import AccuracyEstimate, cross_val_accuracy
 from sdulearn.sklearn_private import safe_indexing
@@ -58,14 +60,16 @@ class Asker:
 
     What it asks and estimates is a function of the points, the seed and the answers alone. So an answer that is
     undone leaves no trace, and an Asker made of the same points, seed and answers goes on where the other one stopped.
+    Where answers are private, it remembers besides what was flipped.
 
     Parameters
     ----------
     X : array, CSR matrix or frame of shape (n_points, n_features)
         Features of all points. They need not be standardised.
-    design : {"linked", "random"}, default="linked"
+    design : {"linked", "random"}, optional
         "linked" compares a new point with an example of its likeliest class, and chooses points that tell most.
-        "random" asks about disjoint random pairs, which the paper's estimators need.
+        "random" asks about disjoint random pairs, which the paper's estimators need and ``private`` needs. By default
+        "linked", and "random" with ``private``.
     n_classes : int or "auto", default=2
         Number of classes; "auto" finds it: a point that is different from the examples opens a class.
     random_share : float, default=0.25
@@ -79,10 +83,12 @@ class Asker:
     random_state : int, RandomState or None, default=None
         Seed.
     private : float, optional
-        For two classes: flip each answer with probability 1 / (1 + exp(private)) before it is stored. Nothing is asked
-        twice then, and fits allow for the flips. They come from the operating system, not from ``random_state``: who
-        knows the seed cannot undo them. Two answers about the same two points are flipped both or not at all, so that
-        one that was taken back and given again is no second look.
+        Epsilon, for two classes and the random design: flip each answer with probability 1 / (1 + exp(private)) before
+        it is stored. Fits allow for the flips. No point is in two answers, as k answers about a point would make its
+        protection k epsilon; :meth:`leak` says what it is. Flips follow from a secret key of this object, the two
+        points and the annotator, so that an answer that is changed, or taken back and given again, is flipped as
+        before. The key comes from the operating system, not from ``random_state``, and is never stored: answers
+        that come as ``answers`` can be taken back, but neither changed nor given again.
 
     Attributes
     ----------
@@ -111,7 +117,7 @@ class Asker:
         self,
         X: MatrixLike,
         *,
-        design: str = "linked",
+        design: str | None = None,
         n_classes: int | str = 2,
         random_share: float = 0.25,
         repeat_share: float = 0.05,
@@ -119,15 +125,13 @@ class Asker:
         random_state: RandomState = None,
         private: float | None = None,
     ) -> None:
+        if private is not None:
+            _refuse_private(design, n_classes)
+        design = design or ("linked" if private is None else "random")
         if design not in DESIGNS:
             raise InputError(f"`design` is one of {', '.join(DESIGNS)}; got `design={design!r}`.")
         if design == "random" and n_classes != 2:
             raise InputError('`design="random"` is for two classes. Leave `n_classes` out, or use `design="linked"`.')
-        if private is not None and n_classes != 2:
-            raise InputError(
-                "`private` is for two classes: among more, a flipped answer opens a class that is none. Give "
-                "`n_classes=2`."
-            )
         self.design = design
         self.n_classes = n_classes
         self._limit = _checked_classes(n_classes)
@@ -140,16 +144,19 @@ class Asker:
             self._flip_rate = flip_rate(private)
             # A second flipped answer to a question would halve its protection, and the error rate is known.
             self._shares = Shares(self._shares.random, 0.0)
-        self.seed = int(check_random_state(random_state).randint(2**31 - 1))
-        if random_state is None:
-            self.seed = secrets.randbits(31)
-        self._flips: dict[tuple[int, int], bool] = {}
+        # The generator that all programs share is left alone.
+        self.seed = secrets.randbits(31)
+        if random_state is not None:
+            self.seed = int(check_random_state(random_state).randint(2**31 - 1))
         self._X = X
         self._points = Points.from_rows(X, np.random.default_rng(self.seed))
         if design == "linked":
             # All questions that explore need them; the first one should not wait.
             _ = self._points.distances
         self._records: list[Record] = [] if answers is None else read_table(answers, self._points.n_points)
+        self._flip_key = secrets.token_bytes(32)
+        # All that was ever flipped, and whether it was by this key.
+        self._flips: dict[Flip, bool] = {_flip(record, record.annotator): False for record in decided(self._records)}
         self._pending: dict[str, Question] = {}
         self._skipped: list[Question] = []
         self._states: dict[tuple[Record, ...], State] = {}
@@ -221,7 +228,6 @@ class Asker:
             Who gave it.
         """
         with self._lock:
-            code = self._stored(question, answer)
             name = annotator or ""
             left = check_point(question.left, self._points.n_points)
             right = check_point(question.right, self._points.n_points)
@@ -232,11 +238,12 @@ class Asker:
                     f"Question {question.number} is answered already. Change that answer with `change`, or ask for "
                     "the next question."
                 )
+            code = self._store(question, answer, name)
             self._records.append(Record(left, right, code, name, question.kind, int(question.number)))
             self._skipped = [q for q in self._skipped if q.number != question.number]
             self._pending = {who: q for who, q in self._pending.items() if q.number != question.number}
 
-    def stored_answer(self, question: Question, answer: object) -> str:
+    def stored_answer(self, question: Question, answer: object, annotator: str | None = None) -> str:
         """The answer as :meth:`tell` will store it: the same one, or with ``private`` perhaps the other one.
 
         Parameters
@@ -245,13 +252,20 @@ class Asker:
             The question.
         answer : {"same", "different", "unsure"} or bool
             The answer to it.
+        annotator : str, optional
+            Who gives it.
 
         Returns
         -------
         {"same", "different", "unsure"}
             What is stored, however often it is asked.
+
+        Raises
+        ------
+        SpentRowError
+            With ``private``: another answer is, or was, about one of the two points.
         """
-        return ANSWERS[self._stored(question, answer)]
+        return ANSWERS[self._stored(question, answer, annotator or "")]
 
     def undo(self, annotator: str | None = None) -> Record:
         """Take back the latest answer; as often as there are answers.
@@ -303,8 +317,9 @@ class Asker:
         """
         with self._lock:
             place = self._place(number)
-            self._records[place] = self._records[place]._replace(answer=self._stored(self._records[place], answer))
-            self._pending.pop(self._records[place].annotator, None)
+            record = self._records[place]
+            self._records[place] = record._replace(answer=self._store(record, answer, record.annotator))
+            self._pending.pop(record.annotator, None)
 
     def skip(self, annotator: str | None = None) -> None:
         """Put the open question aside: :meth:`next` gives another one, and this one may come again later.
@@ -318,6 +333,17 @@ class Asker:
             question = self._pending.pop(annotator or "", None)
             if question is not None:
                 self._skipped = [*self._skipped, question][-_MOST_SKIPPED:]
+
+    def release(self, annotator: str | None = None) -> None:
+        """Give the open question back: anybody may get it.
+
+        Parameters
+        ----------
+        annotator : str, optional
+            Whose question it is.
+        """
+        with self._lock:
+            self._pending.pop(annotator or "", None)
 
     @property
     def answers(self) -> Mapping[str, list[Any]]:
@@ -368,7 +394,7 @@ class Asker:
         if estimator is not None:
             return estimator.fit(rows, y)
         if self.design == "random":
-            return fit_standardised(PairLogisticRegressionCV(), rows, y)
+            return fit_standardised(PairLogisticRegressionCV(error_rate=self._known_error()), rows, y)
         state = self._state(tuple(self._records))
         if state.scorer is None:
             raise UndeterminedError("A model needs two classes, and all answers so far are about one. Answer more.")
@@ -400,7 +426,9 @@ class Asker:
         rows, y = self._stack(records, _MOST_UNLABELED, kinds=("random",))
         if min(np.sum(y[:, 0] > 0), np.sum(y[:, 0] < 0)) < 4:
             raise UndeterminedError("An accuracy needs two answers of each kind. Answer more questions.")
-        return cross_val_accuracy(random_estimator(rows), rows, y, confidence=confidence)
+        error_rate = None if self.private is None else self._flip_rate
+        estimator = random_estimator(rows, self._known_error())
+        return cross_val_accuracy(estimator, rows, y, error_rate=error_rate, confidence=confidence)
 
     def advice(self) -> Advice:
         """Whether more answers are worth it.
@@ -487,18 +515,20 @@ class Asker:
         return self._state(tuple(self._records)).error
 
     def leak(self) -> Leak:
-        """How many classes follow from the answers if one becomes known.
+        """How many classes follow from the answers if one becomes known, and how far flips protect them.
 
         Returns
         -------
         Leak
-            The largest number, and that of each set of points that hang together.
+            The largest number, and that of each set of points that hang together; with ``private`` the epsilon of an
+            answer, of a point and of a person. ``str`` says it in words.
         """
-        return find_leak(self._records, two_classes=self._limit == 2, flip_rate=self._flip_rate)
+        return find_leak(self._records, two_classes=self._limit == 2, epsilon=self.private, flips=self._flips)
 
     def _choose(self, records: tuple[Record, ...], others: list[Question], annotator: str) -> Question:
         number = 1 + max([0, *(record.number for record in records), *(question.number for question in others)])
-        turn = Turn(self._state(records), others, annotator, number, np.random.default_rng([self.seed, number]))
+        rng = np.random.default_rng([self.seed, number])
+        turn = Turn(self._state(records), others, annotator, number, rng, self._closed(annotator))
         return DESIGNS[self.design](turn, self._shares)
 
     def _state(self, records: tuple[Record, ...]) -> State:
@@ -543,16 +573,66 @@ class Asker:
                 return place
         raise InputError(f"There is no answer with the number {number}.")
 
-    def _stored(self, question: Question | Record, answer: object) -> int:
+    def _known_error(self) -> float | str:
+        """Share of the answers that are wrong by flips; "auto" where there are none."""
+        return "auto" if self.private is None else self._flip_rate
+
+    def _stored(self, question: Question | Record, answer: object, annotator: str) -> int:
         """The answer, or the other one with the probability that privacy asks for."""
         code = read_answer(answer)
-        if self.private is None:
+        if self.private is None or code == UNSURE:
             return code
-        pair = (min(question.left, question.right), max(question.left, question.right))
+        flip = _flip(question, annotator)
         with self._lock:
-            if pair not in self._flips:
-                self._flips[pair] = secrets.randbits(53) / 2**53 < self._flip_rate
-            return -code if self._flips[pair] else code
+            self._refuse_second_look(flip)
+        return -code if is_flipped(self._flip_key, flip, self._flip_rate) else code
+
+    def _store(self, question: Question | Record, answer: object, annotator: str) -> int:
+        """The same, and remember what was flipped."""
+        code = self._stored(question, answer, annotator)
+        if self.private is not None and code != UNSURE:
+            self._flips[_flip(question, annotator)] = True
+        return code
+
+    def _refuse_second_look(self, flip: Flip) -> None:
+        """Each flip is one look at both points: two would tell twice as much of each."""
+        if self._flips.get(flip):
+            return
+        if flip in self._flips:
+            raise SpentRowError(
+                "How this answer was flipped is forgotten, and another flip would be a second look at it. Private "
+                "answers of an earlier time can be taken back, but neither changed nor given again."
+            )
+        seen = {row for rows, _ in self._flips for row in rows}
+        if spent := seen.intersection(flip[0]):
+            raise SpentRowError(
+                f"Point {min(spent)} is in another private answer, and a second one would halve its protection. Ask "
+                "for the next question."
+            )
+
+    def _closed(self, annotator: str) -> frozenset[int]:
+        """Points in private answers, but for those that this annotator took back and may give again."""
+        if self.private is None:
+            return frozenset()
+        shut = [rows for (rows, who), own in self._flips.items() if who != annotator or not own]
+        return frozenset(row for rows in shut for row in rows)
+
+
+def _flip(question: Question | Record, annotator: str) -> Flip:
+    """What is flipped alike: the order of the two points does not matter."""
+    return (min(question.left, question.right), max(question.left, question.right)), annotator
+
+
+def _refuse_private(design: str | None, n_classes: int | str) -> None:
+    if n_classes != 2:
+        raise InputError(
+            "`private` is for two classes: among more, a flipped answer opens a class that is none. Give `n_classes=2`."
+        )
+    if design == "linked":
+        raise InputError(
+            "`private` needs a design in which no point is in many answers: the linked one compares all points with "
+            'the same few, and k answers about a point make its protection k epsilon. Give `design="random"`.'
+        )
 
 
 def ask(X: MatrixLike, oracle: Oracle, n: int, **options: Any) -> Asker:

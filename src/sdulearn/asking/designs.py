@@ -46,7 +46,7 @@ def next_random(turn: Turn, shares: Shares) -> Question:
     if _due(turn, ("repeat",), shares.checks) and (check := repeat(turn)):
         return check
     order = turn.state.points.order
-    used = turn.state.asked | turn.busy | {question.right for question in turn.pending}
+    used = turn.state.asked | turn.closed | turn.busy | {question.right for question in turn.pending}
     # Pairs are (0, 1), (2, 3), ... of the order: one that holds a used point is used.
     for k in range(0, len(order) - 1, 2):
         if order[k] not in used and order[k + 1] not in used:

@@ -16,8 +16,8 @@ from sdulearn.asking.scorer import Scorer, deal_folds
 from sdulearn.asking.state import HELD_OUT_FOLDS, State
 from sdulearn.errors import UndeterminedError
 from sdulearn.metrics import AccuracyEstimate
-from sdulearn.prior import clopper_pearson
-from sdulearn.types import Array, Indices, Mask
+from sdulearn.prior import clopper_pearson, share_of
+from sdulearn.types import Array, Indices
 
 # Fewer random points than this say nothing.
 LEAST_SAMPLE = 4
@@ -88,31 +88,48 @@ def linked_accuracy(state: State, confidence: float) -> AccuracyEstimate:
     these are judged by models which know their neighbourhood well: on the benchmark sets the estimate is about a
     point too high.
 
-    With answers wrong at rate e, a right prediction agrees with probability 1 - e and a wrong one with e (two
-    classes), so accuracy = (agreement - e) / (1 - 2 e).
+    Where answers may be wrong, a point is of the predicted class with some probability by the answers about it, and
+    :func:`sdulearn.prior.share_of` allows for that, with any number of classes.
     """
     sample = random_sample(state)
-    if len(sample) < LEAST_SAMPLE or len(state.numbers) < 2:
+    n_classes = len(state.numbers)
+    if len(sample) < LEAST_SAMPLE or n_classes < 2:
         raise UndeterminedError(
             f"An accuracy needs {LEAST_SAMPLE} random points and two classes; there are {len(sample)} and "
-            f"{len(state.numbers)}. Answer more questions."
+            f"{n_classes}. Answer more questions."
         )
-    agrees = held_out_agreement(state, sample)
-    share = float(agrees.mean())
-    low, high = clopper_pearson(int(agrees.sum()), int((~agrees).sum()), confidence)
-    value, low, high = np.clip((np.array([share, low, high]) - state.error) / (1 - 2 * state.error), 0, 1).tolist()
-    return AccuracyEstimate(value, low, high, agreement=share, n_answers=len(agrees), confidence=confidence)
+    predicted = held_out_columns(state, sample)
+    agrees = predicted == state.column[sample]
+    told = chance_by_answers(state, sample) if state.error else np.eye(n_classes)[state.column[sample]]
+    value, low, high = share_of(told, predicted, confidence)
+    return AccuracyEstimate(
+        value,
+        low,
+        high,
+        agreement=float(agrees.mean()),
+        n_answers=len(agrees),
+        confidence=confidence,
+        majority=float(np.bincount(state.column[sample]).max() / len(sample)),
+        basis="random questions",
+    )
 
 
-def held_out_agreement(state: State, sample: Indices) -> Mask:
-    """Whether a model fitted without each point of the sample gives it the class that the answers gave it."""
-    agrees = np.zeros(len(sample), dtype=bool)
+def held_out_columns(state: State, sample: Indices) -> Indices:
+    """The class of each point of the sample, as a column, by a model that was fitted without it."""
+    predicted = np.zeros(len(sample), dtype=np.intp)
     fold = deal_folds(len(sample), min(HELD_OUT_FOLDS, len(sample)), seed=1)
     for k in range(int(fold.max()) + 1):
-        test = sample[fold == k]
-        model = state.fit(state.known[test])
-        agrees[fold == k] = model.log_probabilities(state.known[test]).argmax(axis=1) == state.column[test]
-    return agrees
+        test = state.known[sample[fold == k]]
+        predicted[fold == k] = state.fit(test).log_probabilities(test).argmax(axis=1)
+    return predicted
+
+
+def chance_by_answers(state: State, sample: Indices) -> Array:
+    """Probability of each class of the sample's points by the answers: before these, all are equally likely."""
+    assert state.scorer is not None
+    log_p = state.scorer.log_probabilities(state.known)
+    log_p[sample] = -np.log(len(state.numbers))
+    return state.factors(state.error).propagate(log_p, tol=1e-4, max_iter=30).posteriors[sample]
 
 
 def class_table(state: State, confidence: float, n_examples: int = 6) -> list[ClassFound]:

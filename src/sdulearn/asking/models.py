@@ -138,9 +138,9 @@ def told_or_predicted(state: State, model: Estimator) -> Codes:
     return found
 
 
-def random_estimator(rows: Rows) -> Estimator:
+def random_estimator(rows: Rows, error_rate: float | str) -> Estimator:
     """Standardised features and the joint likelihood of loose pairs."""
-    return make_pipeline(_scaler(rows), PairLogisticRegressionCV())
+    return make_pipeline(_scaler(rows), PairLogisticRegressionCV(error_rate=error_rate))
 
 
 def _scaler(rows: Rows) -> StandardScaler:

@@ -12,6 +12,15 @@ which a model says little shrinks by 1 - 2 e, so n flipped answers tell about as
 
 answers that are not.
 
+What each answer gives away adds up. k answers about one row make its class up to exp(k epsilon) times as likely, and k
+answers of one person tell as much of what they have in common; from even odds nobody can become surer than
+
+    1 / (1 + exp(-k epsilon))                                                               (3)
+
+So private questions are disjoint pairs, with one answer a row. A flip is a function of a secret key, the two rows and
+the annotator: an answer that is taken back and given again is flipped as before, and is no second look. Who has the
+key can undo the flips. It is drawn from the operating system, kept in memory alone and gone when the program ends.
+
 References
 ----------
 .. [1] S. L. Warner, "Randomized Response: A Survey Technique for Eliminating Evasive Answer Bias", Journal of the
@@ -20,20 +29,28 @@ References
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import hmac
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from sdulearn.answers.graph import connect
+from sdulearn.answers.records import EPSILONS, is_epsilon
 from sdulearn.asking.records import Record, as_graph_input
 from sdulearn.errors import InputError
 from sdulearn.types import Indices
 
+# Two rows, the smaller first, and who compared them.
+Flip = tuple[tuple[int, int], str]
+# People to name, those with most answers.
+_NAMED = 3
+
 
 @dataclass(frozen=True)
 class Leak:
-    """How many classes follow if one becomes known.
+    """How many classes follow if one becomes known, and how far flips protect them.
 
     Attributes
     ----------
@@ -46,16 +63,57 @@ class Leak:
         Points in any answer.
     flip_rate : float
         Probability with which each stored answer is not the one that was given.
+    epsilon : float or None
+        Privacy of one answer; None where answers are stored as they are given.
+    row_epsilon : float or None
+        Privacy of the class of a row: epsilon times the most answers that any row is in, those taken back included.
+    person_epsilons : mapping of str to float
+        Privacy of all answers of a person together: epsilon times their number.
     """
 
     largest: int
     sizes: tuple[int, ...]
     n_points: int
     flip_rate: float
+    epsilon: float | None = None
+    row_epsilon: float | None = None
+    person_epsilons: Mapping[str, float] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        """In words; empty where answers are stored as they are given."""
+        if self.epsilon is None or self.row_epsilon is None:
+            return ""
+        parts = [
+            f"Each answer is flipped with probability {self.flip_rate:.1%} (epsilon {self.epsilon:g}): from even odds, "
+            f"the log makes nobody surer of one answer than {certainty(self.epsilon):.2%}."
+        ]
+        if self.row_epsilon:
+            most = round(self.row_epsilon / self.epsilon)
+            parts.append(
+                f"A row is in at most {_counted(most)}: epsilon {self.row_epsilon:g} for its class, at most "
+                f"{certainty(self.row_epsilon):.2%} sure."
+            )
+            parts.append(f"All answers of one person together: {', '.join(self._people())}.")
+        return " ".join(parts)
+
+    def _people(self) -> list[str]:
+        assert self.epsilon is not None
+        ranked = sorted(self.person_epsilons.items(), key=lambda item: (-item[1], item[0]))
+        named = [
+            f"{name or 'no name'} {_counted(round(total / self.epsilon))}, epsilon {total:g}"
+            for name, total in ranked[:_NAMED]
+        ]
+        return [*named, f"and {len(ranked) - _NAMED} more people"] if len(ranked) > _NAMED else named
 
 
-def find_leak(records: Sequence[Record], *, two_classes: bool, flip_rate: float = 0.0) -> Leak:
-    """How many points hang together.
+def _counted(n: int) -> str:
+    return "1 answer" if n == 1 else f"{n:,} answers"
+
+
+def find_leak(
+    records: Sequence[Record], *, two_classes: bool, epsilon: float | None = None, flips: Collection[Flip] = ()
+) -> Leak:
+    """How many points hang together, and what the flipped answers about each row and of each person add up to.
 
     Parameters
     ----------
@@ -63,8 +121,10 @@ def find_leak(records: Sequence[Record], *, two_classes: bool, flip_rate: float 
         The answers.
     two_classes : bool
         Whether "different" tells the class, too.
-    flip_rate : float, default=0.0
-        Probability with which answers were flipped.
+    epsilon : float, optional
+        Privacy of one answer.
+    flips : collection of (rows, annotator)
+        All that was ever flipped, answers that were taken back included.
 
     Returns
     -------
@@ -75,7 +135,26 @@ def find_leak(records: Sequence[Record], *, two_classes: bool, flip_rate: float 
     points, local = np.unique(ends, return_inverse=True)
     joined: Indices = local.reshape(-1, 2)[(signs > 0) | two_classes]
     sizes = sorted(np.bincount(connect(joined, len(points))).tolist(), reverse=True) if len(points) else []
-    return Leak(max(sizes, default=0), tuple(sizes), len(points), flip_rate)
+    largest = max(sizes, default=0)
+    if epsilon is None:
+        return Leak(largest, tuple(sizes), len(points), 0.0)
+    of_row = Counter(row for rows, _ in flips for row in rows)
+    of_person = Counter(annotator for _, annotator in flips)
+    totals = {name: n * epsilon for name, n in of_person.items()}
+    most = max(of_row.values(), default=0)
+    return Leak(largest, tuple(sizes), len(points), flip_rate(epsilon), epsilon, most * epsilon, totals)
+
+
+def is_flipped(key: bytes, flip: Flip, rate: float) -> bool:
+    """Whether an answer is flipped, with this probability over all keys: the same for the same rows and annotator."""
+    (low, high), annotator = flip
+    message = f"{low} {high} {annotator}".encode("utf-8", "surrogatepass")
+    return int.from_bytes(hmac.digest(key, message, "sha256"), "big") < rate * 2.0**256
+
+
+def certainty(epsilon: float) -> float:
+    """Equation (3): how sure one can become from even odds."""
+    return 1 - 1 / (1 + np.exp(min(epsilon, EPSILONS[1])))
 
 
 def flip_rate(epsilon: float) -> float:
@@ -84,7 +163,7 @@ def flip_rate(epsilon: float) -> float:
     Parameters
     ----------
     epsilon : float
-        Privacy of one answer, above 0; the smaller, the more private.
+        Privacy of one answer, from 0.001 to 100; the smaller, the more private.
 
     Returns
     -------
@@ -97,8 +176,12 @@ def flip_rate(epsilon: float) -> float:
     >>> round(flip_rate(1.0), 3)
     0.269
     """
-    if not epsilon > 0 or not np.isfinite(epsilon):
-        raise InputError(f"`epsilon` must be a number above 0, got {epsilon!r}. The smaller, the more private.")
+    if not is_epsilon(epsilon):
+        low, high = EPSILONS
+        raise InputError(
+            f"`epsilon` must be a number above 0, from {low:g} to {high:g}; got {str(epsilon)[:40]}. The smaller, the "
+            "more private."
+        )
     return float(1 / (1 + np.exp(epsilon)))
 
 

@@ -104,6 +104,8 @@ def _record(row: Sequence[Any], n_points: int) -> Record:
     ends = (check_point(left, n_points), check_point(right, n_points))
     if ends[0] == ends[1]:
         raise InputError(f"`answers` compares point {ends[0]} with itself. Remove that row.")
+    # Of unknown kind is not random.
+    kind = kind or "linked"
     if kind not in KINDS:
         raise InputError(f"`answers` has the kind {kind!r}; kinds are {', '.join(KINDS)}.")
     return Record(*ends, read_answer(answer), str(annotator or ""), kind, int(number))
@@ -123,13 +125,18 @@ def as_columns(records: Sequence[Record]) -> Mapping[str, list[Any]]:
     return columns
 
 
+def decided(records: Sequence[Record]) -> list[Record]:
+    """Those that are not "unsure"."""
+    return [record for record in records if record.answer != UNSURE]
+
+
 def as_graph_input(records: Sequence[Record]) -> tuple[Indices, Codes, Codes]:
     """Ends, signs and annotator numbers of the answers that are not "unsure"."""
-    told = [record for record in records if record.answer != UNSURE]
+    given = decided(records)
     names = {name: k for k, name in enumerate(annotator_names(records), start=1)}
-    ends = np.array([(record.left, record.right) for record in told], dtype=np.intp).reshape(-1, 2)
-    signs = np.array([record.answer for record in told], dtype=np.int64)
-    annotators = np.array([names.get(record.annotator, 0) for record in told], dtype=np.int64)
+    ends = np.array([(record.left, record.right) for record in given], dtype=np.intp).reshape(-1, 2)
+    signs = np.array([record.answer for record in given], dtype=np.int64)
+    annotators = np.array([names.get(record.annotator, 0) for record in given], dtype=np.int64)
     return ends, signs, annotators
 
 

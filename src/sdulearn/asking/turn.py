@@ -27,6 +27,8 @@ class Turn:
         Number of the question.
     rng : Generator
         Depends on the seed and the number alone.
+    closed : frozenset of int
+        Points that this annotator must not be asked about.
     """
 
     state: State
@@ -34,6 +36,7 @@ class Turn:
     annotator: str
     number: int
     rng: np.random.Generator
+    closed: frozenset[int] = frozenset()
 
     @property
     def busy(self) -> set[int]:

@@ -90,11 +90,19 @@ class BlockProblem:
 def survey(X: Rows, y: ArrayLike, weight: Array | None, share: float, n_splits: int | None) -> Sums | None:
     """First pass over a block: statistics (of each fold), the points of its answers, and its share of a sample."""
     codes = _check_block(X, y, weight)
+    known = np.asarray(y)
+    if weight is not None and not weight.all():
+        # A row of weight 0 is not there.
+        there = np.flatnonzero(weight)
+        X = X[there]
+        codes = codes[there]
+        known = known[there]
+        weight = weight[there]
     if not len(codes):
         return None
     n_drawn = _whole(share * affordable_rows(X.shape[1] + 1), X)
     sample = [_draw(X, codes, weight, n_drawn)] if n_drawn else []
-    found = Sums(rows=len(codes), sample=sample, points=PointCounts.of(np.asarray(y)))
+    found = Sums(rows=len(codes), sample=sample, points=PointCounts.of(known))
     if n_splits is None:
         found["fold0"] = PairStatistics().update(X, codes, weight)
         return found
@@ -152,7 +160,7 @@ class SurveyedBlocks:
         self.n_splits = n_splits
         found = blocks.sum(survey, 1 / blocks.n_blocks if sampled else 0.0, n_splits)
         if found is None:
-            raise InputError("There are no rows: every block is empty.")
+            raise InputError("There are no rows: every block is empty, or all weights are zero.")
         self.folds: list[PairStatistics] = [found[f"fold{k}"] for k in range(n_splits or 1)]
         self.statistics: PairStatistics = add_all(self.folds)
         self._sample: list[Block] = found["sample"]

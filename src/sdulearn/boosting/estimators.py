@@ -91,8 +91,9 @@ class PairBoostingClassifier(ScoreClassifier):
 
     Notes
     -----
-    A component of the answers counts with the mean ``sample_weight`` of its points. Of more than 5,000 unlabeled
-    rows a random sample is used, and the start is fitted to at most 20,000 answers.
+    A component of the answers counts by the mean ``sample_weight`` of its answers and labels, in units of the mean
+    answer: ``min_hessian`` and ``l2_regularization`` do not know the unit of the weights. Of more than 5,000
+    unlabeled rows a random sample is used, and the start is fitted to at most 20,000 answers.
 
     Examples
     --------
@@ -158,7 +159,8 @@ class PairBoostingClassifier(ScoreClassifier):
         y : array-like of shape (n_rows,) or (n_rows, 2 to 4)
             Pair codes, and the columns point, annotator and label, as many as there are.
         sample_weight : array-like of shape (n_rows,), optional
-            A weight per row; both ends of a pair carry one weight.
+            A weight per row; both ends of a pair carry one weight. Only their ratios matter, and a row of
+            weight 0 is left out.
 
         Returns
         -------
@@ -174,7 +176,7 @@ class PairBoostingClassifier(ScoreClassifier):
         return self._take(rows, start, trees)
 
 
-class SettledTrees(PairBoostingClassifier):
+class TreesOfRounds(PairBoostingClassifier):
     """Trees with the settings that a fitted model chose, from all answers at once: no fold is left out.
 
     What that model would be without some of its answers. One booster of nine tenths of the answers is about as good
@@ -186,7 +188,7 @@ class SettledTrees(PairBoostingClassifier):
         Rounds of the fitted model.
     with_kernel : bool
         Whether it starts at a kernel map.
-    n_classes, prior, error_rate
+    n_classes, prior, prior_strength, error_rate
         As in :class:`PairBoostingClassifier`.
     """
 
@@ -197,10 +199,12 @@ class SettledTrees(PairBoostingClassifier):
         with_kernel: bool,
         n_classes: int = 2,
         prior: float | None = None,
+        prior_strength: float = 3.0,
         error_rate: ErrorRateParameter = "auto",
     ) -> None:
+        given = {"prior": prior, "prior_strength": prior_strength, "error_rate": error_rate}
         # The start's penalty is chosen on three folds.
-        super().__init__(max_iter=n_rounds, n_classes=n_classes, prior=prior, error_rate=error_rate, cv=3)
+        super().__init__(max_iter=n_rounds, n_classes=n_classes, cv=3, **given)  # type: ignore[arg-type]
         self.n_iter_no_change = None
         self.n_rounds = n_rounds
         self.with_kernel = with_kernel

@@ -17,7 +17,7 @@ Hessian is a difference and may have either sign.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -29,7 +29,7 @@ from sdulearn.answers.propagate import ErrorRates, FactorGraph, answer_errors
 from sdulearn.errors import InputError
 from sdulearn.joint.classes import ClassLikelihood
 from sdulearn.joint.likelihood import PriorPenalty
-from sdulearn.types import Array, Indices
+from sdulearn.types import Array, Indices, Mask
 
 _TINY = np.finfo(np.float64).tiny
 # LightGBM divides by sums of curvatures; a certain point still has one.
@@ -116,26 +116,22 @@ class AnswerLoss:
         Number of classes.
     error_rate : float, array-like or mapping
         Chance that an answer is wrong, for all annotators or each.
-    point_weight : array of shape (n_points,) or None
-        A component counts with the mean weight of its points.
+
+    Components count by their weight in the graph, and within them answers count relatively.
     """
 
-    def __init__(
-        self, graph: AnswerGraph, n_classes: int = 2, error_rate: ErrorRates = 0.0, point_weight: Array | None = None
-    ) -> None:
+    def __init__(self, graph: AnswerGraph, n_classes: int = 2, error_rate: ErrorRates = 0.0) -> None:
         self.known = np.flatnonzero((graph.degree > 0) | (graph.labels != 0))
         self.n_known = graph.n_answers + int(np.count_nonzero(graph.labels))
-        # The weight of an answer multiplies the likelihood of its component.
-        plain = replace(graph, weights=np.ones(graph.n_answers))
         self.component = graph.component
-        self.weight = _component_weights(graph, point_weight)
+        graph, self.weight = graph.by_component()
         self.answers: LoosePairs | Propagated | Composite
-        if n_classes == 2 and is_loose(plain):
-            self.answers = LoosePairs(plain, error_rate)
+        if n_classes == 2 and is_loose(graph):
+            self.answers = LoosePairs(graph, error_rate)
         elif n_classes > 2 and not answer_errors(graph.annotators, error_rate).any() and np.ptp(self.weight) == 0:
-            self.answers = Composite(plain, n_classes)
+            self.answers = Composite(graph, n_classes)
         else:
-            self.answers = Propagated(plain, n_classes, error_rate)
+            self.answers = Propagated(graph, n_classes, error_rate)
 
     def by_component(self, scores: Array) -> Array:
         """Log likelihood of each component, weighted; of all in one where it is a composite likelihood."""
@@ -160,13 +156,6 @@ class AnswerLoss:
 def _node_curvature(scores: Array) -> Array:
     p = expit(scores) if scores.ndim == 1 else np.exp(log_softmax(scores, axis=1))
     return np.asarray(p * (1 - p))
-
-
-def _component_weights(graph: AnswerGraph, point_weight: Array | None) -> Array:
-    if point_weight is None:
-        return np.ones(graph.n_components)
-    total = np.bincount(graph.component, weights=point_weight, minlength=graph.n_components)
-    return np.asarray(total / np.maximum(graph.component_sizes, 1))
 
 
 @dataclass(frozen=True)
@@ -208,12 +197,16 @@ def slopes(loss: AnswerLoss, pull: PriorPull | None, scores: Array) -> tuple[Arr
 class PairObjective:
     """The custom objective that :func:`pair_objective` makes; call it with raw scores of the rows."""
 
-    def __init__(self, graph: AnswerGraph, loss: AnswerLoss, pull: PriorPull | None) -> None:
+    def __init__(self, graph: AnswerGraph, there: Mask, loss: AnswerLoss, pull: PriorPull | None) -> None:
         self.loss = loss
         self.pull = pull
         self.row_point = graph.row_point
-        self.first_row = np.unique(graph.row_point, return_index=True)[1]
-        self.rows_of = np.bincount(graph.row_point)
+        # Rows of weight 0 come last: they speak for a point only where it has no other.
+        order = np.argsort(~there, kind="stable")
+        self.first_row = order[np.unique(graph.row_point[order], return_index=True)[1]]
+        # The rows that show one point share its slope, so that their sum is right.
+        rows_of = np.bincount(graph.row_point[there], minlength=graph.n_points)
+        self.share = np.where(there, 1 / np.maximum(rows_of, 1)[graph.row_point], 0.0)
         self.named = bool(graph.labels.any())
 
     def __call__(self, scores: ArrayLike, data: Any = None) -> tuple[Array, Array]:
@@ -228,11 +221,8 @@ class PairObjective:
                 "`base_margin` of XGBoost's DMatrix), or give labels in `y`."
             )
         gradient, curvature = slopes(self.loss, self.pull, z[self.first_row])
-        # The rows that show one point share its slope, so that their sum is right.
-        share = 1 / self.rows_of[self.row_point]
-        if z.ndim > 1:
-            share = share[:, None]
-        return gradient[self.row_point] * share, curvature[self.row_point] * share
+        share = self.share if z.ndim == 1 else self.share[:, None]
+        return gradient[self.row_point] * share, np.maximum(curvature[self.row_point] * share, _LEAST_CURVATURE)
 
 
 def pair_objective(
@@ -259,7 +249,8 @@ def pair_objective(
     prior_strength : float, default=3.0
         Weight of that pull.
     sample_weight : array-like of shape (n_rows,), optional
-        A weight per row; both ends of a pair carry one weight.
+        A weight per row; both ends of a pair carry one weight. They are divided by the mean weight of an answer, and
+        rows of weight 0 have no slope.
 
     Returns
     -------
@@ -280,23 +271,14 @@ def pair_objective(
     array([-0.09, -0.2 ,  0.11,  0.24])
     """
     graph = AnswerGraph.from_y(y, sample_weight)
-    rows = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
-    weight = point_weights(graph, rows)
-    loss = AnswerLoss(graph, n_classes, error_rate, weight)
-    return PairObjective(graph, loss, make_pull(graph, weight, prior if n_classes == 2 else None, prior_strength))
+    there = np.ones(len(graph.row_point), dtype=bool) if sample_weight is None else np.asarray(sample_weight) > 0
+    loss = AnswerLoss(graph, n_classes, error_rate)
+    return PairObjective(graph, there, loss, make_pull(graph, prior if n_classes == 2 else None, prior_strength))
 
 
-def point_weights(graph: AnswerGraph, sample_weight: Array | None) -> Array:
-    """Weight of each point: the mean of its rows."""
-    if sample_weight is None:
-        return np.ones(graph.n_points)
-    total = np.bincount(graph.row_point, weights=sample_weight, minlength=graph.n_points)
-    return np.asarray(total / np.bincount(graph.row_point, minlength=graph.n_points))
-
-
-def make_pull(graph: AnswerGraph, weight: Array, prior: float | None, strength: float) -> PriorPull | None:
+def make_pull(graph: AnswerGraph, prior: float | None, strength: float) -> PriorPull | None:
     """The pull of the prior, or None where there is no prior or no unlabeled point."""
-    points = graph.unlabeled
-    total = weight[points].sum()
-    penalty = PriorPenalty.of(prior, strength, len(points) if total > 0 else 0)
-    return None if penalty is None else PriorPull(points, weight[points] / total, penalty)
+    points = graph.unlabeled[graph.point_weights[graph.unlabeled] > 0]
+    penalty = PriorPenalty.of(prior, strength, len(points))
+    weight = graph.point_weights[points]
+    return None if penalty is None else PriorPull(points, weight / weight.sum(), penalty)

@@ -9,7 +9,6 @@ import numpy as np
 
 from sdulearn.answers.graph import AnswerGraph
 from sdulearn.boosting.implied import implied_labels, with_labels
-from sdulearn.boosting.objective import point_weights
 from sdulearn.boosting.table import take
 from sdulearn.errors import InputError
 from sdulearn.joint.class_model import class_error_rates
@@ -90,11 +89,6 @@ class TrainingRows:
     def points(self) -> Rows:
         """One row a point."""
         return take(self.X, self.first_row)
-
-    @cached_property
-    def point_weight(self) -> Array:
-        """Weight of each point."""
-        return point_weights(self.graph, self.weight)
 
     def leads_from_zero(self, n_classes: int) -> bool:
         """Whether trees of more than two classes need no linear start: labels of all classes, as many as answers."""

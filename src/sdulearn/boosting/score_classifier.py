@@ -10,7 +10,6 @@ import numpy as np
 from joblib import effective_n_jobs
 from numpy.typing import ArrayLike
 from scipy import sparse
-from scipy.special import log_softmax
 from sklearn.utils import check_array, check_consistent_length, check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -19,16 +18,16 @@ from sdulearn.boosting.model_text import read_trees, write_trees
 from sdulearn.boosting.objective import AnswerLoss, make_pull
 from sdulearn.boosting.rows import TrainingRows
 from sdulearn.boosting.start import Design, Kernel, LinearFits, LinearScore, constant_start, fit_linear
-from sdulearn.boosting.table import Categories, checked_categories, encode, find_categories, is_frame
+from sdulearn.boosting.table import Categories, checked_categories, encode, find_categories, is_frame, take
 from sdulearn.boosting.training import CrossFit, cross_boost, held_out_scores
 from sdulearn.errors import InputError
 from sdulearn.extras import require
 from sdulearn.io.checked import checked_finite, checked_list, checked_numbers, checked_text, checked_whole
-from sdulearn.joint.class_model import class_error_rates, match_names
+from sdulearn.joint.class_model import class_error_rates
 from sdulearn.joint.rates import ErrorRateParameter
 from sdulearn.joint.softmax import SoftmaxPairClassifier
-from sdulearn.pairs import read_pairs
-from sdulearn.sklearn_private import Interval, StrOptions, check_sample_weight
+from sdulearn.pairs import read_pairs, weighted_rows
+from sdulearn.sklearn_private import Interval, StrOptions
 from sdulearn.types import Array, Indices, MatrixLike, Rows
 
 _ROWS_PER_THREAD = 10_000
@@ -114,29 +113,8 @@ class ScoreClassifier(SoftmaxPairClassifier):
         """The log odds of the two ways to name the classes; no single point weighs more than 5."""
         return float(np.asarray(labels) @ np.clip(decision, -5, 5))
 
-    def name_classes(self, X: MatrixLike, labels: ArrayLike) -> Self:
-        """Name the classes by the best matching with labelled points, all classes at once.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_points, n_features)
-            A few points.
-        labels : array-like of shape (n_points,)
-            Their classes: -1 or +1, or 1 to K.
-
-        Returns
-        -------
-        self : estimator
-            The model, its classes renamed.
-        """
-        if not self._many_classes:
-            return super().name_classes(X, labels)
-        names = np.asarray(labels)
-        if not np.isin(names, self.classes_).all() or names.shape != (len(X),):
-            raise InputError(f"`labels` must hold a class from 1 to {len(self.classes_)} for each row of `X`.")
-        column = match_names(log_softmax(self.decision_function(X), axis=1), names.astype(np.int64))
+    def _rename(self, column: Indices) -> None:
         self.order_ = self.order_[column]
-        return self
 
     def _flip(self) -> None:
         self.sign_ = -self.sign_
@@ -165,10 +143,9 @@ class ScoreClassifier(SoftmaxPairClassifier):
         self.categories_ = find_categories(X, self.categorical_features)
         rows = self._encoded(X, reset=True)
         check_consistent_length(rows, y)
-        pairs = read_pairs(y)
-        weight = None
-        if sample_weight is not None:
-            weight = check_sample_weight(sample_weight, rows, dtype=np.float64, ensure_non_negative=True)
+        pairs, weight, kept = weighted_rows(read_pairs(y), sample_weight)
+        rows = rows if kept is None else take(rows, kept)
+        self._remember(pairs)
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         layout = TrainingRows.of(
             rows, pairs, weight, n_folds=self.cv, seed=seed, n_classes=self.n_classes, error_rate=self.error_rate
@@ -209,7 +186,7 @@ class ScoreClassifier(SoftmaxPairClassifier):
 
     def _loss(self, rows: TrainingRows, start: LinearFits) -> AnswerLoss:
         """All answers."""
-        return AnswerLoss(rows.graph, self.n_classes, start.error_rates, rows.point_weight)
+        return AnswerLoss(rows.graph, self.n_classes, start.error_rates)
 
     def _tells(self, rows: TrainingRows, start: LinearFits) -> bool:
         """Whether held-out answers are likelier by a start than by one probability for all points."""
@@ -228,10 +205,9 @@ class ScoreClassifier(SoftmaxPairClassifier):
             rows.graph,
             rows.fold,
             start.by_fold[:, rows.first_row],
-            make_pull(rows.graph, rows.point_weight, start.pull, self.prior_strength),
+            make_pull(rows.graph, start.pull, self.prior_strength),
             n_classes=self.n_classes,
             error_rate=start.error_rates,
-            point_weight=rows.point_weight,
             parameters=self._lightgbm_parameters(seed, rows.graph.n_points),
             categorical=sorted(self.categories_),
             max_rounds=self.max_iter,
@@ -297,6 +273,10 @@ class ScoreClassifier(SoftmaxPairClassifier):
             Fitted attributes by name, as ``save`` wrote them.
         """
         self.n_features_in_ = checked_whole(fitted["n_features_in_"], 1, 2**31)
+        self.feature_importances_ = checked_numbers(fitted["feature_importances_"])
+        # Before anything is built of that many features.
+        if self.feature_importances_.shape != (self.n_features_in_,):
+            raise InputError("importances and number of features do not fit together")
         self.categories_ = checked_categories(fitted["categories_"], self.n_features_in_)
         n_classes = checked_whole(fitted["n_classes_"], 2, 2**16)
         self._set_classes(n_classes)
@@ -310,9 +290,6 @@ class ScoreClassifier(SoftmaxPairClassifier):
         self._plant([checked_text(text) for text in checked_list(fitted["trees_"])])
         self.n_rounds_ = checked_whole(fitted["n_rounds_"], 0, 2**31)
         self.n_iter_ = checked_whole(fitted["n_iter_"], 0, 2**31)
-        self.feature_importances_ = checked_numbers(fitted["feature_importances_"])
-        if self.feature_importances_.shape != (self.n_features_in_,):
-            raise InputError("importances and number of features do not fit together")
 
     def _n_values(self) -> Indices:
         """Number of values of each column, 0 for numbers."""

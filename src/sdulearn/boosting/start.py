@@ -182,18 +182,25 @@ class LinearScore:
 
     @classmethod
     def from_parts(cls, parts: dict[str, Array], n_values: Indices, n_classes: int) -> LinearScore:
-        """From the arrays of :meth:`parts`, their shapes checked."""
+        """From the arrays of :meth:`parts`, their shapes checked before they meet."""
         found = {name: checked_numbers(array) for name, array in parts.items()}
-        design = Design(n_values, found["mean"], found["scale"])
-        kernel = None
+        numbers, few = _kinds(n_values)
+        width = len(numbers) + int(n_values[few].sum())
+        shapes: dict[str, tuple[int, ...]] = {"mean": (width,), "scale": (width,)}
         if any(name.startswith("kernel_") for name in found):
+            n_points = len(found["kernel_points"])
+            shapes |= {"kernel_points": (n_points, width), "kernel_weights": (n_points, n_points)}
+            shapes |= {"kernel_mean": (n_points,), "kernel_scale": (n_points,)}
+            width = n_points
+        shapes["coef"] = (width,) if n_classes == 2 else (width, n_classes)
+        shapes["intercept"] = (1,) if n_classes == 2 else (n_classes,)
+        if {name: array.shape for name, array in found.items()} != shapes:
+            raise InputError("the parts of the linear score do not fit together")
+        kernel = None
+        if "kernel_points" in found:
             kernel = Kernel(**{field.name: found[f"kernel_{field.name}"] for field in fields(Kernel)})
         intercept = found["intercept"] if n_classes > 2 else np.array(found["intercept"].item())
-        score = cls(design, kernel, found["coef"], intercept)
-        # One row of zeros goes through all shapes.
-        if score.decide(np.zeros((1, len(n_values)))).shape != ((1,) if n_classes == 2 else (1, n_classes)):
-            raise InputError("the parts of the linear score do not fit together")
-        return score
+        return cls(Design(n_values, found["mean"], found["scale"]), kernel, found["coef"], intercept)
 
     def columns(self, X: Rows) -> Rows:
         """What the linear model sees of the rows."""

@@ -94,7 +94,6 @@ def cross_boost(
     *,
     n_classes: int,
     error_rate: ErrorRates,
-    point_weight: Array,
     parameters: dict[str, Any],
     categorical: list[int],
     max_rounds: int,
@@ -114,7 +113,7 @@ def cross_boost(
         Scores by the start of each fold.
     pull : PriorPull or None
         The pull of the prior.
-    n_classes, error_rate, point_weight
+    n_classes, error_rate
         As in :class:`~sdulearn.boosting.objective.AnswerLoss`.
     parameters : dict
         LightGBM's.
@@ -132,10 +131,10 @@ def cross_boost(
     """
     lightgbm = require("lightgbm", "boosting")
     data = lightgbm.Dataset(X, categorical_feature=categorical, params=parameters)
-    whole = AnswerLoss(graph, n_classes, error_rate, point_weight)
+    whole = AnswerLoss(graph, n_classes, error_rate)
     folds = []
     for k, start in enumerate(starts):
-        loss = AnswerLoss(without_fold(graph, fold == k), n_classes, error_rate, point_weight)
+        loss = AnswerLoss(without_fold(graph, fold == k), n_classes, error_rate)
         folds.append(_Fold(lightgbm.Booster(parameters, data), start, loss, pull))
     best = -np.inf
     curve: list[float] = []

@@ -24,15 +24,16 @@ from typing import Any
 
 import numpy as np
 
+from sdulearn.answers.records import EPSILONS
 from sdulearn.asking import Asker, flip_rate
 from sdulearn.cli.console import ask_in_console
 from sdulearn.cli.fit import add_table_options, refuse_overwriting, summary
 from sdulearn.cli.options import in_options, names, positive
 from sdulearn.cli.report_page import write_page
 from sdulearn.cli.screen import say
-from sdulearn.errors import InputError
+from sdulearn.errors import InputError, NothingToAskError
 from sdulearn.io.answer_log import AnswerLog, LogContents, log_answers, read_log
-from sdulearn.io.files import as_text, written_whole
+from sdulearn.io.files import as_cell, as_text, written_whole
 from sdulearn.io.tables import read_raw, read_table
 from sdulearn.types import Array, Rows
 from sdulearn.web.security import is_loopback
@@ -46,6 +47,7 @@ from sdulearn.workflow.training import fitted_scaler
 _DEMO_LOG = Path("digits-answers.jsonl")
 _DEFAULT_QUESTIONS = 200
 _TOLD_EVERY = 50
+_LINES_SHOWN = 5
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -73,15 +75,16 @@ def _add_asking_options(asking: argparse._ArgumentGroup) -> None:
     asking.add_argument(
         "--design",
         choices=("linked", "random"),
-        default="linked",
-        help="linked: a new row against an example of its likeliest class; random: random pairs (%(default)s)",
+        help="linked: a new row against an example of its likeliest class; random: random pairs (linked; with "
+        "--private random)",
     )
     asking.add_argument("--classes", type=_classes, help="number of classes, or auto to find it (2; with --demo auto)")
     asking.add_argument(
         "--private",
         type=_epsilon,
         metavar="EPSILON",
-        help="flip each answer with probability 1 / (1 + exp(EPSILON)) before it is stored; fits allow for it",
+        help="flip each answer with probability 1 / (1 + exp(EPSILON)) before it is stored; fits allow for it. No row "
+        "is in two answers",
     )
     asking.add_argument("--seed", type=int, help="seed of a new log; an old one goes on with its own")
     asking.add_argument("--oracle", metavar="COLUMN", help="answer by itself, from a column of labels; no page")
@@ -115,7 +118,8 @@ def _epsilon(text: str) -> float:
         epsilon = float(text)
         flip_rate(epsilon)
     except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number above 0") from None
+        low, high = EPSILONS
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number above 0, from {low:g} to {high:g}") from None
     return epsilon
 
 
@@ -135,6 +139,7 @@ def run(arguments: argparse.Namespace) -> int:
     before = read_log(log_path) if log_path.exists() else LogContents()
     material = _demo(arguments) if arguments.demo else _of_table(arguments, before)
     with AnswerLog(log_path) as log:
+        _warn_of_damage(log)
         session = _session(arguments, material, log)
         try:
             if arguments.oracle is not None:
@@ -144,9 +149,22 @@ def run(arguments: argparse.Namespace) -> int:
             else:
                 _serve(arguments, session, material)
         finally:
-            session.close()
+            try:
+                log.check()
+            finally:
+                session.close()
             say(f"{log_path}: {session.n_answers:,} answers")
+            if privacy := session.privacy():
+                say(privacy)
     return 0
+
+
+def _warn_of_damage(log: AnswerLog) -> None:
+    """Lines that cannot be read may have held answers."""
+    if bad := log.contents.bad_rows:
+        shown = "; ".join(f"line {row.line}: {row.reason}" for row in bad[:_LINES_SHOWN])
+        more = f"; and {len(bad) - _LINES_SHOWN:,} more" if len(bad) > _LINES_SHOWN else ""
+        say(f"Warning: {log.path} has lines that cannot be read, and what they said is left out ({shown}{more}).")
 
 
 def _log_path(arguments: argparse.Namespace) -> Path:
@@ -216,17 +234,21 @@ def _session(arguments: argparse.Namespace, material: _Material, log: AnswerLog)
         seed = secrets.randbits(31) if arguments.seed is None else arguments.seed
 
     private = _privacy(arguments, log)
+    arguments.design = arguments.design or ("linked" if private is None else "random")
 
     def make_engine(answers: Mapping[str, Sequence[Any]] | None) -> Any:
         return Asker(
             material.X, design=arguments.design, n_classes=classes, answers=answers, random_state=seed, private=private
         )
 
-    session = AskingSession(make_engine, log, material.things.ids)
+    session = AskingSession(make_engine, log, material.things.ids, for_team=not is_loopback(arguments.host))
     settings = {"design": arguments.design, "classes": classes}
     if private is not None:
         settings["epsilon"] = private
-        say(f"Answers are randomised: each is flipped with probability {flip_rate(private):.1%} before it is stored.")
+        say(
+            f"Answers are randomised: each is flipped with probability {flip_rate(private):.1%} before it is stored. "
+            "Questions are random pairs, and no row is in two of them: each answer about a row tells more of it."
+        )
     log.begin(seed, **settings, table="digits" if arguments.demo else arguments.table.name)
     return session
 
@@ -234,9 +256,9 @@ def _session(arguments: argparse.Namespace, material: _Material, log: AnswerLog)
 def _privacy(arguments: argparse.Namespace, log: AnswerLog) -> float | None:
     """Epsilon of the answers: an old log goes on with its own, or the error rate of the whole would not be known."""
     given: float | None = arguments.private
-    if not log.contents.answers:
-        return given
-    before = log.contents.epsilon
+    before = log.contents.next_epsilon
+    if not log.contents.answers and not log.contents.withdrawn:
+        return before if given is None else given
     if given is not None and given != before:
         flipped = "not at all" if before is None else f"with --private {before:g}"
         raise InputError(f"{log.path}: its answers were flipped {flipped}. Go on so, or name another log with -o.")
@@ -248,7 +270,12 @@ def _ask_oracle(session: AskingSession, material: _Material, arguments: argparse
     assert material.labels is not None
     labels = np.array(material.labels)
     for k in range(1, arguments.questions + 1):
-        pending = session.question(arguments.annotator)
+        try:
+            pending = session.question(arguments.annotator)
+        except NothingToAskError as error:
+            say(describe_numbers(session.numbers()))
+            say(f"Only {k - 1:,} of {arguments.questions:,} questions were asked. {error}")
+            return
         left = labels[pending.question.left]
         right = labels[pending.question.right]
         answer = "unsure" if "" in (left, right) else "same" if left == right else "different"
@@ -264,7 +291,8 @@ def describe_numbers(numbers: Mapping[str, Any]) -> str:
         shares = ", ".join(f"{one['share']:.0%}" for one in numbers["classes"])
         parts.append(f"{len(numbers['classes'])} classes ({shares})")
     if accuracy := numbers["accuracy"]:
-        parts.append(f"estimated accuracy {accuracy['value']:.1%} ({accuracy['low']:.1%} to {accuracy['high']:.1%})")
+        interval = f"{accuracy['low']:.1%} to {accuracy['high']:.1%}"
+        parts.append(f"estimated accuracy {accuracy['value']:.1%} ({interval}), judged by the random questions")
     if advice := numbers["advice"]:
         parts.append(f"the next {advice['n_next']} may add {100 * advice['gain']:.1f} points")
     return "; ".join(parts)
@@ -274,12 +302,11 @@ def _serve(arguments: argparse.Namespace, session: AskingSession, material: _Mat
     title = "digits" if arguments.demo else arguments.table.name
     fit = None if arguments.demo else _fitter(arguments, session, material)
     session.rebuild_curve()
-    team = not is_loopback(arguments.host)
-    views = PageViews(session, material.things, title, arguments.annotator, fit, need_name=team)
+    views = PageViews(session, material.things, title, arguments.annotator, fit)
 
     def ready(address: str) -> None:
         say(f"The page: {address}")
-        if team:
+        if session.for_team:
             say(
                 "Everybody who can reach this machine and has this address can see the rows and answer. The connection "
                 "is not encrypted: use it in a network that you trust."
@@ -302,6 +329,7 @@ def _fitter(
 
     def fit(labels: Mapping[str, str]) -> dict[str, Any]:
         numbers = session.numbers()
+        damaged = bool(session.log.contents.bad_rows)
         classes = len(numbers["classes"]) if len(numbers["classes"]) > 2 else None
         model = fit_table(
             arguments.table,
@@ -313,37 +341,27 @@ def _fitter(
             categories=arguments.categories,
             missing=arguments.missing,
             max_categories=arguments.max_categories,
+            skip_bad=damaged,
         )
         model.save(model_path)
         write_page(report, model, model_path)
         if labels:
             _write_labels(labels_path, labels)
         return {
-            "lines": [*_by_random_rows(arguments, numbers), *map(in_options, summary(model, arguments.table))],
+            "lines": [*map(in_options, summary(model, arguments.table))],
             "model": str(model_path),
             "report": str(report),
             "predict": shlex.join(["sdulearn", "predict", str(model_path), str(arguments.table), "-o", "classes.csv"]),
-            "fit": shlex.join(_fit_command(arguments, log_path, model_path, labels_path if labels else None, classes)),
+            "fit": shlex.join(
+                _fit_command(arguments, log_path, model_path, labels_path if labels else None, classes, damaged)
+            ),
         }
 
     return fit
 
 
-def _by_random_rows(arguments: argparse.Namespace, numbers: Mapping[str, Any]) -> list[str]:
-    """The accuracy that chosen questions do not bend: `fit` cannot know which ones were chosen."""
-    accuracy = numbers["accuracy"]
-    if arguments.design == "random" or accuracy is None:
-        return []
-    return [
-        f"by the questions about random rows alone, the accuracy while asking was {accuracy['value']:.1%} (95% "
-        f"interval {accuracy['low']:.1%} to {accuracy['high']:.1%})",
-        "the accuracy and the prior below take all answers for a random sample; most of these rows were chosen, the "
-        "hard ones more often than the others",
-    ]
-
-
 def _fit_command(
-    arguments: argparse.Namespace, log: Path, model: Path, labels: Path | None, classes: int | None
+    arguments: argparse.Namespace, log: Path, model: Path, labels: Path | None, classes: int | None, damaged: bool
 ) -> list[str]:
     command = ["sdulearn", "fit", "--features", str(arguments.table), "--pairs", str(log), "-o", str(model)]
     if labels is not None:
@@ -354,6 +372,8 @@ def _fit_command(
         command += ["--id", arguments.id]
     for option, columns in (("--drop", dropped_columns(arguments)), ("--categories", arguments.categories)):
         command += [option, ",".join(columns)] if columns else []
+    if damaged:
+        command.append("--skip-bad")
     if arguments.missing != "error":
         command += ["--missing", arguments.missing]
     return command
@@ -363,4 +383,5 @@ def _write_labels(path: Path, labels: Mapping[str, str]) -> None:
     import csv
 
     with written_whole(path) as draft, draft.open("w", encoding="utf-8", newline="") as file:
-        csv.writer(file).writerows([("id", "label"), *labels.items()])
+        rows = [(as_cell(row_id), as_cell(name)) for row_id, name in labels.items()]
+        csv.writer(file).writerows([("id", "label"), *rows])

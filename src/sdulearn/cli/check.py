@@ -29,6 +29,7 @@ from sdulearn.diagnostics import (
     check_entities,
     check_shared_points,
 )
+from sdulearn.errors import listed, shortened
 from sdulearn.io.tables import read_ids
 from sdulearn.pairs import UNSURE, read_pairs
 from sdulearn.types import Codes
@@ -51,13 +52,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Print what was read and what is wrong."""
-    answers = read_answers(
-        arguments.pairs,
-        columns=arguments.pair_columns,
-        words=arguments.answers,
-        table=arguments.features,
-        id_column=arguments.id,
-    )
+    answers = read_answers(arguments.pairs, columns=arguments.pair_columns, words=arguments.answers)
     unknown = _unknown_ids(answers, arguments.features, arguments.id)
     checks = check_answers(answers)
     y = _known(answers)
@@ -85,7 +80,7 @@ def run(arguments: argparse.Namespace) -> int:
     if by_annotator := _by_annotator(answers, checks):
         say("\nAnswers in a contradiction, by annotator")
         counts = list(by_annotator.items())[: arguments.show]
-        say("\n".join(f"  {name}: {doubted:,} of {given:,}" for name, (doubted, given) in counts))
+        say("\n".join(f"  {shortened(name)}: {doubted:,} of {given:,}" for name, (doubted, given) in counts))
     if findings:
         say("\nOf a contradiction at least one answer is wrong: ask again.")
     elif not wrong:
@@ -108,7 +103,7 @@ def _structure(answers: Answers, n_ends: int, structure: Sequence[Finding]) -> l
     names = list(dict.fromkeys(answers.ids.ravel().tolist()))
     lines = [f"points: {describe_finding(finding)}" for finding in structure]
     hubs = [names[point] for finding in structure for point in finding.details.get("points", [])]
-    return [*lines, f"in so many answers: {', '.join(hubs)}"] if hubs else lines
+    return [*lines, f"in so many answers: {listed(map(shortened, hubs))}"] if hubs else lines
 
 
 def _by_annotator(answers: Answers, checks: AnswerChecks) -> dict[str, list[int]]:
@@ -143,7 +138,7 @@ def describe_checks(answers: Answers, checks: AnswerChecks) -> list[Titled]:
 
 def _answer(answers: Answers, k: int) -> str:
     a, b = answers.ids[k]
-    return f"line {answers.lines[k]}: {a} and {b} {ANSWER_NAMES[int(answers.answers[k])]}"
+    return f"line {answers.lines[k]}: {shortened(a)} and {shortened(b)} {ANSWER_NAMES[int(answers.answers[k])]}"
 
 
 def _chain(answers: Answers, contradiction: Contradiction) -> str:
@@ -164,7 +159,7 @@ def _unknown_ids(answers: Answers, table: Path | None, id_column: str | None) ->
 
 
 def _unknown(answers: Answers, unknown: Sequence[tuple[int, str]]) -> list[Titled]:
-    items = [f"line {answers.lines[k]}: {name}" for k, name in unknown]
+    items = [f"line {answers.lines[k]}: {shortened(name)}" for k, name in unknown]
     return [("Ids that the table does not have", items)] if items else []
 
 

@@ -40,6 +40,7 @@ from sdulearn.cli.words import (
     describe_finding,
     describe_labels,
     describe_method,
+    describe_number,
     describe_points,
     describe_prior,
     describe_shares,
@@ -161,13 +162,7 @@ def run(arguments: argparse.Namespace) -> int:
     page = _page(arguments)
     answers = None
     if arguments.pairs is not None:
-        answers = read_answers(
-            arguments.pairs,
-            columns=arguments.pair_columns,
-            words=arguments.answers,
-            table=arguments.features,
-            id_column=arguments.id,
-        )
+        answers = read_answers(arguments.pairs, columns=arguments.pair_columns, words=arguments.answers)
         if not arguments.json:
             say("\n".join(describe_answers(answers)))
     with _engine(arguments) as engine:
@@ -231,8 +226,10 @@ def _outcome(model: TableModel, report: FitReport) -> list[str]:
     if report.accuracy is not None:
         lines.append(f"estimated accuracy: {describe_accuracy(report.accuracy)}")
     if report.agreement is not None:
-        lines.append(describe_shares(model.classes, report.class_shares))
+        lines.append(describe_shares(model.classes, report))
         lines += describe_agreement(report.agreement)
+    elif report.n_classes_interval is not None:
+        lines.append(describe_number(len(model.classes), report.n_classes_interval))
     return lines
 
 

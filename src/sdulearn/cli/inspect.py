@@ -20,10 +20,12 @@ from sdulearn.cli.words import (
     describe_choice,
     describe_finding,
     describe_method,
+    describe_number,
     describe_points,
     describe_prior,
 )
 from sdulearn.columns import CATEGORY, Column, ColumnLayout
+from sdulearn.errors import quoted
 from sdulearn.fit_report import FitReport
 from sdulearn.io.model_file import load_model
 from sdulearn.table_model import TableModel
@@ -69,7 +71,7 @@ def _classes(model: TableModel) -> str:
 def _estimator(model: Estimator) -> list[str]:
     lines = [f"method: {describe_method(model)} ({type(model).__name__})"]
     if model.prior_ is None:
-        return [*lines, f"number of classes: {len(model.classes_)}"]
+        return [*lines, describe_number(len(model.classes_), getattr(model, "n_classes_interval_", None))]
     return [*lines, f"prior: {describe_prior(model.prior_)}"]
 
 
@@ -96,7 +98,7 @@ def _layout(model: TableModel) -> list[str]:
     layout = model.layout
     if not isinstance(layout, ColumnLayout):
         return [f"table: svmlight, {layout.width:,} features numbered from {layout.first}"]
-    ids = f", ids from {layout.id_column!r}" if layout.id_column else ""
+    ids = f", ids from {quoted(layout.id_column)}" if layout.id_column else ""
     return [f"table: {len(layout.columns):,} columns{ids}", *(f"  {_column(column)}" for column in layout.columns)]
 
 

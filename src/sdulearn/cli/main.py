@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from sdulearn.cli.screen import say
-from sdulearn.errors import SdulearnError
+from sdulearn.errors import SdulearnError, reason
 from sdulearn.version import __version__
 
 # A module is imported only when its command is called: the others would cost a second.
@@ -27,7 +27,6 @@ COMMANDS = {
     "plan": "how many pairs a target accuracy takes, by simulation; a table, a picture and a CSV",
     "prior": "the class prior from pair counts or a pair file, with its interval",
     "demo": "train every risk and loss on bundled data; a table, a picture and a CSV",
-    "reproduce": "run the experiments of the paper, and new ones, and write a report",
 }
 
 
@@ -102,7 +101,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         if debug:
             raise
         return _stop(
-            f"{type(error).__name__}: {error}. This is a mistake in sdulearn: please report it, with what "
+            f"{type(error).__name__}: {reason(error)}. This is a mistake in sdulearn: please report it, with what "
             "`sdulearn --debug` and the same command print.",
             3,
         )

@@ -38,23 +38,19 @@ OPTIONS = {
     "n_classes": "--classes",
     "port": "--port",
     "private": "--private",
-    # of plan, prior, demo and reproduce
+    # of plan and prior
     "X": "--features",
     "ceiling": "--ceiling",
     "confidence": "--confidence",
-    "datasets": "--datasets",
     "direction": "--direction",
     "majority": "--majority",
     "methods": "--method",
     "n_features": "--n-features",
     "n_repeats": "--repeats",
     "n_unlabeled": "--n-unlabeled",
-    "only": "--only",
-    "out": "--out",
     "random_state": "--seed",
     "sizes": "--sizes",
     "target_accuracy": "--target",
-    "trials": "--trials",
 }
 _PARAMETER = re.compile(r"`(\w+)(?:=([^`]*))?`")
 

@@ -9,13 +9,25 @@ import math
 from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 from os import PathLike
+from pathlib import Path
 
 import numpy as np
+
+from sdulearn.errors import FileError
 
 
 def add_json_option(parser: argparse.ArgumentParser) -> None:
     """Option ``--json``, worded alike in all commands."""
     parser.add_argument("--json", action="store_true", help="print the results as one JSON object instead of text")
+
+
+def make_folder(path: Path) -> Path:
+    """The folder, made where it is not there yet."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise FileError(f"The folder {path} cannot be made: {error.strerror}. Choose another with --out.") from error
+    return path
 
 
 def print_json(data: object) -> None:

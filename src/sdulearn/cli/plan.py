@@ -18,7 +18,7 @@ from pathlib import Path
 
 from sdulearn.asking import effective_answers, flip_rate
 from sdulearn.cli.options import positive
-from sdulearn.cli.output import add_json_option, print_json
+from sdulearn.cli.output import add_json_option, make_folder, print_json
 from sdulearn.cli.screen import say
 from sdulearn.extras import require
 from sdulearn.planning import METHODS, SIZES, PairsNeeded, Plan, PlanRow, simulate_plan
@@ -65,7 +65,7 @@ def run(arguments: argparse.Namespace) -> int:
     require("matplotlib", "demo")  # before the work, not after it
     cost = None if arguments.epsilon is None else 1 / effective_answers(1, arguments.epsilon)
     began = time.perf_counter()
-    arguments.out.mkdir(parents=True, exist_ok=True)
+    make_folder(arguments.out)
     plan = simulate(arguments)
     needed = [plan.pairs_needed(arguments.target, curve.method) for curve in plan.curves]
     files = {"picture": arguments.out / "plan.png", "numbers": arguments.out / "plan.csv"}

@@ -4,7 +4,9 @@ Writes id, label and, where the model has one, the probability of the second cla
 inspect`), in the order of the table; with more than two classes that of each, in columns
 probability_NAME. The table is read piece by piece, so it may be larger than memory; the file appears
 whole or not at all. Large tables go fastest from Parquet (a file or a folder) to Parquet
-(-o out.parquet); there ids stay as they are in the table, and row numbers are numbers.
+(-o out.parquet); there ids stay as they are in the table, and row numbers are numbers. In CSV and TSV an
+apostrophe stands before ids and class names that a spreadsheet would run as a formula (such as =A1, not
+-1 or +1); the summary says how many.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from operator import ne
 from pathlib import Path
 from typing import IO, Any
 
@@ -26,9 +29,9 @@ from sdulearn.cli.fit import refuse_overwriting
 from sdulearn.cli.output import add_json_option, print_json
 from sdulearn.cli.progress import Progress
 from sdulearn.cli.screen import printable, say
-from sdulearn.errors import InputError, ModelFileError
+from sdulearn.errors import InputError, ModelFileError, quoted, shortened
 from sdulearn.extras import require
-from sdulearn.io.files import file_format, written_whole
+from sdulearn.io.files import as_cell, file_format, written_whole
 from sdulearn.io.model_file import load_model
 from sdulearn.table_model import TableModel
 from sdulearn.types import Array
@@ -67,16 +70,18 @@ def run(arguments: argparse.Namespace) -> int:
     numbers = np.zeros(len(model.classes), dtype=np.int64)
     # Bars and rows would not share a screen well.
     progress = None if output is None else Progress("predicting").expect
-    with _written(output, model) as write:
+    escaped: Counter[str] = Counter()
+    with _written(output, model, escaped) as write:
         for found in predict_table(model, arguments.table, id_column=arguments.id, progress=progress):
             write(found)
             unseen += found.unseen
             numbers += np.bincount(found.place, minlength=len(numbers))
     counts = dict(zip(model.classes, numbers.tolist(), strict=True))
     if arguments.json:
-        print_json({"file": output, "n_rows": int(numbers.sum()), "classes": counts, "unseen_texts": unseen})
+        summary = {"n_rows": int(numbers.sum()), "classes": counts, "unseen_texts": unseen, "formulas": escaped}
+        print_json({"file": output, **summary})
     else:
-        _tell(model, counts, unseen, output)
+        _tell(model, counts, unseen, escaped, output)
     return 0
 
 
@@ -90,25 +95,33 @@ def _load(path: Path) -> TableModel:
     return model
 
 
-def _tell(model: TableModel, counts: dict[str, int], unseen: Counter[str], output: Path | None) -> None:
+def _tell(
+    model: TableModel, counts: dict[str, int], unseen: Counter[str], escaped: Counter[str], output: Path | None
+) -> None:
     """A summary, on the other stream where the rows go to the screen."""
-    shares = ", ".join(f"{count:,} of class {name}" for name, count in counts.items())
+    shares = ", ".join(f"{count:,} of class {shortened(name)}" for name, count in counts.items())
     two = len(model.classes) == 2 and model.link is not None
-    meaning = f"; probability: that of class {model.classes[1]}" if two else ""
+    meaning = f"; probability: that of class {shortened(model.classes[1])}" if two else ""
     where = "" if output is None else f"wrote {output}: "
     say(f"{where}{sum(counts.values()):,} rows, {shares}{meaning}", error=output is None)
     for name, count in unseen.most_common():
         say(
-            f"warning: {count:,} texts in {name!r} did not occur in training and count as none of its categories",
+            f"warning: {count:,} texts in {quoted(name)} did not occur in training and count as none of its categories",
+            error=output is None,
+        )
+    for name, count in (+escaped).items():
+        say(
+            f"warning: {count:,} cells of {name!r} begin like a formula and are written with an apostrophe before them "
+            "(-o out.parquet keeps them as they are)",
             error=output is None,
         )
 
 
 @contextmanager
-def _written(path: Path | None, model: TableModel) -> Iterator[Write]:
+def _written(path: Path | None, model: TableModel, escaped: Counter[str]) -> Iterator[Write]:
     """A function that writes rows: to the screen, or to a file that appears when all has gone well."""
     if path is None:
-        yield _csv_writer(_Screen(), ",", model)
+        yield _csv_writer(_Screen(), ",", model, escaped)
         return
     name = file_format(path, ("csv", "tsv", "parquet"))
     with written_whole(path) as draft:
@@ -117,7 +130,7 @@ def _written(path: Path | None, model: TableModel) -> Iterator[Write]:
                 yield write
             return
         with _text_file(draft, zipped=path.suffix.lower() == ".gz") as file:
-            yield _csv_writer(file, "," if name == "csv" else "\t", model)
+            yield _csv_writer(file, "," if name == "csv" else "\t", model, escaped)
 
 
 def _text_file(path: Path, *, zipped: bool) -> IO[str]:
@@ -133,10 +146,10 @@ class _Screen:
         return sys.stdout.write("\n".join(printable(part) for part in line.split("\n")))
 
 
-def _csv_writer(file: IO[str] | _Screen, mark: str, model: TableModel) -> Write:
+def _csv_writer(file: IO[str] | _Screen, mark: str, model: TableModel, escaped: Counter[str]) -> Write:
     writer = csv.writer(file, delimiter=mark, lineterminator="\n")
     writer.writerow(["id", "label", *probability_columns(model)])
-    return lambda found: writer.writerows(text_rows(model, found))
+    return lambda found: writer.writerows(text_rows(model, found, escaped))
 
 
 def probability_columns(model: TableModel) -> list[str]:
@@ -148,11 +161,16 @@ def probability_columns(model: TableModel) -> list[str]:
     return [f"probability_{name}" for name in model.classes]
 
 
-def text_rows(model: TableModel, found: Predictions) -> Iterator[tuple[str, ...]]:
-    """Id, label and probabilities of each row, as text that reads back to the same number."""
-    labels = (model.classes[k] for k in found.place.tolist())
+def text_rows(model: TableModel, found: Predictions, escaped: Counter[str]) -> Iterator[tuple[str, ...]]:
+    """Id, label and probabilities of each row, as text that reads back to the same number; none is a formula."""
+    plain = found.id_texts()
+    ids = [as_cell(text) for text in plain]
+    escaped["id"] += sum(map(ne, ids, plain))
+    classes = [as_cell(name) for name in model.classes]
+    changed = np.array([*map(ne, classes, model.classes)])
+    escaped["label"] += int(changed[found.place].sum())
     columns = (map(repr, column.tolist()) for column in _probabilities(found))
-    return zip(found.id_texts(), labels, *columns, strict=True)
+    return zip(ids, (classes[k] for k in found.place.tolist()), *columns, strict=True)
 
 
 def _probabilities(found: Predictions) -> list[Array]:

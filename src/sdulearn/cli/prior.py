@@ -2,6 +2,8 @@
 
 Give two counts (sdulearn prior 58 42) or a file of answers (sdulearn prior pairs.csv). The pairs
 must have been drawn at random: the share of similar ones among random pairs is p^2 + (1 - p)^2.
+Answers of a file may share points; their likelihood over groups of connected points allows for it.
+Of a log of sdulearn ask the random questions count, not those that were chosen.
 """
 
 from __future__ import annotations
@@ -13,13 +15,20 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
+import numpy as np
+
 from sdulearn import PriorEstimate, estimate_prior
-from sdulearn.answers import Answers, read_answers
+from sdulearn.answers import AnswerGraph, Answers, read_answers
+from sdulearn.answers.records import random_ends
 from sdulearn.cli.options import add_answer_options
 from sdulearn.cli.output import add_json_option, print_json
 from sdulearn.cli.screen import say
-from sdulearn.cli.words import describe_answers
-from sdulearn.errors import InputError
+from sdulearn.cli.words import describe_answers, describe_finding
+from sdulearn.diagnostics import Finding, check_component_ratio, shares_points
+from sdulearn.errors import InputError, UndeterminedError
+from sdulearn.pairs import UNSURE
+from sdulearn.prior import random_of
+from sdulearn.types import Array, Codes, Mask
 
 _SUSPICIOUS = 0.01
 
@@ -51,18 +60,37 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Print the estimate and its meaning."""
     counts = read_counts(arguments.source)
-    pairs = None
-    if counts is None:
-        pairs = read_answers(arguments.source[0], columns=arguments.pair_columns, words=arguments.answers)
-        counts = count_answers(pairs)
-    estimate = estimate_prior(*counts, majority=arguments.majority, confidence=arguments.confidence)
+    level = {"majority": arguments.majority, "confidence": arguments.confidence}
+    if counts is not None:
+        return _tell(arguments, estimate_prior(*counts, **level), [], None)
+    answers = read_answers(arguments.source[0], columns=arguments.pair_columns, words=arguments.answers)
+    y, weights, random_points = rows_of_answers(answers)
+    estimate = estimate_prior(y=y, sample_weight=weights, random_points=random_points, **level)
+    graph = AnswerGraph.from_y(y)
+    counted = random_of(graph, random_points)
+    if counted is None and not shares_points(graph):
+        return _tell(arguments, estimate, describe_answers(answers), None)
+    about = f"answers about {int(np.sum(graph.degree > 0)):,} points"
+    if counted is not None:
+        about = "answers to random questions; chosen ones do not count"
+    return _tell(arguments, estimate, describe_answers(answers), about, check_component_ratio(graph, None, counted))
+
+
+def _tell(
+    arguments: argparse.Namespace,
+    estimate: PriorEstimate,
+    read: list[str],
+    about: str | None,
+    findings: Sequence[Finding] = (),
+) -> int:
+    """Print what was read and the estimate; ``about`` says of which answers it is, where these are no loose pairs."""
     if arguments.json:
-        print_json(as_data(estimate))
+        print_json(as_data(estimate, loose=about is None))
         return 0
-    if pairs is not None:
-        say("\n".join(describe_answers(pairs)) + "\n")
-    say(describe(estimate))
-    for line in meaning(estimate):
+    if read:
+        say("\n".join(read) + "\n")
+    say(describe(estimate, about or "pairs"))
+    for line in meaning(estimate, None if about is None else [describe_finding(one) for one in findings]):
         say("\n" + textwrap.fill(line, 100))
     return 0
 
@@ -79,19 +107,31 @@ def read_counts(source: Sequence[str]) -> tuple[float, float] | None:
     return None
 
 
-def count_answers(pairs: Answers) -> tuple[float, float]:
-    """The counts of a pair file."""
-    if pairs.n_similar + pairs.n_dissimilar == 0:
-        raise InputError(f"{pairs.name} holds no answer 'similar' or 'dissimilar': nothing to estimate a prior from.")
-    if pairs.epsilon is not None:
+def rows_of_answers(answers: Answers) -> tuple[Codes, Array, Mask | None]:
+    """What is known of two rows for each answer, their weights, and which of them show random points."""
+    if answers.epsilon is not None:
         raise InputError(
-            f"{pairs.name}: the answers were flipped at random before they were stored (epsilon {pairs.epsilon:g}), so "
-            "their counts imply no prior. `sdulearn fit` allows for the flips and estimates it."
+            f"{answers.name}: the answers were flipped at random before they were stored (epsilon "
+            f"{answers.epsilon:g}), so their counts imply no prior. `sdulearn fit` allows for the flips and estimates "
+            "it."
         )
-    return pairs.n_similar, pairs.n_dissimilar
+    own = answers.ids[:, 0] == answers.ids[:, 1]
+    used = np.flatnonzero((answers.answers != UNSURE) & (answers.weights > 0) & ~own)
+    if not len(used):
+        raise InputError(f"{answers.name} holds no answer 'similar' or 'dissimilar': nothing to estimate a prior from.")
+    ends = np.unique(answers.ids[used].astype(str), return_inverse=True)[1].reshape(-1, 2)
+    marked = random_ends(ends, None if answers.kinds is None else answers.kinds[used])
+    if marked is not None and not marked.any():
+        raise UndeterminedError(
+            f"{answers.name} holds no random question. Chosen rows do not tell the share of a class: ask about random "
+            "ones, as every fourth question of sdulearn ask does."
+        )
+    codes = answers.answers[used] * np.arange(1, len(used) + 1)
+    y = np.column_stack([np.repeat(codes, 2), ends.ravel()])
+    return y, np.repeat(answers.weights[used], 2), None if marked is None else marked.ravel()
 
 
-def as_data(estimate: PriorEstimate) -> dict[str, object]:
+def as_data(estimate: PriorEstimate, loose: bool = True) -> dict[str, object]:
     """All numbers; ``value`` is NaN, in JSON null, where the counts have no answer."""
     return {
         **asdict(estimate),
@@ -99,22 +139,28 @@ def as_data(estimate: PriorEstimate) -> dict[str, object]:
         "has_value": estimate.has_value,
         "noise_factor": estimate.noise_factor,
         "noise_range": estimate.noise_range,
-        "p_value": estimate.p_value,
+        # Of answers that share points the counts alone say nothing.
+        "p_value": estimate.p_value if loose else None,
     }
 
 
-def describe(estimate: PriorEstimate) -> str:
+def describe(estimate: PriorEstimate, about: str = "pairs") -> str:
     """The numbers, in two lines."""
     value = f"{estimate.value:.3f}" if estimate.has_value else "no value"
     return (
         f"prior: {value}, {estimate.confidence:.0%} interval {estimate.low:.3f} to {estimate.high:.3f}\n"
-        f"from {estimate.n_similar:g} similar and {estimate.n_dissimilar:g} dissimilar pairs"
+        f"from {estimate.n_similar:g} similar and {estimate.n_dissimilar:g} dissimilar {about}"
     )
 
 
-def meaning(estimate: PriorEstimate) -> list[str]:
-    """What the estimate says about the choice of a method, a paragraph each."""
+def meaning(estimate: PriorEstimate, found: list[str] | None = None) -> list[str]:
+    """What the estimate says about the choice of a method, a paragraph each.
+
+    ``found`` is what a test of answers that are no loose pairs said.
+    """
     if not estimate.has_value:
+        if found is not None:
+            return [_EVEN, *found, _UNKNOWN]
         return [_TOO_FEW_SIMILAR, _explain_too_few(estimate), _UNKNOWN]
     if not estimate.n_dissimilar:
         return [_NO_DISSIMILAR]
@@ -136,6 +182,8 @@ def meaning(estimate: PriorEstimate) -> list[str]:
         "that may be wrong, label a few points and call orient(X, y_true) on the fitted model.",
     ]
 
+
+_EVEN = "The answers put about as many points on one side as on the other: no class is seen to be the larger one."
 
 _TOO_FEW_SIMILAR = (
     "There are no more similar than dissimilar pairs, and no prior makes that the rule: at p = 1/2 the "

@@ -9,14 +9,18 @@ from pathlib import Path
 import numpy as np
 
 from sdulearn.cli.words import (
+    NO_RANDOM,
     describe_agreement,
     describe_annotators,
+    describe_basis,
     describe_choice,
     describe_finding,
     describe_majority,
     describe_method,
+    describe_number,
     describe_points,
     describe_table,
+    prior_source,
     understood,
 )
 from sdulearn.fit_report import ColumnDependence, ColumnImportance, FitReport
@@ -31,6 +35,12 @@ _FEATURES_OF_A_CLASS = 5
 _CATEGORIES_SHOWN = 8
 # Less likely to be wrong than this, an answer is not worth asking again.
 _DOUBTFUL = 0.01
+_HOW_JUDGED = {
+    "held-out answers": "For random pairs that share no points, 2 × agreement − 1 = (2 × accuracy − 1)²; where they "
+    "do, the points were held out and the answers about them judged together.",
+    "random questions": "The rows that were drawn at random were held out, and count; rows that were chosen, most of "
+    "them hard ones, only train.",
+}
 _STYLE = """
 :root { color-scheme: light dark; --ink: #1b1f24; --soft: #59636e; --paper: #fff; --line: #d7dce1; --up: #0b6e99;
   --down: #b4511d; --mark: #fff4d6; }
@@ -111,14 +121,14 @@ def _accuracy(report: FitReport) -> str:
         return _agreement(report.agreement)
     accuracy = report.accuracy
     assert accuracy is not None
+    if not accuracy.n_answers:
+        return f"<p>{NO_RANDOM.capitalize()}.</p>"
     interval = f"{accuracy.confidence:.0%} interval {accuracy.low:.1%} to {accuracy.high:.1%}"
     lines = [
         f'<p><span class="big">{accuracy.value:.1%}</span> <span class="soft">{interval}</span></p>',
-        _scale(accuracy.value, accuracy.low, accuracy.high),
-        f"<p>From {accuracy.n_answers:,} held-out answers alone; the model gives {accuracy.agreement:.1%} of them. "
-        f"{describe_majority(accuracy).capitalize()}. For random "
-        "pairs that share no points, 2 × agreement − 1 = (2 × accuracy − 1)²; where they do, the points were held out "
-        "and the answers about them judged together. The answers cannot tell which class is which.</p>",
+        _scale(accuracy.value, accuracy.low, accuracy.high, 0.5 if accuracy.low >= 0.5 else 0.0),
+        f"<p>{describe_basis(accuracy).capitalize()}. {describe_majority(accuracy).capitalize()}. "
+        f"{_HOW_JUDGED[accuracy.basis]} The answers cannot tell which class is which.</p>",
     ]
     return "\n".join(lines)
 
@@ -156,6 +166,8 @@ def _findings(report: FitReport) -> str:
 def _classes(model: TableModel, report: FitReport) -> str:
     """What answers say of the share of two classes, and what the model says of each."""
     said = "" if report.prior is None else _prior(report.prior, model.classes[1])
+    if report.n_classes_interval is not None:
+        said += f"<p>{describe_number(len(model.classes), report.n_classes_interval).capitalize()}.</p>"
     if not report.class_shares:
         return said
     rows = (
@@ -195,10 +207,12 @@ def _cell(same: float, different: float) -> str:
 def _prior(prior: PriorEstimate, name: str) -> str:
     if prior.confidence is None:
         return f"<p>{prior.value:.3g} of the rows are of class <b>{escape(name)}</b>, as given.</p>"
+    if not (source := prior_source(prior)):
+        return f"<p>{NO_RANDOM.capitalize()}.</p>"
     unknown = "" if prior.identified else " The answers do not exclude 1/2."
     return (
         f"<p>{prior.value:.3f} of the rows are of class <b>{escape(name)}</b> ({prior.confidence:.0%} interval "
-        f"{prior.low:.3f} to {prior.high:.3f}, from the answers).{unknown}</p>"
+        f"{prior.low:.3f} to {prior.high:.3f}, from {source}).{unknown}</p>"
     )
 
 

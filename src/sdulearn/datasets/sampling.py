@@ -79,7 +79,7 @@ def sample_sdu(
 
     See Also
     --------
-    load_benchmark : Labelled data to draw from.
+    make_waveform : Labelled data to draw from.
     sdulearn.stack_pairs : Rows and codes of pairs that are there.
 
     Examples

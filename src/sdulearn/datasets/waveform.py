@@ -31,7 +31,6 @@ def make_waveform(n_samples: int = 5000, *, random_state: RandomState = None) ->
 
     See Also
     --------
-    load_benchmark : The sets of the paper, this one among them.
     sample_sdu : Draws pairs and unlabeled rows from them.
 
     References

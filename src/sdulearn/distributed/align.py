@@ -20,6 +20,7 @@ from sdulearn.blocks.points import known_of_rows
 from sdulearn.distributed.cluster import DaskBlocks
 from sdulearn.distributed.graph import DaskArray, DaskCollection, Layer, VectorLike
 from sdulearn.errors import InputError
+from sdulearn.pairs import read_pairs
 from sdulearn.types import MatrixLike, Rows
 
 
@@ -44,7 +45,8 @@ def aligned(
     """``X`` with whole rows in each chunk; ``y`` and the weights with the row chunks of ``X``."""
     X = whole_rows(X)
     weight = None if sample_weight is None else align(X, sample_weight, "sample_weight")
-    known = align(X, y, "y")
+    # An array has no names by which its columns could be told.
+    known = align(X, read_pairs(y).table if hasattr(y, "columns") and not is_dask_collection(y) else y, "y")
     # A table of what is known comes in whole rows too.
     return X, whole_rows(known) if getattr(known, "ndim", 1) == 2 else known, weight
 
@@ -156,7 +158,7 @@ def make_block(number: int, X: MatrixLike, y: VectorLike, weight: VectorLike | N
         return []
     if weight is not None:
         weight = np.asarray(weight, dtype=np.float64).reshape(-1)
-    return [(as_matrix(X), known_of_rows(y), weight)]
+    return [(as_matrix(X), known_of_rows(y, number), weight)]
 
 
 def check_lengths(number: int, X: MatrixLike, **vectors: VectorLike) -> None:

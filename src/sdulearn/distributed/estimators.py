@@ -19,7 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 from sdulearn import joint, linear
 from sdulearn.base import LinearPairClassifier
 from sdulearn.blocks import Sums, fit_classifier, fit_classifier_cv
-from sdulearn.blocks.points import codes_of, count_points, refuse_shared_points
+from sdulearn.blocks.points import codes_of, count_columns, labels_of, refuse_shared_points
 from sdulearn.distributed.align import as_matrix, dask_blocks, is_frame, whole_rows
 from sdulearn.distributed.cluster import DaskBlocks
 from sdulearn.distributed.graph import DaskCollection, VectorLike
@@ -28,6 +28,7 @@ from sdulearn.extras import require
 from sdulearn.joint.blockwise import fit_pair_logistic
 from sdulearn.losses import get_training_loss
 from sdulearn.metrics import pair_accuracy
+from sdulearn.metrics.accuracy import no_answers
 from sdulearn.sklearn_private import check_feature_names, check_n_features, fit_context
 from sdulearn.solvers import choose_solver
 from sdulearn.types import Array, Codes, Frame, MatrixLike, Rows
@@ -98,42 +99,50 @@ class DaskRows(LinearPairClassifier):
         """
         if not is_dask_collection(X):
             return super().predict_proba(X)
-        return self._lazy("predict_proba", X, np.float64, [-1, 1])
+        return self._lazy("predict_proba", X, np.float64)
 
     def score(self, X: MatrixLike, y: VectorLike, sample_weight: VectorLike | None = None) -> float:
         """Accuracy estimated from answers alone: the value of :func:`~sdulearn.metrics.pair_accuracy`.
 
         Dask input takes one pass, computed at once. The ends of a pair may be in different chunks:
-        decision values, codes and weights of all rows of pairs come back.
+        decision values, what is known and weights of all rows of pairs and of rows with labels come back. Where
+        all answers are of one kind and ``prior`` is given, a second pass brings those of all rows.
 
         Parameters
         ----------
         X : dask array, dask DataFrame, or what the local estimator takes
             Rows that the model has not seen.
-        y : dask array, dask Series or array-like of shape (n_rows,)
-            Pair codes; or a table of them and the points that the rows show.
+        y : dask array, dask Series or array-like of shape (n_rows,), or dask frame or array of columns
+            Pair codes; or a table of what is known of each row.
         sample_weight : dask array, dask Series or array-like of shape (n_rows,), optional
             A weight per row; both ends of a pair carry one weight.
 
         Returns
         -------
         float
-            Between 1/2 and 1.
+            Between 1/2 and 1; with labels in ``y`` from 0 on.
         """
         if not is_dask_collection(X):
             return super().score(X, *dask.compute(y, sample_weight))
         check_is_fitted(self)
+        if len(self.classes_) > 2:
+            raise InputError("Dask input can be scored with two classes only. Score the rows in answers in memory.")
         X = self._check_columns(X, reset=False)
         blocks = dask_blocks(X, y, sample_weight)
-        sums = blocks.sum(_decisions_of_pairs, self.coef_[0], self.intercept_[0])
+        line = (self.coef_[0], self.intercept_[0])
+        sums = blocks.sum(_decisions, *line)
         if sums is None:
             raise InputError("There are no rows: every block is empty.")
-        codes = np.concatenate(sums["codes"])
-        if not len(codes):
-            raise InputError("An accuracy needs answers, and `y` marks none.")
+        signs = np.unique(np.sign(codes_of(np.concatenate(sums["y"]))))
+        if not len(signs):
+            raise no_answers("An accuracy")
+        if self._known_prior is not None and len(signs[signs != 0]) == 1:
+            # One kind of answer tells an accuracy only beside unlabeled rows.
+            sums = blocks.sum(_decisions, *line, True)
         weight = None if sample_weight is None else np.concatenate(sums["weight"])
         decision = np.concatenate(sums["decision"])
-        return pair_accuracy(decision, codes, sample_weight=weight, prior=self.prior).value
+        known = np.concatenate(sums["y"])
+        return pair_accuracy(decision, known, sample_weight=weight, prior=self._known_prior).value
 
     def orient(self, X: MatrixLike, y_true: VectorLike) -> Self:
         """Name the classes by a few labelled points; flips the model where most of them disagree.
@@ -152,12 +161,12 @@ class DaskRows(LinearPairClassifier):
         """
         return super().orient(*dask.compute(X, y_true))
 
-    def _lazy(
-        self, method: str, X: DaskCollection, dtype: DTypeLike, columns: list[int] | None = None
-    ) -> DaskCollection:
+    def _lazy(self, method: str, X: DaskCollection, dtype: DTypeLike) -> DaskCollection:
         """A method of the model as it is now, on every chunk."""
         check_is_fitted(self)
         X = self._check_columns(X, reset=False)
+        by_class = method == "predict_proba" or (method == "decision_function" and len(self.classes_) > 2)
+        columns = self.classes_.tolist() if by_class else None
         model = copy(self)
         # Names are checked already, and a chunk of an array has none.
         model.__dict__.pop("feature_names_in_", None)
@@ -211,14 +220,16 @@ def _framed(index: Frame, values: Array, columns: list[int] | None) -> Frame:
     return pandas.DataFrame(values, index, columns)
 
 
-def _decisions_of_pairs(X: Rows, y: Codes, weight: Array | None, coef: Array, intercept: float) -> Sums:
-    """Decision values, codes and weights of the rows that are ends of pairs."""
+def _decisions(
+    X: Rows, y: Codes, weight: Array | None, coef: Array, intercept: float, with_unlabeled: bool = False
+) -> Sums:
+    """Decision values, what is known and weights of the rows in pairs or with a label, or of all."""
     assert_all_finite(X, input_name="X")
-    ends = np.flatnonzero(codes_of(y))
+    rows = np.flatnonzero(with_unlabeled | (codes_of(y) != 0) | (labels_of(y) != 0))
     return Sums(
-        decision=[np.asarray(X[ends] @ coef + intercept)],
-        codes=[y[ends]],
-        weight=[None if weight is None else weight[ends]],
+        decision=[np.asarray(X[rows] @ coef + intercept)],
+        y=[y[rows]],
+        weight=[None if weight is None else weight[rows]],
     )
 
 
@@ -357,9 +368,10 @@ class SDUClassifierCV(DaskRows, linear.SDUClassifierCV):
 class PairLogisticRegression(DaskRows, joint.PairLogisticRegression):
     """:class:`sdulearn.PairLogisticRegression` on dask arrays and dask frames.
 
-    Loose pairs without errors: ``y`` holds pair codes alone, and ``error_rate`` is "auto" or 0. Both
-    ends of a pair must be in one chunk: :func:`~sdulearn.distributed.gather_pairs` brings them there.
-    The rows are kept in the workers' memory while it fits.
+    Loose pairs without errors: no point is in two answers, no row has a label, and ``error_rate`` is 0 or,
+    with answers of one annotator, "auto". Both ends of a pair must be in one chunk:
+    :func:`~sdulearn.distributed.gather_pairs` brings them there. The rows are kept in the workers'
+    memory while it fits.
 
     Parameters
     ----------
@@ -412,8 +424,24 @@ class PairLogisticRegression(DaskRows, joint.PairLogisticRegression):
         if not is_dask_collection(X):
             return super().fit(X, *dask.compute(y, sample_weight))
         if getattr(y, "ndim", 1) == 2:
-            counts = dask_blocks(self._check_columns(X, reset=True), y).sum(count_points)
-            refuse_shared_points(counts, "the joint likelihood", _FIT_IN_MEMORY)
+            blocks = dask_blocks(self._check_columns(X, reset=True), y, sample_weight)
+            self._refuse_columns(blocks.sum(count_columns))
             y = y["answer"] if hasattr(y, "columns") else y[:, 0]
         with self._blocks(X, y, sample_weight, keep=True) as blocks:
             return self._accept(fit_pair_logistic(self, blocks))
+
+    def _refuse_columns(self, found: Sums | None) -> None:
+        """Refuse what other columns than the codes would change."""
+        if found is None:
+            return
+        refuse_shared_points(found["points"], "the joint likelihood", _FIT_IN_MEMORY)
+        if found["n_labels"]:
+            raise InputError(
+                f"`y` has labels on {found['n_labels']:,} rows, from which the joint likelihood does not learn over "
+                f"blocks. {_FIT_IN_MEMORY} Or leave the column out and name the classes afterwards, with orient."
+            )
+        if self.error_rate == "auto" and (n_annotators := len(set(found["annotators"]))) > 1:
+            raise InputError(
+                f"`y` names {n_annotators} annotators, whose error rates are estimated in memory only. "
+                f"{_FIT_IN_MEMORY} Or take all answers for right: `error_rate=0`."
+            )

@@ -9,16 +9,18 @@ An answer, taking it back and changing it are a line each::
 
 ``session`` and ``number`` name an answer, and a later line about it repeats them; every start of the program is a
 session of its own, so that logs merge by concatenation. ``{"event": "label", "id": "r7", "label": "cat"}`` names the
-class of a row; ``{"event": "session", "seed": 7, ...}`` begins a session, with ``"epsilon"`` where its answers are
-flipped with probability 1 / (1 + exp(epsilon)) before they are written.
+class of a row; ``{"event": "session", "seed": 7, ...}`` begins a session. Answers that are flipped with probability
+1 / (1 + exp(epsilon)) before they are written carry ``"epsilon"``, as does the line of their session.
 """
 
 from __future__ import annotations
 
 import json
+import math
 import os
+import re
 import secrets
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -26,7 +28,7 @@ from types import TracebackType
 
 import numpy as np
 
-from sdulearn.answers.records import Answers, BadRow
+from sdulearn.answers.records import EPSILONS, Answers, BadRow, is_epsilon
 from sdulearn.errors import FileError, InputError
 from sdulearn.io.files import DAMAGED, Location, as_text, open_bytes
 from sdulearn.pairs import DISSIMILAR, SIMILAR, UNSURE
@@ -35,11 +37,16 @@ ANSWER_CODES = {"same": SIMILAR, "different": DISSIMILAR, "unsure": UNSURE}
 EVENTS = ("session", "answer", "undo", "change", "label")
 # Every line of ours begins with this, and no text within one can hold it: its quotes would be escaped.
 _BEGIN = b'{"event"'
+_SESSION = b'{"event": "session"'
+# And ends with this, where it is whole: a quote within a text has a backslash before it.
+_END = re.compile(rb'[^\\]"\}\Z')
 # Where Windows locks a byte: beyond any log, so that others may read the whole of it.
 _FAR = 1 << 40
 
 Record = dict[str, object]
 Key = tuple[str, int]
+# Line, text, and what it holds where it can be read.
+Piece = tuple[int, bytes, Record | None]
 
 
 @dataclass(frozen=True)
@@ -62,6 +69,8 @@ class LoggedAnswer:
         When it was first given, in UTC.
     line : int
         Where it stands.
+    epsilon : float or None
+        Its privacy, where its line says so; else that of its session holds.
     """
 
     session: str
@@ -73,6 +82,7 @@ class LoggedAnswer:
     kind: str = ""
     time: str = ""
     line: int = 0
+    epsilon: float | None = None
 
     @property
     def key(self) -> Key:
@@ -93,9 +103,11 @@ class LogContents:
     seed : int or None
         Seed of the first session, with which the others go on.
     epsilons : dict
-        Privacy of the answers of each session, None where they are as they were given.
+        Privacy of the answers of each session, None where they are as they were given, NaN where it cannot be read.
     undone : set
         Answers that were taken back.
+    withdrawn : dict
+        The same as far as their own lines are there: what they said is still in the file.
     n_changes : int
         How often an answer was changed.
     half_written : list of int
@@ -109,33 +121,60 @@ class LogContents:
     seed: int | None = None
     epsilons: dict[str, float | None] = field(default_factory=dict)
     undone: set[Key] = field(default_factory=set)
+    withdrawn: dict[Key, LoggedAnswer] = field(default_factory=dict)
     n_changes: int = 0
     half_written: list[int] = field(default_factory=list)
     bad_rows: list[BadRow] = field(default_factory=list)
 
     def apply(self, record: Record, line: int) -> None:
         """Take one more line into account."""
+        reason = ""
         event = record.get("event")
         if event == "label":
             self.labels[as_text(record.get("id"))] = as_text(record.get("label"))
         elif event == "session":
             seed = record.get("seed")
             self.seed = seed if self.seed is None and isinstance(seed, int) else self.seed
-            epsilon = record.get("epsilon")
-            private = isinstance(epsilon, int | float) and epsilon > 0
-            self.epsilons[as_text(record.get("session"))] = float(epsilon) if private else None  # type: ignore[arg-type]
+            epsilon, reason = _read_epsilon(record)
+            self.epsilons[as_text(record.get("session"))] = math.nan if reason else epsilon
         elif event in ("answer", "change", "undo"):
             reason = self._apply_answer(str(event), record, line)
-            if reason:
-                self.bad_rows.append(BadRow(line, reason))
         elif not isinstance(event, str):
-            self.bad_rows.append(BadRow(line, "no event of a log"))
+            reason = "no event of a log"
         # Events of later versions say nothing about answers.
+        if reason:
+            self.bad_rows.append(BadRow(line, reason))
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no line could be read."""
+        return not (self.epsilons or self.answers or self.undone or self.labels)
 
     @property
     def epsilon(self) -> float | None:
         """Privacy of all answers that stand; None where they are as they were given."""
-        found = {self.epsilons.get(session) for session, _ in self.answers}
+        return self._one_epsilon(self.answers.values())
+
+    @property
+    def next_epsilon(self) -> float | None:
+        """Privacy to go on with: that of all answers ever given, or where there are none, of a session."""
+        given = [*self.answers.values(), *self.withdrawn.values()]
+        if given:
+            return self._one_epsilon(given)
+        return next((one for one in reversed(self.epsilons.values()) if one is not None), None)
+
+    def epsilon_of(self, one: LoggedAnswer) -> float | None:
+        """Privacy of an answer: by its own line, or else that of its session."""
+        return self.epsilons.get(one.session) if one.epsilon is None else one.epsilon
+
+    def _one_epsilon(self, answers: Iterable[LoggedAnswer]) -> float | None:
+        found = {self.epsilon_of(one) for one in answers}
+        if any(one is not None and math.isnan(one) for one in found):
+            lines = [str(row.line) for row in self.bad_rows if row.reason.startswith("epsilon")]
+            raise InputError(
+                "The log does not say how often its answers were flipped: the `epsilon` of a session cannot be read. "
+                f"Mend line {', '.join(lines)}."
+            )
         if len(found) > 1:
             names = ", ".join(sorted("not at all" if one is None else f"epsilon {one:g}" for one in found))
             raise InputError(
@@ -150,7 +189,8 @@ class LogContents:
             return "number is no whole number"
         key = as_text(record.get("session")), number
         if event == "undo":
-            self.answers.pop(key, None)
+            if key in self.answers:
+                self.withdrawn[key] = self.answers.pop(key)
             self.undone.add(key)
             return ""
         answer = record.get("answer")
@@ -171,23 +211,37 @@ class LogContents:
 
     def _again(self, key: Key, record: Record) -> str:
         """A second line for an answer that stands must be about the same two rows."""
-        known = self.answers.get(key)
+        known = self.answers[key]
         ends = (as_text(record.get("left")), as_text(record.get("right")))
-        if known is None or ends == (known.left, known.right):
+        if ends == (known.left, known.right):
             return ""
         return f"answer {key[1]} of its session is about other rows in line {known.line}"
 
     def _add(self, key: Key, answer: str, record: Record, line: int) -> str:
         # The same answer again is a copy of the log; one that was taken back stays so.
-        if key in self.answers or key in self.undone:
+        if key in self.answers:
             return self._again(key, record)
         left = as_text(record.get("left"))
         right = as_text(record.get("right"))
         if not left or not right:
             return f"{'left' if not left else 'right'} is empty"
+        epsilon, reason = _read_epsilon(record)
+        if reason:
+            return reason
         annotator, kind, time = (as_text(record.get(name)) for name in ("annotator", "kind", "time"))
-        self.answers[key] = LoggedAnswer(*key, left, right, answer, annotator, kind, time, line)
+        standing = self.withdrawn if key in self.undone else self.answers
+        standing[key] = LoggedAnswer(*key, left, right, answer, annotator, kind, time, line, epsilon)
         return ""
+
+
+def _read_epsilon(record: Record) -> tuple[float | None, str]:
+    """The privacy that a line tells, and what is wrong with it."""
+    epsilon = record.get("epsilon")
+    if epsilon is None:
+        return None, ""
+    if is_epsilon(epsilon):
+        return float(epsilon), ""
+    return None, f"epsilon {str(epsilon)[:20]} is not a number from {EPSILONS[0]:g} to {EPSILONS[1]:g}"
 
 
 def is_log_record(record: Mapping[str, object]) -> bool:
@@ -219,6 +273,8 @@ def read_log(path: Location) -> LogContents:
     LogContents
         The answers that stand, labels, and the lines that could not be read.
     """
+    if Path(path).is_fifo():
+        raise InputError(f"{path} is a pipe, and a log is read more than once. Copy it to a file.")
     with open_bytes(path) as file:
         try:
             return parse_log(file.read())
@@ -229,22 +285,53 @@ def read_log(path: Location) -> LogContents:
 def parse_log(data: bytes) -> LogContents:
     """The contents of a log from its bytes."""
     contents = LogContents()
+    found = list(_pieces(data))
+    cut_off = _cut_off(found)
+    for k, (line, piece, record) in enumerate(found):
+        if record is not None:
+            contents.apply(record, line)
+        elif k in cut_off:
+            contents.half_written.append(line)
+        else:
+            contents.bad_rows.append(BadRow(line, "damaged" if piece.startswith(b"{") else "not JSON"))
+    return contents
+
+
+def _pieces(data: bytes) -> Iterator[Piece]:
+    """Lines and what they hold; a line is several where a writer that was stopped left no newline before the next."""
     for number, line in enumerate(data.split(b"\n"), 1):
         line = line.strip(b" \t\r\0\xef\xbb\xbf")
         if not line:
             continue
         record = _record(line)
-        if record is None:
-            # A writer that was stopped left no newline: what another wrote since follows on the same line.
-            at = line.rfind(_BEGIN)
-            record = _record(line[at:]) if at > 0 else None
-            if record is None and not line.startswith(b"{"):
-                contents.bad_rows.append(BadRow(number, "not JSON"))
-            else:
-                contents.half_written.append(number)
         if record is not None:
-            contents.apply(record, number)
-    return contents
+            yield number, line, record
+            continue
+        for piece in re.split(b"(?=" + re.escape(_BEGIN) + b")", line):
+            if piece:
+                yield number, piece, _record(piece)
+
+
+def _cut_off(found: list[Piece]) -> set[int]:
+    """Places that a writer was stopped in: such a line lacks its end, and the next thing in the log is a start."""
+    first: dict[object, int] = {}
+    for k, (_, _, record) in enumerate(found):
+        if record is not None:
+            first.setdefault(as_text(record.get("session")), k)
+    places = set()
+    start, session_line = True, True
+    for k in range(len(found) - 1, -1, -1):
+        _, piece, record = found[k]
+        if record is not None:
+            session_line = record.get("event") == "session"
+            start = session_line or first[as_text(record.get("session"))] == k
+            continue
+        ours = piece[: len(_BEGIN)] == _BEGIN[: len(piece)] and _END.search(piece) is None
+        # A session whose first line is lost goes on with its answers.
+        start = start and ours and (session_line or not piece.startswith(_SESSION))
+        if start:
+            places.add(k)
+    return places
 
 
 def _record(line: bytes) -> Record | None:
@@ -286,7 +373,7 @@ def log_answers(name: str, contents: LogContents) -> Answers:
         answers=np.array([ANSWER_CODES[one.answer] for one in given], dtype=np.int64),
         weights=np.ones(len(given)),
         annotators=annotators,
-        n_chosen=sum(one.kind not in ("", "random") for one in given),
+        kinds=np.array([one.kind for one in given], dtype=object),
         epsilon=contents.epsilon,
         lines=np.array([one.line for one in given], dtype=np.int64),
         columns=columns,
@@ -319,7 +406,7 @@ class AnswerLog:
             _lock(self._fd, self.path)
             data = _read_all(self._fd)
             self.contents = parse_log(data)
-            if self.contents.bad_rows:
+            if self.contents.bad_rows and self.contents.is_empty:
                 first = self.contents.bad_rows[0]
                 raise InputError(
                     f"{self.path}, line {first.line}: {first.reason}. It is not a log that can be continued; name "
@@ -340,11 +427,16 @@ class AnswerLog:
         """Write down what a session begins with."""
         self._append({"event": "session", "seed": seed, **settings, "time": _now(), "session": self.session})
 
-    def answer(self, left: str, right: str, answer: str, annotator: str = "", kind: str = "") -> LoggedAnswer:
+    def answer(
+        self, left: str, right: str, answer: str, annotator: str = "", kind: str = "", epsilon: float | None = None
+    ) -> LoggedAnswer:
         """Write an answer; it is on the disk when this returns."""
         number = self._last + 1
         record: Record = {"event": "answer", "number": number, "left": left, "right": right, "answer": answer}
-        self._append({**record, "annotator": annotator, "kind": kind, "time": _now(), "session": self.session})
+        record |= {"annotator": annotator, "kind": kind}
+        if epsilon is not None:
+            record["epsilon"] = epsilon
+        self._append({**record, "time": _now(), "session": self.session})
         self._last = number
         return self.contents.answers[self.session, number]
 
@@ -376,6 +468,7 @@ class AnswerLog:
 
     def _write(self, line: bytes) -> None:
         """Write a whole line through to the disk, or none of it."""
+        self.check()
         try:
             written = 0
             while written < len(line):
@@ -387,6 +480,26 @@ class AnswerLog:
             raise FileError(f"{self.path} cannot be written: {error.strerror or error}.") from None
         self._end += len(line)
         self._lines += 1
+
+    def check(self) -> None:
+        """Refuse to go on where the file is no longer as it was written: what is added to it now may be lost."""
+        own = os.fstat(self._fd)
+        try:
+            named = os.stat(self.path)
+        except OSError:
+            named = None
+        if named is None:
+            what = "was moved or removed"
+        elif not os.path.samestat(own, named):
+            what = "was replaced by another file"
+        elif own.st_size != self._end:
+            what = "was cut short" if own.st_size < self._end else "was written to by another program"
+        else:
+            return
+        raise FileError(
+            f"{self.path} {what} while `sdulearn ask` had it open: nothing more is saved. Stop `sdulearn ask`, put the "
+            "log back where it was, and start the same command again."
+        )
 
     def close(self) -> None:
         """Let others write."""
@@ -408,6 +521,8 @@ def _now() -> str:
 
 
 def _open(path: Path) -> int:
+    if path.exists() and not path.is_file():
+        raise InputError(f"{path} is not a file. Name one to write the log to.")
     try:
         return os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o666)
     except OSError as error:

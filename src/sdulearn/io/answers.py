@@ -18,12 +18,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sdulearn.answers.records import Answers, BadRow
-from sdulearn.errors import InputError
+from sdulearn.errors import InputError, listed, quoted, shortened
 from sdulearn.io.answer_log import is_log_record, log_answers, read_log
 from sdulearn.io.files import Location, as_text, is_location
 from sdulearn.io.importers.formats import recognise
-from sdulearn.io.importers.records import with_ids
-from sdulearn.io.importers.sheet import RecordPairs, Sheet, by_plain_name, pair_columns
+from sdulearn.io.importers.sheet import Sheet, by_plain_name, pair_columns
 from sdulearn.io.rows import Cells, Content, read_content
 from sdulearn.pairs import DISSIMILAR, SIMILAR, UNSURE
 from sdulearn.types import Frame
@@ -50,8 +49,6 @@ def read_answers(
     *,
     columns: Mapping[str, str] | None = None,
     words: Mapping[str, str] | None = None,
-    table: Location | Frame | None = None,
-    id_column: str | None = None,
 ) -> Answers:
     """Read answers from a file or a frame, whichever tool wrote it.
 
@@ -61,18 +58,12 @@ def read_answers(
         CSV, TSV, JSON, JSON lines, Parquet (extra ``files``) or Excel (extra ``excel``), by the file's
         ending; gzipped or not. Or a pandas, polars or pyarrow frame. What it holds is told by its content:
         a row per answer, the log of ``sdulearn ask``, or a file of Label Studio, Prodigy, Argilla,
-        interactive-clustering, dedupe, Zingg, Splink, recordlinkage or a crowd. Answers that were read before
-        are given back.
+        interactive-clustering or a crowd. Answers that were read before are given back.
     columns : mapping, optional
         Names of the columns where they are unusual, for example
         ``{"id_a": "from", "id_b": "to", "label": "verdict"}``.
     words : mapping, optional
         What a word means where it is unusual, for example ``{"yes": "similar", "no": "dissimilar"}``.
-    table : str, path-like or frame, optional
-        The table of points. Where answers hold whole records in the place of ids (dedupe, Zingg), the records
-        are looked up in it by the fields that both have.
-    id_column : str, optional
-        The column of ids of that table, or "" for row numbers from 0.
 
     Returns
     -------
@@ -82,8 +73,8 @@ def read_answers(
     Raises
     ------
     InputError
-        No such columns; answers 1, 0 and -1 together, whose 0 may mean either of two things; whole records
-        without a table to find them in; or a file that could be of two tools.
+        No such columns; answers 1, 0 and -1 together, whose 0 may mean either of two things; a file that could
+        be of two tools, or one of a tool that links records of the same entity.
 
     See Also
     --------
@@ -109,11 +100,7 @@ def read_answers(
     if _is_log(content):
         return _read_log(source, content.format)
     columns = columns or {}
-    found = recognise(content, columns)
-    if isinstance(found, RecordPairs):
-        found = with_ids(content.name, found, columns, table, id_column)
-        columns = {role: name for role, name in columns.items() if role not in ("id_a", "id_b")}
-    return _read_sheet(content.name, found, columns, words or {})
+    return _read_sheet(content.name, recognise(content, columns), columns, words or {})
 
 
 def _is_log(content: Content) -> bool:
@@ -155,7 +142,7 @@ def _read_sheet(name: str, sheet: Sheet, columns: Mapping[str, str], words: Mapp
     meaning = _meanings(name, Counter(row[3] for row in parsed), words, sheet.words)
     known = [row for row in parsed if row[3] in meaning]
     strange = [row for row in parsed if row[3] not in meaning]
-    bad += [BadRow(row[0], f"label {row[3]!r} is not one that is known") for row in strange]
+    bad += [BadRow(row[0], f"label {quoted(row[3])} is not one that is known") for row in strange]
     if not known and bad:
         raise _nothing_readable(name, bad)
     answers = _answers(name, known, meaning, roles, bad)
@@ -214,7 +201,7 @@ def _parse(cells: Cells | str, places: Mapping[str, int]) -> tuple[str, str, str
             return f"{role} is empty"
     weight = _number(text.get("weight") or "1")
     if weight is None or not (math.isfinite(weight) and weight >= 0):
-        return f"weight {text['weight']!r} is not a number of zero or more"
+        return f"weight {quoted(text['weight'])} is not a number of zero or more"
     return (
         text["id_a"],
         text["id_b"],
@@ -270,9 +257,11 @@ def _find_columns(
     """The column of each role: the one given, else the first of the usual names."""
     for role, name in given.items():
         if role not in ROLES or name not in header:
-            raise InputError(f"{path} has no column {name!r} for {role}; its columns are {', '.join(header)}.")
+            raise InputError(
+                f"{path} has no column {quoted(name)} for {role}; its columns are {listed(map(shortened, header))}."
+            )
     if repeated := [name for name, count in Counter(header).items() if count > 1 and name]:
-        raise InputError(f"{path} has two columns named {repeated[0]!r}. Rename or remove one of them.")
+        raise InputError(f"{path} has two columns named {quoted(repeated[0])}. Rename or remove one of them.")
     by_name = by_plain_name(header)
     found = dict(given)
     ends = pair_columns(header)
@@ -291,6 +280,6 @@ def _no_columns(path: str, header: Sequence[str], missing: list[str]) -> str:
     if len(header) >= 3 and _label_text(header[2]) in {*_SPELLINGS, "1", "0", "-1"} - {"same", "similar", "match"}:
         return f"{path} seems to begin with an answer. Give it a first line: id_a,id_b,label"
     return (
-        f"{path}: which column is {' and '.join(missing)}? Its columns are {', '.join(map(str, header))}. Name them "
+        f"{path}: which column is {' and '.join(missing)}? Its columns are {listed(map(shortened, header))}. Name them "
         "id_a, id_b and label, or say which they are with `columns`."
     )

@@ -51,6 +51,14 @@ def checked_whole(value: object, low: int, high: int) -> int:
     return value
 
 
+def checked_interval(value: object) -> tuple[int, int]:
+    """Two numbers of classes, the smaller first."""
+    low, high = (checked_whole(end, 2, 2**16) for end in checked_list(value))
+    if low > high:
+        raise ValueError("an interval ends before it begins")
+    return low, high
+
+
 def checked_numbers(array: NDArray[Any]) -> Array:
     """An array of finite floats."""
     if array.dtype.kind != "f" or not np.isfinite(array).all():
@@ -63,16 +71,13 @@ def checked_prior(prior: Mapping[str, Any]) -> PriorEstimate:
     if type(prior["identified"]) is not bool:
         raise TypeError("expected true or false")
     counts = {name: prior.get(name) for name in ("n_similar", "n_dissimilar", "confidence", "n_effective")}
-    found = PriorEstimate(
+    return PriorEstimate(
         value=checked_share(prior["value"]),
         low=checked_share(prior["low"]),
         high=checked_share(prior["high"]),
         identified=prior["identified"],
         **{name: None if value is None else checked_finite(value) for name, value in counts.items()},
     )
-    if not 0 < found.value < 1:
-        raise ValueError("the prior does not lie between 0 and 1")
-    return found
 
 
 def checked_error_rates(rates: Mapping[str, Any]) -> ErrorRates:

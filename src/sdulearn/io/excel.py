@@ -2,28 +2,185 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+import zlib
+from collections.abc import Callable, Sequence
+from typing import IO
+from xml.parsers.expat import ExpatError, ParserCreate
+from zipfile import BadZipFile, ZipFile, ZipInfo
 
-from sdulearn.errors import InputError
+from sdulearn.errors import InputError, quoted
 from sdulearn.extras import require
-from sdulearn.io.files import Location, cannot_open
+from sdulearn.io.files import Location, as_text, cannot_open
 from sdulearn.types import ArrowColumn, ArrowTable
+
+# The rectangle around the cells of a sheet is read whole. One of more cells than this must have some in it.
+_LARGE = 5_000_000
+_FILLED = 0.01
+_CELL = re.compile(r"([A-Za-z]{1,9})([0-9]{1,9})")
+# The same in the bytes of a sheet: where rows and cells say that they are, tags of cells, and tags of values.
+_PLACE = re.compile(rb"""\sr\s*=\s*["']([A-Za-z]*)([0-9]+)["']""")
+_CELL_TAG = re.compile(rb"<(?:[^\s<>/]+:)?c[\s/>]")
+_VALUE_TAG = re.compile(rb"<(?:[^\s<>/]+:)?(?:v|is)[\s>]")
+_BLOCK_BYTES = 1 << 20
+_NOT_A_WORKBOOK = (BadZipFile, ExpatError, EOFError, KeyError, NotImplementedError, RuntimeError, zlib.error)
 
 
 def read_sheet(path: Location) -> tuple[list[str], list[list[object]]]:
     """Column names and rows of the first sheet; an empty cell is None."""
     calamine = require("python_calamine", "excel")
     try:
+        _refuse_far_cells(path)
         sheet = calamine.CalamineWorkbook.from_path(path).get_sheet_by_index(0)
     except OSError as error:
         raise cannot_open(path, error) from None
-    except calamine.CalamineError as error:
+    except (calamine.CalamineError, *_NOT_A_WORKBOOK) as error:
         raise InputError(f"{path} cannot be read as an Excel workbook: {error}") from None
     rows = [[None if cell == "" else cell for cell in row] for row in sheet.to_python()]
     rows = [row for row in rows if any(cell is not None for cell in row)]
     if not rows:
         raise InputError(f"{path}: its first sheet is empty. The first row must name the columns.")
-    return [str(name).strip() for name in rows[0]], rows[1:]
+    return [as_text(name) or "None" for name in rows[0]], rows[1:]
+
+
+def _refuse_far_cells(path: Location) -> None:
+    """Refuse a few cells far apart: calamine would ask for the memory of all cells between them, and abort."""
+    with ZipFile(path) as archive:
+        for member in _first_sheet(archive):
+            with archive.open(member) as file:
+                if not _is_nearly_empty(*_largest_area(file)):
+                    continue
+            cells = _FilledCells()
+            with archive.open(member) as file:
+                _parse(file, cells.start)
+            if _is_nearly_empty(cells.height * cells.width, cells.count):
+                raise InputError(
+                    f"{path}: the {cells.count:,} cells of its first sheet are spread over {cells.height:,} rows and "
+                    f"{cells.width:,} columns. Delete those far away from the table, or save the sheet as CSV."
+                )
+
+
+def _is_nearly_empty(area: int, n_filled: int) -> bool:
+    return area > _LARGE and n_filled < _FILLED * area
+
+
+def _largest_area(file: IO[bytes]) -> tuple[int, int]:
+    """The most that the rectangle around all cells may hold, and the number of values: ten times faster than XML."""
+    n_rows = n_columns = n_cells = n_placed = n_filled = 0
+    rest = b""
+    while block := file.read(_BLOCK_BYTES):
+        # A tag is not cut in two: nothing that is looked for goes on past its end.
+        whole, mark, rest = (rest + block).rpartition(b">")
+        whole += mark
+        places = _PLACE.findall(whole)
+        n_rows = max(n_rows, max((_number(row) for _, row in places), default=0))
+        n_columns = max(n_columns, max(map(_column_number, {column for column, _ in places}), default=0))
+        n_placed += sum(1 for column, _ in places if column)
+        n_cells += len(_CELL_TAG.findall(whole))
+        n_filled += len(_VALUE_TAG.findall(whole))
+    # Cells that do not say where they are follow others.
+    n_loose = max(n_cells - n_placed, 0)
+    return (n_rows + n_loose) * (n_columns + n_loose), n_filled
+
+
+def _number(digits: bytes) -> int:
+    return int(digits) if len(digits) < 10 else 10**9
+
+
+def _column_number(letters: bytes) -> int:
+    """A is 1, Z is 26, AA is 27."""
+    number = 0
+    for letter in letters.upper()[:10]:
+        number = 26 * number + letter - ord("A") + 1
+    return number
+
+
+class _FilledCells:
+    """The rectangle around the cells of a sheet that have a value."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.rows = (0, 0)
+        self.columns = (0, 0)
+        self._row = -1
+        self._column = -1
+
+    @property
+    def height(self) -> int:
+        return self.rows[1] - self.rows[0] + 1
+
+    @property
+    def width(self) -> int:
+        return self.columns[1] - self.columns[0] + 1
+
+    def start(self, tag: str, attributes: dict[str, str]) -> None:
+        """Follow a tag; rows and cells that do not say where they are follow the one before."""
+        name = tag.rpartition(":")[2]
+        if name == "row":
+            self._row = _place("A" + attributes["r"])[0] if "r" in attributes else self._row + 1
+            self._column = -1
+        elif name == "c":
+            self._column += 1
+            if "r" in attributes:
+                self._row, self._column = _place(attributes["r"])
+        elif name in ("v", "is"):
+            self._fill()
+
+    def _fill(self) -> None:
+        row, column = self._row, self._column
+        if not self.count:
+            self.rows = (row, row)
+            self.columns = (column, column)
+        self.count += 1
+        self.rows = (min(self.rows[0], row), max(self.rows[1], row))
+        self.columns = (min(self.columns[0], column), max(self.columns[1], column))
+
+
+def _place(cell: str) -> tuple[int, int]:
+    """Row and column of a cell such as B3, from 0."""
+    found = _CELL.fullmatch(cell)
+    if found is None:
+        raise BadZipFile(f"there is no cell {quoted(cell)}")
+    return int(found[2]) - 1, _column_number(found[1].encode()) - 1
+
+
+def _parse(file: IO[bytes], start: Callable[[str, dict[str, str]], None]) -> None:
+    parser = ParserCreate()
+    parser.StartElementHandler = start
+    parser.ParseFile(file)
+
+
+def _tags(archive: ZipFile, name: str, wanted: str) -> list[dict[str, str]]:
+    """The attributes of all tags of a name, in order."""
+    found: list[dict[str, str]] = []
+
+    def start(tag: str, attributes: dict[str, str]) -> None:
+        if tag.rpartition(":")[2] == wanted:
+            found.append(attributes)
+
+    for member in _members(archive, name):
+        with archive.open(member) as file:
+            _parse(file, start)
+    return found
+
+
+def _first_sheet(archive: ZipFile) -> list[ZipInfo]:
+    """The file of the first sheet, by the names under which calamine looks for it."""
+    first = next(iter(_tags(archive, "xl/workbook.xml", "sheet")), {})
+    sheet_id = next((value for name, value in first.items() if name.endswith(":id")), None)
+    for relationship in _tags(archive, "xl/_rels/workbook.xml.rels", "Relationship"):
+        if relationship.get("Id") == sheet_id:
+            target = relationship["Target"].removeprefix("/")
+            return _members(archive, target if target.startswith("xl/") else f"xl/{target}")
+    raise BadZipFile("there is no first sheet")
+
+
+def _members(archive: ZipFile, name: str) -> list[ZipInfo]:
+    """Files of a name, however its letters and slashes are written."""
+    found = [one for one in archive.infolist() if one.filename.replace("\\", "/").lower() == name.lower()]
+    if not found:
+        raise BadZipFile(f"there is no {name}")
+    return found
 
 
 def sheet_table(path: Location, missing: Sequence[str]) -> ArrowTable:
@@ -41,11 +198,15 @@ def sheet_table(path: Location, missing: Sequence[str]) -> ArrowTable:
 def _column(cells: Sequence[object]) -> ArrowColumn:
     pa = require("pyarrow", "files")
     # A workbook has no whole numbers of its own.
-    cells = [int(cell) if isinstance(cell, float) and cell.is_integer() else cell for cell in cells]
-    if any(isinstance(cell, float) for cell in cells):
-        cells = [float(cell) if isinstance(cell, int) and not isinstance(cell, bool) else cell for cell in cells]
+    numbers = [int(cell) if isinstance(cell, float) and cell.is_integer() else cell for cell in cells]
+    if any(isinstance(cell, float) for cell in numbers):
+        numbers = [float(cell) if isinstance(cell, int) and not isinstance(cell, bool) else cell for cell in numbers]
     try:
-        return pa.array(cells)
+        return pa.array(numbers)
     except (pa.ArrowInvalid, pa.ArrowTypeError):
-        texts = [None if cell is None else f"{cell:g}" if isinstance(cell, float) else str(cell) for cell in cells]
-        return pa.array(texts, pa.string())
+        # All digits of a number, as it may be an id.
+        return pa.array([None if cell is None else _text(cell) for cell in cells], pa.string())
+
+
+def _text(cell: object) -> str:
+    return as_text(cell) if isinstance(cell, float) else str(cell)

@@ -6,7 +6,9 @@ import glob
 import gzip
 import io
 import os
+import re
 import tempfile
+import time
 import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -35,6 +37,11 @@ _FORMATS = {
     ".xlsx": "xlsx",
 }
 _PANDAS_MISSING = ("NAType", "NaTType")
+_WINDOWS = os.name == "nt"
+# Nobody writes a file for a day without adding to it.
+_OLD_SECONDS = 86_400
+# Begins like a formula, as -1, +0.5 and a single sign do not; after apostrophes too, so that one more can be taken off.
+_FORMULA = re.compile(r"'*(?![+-]?([0-9]+[.,]?[0-9]*|[.,][0-9]+)([eE][+-]?[0-9]+)?\Z)[=+\-@\t\r\n＝＋－＠].", re.DOTALL)
 # What gzip raises on a file that is cut off or damaged.
 DAMAGED = (EOFError, gzip.BadGzipFile, zlib.error)
 
@@ -57,6 +64,8 @@ def file_format(path: Location, allowed: Sequence[str]) -> str:
 
 def open_bytes(path: Location) -> IO[bytes]:
     """A file's bytes, unzipped where it is gzipped, whatever its name."""
+    if Path(path).is_char_device() or Path(path).is_block_device():
+        raise InputError(f"{path} is a device, which has no end. Name a file.")
     try:
         if Path(path).is_fifo():
             # A pipe gives its bytes once.
@@ -83,13 +92,13 @@ def read_text(path: Location) -> str:
             raise InputError(f"{path} is cut off or damaged ({error}). Copy it again.") from None
 
 
-def decoded(path: Location, text: bytes) -> str:
-    """Text in UTF-8, with or without a byte order mark."""
+def decoded(path: Location, text: bytes, where: str = "") -> str:
+    """Text in UTF-8, with or without a byte order mark; ``where`` says in which part of the file it stands."""
     try:
         return text.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise InputError(
-            f"{path} is not text in UTF-8: byte {text[error.start]:#04x} at {error.start:,}. If it comes from a "
+            f"{path}{where} is not text in UTF-8: byte {text[error.start]:#04x} at {error.start:,}. If it comes from a "
             f"spreadsheet, save it as 'CSV UTF-8'; else convert it: iconv -f WINDOWS-1252 -t UTF-8 {path}"
         ) from None
 
@@ -113,6 +122,16 @@ def as_text(value: object) -> str:
         if value.is_integer():
             return str(int(value))
     return str(value).strip()
+
+
+def as_cell(text: str) -> str:
+    """A text for a CSV file, with an apostrophe before it where a spreadsheet would run it as a formula."""
+    return f"'{text}" if _FORMULA.match(text) else text
+
+
+def from_cell(cell: str) -> str:
+    """The text of :func:`as_cell` again."""
+    return cell[1:] if cell.startswith("'") and _FORMULA.match(cell) else cell
 
 
 @contextmanager
@@ -143,8 +162,18 @@ def _remove_abandoned(target: Path) -> None:
     prefix = f".{target.name}."
     for draft in target.parent.glob("." + glob.escape(target.name) + ".*.part"):
         number = draft.name.removeprefix(prefix).split(".")[0]
-        if number.isdigit() and not _is_running(int(number)):
+        if number.isdigit() and _is_abandoned(draft, int(number)):
             draft.unlink(missing_ok=True)
+
+
+def _is_abandoned(draft: Path, process: int) -> bool:
+    """Whether nobody writes a draft any more; on Windows, where a signal 0 ends the process, by its age."""
+    if not _WINDOWS:
+        return not _is_running(process)
+    try:
+        return time.time() - draft.stat().st_mtime > _OLD_SECONDS
+    except FileNotFoundError:
+        return False
 
 
 def _is_running(process: int) -> bool:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from sdulearn.errors import InputError
+from sdulearn.errors import InputError, quoted
 
 ID_COLUMNS = ("id", "ID", "Id", "unique_id")
 # A column is in question only where it holds this share of the ids.
@@ -62,10 +62,10 @@ def choose_by_answers(
 
 
 def _refuse(table: str, names: Sequence[str], by_number: bool) -> None:
-    listed = " and ".join(map(repr, names[:3]))
+    columns = " and ".join(map(quoted, names[:3]))
     rows = ", and so could row numbers from 0" if by_number else ""
     raise InputError(
-        f"{table}: {listed} could be the column of ids that the answers name{rows}. Say which with `id_column` (an "
+        f"{table}: {columns} could be the column of ids that the answers name{rows}. Say which with `id_column` (an "
         "empty name, `id_column=''`, stands for row numbers)."
     )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sdulearn.boosting import PairBoostingClassifier, PairModelCV
 from sdulearn.boosting.score_classifier import ScoreClassifier
@@ -11,9 +12,12 @@ from sdulearn.io import container
 from sdulearn.io.checked import (
     checked_error_rates,
     checked_finite,
+    checked_interval,
+    checked_list,
     checked_numbers,
     checked_prior,
     checked_share,
+    checked_text,
     checked_whole,
 )
 from sdulearn.io.files import Location
@@ -104,8 +108,15 @@ def _scored(model: Estimator, scalars: container.Header, arrays: container.Array
         if name in fitted:
             setattr(model, name, fitted[name])
     if "feature_names_in_" in fitted:
-        model.feature_names_in_ = np.array(fitted["feature_names_in_"], dtype=object)
+        model.feature_names_in_ = _names(fitted["feature_names_in_"], model.n_features_in_)
     return model
+
+
+def _names(found: object, n_features: int) -> NDArray[np.object_]:
+    names = [checked_text(name) for name in checked_list(found)]
+    if len(names) != n_features:
+        raise ValueError("names and number of features do not fit together")
+    return np.array(names, dtype=object)
 
 
 def _fitted(scalars: container.Header, arrays: container.Arrays) -> container.Header:
@@ -116,7 +127,9 @@ def _fitted(scalars: container.Header, arrays: container.Arrays) -> container.He
     if "error_rates_" in fitted:
         fitted["error_rates_"] = checked_error_rates(scalars["error_rates_"])
     if "feature_names_in_" in fitted:
-        fitted["feature_names_in_"] = np.array(fitted["feature_names_in_"], dtype=object)
+        fitted["feature_names_in_"] = _names(fitted["feature_names_in_"], fitted["n_features_in_"])
+    if fitted.get("n_classes_interval_") is not None:
+        fitted["n_classes_interval_"] = checked_interval(fitted["n_classes_interval_"])
     if "cv_results_" in fitted:
         nested = {name.split("/", 1)[1]: array for name, array in arrays.items() if "/" in name}
         fitted["cv_results_"] = {**fitted["cv_results_"], **nested}
@@ -131,7 +144,7 @@ def _check_shapes(model: Estimator) -> None:
         raise ValueError("coefficients and number of features do not fit together")
     if not (np.isfinite(model.coef_).all() and np.isfinite(model.intercept_).all()):
         raise ValueError("coefficients are not finite")
-    if n_classes == 2 and model.classes_.tolist() != [-1, 1]:
+    if n_classes <= 2 and model.classes_.tolist() != [-1, 1]:
         raise ValueError("classes are not -1 and +1")
     if n_classes > 2:
         _check_classes(model, n_classes)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from sdulearn.columns import ColumnLayout, encode, kind_of, pair_codes
-from sdulearn.errors import InputError
+from sdulearn.errors import InputError, quoted, reason, shortened
 from sdulearn.extras import require
 from sdulearn.io.files import Location, cannot_open
 from sdulearn.types import Array, ArrowTable, ArrowType, Codes, Mask
@@ -97,7 +97,7 @@ def _clear_errors(path: Location) -> Iterator[None]:
     try:
         yield
     except pa.ArrowInvalid as error:
-        raise InputError(f"{path} cannot be read: {error}") from None
+        raise InputError(f"{path} cannot be read: {reason(error)}") from None
     except OSError as error:
         raise cannot_open(path, error) from None
 
@@ -105,11 +105,11 @@ def _clear_errors(path: Location) -> Iterator[None]:
 def _join_types(file: Path, types: dict[str, ArrowType], schema: Any) -> None:
     """Add a file's columns; a column that is empty in one file takes its type from another."""
     if repeated := [name for name, count in Counter(schema.names).items() if count > 1]:
-        raise InputError(f"{file} has two columns named {repeated[0]!r}. Rename one of them.")
+        raise InputError(f"{file} has two columns named {quoted(repeated[0])}. Rename one of them.")
     if types and (odd := set(types) ^ set(schema.names)):
         raise InputError(
-            f"{file} does not have the same columns as the files before it: {sorted(odd)[0]!r} is only in one of them. "
-            "All files of a folder must have the same columns; keep other tables elsewhere."
+            f"{file} does not have the same columns as the files before it: {quoted(sorted(odd)[0])} is only in one of "
+            "them. All files of a folder must have the same columns; keep other tables elsewhere."
         )
     is_null = require("pyarrow.types", "files").is_null
     for name, dtype in zip(schema.names, schema.types, strict=True):
@@ -118,7 +118,8 @@ def _join_types(file: Path, types: dict[str, ArrowType], schema: Any) -> None:
             types[name] = dtype
         elif not is_null(dtype) and kind_of(dtype) != kind_of(known):
             raise InputError(
-                f"{file}: column {name!r} is {dtype}, but {known} in the files before it. Write it alike in all files."
+                f"{file}: column {quoted(name)} is {shortened(str(dtype))}, but {shortened(str(known))} in the files "
+                "before it. Write it alike in all files."
             )
 
 

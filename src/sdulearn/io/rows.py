@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from sdulearn.errors import InputError
+from sdulearn.errors import InputError, quoted, reason
 from sdulearn.extras import require
 from sdulearn.io.excel import read_sheet
 from sdulearn.io.files import Location, cannot_open, delimiter, file_format, is_location, read_text
@@ -54,11 +54,8 @@ class Content:
             yield number, cells if isinstance(cells, str) else dict(zip(self.header, cells, strict=False))
 
 
-def read_content(source: Location | Frame, what: str, *, blank_rows: bool = False) -> Content:
-    """Read a file or frame; ``what`` stands for the name of a frame.
-
-    Spreadsheets write rows of nothing but delimiters below a table; ``blank_rows`` keeps them, as rows to count.
-    """
+def read_content(source: Location | Frame, what: str) -> Content:
+    """Read a file or frame; ``what`` stands for the name of a frame."""
     if not is_location(source):
         return Content(what, "frame", *frame_rows(source))
     path = Path(source)
@@ -74,7 +71,7 @@ def read_content(source: Location | Frame, what: str, *, blank_rows: bool = Fals
     if name in ("json", "jsonl"):
         return _json_content(str(source), name, text)
     lines = list(io.StringIO(text, newline=""))
-    return Content(str(source), name, *_read_delimited(path, lines, name, blank_rows))
+    return Content(str(source), name, *_read_delimited(path, lines, name))
 
 
 def frame_rows(frame: Frame) -> tuple[list[str], NumberedRows]:
@@ -86,7 +83,7 @@ def frame_rows(frame: Frame) -> tuple[list[str], NumberedRows]:
         )
     names = list(getattr(frame, "column_names", None) or frame.columns)
     if repeated := [name for name, count in Counter(names).items() if count > 1]:
-        raise InputError(f"There are two columns named {str(repeated[0])!r}. Rename or remove one of them.")
+        raise InputError(f"There are two columns named {quoted(str(repeated[0]))}. Rename or remove one of them.")
     columns = [frame[name] for name in names]
     lists = [column.to_pylist() if hasattr(column, "to_pylist") else column.to_list() for column in columns]
     return [str(name) for name in names], list(enumerate(zip(*lists, strict=True), 1))
@@ -97,25 +94,26 @@ def _read_parquet(path: Path) -> tuple[list[str], NumberedRows]:
     try:
         table = require("pyarrow.parquet", "files").read_table(path)
     except pa.ArrowException as error:
-        raise InputError(f"{path} cannot be read as Parquet: {error}") from None
+        raise InputError(f"{path} cannot be read as Parquet: {reason(error)}") from None
     except OSError as error:
         raise cannot_open(path, error) from None
     return frame_rows(table)
 
 
-def _read_delimited(path: Path, lines: list[str], name: str, blank_rows: bool) -> tuple[list[str], NumberedRows]:
-    rows = _split(path, lines, delimiter(lines[0], name), blank_rows)
+def _read_delimited(path: Path, lines: list[str], name: str) -> tuple[list[str], NumberedRows]:
+    rows = _split(path, lines, delimiter(lines[0], name))
     _, header = next(rows, (0, []))
     if not header:
         raise InputError(f"{path} holds nothing but delimiters. It needs the columns id_a, id_b, label.")
     return [cell.strip() for cell in header], list(rows)
 
 
-def _split(path: Path, lines: list[str], mark: str, blank_rows: bool) -> Iterator[tuple[int, list[str]]]:
+def _split(path: Path, lines: list[str], mark: str) -> Iterator[tuple[int, list[str]]]:
     reader = csv.reader(lines, delimiter=mark)
     try:
         for cells in reader:
-            if cells and (blank_rows or any(cell.strip() for cell in cells)):
+            # Spreadsheets write rows of nothing but delimiters below a table.
+            if any(cell.strip() for cell in cells):
                 yield reader.line_num, cells
     except csv.Error as error:
         raise InputError(

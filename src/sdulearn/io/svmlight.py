@@ -8,7 +8,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.datasets import load_svmlight_file
 
-from sdulearn.errors import InputError
+from sdulearn.errors import InputError, reason
 from sdulearn.io.files import Location
 
 
@@ -18,7 +18,7 @@ def parse_svmlight(path: Location, file: Iterable[bytes], width: int | None) -> 
         X, _ = load_svmlight_file(file, n_features=width, zero_based=True)
     except (ValueError, OverflowError, MemoryError) as error:
         raise InputError(
-            f"{path} cannot be read as svmlight, or has features the model does not know: {error}"
+            f"{path} cannot be read as svmlight, or has features the model does not know: {reason(error)}"
         ) from None
     if not np.isfinite(X.data).all():
         raise InputError(f"{path} holds values that are missing or infinite. Leave them out; absent means zero.")

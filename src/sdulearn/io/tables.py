@@ -36,12 +36,13 @@ from sdulearn.columns import (
     point_numbers,
     summarise,
 )
-from sdulearn.errors import InputError
+from sdulearn.errors import InputError, listed, quoted, reason, shortened
 from sdulearn.extras import require
 from sdulearn.io import parquet
 from sdulearn.io.excel import read_sheet, sheet_table
 from sdulearn.io.files import DAMAGED, Location, decoded, delimiter, file_format, is_location, open_bytes
 from sdulearn.io.ids import ID_COLUMNS, Candidate, choose_by_answers, looks_like_id, match_texts
+from sdulearn.io.json_lines import json_batches, json_names, json_table
 from sdulearn.io.svmlight import parse_svmlight
 from sdulearn.number_texts import NumberText, parse_numbers, recognise_numbers
 from sdulearn.types import ArrowTable, ArrowType, Codes, Frame, Rows
@@ -190,8 +191,8 @@ def _refuse_forgotten_codes(raw: _RawTable, id_name: str | None, options: TableO
         _, counts = np.unique(values[values != 0], return_counts=True)
         if len(counts) >= _FEW_PAIRS and (counts == 2).all() and (values == 0).any():
             raise InputError(
-                f"{raw.name}: column {name!r} looks like pair codes: every number but 0 stands on two rows. Learn from "
-                f"them with `codes={name!r}`, or leave the column out with `drop`."
+                f"{raw.name}: column {quoted(name)} looks like pair codes: every number but 0 stands on two rows. "
+                f"Learn from them with `codes={quoted(name)}`, or leave the column out with `drop`."
             )
 
 
@@ -210,8 +211,10 @@ def feature_kinds(
     }
     for purpose, wanted in purposes.items():
         if unknown := set(wanted) - set(names):
-            listed = ", ".join(names)
-            raise InputError(f"{name} has no column {sorted(unknown)[0]!r} to {purpose}. Its columns: {listed}.")
+            missing = quoted(sorted(unknown)[0])
+            raise InputError(
+                f"{name} has no column {missing} to {purpose}. Its columns: {listed(map(shortened, names))}."
+            )
     left_out = {*options.drop, *codes, *points}
     return column_kinds(name, {column: types[column] for column in names if column not in left_out})
 
@@ -274,7 +277,8 @@ def read_chunks(path: Location, layout: Layout, *, id_column: str | None = None)
         return
     begin = 0
     with _clear_errors(path):
-        id_column = choose_id(str(path), column_names(path), id_column, (layout.id_column,))
+        names = column_names(path, id_column or layout.id_column)
+        id_column = choose_id(str(path), names, id_column, (layout.id_column,))
         for batch in _batches(path, name, layout, id_column):
             yield _encode(str(path), ColumnLayout(layout.columns, id_column), batch, begin)
             begin += batch.num_rows
@@ -319,9 +323,9 @@ def _clear_errors(path: Location) -> Iterator[None]:
     try:
         yield
     except arrow as error:
-        raise InputError(f"{path} cannot be read: {error}") from None
+        raise InputError(f"{path} cannot be read: {reason(error)}") from None
     except (*DAMAGED, csv.Error, KeyError) as error:
-        raise InputError(f"{path} cannot be read: {error}. It seems to be cut off or damaged.") from None
+        raise InputError(f"{path} cannot be read: {reason(error)}. It seems to be cut off or damaged.") from None
 
 
 def table_format(path: Location) -> str:
@@ -329,16 +333,16 @@ def table_format(path: Location) -> str:
     return "parquet" if Path(path).is_dir() else file_format(path, FORMATS)
 
 
-def column_names(path: Location) -> list[str]:
-    """Names of a table's columns (of the first row of JSON lines)."""
+def column_names(path: Location, wanted: str | None = None) -> list[str]:
+    """Names of a table's columns; of JSON lines those of the first rows, up to some that have the wanted one."""
     name = table_format(path)
     if name == "parquet":
         return list(parquet.open_parquet(path).types)
     if name == "xlsx":
         return read_sheet(path)[0]
-    line = _first_line(path)
     if name == "jsonl":
-        return require("pyarrow.json", "files").read_json(io.BytesIO(line.encode())).column_names
+        return json_names(path, _CHUNK_ROWS, wanted)
+    line = _first_line(path)
     return next(csv.reader([line], delimiter=delimiter(line, name)))
 
 
@@ -356,14 +360,16 @@ def choose_id(path: str, names: Sequence[str], wanted: str | None, usual: Sequen
     if wanted is None:
         return next((name for name in usual if name in names), None)
     if wanted and wanted not in names:
-        raise InputError(f"{path} has no column {wanted!r} to take ids from. Its columns: {', '.join(names)}.")
+        raise InputError(
+            f"{path} has no column {quoted(wanted)} to take ids from. Its columns: {listed(map(shortened, names))}."
+        )
     return wanted or None
 
 
 def check_repeated_names(path: str, names: Sequence[str]) -> None:
     """Refuse two columns of one name."""
     if repeated := [name for name, count in Counter(names).items() if count > 1]:
-        raise InputError(f"{path} has two columns named {repeated[0]!r}. Rename one of them.")
+        raise InputError(f"{path} has two columns named {quoted(repeated[0])}. Rename one of them.")
 
 
 def _read_raw(source: Location | Frame, options: TableOptions) -> _RawTable:
@@ -380,15 +386,14 @@ def _read_raw(source: Location | Frame, options: TableOptions) -> _RawTable:
             return _RawTable(path, parquet.read_whole(path), opened.types, name)
         if name == "xlsx":
             return _single(path, sheet_table(path, _MISSING), name)
+        if name == "jsonl":
+            return _single(path, json_table(path, _CHUNK_ROWS, _BLOCK_BYTES), name)
         names = column_names(path)
         check_repeated_names(path, names)
+        own = {options.id_column, *options.categories}
+        texts = [column for column in names if column in own or looks_like_id(column)]
+        reading = _csv_options(path, name, dict.fromkeys(set(texts) - {options.codes, options.points}))
         with open_bytes(path) as file:
-            if name == "jsonl":
-                json = require("pyarrow.json", "files")
-                return _single(path, json.read_json(file, json.ReadOptions(block_size=_BLOCK_BYTES)), name)
-            own = {options.id_column, *options.categories}
-            texts = [column for column in names if column in own or looks_like_id(column)]
-            reading = _csv_options(path, name, dict.fromkeys(set(texts) - {options.codes, options.points}))
             return _single(path, require("pyarrow.csv", "files").read_csv(file, **reading), name)
 
 
@@ -418,7 +423,7 @@ def _csv_options(
 def _batches(path: Location, name: str, layout: ColumnLayout, id_column: str | None) -> Iterator[ArrowTable]:
     """Record batches with the columns of a layout and the ids."""
     names = column_names(path)
-    # A key may be missing from the first row of JSON lines, where alone it is looked for.
+    # A key may be missing from the first rows of JSON lines, where alone it is looked for.
     wanted = needed_columns(path, layout, id_column, None if name == "jsonl" else names)
     if name == "parquet":
         for group in parquet.open_parquet(path).groups:
@@ -426,7 +431,7 @@ def _batches(path: Location, name: str, layout: ColumnLayout, id_column: str | N
     elif name == "xlsx":
         yield from sheet_table(path, _MISSING).select(wanted or names[:1]).to_batches(_CHUNK_ROWS)
     elif name == "jsonl":
-        yield from _json_batches(path, require("pyarrow", "files").schema(_column_types(layout)))
+        yield from json_batches(path, _CHUNK_ROWS, require("pyarrow", "files").schema(_column_types(layout)))
     else:
         types: dict[str, ArrowType | None] = _column_types(layout)
         if id_column is not None:
@@ -450,16 +455,8 @@ def needed_columns(
     if id_column is not None:
         wanted.append(id_column)
     if names is not None and (absent := [name for name in wanted if name not in names]):
-        raise InputError(f"{path} lacks the column {', '.join(map(repr, absent[:5]))} that the model needs.")
+        raise InputError(f"{path} lacks the column {', '.join(map(quoted, absent[:5]))} that the model needs.")
     return list(dict.fromkeys(wanted))
-
-
-def _json_batches(path: Location, schema: ArrowType) -> Iterator[ArrowTable]:
-    json = require("pyarrow.json", "files")
-    options = json.ParseOptions(explicit_schema=schema, unexpected_field_behavior="infer")
-    for lines in _line_chunks(path):
-        size = json.ReadOptions(block_size=max(len(lines), 1))
-        yield json.read_json(io.BytesIO(lines), size, options)
 
 
 def _line_chunks(path: Location) -> Iterator[bytes]:
@@ -505,6 +502,9 @@ def _joined(pieces: Sequence[Table]) -> Table:
 def _ids(table: ArrowTable, id_column: str | None, begin: int) -> list[str]:
     if id_column is None:
         return [str(k) for k in range(begin, begin + table.num_rows)]
+    if id_column not in table.schema.names:
+        # Some thousand JSON lines without the key that others have.
+        return [""] * table.num_rows
     return id_texts(table[id_column]).to_pylist()
 
 

@@ -42,7 +42,7 @@ SumsOf = Callable[..., Mapping[str, Array | float]]
 
 # How a sum follows a change of coordinates: by its rows, or by its rows and its columns.
 _ONE_SIDED = {"slope", "mean_slope", "ends"}
-_TWO_SIDED = {"second", "joint", "curvature", "mean_curvature"}
+_TWO_SIDED = {"ends_second", "free_second", "joint", "curvature", "mean_curvature"}
 
 
 def fit_pair_logistic(model: PairLogisticRegression, blocks: Blocks) -> LinearFit:
@@ -87,9 +87,11 @@ def fit_pair_logistic(model: PairLogisticRegression, blocks: Blocks) -> LinearFi
 
 @dataclass(frozen=True)
 class Survey:
-    """The first pass: numbers of rows, their sum, weight of the pairs and the unlabeled rows."""
+    """The first pass: weighted sum of the rows, number and weight of the pairs and of the unlabeled rows.
 
-    n_rows: int
+    A row of weight 0 is not there, and is not counted; to the sums of all passes it adds nothing.
+    """
+
     n_pairs: int
     n_unlabeled: int
     total: Array
@@ -98,6 +100,16 @@ class Survey:
     pair_squares: float
     unlabeled: float
     unlabeled_squares: float
+
+    @property
+    def n_answers(self) -> float:
+        """Weight of all pairs."""
+        return self.similar + self.dissimilar
+
+    @property
+    def weight(self) -> float:
+        """Weight of all rows."""
+        return 2 * self.n_answers + self.unlabeled
 
     def __add__(self, other: Survey) -> Survey:
         check_width(len(other.total), len(self.total))
@@ -121,10 +133,10 @@ def _survey(X: Rows, y: Codes, weight: Array | None) -> Survey | None:
     pair_weight = pairs.pair_weights(weight)
     unlabeled = weight[pairs.unlabeled]
     return Survey(
-        n_rows=len(y),
-        n_pairs=len(pairs.ends),
-        n_unlabeled=len(unlabeled),
-        total=X.T @ np.ones(len(y)) if sparse.issparse(X) else X.sum(axis=0, dtype=np.float64),
+        n_pairs=int(np.count_nonzero(pair_weight)),
+        n_unlabeled=int(np.count_nonzero(unlabeled)),
+        # Dense rows in float32 are not copied.
+        total=X.T @ weight if sparse.issparse(X) else np.einsum("i,ij->j", weight, X),
         similar=float(pair_weight @ pairs.similar),
         dissimilar=float(pair_weight @ ~pairs.similar),
         pair_squares=float(pair_weight @ pair_weight),
@@ -259,14 +271,23 @@ def _changed(sums: Sums, change: Callable[[Array], Array]) -> Sums:
 
 
 def _moments(A: Rows, s: Array, omega: Array, share: Array, W: Array) -> dict[str, Array]:
-    """Second moments of all rows, beside those of the pairs."""
-    return {"second": bordered_gram(A, np.ones(A.shape[0]), A), **pair_moments(A, s, omega)}
+    """Second moments of the ends and of the unlabeled rows, each by their share, beside those of the pairs."""
+    n = len(s)
+    ends = A[: 2 * n]
+    free = A[2 * n :]
+    return {
+        "ends_second": bordered_gram(ends, np.tile(omega[:, 0], 2), ends),
+        "free_second": bordered_gram(free, share[:, 0], free),
+        **pair_moments(A, s, omega),
+    }
 
 
 def _positive(A: Rows, s: Array, omega: Array, share: Array, w: Array) -> dict[str, float]:
-    """The share of unlabeled rows, and the number of all rows, on the positive side."""
+    """The share of unlabeled rows, and that of ends, on the positive side."""
     positive = A @ w[:-1] + w[-1] > 0
-    return {"share": float(share[:, 0] @ positive[2 * len(s) :]), "count": int(positive.sum())}
+    first, second, free = np.split(positive, [len(s), 2 * len(s)])
+    ends = (first.astype(np.float64) + second) / 2
+    return {"share": float(share[:, 0] @ free), "share_of_ends": float(omega[:, 0] @ ends)}
 
 
 @dataclass(frozen=True)
@@ -285,11 +306,11 @@ class BlockData:
     def of(cls, blocks: Blocks, survey: Survey, prior: float | None, prior_strength: float) -> BlockData:
         """The axes and what the starts need, in one pass."""
         d = len(survey.total)
-        n = survey.n_rows
         check_system_size(d)
-        totals = Totals(survey.total / n, survey.similar + survey.dissimilar, survey.unlabeled)
+        totals = Totals(survey.total / survey.weight, survey.n_answers, survey.unlabeled)
         sums = blocks.sum(_sum_rows, totals, _moments, np.zeros(d + 1), True)
-        second = sums.pop("second") / n
+        second = survey.n_answers * sums.pop("ends_second") + survey.unlabeled * sums.pop("free_second")
+        second /= survey.weight
         # The rows are about a mean that was rounded.
         rest = second[:-1, -1]
         covariance = second[:-1, :-1] - np.outer(rest, rest)
@@ -310,7 +331,7 @@ class BlockData:
         survey = self.survey
         if survey.unlabeled:
             return sums["share"], survey.unlabeled_squares / survey.unlabeled**2
-        return sums["count"] / survey.n_rows, 1 / survey.n_rows
+        return sums["share_of_ends"], survey.pair_squares / survey.n_answers**2 / 2
 
     def slopes(self, W: Array) -> dict[str, Array]:
         """``slope_sums`` in the axes.

@@ -15,7 +15,7 @@ from sdulearn.joint.class_starts import Clusters, class_starts, pair_moment
 from sdulearn.joint.classes import ClassLikelihood, ClassObjective, PropagatedLikelihood, SharesPenalty
 from sdulearn.joint.path import Axes, axis_penalty
 from sdulearn.solvers.lbfgs import gradient_norm, lbfgs
-from sdulearn.types import Array, Indices, Mask
+from sdulearn.types import Array, Mask
 
 # How far every start is followed, and how many of them further.
 _TRIAL_ITER = 15
@@ -90,9 +90,14 @@ class ClassData:
         """Starts that groups of answers alone give, where they are as many as classes and shares are not given."""
         return [] if self.shares_penalty is not None else self.clusters.starts_from_different_groups()
 
-    def _sizes(self, W: Array) -> Indices:
-        """How many unlabeled points are nearest to each class."""
-        return np.bincount(np.argmax(self.A_u @ W[:-1] + W[-1], axis=1), minlength=self.n_classes)
+    def _sizes(self, W: Array) -> Array:
+        """Share of the unlabeled points that are nearest to each class."""
+        nearest = np.argmax(self.A_u @ W[:-1] + W[-1], axis=1)
+        return np.bincount(nearest, weights=self.share, minlength=self.n_classes).astype(np.float64)
+
+    def n_used(self, W: Array) -> int:
+        """How many classes have a point."""
+        return len(np.unique(np.argmax(np.concatenate([self.A, self.A_u]) @ W[:-1] + W[-1], axis=1)))
 
     def largest_alpha(self, covariance_power: float) -> float:
         """The penalty above which equal chances for all classes are a minimum, about.
@@ -104,7 +109,7 @@ class ClassData:
         scale = 1 / np.sqrt(axis_penalty(self.axes.variance, 1.0, covariance_power))
         top = float(eigh(scale[:, None] * moment * scale, eigvals_only=True)[-1])
         n = self.likelihood.n_answers
-        n_different = float(np.maximum(self.likelihood.all_apart, 0.0).sum())
+        n_different = float(self.likelihood.edge_weight @ np.maximum(self.likelihood.all_apart, 0.0))
         strength = min(max(n - n_different, 1.0), max(n_different, 1.0)) / self.n_classes
         return max(2 * top * strength / n, 1e-6)
 

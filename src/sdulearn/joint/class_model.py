@@ -15,14 +15,22 @@ from sdulearn.answers.different import least_classes
 from sdulearn.answers.error_rates import ErrorRates
 from sdulearn.answers.graph import AnswerGraph
 from sdulearn.answers.question_rates import estimate_question_rates
-from sdulearn.errors import InputError, OneKindWarning, warn
+from sdulearn.errors import ClassNumberWarning, InputError, OneKindWarning, warn
 from sdulearn.joint.class_fit import ClassData, ClassSolution, descend, follow_path, polish
-from sdulearn.joint.class_selection import TEMPERATURES, Known, choose_number, held_out, known_by_folds
+from sdulearn.joint.class_selection import (
+    TEMPERATURES,
+    Known,
+    NumberOfClasses,
+    choose_number,
+    held_out,
+    known_by_folds,
+)
 from sdulearn.joint.classes import SharesPenalty
 from sdulearn.joint.graph_data import PointRows
 from sdulearn.joint.rates import given_rates
 from sdulearn.model_selection import grid_results
 from sdulearn.pairs import Pairs
+from sdulearn.prior import clopper_pearson
 from sdulearn.types import Array, Codes, Indices, Rows
 
 # Steps of L-BFGS that one of Newton's is worth.
@@ -34,6 +42,14 @@ _GRID_BOTTOM = 1e-4
 _PROPAGATED_TOL = 1e-3
 # The most classes that are tried.
 MOST_CLASSES = 20
+# With fewer "same" answers and labels a class, classes are taken for each other, and some are not seen at all.
+_TIES_A_CLASS = 5
+# What to do about it.
+_ASK_MORE = "Ask more questions (linked ones, as of sdulearn ask, bring most), label a few points of each class"
+# Of the share of "same" answers.
+_CONFIDENCE = 0.95
+# An interval of the number of classes that is wider than this is warned of.
+_NARROW = 1
 # No single labelled point weighs more when classes are named.
 _MOST_VOTE = 5.0
 
@@ -96,7 +112,7 @@ def lay_out_classes(
         share=points.share[:, 0],
         n_classes=n_classes,
         error_rates=rates.of_answers(points.graph.annotators),
-        shares_penalty=_shares_penalty(parameters, n_classes, bool(points.share.any())),
+        shares_penalty=_shares_penalty(parameters, n_classes, bool(len(points.share))),
     )
     return data, points, rates
 
@@ -143,21 +159,95 @@ def find_and_fit(
     alphas: int | Sequence[float],
     powers: Sequence[float],
     folds: list[Known],
-) -> ClassFit | None:
-    """The model with the number of classes by the held-out likelihood; None where that is two.
+) -> tuple[ClassFit | None, tuple[int, int]]:
+    """The model with the number of classes by the held-out likelihood, None where that is two; and its interval.
 
     A class that no row is in costs no likelihood and is none: there are as many as have rows, or as
     answers and labels force.
     """
     fewest = least_number(data)
-    n_classes = find_number(data, fewest, powers[0], folds)
+    found = find_number(data, fewest, powers[0], folds)
+    n_classes = found.chosen
+    fit = None
     while n_classes > 2:
         fit = choose_and_fit(replace(data, n_classes=n_classes), parameters, alphas, powers, folds)
-        n_used = max(fewest, len(np.unique(np.argmax(X @ fit.coef.T + fit.intercept, axis=1))))
+        n_used = max(fewest, len(_used(X, fit)))
         if n_used == n_classes:
-            return fit
+            break
         n_classes = n_used
-    return None
+        fit = None
+    low, high = found.interval
+    return fit, (min(low, n_classes), _most_classes(data, max(high, n_classes)))
+
+
+def _used(X: Rows, fit: ClassFit) -> Indices:
+    """Classes, numbered from 0, that have a row."""
+    return np.unique(np.argmax(X @ fit.coef.T + fit.intercept, axis=1))
+
+
+def _most_classes(data: ClassData, most: int) -> int:
+    """The most classes that the answers allow, from the most that a model uses which held-out answers allow.
+
+    Without enough "same" answers for all of these some classes may not be seen: K equal ones make random answers "same"
+    with probability 1/K, and so many are allowed as the share of "same" answers allows.
+    """
+    if _has_ties(data.graph, most):
+        return most
+    n_same = int(np.sum(data.graph.same > 0))
+    share, _ = clopper_pearson(n_same, data.graph.n_answers - n_same, _CONFIDENCE)
+    return max(most, int(1 / max(share, 1 / MOST_CLASSES)))
+
+
+def _ties(graph: AnswerGraph) -> tuple[int, int]:
+    """How many "same" answers do not follow from others, and how many points are labelled."""
+    return graph.n_points - len(np.unique(graph.group)), int(np.count_nonzero(graph.labels))
+
+
+def _has_ties(graph: AnswerGraph, n_classes: int) -> bool:
+    """Whether there are enough of both for so many classes."""
+    return sum(_ties(graph)) >= _TIES_A_CLASS * n_classes
+
+
+def warn_of_open_number(data: ClassData, fit: ClassFit | None, interval: tuple[int, int]) -> None:
+    """A warning where the answers allow quite different numbers of classes."""
+    low, high = interval
+    found = 2 if fit is None else len(fit.coef)
+    if high - low > _NARROW and not _of_one_kind(data.graph):
+        warn(
+            f"The answers leave the number of classes open: {found} were found, and {low} to {high} are possible. "
+            f"{_said(data.graph, high)} {_ASK_MORE}, or give the number of classes where you know it.",
+            ClassNumberWarning,
+        )
+
+
+def warn_of_empty_classes(X: Rows, data: ClassData, fit: ClassFit) -> None:
+    """A warning where the answers do not support as many classes as were asked for."""
+    if _of_one_kind(data.graph):
+        return
+    n_classes = len(fit.coef)
+    empty = np.setdiff1d(np.arange(n_classes), _used(X, fit)) + 1
+    if len(empty):
+        names = ", ".join(map(str, empty.tolist()))
+        which = f"Class {names} of {n_classes} has" if len(empty) == 1 else f"Classes {names} of {n_classes} have"
+        found = f"{which} no row among the {X.shape[0]:,}: the answers do not support so many classes."
+    elif not _has_ties(data.graph, n_classes):
+        found = f"The answers may be too few for {n_classes} classes: some may be taken for each other."
+    else:
+        return
+    warn(f"{found} {_said(data.graph, n_classes)} {_ASK_MORE}, or ask for fewer classes.", ClassNumberWarning)
+
+
+def _said(graph: AnswerGraph, n_classes: int) -> str:
+    """What there is to tell so many classes apart."""
+    n_same, n_labels = _ties(graph)
+    labels = f", and {n_labels:,} points are labelled" if n_labels else ""
+    needed = "" if _has_ties(graph, n_classes) else f"; {_TIES_A_CLASS} or more a class are needed"
+    return f'{n_same:,} of the {graph.n_answers:,} answers are "same" and do not follow from others{labels}{needed}.'
+
+
+def _of_one_kind(graph: AnswerGraph) -> bool:
+    """Whether all answers are the same and nothing else is known; that is warned of by itself."""
+    return not graph.labels.any() and len(np.unique(graph.same)) == 1
 
 
 def least_number(data: ClassData) -> int:
@@ -167,10 +257,10 @@ def least_number(data: ClassData) -> int:
     return max(fewest, 3) if data.graph.labels.max(initial=0) > 1 else fewest
 
 
-def find_number(data: ClassData, fewest: int, power: float, folds: list[Known]) -> int:
-    """The number of classes by the held-out likelihood, from the fewest on."""
+def find_number(data: ClassData, fewest: int, power: float, folds: list[Known]) -> NumberOfClasses:
+    """Numbers of classes with their held-out likelihoods, from the fewest on."""
     most = max(min(MOST_CLASSES, data.graph.n_points // 2), fewest)
-    return choose_number(data, fewest, most, power, folds).chosen
+    return choose_number(data, fewest, most, power, folds)
 
 
 def fold_knowledge(points: PointRows, splits: Iterable[tuple[Indices, Indices]]) -> list[Known]:
@@ -208,9 +298,9 @@ def mean_prediction(data: ClassData, W: Array) -> Array:
     """Mean probability of each class over the unlabeled points, or over all where there are none."""
     A = data.A_u
     share = data.share
-    if not share.any():
-        A = np.concatenate([data.A, data.A_u])
-        share = np.full(len(A), 1 / len(A))
+    if not len(share):
+        A = data.A
+        share = data.weight / data.weight.sum()
     return share @ np.exp(log_softmax(A @ W[:-1] + W[-1], axis=1))
 
 
@@ -284,7 +374,7 @@ def _check_answers(graph: AnswerGraph, n_classes: int) -> None:
             f"With `n_classes={n_classes}` labels are 1 to {n_classes}, and 0 where not known; "
             f"`y[:, 3]` has {np.unique(labels)[:10].tolist()}."
         )
-    if not len(labels) and len(np.unique(graph.same)) == 1:
+    if _of_one_kind(graph):
         kind = "same" if graph.same[0] > 0 else "different"
         warn(
             f'All answers are "{kind}", which does not tell {n_classes} classes apart. Ask until both answers '

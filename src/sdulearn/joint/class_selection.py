@@ -113,17 +113,16 @@ def score(data: ClassData, part: ClassData, W: Array, answers: Mask, labels: Mas
     return float(weights @ np.concatenate([chances, named]) / weights.sum()) if len(weights) else np.nan
 
 
-def first_good(scores: Array, margin: float = 0.0) -> int:
-    """The first of several settings (n_settings, n_folds) within two standard errors, or a margin, of the best.
+def near_best(scores: Array, n_errors: float, margin: float = 0.0) -> Mask:
+    """Which of several settings (n_settings, n_folds) are within so many standard errors, or a margin, of the best.
 
-    Errors are those of the differences in the folds: the first setting, the simplest, is kept unless
-    all folds speak against it.
+    Errors are those of the differences in the folds: a setting is kept unless all folds speak against it.
     """
     best = int(np.argmax(np.nanmean(scores, axis=1)))
     behind = scores[best] - scores
     n_folds = max(int(np.isfinite(scores[best]).sum()), 2)
     error = np.nanstd(behind, axis=1) / np.sqrt(n_folds - 1)
-    return int(np.argmax(np.nanmean(behind, axis=1) <= np.maximum(2 * error, margin)))
+    return np.nanmean(behind, axis=1) <= np.maximum(n_errors * error, margin)
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,16 +135,29 @@ class NumberOfClasses:
         The numbers tried.
     scores : array of shape (n_numbers, n_folds)
         Best mean log chance of what each fold left out, by one penalty for all folds.
+    n_used : list of int
+        Classes that have a point, of each number: a class without one costs no likelihood.
     """
 
     n_classes: list[int]
     scores: Array
+    n_used: list[int]
+
+    def within(self, n_errors: float) -> Mask:
+        """Which numbers are so many standard errors from the best, or a few per cent."""
+        best = float(np.max(np.nanmean(self.scores, axis=1)))
+        return near_best(self.scores, n_errors, _WORTH_A_CLASS * abs(best))
 
     @property
     def chosen(self) -> int:
-        """The fewest classes that the best is not clearly better than."""
-        best = float(np.max(np.nanmean(self.scores, axis=1)))
-        return self.n_classes[first_good(self.scores, _WORTH_A_CLASS * abs(best))]
+        """The fewest classes within one standard error of the best."""
+        return self.n_classes[int(np.argmax(self.within(1)))]
+
+    @property
+    def interval(self) -> tuple[int, int]:
+        """Within two standard errors of the best: the fewest classes, and the most that have a point."""
+        allowed = self.within(2)
+        return self.n_classes[int(np.argmax(allowed))], int(np.max(np.array(self.n_used)[allowed]))
 
 
 def choose_number(data: ClassData, fewest: int, most: int, power: float, folds: Sequence[Known]) -> NumberOfClasses:
@@ -155,15 +167,17 @@ def choose_number(data: ClassData, fewest: int, most: int, power: float, folds: 
     alphas = [share * largest for share in _NUMBER_SHARES]
     numbers: list[int] = []
     scores: list[Array] = []
+    n_used: list[int] = []
     for n_classes in range(fewest, most + 1):
         trial = replace(data, n_classes=n_classes)
         found = held_out(trial, follow_path(trial, alphas, power), alphas, power, folds)
         numbers.append(n_classes)
         scores.append(found.best_folds)
+        n_used.append(trial.n_used(found.path[found.best[1]].W))
         best = int(np.argmax(np.nanmean(np.array(scores), axis=1)))
         if len(scores) - 1 - best >= _PATIENCE:
             break
-    return NumberOfClasses(numbers, np.array(scores))
+    return NumberOfClasses(numbers, np.array(scores), n_used)
 
 
 def known_by_folds(graph: AnswerGraph, train: Array) -> list[Known]:

@@ -152,14 +152,14 @@ def pair_moment(A: Array, clusters: Clusters) -> Array:
     moment = np.zeros((A.shape[1], A.shape[1]))
     tied = size > 1
     if tied.any():
-        by_group = np.where(tied, 1 / np.maximum(size - 1, 1), 0.0)
+        by_group = np.where(tied, likelihood.weight / np.maximum(size - 1, 1), 0.0)
         sums = means * size[:, None]
         by_point = by_group[likelihood.group]
-        moment += (sums.T * by_group @ sums - A.T * by_point @ A) / size[tied].sum()
+        moment += (sums.T * by_group @ sums - A.T * by_point @ A) / float(likelihood.weight[tied] @ size[tied])
     first, second = (means[end] for end in likelihood.all_edges.T)
     # Sure answers count fully, likely wrong ones hardly; "different" ones enter with a minus.
     for kind in (1, -1):
-        weight = np.maximum(kind * likelihood.all_apart, 0.0)
+        weight = likelihood.edge_weight * np.maximum(kind * likelihood.all_apart, 0.0)
         if weight.any():
             joint = first.T * weight @ second / weight.sum()
             moment -= kind * (joint + joint.T) / 2

@@ -150,8 +150,13 @@ class ClassLikelihood:
         return self.edges if self.trees is None else np.concatenate([self.edges, self.trees.ends])
 
     @property
+    def edge_weight(self) -> Array:
+        """What each of these weighs: as much as its component."""
+        return self.weight[self.all_edges[:, 0]]
+
+    @property
     def all_apart(self) -> Array:
-        """For each of these how much rather its ends differ: 1 for a sure "different", -1 for a sure "same"."""
+        """For each edge how much rather its ends differ: 1 for a sure "different", -1 for a sure "same"."""
         agree = self.agree if self.trees is None else np.concatenate([self.agree, self.trees.agree])
         differ = self.differ if self.trees is None else np.concatenate([self.differ, self.trees.differ])
         return np.tanh(np.clip((differ - agree) / 2, -20, 20))

@@ -20,6 +20,8 @@ from sdulearn.joint.class_model import (
     fit_classes,
     fold_knowledge,
     lay_out_classes,
+    warn_of_empty_classes,
+    warn_of_open_number,
 )
 from sdulearn.joint.fitting import (
     descend,
@@ -80,7 +82,7 @@ class _PairLogisticBase(SoftmaxPairClassifier):
                 f"With two classes `prior` is one number, P(y = +1), or None; got `prior={self.prior!r}`. A list "
                 "of class shares goes with `n_classes` above 2."
             )
-        warn_of_scales(column_deviations(X), getattr(self, "feature_names_in_", None))
+        warn_of_scales(column_deviations(X, weight), getattr(self, "feature_names_in_", None))
         weight = np.ones(pairs.n_rows) if weight is None else weight
         if not asks_for_graph(self.error_rate, pairs):
             return *self._lay_out_pairs(X, pairs, weight), loose_rates(len(pairs.ends))
@@ -147,7 +149,7 @@ class PairLogisticRegression(_PairLogisticBase):
     the top eigenvector of the whitened pair moment and from the SD solution, down a path of
     penalties.
 
-    Where the rows of one point differ, the point is their mean. Standardise the features first.
+    Where the rows of one point differ, the point is their mean, by weight. Standardise the features first.
     Time O((n_pairs + n_unlabeled) d) a step after one eigendecomposition of a d x d matrix; rows are
     kept dense in their principal axes, O(n min(n, d)) memory. Answers that may be wrong take some
     ten times as long, as messages are sent between their points.
@@ -158,7 +160,7 @@ class PairLogisticRegression(_PairLogisticBase):
         Strength of the penalty, beside the *mean* loss of an answer that says something new (k points
         of a component are k - 1 such answers) or a label.
     covariance_power : float, default=1
-        Power k of the covariance of all rows in the penalty ``w' C^-k w``: 0 is the plain ridge,
+        Power k of the (weighted) covariance of all rows in the penalty ``w' C^-k w``: 0 is the plain ridge,
         a larger one favours directions along which the rows, unlabeled ones too, vary most.
     n_classes : int, default=2
         Number of classes. More than two are a softmax of as many lines.
@@ -289,8 +291,9 @@ class PairLogisticRegression(_PairLogisticBase):
             Pair codes (+k similar, -k dissimilar, 0 in no pair), and beside them point, annotator and
             label; see :func:`~sdulearn.stack_pairs`.
         sample_weight : array-like of shape (n_rows,), optional
-            A weight per row; both ends of a pair carry one weight. The mean weight of a component is
-            what it counts. Weight 0 leaves an answer or a label out.
+            A weight per row; both ends of a pair carry one weight. Only their ratios matter, and a row of
+            weight 0 is left out. A component counts by the mean weight of its answers and labels; mean and
+            covariance of the rows are weighted too.
 
         Returns
         -------
@@ -303,6 +306,7 @@ class PairLogisticRegression(_PairLogisticBase):
             Where answers that are never wrong contradict each other or the labels.
         """
         X, pairs, weight = self._check_rows(X, y, sample_weight)
+        self._remember(pairs)
         if self.n_classes != 2:
             return self._fit_classes(X, pairs, weight)
         data, prior, rates = self._lay_out(X, pairs, weight)
@@ -312,9 +316,10 @@ class PairLogisticRegression(_PairLogisticBase):
 
     def _fit_classes(self, X: Rows, pairs: Pairs, weight: Array | None) -> Self:
         """Fit more than two classes."""
-        warn_of_scales(column_deviations(X), getattr(self, "feature_names_in_", None))
+        warn_of_scales(column_deviations(X, weight), getattr(self, "feature_names_in_", None))
         data, _, rates = lay_out_classes(self, X, pairs, weight, int(self.n_classes))
         fit = fit_classes(data, self, self.alpha, self.covariance_power)
+        warn_of_empty_classes(X, data, fit)
         return self._accept_classes(replace(fit, chosen={"error_rates_": rates}))
 
 
@@ -334,8 +339,9 @@ class PairLogisticRegressionCV(_PairLogisticBase):
     covariance_powers : sequence of float, default=(0, 1, 2)
         Powers of the covariance in the penalty to try. With more than two classes the first is taken.
     n_classes : int or "auto", default=2
-        Number of classes. "auto" tries from the fewest that the answers force and keeps the fewest that
-        more do not clearly beat in the held-out likelihood.
+        Number of classes. "auto" tries from the fewest that the answers force and keeps the fewest within one
+        standard error of the best held-out likelihood. A :class:`~sdulearn.errors.ClassNumberWarning` says where
+        the answers leave the number open, or do not support the one given.
     prior, prior_strength, orientation, error_rate
         As in :class:`~sdulearn.PairLogisticRegression`.
     cv : int or splitter, default=5
@@ -360,6 +366,11 @@ class PairLogisticRegressionCV(_PairLogisticBase):
         probabilities suit held-out answers best.
     alphas_ : array of shape (n_alphas, n_powers)
         The penalties tried.
+    n_classes_interval_ : tuple of two int, or None
+        With ``n_classes="auto"`` the fewest and the most classes that the answers allow: of the numbers within two
+        standard errors of the best held-out likelihood the smallest, and the most classes that one has in use. Where
+        there are fewer than five "same" answers and labels for each of these, the most is at least the number of
+        equally large classes that the share of "same" answers allows, at most 20.
     coef_, intercept_, classes_, n_classes_, class_shares_, prior_, error_rates_, objective_, optimality_, n_iter_
         As in :class:`~sdulearn.PairLogisticRegression`, from all answers.
     n_features_in_, feature_names_in_
@@ -385,7 +396,10 @@ class PairLogisticRegressionCV(_PairLogisticBase):
 
     FITTED = (
         *_PairLogisticBase.FITTED, "alpha_", "covariance_power_", "temperature_", "cv_results_", "evidence_", "alphas_",
+        "n_classes_interval_",
     )  # fmt: skip
+
+    n_classes_interval_: tuple[int, int] | None
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **{
@@ -442,6 +456,8 @@ class PairLogisticRegressionCV(_PairLogisticBase):
         """
         powers = self._powers()
         X, pairs, weight = self._check_rows(X, y, sample_weight)
+        self.n_classes_interval_ = None
+        self._remember(pairs)
         if self.n_classes != 2 and self._fit_classes(X, pairs, weight, powers):
             return self
         data, prior, rates = self._lay_out(X, pairs, weight)
@@ -472,7 +488,7 @@ class PairLogisticRegressionCV(_PairLogisticBase):
 
     def _fit_classes(self, X: Rows, pairs: Pairs, weight: Array | None, powers: list[float]) -> bool:
         """Fit more than two classes; False where "auto" finds two."""
-        warn_of_scales(column_deviations(X), getattr(self, "feature_names_in_", None))
+        warn_of_scales(column_deviations(X, weight), getattr(self, "feature_names_in_", None))
         if self.n_classes == "auto" and self.prior is not None:
             raise InputError("`prior` needs a number of classes: with `n_classes='auto'` it must be None.")
         n_classes = MOST_CLASSES if self.n_classes == "auto" else int(self.n_classes)
@@ -482,9 +498,11 @@ class PairLogisticRegressionCV(_PairLogisticBase):
         if not isinstance(alphas, Integral):
             alphas = positive_grid("alphas", np.asarray(alphas).tolist())
         if self.n_classes == "auto":
-            fit = find_and_fit(X, data, self, alphas, powers, folds)
+            fit, self.n_classes_interval_ = find_and_fit(X, data, self, alphas, powers, folds)
+            warn_of_open_number(data, fit, self.n_classes_interval_)
         else:
             fit = choose_and_fit(data, self, alphas, powers, folds)
+            warn_of_empty_classes(X, data, fit)
         if fit is None:
             return False
         self._accept_classes(replace(fit, chosen={**fit.chosen, "error_rates_": rates}))
@@ -526,7 +544,7 @@ class PairLogisticRegressionCV(_PairLogisticBase):
         loss = held_out_loss(data, alphas, covariance_power, train)
         weight = data.omega * test
         total = weight.sum(axis=0)[:, None]
-        # A fold whose answers all weigh nothing has no score.
+        # A fold without answers has no score.
         total[total == 0] = np.nan
         scores = -np.einsum("ik,iak->ka", weight, loss) / total
         return grid_results(settings, scores)

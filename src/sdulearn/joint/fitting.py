@@ -18,7 +18,7 @@ from sdulearn.errors import InputError, OneKindWarning, OrientationWarning, Scal
 from sdulearn.joint.optimise import newton
 from sdulearn.joint.path import Data, Summary, fit_path
 from sdulearn.pairs import Pairs
-from sdulearn.prior import PriorEstimate, clopper_pearson, effective_number, estimate_prior
+from sdulearn.prior import PriorEstimate, clopper_pearson, effective_number, estimate_prior, prior_of_weights
 from sdulearn.solvers.lbfgs import lbfgs_many
 from sdulearn.types import Array
 
@@ -61,13 +61,12 @@ def resolve_prior(
     if parameters.prior is not None:
         return PriorEstimate.given(parameters.prior), float(parameters.prior)
     majority = "positive" if parameters.orientation == "majority" else "negative"
-    n_effective = effective_number(n_answers, squares)
-    estimate = estimate_prior(n_similar, n_dissimilar, majority=majority, n_effective=n_effective)
+    estimate = prior_of_weights(n_similar, n_dissimilar, squares, majority)
     if n_similar <= n_dissimilar:
         return estimate, None
     # Not 0 or 1 even if every pair is similar: a few more answers would have brought a different
     # one.
-    margin = 1 / (4 * n_effective)
+    margin = 1 / (4 * effective_number(n_answers, squares))
     return estimate, float(np.clip(estimate.value, margin, 1 - margin))
 
 
@@ -85,10 +84,12 @@ def resolve_graph_prior(
         return PriorEstimate.given(parameters.prior), float(parameters.prior)
     if not graph.n_answers:
         # The points with labels were chosen: their share is reported, and pulls nothing.
-        n_positive = float((known > 0).sum())
-        low, high = clopper_pearson(n_positive, len(known) - n_positive, 0.95)
+        by_label = graph.point_weights[graph.labels != 0]
+        n_labels = effective_number(float(by_label.sum()), float(by_label @ by_label))
+        share = float(by_label @ (known > 0)) / float(by_label.sum())
+        low, high = clopper_pearson(share * n_labels, (1 - share) * n_labels, 0.95)
         identified = low > 0.5 or high < 0.5
-        return PriorEstimate(n_positive / len(known), low, high, identified), None
+        return PriorEstimate(share, low, high, identified), None
     if not len(known) and (graph.same > 0).all():
         warn_of_one_kind(1.0, 0.0, None)
     majority = "positive" if parameters.orientation == "majority" else "negative"

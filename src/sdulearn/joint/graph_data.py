@@ -1,6 +1,6 @@
 """Rows whose points are shared, answered by several or labelled, laid out for a fit.
 
-Points are unique: where the rows of one point differ, the point is their mean.
+Points are unique: where the rows of one point differ, the point is their mean, by weight.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class PointRows:
     Attributes
     ----------
     axes : Axes
-        Principal axes of all points.
+        Principal axes of all points, each by the mean weight of its rows.
     A : array of shape (n_known, r)
         Points in an answer or with a label.
     graph : AnswerGraph
@@ -58,7 +58,7 @@ class PointRows:
     weight : array of shape (n_components,)
         Mean weight of the answers and labels of each component.
     A_u, share : arrays of shape (n_unlabeled, r) and (n_unlabeled, 1)
-        Unlabeled points and their weights, of sum 1 (or 0).
+        Unlabeled points and their weights, of sum 1.
     """
 
     axes: Axes
@@ -71,25 +71,22 @@ class PointRows:
 
     @classmethod
     def of(cls, X: Rows, graph: AnswerGraph, codes: Codes, weight: Array) -> PointRows:
-        """Lay out validated rows; ``graph`` was made of them."""
-        axes, A = Axes.of(mean_rows(X, graph))
-        rows = np.bincount(graph.row_point, minlength=graph.n_points)
-        point_weight = np.bincount(graph.row_point, weight, graph.n_points) / rows
-        labels = np.where(point_weight > 0, graph.labels, 0)
-        known = np.flatnonzero((graph.degree > 0) | (labels != 0))
-        silent = np.flatnonzero((codes == 0) & (labels[graph.row_point] == 0))
+        """Lay out validated rows, all of positive weight; ``graph`` was made of them."""
+        axes, A = Axes.of(mean_rows(X, graph, weight), graph.point_weights)
+        known = np.flatnonzero((graph.degree > 0) | (graph.labels != 0))
+        silent = np.flatnonzero((codes == 0) & (graph.labels[graph.row_point] == 0))
         share = np.bincount(graph.row_point[silent], weight[silent], graph.n_points)
         rest = np.flatnonzero(np.bincount(graph.row_point[silent], minlength=graph.n_points))
         place = np.full(graph.n_points, -1)
         place[known] = np.arange(len(known))
-        part, component_weight = _relative_weights(_restrict(graph, known, place, labels), point_weight[known])
+        part, component_weight = _restrict(graph, known, place).by_component()
         return cls(
             axes=axes,
             A=A[known],
             graph=part,
             weight=component_weight,
             A_u=A[rest],
-            share=share[rest, None] / (share.sum() or 1.0),
+            share=share[rest, None] / share.sum(),
             row_place=place[graph.row_point],
         )
 
@@ -182,8 +179,9 @@ class GraphData:
     def positive_share(self, v: Array) -> tuple[float, float]:
         """See :class:`sdulearn.joint.path.Data`."""
         A = self.points.A
-        share = np.full(len(A), 1 / len(A))
-        if self.points.share.any():
+        weight = self.points.weight[self.points.graph.component]
+        share = weight / weight.sum()
+        if len(self.points.share):
             A = self.points.A_u
             share = self.points.share[:, 0]
         positive = A @ v[:-1] + v[-1] > 0
@@ -366,14 +364,14 @@ def summarise(points: PointRows, side: Array, omega: Array, mask: Array, prior: 
     return Summary(points.axes.variance, joint=unit * joint, ends=unit * ends, prior=prior, named=named)
 
 
-def mean_rows(X: Rows, graph: AnswerGraph) -> Rows:
-    """The rows of ``X`` by point: the mean where a point has several."""
-    count = np.bincount(graph.row_point, minlength=graph.n_points)
-    if len(count) == len(graph.row_point):
-        return X[np.argsort(graph.row_point)]
+def mean_rows(X: Rows, graph: AnswerGraph, weight: Array) -> Rows:
+    """The rows of ``X`` by point: the mean, by weight, where a point has several."""
     n_rows = len(graph.row_point)
+    if graph.n_points == n_rows:
+        return X[np.argsort(graph.row_point)]
+    total = np.bincount(graph.row_point, weight, graph.n_points)
     cells = (graph.row_point, np.arange(n_rows))
-    mean = csr_matrix((1 / count[graph.row_point], cells), shape=(graph.n_points, n_rows))
+    mean = csr_matrix((weight / total[graph.row_point], cells), shape=(graph.n_points, n_rows))
     return mean @ X
 
 
@@ -405,26 +403,14 @@ def _certainty(graph: AnswerGraph, error_rates: Rates) -> Array:
     return certainty
 
 
-def _restrict(graph: AnswerGraph, known: Indices, place: Indices, labels: Codes) -> AnswerGraph:
+def _restrict(graph: AnswerGraph, known: Indices, place: Indices) -> AnswerGraph:
     """The graph of some points, all those in answers among them."""
     part = AnswerGraph.from_answers(
         place[graph.ends],
         graph.same,
         annotators=graph.annotators,
         weights=graph.weights,
-        labels=labels[known],
+        labels=graph.labels[known],
         n_points=len(known),
     )
-    return replace(part, points=graph.points[known])
-
-
-def _relative_weights(graph: AnswerGraph, point_weight: Array) -> tuple[AnswerGraph, Array]:
-    """Weights of answers relative to their component, and the mean weight of each component."""
-    size = graph.n_components
-    of_answer = graph.component[graph.ends[:, 0]]
-    known = np.flatnonzero(graph.labels)
-    of_label = graph.component[known]
-    total = np.bincount(of_answer, graph.weights, size) + np.bincount(of_label, point_weight[known], size)
-    count = np.bincount(of_answer, minlength=size) + np.bincount(of_label, minlength=size)
-    mean = total / count
-    return replace(graph, weights=graph.weights / mean[of_answer]), mean
+    return replace(part, points=graph.points[known], point_weights=graph.point_weights[known])

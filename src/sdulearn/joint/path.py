@@ -33,6 +33,7 @@ from sdulearn.joint.likelihood import (
 from sdulearn.pairs import Pairs
 from sdulearn.solvers import Design
 from sdulearn.solvers.lbfgs import lbfgs_many
+from sdulearn.solvers.linalg import weighted_gram
 from sdulearn.types import Array, Mask, Rows
 
 # Iterations after which only the best start of each problem is continued.
@@ -76,14 +77,18 @@ class Axes:
         return cls(mean, V[:, keep], values[keep], design)
 
     @classmethod
-    def of(cls, X: Rows) -> tuple[Axes, Array]:
-        """Axes of the rows, and the rows in them."""
+    def of(cls, X: Rows, weight: Array | None = None) -> tuple[Axes, Array]:
+        """Axes of the rows by their weights, and the rows in them."""
         design = Design.from_rows(X, True)
         B = design.A[:, :-1]
-        mean = np.asarray(B.mean(axis=0)).ravel()
-        product = B.T @ B
-        second = product.toarray() if sparse.issparse(product) else product
-        axes = cls.from_moments(mean, second / B.shape[0] - np.outer(mean, mean), design)
+        if weight is None or (weight == weight[0]).all():
+            mean = np.asarray(B.mean(axis=0)).ravel()
+            second = weighted_gram(B, None) / B.shape[0]
+        else:
+            share = weight / weight.sum()
+            mean = B.T @ share
+            second = weighted_gram(B, share)
+        axes = cls.from_moments(mean, second - np.outer(mean, mean), design)
         return axes, np.asarray(B @ axes.V) - mean @ axes.V
 
     def outward(self, W: Array) -> Array:
@@ -103,16 +108,17 @@ class Axes:
         return self.design.coefficients(np.append(w, intercept))
 
 
-def column_deviations(X: Rows) -> Array:
-    """Standard deviation of each column; zero where only rounding varies."""
+def column_deviations(X: Rows, weight: Array | None = None) -> Array:
+    """Standard deviation of each column by the weights of the rows; zero where only rounding varies."""
+    share = np.full(X.shape[0], 1 / X.shape[0]) if weight is None else weight / weight.sum()
+    mean = X.T @ share
     if sparse.issparse(X):
-        mean = np.asarray(X.mean(axis=0)).ravel()
-        variance = np.asarray(X.multiply(X).mean(axis=0)).ravel() - mean**2
+        variance = X.multiply(X).T @ share - mean**2
         # A difference of squares is exact to the root of a rounding.
         exact = variance > 1e-14 * mean**2
         return np.where(exact, np.sqrt(np.where(exact, variance, 0.0)), 0.0)
-    deviation = X.std(axis=0)
-    return np.where(deviation > CONSTANT * np.abs(X.mean(axis=0)), deviation, 0.0)
+    deviation = np.sqrt(np.einsum("i,ij->j", share, (X - mean) ** 2))
+    return np.where(deviation > CONSTANT * np.abs(mean), deviation, 0.0)
 
 
 def _graded_axes(covariance: Array, deviation: Array) -> tuple[Array, Array]:
@@ -261,7 +267,7 @@ class Data(Protocol):
     def positive_share(self, v: Array) -> tuple[float, float]:
         """Share of the unlabeled rows on the positive side, and the sum of their squared weights.
 
-        Of all rows where no unlabeled one has weight.
+        Of all rows where none is unlabeled.
         """
         ...
 
@@ -282,13 +288,13 @@ class PairData:
     @classmethod
     def of(cls, X: Rows, pairs: Pairs, weight: Array, prior: float | None, prior_strength: float) -> PairData:
         """Lay out validated rows, at least one pair among them."""
-        axes, A = Axes.of(X)
+        axes, A = Axes.of(X, weight)
         A = A[np.concatenate([pairs.ends[:, 0], pairs.ends[:, 1], pairs.unlabeled])]
         s = np.where(pairs.similar, 1.0, -1.0)[:, None]
         pair_weight = weight[pairs.ends[:, :1]]
         omega = pair_weight / pair_weight.sum()
         share = weight[pairs.unlabeled][:, None]
-        share = share / (share.sum() or 1.0)
+        share = share / share.sum()
         summary = Summary(axes.variance, **pair_moments(A, s, omega), prior=prior)
         prior_penalty = PriorPenalty.of(prior, prior_strength, len(share))
         n_effective = 1 / float(np.sum(omega**2))
@@ -301,12 +307,12 @@ class PairData:
 
     def positive_share(self, v: Array) -> tuple[float, float]:
         """See :class:`Data`."""
-        if self.share.any():
+        if len(self.share):
             A = self.A[2 * len(self.s) :]
-            share = self.share[:, 0] / self.share.sum()
+            share = self.share[:, 0]
         else:
             A = self.A
-            share = np.full(len(A), 1 / len(A))
+            share = np.tile(self.omega[:, 0], 2) / 2
         positive = A @ v[:-1] + v[-1] > 0
         return float(share @ positive), float(share @ share)
 

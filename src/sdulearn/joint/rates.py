@@ -22,8 +22,6 @@ _FOLDS = 5
 _ALPHA = 0.03
 # An annotator with fewer answers cannot be told from the others by a model.
 _FEWEST = 10
-# Factors of logits that were not calibrated.
-_TEMPERATURES = (0.25, 0.5, 0.75, 1.0, 1.4)
 
 
 def given_rates(error_rate: float | Mapping[int, float], graph: AnswerGraph) -> ErrorRates:
@@ -64,16 +62,16 @@ def asks_for_graph(error_rate: ErrorRateParameter, pairs: Pairs) -> bool:
 
 
 def rate_folds(graph: AnswerGraph) -> int:
-    """Number of folds of the models that tell annotators apart; 0 where there is nobody to tell apart."""
+    """Number of folds of the models that judge rates; 0 where there is nobody to tell apart and no contradiction."""
     _, counts = np.unique(graph.annotators, return_counts=True)
-    if (counts >= _FEWEST).sum() < 2:
+    if (counts >= _FEWEST).sum() < 2 and not graph.contradictory.any():
         return 0
     kinds = [int((graph.same == kind).sum()) for kind in (SIMILAR, DISSIMILAR)]
     return min(_FOLDS, *(count for count in kinds if count))
 
 
 def rates_by_models(points: PointRows, folds: Array) -> ErrorRates:
-    """Rates of several annotators by repeated questions, cycles, labels, and models of the other answers.
+    """Rates by repeated questions, cycles, labels, and models of the other answers.
 
     ``folds`` (n_known, n_folds) is 1 for the points that each model is fitted on.
     """
@@ -85,12 +83,10 @@ def rates_by_models(points: PointRows, folds: Array) -> ErrorRates:
 
 
 def held_out_logits(points: PointRows, rates: ErrorRates, folds: Array) -> Array:
-    """Logits of every point by a model that knows no answer about it, on the scale that fits the answers best."""
+    """Logits of every point by a model that knows no answer about it."""
     data = GraphData.of(points, rates.by_annotator, None, 0.0)
     alpha = _ALPHA * data.summary.largest_alpha(1.0)
     _, Z = data.held_out(np.array([alpha]), 1.0, folds, 1 - folds)
     # Without labels the sign of a model is arbitrary: all follow the first.
     signs = np.copysign(1.0, Z[:, 0, 0] @ Z[:, 0])
-    z = (Z[:, 0] * signs * (1 - folds)).sum(axis=1)
-    losses, _ = data.likelihood.terms(np.outer(z, _TEMPERATURES))
-    return z * _TEMPERATURES[int(np.argmin(data.omega @ losses))]
+    return (Z[:, 0] * signs * (1 - folds)).sum(axis=1)

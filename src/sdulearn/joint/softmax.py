@@ -10,12 +10,13 @@ from scipy.special import expit, log_softmax, softmax
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from sdulearn.base import LinearFit, LinearPairClassifier
-from sdulearn.errors import InputError
+from sdulearn.errors import InputError, TrainingAnswersWarning, warn
 from sdulearn.joint.class_model import ClassFit, match_names
+from sdulearn.metrics.accuracy import no_answers
 from sdulearn.metrics.classes import class_agreement
-from sdulearn.pairs import read_pairs
+from sdulearn.pairs import Pairs, read_pairs
 from sdulearn.solvers import warn_unless
-from sdulearn.types import Array, MatrixLike
+from sdulearn.types import Array, Indices, MatrixLike
 
 
 class SoftmaxPairClassifier(LinearPairClassifier):
@@ -83,6 +84,10 @@ class SoftmaxPairClassifier(LinearPairClassifier):
     def score(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
         """Accuracy estimated from answers alone; with more than two classes the agreement with the answers.
 
+        On the answers that the model was fitted to, this is training agreement, which is near 1 whatever the model is
+        worth: score other answers, or hold some out (``cross_val_score(..., cv=PairKFold())``,
+        :func:`~sdulearn.metrics.cross_val_accuracy` for two classes).
+
         Parameters
         ----------
         X : array, CSR matrix or frame of shape (n_rows, n_features)
@@ -96,16 +101,31 @@ class SoftmaxPairClassifier(LinearPairClassifier):
         -------
         float
             The value of :func:`~sdulearn.metrics.pair_accuracy`; with more than two classes the share of
-            answers that the predicted classes agree with (:func:`~sdulearn.metrics.class_agreement`).
+            answers that the predicted classes agree with (:func:`~sdulearn.metrics.class_agreement`), with a
+            TrainingAnswersWarning where these are the answers of the fit.
+
+        Raises
+        ------
+        UndeterminedError
+            Where ``y`` holds no answers (two classes: neither answers nor labels).
         """
         if not self._many_classes:
             return super().score(X, y, sample_weight)
         pairs = read_pairs(y)
-        first_ends = pairs.ends[:, 0]
-        if not (len(first_ends) if sample_weight is None else np.asarray(sample_weight)[first_ends].any()):
-            # Nothing is known, as with two classes: a search must not end in an exception.
-            return 0.5
+        if hash(np.asarray(pairs).tobytes()) == getattr(self, "_learned", None):
+            warn(
+                f"The model was fitted to these answers: that it agrees with them says little of {len(self.classes_)} "
+                "classes. Score answers that are new to it, or use cross_val_score with `cv=PairKFold()`.",
+                TrainingAnswersWarning,
+            )
+        weight = np.ones(pairs.n_rows) if sample_weight is None else np.asarray(sample_weight)
+        if not weight[pairs.ends].any():
+            raise no_answers("A score")
         return class_agreement(self.predict(X), pairs, sample_weight=sample_weight).agreement.value
+
+    def _remember(self, pairs: Pairs) -> None:
+        """Keep what tells the answers of a fit from others."""
+        self._learned = hash(np.asarray(pairs).tobytes())
 
     def orient(self, X: MatrixLike, y_true: ArrayLike) -> Self:
         """Name the classes by a few labelled points.
@@ -129,7 +149,7 @@ class SoftmaxPairClassifier(LinearPairClassifier):
 
         Parameters
         ----------
-        X : array-like of shape (n_points, n_features)
+        X : array, CSR matrix or frame of shape (n_points, n_features)
             A few points.
         labels : array-like of shape (n_points,)
             Their classes: -1 or +1, or 1 to K. A class without a point keeps its place among the
@@ -149,11 +169,14 @@ class SoftmaxPairClassifier(LinearPairClassifier):
         decision = self.decision_function(X)
         if names.shape != (len(decision),):
             raise InputError(f"`X` has {len(decision)} rows, but `labels` has shape {names.shape}.")
-        column = match_names(log_softmax(decision, axis=1), names.astype(np.int64))
+        self._rename(match_names(log_softmax(decision, axis=1), names.astype(np.int64)))
+        return self
+
+    def _rename(self, column: Indices) -> None:
+        """Put the classes into another order."""
         self.coef_ = self.coef_[column]
         self.intercept_ = self.intercept_[column]
         self.class_shares_ = self.class_shares_[column]
-        return self
 
     @property
     def _many_classes(self) -> bool:

@@ -11,6 +11,10 @@ with the same exact interval; an answer that is wrong with probability e multipl
 ``1 - 2 e``. It needs no prior, works at 1/2 and never divides by p - q. Where answers share points,
 the likelihood of whole components takes its place (:mod:`sdulearn.answers.sides`). Only which class
 is called +1 is beyond answers; labels tell.
+
+Where some points were drawn at random and others chosen, the random ones alone count. Large components are
+oriented by the decisions themselves, and each random point is judged by what the answers say of it
+(:func:`sdulearn.prior.share_of`).
 """
 
 from __future__ import annotations
@@ -23,12 +27,12 @@ from numpy.typing import ArrayLike
 from scipy.stats import binomtest, norm
 
 from sdulearn.answers.graph import AnswerGraph
-from sdulearn.answers.sides import profile
-from sdulearn.errors import InputError
-from sdulearn.pairs import Pairs, read_pairs
-from sdulearn.prior import clopper_pearson, dissimilar_share, prior_from_share, similar_share
+from sdulearn.answers.sides import one_way, oriented, profile, told_classes
+from sdulearn.errors import InputError, UndeterminedError
+from sdulearn.pairs import Pairs, read_pairs, rows_of, weighted_rows
+from sdulearn.prior import clopper_pearson, dissimilar_share, prior_from_share, random_of, share_of, similar_share
 from sdulearn.risks import mixture, row_weights
-from sdulearn.types import Array, Mask
+from sdulearn.types import Array, Codes, Mask
 
 # A ratio of answers this unlikely at the prior given was not that of random pairs.
 _OTHER_RATIO = 0.01
@@ -41,8 +45,8 @@ class AccuracyEstimate:
     Attributes
     ----------
     value : float
-        The estimate, between 1/2 and 1: answers cannot tell a classifier from its mirror image. With labels, or with
-        one kind of answer alone (by the SU or DU risk), between 0 and 1.
+        The estimate, between 1/2 and 1: answers cannot tell a classifier from its mirror image. With labels, by
+        random questions beside chosen ones, or with one kind of answer alone (by the SU or DU risk), between 0 and 1.
     low, high : float
         Confidence interval: exact for random pairs that share no points, by the likelihood of components where they
         do. With one kind of answer alone it is a normal one with the prior and unlabeled rows, and 1/2 to 1
@@ -55,6 +59,8 @@ class AccuracyEstimate:
         Level of the interval.
     majority : float
         Accuracy of always naming the larger class, estimated from the same answers.
+    basis : {"held-out answers", "random questions"}
+        What it was judged by: all answers, or those about points that were drawn at random, where others were chosen.
     """
 
     value: float
@@ -64,6 +70,7 @@ class AccuracyEstimate:
     n_answers: int
     confidence: float
     majority: float = 0.5
+    basis: str = "held-out answers"
 
     @property
     def beats_majority(self) -> bool:
@@ -78,6 +85,7 @@ def pair_accuracy(
     error_rate: float | Mapping[int, float] | None = None,
     sample_weight: ArrayLike | None = None,
     prior: float | None = None,
+    random_points: ArrayLike | None = None,
     confidence: float = 0.95,
 ) -> AccuracyEstimate:
     """Accuracy of a classifier from answers that it has not seen: no class label and no prior is needed.
@@ -94,18 +102,27 @@ def pair_accuracy(
         for right. Where they contradict each other, some are wrong, at a rate that is not known (a Beta prior with
         a mean of 5%, and what the contradictions say), and the interval is as much wider.
     sample_weight : array-like of shape (n_rows,), optional
-        A weight per row; both ends of a pair carry one weight.
+        A weight per row; both ends of a pair carry one weight. Their unit does not matter, and weight 0 leaves a row
+        out.
     prior : float, optional
         P(y = +1), where similar and dissimilar pairs do *not* stand in the ratio in which random
         pairs come: each kind then counts with the share that the prior gives it. By default the
         answers count as they are.
+    random_points : array-like of bool, shape (n_rows,), optional
+        Which rows show a point that was drawn at random to be asked about. Points that a design chose are harder or
+        easier than others: they connect the random ones, and do not count. All points by default.
     confidence : float, default=0.95
         Level of the interval.
 
     Returns
     -------
     AccuracyEstimate
-        The estimate with its interval; 1/2, from 1/2 to 1, where there are no answers.
+        The estimate with its interval; 1/2, from 1/2 to 1, where no point of an answer is random.
+
+    Raises
+    ------
+    UndeterminedError
+        Where ``y`` holds neither answers nor labels.
 
     See Also
     --------
@@ -126,7 +143,7 @@ def pair_accuracy(
     >>> round(found.value, 2), round(found.agreement, 2)
     (0.83, 0.8)
     """
-    return accuracy_of(decision, y, error_rate, sample_weight, prior, confidence, spread=1.0)
+    return accuracy_of(decision, y, error_rate, sample_weight, prior, random_points, confidence, spread=1.0)
 
 
 def accuracy_of(
@@ -135,6 +152,7 @@ def accuracy_of(
     error_rate: float | Mapping[int, float] | None,
     sample_weight: ArrayLike | None,
     prior: float | None,
+    random_points: ArrayLike | None,
     confidence: float,
     spread: float,
 ) -> AccuracyEstimate:
@@ -142,21 +160,40 @@ def accuracy_of(
     pairs = read_pairs(y)
     z = checked_decision(decision, pairs)
     may_be_wrong = _check_error_rate(error_rate)
-    weight = np.ones(len(z)) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+    pairs, weight, kept = weighted_rows(pairs, sample_weight)
+    z = rows_of(z, kept)
+    weight = np.ones(len(z)) if weight is None else weight
     by_pair = pairs.pair_weights(weight)
     labelled = pairs.labels is not None and bool(pairs.labels.any())
-    if not by_pair.sum() > 0 and not labelled:
-        return AccuracyEstimate(0.5, 0.5, 1.0, 0.5, 0, confidence)
+    if not len(by_pair) and not labelled:
+        raise no_answers("An accuracy")
+    random_points = rows_of(random_points, kept)
+    counted = None if random_points is None else random_of(AnswerGraph.from_y(pairs, weight), random_points)
+    judging: Mask = np.ones(len(by_pair), dtype=bool)
+    if counted is not None:
+        judging = np.any(np.asarray(random_points)[pairs.ends], axis=1)
+        by_pair = by_pair * judging
     predicted_same = (z[pairs.ends[:, 0]] > 0) == (z[pairs.ends[:, 1]] > 0)
     agrees = predicted_same == pairs.similar
     agreement = float(by_pair @ agrees / by_pair.sum()) if by_pair.any() else 0.5
-    counted = AccuracyEstimate(0.5, 0.5, 1.0, agreement, int(np.sum(by_pair > 0)), confidence)
-    if not labelled and _is_one_kind(pairs.similar[by_pair > 0]):
-        return _accuracy_of_one_kind(counted, z, pairs, weight, prior, spread)
+    empty = AccuracyEstimate(0.5, 0.5, 1.0, agreement, int(judging.sum()), confidence)
+    if counted is not None:
+        graph = AnswerGraph.from_y(pairs, weight)
+        return _accuracy_of_random_points(empty, z, graph, error_rate, spread, counted)
+    if not labelled and _is_one_kind(pairs.similar):
+        return _accuracy_of_one_kind(empty, z, pairs, weight, prior, spread)
     by_components = pairs.shares_points or labelled or may_be_wrong
     if by_components and not _in_other_ratio(pairs, prior):
-        return _accuracy_of_components(counted, z, pairs, weight, error_rate, spread)
-    return _accuracy_of_pairs(counted, pairs, agrees, by_pair, prior, spread)
+        return _accuracy_of_components(empty, z, AnswerGraph.from_y(pairs, weight), error_rate, spread)
+    return _accuracy_of_pairs(empty, pairs, agrees, by_pair, prior, spread)
+
+
+def no_answers(what: str) -> UndeterminedError:
+    """The error of rows that hold nothing to judge by."""
+    return UndeterminedError(
+        f"{what} needs answers or labels, and `y` holds no answers of positive weight. In cross_val_score or "
+        "GridSearchCV give `cv=PairKFold()`: it keeps the rows of an answer together, other splitters do not."
+    )
 
 
 def _check_error_rate(error_rate: float | Mapping[int, float] | None) -> bool:
@@ -182,7 +219,7 @@ def _in_other_ratio(pairs: Pairs, prior: float | None) -> bool:
 
 
 def _accuracy_of_pairs(
-    counted: AccuracyEstimate, pairs: Pairs, agrees: Mask, by_pair: Array, prior: float | None, spread: float
+    empty: AccuracyEstimate, pairs: Pairs, agrees: Mask, by_pair: Array, prior: float | None, spread: float
 ) -> AccuracyEstimate:
     """Equation (1), with the interval of Clopper and Pearson."""
     majority = prior_from_share(float(by_pair @ pairs.similar / by_pair.sum()))
@@ -193,9 +230,9 @@ def _accuracy_of_pairs(
     effective = float(by_pair.sum() ** 2 / (by_pair @ by_pair)) / spread
     if pairs.shares_points:
         effective = min(effective, _n_points(pairs) / 2)
-    low, high = clopper_pearson(share * effective, (1 - share) * effective, counted.confidence)
+    low, high = clopper_pearson(share * effective, (1 - share) * effective, empty.confidence)
     return replace(
-        counted,
+        empty,
         value=prior_from_share(share),
         low=prior_from_share(low),
         high=prior_from_share(high),
@@ -209,30 +246,63 @@ def _n_points(pairs: Pairs) -> int:
 
 
 def _accuracy_of_components(
-    counted: AccuracyEstimate,
+    empty: AccuracyEstimate,
     z: Array,
-    pairs: Pairs,
-    weight: Array,
+    graph: AnswerGraph,
     error_rate: float | Mapping[int, float] | None,
     spread: float,
 ) -> AccuracyEstimate:
     """By the likelihood of whole components: k of their m points agree, up to a flip."""
-    graph = AnswerGraph.from_y(pairs, weight)
+    found = profile(_agreeing(graph, _signs(graph, z)), empty.confidence, error_rate, spread)
+    majority = profile(graph, empty.confidence, error_rate).value
+    return replace(empty, value=found.value, low=found.low, high=found.high, majority=max(majority, 1 - majority))
+
+
+def _accuracy_of_random_points(
+    empty: AccuracyEstimate,
+    z: Array,
+    graph: AnswerGraph,
+    error_rate: float | Mapping[int, float] | None,
+    spread: float,
+    counted: Mask,
+) -> AccuracyEstimate:
+    """By what the answers say of each random point; by components where some are small, and may be flipped."""
+    empty = replace(empty, basis="random questions")
+    if not counted.any():
+        return empty
+    sign = _signs(graph, z)
+    graph = oriented(graph, sign.astype(np.float64))
+    if one_way(graph, counted):
+        told = told_classes(graph, error_rate)[counted]
+        column = (sign[counted] > 0).astype(np.intp)
+        value, low, high = share_of(told, column, empty.confidence, spread)
+        majority, _, _ = share_of(told, np.ones_like(column), empty.confidence)
+    else:
+        found = profile(_agreeing(graph, sign), empty.confidence, error_rate, spread, counted)
+        value, low, high = found.value, found.low, found.high
+        majority = profile(graph, empty.confidence, error_rate, counted=counted).value
+    return replace(empty, value=value, low=low, high=high, majority=max(majority, 1 - majority))
+
+
+def _signs(graph: AnswerGraph, z: Array) -> Codes:
+    """The prediction of each point, -1 or +1."""
     predicted = np.ones(graph.n_points, dtype=np.int64)
     predicted[graph.row_point] = np.where(z > 0, 1, -1)
+    return predicted
+
+
+def _agreeing(graph: AnswerGraph, predicted: Codes) -> AnswerGraph:
+    """The graph whose class +1 are the points that are predicted rightly."""
     first, second = predicted[graph.ends].T
-    right = replace(graph, same=graph.same * first * second, labels=graph.labels * predicted)
-    found = profile(right, counted.confidence, error_rate, spread)
-    majority = profile(graph, counted.confidence, error_rate).value
-    return replace(counted, value=found.value, low=found.low, high=found.high, majority=max(majority, 1 - majority))
+    return replace(graph, same=graph.same * first * second, labels=graph.labels * predicted)
 
 
 def _accuracy_of_one_kind(
-    counted: AccuracyEstimate, z: Array, pairs: Pairs, weight: Array, prior: float | None, spread: float
+    empty: AccuracyEstimate, z: Array, pairs: Pairs, weight: Array, prior: float | None, spread: float
 ) -> AccuracyEstimate:
     """Equation (1) needs both kinds of answer; one alone tells the accuracy only by the risk, with U and the prior."""
-    if prior is None or prior == 0.5 or not weight[pairs.unlabeled].any():
-        return counted
+    if prior is None or prior == 0.5 or not len(pairs.unlabeled):
+        return empty
     g = mixture("su" if pairs.similar.any() else "du")
     positive, negative = row_weights(g, prior, pairs.source, weight)
     terms = positive * (z <= 0) + negative * (z > 0)
@@ -241,9 +311,9 @@ def _accuracy_of_one_kind(
     # Ends that show the same point count as often as it is shown, and vary together.
     error = np.sqrt(variance * spread * pairs.ends.size / _n_points(pairs))
     value = 1 - float(terms.sum())
-    margin = float(norm.isf((1 - counted.confidence) / 2) * error)
+    margin = float(norm.isf((1 - empty.confidence) / 2) * error)
     low, value, high = np.clip([value - margin, value, value + margin], 0, 1).tolist()
-    return replace(counted, value=value, low=low, high=high, majority=max(prior, 1 - prior))
+    return replace(empty, value=value, low=low, high=high, majority=max(prior, 1 - prior))
 
 
 def checked_decision(decision: ArrayLike, pairs: Pairs) -> Array:

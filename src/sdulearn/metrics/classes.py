@@ -8,7 +8,8 @@ each. Two numbers of one classifier can be far apart: with ten classes, predicti
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -16,8 +17,11 @@ from scipy.optimize import linear_sum_assignment
 
 from sdulearn.answers.different import different_groups
 from sdulearn.answers.graph import AnswerGraph
+from sdulearn.answers.sides import told_classes
 from sdulearn.errors import InputError
-from sdulearn.prior import clopper_pearson
+from sdulearn.metrics.accuracy import no_answers
+from sdulearn.pairs import Pairs, read_pairs, rows_of, weighted_rows
+from sdulearn.prior import clopper_pearson, random_of, share_of
 from sdulearn.types import Array, Codes, Indices, Mask
 
 # A group with fewer points is not matched with a class: the best of all matchings would flatter too much.
@@ -85,8 +89,8 @@ class AnswerCounts:
     classes : tuple of int
         The K predicted classes that occur.
     same, different : tuple of K tuples of K floats
-        Weight of the answers of each kind about a point of one class and one of the other, in either order: both are
-        symmetric, and an answer off the diagonal is in two places.
+        Weight of the answers of each kind about a point of one class and one of the other, in units of the mean
+        answer, in either order: both are symmetric, and an answer off the diagonal is in two places.
     """
 
     classes: tuple[int, ...]
@@ -94,8 +98,8 @@ class AnswerCounts:
     different: tuple[tuple[float, ...], ...]
 
     @classmethod
-    def of(cls, predicted: Codes, graph: AnswerGraph) -> AnswerCounts:
-        """Count the answers of a graph.
+    def of(cls, predicted: Codes, graph: AnswerGraph, asked: Mask) -> AnswerCounts:
+        """Count some answers of a graph.
 
         Parameters
         ----------
@@ -103,6 +107,8 @@ class AnswerCounts:
             Predicted classes.
         graph : AnswerGraph
             The answers.
+        asked : bool array of shape (n_answers,)
+            Those that count.
 
         Returns
         -------
@@ -112,7 +118,7 @@ class AnswerCounts:
         names, column = np.unique(predicted, return_inverse=True)
         ends = np.sort(column[graph.ends], axis=1)
         tables = []
-        for kind in (graph.same > 0, graph.same < 0):
+        for kind in (asked & (graph.same > 0), asked & (graph.same < 0)):
             counts = np.zeros((len(names), len(names)))
             np.add.at(counts, tuple(ends[kind].T), graph.weights[kind])
             whole = counts + np.triu(counts, 1).T
@@ -133,14 +139,16 @@ class ClassAgreement:
     accuracy : Share or None
         Share of right predictions where they are identified: by labels, or by groups of answers (see
         ``basis``); None where answers alone do not tell it.
-    basis : {"labels", "groups", None}
+    basis : {"labels", "groups", "random questions", None}
         "labels": predictions on labelled points. "groups": on the points of groups that the answers
         tie together and call different from each other, each of ten points or more, as many as there
         are predicted classes; groups are matched with classes by the best matching. Classes without a name are
-        named by it, so the share is a little too high, by less than one in ten points of a group.
+        named by it, so the share is a little too high, by less than one in ten points of a group. "random
+        questions": on points drawn at random, where others were chosen, by the classes that answers give them: those
+        of labelled points, or of such groups.
     confidence : float
         Level of the intervals. Those of agreements are about further questions of the kind asked: about new
-        points, but hubs, points in a tenth of the answers, stay as they are.
+        points, but hubs (:meth:`AnswerGraph.hubs <sdulearn.answers.AnswerGraph.hubs>`) stay as they are.
     counts : AnswerCounts or None
         The answers by the predicted classes of their points; None in reports of earlier versions.
     """
@@ -155,7 +163,13 @@ class ClassAgreement:
 
 
 def class_agreement(
-    y_pred: ArrayLike, y: ArrayLike, *, sample_weight: ArrayLike | None = None, confidence: float = 0.95
+    y_pred: ArrayLike,
+    y: ArrayLike,
+    *,
+    error_rate: float | Mapping[int, float] | None = None,
+    sample_weight: ArrayLike | None = None,
+    random_points: ArrayLike | None = None,
+    confidence: float = 0.95,
 ) -> ClassAgreement:
     """Compare predicted classes with answers and labels, however many classes there are.
 
@@ -166,8 +180,15 @@ def class_agreement(
         likeliest class, 1 to K.
     y : array-like of shape (n_rows,) or (n_rows, 2 to 4)
         What is known of each row, of which the model knows nothing.
+    error_rate : float or mapping, optional
+        Probability that an answer is wrong, for the accuracy by ``random_points``: one for all or one for each
+        annotator. By default answers are taken for right, and for seldom wrong where they contradict each other.
     sample_weight : array-like of shape (n_rows,), optional
-        A weight per row; both ends of a pair carry one weight.
+        A weight per row; both ends of a pair carry one weight. Their unit does not matter, and weight 0 leaves a row
+        out.
+    random_points : array-like of bool, shape (n_rows,), optional
+        Which rows show a point that was drawn at random to be asked about. Answers about points that a design chose
+        do not count; they only tell the classes of the random ones. All points by default.
     confidence : float, default=0.95
         Level of the intervals.
 
@@ -178,8 +199,10 @@ def class_agreement(
 
     Raises
     ------
+    UndeterminedError
+        Where ``y`` has neither answers nor labels.
     InputError
-        Where ``y`` has neither answers nor labels, or lengths differ.
+        Where lengths differ.
 
     See Also
     --------
@@ -193,19 +216,42 @@ def class_agreement(
     >>> found.agreement.value, found.accuracy
     (1.0, None)
     """
-    graph = AnswerGraph.from_y(y, sample_weight)
-    predicted = _point_predictions(y_pred, graph)
+    return agreement_of(y_pred, y, error_rate, sample_weight, random_points, confidence, spread=1.0)
+
+
+def agreement_of(
+    y_pred: ArrayLike,
+    y: ArrayLike | Pairs,
+    error_rate: float | Mapping[int, float] | None,
+    sample_weight: ArrayLike | None,
+    random_points: ArrayLike | None,
+    confidence: float,
+    spread: float,
+) -> ClassAgreement:
+    """As :func:`class_agreement`; ``spread`` widens the accuracy by random points."""
+    pairs = read_pairs(y)
+    predicted = _row_predictions(y_pred, pairs.n_rows)
+    pairs, weight, kept = weighted_rows(pairs, sample_weight)
+    graph = AnswerGraph.from_y(pairs, weight)
     if not graph.n_answers and not graph.labels.any():
-        raise InputError("An agreement needs answers or labels, and `y` marks none of positive weight.")
+        raise no_answers("An agreement")
+    predicted = _point_predictions(rows_of(predicted, kept), graph)
+    random_points = rows_of(random_points, kept)
+    counted = random_of(graph, random_points)
+    if counted is None:
+        asked = np.ones(graph.n_answers, dtype=bool)
+        accuracy, basis = _accuracy(graph, predicted, confidence)
+    else:
+        random = np.asarray(random_points, dtype=bool)
+        asked = np.any(random[pairs.ends[graph.position]], axis=1)
+        accuracy, basis = _random_accuracy(graph, predicted, counted, error_rate, confidence, spread)
     first, second = predicted[graph.ends].T
     agrees = (first == second) == (graph.same > 0)
     ends = _free_ends(graph)
-    everything = np.ones(graph.n_answers, dtype=bool)
     agreement, same, different = (
         Share.of(agrees[kind], graph.weights[kind], confidence, ends[kind])
-        for kind in (everything, graph.same > 0, graph.same < 0)
+        for kind in (asked, asked & (graph.same > 0), asked & (graph.same < 0))
     )
-    accuracy, basis = _accuracy(graph, predicted, confidence)
     return ClassAgreement(
         agreement=agreement,
         same=same,
@@ -213,7 +259,7 @@ def class_agreement(
         accuracy=accuracy,
         basis=basis,
         confidence=confidence,
-        counts=AnswerCounts.of(predicted, graph),
+        counts=AnswerCounts.of(predicted, graph, asked),
     )
 
 
@@ -254,16 +300,19 @@ def _free_ends(graph: AnswerGraph) -> Indices:
     return ends
 
 
-def _point_predictions(y_pred: ArrayLike, graph: AnswerGraph) -> Codes:
-    """The predicted class of each point: that of its first row."""
+def _row_predictions(y_pred: ArrayLike, n_rows: int) -> Codes:
+    """The predicted class of each row."""
     predicted = np.asarray(y_pred)
-    n_rows = len(graph.row_point)
     if predicted.ndim == 2:
         predicted = np.argmax(predicted, axis=1) + 1
     if predicted.shape != (n_rows,):
         raise InputError(f"`y_pred` must have one entry a row of `y`, which has {n_rows}; got {np.shape(y_pred)}.")
-    first = np.unique(graph.row_point, return_index=True)[1]
-    return predicted[first].astype(np.int64)
+    return predicted.astype(np.int64)
+
+
+def _point_predictions(predicted: Codes, graph: AnswerGraph) -> Codes:
+    """The predicted class of each point: that of its first row."""
+    return predicted[np.unique(graph.row_point, return_index=True)[1]]
 
 
 def _accuracy(graph: AnswerGraph, predicted: Codes, confidence: float) -> tuple[Share | None, str | None]:
@@ -271,21 +320,55 @@ def _accuracy(graph: AnswerGraph, predicted: Codes, confidence: float) -> tuple[
     known = graph.labels != 0
     if known.any():
         hits = predicted[known] == graph.labels[known]
-        return Share.of(hits, np.ones(len(hits)), confidence), "labels"
+        return Share.of(hits, graph.point_weights[known], confidence), "labels"
+    names = _names_of_groups(graph, predicted)
+    if names is None:
+        return None, None
+    inside = names != 0
+    hits = names[inside] == predicted[inside]
+    return Share.of(hits, graph.point_weights[inside], confidence), "groups"
+
+
+def _names_of_groups(graph: AnswerGraph, predicted: Codes) -> Codes | None:
+    """The predicted class that the large group of each point is matched with best, 0 for points in none.
+
+    Groups beyond the predicted classes have numbers of their own. None where there are fewer groups than classes.
+    """
     groups = _large_groups(graph)
     if len(groups) < max(2, len(np.unique(predicted))):
-        return None, None
+        return None
     place = np.full(int(graph.group.max()) + 1, -1)
     place[groups] = np.arange(len(groups))
     inside = np.flatnonzero(place[graph.group] >= 0)
-    names, column = np.unique(predicted[inside], return_inverse=True)
-    counts = np.zeros((len(groups), len(names)))
+    classes, column = np.unique(predicted[inside], return_inverse=True)
+    counts = np.zeros((len(groups), len(classes)))
     np.add.at(counts, (place[graph.group[inside]], column), 1.0)
     rows, columns = linear_sum_assignment(-counts)
-    name = np.full(len(groups), -1)
-    name[rows] = columns
-    hits = name[place[graph.group[inside]]] == column
-    return Share.of(hits, np.ones(len(hits)), confidence), "groups"
+    name = classes.max() + 1 + np.arange(len(groups))
+    name[rows] = classes[columns]
+    names = np.zeros(graph.n_points, dtype=np.int64)
+    names[inside] = name[place[graph.group[inside]]]
+    return names
+
+
+def _random_accuracy(
+    graph: AnswerGraph,
+    predicted: Codes,
+    counted: Mask,
+    error_rate: float | Mapping[int, float] | None,
+    confidence: float,
+    spread: float,
+) -> tuple[Share | None, str | None]:
+    """On points drawn at random, by what answers say of their classes, where labels or large groups name these."""
+    names = graph.labels if graph.labels.any() else _names_of_groups(graph, predicted)
+    if names is None or not counted.any():
+        return None, None
+    two = bool((predicted < 0).any())
+    n_classes = 2 if two else int(max(names.max(), predicted.max()))
+    column = (predicted > 0).astype(np.intp) if two else predicted - 1
+    told = told_classes(replace(graph, labels=names), error_rate, n_classes)[counted]
+    value, low, high = share_of(told, column[counted], confidence, spread)
+    return Share(value, low, high, len(told) / spread), "random questions"
 
 
 def _large_groups(graph: AnswerGraph) -> Indices:

@@ -22,11 +22,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import clone
 
+from sdulearn.answers.graph import AnswerGraph
 from sdulearn.errors import InputError, OrientationWarning
-from sdulearn.metrics.accuracy import AccuracyEstimate, accuracy_of
+from sdulearn.metrics.accuracy import AccuracyEstimate, accuracy_of, no_answers
 from sdulearn.metrics.reliability import chance_of_same
-from sdulearn.model_selection import PairFolds, PairKFold
-from sdulearn.pairs import Pairs, read_pairs
+from sdulearn.model_selection import PairFolds, PairKFold, check_places
+from sdulearn.pairs import Pairs, read_pairs, rows_of, weighted_rows
 from sdulearn.sklearn_private import safe_indexing
 from sdulearn.types import Array, Codes, Estimator, Indices, Mask, MatrixLike, Splitter
 
@@ -39,6 +40,7 @@ def cross_val_accuracy(
     error_rate: float | Mapping[int, float] | None = None,
     sample_weight: ArrayLike | None = None,
     prior: float | None = None,
+    random_points: ArrayLike | None = None,
     cv: Splitter = 10,
     confidence: float = 0.95,
 ) -> AccuracyEstimate:
@@ -58,9 +60,12 @@ def cross_val_accuracy(
     error_rate : float or mapping, optional
         As in :func:`pair_accuracy`.
     sample_weight : array-like of shape (n_rows,), optional
-        A weight per row, passed on to ``fit``; both ends of a pair carry one weight.
+        A weight per row, passed on to ``fit``; both ends of a pair carry one weight. Their unit does not matter, and
+        weight 0 leaves a row out.
     prior : float, optional
         As in :func:`pair_accuracy`.
+    random_points : array-like of bool, shape (n_rows,), optional
+        As in :func:`pair_accuracy`: answers about the other points train the models, and do not count.
     cv : int or splitter, default=10
         Number of folds over points, lowered where there are fewer answers of a kind; or a
         :class:`~sdulearn.PairKFold`.
@@ -91,7 +96,13 @@ def cross_val_accuracy(
     >>> bool(found.low < 0.9 < found.high)
     True
     """
-    pairs = read_pairs(y)
+    pairs, sample_weight, kept = weighted_rows(read_pairs(y), sample_weight)
+    if not len(pairs.ends):
+        raise no_answers("Cross-validation")
+    random_points = rows_of(random_points, kept)
+    if kept is not None:
+        check_places(cv)
+        X = safe_indexing(X, kept)
     splitter = _splitter(cv, pairs)
     reference = _fitted(estimator, X, pairs, sample_weight).decision_function(X)
     if reference.ndim > 1:
@@ -99,14 +110,15 @@ def cross_val_accuracy(
             "cross_val_accuracy is for two classes: with more, answers alone do not tell the accuracy. Compare the "
             "predictions for answers that the model has not seen: sdulearn.metrics.class_agreement."
         )
-    decision = held_out_decisions(estimator, X, pairs, reference, sample_weight=sample_weight, cv=splitter)
+    parts = list(fold_models(estimator, X, pairs, reference, sample_weight=sample_weight, cv=splitter))
     return held_out_accuracy(
-        decision,
+        decisions_of(parts, X, reference),
         pairs,
         n_splits=splitter.get_n_splits(X, pairs),
         error_rate=error_rate,
         sample_weight=sample_weight,
         prior=prior,
+        random_points=held_out_rows(parts, random_points),
         confidence=confidence,
     )
 
@@ -119,6 +131,7 @@ def held_out_accuracy(
     error_rate: float | Mapping[int, float] | None = None,
     sample_weight: ArrayLike | None = None,
     prior: float | None = None,
+    random_points: ArrayLike | None = None,
     confidence: float = 0.95,
 ) -> AccuracyEstimate:
     """Accuracy from decisions of fold models, with an interval widened for what they share.
@@ -131,7 +144,7 @@ def held_out_accuracy(
         What is known of each row.
     n_splits : int
         Number of folds that the decisions come from.
-    error_rate, sample_weight, prior, confidence
+    error_rate, sample_weight, prior, random_points, confidence
         As in :func:`pair_accuracy`.
 
     Returns
@@ -139,12 +152,25 @@ def held_out_accuracy(
     AccuracyEstimate
         The estimate with its interval.
     """
-    return accuracy_of(decision, y, error_rate, sample_weight, prior, confidence, spread=fold_spread(n_splits))
+    pairs = read_pairs(y)
+    spread = fold_spread(n_splits, share_of_points(pairs, random_points))
+    return accuracy_of(decision, pairs, error_rate, sample_weight, prior, random_points, confidence, spread)
 
 
-def fold_spread(n_splits: int) -> float:
-    """Variance of an estimate from K folds, by that from independent decisions: half the excess of (1)."""
-    return 1 + n_splits / (n_splits - 1) / 2
+def fold_spread(n_splits: int, share: float = 1.0) -> float:
+    """Variance of an estimate from K folds, by that from independent decisions: half the excess of (1).
+
+    Where a share of the points counts, so much smaller are the test parts in (1), and with them the excess.
+    """
+    return 1 + share * n_splits / (n_splits - 1) / 2
+
+
+def share_of_points(pairs: Pairs, random_points: ArrayLike | None) -> float:
+    """Share of the points in answers that were drawn at random."""
+    if random_points is None:
+        return 1.0
+    graph = AnswerGraph.from_y(pairs)
+    return float(np.mean(graph.shown_by(random_points)[graph.degree > 0]))
 
 
 def held_out_decisions(
@@ -259,10 +285,13 @@ def fold_models(
     pairs = read_pairs(y)
     table = np.asarray(pairs)
     weight = None if sample_weight is None else np.asarray(sample_weight)
-    for train, test in _parts(_splitter(cv, pairs), X, pairs):
-        if len(np.unique(np.sign(pairs.codes[train]))) < len(np.unique(np.sign(pairs.codes))):
+    there = slice(None) if weight is None else weight > 0
+    n_kinds = len(np.unique(np.sign(pairs.codes[there])))
+    larger = float(np.copysign(1.0, np.mean(np.sign(reference[there]))))
+    for train, test in _weighted_parts(cv, X, pairs, weight):
+        if len(np.unique(np.sign(pairs.codes[train]))) < n_kinds:
             # A kind of answer is missing here.
-            yield FoldModel(test, _Constant(float(np.copysign(1.0, np.mean(np.sign(reference))))))
+            yield FoldModel(test, _Constant(larger))
             continue
         model = _fitted(estimator, safe_indexing(X, train), table[train], None if weight is None else weight[train])
         known = model.decision_function(safe_indexing(X, train))
@@ -282,7 +311,7 @@ def fold_class_models(
     pairs = read_pairs(y)
     table = np.asarray(pairs)
     weight = None if sample_weight is None else np.asarray(sample_weight)
-    for train, test in _parts(_splitter(cv, pairs), X, pairs):
+    for train, test in _weighted_parts(cv, X, pairs, weight):
         known = safe_indexing(X, train)
         # What a fold would warn of, the model of all rows has warned of.
         with warnings.catch_warnings():
@@ -306,6 +335,17 @@ def classes_of(parts: Iterable[FoldModel], X: MatrixLike, reference: Codes) -> C
     for part in parts:
         predicted[part.rows] = part.model.predict(safe_indexing(X, part.rows))
     return predicted
+
+
+def held_out_rows(parts: Iterable[FoldModel], random_points: ArrayLike | None) -> Mask | None:
+    """Rows that count: of random points, but for hubs, which no model does without; None where all do."""
+    if random_points is None:
+        return None
+    random = np.asarray(random_points, dtype=bool)
+    held_out = np.zeros_like(random)
+    for part in parts:
+        held_out[part.rows] = True
+    return random & held_out
 
 
 def held_out_same(estimator: Estimator, X: MatrixLike, y: ArrayLike | Pairs, *, cv: Splitter = 5) -> tuple[Array, Mask]:
@@ -337,6 +377,18 @@ def held_out_same(estimator: Estimator, X: MatrixLike, y: ArrayLike | Pairs, *, 
         chances.append(chance_of_same(model.predict_proba(safe_indexing(X, test)), part))
         similar.append(part.similar)
     return np.concatenate(chances), np.concatenate(similar)
+
+
+def _weighted_parts(
+    cv: Splitter, X: MatrixLike, pairs: Pairs, sample_weight: ArrayLike | None
+) -> list[tuple[Indices, Indices]]:
+    """The parts of the rows that weigh something; a row of weight 0 is in none."""
+    shown, _, kept = weighted_rows(pairs, sample_weight)
+    if kept is None:
+        return _parts(_splitter(cv, pairs), X, pairs)
+    check_places(cv)
+    parts = _parts(_splitter(cv, shown), safe_indexing(X, kept), shown)
+    return [(kept[train], kept[test]) for train, test in parts]
 
 
 def _parts(splitter: Splitter, X: MatrixLike, pairs: Pairs) -> list[tuple[Indices, Indices]]:

@@ -48,7 +48,7 @@ def pair_importance(
     y: ArrayLike,
     *,
     n_repeats: int = 5,
-    scoring: str = "accuracy",
+    scoring: str | None = None,
     random_state: RandomState = None,
 ) -> PairImportance:
     """Permutation importance of each column, from answers that the classifier has not seen.
@@ -66,9 +66,9 @@ def pair_importance(
         What is known of each row.
     n_repeats : int, default=5
         Shuffles of each column.
-    scoring : {"accuracy", "agreement"}, default="accuracy"
+    scoring : {"accuracy", "agreement"}, optional
         Accuracy of two classes by :func:`pair_accuracy`, or the share of answers that the predictions agree with, for
-        any number of classes.
+        any number of classes. By default accuracy with two classes, agreement with more.
     random_state : int, RandomState or None, default=None
         Seed of the shuffles.
 
@@ -97,8 +97,8 @@ def pair_importance(
     """
     if n_repeats < 1:
         raise InputError(f"`n_repeats` must be at least 1, got {n_repeats}.")
-    if scoring not in ("accuracy", "agreement"):
-        raise InputError(f"`scoring` must be 'accuracy' or 'agreement', got {scoring!r}.")
+    if scoring not in ("accuracy", "agreement", None):
+        raise InputError(f"`scoring` must be 'accuracy', 'agreement' or None, got {scoring!r}.")
     pairs = read_pairs(y)
     rng = check_random_state(random_state)
     graph = AnswerGraph.from_y(pairs)
@@ -124,13 +124,19 @@ class _Judged:
     agrees: Array
 
 
-def _judge(estimator: Estimator, X: MatrixLike, pairs: Pairs, scoring: str) -> _Judged:
+def _judge(estimator: Estimator, X: MatrixLike, pairs: Pairs, scoring: str | None) -> _Judged:
     decision = np.asarray(estimator.decision_function(X))
-    predicted = decision.argmax(axis=1) if decision.ndim == 2 else decision > 0
+    many_classes = decision.ndim == 2
+    if many_classes and scoring == "accuracy":
+        raise InputError(
+            "`scoring='accuracy'` is for two classes: answers alone do not tell the accuracy with more. Give "
+            "`scoring='agreement'`, or leave it out."
+        )
+    predicted = decision.argmax(axis=1) if many_classes else decision > 0
     ends = predicted[pairs.ends]
     agrees = ((ends[:, 0] == ends[:, 1]) == pairs.similar).astype(np.float64)
-    score = pair_accuracy(decision, pairs).value if scoring == "accuracy" else float(agrees.mean())
-    return _Judged(score, agrees)
+    by_agreement = many_classes or scoring == "agreement"
+    return _Judged(float(agrees.mean()) if by_agreement else pair_accuracy(decision, pairs).value, agrees)
 
 
 def _error(lost: Array, n_points: int) -> Array:

@@ -7,10 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
-from sdulearn.errors import InputError
 from sdulearn.losses import Loss, get_loss
-from sdulearn.metrics.accuracy import checked_decision
-from sdulearn.pairs import read_pairs, sources
+from sdulearn.metrics.accuracy import checked_decision, no_answers
+from sdulearn.pairs import read_pairs, rows_of, sources, weighted_rows
 from sdulearn.risks import check_prior, marginal_risk, mixture
 from sdulearn.types import Estimator, MatrixLike
 
@@ -45,12 +44,18 @@ def pair_risk(
     gamma : float, default=0.5
         Mixture weight of the three mixed risks.
     sample_weight : array-like of shape (n_rows,), optional
-        A weight per row; both ends of a pair carry one weight.
+        A weight per row; both ends of a pair carry one weight. Their unit does not matter, and weight 0 leaves a row
+        out.
 
     Returns
     -------
     float
         The empirical risk.
+
+    Raises
+    ------
+    UndeterminedError
+        Where ``y`` holds no answers.
 
     Examples
     --------
@@ -60,10 +65,10 @@ def pair_risk(
     """
     pairs = read_pairs(y)
     z = checked_decision(decision, pairs)
-    weight = None
-    if sample_weight is not None:
-        weight = np.asarray(sample_weight, dtype=np.float64)
-        pairs.pair_weights(weight)
+    pairs, weight, kept = weighted_rows(pairs, sample_weight)
+    z = rows_of(z, kept)
+    if not len(pairs.ends):
+        raise no_answers("The risk")
     g = mixture(risk, gamma)
     return float(marginal_risk(z, sources(pairs.codes), g, check_prior(prior), get_loss(loss), weight))
 
@@ -88,13 +93,18 @@ def pair_log_likelihood(estimator: Estimator, X: MatrixLike, y: ArrayLike) -> fl
     float
         Mean log-likelihood of an answer; the larger the better, never above 0.
 
+    Raises
+    ------
+    UndeterminedError
+        Where ``y`` holds no answers.
+
     See Also
     --------
     pair_accuracy : The estimated share of right predictions.
     """
     pairs = read_pairs(y)
     if not len(pairs.ends):
-        raise InputError("The likelihood of answers needs pairs, and `y` marks none.")
+        raise no_answers("The likelihood of answers")
     p = np.asarray(estimator.predict_proba(X))
     same = np.einsum("ik,ik->i", p[pairs.ends[:, 0]], p[pairs.ends[:, 1]])
     chance = np.where(pairs.similar, same, 1 - same)

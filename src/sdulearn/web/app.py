@@ -25,6 +25,8 @@ _TYPES = {
     ".js": "text/javascript; charset=utf-8",
     ".svg": "image/svg+xml",
 }
+# Of the number of a row.
+_MOST_DIGITS = 16
 
 Json = dict[str, Any]
 
@@ -51,7 +53,7 @@ def make_app(views: PageViews, key: str, host: str) -> App:
         Route("/", functools.partial(_file, pages["index.html"])),
         *(Route(f"/{name}", functools.partial(_file, path)) for name, path in pages.items()),
         Route("/report", functools.partial(_report, views)),
-        Route("/image/{row:int}", functools.partial(_image, views)),
+        Route("/image/{row}", functools.partial(_image, views)),
         *(Route(f"/api/{name}", _getter(function)) for name, function in views.readers().items()),
         *(Route(f"/api/{name}", _poster(function), methods=["POST"]) for name, function in views.writers().items()),
     ]
@@ -71,8 +73,11 @@ async def _report(views: PageViews, request: Request) -> Response:
 
 
 async def _image(views: PageViews, request: Request) -> Response:
+    row = request.path_params["row"]
     try:
-        data, kind = await run_in_threadpool(views.things.picture, request.path_params["row"])
+        if not (row.isascii() and row.isdigit() and len(row) < _MOST_DIGITS):
+            raise MissingFileError("There is no such row.")
+        data, kind = await run_in_threadpool(views.things.picture, int(row))
     except MissingFileError:
         return _json({"error": "There is no such picture."}, 404)
     except FileError as error:

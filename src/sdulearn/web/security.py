@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hmac
 import ipaddress
 import re
@@ -16,6 +17,7 @@ Send = Callable[[Message], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 MAX_BODY_BYTES = 64_000
+_BODY_SECONDS = 30.0
 _HOST = re.compile(r"(?P<name>\[[0-9a-f:.]+\]|[^\[\]:@/\s]+)(:[0-9]{1,5})?")
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
@@ -64,7 +66,11 @@ class Guard:
             return
         path = scope["path"].split("/", 2)[2]
         inner = {**scope, "path": "/" + path, "raw_path": None}
-        body = await _whole_body(receive)
+        try:
+            body = await asyncio.wait_for(_whole_body(receive), _BODY_SECONDS)
+        except TimeoutError:
+            await _refuse(send, 408, "The request took too long.")
+            return
         if body is None:
             await _refuse(send, 413, "The request is too large.")
             return
@@ -95,7 +101,7 @@ def _refuse_change(headers: dict[str, str]) -> tuple[int, str] | None:
     if headers.get("content-type", "").split(";")[0].strip() != "application/json":
         return 415, "The request must be JSON."
     length = headers.get("content-length", "0")
-    if not (length.isascii() and length.isdigit()) or int(length) > MAX_BODY_BYTES:
+    if not (length.isascii() and length.isdigit() and len(length) < 10) or int(length) > MAX_BODY_BYTES:
         return 413, "The request is too large."
     return None
 

@@ -12,7 +12,6 @@ from sdulearn.web.views import PageViews
 
 # Headers and address of a request; all that we send are far smaller.
 _MAX_HEAD_BYTES = 16_384
-_MAX_CONNECTIONS = 200
 
 
 def new_key() -> str:
@@ -39,12 +38,13 @@ def serve(views: PageViews, *, host: str, port: int, key: str, ready: Callable[[
     uvicorn = require("uvicorn", "ask")
     require("starlette", "ask")
     from sdulearn.web.app import make_app
+    from sdulearn.web.connections import MAX_CONNECTIONS, PageConnection
 
     with _listening(host, port) as listener:
         address = page_address(host, listener.getsockname()[1], key)
         config = uvicorn.Config(
             make_app(views, key, host),
-            http="h11",
+            http=PageConnection,
             ws="none",
             lifespan="off",
             loop="asyncio",
@@ -52,7 +52,7 @@ def serve(views: PageViews, *, host: str, port: int, key: str, ready: Callable[[
             access_log=False,
             server_header=False,
             proxy_headers=False,
-            limit_concurrency=_MAX_CONNECTIONS,
+            limit_concurrency=MAX_CONNECTIONS,
             h11_max_incomplete_event_size=_MAX_HEAD_BYTES,
             timeout_graceful_shutdown=2,
         )

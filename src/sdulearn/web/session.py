@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -10,13 +11,15 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Protocol
 
-from sdulearn.errors import InputError, SdulearnError
+from sdulearn.errors import InputError, SdulearnError, SpentRowError, quoted
 from sdulearn.io.answer_log import ANSWER_CODES, AnswerLog, Key, LoggedAnswer
 from sdulearn.web.agreement import Agreement, agreement
 
 MAX_NAME = 60
 # Questions that a person put off come back when so many others were answered.
 _LATER = 10
+# A question that somebody left open for so long is given to others who want one.
+_HELD_SECONDS = 600
 _CURVE_POINTS = 500
 # Points of the curve of answers that were given before this start.
 _OLD_CURVE_POINTS = 20
@@ -74,6 +77,8 @@ class _Desk:
     # Questions put off, with the number of answers after which they come back.
     later: deque[tuple[int, AskedQuestion]] = field(default_factory=deque)
     n_answered: int = 0
+    # When they last asked for something, by the clock of this machine.
+    seen: float = 0.0
     # The answer to each question that was answered here, so that one sent twice counts once.
     answered: dict[int, Key] = field(default_factory=dict)
 
@@ -89,10 +94,19 @@ class AskingSession:
         Where answers go; those that are in it are told to the engine.
     ids : sequence of str
         Id of each row.
+    for_team : bool, default=False
+        Whether people on other machines answer: nobody without a name then.
     """
 
-    def __init__(self, make_engine: Callable[[Columns | None], Engine], log: AnswerLog, ids: Sequence[str]) -> None:
+    def __init__(
+        self,
+        make_engine: Callable[[Columns | None], Engine],
+        log: AnswerLog,
+        ids: Sequence[str],
+        for_team: bool = False,
+    ) -> None:
         self.log = log
+        self.for_team = for_team
         self.ids = ids
         self.rows = {name: row for row, name in enumerate(ids)}
         self._make_engine = make_engine
@@ -113,21 +127,27 @@ class AskingSession:
             unknown = [name for name in (one.left, one.right) if name not in self.rows]
             if unknown:
                 raise InputError(
-                    f"{self.log.path}, line {one.line}: the table has no row {unknown[0]!r}. Is it the log of another "
-                    "table?"
+                    f"{self.log.path}, line {one.line}: the table has no row {quoted(unknown[0])}. Is it the log of "
+                    "another table?"
                 )
 
     def _start_engine(self) -> None:
         """The engine, which knows all answers that stand, numbered from 1."""
-        standing = list(self.log.contents.answers.values())
+        contents = self.log.contents
+        standing = list(contents.answers.values())
+        # What private answers told stays told: the engine must not ask about their rows again.
+        withdrawn = [one for one in contents.withdrawn.values() if contents.epsilon_of(one) is not None]
+        known = [*standing, *(one for one in withdrawn if one.left in self.rows and one.right in self.rows)]
         columns: Columns = {
-            "left": [self.rows[one.left] for one in standing],
-            "right": [self.rows[one.right] for one in standing],
-            "answer": [one.answer for one in standing],
-            "annotator": [one.annotator for one in standing],
-            "kind": [one.kind for one in standing],
+            "left": [self.rows[one.left] for one in known],
+            "right": [self.rows[one.right] for one in known],
+            "answer": [one.answer for one in known],
+            "annotator": [one.annotator for one in known],
+            "kind": [one.kind for one in known],
         }
-        self.engine = self._make_engine(columns if standing else None)
+        self.engine = self._make_engine(columns if known else None)
+        for number in range(len(standing) + 1, len(known) + 1):
+            self.engine.withdraw(number)
         self._numbers: dict[Key, int] = {one.key: k for k, one in enumerate(standing, 1)}
 
     def question(self, annotator: str) -> Pending:
@@ -135,6 +155,7 @@ class AskingSession:
         with self._lock:
             desk = self._desk(annotator)
             if desk.pending is None:
+                self._release_left_open(annotator)
                 desk.pending = self._pending(self._choose(desk, annotator))
                 self._prepare(desk.pending.question, annotator)
             return desk.pending
@@ -145,7 +166,8 @@ class AskingSession:
         Returns
         -------
         LoggedAnswer or None
-            The answer, also where it was sent before; None where another question is before that person.
+            The answer, also where it was sent before; None where another question is before that person, or where
+            somebody else answered it since.
         """
         with self._lock:
             desk = self._desk(annotator)
@@ -156,8 +178,13 @@ class AskingSession:
             question = desk.pending.question
             left = self.ids[question.left]
             right = self.ids[question.right]
-            stored = self.engine.stored_answer(question, answer)
-            written = self.log.answer(left, right, stored, annotator, question.kind)
+            try:
+                stored = self.engine.stored_answer(question, answer, annotator or None)
+            except SpentRowError:
+                desk.pending = None
+                self.engine.release(annotator or None)
+                return None
+            written = self.log.answer(left, right, stored, annotator, question.kind, self.epsilon)
             desk.answered[token] = written.key
             desk.n_answered += 1
             desk.pending = None
@@ -202,13 +229,24 @@ class AskingSession:
             return desk.pending
 
     def change(self, key: Key, answer: str, annotator: str) -> LoggedAnswer:
-        """Give another answer to a question that was answered."""
+        """Give another answer to a question that this person answered."""
         if self.epsilon is not None:
             raise InputError("Private answers are randomised and cannot be changed. Undo takes the last ones back.")
         with self._lock:
+            given = self.log.contents.answers.get(key)
+            if given is not None and given.annotator != annotator and not self.is_alone(annotator):
+                raise InputError(
+                    f"Answer {key[1]} was given by {given.annotator or 'somebody without a name'}. You can change "
+                    "only your own answers."
+                )
             self.log.change(key, answer, annotator)
             self.engine.change(self._numbers[key], answer)
             return self.log.contents.answers[key]
+
+    def is_alone(self, annotator: str) -> bool:
+        """Whether nobody but this person can have answered: the page is for this machine, and there is one name."""
+        names = {name for name in (*self.people(), annotator) if name}
+        return not self.for_team and len(names) <= 1
 
     def history(self) -> list[LoggedAnswer]:
         """All answers that stand, the last first."""
@@ -237,6 +275,11 @@ class AskingSession:
 
     def label(self, names: dict[str, str], annotator: str) -> None:
         """Name the classes of rows."""
+        if names and self.epsilon is not None:
+            raise InputError(
+                "Answers are private, and the class of a row in the clear would give away that of the row it was "
+                "compared with. Leave the names empty; to name the classes, fit with labels of rows in no answer."
+            )
         with self._lock:
             for row_id, name in names.items():
                 if row_id not in self.rows:
@@ -259,7 +302,12 @@ class AskingSession:
                 "curve": self._curve[-_CURVE_POINTS:],
                 "review": self._review(standing, number_of),
                 "advice": self._advice(),
+                "privacy": self.privacy(),
             }
+
+    def privacy(self) -> str:
+        """What the log gives away of answers, rows and people; empty where answers are stored as they are given."""
+        return "" if self.epsilon is None else str(self.engine.leak())
 
     def rebuild_curve(self) -> Future[None]:
         """Work out, meanwhile, the accuracy after some of the answers that the log held at the start."""
@@ -332,7 +380,20 @@ class AskingSession:
     def _desk(self, annotator: str) -> _Desk:
         if len(annotator) > MAX_NAME or not annotator.isprintable():
             raise InputError(f"A name has at most {MAX_NAME} characters that can be printed.")
-        return self._desks.setdefault(annotator, _Desk())
+        if self.for_team and not annotator:
+            raise InputError("Give your name first: others answer here too.")
+        desk = self._desks.setdefault(annotator, _Desk())
+        desk.seen = time.monotonic()
+        return desk
+
+    def _release_left_open(self, annotator: str) -> None:
+        """Take back what others have had before them for too long; who never answered is forgotten."""
+        latest = time.monotonic() - _HELD_SECONDS
+        for name in [name for name, desk in self._desks.items() if name != annotator and desk.seen < latest]:
+            self.engine.release(name or None)
+            self._desks[name].pending = None
+            if not self._desks[name].n_answered:
+                del self._desks[name]
 
     def _pending(self, question: AskedQuestion) -> Pending:
         self._token += 1

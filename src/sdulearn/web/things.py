@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from sdulearn.errors import InputError, MissingFileError
+from sdulearn.errors import InputError, MissingFileError, listed, quoted, shortened
 from sdulearn.io.files import as_text
 from sdulearn.types import Array, ArrowTable
 from sdulearn.web.images import grey_png, read_image
@@ -115,7 +115,9 @@ def things_of_table(
     names = table.column_names
     for name in (text, image, *columns):
         if name is not None and name not in names:
-            raise InputError(f"The table has no column {name!r} to show. Its columns: {', '.join(names)}.")
+            raise InputError(
+                f"The table has no column {quoted(name)} to show. Its columns: {listed(map(shortened, names))}."
+            )
     if text is None and image is None and not columns:
         columns = [name for name in names if name != id_column and name not in hidden]
     return Things(ids, table, text, image, tuple(columns), image_root)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -40,8 +40,6 @@ class PageViews:
         text, and the model's file, its report page and commands.
     report : Path or None
         The report page of the last fit.
-    need_name : bool
-        Whether nobody may answer without a name.
     """
 
     session: AskingSession
@@ -50,7 +48,6 @@ class PageViews:
     annotator: str = ""
     fit: Callable[[Mapping[str, str]], Json] | None = None
     report: Path | None = None
-    need_name: bool = False
     _fitting: threading.Lock = field(default_factory=threading.Lock)
 
     def readers(self) -> Mapping[str, Callable[[Json], Json]]:
@@ -83,7 +80,7 @@ class PageViews:
             "points": len(self.things.ids),
             "log": str(self.session.log.path),
             "can_fit": self.fit is not None,
-            "need_name": self.need_name,
+            "need_name": self.session.for_team,
             "flip_rate": None if self.session.epsilon is None else flip_rate(self.session.epsilon),
         }
 
@@ -110,21 +107,22 @@ class PageViews:
         return {"undone": self.session.undo(name) is not None, **self._shown(name)}
 
     def change(self, given: Json) -> Json:
-        """Change any answer."""
+        """Change an earlier answer."""
         key = str(given.get("session", "")), _whole(given, "number")
-        return {"answer": self._logged(self.session.change(key, _answer(given), _name(given)))}
+        changed = self.session.change(key, _answer(given), _name(given))
+        return {"answer": self._logged([changed], given)[0]}
 
     def history(self, given: Json) -> Json:
         """Answers from the last one back, a page at a time."""
         everything = self.session.history()
         begin = max(_whole(given, "begin", 0), 0)
         page = everything[begin : begin + _PAGE]
-        return {"answers": [self._logged(one) for one in page], "total": len(everything), "begin": begin}
+        return {"answers": self._logged(page, given), "total": len(everything), "begin": begin}
 
     def numbers(self, given: Json) -> Json:
         """Counts, classes, accuracy, what to look at again, and advice."""
         found = self.session.numbers()
-        return _plain({**found, "review": [self._logged(one) for one in found["review"]]})
+        return _plain({**found, "review": self._logged(found["review"], given)})
 
     def people(self, given: Json) -> Json:
         """Agreement and error rates."""
@@ -184,7 +182,14 @@ class PageViews:
     def _thing(self, row: int) -> Json:
         return {"id": self.things.ids[row], "parts": self.things.show(row)}
 
-    def _logged(self, one: LoggedAnswer) -> Json:
+    def _logged(self, answers: Sequence[LoggedAnswer], given: Json) -> list[Json]:
+        """Answers as they are listed, and which of them the one who looks at them may change."""
+        name = _name(given)
+        alone = self.session.is_alone(name)
+        changeable = self.session.epsilon is None
+        return [self._row(one) | {"may_change": changeable and (alone or one.annotator == name)} for one in answers]
+
+    def _row(self, one: LoggedAnswer) -> Json:
         rows = (self.session.rows[one.left], self.session.rows[one.right])
         ends = [
             {

@@ -110,11 +110,10 @@ def column_importances(
     values = columns.values(scaled * columns.scaler.scale + columns.scaler.mean)
     judged = np.argsort(-_strengths(whole, columns), kind="stable")[:_JUDGED]
     model = _HeldOut(columns, values, judged, _among(whole, parts, chosen, pairs.n_rows))
-    scoring = "accuracy" if len(whole.classes_) == 2 else "agreement"
     answers = np.asarray(pairs)[chosen]
     # Who answered and labels are set aside: the likelihood with these takes a hundred times as long.
     y = answers if answers.ndim == 1 else answers[:, :2]
-    found = pair_importance(model, values[:, judged], y, n_repeats=_REPEATS, scoring=scoring, random_state=0)
+    found = pair_importance(model, values[:, judged], y, n_repeats=_REPEATS, random_state=0)
     order = np.argsort(-found.mean, kind="stable").tolist()
     names = [columns.columns[k].name for k in judged]
     return tuple(ColumnImportance(names[k], float(found.mean[k]), float(found.error[k])) for k in order)

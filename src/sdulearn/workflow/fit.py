@@ -39,6 +39,7 @@ from sdulearn.io.tables import TableOptions, read_table
 from sdulearn.losses import TRAINING_LOSSES
 from sdulearn.metrics import AccuracyEstimate, ClassAgreement
 from sdulearn.pairs import Pairs, read_pairs
+from sdulearn.prior import random_of
 from sdulearn.table_model import TableModel
 from sdulearn.types import Array, Estimator, Frame, Rows
 from sdulearn.version import __version__
@@ -50,6 +51,7 @@ from sdulearn.workflow.judging import (
     check_agreement,
     models_of_folds,
     most_doubtful,
+    prior_of_random_points,
 )
 from sdulearn.workflow.methods import METHODS, chosen_settings, is_joint
 from sdulearn.workflow.models import MODELS, FittedModel, compares, fit_model, number_of_classes, why_linear
@@ -63,6 +65,7 @@ from sdulearn.workflow.training import (
     drawn_rows,
     fitted_scaler,
     numbering_hint,
+    refuse_chosen,
     rows_of_ids,
     source_of_answers,
     usable_questions,
@@ -70,6 +73,8 @@ from sdulearn.workflow.training import (
 
 # Of a choice; for the accuracy there are more, so that each model is nearly the one that is kept.
 _MAX_FOLDS = 5
+# Fewer random questions than this tell little of an accuracy.
+_ENOUGH_RANDOM = 10
 
 
 def fit_table(
@@ -128,8 +133,9 @@ def fit_table(
         questions asked again, cycles of answers and, between several annotators, their disagreement. Of answers that
         ``sdulearn ask --private`` flipped it is the rate of the flips, which the log says.
     classes : int or "auto", optional
-        Number of classes, or "auto" for the one under which held-out answers are likeliest; by default two, or as
-        many as ``labels`` names. More than two are for the joint likelihood in memory.
+        Number of classes, or "auto" for the fewest within one standard error of the best likelihood of held-out answers
+        (``report.n_classes_interval`` says how many the answers allow); by default two, or as many as ``labels``
+        names. More than two are for the joint likelihood in memory.
     model : {"auto", "linear", "boosted"}, optional
         Linear, boosted trees (in memory; needs LightGBM, ``pip install 'sdulearn[boosting]'``), or, by default and
         with "auto", whichever makes held-out answers likelier; that is linear without LightGBM, and with fewer than
@@ -189,9 +195,9 @@ def fit_table(
     _check_choices(request, answers)
     given = None
     if answers is not None:
-        given = read_answers(answers, columns=answer_columns, words=answer_words, table=table, id_column=id_column)
+        given = read_answers(answers, columns=answer_columns, words=answer_words)
         request = _with_known_flips(request, given)
-    labelled = [] if labels is None else read_labels(labels)
+    labelled = None if labels is None else read_labels(labels)
     began = time.perf_counter()
     with _engine(engine) as where:
         if where is None:
@@ -199,6 +205,8 @@ def fit_table(
         else:
             data = data_in_passes(request, where, given, labelled)
         read = time.perf_counter()
+        if not is_joint(method):
+            refuse_chosen(data.source.name, data.questions, method)
         check_enough(data.source.name, data.questions, method)
         return _fit(request, data, began, read)
 
@@ -262,7 +270,7 @@ def _engine(engine: str | Engine) -> AbstractContextManager[Engine | None]:
     return nullcontext(None) if engine == MEMORY else open_engine(engine)
 
 
-def _data_in_memory(request: Request, answers: Answers | None, labelled: Labelled) -> TrainingData:
+def _data_in_memory(request: Request, answers: Answers | None, labelled: Labelled | None) -> TrainingData:
     """Read the whole table."""
     ids = set() if answers is None else set(answers.ids.ravel().tolist())
     table = read_table(request.table, answer_ids=ids, **asdict(request.options))
@@ -302,16 +310,22 @@ def _data_in_memory(request: Request, answers: Answers | None, labelled: Labelle
 
 def _fit(request: Request, data: TrainingData, began: float, read: float) -> TableModel:
     """Choose settings, judge them on held-out answers, fit, name the classes, and report."""
+    if data.questions.random is not None and request.prior is None:
+        # The counts of chosen questions imply no prior, and random ones are few: nothing pulls.
+        request = replace(request, prior_strength=0.0)
     counts = [n for n in (data.questions.n_similar, data.questions.n_dissimilar) if n]
     folds = min([_MAX_FOLDS, *counts])
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        n_classes = number_of_classes(request, data, folds)
+        n_classes, interval = number_of_classes(request, data, folds)
         data = _numbered(request, data, n_classes)
         rows, y, weights = data.stacked()
         pairs = read_pairs(y)
         fitted = fit_model(request, n_classes, rows, y, weights, folds)
         chosen = fitted.estimator
+        random_points = data.random_points(len(y))
+        if random_points is not None and request.prior is None and len(chosen.classes_) == 2:
+            chosen.prior_ = prior_of_random_points(fitted, rows, pairs, weights, random_points)
         outcome = _judge(request, fitted, rows, pairs, weights, data)
         estimator = chosen if data.refit is None else data.refit(chosen)
     n_right = _name_classes(estimator, data)
@@ -337,6 +351,7 @@ def _fit(request: Request, data: TrainingData, began: float, read: float) -> Tab
         findings=tuple(findings),
         agreement=outcome.agreement,
         class_shares=_class_shares(model, data),
+        n_classes_interval=getattr(chosen, "n_classes_interval_", None) or interval,
         model_choice=fitted.choice,
         doubtful=most_doubtful(fitted, rows, y, data),
         importances=outcome.importances,
@@ -403,10 +418,11 @@ def _judge(
     importances: tuple[ColumnImportance, ...] = ()
     if request.engine == MEMORY:
         importances = column_importances(model, parts, rows, pairs, TableColumns.of(data.layout, data.scaler))
+    random_points = data.random_points(pairs.n_rows)
     if len(model.classes_) == 2:
-        accuracy = accuracy_of_two(fitted, parts, rows, pairs, weights, request.prior)
+        accuracy = accuracy_of_two(fitted, parts, rows, pairs, weights, request.prior, random_points)
         return _Outcome(accuracy, importances=importances)
-    agreement, chance = agreement_of_many(model, parts, rows, pairs, weights)
+    agreement, chance = agreement_of_many(fitted, parts, rows, pairs, weights, random_points)
     return _Outcome(agreement=agreement, chance=chance, importances=importances)
 
 
@@ -478,9 +494,10 @@ def _disagreements(
     found = [*data.questions.findings, *data.findings]
     if request.method not in ("su", "du"):
         # These two learn from one kind of answer, in whatever number.
-        found += _check_ratio(pairs, data.source, request.prior)
+        found += _check_ratio(pairs, data, request.prior)
     found += [_unnumbered(one) for one in check_shared_points(pairs)]
     found += _check_population(data, pairs)
+    found += _check_random(data)
     found += check_outcome(estimator.prior_, accuracy, oriented)
     if data.labels is not None:
         found += _check_labels(len(data.labels.rows), n_right, accuracy)
@@ -494,6 +511,7 @@ def _disagreements_of_many(data: TrainingData, pairs: Pairs, outcome: _Outcome, 
     assert outcome.agreement is not None
     found = [*data.questions.findings, *_without_odd_cycles(data.findings)]
     found += _check_population(data, pairs)
+    found += _check_random(data)
     found += check_agreement(outcome.agreement, outcome.chance)
     if data.labels is not None and 2 * n_right <= len(data.labels.rows):
         found.append(_labels_disagree(len(data.labels.rows), n_right))
@@ -514,10 +532,15 @@ def _without_odd_cycles(findings: list[Finding]) -> list[Finding]:
 
 
 def _check_population(data: TrainingData, pairs: Pairs) -> list[Finding]:
-    """Each point counts once; the moments of a table that streams by count its rows, so points on several do not do."""
+    """Each point counts once; the moments of a table that streams by count its rows, so points on several do not do.
+
+    Of points that were chosen nobody says that they are a random draw.
+    """
     names = data.layout.feature_names
+    questions = data.questions
     if data.points is None:
-        return check_population(data.X, data.questions.ends, names, data.population)
+        drawn = questions.ends if questions.random is None else questions.ends[questions.random]
+        return check_population(data.X, drawn, names, data.population)
     if data.population is not None:
         return [] if pairs.shares_points else check_population(data.X, data.questions.ends, names, data.population)
     _, first, place = np.unique(data.points, return_index=True, return_inverse=True)
@@ -529,11 +552,21 @@ def _unnumbered(finding: Finding) -> Finding:
     return replace(finding, details={name: value for name, value in finding.details.items() if name != "points"})
 
 
-def _check_ratio(pairs: Pairs, source: AnswerSource, prior: float | None) -> list[Finding]:
+def _check_ratio(pairs: Pairs, data: TrainingData, prior: float | None) -> list[Finding]:
     """By the counts of loose pairs, of which some may not have been drawn; else by components."""
-    if pairs.shares_points:
-        return check_component_ratio(AnswerGraph.from_y(pairs), prior)
-    return check_ratio(source.n_similar, source.n_dissimilar, prior)
+    random_points = data.random_points(pairs.n_rows)
+    if pairs.shares_points or random_points is not None:
+        graph = AnswerGraph.from_y(pairs)
+        return check_component_ratio(graph, prior, random_of(graph, random_points))
+    return check_ratio(data.source.n_similar, data.source.n_dissimilar, prior)
+
+
+def _check_random(data: TrainingData) -> list[Finding]:
+    """Too few random questions to tell an accuracy or a prior from, where others were chosen."""
+    random = data.questions.random
+    if random is None or (n_random := int(random.any(axis=1).sum())) >= _ENOUGH_RANDOM:
+        return []
+    return [Finding("few_random", "warning", {"n_random": n_random, "n_answers": len(random)})]
 
 
 def _check_labels(n_labels: int, n_right: int, accuracy: AccuracyEstimate) -> list[Finding]:

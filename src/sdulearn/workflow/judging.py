@@ -9,15 +9,16 @@ import numpy as np
 from sdulearn.answers.doubtful import doubtful_answers
 from sdulearn.answers.error_rates import ErrorRates
 from sdulearn.diagnostics import ACCURACY_FOLDS, Finding
+from sdulearn.errors import UndeterminedError
 from sdulearn.fit_report import DoubtfulAnswer
 from sdulearn.metrics import (
     AccuracyEstimate,
     ClassAgreement,
     Share,
-    class_agreement,
     folds_over_points,
     held_out_accuracy,
 )
+from sdulearn.metrics.classes import agreement_of
 from sdulearn.metrics.cross_validation import (
     FoldModel,
     classes_of,
@@ -25,10 +26,12 @@ from sdulearn.metrics.cross_validation import (
     fold_class_models,
     fold_models,
     fold_spread,
+    held_out_rows,
+    share_of_points,
 )
 from sdulearn.pairs import Pairs
-from sdulearn.prior import clopper_pearson
-from sdulearn.types import Array, Codes, Estimator, MatrixLike, Rows
+from sdulearn.prior import PriorEstimate, clopper_pearson, estimate_prior
+from sdulearn.types import Array, Codes, Estimator, Mask, MatrixLike, Rows
 from sdulearn.workflow.methods import with_its_settings
 from sdulearn.workflow.models import FittedModel
 from sdulearn.workflow.training import TrainingData
@@ -52,34 +55,89 @@ def models_of_folds(model: Estimator, rows: Rows, pairs: Pairs, weights: Array |
     return list(fold_models(settings, rows, pairs, reference, sample_weight=weights, cv=folds))
 
 
+def prior_of_random_points(
+    fitted: FittedModel, rows: Rows, pairs: Pairs, weights: Array | None, random_points: Mask
+) -> PriorEstimate:
+    """The share of class +1 by the points drawn at random; 1/2, from 0 to 1, where there are none."""
+    decision = fitted.estimator.decision_function(rows)
+    among = decision[pairs.unlabeled] if len(pairs.unlabeled) else decision
+    try:
+        return estimate_prior(
+            y=pairs,
+            sample_weight=weights,
+            random_points=random_points,
+            error_rate=error_rates_of(fitted),
+            decision=decision,
+            # Labels may have named the smaller class +1.
+            majority="positive" if np.mean(among > 0) >= 0.5 else "negative",
+        )
+    except UndeterminedError:
+        return PriorEstimate(0.5, 0.0, 1.0, False, 0.0, 0.0, 0.95, 0.0)
+
+
+def error_rates_of(fitted: FittedModel) -> dict[int, float] | None:
+    """How often answers are wrong, where any are.
+
+    One who was never found wrong may be, and one who guesses leaves the others' answers as they are.
+    """
+    if fitted.rates is None or not fitted.rates.mean > 0:
+        return None
+    return {a: min(max(rate, _FEWEST_ERRORS), _MOST_ERRORS) for a, rate in fitted.rates.by_annotator.items()}
+
+
 def accuracy_of_two(
-    fitted: FittedModel, parts: list[FoldModel], rows: Rows, pairs: Pairs, weights: Array | None, prior: float | None
+    fitted: FittedModel,
+    parts: list[FoldModel],
+    rows: Rows,
+    pairs: Pairs,
+    weights: Array | None,
+    prior: float | None,
+    random_points: Mask | None,
 ) -> AccuracyEstimate:
     """Of a model of two classes, by the models of folds."""
     decision = decisions_of(parts, rows, fitted.estimator.decision_function(rows))
-    rates = fitted.rates
-    error_rate = None
-    if rates is not None and rates.mean > 0:
-        # One who was never found wrong may be, and one who guesses leaves the others' answers as they are.
-        error_rate = {a: min(max(rate, _FEWEST_ERRORS), _MOST_ERRORS) for a, rate in rates.by_annotator.items()}
     return held_out_accuracy(
-        decision, pairs, n_splits=len(parts), error_rate=error_rate, sample_weight=weights, prior=prior
+        decision,
+        pairs,
+        n_splits=len(parts),
+        error_rate=error_rates_of(fitted),
+        sample_weight=weights,
+        prior=prior,
+        random_points=held_out_rows(parts, random_points),
     )
 
 
 def agreement_of_many(
-    model: Estimator, parts: list[FoldModel], rows: Rows, pairs: Pairs, weights: Array | None
+    fitted: FittedModel,
+    parts: list[FoldModel],
+    rows: Rows,
+    pairs: Pairs,
+    weights: Array | None,
+    random_points: Mask | None,
 ) -> tuple[ClassAgreement, float]:
-    """Of a model of more than two classes, and how often predictions by chance would agree with the answers."""
-    predicted = classes_of(parts, rows, model.predict(rows))
-    found = class_agreement(predicted, np.asarray(pairs), sample_weight=weights)
-    ends = predicted[pairs.ends]
+    """Of a model of more than two classes, and how often predictions by chance would agree with the answers.
+
+    Answers between two hubs, such as the examples of two classes, are in every training part: they do not count.
+    """
+    predicted = classes_of(parts, rows, fitted.estimator.predict(rows))
+    counted = held_out_rows(parts, random_points)
+    spread = fold_spread(len(parts), share_of_points(pairs, counted))
+    asked = np.isin(pairs.ends, np.concatenate([part.rows for part in parts])).any(axis=1)
+    known = np.array(pairs)
+    known[pairs.ends[~asked], 0] = 0
+    if counted is not None:
+        asked &= counted[pairs.ends].any(axis=1)
+    found = agreement_of(predicted, known, error_rates_of(fitted), weights, counted, 0.95, spread)
+    if not asked.any():
+        return found, 1.0
+    ends = predicted[pairs.ends[asked]]
     shares = np.unique(ends, return_counts=True)[1] / ends.size
     equal = float(shares @ shares)
-    similar = float(np.mean(pairs.similar))
+    similar = float(np.mean(pairs.similar[asked]))
     chance = equal * similar + (1 - equal) * (1 - similar)
-    n_points = len(np.unique(pairs.ends if pairs.points is None else pairs.points[pairs.ends]))
-    return _widened(found, fold_spread(len(parts)), n_points / 2), chance
+    shown = pairs.ends[asked]
+    n_points = len(np.unique(shown if pairs.points is None else pairs.points[shown]))
+    return _widened(found, spread, n_points / 2), chance
 
 
 def _widened(found: ClassAgreement, spread: float, n_loose: float) -> ClassAgreement:
@@ -91,16 +149,21 @@ def _widened(found: ClassAgreement, spread: float, n_loose: float) -> ClassAgree
     def of_answers(share: Share) -> Share:
         return _wider(share, spread * max(1.0, share.n / n_loose), found.confidence)
 
+    accuracy = found.accuracy
+    if accuracy is not None and found.basis != "random questions":
+        accuracy = _wider(accuracy, spread, found.confidence)
     return replace(
         found,
         agreement=of_answers(found.agreement),
         same=of_answers(found.same),
         different=of_answers(found.different),
-        accuracy=None if found.accuracy is None else _wider(found.accuracy, spread, found.confidence),
+        accuracy=accuracy,
     )
 
 
 def _wider(share: Share, spread: float, confidence: float) -> Share:
+    if not share.n:
+        return share
     n = share.n / spread
     low, high = clopper_pearson(share.value * n, (1 - share.value) * n, confidence)
     return Share(share.value, low, high, n)
@@ -108,7 +171,7 @@ def _wider(share: Share, spread: float, confidence: float) -> Share:
 
 def check_agreement(found: ClassAgreement, chance: float) -> list[Finding]:
     """A model that answers do not show to be better than chance."""
-    if found.agreement.low > chance:
+    if found.agreement.low > chance or not found.agreement.n:
         return []
     return [Finding("no_better_than_guessing", "warning", {"low": found.agreement.low, "chance": chance})]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from sdulearn.blocks import Blocks
-from sdulearn.boosting.estimators import ScoreClassifier, SettledTrees
+from sdulearn.boosting.estimators import ScoreClassifier, TreesOfRounds
 from sdulearn.joint import PairLogisticRegression, PairLogisticRegressionCV
 from sdulearn.linear import SDUClassifier, SDUClassifierCV
 from sdulearn.risks import RISKS
@@ -23,7 +23,11 @@ def estimator_of(request: Request, folds: int, n_classes: int | str = 2) -> Esti
     """The linear estimator that chooses its settings on answers alone; "auto" is the joint one."""
     if is_joint(request.method):
         return PairLogisticRegressionCV(
-            n_classes=n_classes, prior=request.prior, error_rate=request.error_rate, cv=folds
+            n_classes=n_classes,
+            prior=request.prior,
+            prior_strength=request.prior_strength,
+            error_rate=request.error_rate,
+            cv=folds,
         )
     return SDUClassifierCV(request.method, request.loss, prior=request.prior, cv=folds)
 
@@ -38,11 +42,12 @@ def chosen_settings(model: Estimator) -> dict[str, float]:
 def with_its_settings(model: Estimator) -> Estimator:
     """An unfitted estimator with the settings that a fitted one chose."""
     if isinstance(model, ScoreClassifier):
-        return SettledTrees(
+        return TreesOfRounds(
             n_rounds=model.n_rounds_,
             with_kernel=model.start_.kernel is not None,
             n_classes=model.n_classes,
             prior=model.prior,
+            prior_strength=model.prior_strength,
             error_rate=dict(model.error_rates_),
         )
     if isinstance(model, PairLogisticRegressionCV):
@@ -51,6 +56,7 @@ def with_its_settings(model: Estimator) -> Estimator:
             covariance_power=model.covariance_power_,
             n_classes=len(model.classes_),
             prior=model.prior,
+            prior_strength=model.prior_strength,
             error_rate=model.error_rates_.by_annotator,
         )
     found = chosen_settings(model)

@@ -35,20 +35,22 @@ _TIE = 0.25
 _TIE_IN_ALL = 1.0
 
 
-def number_of_classes(request: Request, data: TrainingData, folds: int) -> int | str:
-    """As asked for, as the labels name, or by the held-out likelihood of the answers.
+def number_of_classes(request: Request, data: TrainingData, folds: int) -> tuple[int | str, tuple[int, int] | None]:
+    """As asked for, as the labels name, or by the held-out likelihood of the answers; then with its interval.
 
     Labels are set aside for the search, as what they are called depends on its result. "auto" comes back where
     the fit itself can search.
     """
     labels = data.labels
     if request.classes is None:
-        return 2 if labels is None else len(labels.names)
+        return 2 if labels is None else len(labels.names), None
     if request.classes != "auto" or (labels is None and request.model != "boosted"):
-        return request.classes
+        return request.classes, None
     rows, y, weights = replace(data, labels=None).stacked()
     model = PairLogisticRegressionCV(n_classes="auto", error_rate=request.error_rate, cv=folds).fit(rows, y, weights)
-    return max(len(model.classes_), 2 if labels is None else labels.n_named)
+    n_named = 2 if labels is None else labels.n_named
+    low, high = model.n_classes_interval_
+    return max(model.n_classes_, n_named), (max(low, n_named), max(high, n_named))
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,7 +70,12 @@ def fit_model(
     if request.model != "boosted" and not comparing:
         return _fit_line(request, n_classes, rows, y, weights, folds, ModelChoice())
     rates = _error_rates(request, n_classes, rows, y, weights)
-    parameters: dict[str, Any] = {"prior": request.prior, "error_rate": rates.by_annotator, "cv": folds}
+    parameters: dict[str, Any] = {
+        "prior": request.prior,
+        "prior_strength": request.prior_strength,
+        "error_rate": rates.by_annotator,
+        "cv": folds,
+    }
     if request.model == "boosted":
         trees = PairBoostingClassifier(n_classes=int(n_classes), **parameters).fit(rows, y, weights)
         curve = trees.held_out_log_likelihood_

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sdulearn.blocks.points import PointCounts
-from sdulearn.errors import InputError
+from sdulearn.errors import InputError, quoted
 from sdulearn.pairs import pair_checksum, read_pairs, scramble
 from sdulearn.types import Codes, Mask
 from sdulearn.workflow.training import AnswerSource, Questions
@@ -114,13 +114,15 @@ def drawn_questions(path: str, column: str, sums: CodeSums) -> Questions:
             f".aggregate([({column!r}, 'count')])"
         )
     if not n_named:
-        raise InputError(f"{path}: column {column!r} holds no pair codes but 0, so there are no pairs to learn from.")
+        raise InputError(
+            f"{path}: column {quoted(column)} holds no pair codes but 0, so there are no pairs to learn from."
+        )
     order = np.argsort(ends.rows)
     rows = ends.rows[order]
     try:
         pairs = read_pairs(ends.codes[order])
     except ValueError as error:
-        raise InputError(f"{path}, column {column!r}: {error}") from None
+        raise InputError(f"{path}, column {quoted(column)}: {error}") from None
     return Questions(rows[pairs.ends], pairs.similar, np.ones(len(pairs.ends)))
 
 

@@ -73,7 +73,9 @@ class _Source:
         return self.request.most_unlabeled(self.layout.width)
 
 
-def data_in_passes(request: Request, engine: Engine, answers: Answers | None, labelled: Labelled) -> TrainingData:
+def data_in_passes(
+    request: Request, engine: Engine, answers: Answers | None, labelled: Labelled | None
+) -> TrainingData:
     """Keep the rows that settings and accuracy are found on, and the way to fit on all of them."""
     check_parquet(request)
     ids = [] if answers is None else sorted(set(answers.ids.ravel().tolist()))
@@ -146,11 +148,11 @@ def _sum(
     return engine.blocks(parts, table.n_rows).sum(task, *arguments)
 
 
-def _by_answers(source: _Source, answers: Answers, labelled: Labelled) -> TrainingData:
+def _by_answers(source: _Source, answers: Answers, labelled: Labelled | None) -> TrainingData:
     request = source.request
     n_rows = source.table.n_rows
     unlabeled = drawn_rows(n_rows, source.max_unlabeled)
-    names = {*answers.ids.ravel().tolist(), *(name for name, _ in labelled)}
+    names = {*answers.ids.ravel().tolist(), *(labelled.ids if labelled else ())}
     found, place = _find(source, unlabeled, names)
     hint = numbering_hint(source.layout.id_column, n_rows)
     questions = usable_questions(answers, place, request.skip_bad, hint, by_majority=not is_joint(request.method))
@@ -163,7 +165,7 @@ def _by_answers(source: _Source, answers: Answers, labelled: Labelled) -> Traini
     return _with_refit(source, data, None, [_pair_ends(data)], n_rows + 2 * len(questions.ends), n_rows, True)
 
 
-def _by_codes(source: _Source, labelled: Labelled) -> TrainingData:
+def _by_codes(source: _Source, labelled: Labelled | None) -> TrainingData:
     request = source.request
     column = request.options.codes
     assert column is not None
@@ -174,7 +176,7 @@ def _by_codes(source: _Source, labelled: Labelled) -> TrainingData:
     questions = drawn_questions(source.table.path, column, sums)
     about = source_of_codes(source.table.path, column, sums)
     unlabeled = np.sort(sums.unlabeled.rows)
-    names = {name for name, _ in labelled}
+    names = labelled.ids if labelled else set()
     found, place = _find(source, np.concatenate([questions.ends.ravel(), unlabeled]), names)
     data = _training_data(source, found, about, questions, unlabeled, labelled, place)
     if points is not None:
@@ -253,7 +255,7 @@ def _training_data(
     about: AnswerSource,
     questions: Questions,
     unlabeled: Indices,
-    labelled: Labelled,
+    labelled: Labelled | None,
     place: Mapping[str, int],
 ) -> TrainingData:
     """The rows that were kept, under new numbers."""

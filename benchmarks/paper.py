@@ -1,0 +1,14 @@
+"""What the scripts take from ``reproduction``, which stands beside this folder and is not installed."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+sys.path.append(str(Path(__file__).parents[1]))
+
+from reproduction.baselines import KMeansBaseline, PCKMeans
+from reproduction.datasets import BENCHMARKS, load_benchmark, load_multiclass
+from reproduction.tables import paper_table
+
+__all__ = ["BENCHMARKS", "KMeansBaseline", "PCKMeans", "load_benchmark", "load_multiclass", "paper_table"]
