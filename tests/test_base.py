@@ -138,6 +138,7 @@ def test_the_unit_of_weights_changes_nothing(weighted, name):
 
 
 @pytest.mark.filterwarnings(f"ignore::{OrientationWarning.__module__}.OrientationWarning")
+@pytest.mark.filterwarnings(f"ignore::{OrientationWarning.__module__}.TrainingAnswersWarning")
 @pytest.mark.parametrize("name", ESTIMATORS)
 def test_weight_0_is_a_row_left_out(weighted, name):
     rows, codes, weight = weighted
