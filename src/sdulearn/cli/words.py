@@ -403,6 +403,10 @@ _SENTENCES: dict[str, Callable[[Mapping[str, Any]], str]] = {
         + f" of the {d['n_answers']:,} answers used were about random rows, so the prior and the accuracy are hardly "
         "known; chosen rows do not tell them. Ask more: by default every fourth question of sdulearn ask is random."
     ),
+    "many_chosen": lambda d: (
+        f"{d['n_chosen']:,} of the {d['n_rows']:,} rows were chosen, most of them hard ones, and random questions pass "
+        "over these: the accuracy is rather too high, and the prior may be off."
+    ),
     "flipped_answers": lambda d: (
         f"The answers were flipped with probability {flip_rate(d['epsilon']):.1%} before they were stored (epsilon "
         f"{d['epsilon']:g}). The joint method allows for it by this known error rate; counts, and what contradicts "

@@ -75,6 +75,8 @@ from sdulearn.workflow.training import (
 _MAX_FOLDS = 5
 # Fewer random questions than this tell little of an accuracy.
 _ENOUGH_RANDOM = 10
+# A random question passes over rows that were asked about before: with this share of all rows that is seen.
+_MANY_CHOSEN = 0.1
 
 
 def fit_table(
@@ -562,11 +564,17 @@ def _check_ratio(pairs: Pairs, data: TrainingData, prior: float | None) -> list[
 
 
 def _check_random(data: TrainingData) -> list[Finding]:
-    """Too few random questions to tell an accuracy or a prior from, where others were chosen."""
+    """Where questions were chosen: too few random ones to tell an accuracy or a prior from, or ones that miss rows."""
     random = data.questions.random
-    if random is None or (n_random := int(random.any(axis=1).sum())) >= _ENOUGH_RANDOM:
+    if random is None:
         return []
-    return [Finding("few_random", "warning", {"n_random": n_random, "n_answers": len(random)})]
+    n_random = int(random.any(axis=1).sum())
+    if n_random < _ENOUGH_RANDOM:
+        return [Finding("few_random", "warning", {"n_random": n_random, "n_answers": len(random)})]
+    chosen = np.setdiff1d(data.questions.ends, data.questions.ends[random])
+    if len(chosen) < _MANY_CHOSEN * data.n_rows:
+        return []
+    return [Finding("many_chosen", "warning", {"n_chosen": len(chosen), "n_rows": data.n_rows})]
 
 
 def _check_labels(n_labels: int, n_right: int, accuracy: AccuracyEstimate) -> list[Finding]:
