@@ -24,35 +24,16 @@ from sdulearn.types import Array, MatrixLike, Rows
 
 @dataclass(frozen=True)
 class LinearFit:
-    """What a fit of a linear model found, wherever its rows were.
+    """What a fit of a linear model found, wherever its rows were."""
 
-    Attributes
-    ----------
-    coef : array of shape (n_features,)
-        Weights.
-    intercept : float
-        Intercept.
-    prior : PriorEstimate
-        The class prior with its interval.
-    objective : float
-        Minimum reached.
-    optimality : float
-        What certifies it: a relative residual, to be compared with ``tol``.
-    n_iter : int
-        Iterations, or passes over the rows.
-    n_features : int
-        Number of features.
-    chosen : dict
-        Further fitted attributes by name: ``alpha_``, ``gamma_``, ``cv_results_`` and the like.
-    """
-
-    coef: Array
-    intercept: float
-    prior: PriorEstimate
-    objective: float
-    optimality: float
-    n_iter: int
-    n_features: int
+    coef: Array  # (n_features,), weights
+    intercept: float  # intercept
+    prior: PriorEstimate  # the class prior with its interval
+    objective: float  # minimum reached
+    optimality: float  # what certifies it: a relative residual, to be compared with ``tol``
+    n_iter: int  # iterations, or passes over the rows
+    n_features: int  # number of features
+    # further fitted attributes by name: ``alpha_``, ``gamma_``, ``cv_results_`` and the like
     chosen: dict[str, object] = field(default_factory=dict)
 
     @classmethod

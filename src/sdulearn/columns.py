@@ -29,27 +29,13 @@ MANY_TEXTS = 100_000
 
 @dataclass(frozen=True)
 class Column:
-    """One column of a table.
+    """One column of a table."""
 
-    Attributes
-    ----------
-    name : str
-        Its name.
-    kind : {"number", "boolean", "category"}
-        What it holds.
-    categories : tuple of str
-        The categories, each a feature; empty unless the kind is "category".
-    fill : float, str or None
-        What stands in for a missing value; None refuses it.
-    text : NumberText or None
-        How numbers are spelled where a file has them as texts.
-    """
-
-    name: str
-    kind: str
-    categories: tuple[str, ...] = ()
-    fill: float | str | None = None
-    text: NumberText | None = None
+    name: str  # its name
+    kind: str  # what it holds
+    categories: tuple[str, ...] = ()  # the categories, each a feature; empty unless the kind is "category"
+    fill: float | str | None = None  # what stands in for a missing value; None refuses it
+    text: NumberText | None = None  # how numbers are spelled where a file has them as texts
 
     @property
     def feature_names(self) -> list[str]:
@@ -94,21 +80,12 @@ Layout = ColumnLayout | SparseLayout
 
 @dataclass(frozen=True)
 class ColumnSummary:
-    """What the rows of a column add up to; ``+`` joins two stretches of rows.
+    """What the rows of a column add up to; ``+`` joins two stretches of rows."""
 
-    Attributes
-    ----------
-    rows, gaps : int
-        Rows, and how many of them have no value.
-    total : float
-        Sum of the numbers.
-    texts : Counter
-        How often each text occurs, up to ``MANY_TEXTS`` different ones.
-    """
-
-    rows: int
+    rows: int  # rows, and how many of them have no value
     gaps: int
-    total: float = 0.0
+    total: float = 0.0  # sum of the numbers
+    # how often each text occurs, up to ``MANY_TEXTS`` different ones
     texts: Counter[str] = field(default_factory=Counter)
 
     def __add__(self, other: ColumnSummary) -> ColumnSummary:

@@ -207,22 +207,12 @@ def _drawn_excess(m: Indices, p: float) -> Array:
 
 @dataclass(frozen=True)
 class Population:
-    """A table's rows, as far as the test of its means needs them.
+    """A table's rows, as far as the test of its means needs them."""
 
-    Attributes
-    ----------
-    n_rows : int
-        Their number.
-    mean, variance : array of shape (n_features,)
-        Of each feature.
-    off_mode : array of shape (n_features,)
-        Share of the rows that do not have the feature's usual value.
-    """
-
-    n_rows: int
-    mean: Array
+    n_rows: int  # their number
+    mean: Array  # (n_features,), of each feature
     variance: Array
-    off_mode: Array
+    off_mode: Array  # (n_features,), share of the rows that do not have the feature's usual value
 
     @classmethod
     def of(cls, X: Rows) -> Population:

@@ -9,25 +9,7 @@ from sdulearn.errors import MissingExtraError
 
 
 def require(module: str, extra: str) -> ModuleType:
-    """Import an optional module, or say how to install it.
-
-    Parameters
-    ----------
-    module : str
-        Its name, with dots.
-    extra : str
-        The pip extra that brings it.
-
-    Returns
-    -------
-    module
-        The module.
-
-    Raises
-    ------
-    MissingExtraError
-        If it is not installed.
-    """
+    """Import an optional module, or say how to install it."""
     try:
         return importlib.import_module(module)
     except ModuleNotFoundError:
@@ -36,18 +18,7 @@ def require(module: str, extra: str) -> ModuleType:
 
 
 def is_there(module: str) -> bool:
-    """Whether an optional module can be imported.
-
-    Parameters
-    ----------
-    module : str
-        Its name, with dots.
-
-    Returns
-    -------
-    bool
-        False also where it is installed and its libraries do not load.
-    """
+    """Whether an optional module can be imported."""
     try:
         importlib.import_module(module)
     except (ImportError, OSError):

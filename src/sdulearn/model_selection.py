@@ -103,20 +103,7 @@ class PairFolds:
         return fold, other
 
     def fold_of_rows(self, X: MatrixLike, y: ArrayLike | Pairs) -> Indices:
-        """Return the fold of every row's point.
-
-        Parameters
-        ----------
-        X : array, CSR matrix or frame of shape (n_rows, n_features)
-            Rows; only hashed folds depend on them.
-        y : array-like of shape (n_rows,) or (n_rows, 2 to 4)
-            What is known of each row.
-
-        Returns
-        -------
-        int array of shape (n_rows,)
-            Numbers from 0 to ``n_splits - 1``, and -1 for hubs.
-        """
+        """Return the fold of every row's point."""
         raise NotImplementedError
 
 
@@ -230,29 +217,14 @@ class Units:
     """What goes into one fold as a whole: a component of the answers, or a piece of a large one.
 
     Hubs are in no unit; the answers that join them with others do not connect these.
-
-    Attributes
-    ----------
-    unit : int array of shape (n_points,)
-        Unit of each point; -1 for hubs and points in no answer.
-    kinds : int array of shape (n_units, 2)
-        Similar and dissimilar answers of each unit, those with hubs included.
-    by_answer : int array
-        Units that have an answer, in the order of their first one.
-    cut : bool array of shape (n_answers,)
-        Answers between two units.
-    large : bool array of shape (n_units,)
-        Pieces of components that are too large for a fold.
-    n_answers : tuple of int
-        Similar and dissimilar answers in all.
     """
 
-    unit: Indices
-    kinds: Indices
-    by_answer: Indices
-    cut: Mask
-    large: Mask
-    n_answers: tuple[int, int]
+    unit: Indices  # (n_points,), unit of each point; -1 for hubs and points in no answer
+    kinds: Indices  # (n_units, 2), similar and dissimilar answers of each unit, those with hubs included
+    by_answer: Indices  # units that have an answer, in the order of their first one
+    cut: Mask  # (n_answers,), answers between two units
+    large: Mask  # (n_units,), pieces of components that are too large for a fold
+    n_answers: tuple[int, int]  # similar and dissimilar answers in all
 
     @classmethod
     def of(cls, graph: AnswerGraph, n_splits: int) -> Units:
@@ -355,22 +327,7 @@ def positive_grid(name: str, values: Sequence[float]) -> list[float]:
 
 
 def grid_results(params: list[dict[str, float]], scores: Array) -> dict[str, Any]:
-    """The table of GridSearchCV, without the times, which a joint fit of all settings has not.
-
-    Parameters
-    ----------
-    params : list of dict
-        The settings, all with the same names.
-    scores : array of shape (n_splits, n_settings)
-        The larger the better. A split with NaN for every setting says nothing and is left out of
-        the means.
-
-    Returns
-    -------
-    dict
-        ``param_NAME`` (masked arrays), ``params``, ``splitK_test_score``, ``mean_test_score``,
-        ``std_test_score`` and ``rank_test_score``.
-    """
+    """The table of GridSearchCV, without the times, which a joint fit of all settings has not."""
     results: dict[str, Any] = {}
     for name in params[0]:
         values = [setting[name] for setting in params]

@@ -22,18 +22,10 @@ _NEARLY_ALL = 0.9
 
 @dataclass(frozen=True)
 class NumberText:
-    """How numbers are spelled in a column of texts.
+    """How numbers are spelled in a column of texts."""
 
-    Attributes
-    ----------
-    decimal : {".", ","}
-        The decimal mark.
-    marks : tuple of str
-        What stands for a missing number there, beside an empty cell.
-    """
-
-    decimal: str = "."
-    marks: tuple[str, ...] = ()
+    decimal: str = "."  # the decimal mark
+    marks: tuple[str, ...] = ()  # what stands for a missing number there, beside an empty cell
 
 
 def recognise_numbers(path: Location, name: str, values: ArrowColumn) -> NumberText | None:

@@ -39,22 +39,13 @@ Progress: TypeAlias = Callable[[Sequence[Fit]], Iterable[Fit]]
 
 @dataclass(frozen=True)
 class Curve:
-    """Accuracy of one method against the number of pairs.
+    """Accuracy of one method against the number of pairs."""
 
-    Attributes
-    ----------
-    method : {"joint", "sddu"}
-        Which estimator.
-    accuracy, error : tuple of float
-        Mean over the simulated draws, and its standard error, at each of the plan's ``sizes``.
-    unfitted : tuple of float
-        Share of draws from which it could not be trained; they count as calling everything the
-        larger class.
-    """
-
-    method: str
+    method: str  # which estimator
+    # mean over the simulated draws, and its standard error, at each of the plan's ``sizes``
     accuracy: tuple[float, ...]
     error: tuple[float, ...]
+    # share of draws from which it could not be trained; they count as calling everything the larger class
     unfitted: tuple[float, ...]
 
 

@@ -31,24 +31,12 @@ _MOST_AXES = 100
 
 @dataclass(frozen=True)
 class Source:
-    """Where simulated points come from.
+    """Where simulated points come from."""
 
-    Attributes
-    ----------
-    n_rows : int or None
-        Rows of the user's table; None where points are generated from two Gaussian classes.
-    n_features : int
-        Features of the table, or of the generated points.
-    n_axes : int
-        How many of them are simulated: of a wide table the main directions only.
-    direction : {"random", "principal"} or None
-        Direction that separates the made-up classes of a table.
-    """
-
-    n_rows: int | None
-    n_features: int
-    n_axes: int
-    direction: str | None
+    n_rows: int | None  # rows of the user's table; None where points are generated from two Gaussian classes
+    n_features: int  # features of the table, or of the generated points
+    n_axes: int  # how many of them are simulated: of a wide table the main directions only
+    direction: str | None  # direction that separates the made-up classes of a table
 
 
 @dataclass(frozen=True)

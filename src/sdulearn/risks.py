@@ -32,18 +32,6 @@ _SOURCE_NAMES = {S: "similar pairs", D: "dissimilar pairs", U: "unlabeled rows"}
 def mixture(risk: str | Sequence[float], gamma: float = 0.5) -> Mixture:
     """Return the weights of the SU, DU and SD risks (Eqs. risk_SDSU, risk_SDDU, risk_SUDU).
 
-    Parameters
-    ----------
-    risk : {"su", "du", "sd", "sdsu", "sddu", "sudu"} or triple
-        A risk by name, or the weights themselves, zero or more and of sum 1.
-    gamma : float, default=0.5
-        Weight of the second part of a mixed risk: of SU in "sdsu", of DU in "sddu" and "sudu".
-
-    Returns
-    -------
-    tuple of three floats
-        The weights (su, du, sd).
-
     Examples
     --------
     >>> from sdulearn.risks import mixture
@@ -154,18 +142,6 @@ def source_weights(g: Mixture, prior: float) -> Array:
 
     Every risk of section 3 of the paper is a sum over rows of ``P loss(z, +1) + N loss(z, -1)``.
 
-    Parameters
-    ----------
-    g : tuple of three floats
-        Weights (su, du, sd), see :func:`mixture`.
-    prior : float
-        P(y = +1), not 1/2.
-
-    Returns
-    -------
-    array of shape (3, 2)
-        Rows S, D, U; columns P and N.
-
     Examples
     --------
     >>> from sdulearn.risks import mixture, source_weights
@@ -188,24 +164,7 @@ def source_weights(g: Mixture, prior: float) -> Array:
 
 
 def row_weights(g: Mixture, prior: float, source: Indices, sample_weight: Array | None = None) -> tuple[Array, Array]:
-    """Return P_i and N_i of every row: the table, shared out among a source by weight.
-
-    Parameters
-    ----------
-    g : tuple of three floats
-        Weights (su, du, sd), see :func:`mixture`.
-    prior : float
-        P(y = +1), not 1/2.
-    source : int array of shape (n_rows,)
-        Which of S, D, U (0, 1, 2) each row comes from.
-    sample_weight : array of shape (n_rows,), optional
-        A weight per row.
-
-    Returns
-    -------
-    P, N : arrays of shape (n_rows,)
-        Weights of ``loss(z, +1)`` and of ``loss(z, -1)``.
-    """
+    """Return P_i and N_i of every row: the table, shared out among a source by weight."""
     table = source_weights(g, prior)
     weight = np.ones(len(source)) if sample_weight is None else sample_weight
     totals = np.bincount(source, weights=weight, minlength=3).astype(np.float64)

@@ -44,14 +44,9 @@ VERSION = 1
 
 @dataclass(frozen=True)
 class Scaler:
-    """``(x - mean) / scale``, column by column; sparse rows are only divided.
+    """``(x - mean) / scale``, column by column; sparse rows are only divided."""
 
-    Attributes
-    ----------
-    mean, scale : array of shape (n_features,)
-        Mean and standard deviation of each feature in training; a constant feature has scale 1.
-    """
-
+    # (n_features,), mean and standard deviation of each feature in training; a constant feature has scale 1
     mean: Array
     scale: Array
 

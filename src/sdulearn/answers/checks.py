@@ -150,40 +150,15 @@ def group_questions(ends: Indices, answers: Iterable[int]) -> dict[tuple[int, in
 
 @dataclass(frozen=True)
 class Votes:
-    """One answer for each question.
+    """One answer for each question."""
 
-    Attributes
-    ----------
-    chosen : array
-        For each question the position of an answer that says what most of its weight says.
-    n_repeated : int
-        Questions that were asked more than once and decided by majority.
-    n_tied : int
-        Questions left out, as both answers weigh the same.
-    """
-
-    chosen: Indices
-    n_repeated: int
-    n_tied: int
+    chosen: Indices  # for each question the position of an answer that says what most of its weight says
+    n_repeated: int  # questions that were asked more than once and decided by majority
+    n_tied: int  # questions left out, as both answers weigh the same
 
 
 def majority_votes(ends: Indices, answers: Codes, weights: Array, usable: Iterable[int]) -> Votes:
-    """Let the weightier answer stand for a question that was asked again.
-
-    Parameters
-    ----------
-    ends : array of shape (n_answers, 2)
-        Numbers of the two points of each answer.
-    answers, weights : array of shape (n_answers,)
-        +1 or -1, and what each weighs.
-    usable : iterable of int
-        Positions of the answers that count.
-
-    Returns
-    -------
-    Votes
-        The choice, and how many questions were repeated or tied.
-    """
+    """Let the weightier answer stand for a question that was asked again."""
     chosen = []
     n_asked_again = 0
     n_tied = 0

@@ -32,61 +32,27 @@ MAX_PEELS = 50
 
 @dataclass(frozen=True, eq=False)
 class Mixture:
-    """Beliefs of components with cycles, equation (2).
+    """Beliefs of components with cycles, equation (2)."""
 
-    Attributes
-    ----------
-    values : array of shape (n_components,)
-        Log likelihood of each component, equation (1).
-    groups : array of shape (n_groups, n_classes)
-        Beliefs of the groups.
-    agree : array of shape (n_edges,)
-        Probability that the ends of each edge agree.
-    converged : bool
-        Whether all messages came to rest.
-    n_iter : int
-        Rounds of messages.
-    """
-
-    values: Array
-    groups: Array
-    agree: Array
-    converged: bool
-    n_iter: int
+    values: Array  # (n_components,), log likelihood of each component, equation (1)
+    groups: Array  # (n_groups, n_classes), beliefs of the groups
+    agree: Array  # (n_edges,), probability that the ends of each edge agree
+    converged: bool  # whether all messages came to rest
+    n_iter: int  # rounds of messages
 
 
 @dataclass(frozen=True, eq=False)
 class ConditionedNetwork:
-    """Components with cycles, a copy for each class of their pivots.
+    """Components with cycles, a copy for each class of their pivots."""
 
-    Attributes
-    ----------
-    groups : int array of shape (n_groups,)
-        The groups in components with cycles; below they are numbered from 0.
-    edges : int array of shape (n_edges,)
-        The edges of these components.
-    component : int array of shape (n_groups,)
-        Component of each group, numbered from 0.
-    pivots : int array of shape (n_components,)
-        The pivot of each component.
-    cut : bool array of shape (n_edges,)
-        Whether each edge ends at a pivot.
-    ends : int array of shape (n_edges, 2)
-        The two groups of each edge.
-    potentials : array of shape (n_classes, n_groups, n_classes)
-        What the pivots in class k say of each group, by k.
-    network : Network
-        All copies, with the edges that are not cut.
-    """
-
-    groups: Indices
-    edges: Indices
-    component: Indices
-    pivots: Indices
-    cut: Mask
-    ends: Indices
-    potentials: Array
-    network: Network
+    groups: Indices  # (n_groups,), the groups in components with cycles; below they are numbered from 0
+    edges: Indices  # (n_edges,), the edges of these components
+    component: Indices  # (n_groups,), component of each group, numbered from 0
+    pivots: Indices  # (n_components,), the pivot of each component
+    cut: Mask  # (n_edges,), whether each edge ends at a pivot
+    ends: Indices  # (n_edges, 2), the two groups of each edge
+    potentials: Array  # (n_classes, n_groups, n_classes), what the pivots in class k say of each group, by k
+    network: Network  # all copies, with the edges that are not cut
 
     @classmethod
     def from_edges(

@@ -16,18 +16,6 @@ def least_classes(graph: AnswerGraph, error_rates: ErrorRates = 0.0) -> int:
     """Fewest classes that answers without errors, and labels, force: a lower bound, 2 or more.
 
     Groups of points that are all different from each other need a class each.
-
-    Parameters
-    ----------
-    graph : AnswerGraph
-        Answers and labels.
-    error_rates : float, array-like or mapping, default=0.0
-        Probability that an answer is wrong, for all or by annotator.
-
-    Returns
-    -------
-    int
-        The bound, by a greedy search: more classes may be needed.
     """
     certain = answer_errors(graph.annotators, error_rates) == 0
     group = connect(graph.ends[certain & (graph.same > 0)], graph.n_points)
@@ -39,18 +27,7 @@ def least_classes(graph: AnswerGraph, error_rates: ErrorRates = 0.0) -> int:
 
 
 def different_groups(edges: Indices) -> list[int]:
-    """Groups that are all different from each other, as many as a greedy search finds.
-
-    Parameters
-    ----------
-    edges : int array of shape (n_edges, 2)
-        Pairs of groups that are different.
-
-    Returns
-    -------
-    list of int
-        The groups, those that differ from most others first; empty where there are no pairs.
-    """
+    """Groups that are all different from each other, as many as a greedy search finds."""
     neighbours: dict[int, set[int]] = {}
     for one, other in edges.tolist():
         if one != other:

@@ -235,25 +235,13 @@ def profile_ends(grid: Array, values: Array) -> tuple[float, float]:
 
 @dataclass(frozen=True, eq=False)
 class Rates:
-    """Parameters of the answers and of equation (2), several sets at once.
+    """Parameters of the answers and of equation (2), several sets at once."""
 
-    Attributes
-    ----------
-    rates : array of shape (n_sets, n_rates)
-        Error rates.
-    scale, blind : arrays of shape (n_sets,)
-        t and b in equation (2).
-    values : array of shape (n_sets,)
-        Log likelihood of the sets before the last step.
-    wrong : array of shape (n_sets, n_used)
-        Probability that each answer is wrong, likewise.
-    """
-
-    rates: Array
-    scale: Array
+    rates: Array  # (n_sets, n_rates), error rates
+    scale: Array  # (n_sets,), t and b in equation (2)
     blind: Array
-    values: Array
-    wrong: Array
+    values: Array  # (n_sets,), log likelihood of the sets before the last step
+    wrong: Array  # (n_sets, n_used), probability that each answer is wrong, likewise
 
     def __getitem__(self, kept: slice | Indices) -> Rates:
         return Rates(self.rates[kept], self.scale[kept], self.blind[kept], self.values[kept], self.wrong[kept])
@@ -261,30 +249,15 @@ class Rates:
 
 @dataclass(frozen=True, eq=False)
 class RateModel:
-    """The likelihood of the answers as a function of the rates.
+    """The likelihood of the answers as a function of the rates."""
 
-    Attributes
-    ----------
-    network : TwoClassNetwork
-        The answers that are used, each an edge or part of one; its factors are those of some rates.
-    answers : AnswerGraph
-        These answers, without labels.
-    annotator : int array of shape (n_used,)
-        Which rate each has.
-    n_rates : int
-        Number of rates.
-    logits : array of shape (n_points,) or None
-        What a model says of the points, z in equation (2).
-    labels : int array of shape (n_points,)
-        -1 and +1 where the class is known.
-    """
-
+    # the answers that are used, each an edge or part of one; its factors are those of some rates
     network: TwoClassNetwork
-    answers: AnswerGraph
-    annotator: Codes
-    n_rates: int
-    logits: Array | None
-    labels: Codes
+    answers: AnswerGraph  # these answers, without labels
+    annotator: Codes  # (n_used,), which rate each has
+    n_rates: int  # number of rates
+    logits: Array | None  # (n_points,), what a model says of the points, z in equation (2)
+    labels: Codes  # (n_points,), -1 and +1 where the class is known
 
     @classmethod
     def of(cls, graph: AnswerGraph, annotator: Codes, used: Mask, logits: Array | None) -> RateModel:

@@ -32,75 +32,35 @@ from sdulearn.types import Array, Indices, Mask
 
 @dataclass(frozen=True)
 class Schedule:
-    """When to stop: for components with cycles only.
+    """When to stop: for components with cycles only."""
 
-    Attributes
-    ----------
-    damping : float
-        Share of the old log message in a new one.
-    max_iter : int
-        Most rounds of messages.
-    tol : float
-        Messages are at rest where no logarithm moves more.
-    """
-
-    damping: float
-    max_iter: int
-    tol: float
+    damping: float  # share of the old log message in a new one
+    max_iter: int  # most rounds of messages
+    tol: float  # messages are at rest where no logarithm moves more
 
 
 @dataclass(frozen=True, eq=False)
 class Beliefs:
-    """What the messages say when they are at rest.
+    """What the messages say when they are at rest."""
 
-    Attributes
-    ----------
-    groups : array of shape (n_groups, n_classes)
-        Probability of each class, equation (3); zeros where no class is left.
-    log_z : array of shape (n_groups,)
-        Term of each group in equation (4).
-    agree : array of shape (n_edges,)
-        Probability that the two ends of each edge agree.
-    edge_z : array of shape (n_edges,)
-        Term of each edge in equation (4).
-    converged : bool
-        Whether all messages came to rest.
-    n_iter : int
-        Rounds of messages in components with cycles.
-    """
-
-    groups: Array
-    log_z: Array
-    agree: Array
-    edge_z: Array
-    converged: bool
-    n_iter: int
+    groups: Array  # (n_groups, n_classes), probability of each class, equation (3); zeros where no class is left
+    log_z: Array  # (n_groups,), term of each group in equation (4)
+    agree: Array  # (n_edges,), probability that the two ends of each edge agree
+    edge_z: Array  # (n_edges,), term of each edge in equation (4)
+    converged: bool  # whether all messages came to rest
+    n_iter: int  # rounds of messages in components with cycles
 
 
 @dataclass(frozen=True, eq=False)
 class Network:
-    """Groups and edges, in the order in which messages are sent; potentials come later.
+    """Groups and edges, in the order in which messages are sent; potentials come later."""
 
-    Attributes
-    ----------
-    ends : int array of shape (n_edges, 2)
-        The two groups of each edge; no two edges join the same groups.
-    agree, differ : arrays of shape (n_edges,)
-        Log factors where the classes of the ends agree and where they differ.
-    component : int array of shape (n_groups,)
-        Connected component of each group.
-    loopy : int array
-        Edges in components with cycles.
-    forest : Forest
-        The other edges.
-    """
-
-    ends: Indices
-    agree: Array
+    ends: Indices  # (n_edges, 2), the two groups of each edge; no two edges join the same groups
+    agree: Array  # (n_edges,), log factors where the classes of the ends agree and where they differ
     differ: Array
-    component: Indices
-    loopy: Indices
-    forest: Forest
+    component: Indices  # (n_groups,), connected component of each group
+    loopy: Indices  # edges in components with cycles
+    forest: Forest  # the other edges
 
     @classmethod
     def from_edges(cls, ends: Indices, agree: Array, differ: Array, n_groups: int) -> Network:
@@ -188,24 +148,13 @@ class Flood:
 
 @dataclass(frozen=True, eq=False)
 class Forest:
-    """Edges of trees in the order of a breadth-first search, level by level from the roots.
+    """Edges of trees in the order of a breadth-first search, level by level from the roots."""
 
-    Attributes
-    ----------
-    edges : int array of shape (n_tree_edges,)
-        The edges, by the place of their lower ends in the search.
-    child, parent : int arrays of shape (n_tree_edges,)
-        The groups at their lower and upper ends.
-    parent_end : int array of shape (n_tree_edges,)
-        Which of the two ends of the edge is the upper one.
-    levels : list of (slice, int array, int array)
-        Edges of each level, their different parents, and where the children of each begin.
-    """
-
-    edges: Indices
-    child: Indices
+    edges: Indices  # (n_tree_edges,), the edges, by the place of their lower ends in the search
+    child: Indices  # (n_tree_edges,), the groups at their lower and upper ends
     parent: Indices
-    parent_end: Indices
+    parent_end: Indices  # (n_tree_edges,), which of the two ends of the edge is the upper one
+    # edges of each level, their different parents, and where the children of each begin
     levels: list[tuple[slice, Indices, Indices]]
 
     @classmethod

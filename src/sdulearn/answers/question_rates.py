@@ -55,20 +55,7 @@ _CYCLE_GRID = np.array([LOWEST, 0.01, 0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, HIGH
 
 
 def estimate_question_rates(graph: AnswerGraph, n_classes: int) -> ErrorRates:
-    """Estimate how often each annotator is wrong, with any number of classes.
-
-    Parameters
-    ----------
-    graph : AnswerGraph
-        Answers and labels.
-    n_classes : int
-        Number of classes; needed for contradictions round cycles only.
-
-    Returns
-    -------
-    ErrorRates
-        With intervals; 0 where nothing tells.
-    """
+    """Estimate how often each annotator is wrong, with any number of classes."""
     numbers, annotator = np.unique(graph.annotators, return_inverse=True)
     counts = np.bincount(annotator, minlength=len(numbers))
     questions = RepeatedQuestions.of(graph, annotator)
@@ -87,22 +74,12 @@ def estimate_question_rates(graph: AnswerGraph, n_classes: int) -> ErrorRates:
 
 @dataclass(frozen=True, eq=False)
 class RepeatedQuestions:
-    """Equation (1) for the questions that tell rates, equal ones counted.
+    """Equation (1) for the questions that tell rates, equal ones counted."""
 
-    Attributes
-    ----------
-    same, different : arrays of shape (n_kinds, n_annotators)
-        How many answers of each kind every annotator gave to a question.
-    times : array of shape (n_kinds,)
-        How many such questions there are.
-    truth : array of shape (n_kinds,)
-        1 and 0 where labels say that it is "same" or "different", else NaN.
-    """
-
-    same: Array
+    same: Array  # (n_kinds, n_annotators), how many answers of each kind every annotator gave to a question
     different: Array
-    times: Array
-    truth: Array
+    times: Array  # (n_kinds,), how many such questions there are
+    truth: Array  # (n_kinds,), 1 and 0 where labels say that it is "same" or "different", else NaN
 
     @classmethod
     def of(cls, graph: AnswerGraph, annotator: Codes) -> RepeatedQuestions:
@@ -195,21 +172,11 @@ class RepeatedQuestions:
 
 @dataclass(frozen=True, eq=False)
 class CycleRates:
-    """Rates by the likelihood of all answers on cycles, all classes equally likely.
+    """Rates by the likelihood of all answers on cycles, all classes equally likely."""
 
-    Attributes
-    ----------
-    graph : AnswerGraph
-        Answers and labels.
-    annotator : int array of shape (n_answers,)
-        Annotators 0, 1, ...
-    n_classes : int
-        Number of classes.
-    """
-
-    graph: AnswerGraph
-    annotator: Codes
-    n_classes: int
+    graph: AnswerGraph  # answers and labels
+    annotator: Codes  # (n_answers,), annotators 0, 1,
+    n_classes: int  # number of classes
 
     def maximise(self, rates: Array, involved: Mask) -> Array:
         """EM for the rates of those ``involved``; the others stay as they are."""

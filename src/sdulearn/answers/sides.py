@@ -63,18 +63,10 @@ _FEWEST = 20
 
 @dataclass(frozen=True)
 class Profile:
-    """Where a likelihood of one probability is largest, and where it is not much smaller.
+    """Where a likelihood of one probability is largest, and where it is not much smaller."""
 
-    Attributes
-    ----------
-    value : float
-        The maximum.
-    low, high : float
-        The interval, by equation (4).
-    """
-
-    value: float
-    low: float
+    value: float  # the maximum
+    low: float  # the interval, by equation (4)
     high: float
 
 
@@ -88,25 +80,6 @@ def profile(
     """Maximum and interval of the constant probability of class +1.
 
     Without labels the classes can be exchanged, and the result lies between 1/2 and 1.
-
-    Parameters
-    ----------
-    graph : AnswerGraph
-        The answers.
-    confidence : float
-        Level of the interval.
-    error_rate : float or mapping, optional
-        Probability that an answer is wrong, for all or by annotator; by default 0, and not known where
-        answers contradict each other.
-    spread : float, default=1
-        Variance of the estimate as a multiple of what independent points have.
-    counted : bool array of shape (n_points,), optional
-        Points that have this probability; the others connect them. All by default.
-
-    Returns
-    -------
-    Profile
-        The maximum and its interval.
     """
     start = 0.0 if graph.labels.any() else 0.5
     limit = float(chi2.ppf(confidence, 1))
@@ -143,21 +116,7 @@ def _drop(
 
 
 def oriented(graph: AnswerGraph, decision: Array | Codes) -> AnswerGraph:
-    """The graph with a label in each large component: which side is which, by a model of two classes.
-
-    Parameters
-    ----------
-    graph : AnswerGraph
-        The answers.
-    decision : array of shape (n_points,)
-        Decision values of the model.
-
-    Returns
-    -------
-    AnswerGraph
-        With the label of the point in most answers of each component of ten points or more that has none. The side
-        on which most decisions are positive is that of class +1.
-    """
+    """The graph with a label in each large component: which side is which, by a model of two classes."""
     sign = np.sign(decision)
     first, second = graph.ends.T
     # Where answers contradict each other there are no sides, and what was compared with a point speaks for it.

@@ -35,47 +35,26 @@ _DAMPING = 0.3
 
 @dataclass(frozen=True, eq=False)
 class TwoClassBeliefs:
-    """What the answers say, a column a problem.
+    """What the answers say, a column a problem."""
 
-    Attributes
-    ----------
-    values : array of shape (n_components, n_problems)
-        Log likelihood of the answers and labels of each component.
-    positive : array of shape (n_points, n_problems)
-        Probability of class +1, given all answers and labels.
-    agree : array of shape (n_edges, n_problems)
-        Probability that the two groups of each edge agree.
-    """
-
-    values: Array
-    positive: Array
-    agree: Array
+    values: Array  # (n_components, n_problems), log likelihood of the answers and labels of each component
+    positive: Array  # (n_points, n_problems), probability of class +1, given all answers and labels
+    agree: Array  # (n_edges, n_problems), probability that the two groups of each edge agree
 
 
 @dataclass(frozen=True, eq=False)
 class TwoClassNetwork:
-    """Groups and edges of a :class:`~sdulearn.answers.propagate.FactorGraph` of two classes.
+    """Groups and edges of a :class:`~sdulearn.answers.propagate.FactorGraph` of two classes."""
 
-    Attributes
-    ----------
-    factors : FactorGraph
-        The groups, which points are swapped in them, what labels say of them, and their components.
-    ends : int array of shape (n_edges, 2)
-        The two groups of each edge.
-    agree, differ : arrays of shape (n_edges, 1) or (n_edges, n_problems)
-        Log factors where the classes of the ends agree and where they differ, the same for all problems or not.
-    part : int array of shape (n_groups,)
-        Groups that edges connect are one part.
-    pivots : int array of shape (n_pivots,)
-        The group that is taken in either class, one in each part with cycles.
-    """
-
+    # the groups, which points are swapped in them, what labels say of them, and their components
     factors: FactorGraph
-    ends: Indices
+    ends: Indices  # (n_edges, 2), the two groups of each edge
+    # (n_edges, 1), log factors where the classes of the ends agree and where they differ, the same for all problems
+    # or not
     agree: Array
     differ: Array
-    part: Indices
-    pivots: Indices
+    part: Indices  # (n_groups,), groups that edges connect are one part
+    pivots: Indices  # (n_pivots,), the group that is taken in either class, one in each part with cycles
 
     @classmethod
     def from_factors(cls, factors: FactorGraph, error_rates: ErrorRates) -> TwoClassNetwork:
@@ -105,22 +84,7 @@ class TwoClassNetwork:
         return replace(self, agree=to_edges @ logs[0], differ=to_edges @ logs[1])
 
     def solve(self, Z: Array, max_iter: int = 60, tol: float = 1e-6) -> TwoClassBeliefs:
-        """Send messages until they rest and read the beliefs.
-
-        Parameters
-        ----------
-        Z : array of shape (n_points, n_problems)
-            Logits of class +1.
-        max_iter : int, default=60
-            Most rounds of messages.
-        tol : float, default=1e-6
-            Messages are at rest where none moves more.
-
-        Returns
-        -------
-        TwoClassBeliefs
-            Likelihood of each component, and probabilities of points and edges.
-        """
+        """Send messages until they rest and read the beliefs."""
         factors = self.factors
         signs = np.where(factors.swapped, -1.0, 1.0)[:, None]
         odds, level = self._potentials(self._by_group @ (signs * Z), self._by_group @ -log_cosh(Z))

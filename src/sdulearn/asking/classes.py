@@ -30,29 +30,15 @@ MAX_UNPROVEN = 45
 
 @dataclass
 class Classes:
-    """What the answers say.
+    """What the answers say."""
 
-    Attributes
-    ----------
-    limit : int or None
-        Number of classes where it is known.
-    explored : set of int
-        Points that were asked about to explore.
-    label : dict
-        Class of each point that is in one, by point.
-    members : dict
-        Points of each class, in the order in which they were found; keys are the numbers of the classes.
-    excluded : dict
-        Classes that each point under way is not in.
-    apart : set of pairs
-        Classes that an answer tells apart, the smaller number first.
-    """
-
-    limit: int | None
-    explored: set[int] = field(default_factory=set)
-    label: dict[int, int] = field(default_factory=dict)
+    limit: int | None  # number of classes where it is known
+    explored: set[int] = field(default_factory=set)  # points that were asked about to explore
+    label: dict[int, int] = field(default_factory=dict)  # class of each point that is in one, by point
+    # points of each class, in the order in which they were found; keys are the numbers of the classes
     members: dict[int, list[int]] = field(default_factory=dict)
-    excluded: dict[int, set[int]] = field(default_factory=dict)
+    excluded: dict[int, set[int]] = field(default_factory=dict)  # classes that each point under way is not in
+    # classes that an answer tells apart, the smaller number first
     apart: set[tuple[int, int]] = field(default_factory=set)
     _waiting: dict[int, list[tuple[int, int]]] = field(default_factory=lambda: defaultdict(list))
 
@@ -138,20 +124,7 @@ class Classes:
 
 
 def read_classes(records: Sequence[Record], limit: int | None) -> Classes:
-    """Classes from records.
-
-    Parameters
-    ----------
-    records : sequence of Record
-        Answers in the order in which they came.
-    limit : int or None
-        Number of classes where it is known.
-
-    Returns
-    -------
-    Classes
-        Numbered 0, 1, ... in the order in which they were opened; merged classes leave gaps.
-    """
+    """Classes from records."""
     votes = count_votes(records)
     first: dict[tuple[int, int], Record] = {}
     for record in records:

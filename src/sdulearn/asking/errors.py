@@ -30,20 +30,7 @@ def odd_triangle_rate(e: Array) -> Array:
 
 
 def estimate_error(records: Sequence[Record], *, two_classes: bool) -> float:
-    """Posterior mean of the error rate; 0 where no check failed.
-
-    Parameters
-    ----------
-    records : sequence of Record
-        All answers.
-    two_classes : bool
-        Whether triangles tell something: with more classes only repeats do.
-
-    Returns
-    -------
-    float
-        Share of wrong answers.
-    """
+    """Posterior mean of the error rate; 0 where no check failed."""
     n_repeats, n_disagree = count_repeats(records)
     n_triangles, n_odd = count_triangles(records) if two_classes else (0, 0)
     if n_disagree + n_odd == 0:

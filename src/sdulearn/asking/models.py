@@ -22,22 +22,7 @@ from sdulearn.types import Array, Codes, Estimator, Rows
 
 
 def linked_model(state: State, X: Rows, graph: AnswerGraph) -> PairLogisticRegression:
-    """The model within, as an estimator of the library, on the features as they were given; see :meth:`Asker.model`.
-
-    Parameters
-    ----------
-    state : State
-        The answers, of two classes or more.
-    X : array, CSR matrix or frame
-        All points, as they were given.
-    graph : AnswerGraph
-        All answers: who gave them.
-
-    Returns
-    -------
-    PairLogisticRegression
-        Its classes are -1 and +1, the larger one, or 1 to K, the largest first.
-    """
+    """The model within, as an estimator of the library, on the features as they were given; see :meth:`Asker.model`."""
     coef, intercept = _on_features(state)
     order = class_order(state)
     n_classes = len(order)

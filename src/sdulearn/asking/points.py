@@ -23,31 +23,15 @@ MAX_AXES = 300
 
 @dataclass(frozen=True, eq=False)
 class Points:
-    """Candidates, and the axes in which all points are seen.
+    """Candidates, and the axes in which all points are seen."""
 
-    Attributes
-    ----------
-    X : array or CSR matrix of shape (n_points, n_features)
-        All points.
-    candidates : int array
-        Points that the design chooses from, in ascending order.
-    order : int array of shape (n_points,)
-        A random order of all points: any beginning of it is a random sample.
-    mean, scale : array of shape (n_features,)
-        Of the candidates.
-    axes : array of shape (n_features, n_axes)
-        Principal axes of the standardised candidates.
-    variances : array of shape (n_axes,)
-        Variances along these axes.
-    """
-
-    X: Rows
-    candidates: Indices
-    order: Indices
-    mean: Array
+    X: Rows  # (n_points, n_features), all points
+    candidates: Indices  # points that the design chooses from, in ascending order
+    order: Indices  # (n_points,), A random order of all points: any beginning of it is a random sample
+    mean: Array  # (n_features,), of the candidates
     scale: Array
-    axes: Array
-    variances: Array
+    axes: Array  # (n_features, n_axes), principal axes of the standardised candidates
+    variances: Array  # (n_axes,), variances along these axes
 
     @classmethod
     def from_rows(cls, X: MatrixLike, rng: np.random.Generator) -> Points:

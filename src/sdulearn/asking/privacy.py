@@ -113,24 +113,7 @@ def _counted(n: int) -> str:
 def find_leak(
     records: Sequence[Record], *, two_classes: bool, epsilon: float | None = None, flips: Collection[Flip] = ()
 ) -> Leak:
-    """How many points hang together, and what the flipped answers about each row and of each person add up to.
-
-    Parameters
-    ----------
-    records : sequence of Record
-        The answers.
-    two_classes : bool
-        Whether "different" tells the class, too.
-    epsilon : float, optional
-        Privacy of one answer.
-    flips : collection of (rows, annotator)
-        All that was ever flipped, answers that were taken back included.
-
-    Returns
-    -------
-    Leak
-        Sizes of what hangs together.
-    """
+    """How many points hang together, and what the flipped answers about each row and of each person add up to."""
     ends, signs, _ = as_graph_input(records)
     points, local = np.unique(ends, return_inverse=True)
     joined: Indices = local.reshape(-1, 2)[(signs > 0) | two_classes]

@@ -67,21 +67,7 @@ def read_answer(answer: object) -> int:
 
 
 def read_table(table: Any, n_points: int) -> list[Record]:
-    """Records from a table of answers: a frame or a mapping of columns, as :attr:`Asker.answers` gives it.
-
-    Parameters
-    ----------
-    table : frame or mapping
-        Columns left, right and answer, and annotator, kind and number where they are known.
-    n_points : int
-        Number of points.
-
-    Returns
-    -------
-    list of Record
-        In the order of the table. Answers of unknown kind count as "linked": no estimate that
-        needs random points uses them.
-    """
+    """Records from a table of answers: a frame or a mapping of columns, as :attr:`Asker.answers` gives it."""
     columns = {name: list(table[name]) for name in COLUMNS if name in table}
     if missing := [name for name in COLUMNS[:3] if name not in columns]:
         raise InputError(f"`answers` has no column {missing[0]!r}. It needs left, right and answer.")

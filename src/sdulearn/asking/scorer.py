@@ -35,42 +35,15 @@ class Settings:
 
 @dataclass(frozen=True, eq=False)
 class Scorer:
-    """A fitted softmax regression in the axes of the points.
+    """A fitted softmax regression in the axes of the points."""
 
-    Attributes
-    ----------
-    points : Points
-        Their axes.
-    settings : Settings
-        Penalty and power.
-    coef : array of shape (n_axes + 1, n_classes)
-        Weights, and in the last row the intercepts.
-    """
-
-    points: Points
-    settings: Settings
-    coef: Array
+    points: Points  # their axes
+    settings: Settings  # penalty and power
+    coef: Array  # (n_axes + 1, n_classes), weights, and in the last row the intercepts
 
     @classmethod
     def fit(cls, points: Points, known: Indices, classes: Array, settings: Settings) -> Scorer:
-        """Fit to points of known class.
-
-        Parameters
-        ----------
-        points : Points
-            All points.
-        known : int array of shape (n_known,)
-            Points whose class is known.
-        classes : array of shape (n_known, n_classes)
-            Probability of each class.
-        settings : Settings
-            Penalty and power.
-
-        Returns
-        -------
-        Scorer
-            The model.
-        """
+        """Fit to points of known class."""
         rows = points.coordinates(known) * points.stretch(settings.power)
         return cls(points, settings, fit_softmax(rows, classes, settings.penalty))
 
@@ -116,22 +89,7 @@ def fit_softmax(rows: Array, classes: Array, penalty: float, start: Array | None
 
 
 def choose_settings(points: Points, known: Indices, classes: Array) -> Settings:
-    """Penalty and power with the best held-out likelihood over folds of points.
-
-    Parameters
-    ----------
-    points : Points
-        All points.
-    known : int array of shape (n_known,)
-        Points whose class is known.
-    classes : array of shape (n_known, n_classes)
-        Probability of each class.
-
-    Returns
-    -------
-    Settings
-        The choice; the strongest penalty of equals.
-    """
+    """Penalty and power with the best held-out likelihood over folds of points."""
     coordinates = points.coordinates(known)
     scores = np.array([_path_scores(coordinates * points.stretch(power), classes) for power in POWERS])
     power, penalty = np.unravel_index(np.argmax(scores), scores.shape)

@@ -30,27 +30,13 @@ HELD_OUT_FOLDS = 10
 
 @dataclass(frozen=True, eq=False)
 class State:
-    """The answers, and what they say.
+    """The answers, and what they say."""
 
-    Attributes
-    ----------
-    points : Points
-        All points.
-    records : tuple of Record
-        The answers.
-    limit : int or None
-        Number of classes where it is known.
-    settings : Settings
-        Of the model within.
-    known_error : float or None
-        Error rate of the answers where it is known; None estimates it.
-    """
-
-    points: Points
-    records: tuple[Record, ...]
-    limit: int | None
-    settings: Settings
-    known_error: float | None = None
+    points: Points  # all points
+    records: tuple[Record, ...]  # the answers
+    limit: int | None  # number of classes where it is known
+    settings: Settings  # of the model within
+    known_error: float | None = None  # error rate of the answers where it is known; None estimates it
 
     @cached_property
     def classes(self) -> Classes:

@@ -13,30 +13,14 @@ from sdulearn.asking.state import State
 
 @dataclass(frozen=True, eq=False)
 class Turn:
-    """Somebody wants a question.
+    """Somebody wants a question."""
 
-    Attributes
-    ----------
-    state : State
-        The answers so far.
-    pending : sequence of Question
-        Questions that others have before them.
-    annotator : str
-        Who asks for one.
-    number : int
-        Number of the question.
-    rng : Generator
-        Depends on the seed and the number alone.
-    closed : frozenset of int
-        Points that this annotator must not be asked about.
-    """
-
-    state: State
-    pending: Sequence[Question]
-    annotator: str
-    number: int
-    rng: np.random.Generator
-    closed: frozenset[int] = frozenset()
+    state: State  # the answers so far
+    pending: Sequence[Question]  # questions that others have before them
+    annotator: str  # who asks for one
+    number: int  # number of the question
+    rng: np.random.Generator  # depends on the seed and the number alone
+    closed: frozenset[int] = frozenset()  # points that this annotator must not be asked about
 
     @property
     def busy(self) -> set[int]:

@@ -49,18 +49,10 @@ def labels_of(y: Codes) -> Codes:
 
 @dataclass(frozen=True)
 class PointCounts:
-    """In how many answers points are; ``+`` joins two stretches of rows.
+    """In how many answers points are; ``+`` joins two stretches of rows."""
 
-    Attributes
-    ----------
-    points : array
-        Points in answers, sorted; none where rows are points of their own.
-    counts : array
-        Answers of each.
-    """
-
-    points: Codes
-    counts: Indices
+    points: Codes  # points in answers, sorted; none where rows are points of their own
+    counts: Indices  # answers of each
 
     @classmethod
     def of(cls, y: Codes) -> PointCounts:

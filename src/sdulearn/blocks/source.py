@@ -66,18 +66,7 @@ def count_blocks(parts: Iterable[Part]) -> int:
 
 
 class LocalBlocks:
-    """Blocks read in this process, part by part, over and over; nothing is kept between two sums.
-
-    Parameters
-    ----------
-    parts : sequence of functions
-        Each reads some blocks.
-    n_jobs : int, default=1
-        Threads, each with a part of its own. Results are added in the order of the parts, so their
-        number changes nothing.
-    watch : function, optional
-        Called with the number of rows after each block, and with None when a pass is over.
-    """
+    """Blocks read in this process, part by part, over and over; nothing is kept between two sums."""
 
     # Names of the columns, where they have any.
     feature_names: list[str] | None = None

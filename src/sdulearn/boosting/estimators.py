@@ -181,15 +181,6 @@ class TreesOfRounds(PairBoostingClassifier):
 
     What that model would be without some of its answers. One booster of nine tenths of the answers is about as good
     as the mean of five boosters of four fifths of all answers each.
-
-    Parameters
-    ----------
-    n_rounds : int
-        Rounds of the fitted model.
-    with_kernel : bool
-        Whether it starts at a kernel map.
-    n_classes, prior, prior_strength, error_rate
-        As in :class:`PairBoostingClassifier`.
     """
 
     def __init__(

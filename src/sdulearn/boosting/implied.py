@@ -16,21 +16,7 @@ from sdulearn.types import Codes, Indices, Mask
 
 
 def implied_labels(graph: AnswerGraph, n_classes: int) -> Codes:
-    """Label of each point, 0 where it is not known, if no answer is wrong.
-
-    Parameters
-    ----------
-    graph : AnswerGraph
-        Answers, and labels that are known.
-    n_classes : int
-        Number of classes.
-
-    Returns
-    -------
-    int array of shape (n_points,)
-        The labels of the graph, and where answers make as many different groups as there are classes those of their
-        points: groups without a label are named by size, the largest first.
-    """
+    """Label of each point, 0 where it is not known, if no answer is wrong."""
     labelled = _examples(graph.labels)
     group = connect(np.concatenate([graph.ends[graph.same > 0], *labelled.values()]), graph.n_points)
     first = [links[0, 0] for links in labelled.values()]

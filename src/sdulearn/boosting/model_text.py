@@ -31,52 +31,22 @@ _BY_LEAF = ("leaf_weight", "leaf_count")
 
 @dataclass(frozen=True, eq=False)
 class Tree:
-    """A tree of n leaves and n - 1 inner nodes; a child of -k - 1 is leaf k.
+    """A tree of n leaves and n - 1 inner nodes; a child of -k - 1 is leaf k."""
 
-    Attributes
-    ----------
-    feature, left, right : int array of shape (n - 1,)
-        Column that a node looks at, and its children.
-    threshold : array of shape (n - 1,)
-        Rows at or below go left; of a categorical node, which of the sets of categories goes left.
-    decision : int array of shape (n - 1,)
-        Bits: categorical, missing values go left, two bits how values are missing.
-    leaf : array of shape (n,)
-        Values.
-    boundaries, bits : int array
-        The sets of categories, as words of 32 bits and where each set begins.
-    lines : tuple of str
-        The text of the tree.
-    """
-
-    feature: Indices
+    feature: Indices  # (n - 1,), column that a node looks at, and its children
     left: Indices
     right: Indices
+    # (n - 1,), rows at or below go left; of a categorical node, which of the sets of categories goes left
     threshold: Array
-    decision: Indices
-    leaf: Array
-    boundaries: Indices
+    decision: Indices  # (n - 1,), bits: categorical, missing values go left, two bits how values are missing
+    leaf: Array  # (n,), values
+    boundaries: Indices  # the sets of categories, as words of 32 bits and where each set begins
     bits: Indices
-    lines: tuple[str, ...]
+    lines: tuple[str, ...]  # the text of the tree
 
 
 def read_trees(text: str, n_features: int, n_classes: int = 2) -> list[Tree]:
-    """The trees of a booster's text, every number and index checked.
-
-    Parameters
-    ----------
-    text : str
-        As ``Booster.model_to_string`` or :func:`write_trees` gives it.
-    n_features : int
-        Columns that the booster was trained on.
-    n_classes : int, default=2
-        Number of classes: with more than two, trees come in rounds of one a class.
-
-    Returns
-    -------
-    list of Tree
-        In order.
-    """
+    """The trees of a booster's text, every number and index checked."""
     head, *blocks = text.split("\nTree=")
     outputs = 1 if n_classes == 2 else n_classes
     header = _fields(head)

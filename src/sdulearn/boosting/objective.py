@@ -106,19 +106,7 @@ class Composite:
 
 
 class AnswerLoss:
-    """Minus the log likelihood of all answers and labels, by the scores of the points.
-
-    Parameters
-    ----------
-    graph : AnswerGraph
-        Points, answers, labels.
-    n_classes : int
-        Number of classes.
-    error_rate : float, array-like or mapping
-        Chance that an answer is wrong, for all annotators or each.
-
-    Components count by their weight in the graph, and within them answers count relatively.
-    """
+    """Minus the log likelihood of all answers and labels, by the scores of the points."""
 
     def __init__(self, graph: AnswerGraph, n_classes: int = 2, error_rate: ErrorRates = 0.0) -> None:
         self.known = np.flatnonzero((graph.degree > 0) | (graph.labels != 0))
@@ -160,21 +148,11 @@ def _node_curvature(scores: Array) -> Array:
 
 @dataclass(frozen=True)
 class PriorPull:
-    """``strength KL(prior || mean prediction on unlabeled points)`` and its derivatives in their scores.
+    """``strength KL(prior || mean prediction on unlabeled points)`` and its derivatives in their scores."""
 
-    Attributes
-    ----------
-    points : int array
-        The unlabeled points.
-    share : array
-        Their weights, of sum 1.
-    penalty : PriorPenalty
-        The divergence as a function of the mean.
-    """
-
-    points: Indices
-    share: Array
-    penalty: PriorPenalty
+    points: Indices  # the unlabeled points
+    share: Array  # their weights, of sum 1
+    penalty: PriorPenalty  # the divergence as a function of the mean
 
     def slopes(self, z: Array) -> tuple[Array, Array]:
         """Gradient at these points, and a curvature that is exact for a shift of all of them."""

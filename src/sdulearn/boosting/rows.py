@@ -25,30 +25,14 @@ _MOST_START_ANSWERS = 20_000
 
 @dataclass(frozen=True)
 class TrainingRows:
-    """Rows, what is known of them, and their folds.
+    """Rows, what is known of them, and their folds."""
 
-    Attributes
-    ----------
-    X : matrix of shape (n_rows, n_features)
-        Rows.
-    y : int array of shape (n_rows,) or (n_rows, 2 to 4)
-        What is known of each row.
-    weight : array of shape (n_rows,) or None
-        Weights.
-    graph : AnswerGraph
-        The same by point.
-    fold : int array of shape (n_points,)
-        Fold of each point, -1 for hubs.
-    trains : list of int array
-        For each fold the rows that touch none of its points.
-    """
-
-    X: Rows
-    y: Codes
-    weight: Array | None
-    graph: AnswerGraph
-    fold: Indices
-    trains: list[Indices]
+    X: Rows  # (n_rows, n_features), rows
+    y: Codes  # (n_rows,), what is known of each row
+    weight: Array | None  # (n_rows,), weights
+    graph: AnswerGraph  # the same by point
+    fold: Indices  # (n_points,), fold of each point, -1 for hubs
+    trains: list[Indices]  # for each fold the rows that touch none of its points
 
     @classmethod
     def of(

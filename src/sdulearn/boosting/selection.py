@@ -199,20 +199,7 @@ def _standard_error(terms: Array) -> Array:
 
 
 def make_pair_estimator(model: str, **parameters: Any) -> Estimator:
-    """The estimator that a name stands for, for callers that let users choose by name.
-
-    Parameters
-    ----------
-    model : {"auto", "linear", "boosted"}
-        "auto" chooses by held-out answers among all candidates that the installed packages allow.
-    **parameters
-        ``prior``, ``prior_strength``, ``orientation``: what all of them take.
-
-    Returns
-    -------
-    estimator
-        Not fitted.
-    """
+    """The estimator that a name stands for, for callers that let users choose by name."""
     if model == "linear":
         return PairLogisticRegressionCV(**parameters)
     if model == "boosted":

@@ -44,18 +44,10 @@ class Parameters(Protocol):
 
 @dataclass(frozen=True)
 class Design:
-    """Rows, standardised: numbers with their means in the gaps, then one-hot columns.
+    """Rows, standardised: numbers with their means in the gaps, then one-hot columns."""
 
-    Attributes
-    ----------
-    values : int array of shape (n_features,)
-        Number of values of a categorical column, 0 for a column of numbers.
-    mean, scale : array
-        Of each column that comes out. A sparse matrix is not centred.
-    """
-
-    values: Indices
-    mean: Array
+    values: Indices  # (n_features,), number of values of a categorical column, 0 for a column of numbers
+    mean: Array  # of each column that comes out. A sparse matrix is not centred
     scale: Array
 
     @classmethod
@@ -106,21 +98,11 @@ def _expanded(X: Rows, n_values: Indices) -> Rows:
 
 @dataclass(frozen=True)
 class Kernel:
-    """Nystroem's map of an RBF kernel: ``k(x, points) @ weights``, standardised.
+    """Nystroem's map of an RBF kernel: ``k(x, points) @ weights``, standardised."""
 
-    Attributes
-    ----------
-    points : array of shape (n_components, n_columns)
-        Some of the rows.
-    weights : array of shape (n_components, n_components)
-        Inverse root of the kernel matrix of these.
-    mean, scale : array of shape (n_components,)
-        Of each column that comes out.
-    """
-
-    points: Array
-    weights: Array
-    mean: Array
+    points: Array  # (n_components, n_columns), some of the rows
+    weights: Array  # (n_components, n_components), inverse root of the kernel matrix of these
+    mean: Array  # (n_components,), of each column that comes out
     scale: Array
 
     @classmethod
@@ -152,24 +134,12 @@ def _rbf(A: Array, B: Array) -> Array:
 
 @dataclass(frozen=True)
 class LinearScore:
-    """A fitted linear score of raw rows.
+    """A fitted linear score of raw rows."""
 
-    Attributes
-    ----------
-    design : Design
-        Gaps, scales and categories.
-    kernel : Kernel or None
-        A map after it.
-    coef : array of shape (n_columns,) or (n_columns, n_classes)
-        Weights.
-    intercept : array of shape () or (n_classes,)
-        Intercept.
-    """
-
-    design: Design
-    kernel: Kernel | None
-    coef: Array
-    intercept: Array
+    design: Design  # gaps, scales and categories
+    kernel: Kernel | None  # A map after it
+    coef: Array  # (n_columns,), weights
+    intercept: Array  # (), intercept
 
     def parts(self) -> dict[str, Array]:
         """All of it as arrays, by name."""
@@ -236,30 +206,14 @@ class LinearScore:
 
 @dataclass(frozen=True)
 class LinearFits:
-    """The linear model of all answers, and the scores of the models of each fold.
+    """The linear model of all answers, and the scores of the models of each fold."""
 
-    Attributes
-    ----------
-    score : LinearScore
-        Of all answers.
-    prior : PriorEstimate or None
-        As reported; None with more than two classes.
-    error_rates : dict
-        That of each annotator, given or estimated.
-    pull : float or None
-        The prior that the mean prediction is pulled to, if any.
-    all_rows : array of shape (n_rows,) or (n_rows, n_classes)
-        Scores by the model of all answers.
-    by_fold : array of shape (n_folds, n_rows) or (n_folds, n_rows, n_classes)
-        Scores of all rows by the model that was fitted without the points of a fold.
-    """
-
-    score: LinearScore
-    prior: PriorEstimate | None
-    error_rates: dict[int, float]
-    pull: float | None
-    all_rows: Array
-    by_fold: Array
+    score: LinearScore  # of all answers
+    prior: PriorEstimate | None  # as reported; None with more than two classes
+    error_rates: dict[int, float]  # that of each annotator, given or estimated
+    pull: float | None  # the prior that the mean prediction is pulled to, if any
+    all_rows: Array  # (n_rows,), scores by the model of all answers
+    by_fold: Array  # (n_folds, n_rows), scores of all rows by the model that was fitted without the points of a fold
 
     def named(self, loss: AnswerLoss, first_row: Indices) -> LinearFits:
         """With two classes named as labels in ``y`` say."""

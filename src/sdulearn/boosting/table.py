@@ -20,20 +20,7 @@ _CATEGORY_TYPES = ("category", "Categorical", "Enum", "str", "String", "object",
 
 
 def find_categories(X: MatrixLike, categorical: str | ArrayLike | None) -> Categories:
-    """The values of each categorical column.
-
-    Parameters
-    ----------
-    X : array, sparse matrix or frame
-        Rows.
-    categorical : "from_dtype", array-like of column numbers or names, or None
-        Which columns are categorical; from the types of a frame's columns, or as given.
-
-    Returns
-    -------
-    dict
-        Values by column number, in order.
-    """
+    """The values of each categorical column."""
     if categorical is None or sparse.issparse(X):
         return {}
     if isinstance(categorical, str):

@@ -23,24 +23,13 @@ from sdulearn.types import Array, Indices, Rows
 
 @dataclass(frozen=True)
 class CrossFit:
-    """Boosters of the folds at the best round.
+    """Boosters of the folds at the best round."""
 
-    Attributes
-    ----------
-    texts : list of str
-        Each booster as LightGBM's text; empty where no tree helps.
-    curve : array of shape (n_rounds_tried + 1,)
-        Held-out log likelihood of an answer after each round; the first is that of the start.
-    scores : array of shape (n_points,) or (n_points, n_classes)
-        Held-out scores at the best round.
-    n_rounds : int
-        The best round, or the last one where none is held out.
-    """
-
-    texts: list[str]
+    texts: list[str]  # each booster as LightGBM's text; empty where no tree helps
+    # (n_rounds_tried + 1,), held-out log likelihood of an answer after each round; the first is that of the start
     curve: Array
-    scores: Array
-    n_rounds: int
+    scores: Array  # (n_points,), held-out scores at the best round
+    n_rounds: int  # the best round, or the last one where none is held out
 
 
 class _Fold:
@@ -99,36 +88,7 @@ def cross_boost(
     max_rounds: int,
     patience: int | None,
 ) -> CrossFit:
-    """Boost without each fold in turn; see the module's docstring.
-
-    Parameters
-    ----------
-    X : matrix of shape (n_points, n_features)
-        One row a point.
-    graph : AnswerGraph
-        All answers.
-    fold : int array of shape (n_points,)
-        Fold of each point, -1 for hubs.
-    starts : array of shape (n_folds, n_points) or (n_folds, n_points, n_classes)
-        Scores by the start of each fold.
-    pull : PriorPull or None
-        The pull of the prior.
-    n_classes, error_rate
-        As in :class:`~sdulearn.boosting.objective.AnswerLoss`.
-    parameters : dict
-        LightGBM's.
-    categorical : list of int
-        Categorical columns.
-    max_rounds : int
-        Most rounds.
-    patience : int or None
-        How many rounds without improvement end the search; None takes all rounds, whatever they bring.
-
-    Returns
-    -------
-    CrossFit
-        Boosters and held-out likelihoods.
-    """
+    """Boost without each fold in turn; see the module's docstring."""
     lightgbm = require("lightgbm", "boosting")
     data = lightgbm.Dataset(X, categorical_feature=categorical, params=parameters)
     whole = AnswerLoss(graph, n_classes, error_rate)

@@ -31,19 +31,7 @@ def make_folder(path: Path) -> Path:
 
 
 def print_json(data: object) -> None:
-    """Print results as one JSON object on standard output.
-
-    Parameters
-    ----------
-    data : object
-        Dataclasses and mappings become objects; sequences, sets and arrays become lists; paths
-        become strings. NaN and infinities, which JSON does not have, become null.
-
-    Raises
-    ------
-    TypeError
-        For any other type, rather than printing its ``repr``.
-    """
+    """Print results as one JSON object on standard output."""
     print(json.dumps(as_plain(data), indent=2, allow_nan=False))
 
 

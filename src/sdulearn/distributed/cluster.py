@@ -67,26 +67,6 @@ class DaskBlocks:
     workers nor a worker that died in between changes a digit. A cluster without a running worker is
     waited for, with a warning after some seconds and an error after five minutes.
 
-    Parameters
-    ----------
-    parts : sequence of Delayed
-        Each gives a list of blocks, or a function that reads them.
-    n_blocks : int, optional
-        About how many blocks the parts hold; one each by default.
-    watch : function, optional
-        Called with the number of rows after each part, and with None when a pass is over; with
-        Dask's local scheduler once for all parts.
-
-    Raises
-    ------
-    SchedulerLostError
-        From ``sum``, a ConnectionError: the scheduler went away.
-    WorkersLostError
-        From ``sum``, a RuntimeError: workers died on the same task again and again, took data with
-        them, or none has been running for five minutes.
-    WorkerFileError
-        From ``sum``, a FileNotFoundError: a worker of a cluster cannot find a file.
-
     See Also
     --------
     sdulearn.blocks.LocalBlocks : Blocks in this process.
@@ -116,40 +96,13 @@ class DaskBlocks:
 
     @classmethod
     def from_parts(cls, parts: Sequence[Part], watch: Watch | None = None) -> DaskBlocks:
-        """Make blocks that the workers read themselves.
-
-        Parameters
-        ----------
-        parts : sequence of functions
-            Each reads some blocks, such as a row group of a file that every worker can see.
-        watch : function, optional
-            As in :class:`DaskBlocks`.
-
-        Returns
-        -------
-        DaskBlocks
-            The blocks; nothing is read yet.
-        """
+        """Make blocks that the workers read themselves."""
         layer = Layer("part")
         keys = [layer.add_value(i, part) for i, part in enumerate(parts)]
         return cls(layer.delayed(keys, []), count_blocks(parts), watch)
 
     def sum(self, task: Callable[..., Result], *arguments: object) -> Result:
-        """Add up the results of a task on all blocks.
-
-        Parameters
-        ----------
-        task : function
-            Called with ``(X, y, weight, *arguments)`` for each block; what it gives back is small
-            and adds up with ``+``.
-        *arguments : object
-            Sent to the workers once.
-
-        Returns
-        -------
-        object
-            The sum; None where there are no blocks.
-        """
+        """Add up the results of a task on all blocks."""
         if not self.parts:
             return None
         rows, total = self._compute(Call(task, arguments))
@@ -160,13 +113,7 @@ class DaskBlocks:
         return total
 
     def persist(self) -> DaskBlocks:
-        """Read the blocks once and keep them in the memory of the workers until ``release``.
-
-        Returns
-        -------
-        DaskBlocks
-            The same blocks.
-        """
+        """Read the blocks once and keep them in the memory of the workers until ``release``."""
         layer = Layer("block")
         keys = [layer.add(i, read, part.key) for i, part in enumerate(self.parts)]
         parts = layer.delayed(keys, self.parts)

@@ -27,11 +27,6 @@ class Layer:
     """Tasks ``(function, *arguments)`` by key.
 
     An argument that is a key, or a list of keys, stands for its result.
-
-    Parameters
-    ----------
-    name : str
-        What the tasks do; Dask's dashboard shows it.
     """
 
     def __init__(self, name: str) -> None:

@@ -51,38 +51,18 @@ Piece = tuple[int, bytes, Record | None]
 
 @dataclass(frozen=True)
 class LoggedAnswer:
-    """An answer as it stands after all changes.
+    """An answer as it stands after all changes."""
 
-    Attributes
-    ----------
-    session, number : str, int
-        Name it, within this log and those it may be merged with.
-    left, right : str
-        Ids of the two rows.
-    answer : {"same", "different", "unsure"}
-        What was said last.
-    annotator : str
-        Who said it; empty where nobody gave a name.
-    kind : str
-        Why it was asked, as the design calls it.
-    time : str
-        When it was first given, in UTC.
-    line : int
-        Where it stands.
-    epsilon : float or None
-        Its privacy, where its line says so; else that of its session holds.
-    """
-
-    session: str
+    session: str  # name it, within this log and those it may be merged with
     number: int
-    left: str
+    left: str  # ids of the two rows
     right: str
-    answer: str
-    annotator: str = ""
-    kind: str = ""
-    time: str = ""
-    line: int = 0
-    epsilon: float | None = None
+    answer: str  # what was said last
+    annotator: str = ""  # who said it; empty where nobody gave a name
+    kind: str = ""  # why it was asked, as the design calls it
+    time: str = ""  # when it was first given, in UTC
+    line: int = 0  # where it stands
+    epsilon: float | None = None  # its privacy, where its line says so; else that of its session holds
 
     @property
     def key(self) -> Key:
@@ -92,39 +72,21 @@ class LoggedAnswer:
 
 @dataclass
 class LogContents:
-    """What a log says, all its lines taken together.
+    """What a log says, all its lines taken together."""
 
-    Attributes
-    ----------
-    answers : dict
-        The answers that stand, by session and number, in the order in which they were first given.
-    labels : dict
-        Names of classes by row id.
-    seed : int or None
-        Seed of the first session, with which the others go on.
-    epsilons : dict
-        Privacy of the answers of each session, None where they are as they were given, NaN where it cannot be read.
-    undone : set
-        Answers that were taken back.
-    withdrawn : dict
-        The same as far as their own lines are there: what they said is still in the file.
-    n_changes : int
-        How often an answer was changed.
-    half_written : list of int
-        Lines that a writer was stopped in; what they would have said was never acknowledged.
-    bad_rows : list of BadRow
-        Other lines that cannot be read.
-    """
-
+    # the answers that stand, by session and number, in the order in which they were first given
     answers: dict[Key, LoggedAnswer] = field(default_factory=dict)
-    labels: dict[str, str] = field(default_factory=dict)
-    seed: int | None = None
+    labels: dict[str, str] = field(default_factory=dict)  # names of classes by row id
+    seed: int | None = None  # seed of the first session, with which the others go on
+    # privacy of the answers of each session, None where they are as they were given, NaN where it cannot be read
     epsilons: dict[str, float | None] = field(default_factory=dict)
-    undone: set[Key] = field(default_factory=set)
+    undone: set[Key] = field(default_factory=set)  # answers that were taken back
+    # the same as far as their own lines are there: what they said is still in the file
     withdrawn: dict[Key, LoggedAnswer] = field(default_factory=dict)
-    n_changes: int = 0
+    n_changes: int = 0  # how often an answer was changed
+    # lines that a writer was stopped in; what they would have said was never acknowledged
     half_written: list[int] = field(default_factory=list)
-    bad_rows: list[BadRow] = field(default_factory=list)
+    bad_rows: list[BadRow] = field(default_factory=list)  # other lines that cannot be read
 
     def apply(self, record: Record, line: int) -> None:
         """Take one more line into account."""
@@ -245,34 +207,12 @@ def _read_epsilon(record: Record) -> tuple[float | None, str]:
 
 
 def is_log_record(record: Mapping[str, object]) -> bool:
-    """Whether a JSON object is a line of such a log.
-
-    Parameters
-    ----------
-    record : mapping
-        The object.
-
-    Returns
-    -------
-    bool
-        True for each of our events.
-    """
+    """Whether a JSON object is a line of such a log."""
     return record.get("event") in EVENTS and "session" in record
 
 
 def read_log(path: Location) -> LogContents:
-    """Read a log, or several that were concatenated, gzipped or not.
-
-    Parameters
-    ----------
-    path : str or path-like
-        The log.
-
-    Returns
-    -------
-    LogContents
-        The answers that stand, labels, and the lines that could not be read.
-    """
+    """Read a log, or several that were concatenated, gzipped or not."""
     if Path(path).is_fifo():
         raise InputError(f"{path} is a pipe, and a log is read more than once. Copy it to a file.")
     with open_bytes(path) as file:
@@ -343,20 +283,7 @@ def _record(line: bytes) -> Record | None:
 
 
 def log_answers(name: str, contents: LogContents) -> Answers:
-    """The answers that stand, as all other files of answers are read.
-
-    Parameters
-    ----------
-    name : str
-        The file.
-    contents : LogContents
-        From :func:`read_log`.
-
-    Returns
-    -------
-    Answers
-        With annotators, where any has a name.
-    """
+    """The answers that stand, as all other files of answers are read."""
     given = list(contents.answers.values())
     ids = np.empty((len(given), 2), dtype=object)
     ids[:, 0] = [one.left for one in given]
@@ -383,20 +310,7 @@ def log_answers(name: str, contents: LogContents) -> Answers:
 
 
 class AnswerLog:
-    """A log to write to; nobody else may while it is open.
-
-    Parameters
-    ----------
-    path : str or path-like
-        A new file, or one to go on with.
-
-    Raises
-    ------
-    FileError
-        It cannot be written, or another program has it open.
-    InputError
-        The file is not such a log.
-    """
+    """A log to write to; nobody else may while it is open."""
 
     def __init__(self, path: Location) -> None:
         self.path = Path(path)

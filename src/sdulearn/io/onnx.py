@@ -63,18 +63,7 @@ def export_onnx(model: TableModel | Estimator, path: Location) -> None:
 
 
 def onnx_columns(model: TableModel | Estimator) -> tuple[list[str], list[str]]:
-    """Names of the columns of ``numbers`` and of ``texts``, in order.
-
-    Parameters
-    ----------
-    model : TableModel or fitted estimator
-        As in :func:`export_onnx`.
-
-    Returns
-    -------
-    numbers, texts : list of str
-        Names of the columns of either input.
-    """
+    """Names of the columns of ``numbers`` and of ``texts``, in order."""
     layout = as_table_model(model).layout
     if not isinstance(layout, ColumnLayout):
         return layout.feature_names, []

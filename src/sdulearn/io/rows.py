@@ -26,27 +26,13 @@ FORMATS = ("csv", "tsv", "jsonl", "json", "parquet", "xlsx")
 
 @dataclass(frozen=True)
 class Content:
-    """What a file or frame holds.
+    """What a file or frame holds."""
 
-    Attributes
-    ----------
-    name : str
-        The file, or what stands for it.
-    format : str
-        One of FORMATS, or "frame".
-    header : list of str
-        Names of the columns; keys of JSON objects in the order of their first appearance.
-    rows : list of (int, cells or str)
-        Line (or row, or item of a JSON list) and cells.
-    document : dict or None
-        A JSON file that is one object; header and rows are then those of a single row.
-    """
-
-    name: str
-    format: str
-    header: list[str]
-    rows: NumberedRows
-    document: Record | None = None
+    name: str  # the file, or what stands for it
+    format: str  # one of FORMATS, or "frame"
+    header: list[str]  # names of the columns; keys of JSON objects in the order of their first appearance
+    rows: NumberedRows  # line (or row, or item of a JSON list) and cells
+    document: Record | None = None  # A JSON file that is one object; header and rows are then those of a single row
 
     def records(self) -> Iterator[tuple[int, Record | str]]:
         """Rows as mappings from column to cell."""

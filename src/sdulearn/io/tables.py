@@ -73,30 +73,15 @@ class TableOptions:
 
 @dataclass(frozen=True)
 class Table:
-    """Rows of a table as features.
+    """Rows of a table as features."""
 
-    Attributes
-    ----------
-    X : array or CSR matrix of shape (n_rows, n_features)
-        Features.
-    ids : list of str
-        Ids, or row numbers from 0.
-    layout : ColumnLayout or SparseLayout
-        Reads further tables alike.
-    unseen : Counter
-        How often a text was none of the known categories, by column.
-    codes : array of shape (n_rows,) or None
-        Pair codes, where a column holds them.
-    points : array of shape (n_rows,) or None
-        The point that each row shows, where a column says so.
-    """
-
-    X: Rows
-    ids: list[str]
-    layout: Layout
+    X: Rows  # (n_rows, n_features), features
+    ids: list[str]  # ids, or row numbers from 0
+    layout: Layout  # reads further tables alike
+    # how often a text was none of the known categories, by column
     unseen: Counter[str] = field(default_factory=Counter)
-    codes: Codes | None = None
-    points: Codes | None = None
+    codes: Codes | None = None  # (n_rows,), pair codes, where a column holds them
+    points: Codes | None = None  # (n_rows,), the point that each row shows, where a column says so
 
 
 @dataclass(frozen=True)
@@ -125,37 +110,7 @@ def read_table(
     points: str | None = None,
     answer_ids: Collection[str] = (),
 ) -> Table:
-    """Read a whole table and work out its layout.
-
-    Parameters
-    ----------
-    source : str, path-like or frame
-        .csv, .tsv, .jsonl, .parquet, .xlsx or .svm (svmlight), gzipped or not; or a folder of Parquet
-        files; or a pandas, polars or pyarrow frame.
-    id_column : str, optional
-        The column of ids, or "" for row numbers from 0. By default the column that holds the ids of the
-        answers, or else ``id`` or ``unique_id`` where there is one.
-    drop : sequence of str
-        Columns to leave out.
-    missing : {"error", "mean"}, default="error"
-        Refuse missing values, or put in the column's mean (most frequent category).
-    max_categories : int, default=50
-        A text column with more different texts than this is refused: it is a name or a note, not a
-        category.
-    codes : str, optional
-        A column of pair codes; it is no feature.
-    categories : sequence of str
-        Columns of texts that are categories even though most of them look like numbers.
-    points : str, optional
-        A column of numbers that say which point each row shows; it is no feature.
-    answer_ids : collection of str
-        Ids that the answers name, by which the column of ids is found.
-
-    Returns
-    -------
-    Table
-        Features (dense, or CSR for svmlight), ids and the layout, which reads further tables alike.
-    """
+    """Read a whole table and work out its layout."""
     options = TableOptions(id_column, drop, missing, max_categories, codes, categories, points)
     if is_location(source) and table_format(source) == "svm":
         if id_column or drop or codes is not None:

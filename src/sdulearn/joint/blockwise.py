@@ -50,19 +50,6 @@ def fit_pair_logistic(model: PairLogisticRegression, blocks: Blocks) -> LinearFi
 
     Both ends of every pair must be in one block. Takes some 20 to 60 passes, each one
     ``blocks.sum``.
-
-    Parameters
-    ----------
-    model : PairLogisticRegression
-        With valid parameters; it is not changed.
-    blocks : Blocks
-        Rows, pair codes and weights; rows may be dense or CSR, float32 or float64, at most 4000
-        columns wide.
-
-    Returns
-    -------
-    LinearFit
-        The solution.
     """
     if model.n_classes != 2:
         raise InputError(

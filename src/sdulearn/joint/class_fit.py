@@ -34,37 +34,17 @@ _STEPS_DOWN = 4
 
 @dataclass(frozen=True, eq=False)
 class ClassData:
-    """Points in their axes and what is known of them, for K classes.
+    """Points in their axes and what is known of them, for K classes."""
 
-    Attributes
-    ----------
-    axes : Axes
-        Principal axes of all points.
-    A : array of shape (n_known, r)
-        Points in an answer or with a label.
-    weight : array of shape (n_known,)
-        Their weights, equal within a component of the answers.
-    graph : AnswerGraph
-        Answers and labels of these points.
-    A_u, share : arrays of shape (n_unlabeled, r) and (n_unlabeled,)
-        Other points and their weights, of sum 1.
-    n_classes : int
-        Number of classes.
-    error_rates : float, array-like or mapping
-        Probability that an answer is wrong.
-    shares_penalty : SharesPenalty or None
-        The pull to class shares, where these are known.
-    """
-
-    axes: Axes
-    A: Array
-    weight: Array
-    graph: AnswerGraph
-    A_u: Array
+    axes: Axes  # principal axes of all points
+    A: Array  # (n_known, r), points in an answer or with a label
+    weight: Array  # (n_known,), their weights, equal within a component of the answers
+    graph: AnswerGraph  # answers and labels of these points
+    A_u: Array  # (n_unlabeled, r), other points and their weights, of sum 1
     share: Array
-    n_classes: int
-    error_rates: ErrorRates = 0.0
-    shares_penalty: SharesPenalty | None = None
+    n_classes: int  # number of classes
+    error_rates: ErrorRates = 0.0  # probability that an answer is wrong
+    shares_penalty: SharesPenalty | None = None  # the pull to class shares, where these are known
 
     @cached_property
     def likelihood(self) -> ClassLikelihood:
@@ -145,24 +125,12 @@ class ClassData:
 
 @dataclass(frozen=True, eq=False)
 class ClassSolution:
-    """A local minimum in the axes.
+    """A local minimum in the axes."""
 
-    Attributes
-    ----------
-    W : array of shape (r + 1, K)
-        Coefficients, the intercepts last.
-    objective : float
-        Value there.
-    optimality : float
-        Norm of the gradient there, in the norm of a rough inverse Hessian.
-    n_iter : int
-        Evaluations of the objective.
-    """
-
-    W: Array
-    objective: float
-    optimality: float
-    n_iter: int
+    W: Array  # (r + 1, K), coefficients, the intercepts last
+    objective: float  # value there
+    optimality: float  # norm of the gradient there, in the norm of a rough inverse Hessian
+    n_iter: int  # evaluations of the objective
 
 
 def solve(data: ClassData, objective: ClassObjective, W: Array, tol: float, max_iter: int) -> ClassSolution:

@@ -66,32 +66,16 @@ class ClassParameters(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class ClassFit:
-    """What a fit with K classes found.
+    """What a fit with K classes found."""
 
-    Attributes
-    ----------
-    coef : array of shape (K, n_features)
-        Weights, of sum 0 over the classes.
-    intercept : array of shape (K,)
-        Intercepts, of sum 0.
-    shares : array of shape (K,)
-        Mean prediction on the unlabeled points, or on all where there are none.
-    objective, optimality, n_iter
-        As in :class:`~sdulearn.base.LinearFit`.
-    tol : float
-        What ``optimality`` is to be compared with.
-    chosen : dict
-        Further fitted attributes by name.
-    """
-
-    coef: Array
-    intercept: Array
-    shares: Array
-    objective: float
+    coef: Array  # (K, n_features), weights, of sum 0 over the classes
+    intercept: Array  # (K,), intercepts, of sum 0
+    shares: Array  # (K,), mean prediction on the unlabeled points, or on all where there are none
+    objective: float  # as in :class:`~sdulearn.base.LinearFit`
     optimality: float
     n_iter: int
-    tol: float
-    chosen: dict[str, object] = field(default_factory=dict)
+    tol: float  # what ``optimality`` is to be compared with
+    chosen: dict[str, object] = field(default_factory=dict)  # further fitted attributes by name
 
 
 def lay_out_classes(

@@ -36,23 +36,13 @@ Known = tuple[Mask, Mask]
 
 @dataclass(frozen=True, eq=False)
 class HeldOut:
-    """Scores of a path of penalties.
+    """Scores of a path of penalties."""
 
-    Attributes
-    ----------
-    alphas : list of float
-        The penalties, falling.
-    covariance_power : float
-        Their power.
-    path : list of ClassSolution
-        Solutions on everything.
-    scores : array of shape (n_temperatures, n_folds, n_alphas)
-        Mean log chance of what each fold left out, given what it knows; NaN for a fold without a score.
-    """
-
-    alphas: list[float]
-    covariance_power: float
-    path: list[ClassSolution]
+    alphas: list[float]  # the penalties, falling
+    covariance_power: float  # their power
+    path: list[ClassSolution]  # solutions on everything
+    # (n_temperatures, n_folds, n_alphas), mean log chance of what each fold left out, given what it knows; NaN for a
+    # fold without a score
     scores: Array
 
     @property
@@ -127,21 +117,12 @@ def near_best(scores: Array, n_errors: float, margin: float = 0.0) -> Mask:
 
 @dataclass(frozen=True, eq=False)
 class NumberOfClasses:
-    """Scores of different numbers of classes.
+    """Scores of different numbers of classes."""
 
-    Attributes
-    ----------
-    n_classes : list of int
-        The numbers tried.
-    scores : array of shape (n_numbers, n_folds)
-        Best mean log chance of what each fold left out, by one penalty for all folds.
-    n_used : list of int
-        Classes that have a point, of each number: a class without one costs no likelihood.
-    """
-
-    n_classes: list[int]
+    n_classes: list[int]  # the numbers tried
+    # (n_numbers, n_folds), best mean log chance of what each fold left out, by one penalty for all folds
     scores: Array
-    n_used: list[int]
+    n_used: list[int]  # classes that have a point, of each number: a class without one costs no likelihood
 
     def within(self, n_errors: float) -> Mask:
         """Which numbers are so many standard errors from the best, or a few per cent."""

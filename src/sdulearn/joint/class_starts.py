@@ -40,24 +40,7 @@ _SHRINKAGE = 0.1
 
 
 def class_starts(A: Array, A_u: Array, variance: Array, likelihood: ClassLikelihood, labels: Codes) -> list[Array]:
-    """Coefficients (r + 1, K) to start from, the intercepts last.
-
-    Parameters
-    ----------
-    A, A_u : arrays of shape (n_points, r) and (n_unlabeled, r)
-        Points that something is known of, and others, in principal axes.
-    variance : array of shape (r,)
-        Variances of the axes.
-    likelihood : ClassLikelihood
-        What is known of the first.
-    labels : int array of shape (n_points,)
-        Labels 1 to K of the points, 0 where not known.
-
-    Returns
-    -------
-    list of arrays
-        Different starts, the same for the same data.
-    """
+    """Coefficients (r + 1, K) to start from, the intercepts last."""
     clusters = Clusters.of(A, A_u, likelihood, labels)
     starts = []
     for space in _spaces(A, variance, clusters):
@@ -68,24 +51,12 @@ def class_starts(A: Array, A_u: Array, variance: Array, likelihood: ClassLikelih
 
 @dataclass(frozen=True, eq=False)
 class Clusters:
-    """Groups by their means, and other points, to be clustered.
+    """Groups by their means, and other points, to be clustered."""
 
-    Attributes
-    ----------
-    likelihood : ClassLikelihood
-        The groups.
-    labels : int array of shape (n_points,)
-        Labels of the points of groups.
-    rows : array of shape (n_points + n_unlabeled, r)
-        All points.
-    means, size : arrays of shape (n_groups, r) and (n_groups,)
-        Mean and number of points of each group.
-    """
-
-    likelihood: ClassLikelihood
-    labels: Codes
-    rows: Array
-    means: Array
+    likelihood: ClassLikelihood  # the groups
+    labels: Codes  # (n_points,), labels of the points of groups
+    rows: Array  # (n_points + n_unlabeled, r), all points
+    means: Array  # (n_groups, r), mean and number of points of each group
     size: Array
 
     @classmethod

@@ -50,68 +50,25 @@ _NO_ROUNDS = Schedule(0.0, 1, 1.0)
 
 @dataclass(frozen=True, eq=False)
 class ClassLikelihood:
-    """Equation (3) for given answers, labels and error rates.
+    """Equation (3) for given answers, labels and error rates."""
 
-    Attributes
-    ----------
-    group : int array of shape (n_points,)
-        Group of each point.
-    members : CSR matrix of shape (n_groups, n_points)
-        Adds points up by group.
-    potentials : array of shape (n_groups, n_classes)
-        Logarithms of what labels, and answers about labelled groups, say of each group.
-    edges : int array of shape (n_edges, 2)
-        The two groups of each edge that is not on a larger tree.
-    agree, differ : arrays of shape (n_edges,)
-        Logarithms of a and b in equation (2).
-    ends : CSR matrix of shape (n_groups, 2 n_edges)
-        Adds the first ends, then the second ends, up by group.
-    trees : Network or None
-        Trees of two edges or more.
-    weight : array of shape (n_groups,)
-        Weight of each group: that of its component.
-    n_answers : float
-        Total weight of the answers that say something new, and of the labels: n in equation (4).
-    """
-
-    group: Indices
-    members: csr_matrix
+    group: Indices  # (n_points,), group of each point
+    members: csr_matrix  # (n_groups, n_points), adds points up by group
+    # (n_groups, n_classes), logarithms of what labels, and answers about labelled groups, say of each group
     potentials: Array
-    edges: Indices
-    agree: Array
+    edges: Indices  # (n_edges, 2), the two groups of each edge that is not on a larger tree
+    agree: Array  # (n_edges,), logarithms of a and b in equation (2)
     differ: Array
-    ends: csr_matrix
-    trees: Network | None
-    weight: Array
-    n_answers: float
+    ends: csr_matrix  # (n_groups, 2 n_edges), adds the first ends, then the second ends, up by group
+    trees: Network | None  # trees of two edges or more
+    weight: Array  # (n_groups,), weight of each group: that of its component
+    n_answers: float  # total weight of the answers that say something new, and of the labels: n in equation (4)
 
     @classmethod
     def from_graph(
         cls, graph: AnswerGraph, n_classes: int, error_rates: ErrorRates = 0.0, weight: Array | None = None
     ) -> ClassLikelihood:
-        """Contract what answers without errors tie together.
-
-        Parameters
-        ----------
-        graph : AnswerGraph
-            Answers and labels.
-        n_classes : int
-            Number of classes.
-        error_rates : float, array-like or mapping, default=0.0
-            Probability that an answer is wrong, for all or by annotator.
-        weight : array of shape (n_points,), optional
-            Weights of the points, equal within a component of the graph; ones by default.
-
-        Returns
-        -------
-        ClassLikelihood
-            Ready for node probabilities.
-
-        Raises
-        ------
-        InputError
-            Where answers that are never wrong contradict each other or the labels.
-        """
+        """Contract what answers without errors tie together."""
         # With two classes "different" answers would tie points too, and swap their classes: here they are edges.
         factors = FactorGraph.from_answers(graph, max(n_classes, 3), error_rates)
         _refuse_contradictions(graph, factors)
@@ -218,21 +175,11 @@ class ClassLikelihood:
 
 @dataclass(frozen=True, eq=False)
 class PropagatedLikelihood:
-    """The likelihood by propagation, cycles included: for answers that may be wrong, which tie no groups.
+    """The likelihood by propagation, cycles included: for answers that may be wrong, which tie no groups."""
 
-    Attributes
-    ----------
-    factors : FactorGraph
-        Answers, labels and error rates.
-    weight : array of shape (n_points,)
-        Weights of the points, equal within a component.
-    n_answers : float
-        As in :class:`ClassLikelihood`.
-    """
-
-    factors: FactorGraph
-    weight: Array
-    n_answers: float
+    factors: FactorGraph  # answers, labels and error rates
+    weight: Array  # (n_points,), weights of the points, equal within a component
+    n_answers: float  # as in :class:`ClassLikelihood`
 
     def value_and_posteriors(self, log_p: Array) -> tuple[float, Array]:
         """As in :class:`ClassLikelihood`."""
@@ -258,31 +205,15 @@ class SharesPenalty:
 
 @dataclass(frozen=True, eq=False)
 class ClassObjective:
-    """Equation (4) on points in their axes.
+    """Equation (4) on points in their axes."""
 
-    Attributes
-    ----------
-    A : array of shape (n_points, r)
-        Points in an answer or with a label.
-    likelihood : ClassLikelihood or PropagatedLikelihood
-        That of the answers about them.
-    weight : array of shape (n_points,)
-        Weight of each point, equal within a component.
-    pen : array of shape (r,)
-        Penalties.
-    A_u, share : arrays of shape (n_unlabeled, r) and (n_unlabeled,)
-        Unlabeled points and their weights.
-    shares_penalty : SharesPenalty or None
-        The last term.
-    """
-
-    A: Array
-    likelihood: ClassLikelihood | PropagatedLikelihood
-    weight: Array
-    pen: Array
-    A_u: Array
+    A: Array  # (n_points, r), points in an answer or with a label
+    likelihood: ClassLikelihood | PropagatedLikelihood  # that of the answers about them
+    weight: Array  # (n_points,), weight of each point, equal within a component
+    pen: Array  # (r,), penalties
+    A_u: Array  # (n_unlabeled, r), unlabeled points and their weights
     share: Array
-    shares_penalty: SharesPenalty | None
+    shares_penalty: SharesPenalty | None  # the last term
 
     def value_and_gradient(self, W: Array) -> tuple[float, Array]:
         """Equation (4) and its gradient at ``W`` (r + 1, K), the intercepts last."""

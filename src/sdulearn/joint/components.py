@@ -54,21 +54,11 @@ class Likelihood(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class SidesLikelihood:
-    """Equations (1) and (2).
+    """Equations (1) and (2)."""
 
-    Attributes
-    ----------
-    side : array of shape (n_points,)
-        Side of each point; its class in components with a label.
-    component : int array of shape (n_points,)
-        Component of each point.
-    labelled : bool array of shape (n_components,)
-        Whether labels fix the classes of each component.
-    """
-
-    side: Array
-    component: Indices
-    labelled: Mask
+    side: Array  # (n_points,), side of each point; its class in components with a label
+    component: Indices  # (n_points,), component of each point
+    labelled: Mask  # (n_components,), whether labels fix the classes of each component
     exact_curvature: bool = field(default=True, init=False)
     _sum: csr_matrix = field(init=False, repr=False)
     _signed: csr_matrix = field(init=False, repr=False)
@@ -111,15 +101,9 @@ class SidesLikelihood:
 
 @dataclass(frozen=True, eq=False)
 class NoisyLikelihood:
-    """Answers that may be wrong, by belief propagation.
+    """Answers that may be wrong, by belief propagation."""
 
-    Attributes
-    ----------
-    network : TwoClassNetwork
-        The answers with their error rates, on the points of which something is known.
-    """
-
-    network: TwoClassNetwork
+    network: TwoClassNetwork  # the answers with their error rates, on the points of which something is known
     exact_curvature: bool = field(default=False, init=False)
 
     @classmethod

@@ -173,26 +173,7 @@ def polish(
     covariance_power: float,
     prior: PriorEstimate,
 ) -> LinearFit:
-    """Solve to ``tol`` from a solution of the path, certify it and name the classes.
-
-    Parameters
-    ----------
-    parameters : Parameters
-        Those of the estimator.
-    data : Data
-        The rows.
-    v : array of shape (r + 1,)
-        The start, in the axes.
-    alpha, covariance_power : float
-        The penalty.
-    prior : PriorEstimate
-        The prior as reported.
-
-    Returns
-    -------
-    LinearFit
-        In the user's columns.
-    """
+    """Solve to ``tol`` from a solution of the path, certify it and name the classes."""
     pen = data.summary.penalty(alpha, covariance_power)[:, None]
     objective = data.objective(pen)
     scale = data.summary.scale(pen)

@@ -43,31 +43,16 @@ _EMPTY = 1e-3
 
 @dataclass(frozen=True, eq=False)
 class PointRows:
-    """The points of a ``y`` with columns, in their axes.
+    """The points of a ``y`` with columns, in their axes."""
 
-    Attributes
-    ----------
-    axes : Axes
-        Principal axes of all points, each by the mean weight of its rows.
-    A : array of shape (n_known, r)
-        Points in an answer or with a label.
-    graph : AnswerGraph
-        The answers and labels, on these points. The weight of an answer is relative to its component.
-    row_place : int array of shape (n_rows,)
-        Which of these points each row shows, -1 for none.
-    weight : array of shape (n_components,)
-        Mean weight of the answers and labels of each component.
-    A_u, share : arrays of shape (n_unlabeled, r) and (n_unlabeled, 1)
-        Unlabeled points and their weights, of sum 1.
-    """
-
-    axes: Axes
-    A: Array
+    axes: Axes  # principal axes of all points, each by the mean weight of its rows
+    A: Array  # (n_known, r), points in an answer or with a label
+    # the answers and labels, on these points. The weight of an answer is relative to its component
     graph: AnswerGraph
-    weight: Array
-    A_u: Array
+    weight: Array  # (n_components,), mean weight of the answers and labels of each component
+    A_u: Array  # (n_unlabeled, r), unlabeled points and their weights, of sum 1
     share: Array
-    row_place: Indices
+    row_place: Indices  # (n_rows,), which of these points each row shows, -1 for none
 
     @classmethod
     def of(cls, X: Rows, graph: AnswerGraph, codes: Codes, weight: Array) -> PointRows:
@@ -111,31 +96,16 @@ class PointRows:
 
 @dataclass(frozen=True, eq=False)
 class GraphData:
-    """Points with what is known of them; see :class:`sdulearn.joint.path.Data`.
+    """Points with what is known of them; see :class:`sdulearn.joint.path.Data`."""
 
-    Attributes
-    ----------
-    points : PointRows
-        The points.
-    likelihood : Likelihood
-        That of the answers and labels, with its error rates.
-    side : array of shape (n_known,)
-        What the answers alone say of the side of each point; see :func:`soft_sides`.
-    certainty : array of shape (n_known,)
-        ``1 - 2 e`` with the smallest error rate e of the answers about each point.
-    omega : array of shape (n_components,)
-        Weights of the components. An answer that says something new, or a label, weighs 1 / n on
-        average: alpha means the same beside answers, linked or loose, and labels.
-    summary, prior_penalty
-        As in :class:`sdulearn.joint.path.PairData`.
-    """
-
-    points: PointRows
-    likelihood: Likelihood
-    side: Array
-    certainty: Array
+    points: PointRows  # the points
+    likelihood: Likelihood  # that of the answers and labels, with its error rates
+    side: Array  # (n_known,), what the answers alone say of the side of each point; see :func:`soft_sides`
+    certainty: Array  # (n_known,), ``1 - 2 e`` with the smallest error rate e of the answers about each point
+    # (n_components,), weights of the components. An answer that says something new, or a label, weighs 1 / n on
+    # average: alpha means the same beside answers, linked or loose, and labels
     omega: Array
-    summary: Summary
+    summary: Summary  # as in :class:`sdulearn.joint.path.PairData`
     prior_penalty: PriorPenalty | None
 
     @classmethod
@@ -252,17 +222,7 @@ class MaskedData:
 
 
 class ComponentObjective:
-    """Equation (3) of ``components`` for K problems at once; see :class:`sdulearn.joint.likelihood.Objective`.
-
-    Parameters
-    ----------
-    data : GraphData
-        Points and what is known of them.
-    pen : array of shape (r, K)
-        Penalties.
-    mask : array of shape (n_known, K), optional
-        1 for the points in each problem, 0 for those left out; by default all are in all.
-    """
+    """Equation (3) of ``components`` for K problems at once; see :class:`sdulearn.joint.likelihood.Objective`."""
 
     def __init__(self, data: GraphData, pen: Array, mask: Array | None = None) -> None:
         self.data = data

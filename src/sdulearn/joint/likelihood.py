@@ -180,23 +180,7 @@ def hessian(
 
 
 class PairObjective:
-    """Equation (2) for K problems at once on the same rows in memory; see :class:`Objective`.
-
-    Parameters
-    ----------
-    A : array of shape (2 n_pairs + n_unlabeled, r)
-        First ends, second ends, unlabeled rows.
-    s : array of shape (n_pairs, 1)
-        Answers, +1 and -1.
-    omega : array of shape (n_pairs, K) or (n_pairs, 1)
-        Weights of the pairs, for each problem or for all; zero leaves a pair out.
-    pen : array of shape (r, K)
-        Penalties.
-    share : array of shape (n_unlabeled, 1)
-        Weights of the unlabeled rows, of sum 1.
-    prior_penalty : PriorPenalty or None
-        The last term of (2); without it the unlabeled rows play no role.
-    """
+    """Equation (2) for K problems at once on the same rows in memory; see :class:`Objective`."""
 
     def __init__(
         self,

@@ -269,18 +269,6 @@ def design_effect(deviations: Array, ends: Indices) -> float:
     Two terms are correlated where they share a point: ``sum of r_a r_b`` over all terms a, b that do is
     ``sum_points (sum of r)^2`` less what that counts twice. Where every term deviates alike the data do not show
     a correlation, and as much is assumed as there could be: n terms over few points are worth a term for each two.
-
-    Parameters
-    ----------
-    deviations : array of shape (n,)
-        Weighted terms less their mean.
-    ends : int array of shape (n, 2)
-        Their points; -1 for one that is given, and not drawn.
-
-    Returns
-    -------
-    float
-        The design effect.
     """
     drawn = ends >= 0
     _, point = np.unique(ends[drawn], return_inverse=True)

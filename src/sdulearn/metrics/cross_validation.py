@@ -182,26 +182,7 @@ def held_out_decisions(
     sample_weight: ArrayLike | None = None,
     cv: Splitter = 10,
 ) -> Array:
-    """Decision value of every row by a model that saw no answer about its point.
-
-    Parameters
-    ----------
-    estimator : estimator
-        A copy is fitted for each fold.
-    X, y, sample_weight
-        As in :func:`cross_val_accuracy`.
-    reference : array of shape (n_rows,)
-        Decision values of a model of all rows. Each fold may name the two classes either way; where
-        its decisions about the rows that it was fitted on point away from these, they are turned
-        round. A hub, which cannot be held out, keeps the value that it has here.
-    cv : int or splitter, default=10
-        As in :func:`cross_val_accuracy`.
-
-    Returns
-    -------
-    array of shape (n_rows,)
-        Held-out decision values.
-    """
+    """Decision value of every row by a model that saw no answer about its point."""
     return decisions_of(fold_models(estimator, X, y, reference, sample_weight=sample_weight, cv=cv), X, reference)
 
 
@@ -240,21 +221,11 @@ def held_out_classes(
 
 @dataclass(frozen=True, eq=False)
 class FoldModel:
-    """The model of a fold, turned to a reference.
+    """The model of a fold, turned to a reference."""
 
-    Attributes
-    ----------
-    rows : int array
-        Rows of the fold's points: the model saw no answer about them.
-    model : fitted estimator
-        Learned from the answers about all other points.
-    sign : {1.0, -1.0}
-        Of its decision values, where the reference names the classes the other way round.
-    """
-
-    rows: Indices
-    model: Estimator
-    sign: float = 1.0
+    rows: Indices  # rows of the fold's points: the model saw no answer about them
+    model: Estimator  # learned from the answers about all other points
+    sign: float = 1.0  # of its decision values, where the reference names the classes the other way round
 
     def decide(self, X: MatrixLike) -> Array:
         """Decision values, as the reference has them."""
@@ -352,20 +323,6 @@ def held_out_same(estimator: Estimator, X: MatrixLike, y: ArrayLike | Pairs, *, 
     """Chance of "same" by models that saw no answer about the points of an answer, and whether it came.
 
     Answers between points of two folds are left out. What the classes of a fold are called does not matter.
-
-    Parameters
-    ----------
-    estimator : estimator
-        With ``predict_proba``; a copy is fitted for each fold.
-    X, y, cv
-        As in :func:`cross_val_accuracy`.
-
-    Returns
-    -------
-    chance : array of shape (n_held_out,)
-        Predicted chance of "same" of each answer that was held out.
-    similar : bool array of shape (n_held_out,)
-        The answers.
     """
     pairs = read_pairs(y)
     table = np.asarray(pairs)

@@ -16,28 +16,15 @@ from sdulearn.types import Array, Indices, Mask, Rows
 
 @dataclass(frozen=True)
 class Solution:
-    """What a solver hands back, and what the problem says of it.
+    """What a solver hands back, and what the problem says of it."""
 
-    Attributes
-    ----------
-    w : array of shape (n_columns,)
-        The minimiser.
-    n_iter : int
-        Iterations; over blocks, passes over the rows.
-    dual : array of shape (n_rows,) or None
-        A slope ``theta_i`` of ``a_i even`` for every row. A solver of a smooth loss leaves it to
-        the problem (None), a solver of a kinked loss must show it.
-    objective : float
-        ``J(w)``; infinite until measured.
-    optimality : float
-        Relative KKT residual; infinite until measured.
-    """
-
-    w: Array
-    n_iter: int
+    w: Array  # (n_columns,), the minimiser
+    n_iter: int  # iterations; over blocks, passes over the rows
+    # (n_rows,), A slope ``theta_i`` of ``a_i even`` for every row. A solver of a smooth loss leaves it to the problem
+    # (None), a solver of a kinked loss must show it
     dual: Array | None = None
-    objective: float = np.inf
-    optimality: float = np.inf
+    objective: float = np.inf  # ``J(w)``; infinite until measured
+    optimality: float = np.inf  # relative KKT residual; infinite until measured
 
 
 @dataclass(frozen=True)

@@ -17,39 +17,21 @@ _NEAR_GUESSING = 0.49
 
 @dataclass(frozen=True)
 class Person:
-    """What one person did.
+    """What one person did."""
 
-    Attributes
-    ----------
-    name : str
-        Who.
-    n_answers, n_unsure : int
-        Answers that stand, and those of them that are "unsure".
-    error_rate : float or None
-        Estimated share of wrong answers; None where nobody else answered the same questions.
-    """
-
-    name: str
-    n_answers: int
+    name: str  # who
+    n_answers: int  # answers that stand, and those of them that are "unsure"
     n_unsure: int
-    error_rate: float | None
+    error_rate: float | None  # estimated share of wrong answers; None where nobody else answered the same questions
 
 
 @dataclass(frozen=True)
 class Couple:
-    """Two people and the questions both answered with "same" or "different".
+    """Two people and the questions both answered with "same" or "different"."""
 
-    Attributes
-    ----------
-    first, second : str
-        Who.
-    n_both, n_agreed : int
-        Questions both answered, and those with the same answer.
-    """
-
-    first: str
+    first: str  # who
     second: str
-    n_both: int
+    n_both: int  # questions both answered, and those with the same answer
     n_agreed: int
 
 
@@ -62,18 +44,7 @@ class Agreement:
 
 
 def agreement(answers: Iterable[LoggedAnswer]) -> Agreement:
-    """Count agreement between people and estimate their error rates.
-
-    Parameters
-    ----------
-    answers : iterable of LoggedAnswer
-        All that stand. Of several answers of one person to one question the last counts.
-
-    Returns
-    -------
-    Agreement
-        People by name, couples with at least one question in common.
-    """
+    """Count agreement between people and estimate their error rates."""
     given = list(answers)
     names = sorted({one.annotator for one in given})
     said: dict[str, dict[tuple[str, ...], bool]] = defaultdict(dict)
@@ -104,16 +75,6 @@ def error_rates(couples: Iterable[Couple]) -> dict[str, float]:
 
     so the logarithms add up: a linear system, solved by least squares with the number of common questions as
     weights. One couple alone cannot be told apart and shares its errors evenly (the shortest solution).
-
-    Parameters
-    ----------
-    couples : iterable of Couple
-        Couples with questions in common.
-
-    Returns
-    -------
-    dict
-        Error rate by name, between 0 and 1/2.
     """
     common = list(couples)
     names = sorted({name for one in common for name in (one.first, one.second)})

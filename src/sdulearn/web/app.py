@@ -32,22 +32,7 @@ Json = dict[str, Any]
 
 
 def make_app(views: PageViews, key: str, host: str) -> App:
-    """The whole ASGI application.
-
-    Parameters
-    ----------
-    views : PageViews
-        What the page may ask for.
-    key : str
-        The first part of every path.
-    host : str
-        What the server is bound to.
-
-    Returns
-    -------
-    ASGI application
-        Behind its guard.
-    """
+    """The whole ASGI application."""
     pages = {path.name: path for path in STATIC.iterdir() if path.suffix in _TYPES}
     routes = [
         Route("/", functools.partial(_file, pages["index.html"])),

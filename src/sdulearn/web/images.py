@@ -29,20 +29,7 @@ def image_type(data: bytes) -> str | None:
 
 
 def read_image(root: Path, name: str) -> tuple[bytes, str]:
-    """A picture's bytes and media type; refused where the file lies outside the folder, by whatever way.
-
-    Parameters
-    ----------
-    root : Path
-        The folder.
-    name : str
-        A path, relative to the folder or absolute; links are followed, and must stay within it.
-
-    Returns
-    -------
-    bytes, str
-        The picture and its media type.
-    """
+    """A picture's bytes and media type; refused where the file lies outside the folder, by whatever way."""
     try:
         inside = root.resolve(strict=True)
         path = (inside / name).resolve(strict=True)

@@ -38,17 +38,7 @@ HEADERS = {
 
 
 class Guard:
-    """Lets a request through to the app if it may come in, and sends the safety headers with every response.
-
-    Parameters
-    ----------
-    app : ASGI application
-        Sees paths without the key.
-    key : str
-        The first part of every path; whoever does not know it sees nothing.
-    host : str
-        What the server is bound to: a loopback address, or one that others reach.
-    """
+    """Lets a request through to the app if it may come in, and sends the safety headers with every response."""
 
     def __init__(self, app: App, key: str, host: str) -> None:
         self.app = app
@@ -107,21 +97,7 @@ def _refuse_change(headers: dict[str, str]) -> tuple[int, str] | None:
 
 
 def allowed_host(header: str, bound: str) -> bool:
-    """Whether the Host of a request is one of ours: a page elsewhere may have its own name point here.
-
-    Parameters
-    ----------
-    header : str
-        The Host header.
-    bound : str
-        What the server is bound to.
-
-    Returns
-    -------
-    bool
-        For a server on loopback: whether it is a name of loopback. Else also an address in numbers, the host's
-        own name, or the name that was given.
-    """
+    """Whether the Host of a request is one of ours: a page elsewhere may have its own name point here."""
     found = _HOST.fullmatch(header.lower())
     if found is None:
         return False

@@ -20,21 +20,7 @@ def new_key() -> str:
 
 
 def serve(views: PageViews, *, host: str, port: int, key: str, ready: Callable[[str], None]) -> None:
-    """Serve until interrupted.
-
-    Parameters
-    ----------
-    views : PageViews
-        What the page may ask for.
-    host : str
-        Address to listen on.
-    port : int
-        Port; 0 for any that is free.
-    key : str
-        The key of the address.
-    ready : callable
-        Is given the page's address when the server listens.
-    """
+    """Serve until interrupted."""
     uvicorn = require("uvicorn", "ask")
     require("starlette", "ask")
     from sdulearn.web.app import make_app

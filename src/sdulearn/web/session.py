@@ -55,18 +55,10 @@ Columns = dict[str, list[Any]]
 
 @dataclass(frozen=True)
 class Pending:
-    """A question that waits for a person's answer.
+    """A question that waits for a person's answer."""
 
-    Attributes
-    ----------
-    token : int
-        Names it while the program runs.
-    question : Question
-        The engine's question.
-    """
-
-    token: int
-    question: AskedQuestion
+    token: int  # names it while the program runs
+    question: AskedQuestion  # the engine's question
 
 
 @dataclass
@@ -84,19 +76,7 @@ class _Desk:
 
 
 class AskingSession:
-    """Asks people, writes their answers to the log, then tells the engine. Threads may share it.
-
-    Parameters
-    ----------
-    make_engine : callable
-        Makes an Asker that knows the answers it is given: columns left, right, answer, annotator and kind.
-    log : AnswerLog
-        Where answers go; those that are in it are told to the engine.
-    ids : sequence of str
-        Id of each row.
-    for_team : bool, default=False
-        Whether people on other machines answer: nobody without a name then.
-    """
+    """Asks people, writes their answers to the log, then tells the engine. Threads may share it."""
 
     def __init__(
         self,
@@ -161,14 +141,7 @@ class AskingSession:
             return desk.pending
 
     def answer(self, annotator: str, token: int, answer: str) -> LoggedAnswer | None:
-        """Write an answer down; it is on the disk when this returns.
-
-        Returns
-        -------
-        LoggedAnswer or None
-            The answer, also where it was sent before; None where another question is before that person, or where
-            somebody else answered it since.
-        """
+        """Write an answer down; it is on the disk when this returns."""
         with self._lock:
             desk = self._desk(annotator)
             if token in desk.answered:

@@ -21,31 +21,15 @@ Part = dict[str, object]
 
 @dataclass(frozen=True)
 class Things:
-    """Rows as a person sees them.
+    """Rows as a person sees them."""
 
-    Attributes
-    ----------
-    ids : list of str
-        Id of each row.
-    table : pyarrow.Table or None
-        The table as it is.
-    text, image : str or None
-        Columns with a text, and with the name of a picture or a link.
-    columns : tuple of str
-        Columns shown as fields.
-    image_root : Path
-        The folder that pictures come from.
-    pictures : array of shape (n_rows, height, width) or None
-        Grey pictures, instead of files.
-    """
-
-    ids: list[str]
-    table: ArrowTable | None = None
-    text: str | None = None
+    ids: list[str]  # id of each row
+    table: ArrowTable | None = None  # the table as it is
+    text: str | None = None  # columns with a text, and with the name of a picture or a link
     image: str | None = None
-    columns: tuple[str, ...] = ()
-    image_root: Path = field(default_factory=Path)
-    pictures: Array | None = None
+    columns: tuple[str, ...] = ()  # columns shown as fields
+    image_root: Path = field(default_factory=Path)  # the folder that pictures come from
+    pictures: Array | None = None  # (n_rows, height, width), grey pictures, instead of files
 
     def show(self, row: int) -> list[Part]:
         """All parts of a row, as the page takes them."""

@@ -23,31 +23,16 @@ _LONGEST_LABEL = 60
 
 @dataclass
 class PageViews:
-    """All that the page shows, of one session.
+    """All that the page shows, of one session."""
 
-    Attributes
-    ----------
-    session : AskingSession
-        People and their answers.
-    things : Things
-        What is shown of each row.
-    title : str
-        What is asked about: the table's name.
-    annotator : str
-        Who answers unless they give another name.
-    fit : callable or None
-        Takes names of classes by row id, fits a model of all classes found, and gives back what to show of it: lines of
-        text, and the model's file, its report page and commands.
-    report : Path or None
-        The report page of the last fit.
-    """
-
-    session: AskingSession
-    things: Things
-    title: str
-    annotator: str = ""
+    session: AskingSession  # people and their answers
+    things: Things  # what is shown of each row
+    title: str  # what is asked about: the table's name
+    annotator: str = ""  # who answers unless they give another name
+    # takes names of classes by row id, fits a model of all classes found, and gives back what to show of it: lines of
+    # text, and the model's file, its report page and commands
     fit: Callable[[Mapping[str, str]], Json] | None = None
-    report: Path | None = None
+    report: Path | None = None  # the report page of the last fit
     _fitting: threading.Lock = field(default_factory=threading.Lock)
 
     def readers(self) -> Mapping[str, Callable[[Json], Json]]:

@@ -29,23 +29,13 @@ _PATIENCE = "10s"
 
 @dataclass(frozen=True)
 class Engine:
-    """Makes blocks of the parts of a table.
+    """Makes blocks of the parts of a table."""
 
-    Attributes
-    ----------
-    make : function
-        Of parts, a function that watches the rows go by (or None), and whether to keep the rows in memory.
-    address : str
-        Where the work is done; empty in this process.
-    n_workers : int
-        Threads or processes that do it.
-    progress : function or None
-        Called with the number of rows of a pass before it; gives the function that watches it.
-    """
-
+    # of parts, a function that watches the rows go by (or None), and whether to keep the rows in memory
     make: MakeBlocks
-    address: str = ""
-    n_workers: int = 1
+    address: str = ""  # where the work is done; empty in this process
+    n_workers: int = 1  # threads or processes that do it
+    # called with the number of rows of a pass before it; gives the function that watches it
     progress: Progress | None = None
 
     def blocks(self, parts: Sequence[Part], n_rows: int, keep: bool = False) -> Blocks:

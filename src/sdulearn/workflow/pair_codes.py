@@ -49,27 +49,15 @@ class Lowest:
 
 @dataclass(frozen=True)
 class CodeSums:
-    """What a column of pair codes adds up to.
+    """What a column of pair codes adds up to."""
 
-    Attributes
-    ----------
-    n_similar, n_dissimilar, n_unlabeled : int
-        Rows of each kind.
-    check : int
-        See :func:`sdulearn.pairs.pair_checksum`; joined with ``^``.
-    ends, unlabeled : Lowest
-        The draw of pairs, both ends of each, and of unlabeled rows.
-    points : PointCounts
-        The points of all answers, where a column says which they are.
-    """
-
-    n_similar: int
+    n_similar: int  # rows of each kind
     n_dissimilar: int
     n_unlabeled: int
-    check: int
-    ends: Lowest
+    check: int  # see :func:`sdulearn.pairs.pair_checksum`; joined with ``^``
+    ends: Lowest  # the draw of pairs, both ends of each, and of unlabeled rows
     unlabeled: Lowest
-    points: PointCounts
+    points: PointCounts  # the points of all answers, where a column says which they are
 
     def __add__(self, other: CodeSums) -> CodeSums:
         return CodeSums(

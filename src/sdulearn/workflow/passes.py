@@ -69,50 +69,24 @@ class Moments:
 
 @dataclass(frozen=True)
 class RowQuery:
-    """Which rows to keep.
+    """Which rows to keep."""
 
-    Attributes
-    ----------
-    path : str
-        The table, for messages.
-    layout : ColumnLayout
-        How a batch becomes features.
-    kinds : mapping or None
-        Kinds of the columns, where missing values are still to be counted.
-    rows : array
-        Numbers of rows to keep, sorted.
-    ids : array of str
-        Ids of further rows to keep, sorted; empty where rows have no ids.
-    """
-
-    path: str
-    layout: ColumnLayout
-    kinds: Mapping[str, str] | None
-    rows: Codes
-    ids: NDArray[np.object_]
+    path: str  # the table, for messages
+    layout: ColumnLayout  # how a batch becomes features
+    kinds: Mapping[str, str] | None  # kinds of the columns, where missing values are still to be counted
+    rows: Codes  # numbers of rows to keep, sorted
+    ids: NDArray[np.object_]  # ids of further rows to keep, sorted; empty where rows have no ids
 
 
 @dataclass(frozen=True)
 class RowsFound:
-    """What was found in some rows; ``+`` joins two stretches of rows.
+    """What was found in some rows; ``+`` joins two stretches of rows."""
 
-    Attributes
-    ----------
-    summaries : Summaries or None
-        Where they were asked for.
-    moments : Moments or None
-        None where values are missing.
-    rows, X : list of arrays
-        Numbers and features of the rows to keep.
-    ids, places : list of arrays
-        Which of the ids were found, and on which rows.
-    """
-
-    summaries: Summaries | None
-    moments: Moments | None
-    rows: list[Codes]
+    summaries: Summaries | None  # where they were asked for
+    moments: Moments | None  # none where values are missing
+    rows: list[Codes]  # numbers and features of the rows to keep
     X: list[Array]
-    ids: list[Codes]
+    ids: list[Codes]  # which of the ids were found, and on which rows
     places: list[Codes]
 
     def __add__(self, other: RowsFound) -> RowsFound:

@@ -26,24 +26,13 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Predictions:
-    """Some rows.
+    """Some rows."""
 
-    Attributes
-    ----------
-    ids : list of str or pyarrow array
-        Ids as text, or as they stand in a Parquet table; row numbers where it has none.
-    place : int array
-        Place of each row's class among those of the model.
-    probability : array of shape (n_rows,) or (n_rows, n_classes), or None
-        Probability of the second class, where the model gives one; with more than two classes that of each.
-    unseen : Counter
-        Texts that are no known category, by column.
-    """
-
-    ids: Any
-    place: Indices
+    ids: Any  # ids as text, or as they stand in a Parquet table; row numbers where it has none
+    place: Indices  # place of each row's class among those of the model
+    # (n_rows,), probability of the second class, where the model gives one; with more than two classes that of each
     probability: Array | None
-    unseen: Counter[str]
+    unseen: Counter[str]  # texts that are no known category, by column
 
     def id_texts(self) -> list[str]:
         """The ids as text."""

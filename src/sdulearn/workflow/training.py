@@ -98,52 +98,23 @@ class AnswerSource:
 
 @dataclass(frozen=True)
 class TrainingData:
-    """All that a fit needs of a table and its answers; all row numbers are those of ``X``.
+    """All that a fit needs of a table and its answers; all row numbers are those of ``X``."""
 
-    Attributes
-    ----------
-    layout : Layout
-        How the table becomes features.
-    n_rows : int
-        Rows of the table.
-    X : array or CSR matrix
-        All rows of the table, or those that are needed.
-    scaler : Scaler
-        Mean and scale of each feature over all rows of the table.
-    source, questions : AnswerSource, Questions
-        Where the answers come from, and the answers as row numbers.
-    unlabeled : array
-        Rows that serve as unlabeled.
-    labels : ClassLabels or None
-        A few true labels.
-    population : Population or None
-        The whole table; None where ``X`` is just that.
-    findings : list of Finding
-        What was found on the way.
-    refit : function or None
-        Gives a model with the settings that another has chosen, fitted on all rows.
-    n_unlabeled : int or None
-        Unlabeled rows of that fit.
-    points : array or None
-        The point that each row of ``X`` shows; None where every row is a point of its own.
-    ids : sequence of str
-        Id of each row of ``X``; empty where they are not kept.
-    """
-
-    layout: Layout
-    n_rows: int
-    X: Rows
-    scaler: Scaler
-    source: AnswerSource
+    layout: Layout  # how the table becomes features
+    n_rows: int  # rows of the table
+    X: Rows  # all rows of the table, or those that are needed
+    scaler: Scaler  # mean and scale of each feature over all rows of the table
+    source: AnswerSource  # where the answers come from, and the answers as row numbers
     questions: Questions
-    unlabeled: Indices
-    labels: ClassLabels | None
-    population: Population | None = None
-    findings: list[Finding] = field(default_factory=list)
+    unlabeled: Indices  # rows that serve as unlabeled
+    labels: ClassLabels | None  # A few true labels
+    population: Population | None = None  # the whole table; None where ``X`` is just that
+    findings: list[Finding] = field(default_factory=list)  # what was found on the way
+    # gives a model with the settings that another has chosen, fitted on all rows
     refit: Callable[[Estimator], Estimator] | None = None
-    n_unlabeled: int | None = None
-    points: Codes | None = None
-    ids: Sequence[str] = ()
+    n_unlabeled: int | None = None  # unlabeled rows of that fit
+    points: Codes | None = None  # the point that each row of ``X`` shows; None where every row is a point of its own
+    ids: Sequence[str] = ()  # id of each row of ``X``; empty where they are not kept
 
     def stacked(self) -> tuple[Rows, Codes, Array | None]:
         """Standardised rows with what is known of each, and weights where they differ."""

@@ -19,31 +19,17 @@ PAIR_COLUMNS = (
 
 @dataclass(frozen=True)
 class Sheet:
-    """A row per answer.
+    """A row per answer."""
 
-    Attributes
-    ----------
-    format : str
-        Whose rows they are.
-    header, rows : list
-        Names of the columns, and the numbered rows.
-    columns : mapping
-        Roles whose column the format settles, such as ``{"label": "answer"}``.
-    words : mapping
-        Words that the format gives a meaning: +1, -1 or 0.
-    n_unanswered : int
-        Questions in the file that nobody has answered yet.
-    only_ids : bool
-        Whether columns other than ``columns`` are the data that people were shown: ids are looked for there by
-        their usual names, and nothing else is. A product's weight is no weight of an answer.
-    """
-
-    format: str
-    header: list[str]
+    format: str  # whose rows they are
+    header: list[str]  # names of the columns, and the numbered rows
     rows: NumberedRows
+    # roles whose column the format settles, such as ``{"label": "answer"}``
     columns: Mapping[str, str] = field(default_factory=dict)
-    words: Mapping[str, int] = field(default_factory=dict)
-    n_unanswered: int = 0
+    words: Mapping[str, int] = field(default_factory=dict)  # words that the format gives a meaning: +1, -1 or 0
+    n_unanswered: int = 0  # questions in the file that nobody has answered yet
+    # whether columns other than ``columns`` are the data that people were shown: ids are looked for there by their
+    # usual names, and nothing else is. A product's weight is no weight of an answer
     only_ids: bool = False
 
 
