@@ -2,6 +2,7 @@
 
 from sklearn.base import _fit_context as fit_context
 from sklearn.utils import _safe_indexing as safe_indexing
+from sklearn.utils._indexing import _get_column_indices as column_indices
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import _check_feature_names as check_feature_names
 from sklearn.utils.validation import _check_n_features as check_n_features
@@ -12,6 +13,7 @@ __all__ = [
     "StrOptions",
     "check_feature_names",
     "check_n_features",
+    "column_indices",
     "fit_context",
     "safe_indexing",
 ]

@@ -240,7 +240,7 @@ def read_features(path: Path | None, id_column: str | None, missing: str) -> Mat
 def draw(path: Path, plan: Plan, target: float) -> None:
     """The picture of a plan, as a file."""
     figure = require("matplotlib.figure", "demo").Figure(figsize=(11, 5.2), layout="constrained")
-    PlanDisplay.from_plan(plan, target_accuracy=target, axes=figure.subplots(1, 2))
+    PlanDisplay(plan=plan, target_accuracy=target).plot(figure.subplots(1, 2))
     figure.suptitle(f"An estimate from {plan.n_repeats} simulated draws")
     figure.savefig(path, dpi=120)
 

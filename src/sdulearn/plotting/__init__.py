@@ -5,14 +5,9 @@ attributes, and draws them again with ``plot(ax=...)``. They need matplotlib: ``
 'sdulearn[demo]'``.
 """
 
-from sdulearn.plotting.answers import AnswerMatrixDisplay
 from sdulearn.plotting.boundary import PairBoundaryDisplay
-from sdulearn.plotting.classes import ClassProbabilityDisplay
-from sdulearn.plotting.curve import PairLearningCurveDisplay
-from sdulearn.plotting.grid import RiskGridDisplay
-from sdulearn.plotting.plan import PlanDisplay
-from sdulearn.plotting.prior import PriorIntervalDisplay
-from sdulearn.plotting.reliability import ReliabilityDisplay
+from sdulearn.plotting.classes import AnswerMatrixDisplay, ClassProbabilityDisplay, ReliabilityDisplay
+from sdulearn.plotting.curves import PairLearningCurveDisplay, PlanDisplay, PriorIntervalDisplay, RiskGridDisplay
 
 __all__ = [
     "AnswerMatrixDisplay",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -15,12 +15,12 @@ from sdulearn.errors import InputError
 from sdulearn.extras import require
 from sdulearn.pairs import read_pairs
 from sdulearn.plotting.display import Display
+from sdulearn.sklearn_private import column_indices
 from sdulearn.types import Array, Estimator, Mask, MatrixLike, RandomState
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.collections import LineCollection
-    from matplotlib.image import AxesImage
 
 _SAME = "0.15"
 _DIFFERENT = "#d55e00"
@@ -28,7 +28,7 @@ _DIFFERENT = "#d55e00"
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class PairBoundaryDisplay(Display):
-    """Where a model parts the classes, in two features, with the pairs drawn as lines.
+    """The decision boundary of a model, in two features, with the pairs drawn as lines.
 
     A solid line joins the ends of a similar pair, a dashed one those of a dissimilar pair. A good
     model has few solid lines that cross its boundary, and few dashed ones that do not.
@@ -38,7 +38,7 @@ class PairBoundaryDisplay(Display):
     xx0, xx1 : array of shape (resolution, resolution)
         The grid, as of ``numpy.meshgrid``.
     response : array of shape (resolution, resolution) or (resolution, resolution, K)
-        What the model says on the grid; with K > 2 classes of each class.
+        Probability of +1 on the grid, of each class of K > 2, or the decision of a model without probabilities.
     level : float
         The response on the boundary; with more than two classes the lead of a class over all others.
     ends : array of shape (n_pairs, 2, 2)
@@ -52,10 +52,7 @@ class PairBoundaryDisplay(Display):
 
     Attributes
     ----------
-    ax_ : matplotlib Axes
-        Where it was drawn.
-    figure_ : matplotlib Figure
-        The figure of those axes.
+    %(axes)s
     surface_ : matplotlib AxesImage
         The coloured response; with more than two classes the class of each point.
     boundaries_ : list of matplotlib QuadContourSet
@@ -102,7 +99,6 @@ class PairBoundaryDisplay(Display):
         max_pairs: int | None = 100,
         resolution: int = 150,
         margin: float = 0.05,
-        response_method: str = "auto",
         random_state: RandomState = 0,
         ax: Axes | None = None,
     ) -> Self:
@@ -112,10 +108,8 @@ class PairBoundaryDisplay(Display):
         ----------
         estimator : fitted estimator or pipeline
             With ``predict_proba`` or ``decision_function``.
-        X : array, sparse matrix or frame of shape (n_rows, n_features)
-            Rows, as given to the estimator.
-        y : array-like of shape (n_rows,) or (n_rows, 2 to 4)
-            What is known of each row.
+        %(X)s
+        %(y)s
         features : pair of int or str, default=(0, 1)
             The two features; all others are held at their median.
         max_pairs : int or None, default=100
@@ -124,22 +118,16 @@ class PairBoundaryDisplay(Display):
             Points of the grid along each side.
         margin : float, default=0.05
             How far the grid goes beyond the rows, as a share of their range.
-        response_method : {"auto", "predict_proba", "decision_function"}, default="auto"
-            What to colour; "auto" takes the probability of +1, or of each class of more than two, where there
-            is one.
         random_state : int, RandomState or None, default=0
             Seed of the choice of pairs.
-        ax : matplotlib Axes, optional
-            Where to draw; a new figure by default.
-
-        Returns
-        -------
-        PairBoundaryDisplay
-            The display, drawn.
+        %(ax_and_display)s
         """
         values = X.toarray() if sparse.issparse(X) else np.asarray(X, dtype=np.float64)
         names = [str(name) for name in X.columns] if hasattr(X, "columns") else []
-        i, j = _columns(features, names, values.shape[1])
+        columns = column_indices(X, list(features))
+        if len(columns) != 2:
+            raise InputError(f"`features` must name two columns, got {features!r}.")
+        i, j = columns
         pairs = read_pairs(y)
         drawn = np.arange(len(pairs.ends))
         if max_pairs is not None and len(drawn) > max_pairs:
@@ -148,7 +136,7 @@ class PairBoundaryDisplay(Display):
         grid = np.tile(np.median(values, axis=0), (xx0.size, 1))
         grid[:, i] = xx0.ravel()
         grid[:, j] = xx1.ravel()
-        response, level = _respond(estimator, _like(X, grid), response_method)
+        response, level = _respond(estimator, _like(X, grid))
         flat = values[:, [i, j]]
         label = names or [f"feature {k}" for k in range(values.shape[1])]
         display = cls(
@@ -163,26 +151,8 @@ class PairBoundaryDisplay(Display):
         )
         return display.plot(ax=ax)
 
-    def plot(self, ax: Axes | None = None, *, cmap: str | None = None, legend: bool = True) -> Self:
-        """Draw.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes, optional
-            Where to draw; a new figure by default.
-        cmap : str, optional
-            Colours of the response; by default "RdBu", its middle at the boundary, and "tab10" or "tab20" for more
-            than two classes.
-        legend : bool, default=True
-            Whether to say which line means what.
-
-        Returns
-        -------
-        PairBoundaryDisplay
-            The display itself.
-        """
-        ax = self._axes(ax)
-        self.surface_ = self._surface(ax, cmap)
+    def _draw(self, ax: Axes, style: dict[str, Any]) -> None:
+        self.surface_ = ax.imshow(**{**self._surface(), **style})
         self.boundaries_ = [
             ax.contour(self.xx0, self.xx1, lead, levels=[self.level], colors="black", linewidths=2)
             for lead in self._leads()
@@ -196,9 +166,7 @@ class PairBoundaryDisplay(Display):
         ]
         left, right, bottom, top = self.surface_.get_extent()
         ax.set(xlabel=self.names[0], ylabel=self.names[1], xlim=(left, right), ylim=(bottom, top))
-        if legend:
-            ax.legend(loc="best", framealpha=0.9)
-        return self
+        ax.legend(loc="best", framealpha=0.9)
 
     def _leads(self) -> list[Array]:
         """What is at ``level`` on the boundary of a class: the response, or by how much each class leads the others."""
@@ -207,64 +175,28 @@ class PairBoundaryDisplay(Display):
         K = self.response.shape[2]
         return [self.response[..., k] - np.max(self.response[..., np.arange(K) != k], axis=2) for k in range(K)]
 
-    def _surface(self, ax: Axes, cmap: str | None) -> AxesImage:
+    def _surface(self) -> dict[str, Any]:
+        """What ``imshow`` draws: the response, its middle colour at the boundary, or the class of each point."""
+        extent = (self.xx0.min(), self.xx0.max(), self.xx1.min(), self.xx1.max())
+        options = {"origin": "lower", "extent": extent, "aspect": "auto", "alpha": 0.35}
         if self.response.ndim == 2:
-            shown = self.response
             reach = float(np.max(np.abs(self.response - self.level))) or 1.0
-            colours = "RdBu"
-            smooth = "bilinear"
-            ends = (self.level - reach, self.level + reach)
-        else:
-            shown = np.argmax(self.response, axis=2)
-            n_colours = 10 if self.response.shape[2] <= 10 else 20
-            colours = f"tab{n_colours}"
-            smooth = "nearest"
-            ends = (0.0, n_colours - 1.0)
-        return ax.imshow(
-            shown,
-            origin="lower",
-            extent=(self.xx0.min(), self.xx0.max(), self.xx1.min(), self.xx1.max()),
-            aspect="auto",
-            vmin=ends[0],
-            vmax=ends[1],
-            alpha=0.35,
-            cmap=cmap or colours,
-            interpolation=smooth,
-        )
+            ends = {"vmin": self.level - reach, "vmax": self.level + reach}
+            return {"X": self.response, "cmap": "RdBu", "interpolation": "bilinear", **ends, **options}
+        n_colours = 10 if self.response.shape[2] <= 10 else 20
+        ends = {"vmin": 0.0, "vmax": n_colours - 1.0}
+        classes = np.argmax(self.response, axis=2)
+        return {"X": classes, "cmap": f"tab{n_colours}", "interpolation": "nearest", **ends, **options}
 
-    def _lines(self, ax: Axes, which: Mask, label: str, colour: str, style: str) -> LineCollection:
-        collections = require("matplotlib.collections", "demo")
-        lines: LineCollection = collections.LineCollection(
-            self.ends[which],
-            colors=colour,
-            linestyles=style,
-            linewidths=0.9,
-            alpha=0.75,
-            label=label,
-            zorder=3,
+    def _lines(self, ax: Axes, which: Mask, label: str, colour: str, line: str) -> LineCollection:
+        style = {"colors": colour, "linestyles": line, "linewidths": 0.9, "alpha": 0.75}
+        lines: LineCollection = require("matplotlib.collections", "demo").LineCollection(
+            self.ends[which], label=label, zorder=3, **style
         )
         ax.add_collection(lines)
         x, y = self.ends[which].reshape(-1, 2).T
         ax.scatter(x, y, s=12, color=colour, linewidths=0, zorder=4)
         return lines
-
-
-def _columns(features: Sequence[int | str], names: list[str], n_features: int) -> tuple[int, int]:
-    """Column numbers of two features given by number or name."""
-    if len(features) != 2:
-        raise InputError(f"`features` must name two columns, got {features!r}.")
-    found = []
-    for feature in features:
-        if isinstance(feature, str):
-            if feature not in names:
-                there = names or "no names: give numbers"
-                raise InputError(f"`X` has no column {feature!r} for `features`; it has {there}.")
-            found.append(names.index(feature))
-        elif not 0 <= feature < n_features:
-            raise InputError(f"`X` has columns 0 to {n_features - 1}, but `features` names {feature}.")
-        else:
-            found.append(int(feature))
-    return found[0], found[1]
 
 
 def _side(column: Array, resolution: int, margin: float) -> Array:
@@ -282,12 +214,9 @@ def _like(X: MatrixLike, grid: Array) -> MatrixLike:
     return type(X)(grid, **{keyword: list(X.columns)})
 
 
-def _respond(estimator: Estimator, X: MatrixLike, method: str) -> tuple[Array, float]:
-    """The response, and its value on the boundary."""
-    known = ("auto", "predict_proba", "decision_function")
-    if method not in known:
-        raise InputError(f"`response_method` must be one of {list(known)}, got {method!r}.")
-    if method == "predict_proba" or (method == "auto" and hasattr(estimator, "predict_proba")):
+def _respond(estimator: Estimator, X: MatrixLike) -> tuple[Array, float]:
+    """The response, and its value on the boundary: probabilities where there are any, or decisions."""
+    if hasattr(estimator, "predict_proba"):
         P = np.asarray(estimator.predict_proba(X))
         return (P[:, 1], 0.5) if P.shape[1] == 2 else (P, 0.0)
     return np.asarray(estimator.decision_function(X)), 0.0

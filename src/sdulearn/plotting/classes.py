@@ -1,23 +1,137 @@
-"""Shares of the classes, and how sure a model is of each."""
+"""Predicted classes: whether answers agree with them, their shares, and whether their probabilities are right."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from sdulearn.errors import InputError
 from sdulearn.extras import require
-from sdulearn.plotting.display import Display
-from sdulearn.types import Array, Estimator, MatrixLike
+from sdulearn.metrics import AnswerCounts, Calibration, calibration, class_agreement, held_out_classes, pair_calibration
+from sdulearn.metrics.cross_validation import held_out_same
+from sdulearn.pairs import read_pairs
+from sdulearn.plotting.display import ERROR_BARS, Display, require_probabilities
+from sdulearn.prior import clopper_pearson
+from sdulearn.types import Array, Estimator, MatrixLike, Splitter
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+_CONFIDENCE = 0.95
 _LEVELS = (0.5, 0.7, 0.9)
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class AnswerMatrixDisplay(Display):
+    """Answers "same" and "different" about points of each two predicted classes.
+
+    Every cell has the two counts, "same" first, and is the darker the more of its answers are "same".
+    Good predictions make a dark diagonal. A dark cell off the diagonal: two classes that are one, or are
+    confused with each other. A light one on it: a class that is several.
+
+    Parameters
+    ----------
+    counts : AnswerCounts
+        What is drawn.
+    names : tuple of K str
+        Names of the classes.
+
+    Attributes
+    ----------
+    %(axes)s
+    image_ : matplotlib AxesImage
+        The coloured cells.
+    texts_ : list of matplotlib Text
+        The counts, one for each cell on the diagonal or below that has answers.
+
+    See Also
+    --------
+    sdulearn.metrics.class_agreement : The counts, and the shares of answers that predictions agree with.
+    sklearn.metrics.ConfusionMatrixDisplay : Where labels are known.
+
+    Examples
+    --------
+    >>> from sdulearn.plotting import AnswerMatrixDisplay
+    >>> display = AnswerMatrixDisplay.from_predictions([1, 1, 2, 3, 2, 3], [1, 1, -2, -2, 3, 3])
+    >>> display.counts.same
+    ((1.0, 0.0, 0.0), (0.0, 0.0, 1.0), (0.0, 1.0, 0.0))
+    """
+
+    counts: AnswerCounts
+    names: tuple[str, ...]
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Estimator,
+        X: MatrixLike,
+        y: ArrayLike,
+        *,
+        cv: Splitter | None = 5,
+        ax: Axes | None = None,
+    ) -> Self:
+        """Draw the answers by the classes that a fitted estimator predicts.
+
+        Parameters
+        ----------
+        estimator : fitted estimator
+            With ``predict``; where answers are held out and there are more than two classes, with ``name_classes``.
+        %(X)s
+        %(y)s
+        cv : int, splitter or None, default=5
+            The answers are those that the estimator was fitted on: copies are fitted without the points of each fold,
+            and their predictions are drawn. None: the estimator has not seen these answers.
+        %(ax_and_display)s
+        """
+        predicted = np.asarray(estimator.predict(X))
+        if cv is not None:
+            if not hasattr(estimator, "name_classes"):
+                raise InputError(
+                    f"`estimator` ({type(estimator).__name__}) has no name_classes, so models of folds cannot be given "
+                    "its names. Give answers that it has not seen, and `cv=None`."
+                )
+            predicted = held_out_classes(estimator, X, y, predicted, cv=cv)
+        return cls.from_predictions(predicted, y, ax=ax)
+
+    @classmethod
+    def from_predictions(cls, y_pred: ArrayLike, y: ArrayLike, *, ax: Axes | None = None) -> Self:
+        """Draw the answers by predicted classes.
+
+        Parameters
+        ----------
+        y_pred : array-like of shape (n_rows,)
+            Predicted classes, by a model that has not seen the answers.
+        %(y)s
+        %(ax_and_display)s
+        """
+        counts = class_agreement(y_pred, y).counts
+        assert counts is not None
+        return cls(counts=counts, names=tuple(str(name) for name in counts.classes)).plot(ax)
+
+    @property
+    def same_share(self) -> Array:
+        """Share of the answers of each cell that are "same"; NaN where it has none."""
+        same = np.array(self.counts.same)
+        total = same + np.array(self.counts.different)
+        return np.divide(same, total, out=np.full(same.shape, np.nan), where=total > 0)
+
+    def _draw(self, ax: Axes, style: dict[str, Any]) -> None:
+        shares = self.same_share
+        # The matrix is symmetric.
+        shares[np.triu_indices(len(shares), 1)] = np.nan
+        self.image_ = ax.imshow(shares, **{"cmap": "Blues", "vmin": 0.0, "vmax": 1.0, **style})
+        self.texts_ = []
+        for i, j in np.argwhere(np.isfinite(shares)).tolist():
+            text = f"{self.counts.same[i][j]:.4g} / {self.counts.different[i][j]:.4g}"
+            colour = "white" if shares[i, j] > 0.6 else "black"
+            self.texts_.append(ax.text(j, i, text, ha="center", va="center", color=colour, fontsize="small"))
+        ax.set_xticks(range(len(self.names)), self.names)
+        ax.set_yticks(range(len(self.names)), self.names)
+        ax.set(xlabel="predicted class", ylabel="predicted class", title="answers: same / different")
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -36,14 +150,11 @@ class ClassProbabilityDisplay(Display):
     means : array of shape (K,)
         Mean probability of each class.
     levels : tuple of float
-        The probabilities that part the bars.
+        The probabilities between the parts of the bars.
 
     Attributes
     ----------
-    ax_ : matplotlib Axes
-        Where it was drawn.
-    figure_ : matplotlib Figure
-        The figure of those axes.
+    %(axes)s
     bars_ : list of matplotlib BarContainer
         One for each part of the bars.
     marks_ : matplotlib PathCollection
@@ -77,19 +188,9 @@ class ClassProbabilityDisplay(Display):
             With ``predict_proba``.
         X : array, sparse matrix or frame of shape (n_rows, n_features)
             Rows, best those that no answer is about.
-        ax : matplotlib Axes, optional
-            Where to draw; a new figure by default.
-
-        Returns
-        -------
-        ClassProbabilityDisplay
-            The display, drawn.
+        %(ax_and_display)s
         """
-        if not hasattr(estimator, "predict_proba"):
-            raise InputError(
-                f"`estimator` ({type(estimator).__name__}) has no predict_proba. Give one with probabilities, such "
-                "as PairLogisticRegression."
-            )
+        require_probabilities(estimator)
         return cls.from_probabilities(estimator.predict_proba(X), estimator.classes_, ax=ax)
 
     @classmethod
@@ -110,19 +211,13 @@ class ClassProbabilityDisplay(Display):
         names : sequence of K names
             Names of the classes.
         levels : sequence of float, default=(0.5, 0.7, 0.9)
-            The probabilities that part the bars, rising.
-        ax : matplotlib Axes, optional
-            Where to draw; a new figure by default.
-
-        Returns
-        -------
-        ClassProbabilityDisplay
-            The display, drawn.
+            The probabilities between the parts of the bars, ascending.
+        %(ax_and_display)s
         """
         chances = np.asarray(P, dtype=np.float64)
         if chances.ndim != 2 or not len(chances) or chances.shape[1] != len(names):
             raise InputError(
-                f"`P` must have a row or more, and a column for each of the {len(names)} names; got {chances.shape}."
+                f"`P` must have at least one row, and a column for each of the {len(names)} names; got {chances.shape}."
             )
         shares = np.zeros((len(names), len(levels) + 1))
         np.add.at(shares, (chances.argmax(axis=1), np.searchsorted(levels, chances.max(axis=1), side="right")), 1.0)
@@ -134,41 +229,159 @@ class ClassProbabilityDisplay(Display):
         )
         return display.plot(ax)
 
-    def plot(self, ax: Axes | None = None, *, cmap: str = "Blues") -> Self:
-        """Draw.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes, optional
-            Where to draw; a new figure by default.
-        cmap : str, default="Blues"
-            Colours of the parts of the bars, the surest the darkest.
-
-        Returns
-        -------
-        ClassProbabilityDisplay
-            The display itself.
-        """
-        ax = self._axes(ax)
-        colours = require("matplotlib", "demo").colormaps[cmap](np.linspace(0.25, 0.95, self.shares.shape[1]))
+    def _draw(self, ax: Axes, style: dict[str, Any]) -> None:
+        n_parts = self.shares.shape[1]
+        colours = require("matplotlib", "demo").colormaps["Blues"](np.linspace(0.25, 0.95, n_parts))
         places = np.arange(len(self.names))
-        left = np.cumsum(self.shares, axis=1) - self.shares
         # The surest part comes first, so that it can be compared between classes.
-        left = self.shares.sum(axis=1, keepdims=True) - left - self.shares
+        left = self.shares.sum(axis=1, keepdims=True) - np.cumsum(self.shares, axis=1)
         edges = [0.0, *self.levels, 1.0]
-        self.bars_ = [
-            ax.barh(
-                places,
-                self.shares[:, k],
-                left=left[:, k],
-                color=colours[k],
-                label=f"{edges[k]:g} to {edges[k + 1]:g}",
-            )
-            for k in range(self.shares.shape[1])
-        ]
+        self.bars_ = []
+        for k in range(n_parts):
+            part = {"left": left[:, k], "color": colours[k], "label": f"{edges[k]:g} to {edges[k + 1]:g}"}
+            self.bars_.append(ax.barh(places, self.shares[:, k], **part, **style))
         self.marks_ = ax.scatter(self.means, places, marker="|", s=150, color="black", zorder=3, label="mean")
         ax.set_yticks(places, self.names)
         ax.invert_yaxis()
         ax.set(xlabel="share of the rows", ylabel="class")
         ax.legend(title="probability", loc="upper left", bbox_to_anchor=(1.01, 1.0))
-        return self
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class ReliabilityDisplay(Display):
+    """Predicted probabilities against how often they came true, with intervals.
+
+    Points on the diagonal: the probabilities are calibrated. Flatter: the model is overconfident; steeper:
+    underconfident.
+
+    Parameters
+    ----------
+    table : Calibration
+        The bins and the expected calibration error.
+    low, high : array of shape (n_bins,)
+        95% interval of the share of events in each bin.
+    event : str
+        What is predicted.
+
+    Attributes
+    ----------
+    %(axes)s
+    line_ : matplotlib ErrorbarContainer
+        The bins with their intervals.
+
+    See Also
+    --------
+    sdulearn.metrics.pair_calibration : The numbers, from answers.
+    sdulearn.metrics.calibration : The numbers, from labels.
+    sklearn.calibration.CalibrationDisplay : From labels alone, without intervals.
+
+    Notes
+    -----
+    Each bin has a Clopper-Pearson interval. It is that of independent events; where answers share points, it is
+    that of as many answers as the points make loose pairs. Answers are assumed to be right: wrong ones pull the
+    observed shares towards 1/2.
+
+    Examples
+    --------
+    >>> from sdulearn.plotting import ReliabilityDisplay
+    >>> display = ReliabilityDisplay.from_labels([0.1, 0.1, 0.9, 0.9], [-1, -1, 1, -1])
+    >>> display.table.observed
+    array([0. , 0.5])
+    """
+
+    table: Calibration
+    low: Array
+    high: Array
+    event: str
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Estimator,
+        X: MatrixLike,
+        y: ArrayLike,
+        *,
+        cv: Splitter | None = 5,
+        n_bins: int = 10,
+        ax: Axes | None = None,
+    ) -> Self:
+        """Draw how often the probability of "same" that an estimator gives to answers comes true.
+
+        Parameters
+        ----------
+        estimator : estimator
+            With ``predict_proba``; fitted where ``cv`` is None.
+        %(X)s
+        %(y)s
+        cv : int, splitter or None, default=5
+            The answers are those that the estimator learns from: copies are fitted without the points of each fold,
+            and evaluated on the answers about these. None: the estimator has not seen these answers.
+        n_bins : int, default=10
+            Bins of equal width from 0 to 1.
+        %(ax_and_display)s
+        """
+        require_probabilities(estimator)
+        if cv is None:
+            return cls.from_predictions(estimator.predict_proba(X), y, n_bins=n_bins, ax=ax)
+        chance, similar = held_out_same(estimator, X, y, cv=cv)
+        return cls._of_answers(calibration(chance, similar, n_bins=n_bins), y).plot(ax)
+
+    @classmethod
+    def from_predictions(
+        cls, probability: ArrayLike, y: ArrayLike, *, n_bins: int = 10, ax: Axes | None = None
+    ) -> Self:
+        """Draw how often a probability of "same" comes true, by answers.
+
+        Parameters
+        ----------
+        probability : array-like of shape (n_rows, n_classes)
+            ``predict_proba`` of the rows, by a model that has not seen the answers.
+        %(y)s
+        n_bins : int, default=10
+            Bins of equal width from 0 to 1.
+        %(ax_and_display)s
+        """
+        return cls._of_answers(pair_calibration(probability, y, n_bins=n_bins), y).plot(ax)
+
+    @classmethod
+    def from_labels(cls, probability: ArrayLike, event: ArrayLike, *, n_bins: int = 10, ax: Axes | None = None) -> Self:
+        """Draw how often the probability of a class comes true, by labels.
+
+        Parameters
+        ----------
+        probability : array-like of shape (n,)
+            Predicted probability of the class, by a model that has not seen the labels.
+        event : array-like of shape (n,)
+            Whether it is the class: booleans, or classes of which the positive ones count.
+        n_bins : int, default=10
+            Bins of equal width from 0 to 1.
+        %(ax_and_display)s
+        """
+        return cls._of(calibration(probability, event, n_bins=n_bins), 1.0, "the class").plot(ax)
+
+    @classmethod
+    def _of_answers(cls, table: Calibration, y: ArrayLike) -> Self:
+        pairs = read_pairs(y)
+        shown = pairs.ends if pairs.points is None else pairs.points[pairs.ends]
+        # No more answers count than the points make loose pairs.
+        return cls._of(table, max(1.0, 2 * len(shown) / max(len(np.unique(shown)), 1)), "same")
+
+    @classmethod
+    def _of(cls, table: Calibration, answers_a_pair: float, event: str) -> Self:
+        n = table.count / answers_a_pair
+        came = table.observed * n
+        intervals = [clopper_pearson(a, b, _CONFIDENCE) for a, b in zip(came, n - came, strict=True)]
+        low, high = np.transpose(intervals)
+        return cls(table=table, low=low, high=high, event=event)
+
+    def _draw(self, ax: Axes, style: dict[str, Any]) -> None:
+        table = self.table
+        # Rounding must not make a length negative.
+        reach = np.maximum([table.observed - self.low, self.high - table.observed], 0)
+        ax.plot([0, 1], [0, 1], color="0.6", ls="--", lw=1, zorder=0)
+        options = {"color": "C0", "label": f"expected calibration error {table.error:.3f}", **ERROR_BARS, **style}
+        self.line_ = ax.errorbar(table.predicted, table.observed, reach, **options)
+        limits = (-0.02, 1.02)
+        ax.set(xlabel=f"predicted probability of {self.event}", ylabel="share that came true")
+        ax.set(xlim=limits, ylim=limits, aspect="equal")
+        ax.legend(loc="upper left")

@@ -1,11 +1,14 @@
-"""What the displays share: where they draw, and an axis of numbers of pairs."""
+"""What the displays share: where they draw, and the words of their docstrings that are the same everywhere."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+import re
+import textwrap
+from typing import TYPE_CHECKING, Any, Self
 
+from sdulearn.errors import InputError
 from sdulearn.extras import require
+from sdulearn.types import Estimator
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -14,20 +17,77 @@ if TYPE_CHECKING:
 ERROR_BARS: dict[str, Any] = {"marker": "o", "ms": 4, "capsize": 3}
 """How means with their standard errors are drawn."""
 
+# A docstring names one of these on a line of its own, as %(name)s.
+_SHARED = {
+    "X": """\
+X : array, sparse matrix or frame of shape (n_rows, n_features)
+    Rows.""",
+    "y": """\
+y : array-like of shape (n_rows,) or (n_rows, 2 to 4)
+    What is known of each row.""",
+    "ax": """\
+ax : matplotlib Axes, optional
+    Where to draw; a new figure by default.""",
+    "display": """\
+Returns
+-------
+Display
+    The display, drawn.""",
+    "axes": """\
+ax_ : matplotlib Axes
+    Where it was drawn.
+figure_ : matplotlib Figure
+    The figure of those axes.""",
+}
+# The usual end of a docstring.
+_SHARED["ax_and_display"] = _SHARED["ax"] + "\n\n" + _SHARED["display"]
+
 
 class Display:
-    """Axes and figure of what was drawn."""
+    """Axes and figure of what was drawn. A subclass says how in ``_draw``."""
 
-    def _axes(self, ax: Axes | None) -> Axes:
+    ax_: Axes
+    figure_: Figure | SubFigure
+
+    def __init_subclass__(cls) -> None:
+        documented = [cls, *(method.__func__ for method in vars(cls).values() if isinstance(method, classmethod))]
+        for each in documented:
+            each.__doc__ = re.sub(r"^( *)%\((\w+)\)s$", _shared_text, each.__doc__ or "", flags=re.MULTILINE)
+
+    def plot(self, ax: Axes | None = None, **style: Any) -> Self:
+        """Draw, or draw again somewhere else.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Where to draw; a new figure by default.
+        **style
+            Passed to the matplotlib function that draws the main part: ``imshow``, ``barh``, ``errorbar`` or ``plot``.
+
+        Returns
+        -------
+        Display
+            The display itself.
+        """
         if ax is None:
             _, ax = require("matplotlib.pyplot", "demo").subplots(layout="constrained")
-        self.ax_: Axes = ax
-        self.figure_: Figure | SubFigure = ax.figure
-        return ax
+        self.ax_ = ax
+        self.figure_ = ax.figure
+        self._draw(ax, style)
+        return self
+
+    def _draw(self, ax: Axes, style: dict[str, Any]) -> None:
+        raise NotImplementedError
 
 
-def set_sizes(ax: Axes, n_pairs: Sequence[int]) -> None:
-    """Make the horizontal axis one of numbers of pairs, with a tick at each."""
-    ax.set(xlabel="number of pairs", xscale="log")
-    ax.set_xticks(n_pairs, [str(n) for n in n_pairs])
-    ax.minorticks_off()
+def _shared_text(match: re.Match[str]) -> str:
+    return textwrap.indent(_SHARED[match[2]], match[1])
+
+
+def require_probabilities(estimator: Estimator) -> None:
+    """An InputError for an estimator without ``predict_proba``."""
+    if not hasattr(estimator, "predict_proba"):
+        raise InputError(
+            f"`estimator` ({type(estimator).__name__}) has no predict_proba. Give one with probabilities, such as "
+            "PairLogisticRegression."
+        )

@@ -1,0 +1,558 @@
+"""Curves: score, prior and plan against the number of pairs; held-out risk against the settings tried."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import clone
+from sklearn.metrics import check_scoring
+from sklearn.utils import check_random_state
+
+from sdulearn.errors import InputError
+from sdulearn.extras import require
+from sdulearn.joint import PairLogisticRegressionCV
+from sdulearn.metrics import pair_log_likelihood
+from sdulearn.model_selection import PairKFold
+from sdulearn.pairs import read_pairs
+from sdulearn.plotting.display import ERROR_BARS, Display
+from sdulearn.prior import PriorEstimate, dissimilar_share, estimate_prior, similar_share
+from sdulearn.sklearn_private import safe_indexing
+from sdulearn.types import Array, Codes, Estimator, Indices, MatrixLike, RandomState
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from sdulearn.planning import Plan
+
+# Where answers share points, the prior is estimated at this many numbers of answers at most.
+_FOLLOWED = 200
+_COLOURS = {"joint": "black", "sddu": "tab:blue"}
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class PairLearningCurveDisplay(Display):
+    """How good a model gets as pairs are added.
+
+    Parameters
+    ----------
+    n_pairs : array of shape (n_sizes,)
+        Numbers of training pairs.
+    scores : array of shape (n_sizes, n_repeats)
+        Score of every fit.
+    score_name : str
+        What the score is, for the axis.
+    name : str or None
+        Entry in the legend.
+
+    Attributes
+    ----------
+    %(axes)s
+    line_ : matplotlib ErrorbarContainer
+        Means with their standard errors.
+
+    See Also
+    --------
+    PlanDisplay : The curve to expect, before any answer is there.
+    sklearn.model_selection.LearningCurveDisplay : The same for labelled data.
+
+    Examples
+    --------
+    >>> from sdulearn import PairLogisticRegression
+    >>> from sdulearn.datasets import make_waveform, sample_sdu
+    >>> from sdulearn.plotting import PairLearningCurveDisplay
+    >>> X, y = make_waveform(3000, random_state=0)
+    >>> rows, codes, X_test, y_test = sample_sdu(
+    ...     X, y, n_pairs=200, n_unlabeled=200, prior=0.7, n_test=300, random_state=0
+    ... )
+    >>> display = PairLearningCurveDisplay.from_estimator(
+    ...     PairLogisticRegression(), rows, codes, n_pairs=[20, 200], test=(X_test, y_test), random_state=0
+    ... )
+    >>> fewest, most = display.scores.mean(axis=1)
+    >>> bool(fewest < most)
+    True
+    """
+
+    n_pairs: Indices
+    scores: Array
+    score_name: str = "score"
+    name: str | None = None
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Estimator,
+        X: MatrixLike,
+        y: ArrayLike,
+        *,
+        n_pairs: Sequence[int] | None = None,
+        test: tuple[MatrixLike, ArrayLike] | None = None,
+        scoring: Callable[[Estimator, MatrixLike, ArrayLike], float] | None = None,
+        n_repeats: int = 5,
+        random_state: RandomState = None,
+        name: str | None = None,
+        ax: Axes | None = None,
+        **line_kw: Any,
+    ) -> Self:
+        """Fit on some of the pairs and all unlabeled rows, again and again.
+
+        The share of similar pairs is that of all pairs at every size, and the larger sets of a
+        repeat hold the smaller ones.
+
+        Parameters
+        ----------
+        estimator : estimator or pipeline
+            It is cloned for every fit.
+        %(X)s
+        %(y)s
+        n_pairs : sequence of int, optional
+            Numbers of training pairs; five, up to all there are, by default.
+        test : tuple of (X_test, y_test), optional
+            Labelled points: the score is the accuracy, which of more than two classes needs labels in ``y`` too,
+            to name them. Without ``test``, points are held out by :class:`~sdulearn.PairKFold`, and the score needs
+            no label; with more than two classes it is the agreement with the answers held out.
+        scoring : callable, optional
+            A function (estimator, X, y) -> float: the score on the test points or on the held-out
+            pairs; by default accuracy and the estimator's own ``score``.
+        n_repeats : int, default=5
+            Draws of pairs, or folds where pairs are held out.
+        random_state : int, RandomState or None, default=None
+            Seed of the draws.
+        name : str, optional
+            Entry in the legend.
+        %(ax)s
+        **line_kw
+            Passed to ``ax.errorbar``.
+
+        %(display)s
+        """
+        codes = np.asarray(read_pairs(y))
+        rng = check_random_state(random_state)
+        if test is None:
+            splits = list(PairKFold(n_repeats, random_state=rng).split(X, codes))
+            parts = [(train, safe_indexing(X, held), codes[held]) for train, held in splits]
+            score = check_scoring(estimator, scoring)
+        else:
+            parts = [(np.arange(len(codes)), test[0], np.asarray(test[1]))] * n_repeats
+            score = check_scoring(estimator, scoring or "accuracy")
+        sizes = _sizes(n_pairs, min(len(read_pairs(codes[train]).ends) for train, _, _ in parts))
+        scores = np.empty((len(sizes), len(parts)))
+        for k, (train, points, truth) in enumerate(parts):
+            for i, rows in enumerate(_nested(codes[train], sizes, rng)):
+                chosen = train[rows]
+                model = clone(estimator).fit(safe_indexing(X, chosen), codes[chosen])
+                if test is not None and scoring is None:
+                    _refuse_unnamed(model, codes[chosen])
+                scores[i, k] = score(model, points, truth)
+        score_name = "score of held-out pairs" if test is None else "accuracy"
+        return cls(n_pairs=sizes, scores=scores, score_name=score_name, name=name).plot(ax, **line_kw)
+
+    def _draw(self, ax: Axes, style: dict[str, Any]) -> None:
+        repeats = self.scores.shape[1]
+        error = self.scores.std(axis=1, ddof=1) / np.sqrt(repeats) if repeats > 1 else None
+        options = {**ERROR_BARS, "label": self.name, **style}
+        self.line_ = ax.errorbar(self.n_pairs, self.scores.mean(axis=1), error, **options)
+        ax.set(ylabel=self.score_name)
+        _set_sizes(ax, self.n_pairs.tolist())
+        if self.name:
+            ax.legend(loc="best")
+
+
+def _refuse_unnamed(model: Estimator, codes: Codes) -> None:
+    """An InputError where more than two classes have no names."""
+    if len(model.classes_) == 2 or (codes.ndim == 2 and codes.shape[1] > 3 and codes[:, 3].any()):
+        return
+    raise InputError(
+        f"The model numbers its {len(model.classes_)} classes by size, so they cannot be compared with the labels in "
+        "`test`. Give labels of some points in `y` (stack_pairs(..., labels=...)), a `scoring` that matches the "
+        "classes, or no `test`: then the score is the agreement with held-out answers."
+    )
+
+
+def _sizes(n_pairs: Sequence[int] | None, most: int) -> Indices:
+    """The numbers of training pairs: those asked for, or five up to all there are."""
+    if n_pairs is None:
+        return np.unique(np.rint(np.geomspace(max(most / 16, 5), most, 5)).astype(np.intp))
+    sizes = np.asarray(n_pairs, dtype=np.intp)
+    if sizes.ndim != 1 or not len(sizes) or sizes.min() < 1 or sizes.max() > most:
+        raise InputError(f"`n_pairs` must hold numbers of training pairs between 1 and {most}, got {n_pairs!r}.")
+    return sizes
+
+
+def _nested(codes: Codes, sizes: Indices, rng: np.random.RandomState) -> list[Indices]:
+    """Rows of n random pairs, with the share of similar pairs of all, and of everything unlabeled, for each size n."""
+    pairs = read_pairs(codes)
+    kinds = [rng.permutation(np.flatnonzero(kind)) for kind in (pairs.similar, ~pairs.similar)]
+    rows = []
+    for n in sizes:
+        n_similar = round(n * len(kinds[0]) / len(pairs.ends))
+        taken = np.concatenate([kinds[0][:n_similar], kinds[1][: n - n_similar]])
+        rows.append(np.sort(np.concatenate([pairs.ends[taken].ravel(), pairs.unlabeled])))
+    return rows
+
+
+def _set_sizes(ax: Axes, n_pairs: Sequence[int]) -> None:
+    """Make the horizontal axis one of numbers of pairs, with a tick at each."""
+    ax.set(xlabel="number of pairs", xscale="log")
+    ax.set_xticks(n_pairs, [str(n) for n in n_pairs])
+    ax.minorticks_off()
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class PriorIntervalDisplay(Display):
+    """The class prior that pair counts imply, with its interval, against the number of pairs.
+
+    Where the band reaches 1/2, the counts do not show which class is the larger. It is for two classes: with more,
+    the shares do not follow from counts, and :class:`ClassProbabilityDisplay` draws those of a model.
+
+    Parameters
+    ----------
+    n_pairs : array of shape (n_points,)
+        Numbers of pairs.
+    value, low, high : array of shape (n_points,)
+        The estimate and the ends of its interval at each of them.
+    confidence : float
+        Level of the interval.
+    name : str or None
+        Entry in the legend.
+
+    Attributes
+    ----------
+    %(axes)s
+    line_ : matplotlib Line2D
+        The estimate.
+    band_ : matplotlib FillBetweenPolyCollection
+        The interval.
+
+    See Also
+    --------
+    sdulearn.estimate_prior : The estimate itself.
+    PlanDisplay : The interval to expect, beside the accuracy.
+
+    Examples
+    --------
+    >>> from sdulearn.plotting import PriorIntervalDisplay
+    >>> display = PriorIntervalDisplay.from_prior(0.7, n_pairs=[50, 5000])
+    >>> display.low.round(2).tolist()
+    [0.5, 0.68]
+    """
+
+    n_pairs: Array
+    value: Array
+    low: Array
+    high: Array
+    confidence: float
+    name: str | None = None
+
+    @classmethod
+    def from_estimates(
+        cls,
+        estimates: Sequence[PriorEstimate],
+        *,
+        name: str | None = None,
+        ax: Axes | None = None,
+        **line_kw: Any,
+    ) -> Self:
+        """Draw given estimates.
+
+        Parameters
+        ----------
+        estimates : sequence of PriorEstimate
+            Estimates from counts, of one confidence, in ascending order of their numbers of pairs.
+        name : str, optional
+            Entry in the legend.
+        %(ax)s
+        **line_kw
+            Passed to ``ax.plot``.
+
+        %(display)s
+        """
+        counts = [(estimate.n_similar, estimate.n_dissimilar) for estimate in estimates]
+        if not counts or (None, None) in counts:
+            raise InputError("`estimates` must hold one estimate or more, each from counts of pairs.")
+        values = {key: np.array([getattr(each, key) for each in estimates]) for key in ("value", "low", "high")}
+        n_pairs = np.array(counts, dtype=np.float64).sum(axis=1)
+        display = cls(n_pairs=n_pairs, confidence=estimates[0].confidence or 0.0, name=name, **values)
+        return display.plot(ax, **line_kw)
+
+    @classmethod
+    def from_codes(cls, y: ArrayLike, *, confidence: float = 0.95, **options: Any) -> Self:
+        """Follow the estimate as answers come in, in the order of their codes 1, 2, 3, ...
+
+        Number the codes in the order in which the questions were asked: :func:`~sdulearn.stack_pairs`
+        keeps it.
+
+        Parameters
+        ----------
+        y : array-like of shape (n_rows,) or (n_rows, 2 to 4)
+            What is known of each row. Where answers share points, the estimate is that of their likelihood, at
+            up to 200 numbers of answers.
+        confidence : float, default=0.95
+            Level of the interval.
+        **options
+            Passed to :meth:`from_estimates`: ``name``, ``ax`` and what ``ax.plot`` takes.
+
+        %(display)s
+        """
+        pairs = read_pairs(y)
+        if not len(pairs.similar):
+            raise InputError("`y` marks no pairs, so there is no prior to draw. Mark similar pairs +k, others -k.")
+        if pairs.labels is not None and pairs.labels.max(initial=0) > 1:
+            raise InputError(
+                f"`y[:, 3]` has the label {pairs.labels.max()}, one of more than two classes, and their shares do not "
+                "follow from counts. Draw those of a fitted model: ClassProbabilityDisplay.from_estimator."
+            )
+        if pairs.shares_points:
+            table = np.asarray(pairs)
+            ns = np.unique(np.linspace(1, len(pairs.similar), min(len(pairs.similar), _FOLLOWED)).astype(int)).tolist()
+            found = [estimate_prior(y=table[pairs.ends[:n].ravel()], confidence=confidence) for n in ns]
+            return cls.from_estimates(found, **options)
+        counts = np.cumsum(np.column_stack([pairs.similar, ~pairs.similar]), axis=0).tolist()
+        return cls.from_estimates([estimate_prior(*each, confidence=confidence) for each in counts], **options)
+
+    @classmethod
+    def from_prior(
+        cls,
+        prior: float,
+        *,
+        n_pairs: ArrayLike | None = None,
+        confidence: float = 0.95,
+        **options: Any,
+    ) -> Self:
+        """Draw the interval to expect before a single question is asked.
+
+        Parameters
+        ----------
+        prior : float
+            A guess at P(y = +1); the counts are taken at their expected values.
+        n_pairs : array-like of int, optional
+            Numbers of pairs; 10 to 10,000 by default.
+        confidence : float, default=0.95
+            Level of the interval.
+        **options
+            Passed to :meth:`from_estimates`: ``name``, ``ax`` and what ``ax.plot`` takes.
+
+        %(display)s
+        """
+        if not 0 < prior < 1:
+            raise InputError(f"`prior` must lie strictly between 0 and 1, got {prior!r}.")
+        sizes = np.geomspace(10, 10_000, 61) if n_pairs is None else np.asarray(n_pairs, dtype=np.float64)
+        majority = "positive" if prior >= 0.5 else "negative"
+        ps = similar_share(prior)
+        pd = dissimilar_share(prior)
+        estimates = [estimate_prior(n * ps, n * pd, majority=majority, confidence=confidence) for n in sizes.tolist()]
+        return cls.from_estimates(estimates, **options)
+
+    def _draw(self, ax: Axes, style: dict[str, Any]) -> None:
+        (self.line_,) = ax.plot(self.n_pairs, self.value, **{"label": self.name or "estimate", **style})
+        band: dict[str, Any] = {"alpha": 0.2, "color": self.line_.get_color(), "linewidth": 0}
+        half: dict[str, Any] = {"color": "0.4", "linewidth": 1, "linestyle": ":"}
+        if not self.name:
+            band["label"] = f"{self.confidence:.0%} interval"
+            half["label"] = "1/2: larger class unknown"
+        self.band_ = ax.fill_between(self.n_pairs, self.low, self.high, **band)
+        ax.axhline(0.5, **half)
+        ax.set(xlabel="number of pairs", ylabel="prior P(y = +1)", xscale="log")
+        ax.legend(loc="best")
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class PlanDisplay:
+    """What a simulated plan expects: accuracy on the left, the prior's interval on the right.
+
+    Parameters
+    ----------
+    plan : Plan
+        The plan, as of :func:`sdulearn.planning.simulate_plan`.
+    target_accuracy : float, optional
+        An accuracy to mark.
+
+    Attributes
+    ----------
+    axes_ : tuple of two matplotlib Axes
+        Where accuracy and prior were drawn.
+    figure_ : matplotlib Figure
+        The figure of those axes.
+
+    See Also
+    --------
+    PriorIntervalDisplay : The right side, for any numbers of pairs.
+    PairLearningCurveDisplay : Accuracy against the number of pairs, measured on data.
+
+    Examples
+    --------
+    >>> from sdulearn.planning import simulate_plan
+    >>> from sdulearn.plotting import PlanDisplay
+    >>> plan = simulate_plan(prior=0.7, methods=("sddu",), sizes=(50, 200), n_repeats=2)
+    >>> display = PlanDisplay(plan=plan, target_accuracy=0.85).plot()
+    >>> display.axes_[0].get_ylabel()
+    'accuracy, %'
+    """
+
+    plan: Plan
+    target_accuracy: float | None = None
+
+    def plot(self, axes: Sequence[Axes] | None = None) -> Self:
+        """Draw.
+
+        Parameters
+        ----------
+        axes : sequence of two matplotlib Axes, optional
+            Where to draw; a new figure by default.
+
+        Returns
+        -------
+        PlanDisplay
+            The display itself.
+        """
+        if axes is None:
+            pyplot = require("matplotlib.pyplot", "demo")
+            _, axes = pyplot.subplots(1, 2, figsize=(11, 5.2), layout="constrained")
+        left, right = axes
+        self.axes_ = (left, right)
+        self.figure_ = left.figure
+        self._draw_accuracy(left)
+        estimates = [row.prior for row in self.plan.rows]
+        PriorIntervalDisplay.from_estimates(estimates, ax=right, color="tab:blue")
+        right.set(title="prior from the counts of pairs", ylabel="share of the larger class")
+        for ax in self.axes_:
+            _set_sizes(ax, self.plan.sizes)
+            ax.grid(alpha=0.3)
+            ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.15), ncol=2, frameon=False)
+        return self
+
+    def _draw_accuracy(self, ax: Axes) -> None:
+        plan = self.plan
+        for curve in plan.curves:
+            mean = 100 * np.array(curve.accuracy)
+            error = 100 * np.array(curve.error)
+            ax.errorbar(plan.sizes, mean, error, color=_COLOURS[curve.method], label=curve.method, **ERROR_BARS)
+        if self.target_accuracy is not None:
+            ax.axhline(100 * self.target_accuracy, color="tab:red", ls="--", label="target")
+        ax.axhline(100 * plan.ceiling, color="0.5", ls=":", label="best possible (assumed)")
+        ax.axhline(100 * plan.prior, color="0.5", ls="-.", label="always the larger class")
+        ax.set(title="expected accuracy ± standard error", ylabel="accuracy, %")
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class RiskGridDisplay(Display):
+    """What cross-validation on pairs found: the held-out risk against ``alpha`` and ``gamma``.
+
+    Parameters
+    ----------
+    alphas : array of shape (n_settings,)
+        Penalty of each setting.
+    gammas : array of shape (n_settings,) or None
+        Mixture weight of each setting.
+    risk, error : array of shape (n_settings,)
+        Mean over the folds and its standard error.
+    best : int
+        The setting that was chosen.
+    risk_name : str
+        What the risk is, for the axis.
+
+    Attributes
+    ----------
+    %(axes)s
+    lines_ : list of matplotlib ErrorbarContainer
+        One for each alpha, or a single one without gamma.
+
+    See Also
+    --------
+    sdulearn.SDUClassifierCV : Chooses gamma and alpha by the risk of held-out pairs.
+
+    Examples
+    --------
+    >>> from sdulearn import SDUClassifierCV
+    >>> from sdulearn.datasets import make_waveform, sample_sdu
+    >>> from sdulearn.plotting import RiskGridDisplay
+    >>> X, y = make_waveform(2000, random_state=0)
+    >>> rows, codes = sample_sdu(X, y, n_pairs=60, n_unlabeled=100, prior=0.7, random_state=0)
+    >>> model = SDUClassifierCV().fit(rows, codes)
+    >>> display = RiskGridDisplay.from_estimator(model)
+    >>> bool(display.risk[display.best] == display.risk.min())
+    True
+    """
+
+    alphas: Array
+    gammas: Array | None
+    risk: Array
+    error: Array
+    best: int
+    risk_name: str = "held-out risk"
+
+    @classmethod
+    def from_estimator(cls, estimator: Estimator, *, ax: Axes | None = None) -> Self:
+        """Draw ``cv_results_`` of a fitted search.
+
+        Parameters
+        ----------
+        estimator : fitted estimator or pipeline
+            SDUClassifierCV, PairLogisticRegressionCV, GridSearchCV, or a pipeline that ends in one.
+            The score of a PairLogisticRegressionCV is the log-likelihood of held-out answers, drawn
+            as a loss; of the others one minus a risk.
+        %(ax_and_display)s
+        """
+        if hasattr(estimator, "steps"):
+            estimator = estimator.steps[-1][1]
+        if not hasattr(estimator, "cv_results_"):
+            raise InputError(
+                f"`estimator` ({type(estimator).__name__}) has no cv_results_. Fit SDUClassifierCV, "
+                "PairLogisticRegressionCV or GridSearchCV first, and pass that."
+            )
+        scoring = getattr(estimator, "scoring", None)
+        likelihood = isinstance(estimator, PairLogisticRegressionCV) or scoring is pair_log_likelihood
+        results = estimator.cv_results_
+        alphas = _parameter(results, "alpha")
+        gammas = _parameter(results, "gamma")
+        if alphas is None:
+            raise InputError("The search of `estimator` has no parameter 'alpha' (or one that ends in '__alpha').")
+        score = np.asarray(results["mean_test_score"], dtype=np.float64)
+        folds = sum(key.startswith("split") and key.endswith("_test_score") for key in results)
+        best = int(np.argmax(score))
+        if hasattr(estimator, "alpha_"):
+            chosen = alphas == estimator.alpha_
+            if gammas is not None:
+                chosen &= gammas == estimator.gamma_
+            best = int(np.flatnonzero(chosen)[0])
+        display = cls(
+            alphas=alphas,
+            gammas=gammas,
+            risk=-score if likelihood else 1 - score,
+            error=np.asarray(results["std_test_score"]) / np.sqrt(max(folds - 1, 1)),
+            best=best,
+            risk_name="held-out loss of an answer" if likelihood else "held-out risk",
+        )
+        return display.plot(ax)
+
+    def _draw(self, ax: Axes, style: dict[str, Any]) -> None:
+        if self.gammas is None:
+            x = self.alphas
+            lines = {"": np.arange(len(x))}
+            ax.set(xlabel="alpha", xscale="log")
+        else:
+            kinds, kind = np.unique(-self.alphas, return_inverse=True)
+            # Side by side, so that no error bar hides another.
+            step = np.min(np.diff(np.unique(self.gammas)), initial=1.0)
+            x = self.gammas + 0.08 * step * (kind - (len(kinds) - 1) / 2)
+            lines = {f"alpha = {alpha:g}": np.flatnonzero(kind == k) for k, alpha in enumerate(-kinds)}
+            ax.set(xlabel="gamma")
+        self.lines_ = []
+        for label, which in lines.items():
+            order = which[np.argsort(x[which])]
+            options = {"label": label or None, **ERROR_BARS, **style}
+            self.lines_.append(ax.errorbar(x[order], self.risk[order], self.error[order], **options))
+        ax.plot(x[self.best], self.risk[self.best], "o", ms=13, mfc="none", mec="black", mew=1.6, label="chosen")
+        ax.set(ylabel=self.risk_name)
+        ax.legend(loc="best")
+
+
+def _parameter(results: Mapping[str, ArrayLike], name: str) -> Array | None:
+    """The column of a parameter, be it of the estimator or of a step of a pipeline."""
+    for key, values in results.items():
+        if key == f"param_{name}" or (key.startswith("param_") and key.endswith(f"__{name}")):
+            return np.asarray(values, dtype=np.float64)
+    return None
