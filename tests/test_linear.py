@@ -23,7 +23,7 @@ from sdulearn import (
     stack_pairs,
     streaming,
 )
-from sdulearn.base import LinearFit
+from sdulearn.base import Fit
 from sdulearn.blocks import HashedPairKFold
 from sdulearn.datasets import make_waveform, sample_sdu
 from sdulearn.errors import InputError, OrientationWarning, UndeterminedError
@@ -273,9 +273,9 @@ class OwnSplits:
 def test_a_fit_is_accepted_with_its_certificate(waveform):
     rows, codes = waveform
     model = SDUClassifierCV("sd").fit(rows, codes)
-    fit = LinearFit(
-        model.coef_[0], model.intercept_[0], model.prior_, model.objective_, model.optimality_, model.n_iter_,
-        rows.shape[1], {"alpha_": model.alpha_, "gamma_": model.gamma_, "cv_results_": model.cv_results_},
+    fit = Fit(
+        model.coef_, model.intercept_, model.objective_, model.optimality_, model.n_iter_, model.prior_,
+        fitted={"alpha_": model.alpha_, "gamma_": model.gamma_, "cv_results_": model.cv_results_},
     )  # fmt: skip
     other = SDUClassifierCV("sd")._accept(fit)
     names = {name for name in vars(model) if name.endswith("_")}

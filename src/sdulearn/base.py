@@ -1,4 +1,4 @@
-"""What the linear estimators share: the decision, the score from pairs, the sign, the file."""
+"""What all models share: predictions, the score from answers, the names of the classes, the file."""
 
 from __future__ import annotations
 
@@ -8,46 +8,48 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.optimize import linear_sum_assignment
+from scipy.special import expit, log_softmax, softmax
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
-from sdulearn.errors import InputError
+from sdulearn.errors import InputError, TrainingAnswersWarning, warn
 from sdulearn.io import container
-from sdulearn.metrics.accuracy import pair_accuracy
+from sdulearn.metrics.accuracy import no_answers, pair_accuracy
+from sdulearn.metrics.classes import class_agreement
 from sdulearn.model_selection import check_places
 from sdulearn.pairs import Pairs, read_pairs, weighted_rows
 from sdulearn.prior import PriorEstimate
 from sdulearn.solvers import Solution, warn_unless
 from sdulearn.solvers.limits import check_magnitude, check_weight_range
-from sdulearn.types import Array, MatrixLike, Rows
+from sdulearn.types import Array, Codes, Indices, MatrixLike, Rows
+
+# No single labelled point weighs more when classes are named.
+_MOST_VOTE = 5.0
 
 
-@dataclass(frozen=True)
-class LinearFit:
-    """What a fit of a linear model found, wherever its rows were."""
+@dataclass(frozen=True, eq=False)
+class Fit:
+    """A solution of a linear model, whatever found it and wherever its rows were."""
 
-    coef: Array  # (n_features,), weights
-    intercept: float  # intercept
-    prior: PriorEstimate  # the class prior with its interval
+    coef: Array  # (1, n_features), or (K, n_features) with K > 2 classes
+    intercept: Array  # (1,) or (K,)
     objective: float  # minimum reached
     optimality: float  # what certifies it: a relative residual, to be compared with ``tol``
     n_iter: int  # iterations, or passes over the rows
-    n_features: int  # number of features
+    prior: PriorEstimate | None = None  # the class prior with its interval; None with K > 2 classes
+    shares: Array | None = None  # (K,), shares of K > 2 classes
+    tol: float = 0.0  # the least tolerance that the method can meet
     # further fitted attributes by name: ``alpha_``, ``gamma_``, ``cv_results_`` and the like
-    chosen: dict[str, object] = field(default_factory=dict)
+    fitted: dict[str, object] = field(default_factory=dict)
 
     @classmethod
     def of(
-        cls,
-        solution: Solution,
-        line: tuple[Array, float],
-        prior: PriorEstimate,
-        chosen: dict[str, object] | None = None,
-    ) -> LinearFit:
-        """From a certified solution and its ``(coef, intercept)`` in the user's columns."""
-        coef, intercept = line
+        cls, solution: Solution, coef: Array, intercept: float, prior: PriorEstimate, fitted: dict[str, object]
+    ) -> Fit:
+        """Of two classes, from a certified solution and its coefficients in the user's columns."""
         certificate = (solution.objective, solution.optimality, solution.n_iter)
-        return cls(coef, intercept, prior, *certificate, len(coef), chosen or {})
+        return cls(coef[None, :], np.array([intercept]), *certificate, prior, fitted=fitted)
 
 
 def check_rows_and_pairs(estimator: BaseEstimator, X: MatrixLike, y: ArrayLike, **checks: object) -> tuple[Rows, Pairs]:
@@ -61,43 +63,30 @@ def check_rows_and_pairs(estimator: BaseEstimator, X: MatrixLike, y: ArrayLike, 
     return X, pairs
 
 
-class LinearPairClassifier(ClassifierMixin, BaseEstimator):
-    """A fitted line ``coef_.x + intercept_`` between the classes -1 and +1."""
+class PairClassifier(ClassifierMixin, BaseEstimator):
+    """Classes -1 and +1, or 1 to K, by ``decision_function``: log odds of +1, or K logits."""
 
-    coef_: Array
-    intercept_: Array
+    classes_: NDArray[np.int64]
+    n_classes_: int
     prior: float | None
-    prior_: PriorEstimate
-    tol: float
+    prior_: PriorEstimate | None
 
     # What is to be done before there is a model.
     _pending = "Call 'fit' with appropriate arguments before using this estimator."
 
     # What a model file may hold, and nothing else.
-    FITTED: tuple[str, ...] = (
-        "coef_", "intercept_", "classes_", "prior_", "objective_", "optimality_", "n_iter_", "n_features_in_",
-        "feature_names_in_",
-    )  # fmt: skip
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "coef_")
+    FITTED: tuple[str, ...] = ("classes_", "prior_", "n_iter_", "n_features_in_", "feature_names_in_")
 
     def decision_function(self, X: MatrixLike) -> Array:
-        """Return the signed confidence of each row: positive for class +1.
+        """Return the signed confidence of each row (n_rows,), or one column a class where there are more than two."""
+        raise NotImplementedError
 
-        Parameters
-        ----------
-        X : array, CSR matrix or frame of shape (n_rows, n_features)
-            Rows.
+    def _rename(self, order: Indices) -> None:
+        """Put the classes into another order; two classes trade places."""
+        raise NotImplementedError
 
-        Returns
-        -------
-        array of shape (n_rows,)
-            ``X @ coef_ + intercept_``.
-        """
+    def _check_is_fitted(self) -> None:
         check_is_fitted(self, msg=f"This %(name)s instance is not fitted yet. {self._pending}")
-        X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
-        return np.asarray(X @ self.coef_[0] + self.intercept_[0])
 
     def predict(self, X: MatrixLike) -> NDArray[np.int64]:
         """Return the class of each row.
@@ -110,12 +99,38 @@ class LinearPairClassifier(ClassifierMixin, BaseEstimator):
         Returns
         -------
         int array of shape (n_rows,)
-            -1 or +1.
+            -1 or +1; with more than two classes 1 to K.
         """
-        return np.where(self.decision_function(X) > 0, 1, -1)
+        decision = self.decision_function(X)
+        if decision.ndim == 1:
+            return np.where(decision > 0, 1, -1)
+        return self.classes_[np.argmax(decision, axis=1)]
+
+    def predict_proba(self, X: MatrixLike) -> Array:
+        """Probability of each class for each row.
+
+        Parameters
+        ----------
+        X : array, CSR matrix or frame of shape (n_rows, n_features)
+            Rows.
+
+        Returns
+        -------
+        array of shape (n_rows, n_classes)
+            Columns as in ``classes_``: P(y = -1) and P(y = +1), or P(y = 1) to P(y = K).
+        """
+        decision = self.decision_function(X)
+        if decision.ndim > 1:
+            return np.asarray(softmax(decision, axis=1))
+        positive = expit(decision)
+        return np.column_stack([1 - positive, positive])
 
     def score(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
-        """Accuracy estimated from answers alone: the value of :func:`~sdulearn.metrics.pair_accuracy`.
+        """Accuracy estimated from answers alone; with more than two classes the agreement with the answers.
+
+        On the answers that the model was fitted to, this is training agreement, which is near 1 whatever the model is
+        worth: score other answers, or hold some out (``cross_val_score(..., cv=PairKFold())``,
+        :func:`~sdulearn.metrics.cross_val_accuracy` for two classes).
 
         Parameters
         ----------
@@ -129,54 +144,79 @@ class LinearPairClassifier(ClassifierMixin, BaseEstimator):
         Returns
         -------
         float
-            Between 1/2 and 1; with labels in ``y``, which tell a model from its mirror image, from 0 on.
+            The value of :func:`~sdulearn.metrics.pair_accuracy`: between 1/2 and 1; with labels in ``y``, which tell
+            a model from its mirror image, from 0 on. With more than two classes the share of answers that the
+            predicted classes agree with (:func:`~sdulearn.metrics.class_agreement`), with a TrainingAnswersWarning
+            where these are the answers of the fit.
 
         Raises
         ------
         UndeterminedError
-            Where ``y`` holds neither answers nor labels.
+            Where ``y`` holds no answers (two classes: neither answers nor labels).
         """
         decision = self.decision_function(X)
-        return pair_accuracy(decision, y, sample_weight=sample_weight, prior=self._known_prior).value
+        if decision.ndim == 1:
+            return pair_accuracy(decision, y, sample_weight=sample_weight, prior=self._known_prior).value
+        pairs = read_pairs(y)
+        if hash(np.asarray(pairs).tobytes()) == getattr(self, "_learned", None):
+            warn(
+                f"The model was fitted to these answers: that it agrees with them says little of {len(self.classes_)} "
+                "classes. Score answers that are new to it, or use cross_val_score with `cv=PairKFold()`.",
+                TrainingAnswersWarning,
+            )
+        weight = np.ones(pairs.n_rows) if sample_weight is None else np.asarray(sample_weight)
+        if not weight[pairs.ends].any():
+            raise no_answers("A score")
+        predicted = self.classes_[np.argmax(decision, axis=1)]
+        return class_agreement(predicted, pairs, sample_weight=sample_weight).agreement.value
+
+    def _remember(self, pairs: Pairs) -> None:
+        """Keep what tells the answers of a fit from others."""
+        self._learned = hash(np.asarray(pairs).tobytes())
 
     @property
     def _known_prior(self) -> float | None:
         """The prior that was given, of the class that is +1 now; None where it was estimated."""
-        return None if self.prior is None else self.prior_.value
+        return None if self.prior is None or self.prior_ is None else self.prior_.value
 
     def orient(self, X: MatrixLike, y_true: ArrayLike) -> Self:
-        """Decide which side is +1 by a few labelled points; flips the model where most of them disagree.
+        """Name the classes by a few labelled points: two classes trade names where most points disagree.
 
         Parameters
         ----------
-        X : array-like of shape (n_points, n_features)
+        X : array, CSR matrix or frame of shape (n_points, n_features)
             A few points.
         y_true : array-like of shape (n_points,)
-            Their classes, -1 or +1.
+            Their classes: -1 or +1, or 1 to K. More than two classes get the names of the best matching, all
+            classes at once; one without a point keeps its place among the others, by size.
 
         Returns
         -------
         self : estimator
-            The model, flipped or not.
+            The model, its classes renamed or not.
         """
         labels = np.asarray(y_true)
-        if not np.isin(labels, (-1, 1)).all():
-            raise InputError("orient needs true classes -1 and +1 in `y_true`.")
         decision = self.decision_function(X)
-        if labels.shape != decision.shape:
+        if not np.isin(labels, self.classes_).all():
+            allowed = "-1 and +1" if decision.ndim == 1 else f"1 to {len(self.classes_)}"
+            raise InputError(f"orient needs true classes {allowed} in `y_true`.")
+        if labels.shape != decision.shape[:1]:
             raise InputError(f"`X` has {len(decision)} rows, but `y_true` has shape {labels.shape}.")
-        if self._vote(decision, labels) < 0:
-            self._flip()
+        if decision.ndim > 1:
+            self._rename(match_names(log_softmax(decision, axis=1), labels.astype(np.int64)))
+        elif self._vote(decision, labels) < 0:
+            self._rename(np.array([1, 0]))
         return self
 
     def _vote(self, decision: Array, labels: NDArray[np.number]) -> float:
-        """Positive where most labelled points agree with the decision; a tie goes by its size."""
-        return float(labels @ np.sign(decision)) or float(labels @ decision)
+        """Positive where most labelled points agree with the decision.
 
-    def _flip(self) -> None:
-        self.coef_ = -self.coef_
-        self.intercept_ = -self.intercept_
-        self.prior_ = self.prior_.mirrored()
+        Where decisions are log odds, it is those of the two ways to name the classes. Else points count alike, and a
+        tie goes by the size of the decisions.
+        """
+        if hasattr(self, "predict_proba"):
+            return float(labels @ np.clip(decision, -_MOST_VOTE, _MOST_VOTE))
+        return float(labels @ np.sign(decision)) or float(labels @ decision)
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the fitted model to a file that holds numbers and JSON only.
@@ -210,23 +250,85 @@ class LinearPairClassifier(ClassifierMixin, BaseEstimator):
         check_places(getattr(self, "cv", None))
         return X[kept], pairs, weight
 
-    def _accept(self, fit: LinearFit) -> Self:
-        """Take over what a fit found, and warn unless its certificate holds."""
-        self.coef_ = fit.coef[None, :]
-        self.intercept_ = np.array([fit.intercept])
-        self.classes_ = np.array([-1, 1])
-        self.prior_ = fit.prior
-        self.objective_ = fit.objective
-        self.optimality_ = fit.optimality
-        self.n_iter_ = fit.n_iter
-        self.n_features_in_ = fit.n_features
-        for name, value in fit.chosen.items():
-            setattr(self, name, value)
-        warn_unless(fit.optimality, self.tol, fit.n_iter)
-        return self
-
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_class = False
         tags.input_tags.sparse = True
         return tags
+
+
+class LinearClassifier(PairClassifier):
+    """``X @ coef_.T + intercept_``: one row of coefficients for two classes, K for more."""
+
+    coef_: Array
+    intercept_: Array
+    class_shares_: Array
+    tol: float
+
+    FITTED = (*PairClassifier.FITTED, "coef_", "intercept_", "objective_", "optimality_")
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "coef_")
+
+    def decision_function(self, X: MatrixLike) -> Array:
+        """Return the signed confidence of each row, positive for class +1; with K > 2 classes the logits.
+
+        Parameters
+        ----------
+        X : array, CSR matrix or frame of shape (n_rows, n_features)
+            Rows.
+
+        Returns
+        -------
+        array of shape (n_rows,) or (n_rows, K)
+            ``X @ coef_.T + intercept_``, one column a class where there are more than two.
+        """
+        self._check_is_fitted()
+        X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
+        if len(self.coef_) == 1:
+            return np.asarray(X @ self.coef_[0] + self.intercept_[0])
+        return np.asarray(X @ self.coef_.T) + self.intercept_
+
+    def _rename(self, order: Indices) -> None:
+        if self.prior_ is not None:
+            self.coef_ = -self.coef_
+            self.intercept_ = -self.intercept_
+            self.prior_ = self.prior_.mirrored()
+            return
+        self.coef_ = self.coef_[order]
+        self.intercept_ = self.intercept_[order]
+        self.class_shares_ = self.class_shares_[order]
+
+    def _accept(self, fit: Fit) -> Self:
+        """Take over what a fit found, and warn unless its certificate holds."""
+        self.coef_ = fit.coef
+        self.intercept_ = fit.intercept
+        self.n_classes_ = max(len(fit.coef), 2)
+        self.classes_ = np.array([-1, 1]) if len(fit.coef) == 1 else np.arange(1, self.n_classes_ + 1)
+        self.prior_ = fit.prior
+        if fit.shares is not None:
+            self.class_shares_ = fit.shares
+        self.objective_ = fit.objective
+        self.optimality_ = fit.optimality
+        self.n_iter_ = fit.n_iter
+        self.n_features_in_ = fit.coef.shape[1]
+        for name, value in fit.fitted.items():
+            setattr(self, name, value)
+        warn_unless(fit.optimality, max(self.tol, fit.tol), fit.n_iter)
+        return self
+
+
+def match_names(log_p: Array, labels: Codes) -> Indices:
+    """For each name the column that the labelled points give it, by the best matching of all names at once.
+
+    Columns without labelled points keep their order among the names that are left.
+    """
+    K = log_p.shape[1]
+    votes = np.zeros((K, K))
+    np.add.at(votes, labels - 1, np.maximum(log_p, -_MOST_VOTE))
+    named = np.unique(labels) - 1
+    column = np.full(K, -1)
+    rows, columns = linear_sum_assignment(-votes[named])
+    column[named[rows]] = columns
+    column[column < 0] = np.setdiff1d(np.arange(K), columns)
+    return column

@@ -12,7 +12,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
-from sdulearn.base import LinearFit, LinearPairClassifier
+from sdulearn.base import Fit, LinearClassifier
 from sdulearn.errors import InputError, UndeterminedError
 from sdulearn.grid import Grid, Settings, fold_tol
 from sdulearn.losses import TRAINING_LOSSES, LinearOddLoss, TrainingLoss, get_training_loss
@@ -56,15 +56,15 @@ def fit_statistics(
     loss: TrainingLoss,
     alpha: float,
     fit_intercept: bool,
-    chosen: dict[str, object] | None = None,
-) -> LinearFit:
+    fitted: dict[str, object],
+) -> Fit:
     """Squared loss from moments alone, certified by them."""
     problem = statistics.problem(g, prior.value, loss, alpha, fit_intercept)
     solution = problem.certified(statistics.solve(g, prior.value, loss, [alpha], fit_intercept)[0])
-    return LinearFit.of(solution, problem.coefficients(solution.w), prior, chosen)
+    return Fit.of(solution, *problem.coefficients(solution.w), prior, fitted)
 
 
-class _SDUBase(LinearPairClassifier):
+class _SDUBase(LinearClassifier):
     loss: str | LinearOddLoss
 
     @available_if(_loss_has_probability)
@@ -221,9 +221,9 @@ class SDUClassifier(_SDUBase):
         weights = even_and_linear(*row_weights(g, prior.value, pairs.source, weight))
         design = Design.from_rows(X, self.fit_intercept)
         solution = solve_rows(design, weights, loss, self.alpha, self.solver, self.tol, self.max_iter)
-        return self._accept(LinearFit.of(solution, design.coefficients(solution.w), prior))
+        return self._accept(Fit.of(solution, *design.coefficients(solution.w), prior, {}))
 
-    def _accept(self, fit: LinearFit) -> Self:
+    def _accept(self, fit: Fit) -> Self:
         """Rows added before belong to another fit."""
         self.__dict__.pop("statistics_", None)
         return super()._accept(fit)
@@ -285,7 +285,7 @@ class SDUClassifier(_SDUBase):
         statistics.update(X, codes, weight)
         try:
             prior = resolve_prior(self.prior, statistics.weight, statistics.squares)
-            self._accept(fit_statistics(statistics, g, prior, loss, self.alpha, self.fit_intercept))
+            self._accept(fit_statistics(statistics, g, prior, loss, self.alpha, self.fit_intercept, {}))
         except UndeterminedError as error:
             self._pending = f"The rows so far do not determine a model. {error}"
             self.__dict__.pop("coef_", None)
@@ -372,7 +372,7 @@ class SDUClassifierCV(_SDUBase):
     True
     """
 
-    FITTED = (*LinearPairClassifier.FITTED, "alpha_", "gamma_", "cv_results_")
+    FITTED = (*LinearClassifier.FITTED, "alpha_", "gamma_", "cv_results_")
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **{
@@ -454,4 +454,4 @@ class SDUClassifierCV(_SDUBase):
         scores = np.array(Parallel(n_jobs=self.n_jobs)(jobs))
         alpha, g, chosen = settings.choose(scores)
         solution = solve_rows(design, grid.weights(g), loss, alpha, solver, self.tol, self.max_iter)
-        return self._accept(LinearFit.of(solution, design.coefficients(solution.w), prior, chosen))
+        return self._accept(Fit.of(solution, *design.coefficients(solution.w), prior, chosen))

@@ -19,7 +19,7 @@ from scipy import sparse
 from sklearn.utils.metaestimators import available_if
 
 from sdulearn import linear
-from sdulearn.base import LinearFit, LinearPairClassifier
+from sdulearn.base import Fit, LinearClassifier
 from sdulearn.blocks import Block, Blocks, LocalBlocks, fit_classifier, fit_classifier_cv
 from sdulearn.blocks.points import known_of_rows
 from sdulearn.blocks.source import Watch
@@ -181,7 +181,7 @@ def _parent_has_probability(estimator: FromBlocks) -> bool:
     return bool(super(FromBlocks, estimator).predict_proba)
 
 
-class FromBlocks(LinearPairClassifier):
+class FromBlocks(LinearClassifier):
     """What the estimators have in common; predictions of plain rows are those of the local ones."""
 
     def decision_function(self, X: MatrixLike) -> Values:
@@ -238,7 +238,7 @@ class FromBlocks(LinearPairClassifier):
         model.__dict__.pop("feature_names_in_", None)
         return (getattr(model, method)(X) for X, _, _ in blocks)
 
-    def _accept_blocks(self, fit: LinearFit, blocks: Blocks) -> Self:
+    def _accept_blocks(self, fit: Fit, blocks: Blocks) -> Self:
         """Put the solution in place; names of features and what was left of other fits too."""
         for stale in ("feature_names_in_", "statistics_"):
             self.__dict__.pop(stale, None)

@@ -117,5 +117,5 @@ def test_triangles_that_cannot_be_give_a_rate_and_no_exception():
     assert rate.identified
     assert rate.low < 0.1 < rate.high
     assert abs(rate.rate - 0.1) < 0.06
-    model.name_classes(X, y + 1)
+    model.orient(X, y + 1)
     assert np.mean(model.predict(X) == y + 1) > 0.9

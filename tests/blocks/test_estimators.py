@@ -277,5 +277,5 @@ def test_the_model_gives_its_parameters_and_is_left_as_it_is(many, model):
     fit = fit_classifier_cv if isinstance(model, SDUClassifierCV) else fit_classifier
     found = fit(model, deal(*many))
     assert vars(model) == before
-    assert set(found.chosen) == ({"alpha_", "gamma_", "cv_results_"} if isinstance(model, SDUClassifierCV) else set())
-    assert found.n_features == len(found.coef) == 21
+    assert set(found.fitted) == ({"alpha_", "gamma_", "cv_results_"} if isinstance(model, SDUClassifierCV) else set())
+    assert found.coef.shape == (1, 21)

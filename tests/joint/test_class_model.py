@@ -12,6 +12,7 @@ from sklearn.linear_model import LogisticRegression
 
 from sdulearn import PairLogisticRegression, PairLogisticRegressionCV, load_model, stack_pairs
 from sdulearn.answers import AnswerGraph
+from sdulearn.base import match_names
 from sdulearn.errors import (
     ClassNumberWarning,
     InputError,
@@ -19,7 +20,7 @@ from sdulearn.errors import (
     OrientationWarning,
     TrainingAnswersWarning,
 )
-from sdulearn.joint.class_model import class_error_rates, match_names
+from sdulearn.joint.class_model import class_error_rates
 from sdulearn.metrics import cross_val_accuracy
 
 
@@ -64,7 +65,7 @@ def test_labelled_points_name_the_classes(fitted):
     some = np.arange(0, 150, 10)
     for names in ([1, 2, 3], [3, 1, 2]):
         truth = np.array(names)[y - 1]
-        fitted.name_classes(X[some], truth[some])
+        fitted.orient(X[some], truth[some])
         assert np.mean(fitted.predict(X) == truth) > 0.9
     assert fitted.orient(X[some], y[some]) is fitted
     assert np.mean(fitted.predict(X) == y) > 0.9
@@ -144,7 +145,7 @@ def test_wrong_answers_are_survived_with_an_error_rate():
     same[:20] = ~same[:20]
     rows, table = stack_pairs(X, ends, same)
     model = PairLogisticRegression(n_classes=3, error_rate=0.1).fit(rows, table)
-    model.name_classes(X, y)
+    model.orient(X, y)
     assert np.mean(model.predict(X) == y) > 0.85
 
 
@@ -169,7 +170,7 @@ def test_number_of_classes_is_found():
     assert model.n_classes_interval_ == (3, 3)
     assert model.alpha_ in model.alphas_
     assert len(model.cv_results_["mean_test_score"]) == 3
-    model.name_classes(X, y)
+    model.orient(X, y)
     assert np.mean(model.predict(X) == y) > 0.9
 
 
@@ -301,10 +302,10 @@ def test_accuracy_by_folds_is_for_two_classes():
 
 def test_names_must_be_classes(fitted):
     X, _ = iris()
-    with pytest.raises(InputError, match="classes 1 to 3 in `labels`"):
-        fitted.name_classes(X[:2], [0, 1])
+    with pytest.raises(InputError, match="classes 1 to 3 in `y_true`"):
+        fitted.orient(X[:2], [0, 1])
     with pytest.raises(InputError, match="`X` has 2 rows"):
-        fitted.name_classes(X[:2], [1])
+        fitted.orient(X[:2], [1])
 
 
 def test_a_score_needs_answers_that_are_new_to_the_model():

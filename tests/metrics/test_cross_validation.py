@@ -92,7 +92,7 @@ class Contrary(SDUClassifier):
     def fit(self, X, y, sample_weight=None):
         super().fit(X, y, sample_weight)
         if int(np.sum(np.abs(y))) // 2 % 2:
-            self._flip()
+            self._rename(np.array([1, 0]))
         return self
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -14,6 +15,7 @@ from sdulearn.answers.graph import AnswerGraph
 from sdulearn.asking.estimates import class_order, class_table
 from sdulearn.asking.scorer import Scorer
 from sdulearn.asking.state import State
+from sdulearn.base import Fit
 from sdulearn.errors import OrientationWarning
 from sdulearn.joint import PairLogisticRegression, PairLogisticRegressionCV
 from sdulearn.prior import PriorEstimate
@@ -33,24 +35,19 @@ def linked_model(state: State, X: Rows, graph: AnswerGraph) -> PairLogisticRegre
     model = PairLogisticRegression(
         alpha, covariance_power=power, n_classes=n_classes, prior_strength=0.0, error_rate=state.error
     )
-    model.coef_ = np.ascontiguousarray(coef[:, order].T)
-    model.intercept_ = intercept[order]
-    model.classes_ = np.arange(1, n_classes + 1)
+    coef = np.ascontiguousarray(coef[:, order].T)
+    intercept = intercept[order]
+    rates = ErrorRates.given(graph, dict.fromkeys(np.unique(graph.annotators).tolist(), state.error))
+    # Questions go on before the model has converged.
+    certificate: dict[str, Any] = {"n_iter": 1, "tol": np.inf, "fitted": {"error_rates_": rates}}
+    certificate["objective"], certificate["optimality"] = _certificate(state)
     if n_classes == 2:
-        model.coef_ = model.coef_[:1] - model.coef_[1:]
-        model.intercept_ = model.intercept_[:1] - model.intercept_[1:]
-        model.classes_ = np.array([-1, 1])
-        model.prior_ = _prior(state)
+        fit = Fit(coef[:1] - coef[1:], intercept[:1] - intercept[1:], prior=_prior(state), **certificate)
     else:
-        model.prior_ = None  # type: ignore[assignment]
-        model.class_shares_ = np.exp(_scorer(state).of_candidates).mean(axis=0)[order]
-    model.n_classes_ = n_classes
-    model.n_features_in_ = len(coef)
-    model.n_iter_ = 1
-    model.error_rates_ = ErrorRates.given(graph, dict.fromkeys(np.unique(graph.annotators).tolist(), state.error))
-    model.objective_, model.optimality_ = _certificate(state)
+        shares = np.exp(_scorer(state).of_candidates).mean(axis=0)[order]
+        fit = Fit(coef, intercept, shares=shares, **certificate)
     check_feature_names(model, X, reset=True)
-    return model
+    return model._accept(fit)
 
 
 def _scorer(state: State) -> Scorer:

@@ -8,7 +8,7 @@ from numbers import Integral
 
 import numpy as np
 
-from sdulearn.base import LinearFit
+from sdulearn.base import Fit
 from sdulearn.blocks.double_hinge import solve_double_hinge
 from sdulearn.blocks.folds import HashedPairKFold, fold_of_rows
 from sdulearn.blocks.points import codes_of, refuse_shared_points
@@ -51,13 +51,13 @@ _GIVE_THE_PRIOR = (
 )
 
 
-def fit_classifier(model: SDUClassifier, blocks: Blocks) -> LinearFit:
+def fit_classifier(model: SDUClassifier, blocks: Blocks) -> Fit:
     """Fit as ``model.fit`` would on all rows at once. Squared loss takes one pass, another loss a handful more."""
     g = mixture(model.risk, model.gamma)
-    return _BlockFit.of(model, blocks).refit(g, model.alpha)
+    return _BlockFit.of(model, blocks).refit(g, model.alpha, {})
 
 
-def fit_classifier_cv(model: SDUClassifierCV, blocks: Blocks) -> LinearFit:
+def fit_classifier_cv(model: SDUClassifierCV, blocks: Blocks) -> Fit:
     """Choose alpha and gamma on hashed folds, then fit on all rows; squared loss takes two passes."""
     settings = Settings.of(model.risk, model.gammas, model.alphas)
     n_splits = _n_splits(model.cv)
@@ -95,13 +95,13 @@ class _BlockFit:
         prior = resolve_prior(model.prior, statistics.weight, statistics.squares)
         return cls(surveyed, prior, loss, solver, model.fit_intercept, model.tol, model.max_iter)
 
-    def refit(self, g: Mixture, alpha: float, chosen: dict[str, object] | None = None) -> LinearFit:
+    def refit(self, g: Mixture, alpha: float, fitted: dict[str, object]) -> Fit:
         """One setting on all rows."""
         if self.solver == "closed_form":
             statistics = self.surveyed.statistics
-            return fit_statistics(statistics, g, self.prior, self.loss, alpha, self.fit_intercept, chosen)
+            return fit_statistics(statistics, g, self.prior, self.loss, alpha, self.fit_intercept, fitted)
         solution, line = self._solve(g, alpha, self.tol)
-        return LinearFit.of(solution, line, self.prior, chosen)
+        return Fit.of(solution, *line, self.prior, fitted)
 
     def _solve(
         self, g: Mixture, alpha: float, tol: float, fold: int | None = None

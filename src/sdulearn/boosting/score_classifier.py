@@ -13,6 +13,7 @@ from scipy import sparse
 from sklearn.utils import check_array, check_consistent_length, check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from sdulearn.base import PairClassifier
 from sdulearn.boosting.importances import mean_contributions
 from sdulearn.boosting.model_text import read_trees, write_trees
 from sdulearn.boosting.objective import AnswerLoss, make_pull
@@ -25,7 +26,6 @@ from sdulearn.extras import require
 from sdulearn.io.checked import checked_finite, checked_list, checked_numbers, checked_text, checked_whole
 from sdulearn.joint.class_model import class_error_rates
 from sdulearn.joint.rates import ErrorRateParameter
-from sdulearn.joint.softmax import SoftmaxPairClassifier
 from sdulearn.pairs import read_pairs, weighted_rows
 from sdulearn.sklearn_private import Interval, StrOptions
 from sdulearn.types import Array, Indices, MatrixLike, Rows
@@ -37,7 +37,7 @@ _TELLS = 0.01
 _CONSTANTS = np.linspace(0, 4, 17)
 
 
-class ScoreClassifier(SoftmaxPairClassifier):
+class ScoreClassifier(PairClassifier):
     """A linear score plus the mean of some boosters: the fitted form of all models here."""
 
     n_classes: int
@@ -104,21 +104,12 @@ class ScoreClassifier(SoftmaxPairClassifier):
             scores = scores + sum(b.predict(rows, num_threads=threads) for b in self.boosters_) / len(self.boosters_)
         return np.asarray(self.sign_ * scores if scores.ndim == 1 else scores[:, self.order_])
 
-    @property
-    def _many_classes(self) -> bool:
-        check_is_fitted(self)
-        return len(self.classes_) > 2
-
-    def _vote(self, decision: Array, labels: ArrayLike) -> float:
-        """The log odds of the two ways to name the classes; no single point weighs more than 5."""
-        return float(np.asarray(labels) @ np.clip(decision, -5, 5))
-
-    def _rename(self, column: Indices) -> None:
-        self.order_ = self.order_[column]
-
-    def _flip(self) -> None:
-        self.sign_ = -self.sign_
-        self.prior_ = self.prior_.mirrored()
+    def _rename(self, order: Indices) -> None:
+        if self.prior_ is None:
+            self.order_ = self.order_[order]
+        else:
+            self.sign_ = -self.sign_
+            self.prior_ = self.prior_.mirrored()
 
     def _encoded(self, X: MatrixLike, reset: bool) -> Rows:
         """Rows as a float matrix with NaN in the gaps."""
@@ -235,7 +226,7 @@ class ScoreClassifier(SoftmaxPairClassifier):
     def _take(self, rows: TrainingRows, start: LinearFits, trees: CrossFit | None) -> Self:
         """Keep what was found."""
         self._set_classes(self.n_classes)
-        self.prior_ = start.prior  # type: ignore[assignment]
+        self.prior_ = start.prior
         self.error_rates_ = start.error_rates
         self.start_ = start.score
         self._plant([] if trees is None else trees.texts)

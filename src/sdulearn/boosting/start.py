@@ -322,7 +322,7 @@ def _pull(model: PairLogisticRegressionCV) -> float | None:
         return None
     if model.prior is not None:
         return float(model.prior)
-    if model.prior_.value == 0.5:
+    if model.prior_ is None or model.prior_.value == 0.5:
         return None
     return float(np.clip(model.prior_.value, 0.001, 0.999))
 

@@ -17,7 +17,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from sdulearn import joint, linear
-from sdulearn.base import LinearPairClassifier
+from sdulearn.base import LinearClassifier
 from sdulearn.blocks import Sums, fit_classifier, fit_classifier_cv
 from sdulearn.blocks.points import codes_of, count_columns, labels_of, refuse_shared_points
 from sdulearn.distributed.align import as_matrix, dask_blocks, is_frame, whole_rows
@@ -48,7 +48,7 @@ def _parent_has_probability(estimator: DaskRows) -> bool:
     return bool(super(DaskRows, estimator).predict_proba)
 
 
-class DaskRows(LinearPairClassifier):
+class DaskRows(LinearClassifier):
     """What the three estimators do with dask input; with anything else they are the local ones."""
 
     def decision_function(self, X: MatrixLike) -> Values:
@@ -201,14 +201,14 @@ class DaskRows(LinearPairClassifier):
         self.__dict__.pop("statistics_", None)
 
 
-def _on_chunk(X: MatrixLike, model: LinearPairClassifier, method: str) -> Array:
+def _on_chunk(X: MatrixLike, model: LinearClassifier, method: str) -> Array:
     """The local method; Dask's chunks may be empty, which scikit-learn refuses."""
     if X.shape[0]:
         return getattr(model, method)(as_matrix(X))
     return getattr(model, method)(np.zeros((1, X.shape[1])))[:0]
 
 
-def _on_partition(X: Frame, model: LinearPairClassifier, method: str, columns: list[int] | None) -> Frame:
+def _on_partition(X: Frame, model: LinearClassifier, method: str, columns: list[int] | None) -> Frame:
     return _framed(X.index, _on_chunk(X, model, method), columns)
 
 

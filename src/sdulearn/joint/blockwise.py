@@ -14,7 +14,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils import assert_all_finite, check_consistent_length
 
-from sdulearn.base import LinearFit
+from sdulearn.base import Fit
 from sdulearn.blocks.source import Blocks, Sums, add_all
 from sdulearn.errors import InputError
 from sdulearn.joint.estimators import PairLogisticRegression
@@ -45,7 +45,7 @@ _ONE_SIDED = {"slope", "mean_slope", "ends"}
 _TWO_SIDED = {"ends_second", "free_second", "joint", "curvature", "mean_curvature"}
 
 
-def fit_pair_logistic(model: PairLogisticRegression, blocks: Blocks) -> LinearFit:
+def fit_pair_logistic(model: PairLogisticRegression, blocks: Blocks) -> Fit:
     """Solve a :class:`~sdulearn.PairLogisticRegression` from blocks, to the answer of its ``fit``.
 
     Both ends of every pair must be in one block. Takes some 20 to 60 passes, each one
@@ -69,7 +69,7 @@ def fit_pair_logistic(model: PairLogisticRegression, blocks: Blocks) -> LinearFi
     data = BlockData.of(blocks, survey, prior, float(model.prior_strength))
     v = descend(model, data, model.alpha, model.covariance_power)
     fit = polish(model, data, v, model.alpha, model.covariance_power, estimate)
-    return replace(fit, chosen={"error_rates_": loose_rates(survey.n_pairs)})
+    return replace(fit, fitted={"error_rates_": loose_rates(survey.n_pairs)})
 
 
 @dataclass(frozen=True)

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.optimize import linear_sum_assignment
 from scipy.special import log_softmax
 
 from sdulearn.answers.different import least_classes
 from sdulearn.answers.error_rates import ErrorRates
 from sdulearn.answers.graph import AnswerGraph
 from sdulearn.answers.question_rates import estimate_question_rates
+from sdulearn.base import Fit
 from sdulearn.errors import ClassNumberWarning, InputError, OneKindWarning, warn
 from sdulearn.joint.class_fit import ClassData, ClassSolution, descend, follow_path, polish
 from sdulearn.joint.class_selection import (
@@ -31,7 +31,7 @@ from sdulearn.joint.rates import given_rates
 from sdulearn.model_selection import grid_results
 from sdulearn.pairs import Pairs
 from sdulearn.prior import clopper_pearson
-from sdulearn.types import Array, Codes, Indices, Rows
+from sdulearn.types import Array, Indices, Rows
 
 # Steps of L-BFGS that one of Newton's is worth.
 _STEPS = 20
@@ -50,8 +50,6 @@ _ASK_MORE = "Ask more questions (linked ones, as of sdulearn ask, bring most), l
 _CONFIDENCE = 0.95
 # An interval of the number of classes that is wider than this is warned of.
 _NARROW = 1
-# No single labelled point weighs more when classes are named.
-_MOST_VOTE = 5.0
 
 
 class ClassParameters(Protocol):
@@ -62,20 +60,6 @@ class ClassParameters(Protocol):
     error_rate: str | float | Mapping[int, float]
     tol: float
     max_iter: int
-
-
-@dataclass(frozen=True, eq=False)
-class ClassFit:
-    """What a fit with K classes found."""
-
-    coef: Array  # (K, n_features), weights, of sum 0 over the classes
-    intercept: Array  # (K,), intercepts, of sum 0
-    shares: Array  # (K,), mean prediction on the unlabeled points, or on all where there are none
-    objective: float  # as in :class:`~sdulearn.base.LinearFit`
-    optimality: float
-    n_iter: int
-    tol: float  # what ``optimality`` is to be compared with
-    chosen: dict[str, object] = field(default_factory=dict)  # further fitted attributes by name
 
 
 def lay_out_classes(
@@ -101,7 +85,7 @@ def lay_out_classes(
     return data, points, rates
 
 
-def fit_classes(data: ClassData, parameters: ClassParameters, alpha: float, covariance_power: float) -> ClassFit:
+def fit_classes(data: ClassData, parameters: ClassParameters, alpha: float, covariance_power: float) -> Fit:
     """The model at one penalty."""
     refuse_too_few_classes(data)
     start = descend(data, alpha, covariance_power).W
@@ -114,7 +98,7 @@ def choose_and_fit(
     alphas: int | Sequence[float],
     powers: Sequence[float],
     folds: list[Known],
-) -> ClassFit:
+) -> Fit:
     """The penalty by the held-out likelihood, then the model at it."""
     refuse_too_few_classes(data)
     # Folds of few answers, often about chosen points, do not tell powers apart: the first one is taken.
@@ -132,8 +116,8 @@ def choose_and_fit(
         "cv_results_": grid_results(settings, found.scores[temperature]),
         "alphas_": np.array(grid)[:, None],
     }
-    calm = 1 / TEMPERATURES[temperature]
-    return replace(fit, coef=calm * fit.coef, intercept=calm * fit.intercept, chosen=chosen)
+    scale = 1 / TEMPERATURES[temperature]
+    return replace(fit, coef=scale * fit.coef, intercept=scale * fit.intercept, fitted=chosen)
 
 
 def find_and_fit(
@@ -143,7 +127,7 @@ def find_and_fit(
     alphas: int | Sequence[float],
     powers: Sequence[float],
     folds: list[Known],
-) -> tuple[ClassFit | None, tuple[int, int]]:
+) -> tuple[Fit | None, tuple[int, int]]:
     """The model with the number of classes by the held-out likelihood, None where that is two; and its interval.
 
     A class that no row is in costs no likelihood and is none: there are as many as have rows, or as
@@ -164,7 +148,7 @@ def find_and_fit(
     return fit, (min(low, n_classes), _most_classes(data, max(high, n_classes)))
 
 
-def _used(X: Rows, fit: ClassFit) -> Indices:
+def _used(X: Rows, fit: Fit) -> Indices:
     """Classes, numbered from 0, that have a row."""
     return np.unique(np.argmax(X @ fit.coef.T + fit.intercept, axis=1))
 
@@ -192,7 +176,7 @@ def _has_ties(graph: AnswerGraph, n_classes: int) -> bool:
     return sum(_ties(graph)) >= _TIES_A_CLASS * n_classes
 
 
-def warn_of_open_number(data: ClassData, fit: ClassFit | None, interval: tuple[int, int]) -> None:
+def warn_of_open_number(data: ClassData, fit: Fit | None, interval: tuple[int, int]) -> None:
     """A warning where the answers allow quite different numbers of classes."""
     low, high = interval
     found = 2 if fit is None else len(fit.coef)
@@ -204,7 +188,7 @@ def warn_of_open_number(data: ClassData, fit: ClassFit | None, interval: tuple[i
         )
 
 
-def warn_of_empty_classes(X: Rows, data: ClassData, fit: ClassFit) -> None:
+def warn_of_empty_classes(X: Rows, data: ClassData, fit: Fit) -> None:
     """A warning where the answers do not support as many classes as were asked for."""
     if _of_one_kind(data.graph):
         return
@@ -253,7 +237,7 @@ def fold_knowledge(points: PointRows, splits: Iterable[tuple[Indices, Indices]])
     return known_by_folds(points.graph, train)
 
 
-def finish(data: ClassData, parameters: ClassParameters, W: Array, alpha: float, covariance_power: float) -> ClassFit:
+def finish(data: ClassData, parameters: ClassParameters, W: Array, alpha: float, covariance_power: float) -> Fit:
     """Solve to ``tol``, number the classes, and go back to the user's columns."""
     max_iter = _STEPS * int(parameters.max_iter)
     solution = polish(data, W, alpha, covariance_power, float(parameters.tol), max_iter)
@@ -262,12 +246,12 @@ def finish(data: ClassData, parameters: ClassParameters, W: Array, alpha: float,
     return _in_columns(data, solution, tol)
 
 
-def _in_columns(data: ClassData, solution: ClassSolution, tol: float) -> ClassFit:
+def _in_columns(data: ClassData, solution: ClassSolution, tol: float) -> Fit:
     W = solution.W - solution.W.mean(axis=1, keepdims=True)
     W = W[:, number_classes(data, W)]
     lines = [data.axes.coefficients(column) for column in W.T]
     intercept = np.array([line[1] for line in lines])
-    return ClassFit(
+    return Fit(
         coef=np.array([line[0] for line in lines]),
         intercept=intercept - intercept.mean(),
         shares=mean_prediction(data, W),
@@ -299,22 +283,6 @@ def number_classes(data: ClassData, W: Array) -> Indices:
     free = np.flatnonzero(~named)
     order[free] = free[np.argsort(-mean_prediction(data, W)[free], kind="stable")]
     return order
-
-
-def match_names(log_p: Array, labels: Codes) -> Indices:
-    """For each name the column that the labelled points give it, by the best matching of all names at once.
-
-    Columns without labelled points keep their order among the names that are left.
-    """
-    K = log_p.shape[1]
-    votes = np.zeros((K, K))
-    np.add.at(votes, labels - 1, np.maximum(log_p, -_MOST_VOTE))
-    named = np.unique(labels) - 1
-    column = np.full(K, -1)
-    rows, columns = linear_sum_assignment(-votes[named])
-    column[named[rows]] = columns
-    column[column < 0] = np.setdiff1d(np.arange(K), columns)
-    return column
 
 
 def class_error_rates(error_rate: str | float | Mapping[int, float], graph: AnswerGraph, n_classes: int) -> ErrorRates:

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 
 from sdulearn.answers.error_rates import ErrorRates, estimate_error_rates
 from sdulearn.answers.graph import AnswerGraph
+from sdulearn.base import LinearClassifier
 from sdulearn.errors import InputError
 from sdulearn.joint.class_model import (
     MOST_CLASSES,
@@ -41,7 +42,6 @@ from sdulearn.joint.rates import (
     rate_folds,
     rates_by_models,
 )
-from sdulearn.joint.softmax import SoftmaxPairClassifier
 from sdulearn.model_selection import PairKFold, grid_results, positive_grid
 from sdulearn.pairs import Pairs
 from sdulearn.prior import PriorEstimate
@@ -55,10 +55,10 @@ _GRID_BOTTOM = 10**-3.5
 _NAMING_ALPHA = 0.03
 
 
-class _PairLogisticBase(SoftmaxPairClassifier):
+class _PairLogisticBase(LinearClassifier):
     """What the estimator with a given penalty and the one that chooses it share."""
 
-    FITTED = (*SoftmaxPairClassifier.FITTED, "error_rates_")
+    FITTED = (*LinearClassifier.FITTED, "n_classes_", "class_shares_", "error_rates_")
 
     n_classes: int | str
 
@@ -68,10 +68,6 @@ class _PairLogisticBase(SoftmaxPairClassifier):
     init: str
     tol: float
     max_iter: int
-
-    def _vote(self, decision: Array, labels: ArrayLike) -> float:
-        """The log odds of the two ways to name the classes; no single point weighs more than 5."""
-        return float(np.asarray(labels) @ np.clip(decision, -5, 5))
 
     def _lay_out(
         self, X: Rows, pairs: Pairs, weight: Array | None
@@ -312,7 +308,7 @@ class PairLogisticRegression(_PairLogisticBase):
         data, prior, rates = self._lay_out(X, pairs, weight)
         v = descend(self, data, self.alpha, self.covariance_power)
         fit = polish(self, data, v, self.alpha, self.covariance_power, prior)
-        return self._accept(replace(fit, chosen={"error_rates_": rates}))
+        return self._accept(replace(fit, fitted={"error_rates_": rates}))
 
     def _fit_classes(self, X: Rows, pairs: Pairs, weight: Array | None) -> Self:
         """Fit more than two classes."""
@@ -320,7 +316,7 @@ class PairLogisticRegression(_PairLogisticBase):
         data, _, rates = lay_out_classes(self, X, pairs, weight, int(self.n_classes))
         fit = fit_classes(data, self, self.alpha, self.covariance_power)
         warn_of_empty_classes(X, data, fit)
-        return self._accept_classes(replace(fit, chosen={"error_rates_": rates}))
+        return self._accept(replace(fit, fitted={"error_rates_": rates}))
 
 
 class PairLogisticRegressionCV(_PairLogisticBase):
@@ -484,7 +480,7 @@ class PairLogisticRegressionCV(_PairLogisticBase):
             "error_rates_": rates,
         }
         fit = polish(self, data, path[row, :, best], alpha, powers[best], prior)
-        return self._accept(replace(fit, chosen=chosen))
+        return self._accept(replace(fit, fitted=chosen))
 
     def _fit_classes(self, X: Rows, pairs: Pairs, weight: Array | None, powers: list[float]) -> bool:
         """Fit more than two classes; False where "auto" finds two."""
@@ -505,7 +501,7 @@ class PairLogisticRegressionCV(_PairLogisticBase):
             warn_of_empty_classes(X, data, fit)
         if fit is None:
             return False
-        self._accept_classes(replace(fit, chosen={**fit.chosen, "error_rates_": rates}))
+        self._accept(replace(fit, fitted={**fit.fitted, "error_rates_": rates}))
         return True
 
     def _splits(self, X: Rows, pairs: Pairs) -> list[tuple[Indices, Indices]]:

@@ -13,7 +13,7 @@ import numpy as np
 
 from sdulearn.answers.graph import AnswerGraph
 from sdulearn.answers.sides import profile
-from sdulearn.base import LinearFit
+from sdulearn.base import Fit
 from sdulearn.errors import InputError, OneKindWarning, OrientationWarning, ScalingWarning, warn
 from sdulearn.joint.optimise import newton
 from sdulearn.joint.path import Data, Summary, fit_path
@@ -172,7 +172,7 @@ def polish(
     alpha: float,
     covariance_power: float,
     prior: PriorEstimate,
-) -> LinearFit:
+) -> Fit:
     """Solve to ``tol`` from a solution of the path, certify it and name the classes."""
     pen = data.summary.penalty(alpha, covariance_power)[:, None]
     objective = data.objective(pen)
@@ -185,16 +185,7 @@ def polish(
     # Labels have named the classes.
     sign = 1.0 if data.summary.named is not None else class_sign(parameters, prior, *data.positive_share(v))
     coef, intercept = data.axes.coefficients(v)
-    return LinearFit(
-        coef=sign * coef,
-        intercept=sign * intercept,
-        prior=prior,
-        objective=value,
-        optimality=optimality,
-        n_iter=n_iter,
-        n_features=len(coef),
-        chosen={},
-    )
+    return Fit(sign * coef[None, :], np.array([sign * intercept]), value, optimality, n_iter, prior)
 
 
 def class_sign(parameters: Parameters, prior: PriorEstimate, positive: float, spread: float) -> float:

@@ -200,7 +200,7 @@ def held_out_classes(
     Parameters
     ----------
     estimator : estimator
-        With ``name_classes``; a copy is fitted for each fold.
+        With ``orient``; a copy is fitted for each fold.
     X, y
         As in :func:`cross_val_accuracy`.
     reference : int array of shape (n_rows,)
@@ -288,7 +288,7 @@ def fold_class_models(
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             model = _fitted(estimator, known, table[train], None if weight is None else weight[train])
-        model.name_classes(known, np.asarray(reference)[train])
+        model.orient(known, np.asarray(reference)[train])
         yield FoldModel(test, model)
 
 

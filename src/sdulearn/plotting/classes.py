@@ -79,7 +79,7 @@ class AnswerMatrixDisplay(Display):
         Parameters
         ----------
         estimator : fitted estimator
-            With ``predict``; where answers are held out and there are more than two classes, with ``name_classes``.
+            With ``predict``; where answers are held out and there are more than two classes, with ``orient``.
         %(X)s
         %(y)s
         cv : int, splitter or None, default=5
@@ -89,9 +89,9 @@ class AnswerMatrixDisplay(Display):
         """
         predicted = np.asarray(estimator.predict(X))
         if cv is not None:
-            if not hasattr(estimator, "name_classes"):
+            if not hasattr(estimator, "orient"):
                 raise InputError(
-                    f"`estimator` ({type(estimator).__name__}) has no name_classes, so models of folds cannot be given "
+                    f"`estimator` ({type(estimator).__name__}) has no orient, so models of folds cannot be given "
                     "its names. Give answers that it has not seen, and `cv=None`."
                 )
             predicted = held_out_classes(estimator, X, y, predicted, cv=cv)
