@@ -12,7 +12,7 @@ ROOT = Path(sdulearn.__file__).parent
 # From the ground up; a room may enter those before it and its own. A file may be a room of its own.
 FLOORS = [
     ("version", "types", "errors", "io"),
-    ("extras", "sklearn_private", "io.files", "io.png"),
+    ("extras", "sklearn_private", "io.files", "io.png", "io.typed"),
     ("pairs", "losses", "io.container", "io.excel", "io.json_lines", "io.svmlight"),
     ("stacking",),
     ("answers.graph",),
@@ -23,7 +23,7 @@ FLOORS = [
     ("answers.sides",),
     ("answers.error_rates",),
     ("prior",),
-    ("risks", "bounds", "io.checked", "io.ids", "io.rows", "number_texts", "answers.records"),
+    ("risks", "bounds", "io.ids", "io.rows", "number_texts", "answers.records"),
     ("io.answer_log", "io.importers"),
     ("solvers", "io.answers", "answers.checks"),
     ("columns", "answers", "model_selection", "io.labels"),

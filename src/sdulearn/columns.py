@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import reduce
-from typing import Any
+from typing import Annotated, Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,9 +20,12 @@ from sdulearn.errors import InputError, listed, quoted, shortened
 from sdulearn.extras import require
 from sdulearn.io.files import Location, as_text
 from sdulearn.number_texts import NumberText, parse_numbers
-from sdulearn.types import Array, ArrowColumn, ArrowTable, ArrowType, Codes, Frame
+from sdulearn.types import Array, ArrowColumn, ArrowTable, ArrowType, Between, Codes, Frame
 
-NUMBER, BOOLEAN, CATEGORY = "number", "boolean", "category"
+Kind: TypeAlias = Literal["number", "boolean", "category"]
+NUMBER: Kind = "number"
+BOOLEAN: Kind = "boolean"
+CATEGORY: Kind = "category"
 # Nobody wants a feature for each of so many texts; beyond it they are no longer told apart.
 MANY_TEXTS = 100_000
 
@@ -32,10 +35,16 @@ class Column:
     """One column of a table."""
 
     name: str  # its name
-    kind: str  # what it holds
+    kind: Kind  # what it holds
     categories: tuple[str, ...] = ()  # the categories, each a feature; empty unless the kind is "category"
     fill: float | str | None = None  # what stands in for a missing value; None refuses it
     text: NumberText | None = None  # how numbers are spelled where a file has them as texts
+
+    def __post_init__(self) -> None:
+        if bool(self.categories) != (self.kind == CATEGORY) or len(set(self.categories)) != len(self.categories):
+            raise InputError(f"The categories of column {quoted(self.name)} are none, or two are alike.")
+        if self.fill is not None and isinstance(self.fill, str) != (self.kind == CATEGORY):
+            raise InputError(f"Column {quoted(self.name)} is not filled with a value of its kind.")
 
     @property
     def feature_names(self) -> list[str]:
@@ -49,6 +58,12 @@ class ColumnLayout:
 
     columns: tuple[Column, ...]
     id_column: str | None = None
+    kind: Literal["columns"] = "columns"
+
+    def __post_init__(self) -> None:
+        names = [column.name for column in self.columns]
+        if len({*names, self.id_column}) != len(names) + 1:
+            raise InputError("Two columns have one name.")
 
     @property
     def feature_names(self) -> list[str]:
@@ -65,9 +80,10 @@ class ColumnLayout:
 class SparseLayout:
     """An svmlight file, or a sparse matrix: so many features, the first one numbered ``first``."""
 
-    width: int
-    first: int = 1
+    width: Annotated[int, Between(0, 2**48)]
+    first: Literal[0, 1] = 1
     id_column: None = None
+    kind: Literal["sparse"] = "sparse"
 
     @property
     def feature_names(self) -> list[str]:
@@ -110,26 +126,26 @@ def as_arrow(frame: Frame) -> ArrowTable:
     return table
 
 
-def column_kinds(path: Location, types: Mapping[str, ArrowType]) -> dict[str, str]:
+def column_kinds(path: Location, types: Mapping[str, ArrowType]) -> dict[str, Kind]:
     """Kinds of the columns to learn from, or an error that names those of no known kind."""
     if not types:
         raise InputError(f"{path} has no columns to learn from.")
-    kinds = {name: kind_of(dtype) for name, dtype in types.items()}
-    if strange := [_noted(name, shortened(str(types[name]))) for name, kind in kinds.items() if not kind]:
+    kinds = {name: kind for name, dtype in types.items() if (kind := kind_of(dtype))}
+    if strange := [_noted(name, shortened(str(dtype))) for name, dtype in types.items() if name not in kinds]:
         raise InputError(f"{path}: neither numbers nor text: {listed(strange)}. Leave them out with `drop`.")
     return kinds
 
 
-def kind_of(dtype: ArrowType) -> str:
-    """Number, boolean or category; empty for all else."""
+def kind_of(dtype: ArrowType) -> Kind | None:
+    """Number, boolean or category; None for all else."""
     types = require("pyarrow.types", "files")
     if types.is_boolean(dtype):
         return BOOLEAN
     if types.is_integer(dtype) or types.is_floating(dtype) or types.is_decimal(dtype) or types.is_null(dtype):
         return NUMBER
     if types.is_dictionary(dtype):
-        return CATEGORY if kind_of(dtype.value_type) == CATEGORY else ""
-    return CATEGORY if types.is_string(dtype) or types.is_large_string(dtype) else ""
+        return CATEGORY if kind_of(dtype.value_type) == CATEGORY else None
+    return CATEGORY if types.is_string(dtype) or types.is_large_string(dtype) else None
 
 
 def summarise(table: ArrowTable, kinds: Mapping[str, str]) -> dict[str, ColumnSummary]:
@@ -156,7 +172,7 @@ def _summary(values: ArrowColumn, kind: str) -> ColumnSummary:
 
 
 def find_columns(
-    path: Location, kinds: Mapping[str, str], found: Mapping[str, ColumnSummary], missing: str, max_categories: int
+    path: Location, kinds: Mapping[str, Kind], found: Mapping[str, ColumnSummary], missing: str, max_categories: int
 ) -> tuple[Column, ...]:
     """The layout's columns, or an error that names every column in the way."""
     gaps = {name: summary.gaps for name, summary in found.items() if summary.gaps}
@@ -188,7 +204,7 @@ def _number_of(categories: tuple[str, ...]) -> str:
     return f"{len(categories):,}" if len(categories) <= MANY_TEXTS else f"more than {MANY_TEXTS:,}"
 
 
-def _column(name: str, kind: str, summary: ColumnSummary, filled: bool) -> Column:
+def _column(name: str, kind: Kind, summary: ColumnSummary, filled: bool) -> Column:
     if kind != CATEGORY:
         return Column(name, kind, fill=summary.total / (summary.rows - summary.gaps) if filled else None)
     usual = summary.texts.most_common(1)[0][0] if filled else None

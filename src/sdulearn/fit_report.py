@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Annotated, Literal, get_args
 
 from sdulearn.diagnostics import Finding
-from sdulearn.io.checked import (
-    checked_finite,
-    checked_interval,
-    checked_list,
-    checked_prior,
-    checked_share,
-    checked_text,
-    checked_whole,
-)
-from sdulearn.metrics import AccuracyEstimate, AnswerCounts, ClassAgreement, Share
+from sdulearn.errors import InputError
+from sdulearn.metrics import AccuracyEstimate, ClassAgreement
 from sdulearn.prior import PriorEstimate
+from sdulearn.types import Between, Count, Probability
 
-_KINDS = ("linear", "boosted")
+ModelKind = Literal["linear", "boosted"]
+ClassNumber = Annotated[int, Between(2, 2**16)]
 
 
 @dataclass(frozen=True)
@@ -41,11 +35,11 @@ class AnnotatorReport:
     """
 
     name: str
-    rate: float
-    low: float
-    high: float
+    rate: Probability
+    low: Probability
+    high: Probability
     identified: bool
-    n_answers: int
+    n_answers: Count
 
 
 @dataclass(frozen=True)
@@ -55,16 +49,20 @@ class ModelChoice:
     Attributes
     ----------
     name : {"linear", "boosted"}
-        A line (more classes: a line each), or boosted trees that start from one.
+        A linear model, or boosted trees that start from one.
     scores : dict
         Mean log-likelihood of a held-out answer by each kind that was compared; empty where none was.
     gap_error : float or None
         Standard error of the difference of the two scores over components of the answers; None where unknown.
     """
 
-    name: str = "linear"
+    name: ModelKind = "linear"
     scores: Mapping[str, float] = field(default_factory=dict)
     gap_error: float | None = None
+
+    def __post_init__(self) -> None:
+        if set(self.scores) not in (set(), set(get_args(ModelKind))):
+            raise InputError("Scores are not those of a linear and a boosted model.")
 
 
 @dataclass(frozen=True)
@@ -88,7 +86,7 @@ class DoubtfulAnswer:
     id_b: str
     similar: bool
     annotator: str
-    wrong: float
+    wrong: Probability
 
 
 @dataclass(frozen=True)
@@ -126,8 +124,12 @@ class ColumnDependence:
     """
 
     column: str
-    values: tuple[float | str, ...]
-    probability: tuple[float, ...]
+    values: tuple[float, ...] | tuple[str, ...]
+    probability: tuple[Probability, ...]
+
+    def __post_init__(self) -> None:
+        if len(self.values) != len(self.probability):
+            raise InputError("Values and probabilities do not fit together.")
 
 
 @dataclass(frozen=True)
@@ -193,159 +195,26 @@ class FitReport:
     settings: Mapping[str, float]
     table: str
     answers: str
-    n_rows: int
-    n_unlabeled: int
-    n_similar: int
-    n_dissimilar: int
-    n_unsure: int
-    n_points: int
-    n_independent: int
+    n_rows: Count
+    n_unlabeled: Count
+    n_similar: Count
+    n_dissimilar: Count
+    n_unsure: Count
+    n_points: Count
+    n_independent: Count
     answer_columns: Mapping[str, str]
-    answer_words: Mapping[str, Sequence[int]]
+    answer_words: Mapping[str, tuple[Annotated[int, Between(-1, 1)], Count]]
     accuracy: AccuracyEstimate | None
     prior: PriorEstimate | None
     annotators: tuple[AnnotatorReport, ...]
-    n_labels: int
-    n_labels_right: int
+    n_labels: Count
+    n_labels_right: Count
     findings: tuple[Finding, ...]
     seconds: Mapping[str, float]
     agreement: ClassAgreement | None = None
-    class_shares: tuple[float, ...] = ()
-    n_classes_interval: tuple[int, int] | None = None
+    class_shares: tuple[Probability, ...] = ()
+    n_classes_interval: tuple[ClassNumber, ClassNumber] | None = None
     model_choice: ModelChoice = field(default_factory=ModelChoice)
     doubtful: tuple[DoubtfulAnswer, ...] = ()
     importances: tuple[ColumnImportance, ...] = ()
     dependences: tuple[ColumnDependence, ...] = ()
-
-
-def parse_report(report: Mapping[str, Any]) -> FitReport:
-    """A report from a model file, every value checked."""
-    answers = ("n_similar", "n_dissimilar", "n_unsure", "n_points", "n_independent")
-    counts = ("n_rows", "n_unlabeled", *answers, "n_labels", "n_labels_right")
-    known: dict[str, Any] = {name: checked_text(report[name]) for name in ("sdulearn", "method", "table", "answers")}
-    known |= {name: checked_whole(report[name], 0, 2**62) for name in counts}
-    return FitReport(
-        **known,
-        settings={checked_text(name): checked_finite(value) for name, value in report["settings"].items()},
-        answer_columns={checked_text(role): checked_text(name) for role, name in report["answer_columns"].items()},
-        answer_words={
-            checked_text(word): (checked_whole(answer, -1, 1), checked_whole(count, 0, 2**62))
-            for word, (answer, count) in report["answer_words"].items()
-        },
-        accuracy=None if report["accuracy"] is None else _parse_accuracy(report["accuracy"]),
-        prior=None if report["prior"] is None else checked_prior(report["prior"]),
-        annotators=tuple(_parse_annotator(one) for one in checked_list(report["annotators"])),
-        findings=tuple(_parse_finding(finding) for finding in checked_list(report["findings"])),
-        seconds={checked_text(name): checked_finite(value) for name, value in report["seconds"].items()},
-        **_parse_later(report),
-    )
-
-
-def _parse_later(report: Mapping[str, Any]) -> dict[str, Any]:
-    """What files of earlier versions do not have."""
-    if "model_choice" not in report:
-        return {}
-    agreement = report["agreement"]
-    interval = report.get("n_classes_interval")
-    return {
-        "agreement": None if agreement is None else _parse_agreement(agreement),
-        "class_shares": tuple(checked_share(share) for share in checked_list(report["class_shares"])),
-        "n_classes_interval": None if interval is None else checked_interval(interval),
-        "model_choice": _parse_choice(report["model_choice"]),
-        "doubtful": tuple(_parse_doubtful(one) for one in checked_list(report["doubtful"])),
-        "importances": tuple(_parse_importance(one) for one in checked_list(report.get("importances", []))),
-        "dependences": tuple(_parse_dependence(one) for one in checked_list(report.get("dependences", []))),
-    }
-
-
-def _parse_agreement(found: Mapping[str, Any]) -> ClassAgreement:
-    if found["basis"] not in ("labels", "groups", "random questions", None):
-        raise ValueError(f"unknown basis {found['basis']!r}")
-    accuracy = None if found["accuracy"] is None else _parse_share(found["accuracy"])
-    shares = {name: _parse_share(found[name]) for name in ("agreement", "same", "different")}
-    return ClassAgreement(
-        **shares,
-        accuracy=accuracy,
-        basis=found["basis"],
-        confidence=checked_share(found["confidence"]),
-        counts=None if found.get("counts") is None else _parse_counts(found["counts"]),
-    )
-
-
-def _parse_counts(found: Mapping[str, Any]) -> AnswerCounts:
-    classes = tuple(checked_whole(name, -1, 2**31) for name in checked_list(found["classes"]))
-    tables = {}
-    for kind in ("same", "different"):
-        table = tuple(tuple(checked_finite(n) for n in checked_list(row)) for row in checked_list(found[kind]))
-        if [len(row) for row in table] != [len(classes)] * len(classes):
-            raise ValueError("counts of answers are not a square of the classes")
-        tables[kind] = table
-    return AnswerCounts(classes, **tables)
-
-
-def _parse_share(numbers: Mapping[str, Any]) -> Share:
-    low, high = (checked_share(numbers[name]) for name in ("low", "high"))
-    n = checked_finite(numbers["n"])
-    # Of nothing there is no share.
-    return Share(checked_share(numbers["value"]) if n else float("nan"), low, high, n)
-
-
-def _parse_choice(choice: Mapping[str, Any]) -> ModelChoice:
-    scores = {checked_text(name): checked_finite(score) for name, score in choice["scores"].items()}
-    if choice["name"] not in _KINDS or set(scores) not in (set(), set(_KINDS)):
-        raise ValueError("the kinds of models are not known")
-    gap_error = None if choice["gap_error"] is None else checked_finite(choice["gap_error"])
-    return ModelChoice(choice["name"], scores, gap_error)
-
-
-def _parse_doubtful(answer: Mapping[str, Any]) -> DoubtfulAnswer:
-    if type(answer["similar"]) is not bool:
-        raise TypeError("expected true or false")
-    texts = {name: checked_text(answer[name]) for name in ("id_a", "id_b", "annotator")}
-    return DoubtfulAnswer(**texts, similar=answer["similar"], wrong=checked_share(answer["wrong"]))
-
-
-def _parse_importance(one: Mapping[str, Any]) -> ColumnImportance:
-    return ColumnImportance(checked_text(one["column"]), checked_finite(one["loss"]), checked_finite(one["error"]))
-
-
-def _parse_dependence(one: Mapping[str, Any]) -> ColumnDependence:
-    given = checked_list(one["values"])
-    named = bool(given) and isinstance(given[0], str)
-    values = tuple(checked_text(value) if named else checked_finite(value) for value in given)
-    probability = tuple(checked_share(share) for share in checked_list(one["probability"]))
-    if len(values) != len(probability):
-        raise ValueError("values and probabilities do not fit together")
-    return ColumnDependence(checked_text(one["column"]), values, probability)
-
-
-def _parse_accuracy(numbers: Mapping[str, Any]) -> AccuracyEstimate:
-    shares = {
-        name: checked_share(numbers[name]) for name in ("value", "low", "high", "agreement", "confidence", "majority")
-    }
-    basis = numbers.get("basis", "held-out answers")
-    if basis not in ("held-out answers", "random questions"):
-        raise ValueError(f"unknown basis {basis!r}")
-    return AccuracyEstimate(**shares, n_answers=checked_whole(numbers["n_answers"], 0, 2**62), basis=basis)
-
-
-def _parse_annotator(numbers: Mapping[str, Any]) -> AnnotatorReport:
-    if type(numbers["identified"]) is not bool:
-        raise TypeError("expected true or false")
-    rates = {name: checked_share(numbers[name]) for name in ("rate", "low", "high")}
-    return AnnotatorReport(
-        name=checked_text(numbers["name"]),
-        **rates,
-        identified=numbers["identified"],
-        n_answers=checked_whole(numbers["n_answers"], 0, 2**62),
-    )
-
-
-def _parse_finding(finding: Mapping[str, Any]) -> Finding:
-    severity = finding["severity"]
-    if severity not in ("info", "warning", "error"):
-        raise ValueError(f"unknown severity {severity!r}")
-    details = finding["details"]
-    if not isinstance(details, dict):
-        raise TypeError("a finding has no details")
-    return Finding(checked_text(finding["code"]), severity, details)

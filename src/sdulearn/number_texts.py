@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 from sdulearn.errors import InputError, quoted, reason
 from sdulearn.extras import require
@@ -24,7 +25,7 @@ _NEARLY_ALL = 0.9
 class NumberText:
     """How numbers are spelled in a column of texts."""
 
-    decimal: str = "."  # the decimal mark
+    decimal: Literal[".", ","] = "."  # the decimal mark
     marks: tuple[str, ...] = ()  # what stands for a missing number there, beside an empty cell
 
 

@@ -15,7 +15,7 @@ from sdulearn.answers.graph import AnswerGraph
 from sdulearn.answers.sides import one_way, oriented, profile, told_classes
 from sdulearn.errors import InputError, UndeterminedError
 from sdulearn.pairs import Pairs, read_pairs, rows_of, weighted_rows
-from sdulearn.types import Array, Indices, Mask
+from sdulearn.types import Array, Indices, Mask, Probability
 
 # A point whose likeliest class is no likelier than this is not told.
 _TOLD = 0.55
@@ -57,9 +57,9 @@ class PriorEstimate:
     False
     """
 
-    value: float
-    low: float
-    high: float
+    value: Probability
+    low: Probability
+    high: Probability
     identified: bool
     n_similar: float | None = None
     n_dissimilar: float | None = None

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,31 +12,14 @@ from scipy import sparse
 from scipy.special import softmax
 from sklearn.utils.validation import check_is_fitted
 
-from sdulearn.columns import (
-    BOOLEAN,
-    CATEGORY,
-    NUMBER,
-    Column,
-    ColumnLayout,
-    Layout,
-    SparseLayout,
-    as_arrow,
-    encode,
-)
+from sdulearn.columns import ColumnLayout, Layout, as_arrow, encode
 from sdulearn.errors import InputError, UnseenCategoryWarning, quoted, warn
-from sdulearn.fit_report import FitReport, parse_report
+from sdulearn.fit_report import FitReport
 from sdulearn.io import container
-from sdulearn.io.checked import (
-    checked_finite,
-    checked_list,
-    checked_numbers,
-    checked_text,
-    checked_whole,
-)
 from sdulearn.io.files import Location
+from sdulearn.io.typed import finite, plain, read
 from sdulearn.losses import TRAINING_LOSSES
-from sdulearn.number_texts import NumberText
-from sdulearn.types import Array, Estimator, Frame, Indices, Rows
+from sdulearn.types import Array, Between, Estimator, Frame, Indices, Rows
 
 VERSION = 1
 
@@ -267,9 +249,9 @@ class TableModel:
             "model": "TableModel",
             "version": VERSION,
             "estimator": estimator,
-            "layout": _describe_layout(self.layout),
+            "layout": plain(self.layout),
             "classes": list(self.classes),
-            "report": None if self.report is None else _without_nan(asdict(self.report)),
+            "report": plain(self.report),
         }
         parts = {f"estimator:{name}": array for name, array in arrays.items()}
         container.write(path, header, {**parts, "mean": self.scaler.mean, "scale": self.scaler.scale})
@@ -290,67 +272,16 @@ class TableModel:
         TableModel
             The model.
         """
-        if checked_whole(header["version"], 1, 2**31) > VERSION:
+        if read(Annotated[int, Between(1, 2**31)], header["version"]) > VERSION:
             raise ValueError("it is a table model of a newer version. Upgrade sdulearn.")
-        layout = _parse_layout(header["layout"])
-        scaler = Scaler(checked_numbers(arrays["mean"]), checked_numbers(arrays["scale"]))
+        layout = read(Layout, header["layout"])
+        scaler = Scaler(finite(arrays["mean"]), finite(arrays["scale"]))
         width = estimator.n_features_in_
         if layout.width != width or scaler.mean.shape != (width,) or scaler.scale.shape != (width,):
             raise ValueError("columns and coefficients do not fit together")
         if not (scaler.scale > 0).all():
             raise ValueError("a scale is not positive")
-        classes = tuple(checked_text(name) for name in checked_list(header["classes"]))
+        classes = read(tuple[str, ...], header["classes"])
         if len(classes) != len(estimator.classes_) or len(set(classes)) < len(classes):
             raise ValueError("the names of the classes do not tell the classes of the estimator apart")
-        report = None if header["report"] is None else parse_report(header["report"])
-        return cls(estimator, layout, scaler, classes, report)
-
-
-def _without_nan(data: Any) -> Any:
-    """The same with None for NaN, which JSON has not."""
-    if isinstance(data, dict):
-        return {name: _without_nan(value) for name, value in data.items()}
-    if isinstance(data, list | tuple):
-        return [_without_nan(value) for value in data]
-    return None if isinstance(data, float) and data != data else data
-
-
-def _describe_layout(layout: Layout) -> dict[str, Any]:
-    if isinstance(layout, SparseLayout):
-        return {"kind": "sparse", "width": layout.width, "first": layout.first}
-    return {"kind": "columns", "columns": [asdict(column) for column in layout.columns], "id_column": layout.id_column}
-
-
-def _parse_layout(layout: Mapping[str, Any]) -> Layout:
-    if layout["kind"] == "sparse":
-        return SparseLayout(checked_whole(layout["width"], 0, 2**48), checked_whole(layout["first"], 0, 1))
-    if layout["kind"] != "columns":
-        raise ValueError(f"unknown kind of table {layout['kind']!r}")
-    id_column = None if layout["id_column"] is None else checked_text(layout["id_column"])
-    columns = tuple(_parse_column(column) for column in checked_list(layout["columns"]))
-    names = [column.name for column in columns]
-    if len({*names, id_column}) != len(names) + 1:
-        raise ValueError("two columns have one name")
-    return ColumnLayout(columns, id_column)
-
-
-def _parse_column(column: Mapping[str, Any]) -> Column:
-    name = checked_text(column["name"])
-    kind = column["kind"]
-    categories = tuple(checked_text(category) for category in checked_list(column["categories"]))
-    if kind not in (NUMBER, BOOLEAN, CATEGORY) or bool(categories) != (kind == CATEGORY):
-        raise ValueError(f"column {name!r} is of no known kind")
-    if len(set(categories)) != len(categories):
-        raise ValueError(f"column {name!r} has a category twice")
-    fill = column["fill"]
-    if fill is not None:
-        fill = checked_text(fill) if kind == CATEGORY else checked_finite(fill)
-    return Column(name, kind, categories, fill, _parse_number_text(column["text"]))
-
-
-def _parse_number_text(text: Mapping[str, Any] | None) -> NumberText | None:
-    if text is None:
-        return None
-    if text["decimal"] not in (".", ","):
-        raise ValueError("a decimal mark is neither a point nor a comma")
-    return NumberText(text["decimal"], tuple(checked_text(mark) for mark in checked_list(text["marks"])))
+        return cls(estimator, layout, scaler, classes, read(FitReport | None, header["report"]))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from typing import Annotated, Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,3 +33,17 @@ Splitter: TypeAlias = Any
 """Number of folds, or an object with scikit-learn's ``split``."""
 RandomState: TypeAlias = Any
 """Seed, generator or None, as scikit-learn takes it."""
+
+
+class Between(NamedTuple):
+    """Limits of a number that is read from a file, both allowed; ``nan`` where null stands for NaN."""
+
+    low: float
+    high: float
+    nan: bool = False
+
+
+Probability: TypeAlias = Annotated[float, Between(0, 1)]
+"""A share or probability."""
+Count: TypeAlias = Annotated[int, Between(0, 2**62)]
+"""A number of things."""

@@ -34,7 +34,7 @@ from sdulearn.answers.graph import AnswerGraph, find_sides
 from sdulearn.answers.messages import sum_by
 from sdulearn.answers.propagate import FactorGraph
 from sdulearn.answers.two_classes import TwoClassNetwork
-from sdulearn.types import Array, Codes, Indices, Mask
+from sdulearn.types import Array, Codes, Count, Indices, Mask, Probability
 
 # Before any answer: one wrong in fifty, with the weight of 30 answers. One contradiction among few answers then leaves
 # the rate of a single annotator at 5%.
@@ -84,12 +84,12 @@ class ErrorRate:
         Number of answers.
     """
 
-    annotator: int
-    rate: float
-    low: float
-    high: float
+    annotator: Count
+    rate: Probability
+    low: Probability
+    high: Probability
     identified: bool
-    n_answers: int
+    n_answers: Count
 
 
 @dataclass(frozen=True)

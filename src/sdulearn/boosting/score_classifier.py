@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from numbers import Integral, Real
-from typing import Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
 from joblib import effective_n_jobs
@@ -23,12 +23,12 @@ from sdulearn.boosting.table import Categories, checked_categories, encode, find
 from sdulearn.boosting.training import CrossFit, cross_boost, held_out_scores
 from sdulearn.errors import InputError
 from sdulearn.extras import require
-from sdulearn.io.checked import checked_finite, checked_list, checked_numbers, checked_text, checked_whole
+from sdulearn.io.typed import finite, read
 from sdulearn.joint.class_model import class_error_rates
 from sdulearn.joint.rates import ErrorRateParameter
 from sdulearn.pairs import read_pairs, weighted_rows
 from sdulearn.sklearn_private import Interval, StrOptions
-from sdulearn.types import Array, Indices, MatrixLike, Rows
+from sdulearn.types import Array, Between, Count, Indices, MatrixLike, Rows
 
 _ROWS_PER_THREAD = 10_000
 # A start says something where an answer is likelier by so much, in logarithms, than by one probability for all points,
@@ -263,24 +263,24 @@ class ScoreClassifier(PairClassifier):
         fitted : dict
             Fitted attributes by name, as ``save`` wrote them.
         """
-        self.n_features_in_ = checked_whole(fitted["n_features_in_"], 1, 2**31)
-        self.feature_importances_ = checked_numbers(fitted["feature_importances_"])
+        self.n_features_in_ = read(Annotated[int, Between(1, 2**31)], fitted["n_features_in_"])
+        self.feature_importances_ = finite(fitted["feature_importances_"])
         # Before anything is built of that many features.
         if self.feature_importances_.shape != (self.n_features_in_,):
             raise InputError("importances and number of features do not fit together")
         self.categories_ = checked_categories(fitted["categories_"], self.n_features_in_)
-        n_classes = checked_whole(fitted["n_classes_"], 2, 2**16)
+        n_classes = read(Annotated[int, Between(2, 2**16)], fitted["n_classes_"])
         self._set_classes(n_classes)
         self.order_ = fitted["order_"]
         if not np.array_equal(np.sort(self.order_), np.arange(n_classes)):
             raise InputError("the order of the classes is none")
         self.start_ = LinearScore.from_parts(fitted["start_parts_"], self._n_values(), n_classes)
-        self.sign_ = checked_finite(fitted["sign_"])
+        self.sign_ = read(float, fitted["sign_"])
         if abs(self.sign_) != 1:
             raise InputError("the sign of the classes is neither 1 nor -1")
-        self._plant([checked_text(text) for text in checked_list(fitted["trees_"])])
-        self.n_rounds_ = checked_whole(fitted["n_rounds_"], 0, 2**31)
-        self.n_iter_ = checked_whole(fitted["n_iter_"], 0, 2**31)
+        self._plant(read(list[str], fitted["trees_"]))
+        self.n_rounds_ = read(Count, fitted["n_rounds_"])
+        self.n_iter_ = read(Count, fitted["n_iter_"])
 
     def _n_values(self) -> Indices:
         """Number of values of each column, 0 for numbers."""

@@ -19,7 +19,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sdulearn.boosting.objective import AnswerLoss
 from sdulearn.boosting.table import one_hot
 from sdulearn.errors import InputError, OrientationWarning, SdulearnWarning
-from sdulearn.io.checked import checked_numbers
+from sdulearn.io.typed import finite
 from sdulearn.joint import PairLogisticRegression, PairLogisticRegressionCV
 from sdulearn.joint.rates import ErrorRateParameter
 from sdulearn.pairs import read_pairs
@@ -153,7 +153,7 @@ class LinearScore:
     @classmethod
     def from_parts(cls, parts: dict[str, Array], n_values: Indices, n_classes: int) -> LinearScore:
         """From the arrays of :meth:`parts`, their shapes checked before they meet."""
-        found = {name: checked_numbers(array) for name, array in parts.items()}
+        found = {name: finite(array) for name, array in parts.items()}
         numbers, few = _kinds(n_values)
         width = len(numbers) + int(n_values[few].sum())
         shapes: dict[str, tuple[int, ...]] = {"mean": (width,), "scale": (width,)}

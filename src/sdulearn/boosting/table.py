@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from sdulearn.errors import InputError
-from sdulearn.io.checked import checked_list
+from sdulearn.io.typed import read
 from sdulearn.types import Array, Frame, Indices, MatrixLike, Rows
 
 Categories = dict[int, list[Any]]
@@ -46,11 +46,11 @@ def encode(X: MatrixLike, categories: Categories) -> Rows:
 
 
 def checked_categories(found: dict[str, list[Any]], n_features: int) -> Categories:
-    """Categories from a stranger's model file."""
+    """Categories from an untrusted model file."""
     categories: Categories = {}
     for place, values in found.items():
         column = int(place)
-        plain = [_plain(value) for value in checked_list(values)]
+        plain = [_plain(value) for value in read(list[Any], values)]
         if not 0 <= column < n_features or None in plain or len(set(plain)) < len(plain):
             raise InputError("the categories of a column are not what a model has")
         categories[column] = plain

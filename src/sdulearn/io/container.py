@@ -12,7 +12,7 @@ import json
 import math
 import struct
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, is_dataclass
+from dataclasses import is_dataclass
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from sdulearn.errors import InputError, ModelFileError
 from sdulearn.io.files import Location, cannot_open, written_whole
+from sdulearn.io.typed import plain
 from sdulearn.types import Estimator
 
 Header = dict[str, Any]
@@ -56,7 +57,7 @@ def describe_estimator(estimator: Estimator, fitted_names: Sequence[str]) -> tup
             continue
         value = getattr(estimator, name)
         if is_dataclass(value) and not isinstance(value, type):
-            fitted[name] = asdict(value)
+            fitted[name] = plain(value)
         elif isinstance(value, dict):
             columns = {key: _filled(column) for key, column in value.items()}
             arrays |= {f"{name}/{key}": column for key, column in columns.items() if isinstance(column, np.ndarray)}
@@ -104,7 +105,7 @@ def read(path: Location) -> tuple[Header, Arrays]:
     except OSError as error:
         raise cannot_open(path, error) from None
     with opened as file:
-        # The first bytes decide whether to read on: a stranger's link may lead to a device without
+        # The first bytes decide whether to read on: an untrusted link may lead to a device without
         # end.
         data = file.read(len(MAGIC))
         if data != MAGIC[: len(data)] or not data:

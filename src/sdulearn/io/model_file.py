@@ -5,33 +5,26 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from sdulearn.answers.error_rates import ErrorRates
 from sdulearn.boosting import PairBoostingClassifier, PairModelCV
 from sdulearn.boosting.score_classifier import ScoreClassifier
 from sdulearn.errors import ModelFileError
+from sdulearn.fit_report import ClassNumber
 from sdulearn.io import container
-from sdulearn.io.checked import (
-    checked_error_rates,
-    checked_finite,
-    checked_interval,
-    checked_list,
-    checked_numbers,
-    checked_prior,
-    checked_share,
-    checked_text,
-    checked_whole,
-)
 from sdulearn.io.files import Location
+from sdulearn.io.typed import finite, read
 from sdulearn.joint import PairLogisticRegression, PairLogisticRegressionCV
 from sdulearn.linear import SDUClassifier, SDUClassifierCV
+from sdulearn.prior import PriorEstimate
 from sdulearn.table_model import TableModel
-from sdulearn.types import Estimator
+from sdulearn.types import Count, Estimator, Probability
 
 _ESTIMATORS = (
     SDUClassifier, SDUClassifierCV, PairLogisticRegression, PairLogisticRegressionCV, PairBoostingClassifier,
     PairModelCV,
 )  # fmt: skip
 MODELS = {model.__name__: model for model in _ESTIMATORS}
-# What a forged header may lead to; a stranger's text in an error message is cut off.
+# What a forged header may lead to; untrusted text in an error message is cut off.
 _FORGED = (KeyError, TypeError, ValueError, AttributeError, OverflowError, RecursionError, IndexError)
 _LONGEST = 300
 
@@ -39,7 +32,7 @@ _LONGEST = 300
 def load_model(path: Location) -> Estimator | TableModel:
     """Read a fitted model from a file that ``save`` wrote.
 
-    The file holds numbers and JSON; nothing is unpickled or run, so a file from a stranger is safe to open.
+    The file holds numbers and JSON; nothing is unpickled or run, so an untrusted file is safe to open.
 
     Parameters
     ----------
@@ -87,8 +80,7 @@ def _estimator(header: container.Header, arrays: container.Arrays) -> Estimator:
 def _params(params: container.Header) -> container.Header:
     """Parameters as the estimator takes them: rates by annotator are pairs in the file."""
     if isinstance(params.get("error_rate"), list):
-        rates = {checked_whole(a, 0, 2**62): checked_share(rate) for a, rate in params["error_rate"]}
-        return {**params, "error_rate": rates}
+        return {**params, "error_rate": dict(read(list[tuple[Count, Probability]], params["error_rate"]))}
     return params
 
 
@@ -102,8 +94,8 @@ def _scored(model: Estimator, scalars: container.Header, arrays: container.Array
     if unexpected := set(fitted) - set(model.FITTED):
         raise ValueError(f"unexpected attributes {sorted(unexpected)!r}")
     model.restore(fitted)
-    model.prior_ = None if fitted["prior_"] is None else checked_prior(fitted["prior_"])
-    model.error_rates_ = {int(a): checked_share(rate) for a, rate in fitted["error_rates_"].items()}
+    model.prior_ = read(PriorEstimate | None, fitted["prior_"])
+    model.error_rates_ = {int(a): read(Probability, rate) for a, rate in fitted["error_rates_"].items()}
     for name in ("model_", "cv_results_", "held_out_log_likelihood_"):
         if name in fitted:
             setattr(model, name, fitted[name])
@@ -113,7 +105,7 @@ def _scored(model: Estimator, scalars: container.Header, arrays: container.Array
 
 
 def _names(found: object, n_features: int) -> NDArray[np.object_]:
-    names = [checked_text(name) for name in checked_list(found)]
+    names = read(list[str], found)
     if len(names) != n_features:
         raise ValueError("names and number of features do not fit together")
     return np.array(names, dtype=object)
@@ -123,13 +115,13 @@ def _fitted(scalars: container.Header, arrays: container.Arrays) -> container.He
     fitted = {**scalars, **{name: array for name, array in arrays.items() if "/" not in name}}
     many = np.shape(fitted["classes_"])[0] > 2
     # With more than two classes there are class shares instead of one prior.
-    fitted["prior_"] = None if many and scalars["prior_"] is None else checked_prior(scalars["prior_"])
+    fitted["prior_"] = read(PriorEstimate | None if many else PriorEstimate, scalars["prior_"])
     if "error_rates_" in fitted:
-        fitted["error_rates_"] = checked_error_rates(scalars["error_rates_"])
+        fitted["error_rates_"] = read(ErrorRates, scalars["error_rates_"])
     if "feature_names_in_" in fitted:
         fitted["feature_names_in_"] = _names(fitted["feature_names_in_"], fitted["n_features_in_"])
-    if fitted.get("n_classes_interval_") is not None:
-        fitted["n_classes_interval_"] = checked_interval(fitted["n_classes_interval_"])
+    if "n_classes_interval_" in fitted:
+        fitted["n_classes_interval_"] = read(tuple[ClassNumber, ClassNumber] | None, fitted["n_classes_interval_"])
     if "cv_results_" in fitted:
         nested = {name.split("/", 1)[1]: array for name, array in arrays.items() if "/" in name}
         fitted["cv_results_"] = {**fitted["cv_results_"], **nested}
@@ -149,8 +141,7 @@ def _check_shapes(model: Estimator) -> None:
     if n_classes > 2:
         _check_classes(model, n_classes)
     for name in ("alpha_", "gamma_", "covariance_power_", "objective_", "optimality_"):
-        if getattr(model, name, None) is not None:
-            checked_finite(getattr(model, name))
+        read(float | None, getattr(model, name, None))
 
 
 def _check_classes(model: Estimator, n_classes: int) -> None:
@@ -161,4 +152,4 @@ def _check_classes(model: Estimator, n_classes: int) -> None:
         raise ValueError("classes are not numbered from 1")
     if model.class_shares_.shape != (n_classes,):
         raise ValueError("class shares and classes do not fit together")
-    checked_numbers(model.class_shares_)
+    finite(model.class_shares_)

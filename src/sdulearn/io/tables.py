@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 
@@ -24,6 +25,7 @@ from sdulearn.columns import (
     CATEGORY,
     NUMBER,
     ColumnLayout,
+    Kind,
     Layout,
     SparseLayout,
     add_summaries,
@@ -153,7 +155,7 @@ def _refuse_forgotten_codes(raw: _RawTable, id_name: str | None, options: TableO
 
 def feature_kinds(
     name: str, types: Mapping[str, ArrowType], id_column: str | None, options: TableOptions
-) -> dict[str, str]:
+) -> dict[str, Kind]:
     """Which columns to learn from, and of what kind they are."""
     names = [column for column in types if column != id_column]
     codes = [options.codes] if options.codes else []
@@ -469,7 +471,7 @@ def _read_svmlight(path: Location) -> Table:
         X = parse_svmlight(path, file, None)
     if X.shape[0] == 0:
         raise InputError(f"{path} is empty.")
-    first = 1 if X.indices.size == 0 or X.indices.min() > 0 else 0
+    first: Literal[0, 1] = 1 if X.indices.size == 0 or X.indices.min() > 0 else 0
     X = X[:, first:]
     return Table(X, [str(k) for k in range(X.shape[0])], SparseLayout(X.shape[1], first))
 

@@ -21,6 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -32,7 +33,7 @@ from sdulearn.errors import InputError, UndeterminedError
 from sdulearn.pairs import Pairs, read_pairs, rows_of, weighted_rows
 from sdulearn.prior import clopper_pearson, dissimilar_share, prior_from_share, random_of, share_of, similar_share
 from sdulearn.risks import mixture, row_weights
-from sdulearn.types import Array, Codes, Mask
+from sdulearn.types import Array, Codes, Count, Mask, Probability
 
 # A ratio of answers this unlikely at the prior given was not that of random pairs.
 _OTHER_RATIO = 0.01
@@ -63,14 +64,14 @@ class AccuracyEstimate:
         What it was judged by: all answers, or those about points that were drawn at random, where others were chosen.
     """
 
-    value: float
-    low: float
-    high: float
-    agreement: float
-    n_answers: int
-    confidence: float
-    majority: float = 0.5
-    basis: str = "held-out answers"
+    value: Probability
+    low: Probability
+    high: Probability
+    agreement: Probability
+    n_answers: Count
+    confidence: Probability
+    majority: Probability = 0.5
+    basis: Literal["held-out answers", "random questions"] = "held-out answers"
 
     @property
     def beats_majority(self) -> bool:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Annotated, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -22,10 +23,11 @@ from sdulearn.errors import InputError
 from sdulearn.metrics.accuracy import no_answers
 from sdulearn.pairs import Pairs, read_pairs, rows_of, weighted_rows
 from sdulearn.prior import clopper_pearson, random_of, share_of
-from sdulearn.types import Array, Codes, Indices, Mask
+from sdulearn.types import Array, Between, Codes, Indices, Mask, Probability
 
 # A group with fewer points is not matched with a class: the best of all matchings would flatter too much.
 _FEWEST_POINTS = 10
+Basis: TypeAlias = Literal["labels", "groups", "random questions"]
 
 
 @dataclass(frozen=True)
@@ -40,9 +42,9 @@ class Share:
         As many independent counts of equal weight say as much.
     """
 
-    value: float
-    low: float
-    high: float
+    value: Annotated[float, Between(0, 1, nan=True)]
+    low: Probability
+    high: Probability
     n: float
 
     @classmethod
@@ -96,6 +98,11 @@ class AnswerCounts:
     classes: tuple[int, ...]
     same: tuple[tuple[float, ...], ...]
     different: tuple[tuple[float, ...], ...]
+
+    def __post_init__(self) -> None:
+        for table in (self.same, self.different):
+            if [len(row) for row in table] != [len(self.classes)] * len(self.classes):
+                raise InputError("Counts of answers are not a square of the classes.")
 
     @classmethod
     def of(cls, predicted: Codes, graph: AnswerGraph, asked: Mask) -> AnswerCounts:
@@ -157,8 +164,8 @@ class ClassAgreement:
     same: Share
     different: Share
     accuracy: Share | None
-    basis: str | None
-    confidence: float
+    basis: Basis | None
+    confidence: Probability
     counts: AnswerCounts | None = None
 
 
@@ -303,7 +310,7 @@ def _point_predictions(predicted: Codes, graph: AnswerGraph) -> Codes:
     return predicted[np.unique(graph.row_point, return_index=True)[1]]
 
 
-def _accuracy(graph: AnswerGraph, predicted: Codes, confidence: float) -> tuple[Share | None, str | None]:
+def _accuracy(graph: AnswerGraph, predicted: Codes, confidence: float) -> tuple[Share | None, Basis | None]:
     """Where names are known, or groups are large enough to be classes."""
     known = graph.labels != 0
     if known.any():
@@ -346,7 +353,7 @@ def _random_accuracy(
     error_rate: float | Mapping[int, float] | None,
     confidence: float,
     spread: float,
-) -> tuple[Share | None, str | None]:
+) -> tuple[Share | None, Basis | None]:
     """On points drawn at random, by what answers say of their classes, where labels or large groups name these."""
     names = graph.labels if graph.labels.any() else _names_of_groups(graph, predicted)
     if names is None or not counted.any():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -12,6 +11,7 @@ from typing import Any
 from sdulearn.asking import flip_rate
 from sdulearn.errors import InputError, SdulearnError
 from sdulearn.io.answer_log import ANSWER_CODES, LoggedAnswer
+from sdulearn.io.typed import plain
 from sdulearn.web.session import AskingSession, Pending
 from sdulearn.web.things import Things
 
@@ -107,11 +107,11 @@ class PageViews:
     def numbers(self, given: Json) -> Json:
         """Counts, classes, accuracy, what to look at again, and advice."""
         found = self.session.numbers()
-        return _plain({**found, "review": self._logged(found["review"], given)})
+        return plain({**found, "review": self._logged(found["review"], given)})
 
     def people(self, given: Json) -> Json:
         """Agreement and error rates."""
-        return _plain(asdict(self.session.agreement()))
+        return plain(asdict(self.session.agreement()))
 
     def classes(self, given: Json) -> Json:
         """Examples of each class, to name it by."""
@@ -226,14 +226,3 @@ def _labels(given: object) -> dict[str, str]:
     if any(len(name) > _LONGEST_LABEL or not name.isprintable() for name in names.values()):
         raise InputError(f"A class name has at most {_LONGEST_LABEL} characters that can be printed.")
     return names
-
-
-def _plain(data: Any) -> Any:
-    """The same in the types that JSON has; numbers that it has not become null."""
-    if isinstance(data, dict):
-        return {key: _plain(value) for key, value in data.items()}
-    if isinstance(data, list | tuple):
-        return [_plain(value) for value in data]
-    if isinstance(data, float) and not math.isfinite(data):
-        return None
-    return data

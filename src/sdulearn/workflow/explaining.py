@@ -198,7 +198,7 @@ def _dependence(estimator: _OfColumns, values: Array, k: int) -> ColumnDependenc
     return ColumnDependence(column.name, _names(column, found["grid_values"][0]), tuple(found["average"][0].tolist()))
 
 
-def _names(column: Column, values: Array) -> tuple[float | str, ...]:
+def _names(column: Column, values: Array) -> tuple[float, ...] | tuple[str, ...]:
     """Numbers as they are; categories and yes or no by name."""
     if column.kind == NUMBER:
         return tuple(values.tolist())

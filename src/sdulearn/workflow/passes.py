@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from sdulearn.columns import (
     ColumnLayout,
     ColumnSummary,
+    Kind,
     add_summaries,
     encode,
     id_texts,
@@ -73,7 +74,7 @@ class RowQuery:
 
     path: str  # the table, for messages
     layout: ColumnLayout  # how a batch becomes features
-    kinds: Mapping[str, str] | None  # kinds of the columns, where missing values are still to be counted
+    kinds: Mapping[str, Kind] | None  # kinds of the columns, where missing values are still to be counted
     rows: Codes  # numbers of rows to keep, sorted
     ids: NDArray[np.object_]  # ids of further rows to keep, sorted; empty where rows have no ids
 
@@ -104,7 +105,7 @@ def _both(one: Any, other: Any) -> Any:
     return None if one is None or other is None else one + other
 
 
-def summarise_batch(batch: ArrowTable, rows: Codes, _: None, kinds: Mapping[str, str]) -> Summaries:
+def summarise_batch(batch: ArrowTable, rows: Codes, _: None, kinds: Mapping[str, Kind]) -> Summaries:
     """What must be known of columns before they become features."""
     return Summaries(summarise(batch, kinds))
 

@@ -19,7 +19,7 @@ from sdulearn.answers.checks import check_answers
 from sdulearn.answers.records import Answers
 from sdulearn.blocks import Block, Part
 from sdulearn.blocks.points import refuse_shared_points
-from sdulearn.columns import CATEGORY, Column, ColumnLayout, find_columns
+from sdulearn.columns import CATEGORY, Column, ColumnLayout, Kind, find_columns
 from sdulearn.diagnostics import Finding, Population, check_contradictions, check_source, off_mode
 from sdulearn.errors import InputError
 from sdulearn.io.files import is_location
@@ -63,7 +63,7 @@ class _Source:
     request: Request
     engine: Engine
     table: ParquetTable
-    kinds: Mapping[str, str]
+    kinds: Mapping[str, Kind]
     layout: ColumnLayout
     counted: bool
 
@@ -108,9 +108,10 @@ def _open(request: Request, engine: Engine, ids: Sequence[str]) -> _Source:
         raise InputError(f"{table.path} has no rows.")
     id_column = _id_column(request, engine, table, ids)
     kinds = feature_kinds(table.path, table.types, id_column, options)
-    columns = tuple(Column(name, kind) for name, kind in kinds.items())
     counted = options.missing == "mean" or CATEGORY in kinds.values()
-    if counted:
+    if not counted:
+        columns = tuple(Column(name, kind) for name, kind in kinds.items())
+    else:
         found = _sum(engine, table, list(kinds), len(kinds), summarise_batch, kinds)
         columns = _columns(request, kinds, found)
     return _Source(request, engine, table, kinds, ColumnLayout(columns, id_column), counted)
@@ -130,7 +131,7 @@ def _id_column(request: Request, engine: Engine, table: ParquetTable, ids: Seque
     return choose_by_answers(table.path, counts.candidates(), ids, table.n_rows, ID_COLUMNS)
 
 
-def _columns(request: Request, kinds: Mapping[str, str], found: Summaries) -> tuple[Column, ...]:
+def _columns(request: Request, kinds: Mapping[str, Kind], found: Summaries) -> tuple[Column, ...]:
     options = request.options
     return find_columns(request.table_name, kinds, found.columns, options.missing, options.max_categories)
 

@@ -1,0 +1,139 @@
+"""Data to JSON and back: ``plain`` writes it, ``read`` checks every value by the type it is to have.
+
+An untrusted file can hold anything, so what a dataclass says of its fields is what is accepted:
+finite numbers, printable texts, limits by :class:`sdulearn.types.Between`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import MISSING, fields, is_dataclass
+from functools import cache
+from os import PathLike
+from types import NoneType, UnionType
+from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sdulearn.types import Array, Between
+
+
+def plain(data: object) -> Any:
+    """The same data in the types that JSON has; a number that it has not becomes null."""
+    if isinstance(data, np.ndarray | np.generic):
+        data = data.tolist()
+    if is_dataclass(data) and not isinstance(data, type):
+        return {field.name: plain(getattr(data, field.name)) for field in fields(data)}
+    if isinstance(data, Mapping):
+        return {str(plain(key)): plain(value) for key, value in data.items()}
+    if isinstance(data, AbstractSet):
+        return [plain(value) for value in sorted(data)]
+    if isinstance(data, list | tuple):
+        return [plain(value) for value in data]
+    if isinstance(data, float):
+        return data if math.isfinite(data) else None
+    return str(data) if isinstance(data, PathLike) else data
+
+
+def read(kind: Any, value: object) -> Any:
+    """A value from JSON as the type ``kind``, or a TypeError or ValueError that says why not.
+
+    A key that a dataclass does not know is passed over; one that it lacks takes the field's default.
+    """
+    origin = get_origin(kind) or kind
+    arguments = get_args(kind)
+    if kind is Any:
+        return value
+    if origin is Annotated:
+        return _within(arguments[0], arguments[1], value)
+    if origin in (Union, UnionType):
+        return _first_of(arguments, value)
+    if origin is Literal:
+        return _one_of(arguments, value)
+    if origin is tuple:
+        return _tuple(arguments, value)
+    if origin in (list, Sequence):
+        return [read(arguments[0], item) for item in _of(list, value)]
+    if origin in (dict, Mapping):
+        return {read(arguments[0], key): read(arguments[1], item) for key, item in _of(dict, value).items()}
+    return _record(kind, _of(dict, value)) if is_dataclass(kind) else _leaf(kind, value)
+
+
+def finite(array: NDArray[Any]) -> Array:
+    """An array of finite floats."""
+    if array.dtype.kind != "f" or not np.isfinite(array).all():
+        raise ValueError("numbers are missing or infinite")
+    return array
+
+
+def _of(kind: type, value: object) -> Any:
+    if type(value) is not kind:
+        raise TypeError(f"expected {kind.__name__}, found {type(value).__name__}")
+    return value
+
+
+def _leaf(kind: type, value: object) -> Any:
+    if kind is float:
+        if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+            raise TypeError("expected a finite number")
+        return float(value)
+    if kind in (str, int, bool, NoneType):
+        if kind is str:
+            _of(str, value).encode()  # a lone surrogate, which JSON can spell, could not be printed
+        return _of(kind, value)
+    raise TypeError(f"{kind!r} cannot be read from JSON")
+
+
+def _within(kind: Any, limits: Between, value: object) -> Any:
+    if value is None and limits.nan:
+        return math.nan
+    found = read(kind, value)
+    if not limits.low <= found <= limits.high:
+        raise ValueError(f"expected a number from {limits.low} to {limits.high}")
+    return found
+
+
+def _first_of(kinds: tuple[Any, ...], value: object) -> Any:
+    """By the first of the types that fits; the error of the last where none does."""
+    if value is None and NoneType in kinds:
+        return None
+    *others, last = (kind for kind in kinds if kind is not NoneType)
+    for kind in others:
+        try:
+            return read(kind, value)
+        except (TypeError, ValueError):
+            continue
+    return read(last, value)
+
+
+def _one_of(choices: tuple[Any, ...], value: object) -> Any:
+    if not any(type(value) is type(choice) and value == choice for choice in choices):
+        raise ValueError(f"expected one of {', '.join(map(repr, choices))}")
+    return value
+
+
+def _tuple(kinds: tuple[Any, ...], value: object) -> tuple[Any, ...]:
+    items = _of(list, value)
+    if kinds[-1] is Ellipsis:
+        kinds = (kinds[0],) * len(items)
+    return tuple(read(kind, item) for kind, item in zip(kinds, items, strict=True))
+
+
+def _record(kind: Any, value: Mapping[str, object]) -> Any:
+    found = {}
+    for name, (hint, required) in _fields(kind).items():
+        if required and name not in value:
+            raise TypeError(f"{name!r} is missing")
+        if name in value:
+            found[name] = read(hint, value[name])
+    return kind(**found)
+
+
+@cache
+def _fields(kind: Any) -> dict[str, tuple[Any, bool]]:
+    """Type of each field of a dataclass, and whether it has no default."""
+    hints = get_type_hints(kind, include_extras=True)
+    return {f.name: (hints[f.name], f.default is MISSING and f.default_factory is MISSING) for f in fields(kind)}
