@@ -1,6 +1,6 @@
 """The theory section of the paper: error bounds, their order, and what they leave open.
 
-Bounds are worst cases. For planning, :func:`sdulearn.planning.pairs_needed` simulates.
+Bounds are worst cases. For planning, :func:`sdulearn.planning.simulate_plan` simulates.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def estimation_error_bound(
     See Also
     --------
     rademacher_linear : The complexity of a linear model.
-    sdulearn.planning.pairs_needed : Numbers of pairs by simulation; bounds are too loose for that.
+    sdulearn.planning.simulate_plan : Numbers of pairs by simulation; bounds are too loose for that.
 
     References
     ----------
@@ -347,7 +347,7 @@ def _check_prior(prior: float) -> None:
         raise InputError(
             "At `prior=0.5` the SU, DU and SD risks divide by zero and their bounds are infinite. Use "
             "sdulearn.PairLogisticRegression, which learns from the pair as a whole; "
-            "sdulearn.planning.pairs_needed plans for it."
+            "sdulearn.planning.simulate_plan plans for it."
         )
 
 

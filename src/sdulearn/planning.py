@@ -9,7 +9,7 @@ import math
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 from sklearn.isotonic import isotonic_regression
@@ -23,7 +23,7 @@ from sdulearn import (
 )
 from sdulearn.bounds import order_probability, recommended_gamma
 from sdulearn.errors import InputError, OneKindWarning, OrientationWarning, UndeterminedError
-from sdulearn.populations import FeaturePopulation, GaussianPopulation, Population, Source, World
+from sdulearn.populations import Draw, FeaturePopulation, GaussianPopulation, Population
 from sdulearn.prior import dissimilar_share, no_value_probability, similar_share
 from sdulearn.types import Array, Estimator, MatrixLike
 
@@ -31,10 +31,8 @@ METHODS = ("joint", "sddu")
 SIZES = (25, 50, 100, 200, 400, 800, 1600)
 _FOLDS = 5
 
-Fit: TypeAlias = tuple[int, int, int]
-"""Numbers of a draw, of a size and of a method."""
-Progress: TypeAlias = Callable[[Sequence[Fit]], Iterable[Fit]]
-"""Wraps the list of fits to come, as ``tqdm.tqdm`` does."""
+Progress: TypeAlias = Callable[[Sequence[tuple[int, int, int]]], Iterable[tuple[int, int, int]]]
+"""Wraps the list of fits to come (numbers of a draw, a size and a method), as ``tqdm.tqdm`` does."""
 
 
 @dataclass(frozen=True)
@@ -81,40 +79,6 @@ class PlanRow:
     order_probability: float | None = None
     recommended_gamma: float | None = None
 
-    @classmethod
-    def expected(cls, n_pairs: int, prior: float, n_unlabeled: int) -> PlanRow:
-        """Compute a row at the expected numbers of similar and dissimilar pairs.
-
-        Parameters
-        ----------
-        n_pairs : int
-            The number of pairs.
-        prior : float
-            Share of one class.
-        n_unlabeled : int
-            Unlabeled rows beside the pairs.
-
-        Returns
-        -------
-        PlanRow
-            The row.
-        """
-        n_similar = n_pairs * similar_share(prior)
-        n_dissimilar = n_pairs * dissimilar_share(prior)
-        counts = {"n_similar": n_similar, "n_dissimilar": n_dissimilar, "n_unlabeled": n_unlabeled}
-        estimate = estimate_prior(n_similar, n_dissimilar)
-        no_value = no_value_probability(n_pairs, prior)
-        if prior == 0.5:  # the marginal risks, which the theory is about, are undefined
-            return cls(n_pairs, estimate, no_value)
-        return cls(
-            n_pairs=n_pairs,
-            prior=estimate,
-            no_value_probability=no_value,
-            order_bound=order_probability(n_pairs, prior),
-            order_probability=order_probability(n_pairs, prior, exact=True),
-            recommended_gamma=recommended_gamma("sddu", **counts, prior=prior),
-        )
-
 
 @dataclass(frozen=True)
 class Plan:
@@ -134,8 +98,12 @@ class Plan:
         Unlabeled rows beside the pairs.
     n_repeats : int
         Simulated draws.
-    source : Source
-        Where the simulated points came from.
+    n_rows : int or None
+        Rows of ``X``; None where points were generated.
+    n_features, n_axes : int
+        Features of the points, and how many directions of them were simulated.
+    direction : str or None
+        Which direction of ``X`` separated the made-up classes.
     known_prior : bool
         Whether the estimators were given the prior.
     oriented : bool
@@ -153,7 +121,10 @@ class Plan:
     ceiling: float
     n_unlabeled: int
     n_repeats: int
-    source: Source
+    n_rows: int | None
+    n_features: int
+    n_axes: int
+    direction: str | None
     known_prior: bool
     oriented: bool
 
@@ -208,7 +179,7 @@ class PairsNeeded:
 
     See Also
     --------
-    pairs_needed : Makes one.
+    Plan.pairs_needed : Makes one.
     """
 
     n_pairs: float
@@ -217,43 +188,6 @@ class PairsNeeded:
     target_accuracy: float
     method: str
     plan: Plan
-
-
-def pairs_needed(target_accuracy: float, *, prior: float, method: str = "joint", **options: Any) -> PairsNeeded:
-    """Estimate how many random pairs a target accuracy takes, by simulation.
-
-    It depends on what ``ceiling`` and the features are taken to be: see :func:`simulate_plan`.
-
-    Parameters
-    ----------
-    target_accuracy : float
-        The accuracy to reach.
-    prior : float
-        Share of one class.
-    method : {"joint", "sddu"}, default="joint"
-        Which estimator.
-    **options
-        Others of :func:`simulate_plan`, such as ``X`` (your unlabeled rows) and ``ceiling``.
-
-    Returns
-    -------
-    PairsNeeded
-        The number, its range, and the plan it comes from.
-
-    See Also
-    --------
-    simulate_plan : Accuracy at several numbers of pairs.
-    sdulearn.bounds.estimation_error_bound : What is proven of the risk.
-
-    Examples
-    --------
-    >>> from sdulearn.planning import pairs_needed
-    >>> answer = pairs_needed(0.85, prior=0.7, n_features=3, sizes=(50, 200, 800), n_repeats=3)
-    >>> answer.low <= answer.n_pairs <= answer.high
-    True
-    """
-    plan = simulate_plan(prior=prior, methods=(method,), target_accuracy=target_accuracy, **options)
-    return plan.pairs_needed(target_accuracy, method)
 
 
 def simulate_plan(
@@ -331,7 +265,8 @@ def simulate_plan(
 
     See Also
     --------
-    pairs_needed : The number of pairs for one target.
+    Plan.pairs_needed : The number of pairs for one target.
+    sdulearn.bounds.estimation_error_bound : What is proven of the risk.
     sdulearn.plotting.PlanDisplay : Draws the plan.
 
     Examples
@@ -340,57 +275,54 @@ def simulate_plan(
     >>> plan = simulate_plan(prior=0.7, methods=("sddu",), sizes=(50, 800), n_repeats=4)
     >>> plan.curves[0].accuracy[0] < plan.curves[0].accuracy[1] < plan.ceiling
     True
+    >>> 50 <= plan.pairs_needed(0.85, "sddu").n_pairs
+    True
     """
     if not 0 < prior < 1:
         raise InputError(f"`prior` must lie strictly between 0 and 1, got {prior!r}.")
     prior = max(prior, 1 - prior)
     if ceiling is None:
         ceiling = 1 - (1 - prior) / 3
-    _check_ceiling(ceiling, prior)
+    # The best classifier must beat the constant one, and overlapping classes leave some error.
+    if not prior + 1e-3 <= ceiling <= 0.999:
+        raise InputError(
+            f"`ceiling`, the accuracy of the best possible classifier, must lie between {prior + 1e-3:.3f} (a little "
+            f"more than always predicting the larger class) and 0.999, got {ceiling!r}."
+        )
     if target_accuracy is not None:
         _check_target(target_accuracy, prior, ceiling)
-    _check_methods(methods, prior)
     sizes = tuple(sorted(set(sizes)))
-    _check_numbers(sizes, n_features=n_features, n_unlabeled=n_unlabeled, n_repeats=n_repeats)
-    population = _population(X, prior, ceiling, n_features, direction)
-    n_unlabeled = min(n_unlabeled, population.most_unlabeled)
+    _check(methods, prior, sizes, n_features=n_features, n_unlabeled=n_unlabeled, n_repeats=n_repeats)
+    population: Population
+    if X is None:
+        population = GaussianPopulation(prior, ceiling, n_features)
+    else:
+        population = FeaturePopulation(X, prior, ceiling, direction)
+    if population.n_rows is not None:
+        n_unlabeled = min(n_unlabeled, population.n_rows)
     oriented = oriented or prior == 0.5
     known = prior if known_prior else None
     seeds = np.random.SeedSequence(random_state).spawn(n_repeats)
     accuracy = np.empty((len(methods), len(sizes), n_repeats))
-    world: World
+    draw: Draw
     for k, i, j in progress(list(np.ndindex(n_repeats, len(sizes), len(methods)))):
         if i == j == 0:  # every size and method of a repeat learns from one draw
-            world = population.draw(sizes[-1], n_unlabeled, np.random.default_rng(seeds[k]))
-        accuracy[j, i, k] = _accuracy(world, sizes[i], methods[j], known, oriented)
+            draw = population.draw(sizes[-1], n_unlabeled, np.random.default_rng(seeds[k]))
+        accuracy[j, i, k] = _accuracy(draw, sizes[i], methods[j], known, oriented)
     return Plan(
         curves=tuple(_curve(*each, prior) for each in zip(methods, accuracy, strict=True)),
-        rows=tuple(PlanRow.expected(n, prior, n_unlabeled) for n in sizes),
+        rows=tuple(expected_row(n, prior, n_unlabeled) for n in sizes),
         prior=prior,
         ceiling=ceiling,
         n_unlabeled=n_unlabeled,
         n_repeats=n_repeats,
-        source=population.source,
+        n_rows=population.n_rows,
+        n_features=population.n_features,
+        n_axes=population.n_axes,
+        direction=population.direction,
         known_prior=known_prior,
         oriented=oriented,
     )
-
-
-def _population(X: MatrixLike | None, prior: float, ceiling: float, n_features: int, direction: str) -> Population:
-    if X is None:
-        return GaussianPopulation(prior, ceiling, n_features)
-    return FeaturePopulation(X, prior, ceiling, direction)
-
-
-def _check_ceiling(ceiling: float, prior: float) -> None:
-    """The best classifier must beat the constant one, and overlapping classes leave some error."""
-    least = prior + 1e-3
-    if not least <= ceiling <= 0.999:
-        raise InputError(
-            f"`ceiling`, the accuracy of the best possible classifier, must lie between {least:.3f} "
-            "(a little more than calling everything the larger class) and 0.999, got "
-            f"{ceiling!r}."
-        )
 
 
 def _check_target(target_accuracy: float, prior: float, ceiling: float) -> None:
@@ -399,18 +331,17 @@ def _check_target(target_accuracy: float, prior: float, ceiling: float) -> None:
         raise InputError(f"`target_accuracy` must lie between 0 and 1, such as 0.85; got {target_accuracy!r}.")
     if target_accuracy <= prior:
         raise InputError(
-            f"`target_accuracy={target_accuracy:g}` needs no pairs: calling everything the larger "
-            f"class is right {prior:.1%} of the time. Aim higher."
+            f"`target_accuracy={target_accuracy:g}` needs no pairs: always predicting the larger class is right "
+            f"{prior:.1%} of the time. Aim higher."
         )
     if target_accuracy >= ceiling:
         raise InputError(
-            f"`target_accuracy={target_accuracy:g}` is out of reach: the simulation takes "
-            f"{ceiling:.1%} for the accuracy of the best possible classifier. If your classes are "
-            "better separated than that, raise `ceiling`."
+            f"`target_accuracy={target_accuracy:g}` is out of reach: the simulation assumes that the best possible "
+            f"classifier is right {ceiling:.1%} of the time. If your classes are better separated, raise `ceiling`."
         )
 
 
-def _check_methods(methods: Sequence[str], prior: float) -> None:
+def _check(methods: Sequence[str], prior: float, sizes: Sequence[int], **numbers: int) -> None:
     unknown = [method for method in methods if method not in METHODS]
     if unknown or not methods:
         raise InputError(f"Unknown `methods` {unknown}; choose from {list(METHODS)}.")
@@ -419,9 +350,6 @@ def _check_methods(methods: Sequence[str], prior: float) -> None:
             "At `prior=0.5` the sddu method is undefined (it divides by p - q). Plan for 'joint' "
             "(sdulearn.PairLogisticRegression), which learns from the pair as a whole."
         )
-
-
-def _check_numbers(sizes: Sequence[int], **numbers: int) -> None:
     if not sizes or sizes[0] < 10:
         raise InputError(f"`sizes` must hold numbers of pairs, each 10 or more; got {list(sizes)}.")
     for name, number in numbers.items():
@@ -429,14 +357,33 @@ def _check_numbers(sizes: Sequence[int], **numbers: int) -> None:
             raise InputError(f"`{name}` must be 1 or more, got {number!r}.")
 
 
-def _accuracy(world: World, n_pairs: int, method: str, prior: float | None, oriented: bool) -> float:
+def expected_row(n_pairs: int, prior: float, n_unlabeled: int) -> PlanRow:
+    """What is known without simulation, at the expected numbers of similar and dissimilar pairs."""
+    n_similar = n_pairs * similar_share(prior)
+    n_dissimilar = n_pairs * dissimilar_share(prior)
+    estimate = estimate_prior(n_similar, n_dissimilar)
+    no_value = no_value_probability(n_pairs, prior)
+    if prior == 0.5:  # the marginal risks, which the theory is about, are undefined
+        return PlanRow(n_pairs, estimate, no_value)
+    counts = {"n_similar": n_similar, "n_dissimilar": n_dissimilar, "n_unlabeled": n_unlabeled}
+    return PlanRow(
+        n_pairs=n_pairs,
+        prior=estimate,
+        no_value_probability=no_value,
+        order_bound=order_probability(n_pairs, prior),
+        order_probability=order_probability(n_pairs, prior, exact=True),
+        recommended_gamma=recommended_gamma("sddu", **counts, prior=prior),
+    )
+
+
+def _accuracy(draw: Draw, n_pairs: int, method: str, prior: float | None, oriented: bool) -> float:
     """Train on the first pairs of a draw; NaN where they do not allow it."""
-    same = world.same[:n_pairs]
+    points, pairs, same, unlabeled, accuracy = draw
+    same = same[:n_pairs]
     model = _estimator(method, int(same.sum()), int((~same).sum()), prior)
     if model is None:
         return math.nan
-    pairs = world.pairs[:n_pairs]
-    rows, codes = stack_pairs(world.points, pairs, same, unlabeled=world.unlabeled)
+    rows, codes = stack_pairs(points, pairs[:n_pairs], same, unlabeled=unlabeled)
     with warnings.catch_warnings():
         # Draws with one kind of answer are part of the plan.
         for expected in (OrientationWarning, OneKindWarning):
@@ -446,15 +393,12 @@ def _accuracy(world: World, n_pairs: int, method: str, prior: float | None, orie
         except UndeterminedError:
             # Pairs of few rows share points, and these may imply no prior though the counts do.
             return math.nan
-    right = world.accuracy(model.coef_[0], float(model.intercept_[0]))
+    right = accuracy(model.coef_[0], float(model.intercept_[0]))
     return max(right, 1 - right) if oriented else right
 
 
 def _estimator(method: str, n_similar: int, n_dissimilar: int, prior: float | None) -> Estimator | None:
-    """The estimator with its defaults, in fewer folds where a kind of pair is rare.
-
-    None where nothing can be fit.
-    """
+    """The estimator with its defaults, in fewer folds where a kind of pair is rare; None where nothing can be fit."""
     kinds = [n for n in (n_similar, n_dissimilar) if n > 0]
     folds = min(_FOLDS, sum(kinds), *kinds)
     if folds < 2:

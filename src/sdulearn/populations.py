@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Protocol
+from typing import TypeAlias
 
 import numpy as np
 from scipy.optimize import brentq
@@ -28,61 +27,42 @@ _FEWEST_ROWS = 1000
 _MOST_CELLS = 2_000_000
 _MOST_AXES = 100
 
+Draw: TypeAlias = tuple[Array, Indices, Mask, Indices, Callable[[Array, float], float]]
+"""Points, random pairs of them, their answers, unlabeled points, and the accuracy of weights and an intercept."""
 
-@dataclass(frozen=True)
-class Source:
-    """Where simulated points come from."""
 
-    n_rows: int | None  # rows of the user's table; None where points are generated from two Gaussian classes
+class Population:
+    """Where points and their classes come from."""
+
+    n_rows: int | None  # rows of the user's table; None where points are generated
     n_features: int  # features of the table, or of the generated points
     n_axes: int  # how many of them are simulated: of a wide table the main directions only
     direction: str | None  # direction that separates the made-up classes of a table
 
-
-@dataclass(frozen=True)
-class World:
-    """One draw: points, random pairs of them with their answers, unlabeled rows.
-
-    ``accuracy`` is that of a linear model with these weights and this intercept.
-    """
-
-    points: Array
-    pairs: Indices
-    same: Mask
-    unlabeled: Indices
-    accuracy: Callable[[Array, float], float]
-
-
-class Population(Protocol):
-    """Where points and their classes come from."""
-
-    source: Source
-    most_unlabeled: int
-
-    def draw(self, n_pairs: int, n_unlabeled: int, rng: np.random.Generator) -> World:
+    def draw(self, n_pairs: int, n_unlabeled: int, rng: np.random.Generator) -> Draw:
         """Points with pairs, answers and unlabeled rows."""
-        ...
+        raise NotImplementedError
 
 
-class GaussianPopulation:
+class GaussianPopulation(Population):
     """Two Gaussian classes with identity covariance, as far apart as the ceiling asks."""
-
-    most_unlabeled = 10**9
 
     def __init__(self, prior: float, ceiling: float, n_features: int) -> None:
         self.prior = prior
-        self.distance = gaussian_distance(prior, ceiling)
-        self.mean = np.full(n_features, self.distance / 2 / math.sqrt(n_features))
-        self.source = Source(None, n_features, n_features, None)
+        self.mean = np.full(n_features, gaussian_distance(prior, ceiling) / 2 / math.sqrt(n_features))
+        self.n_rows = None
+        self.n_features = n_features
+        self.n_axes = n_features
+        self.direction = None
 
-    def draw(self, n_pairs: int, n_unlabeled: int, rng: np.random.Generator) -> World:
+    def draw(self, n_pairs: int, n_unlabeled: int, rng: np.random.Generator) -> Draw:
         """Fresh points for every pair and every unlabeled row."""
         n = 2 * n_pairs + n_unlabeled
         y = np.where(rng.random(n) < self.prior, 1, -1)
         points = y[:, None] * self.mean + rng.normal(size=(n, len(self.mean)))
         pairs = np.arange(2 * n_pairs).reshape(n_pairs, 2)
         same = y[pairs[:, 0]] == y[pairs[:, 1]]
-        return World(points, pairs, same, np.arange(2 * n_pairs, n), self.accuracy)
+        return points, pairs, same, np.arange(2 * n_pairs, n), self.accuracy
 
     def accuracy(self, coef: Array, intercept: float) -> float:
         """Accuracy of ``sign(coef.x + intercept)``, exactly."""
@@ -93,7 +73,7 @@ class GaussianPopulation:
         return float(self.prior * positive + (1 - self.prior) * negative)
 
 
-class FeaturePopulation:
+class FeaturePopulation(Population):
     """The user's rows, with classes from a logistic model as steep as the ceiling asks."""
 
     def __init__(self, X: MatrixLike, prior: float, ceiling: float, direction: str) -> None:
@@ -103,16 +83,16 @@ class FeaturePopulation:
         self.rows = _leading_axes(StandardScaler().fit_transform(rows))
         self.prior = prior
         self.ceiling = ceiling
-        self.most_unlabeled = len(rows)
-        self.source = Source(len(rows), rows.shape[1], self.rows.shape[1], direction)
+        self.direction = direction
+        # The direction in which the rows vary most, or a new one in each draw.
+        self.axis = randomized_svd(self.rows, 1, random_state=0)[2][0] if direction == "principal" else None
+        self.n_rows, self.n_features = rows.shape
+        self.n_axes = self.rows.shape[1]
 
-    def draw(self, n_pairs: int, n_unlabeled: int, rng: np.random.Generator) -> World:
+    def draw(self, n_pairs: int, n_unlabeled: int, rng: np.random.Generator) -> Draw:
         """New classes for the rows; random pairs of different rows, each in any number of pairs."""
         n, d = self.rows.shape
-        if self.source.direction == "principal":
-            v = randomized_svd(self.rows, 1, random_state=0)[2][0]
-        else:
-            v = rng.normal(size=d)
+        v = rng.normal(size=d) if self.axis is None else self.axis
         positive = expit(logistic_scores(self.rows @ v, self.prior, self.ceiling))
         y = rng.random(n) < positive
         first = rng.integers(n, size=n_pairs)
@@ -123,8 +103,7 @@ class FeaturePopulation:
             up = self.rows @ coef + intercept > 0
             return float(np.mean(np.where(up, positive, 1 - positive)))
 
-        pairs = np.column_stack([first, second])
-        return World(self.rows, pairs, y[first] == y[second], unlabeled, accuracy)
+        return self.rows, np.column_stack([first, second]), y[first] == y[second], unlabeled, accuracy
 
 
 def _some_rows(X: MatrixLike) -> Array:

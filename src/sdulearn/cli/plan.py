@@ -165,18 +165,17 @@ def describe_privacy(epsilon: float, cost: float) -> str:
 
 def basis(plan: Plan) -> str:
     """What was simulated, under which conditions."""
-    source = plan.source
-    if source.n_rows is None:
-        points = f"generated points: two Gaussian classes in {source.n_features} dimensions, so far apart"
+    if plan.n_rows is None:
+        points = f"generated points: two Gaussian classes in {plan.n_features} dimensions, so far apart"
     else:
         cut = ""
-        if source.n_axes < source.n_features:
-            cut = f" (cut to the {source.n_axes} main directions: optimistic)"
+        if plan.n_axes < plan.n_features:
+            cut = f" (cut to the {plan.n_axes} main directions: optimistic)"
         way = "the principal direction"
-        if source.direction == "random":
+        if plan.direction == "random":
             way = "a random direction, a new one in each draw"
         points = (
-            f"your {source.n_rows} rows of {source.n_features} features{cut}, with made-up classes: "
+            f"your {plan.n_rows} rows of {plan.n_features} features{cut}, with made-up classes: "
             f"a logistic model along {way}, so steep"
         )
     prior = "known" if plan.known_prior else "taken from the counts"
@@ -191,10 +190,10 @@ def basis(plan: Plan) -> str:
 
 def points_asked(plan: Plan) -> str:
     """How many points so many answers are about: two each, but that rows of a table come again."""
-    if plan.source.n_rows is None:
+    if plan.n_rows is None:
         return "each of two points of its own"
     ends = 2 * plan.sizes[-1]
-    n = plan.source.n_rows
+    n = plan.n_rows
     different = n * (1 - (1 - 1 / n) ** ends)
     return f"{plan.sizes[-1]} answers are about {different:.0f} of your rows"
 

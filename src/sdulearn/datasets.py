@@ -1,8 +1,6 @@
-"""The paper's way of turning labelled data into pairs and unlabeled rows."""
+"""Data to try things on: Breiman's waveforms, and pairs drawn from labelled points as in the paper."""
 
 from __future__ import annotations
-
-from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -12,7 +10,9 @@ from sklearn.utils.random import sample_without_replacement
 from sdulearn.errors import InputError
 from sdulearn.prior import similar_share
 from sdulearn.sklearn_private import safe_indexing
-from sdulearn.types import Codes, Indices, MatrixLike, RandomState
+from sdulearn.types import Array, Codes, Indices, MatrixLike, RandomState
+
+__all__ = ["make_waveform", "sample_sdu"]
 
 
 def sample_sdu(
@@ -101,27 +101,31 @@ def sample_sdu(
         raise InputError(f"`error_rate` must lie between 0 and 1, got {error_rate!r}.")
     rng = check_random_state(random_state)
     split = _exactly if exact else rng.binomial
-    if design != "loose" or prior is None:
-        ends = _questions(design, n_pairs, n_points, rng)
-        return _draw_graph(X, labels, ends, n_unlabeled, n_test, prior, split, error_rate, rng)
-    n_similar = split(n_pairs, similar_share(prior))
-    both_positive = split(n_similar, prior**2 / similar_share(prior))
-    parts = (
-        _classes(2 * both_positive, 2 * n_similar),
-        np.tile([1, -1], n_pairs - n_similar),
-        _classes(split(n_unlabeled, prior), n_unlabeled),
-        _classes(split(n_test, prior), n_test),
-    )
-    rows = _draw(np.concatenate(parts), labels, rng)
-    pairs = np.repeat(np.r_[1 : n_similar + 1, -n_similar - 1 : -n_pairs - 1 : -1], 2)
-    if error_rate:
-        pairs = pairs * np.repeat(_errors(n_pairs, split(n_pairs, error_rate), rng), 2)
-    codes = np.concatenate([pairs, np.zeros(n_unlabeled, dtype=np.int64)])
-    train, test = rows[: len(codes)], rows[len(codes) :]
-    drawn = (safe_indexing(X, train), codes)
+    ends = _questions(design, n_pairs, n_points, rng)
+    n_asked = int(ends.max(initial=-1)) + 1
+    if prior is None:
+        drawn = _draw_any(n_asked + n_unlabeled + n_test, len(labels), rng)
+    else:
+        if design == "loose":
+            n_similar = split(n_pairs, similar_share(prior))
+            both_positive = _classes(2 * split(n_similar, prior**2 / similar_share(prior)), 2 * n_similar)
+            asked = np.concatenate([both_positive, np.tile([1, -1], n_pairs - n_similar)])
+            classes = [asked, *(_classes(split(n, prior), n) for n in (n_unlabeled, n_test))]
+        else:
+            classes = [rng.permutation(_classes(split(n, prior), n)) for n in (n_asked, n_unlabeled, n_test)]
+        drawn = _draw(np.concatenate(classes), labels, rng)
+    same = np.where(labels[drawn[ends[:, 0]]] == labels[drawn[ends[:, 1]]], 1, -1)
+    # As many wrong answers as asked for, in random places.
+    same = same * rng.permutation(_classes(n_pairs - split(n_pairs, error_rate), n_pairs))
+    codes = np.zeros(2 * n_pairs + n_unlabeled, dtype=np.int64)
+    codes[: 2 * n_pairs] = np.repeat(same * np.arange(1, n_pairs + 1), 2)
+    point = np.concatenate([ends.ravel(), np.arange(n_asked, n_asked + n_unlabeled)])
+    known = codes if design == "loose" and prior is not None else np.column_stack([codes, point])
+    rows = (safe_indexing(X, drawn[point]), known)
     if not n_test:
-        return drawn
-    return (*drawn, safe_indexing(X, test), labels[test].astype(np.int64))
+        return rows
+    test = drawn[n_asked + n_unlabeled :]
+    return (*rows, safe_indexing(X, test), labels[test].astype(np.int64))
 
 
 def _questions(design: str, n_pairs: int, n_points: int | None, rng: np.random.RandomState) -> Indices:
@@ -139,43 +143,6 @@ def _questions(design: str, n_pairs: int, n_points: int | None, rng: np.random.R
     b = np.floor((1 + np.sqrt(1 + 8.0 * chosen)) / 2).astype(np.intp)
     b -= b * (b - 1) // 2 > chosen
     return np.column_stack([chosen - b * (b - 1) // 2, b])
-
-
-def _draw_graph(
-    X: MatrixLike,
-    labels: Codes,
-    ends: Indices,
-    n_unlabeled: int,
-    n_test: int,
-    prior: float | None,
-    split: Callable[[int, float], int],
-    error_rate: float,
-    rng: np.random.RandomState,
-) -> tuple[MatrixLike, ...]:
-    """Points in random order, the answers of ``ends`` about them, unlabeled rows and test points."""
-    n_points = int(ends.max(initial=-1)) + 1
-    counts = (n_points, n_unlabeled, n_test)
-    if prior is None:
-        drawn = _draw_any(sum(counts), len(labels), rng)
-    else:
-        classes = [rng.permutation(_classes(split(count, prior), count)) for count in counts]
-        drawn = _draw(np.concatenate(classes), labels, rng)
-    n_train = n_points + n_unlabeled
-    same = np.where(labels[drawn[ends[:, 0]]] == labels[drawn[ends[:, 1]]], 1, -1)
-    same = same * _errors(len(ends), split(len(ends), error_rate), rng)
-    codes = np.repeat(same * np.arange(1, len(ends) + 1), 2)
-    point = np.concatenate([ends.ravel(), np.arange(n_points, n_train)])
-    y = np.column_stack([np.concatenate([codes, np.zeros(n_unlabeled, dtype=np.int64)]), point])
-    rows = safe_indexing(X, drawn[point])
-    if not n_test:
-        return rows, y
-    test = drawn[n_train:]
-    return rows, y, safe_indexing(X, test), labels[test].astype(np.int64)
-
-
-def _errors(n: int, n_wrong: int, rng: np.random.RandomState) -> Codes:
-    """-1 for so many answers, which are wrong, in random places, and +1 for the others."""
-    return rng.permutation(_classes(n - n_wrong, n))
 
 
 def _exactly(n: int, share: float) -> int:
@@ -208,3 +175,52 @@ def _draw(classes: Codes, labels: Codes, rng: np.random.RandomState) -> Indices:
             )
         rows[needed] = rng.permutation(there)[: len(needed)]
     return rows
+
+
+def make_waveform(n_samples: int = 5000, *, random_state: RandomState = None) -> tuple[Array, Codes]:
+    """Generate noisy mixtures of two of three triangular waves, in 21 features.
+
+    The classes are the kind with two humps against the other two.
+
+    Parameters
+    ----------
+    n_samples : int, default=5000
+        Number of rows.
+    random_state : int, RandomState or None, default=None
+        Seed of the draw.
+
+    Returns
+    -------
+    X : array of shape (n_samples, 21)
+        The waves, one sample a row.
+    y : array of shape (n_samples,)
+        +1 for mixtures of the first and the last wave, at t = 7 and t = 15 (about a third of the
+        rows), as in the benchmark set; -1 for the others.
+
+    See Also
+    --------
+    sample_sdu : Draws pairs and unlabeled rows from them.
+
+    References
+    ----------
+    L. Breiman, J. H. Friedman, R. A. Olshen, C. J. Stone. Classification and Regression Trees.
+    Wadsworth 1984, section 2.6.2.
+
+    Examples
+    --------
+    >>> from sdulearn.datasets import make_waveform
+    >>> X, y = make_waveform(1000, random_state=0)
+    >>> X.shape, sorted(set(y.tolist()))
+    ((1000, 21), [-1, 1])
+    """
+    if n_samples < 1:
+        raise InputError(f"`n_samples` must be 1 or more, got {n_samples!r}.")
+    rng = check_random_state(random_state)
+    t = np.arange(1, 22)
+    waves = np.maximum(6 - np.abs(t - np.array([[11], [15], [7]])), 0)
+    first, second = np.array([[0, 1], [0, 2], [1, 2]]).T
+    kind = rng.randint(3, size=n_samples)
+    u = rng.uniform(size=(n_samples, 1))
+    mixture = u * waves[first[kind]] + (1 - u) * waves[second[kind]]
+    X = mixture + rng.normal(size=mixture.shape)
+    return X, np.where(kind == 2, 1, -1)
