@@ -17,7 +17,7 @@ from scipy.stats import binom, binomtest, norm
 
 from sdulearn.answers.checks import AnswerChecks, check_answers, number_ids
 from sdulearn.answers.graph import AnswerGraph, connect, number_questions
-from sdulearn.answers.records import Answers
+from sdulearn.answers.records import Answers, flip_rate
 from sdulearn.errors import InputError
 from sdulearn.metrics import AccuracyEstimate
 from sdulearn.model_selection import PairKFold
@@ -25,7 +25,7 @@ from sdulearn.pairs import UNSURE, Pairs, read_pairs
 from sdulearn.prior import PriorEstimate, similar_share
 from sdulearn.types import Array, Indices, Mask, MatrixLike, Rows
 
-Severity = Literal["info", "warning", "error"]
+Severity = Literal["result", "info", "warning", "error"]
 Details = Mapping[str, Any]
 
 # One false alarm in a hundred clean data sets, for each test.
@@ -58,8 +58,8 @@ class Finding:
     ----------
     code : str
         What was found, such as ``"too_few_similar"``.
-    severity : {"info", "warning", "error"}
-        "info": nothing is wrong; "warning": a result may be; "error": a result is.
+    severity : {"result", "info", "warning", "error"}
+        "result": a part of the result; "info": nothing is wrong; "warning": a result may be; "error": a result is.
     details : mapping
         The numbers and names that belong to it.
     """
@@ -354,7 +354,9 @@ def check_source(answers: Answers) -> list[Finding]:
         counts = {"n_chosen": answers.n_chosen, "n_answers": len(answers.answers)}
         chosen = [Finding("chosen_questions", "info", counts)]
     if answers.epsilon is not None:
-        chosen.append(Finding("flipped_answers", "info", {"epsilon": answers.epsilon}))
+        chosen.append(
+            Finding("flipped_answers", "info", {"epsilon": answers.epsilon, "flip_rate": flip_rate(answers.epsilon)})
+        )
     return check_entities(answers) + chosen
 
 

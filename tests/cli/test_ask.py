@@ -303,7 +303,9 @@ def test_private_answers_are_flipped_and_fits_allow_for_it(call, refused, table,
     assert call(*fit, "--json") == 0
     report = json.loads(capsys.readouterr().out)
     assert report["annotators"][0]["rate"] == pytest.approx(1 / (1 + np.exp(2)))
-    assert [one["details"] for one in report["findings"] if one["code"] == "flipped_answers"] == [{"epsilon": 2.0}]
+    assert [one["details"] for one in report["findings"] if one["code"] == "flipped_answers"] == [
+        {"epsilon": 2.0, "flip_rate": pytest.approx(1 / (1 + np.exp(2)))}
+    ]
     assert call(*fit, "--error-rate", 0.2, "--json") == 0
     assert json.loads(capsys.readouterr().out)["annotators"][0]["rate"] == 0.2
     assert "known error rate" in told(call, capsys, *fit)

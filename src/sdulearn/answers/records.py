@@ -8,6 +8,7 @@ from typing import TypeGuard
 import numpy as np
 from numpy.typing import NDArray
 
+from sdulearn.errors import InputError
 from sdulearn.pairs import DISSIMILAR, SIMILAR, UNSURE
 from sdulearn.types import Array, Codes, Indices, Mask
 
@@ -35,6 +36,34 @@ def is_epsilon(value: object) -> TypeGuard[float]:
     """Whether a value is a number that can be the privacy of an answer; True and False are none."""
     number = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
     return number and bool(EPSILONS[0] <= value <= EPSILONS[1])  # type: ignore[operator]
+
+
+def flip_rate(epsilon: float) -> float:
+    """Probability with which an answer is flipped before it is stored: ``1 / (1 + exp(epsilon))``.
+
+    Parameters
+    ----------
+    epsilon : float
+        Privacy of one answer, from 0.001 to 100; the smaller, the more private.
+
+    Returns
+    -------
+    float
+        Between 0 and 1/2.
+
+    Examples
+    --------
+    >>> from sdulearn.asking import flip_rate
+    >>> round(flip_rate(1.0), 3)
+    0.269
+    """
+    if not is_epsilon(epsilon):
+        low, high = EPSILONS
+        raise InputError(
+            f"`epsilon` must be a number above 0, from {low:g} to {high:g}; got {str(epsilon)[:40]}. The smaller, the "
+            "more private."
+        )
+    return float(1 / (1 + np.exp(epsilon)))
 
 
 @dataclass(frozen=True)

@@ -37,9 +37,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from sdulearn.answers.graph import connect
-from sdulearn.answers.records import EPSILONS, is_epsilon
+from sdulearn.answers.records import EPSILONS, flip_rate
 from sdulearn.asking.records import Record, as_graph_input
-from sdulearn.errors import InputError
 from sdulearn.types import Indices
 
 # Two rows, the smaller first, and who compared them.
@@ -138,34 +137,6 @@ def is_flipped(key: bytes, flip: Flip, rate: float) -> bool:
 def certainty(epsilon: float) -> float:
     """Equation (3): how sure one can become from even odds."""
     return 1 - 1 / (1 + np.exp(min(epsilon, EPSILONS[1])))
-
-
-def flip_rate(epsilon: float) -> float:
-    """Equation (1): the probability with which an answer is flipped.
-
-    Parameters
-    ----------
-    epsilon : float
-        Privacy of one answer, from 0.001 to 100; the smaller, the more private.
-
-    Returns
-    -------
-    float
-        Between 0 and 1/2.
-
-    Examples
-    --------
-    >>> from sdulearn.asking import flip_rate
-    >>> round(flip_rate(1.0), 3)
-    0.269
-    """
-    if not is_epsilon(epsilon):
-        low, high = EPSILONS
-        raise InputError(
-            f"`epsilon` must be a number above 0, from {low:g} to {high:g}; got {str(epsilon)[:40]}. The smaller, the "
-            "more private."
-        )
-    return float(1 / (1 + np.exp(epsilon)))
 
 
 def effective_answers(n_answers: float, epsilon: float) -> float:

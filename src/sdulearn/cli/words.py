@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from sdulearn.answers import Answers
-from sdulearn.asking import flip_rate
+from sdulearn.answers.records import flip_rate
 from sdulearn.columns import CATEGORY, Column, ColumnLayout, Layout
 from sdulearn.diagnostics import Finding
 from sdulearn.errors import listed, quoted, shortened

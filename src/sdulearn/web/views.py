@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from sdulearn.asking import flip_rate
+from sdulearn.answers.records import flip_rate
 from sdulearn.errors import InputError, SdulearnError
 from sdulearn.io.answer_log import ANSWER_CODES, LoggedAnswer
 from sdulearn.io.typed import plain

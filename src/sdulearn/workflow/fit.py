@@ -16,8 +16,7 @@ from scipy.stats import binomtest
 
 from sdulearn.answers.checks import check_answers
 from sdulearn.answers.graph import AnswerGraph, connect
-from sdulearn.answers.records import Answers
-from sdulearn.asking import flip_rate
+from sdulearn.answers.records import Answers, flip_rate
 from sdulearn.diagnostics import (
     LEVEL,
     Finding,
