@@ -7,7 +7,7 @@ PYTHONS := src reproduction tests benchmarks examples .ci docs/conf.py docs/_ext
 export OMP_NUM_THREADS ?= 1
 export OPENBLAS_NUM_THREADS ?= 1
 
-.PHONY: demo reproduce test lint format bench bench-accuracy bench-asking bench-ablation bench-boosting bench-penalties bench-classes bench-coverage bench-faults bench-graph bench-honest bench-kill bench-repeat bench-rivals bench-scale bench-style dist docs test-oldest clean
+.PHONY: demo reproduce test lint format bench bench-accuracy bench-asking bench-ablation bench-boosting bench-penalties bench-classes bench-coverage bench-graph bench-honest bench-kill bench-mutants bench-repeat bench-rivals bench-scale bench-style dist docs test-oldest clean
 
 demo: $(VENV)/.demo
 	$(BIN)/sdulearn demo
@@ -40,9 +40,9 @@ bench-accuracy: $(VENV)/.bench
 bench-classes: $(VENV)/.bench
 	$(BIN)/python benchmarks/classes.py
 
-# One slip at a time, planted in a copy of the package: does a test notice? About a quarter of an hour.
-bench-faults: $(VENV)/.dev
-	$(BIN)/python benchmarks/faults.py
+# Random mutants, one at a time in a copy of the tree: does a test of their package notice? About an hour.
+bench-mutants: $(VENV)/.dev $(VENV)/.mutants
+	$(BIN)/python benchmarks/mutants.py
 
 # Twenty and five runs of the tests beside two busy loops: two hours.
 bench-repeat: $(VENV)/.dev
@@ -120,7 +120,7 @@ test-oldest: .venv-oldest/.dev
 	.venv-oldest/bin/python -m pip install -q -e '.[test]' numpy==1.26.0 scipy==1.12.0 scikit-learn==1.6.0 polars==1.9.0 pyarrow==15.0.2 dask==2024.8.0 distributed==2024.8.0
 	touch $@
 
-$(VENV)/.demo $(VENV)/.dev $(VENV)/.bench $(VENV)/.docs: $(VENV)/.%: pyproject.toml
+$(VENV)/.demo $(VENV)/.dev $(VENV)/.bench $(VENV)/.docs $(VENV)/.mutants: $(VENV)/.%: pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install -q -e '.[$*]'
 	touch $@

@@ -1,56 +1,53 @@
-"""The shape of the source: lines, bodies, packed assignments, long lines, ``Any`` in signatures.
+"""The shape of the source: lines, modules, records, imports, what a default fit passes, bodies.
 
-    python benchmarks/style.py [FOLDER ...]
-    python benchmarks/style.py --write
+    python benchmarks/style.py [FOLDER ...]     # the figures of other trees, for comparison
+    python benchmarks/style.py --write          # puts those of the package into docs/measured.md, beside targets
+    python benchmarks/style.py --tests          # runs the tests and keeps their CPU minutes, then the same
 
-The first prints the figures of folders, the second puts those of the package into docs/measured.md, beside targets.
+The share of random mutants that the tests kill comes from benchmarks/mutants.py.
 """
 
 from __future__ import annotations
 
 import argparse
 import ast
-from dataclasses import dataclass
+import json
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+import threading
+from functools import cache
 from pathlib import Path
 
 import numpy as np
 from pages import write_between
 
 ROOT = Path(__file__).parents[1]
+PACKAGE = ROOT / "src" / "sdulearn"
+RESULTS = Path(__file__).with_suffix(".json")
+MUTANTS = Path(__file__).with_name("mutants.json")
 LONG = 100
 Function = ast.FunctionDef | ast.AsyncFunctionDef
-# From tables and answers to a model and words about it.
-OUTER = (
-    "answers", "cli", "columns.py", "diagnostics.py", "errors.py", "extras.py", "io", "metrics", "number_texts.py",
-    "fit_report.py", "table_model.py", "workflow",
-)  # fmt: skip
-
-
-@dataclass(frozen=True)
-class Target:
-    """A figure of the whole package: in 0.1.0, by this script, and what is wanted."""
-
-    figure: str
-    before: float
-    at_most: float | None = None
-
-
-# 0.1.0 is commit d1442be. Its outer half was cli.py, columns.py, commands/, extras.py, files.py, modelfile.py,
-# onnx_export.py, parquet.py, persistence.py, servable.py and tables.py; a fifth less is wanted.
-TARGETS = (
-    Target("files", 113),
-    Target("lines", 15824, at_most=15824),
-    Target("lines without docstrings, blank lines and comments", 9554),
-    Target("lines of the outer half", 4706, at_most=3765),
-    Target("longest file", 427, at_most=400),
-    Target("body lines, median", 5, at_most=5),
-    Target("body lines, p90", 14, at_most=14),
-    Target("body lines, max", 36, at_most=40),
-    Target("packed assignments, %", 8.2, at_most=3),
-    Target(f"lines over {LONG} characters, %", 9.9, at_most=5),
-    Target("comment lines, %", 0.7),
-    Target("Any in a signature, %", 32.8, at_most=10),
-)
+# Before the redesign (commit 7080117), and at most.
+TARGETS: dict[str, tuple[float, float | None]] = {
+    "lines of source": (39_807, 29_000),
+    "modules": (221, 130),
+    "dataclasses": (188, 80),
+    "longest import chain": (28, 14),
+    "floors of the room test": (29, 10),
+    "default fit: modules passed": (69, 40),
+    "default fit: functions passed": (509, 320),
+    "lines of tests": (22_861, 17_000),
+    "CPU minutes of the tests": (13.9, 8),
+    "packed assignments, %": (0.1, 0.1),
+    f"lines over {LONG} characters, %": (4.7, 4.7),
+    "Any in a signature, %": (5.1, 5.1),
+    "body lines, median": (5, 5),
+    "body lines, p90": (15, 15),
+    "body lines, max": (42, 42),
+}
 
 
 def functions(tree: ast.AST) -> list[Function]:
@@ -79,79 +76,172 @@ def mentions_any(function: Function) -> bool:
     return any(isinstance(node, ast.Name) and node.id == "Any" for node in names)
 
 
-def docstring_lines(tree: ast.AST) -> int:
-    owners = [node for node in ast.walk(tree) if isinstance(node, ast.Module | ast.ClassDef | Function)]
-    first = [node.body[0] for node in owners if node.body]
-    texts = [node for node in first if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)]
-    return sum(node.end_lineno - node.lineno + 1 for node in texts)
+def is_dataclass(node: ast.AST) -> bool:
+    return isinstance(node, ast.ClassDef) and any("dataclass" in ast.unparse(one) for one in node.decorator_list)
 
 
-def measure(folder: Path) -> dict[str, float | int]:
-    paths = sorted(folder.rglob("*.py"))
-    texts = [path.read_text() for path in paths]
-    trees = [ast.parse(text) for text in texts]
-    lines = [line for text in texts for line in text.splitlines()]
-    code = [line for line in lines if line.strip()]
-    every = [function for tree in trees for function in functions(tree)]
+def imported_at_the_top(tree: ast.Module, modules: set[str]) -> set[str]:
+    """Modules of the package that a file imports when it is imported, but for types alone."""
+    found = set()
+    for node in tree.body:
+        names: list[str] = []
+        if isinstance(node, ast.ImportFrom) and node.module:
+            names = [f"{node.module}.{alias.name}" for alias in node.names]
+        elif isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        for name in names:
+            parts = name.split(".")
+            found.add(next((m for k in range(len(parts), 1, -1) if (m := ".".join(parts[:k])) in modules), ""))
+    return found - {""}
+
+
+def longest_chain(trees: dict[str, ast.Module]) -> int:
+    """Most modules in a chain of imports; a package is its ``__init__``."""
+    imports = {name: imported_at_the_top(tree, set(trees)) - {name} for name, tree in trees.items()}
+    under_way: set[str] = set()
+
+    @cache
+    def depth(name: str) -> int:
+        under_way.add(name)
+        found = 1 + max((depth(other) for other in imports[name] if other not in under_way), default=0)
+        under_way.remove(name)
+        return found
+
+    return max(map(depth, imports))
+
+
+def module_name(path: Path, folder: Path) -> str:
+    parts = (folder.name, *path.relative_to(folder).with_suffix("").parts)
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def measure(folder: Path) -> dict[str, float]:
+    """Figures that the source alone tells."""
+    texts = {path: path.read_text() for path in sorted(folder.rglob("*.py"))}
+    trees = {module_name(path, folder): ast.parse(text) for path, text in texts.items()}
+    lines = [line for text in texts.values() for line in text.splitlines()]
+    nodes = [node for tree in trees.values() for node in ast.walk(tree)]
+    every = [node for node in nodes if isinstance(node, Function)]
     bodies = [body_lines(function) for function in every]
-    assignments = [node for tree in trees for node in ast.walk(tree) if isinstance(node, ast.Assign)]
-    comments = [line for line in code if line.strip().startswith("#")]
-    documented = sum(docstring_lines(tree) for tree in trees)
+    assignments = [node for node in nodes if isinstance(node, ast.Assign)]
     return {
-        "files": len(paths),
-        "lines": len(lines),
-        "lines without docstrings, blank lines and comments": len(code) - len(comments) - documented,
-        "longest file": max(len(text.splitlines()) for text in texts),
+        "lines of source": len(lines),
+        "modules": len(texts),
+        "functions": len(every),
+        "dataclasses": sum(map(is_dataclass, nodes)),
+        "longest import chain": longest_chain(trees),
+        "packed assignments, %": round(100 * np.mean([is_packed(one) for one in assignments]), 1),
+        f"lines over {LONG} characters, %": round(100 * np.mean([len(line) > LONG for line in lines]), 1),
+        "Any in a signature, %": round(100 * np.mean([mentions_any(one) for one in every]), 1),
         "body lines, median": int(np.median(bodies)),
         "body lines, p90": int(np.quantile(bodies, 0.9)),
         "body lines, max": max(bodies),
-        "packed assignments, %": round(100 * np.mean([is_packed(one) for one in assignments]), 1),
-        f"lines over {LONG} characters, %": round(100 * np.mean([len(line) > LONG for line in code]), 1),
-        "comment lines, %": round(100 * len(comments) / len(code), 1),
-        "Any in a signature, %": round(100 * np.mean([mentions_any(one) for one in every]), 1),
     }
 
 
-def lines_of(folder: Path, rooms: tuple[str, ...]) -> int:
-    paths = [path for room in rooms for path in (sorted((folder / room).rglob("*.py")) or [folder / room])]
-    return sum(len(path.read_text().splitlines()) for path in paths)
+def floors() -> int:
+    """Floors of the map in tests/test_rooms.py."""
+    tree = ast.parse((ROOT / "tests" / "test_rooms.py").read_text())
+    found = [
+        node.value for node in tree.body if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "FLOORS"
+    ]
+    return len(found[0].elts)
 
 
-def table(package: Path) -> list[str]:
-    """Figures beside those of 0.1.0 and the targets, as Markdown."""
-    now = measure(package) | {"lines of the outer half": lines_of(package, OUTER)}
-    lines = ["| figure | 0.1.0 | now | target | met |", "|---|---|---|---|---|"]
-    for target in TARGETS:
-        value = now[target.figure]
-        wanted = (
-            ["", ""] if target.at_most is None else [f"at most {target.at_most:,}", verdict(value <= target.at_most)]
+def passed_by_a_fit() -> dict[str, float]:
+    """Our modules and functions that a default ``sdulearn fit`` runs through, imports apart."""
+    import pandas as pd
+    from sklearn.datasets import load_breast_cancer
+
+    from sdulearn.cli.main import main
+
+    X, y = load_breast_cancer(return_X_y=True)
+    frame = pd.DataFrame(X).rename(columns=lambda j: f"x{j}").assign(id=np.arange(len(X)))
+    ends = np.random.default_rng(0).permutation(len(X))[:200].reshape(-1, 2)
+    answers = pd.DataFrame(ends, columns=["id_a", "id_b"]).assign(label=(y[ends[:, 0]] == y[ends[:, 1]]).astype(int))
+    with tempfile.TemporaryDirectory() as name:
+        table, pairs, model = (str(Path(name) / file) for file in ("table.csv", "pairs.csv", "model.sdu"))
+        frame.to_csv(table, index=False)
+        answers.to_csv(pairs, index=False)
+        options = ["fit", "--features", table, "--pairs", pairs, "-o", model]
+        main(options)  # everything is imported now
+        called: set[object] = set()
+
+        def look(code_frame, event, _):
+            if event == "call":
+                called.add(code_frame.f_code)
+
+        threading.setprofile(look)
+        sys.setprofile(look)
+        try:
+            main(options)
+        finally:
+            sys.setprofile(None)
+            threading.setprofile(None)
+    ours = [code for code in called if code.co_filename.startswith(str(PACKAGE)) and not code.co_name.startswith("<")]
+    return {
+        "default fit: modules passed": len({code.co_filename for code in ours}),
+        "default fit: functions passed": len(ours),
+    }
+
+
+def lines_of_tests() -> int:
+    return sum(len(path.read_text().splitlines()) for path in (ROOT / "tests").rglob("*.py"))
+
+
+def run_tests() -> None:
+    """Run the tests in one process and keep the CPU minutes that they took."""
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
+    done = subprocess.run(command, cwd=ROOT, env={**os.environ, "OMP_NUM_THREADS": "1"}, text=True, check=False)
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    kept = {"CPU minutes of the tests": round((used.ru_utime + used.ru_stime) / 60, 1), "exit status": done.returncode}
+    RESULTS.write_text(json.dumps(kept, indent=1) + "\n")
+
+
+def figures() -> dict[str, float]:
+    found = measure(PACKAGE) | {"floors of the room test": floors(), "lines of tests": lines_of_tests()}
+    found |= passed_by_a_fit()
+    return found | (json.loads(RESULTS.read_text()) if RESULTS.exists() else {})
+
+
+def table() -> list[str]:
+    """Figures beside those before the redesign and the targets, as Markdown."""
+    now = figures()
+    lines = ["| figure | before | now | at most | met |", "|---|---|---|---|---|"]
+    for name, (before, at_most) in TARGETS.items():
+        value = now.get(name)
+        met = "" if value is None else "yes" if value <= at_most else "no"
+        lines.append(
+            f"| {name} | {before:,} | {'not measured' if value is None else f'{value:,}'} | {at_most:,} | {met} |"
         )
-        lines.append(f"| {' | '.join([target.figure, f'{target.before:,}', f'{value:,}', *wanted])} |")
+    if MUTANTS.exists():
+        found = json.loads(MUTANTS.read_text())
+        share = 100 * found["killed"] / found["mutants"]
+        met = "yes" if share >= 90 else "no"
+        lines.append(
+            f"| random mutants killed | 87% of 46 | {share:.0f}% of {found['mutants']} | 90% or more | {met} |"
+        )
     return lines
-
-
-def verdict(met: bool) -> str:
-    return "yes" if met else "no"
-
-
-def show(folder: Path) -> None:
-    print(folder)
-    for what, value in measure(folder).items():
-        print(f"  {what:<52}{value:>8}")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folders", nargs="*", type=Path, default=[ROOT / "src" / "sdulearn"])
+    parser.add_argument("folders", nargs="*", type=Path)
     parser.add_argument("--write", action="store_true", help="put the table into docs/measured.md")
+    parser.add_argument("--tests", action="store_true", help="run the tests first, for their CPU minutes")
     arguments = parser.parse_args()
-    if arguments.write:
-        lines = table(ROOT / "src" / "sdulearn")
-        write_between(ROOT / "docs" / "measured.md", "style", lines)
-        print("\n".join(lines))
-        return
     for folder in arguments.folders:
-        show(folder)
+        print(folder)
+        for what, value in measure(folder.resolve()).items():
+            print(f"  {what:<40}{value:>8}")
+    if arguments.folders:
+        return
+    if arguments.tests:
+        run_tests()
+    lines = table()
+    print("\n".join(lines))
+    if arguments.write or arguments.tests:
+        write_between(ROOT / "docs" / "measured.md", "style", lines)
 
 
 if __name__ == "__main__":

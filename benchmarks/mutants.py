@@ -1,0 +1,173 @@
+"""Random mutants, chosen by cosmic-ray: how many do the tests of their package kill?
+
+    python benchmarks/mutants.py                    # 160 mutants; writes benchmarks/mutants.json and mutants.md
+    python benchmarks/mutants.py --only io --n 20   # of one package; nothing written
+
+A place in the source is drawn, then one of the changes that cosmic-ray knows for it. Annotations are not touched: they
+never run. A mutant is killed where a test of its package fails, or where they do not end within a quarter of an hour.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import difflib
+import json
+import os
+import queue
+import random
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections import defaultdict
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from cosmic_ray import plugins
+from cosmic_ray.commands import init
+from cosmic_ray.mutating import mutate_code
+from cosmic_ray.work_db import WorkDB, use_db
+from cosmic_ray.work_item import MutationSpec
+
+HERE = Path(__file__).parent
+ROOT = HERE.parent
+PACKAGES = ("answers", "joint", "metrics", "boosting", "asking", "io", "workflow", "web")
+LIMIT = 900
+
+
+def mutations(package: str) -> list[MutationSpec]:
+    """Every change that cosmic-ray knows for a package."""
+    paths = sorted((ROOT / "src" / "sdulearn" / package).rglob("*.py"))
+    with tempfile.TemporaryDirectory() as name, use_db(str(Path(name) / "work.sqlite"), WorkDB.Mode.create) as work:
+        init(paths, work, {})
+        found = [item.mutations[0] for item in work.work_items]
+    idle = {path: never_run(path.read_text()) for path in paths}
+    return [one for one in found if not any(a <= one.start_pos < b for a, b in idle[Path(one.module_path)])]
+
+
+def never_run(text: str) -> list[tuple[tuple[int, int], tuple[int, int]]]:
+    """Where annotations begin and end."""
+    nodes: list[ast.expr] = []
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.returns:
+            nodes.append(node.returns)
+        if isinstance(node, ast.arg | ast.AnnAssign) and node.annotation:
+            nodes.append(node.annotation)
+    return [((node.lineno, node.col_offset), (node.end_lineno, node.end_col_offset)) for node in nodes]
+
+
+def drawn(packages: tuple[str, ...], n: int, seed: int) -> list[tuple[str, MutationSpec]]:
+    """Places at random among all packages, and one of the changes for each."""
+    places: dict[tuple[str, str, tuple[int, int]], list[MutationSpec]] = defaultdict(list)
+    for package in packages:
+        for one in mutations(package):
+            places[package, str(one.module_path), one.start_pos].append(one)
+    source = random.Random(seed)
+    chosen = source.sample(sorted(places), min(n, len(places)))
+    return [(package, source.choice(places[package, path, start])) for package, path, start in chosen]
+
+
+class Copy:
+    """A copy of the tree in a temporary folder, in which tests are run."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        skip = shutil.ignore_patterns("__pycache__", ".*", "_build", "dist")
+        for name in ("src", "tests", "docs", "benchmarks", "examples", "reproduction"):
+            shutil.copytree(ROOT / name, folder / name, ignore=skip)
+        for name in ("pyproject.toml", "README.md", "CHANGELOG.md", "CONTRIBUTING.md", "Makefile", "LICENSE"):
+            shutil.copy2(ROOT / name, folder / name)
+
+    def passes(self, package: str) -> bool:
+        command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", f"tests/{package}"]
+        environment = {
+            **os.environ,
+            "PYTHONPATH": str(self.folder / "src"),
+            "PYTHONDONTWRITEBYTECODE": "1",
+            "HYPOTHESIS_STORAGE_DIRECTORY": str(self.folder / "hypothesis"),
+            "OMP_NUM_THREADS": "1",
+            "OPENBLAS_NUM_THREADS": "1",
+        }
+        try:
+            done = subprocess.run(
+                command, cwd=self.folder, env=environment, timeout=LIMIT, capture_output=True, check=False
+            )
+        except subprocess.TimeoutExpired:
+            return False
+        return done.returncode == 0
+
+    def survives(self, package: str, mutation: MutationSpec) -> str | None:
+        """The change as a diff where no test notices it."""
+        path = self.folder / Path(mutation.module_path).relative_to(ROOT)
+        before = path.read_text()
+        operator = plugins.get_operator(mutation.operator_name)(**mutation.operator_args)
+        after = mutate_code(before, operator, mutation.occurrence)
+        path.write_text(after)
+        try:
+            unnoticed = self.passes(package)
+        finally:
+            path.write_text(before)
+        lines = difflib.unified_diff(before.splitlines(), after.splitlines(), lineterm="", n=0)
+        return "\n".join(list(lines)[2:]) if unnoticed else None
+
+
+def page(found: dict[str, object]) -> str:
+    """The survivors, as Markdown."""
+    lines = [
+        "# Random mutants",
+        "",
+        f"{found['killed']} of {found['mutants']} killed (seed {found['seed']}). Survivors:",
+        "",
+    ]
+    for one in found["survivors"]:
+        lines += [f"`{one['file']}`", "", "```diff", one["diff"], "```", ""]
+    return "\n".join(lines)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--n", type=int, default=160)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--only", help="one package; nothing is written")
+    arguments = parser.parse_args()
+    chosen = drawn((arguments.only,) if arguments.only else PACKAGES, arguments.n, arguments.seed)
+    survivors: list[dict[str, str]] = []
+    with tempfile.TemporaryDirectory() as name:
+        copies: queue.SimpleQueue[Copy] = queue.SimpleQueue()
+        for k in range(arguments.jobs):
+            copies.put(Copy(Path(name) / str(k)))
+
+        def test(place: tuple[str, MutationSpec]) -> str | None:
+            copy = copies.get()
+            try:
+                return copy.survives(*place)
+            finally:
+                copies.put(copy)
+
+        began = time.perf_counter()
+        with ThreadPoolExecutor(arguments.jobs) as pool:
+            for k, ((_, mutation), diff) in enumerate(zip(chosen, pool.map(test, chosen), strict=True)):
+                file = str(Path(mutation.module_path).relative_to(ROOT))
+                if diff is not None:
+                    survivors.append({"file": file, "diff": diff})
+                    print(f"survived: {file}\n{diff}", flush=True)
+                print(
+                    f"{k + 1} of {len(chosen)}, {len(survivors)} survive, {time.perf_counter() - began:.0f} s",
+                    flush=True,
+                )
+    found = {
+        "mutants": len(chosen),
+        "killed": len(chosen) - len(survivors),
+        "seed": arguments.seed,
+        "survivors": survivors,
+    }
+    if not arguments.only:
+        (HERE / "mutants.json").write_text(json.dumps(found, indent=1) + "\n")
+        (HERE / "mutants.md").write_text(page(found))
+
+
+if __name__ == "__main__":
+    main()
