@@ -196,7 +196,7 @@ class PairClassifier(ClassifierMixin, BaseEstimator):
             The model, its classes renamed or not.
         """
         labels = np.asarray(y_true)
-        decision = self.decision_function(X)
+        decision = np.asarray(self.decision_function(X))
         if not np.isin(labels, self.classes_).all():
             allowed = "-1 and +1" if decision.ndim == 1 else f"1 to {len(self.classes_)}"
             raise InputError(f"orient needs true classes {allowed} in `y_true`.")

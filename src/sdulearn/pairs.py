@@ -27,6 +27,8 @@ COLUMNS = ("answer", "point", "annotator", "label")
 # Sources of rows, in the paper's letters: ends of similar pairs, ends of dissimilar pairs,
 # unlabeled rows.
 S, D, U = range(3)
+# More rows than a block has.
+_LARGEST_BLOCK = 2**40
 
 
 @dataclass(frozen=True)
@@ -430,3 +432,28 @@ def integer_codes(y: ArrayLike) -> Codes:
     if codes.size and (np.abs(codes.astype(np.float64)) >= 2.0**62).any():
         raise InputError("Pair codes must be smaller than 2**62 in size; number the pairs 1, 2, 3, ...")
     return codes.astype(np.int64, copy=False)
+
+
+def known_of_rows(y: ArrayLike, number: int = 0) -> Codes:
+    """Pair codes of a block's rows, or all columns of ``y`` up to the last one that is there.
+
+    Where no column says which points the rows show, the number of the block keeps them apart from all others.
+    """
+    columns = read_columns(y)
+    codes = integer_codes(columns.pop("answer"))
+    if not columns:
+        return codes
+    known = {name: whole_numbers(values, f"{name} of y") for name, values in columns.items()}
+    known.setdefault("point", number * _LARGEST_BLOCK + np.arange(len(codes)))
+    last = max(COLUMNS.index(name) for name in known)
+    return np.column_stack([codes, *(known.get(name, np.zeros_like(codes)) for name in COLUMNS[1 : last + 1])])
+
+
+def codes_of(y: Codes) -> Codes:
+    """The pair codes of a block."""
+    return y if y.ndim == 1 else y[:, 0]
+
+
+def labels_of(y: Codes) -> Codes:
+    """The labels of a block's rows, 0 where none is known."""
+    return y[:, 3] if y.ndim == 2 and y.shape[1] > 3 else np.zeros(len(y), dtype=np.int64)

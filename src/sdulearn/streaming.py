@@ -7,37 +7,32 @@ with the rows.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from copy import copy
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Self, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 from joblib import cpu_count
 from numpy.typing import ArrayLike
 from scipy import sparse
-from sklearn.utils.metaestimators import available_if
 
 from sdulearn import linear
-from sdulearn.base import Fit, LinearClassifier
+from sdulearn.base import Fit
 from sdulearn.blocks import Block, Blocks, LocalBlocks, fit_classifier, fit_classifier_cv
-from sdulearn.blocks.points import known_of_rows
+from sdulearn.blocks.estimators import RowsElsewhere, RowsLike, Values
 from sdulearn.blocks.source import Watch
 from sdulearn.columns import Location, numbers, pair_codes, point_numbers
 from sdulearn.errors import InputError, listed, quoted, shortened
 from sdulearn.extras import require
 from sdulearn.io.parquet import ParquetTable, RowGroups, batch_rows, open_parquet
-from sdulearn.sklearn_private import fit_context
+from sdulearn.pairs import known_of_rows
 from sdulearn.types import Codes, MatrixLike, Rows
 
 __all__ = ["SDUClassifier", "SDUClassifierCV", "parquet_blocks"]
 
 Portion: TypeAlias = tuple[Rows, Codes] | Block
 """Rows, what is known of them (pair codes, and points where answers share them) and, if any, weights."""
-Portions: TypeAlias = Any
-"""Blocks, or portions in a list or in what can be iterated again; or plain rows."""
-Values: TypeAlias = Any
-"""An array for plain rows; for blocks an iterator that gives an array a portion."""
 
 
 @dataclass(frozen=True)
@@ -176,78 +171,31 @@ def _common_type(path: Location, table: ParquetTable, features: Sequence[str]) -
     return "float64"
 
 
-def _parent_has_probability(estimator: FromBlocks) -> bool:
-    # Raises with the reason where the parent has none.
-    return bool(super(FromBlocks, estimator).predict_proba)
+class FromPortions(RowsElsewhere):
+    """Rows that come in portions; fit and score take the portions without ``y``."""
+
+    def _is_elsewhere(self, X: RowsLike) -> bool:
+        return _are_blocks(X)
+
+    def _comes_with_codes(self, X: RowsLike, y: ArrayLike | None) -> bool:
+        return y is None
+
+    def _map_rows(self, method: str, X: RowsLike) -> Values:
+        model = self._without_names()
+        return (getattr(model, method)(rows) for rows, _, _ in X)
+
+    def _open(
+        self, X: RowsLike, y: ArrayLike | None, sample_weight: ArrayLike | None, *, reset: bool, keep: bool = False
+    ) -> AbstractContextManager[Blocks]:
+        blocks = as_blocks(X)
+        if reset:
+            self.__dict__.pop("feature_names_in_", None)
+            if names := getattr(blocks, "feature_names", None):
+                self.feature_names_in_ = np.array(names, dtype=object)
+        return nullcontext(blocks)
 
 
-class FromBlocks(LinearClassifier):
-    """What the estimators have in common; predictions of plain rows are those of the local ones."""
-
-    def decision_function(self, X: MatrixLike) -> Values:
-        """Signed confidence of each row: positive for class +1.
-
-        Parameters
-        ----------
-        X : Blocks, or array, CSR matrix or frame of shape (n_rows, n_features)
-            Rows.
-
-        Returns
-        -------
-        array of shape (n_rows,), or iterator
-            For blocks, an iterator that gives an array a portion.
-        """
-        if _are_blocks(X):
-            return self._portionwise("decision_function", X)
-        return super().decision_function(X)
-
-    def predict(self, X: MatrixLike) -> Values:
-        """Class of each row.
-
-        Parameters
-        ----------
-        X : Blocks, or array, CSR matrix or frame of shape (n_rows, n_features)
-            Rows.
-
-        Returns
-        -------
-        array of shape (n_rows,), or iterator
-            -1 or +1; for blocks, an iterator that gives an array a portion.
-        """
-        return self._portionwise("predict", X) if _are_blocks(X) else super().predict(X)
-
-    @available_if(_parent_has_probability)
-    def predict_proba(self, X: MatrixLike) -> Values:
-        """Probability of either class for each row.
-
-        Parameters
-        ----------
-        X : Blocks, or array, CSR matrix or frame of shape (n_rows, n_features)
-            Rows.
-
-        Returns
-        -------
-        array of shape (n_rows, 2), or iterator
-            P(y = -1) and P(y = +1); for blocks, an iterator that gives an array a portion.
-        """
-        return self._portionwise("predict_proba", X) if _are_blocks(X) else super().predict_proba(X)
-
-    def _portionwise(self, method: str, blocks: Iterable[Block]) -> Iterator[Values]:
-        model = copy(self)
-        # The columns of the blocks are known to be those.
-        model.__dict__.pop("feature_names_in_", None)
-        return (getattr(model, method)(X) for X, _, _ in blocks)
-
-    def _accept_blocks(self, fit: Fit, blocks: Blocks) -> Self:
-        """Put the solution in place; names of features and what was left of other fits too."""
-        for stale in ("feature_names_in_", "statistics_"):
-            self.__dict__.pop(stale, None)
-        if names := getattr(blocks, "feature_names", None):
-            self.feature_names_in_ = np.array(names, dtype=object)
-        return self._accept(fit)
-
-
-def as_blocks(data: Portions) -> Blocks:
+def as_blocks(data: RowsLike) -> Blocks:
     """Blocks as they are; portions in a list, or in what can be iterated again, as blocks."""
     if _are_blocks(data):
         return data
@@ -267,7 +215,7 @@ def as_blocks(data: Portions) -> Blocks:
     )
 
 
-def _are_blocks(data: Portions) -> bool:
+def _are_blocks(data: RowsLike) -> bool:
     return hasattr(data, "sum") and hasattr(data, "n_blocks")
 
 
@@ -314,24 +262,12 @@ def _blocks(portions: Iterable[Portion], names: list[str] | None) -> Iterator[Bl
         yield from _block(portion, names, number)
 
 
-class SDUClassifier(FromBlocks, linear.SDUClassifier):
+class SDUClassifier(FromPortions, linear.SDUClassifier):
     """:class:`sdulearn.SDUClassifier`, fitted from rows that come in portions.
 
-    Parameters, attributes and answer are the same. Whether pairs are whole is checked over all
-    portions, by a checksum: it finds half a pair and a pair with two signs, not a code on four
-    rows. ``save`` writes the same file.
-
-    Parameters
-    ----------
-    risk, loss, gamma, alpha, prior, fit_intercept, solver, tol, max_iter
-        As in :class:`sdulearn.SDUClassifier`.
-
-    Attributes
-    ----------
-    n_iter_ : int
-        Passes over the rows, less the first.
-    coef_, intercept_, classes_, prior_, objective_, optimality_, n_features_in_, feature_names_in_
-        As in :class:`sdulearn.SDUClassifier`.
+    Parameters, attributes and answer are the same; ``n_iter_`` counts passes over the rows, less the first. Whether
+    pairs are whole is checked over all portions, by a checksum: it finds half a pair and a pair with two signs, not a
+    code on four rows. ``save`` writes the same file.
 
     See Also
     --------
@@ -353,64 +289,17 @@ class SDUClassifier(FromBlocks, linear.SDUClassifier):
     True
     """
 
-    @fit_context(prefer_skip_nested_validation=True)
-    def fit(
-        self,
-        X: Portions,
-        y: ArrayLike | None = None,
-        sample_weight: ArrayLike | None = None,
-    ) -> Self:
-        """Fit from portions, or from plain rows.
-
-        Parameters
-        ----------
-        X : ParquetBlocks, list of portions, or rows
-            :func:`parquet_blocks`, or portions ``(X, y)`` or ``(X, y, sample_weight)`` in a list or
-            in an object whose iteration starts afresh. With ``y``, the rows themselves; the fit is
-            then the local one.
-        y : array-like of shape (n_rows,), optional
-            Pair codes of plain rows.
-        sample_weight : array-like of shape (n_rows,), optional
-            Weights of plain rows.
-
-        Returns
-        -------
-        self
-            The fitted estimator.
-        """
-        if y is not None:
-            return super().fit(X, y, sample_weight)
-        blocks = as_blocks(X)
-        return self._accept_blocks(fit_classifier(self, blocks), blocks)
+    def _fit_blocks(self, blocks: Blocks) -> Fit:
+        return fit_classifier(self, blocks)
 
 
-class SDUClassifierCV(FromBlocks, linear.SDUClassifierCV):
+class SDUClassifierCV(FromPortions, linear.SDUClassifierCV):
     """:class:`sdulearn.SDUClassifierCV`, fitted from rows that come in portions.
 
-    Folds are dealt by hash, see :class:`sdulearn.blocks.HashedPairKFold`; with
-    ``cv=HashedPairKFold(5)`` the estimator in memory makes the same choice. Squared loss takes two
-    passes; other losses several for each setting and fold, so choose the settings on a draw of the
-    rows in memory instead where that is long.
-
-    Parameters
-    ----------
-    risk, loss, gammas, alphas, prior
-        As in :class:`sdulearn.SDUClassifierCV`.
-    cv : int or HashedPairKFold, default=5
-        Number of folds; each portion finds the folds of its own rows.
-    fit_intercept, solver, tol, max_iter
-        As in :class:`sdulearn.SDUClassifierCV`.
-    n_jobs : int or None, default=None
-        Plays no role with portions: :func:`parquet_blocks` has threads of its own.
-
-    Attributes
-    ----------
-    alpha_, gamma_, cv_results_
-        As in :class:`sdulearn.SDUClassifierCV`.
-    coef_, intercept_, classes_, prior_, objective_, optimality_, n_features_in_, feature_names_in_
-        As in :class:`sdulearn.SDUClassifier`, from the refit on all rows.
-    n_iter_ : int
-        Passes of the refit, less the first.
+    Parameters and attributes are the same, but ``cv`` is a number of folds, dealt by hash, or a
+    :class:`sdulearn.blocks.HashedPairKFold`, with which the estimator in memory makes the same choice. ``n_jobs``
+    plays no role: :func:`parquet_blocks` has threads of its own. Squared loss takes two passes; other losses several
+    for each setting and fold, so choose the settings on a draw of the rows in memory instead where that is long.
 
     See Also
     --------
@@ -428,28 +317,5 @@ class SDUClassifierCV(FromBlocks, linear.SDUClassifierCV):
     True
     """
 
-    @fit_context(prefer_skip_nested_validation=True)
-    def fit(
-        self,
-        X: Portions,
-        y: ArrayLike | None = None,
-        sample_weight: ArrayLike | None = None,
-    ) -> Self:
-        """Choose alpha and gamma on held-out pairs, then fit on all rows.
-
-        Parameters
-        ----------
-        X : ParquetBlocks, list of portions, or rows
-            As in :meth:`SDUClassifier.fit`.
-        y, sample_weight : array-like of shape (n_rows,), optional
-            Pair codes and weights of plain rows.
-
-        Returns
-        -------
-        self
-            The fitted estimator.
-        """
-        if y is not None:
-            return super().fit(X, y, sample_weight)
-        blocks = as_blocks(X)
-        return self._accept_blocks(fit_classifier_cv(self, blocks), blocks)
+    def _fit_blocks(self, blocks: Blocks) -> Fit:
+        return fit_classifier_cv(self, blocks)

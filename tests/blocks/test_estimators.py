@@ -7,7 +7,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from sdulearn import SDUClassifier, SDUClassifierCV
 from sdulearn.blocks import HashedPairKFold, LocalBlocks, fit_classifier, fit_classifier_cv
-from sdulearn.blocks.kinks import sift
+from sdulearn.blocks.double_hinge import kinked_rows
 from sdulearn.losses import TRAINING_LOSSES, Logistic
 from sdulearn.pairs import sources
 from sdulearn.risks import RISKS, even_and_linear, mixture, row_weights
@@ -253,12 +253,12 @@ def test_blocks_that_do_not_answer_alike_are_not_believed(many, small_sample, mo
     calls = []
 
     def forgetful(*arguments):
-        calls.append(found := sift(*arguments))
+        calls.append(found := kinked_rows(*arguments))
         if 2 <= len(calls) <= 8:
             found["known"] += 1
         return found
 
-    monkeypatch.setattr("sdulearn.blocks.double_hinge.sift", forgetful)
+    monkeypatch.setattr("sdulearn.blocks.double_hinge.kinked_rows", forgetful)
     parts = over_blocks(SDUClassifier(loss="double_hinge"), deal(rows, codes))
     assert len(calls) > 8
     assert_same_line(parts, whole, 1e-6)

@@ -1,15 +1,26 @@
-"""DaskBlocks on Dask's local schedulers."""
+"""DaskBlocks on Dask's local schedulers, and what an error of a cluster is called."""
+
+from types import SimpleNamespace
 
 import dask
 import numpy as np
 import pytest
 from dask import delayed
+from distributed import CancelledError, KilledWorker
+from distributed.comm import CommClosedError
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from sdulearn.blocks import LocalBlocks, Sums
 from sdulearn.distributed import DaskBlocks
-from sdulearn.distributed.cluster import add_tree
-from sdulearn.distributed.graph import Layer
+from sdulearn.distributed.cluster import (
+    Layer,
+    SchedulerLostError,
+    WorkerFileError,
+    WorkersLostError,
+    add_tree,
+    clear_errors,
+    sum_of_blocks,
+)
 
 
 class Numbers:
@@ -101,3 +112,56 @@ def test_one_blas_thread_where_tasks_run_side_by_side():
         with dask.config.set(scheduler="threads"):
             assert max(blocks.sum(blas_threads)) == 1
         assert max(blas_threads(None, None, None)) == 2  # not all: some library may know no threads
+
+
+KILLED = KilledWorker("task", SimpleNamespace(address="tcp://one:1"), 3)
+# The error; what it is called while the client runs, and after the connection was lost.
+CASES = [
+    (KILLED, WorkersLostError, WorkersLostError),
+    (FileNotFoundError(2, "No such file", "rows.parquet"), WorkerFileError, WorkerFileError),
+    (CommClosedError("in the middle"), SchedulerLostError, SchedulerLostError),
+    (CancelledError("sum"), WorkersLostError, SchedulerLostError),
+    (OSError("disk full"), OSError, SchedulerLostError),
+    (ConnectionRefusedError("nobody there"), ConnectionRefusedError, SchedulerLostError),
+    (ValueError("these rows are wrong"), ValueError, ValueError),
+]
+
+
+def client_of(status):
+    return SimpleNamespace(status=status, scheduler=SimpleNamespace(address="tcp://here:8786"))
+
+
+def fail(client, status, error):
+    """An error on the way, after which the client is in another state."""
+    with clear_errors(client):
+        client.status = status
+        raise error
+
+
+@pytest.mark.parametrize("status", ["running", "connecting", "closed"])
+@pytest.mark.parametrize(("error", "while_running", "after"), CASES, ids=lambda case: getattr(case, "__name__", None))
+def test_errors_say_what_was_lost(error, while_running, after, status):
+    expected = while_running if status == "running" else after
+    with pytest.raises(expected) as caught:
+        fail(client_of("running"), status, error)
+    assert type(caught.value) is expected
+    if isinstance(caught.value, SchedulerLostError):
+        assert "tcp://here:8786" in str(caught.value)
+        assert status in str(caught.value)
+    if error is KILLED:
+        assert "4 workers" in str(caught.value)
+
+
+def test_nothing_is_begun_without_a_scheduler():
+    begun = []
+    with pytest.raises(SchedulerLostError), clear_errors(client_of("closed")):
+        begun.append(1)
+    assert not begun
+    with clear_errors(client_of("running")):
+        begun.append(1)
+    assert begun
+
+
+def test_a_part_reports_all_rows_of_its_blocks():
+    blocks = [(None, range(n), None) for n in (3, 0, 5)]
+    assert sum_of_blocks(blocks, lambda X, y, weight: sum(y)) == (8, 3 + 0 + 10)

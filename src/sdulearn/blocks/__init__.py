@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from sdulearn.blocks.estimators import fit_classifier, fit_classifier_cv
-from sdulearn.blocks.folds import HashedPairKFold
-from sdulearn.blocks.source import Block, Blocks, LocalBlocks, Part, Sums
+from sdulearn.blocks.source import Block, Blocks, HashedPairKFold, LocalBlocks, Part, Sums
 
 __all__ = [
     "Block",

@@ -26,19 +26,18 @@ the objective, which is at least ``sum(a) flat / 2``, at most ``delta / (8 flat)
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
+from scipy import sparse
 
-from sdulearn.blocks.kinks import rounded_line, rounded_sums, sift
-from sdulearn.blocks.problem import SAMPLE_TOL, BlockProblem
-from sdulearn.blocks.smooth import LENGTHS
+from sdulearn.blocks.problem import SAMPLE_TOL, BlockProblem, RowRule
 from sdulearn.blocks.source import Sums
 from sdulearn.solvers import Problem, Solution, solve
 from sdulearn.solvers.limits import affordable_rows
-from sdulearn.solvers.linalg import Cholesky
-from sdulearn.solvers.line_search import best_length
+from sdulearn.solvers.linalg import Cholesky, weighted_gram
 from sdulearn.solvers.pieces import joined
-from sdulearn.types import Array
+from sdulearn.types import Array, Codes, Mask, Rows
 
 # By what a width, a number of rows or a reserve is changed where it proved too small or too large.
 # Any number of this size will do: it trades a pass more for rows more.
@@ -151,7 +150,11 @@ class _Search:
             J = moments.objective(trial, sums["value"])
             before = moments.objective(self.w, sums["before"])
             if before < J:
-                length = self._best_length(step, delta, before) if same_width else 0.0
+                length = 0.0
+                if same_width:
+                    self.n_pass += 1
+                    even = partial(_rounded, flat=self.flat, delta=delta)
+                    length = self.problem.best_length(self.w, step, even, before, 0.0, 0.0)
                 trial = self.w + length * step
                 same_width = True
                 continue
@@ -184,19 +187,13 @@ class _Search:
             return None
         return _predict(self.path, self.spread)
 
-    def _best_length(self, step: Array, delta: float, before: float) -> float:
-        """The best of a row of lengths of a step; 0 where none descends."""
-        values = self._sum(rounded_line, self.w, step, delta)["value"]
-        reached = self.problem.along(self.w, step, LENGTHS, values)
-        return best_length(LENGTHS, reached, before, 0.0, 0.0)
-
     def solve_gathered(self) -> bool:
         """Steps 2 and 3; False where that failed, and the next attempt must begin nearer or with more rows."""
         delta = max(self.caution * self.spread, self._least_width())
         # A block may hold a few times its share of the rows.
         limit = int(np.ceil(_FACTOR * self.budget / self.problem.blocks.n_blocks))
         points = [self.w]
-        found = self._sum(sift, points, delta, limit)
+        found = self._sum(kinked_rows, points, delta, limit)
         if found["overflow"]:
             self.budget //= _FACTOR
             return False
@@ -210,7 +207,7 @@ class _Search:
             with np.errstate(all="ignore"):
                 local = solve(small, "interior_point", self.tol, _SMALL_ITER, [Solution(self.w, 0)])
             points = [*points, local.w]
-            found = self._sum(sift, points, delta, limit)
+            found = self._sum(kinked_rows, points, delta, limit)
             if found["known"] != sum(one["given"] for one in kept):
                 break
             # Rows outside have the slopes of their sides, so the residual is that of the small
@@ -264,3 +261,128 @@ def _half_solution(sample: Problem, w: Array, max_iter: int) -> Array:
     a = sample.a[half] * (sample.a.sum() / sample.a[half].sum())
     other = Problem(sample.A[half], a, sample.c, sample.ridge, sample.loss)
     return solve(other, "interior_point", SAMPLE_TOL, max_iter, [Solution(w, 0)]).w
+
+
+def rounded_sums(
+    X: Rows,
+    y: Codes,
+    weight: Array | None,
+    rule: RowRule,
+    w: Array,
+    before: Array,
+    delta: float,
+) -> Sums:
+    """Value, slopes and second moments at w of the sum with its kinks rounded over ``flat +- delta``; value before.
+
+    And for the sum as it is: by how much its value exceeds the rounded one, and the duality gap of
+    the rounded slopes.
+    """
+    d = len(w)
+    found = Sums(value=0.0, before=0.0, excess=0.0, gap=0.0, kinked=0.0)
+    found |= {"slopes": np.zeros(d), "second": np.zeros((d, d))}
+    flat = rule.loss.flat
+    for A, a in rule.pieces(X, y, weight):
+        z = A @ w
+        slope = _ramp(z - flat, delta) - _ramp(-z - flat, delta)
+        rounded = _rounded(z, flat, delta)
+        exact = rule.loss.even(z)
+        found["value"] += float(a @ rounded)
+        found["before"] += float(a @ _rounded(A @ before, flat, delta))
+        found["excess"] += float(a @ (exact - rounded))
+        found["gap"] += float(a @ (exact + rule.loss.even_conjugate(slope) - slope * z))
+        found["slopes"] += A.T @ (a * slope)
+        # A row is near both kinks where the rounding is wider than the flat part.
+        kinks = (np.abs(z - flat) < delta).astype(np.float64) + (np.abs(z + flat) < delta)
+        kinked = np.flatnonzero(kinks)
+        found["kinked"] += float(a[kinked].sum())
+        found["second"] += weighted_gram(A[kinked], (a * kinks)[kinked] / (4 * delta))
+    return found
+
+
+def _ramp(x: Array, delta: float) -> Array:
+    """Derivative of ``max(0, x) / 2`` with its kink rounded: from 0 at -delta to 1/2 at delta."""
+    return np.clip(x / delta + 1, 0, 2) / 4
+
+
+def _rise(x: Array, delta: float) -> Array:
+    """The integral of :func:`_ramp`."""
+    past = np.maximum(x + delta, 0)
+    return np.where(past < 2 * delta, past**2 / (8 * delta), (past - delta) / 2)
+
+
+def _rounded(z: Array, flat: float, delta: float) -> Array:
+    """``even(z)`` with rounded kinks."""
+    return flat / 2 + _rise(z - flat, delta) + _rise(-z - flat, delta)
+
+
+def kinked_rows(
+    X: Rows,
+    y: Codes,
+    weight: Array | None,
+    rule: RowRule,
+    points: list[Array],
+    delta: float,
+    limit: int,
+) -> Sums:
+    """With one point: rows within delta of a kink. With more: those that changed sides at the last point only.
+
+    Beside them: at the first point, ``slopes`` and ``level`` of the linear functions that all rows
+    are on their sides; at the last, the ``gap`` by which rows that changed sides exceed theirs.
+    ``known`` counts the rows that were gathered before, as a check that all passes find the same
+    ones. Above ``limit`` rows none are given.
+    """
+    found = Sums(rows=[], a=[], side=[], overflow=0, level=0.0, gap=0.0, known=0, given=0)
+    found["slopes"] = np.zeros(len(points[0]))
+    for A, a in rule.pieces(X, y, weight):
+        # Point by point: a product with all of them at once may round a row on a kink to its other
+        # side.
+        Z = np.column_stack([A @ w for w in points])
+        sides = np.sign(Z) * (np.abs(Z) > rule.loss.flat)
+        near = np.abs(np.abs(Z[:, 0]) - rule.loss.flat) <= delta
+        chosen = near
+        if len(points) == 1:
+            _add_linear(found, rule.loss.flat, A, a, sides[:, 0])
+        else:
+            chosen = _add_changed(found, rule, a, Z[:, -1], sides, near)
+        if chosen.any():
+            found["rows"].append(A[chosen])
+            found["a"].append(a[chosen])
+            found["side"].append(sides[chosen, 0])
+    found["given"] = _count(found)
+    if found["given"] > limit:
+        _merge_equal(found)
+    if _count(found) > limit:
+        found |= Sums(rows=[], a=[], side=[], overflow=1)
+    return found
+
+
+def _count(found: Sums) -> int:
+    return sum(len(part) for part in found["a"])
+
+
+def _add_linear(found: Sums, flat: float, A: Rows, a: Array, side: Array) -> None:
+    """The linear functions that the rows are on their sides."""
+    found["slopes"] += A.T @ (a * side) / 2
+    found["level"] += flat / 2 * float(a[side == 0].sum())
+
+
+def _add_changed(found: Sums, rule: RowRule, a: Array, z: Array, sides: Array, near: Mask) -> Mask:
+    """The rows that changed sides at the last point only, and the gap of their linear functions."""
+    first = sides[:, 0]
+    before = near | (sides[:, 1:-1] != first[:, None]).any(axis=1)
+    changed = ~before & (sides[:, -1] != first)
+    found["known"] += int(before.sum())
+    linear = np.where(first == 0, rule.loss.flat, first * z)[changed] / 2
+    found["gap"] += float(a[changed] @ (rule.loss.even(z[changed]) - linear))
+    return changed
+
+
+def _merge_equal(found: Sums) -> None:
+    """Equal rows as one of their joint weight: a table of categories has few different ones."""
+    rows = joined(found["rows"])
+    rows = rows.toarray() if sparse.issparse(rows) else rows
+    keys = np.column_stack([rows, joined(found["side"])])
+    distinct, place = np.unique(keys, axis=0, return_inverse=True)
+    found["rows"] = [distinct[:, :-1]]
+    found["side"] = [distinct[:, -1]]
+    found["a"] = [np.bincount(place.ravel(), weights=joined(found["a"]))]

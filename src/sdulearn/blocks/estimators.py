@@ -1,26 +1,29 @@
-"""SDUClassifier and SDUClassifierCV fitted from blocks."""
+"""SDUClassifier and SDUClassifierCV fitted from blocks, and what estimators share whose rows are not in memory."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from contextlib import AbstractContextManager
+from copy import copy
 from numbers import Integral
+from typing import Any, Self, TypeAlias
 
 import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.utils import assert_all_finite
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
 
-from sdulearn.base import Fit
+from sdulearn.base import Fit, LinearClassifier
 from sdulearn.blocks.double_hinge import solve_double_hinge
-from sdulearn.blocks.folds import HashedPairKFold, fold_of_rows
-from sdulearn.blocks.points import codes_of, refuse_shared_points
-from sdulearn.blocks.problem import SurveyedBlocks
-from sdulearn.blocks.smooth import solve_lbfgs, solve_newton
-from sdulearn.blocks.source import Blocks, Sums
+from sdulearn.blocks.problem import SurveyedBlocks, refuse_shared_points, solve_lbfgs, solve_newton
+from sdulearn.blocks.source import Blocks, HashedPairKFold, Sums, fold_of_rows
 from sdulearn.errors import InputError
 from sdulearn.grid import Settings, fold_tol
 from sdulearn.linear import SDUClassifier, SDUClassifierCV, fit_statistics
-from sdulearn.losses import TrainingLoss, ZeroOne, get_training_loss
-from sdulearn.pairs import D, S, sources
-from sdulearn.prior import PriorEstimate
+from sdulearn.losses import ZeroOne, get_training_loss
+from sdulearn.metrics.accuracy import no_answers, pair_accuracy
+from sdulearn.pairs import D, S, codes_of, labels_of, sources
 from sdulearn.risks import (
     Mixture,
     check_sources,
@@ -30,8 +33,15 @@ from sdulearn.risks import (
     source_weights,
     validation_risk,
 )
+from sdulearn.sklearn_private import fit_context
 from sdulearn.solvers import Solution, choose_solver, warn_unless
+from sdulearn.statistics import check_width
 from sdulearn.types import Array, Codes, Indices, Rows, Splitter
+
+RowsLike: TypeAlias = Any
+"""Rows in memory, or blocks, portions or dask collections."""
+Values: TypeAlias = Any
+"""An array for rows in memory; for others what holds such arrays where the rows are."""
 
 # The solver over blocks that stands for each solver in memory; the closed form needs no rows, only
 # their statistics.
@@ -54,82 +64,76 @@ _GIVE_THE_PRIOR = (
 def fit_classifier(model: SDUClassifier, blocks: Blocks) -> Fit:
     """Fit as ``model.fit`` would on all rows at once. Squared loss takes one pass, another loss a handful more."""
     g = mixture(model.risk, model.gamma)
-    return _BlockFit.of(model, blocks).refit(g, model.alpha, {})
+    return _BlockFit(model, blocks).refit(g, model.alpha, {})
 
 
 def fit_classifier_cv(model: SDUClassifierCV, blocks: Blocks) -> Fit:
     """Choose alpha and gamma on hashed folds, then fit on all rows; squared loss takes two passes."""
     settings = Settings.of(model.risk, model.gammas, model.alphas)
     n_splits = _n_splits(model.cv)
-    fit = _BlockFit.of(model, blocks, n_splits)
+    fit = _BlockFit(model, blocks, n_splits)
     refuse_shared_points(fit.surveyed.points, "a choice by folds over points", _CHOOSE_IN_MEMORY)
     _check_folds(fit.surveyed)
-    lines = np.array([fit.fold_lines(settings, k) for k in range(n_splits)])
-    alpha, g, chosen = settings.choose(_fold_scores(fit.surveyed, lines, fit.prior.value))
+    by_fold = np.array([fit.fold_coefficients(settings, k) for k in range(n_splits)])
+    alpha, g, chosen = settings.choose(_fold_scores(fit.surveyed, by_fold, fit.prior.value))
     return fit.refit(g, alpha, chosen)
 
 
-@dataclass(frozen=True)
+def is_iterative(model: SDUClassifier | SDUClassifierCV) -> bool:
+    """Whether the blocks are asked again and again."""
+    return choose_solver(model.solver, get_training_loss(model.loss), 1) != "closed_form"
+
+
 class _BlockFit:
     """What all settings of a model have in common: its parameters, and the blocks after the first pass."""
 
-    surveyed: SurveyedBlocks
-    prior: PriorEstimate
-    loss: TrainingLoss
-    solver: str
-    fit_intercept: bool
-    tol: float
-    max_iter: int
-
-    @classmethod
-    def of(cls, model: SDUClassifier | SDUClassifierCV, blocks: Blocks, n_splits: int | None = None) -> _BlockFit:
-        """After the first pass over the blocks."""
-        loss = get_training_loss(model.loss)
-        solver = choose_solver(model.solver, loss, 1)
-        surveyed = SurveyedBlocks(blocks, sampled=solver != "closed_form", n_splits=n_splits)
-        statistics = surveyed.statistics
-        if surveyed.points.shared:
-            refuse_linked(surveyed.points.points, surveyed.points.counts)
+    def __init__(self, model: SDUClassifier | SDUClassifierCV, blocks: Blocks, n_splits: int | None = None) -> None:
+        self.model = model
+        self.loss = get_training_loss(model.loss)
+        self.solver = choose_solver(model.solver, self.loss, 1)
+        self.surveyed = SurveyedBlocks(blocks, sampled=self.solver != "closed_form", n_splits=n_splits)
+        points = self.surveyed.points
+        if points.shared:
+            refuse_linked(points.points, points.counts)
         if model.prior is None:
-            refuse_shared_points(surveyed.points, "`prior=None`, a prior from the answers,", _GIVE_THE_PRIOR)
-        prior = resolve_prior(model.prior, statistics.weight, statistics.squares)
-        return cls(surveyed, prior, loss, solver, model.fit_intercept, model.tol, model.max_iter)
+            refuse_shared_points(points, "`prior=None`, a prior from the answers,", _GIVE_THE_PRIOR)
+        statistics = self.surveyed.statistics
+        self.prior = resolve_prior(model.prior, statistics.weight, statistics.squares)
 
     def refit(self, g: Mixture, alpha: float, fitted: dict[str, object]) -> Fit:
         """One setting on all rows."""
         if self.solver == "closed_form":
-            statistics = self.surveyed.statistics
-            return fit_statistics(statistics, g, self.prior, self.loss, alpha, self.fit_intercept, fitted)
-        solution, line = self._solve(g, alpha, self.tol)
-        return Fit.of(solution, *line, self.prior, fitted)
+            setting = (g, self.prior, self.loss, alpha, self.model.fit_intercept, fitted)
+            return fit_statistics(self.surveyed.statistics, *setting)
+        solution, coefficients = self._solve(g, alpha, self.model.tol)
+        return Fit.of(solution, *coefficients, self.prior, fitted)
 
     def _solve(
         self, g: Mixture, alpha: float, tol: float, fold: int | None = None
     ) -> tuple[Solution, tuple[Array, float]]:
-        """The solution of one setting, without a fold where one is given, and its line."""
-        problem = self.surveyed.problem(g, self.prior.value, self.loss, alpha, self.fit_intercept, fold)
-        solution = _SOLVERS[self.solver](problem, tol, self.max_iter)
+        """The solution of one setting, without a fold where one is given, and its coefficients and intercept."""
+        problem = self.surveyed.problem(g, self.prior.value, self.loss, alpha, self.model.fit_intercept, fold)
+        solution = _SOLVERS[self.solver](problem, tol, self.model.max_iter)
         return solution, problem.moments.coefficients(solution.w)
 
-    def fold_lines(self, settings: Settings, fold: int) -> Array:
+    def fold_coefficients(self, settings: Settings, fold: int) -> Array:
         """``[coef, intercept]`` of every setting without one fold."""
-        tol = fold_tol(self.solver, self.tol)
-        lines = np.empty((len(settings.alphas), len(settings.gammas)), dtype=object)
+        tol = fold_tol(self.solver, self.model.tol)
+        found = np.empty((len(settings.alphas), len(settings.gammas)), dtype=object)
         for j, g in enumerate(settings.mixtures):
             if self.solver == "closed_form":
-                lines[:, j] = self._closed_form_lines(g, settings.alphas, fold)
+                found[:, j] = self._closed_form(g, settings.alphas, fold)
                 continue
             for i, alpha in enumerate(settings.alphas):
-                solution, line = self._solve(g, alpha, tol, fold)
+                solution, found[i, j] = self._solve(g, alpha, tol, fold)
                 warn_unless(solution.optimality, tol, solution.n_iter)
-                lines[i, j] = line
-        return np.array([[*coef, intercept] for coef, intercept in lines.ravel()])
+        return np.array([[*coef, intercept] for coef, intercept in found.ravel()])
 
-    def _closed_form_lines(self, g: Mixture, alphas: list[float], fold: int) -> list[tuple[Array, float]]:
+    def _closed_form(self, g: Mixture, alphas: list[float], fold: int) -> list[tuple[Array, float]]:
         train = self.surveyed.without(fold)
         setting = (g, self.prior.value, self.loss)
-        problem = train.problem(*setting, alphas[0], self.fit_intercept)
-        return [problem.coefficients(w) for w in train.solve(*setting, alphas, self.fit_intercept)]
+        problem = train.problem(*setting, alphas[0], self.model.fit_intercept)
+        return [problem.coefficients(w) for w in train.solve(*setting, alphas, self.model.fit_intercept)]
 
 
 def _n_splits(cv: Splitter) -> int:
@@ -156,23 +160,23 @@ def _check_folds(surveyed: SurveyedBlocks) -> None:
             )
 
 
-def _fold_scores(surveyed: SurveyedBlocks, lines: Array, prior: float) -> Array:
-    """1 - zero-one risk (n_folds, n_settings) of each fold under the lines fitted without it."""
-    sums = surveyed.blocks.sum(zero_one_sums, lines)
-    scores = np.empty(lines.shape[:2])
+def _fold_scores(surveyed: SurveyedBlocks, by_fold: Array, prior: float) -> Array:
+    """1 - zero-one risk (n_folds, n_settings) of each fold under the models fitted without it."""
+    sums = surveyed.blocks.sum(zero_one_sums, by_fold)
+    scores = np.empty(by_fold.shape[:2])
     for k, fold in enumerate(surveyed.folds):
         scores[k] = 1 - validation_risk_of(fold.weight, sums[f"fold{k}"], prior)
     return scores
 
 
-def zero_one_sums(X: Rows, y: Codes, weight: Array | None, lines: Array) -> Sums:
+def zero_one_sums(X: Rows, y: Codes, weight: Array | None, by_fold: Array) -> Sums:
     """Zero-one loss for the labels +1 and -1, summed over the rows of each fold and source (3, 2, n_settings)."""
     codes = codes_of(y)
-    fold = fold_of_rows(X, codes, len(lines))
+    fold = fold_of_rows(X, codes, len(by_fold))
     found = Sums()
-    for k, line in enumerate(lines):
+    for k, models in enumerate(by_fold):
         rows = np.flatnonzero(fold == k)
-        z = np.asarray(X[rows] @ line[:, :-1].T) + line[:, -1]
+        z = np.asarray(X[rows] @ models[:, :-1].T) + models[:, -1]
         its_weight = None if weight is None else weight[rows]
         found[f"fold{k}"] = source_losses(z, sources(codes[rows]), its_weight)
     return found
@@ -190,3 +194,176 @@ def validation_risk_of(weight: Array, losses: Array, prior: float) -> Array:
     check_sources(g, weight)
     share = source_weights(g, prior) / np.where(weight > 0, weight, 1.0)[:, None]
     return np.einsum("st,stj->j", share, losses)
+
+
+def _has_probability(estimator: RowsElsewhere) -> bool:
+    # Raises with the reason where the local estimator has none.
+    return bool(super(RowsElsewhere, estimator).predict_proba)
+
+
+class RowsElsewhere(LinearClassifier):
+    """A linear estimator for rows that are not in memory; for rows that are, it is the local one.
+
+    A subclass says which rows are elsewhere, how a method is applied to them, and how they become blocks.
+    """
+
+    def _is_elsewhere(self, X: RowsLike) -> bool:
+        raise NotImplementedError
+
+    def _comes_with_codes(self, X: RowsLike, y: ArrayLike | None) -> bool:
+        """Whether rows with what is known of them are elsewhere."""
+        return self._is_elsewhere(X)
+
+    def _map_rows(self, method: str, X: RowsLike) -> Values:
+        """A method of the fitted local estimator on every block of rows."""
+        raise NotImplementedError
+
+    def _open(
+        self, X: RowsLike, y: ArrayLike | None, sample_weight: ArrayLike | None, *, reset: bool, keep: bool = False
+    ) -> AbstractContextManager[Blocks]:
+        """Rows as blocks; ``reset`` takes their columns over, ``keep`` says that they are read again and again."""
+        raise NotImplementedError
+
+    def _fit_blocks(self, blocks: Blocks) -> Fit:
+        raise NotImplementedError
+
+    def _in_memory(self, *values: Any) -> tuple[Any, ...]:
+        """What goes with rows in memory."""
+        return values
+
+    @fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: RowsLike, y: ArrayLike | None = None, sample_weight: ArrayLike | None = None) -> Self:
+        """Fit from blocks of rows, or from rows in memory.
+
+        Parameters
+        ----------
+        X : portions or dask rows, or rows in memory
+            Of :mod:`sdulearn.streaming`: :func:`~sdulearn.streaming.parquet_blocks`, or portions ``(X, y)`` or
+            ``(X, y, sample_weight)`` in a list or in an object whose iteration starts afresh. Of
+            :mod:`sdulearn.distributed`: a dask array (dense or CSR chunks) or dask DataFrame, in chunks of any size.
+        y : dask array, dask Series or array-like of shape (n_rows,), or dask frame or array of columns
+            Pair codes: +k similar, -k dissimilar, 0 unlabeled; where answers share points, a table of them and of
+            the points (columns answer and point). Portions have their own. Where chunk sizes are unknown, as in
+            frames, its chunks must be those of ``X``, one by one; rows go by their place, not by an index.
+        sample_weight : dask array, dask Series or array-like of shape (n_rows,), optional
+            A weight per row; both ends of a pair carry one weight.
+
+        Returns
+        -------
+        self
+            The fitted estimator.
+        """
+        if not self._comes_with_codes(X, y):
+            return super().fit(X, *self._in_memory(y, sample_weight))
+        with self._open(X, y, sample_weight, reset=True, keep=True) as blocks:
+            fit = self._fit_blocks(blocks)
+        # What partial_fit has summed up is not of this fit.
+        self.__dict__.pop("statistics_", None)
+        return self._accept(fit)
+
+    def decision_function(self, X: RowsLike) -> Values:
+        """Signed confidence of each row: positive for class +1.
+
+        Parameters
+        ----------
+        X : blocks or dask rows, or rows in memory of shape (n_rows, n_features)
+            Rows.
+
+        Returns
+        -------
+        array of shape (n_rows,), iterator or dask collection
+            For blocks an iterator that gives an array a portion; for dask rows a lazy array, or a lazy Series with
+            the index of its rows.
+        """
+        return self._map_rows("decision_function", X) if self._is_elsewhere(X) else super().decision_function(X)
+
+    def predict(self, X: RowsLike) -> Values:
+        """Class of each row.
+
+        Parameters
+        ----------
+        X : blocks or dask rows, or rows in memory of shape (n_rows, n_features)
+            Rows.
+
+        Returns
+        -------
+        array of shape (n_rows,), iterator or dask collection
+            -1 or +1, in the form of :meth:`decision_function`.
+        """
+        return self._map_rows("predict", X) if self._is_elsewhere(X) else super().predict(X)
+
+    @available_if(_has_probability)
+    def predict_proba(self, X: RowsLike) -> Values:
+        """Probability of either class for each row.
+
+        Parameters
+        ----------
+        X : blocks or dask rows, or rows in memory of shape (n_rows, n_features)
+            Rows.
+
+        Returns
+        -------
+        array of shape (n_rows, 2), iterator or dask collection
+            P(y = -1) and P(y = +1), in the form of :meth:`decision_function`. The columns of a frame are -1 and 1.
+        """
+        return self._map_rows("predict_proba", X) if self._is_elsewhere(X) else super().predict_proba(X)
+
+    def score(self, X: RowsLike, y: ArrayLike | None = None, sample_weight: ArrayLike | None = None) -> float:
+        """Accuracy estimated from answers alone: the value of :func:`~sdulearn.metrics.pair_accuracy`.
+
+        Rows elsewhere take one pass. The ends of a pair may be in different blocks: decision values, what is known
+        and weights of all rows of pairs and of rows with labels come back. Where all answers are of one kind and
+        ``prior`` is given, a second pass brings those of all rows.
+
+        Parameters
+        ----------
+        X : portions or dask rows, or rows in memory of shape (n_rows, n_features)
+            Rows that the model has not seen.
+        y : dask collection or array-like of shape (n_rows,) or (n_rows, 2 to 4), optional
+            What is known of each row; portions have their own.
+        sample_weight : dask collection or array-like of shape (n_rows,), optional
+            A weight per row; both ends of a pair carry one weight.
+
+        Returns
+        -------
+        float
+            Between 1/2 and 1; with labels in ``y`` from 0 on.
+        """
+        if not self._comes_with_codes(X, y):
+            return super().score(X, *self._in_memory(y, sample_weight))
+        check_is_fitted(self)
+        if len(self.classes_) > 2:
+            raise InputError("Blocks can be scored with two classes only. Score the rows in answers in memory.")
+        line = (self.coef_[0], self.intercept_[0])
+        with self._open(X, y, sample_weight, reset=False) as blocks:
+            sums = blocks.sum(decision_sums, *line)
+            if sums is None:
+                raise InputError("There are no rows: every block is empty.")
+            signs = np.unique(np.sign(codes_of(np.concatenate(sums["y"]))))
+            if not len(signs):
+                raise no_answers("An accuracy")
+            if self._known_prior is not None and len(signs[signs != 0]) == 1:
+                # One kind of answer tells an accuracy only beside unlabeled rows.
+                sums = blocks.sum(decision_sums, *line, True)
+        decision, known, weight = (np.concatenate(sums[name]) for name in ("decision", "y", "weight"))
+        given = None if (weight == 1).all() else weight
+        return pair_accuracy(decision, known, sample_weight=given, prior=self._known_prior).value
+
+    def _without_names(self) -> Self:
+        """The fitted model for blocks, which have no names of columns; those of all rows are checked before."""
+        model = copy(self)
+        model.__dict__.pop("feature_names_in_", None)
+        return model
+
+
+def decision_sums(
+    X: Rows, y: Codes, weight: Array | None, coef: Array, intercept: float, with_unlabeled: bool = False
+) -> Sums | None:
+    """Decision values, what is known and weights of the rows in pairs or with a label, or of all."""
+    if not len(y):
+        return None
+    check_width(X.shape[1], len(coef))
+    assert_all_finite(X, input_name="X")
+    rows = np.flatnonzero(with_unlabeled | (codes_of(y) != 0) | (labels_of(y) != 0))
+    weight = np.ones(len(y)) if weight is None else weight
+    return Sums(decision=[np.asarray(X[rows] @ coef + intercept)], y=[y[rows]], weight=[weight[rows]])

@@ -1,29 +1,84 @@
-"""One problem over blocks: what is sent to the rows, what is kept here, and the sample a solver starts from."""
+"""One problem over blocks: the first pass, what is sent to the rows, what is kept here; smooth losses solved.
+
+Newton's method starts from the solution of a sample, and so does L-BFGS, for losses without curvature.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from sdulearn.blocks.folds import fold_of_rows
-from sdulearn.blocks.points import PointCounts, codes_of
-from sdulearn.blocks.source import Block, Blocks, Sums, add_all
+from sdulearn.blocks.source import Block, Blocks, Sums, add_all, fold_of_rows
 from sdulearn.errors import InputError
 from sdulearn.losses import TrainingLoss
-from sdulearn.pairs import integer_codes, sources
+from sdulearn.pairs import codes_of, integer_codes, labels_of, sources
 from sdulearn.risks import Mixture
-from sdulearn.solvers import Problem, check_system_size, row_pieces, solve
+from sdulearn.solvers import Problem, Solution, check_system_size, row_pieces, solve
+from sdulearn.solvers.lbfgs import lbfgs
 from sdulearn.solvers.limits import affordable_rows, check_weight_range
+from sdulearn.solvers.linalg import Cholesky, weighted_gram
+from sdulearn.solvers.line_search import best_length, rounding_of
 from sdulearn.solvers.pieces import joined
+from sdulearn.solvers.smooth import CONTINUATION_TOL, curvatures, penalty_factors, penalty_ratio
 from sdulearn.statistics import MomentProblem, PairStatistics
-from sdulearn.types import Array, Codes, Rows
+from sdulearn.types import Array, Codes, Indices, Rows
 
 # How well a sample is solved. Its solution differs from that of all rows by about the root of d / n,
 # a per cent or so, and further digits of it say nothing.
 SAMPLE_TOL = 1e-4
+# Step lengths tried in one pass where a whole Newton step ascends: down to 2e-7.
+LENGTHS: Array = 0.4 ** np.arange(1.0, 18.0)
+_WHOLE_STEP = np.ones(1)
+Even = Callable[[Array], Array]
+
+
+@dataclass(frozen=True)
+class PointCounts:
+    """In how many answers points are; ``+`` joins two stretches of rows."""
+
+    points: Codes  # points in answers, sorted; none where rows are points of their own
+    counts: Indices  # answers of each
+
+    @classmethod
+    def of(cls, y: Codes) -> PointCounts:
+        """The points of a block's answers."""
+        if y.ndim == 1:
+            return cls(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.intp))
+        return cls(*np.unique(y[y[:, 0] != 0, 1], return_counts=True))
+
+    def __add__(self, other: PointCounts) -> PointCounts:
+        points, place = np.unique(np.concatenate([self.points, other.points]), return_inverse=True)
+        counts = np.bincount(place, np.concatenate([self.counts, other.counts]), len(points))
+        return PointCounts(points, counts.astype(np.intp))
+
+    @property
+    def shared(self) -> bool:
+        """Whether some point is in more than one answer."""
+        return bool(self.counts.max(initial=0) > 1)
+
+
+def count_columns(X: Rows, y: Codes, weight: Array | None) -> Sums | None:
+    """Of a block with columns: the points of its answers, who gave these, and how many rows have a label."""
+    y = y if weight is None else y[weight > 0]
+    if not len(y):
+        return None
+    annotators = y[y[:, 0] != 0, 2:3] if y.ndim == 2 else y[:0]
+    n_labels = int(np.count_nonzero(labels_of(y)))
+    return Sums(points=PointCounts.of(y), annotators=np.unique(annotators).tolist(), n_labels=n_labels)
+
+
+def refuse_shared_points(counts: PointCounts | None, what: str, instead: str) -> None:
+    """Refuse answers that share points where their graph would be needed."""
+    if counts is None or not counts.shared:
+        return
+    n_answers = int(counts.counts.sum()) // 2
+    raise InputError(
+        f"The {n_answers:,} answers share {len(counts.points):,} points, and {what} needs all of these together, "
+        f"which blocks of rows do not show. {instead}"
+    )
 
 
 @dataclass(frozen=True)
@@ -82,9 +137,11 @@ class BlockProblem:
         """The solution of the sample."""
         return solve(self.easy_sample, solver, SAMPLE_TOL, max_iter).w
 
-    def along(self, w: Array, step: Array, lengths: Array, values: Array) -> list[float]:
-        """J at points of a line, from ``sum_i a_i even(z_i)`` at each."""
-        return [self.moments.objective(w + t * step, value) for t, value in zip(lengths, values, strict=True)]
+    def best_length(self, w: Array, step: Array, even: Even, before: float, slope: float, rounding: float) -> float:
+        """The best of some lengths of a step, by one pass; 0 where none descends."""
+        values = self.blocks.sum(line_sums, self.rule, w, step, even)["value"]
+        reached = [self.moments.objective(w + t * step, value) for t, value in zip(LENGTHS, values, strict=True)]
+        return best_length(LENGTHS, reached, before, slope, rounding)
 
 
 def survey(X: Rows, y: ArrayLike, weight: Array | None, share: float, n_splits: int | None) -> Sums | None:
@@ -200,3 +257,108 @@ class SurveyedBlocks:
         sample = Problem(rows, weights, moments.c, moments.ridge, loss)
         complete = sum(len(block[1]) for block in self._sample) == self._n_rows
         return BlockProblem(self.blocks, rule, moments, sample, self._n_rows, complete)
+
+
+def slope_sums(
+    X: Rows, y: Codes, weight: Array | None, rule: RowRule, w: Array, curved: bool = False, careful: bool = False
+) -> Sums:
+    """``sum a even(z)`` and ``sum a even'(z) x``; where ``curved`` also ``sum a even''(z) x x'``.
+
+    A ``careful`` curvature has ``even'(z) / z`` in place of ``even''(z)``: its step always descends.
+    """
+    found = Sums(value=0.0, slopes=np.zeros(len(w)), second=np.zeros((len(w), len(w)) if curved else ()))
+    for A, a in rule.pieces(X, y, weight):
+        z = A @ w
+        slope = rule.loss.even_grad(z)
+        found["value"] += float(a @ rule.loss.even(z))
+        found["slopes"] += A.T @ (a * slope)
+        if curved:
+            newton, secant = curvatures(rule.loss, z, slope)
+            found["second"] += weighted_gram(A, a * (secant if careful else newton))
+    return found
+
+
+def line_sums(X: Rows, y: Codes, weight: Array | None, rule: RowRule, w: Array, step: Array, even: Even) -> Sums:
+    """``sum a even(z)`` at many points of a line."""
+    value = np.zeros(len(LENGTHS))
+    for A, a in rule.pieces(X, y, weight):
+        z = A @ w
+        dz = A @ step
+        value += [float(a @ even(z + t * dz)) for t in LENGTHS]
+    return Sums(value=value)
+
+
+def solve_newton(problem: BlockProblem, tol: float, max_iter: int) -> Solution:
+    """Newton's method, each step one pass; where a step goes astray, continued from larger penalties as in memory."""
+    search = _Search(problem.blocks, max_iter)
+    point = search.evaluate(problem, problem.start("newton", max_iter))
+    point, astray = search.descend(problem, point, tol, patient=False)
+    ridge = problem.moments.ridge
+    # From the penalty at which the point would be nearest to optimal.
+    top = penalty_ratio(ridge * point["w"] - point["gradient"], point["w"], ridge)
+    for factor in penalty_factors(top) if astray else ():
+        easier = problem.with_penalty(factor)
+        last = tol if factor == 1 else CONTINUATION_TOL
+        point, _ = search.descend(easier, search.evaluate(easier, point["w"]), last, patient=True)
+    optimality = problem.moments.relative(point["w"], point["gradient"])
+    return Solution(point["w"], search.n_pass, objective=point["objective"], optimality=optimality)
+
+
+class _Search:
+    """Newton's steps; counts the passes."""
+
+    def __init__(self, blocks: Blocks, max_iter: int) -> None:
+        self.blocks = blocks
+        self.max_iter = max_iter
+        self.n_pass = 0
+
+    def evaluate(self, problem: BlockProblem, w: Array, careful: bool = False) -> Sums:
+        """The point w with objective, gradient and second derivatives, by one pass."""
+        self.n_pass += 1
+        sums = self.blocks.sum(slope_sums, problem.rule, w, True, careful)
+        objective = problem.moments.objective(w, sums["value"])
+        gradient = problem.moments.gradient(w, sums["slopes"])
+        return Sums(w=w, objective=objective, gradient=gradient, second=sums["second"])
+
+    def descend(self, problem: BlockProblem, point: Sums, tol: float, patient: bool) -> tuple[Sums, bool]:
+        """Steps until the certificate is below a tenth of ``tol``; True where none descends, or patience is short."""
+        moments = problem.moments
+        while moments.relative(point["w"], point["gradient"]) > tol / 10 and self.n_pass < self.max_iter:
+            after = self._step(problem, point, patient)
+            if after is None and patient:
+                after = self._step(problem, self.evaluate(problem, point["w"], careful=True), patient)
+            if after is None:
+                return point, True
+            point = after
+        return point, False
+
+    def _step(self, problem: BlockProblem, point: Sums, patient: bool) -> Sums | None:
+        """The whole step if it descends enough, else the best of a row of shorter ones."""
+        w = point["w"]
+        step = -Cholesky(point["second"], problem.moments.ridge).solve(point["gradient"])
+        slope = float(step @ point["gradient"])
+        rounding = rounding_of(point["objective"], problem.moments.c, w)
+        after = self.evaluate(problem, w + step)
+        if best_length(_WHOLE_STEP, [after["objective"]], point["objective"], slope, rounding):
+            return after
+        if not patient and slope < -rounding:
+            return None
+        self.n_pass += 1
+        length = problem.best_length(w, step, problem.rule.loss.even, point["objective"], slope, rounding)
+        return self.evaluate(problem, w + length * step) if length else None
+
+
+def solve_lbfgs(problem: BlockProblem, tol: float, max_iter: int) -> Solution:
+    """L-BFGS, each evaluation one pass; one more pass certifies the answer."""
+    moments = problem.moments
+
+    def value_and_gradient(w: Array) -> tuple[float, Array]:
+        sums = problem.blocks.sum(slope_sums, problem.rule, w)
+        return moments.objective(w, sums["value"]), moments.gradient(w, sums["slopes"])
+
+    start = problem.start("lbfgs", max_iter)
+    curvature = moments.second.diagonal() + moments.ridge
+    w, n_calls = lbfgs(value_and_gradient, start, curvature, tol / 10, max_iter)
+    objective, gradient = value_and_gradient(w)
+    optimality = moments.relative(w, gradient)
+    return Solution(w, n_calls + 1, objective=objective, optimality=optimality)

@@ -14,6 +14,7 @@ from sdulearn.extras import require
 for _module in ("dask.array", "distributed"):
     require(_module, "dask")
 
+from sdulearn.distributed.chunks import gather_pairs  # noqa: E402
 from sdulearn.distributed.cluster import (  # noqa: E402
     DaskBlocks,
     SchedulerLostError,
@@ -25,7 +26,6 @@ from sdulearn.distributed.estimators import (  # noqa: E402
     SDUClassifier,
     SDUClassifierCV,
 )
-from sdulearn.distributed.repartition import gather_pairs  # noqa: E402
 
 __all__ = [
     "DaskBlocks",

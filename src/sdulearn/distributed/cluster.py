@@ -1,4 +1,7 @@
-"""Blocks that live on a Dask cluster: a sum is one task per part and a tree of additions."""
+"""Blocks that live on a Dask cluster: a sum is one task per part and a tree of additions.
+
+Task graphs have one layer: with thousands of blocks, one ``delayed`` call per task costs more than the work.
+"""
 
 from __future__ import annotations
 
@@ -6,12 +9,14 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import CancelledError
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass
+from functools import partial
 from typing import Any, TypeAlias
+from uuid import uuid4
 
 import dask
 from dask.base import get_scheduler
 from dask.delayed import Delayed
+from dask.highlevelgraph import HighLevelGraph
 from dask.typing import Key
 from distributed import Client, Future, KilledWorker, as_completed, get_worker
 from distributed.comm import CommClosedError
@@ -19,7 +24,6 @@ from threadpoolctl import threadpool_limits
 
 from sdulearn.blocks import Block, Part
 from sdulearn.blocks.source import Watch, add_all, count_blocks
-from sdulearn.distributed.graph import Layer
 from sdulearn.errors import ClusterWarning, FileError, SdulearnError, warn
 
 Result: TypeAlias = Any
@@ -28,6 +32,10 @@ Counted: TypeAlias = tuple[int, Result]
 """A number of rows and the result on them."""
 Readable: TypeAlias = Part | list[Block]
 """Blocks, or a function that reads them."""
+Call: TypeAlias = Callable[..., Result]
+"""What one pass asks of every block, a task with its arguments: sent once, shared by all tasks of the pass."""
+DaskCollection: TypeAlias = Any
+"""A dask array, DataFrame or Series; dask.dataframe is imported only where there is one."""
 
 # Results that one task adds up: few enough for the memory of a worker, many enough for a flat tree.
 SPLIT_EVERY = 8
@@ -50,12 +58,36 @@ class WorkerFileError(FileError, FileNotFoundError):
     """A worker cannot find a file that this process can name."""
 
 
-@dataclass(frozen=True)
-class Call:
-    """What one pass asks of every block: sent once, shared by all tasks of the pass."""
+class Layer:
+    """Tasks ``(function, *arguments)`` by key.
 
-    task: Callable[..., Result]
-    arguments: tuple[object, ...]
+    An argument that is a key, or a list of keys, stands for its result.
+    """
+
+    def __init__(self, name: str) -> None:
+        self.name = f"{name}-{uuid4().hex}"
+        self.tasks: dict[Key, object] = {}
+
+    def add(self, place: Key, *task: object) -> Key:
+        """Add a task and give its key."""
+        key = (self.name, *place) if isinstance(place, tuple) else (self.name, place)
+        self.tasks[key] = task
+        return key
+
+    def add_value(self, place: Key, value: object) -> Key:
+        """Add a value as it is; one that many tasks share is sent once."""
+        key = (self.name, place)
+        self.tasks[key] = value
+        return key
+
+    def graph(self, needs: Sequence[DaskCollection]) -> HighLevelGraph:
+        """The tasks together with those that the collections in ``needs`` stand for."""
+        return HighLevelGraph.from_collections(self.name, self.tasks, dependencies=list(needs))
+
+    def delayed(self, keys: Sequence[Key], needs: Sequence[DaskCollection]) -> list[Delayed]:
+        """Delayed objects for some of the tasks."""
+        graph = self.graph(needs)
+        return [Delayed(key, graph, layer=self.name) for key in keys]
 
 
 class DaskBlocks:
@@ -105,7 +137,7 @@ class DaskBlocks:
         """Add up the results of a task on all blocks."""
         if not self.parts:
             return None
-        rows, total = self._compute(Call(task, arguments))
+        rows, total = self._compute(partial(asked, task, arguments))
         if self.watch is not None:
             if self.client is None:
                 self.watch(rows)
@@ -218,6 +250,11 @@ def read(part: Readable) -> list[Block]:
     return list(part()) if callable(part) else part
 
 
+def asked(task: Callable[..., Result], arguments: tuple[object, ...], *block: Any) -> Result:
+    """The task on one block. (A tuple of the two Dask would take for a task of its own.)"""
+    return task(*block, *arguments)
+
+
 def sum_of_blocks(part: Readable, call: Call) -> Counted:
     """Rows of a part, and the call's results on its blocks, added up as they are read."""
     rows = 0
@@ -225,7 +262,7 @@ def sum_of_blocks(part: Readable, call: Call) -> Counted:
     with blas_limit():
         for block in part() if callable(part) else part:
             rows += len(block[1])
-            total = add_all((total, call.task(*block, *call.arguments)))
+            total = add_all((total, call(*block)))
     return rows, total
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from sdulearn.blocks.points import PointCounts
+from sdulearn.blocks.problem import PointCounts
 from sdulearn.errors import InputError, quoted
 from sdulearn.pairs import pair_checksum, read_pairs, scramble
 from sdulearn.types import Codes, Mask

@@ -18,7 +18,7 @@ import numpy as np
 from sdulearn.answers.checks import check_answers
 from sdulearn.answers.records import Answers
 from sdulearn.blocks import Block, Part
-from sdulearn.blocks.points import refuse_shared_points
+from sdulearn.blocks.problem import refuse_shared_points
 from sdulearn.columns import CATEGORY, Column, ColumnLayout, Kind, find_columns
 from sdulearn.diagnostics import Finding, Population, check_contradictions, check_source, off_mode
 from sdulearn.errors import InputError

@@ -9,7 +9,7 @@ from dask import delayed
 from scipy import sparse
 
 from sdulearn.blocks import Sums
-from sdulearn.distributed.align import dask_blocks
+from sdulearn.distributed.chunks import dask_blocks
 
 X = np.arange(60.0).reshape(20, 3)
 Y = np.arange(-10, 10)

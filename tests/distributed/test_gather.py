@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from sdulearn.distributed import PairLogisticRegression, gather_pairs
-from sdulearn.distributed import repartition as module
-from sdulearn.distributed.align import dask_blocks
+from sdulearn.distributed import chunks as module
+from sdulearn.distributed.chunks import dask_blocks
 
 
 def rows_and_codes(n_pairs, n_unlabeled, seed):

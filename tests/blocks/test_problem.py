@@ -1,4 +1,4 @@
-"""Answers that share points, in blocks: what does not need their graph is done, what needs it is refused."""
+"""What the first pass finds, how rows count, and answers that share points."""
 
 import numpy as np
 import pandas as pd
@@ -6,9 +6,54 @@ import pytest
 
 from sdulearn import SDUClassifier, SDUClassifierCV, stack_pairs
 from sdulearn.blocks import LocalBlocks, fit_classifier, fit_classifier_cv
-from sdulearn.blocks.points import PointCounts, codes_of, known_of_rows
+from sdulearn.blocks.problem import PointCounts, RowRule, _draw, slope_sums
+from sdulearn.blocks.source import fold_of_rows
 from sdulearn.errors import InputError
-from sdulearn.losses import TRAINING_LOSSES
+from sdulearn.losses import TRAINING_LOSSES, Logistic
+from sdulearn.pairs import codes_of, known_of_rows, sources
+
+
+@pytest.mark.parametrize("weighted", [True, False])
+@pytest.mark.parametrize("count", [5, 100, 10_000])
+def test_a_sample_weighs_what_its_block_weighs(many, count, weighted):
+    rows, codes = many
+    weight = np.random.default_rng(0).random(len(codes)) if weighted else None
+    drawn, its_codes, stands_for = _draw(rows, codes, weight, count)
+    assert len(drawn) == len(its_codes) == len(stands_for) <= 3 * count
+    whole = np.bincount(sources(codes), weights=weight, minlength=3)
+    np.testing.assert_allclose(np.bincount(sources(its_codes), weights=stands_for, minlength=3), whole)
+
+
+def test_the_rows_of_a_fold_that_is_left_out_have_no_weight(many):
+    rows, codes = many[0][:500], many[1][:500]
+    fold = fold_of_rows(rows, codes, 5)
+    units = np.array([1.0, 2.0, 3.0])
+    for k in range(5):
+        rule = RowRule(np.zeros(rows.shape[1]), False, units, Logistic(), (5, k))
+        pieces = [(A.copy(), a) for A, a in rule.pieces(rows, codes, None)]
+        np.testing.assert_array_equal(np.concatenate([A for A, _ in pieces]), rows[fold != k])
+        np.testing.assert_array_equal(np.concatenate([a for _, a in pieces]), units[sources(codes[fold != k])])
+
+
+def test_sums_of_a_newton_step_are_derivatives_and_careful_ones_are_secants():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(50, 3))
+    codes = rng.permutation(np.r_[np.ones(20), -np.ones(20), np.zeros(10)]).astype(int)
+    rule = RowRule(np.array([0.1, 0.2, 0.3]), True, np.array([0.5, 0.3, 0.2]), Logistic())
+    weight = rng.random(50)
+    w = rng.normal(size=4)
+
+    def sums(w, careful=False):
+        return slope_sums(X, codes, weight, rule, w, True, careful)
+
+    step = 1e-6
+    around = [(sums(w + e), sums(w - e)) for e in step * np.eye(4)]
+    slopes = [(up["value"] - down["value"]) / (2 * step) for up, down in around]
+    np.testing.assert_allclose(sums(w)["slopes"], slopes, rtol=1e-5, atol=1e-7)
+    second = np.array([(up["slopes"] - down["slopes"]) / (2 * step) for up, down in around])
+    np.testing.assert_allclose(sums(w)["second"], second, rtol=1e-5, atol=1e-7)
+    # A secant's curvature times z is the slope, row by row.
+    np.testing.assert_allclose(sums(w, careful=True)["second"] @ w, sums(w)["slopes"], rtol=1e-9)
 
 
 @pytest.fixture(scope="module")

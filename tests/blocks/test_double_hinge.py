@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from sdulearn.blocks.kinks import _merge_equal, _ramp, _rounded, rounded_sums
+from sdulearn.blocks.double_hinge import _merge_equal, _ramp, _rounded, rounded_sums
 from sdulearn.blocks.problem import RowRule
 from sdulearn.blocks.source import Sums
 from sdulearn.losses import DoubleHinge
