@@ -182,15 +182,15 @@ def asked_again(rng, n, n_again, times):
 
 
 def rate_of_annotator(seed: int, people, rates: tuple[float, ...], which: int) -> Draw:
-    """``error_rates_``: how often one of the annotators is wrong."""
+    """``answer_model_``: how often one of the annotators is wrong."""
     rng = np.random.default_rng(seed)
     X, y = waveform(rng)
     ends, who = people(rng)
     same = (y[ends[:, 0]] == y[ends[:, 1]]) ^ (rng.random(len(ends)) < np.array(rates)[who])
     n_rows = max(N_TABLE, ends.max() + 1)
     rows, known = stack_pairs((X[:n_rows] - X.mean(0)) / X.std(0), ends, same, annotators=who + 1)
-    found = PairLogisticRegression().fit(rows, known).error_rates_.annotators[which]
-    return rates[which], found.rate, found.low, found.high
+    found = PairLogisticRegression().fit(rows, known).answer_model_.by_annotator[which + 1]
+    return rates[which], found.value, found.low, found.high
 
 
 def accuracy_after_a_slip(seed: int, n_repeats: int) -> Draw:

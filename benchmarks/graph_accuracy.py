@@ -131,7 +131,7 @@ def people(name, seed):
     ends = np.tile(np.arange(200).reshape(-1, 2), (len(PEOPLE), 1))
     wrong = np.concatenate([draw.wrong(100, share) for share in PEOPLE])
     model = draw.fit(ends, wrong, annotators=np.repeat(np.arange(1, len(PEOPLE) + 1), 100))
-    rates = [one.rate for one in model.error_rates_]
+    rates = list(model.answer_model_.rates.values())
     off = np.abs(np.array(rates) - PEOPLE)
     guesser = int(np.argmax(rates) == len(PEOPLE) - 1 and rates[-1] > 0.35)
     one_voice = draw.fit(ends[:100])
@@ -159,7 +159,7 @@ def wrong_answers(name, seed):
         "clean, points unknown": draw.accuracy(draw.fit(ends, points=False)),
         "wrong, with error model": draw.accuracy(noisy),
         "wrong, without": draw.accuracy(draw.fit(ends, wrong, points=False)),
-        "rate": next(iter(noisy.error_rates_)).rate,
+        "rate": noisy.answer_model_.error_rate.value,
     }
 
 

@@ -93,7 +93,7 @@ def measure(X, y, design, prior, seed):
         warnings.simplefilter("ignore")
         model = PairLogisticRegressionCV().fit(rows, known)
         settings = PairLogisticRegression(
-            model.alpha_, covariance_power=model.covariance_power_, error_rate=model.error_rates_.by_annotator
+            model.alpha_, covariance_power=model.covariance_power_, error_rate=model.answer_model_.rates
         )
         folds = folds_over_points(10, known)
         decision = held_out_decisions(settings, rows, known, model.decision_function(rows), cv=folds)

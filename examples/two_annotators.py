@@ -23,8 +23,8 @@ rows, known = stack_pairs(
     X, np.concatenate([asked, asked]), np.concatenate([ann, bob]), annotators=np.repeat([1, 2], 150)
 )
 model = PairLogisticRegressionCV(prior=float(np.mean(y > 0))).fit(rows, known)
-for name, found in zip(("Ann", "Bob"), model.error_rates_, strict=True):
-    print(f"{name} is wrong in {found.rate:.0%} of the answers ({found.low:.0%} to {found.high:.0%})")
+for name, found in zip(("Ann", "Bob"), model.answer_model_.by_annotator.values(), strict=True):
+    print(f"{name} is wrong in {found.value:.0%} of the answers ({found.low:.0%} to {found.high:.0%})")
 
 doubtful = doubtful_answers(model, rows, known)
 wrong = np.concatenate([ann != truth, bob != truth])[np.abs(doubtful.code) - 1]

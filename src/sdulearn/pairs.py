@@ -97,6 +97,13 @@ class Pairs:
         return sources(self.codes)
 
     @property
+    def answer_annotators(self) -> Codes:
+        """Who gave each answer, 0 where that is not known."""
+        if self.annotators is None:
+            return np.zeros(len(self.ends), dtype=np.int64)
+        return self.annotators[self.ends[:, 0]]
+
+    @property
     def n_rows(self) -> int:
         """Number of rows, ends and unlabeled."""
         return len(self.codes)

@@ -11,8 +11,9 @@ from numpy.typing import ArrayLike
 from scipy.optimize import minimize_scalar
 from scipy.stats import beta, binom
 
+from sdulearn.answers.answer_model import known_answer_model
 from sdulearn.answers.graph import AnswerGraph
-from sdulearn.answers.sides import one_way, oriented, profile, told_classes
+from sdulearn.answers.profile import classes_by_answers, one_way, oriented, profile
 from sdulearn.errors import InputError, UndeterminedError
 from sdulearn.pairs import Pairs, read_pairs, rows_of, weighted_rows
 from sdulearn.types import Array, Indices, Mask, Probability
@@ -330,6 +331,7 @@ def _prior_of_answers(
     by_pair = pairs.pair_weights(np.ones(pairs.n_rows) if weight is None else weight)
     # Labels would be a choice of points, not a random draw.
     graph = AnswerGraph.from_y(replace(pairs, labels=None), weight)
+    model = known_answer_model(error_rate, graph)
     random_points = rows_of(random_points, kept)
     counted = random_of(graph, random_points)
     if counted is not None:
@@ -346,11 +348,11 @@ def _prior_of_answers(
         z[graph.row_point] = rows_of(decision, kept)
         turned = oriented(graph, z)
         if one_way(turned, counted):
-            told = told_classes(turned, error_rate)[counted]
+            told = classes_by_answers(turned, model)[counted]
             share = share_of(told, np.ones(len(told), dtype=np.intp), confidence)
             return _with_share(estimate, *share, float(counted.sum()))
-    if counted is not None or pairs.shares_points or error_rate:
-        found = profile(graph, confidence, error_rate, counted=counted)
+    if counted is not None or pairs.shares_points or not (model is None or model.certain):
+        found = profile(graph, confidence, model, counted=counted)
         estimate = _with_share(estimate, found.value, found.low, found.high, float(_n_independent(graph, counted)))
     return estimate if majority == "positive" else estimate.mirrored()
 

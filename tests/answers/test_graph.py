@@ -4,8 +4,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.sparse import csr_matrix
 
 from sdulearn.answers import AnswerGraph
+from sdulearn.answers.graph import different_groups
 from sdulearn.errors import InputError
 from sdulearn.pairs import read_pairs
 
@@ -258,3 +260,52 @@ def test_bad_answers(arguments, options, text):
 def test_ends_of_two_weights():
     with pytest.raises(InputError, match="one weight in `sample_weight`"):
         AnswerGraph.from_y([1, 1], sample_weight=[1.0, 2.0])
+
+
+def test_different_groups_need_a_class_each():
+    complete = [(0, 1), (1, 2), (2, 0), (2, 3)]
+    assert sorted(different_groups(np.array(complete))) == [0, 1, 2]
+    graph = AnswerGraph.from_answers(complete, [False] * 4)
+    assert graph.least_classes(np.ones(4, dtype=bool)) == 3
+    assert sorted(graph.distinct_groups().tolist()) == [0, 1, 2]
+    cycle = AnswerGraph.from_answers([(0, 1), (1, 2), (2, 3), (3, 4), (4, 0)], [False] * 5)
+    assert cycle.least_classes(np.ones(5, dtype=bool)) == 3
+    assert cycle.least_classes(np.zeros(5, dtype=bool)) == 2
+    labelled = AnswerGraph.from_answers([(0, 1)], [True], labels=[4, 0])
+    assert labelled.least_classes(np.ones(1, dtype=bool)) == 4
+
+
+def test_large_groups_that_differ():
+    """Groups of three, two and one point, all different from each other."""
+    ends = [(0, 1), (1, 2), (3, 4), (0, 3), (2, 5), (4, 5)]
+    graph = AnswerGraph.from_answers(ends, [True, True, True, False, False, False])
+    assert sorted(graph.group[[0, 3, 5]]) == sorted(graph.distinct_groups().tolist())
+    assert sorted(graph.group[[0, 3]]) == sorted(graph.distinct_groups(2).tolist())
+    assert graph.distinct_groups(3).tolist() == []
+    refuted = AnswerGraph.from_answers([*ends, (0, 2)], [True, True, True, False, False, False, False])
+    assert refuted.distinct_groups().tolist() == []
+
+
+def test_without_points_no_answer_and_no_label_of_them_is_known():
+    graph = AnswerGraph.from_answers(
+        [(0, 1), (1, 2), (2, 3), (3, 4)], [1, -1, 1, -1], annotators=[1, 2, 3, 4], labels=[1, 0, -1, 0, 1]
+    )
+    kept = graph.without(np.array([False, False, True, False, True]))
+    assert kept.ends.tolist() == [[0, 1]]
+    assert kept.same.tolist() == [1]
+    assert kept.annotators.tolist() == [1]
+    assert kept.position.tolist() == [0]
+    assert kept.labels.tolist() == [1, 0, 0, 0, 0]
+    assert kept.n_points == 5
+
+
+@pytest.mark.parametrize("make", [np.asarray, csr_matrix])
+def test_the_mean_row_of_each_point(make):
+    graph = AnswerGraph.from_y([[1, 7], [1, 5], [2, 7], [2, 9]])
+    rows = np.array([[1.0, 0.0], [2.0, 2.0], [3.0, 6.0], [4.0, 1.0]])
+    found = graph.by_point(make(rows))
+    np.testing.assert_allclose(found @ np.eye(2), [[2, 2], [2, 3], [4, 1]])
+    found = graph.by_point(make(rows), np.array([3.0, 1.0, 1.0, 2.0]))
+    np.testing.assert_allclose(found @ np.eye(2), [[2, 2], [1.5, 1.5], [4, 1]])
+    once = AnswerGraph.from_y([[1, 9], [1, 5]])
+    np.testing.assert_array_equal(once.by_point(rows[:2]), rows[[1, 0]])

@@ -5,8 +5,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from sdulearn.answers.graph import AnswerGraph
-from sdulearn.answers.propagate import FactorGraph, propagate
+from sdulearn.answers import AnswerGraph, AnswerModel
 from sdulearn.answers.two_classes import TwoClassNetwork
 
 RATES = {1: 0.1, 2: 0.0, 3: 0.3}
@@ -16,9 +15,8 @@ def log_p(z):
     return np.column_stack([-np.logaddexp(0, z), -np.logaddexp(0, -z)])
 
 
-def solve(graph, rates, Z, **digits):
-    network = TwoClassNetwork.from_factors(FactorGraph.from_answers(graph, 2, rates), rates)
-    return network.solve(Z, **digits)
+def factors_of(graph, rates):
+    return AnswerModel.given(rates, graph).factor_graph(graph, 2)
 
 
 def enumerate_classes(graph, rates, z):
@@ -52,8 +50,9 @@ def some_graph(seed, n_points=7, n_answers=6, labels=True):
 def test_small_graphs_are_enumerated(seed):
     graph = some_graph(seed)
     Z = np.random.default_rng(seed).normal(size=(graph.n_points, 3))
-    found = solve(graph, RATES, Z, max_iter=500, tol=1e-12)
-    exact = FactorGraph.from_answers(graph, 2, RATES).exact.all()
+    factors = factors_of(graph, RATES)
+    found = TwoClassNetwork(factors).solve(Z, max_iter=500, tol=1e-12)
+    exact = factors.exact.all()
     for k in range(3):
         value, positive = enumerate_classes(graph, RATES, Z[:, k])
         assert found.values[:, k].sum() == pytest.approx(value, abs=1e-9 if exact else 0.05)
@@ -64,9 +63,10 @@ def test_small_graphs_are_enumerated(seed):
 def test_larger_graphs_agree_with_propagate(seed):
     graph = some_graph(seed, n_points=60, n_answers=90)
     Z = np.random.default_rng(seed).normal(size=(graph.n_points, 4))
-    found = solve(graph, RATES, Z, max_iter=500, tol=1e-11)
+    factors = factors_of(graph, RATES)
+    found = TwoClassNetwork(factors).solve(Z, max_iter=500, tol=1e-11)
     for k in range(4):
-        expected = propagate(graph, log_p(Z[:, k]), RATES, max_iter=500, tol=1e-11)
+        expected = factors.propagate(log_p(Z[:, k]), max_iter=500, tol=1e-11)
         np.testing.assert_allclose(found.values[:, k], expected.component_values, atol=1e-8)
         np.testing.assert_allclose(found.positive[:, k], expected.posteriors[:, 1], atol=1e-7)
 
@@ -74,8 +74,21 @@ def test_larger_graphs_agree_with_propagate(seed):
 def test_agreement_of_edges_is_the_probability_of_a_right_answer():
     graph = some_graph(3, n_points=30, n_answers=25, labels=False)
     z = np.random.default_rng(0).normal(size=graph.n_points)
-    rates = {1: 0.1, 2: 0.2, 3: 0.3}
-    factors = FactorGraph.from_answers(graph, 2, rates)
-    agree = TwoClassNetwork.from_factors(factors, rates).solve(z[:, None], 500, 1e-11).agree[:, 0][factors.edge]
+    factors = factors_of(graph, {1: 0.1, 2: 0.2, 3: 0.3})
+    agree = TwoClassNetwork(factors).solve(z[:, None], 500, 1e-11).agree[:, 0][factors.edge]
     right = np.where(graph.same > 0, agree, 1 - agree)
-    np.testing.assert_allclose(right, propagate(graph, log_p(z), rates).right, atol=1e-7)
+    np.testing.assert_allclose(right, factors.propagate(log_p(z)).right, atol=1e-7)
+
+
+def test_other_factors_a_column_each():
+    """The network of one model, given the factors of others, is that of the others."""
+    graph = some_graph(5, n_points=12, n_answers=16, labels=False)
+    Z = np.random.default_rng(1).normal(size=(graph.n_points, 2))
+    models = [AnswerModel.given({1: 0.1, 2: 0.2, 3: 0.3}, graph), AnswerModel.given(0.05, graph)]
+    agree, differ = np.stack([model.log_factors(graph) for model in models], axis=2)
+    network = TwoClassNetwork(models[1].factor_graph(graph, 2))
+    found = network.with_factors(agree, differ).solve(Z)
+    for k, model in enumerate(models):
+        expected = TwoClassNetwork(model.factor_graph(graph, 2)).solve(Z[:, [k]])
+        np.testing.assert_allclose(found.values[:, [k]], expected.values, atol=1e-5)
+        np.testing.assert_allclose(found.positive[:, [k]], expected.positive, atol=1e-5)

@@ -365,7 +365,7 @@ def test_the_model_is_an_estimator_of_the_library(tmp_path, n_classes):
     assert isinstance(model, PairLogisticRegression)
     assert list(model.feature_names_in_) == list(X.columns)
     assert model.optimality_ < 1e-3
-    assert model.error_rates_.by_annotator == {0: 0.0}
+    assert model.answer_model_.rates == {0: 0.0}
     names = np.sort(model.classes_)[(y - y.min())]
     model.orient(X, names)
     assert np.mean(model.predict(X) == names) > 0.9

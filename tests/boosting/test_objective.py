@@ -7,7 +7,7 @@ import pytest
 from scipy.special import expit
 
 from sdulearn import PairLogisticRegressionCV
-from sdulearn.answers import AnswerGraph
+from sdulearn.answers import AnswerGraph, AnswerModel
 from sdulearn.boosting.objective import AnswerLoss, LoosePairs, Propagated, make_pull, pair_objective, slopes
 from sdulearn.datasets import make_waveform, sample_sdu
 from sdulearn.errors import InputError
@@ -50,8 +50,8 @@ def test_loose_pairs_equal_propagation(error_rate):
     rng = np.random.default_rng(0)
     graph = AnswerGraph.from_y(LOOSE)
     z = 3 * rng.normal(size=graph.n_points)
-    closed = LoosePairs(graph, error_rate).evaluate(z)
-    general = Propagated(graph, 2, error_rate).evaluate(z)
+    closed = LoosePairs(graph, AnswerModel.given(error_rate, graph)).evaluate(z)
+    general = Propagated(graph, 2, AnswerModel.given(error_rate, graph)).evaluate(z)
     for one, other in zip(closed, general, strict=True):
         np.testing.assert_allclose(one, other, atol=1e-9)
 
@@ -62,21 +62,25 @@ def test_value_is_the_sum_over_all_classes(y, error_rate):
     graph = AnswerGraph.from_y(y)
     z = np.random.default_rng(1).normal(size=graph.n_points)
     errors = np.full(graph.n_answers, error_rate)
-    assert AnswerLoss(graph, 2, error_rate).value(z) == pytest.approx(enumerated(graph, z, errors), abs=1e-9)
+    assert AnswerLoss(graph, 2, AnswerModel.given(error_rate, graph)).value(z) == pytest.approx(
+        enumerated(graph, z, errors), abs=1e-9
+    )
 
 
 def test_error_rates_of_annotators():
     graph = AnswerGraph.from_y(GRAPH)
     z = np.random.default_rng(1).normal(size=graph.n_points)
     errors = np.where(graph.annotators == 1, 0.1, 0.3)
-    assert AnswerLoss(graph, 2, {1: 0.1, 2: 0.3}).value(z) == pytest.approx(enumerated(graph, z, errors), abs=1e-9)
+    assert AnswerLoss(graph, 2, AnswerModel.given({1: 0.1, 2: 0.3}, graph)).value(z) == pytest.approx(
+        enumerated(graph, z, errors), abs=1e-9
+    )
 
 
 @pytest.mark.parametrize("y", [LOOSE, GRAPH], ids=["loose", "graph"])
 def test_gradient_is_that_of_the_objective(y):
     codes = np.abs(y if y.ndim == 1 else y[:, 0])
     graph = AnswerGraph.from_y(y, np.random.default_rng(2).uniform(0.5, 2, 10)[codes])
-    loss = AnswerLoss(graph, 2, 0.1)
+    loss = AnswerLoss(graph, 2, AnswerModel.given(0.1, graph))
     pull = make_pull(graph, 0.7, 3.0)
     z = np.random.default_rng(3).normal(size=graph.n_points)
 
@@ -94,7 +98,7 @@ def test_gradient_of_three_classes(error_rate):
     y = GRAPH.copy()
     y[4, 3] = 3
     graph = AnswerGraph.from_y(y)
-    loss = AnswerLoss(graph, 3, error_rate)
+    loss = AnswerLoss(graph, 3, AnswerModel.given(error_rate, graph))
     scores = np.random.default_rng(4).normal(size=(graph.n_points, 3))
     gradient, _ = loss.slopes(scores)
     np.testing.assert_allclose(gradient, numerical_gradient(lambda s: -loss.value(s), scores), atol=1e-5)
@@ -117,7 +121,7 @@ def test_curvature_is_that_of_a_probability_where_something_is_known(y):
     z = np.random.default_rng(3).normal(size=graph.n_points)
     slope = numerical_gradient(lambda at: expit(at).sum(), z)
     slope[graph.unlabeled] = 0
-    np.testing.assert_allclose(AnswerLoss(graph, 2, 0.1).slopes(z)[1], slope, atol=1e-8)
+    np.testing.assert_allclose(AnswerLoss(graph, 2, AnswerModel.given(0.1, graph)).slopes(z)[1], slope, atol=1e-8)
 
 
 @pytest.mark.parametrize("unit", [0.01, 1, 7.3])
@@ -152,7 +156,7 @@ def test_rows_of_one_point_share_its_slope():
     by_row, curvature = pair_objective(GRAPH, error_rate=0.1)(np.array([0.3, 1.0, 1.0, -2.0, 0.5, 0.1, 0.4]))
     graph = AnswerGraph.from_y(GRAPH)
     z = np.array([0.3, 1.0, -2.0, 0.5, 0.1, 0.4])
-    by_point, _ = slopes(AnswerLoss(graph, 2, 0.1), None, z)
+    by_point, _ = slopes(AnswerLoss(graph, 2, AnswerModel.given(0.1, graph)), None, z)
     np.testing.assert_allclose(np.bincount(graph.row_point, weights=by_row), by_point)
     assert (curvature > 0).all()
 
@@ -184,8 +188,10 @@ def test_in_lightgbm(waveform):
     booster = lightgbm.train(parameters, data, num_boost_round=20)
     scores = start.decision_function(X_test) + booster.predict(X_test)
     assert np.mean((scores > 0) == (y_test > 0)) > 0.88
-    before = AnswerLoss(AnswerGraph.from_y(codes)).value(start.decision_function(rows))
-    after = AnswerLoss(AnswerGraph.from_y(codes)).value(start.decision_function(rows) + booster.predict(rows))
+    graph = AnswerGraph.from_y(codes)
+    loss = AnswerLoss(graph, 2, AnswerModel.given(0.0, graph))
+    before = loss.value(start.decision_function(rows))
+    after = loss.value(start.decision_function(rows) + booster.predict(rows))
     assert after > before + 10
 
 
@@ -198,8 +204,10 @@ def test_in_xgboost(waveform):
     test = xgboost.DMatrix(X_test, base_margin=start.decision_function(X_test))
     scores = booster.predict(test, output_margin=True)
     assert np.mean((scores > 0) == (y_test > 0)) > 0.88
-    before = AnswerLoss(AnswerGraph.from_y(codes)).value(start.decision_function(rows))
-    after = AnswerLoss(AnswerGraph.from_y(codes)).value(booster.predict(data, output_margin=True))
+    graph = AnswerGraph.from_y(codes)
+    loss = AnswerLoss(graph, 2, AnswerModel.given(0.0, graph))
+    before = loss.value(start.decision_function(rows))
+    after = loss.value(booster.predict(data, output_margin=True))
     assert after > before + 10
 
 

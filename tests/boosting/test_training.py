@@ -4,22 +4,9 @@ import numpy as np
 import pytest
 
 from sdulearn import PairBoostingClassifier
-from sdulearn.answers import AnswerGraph
-from sdulearn.boosting.training import held_out_scores, without_fold
+from sdulearn.boosting.training import held_out_scores
 
 pytest.importorskip("lightgbm")
-
-
-def test_a_fold_knows_no_answer_and_no_label_of_its_points():
-    graph = AnswerGraph.from_answers(
-        [(0, 1), (1, 2), (2, 3), (3, 4)], [1, -1, 1, -1], annotators=[1, 2, 3, 4], labels=[1, 0, -1, 0, 1]
-    )
-    kept = without_fold(graph, np.array([False, False, True, False, True]))
-    assert kept.ends.tolist() == [[0, 1]]
-    assert kept.same.tolist() == [1]
-    assert kept.annotators.tolist() == [1]
-    assert kept.labels.tolist() == [1, 0, 0, 0, 0]
-    assert kept.n_points == 5
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])

@@ -11,7 +11,6 @@ from sklearn.datasets import load_iris
 from sklearn.linear_model import LogisticRegression
 
 from sdulearn import PairLogisticRegression, PairLogisticRegressionCV, load_model, stack_pairs
-from sdulearn.answers import AnswerGraph
 from sdulearn.base import match_names
 from sdulearn.errors import (
     ClassNumberWarning,
@@ -20,7 +19,6 @@ from sdulearn.errors import (
     OrientationWarning,
     TrainingAnswersWarning,
 )
-from sdulearn.joint.class_model import class_error_rates
 from sdulearn.metrics import cross_val_accuracy
 
 
@@ -147,19 +145,6 @@ def test_wrong_answers_are_survived_with_an_error_rate():
     model = PairLogisticRegression(n_classes=3, error_rate=0.1).fit(rows, table)
     model.orient(X, y)
     assert np.mean(model.predict(X) == y) > 0.85
-
-
-def test_error_rates_come_from_repeated_questions():
-    ends = np.repeat(np.arange(200).reshape(-1, 2), 2, axis=0)
-    same = np.zeros(200, dtype=bool)
-    same[::10] = True
-    graph = AnswerGraph.from_answers(ends, same, annotators=np.tile([1, 2], 100))
-    rates = class_error_rates("auto", graph, 3)
-    # One question in five is disputed: 2 e (1 - e) = 0.2.
-    assert np.mean([one.rate for one in rates]) == pytest.approx((1 - np.sqrt(0.6)) / 2, abs=0.02)
-    assert [one.n_answers for one in rates] == [100, 100]
-    loose = AnswerGraph.from_answers(np.arange(20).reshape(-1, 2), same[:10])
-    assert not class_error_rates("auto", loose, 3).annotators[0].identified
 
 
 def test_number_of_classes_is_found():

@@ -9,8 +9,7 @@ from scipy.optimize import approx_fprime
 from scipy.special import log_softmax
 from sklearn.datasets import load_iris, load_wine
 
-from sdulearn.answers import AnswerGraph
-from sdulearn.answers.different import different_groups, least_classes
+from sdulearn.answers import AnswerGraph, AnswerModel
 from sdulearn.errors import InputError
 from sdulearn.joint.class_fit import ClassData, descend, solve
 from sdulearn.joint.class_starts import Clusters, pair_moment
@@ -51,7 +50,7 @@ def test_value_is_the_sum_over_classes_where_there_is_no_cycle(name, error, n_cl
     ends, same = TREES[name]
     graph = AnswerGraph.from_answers(ends, same, labels=[0, 0, 2, 0, 0], n_points=5)
     log_p = log_softmax(np.random.default_rng(0).normal(size=(5, n_classes)), axis=1)
-    likelihood = ClassLikelihood.from_graph(graph, n_classes, error)
+    likelihood = ClassLikelihood.from_graph(graph, n_classes, AnswerModel.given(error, graph))
     value, posteriors = likelihood.value_and_posteriors(log_p)
     assert value == pytest.approx(enumerated(graph, log_p, error), abs=1e-12)
     assert posteriors.sum(axis=1) == pytest.approx(1.0)
@@ -62,13 +61,15 @@ def test_two_classes_are_the_pair_likelihood():
     z = np.array([1.3, -0.4, 0.2, 2.0])
     graph = AnswerGraph.from_answers([(0, 1), (2, 3)], [True, False])
     logits = np.column_stack([-z / 2, z / 2])
-    value, _ = ClassLikelihood.from_graph(graph, 2).value_and_posteriors(log_softmax(logits, axis=1))
+    value, _ = ClassLikelihood.from_graph(graph, 2, AnswerModel.given(0.0, graph)).value_and_posteriors(
+        log_softmax(logits, axis=1)
+    )
     assert -value == pytest.approx(np.sum(pair_loss(z[[0, 2]], z[[1, 3]], np.array([1.0, -1.0]))))
 
 
 def test_edges_that_contradict_the_model_keep_their_digits():
     graph = AnswerGraph.from_answers([(0, 1), (2, 3)], [False, True])
-    likelihood = ClassLikelihood.from_graph(graph, 3)
+    likelihood = ClassLikelihood.from_graph(graph, 3, AnswerModel.given(0.0, graph))
     logits = np.array([[40.0, 0, 0], [41.0, 0, 0], [40.0, 0, 0], [0, 42.0, 0]])
     value, posteriors = likelihood.value_and_posteriors(log_softmax(logits, axis=1))
     # Different: one of the two is in another class, 2 exp(-40) + 2 exp(-41); same: exp(-40) + exp(-42) + ...
@@ -86,7 +87,7 @@ def random_objective(n_points=12, n_answers=16, n_classes=3, error=0.1):
     labels[:2] = [1, 3]
     graph = AnswerGraph.from_answers(ends, rng.random(n_answers) < 0.4, labels=labels, n_points=n_points)
     weight = 1.0 + graph.component
-    likelihood = ClassLikelihood.from_graph(graph, n_classes, error, weight)
+    likelihood = ClassLikelihood.from_graph(graph, n_classes, AnswerModel.given(error, graph), weight)
     shares = SharesPenalty(np.array([0.5, 0.3, 0.2]), 2.0)
     A_u = rng.normal(size=(5, 2))
     share = np.full(5, 0.2)
@@ -124,7 +125,9 @@ def class_data(X, y, n, seed=0):
     ends, same = random_answers(y, n, seed)
     axes, A = Axes.of((X - X.mean(axis=0)) / X.std(axis=0))
     graph = AnswerGraph.from_answers(ends, same, n_points=len(X))
-    return ClassData(axes, A, np.ones(len(A)), graph, A[:0], np.empty(0), int(y.max()) + 1)
+    return ClassData(
+        axes, A, np.ones(len(A)), graph, A[:0], np.empty(0), int(y.max()) + 1, AnswerModel.given(0.0, graph)
+    )
 
 
 @pytest.mark.parametrize("load", [load_iris, load_wine])
@@ -147,7 +150,7 @@ def test_pair_moment_estimates_the_spread_of_class_means():
     X = means[y] + rng.normal(size=(1200, 3))
     ends, same = random_answers(y, 20_000, 1)
     graph = AnswerGraph.from_answers(ends[same == 0], same[same == 0], n_points=1200)
-    likelihood = ClassLikelihood.from_graph(graph, 3)
+    likelihood = ClassLikelihood.from_graph(graph, 3, AnswerModel.given(0.0, graph))
     X = X - X.mean(axis=0)
     moment = pair_moment(X, Clusters.of(X, X[:0], likelihood, graph.labels))
     # Only "different" answers, P(different) = 2 / 3, shares 1 / 3.
@@ -162,7 +165,7 @@ def test_largest_alpha_is_where_the_model_leaves_equal_chances():
     axes, A = Axes.of(X)
     ends = rng.permutation(600).reshape(-1, 2)
     graph = AnswerGraph.from_answers(ends, y[ends[:, 0]] == y[ends[:, 1]])
-    data = ClassData(axes, A, np.ones(600), graph, A[:0], np.empty(0), 3)
+    data = ClassData(axes, A, np.ones(600), graph, A[:0], np.empty(0), 3, AnswerModel.given(0.0, graph))
     alpha = data.largest_alpha(0)
     start = 0.01 * rng.normal(size=(3, 3))
     above = solve(data, data.objective(2 * alpha, 0), start, 1e-8, 500).W
@@ -171,19 +174,8 @@ def test_largest_alpha_is_where_the_model_leaves_equal_chances():
     assert np.abs(below[:-1]).max() > 0.1
 
 
-def test_different_groups_need_a_class_each():
-    complete = [(0, 1), (0, 2), (1, 2), (2, 3)]
-    assert sorted(different_groups(np.array(complete))) == [0, 1, 2]
-    assert least_classes(AnswerGraph.from_answers(complete, [False] * 4)) == 3
-    # Five points around a cycle are no two classes, though no three of them all differ.
-    cycle = [(0, 1), (1, 2), (2, 3), (3, 4), (4, 0)]
-    assert least_classes(AnswerGraph.from_answers(cycle, [False] * 5)) == 3
-    assert least_classes(AnswerGraph.from_answers(cycle, [False] * 5), 0.1) == 2
-    assert least_classes(AnswerGraph.from_answers([(0, 1)], [True], labels=[4, 0])) == 4
-
-
 def test_contradictions_name_a_point_and_the_remedy():
     graph = AnswerGraph.from_answers([(0, 1), (0, 1)], [True, False])
     with pytest.raises(InputError, match=r"contradict each other.*`error_rate` above 0"):
-        ClassLikelihood.from_graph(graph, 3)
-    assert np.isfinite(ClassLikelihood.from_graph(graph, 3, 0.1).n_answers)
+        ClassLikelihood.from_graph(graph, 3, AnswerModel.given(0.0, graph))
+    assert np.isfinite(ClassLikelihood.from_graph(graph, 3, AnswerModel.given(0.1, graph)).n_answers)

@@ -5,9 +5,9 @@ from itertools import product
 import numpy as np
 import pytest
 
-from sdulearn.answers.graph import AnswerGraph
-from sdulearn.joint.components import NoisyLikelihood, SidesLikelihood, chain_information, known_sides, soft_sides
-from sdulearn.joint.graph_data import GraphData, PointRows
+from sdulearn.answers import AnswerGraph, AnswerModel
+from sdulearn.joint.components import SidesLikelihood, chain_information, known_sides, soft_sides
+from sdulearn.joint.graph_data import GraphData, PointRows, make_likelihood
 from sdulearn.joint.likelihood import pair_loss
 
 N_POINTS = 12
@@ -30,7 +30,7 @@ def make_data(error_rate, labels=True, prior=0.6, d=3):
     codes[11] = 0
     X = np.random.default_rng(1).normal(size=(N_POINTS, d))
     points = PointRows.of(X, graph, codes, np.ones(N_POINTS))
-    return GraphData.of(points, {0: error_rate}, prior, 3.0)
+    return GraphData.of(points, AnswerModel.given(error_rate, points.graph), prior, 3.0)
 
 
 def log_likelihood(graph, z, error_rate):
@@ -50,7 +50,7 @@ def log_likelihood(graph, z, error_rate):
 def test_the_likelihood_is_the_sum_over_all_classes(error_rate, labels):
     graph = make_graph(labels)
     Z = 2 * np.random.default_rng(3).normal(size=(N_POINTS, 2))
-    likelihood = NoisyLikelihood.from_graph(graph, error_rate) if error_rate else SidesLikelihood.from_graph(graph)
+    likelihood = make_likelihood(graph, AnswerModel.given(error_rate, graph))
     losses, _ = likelihood.terms(Z)
     for k in range(2):
         assert -losses[:, k].sum() == pytest.approx(log_likelihood(graph, Z[:, k], error_rate), rel=1e-9)
@@ -103,9 +103,9 @@ def test_left_out_points_are_not_known():
 def test_sides_and_classes():
     graph = AnswerGraph.from_answers([(0, 1), (2, 3), (3, 4)], [-1, 1, -1], labels=[0, 0, 0, -1, 0, 1])
     assert known_sides(graph).tolist() == [1, -1, -1, -1, 1, 1]
-    assert soft_sides(graph, 0.0).tolist() == [1, -1, -1, -1, 1, 1]
+    assert soft_sides(graph, AnswerModel.given(0.0, graph)).tolist() == [1, -1, -1, -1, 1, 1]
     # Two answers of rate 0.1 in a row are right with a correlation of 0.8 each.
-    np.testing.assert_allclose(soft_sides(graph, 0.1)[:2], [1, -0.8])
+    np.testing.assert_allclose(soft_sides(graph, AnswerModel.given(0.1, graph))[:2], [1, -0.8])
     against = AnswerGraph.from_answers([(0, 1)], [1], labels=[1, -1])
     assert known_sides(against).tolist() == [0, 0]
 

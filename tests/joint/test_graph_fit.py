@@ -87,8 +87,8 @@ def test_loose_pairs_with_points_are_loose_pairs(make, waveform):
     plain = make().fit(rows, codes)
     model = make().fit(rows, y)
     np.testing.assert_array_equal(model.coef_, plain.coef_)
-    (rate,) = model.error_rates_
-    assert (rate.rate, rate.identified) == (0.0, False)
+    rate = model.answer_model_.error_rate
+    assert (rate.value, rate.identified) == (0.0, False)
 
 
 def test_components_of_two_points_agree_with_the_pair_objective():
@@ -125,8 +125,8 @@ def test_contradictions_are_refused_without_errors_and_never_with_them(make):
     with pytest.raises(InputError, match="error_rate='auto'"):
         make(error_rate=0).fit(rows, y)
     model = make().fit(rows, y)
-    (rate,) = model.error_rates_
-    assert rate.rate == pytest.approx(0.1, abs=0.07)
+    rate = model.answer_model_.error_rate
+    assert rate.value == pytest.approx(0.1, abs=0.07)
     assert max((model.predict(X) == classes).mean(), (model.predict(X) == -classes).mean()) > 0.8
 
 
@@ -141,8 +141,8 @@ def test_answers_at_random_are_no_exception(seed):
         warnings.simplefilter("ignore", UserWarning)
         model = PairLogisticRegression().fit(rows, y)
     assert np.isfinite(model.coef_).all()
-    (rate,) = model.error_rates_
-    assert rate.rate > 0.2
+    rate = model.answer_model_.error_rate
+    assert rate.value > 0.2
 
 
 def test_rates_by_annotator():
@@ -151,7 +151,7 @@ def test_rates_by_annotator():
     annotators = np.tile([1, 2, 3], 50)
     rows, y = stack_pairs(X, ends, answers(classes, ends), annotators=annotators)
     model = PairLogisticRegression(error_rate={1: 0.0, 2: 0.1, 3: 0.5}).fit(rows, y)
-    assert model.error_rates_.by_annotator == {1: 0.0, 2: 0.1, 3: 0.5}
+    assert model.answer_model_.rates == {1: 0.0, 2: 0.1, 3: 0.5}
     with pytest.raises(InputError, match="no entry for annotator 3"):
         PairLogisticRegression(error_rate={1: 0.0, 2: 0.1}).fit(rows, y)
     with pytest.raises(InputError, match=r"between 0 and 0\.5"):
@@ -167,7 +167,7 @@ def test_one_who_guesses_is_found_among_people_without_a_common_question():
     same[300:] ^= rng.random(100) < 0.5
     rows, y = stack_pairs(X, ends, same, annotators=annotators)
     model = PairLogisticRegression().fit(rows, y)
-    rates = model.error_rates_.by_annotator
+    rates = model.answer_model_.rates
     assert rates[4] > 0.35
     assert max(rates[1], rates[2], rates[3]) < 0.12
 
@@ -221,8 +221,8 @@ def test_the_unit_of_weights_changes_nothing(name):
     for unit in (0.01, 7.3):
         other = clone(GRAPHS[name]).fit(rows, y, unit * weight)
         np.testing.assert_allclose(other.coef_, one.coef_, atol=1e-8)
-        rates = [astuple(rate) for rate in other.error_rates_]
-        assert rates == [pytest.approx(astuple(rate), rel=1e-8) for rate in one.error_rates_]
+        for a, rate in one.answer_model_.by_annotator.items():
+            assert astuple(other.answer_model_.by_annotator[a]) == pytest.approx(astuple(rate), rel=1e-8)
         if one.prior_ is not None:
             assert astuple(other.prior_) == pytest.approx(astuple(one.prior_), rel=1e-8)
 
@@ -236,7 +236,7 @@ def test_weight_0_leaves_answers_labels_and_rows_out(name):
     one = clone(GRAPHS[name]).fit(rows[~left_out], y[~left_out], weight[~left_out])
     other = clone(GRAPHS[name]).fit(rows, y, weight)
     np.testing.assert_allclose(other.coef_, one.coef_, atol=1e-12)
-    assert other.error_rates_ == one.error_rates_
+    assert other.answer_model_ == one.answer_model_
     assert other.prior_ == one.prior_
 
 
@@ -270,7 +270,7 @@ def test_dense_sparse_frames_and_files_agree(make, tmp_path):
         np.testing.assert_allclose(make(**parameters).fit(other, y).coef_, model.coef_, atol=1e-4)
     model.save(tmp_path / "model")
     loaded = load_model(tmp_path / "model")
-    assert loaded.error_rates_ == model.error_rates_
+    assert loaded.answer_model_ == model.answer_model_
     assert loaded.error_rate == {1: 0.05, 2: 0.0}
     np.testing.assert_array_equal(loaded.predict(X), model.predict(X))
 
@@ -398,7 +398,7 @@ def test_one_slip_in_a_hundred_answers_costs_nothing(n_repeats):
     again = same[:n_repeats] ^ (np.arange(n_repeats) == 0)
     rows, codes = stack_pairs(X, np.concatenate([pairs, pairs[:n_repeats]]), np.concatenate([same, again]))
     model = PairLogisticRegressionCV().fit(rows, codes)
-    (rate,) = model.error_rates_
-    assert 0 < rate.rate < 0.05
+    rate = model.answer_model_.error_rate
+    assert 0 < rate.value < 0.05
     truth = 2 * y[rest] - 1
     assert np.mean(model.predict(X[rest]) == truth) >= np.mean(clean.predict(X[rest]) == truth) - 0.01

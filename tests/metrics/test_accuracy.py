@@ -92,7 +92,7 @@ def test_answers_of_unequal_weight_pin_the_accuracy_down_less():
 
 def test_what_cannot_be_judged():
     for rate in (0.5, -0.1, {0: 0.5}, {0: 0.1, 1: 0.7}):
-        with pytest.raises(InputError, match=r"`error_rate` must lie in \[0, 0.5\), for one annotator at least"):
+        with pytest.raises(InputError, match=r"`error_rate` must lie "):
             pair_accuracy([1.0, 2.0], [1, 1], error_rate=rate)
     with pytest.raises(InputError, match=r"`decision` has shape \(3,\), but `y` has 2 rows"):
         pair_accuracy([1.0, 2.0, 3.0], [1, 1])

@@ -2,9 +2,8 @@
 
 from typing import TYPE_CHECKING
 
+from sdulearn.answers.answer_model import AnswerModel, DoubtfulAnswers, Rate, doubtful_answers
 from sdulearn.answers.checks import AnswerChecks, Contradiction, check_answers
-from sdulearn.answers.doubtful import DoubtfulAnswers, doubtful_answers
-from sdulearn.answers.error_rates import ErrorRate, ErrorRates, estimate_error_rates
 from sdulearn.answers.graph import AnswerGraph
 from sdulearn.answers.records import Answers, BadRow
 
@@ -14,15 +13,14 @@ if TYPE_CHECKING:
 __all__ = [
     "AnswerChecks",
     "AnswerGraph",
+    "AnswerModel",
     "Answers",
     "BadRow",
     "Contradiction",
     "DoubtfulAnswers",
-    "ErrorRate",
-    "ErrorRates",
+    "Rate",
     "check_answers",
     "doubtful_answers",
-    "estimate_error_rates",
     "read_answers",
 ]
 

@@ -13,6 +13,7 @@ A *question* is an unordered pair of points. Asked again, it is another answer a
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -34,11 +35,13 @@ from sdulearn.pairs import (
     whole_numbers,
 )
 from sdulearn.stacking import answer_signs
-from sdulearn.types import Array, Codes, Indices, Mask
+from sdulearn.types import Array, Codes, Indices, Mask, Rows
 
 # A point in so many answers, and in so many times as many as the mean point in answers, is a hub.
 _HUB_ANSWERS = 10
 _HUB_MULTIPLE = 5
+# Groups that differ from most others, from each of which mutually different ones are looked for.
+_N_FIRST = 50
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,13 +146,10 @@ class AnswerGraph:
             weights, by_row = _in_units(pairs.pair_weights(by_row), by_row)
             point_weights = _point_weights(by_row, row_point, len(points))
             labels = None if labels is None else np.where(by_row > 0, labels, 0)
-        annotators = np.zeros(len(pairs.ends), dtype=np.int64)
-        if pairs.annotators is not None:
-            annotators = pairs.annotators[pairs.ends[:, 0]]
         return _build(
             ends=row_point[pairs.ends],
             same=np.where(pairs.similar, SIMILAR, DISSIMILAR),
-            annotators=annotators,
+            annotators=pairs.answer_annotators,
             weights=weights,
             labels=_point_labels(labels, row_point, len(points)),
             row_point=row_point,
@@ -360,6 +360,108 @@ class AnswerGraph:
         mean = np.where(count > 0, total, 1.0) / np.maximum(count, 1)
         return replace(self, weights=self.weights / mean[of_answer]), mean
 
+    def without(self, points: Mask) -> AnswerGraph:
+        """Leave out the answers and labels that touch some points.
+
+        Parameters
+        ----------
+        points : bool array of shape (n_points,)
+            These points; they stay, as points of which nothing is known.
+
+        Returns
+        -------
+        AnswerGraph
+            The same points with the other answers and labels.
+        """
+        return self.restricted(~(points[self.ends[:, 0]] | points[self.ends[:, 1]]), ~points)
+
+    def restricted(self, answers: Mask, labels: Mask) -> AnswerGraph:
+        """Keep some answers, and the labels of some points.
+
+        Parameters
+        ----------
+        answers : bool array of shape (n_answers,)
+            The answers to keep.
+        labels : bool array of shape (n_points,)
+            The points that keep their labels.
+
+        Returns
+        -------
+        AnswerGraph
+            The same points with these answers and labels.
+        """
+        return replace(
+            self,
+            ends=self.ends[answers],
+            same=self.same[answers],
+            annotators=self.annotators[answers],
+            weights=self.weights[answers],
+            position=self.position[answers],
+            labels=np.where(labels, self.labels, 0),
+        )
+
+    def by_point(self, values: Rows, weight: Array | None = None) -> Rows:
+        """Mean over the rows that show each point.
+
+        Parameters
+        ----------
+        values : array or CSR matrix of shape (n_rows, n_columns)
+            One row for each row of ``y``.
+        weight : array of shape (n_rows,), optional
+            Weights of the rows; equal ones by default.
+
+        Returns
+        -------
+        array or CSR matrix of shape (n_points, n_columns)
+            The means.
+        """
+        n_rows = len(self.row_point)
+        if self.n_points == n_rows:
+            return values[np.argsort(self.row_point)]
+        weight = np.ones(n_rows) if weight is None else weight
+        total = np.bincount(self.row_point, weight, self.n_points)
+        cells = (self.row_point, np.arange(n_rows))
+        return csr_matrix((weight / total[self.row_point], cells), shape=(self.n_points, n_rows)) @ values
+
+    def distinct_groups(self, least_size: int = 1) -> Indices:
+        """Groups of points that are all different from each other, where "same" and "different" are never wrong.
+
+        Parameters
+        ----------
+        least_size : int, default=1
+            Smaller groups are left out.
+
+        Returns
+        -------
+        int array
+            As many groups as a greedy search finds, by their numbers in ``group``; none where an answer is refuted.
+        """
+        if self.refuted.any():
+            return np.empty(0, dtype=np.intp)
+        ends = self.group[self.ends[self.same < 0]]
+        large = np.bincount(self.group) >= least_size
+        return np.array(different_groups(ends[large[ends].all(axis=1)]), dtype=np.intp)
+
+    def least_classes(self, certain: Mask) -> int:
+        """Count the classes that some answers, never wrong, and labels force: a lower bound, 2 or more.
+
+        Parameters
+        ----------
+        certain : bool array of shape (n_answers,)
+            The answers that are never wrong.
+
+        Returns
+        -------
+        int
+            Groups of points that are all different from each other need a class each.
+        """
+        group = connect(self.ends[certain & (self.same > 0)], self.n_points)
+        ends = group[self.ends[certain & (self.same < 0)]]
+        # An odd number of "different" around a cycle needs a third class.
+        sides = find_sides(self.ends[certain], self.same[certain], self.n_points)
+        odd = 3 if (sides == 0).any() else 2
+        return max(odd, int(self.labels.max(initial=0)), len(different_groups(ends)))
+
     def hubs(self) -> Indices:
         """Points that many answers hang on, such as the examples of a linked design.
 
@@ -404,6 +506,29 @@ def number_questions(ends: Indices, n_points: int) -> tuple[Indices, Indices]:
     keys = ends.min(axis=1) * np.int64(n_points) + ends.max(axis=1)
     asked, question = np.unique(keys, return_inverse=True)
     return np.column_stack(np.divmod(asked, max(n_points, 1))), question
+
+
+def different_groups(edges: Indices) -> list[int]:
+    """Groups that are all different from each other, as many as a greedy search finds."""
+    neighbours: dict[int, set[int]] = {}
+    for one, other in edges.tolist():
+        if one != other:
+            neighbours.setdefault(one, set()).add(other)
+            neighbours.setdefault(other, set()).add(one)
+    by_degree = sorted(neighbours, key=lambda node: (-len(neighbours[node]), node))
+    found = [_clique(first, by_degree, neighbours) for first in by_degree[:_N_FIRST]]
+    return max(found, key=len, default=[])
+
+
+def _clique(first: int, by_degree: Sequence[int], neighbours: dict[int, set[int]]) -> list[int]:
+    """A set of groups around one that all differ from each other."""
+    common = neighbours[first]
+    clique = [first]
+    for node in by_degree:
+        if node in common:
+            clique.append(node)
+            common = common & neighbours[node]
+    return clique
 
 
 def _build(

@@ -1,37 +1,60 @@
 """Likelihood of all answers and posterior of every point, by belief propagation.
 
-Point i has a hidden class c_i with node probability p_i(c). An answer of weight w, wrong with
-probability e, is a factor of its two points that knows only whether their classes agree:
+Point i has a hidden class c_i with node probability p_i(c). An answer is a factor of its two points that knows only
+whether their classes agree (:meth:`~sdulearn.answers.AnswerModel.log_factors`):
 
-    f(c, c') = (1 - e)^w  if c = c' (answer "same") or c != c' ("different"),  else e^w     (1)
-    P(answers, labels) = sum_c  prod_i p_i(c_i)  prod_answers f(c_i, c_j)                   (2)
+    P(answers, labels) = sum_c  prod_i p_i(c_i)  prod_answers f(c_i, c_j)                   (1)
 
-(2) is reduced, exactly, before a message is sent:
+(1) is reduced, exactly, before a message is sent:
 
-- Answers with e = 0 tie points together: "same" ones contract them to a *group* for any number of
+- Answers that are never wrong tie points together: "same" ones contract them to a *group* for any number of
   classes. With two classes "different" ones do so too, with the classes of one side swapped.
 - Repeated questions are one edge between groups, and an answer within a group is a constant.
 - An answer about a labelled group is a potential of the other one.
-- A component with cycles is taken once for each class of one group (:mod:`~sdulearn.answers.conditioning`).
 
-What is left are trees, where :mod:`~sdulearn.answers.messages` is exact, and cycles, where it is not.
+What is left are groups with potentials t(c), and edges whose factor is a where the classes of the two ends agree and b
+where they differ. In logarithms, all edges of a step at once:
+
+    cavity   h(c) = t(c) * product of all messages into the group but one                   (2)
+    message  m(c') = a h(c') + b sum_{c != c'} h(c)                                         (3)
+    belief   q(c) = t(c) * product of all messages into the group / Z                       (4)
+    log Z = sum_groups log Z_g + sum_edges log sum_{c, c'} f(c, c') h(c) h'(c') / (Z_g Z_g')    (5)
+
+(5) is the Bethe free energy [1]_: exact on trees, where two sweeps send every message once. In components with cycles
+all messages are sent at once, again and again, damped. Such a component is taken once for each class k of one group,
+the *pivot*, with the most edges that are part of its cycles or join them, and the copies are put together again [2]_:
+
+    P = sum_k P_k,  where P_k is the likelihood with the pivot in class k                   (6)
+    posterior = sum_k P_k / P * posterior_k                                                 (7)
+
+Both are exact. In a copy the edges of the pivot are potentials of their other ends, so that no cycle leads
+through it; and solutions that differ by a flip of all classes, between which messages around cycles would
+choose, are kept apart.
+
+References
+----------
+.. [1] Yedidia, Freeman & Weiss, "Constructing free-energy approximations and generalized belief
+   propagation algorithms", IEEE Transactions on Information Theory 51 (2005).
+.. [2] Pearl, "Probabilistic Reasoning in Intelligent Systems" (1988), section 4.4, on conditioning.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property, reduce
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.sparse import csr_matrix
+from scipy.sparse.csgraph import breadth_first_order
 
-from sdulearn.answers.conditioning import ConditionedNetwork
 from sdulearn.answers.graph import AnswerGraph, connect, find_sides, number_questions
-from sdulearn.answers.messages import Network, Schedule, absorb, edges_on_trees, sum_by
 from sdulearn.errors import InputError
 from sdulearn.types import Array, Codes, Indices, Mask
 
-ErrorRates = float | Mapping[int, float] | ArrayLike
+# Longer branches than this do not matter for the choice of a pivot.
+MAX_PEELS = 50
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,49 +89,34 @@ class Propagation:
     n_iter: int
 
 
-def propagate(
-    graph: AnswerGraph,
-    log_node_probabilities: ArrayLike,
-    error_rates: ErrorRates = 0.0,
-    *,
-    damping: float = 0.3,
-    max_iter: int = 200,
-    tol: float = 1e-9,
-) -> Propagation:
-    """Compute the likelihood of all answers and the posterior of every point.
+@dataclass(frozen=True, eq=False)
+class FactorGraph:
+    """The groups of points that answers without errors leave, and the edges between them.
 
-    Parameters
+    It depends on the answers, the labels and the answer model alone: made once by
+    :meth:`AnswerModel.factor_graph <sdulearn.answers.AnswerModel.factor_graph>`, it serves any number of node
+    probabilities.
+
+    Attributes
     ----------
     graph : AnswerGraph
-        Points, answers, labels.
-    log_node_probabilities : array-like of shape (n_points, n_classes) or (n_classes,)
-        Logarithms of what a classifier says of each point, or of class priors. Labels -1 and +1
-        are the first and the second column, labels 1 to K the K columns.
-    error_rates : float, array-like or mapping, default=0.0
-        Probability that an answer is wrong: one for all, or one an annotator, as an array (entry 0
-        is the annotator that is not known) or a mapping from annotators.
-    damping : float, default=0.3
-        Share of the old log message in a new one, in [0, 1); cycles only.
-    max_iter : int, default=200
-        Most rounds of messages; cycles only.
-    tol : float, default=1e-9
-        Messages are at rest where no logarithm moves more; cycles only.
-
-    Returns
-    -------
-    Propagation
-        Value, posteriors, and how sure each answer is.
-
-    Raises
-    ------
-    InputError
-        Where answers without errors, labels and probabilities of 0 contradict each other: then the
-        likelihood is 0 and there is no posterior.
-
-    See Also
-    --------
-    AnswerGraph : What follows from the answers without a model.
-    FactorGraph : The same for many node probabilities.
+        The answers.
+    group : int array of shape (n_points,)
+        Group of each point.
+    swapped : bool array of shape (n_points,)
+        Whether the two classes of a point are swapped in its group.
+    potentials : array of shape (n_groups, n_classes)
+        What labels and answers within a group or with a labelled group say of it, in logarithms.
+    label : int array of shape (n_groups,)
+        Class that a label fixes, -1 where none does.
+    edge : int array of shape (n_answers,)
+        The edge that each answer is part of, -1 where it is part of a potential.
+    ends : int array of shape (n_edges, 2)
+        The two groups of each edge.
+    agree, differ : array of shape (n_edges,)
+        Log factors where the classes of the two groups agree and where they differ.
+    component : int array of shape (n_groups,)
+        Component of the answers that each group is in.
 
     Notes
     -----
@@ -124,8 +132,7 @@ def propagate(
     that is returned. Likewise ``sum(weights * (1 - right)) / sum(weights)`` over the answers of an
     annotator is the next error rate of an EM algorithm.
 
-    The value is the Bethe free energy [1]_, after conditioning each component with cycles on one of its
-    groups [2]_. What is not exact was compared with the sum over all classes, on random graphs of 4 to 12 points
+    What is not exact was compared with the sum over all classes, on random graphs of 4 to 12 points
     (8 with three classes, 6 with four), as many answers as points to twice as many, given by four
     annotators who err in 2 to 30% of their answers. Half of the graphs or more are exact after
     conditioning; the others, 93 to 168 graphs a row (17 in the last), have absolute errors of
@@ -144,63 +151,6 @@ def propagate(
     numbers are those of the last round and ``converged`` is False. Whether K > 2 classes can agree
     with "different" answers without errors around cycles is a graph colouring, which messages do not decide:
     such a contradiction may go unnoticed, with a finite value.
-
-    References
-    ----------
-    .. [1] Yedidia, Freeman & Weiss, "Constructing free-energy approximations and generalized belief
-       propagation algorithms", IEEE Transactions on Information Theory 51 (2005).
-    .. [2] Pearl, "Probabilistic Reasoning in Intelligent Systems" (1988), section 4.4, on conditioning.
-
-    Examples
-    --------
-    A loose pair answered "same": ``log(0.7 * 0.7 + 0.3 * 0.3)``.
-
-    >>> import numpy as np
-    >>> from sdulearn.answers import AnswerGraph
-    >>> from sdulearn.answers.propagate import propagate
-    >>> graph = AnswerGraph.from_answers([(0, 1)], [True])
-    >>> result = propagate(graph, np.log([0.3, 0.7]))
-    >>> print(f"{np.exp(result.value):.2f} {result.posteriors[0, 1]:.3f}")
-    0.58 0.845
-    """
-    log_p = np.asarray(log_node_probabilities, dtype=np.float64)
-    if log_p.ndim == 0:
-        raise InputError("`log_node_probabilities` must have shape (n_points, n_classes) or (n_classes,).")
-    network = FactorGraph.from_answers(graph, log_p.shape[-1], error_rates)
-    return network.propagate(log_p, damping=damping, max_iter=max_iter, tol=tol)
-
-
-@dataclass(frozen=True, eq=False)
-class FactorGraph:
-    """The groups of points that answers without errors leave, and the edges between them.
-
-    It depends on the answers, the labels and the error rates alone: made once by
-    :meth:`from_answers`, it serves any number of node probabilities.
-
-    Attributes
-    ----------
-    graph : AnswerGraph
-        The answers.
-    group : int array of shape (n_points,)
-        Group of each point.
-    swapped : bool array of shape (n_points,)
-        Whether the two classes of a point are swapped in its group.
-    potentials : array of shape (n_groups, n_classes)
-        What labels and answers within a group or with a labelled group say of it, in logarithms.
-    label : int array of shape (n_groups,)
-        Class that a label fixes, -1 where none does.
-    edge : int array of shape (n_answers,)
-        The edge that each answer is part of, -1 where it is part of a potential.
-    n_edges : int
-        Number of edges.
-    tree_edges : int array
-        Edges in components without cycles.
-    trees : Network
-        All groups, and these edges.
-    cycles : ConditionedNetwork
-        The other edges and their groups.
-    component : int array of shape (n_groups,)
-        Component of the answers that each group is in.
     """
 
     graph: AnswerGraph
@@ -209,14 +159,13 @@ class FactorGraph:
     potentials: Array
     label: Indices
     edge: Indices
-    n_edges: int
-    tree_edges: Indices
-    trees: Network
-    cycles: ConditionedNetwork
+    ends: Indices
+    agree: Array
+    differ: Array
     component: Indices
 
     @classmethod
-    def from_answers(cls, graph: AnswerGraph, n_classes: int, error_rates: ErrorRates = 0.0) -> FactorGraph:
+    def from_answers(cls, graph: AnswerGraph, n_classes: int, factors: Array) -> FactorGraph:
         """Contract what answers without errors tie together.
 
         Parameters
@@ -225,86 +174,123 @@ class FactorGraph:
             Points, answers, labels.
         n_classes : int
             Number of classes.
-        error_rates : float, array-like or mapping, default=0.0
-            As in :func:`propagate`.
+        factors : array of shape (2, n_answers)
+            Log factors of the answers, where the classes of their points agree and where they differ.
 
         Returns
         -------
         FactorGraph
             Ready for node probabilities.
+
+        Raises
+        ------
+        InputError
+            Where answers without errors and labels contradict each other.
         """
         if n_classes < 2:
-            raise InputError(f"`log_node_probabilities` must have two columns or more, got {n_classes}.")
-        errors = answer_errors(graph.annotators, error_rates)
-        group, swapped = _contract(graph, errors == 0, n_classes)
+            raise InputError(f"There are two classes or more, got {n_classes}.")
+        group, swapped = _contract(graph, np.isneginf(factors.min(axis=0)), n_classes)
         n_groups = int(group.max(initial=-1)) + 1
         potentials, label = _label_potentials(graph, group, swapped, n_groups, n_classes)
         ends = group[graph.ends]
-        crossed = swapped[graph.ends[:, 0]] != swapped[graph.ends[:, 1]]
         # A factor of two points, seen from their groups: swapping one end swaps agree and differ.
-        factors = log_factors(np.where(crossed, -graph.same, graph.same), errors, graph.weights)
+        factors = np.where(swapped[graph.ends[:, 0]] != swapped[graph.ends[:, 1]], factors[::-1], factors)
         joins = (ends[:, 0] != ends[:, 1]) & (label[ends] < 0).all(axis=1)
-        potentials += absorb(ends[~joins], factors[:, ~joins], label, potentials.shape)
+        potentials += _absorb(ends[~joins], factors[:, ~joins], label, potentials.shape)
+        _refuse_contradictions(graph, np.isneginf(potentials.max(axis=1))[group])
         edge = np.full(graph.n_answers, -1)
         edges, edge[joins] = number_questions(ends[joins], n_groups)
         agree, differ = (sum_by(edge[joins], factor, len(edges)) for factor in factors[:, joins])
-        on_tree = edges_on_trees(edges, connect(edges, n_groups))
         component = np.zeros(n_groups, dtype=np.intp)
         component[group] = graph.component
-        return cls(
-            graph=graph,
-            group=group,
-            swapped=swapped,
-            potentials=potentials,
-            label=label,
-            edge=edge,
-            n_edges=len(edges),
-            tree_edges=np.flatnonzero(on_tree),
-            trees=Network.from_edges(edges[on_tree], agree[on_tree], differ[on_tree], n_groups),
-            cycles=ConditionedNetwork.from_edges(
-                np.flatnonzero(~on_tree), edges[~on_tree], agree[~on_tree], differ[~on_tree], n_classes
-            ),
-            component=component,
-        )
+        return cls(graph, group, swapped, potentials, label, edge, edges, agree, differ, component)
 
     def propagate(
         self, log_node_probabilities: ArrayLike, *, damping: float = 0.3, max_iter: int = 200, tol: float = 1e-9
     ) -> Propagation:
-        """Send messages and read the beliefs.
+        """Compute the likelihood of all answers and the posterior of every point.
 
         Parameters
         ----------
         log_node_probabilities : array-like of shape (n_points, n_classes) or (n_classes,)
-            As in :func:`propagate`.
-        damping, max_iter, tol : float, int, float
-            As in :func:`propagate`.
+            Logarithms of what a classifier says of each point, or of class priors. Labels -1 and +1
+            are the first and the second column, labels 1 to K the K columns.
+        damping : float, default=0.3
+            Share of the old log message in a new one, in [0, 1); cycles only.
+        max_iter : int, default=200
+            Most rounds of messages; cycles only.
+        tol : float, default=1e-9
+            Messages are at rest where no logarithm moves more; cycles only.
 
         Returns
         -------
         Propagation
             Value, posteriors, and how sure each answer is.
+
+        Raises
+        ------
+        InputError
+            Where answers without errors, labels and probabilities of 0 contradict each other: then the
+            likelihood is 0 and there is no posterior.
+
+        Examples
+        --------
+        A pair answered "same" that shares no point: ``log(0.7 * 0.7 + 0.3 * 0.3)``.
+
+        >>> import numpy as np
+        >>> from sdulearn.answers import AnswerGraph, AnswerModel
+        >>> graph = AnswerGraph.from_answers([(0, 1)], [True])
+        >>> factors = AnswerModel.given(0.0, graph).factor_graph(graph, n_classes=2)
+        >>> result = factors.propagate(np.log([0.3, 0.7]))
+        >>> print(f"{np.exp(result.value):.2f} {result.posteriors[0, 1]:.3f}")
+        0.58 0.845
         """
-        schedule = _checked_schedule(damping, max_iter, tol)
-        log_t = self._log_potentials(self._checked(log_node_probabilities))
-        trees = self.trees.beliefs(log_t, schedule)
-        cycles = self.cycles.mixture(log_t, schedule)
-        beliefs = trees.groups
-        beliefs[self.cycles.groups] = cycles.groups
-        trees.log_z[self.cycles.groups] = 0.0
-        values = self._by_component(trees.log_z, trees.edge_z, cycles.values)
-        self._refuse_contradictions(values)
-        agree = np.empty(self.n_edges)
-        agree[self.tree_edges] = trees.agree
-        agree[self.cycles.edges] = cycles.agree
+        if not 0 <= damping < 1:
+            raise InputError(f"`damping` must lie in [0, 1), got {damping:g}.")
+        if max_iter < 1 or not tol > 0:
+            raise InputError(f"`max_iter` and `tol` must be above 0, got {max_iter} and {tol:g}.")
+        log_p = _swap(self._checked(log_node_probabilities), self.swapped)
+        # Potentials of the groups: p^k q^(m - k) where k of m points are on one side.
+        log_t = self.potentials + sum_by(self.group, log_p, len(self.potentials))
+        trees = self.trees.beliefs(log_t)
+        cycles = self.cycles
+        cycle_values, beliefs, cycle_agree, converged, n_iter = cycles.mixture(log_t, damping, max_iter, tol)
+        trees.groups[cycles.groups] = beliefs
+        trees.log_z[cycles.groups] = 0.0
+        size = self.graph.n_components
+        values = sum_by(self.component, trees.log_z, size)
+        values += sum_by(self.component[self.trees.ends[:, 0]], trees.edge_z, size)
+        values += sum_by(self.component[cycles.groups[cycles.pivots]], cycle_values, size)
+        _refuse_contradictions(self.graph, np.isneginf(values)[self.graph.component])
+        agree = np.empty(len(self.ends))
+        agree[self.on_tree] = trees.agree
+        agree[~self.on_tree] = cycle_agree
         return Propagation(
             value=float(values.sum()),
-            posteriors=_swap(beliefs[self.group], self.swapped),
-            right=self._right(beliefs, agree),
+            posteriors=_swap(trees.groups[self.group], self.swapped),
+            right=self._right(trees.groups, agree),
             component_values=values,
             exact=self.exact,
-            converged=cycles.converged,
-            n_iter=cycles.n_iter,
+            converged=converged,
+            n_iter=n_iter,
         )
+
+    @cached_property
+    def on_tree(self) -> Mask:
+        """Whether each edge is in a part without cycles."""
+        return edges_on_trees(self.ends, connect(self.ends, len(self.potentials)))
+
+    @cached_property
+    def trees(self) -> Network:
+        """All groups, and the edges in parts without cycles."""
+        kept = self.on_tree
+        return Network(self.ends[kept], self.agree[kept], self.differ[kept], len(self.potentials))
+
+    @cached_property
+    def cycles(self) -> ConditionedNetwork:
+        """The other edges and their groups."""
+        kept = ~self.on_tree
+        return ConditionedNetwork(self.ends[kept], self.agree[kept], self.differ[kept], self.potentials.shape[1])
 
     @property
     def exact(self) -> Mask:
@@ -331,28 +317,6 @@ class FactorGraph:
             )
         return np.broadcast_to(log_p, shape)
 
-    def _log_potentials(self, log_p: Array) -> Array:
-        """Potentials of the groups: p^k q^(m - k) where k of m points are on one side."""
-        return self.potentials + sum_by(self.group, _swap(log_p, self.swapped), len(self.potentials))
-
-    def _by_component(self, log_z: Array, edge_z: Array, cycle_values: Array) -> Array:
-        """The log likelihood of each component of the answers."""
-        size = self.graph.n_components
-        values = sum_by(self.component, log_z, size)
-        values += sum_by(self.component[self.trees.ends[:, 0]], edge_z, size)
-        first = self.cycles.groups[self.cycles.pivots]
-        return values + sum_by(self.component[first], cycle_values, size)
-
-    def _refuse_contradictions(self, values: Array) -> None:
-        if (empty := np.flatnonzero(np.isneginf(values))).size:
-            point = self.graph.points[np.argmax(self.graph.component == empty[0])]
-            raise InputError(
-                f"The answers contradict each other or the labels in {empty.size} of {len(values)} components "
-                f"(the first is that of point {point}): no classes agree with all of them. Answers with an "
-                "error rate of 0 are taken for certain. Give `error_rates` above 0, for example 0.05, or "
-                "remove the wrong answers."
-            )
-
     def _right(self, beliefs: Array, agree: Array) -> Array:
         """Probability that each answer is right, from the beliefs of edges and groups."""
         first, second = self.group[self.graph.ends].T
@@ -366,37 +330,275 @@ class FactorGraph:
         return np.where(crossed == (self.graph.same > 0), 1 - same, same)
 
 
-def log_factors(same: Codes, errors: Array, weights: Array) -> Array:
-    """Equation (1): log factors where the classes of the two points agree (row 0) and where they differ (row 1)."""
-    with np.errstate(divide="ignore"):
-        wrong = weights * np.log(errors)
-    right = weights * np.log1p(-errors)
-    return np.where([same > 0, same < 0], right, wrong)
+class Beliefs(NamedTuple):
+    """What the messages of a network say when they are at rest."""
+
+    groups: Array  # (n_groups, n_classes), probability of each class, equation (4); zeros where no class is left
+    log_z: Array  # (n_groups,), term of each group in equation (5)
+    agree: Array  # (n_edges,), probability that the two ends of each edge agree
+    edge_z: Array  # (n_edges,), term of each edge in equation (5)
+    converged: bool  # whether all messages came to rest
+    n_iter: int  # rounds of messages in components with cycles
 
 
-def answer_errors(annotators: Codes, error_rates: ErrorRates) -> Array:
-    """The error rate of each answer, by its annotator."""
-    if isinstance(error_rates, Mapping):
-        numbers, place = np.unique(annotators, return_inverse=True)
-        if missing := [a for a in numbers.tolist() if a not in error_rates]:
-            raise InputError(f"`error_rates` has no entry for annotator {missing[0]} (0: not known). Add one.")
-        return _checked_rates([error_rates[a] for a in numbers.tolist()])[place]
-    rates = _checked_rates(error_rates)
-    if rates.ndim == 0:
-        return np.full(len(annotators), float(rates))
-    if rates.ndim > 1 or annotators.max(initial=-1) >= len(rates):
-        raise InputError(
-            "`error_rates` must be a number, a mapping, or an array with an entry for each annotator "
-            f"from 0 (not known) to {annotators.max(initial=0)}; got shape {rates.shape}."
+class Network:
+    """Groups and edges, in the order in which messages are sent; potentials come later.
+
+    ``ends`` (n_edges, 2) are the two groups of each edge, of which no two join the same groups; ``agree`` and
+    ``differ`` (n_edges,) its log factors.
+    """
+
+    def __init__(self, ends: Indices, agree: Array, differ: Array, n_groups: int) -> None:
+        self.ends = ends
+        self.agree = agree
+        self.differ = differ
+        self.component = connect(ends, n_groups)
+        on_tree = edges_on_trees(ends, self.component)
+        self.loopy = np.flatnonzero(~on_tree)
+        self._order_trees(np.flatnonzero(on_tree))
+
+    def _order_trees(self, edges: Indices) -> None:
+        """Root every tree at its first group and order its edges by a breadth-first search, level by level."""
+        groups, local = np.unique(self.ends[edges], return_inverse=True)
+        place, n_roots = _search(local.reshape(-1, 2), len(groups))
+        places = place[local].reshape(-1, 2)
+        order = np.argsort(places.max(axis=1))
+        self.tree_edges = edges[order]
+        # Which of the two ends is the upper one, the groups at both ends, and the edges of each level with their
+        # different parents and where the children of each begin.
+        self.upper = places.argmin(axis=1)[order]
+        self.parent = self.ends[self.tree_edges, self.upper]
+        self.child = self.ends[self.tree_edges, 1 - self.upper]
+        levels = _levels(places.min(axis=1)[order], n_roots)
+        self.levels = [(level, self.parent[level][starts], starts) for level, starts in levels]
+
+    def beliefs(self, log_t: Array, damping: float = 0.3, max_iter: int = 200, tol: float = 1e-9) -> Beliefs:
+        """Send messages, given the log potentials (n_groups, n_classes), and read the beliefs."""
+        messages = np.zeros((2, len(self.ends), log_t.shape[1]))
+        self._sweep(log_t, messages)
+        converged, n_iter = self._flood(log_t, messages, damping, max_iter, tol)
+        cavities = _cavities(self.ends, log_t, messages)
+        log_q = log_t + sum_by(self.ends.T.ravel(), messages.reshape(-1, log_t.shape[1]), len(log_t))
+        log_z = log_sum(log_q)
+        # Where no class is left the likelihood is 0, and beliefs are of no account.
+        scale = _zero_for_none(log_z)
+        cavities -= scale[self.ends.T][:, :, None]
+        first, second = cavities
+        agree, edge_z = edge_beliefs(first, second, self.agree, self.differ)
+        return Beliefs(np.exp(log_q - scale[:, None]), log_z, agree, edge_z, converged, n_iter)
+
+    def _sweep(self, log_t: Array, messages: Array) -> None:
+        """Messages on trees: from the leaves to the roots, and back."""
+        agree = self.agree[self.tree_edges]
+        differ = self.differ[self.tree_edges]
+        up = np.zeros((len(self.tree_edges), log_t.shape[1]))
+        below = log_t.copy()
+        for level, parents, starts in reversed(self.levels):
+            up[level] = message(below[self.child[level]], agree[level], differ[level])
+            below[parents] += np.add.reduceat(up[level], starts)
+        down = np.zeros_like(up)
+        above = log_t.copy()
+        siblings = leave_one_out(self.parent, up, len(log_t))
+        for level, _, _ in self.levels:
+            cavity = above[self.parent[level]] + siblings[level]
+            down[level] = message(cavity, agree[level], differ[level])
+            above[self.child[level]] += down[level]
+        messages[self.upper, self.tree_edges] = up
+        messages[1 - self.upper, self.tree_edges] = down
+
+    def _flood(self, log_t: Array, messages: Array, damping: float, max_iter: int, tol: float) -> tuple[bool, int]:
+        """Damped messages over all edges in components with cycles, until they come to rest."""
+        moving = self.loopy
+        n_iter = 0
+        while len(moving) and n_iter < max_iter:
+            groups, local = np.unique(self.ends[moving], return_inverse=True)
+            ends = local.reshape(-1, 2)
+            component = np.unique(self.component[self.ends[moving, 0]], return_inverse=True)[1]
+            agree = self.agree[moving]
+            differ = self.differ[moving]
+            old = messages[:, moving]
+            rests = np.zeros(len(moving), dtype=bool)
+            # What rests is left out once it is half of all.
+            while n_iter < max_iter and 2 * rests.sum() < len(rests):
+                first, second = _cavities(ends, log_t[groups], old)
+                fresh = np.stack([message(second, agree, differ), message(first, agree, differ)])
+                # A component rests as a whole.
+                moved = np.bincount(component, _change(fresh, old) > tol)
+                rests = moved[component] == 0
+                # Log 0 stays, but 0 times it would not.
+                old = (1 - damping) * fresh + damping * old if damping else fresh
+                n_iter += 1
+            messages[:, moving] = old
+            moving = moving[~rests]
+        return not len(moving), n_iter
+
+
+class ConditionedNetwork:
+    """Components with cycles, a copy for each class of their pivots: equations (6) and (7)."""
+
+    def __init__(self, ends: Indices, agree: Array, differ: Array, n_classes: int) -> None:
+        # The groups are numbered from 0 below.
+        self.groups, self.ends, self.component, self.pivots = find_pivots(ends)
+        n_groups = len(self.groups)
+        is_pivot = np.zeros(n_groups, dtype=bool)
+        is_pivot[self.pivots] = True
+        # Edges that end at a pivot are cut; all copies of the others are one network.
+        self.cut = is_pivot[self.ends].any(axis=1)
+        kept = ~self.cut
+        copies = np.arange(n_classes)[:, None, None] * n_groups + self.ends[kept]
+        factors = (np.tile(agree[kept], n_classes), np.tile(differ[kept], n_classes))
+        self.network = Network(copies.reshape(-1, 2), *factors, n_classes * n_groups)
+        # What the pivots in class k say of each group, (n_classes, n_groups, n_classes).
+        cut_factors = np.stack([agree, differ])[:, self.cut]
+        self.potentials = np.stack(
+            [
+                _absorb(self.ends[self.cut], cut_factors, np.where(is_pivot, k, -1), (n_groups, n_classes))
+                for k in range(n_classes)
+            ]
         )
-    return rates[annotators]
+        self.potentials[:, self.pivots] = np.where(np.eye(n_classes, dtype=bool), 0.0, -np.inf)[:, None, :]
+
+    @property
+    def inexact(self) -> Indices:
+        """Groups whose copies are still in components with cycles."""
+        return np.unique(self.network.ends[self.network.loopy] % max(len(self.groups), 1))
+
+    def mixture(self, log_t: Array, damping: float, max_iter: int, tol: float) -> tuple[Array, Array, Array, bool, int]:
+        """Log likelihoods of the components; beliefs of groups and edges; whether messages rest, and their rounds.
+
+        ``log_t`` are the log potentials of all groups of the factor graph.
+        """
+        n_classes, n_groups, _ = self.potentials.shape
+        copies = self.potentials + log_t[self.groups]
+        found = self.network.beliefs(copies.reshape(-1, n_classes), damping, max_iter, tol)
+        log_p = self._copy_values(found.log_z.reshape(n_classes, -1), found.edge_z.reshape(n_classes, -1))
+        values = np.logaddexp.reduce(log_p, axis=0)
+        share = np.exp(log_p - _zero_for_none(values))
+        beliefs = found.groups.reshape(n_classes, n_groups, n_classes)
+        agree = np.empty((n_classes, len(self.ends)))
+        agree[:, ~self.cut] = found.agree.reshape(n_classes, -1)
+        agree[:, self.cut] = self._agree_with_pivot(beliefs)
+        groups = np.einsum("kg,kgc->gc", share[:, self.component], beliefs)
+        on_edges = (share[:, self.component[self.ends[:, 0]]] * agree).sum(axis=0)
+        return values, groups, on_edges, found.converged, found.n_iter
+
+    def _copy_values(self, log_z: Array, edge_z: Array) -> Array:
+        """Log likelihood of each copy of each component, shape (n_classes, n_components)."""
+        size = len(self.pivots)
+        of_edge = self.component[self.ends[~self.cut, 0]]
+        return (sum_by(self.component, log_z.T, size) + sum_by(of_edge, edge_z.T, size)).T
+
+    def _agree_with_pivot(self, beliefs: Array) -> Array:
+        """Probability in copy k that the other end of each cut edge is in class k."""
+        ends = self.ends[self.cut]
+        first_is_pivot = np.isin(ends[:, 0], self.pivots)
+        other = np.where(first_is_pivot, ends[:, 1], ends[:, 0])
+        return np.stack([beliefs[k, other, k] for k in range(len(beliefs))])
 
 
-def _checked_rates(error_rates: ArrayLike) -> Array:
-    rates = np.asarray(error_rates, dtype=np.float64)
-    if not ((rates >= 0) & (rates < 1)).all():
-        raise InputError("`error_rates` must lie in [0, 1): the probability that an answer is wrong.")
-    return rates
+def message(cavity: Array, agree: Array, differ: Array) -> Array:
+    """Equation (3) in logarithms, the largest 0; without a difference that cancels."""
+    sent = np.logaddexp(agree[:, None] + cavity, differ[:, None] + log_sum_of_others(cavity))
+    return sent - _zero_for_none(_largest(sent))[:, None]
+
+
+def edge_beliefs(first: Array, second: Array, agree: Array, differ: Array) -> tuple[Array, Array]:
+    """Probability that the two ends of each edge agree, and the edge's term in equation (5)."""
+    same = agree + log_sum(first + second)
+    other = differ + log_sum(first + log_sum_of_others(second))
+    total = np.logaddexp(same, other)
+    return np.exp(same - _zero_for_none(total)), total
+
+
+def log_sum(log_h: Array) -> Array:
+    """Log of the sum over classes."""
+    peak = _zero_for_none(_largest(log_h))
+    with np.errstate(divide="ignore"):
+        return np.log(np.exp(log_h - peak[:, None]) @ np.ones(log_h.shape[1])) + peak
+
+
+def log_sum_of_others(log_h: Array) -> Array:
+    """For each class the log of the sum over all other classes, to full relative precision."""
+    if log_h.shape[1] == 2:
+        return log_h[:, ::-1]
+    rows = np.arange(len(log_h))
+    top = log_h.argmax(axis=1)
+    peak = _zero_for_none(log_h[rows, top])[:, None]
+    h = np.exp(log_h - peak)
+    others = (h @ np.ones(h.shape[1]))[:, None] - h
+    # At the top the difference would cancel: sum the others by themselves.
+    others[rows, top] = 1.0
+    with np.errstate(divide="ignore"):
+        log_others = np.log(others) + peak
+    without = log_h.copy()
+    without[rows, top] = -np.inf
+    log_others[rows, top] = log_sum(without)
+    return log_others
+
+
+def log_cosh(u: Array) -> Array:
+    """``log 2 cosh(u / 2)``, without overflow."""
+    size = np.abs(u)
+    return size / 2 + np.log1p(np.exp(-size))
+
+
+def sum_by(index: Indices, values: Array | Mask, size: int) -> Array:
+    """Sum of the entries, or rows, of ``values`` with each index."""
+    if values.ndim == 1:
+        return np.asarray(np.bincount(index, values, size), dtype=np.float64)
+    return np.column_stack([sum_by(index, column, size) for column in values.T])
+
+
+def sum_matrix(index: Indices, size: int) -> csr_matrix:
+    """The matrix that adds rows up by their index, for sums that are taken again and again."""
+    n = len(index)
+    return csr_matrix((np.ones(n), (index, np.arange(n))), shape=(size, n))
+
+
+def leave_one_out(group: Indices, messages: Array, n_groups: int) -> Array:
+    """For each message the log product of the other messages into its group."""
+    zero = np.isneginf(messages)
+    if not zero.any():
+        return sum_by(group, messages, n_groups)[group] - messages
+    # A factor 0 cannot be divided out again: zeros are counted instead.
+    finite = np.where(zero, 0.0, messages)
+    rest = sum_by(group, finite, n_groups)[group] - finite
+    n_zeros = sum_by(group, zero, n_groups)[group] - zero
+    return np.where(n_zeros > 0, -np.inf, rest)
+
+
+def edges_on_trees(ends: Indices, component: Indices) -> Mask:
+    """Whether each edge is in a component without cycles: with fewer edges than groups."""
+    of_edge = component[ends[:, 0]]
+    n_edges = np.bincount(of_edge, minlength=len(component))
+    n_groups = np.bincount(component, minlength=len(component))
+    return (n_edges < n_groups)[of_edge]
+
+
+def _absorb(ends: Indices, factors: Array, label: Indices, shape: tuple[int, int]) -> Array:
+    """Potentials that stand for factors within a group, and for those with a group of known class."""
+    agree, differ = factors
+    first, second = ends.T
+    inner = first == second
+    constant = sum_by(first[inner], agree[inner], shape[0])
+    from_first = label[first] >= 0
+    known = np.where(from_first, first, second)[~inner]
+    other = np.where(from_first, second, first)[~inner]
+    says = np.repeat(differ[~inner][:, None], shape[1], axis=1)
+    says[np.arange(len(known)), label[known]] = agree[~inner]
+    return constant[:, None] + sum_by(other, says, shape[0])
+
+
+def _refuse_contradictions(graph: AnswerGraph, empty: Mask) -> None:
+    """An InputError where no class is left for some points."""
+    if empty.any():
+        raise InputError(
+            "The answers contradict each other or the labels in "
+            f"{len(np.unique(graph.component[empty]))} of {graph.n_components} components (for example about point "
+            f"{graph.points[np.argmax(empty)]}): no classes agree with all of them. Answers with an error rate of 0 "
+            "are taken for certain. Give `error_rate='auto'`, or `error_rate` above 0, for example 0.05, or remove "
+            "the wrong answers."
+        )
 
 
 def _swap(values: Array, swapped: Mask) -> Array:
@@ -409,12 +611,10 @@ def _swap(values: Array, swapped: Mask) -> Array:
 def _contract(graph: AnswerGraph, certain: Mask, n_classes: int) -> tuple[Indices, Mask]:
     """Group of each point along answers without errors, and which points are swapped in theirs."""
     if n_classes > 2:
-        certain = certain & (graph.same > 0)
-    ends = graph.ends[certain]
-    group = connect(ends, graph.n_points)
-    if n_classes > 2:
+        group = connect(graph.ends[certain & (graph.same > 0)], graph.n_points)
         return group, np.zeros(graph.n_points, dtype=bool)
-    return group, find_sides(ends, graph.same[certain], graph.n_points) < 0
+    ends = graph.ends[certain]
+    return connect(ends, graph.n_points), find_sides(ends, graph.same[certain], graph.n_points) < 0
 
 
 def _label_potentials(
@@ -441,15 +641,82 @@ def _class_numbers(labels: Codes, n_classes: int) -> Indices:
     if n_classes == 2 or labels.min() < 0 or labels.max() > n_classes:
         allowed = "-1 and +1" if n_classes == 2 else f"1 to {n_classes}"
         raise InputError(
-            f"Labels with {n_classes} classes are {allowed}, got {np.unique(labels)[:10].tolist()}. Give as "
-            "many columns of `log_node_probabilities` as there are classes."
+            f"Labels with {n_classes} classes are {allowed}, got {np.unique(labels)[:10].tolist()}. Give `n_classes` "
+            "as many as there are."
         )
     return labels - 1
 
 
-def _checked_schedule(damping: float, max_iter: int, tol: float) -> Schedule:
-    if not 0 <= damping < 1:
-        raise InputError(f"`damping` must lie in [0, 1), got {damping:g}.")
-    if max_iter < 1 or not tol > 0:
-        raise InputError(f"`max_iter` and `tol` must be above 0, got {max_iter} and {tol:g}.")
-    return Schedule(damping, max_iter, tol)
+def _cavities(ends: Indices, log_t: Array, messages: Array) -> Array:
+    """Equation (2) in logarithms, for both ends of each edge."""
+    group = ends.T.ravel()
+    rest = leave_one_out(group, messages.reshape(-1, log_t.shape[1]), len(log_t))
+    return (log_t[group] + rest).reshape(messages.shape)
+
+
+def _largest(log_h: Array) -> Array:
+    """Largest over the classes; column by column, as they are few and the rows many."""
+    return reduce(np.maximum, log_h.T)
+
+
+def _zero_for_none(log_z: Array) -> Array:
+    """What to subtract without making NaN: 0 where nothing is left."""
+    return np.where(np.isneginf(log_z), 0.0, log_z)
+
+
+def _change(fresh: Array, old: Array) -> Array:
+    """How far the messages of each edge move."""
+    # Minus infinity twice is no change.
+    with np.errstate(invalid="ignore"):
+        moved = np.where(fresh == old, 0.0, np.abs(fresh - old))
+    return _largest(np.maximum(*moved))
+
+
+def _search(ends: Indices, n_groups: int) -> tuple[Indices, int]:
+    """Place of each group in one breadth-first search from the first groups of all trees, and how many these are."""
+    roots = np.unique(connect(ends, n_groups), return_index=True)[1]
+    # One node more, joined to the root of every tree, makes the forest a tree.
+    start = np.r_[ends[:, 0], np.full(len(roots), n_groups)]
+    stop = np.r_[ends[:, 1], roots]
+    adjacency = csr_matrix((np.ones(len(start)), (start, stop)), shape=(n_groups + 1, n_groups + 1))
+    order = breadth_first_order(adjacency, n_groups, directed=False, return_predecessors=False)
+    place = np.empty(n_groups + 1, dtype=np.intp)
+    place[order] = np.arange(-1, n_groups)
+    return place[:-1], len(roots)
+
+
+def _levels(parent_place: Indices, n_roots: int) -> list[tuple[slice, Indices]]:
+    """Edges of each level, given the ascending places of their parents, and where a new parent begins."""
+    levels = []
+    start = 0
+    # Places below ``reached`` are of groups found so far; their children make the next level.
+    reached = n_roots
+    while start < len(parent_place):
+        stop = int(np.searchsorted(parent_place, reached))
+        starts = np.flatnonzero(np.diff(parent_place[start:stop], prepend=-1))
+        levels.append((slice(start, stop), starts))
+        reached += stop - start
+        start = stop
+    return levels
+
+
+def find_pivots(ends: Indices) -> tuple[Indices, Indices, Indices, Indices]:
+    """Groups of some edges; and with these numbered from 0 the edges, the component of each group, and the pivots."""
+    groups, local = np.unique(ends, return_inverse=True)
+    ends = local.reshape(-1, 2)
+    component = connect(ends, len(groups))
+    order = np.lexsort((-_core_degree(ends, len(groups)), component))
+    # The first of each component has the most edges.
+    return groups, ends, component, order[np.unique(component[order], return_index=True)[1]]
+
+
+def _core_degree(ends: Indices, n_groups: int) -> Indices:
+    """Number of edges of each group once branches that end are taken off, leaf by leaf."""
+    degree = np.bincount(ends.ravel(), minlength=n_groups)
+    for _ in range(MAX_PEELS):
+        ends = ends[(degree[ends] > 1).all(axis=1)]
+        rest = np.bincount(ends.ravel(), minlength=n_groups)
+        if (rest == degree).all():
+            break
+        degree = rest
+    return degree

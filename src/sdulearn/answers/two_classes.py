@@ -1,6 +1,6 @@
 """Belief propagation with two classes for many sets of logits at once.
 
-The same fixed points as :mod:`~sdulearn.answers.messages`, where a message is a pair of
+The same fixed points as :mod:`~sdulearn.answers.propagate`, where a message is a pair of
 probabilities; with two classes its log odds are enough, and a column is a problem. With the
 logarithms a and d of the factor of an edge where its ends agree and where they differ:
 
@@ -9,22 +9,22 @@ logarithms a and d of the factor of an edge where its ends agree and where they 
     log Z = sum_groups log Z_g + sum_edges [log(e^a c(h + h') + e^d c(h - h')) - log c(H) c(H')]  (3)
 
 where c(u) = 2 cosh(u / 2) and H are the log odds of a group with all messages. Components with
-cycles are taken once for either class of one group, as in :mod:`~sdulearn.answers.conditioning`.
+cycles are taken once for either class of their pivot.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from copy import copy
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 from scipy.sparse import csr_matrix
 from scipy.special import expit
 
 from sdulearn.answers.graph import connect
-from sdulearn.answers.messages import sum_by
-from sdulearn.answers.propagate import ErrorRates, FactorGraph, answer_errors, log_factors
-from sdulearn.types import Array, Indices
+from sdulearn.answers.propagate import FactorGraph, find_pivots, log_cosh, sum_matrix
+from sdulearn.types import Array
 
 # Log odds of a group that is taken to be in one class.
 _CERTAIN = 40.0
@@ -33,8 +33,7 @@ _STRONGEST = 1 - 1e-13
 _DAMPING = 0.3
 
 
-@dataclass(frozen=True, eq=False)
-class TwoClassBeliefs:
+class TwoClassBeliefs(NamedTuple):
     """What the answers say, a column a problem."""
 
     values: Array  # (n_components, n_problems), log likelihood of the answers and labels of each component
@@ -42,46 +41,30 @@ class TwoClassBeliefs:
     agree: Array  # (n_edges, n_problems), probability that the two groups of each edge agree
 
 
-@dataclass(frozen=True, eq=False)
 class TwoClassNetwork:
     """Groups and edges of a :class:`~sdulearn.answers.propagate.FactorGraph` of two classes."""
 
-    # the groups, which points are swapped in them, what labels say of them, and their components
-    factors: FactorGraph
-    ends: Indices  # (n_edges, 2), the two groups of each edge
-    # (n_edges, 1), log factors where the classes of the ends agree and where they differ, the same for all problems
-    # or not
-    agree: Array
-    differ: Array
-    part: Indices  # (n_groups,), groups that edges connect are one part
-    pivots: Indices  # (n_pivots,), the group that is taken in either class, one in each part with cycles
+    def __init__(self, factors: FactorGraph) -> None:
+        self.factors = factors
+        self.ends = factors.ends
+        # (n_edges, 1) where the factors are the same for all problems, else (n_edges, n_problems).
+        self.agree = factors.agree[:, None]
+        self.differ = factors.differ[:, None]
+        # Groups that edges connect are one part. In each one with cycles the pivot is taken in either class.
+        self.part = connect(self.ends, len(factors.potentials))
+        groups, _, _, pivots = find_pivots(self.ends[~factors.on_tree])
+        self.pivots = groups[pivots]
 
-    @classmethod
-    def from_factors(cls, factors: FactorGraph, error_rates: ErrorRates) -> TwoClassNetwork:
-        """Read the edges of a factor graph that was made with these error rates."""
-        graph = factors.graph
-        joins = np.flatnonzero(factors.edge >= 0)
-        edge = factors.edge[joins]
-        crossed = factors.swapped[graph.ends[:, 0]] != factors.swapped[graph.ends[:, 1]]
-        errors = answer_errors(graph.annotators, error_rates)
-        logs = log_factors(np.where(crossed, -graph.same, graph.same), errors, graph.weights)[:, joins]
-        ends = np.empty((factors.n_edges, 2), dtype=np.intp)
-        ends[edge] = factors.group[graph.ends[joins]]
-        return cls(
-            factors=factors,
-            ends=ends,
-            agree=sum_by(edge, logs[0], factors.n_edges)[:, None],
-            differ=sum_by(edge, logs[1], factors.n_edges)[:, None],
-            part=connect(ends, len(factors.potentials)),
-            pivots=factors.cycles.groups[factors.cycles.pivots],
-        )
+    def with_factors(self, agree: Array, differ: Array) -> TwoClassNetwork:
+        """The same answers with other log factors (n_answers, n_problems): none certain before or now, and no labels.
 
-    def at_rates(self, errors: Array) -> TwoClassNetwork:
-        """The same answers at other rates (n_answers, n_problems): none certain before or now, and no labels."""
-        graph = self.factors.graph
-        logs = log_factors(graph.same[:, None], errors, graph.weights[:, None])
-        to_edges = sum_matrix(self.factors.edge, self.factors.n_edges)
-        return replace(self, agree=to_edges @ logs[0], differ=to_edges @ logs[1])
+        The edges then do not depend on the factors.
+        """
+        other = copy(self)
+        to_edges = sum_matrix(self.factors.edge, len(self.ends))
+        other.agree = to_edges @ agree
+        other.differ = to_edges @ differ
+        return other
 
     def solve(self, Z: Array, max_iter: int = 60, tol: float = 1e-6) -> TwoClassBeliefs:
         """Send messages until they rest and read the beliefs."""
@@ -204,15 +187,3 @@ def _mixed(share: Array, copies: Array) -> Array:
     """The mean of two copies side by side, the first with this share."""
     first, second = np.hsplit(copies, 2)
     return share * first + (1 - share) * second
-
-
-def log_cosh(u: Array) -> Array:
-    """``log 2 cosh(u / 2)``, without overflow."""
-    size = np.abs(u)
-    return size / 2 + np.log1p(np.exp(-size))
-
-
-def sum_matrix(index: Indices, size: int) -> csr_matrix:
-    """The matrix that adds rows up by their index."""
-    n = len(index)
-    return csr_matrix((np.ones(n), (index, np.arange(n))), shape=(size, n))

@@ -10,7 +10,7 @@ from scipy import sparse
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from sdulearn.answers.error_rates import ErrorRates
+from sdulearn.answers.answer_model import AnswerModel
 from sdulearn.answers.graph import AnswerGraph
 from sdulearn.asking.estimates import class_order, class_table
 from sdulearn.asking.scorer import Scorer
@@ -37,9 +37,9 @@ def linked_model(state: State, X: Rows, graph: AnswerGraph) -> PairLogisticRegre
     )
     coef = np.ascontiguousarray(coef[:, order].T)
     intercept = intercept[order]
-    rates = ErrorRates.given(graph, dict.fromkeys(np.unique(graph.annotators).tolist(), state.error))
     # Questions go on before the model has converged.
-    certificate: dict[str, Any] = {"n_iter": 1, "tol": np.inf, "fitted": {"error_rates_": rates}}
+    fitted = {"answer_model_": AnswerModel.given(state.error, graph)}
+    certificate: dict[str, Any] = {"n_iter": 1, "tol": np.inf, "fitted": fitted}
     certificate["objective"], certificate["optimality"] = _certificate(state)
     if n_classes == 2:
         fit = Fit(coef[:1] - coef[1:], intercept[:1] - intercept[1:], prior=_prior(state), **certificate)

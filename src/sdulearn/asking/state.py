@@ -12,6 +12,7 @@ from functools import cached_property
 
 import numpy as np
 
+from sdulearn.answers.answer_model import AnswerModel
 from sdulearn.answers.graph import AnswerGraph
 from sdulearn.answers.propagate import FactorGraph, Propagation
 from sdulearn.asking.classes import Classes, count_votes, read_classes
@@ -177,7 +178,7 @@ class State:
 
     def factors(self, error: float) -> FactorGraph:
         """Answers between known points, wrong at this rate."""
-        return FactorGraph.from_answers(self.graph, len(self.numbers), error)
+        return AnswerModel.given(error, self.graph).factor_graph(self.graph, len(self.numbers))
 
     @cached_property
     def held_out(self) -> Array:

@@ -8,12 +8,12 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
+from sdulearn.answers.answer_model import ErrorRateParameter
 from sdulearn.boosting.rows import TrainingRows
 from sdulearn.boosting.score_classifier import ScoreClassifier
 from sdulearn.boosting.start import LinearFits
 from sdulearn.boosting.training import CrossFit
 from sdulearn.extras import require
-from sdulearn.joint.rates import ErrorRateParameter
 from sdulearn.sklearn_private import fit_context
 from sdulearn.types import MatrixLike
 
@@ -79,8 +79,8 @@ class PairBoostingClassifier(ScoreClassifier):
         Mean absolute contribution of each column to the score (start and trees together), of sum 1.
     start_ : LinearScore
         The linear score.
-    error_rates_ : dict
-        Error rate of each annotator, given or estimated.
+    answer_model_ : AnswerModel
+        How often answers are wrong, given or estimated.
     classes_, prior_, n_features_in_, feature_names_in_
         As in :class:`~sdulearn.PairLogisticRegression`.
 
@@ -110,7 +110,8 @@ class PairBoostingClassifier(ScoreClassifier):
 
     FITTED = (
         "trees_", "start_parts_", "sign_", "categories_", "n_rounds_", "n_iter_", "held_out_log_likelihood_",
-        "feature_importances_", "n_classes_", "order_", "prior_", "error_rates_", "n_features_in_", "feature_names_in_",
+        "feature_importances_", "n_classes_", "order_", "prior_", "answer_model_", "n_features_in_",
+        "feature_names_in_",
     )  # fmt: skip
 
     def __init__(

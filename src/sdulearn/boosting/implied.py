@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from sdulearn.answers.different import different_groups
-from sdulearn.answers.graph import AnswerGraph, connect
+from sdulearn.answers.graph import AnswerGraph, connect, different_groups
 from sdulearn.pairs import Pairs, read_pairs
 from sdulearn.types import Codes, Indices, Mask
 

@@ -17,6 +17,7 @@ Hessian is a difference and may have either sign.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,8 +25,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import expit, log_expit, log_softmax
 
+from sdulearn.answers.answer_model import AnswerModel
 from sdulearn.answers.graph import AnswerGraph
-from sdulearn.answers.propagate import ErrorRates, FactorGraph, answer_errors
 from sdulearn.errors import InputError
 from sdulearn.joint.classes import ClassLikelihood
 from sdulearn.joint.likelihood import PriorPenalty
@@ -51,8 +52,8 @@ def is_loose(graph: AnswerGraph) -> bool:
 class LoosePairs:
     """Equations (2) and (3), for two classes."""
 
-    def __init__(self, graph: AnswerGraph, error_rate: ErrorRates) -> None:
-        errors = answer_errors(graph.annotators, error_rate)
+    def __init__(self, graph: AnswerGraph, answer_model: AnswerModel) -> None:
+        errors = answer_model.errors(graph.annotators)
         self.ends = graph.ends
         self.agree = np.where(graph.same > 0, 1 - errors, errors)
         self.differ = 1 - self.agree
@@ -78,8 +79,8 @@ class LoosePairs:
 class Propagated:
     """Equation (1) by belief propagation, for any graph and number of classes."""
 
-    def __init__(self, graph: AnswerGraph, n_classes: int, error_rate: ErrorRates) -> None:
-        self.factors = FactorGraph.from_answers(graph, n_classes, error_rate)
+    def __init__(self, graph: AnswerGraph, n_classes: int, answer_model: AnswerModel) -> None:
+        self.factors = answer_model.factor_graph(graph, n_classes)
 
     def evaluate(self, scores: Array) -> tuple[Array, Array]:
         """Log likelihood of each component, and the gradient of minus their sum."""
@@ -95,8 +96,8 @@ class Composite:
     Propagation around cycles of "different" answers need not converge; the linear start has this likelihood too.
     """
 
-    def __init__(self, graph: AnswerGraph, n_classes: int) -> None:
-        self.likelihood = ClassLikelihood.from_graph(graph, n_classes)
+    def __init__(self, graph: AnswerGraph, n_classes: int, answer_model: AnswerModel) -> None:
+        self.likelihood = ClassLikelihood.from_graph(graph, n_classes, answer_model)
 
     def evaluate(self, scores: Array) -> tuple[Array, Array]:
         """Log likelihood of all answers, as one component, and the gradient of minus it."""
@@ -108,18 +109,18 @@ class Composite:
 class AnswerLoss:
     """Minus the log likelihood of all answers and labels, by the scores of the points."""
 
-    def __init__(self, graph: AnswerGraph, n_classes: int = 2, error_rate: ErrorRates = 0.0) -> None:
+    def __init__(self, graph: AnswerGraph, n_classes: int, answer_model: AnswerModel) -> None:
         self.known = np.flatnonzero((graph.degree > 0) | (graph.labels != 0))
         self.n_known = graph.n_answers + int(np.count_nonzero(graph.labels))
         self.component = graph.component
         graph, self.weight = graph.by_component()
         self.answers: LoosePairs | Propagated | Composite
         if n_classes == 2 and is_loose(graph):
-            self.answers = LoosePairs(graph, error_rate)
-        elif n_classes > 2 and not answer_errors(graph.annotators, error_rate).any() and np.ptp(self.weight) == 0:
-            self.answers = Composite(graph, n_classes)
+            self.answers = LoosePairs(graph, answer_model)
+        elif n_classes > 2 and answer_model.certain and np.ptp(self.weight) == 0:
+            self.answers = Composite(graph, n_classes, answer_model)
         else:
-            self.answers = Propagated(graph, n_classes, error_rate)
+            self.answers = Propagated(graph, n_classes, answer_model)
 
     def by_component(self, scores: Array) -> Array:
         """Log likelihood of each component, weighted; of all in one where it is a composite likelihood."""
@@ -207,7 +208,7 @@ def pair_objective(
     y: ArrayLike,
     *,
     n_classes: int = 2,
-    error_rate: ErrorRates = 0.0,
+    error_rate: float | Mapping[int, float] = 0.0,
     prior: float | None = None,
     prior_strength: float = 3.0,
     sample_weight: ArrayLike | None = None,
@@ -220,8 +221,8 @@ def pair_objective(
         What is known of each row: answer, point, annotator, label.
     n_classes : int, default=2
         Number of classes. With two the booster has one score a row, else one a row and class.
-    error_rate : float, array-like or mapping, default=0.0
-        Chance that an answer is wrong; an array or a mapping gives that of each annotator.
+    error_rate : float or mapping, default=0.0
+        Probability that an answer is wrong: one for all, or one for each annotator.
     prior : float, optional
         P(y = +1); pulls the mean prediction on unlabeled rows. Two classes only.
     prior_strength : float, default=3.0
@@ -250,7 +251,7 @@ def pair_objective(
     """
     graph = AnswerGraph.from_y(y, sample_weight)
     there = np.ones(len(graph.row_point), dtype=bool) if sample_weight is None else np.asarray(sample_weight) > 0
-    loss = AnswerLoss(graph, n_classes, error_rate)
+    loss = AnswerLoss(graph, n_classes, AnswerModel.given(error_rate, graph))
     return PairObjective(graph, there, loss, make_pull(graph, prior if n_classes == 2 else None, prior_strength))
 
 

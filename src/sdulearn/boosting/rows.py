@@ -7,12 +7,11 @@ from functools import cached_property
 
 import numpy as np
 
+from sdulearn.answers.answer_model import ErrorRateParameter, answer_model_of
 from sdulearn.answers.graph import AnswerGraph
 from sdulearn.boosting.implied import implied_labels, with_labels
 from sdulearn.boosting.table import take
 from sdulearn.errors import InputError
-from sdulearn.joint.class_model import class_error_rates
-from sdulearn.joint.rates import ErrorRateParameter
 from sdulearn.model_selection import PairKFold
 from sdulearn.pairs import Pairs, read_pairs
 from sdulearn.types import Array, Codes, Indices, Rows
@@ -105,7 +104,7 @@ def _named(pairs: Pairs, n_classes: int, error_rate: ErrorRateParameter, n_folds
     """Rows to keep and what is known of them, with the labels that answers imply where none is wrong."""
     graph = AnswerGraph.from_y(pairs)
     everything = np.arange(pairs.n_rows), pairs
-    if graph.n_answers and class_error_rates(error_rate, graph, n_classes).mean > 0:
+    if graph.n_answers and not answer_model_of(error_rate, graph, max(n_classes, 3)).certain:
         return everything
     labels = implied_labels(graph, n_classes)
     return everything if labels is graph.labels else with_labels(pairs, graph, labels, n_folds)

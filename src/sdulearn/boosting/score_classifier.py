@@ -13,6 +13,7 @@ from scipy import sparse
 from sklearn.utils import check_array, check_consistent_length, check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from sdulearn.answers.answer_model import ErrorRateParameter, answer_model_of
 from sdulearn.base import PairClassifier
 from sdulearn.boosting.importances import mean_contributions
 from sdulearn.boosting.model_text import read_trees, write_trees
@@ -24,8 +25,6 @@ from sdulearn.boosting.training import CrossFit, cross_boost, held_out_scores
 from sdulearn.errors import InputError
 from sdulearn.extras import require
 from sdulearn.io.typed import finite, read
-from sdulearn.joint.class_model import class_error_rates
-from sdulearn.joint.rates import ErrorRateParameter
 from sdulearn.pairs import read_pairs, weighted_rows
 from sdulearn.sklearn_private import Interval, StrOptions
 from sdulearn.types import Array, Between, Count, Indices, MatrixLike, Rows
@@ -166,18 +165,17 @@ class ScoreClassifier(PairClassifier):
                 return start
             kernel = self._fit_start(rows, seed, with_kernel=True)
             return kernel if self._tells(rows, kernel) else start
-        rates = {0: 0.0, **class_error_rates(self.error_rate, rows.graph, self.n_classes).by_annotator}
         return constant_start(
             Design.of(rows.X, self._n_values()),
             rows.graph.labels,
             self.n_classes,
-            rates,
+            answer_model_of(self.error_rate, rows.graph, self.n_classes),
             (len(rows.trains), len(rows.y)),
         )
 
     def _loss(self, rows: TrainingRows, start: LinearFits) -> AnswerLoss:
         """All answers."""
-        return AnswerLoss(rows.graph, self.n_classes, start.error_rates)
+        return AnswerLoss(rows.graph, self.n_classes, start.answer_model)
 
     def _tells(self, rows: TrainingRows, start: LinearFits) -> bool:
         """Whether held-out answers are likelier by a start than by one probability for all points."""
@@ -198,7 +196,7 @@ class ScoreClassifier(PairClassifier):
             start.by_fold[:, rows.first_row],
             make_pull(rows.graph, start.pull, self.prior_strength),
             n_classes=self.n_classes,
-            error_rate=start.error_rates,
+            answer_model=start.answer_model,
             parameters=self._lightgbm_parameters(seed, rows.graph.n_points),
             categorical=sorted(self.categories_),
             max_rounds=self.max_iter,
@@ -227,7 +225,7 @@ class ScoreClassifier(PairClassifier):
         """Keep what was found."""
         self._set_classes(self.n_classes)
         self.prior_ = start.prior
-        self.error_rates_ = start.error_rates
+        self.answer_model_ = start.answer_model
         self.start_ = start.score
         self._plant([] if trees is None else trees.texts)
         self.n_rounds_ = 0 if trees is None else trees.n_rounds

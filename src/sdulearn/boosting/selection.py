@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.stats import rankdata
 
+from sdulearn.answers.answer_model import ErrorRateParameter
 from sdulearn.boosting.estimators import PairBoostingClassifier
 from sdulearn.boosting.rows import TrainingRows
 from sdulearn.boosting.score_classifier import ScoreClassifier
@@ -17,7 +18,6 @@ from sdulearn.boosting.training import CrossFit, held_out_scores
 from sdulearn.errors import InputError
 from sdulearn.extras import is_there, require
 from sdulearn.joint import PairLogisticRegressionCV
-from sdulearn.joint.rates import ErrorRateParameter
 from sdulearn.sklearn_private import fit_context
 from sdulearn.types import Array, Estimator, MatrixLike
 
@@ -74,7 +74,8 @@ class PairModelCV(ScoreClassifier):
 
     FITTED = (
         "model_", "cv_results_", "trees_", "start_parts_", "sign_", "categories_", "n_rounds_", "n_iter_",
-        "feature_importances_", "n_classes_", "order_", "prior_", "error_rates_", "n_features_in_", "feature_names_in_",
+        "feature_importances_", "n_classes_", "order_", "prior_", "answer_model_", "n_features_in_",
+        "feature_names_in_",
     )  # fmt: skip
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {

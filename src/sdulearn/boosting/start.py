@@ -16,13 +16,12 @@ from scipy.optimize import linear_sum_assignment
 from scipy.special import softmax
 from sklearn.exceptions import ConvergenceWarning
 
+from sdulearn.answers.answer_model import AnswerModel, ErrorRateParameter
 from sdulearn.boosting.objective import AnswerLoss
 from sdulearn.boosting.table import one_hot
 from sdulearn.errors import InputError, OrientationWarning, SdulearnWarning
 from sdulearn.io.typed import finite
 from sdulearn.joint import PairLogisticRegression, PairLogisticRegressionCV
-from sdulearn.joint.rates import ErrorRateParameter
-from sdulearn.pairs import read_pairs
 from sdulearn.prior import PriorEstimate
 from sdulearn.types import Array, Codes, Indices, Rows
 
@@ -210,7 +209,7 @@ class LinearFits:
 
     score: LinearScore  # of all answers
     prior: PriorEstimate | None  # as reported; None with more than two classes
-    error_rates: dict[int, float]  # that of each annotator, given or estimated
+    answer_model: AnswerModel  # how answers go wrong, given or estimated
     pull: float | None  # the prior that the mean prediction is pulled to, if any
     all_rows: Array  # (n_rows,), scores by the model of all answers
     by_fold: Array  # (n_folds, n_rows), scores of all rows by the model that was fitted without the points of a fold
@@ -261,7 +260,7 @@ def fit_linear(
         model = PairLogisticRegressionCV(error_rate=parameters.error_rate, cv=len(trains), **options)
         model.fit(A[some], y[some], sample_weight=weight[some])
     reference = bounded(model.decision_function(A))
-    rates = _rates(model, y)
+    rates = model.answer_model_.rates
     single = PairLogisticRegression(model.alpha_, covariance_power=model.covariance_power_, error_rate=rates, **options)
     calm = 1 / getattr(model, "temperature_", 1.0)
     scores = np.empty((len(trains), *reference.shape))
@@ -273,18 +272,18 @@ def fit_linear(
         score = LinearScore(design, kernel, model.coef_[0], model.intercept_[0])
     else:
         score = LinearScore(design, kernel, model.coef_.T, model.intercept_)
-    return LinearFits(score, model.prior_, rates, _pull(model), reference, scores)
+    return LinearFits(score, model.prior_, model.answer_model_, _pull(model), reference, scores)
 
 
 def constant_start(
-    design: Design, labels: Codes, n_classes: int, error_rates: dict[int, float], shape: tuple[int, int]
+    design: Design, labels: Codes, n_classes: int, answer_model: AnswerModel, shape: tuple[int, int]
 ) -> LinearFits:
     """The log shares of the classes among the labels, for all folds and rows (``shape``) alike."""
     counts = np.bincount(labels, minlength=n_classes + 1)[1:] + 1
     shares = np.log(counts / counts.sum())
     score = LinearScore(design, None, np.zeros((len(design.mean), n_classes)), shares)
     scores = np.broadcast_to(shares, (*shape, n_classes))
-    return LinearFits(score, None, error_rates, None, scores[0], scores)
+    return LinearFits(score, None, answer_model, None, scores[0], scores)
 
 
 def bounded(scores: Array) -> Array:
@@ -304,16 +303,6 @@ def _named_alike(z: Array, reference: Array) -> Array:
         return z if z @ reference >= 0 else -z
     overlap = softmax(reference, axis=1).T @ softmax(z, axis=1)
     return z[:, linear_sum_assignment(-overlap)[1]]
-
-
-def _rates(model: PairLogisticRegressionCV, y: Codes) -> dict[int, float]:
-    """The error rate of every annotator; loose pairs tell none, whoever answered."""
-    found = model.error_rates_.by_annotator
-    annotators = read_pairs(y).annotators
-    if annotators is None:
-        return {0: found.get(0, 0.0)}
-    usual = next(iter(found.values())) if len(found) == 1 else 0.0
-    return {a: found.get(a, usual) for a in np.unique(np.append(annotators, 0)).tolist()}
 
 
 def _pull(model: PairLogisticRegressionCV) -> float | None:

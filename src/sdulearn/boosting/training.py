@@ -9,13 +9,13 @@ so no further fit is needed.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from sdulearn.answers.answer_model import AnswerModel
 from sdulearn.answers.graph import AnswerGraph
-from sdulearn.answers.propagate import ErrorRates
 from sdulearn.boosting.objective import AnswerLoss, PriorPull, slopes
 from sdulearn.extras import require
 from sdulearn.types import Array, Indices, Rows
@@ -52,20 +52,6 @@ class _Fold:
         self.booster.update(fobj=self.slopes)
 
 
-def without_fold(graph: AnswerGraph, held_out: Array) -> AnswerGraph:
-    """The answers and labels that touch no held-out point."""
-    kept = np.flatnonzero(~held_out[graph.ends].any(axis=1))
-    return replace(
-        graph,
-        ends=graph.ends[kept],
-        same=graph.same[kept],
-        annotators=graph.annotators[kept],
-        weights=graph.weights[kept],
-        position=graph.position[kept],
-        labels=np.where(held_out, 0, graph.labels),
-    )
-
-
 def held_out_scores(scores: Sequence[Array], fold: Indices) -> Array:
     """The score of each point by the model without its fold; that of a hub, which is in none, by the mean."""
     stacked = np.stack(scores)
@@ -82,7 +68,7 @@ def cross_boost(
     pull: PriorPull | None,
     *,
     n_classes: int,
-    error_rate: ErrorRates,
+    answer_model: AnswerModel,
     parameters: dict[str, Any],
     categorical: list[int],
     max_rounds: int,
@@ -91,10 +77,10 @@ def cross_boost(
     """Boost without each fold in turn; see the module's docstring."""
     lightgbm = require("lightgbm", "boosting")
     data = lightgbm.Dataset(X, categorical_feature=categorical, params=parameters)
-    whole = AnswerLoss(graph, n_classes, error_rate)
+    whole = AnswerLoss(graph, n_classes, answer_model)
     folds = []
     for k, start in enumerate(starts):
-        loss = AnswerLoss(without_fold(graph, fold == k), n_classes, error_rate)
+        loss = AnswerLoss(graph.without(fold == k), n_classes, answer_model)
         folds.append(_Fold(lightgbm.Booster(parameters, data), start, loss, pull))
     best = -np.inf
     curve: list[float] = []

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from sdulearn.answers.error_rates import ErrorRates
+from sdulearn.answers.answer_model import AnswerModel
 from sdulearn.boosting import PairBoostingClassifier, PairModelCV
 from sdulearn.boosting.score_classifier import ScoreClassifier
 from sdulearn.errors import ModelFileError
@@ -95,7 +95,7 @@ def _scored(model: Estimator, scalars: container.Header, arrays: container.Array
         raise ValueError(f"unexpected attributes {sorted(unexpected)!r}")
     model.restore(fitted)
     model.prior_ = read(PriorEstimate | None, fitted["prior_"])
-    model.error_rates_ = {int(a): read(Probability, rate) for a, rate in fitted["error_rates_"].items()}
+    model.answer_model_ = read(AnswerModel, fitted["answer_model_"])
     for name in ("model_", "cv_results_", "held_out_log_likelihood_"):
         if name in fitted:
             setattr(model, name, fitted[name])
@@ -116,8 +116,8 @@ def _fitted(scalars: container.Header, arrays: container.Arrays) -> container.He
     many = np.shape(fitted["classes_"])[0] > 2
     # With more than two classes there are class shares instead of one prior.
     fitted["prior_"] = read(PriorEstimate | None if many else PriorEstimate, scalars["prior_"])
-    if "error_rates_" in fitted:
-        fitted["error_rates_"] = read(ErrorRates, scalars["error_rates_"])
+    if "answer_model_" in fitted:
+        fitted["answer_model_"] = read(AnswerModel, scalars["answer_model_"])
     if "feature_names_in_" in fitted:
         fitted["feature_names_in_"] = _names(fitted["feature_names_in_"], fitted["n_features_in_"])
     if "n_classes_interval_" in fitted:

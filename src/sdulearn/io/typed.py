@@ -58,7 +58,7 @@ def read(kind: Any, value: object) -> Any:
     if origin in (list, Sequence):
         return [read(arguments[0], item) for item in _of(list, value)]
     if origin in (dict, Mapping):
-        return {read(arguments[0], key): read(arguments[1], item) for key, item in _of(dict, value).items()}
+        return {_key(arguments[0], key): read(arguments[1], item) for key, item in _of(dict, value).items()}
     return _record(kind, _of(dict, value)) if is_dataclass(kind) else _leaf(kind, value)
 
 
@@ -67,6 +67,12 @@ def finite(array: NDArray[Any]) -> Array:
     if array.dtype.kind != "f" or not np.isfinite(array).all():
         raise ValueError("numbers are missing or infinite")
     return array
+
+
+def _key(kind: Any, key: str) -> Any:
+    """A key of an object, which JSON has as text even where it is a number."""
+    whole = int in (kind, *get_args(kind)) and key.isascii() and key.isdecimal()
+    return read(kind, int(key) if whole else key)
 
 
 def _of(kind: type, value: object) -> Any:

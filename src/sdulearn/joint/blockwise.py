@@ -14,6 +14,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils import assert_all_finite, check_consistent_length
 
+from sdulearn.answers.answer_model import AnswerModel
 from sdulearn.base import Fit
 from sdulearn.blocks.source import Blocks, Sums, add_all
 from sdulearn.errors import InputError
@@ -29,7 +30,7 @@ from sdulearn.joint.likelihood import (
     value_and_gradient,
 )
 from sdulearn.joint.path import CONSTANT, Axes, Summary, pair_moments
-from sdulearn.joint.rates import loose_rates, may_be_wrong
+from sdulearn.joint.rates import may_be_wrong
 from sdulearn.pairs import read_pairs
 from sdulearn.solvers import check_system_size
 from sdulearn.solvers.limits import PIECE_SIZE, check_magnitude, check_weight_range
@@ -69,7 +70,8 @@ def fit_pair_logistic(model: PairLogisticRegression, blocks: Blocks) -> Fit:
     data = BlockData.of(blocks, survey, prior, float(model.prior_strength))
     v = descend(model, data, model.alpha, model.covariance_power)
     fit = polish(model, data, v, model.alpha, model.covariance_power, estimate)
-    return replace(fit, fitted={"error_rates_": loose_rates(survey.n_pairs)})
+    answer_model = AnswerModel.unknown(np.zeros(1, dtype=int), np.array([survey.n_pairs]))
+    return replace(fit, fitted={"answer_model_": answer_model})
 
 
 @dataclass(frozen=True)

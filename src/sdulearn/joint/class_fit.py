@@ -9,8 +9,8 @@ from functools import cached_property
 import numpy as np
 from scipy.linalg import eigh
 
+from sdulearn.answers.answer_model import AnswerModel
 from sdulearn.answers.graph import AnswerGraph
-from sdulearn.answers.propagate import ErrorRates, FactorGraph, answer_errors
 from sdulearn.joint.class_starts import Clusters, class_starts, pair_moment
 from sdulearn.joint.classes import ClassLikelihood, ClassObjective, PropagatedLikelihood, SharesPenalty
 from sdulearn.joint.path import Axes, axis_penalty
@@ -43,13 +43,13 @@ class ClassData:
     A_u: Array  # (n_unlabeled, r), other points and their weights, of sum 1
     share: Array
     n_classes: int  # number of classes
-    error_rates: ErrorRates = 0.0  # probability that an answer is wrong
+    answer_model: AnswerModel  # how answers go wrong
     shares_penalty: SharesPenalty | None = None  # the pull to class shares, where these are known
 
     @cached_property
     def likelihood(self) -> ClassLikelihood:
         """That of all answers and labels."""
-        return ClassLikelihood.from_graph(self.graph, self.n_classes, self.error_rates, self.weight)
+        return ClassLikelihood.from_graph(self.graph, self.n_classes, self.answer_model, self.weight)
 
     @cached_property
     def clusters(self) -> Clusters:
@@ -100,27 +100,17 @@ class ClassData:
 
     def propagated(self, alpha: float, covariance_power: float) -> ClassObjective | None:
         """The objective with cycles by propagation; None where answers are never wrong, or there is no cycle."""
-        errors = answer_errors(self.graph.annotators, self.error_rates)
-        if not errors.any():
+        if self.answer_model.certain:
             return None
-        factors = FactorGraph.from_answers(self.graph, self.n_classes, self.error_rates)
-        if not len(factors.cycles.edges):
+        factors = self.answer_model.factor_graph(self.graph, self.n_classes)
+        if factors.on_tree.all():
             return None
         likelihood = PropagatedLikelihood(factors, self.weight, self.likelihood.n_answers)
         return replace(self.objective(alpha, covariance_power), likelihood=likelihood)
 
     def restricted(self, answers: Mask, labels: Mask) -> ClassData:
         """The same points with some of the answers (n_answers,) and some of the labels (n_known,)."""
-        graph = replace(
-            self.graph,
-            ends=self.graph.ends[answers],
-            same=self.graph.same[answers],
-            annotators=self.graph.annotators[answers],
-            weights=self.graph.weights[answers],
-            position=self.graph.position[answers],
-            labels=np.where(labels, self.graph.labels, 0),
-        )
-        return replace(self, graph=graph)
+        return replace(self, graph=self.graph.restricted(answers, labels))
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,10 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import log_softmax
 
-from sdulearn.answers.different import least_classes
-from sdulearn.answers.error_rates import ErrorRates
+from sdulearn.answers.answer_model import AnswerModel, answer_model_of
 from sdulearn.answers.graph import AnswerGraph
-from sdulearn.answers.question_rates import estimate_question_rates
 from sdulearn.base import Fit
 from sdulearn.errors import ClassNumberWarning, InputError, OneKindWarning, warn
 from sdulearn.joint.class_fit import ClassData, ClassSolution, descend, follow_path, polish
@@ -27,7 +25,6 @@ from sdulearn.joint.class_selection import (
 )
 from sdulearn.joint.classes import SharesPenalty
 from sdulearn.joint.graph_data import PointRows
-from sdulearn.joint.rates import given_rates
 from sdulearn.model_selection import grid_results
 from sdulearn.pairs import Pairs
 from sdulearn.prior import clopper_pearson
@@ -64,13 +61,14 @@ class ClassParameters(Protocol):
 
 def lay_out_classes(
     parameters: ClassParameters, X: Rows, pairs: Pairs, weight: Array | None, n_classes: int
-) -> tuple[ClassData, PointRows, ErrorRates]:
-    """Checked rows as points in their axes, and the error rates as reported."""
+) -> tuple[ClassData, PointRows, AnswerModel]:
+    """Checked rows as points in their axes, and the answer model as reported."""
     weight = np.ones(pairs.n_rows) if weight is None else weight
     graph = AnswerGraph.from_y(pairs, weight)
     points = PointRows.of(X, graph, pairs.codes, weight)
     _check_answers(points.graph, n_classes)
-    rates = class_error_rates(parameters.error_rate, points.graph, n_classes)
+    # "Auto" looks for a number of classes above two.
+    model = answer_model_of(parameters.error_rate, points.graph, max(n_classes, 3))
     data = ClassData(
         axes=points.axes,
         A=points.A,
@@ -79,10 +77,10 @@ def lay_out_classes(
         A_u=points.A_u,
         share=points.share[:, 0],
         n_classes=n_classes,
-        error_rates=rates.of_answers(points.graph.annotators),
+        answer_model=model,
         shares_penalty=_shares_penalty(parameters, n_classes, bool(len(points.share))),
     )
-    return data, points, rates
+    return data, points, model
 
 
 def fit_classes(data: ClassData, parameters: ClassParameters, alpha: float, covariance_power: float) -> Fit:
@@ -220,7 +218,7 @@ def _of_one_kind(graph: AnswerGraph) -> bool:
 
 def least_number(data: ClassData) -> int:
     """Fewest classes that answers and labels force."""
-    fewest = least_classes(data.graph, data.error_rates)
+    fewest = data.graph.least_classes(data.answer_model.errors(data.graph.annotators) == 0)
     # Labels 1 and 2 are those of three classes or more.
     return max(fewest, 3) if data.graph.labels.max(initial=0) > 1 else fewest
 
@@ -285,13 +283,6 @@ def number_classes(data: ClassData, W: Array) -> Indices:
     return order
 
 
-def class_error_rates(error_rate: str | float | Mapping[int, float], graph: AnswerGraph, n_classes: int) -> ErrorRates:
-    """Given, or from questions that were asked again: these tell rates however many classes there are."""
-    if error_rate == "auto":
-        return estimate_question_rates(graph, n_classes)
-    return given_rates(error_rate, graph)  # type: ignore[arg-type]
-
-
 def _alphas(data: ClassData, alphas: int | Sequence[float], power: float) -> list[float]:
     if not isinstance(alphas, int | np.integer):
         return sorted((float(alpha) for alpha in alphas), reverse=True)
@@ -340,7 +331,7 @@ def refuse_too_few_classes(data: ClassData) -> None:
     n_points = len(data.A) + len(data.A_u)
     if n_points < data.n_classes:
         raise InputError(f"`n_classes={data.n_classes}`, but `X` shows {n_points} points. Lower `n_classes`.")
-    needed = least_classes(data.graph, data.error_rates)
+    needed = data.graph.least_classes(data.answer_model.errors(data.graph.annotators) == 0)
     if needed > data.n_classes:
         raise InputError(
             f"{needed} points were all called different from each other by answers that are never wrong, so there "

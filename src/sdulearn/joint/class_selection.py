@@ -9,7 +9,6 @@ import numpy as np
 from scipy.special import log_softmax
 
 from sdulearn.answers.graph import AnswerGraph
-from sdulearn.answers.propagate import answer_errors
 from sdulearn.joint.class_fit import ClassData, ClassSolution, follow_path, middle_index, outwards, solve
 from sdulearn.types import Array, Mask
 
@@ -93,7 +92,7 @@ def score(data: ClassData, part: ClassData, W: Array, answers: Mask, labels: Mas
     log_p = log_softmax(data.A @ W[:-1] + W[-1], axis=1)
     q = part.likelihood.group_probabilities(log_p)
     first, second = data.graph.ends[answers].T
-    errors = answer_errors(data.graph.annotators[answers], data.error_rates)
+    errors = data.answer_model.errors(data.graph.annotators[answers])
     same = np.einsum("ij,ij->i", q[first], q[second])
     agrees = np.where(data.graph.same[answers] > 0, same, 1 - same)
     chances = np.log(np.maximum((1 - errors) * agrees + errors * (1 - agrees), _SMALLEST_CHANCE))

@@ -23,7 +23,7 @@ from scipy.optimize import linear_sum_assignment
 from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 
-from sdulearn.answers.different import different_groups
+from sdulearn.answers.graph import different_groups
 from sdulearn.joint.classes import ClassLikelihood
 from sdulearn.types import Array, Codes, Indices
 

@@ -10,7 +10,7 @@ that are never wrong tie points to *groups*, and every other question is an *edg
 
 where a and b are the chances of the edge's answers if the classes of its ends agree and if they
 differ. (3) is exact where no group has two edges: loose pairs, groups alone. On larger trees it is replaced by
-the exact likelihood (:mod:`sdulearn.answers.messages`). Around cycles it is a composite likelihood
+the exact likelihood (:mod:`sdulearn.answers.propagate`). Around cycles it is a composite likelihood
 [1]_: the answers without errors are taken jointly, and each further edge given these, one by one.
 Sums over the classes of a whole cycle (loopy propagation) gave the same models and took 20 times
 as long. The derivative in z_i is node probability minus "posterior" in every case.
@@ -28,24 +28,21 @@ import numpy as np
 from scipy.sparse import csr_matrix
 from scipy.special import log_softmax
 
-from sdulearn.answers.graph import AnswerGraph, connect, number_questions
-from sdulearn.answers.messages import (
+from sdulearn.answers.answer_model import AnswerModel
+from sdulearn.answers.graph import AnswerGraph, connect
+from sdulearn.answers.propagate import (
+    FactorGraph,
     Network,
-    Schedule,
     edge_beliefs,
     edges_on_trees,
     log_sum,
     log_sum_of_others,
-    sum_by,
+    sum_matrix,
 )
-from sdulearn.answers.propagate import ErrorRates, FactorGraph, answer_errors, log_factors
-from sdulearn.errors import InputError
 from sdulearn.types import Array, Indices, Mask
 
 # Below this chance of an edge's answers, one minus a sum loses digits.
 _UNLIKELY = 1e-5
-# Trees need no rounds of messages.
-_NO_ROUNDS = Schedule(0.0, 1, 1.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,38 +59,33 @@ class ClassLikelihood:
     ends: csr_matrix  # (n_groups, 2 n_edges), adds the first ends, then the second ends, up by group
     trees: Network | None  # trees of two edges or more
     weight: Array  # (n_groups,), weight of each group: that of its component
-    n_answers: float  # total weight of the answers that say something new, and of the labels: n in equation (4)
+    n_answers: float  # total weight of the independent answers and of the labels: n in equation (4)
 
     @classmethod
     def from_graph(
-        cls, graph: AnswerGraph, n_classes: int, error_rates: ErrorRates = 0.0, weight: Array | None = None
+        cls, graph: AnswerGraph, n_classes: int, answer_model: AnswerModel, weight: Array | None = None
     ) -> ClassLikelihood:
         """Contract what answers without errors tie together."""
         # With two classes "different" answers would tie points too, and swap their classes: here they are edges.
-        factors = FactorGraph.from_answers(graph, max(n_classes, 3), error_rates)
-        _refuse_contradictions(graph, factors)
+        factors = answer_model.factor_graph(graph, max(n_classes, 3))
         n_groups = len(factors.potentials)
-        joins = factors.edge >= 0
-        chances = log_factors(graph.same, answer_errors(graph.annotators, error_rates), graph.weights)
-        questions, question = number_questions(factors.group[graph.ends[joins]], n_groups)
-        agree, differ = (sum_by(question, chance, len(questions)) for chance in chances[:, joins])
-        on_tree = _on_larger_trees(questions, n_groups)
-        alone = questions[~on_tree]
-        trees = Network.from_edges(questions[on_tree], agree[on_tree], differ[on_tree], n_groups)
+        on_tree = _on_larger_trees(factors.ends, n_groups)
+        alone = factors.ends[~on_tree]
+        trees = Network(factors.ends[on_tree], factors.agree[on_tree], factors.differ[on_tree], n_groups)
         by_group = np.ones(n_groups)
         if weight is not None:
             by_group[factors.group] = weight
         return cls(
             group=factors.group,
-            members=_adder(factors.group, n_groups),
+            members=sum_matrix(factors.group, n_groups),
             potentials=factors.potentials[:, :n_classes],
             edges=alone,
-            agree=agree[~on_tree],
-            differ=differ[~on_tree],
-            ends=_adder(alone.T.ravel(), n_groups),
+            agree=factors.agree[~on_tree],
+            differ=factors.differ[~on_tree],
+            ends=sum_matrix(alone.T.ravel(), n_groups),
             trees=trees if on_tree.any() else None,
             weight=by_group,
-            n_answers=_n_news(graph, factors, questions, by_group),
+            n_answers=_n_independent(factors, by_group),
         )
 
     @property
@@ -138,7 +130,7 @@ class ClassLikelihood:
         if self.trees is None:
             log_z = log_sum(log_t)
             return float(self.weight @ log_z), log_t - log_z[:, None]
-        beliefs = self.trees.beliefs(log_t, _NO_ROUNDS)
+        beliefs = self.trees.beliefs(log_t)
         with np.errstate(divide="ignore"):
             log_q = np.log(beliefs.groups)
         return float(self.weight @ beliefs.log_z + self.weight[self.trees.ends[:, 0]] @ beliefs.edge_z), log_q
@@ -232,11 +224,6 @@ class ClassObjective:
         return value, gradient
 
 
-def _adder(index: Indices, size: int) -> csr_matrix:
-    """The matrix that adds entries up by index."""
-    return csr_matrix((np.ones(len(index)), (index, np.arange(len(index)))), shape=(size, len(index)))
-
-
 def _on_larger_trees(edges: Indices, n_groups: int) -> Mask:
     """Whether each edge is in a component without cycles of two edges or more."""
     component = connect(edges, n_groups)
@@ -244,21 +231,11 @@ def _on_larger_trees(edges: Indices, n_groups: int) -> Mask:
     return edges_on_trees(edges, component) & (count[component[edges[:, 0]]] > 1)
 
 
-def _n_news(graph: AnswerGraph, factors: FactorGraph, questions: Indices, weight: Array) -> float:
+def _n_independent(factors: FactorGraph, weight: Array) -> float:
     """Ties of groups, edges and labelled groups, by weight."""
+    graph = factors.graph
     n_groups = len(weight)
     ties = np.bincount(factors.group, minlength=n_groups) - 1
     potentials = np.bincount(factors.group[graph.ends[(factors.edge < 0) & (graph.same < 0), 0]], minlength=n_groups)
     labelled = factors.label >= 0
-    return float(weight @ (ties + potentials + labelled) + weight[questions[:, 0]].sum())
-
-
-def _refuse_contradictions(graph: AnswerGraph, factors: FactorGraph) -> None:
-    empty = np.max(factors.potentials, axis=1) == -np.inf
-    if empty.any():
-        point = graph.points[np.argmax(empty[factors.group])]
-        raise InputError(
-            f"The answers contradict each other or the labels (for example about point {point}): no class is "
-            "left for it. Answers with an error rate of 0 are taken for certain. Give `error_rate` above 0, "
-            "for example `error_rate=0.05`, or remove the wrong answers."
-        )
+    return float(weight @ (ties + potentials + labelled) + weight[factors.ends[:, 0]].sum())

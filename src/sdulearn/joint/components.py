@@ -24,8 +24,8 @@ import numpy as np
 from scipy.sparse import csr_matrix
 from scipy.special import expit
 
+from sdulearn.answers.answer_model import AnswerModel
 from sdulearn.answers.graph import AnswerGraph, find_sides
-from sdulearn.answers.propagate import ErrorRates, FactorGraph, propagate
 from sdulearn.answers.two_classes import TwoClassNetwork
 from sdulearn.joint.likelihood import bordered_gram
 from sdulearn.types import Array, Codes, Indices, Mask
@@ -107,10 +107,9 @@ class NoisyLikelihood:
     exact_curvature: bool = field(default=False, init=False)
 
     @classmethod
-    def from_graph(cls, graph: AnswerGraph, error_rates: ErrorRates) -> NoisyLikelihood:
-        """Of answers that are wrong at these rates."""
-        factors = FactorGraph.from_answers(graph, 2, error_rates)
-        return cls(TwoClassNetwork.from_factors(factors, error_rates))
+    def from_graph(cls, graph: AnswerGraph, answer_model: AnswerModel) -> NoisyLikelihood:
+        """Of answers that go wrong like this."""
+        return cls(TwoClassNetwork(answer_model.factor_graph(graph, 2)))
 
     def terms(self, Z: Array) -> tuple[Array, Array]:
         """See :class:`Likelihood`."""
@@ -147,7 +146,7 @@ def labelled_components(graph: AnswerGraph) -> Mask:
     return labelled
 
 
-def soft_sides(graph: AnswerGraph, error_rates: ErrorRates) -> Array:
+def soft_sides(graph: AnswerGraph, answer_model: AnswerModel) -> Array:
     """What the answers alone say of the side of each point, from -1 to 1.
 
     The sides are those beside the point with the most answers of each component; in components with
@@ -157,7 +156,7 @@ def soft_sides(graph: AnswerGraph, error_rates: ErrorRates) -> Array:
     pivots = order[np.unique(graph.component[order], return_index=True)[1]]
     pinned = graph.labels.copy()
     pinned[pivots[~labelled_components(graph)]] = 1
-    found = propagate(replace(graph, labels=pinned), np.log([0.5, 0.5]), error_rates)
+    found = answer_model.factor_graph(replace(graph, labels=pinned), 2).propagate(np.log([0.5, 0.5]))
     return 2 * found.posteriors[:, 1] - 1
 
 

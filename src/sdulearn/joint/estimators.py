@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from sdulearn.answers.error_rates import ErrorRates, estimate_error_rates
+from sdulearn.answers.answer_model import AnswerModel, ErrorRateParameter
 from sdulearn.answers.graph import AnswerGraph
 from sdulearn.base import LinearClassifier
 from sdulearn.errors import InputError
@@ -32,16 +32,9 @@ from sdulearn.joint.fitting import (
     resolve_prior,
     warn_of_scales,
 )
-from sdulearn.joint.graph_data import GraphData, PointRows, refuse_contradictions
+from sdulearn.joint.graph_data import GraphData, PointRows
 from sdulearn.joint.path import PairData, column_deviations, fit_path, held_out_loss, path_evidence
-from sdulearn.joint.rates import (
-    ErrorRateParameter,
-    asks_for_graph,
-    given_rates,
-    loose_rates,
-    rate_folds,
-    rates_by_models,
-)
+from sdulearn.joint.rates import asks_for_graph, rate_folds, rates_by_models
 from sdulearn.model_selection import PairKFold, grid_results, positive_grid
 from sdulearn.pairs import Pairs
 from sdulearn.prior import PriorEstimate
@@ -58,7 +51,7 @@ _NAMING_ALPHA = 0.03
 class _PairLogisticBase(LinearClassifier):
     """What the estimator with a given penalty and the one that chooses it share."""
 
-    FITTED = (*LinearClassifier.FITTED, "n_classes_", "class_shares_", "error_rates_")
+    FITTED = (*LinearClassifier.FITTED, "n_classes_", "class_shares_", "answer_model_")
 
     n_classes: int | str
 
@@ -71,8 +64,8 @@ class _PairLogisticBase(LinearClassifier):
 
     def _lay_out(
         self, X: Rows, pairs: Pairs, weight: Array | None
-    ) -> tuple[PairData | GraphData, PriorEstimate, ErrorRates]:
-        """Checked rows in principal axes, and the prior and the error rates as reported."""
+    ) -> tuple[PairData | GraphData, PriorEstimate, AnswerModel]:
+        """Checked rows in principal axes, and the prior and the answer model as reported."""
         if not isinstance(self.prior, Real | None):
             raise InputError(
                 f"With two classes `prior` is one number, P(y = +1), or None; got `prior={self.prior!r}`. A list "
@@ -81,41 +74,43 @@ class _PairLogisticBase(LinearClassifier):
         warn_of_scales(column_deviations(X, weight), getattr(self, "feature_names_in_", None))
         weight = np.ones(pairs.n_rows) if weight is None else weight
         if not asks_for_graph(self.error_rate, pairs):
-            return *self._lay_out_pairs(X, pairs, weight), loose_rates(len(pairs.ends))
+            return *self._lay_out_pairs(X, pairs, weight), AnswerModel.unknown(
+                *np.unique(pairs.answer_annotators, return_counts=True)
+            )
         graph = AnswerGraph.from_y(pairs, weight)
         points = PointRows.of(X, graph, pairs.codes, weight)
-        rates = self._error_rates(X, pairs, points)
-        if not asks_for_graph(max(rates.by_annotator.values(), default=0.0), pairs):
-            return *self._lay_out_pairs(X, pairs, weight), rates
-        refuse_contradictions(points.graph, rates.by_annotator)
-        prior = resolve_graph_prior(self, pairs, weight, points.graph, rates.by_annotator)
-        return *self._lay_out_graph(points, rates, *prior), rates
+        model = self._answer_model(X, pairs, points)
+        if not asks_for_graph(0.0 if model.certain else 0.1, pairs):
+            return *self._lay_out_pairs(X, pairs, weight), model
+        # Contradictions are refused before a prior is looked for.
+        model.factor_graph(points.graph, 2)
+        prior = resolve_graph_prior(self, pairs, weight, points.graph, model)
+        return *self._lay_out_graph(points, model, *prior), model
 
-    def _error_rates(self, X: Rows, pairs: Pairs, points: PointRows) -> ErrorRates:
+    def _answer_model(self, X: Rows, pairs: Pairs, points: PointRows) -> AnswerModel:
         """Given, or estimated."""
         if not isinstance(self.error_rate, str):
-            return given_rates(self.error_rate, points.graph)
+            return AnswerModel.given(self.error_rate, points.graph)
         n_folds = rate_folds(points.graph)
         if n_folds < 2:
-            return estimate_error_rates(points.graph)
+            return AnswerModel.estimate(points.graph)
         train, _ = points.fold_masks(PairKFold(n_folds, random_state=0).split(X, pairs))
         return rates_by_models(points, train)
 
     def _lay_out_graph(
-        self, points: PointRows, rates: ErrorRates, estimate: PriorEstimate, prior: float | None
+        self, points: PointRows, model: AnswerModel, estimate: PriorEstimate, prior: float | None
     ) -> tuple[GraphData, PriorEstimate]:
         """The points, and the prior as reported.
 
         Beside labels, which tell where the boundary is, and of answers that may be wrong, which tell little of it, an
         estimated prior pulls nothing.
         """
-        by_annotator = rates.by_annotator
         named = bool(points.graph.labels.any())
-        if prior is None or self.prior is not None or not (named or any(by_annotator.values())):
-            return GraphData.of(points, by_annotator, prior, float(self.prior_strength)), estimate
+        if prior is None or self.prior is not None or not (named or not model.certain):
+            return GraphData.of(points, model, prior, float(self.prior_strength)), estimate
         if not named:
-            return GraphData.of(points, by_annotator, prior, 0.0), estimate
-        data = GraphData.of(points, by_annotator, None, 0.0)
+            return GraphData.of(points, model, prior, 0.0), estimate
+        data = GraphData.of(points, model, None, 0.0)
         alpha = _NAMING_ALPHA * data.summary.largest_alpha(1.0)
         share, _ = data.positive_share(descend(self, data, alpha, 1.0))
         return data, estimate if (share > 0.5) == (prior > 0.5) else estimate.mirrored()
@@ -173,7 +168,7 @@ class PairLogisticRegression(_PairLogisticBase):
         Probability that an answer is wrong, from 0 to 1/2: one for all, or one for each annotator
         (0: not known). "auto" estimates it from repeated questions, cycles of answers and labels
         and, with several annotators, from models of the answers of the others. Where nothing tells,
-        as with loose pairs of one annotator, it is 0; ``error_rates_`` says so.
+        as with loose pairs of one annotator, it is 0; ``answer_model_`` says so.
     init : {"auto", "moment"}, default="auto"
         "auto" starts from the pair moment and the SD solution, "moment" from the first alone.
     tol : float, default=1e-6
@@ -198,8 +193,8 @@ class PairLogisticRegression(_PairLogisticBase):
     prior_ : PriorEstimate or None
         The given class prior, or the one that the pair counts imply, with its interval; None with
         more than two classes.
-    error_rates_ : ErrorRates
-        Error rate of each annotator, with its interval and whether anything tells it.
+    answer_model_ : AnswerModel
+        How often answers are wrong, all and those of each annotator, with intervals.
     objective_ : float
         Value reached, the best of all starts.
     optimality_ : float
@@ -305,18 +300,18 @@ class PairLogisticRegression(_PairLogisticBase):
         self._remember(pairs)
         if self.n_classes != 2:
             return self._fit_classes(X, pairs, weight)
-        data, prior, rates = self._lay_out(X, pairs, weight)
+        data, prior, model = self._lay_out(X, pairs, weight)
         v = descend(self, data, self.alpha, self.covariance_power)
         fit = polish(self, data, v, self.alpha, self.covariance_power, prior)
-        return self._accept(replace(fit, fitted={"error_rates_": rates}))
+        return self._accept(replace(fit, fitted={"answer_model_": model}))
 
     def _fit_classes(self, X: Rows, pairs: Pairs, weight: Array | None) -> Self:
         """Fit more than two classes."""
         warn_of_scales(column_deviations(X, weight), getattr(self, "feature_names_in_", None))
-        data, _, rates = lay_out_classes(self, X, pairs, weight, int(self.n_classes))
+        data, _, model = lay_out_classes(self, X, pairs, weight, int(self.n_classes))
         fit = fit_classes(data, self, self.alpha, self.covariance_power)
         warn_of_empty_classes(X, data, fit)
-        return self._accept(replace(fit, fitted={"error_rates_": rates}))
+        return self._accept(replace(fit, fitted={"answer_model_": model}))
 
 
 class PairLogisticRegressionCV(_PairLogisticBase):
@@ -367,7 +362,7 @@ class PairLogisticRegressionCV(_PairLogisticBase):
         standard errors of the best held-out likelihood the smallest, and the most classes that one has in use. Where
         there are fewer than five "same" answers and labels for each of these, the most is at least the number of
         equally large classes that the share of "same" answers allows, at most 20.
-    coef_, intercept_, classes_, n_classes_, class_shares_, prior_, error_rates_, objective_, optimality_, n_iter_
+    coef_, intercept_, classes_, n_classes_, class_shares_, prior_, answer_model_, objective_, optimality_, n_iter_
         As in :class:`~sdulearn.PairLogisticRegression`, from all answers.
     n_features_in_, feature_names_in_
         As in :class:`~sdulearn.SDUClassifier`.
@@ -456,7 +451,7 @@ class PairLogisticRegressionCV(_PairLogisticBase):
         self._remember(pairs)
         if self.n_classes != 2 and self._fit_classes(X, pairs, weight, powers):
             return self
-        data, prior, rates = self._lay_out(X, pairs, weight)
+        data, prior, model = self._lay_out(X, pairs, weight)
         largest = np.array([data.summary.largest_alpha(power) for power in powers])
         alphas = self._grid(largest)
         path = fit_path(data, alphas, powers, make_starts(self, data.summary))
@@ -477,7 +472,7 @@ class PairLogisticRegressionCV(_PairLogisticBase):
             "cv_results_": results,
             "evidence_": evidence,
             "alphas_": alphas,
-            "error_rates_": rates,
+            "answer_model_": model,
         }
         fit = polish(self, data, path[row, :, best], alpha, powers[best], prior)
         return self._accept(replace(fit, fitted=chosen))
@@ -488,7 +483,7 @@ class PairLogisticRegressionCV(_PairLogisticBase):
         if self.n_classes == "auto" and self.prior is not None:
             raise InputError("`prior` needs a number of classes: with `n_classes='auto'` it must be None.")
         n_classes = MOST_CLASSES if self.n_classes == "auto" else int(self.n_classes)
-        data, points, rates = lay_out_classes(self, X, pairs, weight, n_classes)
+        data, points, model = lay_out_classes(self, X, pairs, weight, n_classes)
         folds = fold_knowledge(points, self._splits(X, pairs))
         alphas = self.alphas
         if not isinstance(alphas, Integral):
@@ -501,7 +496,7 @@ class PairLogisticRegressionCV(_PairLogisticBase):
             warn_of_empty_classes(X, data, fit)
         if fit is None:
             return False
-        self._accept(replace(fit, fitted={**fit.fitted, "error_rates_": rates}))
+        self._accept(replace(fit, fitted={**fit.fitted, "answer_model_": model}))
         return True
 
     def _splits(self, X: Rows, pairs: Pairs) -> list[tuple[Indices, Indices]]:

@@ -11,8 +11,9 @@ from typing import Protocol
 
 import numpy as np
 
+from sdulearn.answers.answer_model import AnswerModel
 from sdulearn.answers.graph import AnswerGraph
-from sdulearn.answers.sides import profile
+from sdulearn.answers.profile import profile
 from sdulearn.base import Fit
 from sdulearn.errors import InputError, OneKindWarning, OrientationWarning, ScalingWarning, warn
 from sdulearn.joint.optimise import newton
@@ -71,7 +72,7 @@ def resolve_prior(
 
 
 def resolve_graph_prior(
-    parameters: Parameters, pairs: Pairs, weight: Array, graph: AnswerGraph, error_rates: dict[int, float]
+    parameters: Parameters, pairs: Pairs, weight: Array, graph: AnswerGraph, answer_model: AnswerModel
 ) -> tuple[PriorEstimate, float | None]:
     """As :func:`resolve_prior`, of answers that share points and of labels."""
     known = graph.labels[graph.labels != 0]
@@ -93,8 +94,8 @@ def resolve_graph_prior(
     if not len(known) and (graph.same > 0).all():
         warn_of_one_kind(1.0, 0.0, None)
     majority = "positive" if parameters.orientation == "majority" else "negative"
-    if any(error_rates.values()):
-        estimate = _noisy_prior(graph, error_rates)
+    if not answer_model.certain:
+        estimate = _noisy_prior(graph, answer_model)
         estimate = estimate if majority == "positive" else estimate.mirrored()
     else:
         estimate = estimate_prior(y=pairs, sample_weight=weight, majority=majority)
@@ -104,11 +105,11 @@ def resolve_graph_prior(
     return estimate, float(np.clip(estimate.value, margin, 1 - margin))
 
 
-def _noisy_prior(graph: AnswerGraph, error_rates: dict[int, float]) -> PriorEstimate:
+def _noisy_prior(graph: AnswerGraph, answer_model: AnswerModel) -> PriorEstimate:
     """The prior by answers that are wrong at these rates, the larger class +1."""
     counted = estimate_prior(float((graph.same > 0).sum()), float((graph.same < 0).sum()))
     # Labels would be a choice of points, not a random draw.
-    found = profile(replace(graph, labels=np.zeros_like(graph.labels)), 0.95, error_rates)
+    found = profile(replace(graph, labels=np.zeros_like(graph.labels)), 0.95, answer_model)
     return replace(
         counted,
         value=found.value,

@@ -9,18 +9,15 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.sparse import csr_matrix
 
+from sdulearn.answers.answer_model import AnswerModel
 from sdulearn.answers.graph import AnswerGraph
-from sdulearn.answers.propagate import answer_errors
-from sdulearn.answers.two_classes import sum_matrix
-from sdulearn.errors import InputError
+from sdulearn.answers.propagate import sum_matrix
 from sdulearn.joint.components import (
     Likelihood,
     NoisyLikelihood,
     SidesLikelihood,
     chain_information,
-    known_sides,
     labelled_components,
     soft_sides,
 )
@@ -34,8 +31,6 @@ from sdulearn.joint.likelihood import (
 )
 from sdulearn.joint.path import Axes, Summary, fit_fold_paths, log_volume
 from sdulearn.types import Array, Codes, Indices, Mask, Rows
-
-Rates = dict[int, float]
 
 # Standard deviation of the logits of a model that says nothing.
 _EMPTY = 1e-3
@@ -57,7 +52,7 @@ class PointRows:
     @classmethod
     def of(cls, X: Rows, graph: AnswerGraph, codes: Codes, weight: Array) -> PointRows:
         """Lay out validated rows, all of positive weight; ``graph`` was made of them."""
-        axes, A = Axes.of(mean_rows(X, graph, weight), graph.point_weights)
+        axes, A = Axes.of(graph.by_point(X, weight), graph.point_weights)
         known = np.flatnonzero((graph.degree > 0) | (graph.labels != 0))
         silent = np.flatnonzero((codes == 0) & (graph.labels[graph.row_point] == 0))
         share = np.bincount(graph.row_point[silent], weight[silent], graph.n_points)
@@ -112,21 +107,21 @@ class GraphData:
     def of(
         cls,
         points: PointRows,
-        error_rates: Rates,
+        answer_model: AnswerModel,
         prior: float | None,
         prior_strength: float,
     ) -> GraphData:
         """Lay out points, at least one answer or label among them."""
         graph = points.graph
-        side = soft_sides(graph, error_rates)
+        side = soft_sides(graph, answer_model)
         omega = points.weight / float(points.weight @ n_news(graph))
         everyone = np.ones(len(side))
         strength = prior_strength * _pull(graph, side)
         return cls(
             points=points,
-            likelihood=make_likelihood(graph, error_rates),
+            likelihood=make_likelihood(graph, answer_model),
             side=side,
-            certainty=_certainty(graph, error_rates),
+            certainty=_certainty(graph, answer_model),
             omega=omega,
             summary=summarise(points, side, omega, everyone, prior),
             prior_penalty=PriorPenalty.of(prior, strength, len(points.share)),
@@ -273,25 +268,11 @@ def _fold_starts(summaries: Sequence[Summary]) -> list[Array]:
     return [np.column_stack([s[min(k, len(s) - 1)] for s in starts]) for k in range(count)]
 
 
-def make_likelihood(graph: AnswerGraph, error_rates: Rates) -> Likelihood:
+def make_likelihood(graph: AnswerGraph, answer_model: AnswerModel) -> Likelihood:
     """The closed form where no answer is wrong, else by propagation."""
-    if answer_errors(graph.annotators, error_rates).any():
-        return NoisyLikelihood.from_graph(graph, error_rates)
+    if not answer_model.certain:
+        return NoisyLikelihood.from_graph(graph, answer_model)
     return SidesLikelihood.from_graph(graph)
-
-
-def refuse_contradictions(graph: AnswerGraph, error_rates: Rates) -> None:
-    """An InputError where answers that are never wrong contradict each other or the labels."""
-    certain = answer_errors(graph.annotators, error_rates) == 0
-    sides = known_sides(replace(graph, ends=graph.ends[certain], same=graph.same[certain]))
-    if sides.all():
-        return
-    point = graph.points[np.argmin(np.abs(sides))]
-    raise InputError(
-        f"The answers contradict each other or the labels (for example about point {point}), but with "
-        "an error rate of 0 none is wrong. Give `error_rate='auto'`, or the share of answers that are wrong, "
-        "for example `error_rate=0.05`; or remove the wrong ones."
-    )
 
 
 def n_news(graph: AnswerGraph) -> Array:
@@ -324,17 +305,6 @@ def summarise(points: PointRows, side: Array, omega: Array, mask: Array, prior: 
     return Summary(points.axes.variance, joint=unit * joint, ends=unit * ends, prior=prior, named=named)
 
 
-def mean_rows(X: Rows, graph: AnswerGraph, weight: Array) -> Rows:
-    """The rows of ``X`` by point: the mean, by weight, where a point has several."""
-    n_rows = len(graph.row_point)
-    if graph.n_points == n_rows:
-        return X[np.argsort(graph.row_point)]
-    total = np.bincount(graph.row_point, weight, graph.n_points)
-    cells = (graph.row_point, np.arange(n_rows))
-    mean = csr_matrix((weight / total[graph.row_point], cells), shape=(graph.n_points, n_rows))
-    return mean @ X
-
-
 def _class_contrast(A: Array, classes: Array) -> Array:
     """Sum of the labelled points, those of class -1 negative, less what their mean explains."""
     known = classes != 0
@@ -353,10 +323,10 @@ def _pull(graph: AnswerGraph, side: Array) -> float:
     return (float(side @ side) - n_pivots) / max(len(side) - n_pivots, 1)
 
 
-def _certainty(graph: AnswerGraph, error_rates: Rates) -> Array:
+def _certainty(graph: AnswerGraph, answer_model: AnswerModel) -> Array:
     """``1 - 2 e`` of each point, with the smallest error rate of its answers; 1 without answers."""
     certainty = np.zeros(graph.n_points)
-    says = 1 - 2 * answer_errors(graph.annotators, error_rates)
+    says = 1 - 2 * answer_model.errors(graph.annotators)
     for end in graph.ends.T:
         np.maximum.at(certainty, end, says)
     certainty[graph.labels != 0] = 1.0

@@ -1,4 +1,4 @@
-"""The error rates of a fit: given, or estimated from contradictions and, between annotators, by a model."""
+"""The error rates of a fit with two classes that a model helps to estimate."""
 
 from __future__ import annotations
 
@@ -6,14 +6,11 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from sdulearn.answers.error_rates import ErrorRate, ErrorRates, estimate_error_rates
+from sdulearn.answers.answer_model import AnswerModel, ErrorRateParameter
 from sdulearn.answers.graph import AnswerGraph
-from sdulearn.errors import InputError
 from sdulearn.joint.graph_data import GraphData, PointRows
 from sdulearn.pairs import DISSIMILAR, SIMILAR, Pairs
 from sdulearn.types import Array
-
-ErrorRateParameter = str | float | Mapping[int, float]
 
 # Fits that estimates of the rates alternate with.
 _ROUNDS = 2
@@ -22,27 +19,6 @@ _FOLDS = 5
 _ALPHA = 0.03
 # An annotator with fewer answers cannot be told from the others by a model.
 _FEWEST = 10
-
-
-def given_rates(error_rate: float | Mapping[int, float], graph: AnswerGraph) -> ErrorRates:
-    """A rate for all, or one for each annotator of the graph, checked."""
-    numbers = np.unique(graph.annotators).tolist()
-    if isinstance(error_rate, Mapping):
-        if missing := [a for a in numbers if a not in error_rate]:
-            raise InputError(
-                f"`error_rate` has no entry for annotator {missing[0]} (0: not known), who answered in `y`. Add one."
-            )
-        rates = {a: float(error_rate[a]) for a in numbers}
-    else:
-        rates = dict.fromkeys(numbers, float(error_rate))
-    if bad := [rate for rate in rates.values() if not 0 <= rate <= 0.5]:
-        raise InputError(f"`error_rate` must lie between 0 and 0.5, the rate of guessing; got {bad[0]:g}.")
-    return ErrorRates.given(graph, rates)
-
-
-def loose_rates(n_answers: int) -> ErrorRates:
-    """Nothing tells a rate from loose pairs of one annotator: it is taken to be 0."""
-    return ErrorRates((ErrorRate(0, 0.0, 0.0, 0.5, False, n_answers),))
 
 
 def may_be_wrong(error_rate: ErrorRateParameter) -> bool:
@@ -70,21 +46,20 @@ def rate_folds(graph: AnswerGraph) -> int:
     return min(_FOLDS, *(count for count in kinds if count))
 
 
-def rates_by_models(points: PointRows, folds: Array) -> ErrorRates:
+def rates_by_models(points: PointRows, folds: Array) -> AnswerModel:
     """Rates by repeated questions, cycles, labels, and models of the other answers.
 
     ``folds`` (n_known, n_folds) is 1 for the points that each model is fitted on.
     """
-    graph = points.graph
-    rates = estimate_error_rates(graph)
+    found = AnswerModel.estimate(points.graph)
     for _ in range(_ROUNDS):
-        rates = estimate_error_rates(graph, held_out_logits(points, rates, folds))
-    return rates
+        found = AnswerModel.estimate(points.graph, logits=held_out_logits(points, found, folds))
+    return found
 
 
-def held_out_logits(points: PointRows, rates: ErrorRates, folds: Array) -> Array:
+def held_out_logits(points: PointRows, answer_model: AnswerModel, folds: Array) -> Array:
     """Logits of every point by a model that knows no answer about it."""
-    data = GraphData.of(points, rates.by_annotator, None, 0.0)
+    data = GraphData.of(points, answer_model, None, 0.0)
     alpha = _ALPHA * data.summary.largest_alpha(1.0)
     _, Z = data.held_out(np.array([alpha]), 1.0, folds, 1 - folds)
     # Without labels the sign of a model is arbitrary: all follow the first.

@@ -9,7 +9,7 @@ The share of held-out pairs on which the model's "same or different" agrees with
 to the accuracy as the share of similar pairs is to the prior: ``2 share - 1 = (2 accuracy - 1)^2``,
 with the same exact interval; an answer that is wrong with probability e multiplies both sides by
 ``1 - 2 e``. It needs no prior, works at 1/2 and never divides by p - q. Where answers share points,
-the likelihood of whole components takes its place (:mod:`sdulearn.answers.sides`). Only which class
+the likelihood of whole components takes its place (:mod:`sdulearn.answers.profile`). Only which class
 is called +1 is beyond answers; labels tell.
 
 Where some points were drawn at random and others chosen, the random ones alone count. Large components are
@@ -27,8 +27,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.stats import binomtest, norm
 
+from sdulearn.answers.answer_model import AnswerModel, known_answer_model
 from sdulearn.answers.graph import AnswerGraph
-from sdulearn.answers.sides import one_way, oriented, profile, told_classes
+from sdulearn.answers.profile import classes_by_answers, one_way, oriented, profile
 from sdulearn.errors import InputError, UndeterminedError
 from sdulearn.pairs import Pairs, read_pairs, rows_of, weighted_rows
 from sdulearn.prior import clopper_pearson, dissimilar_share, prior_from_share, random_of, share_of, similar_share
@@ -160,7 +161,6 @@ def accuracy_of(
     """As :func:`pair_accuracy`; ``spread`` is the variance as a multiple of what independent decisions have."""
     pairs = read_pairs(y)
     z = checked_decision(decision, pairs)
-    may_be_wrong = _check_error_rate(error_rate)
     pairs, weight, kept = weighted_rows(pairs, sample_weight)
     z = rows_of(z, kept)
     weight = np.ones(len(z)) if weight is None else weight
@@ -168,8 +168,10 @@ def accuracy_of(
     labelled = pairs.labels is not None and bool(pairs.labels.any())
     if not len(by_pair) and not labelled:
         raise no_answers("An accuracy")
+    graph = AnswerGraph.from_y(pairs, weight)
+    model = known_answer_model(error_rate, graph)
     random_points = rows_of(random_points, kept)
-    counted = None if random_points is None else random_of(AnswerGraph.from_y(pairs, weight), random_points)
+    counted = random_of(graph, random_points)
     judging: Mask = np.ones(len(by_pair), dtype=bool)
     if counted is not None:
         judging = np.any(np.asarray(random_points)[pairs.ends], axis=1)
@@ -179,13 +181,12 @@ def accuracy_of(
     agreement = float(by_pair @ agrees / by_pair.sum()) if by_pair.any() else 0.5
     empty = AccuracyEstimate(0.5, 0.5, 1.0, agreement, int(judging.sum()), confidence)
     if counted is not None:
-        graph = AnswerGraph.from_y(pairs, weight)
-        return _accuracy_of_random_points(empty, z, graph, error_rate, spread, counted)
+        return _accuracy_of_random_points(empty, z, graph, model, spread, counted)
     if not labelled and _is_one_kind(pairs.similar):
         return _accuracy_of_one_kind(empty, z, pairs, weight, prior, spread)
-    by_components = pairs.shares_points or labelled or may_be_wrong
+    by_components = pairs.shares_points or labelled or not (model is None or model.certain)
     if by_components and not _in_other_ratio(pairs, prior):
-        return _accuracy_of_components(empty, z, AnswerGraph.from_y(pairs, weight), error_rate, spread)
+        return _accuracy_of_components(empty, z, graph, model, spread)
     return _accuracy_of_pairs(empty, pairs, agrees, by_pair, prior, spread)
 
 
@@ -195,16 +196,6 @@ def no_answers(what: str) -> UndeterminedError:
         f"{what} needs answers or labels, and `y` holds no answers of positive weight. In cross_val_score or "
         "GridSearchCV give `cv=PairKFold()`: it keeps the rows of an answer together, other splitters do not."
     )
-
-
-def _check_error_rate(error_rate: float | Mapping[int, float] | None) -> bool:
-    """Whether some answers may be wrong; refuses what is no rate, or leaves nothing to learn from."""
-    if error_rate is None:
-        return False
-    rates = list(error_rate.values()) if isinstance(error_rate, Mapping) else [error_rate]
-    if not all(0 <= rate <= 0.5 for rate in rates) or min(rates, default=0.0) == 0.5:
-        raise InputError(f"`error_rate` must lie in [0, 0.5), for one annotator at least; got {error_rate!r}.")
-    return any(rates)
 
 
 def _is_one_kind(similar: Mask) -> bool:
@@ -250,12 +241,12 @@ def _accuracy_of_components(
     empty: AccuracyEstimate,
     z: Array,
     graph: AnswerGraph,
-    error_rate: float | Mapping[int, float] | None,
+    model: AnswerModel | None,
     spread: float,
 ) -> AccuracyEstimate:
     """By the likelihood of whole components: k of their m points agree, up to a flip."""
-    found = profile(_agreeing(graph, _signs(graph, z)), empty.confidence, error_rate, spread)
-    majority = profile(graph, empty.confidence, error_rate).value
+    found = profile(_agreeing(graph, _signs(graph, z)), empty.confidence, model, spread)
+    majority = profile(graph, empty.confidence, model).value
     return replace(empty, value=found.value, low=found.low, high=found.high, majority=max(majority, 1 - majority))
 
 
@@ -263,7 +254,7 @@ def _accuracy_of_random_points(
     empty: AccuracyEstimate,
     z: Array,
     graph: AnswerGraph,
-    error_rate: float | Mapping[int, float] | None,
+    model: AnswerModel | None,
     spread: float,
     counted: Mask,
 ) -> AccuracyEstimate:
@@ -274,14 +265,14 @@ def _accuracy_of_random_points(
     sign = _signs(graph, z)
     graph = oriented(graph, sign.astype(np.float64))
     if one_way(graph, counted):
-        told = told_classes(graph, error_rate)[counted]
+        told = classes_by_answers(graph, model)[counted]
         column = (sign[counted] > 0).astype(np.intp)
         value, low, high = share_of(told, column, empty.confidence, spread)
         majority, _, _ = share_of(told, np.ones_like(column), empty.confidence)
     else:
-        found = profile(_agreeing(graph, sign), empty.confidence, error_rate, spread, counted)
+        found = profile(_agreeing(graph, sign), empty.confidence, model, spread, counted)
         value, low, high = found.value, found.low, found.high
-        majority = profile(graph, empty.confidence, error_rate, counted=counted).value
+        majority = profile(graph, empty.confidence, model, counted=counted).value
     return replace(empty, value=value, low=low, high=high, majority=max(majority, 1 - majority))
 
 

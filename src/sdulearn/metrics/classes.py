@@ -16,9 +16,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.optimize import linear_sum_assignment
 
-from sdulearn.answers.different import different_groups
+from sdulearn.answers.answer_model import AnswerModel, known_answer_model
 from sdulearn.answers.graph import AnswerGraph
-from sdulearn.answers.sides import told_classes
+from sdulearn.answers.profile import classes_by_answers
 from sdulearn.errors import InputError
 from sdulearn.metrics.accuracy import no_answers
 from sdulearn.pairs import Pairs, read_pairs, rows_of, weighted_rows
@@ -251,7 +251,8 @@ def agreement_of(
     else:
         random = np.asarray(random_points, dtype=bool)
         asked = np.any(random[pairs.ends[graph.position]], axis=1)
-        accuracy, basis = _random_accuracy(graph, predicted, counted, error_rate, confidence, spread)
+        model = known_answer_model(error_rate, graph)
+        accuracy, basis = _random_accuracy(graph, predicted, counted, model, confidence, spread)
     first, second = predicted[graph.ends].T
     agrees = (first == second) == (graph.same > 0)
     ends = _free_ends(graph)
@@ -329,7 +330,7 @@ def _names_of_groups(graph: AnswerGraph, predicted: Codes) -> Codes | None:
 
     Groups beyond the predicted classes have numbers of their own. None where there are fewer groups than classes.
     """
-    groups = _large_groups(graph)
+    groups = graph.distinct_groups(_FEWEST_POINTS)
     if len(groups) < max(2, len(np.unique(predicted))):
         return None
     place = np.full(int(graph.group.max()) + 1, -1)
@@ -350,7 +351,7 @@ def _random_accuracy(
     graph: AnswerGraph,
     predicted: Codes,
     counted: Mask,
-    error_rate: float | Mapping[int, float] | None,
+    model: AnswerModel | None,
     confidence: float,
     spread: float,
 ) -> tuple[Share | None, Basis | None]:
@@ -361,16 +362,6 @@ def _random_accuracy(
     two = bool((predicted < 0).any())
     n_classes = 2 if two else int(max(names.max(), predicted.max()))
     column = (predicted > 0).astype(np.intp) if two else predicted - 1
-    told = told_classes(replace(graph, labels=names), error_rate, n_classes)[counted]
-    value, low, high = share_of(told, column[counted], confidence, spread)
-    return Share(value, low, high, len(told) / spread), "random questions"
-
-
-def _large_groups(graph: AnswerGraph) -> Indices:
-    """Groups of many points that are all different from each other, where no answer is refuted."""
-    if graph.refuted.any():
-        return np.empty(0, dtype=np.intp)
-    size = np.bincount(graph.group)
-    ends = graph.group[graph.ends[graph.same < 0]]
-    ends = ends[(size[ends] >= _FEWEST_POINTS).all(axis=1)]
-    return np.array(different_groups(ends), dtype=np.intp)
+    chances = classes_by_answers(replace(graph, labels=names), model, n_classes)[counted]
+    value, low, high = share_of(chances, column[counted], confidence, spread)
+    return Share(value, low, high, len(chances) / spread), "random questions"

@@ -429,11 +429,11 @@ def _judge(
 
 def _annotators(fitted: FittedModel, source: AnswerSource) -> tuple[AnnotatorReport, ...]:
     """How often each annotator is wrong, by name; nothing for methods that take all answers for right."""
-    rates = fitted.rates or ()
+    rates = {} if fitted.rates is None else fitted.rates.by_annotator
     names = ("", *source.annotators)
     return tuple(
-        AnnotatorReport(names[one.annotator], one.rate, one.low, one.high, one.identified, one.n_answers)
-        for one in rates
+        AnnotatorReport(names[a], one.value, one.low, one.high, one.identified, one.n_answers)
+        for a, one in rates.items()
     )
 
 

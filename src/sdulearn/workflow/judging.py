@@ -6,8 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from sdulearn.answers.doubtful import doubtful_answers
-from sdulearn.answers.error_rates import ErrorRates
+from sdulearn.answers.answer_model import AnswerModel, doubtful_answers
 from sdulearn.diagnostics import ACCURACY_FOLDS, Finding
 from sdulearn.errors import UndeterminedError
 from sdulearn.fit_report import DoubtfulAnswer
@@ -80,9 +79,9 @@ def error_rates_of(fitted: FittedModel) -> dict[int, float] | None:
 
     One who was never found wrong may be, and one who guesses leaves the others' answers as they are.
     """
-    if fitted.rates is None or not fitted.rates.mean > 0:
+    if fitted.rates is None or fitted.rates.certain:
         return None
-    return {a: min(max(rate, _FEWEST_ERRORS), _MOST_ERRORS) for a, rate in fitted.rates.by_annotator.items()}
+    return {a: min(max(rate, _FEWEST_ERRORS), _MOST_ERRORS) for a, rate in fitted.rates.rates.items()}
 
 
 def accuracy_of_two(
@@ -181,7 +180,7 @@ class _Rated:
     """A model with error rates: trees keep them without their intervals."""
 
     estimator: Estimator
-    error_rates_: ErrorRates
+    answer_model_: AnswerModel
 
     def predict_proba(self, X: MatrixLike) -> Array:
         """Probability of each class."""

@@ -48,7 +48,7 @@ def with_its_settings(model: Estimator) -> Estimator:
             n_classes=model.n_classes,
             prior=model.prior,
             prior_strength=model.prior_strength,
-            error_rate=dict(model.error_rates_),
+            error_rate=model.answer_model_.rates,
         )
     if isinstance(model, PairLogisticRegressionCV):
         return PairLogisticRegression(
@@ -57,7 +57,7 @@ def with_its_settings(model: Estimator) -> Estimator:
             n_classes=len(model.classes_),
             prior=model.prior,
             prior_strength=model.prior_strength,
-            error_rate=model.error_rates_.by_annotator,
+            error_rate=model.answer_model_.rates,
         )
     found = chosen_settings(model)
     gamma = found.get("gamma", 0.5)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from sdulearn.answers.error_rates import ErrorRates
+from sdulearn.answers.answer_model import AnswerModel
 from sdulearn.boosting import PairBoostingClassifier, PairModelCV
 from sdulearn.diagnostics import ACCURACY_FOLDS, Finding
 from sdulearn.extras import is_there
@@ -59,7 +59,7 @@ class FittedModel:
 
     estimator: Estimator
     choice: ModelChoice
-    rates: ErrorRates | None
+    rates: AnswerModel | None
 
 
 def fit_model(
@@ -73,7 +73,7 @@ def fit_model(
     parameters: dict[str, Any] = {
         "prior": request.prior,
         "prior_strength": request.prior_strength,
-        "error_rate": rates.by_annotator,
+        "error_rate": rates.rates,
         "cv": folds,
     }
     if request.model == "boosted":
@@ -103,13 +103,13 @@ def _fit_line(
     choice: ModelChoice,
 ) -> FittedModel:
     model = estimator_of(request, folds, n_classes).fit(rows, y, weights)
-    return FittedModel(model, choice, getattr(model, "error_rates_", None))
+    return FittedModel(model, choice, getattr(model, "answer_model_", None))
 
 
-def _error_rates(request: Request, n_classes: int | str, rows: Rows, y: Codes, weights: Array | None) -> ErrorRates:
+def _error_rates(request: Request, n_classes: int | str, rows: Rows, y: Codes, weights: Array | None) -> AnswerModel:
     """With their intervals, which trees do not keep."""
     line = PairLogisticRegression(n_classes=int(n_classes), prior=request.prior, error_rate=request.error_rate)
-    return line.fit(rows, y, weights).error_rates_
+    return line.fit(rows, y, weights).answer_model_
 
 
 def _choice(model: PairModelCV, n_answers: int) -> ModelChoice:

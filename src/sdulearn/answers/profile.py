@@ -28,7 +28,6 @@ Points on known sides get the interval of Clopper and Pearson itself.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -36,8 +35,8 @@ from scipy.interpolate import CubicSpline
 from scipy.special import logit, logsumexp, rel_entr
 from scipy.stats import beta, chi2
 
+from sdulearn.answers.answer_model import AnswerModel, log_factors
 from sdulearn.answers.graph import AnswerGraph
-from sdulearn.answers.propagate import ErrorRates, FactorGraph, propagate
 from sdulearn.answers.two_classes import TwoClassNetwork
 from sdulearn.errors import InputError
 from sdulearn.types import Array, Codes, Indices, Mask
@@ -73,7 +72,7 @@ class Profile:
 def profile(
     graph: AnswerGraph,
     confidence: float,
-    error_rate: float | Mapping[int, float] | None = None,
+    model: AnswerModel | None = None,
     spread: float = 1.0,
     counted: Mask | None = None,
 ) -> Profile:
@@ -84,11 +83,11 @@ def profile(
     start = 0.0 if graph.labels.any() else 0.5
     limit = float(chi2.ppf(confidence, 1))
     grid = np.linspace(start, 1, _N_GRID)
-    drop = _drop(graph, grid, error_rate, counted) / spread
+    drop = _drop(graph, grid, model, counted) / spread
     near = np.flatnonzero(drop <= limit)
     if len(near) < _FEWEST:
         grid = np.linspace(grid[max(near[0] - 1, 0)], grid[min(near[-1] + 1, _N_GRID - 1)], _N_GRID)
-        drop = _drop(graph, grid, error_rate, counted) / spread
+        drop = _drop(graph, grid, model, counted) / spread
         near = np.flatnonzero(drop <= limit)
     value = float(grid[np.argmin(drop)])
     low, high = start, 1.0
@@ -107,11 +106,9 @@ def _exact_low(value: float, end: float, confidence: float, limit: float) -> flo
     return float(beta.ppf((1 - confidence) / 2, n * value, n * (1 - value) + 1))
 
 
-def _drop(
-    graph: AnswerGraph, grid: Array, error_rate: float | Mapping[int, float] | None, counted: Mask | None
-) -> Array:
+def _drop(graph: AnswerGraph, grid: Array, model: AnswerModel | None, counted: Mask | None) -> Array:
     """Twice the logarithm below its largest value."""
-    value = log_likelihood(graph, np.clip(grid, _EDGE, 1 - _EDGE), error_rate, counted)
+    value = log_likelihood(graph, np.clip(grid, _EDGE, 1 - _EDGE), model, counted)
     return np.asarray(2 * (value.max() - value))
 
 
@@ -133,13 +130,18 @@ def oriented(graph: AnswerGraph, decision: Array | Codes) -> AnswerGraph:
     return replace(graph, labels=labels)
 
 
-def told_classes(graph: AnswerGraph, error_rate: float | Mapping[int, float] | None, n_classes: int = 2) -> Array:
-    """Probabilities of the classes of each point by labels and answers alone: before these, all are equally likely."""
+def classes_by_answers(graph: AnswerGraph, model: AnswerModel | None, n_classes: int = 2) -> Array:
+    """Probabilities of the classes of each point by labels and answers alone: before these, all are equally likely.
+
+    Answers that are said to be right, and contradict each other, are taken for seldom wrong.
+    """
     equal = np.full(n_classes, -np.log(n_classes))
     try:
-        return propagate(graph, equal, error_rate or 0.0, tol=1e-4).posteriors
+        known = AnswerModel.given(0.0, graph) if model is None else model
+        return known.factor_graph(graph, n_classes).propagate(equal, tol=1e-4).posteriors
     except InputError:
-        return propagate(graph, equal, _SELDOM, tol=1e-4).posteriors
+        seldom = AnswerModel.given(_SELDOM, graph)
+        return seldom.factor_graph(graph, n_classes).propagate(equal, tol=1e-4).posteriors
 
 
 def one_way(graph: AnswerGraph, points: Mask) -> bool:
@@ -151,14 +153,13 @@ def one_way(graph: AnswerGraph, points: Mask) -> bool:
 def log_likelihood(
     graph: AnswerGraph,
     grid: Array,
-    error_rate: float | Mapping[int, float] | None = None,
+    model: AnswerModel | None = None,
     counted: Mask | None = None,
 ) -> Array:
     """Logarithm of the probability of all answers and labels, at each probability of class +1 in the grid."""
     counted = np.ones(graph.n_points, dtype=bool) if counted is None else counted
-    rates = error_rate.values() if isinstance(error_rate, Mapping) else [error_rate]
-    if error_rate is not None and any(rates):
-        return _at_rates(graph, grid, counted, error_rate)
+    if model is not None and not model.certain:
+        return _at_rates(graph, grid, counted, model)
     if graph.contradictory.any():
         return _at_any_rate(graph, grid, counted)
     return _without_errors(graph, grid, counted)
@@ -213,24 +214,26 @@ def _at_any_rate(graph: AnswerGraph, grid: Array, counted: Mask) -> Array:
     """Equation (3)."""
     if graph.labels.any():
         # Answers between labelled points are no edges.
-        table = np.column_stack([_at_rates(graph, grid, counted, rate) for rate in _RATES])
+        models = [AnswerModel.given(rate, graph) for rate in _RATES]
+        table = np.column_stack([_at_rates(graph, grid, counted, model) for model in models])
     else:
-        table = _at_rates(graph, grid, counted, _RATES[0], _RATES)
+        table = _at_rates(graph, grid, counted, AnswerModel.given(_RATES[0], graph), _RATES)
     fine = CubicSpline(np.log(_RATES), table, axis=1)(np.log(_FINE_RATES))
     return np.asarray(logsumexp(fine, axis=1, b=_RATE_WEIGHTS / _RATE_WEIGHTS.sum()))
 
 
-def _at_rates(graph: AnswerGraph, grid: Array, counted: Mask, rate: ErrorRates, others: Array | None = None) -> Array:
+def _at_rates(graph: AnswerGraph, grid: Array, counted: Mask, model: AnswerModel, others: Array | None = None) -> Array:
     """Answers that are wrong at a known rate, or a column for each of ``others``; cycles by belief propagation."""
     graph, points = _some_answers(graph)
     # Within a component answers count by their share of its weight.
     relative = graph.weights / _mean_weights(graph)[graph.component[graph.ends[:, 0]]]
-    network = TwoClassNetwork.from_factors(FactorGraph.from_answers(replace(graph, weights=relative), 2, rate), rate)
+    network = TwoClassNetwork(model.factor_graph(replace(graph, weights=relative), 2))
     mirrored = grid[0] < 0.5
     logits = np.concatenate([-_LOGITS[:0:-1], _LOGITS]) if mirrored else _LOGITS
     Z = np.outer(counted[points], logits)
     if others is not None:
-        network = network.at_rates(np.tile(np.repeat(others, len(logits)), (graph.n_answers, 1)))
+        errors = np.repeat(others, len(logits))
+        network = network.with_factors(*log_factors(graph.same[:, None], errors, relative[:, None]))
         Z = np.tile(Z, len(others))
     values = _component_weights(graph) @ network.solve(Z, tol=1e-4).values
     table = values.reshape(-1, len(logits)).T

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy.stats import beta
 
-from sdulearn.answers import AnswerGraph
-from sdulearn.answers.sides import log_likelihood, profile
+from sdulearn.answers import AnswerGraph, AnswerModel
+from sdulearn.answers.profile import log_likelihood, profile
 
 GRID = np.array([0.1, 0.5, 0.62, 0.9])
 
@@ -42,7 +42,7 @@ def test_errors_of_a_given_rate():
     graph = AnswerGraph.from_answers(ends, same)
     grid = np.linspace(0.5, 0.99, 40)
     expected = enumerated(5, ends, same, np.zeros(5), grid, 0.1)
-    np.testing.assert_allclose(log_likelihood(graph, grid, 0.1), expected, atol=2e-3)
+    np.testing.assert_allclose(log_likelihood(graph, grid, AnswerModel.given(0.1, graph)), expected, atol=2e-3)
 
 
 def test_a_contradiction_is_taken_at_every_rate_as_likely_as_it_is():

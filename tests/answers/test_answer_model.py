@@ -1,0 +1,338 @@
+"""How answers go wrong: the laws of repeats and triangles, several people, any number of classes, doubtful answers."""
+
+from dataclasses import astuple
+from itertools import product
+
+import numpy as np
+import pytest
+
+from sdulearn import PairLogisticRegression, stack_pairs
+from sdulearn.answers import AnswerGraph, AnswerModel, Rate, doubtful_answers
+from sdulearn.answers.answer_model import RepeatedQuestions, annotators_in_contradictions, contradicts, on_cycles
+from sdulearn.errors import InputError
+
+
+def one_rate(*arguments, **options):
+    """The rate of the only annotator, with two classes."""
+    model = AnswerModel.estimate(AnswerGraph.from_answers(*arguments, **options))
+    (rate,) = model.by_annotator.values()
+    assert model.error_rate == rate
+    return rate
+
+
+def test_given_rates_are_their_own_intervals():
+    graph = AnswerGraph.from_answers([(0, 1), (1, 2), (2, 3)], [True, False, True], annotators=[4, 4, 7])
+    model = AnswerModel.given({4: 0.1, 7: 0.4, 9: 0.2}, graph)
+    assert model.by_annotator == {4: Rate(0.1, 0.1, 0.1, 2), 7: Rate(0.4, 0.4, 0.4, 1)}
+    assert astuple(model.error_rate) == pytest.approx((0.2, 0.2, 0.2, 3))
+    assert not model.certain
+    # Who is not known has the rate of all.
+    np.testing.assert_allclose(model.errors(np.array([7, 1, 4])), [0.4, 0.2, 0.1])
+    factors = np.log([[0.9, 0.1, 0.6], [0.1, 0.9, 0.4]])
+    np.testing.assert_allclose(model.log_factors(graph), factors, rtol=1e-15)
+    assert AnswerModel.given(0.0, graph).certain
+
+
+def test_the_rate_of_all_has_the_mean_of_the_intervals():
+    model = AnswerModel.unknown(np.array([1, 2]), np.array([30, 10]))
+    assert model.by_annotator == {1: Rate(0.0, 0.0, 0.5, 30), 2: Rate(0.0, 0.0, 0.5, 10)}
+    assert model.error_rate == Rate(0.0, 0.0, 0.5, 40)
+    assert not model.error_rate.identified
+    assert model.certain
+    graph = AnswerGraph.from_answers([(0, 1)] * 40 + [(2, 3)], [True] * 36 + [False] * 5, annotators=[1] * 40 + [2])
+    one, two = AnswerModel.estimate(graph).by_annotator.values()
+    found = AnswerModel.estimate(graph).error_rate
+    mean = (40 * np.array(astuple(one)) + np.array(astuple(two))) / 41
+    assert astuple(found)[:3] == pytest.approx(mean[:3])
+    assert found.n_answers == 41
+
+
+def test_repeats_disagree_at_twice_e_times_one_less_e():
+    """600 of 2,000 questions asked twice are answered both ways: 2 e (1 - e) = 0.3."""
+    ends = np.repeat(np.arange(4000).reshape(-1, 2), 2, axis=0)
+    same = np.ones(4000, dtype=int)
+    same[:1200:2] = -1
+    found = one_rate(ends, same)
+    assert 2 * found.value * (1 - found.value) == pytest.approx(0.3, abs=5e-3)
+    assert found.low < found.value < found.high
+    assert found.identified
+
+
+def test_triangles_are_odd_at_the_rate_of_the_formula():
+    """300 of 1,000 triangles are odd: (1 - (1 - 2 e)^3) / 2 = 0.3."""
+    corners = np.arange(3000).reshape(-1, 3)
+    ends = corners[:, [[0, 1], [1, 2], [0, 2]]].reshape(-1, 2)
+    same = np.ones(3000, dtype=int)
+    same[:900:3] = -1
+    found = one_rate(ends, same)
+    assert (1 - (1 - 2 * found.value) ** 3) / 2 == pytest.approx(0.3, abs=5e-3)
+
+
+@pytest.mark.parametrize("n_clean", [0, 1, 9])
+def test_one_contradiction_among_few_checks_moves_a_rate_little(n_clean):
+    ends = np.repeat(np.arange(2 + 2 * n_clean).reshape(-1, 2), 2, axis=0)
+    same = np.ones(len(ends), dtype=int)
+    same[0] = -1
+    found = one_rate(ends, same)
+    # A posterior mean under Beta(0.6, 29.4), mixed with weaker priors.
+    assert 0.02 < found.value < 0.07
+    assert found.high >= 1 / len(ends)
+    assert found.identified == (n_clean == 9)
+
+
+def test_clean_repeats_say_zero_with_an_interval():
+    ends = np.repeat(np.arange(80).reshape(-1, 2), 2, axis=0)
+    found = one_rate(ends, np.ones(80, dtype=int))
+    assert found.value == 0
+    # Twice 40 e is the log likelihood that is lost; an exact bound for 0 of 40 disagreements is 0.046.
+    assert 1.92 / 80 < found.high < 0.046
+
+
+def test_loose_pairs_of_one_annotator_say_nothing():
+    ends = np.arange(80).reshape(-1, 2)
+    found = one_rate(ends, np.tile([1, -1], 20))
+    assert (found.value, found.identified, found.low, found.high) == (0.0, False, 0.0, 0.5)
+
+
+def test_five_people_and_the_one_who_guesses():
+    rng = np.random.default_rng(5)
+    classes = np.where(rng.random(200) < 0.7, 1, -1)
+    ends = np.tile(np.arange(200).reshape(-1, 2), (5, 1))
+    shares = (0.05, 0.05, 0.1, 0.2, 0.5)
+    wrong = np.concatenate([rng.permutation(np.arange(100) < 100 * share) for share in shares])
+    same = classes[ends[:, 0]] * classes[ends[:, 1]] * np.where(wrong, -1, 1)
+    graph = AnswerGraph.from_answers(ends, same, annotators=np.repeat([3, 4, 5, 6, 9], 100))
+    found = AnswerModel.estimate(graph)
+    assert list(found.rates) == [3, 4, 5, 6, 9]
+    np.testing.assert_allclose(list(found.rates.values()), shares, atol=0.04)
+    assert found.error_rate.value == pytest.approx(0.18, abs=0.02)
+
+
+def test_labels_are_checks():
+    """Ten answers between labelled points, two of them against the labels."""
+    labels = np.tile([1, -1], 10)
+    same = np.full(10, -1)
+    same[:2] = 1
+    found = one_rate(np.arange(20).reshape(-1, 2), same, labels=labels)
+    # Drawn from 0.2 to 0.02: ten checks are few.
+    assert 0.04 < found.value < 0.2
+    assert found.low < 0.2 < found.high
+
+
+def test_logits_of_a_model_tell_people_apart():
+    rng = np.random.default_rng(2)
+    logits = 4 * rng.normal(size=800)
+    classes = np.where(rng.random(800) < 1 / (1 + np.exp(-logits)), 1, -1)
+    ends = np.arange(800).reshape(-1, 2)
+    annotators = np.repeat([1, 2], 200)
+    wrong = (annotators == 2) & (rng.random(400) < 0.4)
+    same = classes[ends[:, 0]] * classes[ends[:, 1]] * np.where(wrong, -1, 1)
+    graph = AnswerGraph.from_answers(ends, same, annotators=annotators)
+    rates = AnswerModel.estimate(graph, logits=logits).rates
+    assert rates[1] < 0.08
+    assert rates[2] == pytest.approx(0.4, abs=0.08)
+
+
+def test_what_is_on_a_cycle_and_what_contradicts():
+    ends = [(0, 1), (1, 2), (0, 2), (2, 3), (4, 5), (4, 5), (6, 7)]
+    graph = AnswerGraph.from_answers(ends, [1, 1, -1, 1, 1, 1, 1])
+    assert on_cycles(graph).tolist() == [True, True, True, False, True, True, False]
+    everyone = np.ones(7, dtype=bool)
+    assert contradicts(graph, everyone)
+    assert not contradicts(graph, np.arange(7) != 2)
+
+
+def test_the_interval_covers_the_rate():
+    """20 draws of 200 answers about 60 points, 5% of them wrong; over 300 draws it covered in 95%."""
+    rng = np.random.default_rng(11)
+    covered = 0
+    rates = []
+    for _ in range(20):
+        truth = np.where(rng.random(60) < 0.6, 1, -1)
+        ends = rng.integers(0, 60, (400, 2))
+        ends = ends[ends[:, 0] != ends[:, 1]][:200]
+        wrong = rng.random(len(ends)) < 0.05
+        same = truth[ends[:, 0]] * truth[ends[:, 1]] * np.where(wrong, -1, 1)
+        found = one_rate(ends, same, n_points=60)
+        covered += found.low <= 0.05 <= found.high
+        rates.append(found.value)
+    assert covered >= 15
+    assert np.mean(rates) == pytest.approx(0.05, abs=0.015)
+
+
+@pytest.mark.parametrize("unit", [0.01, 7.3, 100])
+def test_the_unit_of_weights_changes_no_rate(unit):
+    rng = np.random.default_rng(0)
+    first = rng.integers(0, 20, 80)
+    ends = np.column_stack([first, (first + rng.integers(1, 20, 80)) % 20])
+    same = (ends[:, 0] % 2 == ends[:, 1] % 2) ^ (rng.random(80) < 0.1)
+    codes = np.where(same, 1, -1) * np.arange(1, 81)
+    y = np.column_stack([np.repeat(codes, 2), ends.ravel(), np.repeat(rng.integers(1, 3, 80), 2)])
+    weight = np.repeat(rng.uniform(0.3, 3, 80), 2)
+    found = AnswerModel.estimate(AnswerGraph.from_y(y, unit * weight)).by_annotator
+    expected = AnswerModel.estimate(AnswerGraph.from_y(y, weight))
+    for a, rate in expected.by_annotator.items():
+        assert astuple(found[a]) == pytest.approx(astuple(rate), rel=1e-8)
+    assert expected.error_rate.value > 0.02
+
+
+def two_each(rng, n_questions, same_share, rates):
+    """Questions that two of the annotators answer, the truth of some of them "same"."""
+    who = np.array([rng.choice(len(rates), 2, replace=False) for _ in range(n_questions)]).ravel()
+    truth = np.repeat(rng.random(n_questions) < same_share, 2)
+    same = truth ^ (rng.random(2 * n_questions) < np.array(rates)[who])
+    ends = np.repeat(np.arange(2 * n_questions).reshape(-1, 2), 2, axis=0)
+    return AnswerGraph.from_answers(ends, same, annotators=who + 1)
+
+
+@pytest.mark.parametrize(("same_share", "rates"), [(0.2, (0.05, 0.2)), (0.1, (0.1, 0.1)), (0.25, (0.02, 0.1, 0.3))])
+def test_intervals_cover_the_rates_of_annotators_who_share_questions(same_share, rates):
+    rng = np.random.default_rng(3)
+    n_draws = 20
+    covered = 0
+    found = []
+    for _ in range(n_draws):
+        estimates = AnswerModel.estimate(two_each(rng, 150, same_share, rates), 5).by_annotator.values()
+        covered += sum(one.low <= rate <= one.high for one, rate in zip(estimates, rates, strict=True))
+        found.append([one.value for one in estimates])
+    # 95% wanted; below 85% by chance once in a hundred times.
+    assert covered >= 0.85 * n_draws * len(rates)
+    # People with few answers are drawn to the others.
+    np.testing.assert_allclose(np.mean(found, axis=0), rates, atol=0.05)
+
+
+def test_annotators_are_not_told_apart_where_same_and_different_are_equally_frequent():
+    rng = np.random.default_rng(0)
+    found = AnswerModel.estimate(two_each(rng, 400, 0.5, (0.0, 0.2)), 3)
+    # All of the errors may be the first's, or all the other's.
+    for rate in found.by_annotator.values():
+        assert rate.low < 0.03
+        assert rate.high > 0.17
+
+
+def test_the_likelihood_of_all_answers_adds_up_to_one():
+    chances = []
+    for same in product((False, True), repeat=3):
+        graph = AnswerGraph.from_answers([(0, 1)] * 3, same)
+        questions = RepeatedQuestions(graph, np.arange(3))
+        chances.append(np.exp(questions.values(np.array([[0.1, 0.2, 0.3]]), np.array([0.35]))[0]))
+    assert sum(chances) == pytest.approx(1)
+    # All three "same", by hand.
+    assert chances[-1] == pytest.approx(0.35 * 0.9 * 0.8 * 0.7 + 0.65 * 0.1 * 0.2 * 0.3)
+
+
+def test_answers_about_labelled_points_are_right_or_wrong():
+    labels = np.tile([1, 1, 2, 3], 25)
+    ends = np.arange(100).reshape(-1, 2)
+    truth = labels[ends[:, 0]] == labels[ends[:, 1]]
+    same = truth.copy()
+    same[:10] = ~same[:10]
+    graph = AnswerGraph.from_answers(ends, same, annotators=np.ones(50, dtype=int), labels=labels)
+    rate = AnswerModel.estimate(graph, 3).error_rate
+    assert rate.identified
+    assert 0.1 < rate.value < 0.2
+    assert rate.low < 0.2 < rate.high
+
+
+def test_one_who_shares_no_question_is_taken_for_right():
+    ends = np.array([[0, 1], [0, 1], [2, 3], [2, 3], [4, 5]])
+    graph = AnswerGraph.from_answers(ends, [True, False, True, True, False], annotators=[1, 1, 1, 1, 2])
+    found = AnswerModel.estimate(graph, 3).by_annotator
+    assert 0 < found[1].low < found[1].value < 0.1
+    assert found[2] == Rate(0.0, 0.0, 0.5, 1)
+
+
+def test_disagreement_of_two_tells_their_mean_rate():
+    ends = np.repeat(np.arange(200).reshape(-1, 2), 2, axis=0)
+    same = np.zeros(200, dtype=bool)
+    same[::10] = True
+    graph = AnswerGraph.from_answers(ends, same, annotators=np.tile([1, 2], 100))
+    found = AnswerModel.estimate(graph, 3)
+    # One question in five is disputed: 2 e (1 - e) = 0.2.
+    assert found.error_rate.value == pytest.approx((1 - np.sqrt(0.6)) / 2, abs=0.02)
+    assert [one.n_answers for one in found.by_annotator.values()] == [100, 100]
+
+
+@pytest.mark.parametrize(
+    ("ends", "same", "labels", "involved"),
+    [
+        ([[0, 1], [1, 2], [0, 2]], [True, True, False], None, [True, True]),
+        ([[0, 1], [1, 2], [0, 2]], [False, False, False], None, [False, False]),
+        ([[0, 1], [2, 3], [4, 5]], [True, True, False], [1, 2, 0, 0, 3, 1], [True, False]),
+        ([[0, 1], [2, 3], [4, 5]], [True, True, False], [1, 0, 0, 0, 3, 3], [True, False]),
+    ],
+)
+def test_who_contradicts(ends, same, labels, involved):
+    graph = AnswerGraph.from_answers(ends, same, annotators=[1, 2, 1], labels=labels, n_points=6)
+    annotator = graph.annotators - 1
+    found = annotators_in_contradictions(graph, annotator, np.ones(3, dtype=bool))
+    assert found.tolist() == involved
+
+
+def test_triangles_that_cannot_be_give_a_rate_and_no_exception():
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 3, 150)
+    X = np.eye(3)[y] * 4 + rng.normal(size=(150, 3))
+    corners = rng.permutation(150).reshape(-1, 3)
+    ends = np.concatenate([corners[:, [0, 1]], corners[:, [1, 2]], corners[:, [0, 2]]])
+    same = (y[ends[:, 0]] == y[ends[:, 1]]) ^ (rng.random(150) < 0.1)
+    rows, table = stack_pairs(X, ends, same)
+    model = PairLogisticRegression(1e-2, n_classes=3).fit(rows, table)
+    rate = model.answer_model_.error_rate
+    assert rate.identified
+    assert rate.low < 0.1 < rate.high
+    assert abs(rate.value - 0.1) < 0.06
+    model.orient(X, y + 1)
+    assert np.mean(model.predict(X) == y + 1) > 0.9
+
+
+class Fixed:
+    """A model with given probabilities."""
+
+    def __init__(self, positive, rate, high=None):
+        self.positive = np.asarray(positive, dtype=float)
+        known = Rate(rate, rate, rate if high is None else high, 100)
+        self.answer_model_ = AnswerModel(known, {0: known})
+
+    def predict_proba(self, X):
+        return np.column_stack([1 - self.positive, self.positive])
+
+
+def test_bayes_rule_for_a_loose_pair():
+    """P(wrong | "same") = e P(different) / (e P(different) + (1 - e) P(same))."""
+    found = doubtful_answers(Fixed([0.9, 0.8], 0.1), np.zeros((2, 1)), [1, 1])
+    different = 0.9 * 0.2 + 0.1 * 0.8
+    assert found.wrong[0] == pytest.approx(0.1 * different / (0.1 * different + 0.9 * (1 - different)))
+
+
+def test_a_planted_wrong_answer_comes_first():
+    rng = np.random.default_rng(0)
+    classes = np.tile([1, -1], 60)
+    X = classes[:, None] * 1.5 + rng.normal(size=(120, 2))
+    ends = np.array([rng.choice(120, 2, replace=False) for _ in range(200)])
+    same = classes[ends[:, 0]] == classes[ends[:, 1]]
+    same[17] = ~same[17]
+    rows, y = stack_pairs(X, ends, same)
+    model = PairLogisticRegression(prior=0.6).fit(rows, y)
+    found = doubtful_answers(model, rows, y)
+    assert abs(found.code[0]) == 18
+    assert found.wrong[0] > 0.5 > found.wrong[1]
+    assert (np.diff(found.wrong) <= 0).all()
+    np.testing.assert_array_equal(y[found.rows[:, 0], 0], found.code)
+    np.testing.assert_array_equal(y[found.rows[:, 1], 0], found.code)
+
+
+def test_a_model_without_a_rate_doubts_all_the_same():
+    model = Fixed([0.99, 0.01, 0.9, 0.9], 0.0, high=0.5)
+    found = doubtful_answers(model, np.zeros((4, 1)), [1, 1, 2, 2])
+    assert found.code.tolist() == [1, 2]
+    different = 0.99 * 0.99 + 0.01 * 0.01
+    assert found.wrong[0] == pytest.approx(0.05 * different / (0.05 * different + 0.95 * (1 - different)))
+    # Never found wrong in 100 answers: wrong in half of one.
+    found = doubtful_answers(Fixed([0.99, 0.01], 0.0), np.zeros((2, 1)), [1, 1])
+    assert found.wrong[0] == pytest.approx(0.005 * different / (0.005 * different + 0.995 * (1 - different)))
+
+
+def test_rows_and_y_must_fit():
+    with pytest.raises(InputError, match="`X` has 2 rows"):
+        doubtful_answers(Fixed([0.9, 0.8], 0.1), np.zeros((2, 1)), [1, 1, 0])
