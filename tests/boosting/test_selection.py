@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from sdulearn import PairBoostingClassifier, PairLogisticRegressionCV, PairModelCV
-from sdulearn.boosting.selection import compare, make_pair_estimator
+from sdulearn.boosting.estimators import compare, make_pair_estimator
 from sdulearn.errors import InputError, MissingExtraError, OrientationWarning
 
 pytest.importorskip("lightgbm")
@@ -120,8 +120,8 @@ def test_trees_begin_at_a_kernel_map_where_a_line_says_nothing():
     X, codes, y = pairs_of(lambda X: 3.4 - (X**2).sum(axis=1), n_pairs=400)
     with pytest.warns(OrientationWarning):
         model = PairBoostingClassifier(random_state=0).fit(X, codes)
-    assert model.start_.kernel is not None
+    assert model.start_.has_kernel
     right = np.mean(model.predict(X) == y)
     assert max(right, 1 - right) > 0.85
     X, codes, _ = pairs_of(line)
-    assert PairBoostingClassifier(random_state=0).fit(X, codes).start_.kernel is None
+    assert PairBoostingClassifier(random_state=0).fit(X, codes).start_.has_kernel is False

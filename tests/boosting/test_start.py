@@ -1,9 +1,10 @@
-"""The linear start: folds may name the classes in their own way."""
+"""The linear start: what it sees of rows, and folds that name the classes in their own way."""
 
 import numpy as np
 import pytest
+from scipy import sparse
 
-from sdulearn.boosting.start import MOST_LOGIT, _named_alike, bounded
+from sdulearn.boosting.start import MOST_LOGIT, Features, _named_alike, bounded
 
 
 @pytest.mark.parametrize("sign", [1, -1])
@@ -26,3 +27,38 @@ def test_no_start_is_certain():
     np.testing.assert_array_equal(bounded(np.array([-50.0, 1.0, 50.0])), [-MOST_LOGIT, 1, MOST_LOGIT])
     found = bounded(np.array([[0.0, 30.0, 28.0]]))
     np.testing.assert_array_equal(found, [[30 - MOST_LOGIT, 30, 28]])
+
+
+def test_the_design_standardises_fills_and_keeps_constants_out():
+    X = np.array([[1.0, 5.0, 0.0], [3.0, 5.0, 1.0], [np.nan, 5.0, 1.0]])
+    design = Features.of(X, np.array([0, 0, 2]))
+    A = design.standardised(X)
+    np.testing.assert_allclose(A[:, 0], [-1, 1, 0])
+    np.testing.assert_array_equal(A[:, 1], 0)
+    np.testing.assert_allclose(A.std(axis=0)[2:], 1)
+    # A category that is missing is in no column.
+    np.testing.assert_allclose(
+        design.standardised(np.array([[2.0, 5.0, np.nan]]))[0, 2:], -design.mean[2:] * design.scale[2:]
+    )
+    # Columns go back to the features they come from.
+    np.testing.assert_array_equal(design.by_feature(np.array([[1.0, 2.0, 3.0, 4.0]])), [[1, 2, 7]])
+
+
+def test_the_design_of_sparse_rows_is_the_same_but_for_the_centre():
+    X = np.random.default_rng(0).normal(size=(20, 3))
+    dense = Features.of(X, np.zeros(3, dtype=int))
+    scattered = Features.of(sparse.csr_matrix(X), np.zeros(3, dtype=int))
+    moved = dense.standardised(X) - scattered.standardised(sparse.csr_matrix(X)).toarray()
+    np.testing.assert_allclose(moved, np.tile(moved[0], (20, 1)), atol=1e-12)
+
+
+def test_the_kernel_map_reproduces_the_kernel():
+    """With all rows as points of the kernel, inner products of the map are kernel values."""
+    A = np.random.default_rng(0).normal(size=(30, 4))
+    plain = Features(np.zeros(4, dtype=int), np.zeros(4), np.ones(4))
+    mapped = plain.with_kernel(A, 0)
+    np.testing.assert_allclose(mapped.transform(A).std(axis=0), 1)
+    *_, mean, scale = mapped.kernel
+    features = mapped.transform(A) / scale + mean
+    squares = ((A[:, None] - A[None]) ** 2).sum(axis=2)
+    np.testing.assert_allclose(features @ features.T, np.exp(-squares / 8), atol=1e-6)

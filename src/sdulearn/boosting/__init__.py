@@ -1,7 +1,6 @@
 """Boosted trees under the likelihood of same/different answers, and the choice between them and linear models."""
 
-from sdulearn.boosting.estimators import PairBoostingClassifier
+from sdulearn.boosting.estimators import PairBoostingClassifier, PairModelCV, make_pair_estimator
 from sdulearn.boosting.objective import pair_objective
-from sdulearn.boosting.selection import PairModelCV, make_pair_estimator
 
 __all__ = ["PairBoostingClassifier", "PairModelCV", "make_pair_estimator", "pair_objective"]

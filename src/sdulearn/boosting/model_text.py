@@ -1,8 +1,8 @@
 """LightGBM's text of a booster: read into numbers, checked, and written again.
 
-A stranger's bytes never reach LightGBM: its reader trusts sizes and indices. What it gets is a text that
-:func:`write_trees` makes of checked trees, and the same holds for a booster that was just fitted, so a loaded model is
-the fitted one to the last bit.
+Untrusted bytes never reach LightGBM: its reader trusts sizes and indices. What it gets of a model file is a text that
+:func:`write_trees` makes of checked trees. Numbers have 17 digits in it, so a loaded model is the fitted one to the
+last bit.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,6 +44,12 @@ class Tree:
     boundaries: Indices  # the sets of categories, as words of 32 bits and where each set begins
     bits: Indices
     lines: tuple[str, ...]  # the text of the tree
+
+
+def trees_text(booster: Any) -> str:
+    """The text of the trees of a LightGBM booster, without the parameters of the fit."""
+    text = booster.model_to_string(num_iteration=-1)
+    return str(text.partition("end of trees")[0]) + "end of trees\n"
 
 
 def read_trees(text: str, n_features: int, n_classes: int = 2) -> list[Tree]:
@@ -164,5 +171,5 @@ def _floats(fields: dict[str, str], name: str, size: int | None) -> NDArray[np.f
 def _float(word: str) -> float:
     value = float(word)
     if math.isnan(value):
-        raise InputError("a tree holds a number that is none")
+        raise InputError("a tree holds a value that is not a number")
     return value

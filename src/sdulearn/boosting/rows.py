@@ -1,41 +1,47 @@
-"""The rows of a fit: checked, numbered by point, dealt out to folds."""
+"""The rows of a fit: encoded as trees take them, numbered by point, dealt out to folds, with the labels they imply.
+
+A column is numbers, NaN where a value is missing, or whole numbers for categories. scikit-learn's OrdinalEncoder is
+no help here: it refuses a column of numbers and texts, and the categories are stored in model files without pickle.
+
+K groups of points that all differ from each other are the K classes, up to their names. Questions that compare a new
+point with an example of each class make such groups. The likelihood does not change where classes change names, so
+giving the groups the names 1 to K loses nothing, and what was a sum over all ways to place the groups, with a local
+maximum for most of them, becomes the likelihood of labels.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
 from functools import cached_property
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
 
 from sdulearn.answers.answer_model import ErrorRateParameter, answer_model_of
-from sdulearn.answers.graph import AnswerGraph
-from sdulearn.boosting.implied import implied_labels, with_labels
-from sdulearn.boosting.table import take
+from sdulearn.answers.graph import AnswerGraph, connect, different_groups
 from sdulearn.errors import InputError
+from sdulearn.io.typed import read
 from sdulearn.model_selection import PairKFold
 from sdulearn.pairs import Pairs, read_pairs
-from sdulearn.types import Array, Codes, Indices, Rows
+from sdulearn.types import Array, Codes, Indices, MatrixLike, Rows
 
+Categories = dict[int, list[Any]]
+"""Values of each categorical column, by its number; a value is coded by its place."""
+
+_CATEGORY_TYPES = ("category", "Categorical", "Enum", "str", "String", "object", "large_string")
 # Unlabeled rows give the mean prediction and no more: so many give it to within 0.7%.
 _MOST_UNLABELED = 5_000
 # The start need not be the best linear model of all answers: the trees go on from it.
 _MOST_START_ANSWERS = 20_000
 
 
-@dataclass(frozen=True)
 class TrainingRows:
     """Rows, what is known of them, and their folds."""
 
-    X: Rows  # (n_rows, n_features), rows
-    y: Codes  # (n_rows,), what is known of each row
-    weight: Array | None  # (n_rows,), weights
-    graph: AnswerGraph  # the same by point
-    fold: Indices  # (n_points,), fold of each point, -1 for hubs
-    trains: list[Indices]  # for each fold the rows that touch none of its points
-
-    @classmethod
-    def of(
-        cls,
+    def __init__(
+        self,
         X: Rows,
         pairs: Pairs,
         weight: Array | None,
@@ -44,24 +50,24 @@ class TrainingRows:
         seed: int,
         n_classes: int = 2,
         error_rate: ErrorRateParameter = "auto",
-    ) -> TrainingRows:
+    ) -> None:
         """Checked rows; of very many unlabeled ones a random sample, and labels instead of answers that imply them."""
         rows = _enough_rows(pairs, seed)
         if len(rows) < pairs.n_rows:
-            X = take(X, rows)
-            weight = None if weight is None else weight[rows]
             pairs = read_pairs(np.asarray(pairs)[rows])
         n_folds = _number_of_folds(pairs, n_folds)
-        if n_classes > 2 and (weight is None or np.ptp(weight) == 0):
-            rows, pairs = _named(pairs, n_classes, error_rate, n_folds)
-            X = take(X, rows)
-            weight = None if weight is None else weight[rows]
-        graph = AnswerGraph.from_y(pairs, weight)
+        if n_classes > 2:
+            kept, pairs = _named(pairs, n_classes, error_rate, n_folds)
+            rows = rows[kept]
+        self.X = take(X, rows)
+        self.y = np.asarray(pairs)
+        self.weight = None if weight is None else weight[rows]
+        self.graph = AnswerGraph.from_y(pairs, self.weight)
         splitter = PairKFold(n_folds, random_state=seed)
-        fold = np.empty(graph.n_points, dtype=np.intp)
-        fold[graph.row_point] = splitter.fold_of_rows(None, pairs)
-        trains = [train for train, _ in splitter.split(None, pairs)]
-        return cls(X, np.asarray(pairs), weight, graph, fold, trains)
+        # Of each point, -1 for hubs; and for each fold the rows that touch none of its points.
+        self.fold = np.empty(self.graph.n_points, dtype=np.intp)
+        self.fold[self.graph.row_point] = splitter.fold_of_rows(None, pairs)
+        self.trains = [train for train, _ in splitter.split(None, pairs)]
 
     @cached_property
     def first_row(self) -> Indices:
@@ -94,20 +100,7 @@ def _enough_rows(pairs: Pairs, seed: int) -> Indices:
     surplus = len(unlabeled) - _MOST_UNLABELED
     if surplus <= 0:
         return np.arange(pairs.n_rows)
-    dropped = np.random.default_rng(seed).choice(unlabeled, surplus, replace=False)
-    kept = np.ones(pairs.n_rows, dtype=bool)
-    kept[dropped] = False
-    return np.flatnonzero(kept)
-
-
-def _named(pairs: Pairs, n_classes: int, error_rate: ErrorRateParameter, n_folds: int) -> tuple[Indices, Pairs]:
-    """Rows to keep and what is known of them, with the labels that answers imply where none is wrong."""
-    graph = AnswerGraph.from_y(pairs)
-    everything = np.arange(pairs.n_rows), pairs
-    if graph.n_answers and not answer_model_of(error_rate, graph, max(n_classes, 3)).certain:
-        return everything
-    labels = implied_labels(graph, n_classes)
-    return everything if labels is graph.labels else with_labels(pairs, graph, labels, n_folds)
+    return np.setdiff1d(np.arange(pairs.n_rows), np.random.default_rng(seed).choice(unlabeled, surplus, replace=False))
 
 
 def _number_of_folds(pairs: Pairs, n_folds: int) -> int:
@@ -119,3 +112,173 @@ def _number_of_folds(pairs: Pairs, n_folds: int) -> int:
             "Add answers, or use PairLogisticRegression."
         )
     return min([n_folds, *counts])
+
+
+def _named(pairs: Pairs, n_classes: int, error_rate: ErrorRateParameter, n_folds: int) -> tuple[Indices, Pairs]:
+    """Rows to keep and what is known of them, with the labels that answers imply where none is wrong."""
+    graph = AnswerGraph.from_y(pairs)
+    everything = np.arange(pairs.n_rows), pairs
+    if graph.n_answers and not answer_model_of(error_rate, graph, n_classes).certain:
+        return everything
+    labels = implied_labels(graph, n_classes)
+    return everything if labels is graph.labels else with_labels(pairs, graph, labels, n_folds)
+
+
+def implied_labels(graph: AnswerGraph, n_classes: int) -> Codes:
+    """Label of each point, 0 where it is not known, if no answer is wrong."""
+    labelled = _examples(graph.labels)
+    group = connect(np.concatenate([graph.ends[graph.same > 0], *labelled.values()]), graph.n_points)
+    first = [links[0, 0] for links in labelled.values()]
+    apart = np.array([(a, b) for a in first for b in first if a < b], dtype=np.intp).reshape(-1, 2)
+    different = group[np.concatenate([graph.ends[graph.same < 0], apart])]
+    found = different_groups(different)
+    if len(found) != n_classes or (different[:, 0] == different[:, 1]).any():
+        # Too few groups, or too many, or a contradiction, which the likelihood itself refuses.
+        return graph.labels
+    name_of_group = np.zeros(int(group.max()) + 1, dtype=np.int64)
+    name_of_group[group[first]] = list(labelled)
+    unnamed = [g for g in found if name_of_group[g] == 0]
+    by_size = sorted(unnamed, key=lambda g: -int(np.sum(group == g)))
+    free = [name for name in range(1, n_classes + 1) if name not in labelled]
+    # A label outside the groups leaves more of them than names: then nothing is implied.
+    if len(by_size) != len(free):
+        return graph.labels
+    name_of_group[by_size] = free
+    return name_of_group[group]
+
+
+def _examples(labels: Codes) -> dict[int, Indices]:
+    """For each label the points that have it, tied to the first of them."""
+    ties = {}
+    for name in np.unique(labels[labels != 0]).tolist():
+        points = np.flatnonzero(labels == name)
+        ties[name] = np.column_stack([np.full(len(points), points[0]), points])
+    return ties
+
+
+def with_labels(pairs: Pairs, graph: AnswerGraph, labels: Codes, n_folds: int) -> tuple[Indices, Pairs]:
+    """The rows to keep, and what is known of them where labels take the place of the answers that imply them.
+
+    Answers of a kind of which fewer than folds are left go too: no fold could be made of them.
+    """
+    known = labels[graph.row_point] != 0
+    codes = pairs.codes.copy()
+    codes[pairs.ends[known[pairs.ends].all(axis=1)]] = 0
+    for kind in (1, -1):
+        if np.sum(np.sign(codes) == kind) < 2 * n_folds:
+            codes = np.where(np.sign(codes) == kind, 0, codes)
+    once = np.zeros(pairs.n_rows, dtype=bool)
+    once[np.unique(graph.row_point, return_index=True)[1]] = True
+    rows = np.flatnonzero(once | (codes != 0))
+    annotators = np.zeros(pairs.n_rows, dtype=np.int64) if pairs.annotators is None else pairs.annotators
+    table = np.column_stack([codes, graph.row_point, np.where(codes == 0, 0, annotators), labels[graph.row_point]])
+    return rows, read_pairs(table[rows])
+
+
+def take(X: Rows, rows: Indices) -> Rows:
+    """Rows of a matrix, or all of it where these are all in order."""
+    if len(rows) == X.shape[0] and (rows == np.arange(len(rows))).all():
+        return X
+    return X[rows]
+
+
+def find_categories(X: MatrixLike, categorical: str | ArrayLike | None) -> Categories:
+    """The values of each categorical column."""
+    if categorical is None or sparse.issparse(X):
+        return {}
+    if isinstance(categorical, str):
+        places = _by_type(X)
+    else:
+        places = _places(X, np.atleast_1d(np.asarray(categorical, dtype=object)).tolist())
+    return {place: _values(_column(X, place)) for place in places}
+
+
+def encode(X: MatrixLike, categories: Categories) -> Rows:
+    """Rows as a float matrix; a value that is no known category is missing."""
+    if not is_frame(X):
+        if not categories:
+            return X
+        columns = list(np.asarray(X, dtype=object).T)
+    else:
+        columns = [_column(X, place) for place in range(len(X.columns))]
+    coded = [
+        _codes(column, categories[place]) if place in categories else _numbers(column, place)
+        for place, column in enumerate(columns)
+    ]
+    return np.column_stack(coded)
+
+
+def checked_categories(found: dict[str, list[Any]], n_features: int) -> Categories:
+    """Categories from an untrusted model file."""
+    categories: Categories = {}
+    for place, values in found.items():
+        column = int(place)
+        plain = [_plain(value) for value in read(list[Any], values)]
+        if not 0 <= column < n_features or None in plain or len(set(plain)) < len(plain):
+            raise InputError("the categories of a column are not what a model has")
+        categories[column] = plain
+    return categories
+
+
+def is_frame(X: MatrixLike) -> bool:
+    """Whether rows have named columns."""
+    return hasattr(X, "columns") and hasattr(X, "__getitem__")
+
+
+def _by_type(X: MatrixLike) -> list[int]:
+    if not is_frame(X):
+        return []
+    types = [str(X[name].dtype) for name in X.columns]
+    return [place for place, dtype in enumerate(types) if dtype.startswith(_CATEGORY_TYPES)]
+
+
+def _places(X: MatrixLike, given: Sequence[Any]) -> list[int]:
+    names = [str(name) for name in X.columns] if is_frame(X) else []
+    places = [names.index(item) if item in names else item for item in given]
+    width = len(names) or np.shape(X)[1]
+    if wrong := [item for item in places if not (isinstance(item, int) and 0 <= item < width)]:
+        raise InputError(
+            f"`categorical_features` names {wrong[0]!r}, which is no column of `X`. Give names or numbers of columns."
+        )
+    return sorted(places)
+
+
+def _column(X: MatrixLike, place: int) -> NDArray[Any]:
+    """A column as an array; None where a value is missing."""
+    if not is_frame(X):
+        return np.asarray(X, dtype=object)[:, place]
+    column = X[X.columns[place]]
+    values = np.asarray(column)
+    if values.dtype.kind in "biuf":
+        return values
+    missing = np.asarray(column.isna() if hasattr(column, "isna") else column.is_null(), dtype=bool)
+    values = values.astype(object)
+    values[missing] = None
+    return values
+
+
+def _values(column: NDArray[Any]) -> list[Any]:
+    """Different values in order; numbers before texts."""
+    present = {_plain(value) for value in column.tolist()}
+    return sorted((value for value in present if value is not None), key=lambda value: (isinstance(value, str), value))
+
+
+def _plain(value: Any) -> Any:
+    """A value as JSON has it; None for a missing one."""
+    if value is None or value != value:
+        return None
+    return value if isinstance(value, str) else float(value)
+
+
+def _codes(column: NDArray[Any], values: list[Any]) -> Array:
+    code = {value: float(place) for place, value in enumerate(values)}
+    return np.array([code.get(_plain(value), np.nan) for value in column.tolist()])
+
+
+def _numbers(column: NDArray[Any], place: int) -> Array:
+    try:
+        return column.astype(np.float64)
+    except (TypeError, ValueError):
+        raise InputError(
+            f"Column {place} of `X` holds texts. Name it in `categorical_features`, or give it a categorical type."
+        ) from None

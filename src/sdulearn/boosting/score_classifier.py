@@ -15,13 +15,19 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from sdulearn.answers.answer_model import ErrorRateParameter, answer_model_of
 from sdulearn.base import PairClassifier
-from sdulearn.boosting.importances import mean_contributions
-from sdulearn.boosting.model_text import read_trees, write_trees
+from sdulearn.boosting.model_text import read_trees, trees_text, write_trees
 from sdulearn.boosting.objective import AnswerLoss, make_pull
-from sdulearn.boosting.rows import TrainingRows
-from sdulearn.boosting.start import Design, Kernel, LinearFits, LinearScore, constant_start, fit_linear
-from sdulearn.boosting.table import Categories, checked_categories, encode, find_categories, is_frame, take
-from sdulearn.boosting.training import CrossFit, cross_boost, held_out_scores
+from sdulearn.boosting.rows import (
+    Categories,
+    TrainingRows,
+    checked_categories,
+    encode,
+    find_categories,
+    is_frame,
+    take,
+)
+from sdulearn.boosting.start import Features, LinearFits, LinearScore, constant_start, fit_linear
+from sdulearn.boosting.training import cross_boost, held_out_scores
 from sdulearn.errors import InputError
 from sdulearn.extras import require
 from sdulearn.io.typed import finite, read
@@ -30,6 +36,8 @@ from sdulearn.sklearn_private import Interval, StrOptions
 from sdulearn.types import Array, Between, Count, Indices, MatrixLike, Rows
 
 _ROWS_PER_THREAD = 10_000
+# Contributions of columns are means over so many rows.
+_ROWS = 500
 # A start says something where an answer is likelier by so much, in logarithms, than by one probability for all points,
 # of these logits.
 _TELLS = 0.01
@@ -57,7 +65,6 @@ class ScoreClassifier(PairClassifier):
 
     start_: LinearScore
     boosters_: list[Any]
-    sign_: float
     order_: Indices
     categories_: Categories
 
@@ -101,13 +108,13 @@ class ScoreClassifier(PairClassifier):
         if self.boosters_:
             threads = self._threads(rows.shape[0])
             scores = scores + sum(b.predict(rows, num_threads=threads) for b in self.boosters_) / len(self.boosters_)
-        return np.asarray(self.sign_ * scores if scores.ndim == 1 else scores[:, self.order_])
+        if scores.ndim > 1:
+            return np.asarray(scores[:, self.order_])
+        return np.asarray(scores if self.order_[0] == 0 else -scores)
 
     def _rename(self, order: Indices) -> None:
-        if self.prior_ is None:
-            self.order_ = self.order_[order]
-        else:
-            self.sign_ = -self.sign_
+        self.order_ = self.order_[order]
+        if self.prior_ is not None and order[0] != 0:
             self.prior_ = self.prior_.mirrored()
 
     def _encoded(self, X: MatrixLike, reset: bool) -> Rows:
@@ -137,27 +144,23 @@ class ScoreClassifier(PairClassifier):
         rows = rows if kept is None else take(rows, kept)
         self._remember(pairs)
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        layout = TrainingRows.of(
+        layout = TrainingRows(
             rows, pairs, weight, n_folds=self.cv, seed=seed, n_classes=self.n_classes, error_rate=self.error_rate
         )
         return layout, seed
 
     def _fit_start(self, rows: TrainingRows, seed: int, with_kernel: bool = False) -> LinearFits:
         """The linear model, of the rows or of a kernel map of them, whole and without each fold."""
-        some = rows.for_start(seed)
-        design = Design.of(rows.X, self._n_values())
-        kernel = Kernel.of(design.transform(rows.points), seed) if with_kernel else None
-        named = bool(rows.graph.labels.any())
-        fits = fit_linear(self, rows.X, rows.y, rows.weight, some, rows.trains, design, kernel, named)
-        if not named:
-            return fits
-        return fits.named(self._loss(rows, fits), rows.first_row)
+        features = Features.of(rows.X, self._n_values())
+        if with_kernel:
+            features = features.with_kernel(rows.points, seed)
+        return fit_linear(self, rows, features, seed)
 
     def _fit_tree_start(self, rows: TrainingRows, seed: int, linear: LinearFits | None = None) -> LinearFits:
         """Where trees begin: at the linear model, or at the shares of the classes where labels lead on from there.
 
-        What a line has wrong far from other rows, trees would have to take back. And where a line says next to nothing
-        of held-out answers, trees leave it by chance alone: there they begin at a kernel map.
+        What a linear model has wrong far from other rows, trees would have to take back. And where it says next to
+        nothing of held-out answers, trees leave it by chance alone: there they begin at a kernel map.
         """
         if not rows.leads_from_zero(self.n_classes):
             start = self._fit_start(rows, seed) if linear is None else linear
@@ -165,12 +168,10 @@ class ScoreClassifier(PairClassifier):
                 return start
             kernel = self._fit_start(rows, seed, with_kernel=True)
             return kernel if self._tells(rows, kernel) else start
+        answer_model = answer_model_of(self.error_rate, rows.graph, self.n_classes)
+        features = Features.of(rows.X, self._n_values())
         return constant_start(
-            Design.of(rows.X, self._n_values()),
-            rows.graph.labels,
-            self.n_classes,
-            answer_model_of(self.error_rate, rows.graph, self.n_classes),
-            (len(rows.trains), len(rows.y)),
+            features, rows.graph.labels, self.n_classes, answer_model, (len(rows.trains), len(rows.y))
         )
 
     def _loss(self, rows: TrainingRows, start: LinearFits) -> AnswerLoss:
@@ -188,7 +189,8 @@ class ScoreClassifier(PairClassifier):
         """Threads of LightGBM; few rows are slower on several, much slower where the cores are busy."""
         return min(effective_n_jobs(self.n_jobs), max(1, n_rows // _ROWS_PER_THREAD))
 
-    def _boost(self, rows: TrainingRows, start: LinearFits, seed: int) -> CrossFit:
+    def _boost(self, rows: TrainingRows, start: LinearFits, seed: int) -> tuple[list[Any], Array, Array]:
+        """See :func:`~sdulearn.boosting.training.cross_boost`."""
         return cross_boost(
             rows.points,
             rows.graph,
@@ -221,32 +223,23 @@ class ScoreClassifier(PairClassifier):
             "verbosity": -1,
         }
 
-    def _take(self, rows: TrainingRows, start: LinearFits, trees: CrossFit | None) -> Self:
-        """Keep what was found."""
+    def _take(self, rows: TrainingRows, start: LinearFits, boosters: list[Any], n_iter: int) -> Self:
+        """Keep what was found; the boosters are those of the fit, and their text is parsed on loading alone."""
         self._set_classes(self.n_classes)
         self.prior_ = start.prior
         self.answer_model_ = start.answer_model
         self.start_ = start.score
-        self._plant([] if trees is None else trees.texts)
-        self.n_rounds_ = 0 if trees is None else trees.n_rounds
-        self.n_iter_ = 1 if trees is None else len(trees.curve) - 1
-        self.feature_importances_ = mean_contributions(self.start_, self.boosters_, rows.points)
+        self.boosters_ = boosters
+        self.trees_ = [trees_text(booster) for booster in boosters]
+        self.n_rounds_ = max((booster.current_iteration() for booster in boosters), default=0)
+        self.n_iter_ = n_iter
+        self.feature_importances_ = mean_contributions(self.start_, boosters, rows.points)
         return self
 
     def _set_classes(self, n_classes: int) -> None:
         self.classes_ = np.array([-1, 1]) if n_classes == 2 else np.arange(1, n_classes + 1)
         self.n_classes_ = n_classes
-        self.sign_ = 1.0
         self.order_ = np.arange(n_classes)
-
-    def _plant(self, texts: list[str]) -> None:
-        """Boosters from LightGBM's text, checked and written anew."""
-        shape = (self.n_features_in_, self.n_classes_)
-        self.trees_ = [write_trees(read_trees(text, *shape), *shape) for text in texts]
-        self.boosters_ = []
-        if texts:
-            lightgbm = require("lightgbm", "boosting")
-            self.boosters_ = [lightgbm.Booster(model_str=text) for text in self.trees_]
 
     @property
     def start_parts_(self) -> dict[str, Array]:
@@ -271,12 +264,12 @@ class ScoreClassifier(PairClassifier):
         self._set_classes(n_classes)
         self.order_ = fitted["order_"]
         if not np.array_equal(np.sort(self.order_), np.arange(n_classes)):
-            raise InputError("the order of the classes is none")
+            raise InputError("the order of the classes does not hold each of them once")
         self.start_ = LinearScore.from_parts(fitted["start_parts_"], self._n_values(), n_classes)
-        self.sign_ = read(float, fitted["sign_"])
-        if abs(self.sign_) != 1:
-            raise InputError("the sign of the classes is neither 1 nor -1")
-        self._plant(read(list[str], fitted["trees_"]))
+        self.trees_ = read(list[str], fitted["trees_"])
+        shape = (self.n_features_in_, n_classes)
+        texts = [write_trees(read_trees(text, *shape), *shape) for text in self.trees_]
+        self.boosters_ = [require("lightgbm", "boosting").Booster(model_str=text) for text in texts]
         self.n_rounds_ = read(Count, fitted["n_rounds_"])
         self.n_iter_ = read(Count, fitted["n_iter_"])
 
@@ -289,3 +282,22 @@ class ScoreClassifier(PairClassifier):
         tags.input_tags.allow_nan = True
         tags.input_tags.categorical = True
         return tags
+
+
+def mean_contributions(start: LinearScore, boosters: list[Any], X: Rows) -> Array:
+    """Mean absolute contribution of each column to the score, of sum 1.
+
+    The contribution of a column to the trees is its Shapley value, as LightGBM computes it; to the linear start it is
+    ``coef (x - mean)``. Both are in units of the score, so they add up. Of a kernel map it is the change of the
+    score where the column is set to its mean.
+    """
+    some = X[: _ROWS * max(1, X.shape[0] // _ROWS) : max(1, X.shape[0] // _ROWS)]
+    total = start.contributions(some)
+    n_rows, n_features, n_scores = total.shape
+    some = some.toarray() if sparse.issparse(some) else some
+    for booster in boosters:
+        found = booster.predict(some, pred_contrib=True, num_threads=1).reshape(n_rows, n_scores, n_features + 1)
+        # The last column is the mean of the score.
+        total = total + found[:, :, :-1].transpose(0, 2, 1) / len(boosters)
+    size = np.abs(total).mean(axis=(0, 2))
+    return np.asarray(size / size.sum()) if size.sum() > 0 else size

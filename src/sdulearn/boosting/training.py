@@ -9,7 +9,6 @@ so no further fit is needed.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -19,17 +18,6 @@ from sdulearn.answers.graph import AnswerGraph
 from sdulearn.boosting.objective import AnswerLoss, PriorPull, slopes
 from sdulearn.extras import require
 from sdulearn.types import Array, Indices, Rows
-
-
-@dataclass(frozen=True)
-class CrossFit:
-    """Boosters of the folds at the best round."""
-
-    texts: list[str]  # each booster as LightGBM's text; empty where no tree helps
-    # (n_rounds_tried + 1,), held-out log likelihood of an answer after each round; the first is that of the start
-    curve: Array
-    scores: Array  # (n_points,), held-out scores at the best round
-    n_rounds: int  # the best round, or the last one where none is held out
 
 
 class _Fold:
@@ -73,8 +61,13 @@ def cross_boost(
     categorical: list[int],
     max_rounds: int,
     patience: int | None,
-) -> CrossFit:
-    """Boost without each fold in turn; see the module's docstring."""
+) -> tuple[list[Any], Array, Array]:
+    """Boost without each fold in turn; see the module's docstring.
+
+    Gives the boosters at the best round (at the last one without ``patience``), none where no tree helps; the
+    held-out log likelihood of an answer after each round, first that of the start; and the held-out scores at the
+    best round.
+    """
     lightgbm = require("lightgbm", "boosting")
     data = lightgbm.Dataset(X, categorical_feature=categorical, params=parameters)
     whole = AnswerLoss(graph, n_classes, answer_model)
@@ -95,5 +88,12 @@ def cross_boost(
         elif len(curve) - 1 - int(np.argmax(curve)) >= patience:
             break
     n_rounds = max_rounds if patience is None else int(np.argmax(curve))
-    texts = [one.booster.model_to_string(num_iteration=n_rounds) for one in folds] if n_rounds else []
-    return CrossFit(texts, np.array(curve), best_scores, n_rounds)
+    boosters = [_cut(one.booster, n_rounds) for one in folds] if n_rounds else []
+    return boosters, np.array(curve), best_scores
+
+
+def _cut(booster: Any, n_rounds: int) -> Any:
+    """The booster after so many rounds, without its data."""
+    while booster.current_iteration() > n_rounds:
+        booster.rollback_one_iter()
+    return booster.free_dataset()

@@ -110,7 +110,7 @@ def describe_method(model: Estimator) -> str:
     """Name and chosen settings, in one line."""
     settings = chosen_settings(model)
     if hasattr(model, "n_rounds_"):
-        start = "linear start" if model.start_.kernel is None else "kernel map"
+        start = "kernel map" if model.start_.has_kernel else "linear start"
         kind = f"boosted trees on a {start}" if model.n_rounds_ else f"{start} of boosted trees, none of them kept"
         return f"joint likelihood of pairs, {kind}: {_settings(settings)}"
     return method_line(getattr(model, "risk", "joint"), getattr(model, "loss", ""), settings)

@@ -61,19 +61,21 @@ def build_trees(graph: Graph, model: ScoreClassifier, rows: str, refused: str | 
     if refused is not None:
         total = graph.node("Add", total, refused)
     if model.n_classes_ == 2:
-        graph.two_classes(graph.node("Mul", total, graph.constant(np.array(model.sign_))), "logistic")
+        graph.two_classes(
+            graph.node("Mul", total, graph.constant(np.array(1.0 if model.order_[0] == 0 else -1.0))), "logistic"
+        )
     else:
         graph.many_classes(graph.node("Gather", total, graph.constant(model.order_), axis=1))
     return _ML_OPSET
 
 
 def _linear(graph: Graph, start: LinearScore, rows: str) -> str:
-    design = start.design
+    features = start.features
     missing = graph.node("IsNaN", rows)
-    filled = graph.node("Where", missing, graph.constant(design.mean[None, :]), rows)
-    columns = _standardised(graph, filled, design.mean, design.scale)
-    if start.kernel is not None:
-        columns = _kernel(graph, start.kernel, columns)
+    filled = graph.node("Where", missing, graph.constant(features.mean[None, :]), rows)
+    columns = _standardised(graph, filled, features.mean, features.scale)
+    if features.kernel is not None:
+        columns = _kernel(graph, features.kernel, columns)
     by_class = start.coef if start.coef.ndim > 1 else start.coef[:, None]
     product = graph.node("MatMul", columns, graph.constant(np.ascontiguousarray(by_class)))
     return _bounded(graph, graph.node("Add", product, graph.constant(start.intercept)), by_class.shape[1])
@@ -95,7 +97,7 @@ def _standardised(graph: Graph, columns: str, mean: Array, scale: Array) -> str:
 
 def _kernel(graph: Graph, kernel: Kernel, rows: str) -> str:
     """``exp(-|a - b|^2 / (2 d))`` with every point of the kernel, then its weights."""
-    points = kernel.points
+    points, weights, mean, scale = kernel
     own = graph.node(
         "ReduceSum", graph.node("Mul", rows, rows), graph.constant(np.array([1], dtype=np.int64)), keepdims=1
     )
@@ -103,8 +105,8 @@ def _kernel(graph: Graph, kernel: Kernel, rows: str) -> str:
     squares = graph.node("Add", graph.node("Add", own, crossed), graph.constant((points**2).sum(axis=1)[None, :]))
     positive = graph.node("Max", squares, graph.constant(np.array(0.0)))
     exponent = graph.node("Mul", positive, graph.constant(np.array(-1 / (2 * points.shape[1]))))
-    values = graph.node("MatMul", graph.node("Exp", exponent), graph.constant(kernel.weights))
-    return _standardised(graph, values, kernel.mean, kernel.scale)
+    values = graph.node("MatMul", graph.node("Exp", exponent), graph.constant(weights))
+    return _standardised(graph, values, mean, scale)
 
 
 def _ensemble(graph: Graph, model: ScoreClassifier, rows: str) -> str:

@@ -44,7 +44,7 @@ def with_its_settings(model: Estimator) -> Estimator:
     if isinstance(model, ScoreClassifier):
         return TreesOfRounds(
             n_rounds=model.n_rounds_,
-            with_kernel=model.start_.kernel is not None,
+            with_kernel=model.start_.has_kernel,
             n_classes=model.n_classes,
             prior=model.prior,
             prior_strength=model.prior_strength,

@@ -1,14 +1,56 @@
-"""Labels that answers imply, against all ways to give classes to points."""
+"""Rows of all kinds as numbers (categories, gaps, texts), and the labels that answers imply."""
 
 from itertools import permutations, product
 
 import numpy as np
+import pandas as pd
+import polars as pl
 import pytest
+from scipy import sparse
 
 from sdulearn import PairBoostingClassifier, PairModelCV, stack_pairs
 from sdulearn.answers.graph import AnswerGraph
-from sdulearn.boosting.implied import implied_labels, with_labels
+from sdulearn.boosting.rows import checked_categories, encode, find_categories, implied_labels, with_labels
+from sdulearn.errors import InputError
 from sdulearn.pairs import read_pairs
+
+VALUES = {"size": [1.5, None, 3.0], "kind": ["b", "a", None], "flag": [True, False, True]}
+
+
+@pytest.mark.parametrize("frame", [pd.DataFrame(VALUES), pl.DataFrame(VALUES)], ids=["pandas", "polars"])
+def test_frames(frame):
+    categories = find_categories(frame, "from_dtype")
+    assert categories == {1: ["a", "b"]}
+    np.testing.assert_array_equal(encode(frame, categories), [[1.5, 1, 1], [np.nan, 0, 0], [3, np.nan, 1]])
+
+
+def test_types_that_say_category():
+    numbers = pd.DataFrame({"code": pd.Categorical([7, 3, 7]), "n": pd.array([1, None, 2], dtype="Int64")})
+    categories = find_categories(numbers, "from_dtype")
+    assert categories == {0: [3, 7]}
+    np.testing.assert_array_equal(encode(numbers, categories), [[1, 1], [0, np.nan], [1, 2]])
+
+
+def test_named_columns():
+    frame = pd.DataFrame({"a": [1.0, 2.0], "b": [5.0, 4.0]})
+    assert find_categories(frame, ["b"]) == find_categories(frame.to_numpy(), [1]) == {1: [4, 5]}
+    assert find_categories(frame, None) == {}
+    with pytest.raises(InputError, match="'c'"):
+        find_categories(frame, ["c"])
+
+
+def test_sparse_rows_and_plain_arrays_stay_as_they_are():
+    X = sparse.csr_matrix(np.eye(3))
+    assert encode(X, find_categories(X, "from_dtype")) is X
+    plain = np.eye(3)
+    assert encode(plain, find_categories(plain, "from_dtype")) is plain
+
+
+def test_categories_of_a_file_are_checked():
+    assert checked_categories({"1": ["a", 2]}, 2) == {1: ["a", 2.0]}
+    for wrong in ({"2": ["a"]}, {"0": ["a", "a"]}, {"0": [None]}):
+        with pytest.raises(InputError):
+            checked_categories(wrong, 2)
 
 
 def consistent(graph, n_classes):
