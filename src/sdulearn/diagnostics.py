@@ -330,21 +330,11 @@ def _count_annotators(annotators: Sequence[str], involved: set[int]) -> dict[str
 
 def check_graph_contradictions(graph: AnswerGraph) -> list[Finding]:
     """The same for answers that are a graph."""
-    doubted = np.flatnonzero(graph.contradictory[graph.component[graph.ends[:, 0]]])
-    if not len(doubted):
+    doubted = graph.contradictory[graph.component[graph.ends[:, 0]]]
+    if not doubted.any():
         return []
-    answers = Answers(
-        name="y",
-        ids=graph.points[graph.ends[doubted]].astype(str).astype(object),
-        answers=graph.same[doubted],
-        weights=graph.weights[doubted],
-        annotators=None,
-        lines=graph.position[doubted],
-        columns={},
-        words={},
-    )
-    annotators = graph.annotators[doubted] if graph.annotators.any() else None
-    return check_contradictions(check_answers(answers), annotators)
+    part = graph.restricted(doubted, np.zeros(graph.n_points, dtype=bool))
+    return check_contradictions(check_answers(part), part.annotators if graph.annotators.any() else None)
 
 
 def check_source(answers: Answers) -> list[Finding]:

@@ -11,15 +11,15 @@ from __future__ import annotations
 from collections import Counter, defaultdict, deque
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import coo_matrix
-from scipy.sparse.csgraph import connected_components
 
+from sdulearn.answers.graph import AnswerGraph, connect
 from sdulearn.answers.records import Answers
 from sdulearn.pairs import DISSIMILAR, SIMILAR, UNSURE
-from sdulearn.types import Array, Codes, Indices, Mask
+from sdulearn.types import Array, Codes, Indices
 
 Graph = dict[int, list[tuple[int, int]]]
 
@@ -82,13 +82,13 @@ class AnswerChecks:
         return [(k, times) for k, times in often if times > 1]
 
 
-def check_answers(answers: Answers) -> AnswerChecks:
+def check_answers(answers: Answers | AnswerGraph) -> AnswerChecks:
     """Find what is wrong with a set of answers: all checks that need nothing but the answers.
 
     Parameters
     ----------
-    answers : Answers
-        From :func:`read_answers`.
+    answers : Answers or AnswerGraph
+        From :func:`read_answers`, or a graph.
 
     Returns
     -------
@@ -108,26 +108,29 @@ def check_answers(answers: Answers) -> AnswerChecks:
     >>> checks.n_contradictions, checks.closure[0].answers
     (1, (2, 1, 0))
     """
-    ends = number_ids(answers.ids)
+    if isinstance(answers, AnswerGraph):
+        ends, said = answers.ends, answers.same
+    else:
+        ends, said = number_ids(answers.ids), answers.answers
     own = ends[:, 0] == ends[:, 1]
-    repeats, disagreements = _repeated(ends, answers.answers, own)
-    in_doubt = {answer for found in disagreements for answer in found.answers}
-    usable = [k for k in np.flatnonzero(~own & (answers.answers != UNSURE)).tolist() if k not in in_doubt]
-    similar = [k for k in usable if answers.answers[k] == SIMILAR]
-    dissimilar = [k for k in usable if answers.answers[k] == DISSIMILAR]
-    group = _groups(ends, similar)
+    questions = group_questions(ends, np.flatnonzero(~own & (said != UNSURE)).tolist()).values()
+    # A disputed question is a contradiction by itself, and says nothing in the search for others.
+    disputed = [asked for asked in questions if np.ptp(said[asked])]
+    agreed = [asked for asked in questions if not np.ptp(said[asked])]
+    similar = [asked[0] for asked in agreed if said[asked[0]] == SIMILAR]
+    dissimilar = [asked[0] for asked in agreed if said[asked[0]] == DISSIMILAR]
+    group = connect(ends[similar], int(ends.max(initial=-1)) + 1)
     inside = [k for k in dissimilar if group[ends[k, 0]] == group[ends[k, 1]]]
     between = [k for k in dissimilar if group[ends[k, 0]] != group[ends[k, 1]]]
-    similar_graph = _graph(ends, similar)
-    closure = _once(ends, inside)
+    graph = _graph(ends, similar)
     odd = _odd_cycles(group[ends], between)
     return AnswerChecks(
         self_pairs=np.flatnonzero(own),
-        repeats=repeats,
-        disagreements=disagreements,
-        closure=[Contradiction((k, *_path(similar_graph, *ends[k].tolist()))) for k in closure[:EXPLAINED]]
-        + [Contradiction((k,)) for k in closure[EXPLAINED:]],
-        odd_cycles=[_unfold(cycle, ends, group, similar_graph) for cycle in odd[:EXPLAINED]]
+        repeats=np.array(sorted(k for asked in agreed for k in asked[1:]), dtype=np.intp),
+        disagreements=[Contradiction(tuple(asked)) for asked in disputed],
+        closure=[Contradiction((k, *_path(graph, *ends[k].tolist()))) for k in inside[:EXPLAINED]]
+        + [Contradiction((k,)) for k in inside[EXPLAINED:]],
+        odd_cycles=[_unfold(cycle, ends, group, graph) for cycle in odd[:EXPLAINED]]
         + [Contradiction(tuple(cycle)) for cycle in odd[EXPLAINED:]],
     )
 
@@ -148,8 +151,7 @@ def group_questions(ends: Indices, answers: Iterable[int]) -> dict[tuple[int, in
     return questions
 
 
-@dataclass(frozen=True)
-class Votes:
+class Votes(NamedTuple):
     """One answer for each question."""
 
     chosen: Indices  # for each question the position of an answer that says what most of its weight says
@@ -170,31 +172,6 @@ def majority_votes(ends: Indices, answers: Codes, weights: Array, usable: Iterab
         else:
             n_tied += 1
     return Votes(np.array(chosen, dtype=np.intp), n_asked_again - n_tied, n_tied)
-
-
-def _repeated(ends: Indices, answers: Codes, own: Mask) -> tuple[Indices, list[Contradiction]]:
-    repeats: list[int] = []
-    both_ways = []
-    for asked in group_questions(ends, np.flatnonzero(~own & (answers != UNSURE)).tolist()).values():
-        if len(asked) > 1:
-            seen = {answers[k] for k in asked}
-            if len(seen) > 1:
-                both_ways.append(Contradiction(tuple(asked)))
-            else:
-                repeats += asked[1:]
-    return np.array(sorted(repeats), dtype=np.intp), both_ways
-
-
-def _once(ends: Indices, answers: list[int]) -> list[int]:
-    """One answer for each question."""
-    return [asked[0] for asked in group_questions(ends, answers).values()]
-
-
-def _groups(ends: Indices, similar: list[int]) -> Indices:
-    """The connected component of every point along similar pairs."""
-    size = int(ends.max(initial=-1)) + 1
-    a, b = ends[similar].T
-    return connected_components(coo_matrix((np.ones(len(similar)), (a, b)), shape=(size, size)), directed=False)[1]
 
 
 def _graph(ends: Indices, answers: Iterable[int]) -> Graph:

@@ -28,7 +28,8 @@ Points on known sides get the interval of Clopper and Pearson itself.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 from scipy.interpolate import CubicSpline
@@ -60,8 +61,7 @@ _N_GRID = 1001
 _FEWEST = 20
 
 
-@dataclass(frozen=True)
-class Profile:
+class Profile(NamedTuple):
     """Where a likelihood of one probability is largest, and where it is not much smaller."""
 
     value: float  # the maximum

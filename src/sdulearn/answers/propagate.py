@@ -31,6 +31,24 @@ Both are exact. In a copy the edges of the pivot are potentials of their other e
 through it; and solutions that differ by a flip of all classes, between which messages around cycles would
 choose, are kept apart.
 
+With logits z and p = softmax(z), the slope of the value in z_ic is posterior_ic - p_ic (Fisher's identity): in exact
+components, and in those with cycles wherever the messages came to rest, for the value that is returned.
+
+What is not exact was compared with the sum over all classes, on random graphs of 4 to 12 points (8 with three classes,
+6 with four), as many answers as points to twice as many, given by four annotators who err in 2 to 30% of their
+answers. Half of the graphs or more are exact; the others, 93 to 168 a row (17 in the last), have absolute errors of
+
+    classes  errors     posterior, mean   posterior, 99%, worst   value per answer
+    2        2 to 30%   0.004             0.05, 0.31              0.001, worst 0.09
+    3        2 to 30%   0.006             0.06, 0.11              0.002, worst 0.03
+    4        2 to 30%   0.005             0.07, 0.20              0.004, worst 0.04
+    3        none       0.017             0.09, 0.12              0.004, worst 0.01
+
+(without conditioning 0.027 on average and 0.57 at worst, two classes). Messages came to rest in 97 to 100% of them (88%
+in the last row). On answers that fit no classes at all they rarely do. Whether K > 2 classes can agree with "different"
+answers without errors around cycles is a graph colouring, which messages do not decide: such a contradiction may go
+unnoticed, with a finite value.
+
 References
 ----------
 .. [1] Yedidia, Freeman & Weiss, "Constructing free-energy approximations and generalized belief
@@ -57,135 +75,43 @@ from sdulearn.types import Array, Codes, Indices, Mask
 MAX_PEELS = 50
 
 
-@dataclass(frozen=True, eq=False)
-class Propagation:
-    """What the answers say of the classes.
+class Propagation(NamedTuple):
+    """What the answers say of the classes."""
 
-    Attributes
-    ----------
-    value : float
-        Log likelihood of all answers and labels.
-    posteriors : array of shape (n_points, n_classes)
-        Probability of each class of each point, given all answers and labels.
-    right : array of shape (n_answers,)
-        Probability that each answer is right.
-    component_values : array of shape (n_components,)
-        The part of each component of the graph in ``value``.
-    exact : bool array of shape (n_components,)
-        Whether the numbers of each component are exact: no cycle is left where loopy propagation
-        would approximate.
-    converged : bool
-        Whether all messages came to rest. Always where everything is exact.
-    n_iter : int
-        Number of rounds of loopy propagation; 0 where everything is exact.
-    """
-
-    value: float
-    posteriors: Array
-    right: Array
-    component_values: Array
-    exact: Mask
-    converged: bool
-    n_iter: int
+    value: float  # log likelihood of all answers and labels
+    posteriors: Array  # (n_points, n_classes), probability of each class of each point, given all answers and labels
+    right: Array  # (n_answers,), probability that each answer is right
+    component_values: Array  # (n_components,), the part of each component of the graph in ``value``
+    exact: Mask  # (n_components,), whether no cycle is left where loopy propagation would approximate
+    converged: bool  # whether all messages came to rest: always where everything is exact
+    n_iter: int  # rounds of loopy propagation; 0 where everything is exact
 
 
 @dataclass(frozen=True, eq=False)
 class FactorGraph:
     """The groups of points that answers without errors leave, and the edges between them.
 
-    It depends on the answers, the labels and the answer model alone: made once by
-    :meth:`AnswerModel.factor_graph <sdulearn.answers.AnswerModel.factor_graph>`, it serves any number of node
-    probabilities.
-
-    Attributes
-    ----------
-    graph : AnswerGraph
-        The answers.
-    group : int array of shape (n_points,)
-        Group of each point.
-    swapped : bool array of shape (n_points,)
-        Whether the two classes of a point are swapped in its group.
-    potentials : array of shape (n_groups, n_classes)
-        What labels and answers within a group or with a labelled group say of it, in logarithms.
-    label : int array of shape (n_groups,)
-        Class that a label fixes, -1 where none does.
-    edge : int array of shape (n_answers,)
-        The edge that each answer is part of, -1 where it is part of a potential.
-    ends : int array of shape (n_edges, 2)
-        The two groups of each edge.
-    agree, differ : array of shape (n_edges,)
-        Log factors where the classes of the two groups agree and where they differ.
-    component : int array of shape (n_groups,)
-        Component of the answers that each group is in.
-
-    Notes
-    -----
-    A weight multiplies the logarithm of an answer's factor: 2 is the same answer given twice. It says
-    nothing where the error rate is 0, as an answer without errors cannot be surer than it is. To count
-    whole components by a weight, multiply ``component_values`` and the gradient of their points.
-
-    With logits z and node probabilities softmax(z), Fisher's identity is
-
-    .. math:: \\partial\\,\\mathrm{value} / \\partial z_{ic} = \\mathrm{posterior}_{ic} - p_{ic}
-
-    in exact components, and in those with cycles wherever the messages came to rest, for the value
-    that is returned. Likewise ``sum(weights * (1 - right)) / sum(weights)`` over the answers of an
-    annotator is the next error rate of an EM algorithm.
-
-    What is not exact was compared with the sum over all classes, on random graphs of 4 to 12 points
-    (8 with three classes, 6 with four), as many answers as points to twice as many, given by four
-    annotators who err in 2 to 30% of their answers. Half of the graphs or more are exact after
-    conditioning; the others, 93 to 168 graphs a row (17 in the last), have absolute errors of
-
-    =======  ==========  ================  =====================  =================
-    classes  errors      posterior, mean   posterior, 99%, worst  value per answer
-    =======  ==========  ================  =====================  =================
-    2        2 to 30%    0.004             0.05, 0.31             0.001, worst 0.09
-    3        2 to 30%    0.006             0.06, 0.11             0.002, worst 0.03
-    4        2 to 30%    0.005             0.07, 0.20             0.004, worst 0.04
-    3        none        0.017             0.09, 0.12             0.004, worst 0.01
-    =======  ==========  ================  =====================  =================
-
-    (without conditioning 0.027 on average and 0.57 at worst, two classes). Messages came to rest in 97 to
-    100% of them (88% in the last row). On answers that fit no classes at all they rarely do; then the
-    numbers are those of the last round and ``converged`` is False. Whether K > 2 classes can agree
-    with "different" answers without errors around cycles is a graph colouring, which messages do not decide:
-    such a contradiction may go unnoticed, with a finite value.
+    It depends on the answers, the labels and the answer model alone, and serves any number of node probabilities.
     """
 
     graph: AnswerGraph
-    group: Indices
-    swapped: Mask
+    group: Indices  # (n_points,), group of each point
+    swapped: Mask  # (n_points,), whether the two classes of a point are swapped in its group
+    # (n_groups, n_classes), what labels and answers within a group or with a labelled group say of it, in logarithms
     potentials: Array
-    label: Indices
-    edge: Indices
-    ends: Indices
-    agree: Array
+    label: Indices  # (n_groups,), class that a label fixes, -1 where none does
+    edge: Indices  # (n_answers,), the edge that each answer is part of, -1 where it is part of a potential
+    ends: Indices  # (n_edges, 2), the two groups of each edge
+    agree: Array  # (n_edges,), log factors where the classes of the two groups agree and where they differ
     differ: Array
-    component: Indices
+    component: Indices  # (n_groups,), component of the answers that each group is in
 
     @classmethod
     def from_answers(cls, graph: AnswerGraph, n_classes: int, factors: Array) -> FactorGraph:
-        """Contract what answers without errors tie together.
+        """Contract what answers without errors tie together, or refuse what contradicts.
 
-        Parameters
-        ----------
-        graph : AnswerGraph
-            Points, answers, labels.
-        n_classes : int
-            Number of classes.
-        factors : array of shape (2, n_answers)
-            Log factors of the answers, where the classes of their points agree and where they differ.
-
-        Returns
-        -------
-        FactorGraph
-            Ready for node probabilities.
-
-        Raises
-        ------
-        InputError
-            Where answers without errors and labels contradict each other.
+        ``factors`` (2, n_answers) are the log factors of the answers, where the classes of their points agree and
+        where they differ.
         """
         if n_classes < 2:
             raise InputError(f"There are two classes or more, got {n_classes}.")
@@ -210,40 +136,10 @@ class FactorGraph:
     ) -> Propagation:
         """Compute the likelihood of all answers and the posterior of every point.
 
-        Parameters
-        ----------
-        log_node_probabilities : array-like of shape (n_points, n_classes) or (n_classes,)
-            Logarithms of what a classifier says of each point, or of class priors. Labels -1 and +1
-            are the first and the second column, labels 1 to K the K columns.
-        damping : float, default=0.3
-            Share of the old log message in a new one, in [0, 1); cycles only.
-        max_iter : int, default=200
-            Most rounds of messages; cycles only.
-        tol : float, default=1e-9
-            Messages are at rest where no logarithm moves more; cycles only.
-
-        Returns
-        -------
-        Propagation
-            Value, posteriors, and how sure each answer is.
-
-        Raises
-        ------
-        InputError
-            Where answers without errors, labels and probabilities of 0 contradict each other: then the
-            likelihood is 0 and there is no posterior.
-
-        Examples
-        --------
-        A pair answered "same" that shares no point: ``log(0.7 * 0.7 + 0.3 * 0.3)``.
-
-        >>> import numpy as np
-        >>> from sdulearn.answers import AnswerGraph, AnswerModel
-        >>> graph = AnswerGraph.from_answers([(0, 1)], [True])
-        >>> factors = AnswerModel.given(0.0, graph).factor_graph(graph, n_classes=2)
-        >>> result = factors.propagate(np.log([0.3, 0.7]))
-        >>> print(f"{np.exp(result.value):.2f} {result.posteriors[0, 1]:.3f}")
-        0.58 0.845
+        ``log_node_probabilities``, (n_points, n_classes) or (n_classes,), are the logarithms of what a classifier says
+        of each point, or of class shares. Labels -1 and +1 are the first and the second column, labels 1 to K the K
+        columns. Around cycles ``damping`` is the share of the old log message in a new one; messages are at rest
+        where no logarithm moves by more than ``tol``.
         """
         if not 0 <= damping < 1:
             raise InputError(f"`damping` must lie in [0, 1), got {damping:g}.")
