@@ -14,7 +14,6 @@ FLOORS = [
     ("version", "types", "errors", "io"),
     ("extras", "sklearn_private", "io.files", "io.png", "io.typed"),
     ("pairs", "losses", "io.container", "io.excel", "io.json_lines", "io.svmlight"),
-    ("stacking",),
     ("answers.graph",),
     ("answers.propagate",),
     ("answers.two_classes",),

@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from sdulearn.joint import PairLogisticRegression, PairLogisticRegressionCV
     from sdulearn.linear import SDUClassifier, SDUClassifierCV
     from sdulearn.model_selection import PairKFold
+    from sdulearn.pairs import stack_pairs
     from sdulearn.prior import PriorEstimate, estimate_prior
-    from sdulearn.stacking import stack_pairs
     from sdulearn.table_model import TableModel
     from sdulearn.workflow import fit_table
 
@@ -32,7 +32,7 @@ _HOMES = {
     "estimate_prior": "prior",
     "fit_table": "workflow",
     "load_model": "io.model_file",
-    "stack_pairs": "stacking",
+    "stack_pairs": "pairs",
 }
 
 __all__ = [

@@ -27,14 +27,14 @@ from sdulearn.pairs import (
     DISSIMILAR,
     SIMILAR,
     Pairs,
-    check_annotators,
+    annotator_numbers,
+    answer_signs,
     check_labels,
     check_weights,
     mean_weight,
     read_pairs,
     whole_numbers,
 )
-from sdulearn.stacking import answer_signs
 from sdulearn.types import Array, Codes, Indices, Mask, Rows
 
 # A point in so many answers, and in so many times as many as the mean point in answers, is a hub.
@@ -211,7 +211,7 @@ class AnswerGraph:
         return _build(
             ends=ends,
             same=answer_signs(same, len(ends)),
-            annotators=_annotators(annotators, len(ends)),
+            annotators=annotator_numbers(annotators, len(ends)),
             weights=None if weights is None else check_weights(weights, len(ends), "weights"),
             labels=np.zeros(n_points, dtype=np.int64) if known is None else known,
             row_point=np.arange(n_points),
@@ -598,14 +598,3 @@ def _point_labels(column: Codes | None, row_point: Indices, n_points: int) -> Co
         known = np.flatnonzero(column)
         labels[row_point[known]] = column[known]
     return labels
-
-
-def _annotators(annotators: ArrayLike | None, n_answers: int) -> Codes:
-    if annotators is None:
-        return np.zeros(n_answers, dtype=np.int64)
-    numbers = whole_numbers(annotators, "annotators")
-    if numbers.shape != (n_answers,):
-        raise InputError(
-            f"`annotators` must hold one number an answer: {n_answers} answers, but shape {numbers.shape}."
-        )
-    return check_annotators(numbers)

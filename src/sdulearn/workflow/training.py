@@ -18,8 +18,7 @@ from sdulearn.errors import InputError, quoted
 from sdulearn.io.files import Location, is_location
 from sdulearn.io.labels import ClassLabels
 from sdulearn.io.tables import TableOptions
-from sdulearn.pairs import SIMILAR, UNSURE, mean_weight
-from sdulearn.stacking import stack_pairs
+from sdulearn.pairs import SIMILAR, UNSURE, mean_weight, stack_pairs
 from sdulearn.table_model import Scaler
 from sdulearn.types import Array, Codes, Estimator, Frame, Indices, Mask, Rows
 
