@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from sdulearn import PairBoostingClassifier, PairLogisticRegressionCV, PairModelCV
-from sdulearn.boosting.estimators import compare, make_pair_estimator
+from sdulearn.boosting.estimators import compare, first_of_the_best
 from sdulearn.errors import InputError, MissingExtraError, OrientationWarning
 
 pytest.importorskip("lightgbm")
@@ -105,14 +105,38 @@ def test_without_lightgbm_the_extra_is_named(monkeypatch):
     assert PairModelCV(["linear", "nystroem"], prior=0.6).fit(X, codes).boosters_ == []
 
 
-def test_estimators_by_name(monkeypatch):
-    assert isinstance(make_pair_estimator("linear", prior=0.7), PairLogisticRegressionCV)
-    assert isinstance(make_pair_estimator("boosted", prior=0.7), PairBoostingClassifier)
-    assert make_pair_estimator("auto", prior=0.7).models == ("linear", "nystroem", "boosted")
-    monkeypatch.setitem(sys.modules, "lightgbm", None)
-    assert make_pair_estimator("auto").models == ("linear", "nystroem")
-    with pytest.raises(InputError, match="model"):
-        make_pair_estimator("forest")
+def test_of_candidates_that_are_hardly_worse_the_first_is_kept():
+    def first(gaps, errors, n_known=100):
+        return first_of_the_best({"gap_to_best": np.array(gaps), "gap_error": np.array(errors)}, n_known)
+
+    assert first([0.2, 0.0], [0.81, 0.0]) == 0  # a quarter of a standard error
+    assert first([0.2, 0.0], [0.79, 0.0]) == 1
+    assert first([0.009, 0.0], [np.nan, np.nan]) == 0  # 0.9 of log likelihood in all
+    assert first([0.011, 0.0], [np.nan, np.nan]) == 1
+    assert first([0.5, 0.001, 0.0], [0.1, 0.1, 0.0]) == 1
+
+
+@pytest.mark.parametrize("models", [["linear"], ["boosted"]])
+def test_the_models_of_folds_decide_about_points_that_they_saw_no_answer_about(models):
+    X, codes, y = pairs_of(step, n_pairs=100)
+    weight = np.where(np.abs(codes) == 3, 0.0, 1.0)
+    model = PairModelCV(models, prior=float(np.mean(y > 0)), cv=3).fit(X, codes, weight)
+    rows = np.concatenate([rows for rows, _ in model.fold_models_])
+    np.testing.assert_array_equal(np.sort(rows), np.flatnonzero(weight))
+    for its_rows, fold in model.fold_models_:
+        inside = np.isin(codes, codes[its_rows][codes[its_rows] != 0])
+        assert set(np.flatnonzero(inside)) <= set(its_rows)
+        np.testing.assert_allclose(fold.decision_function(X[its_rows]), model.held_out_decisions_[its_rows], atol=1e-9)
+    left_out = np.flatnonzero(weight == 0)
+    np.testing.assert_allclose(model.held_out_decisions_[left_out], model.decision_function(X[left_out]))
+    if models == ["boosted"]:
+        assert model.best_estimator_ is model
+        mean = np.mean([fold.decision_function(X) for _, fold in model.fold_models_], axis=0)
+        assert np.corrcoef(mean, model.decision_function(X))[0, 1] > 0.9
+        return
+    line = model.best_estimator_
+    assert isinstance(line, PairLogisticRegressionCV)
+    np.testing.assert_allclose(np.clip(line.decision_function(X), -8, 8), model.decision_function(X), atol=1e-9)
 
 
 def test_trees_begin_at_a_kernel_map_where_a_line_says_nothing():

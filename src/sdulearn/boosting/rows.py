@@ -59,6 +59,7 @@ class TrainingRows:
         if n_classes > 2:
             kept, pairs = _named(pairs, n_classes, error_rate, n_folds)
             rows = rows[kept]
+        self.rows = rows  # their numbers among those given
         self.X = take(X, rows)
         self.y = np.asarray(pairs)
         self.weight = None if weight is None else weight[rows]

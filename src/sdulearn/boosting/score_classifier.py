@@ -103,14 +103,18 @@ class ScoreClassifier(PairClassifier):
             The linear start and the trees, added up.
         """
         check_is_fitted(self)
-        rows = self._encoded(X, reset=False)
-        scores = self.start_.decide(rows)
-        if self.boosters_:
-            threads = self._threads(rows.shape[0])
-            scores = scores + sum(b.predict(rows, num_threads=threads) for b in self.boosters_) / len(self.boosters_)
+        scores = self._scores(X, self.start_, self.boosters_)
         if scores.ndim > 1:
             return np.asarray(scores[:, self.order_])
         return np.asarray(scores if self.order_[0] == 0 else -scores)
+
+    def _scores(self, X: MatrixLike, start: LinearScore, boosters: list[Any]) -> Array:
+        rows = self._encoded(X, reset=False)
+        scores = start.decide(rows)
+        if boosters:
+            threads = self._threads(rows.shape[0])
+            scores = scores + sum(b.predict(rows, num_threads=threads) for b in boosters) / len(boosters)
+        return scores
 
     def _rename(self, order: Indices) -> None:
         self.order_ = self.order_[order]
@@ -147,14 +151,17 @@ class ScoreClassifier(PairClassifier):
         layout = TrainingRows(
             rows, pairs, weight, n_folds=self.cv, seed=seed, n_classes=self.n_classes, error_rate=self.error_rate
         )
+        layout.rows = layout.rows if kept is None else kept[layout.rows]
         return layout, seed
 
-    def _fit_start(self, rows: TrainingRows, seed: int, with_kernel: bool = False) -> LinearFits:
+    def _fit_start(
+        self, rows: TrainingRows, seed: int, with_kernel: bool = False, with_folds: bool = True
+    ) -> LinearFits:
         """The linear model, of the rows or of a kernel map of them, whole and without each fold."""
         features = Features.of(rows.X, self._n_values())
         if with_kernel:
             features = features.with_kernel(rows.points, seed)
-        return fit_linear(self, rows, features, seed)
+        return fit_linear(self, rows, features, seed, with_folds)
 
     def _fit_tree_start(self, rows: TrainingRows, seed: int, linear: LinearFits | None = None) -> LinearFits:
         """Where trees begin: at the linear model, or at the shares of the classes where labels lead on from there.
@@ -234,6 +241,10 @@ class ScoreClassifier(PairClassifier):
         self.n_rounds_ = max((booster.current_iteration() for booster in boosters), default=0)
         self.n_iter_ = n_iter
         self.feature_importances_ = mean_contributions(self.start_, boosters, rows.points)
+        self.fold_models_ = []
+        for k, fold in enumerate(start.folds if self.n_classes == 2 else ()):
+            its_rows = rows.rows[rows.fold[rows.graph.row_point] == k]
+            self.fold_models_.append((its_rows, FoldScore(self, fold, boosters[k : k + 1])))
         return self
 
     def _set_classes(self, n_classes: int) -> None:
@@ -282,6 +293,19 @@ class ScoreClassifier(PairClassifier):
         tags.input_tags.allow_nan = True
         tags.input_tags.categorical = True
         return tags
+
+
+class FoldScore:
+    """The model of a fold, with the names of the classes that the model of all answers had when it was fitted."""
+
+    def __init__(self, whole: ScoreClassifier, start: LinearScore, boosters: list[Any]) -> None:
+        self.whole = whole
+        self.start = start
+        self.boosters = boosters
+
+    def decision_function(self, X: MatrixLike) -> Array:
+        """Log odds of class +1 for each row, or the logits of each class."""
+        return self.whole._scores(X, self.start, self.boosters)
 
 
 def mean_contributions(start: LinearScore, boosters: list[Any], X: Rows) -> Array:

@@ -19,6 +19,7 @@ from scipy.special import softmax
 from sklearn.exceptions import ConvergenceWarning
 
 from sdulearn.answers.answer_model import AnswerModel, ErrorRateParameter
+from sdulearn.base import LinearClassifier
 from sdulearn.boosting.rows import TrainingRows
 from sdulearn.errors import InputError, SdulearnWarning
 from sdulearn.io.typed import finite
@@ -178,9 +179,28 @@ class LinearScore:
         features = Features(n_values, found["mean"], found["scale"], kernel)  # type: ignore[arg-type]
         return cls(features, found["coef"], intercept)
 
+    @classmethod
+    def of(cls, features: Features, model: LinearClassifier, factor: float = 1.0) -> LinearScore:
+        """The score of a fitted linear model of the features."""
+        if len(model.coef_) == 1:
+            return cls(features, factor * model.coef_[0], factor * model.intercept_[0])
+        return cls(features, factor * model.coef_.T, factor * model.intercept_)
+
     def decide(self, X: Rows) -> Array:
         """The score of each row."""
-        return bounded(np.asarray(self.features.transform(X) @ self.coef + self.intercept))
+        return self.of_columns(self.features.transform(X))
+
+    def of_columns(self, A: Rows) -> Array:
+        """The score of each row by the columns that the linear model sees."""
+        return bounded(np.asarray(A @ self.coef + self.intercept))
+
+    def named_like(self, A: Rows, reference: Array) -> LinearScore:
+        """The classes named as in reference scores of the same columns: each fold may name them in its own way."""
+        z = self.of_columns(A)
+        if z.ndim == 1:
+            return self if z @ reference >= 0 else replace(self, coef=-self.coef, intercept=-self.intercept)
+        order = linear_sum_assignment(-softmax(reference, axis=1).T @ softmax(z, axis=1))[1]
+        return replace(self, coef=self.coef[:, order], intercept=self.intercept[order])
 
     def contributions(self, X: Rows) -> Array:
         """What each feature adds to each score, beside its mean; of a kernel map, what setting it to its mean takes.
@@ -216,11 +236,15 @@ class LinearFits:
     prior: PriorEstimate | None  # as reported; None with more than two classes
     answer_model: AnswerModel  # how answers go wrong, given or estimated
     pull: float | None  # the prior that the mean prediction is pulled to, if any
+    folds: list[LinearScore]  # of the models that were fitted without the points of each fold
     all_rows: Array  # (n_rows,), scores by the model of all answers
-    by_fold: Array  # (n_folds, n_rows), scores of all rows by the model that was fitted without the points of a fold
+    by_fold: Array  # (n_folds, n_rows), scores of all rows by the model of each fold
+    model: PairLogisticRegressionCV | None = None  # of all answers, by the columns of the features
 
 
-def fit_linear(parameters: Parameters, rows: TrainingRows, features: Features, seed: int) -> LinearFits:
+def fit_linear(
+    parameters: Parameters, rows: TrainingRows, features: Features, seed: int, with_folds: bool = True
+) -> LinearFits:
     """Choose the penalty by all answers, or by a part of very many, then fit without each fold."""
     some = rows.for_start(seed)
     A = features.transform(rows.X)
@@ -234,20 +258,18 @@ def fit_linear(parameters: Parameters, rows: TrainingRows, features: Features, s
     weight = np.ones(len(y)) if rows.weight is None else rows.weight
     model = PairLogisticRegressionCV(error_rate=parameters.error_rate, cv=len(rows.trains), **options)
     model.fit(A[some], y[some], sample_weight=weight[some])
-    reference = bounded(model.decision_function(A))
+    score = LinearScore.of(features, model)
+    reference = score.of_columns(A)
     rates = model.answer_model_.rates
     single = PairLogisticRegression(model.alpha_, covariance_power=model.covariance_power_, error_rate=rates, **options)
-    cooled = 1 / getattr(model, "temperature_", 1.0)
-    scores = np.empty((len(rows.trains), *reference.shape))
-    for k, train in enumerate(rows.trains):
+    folds = []
+    for train in rows.trains if with_folds else ():
         kept = np.intersect1d(train, some)
         fold = _fit_quietly(single, A[kept], y[kept], weight[kept])
-        scores[k] = _named_alike(bounded(cooled * fold.decision_function(A)), reference)
-    if parameters.n_classes == 2:
-        score = LinearScore(features, model.coef_[0], model.intercept_[0])
-    else:
-        score = LinearScore(features, model.coef_.T, model.intercept_)
-    return LinearFits(score, model.prior_, model.answer_model_, _pull(model, rows), reference, scores)
+        folds.append(LinearScore.of(features, fold, 1 / getattr(model, "temperature_", 1.0)).named_like(A, reference))
+    scores = np.array([fold.of_columns(A) for fold in folds])
+    pull = _pull(model, rows)
+    return LinearFits(score, model.prior_, model.answer_model_, pull, folds, reference, scores, model)
 
 
 def constant_start(
@@ -258,7 +280,7 @@ def constant_start(
     shares = np.log(counts / counts.sum())
     score = LinearScore(features, np.zeros((len(features.mean), n_classes)), shares)
     scores = np.broadcast_to(shares, (*shape, n_classes))
-    return LinearFits(score, None, answer_model, None, scores[0], scores)
+    return LinearFits(score, None, answer_model, None, [score] * shape[0], scores[0], scores)
 
 
 def bounded(scores: Array) -> Array:
@@ -270,14 +292,6 @@ def bounded(scores: Array) -> Array:
     if scores.ndim == 1:
         return np.clip(scores, -MOST_LOGIT, MOST_LOGIT)
     return np.maximum(scores, scores.max(axis=1, keepdims=True) - MOST_LOGIT)
-
-
-def _named_alike(z: Array, reference: Array) -> Array:
-    """Each fold may name the classes in its own way: turned to the reference."""
-    if z.ndim == 1:
-        return z if z @ reference >= 0 else -z
-    overlap = softmax(reference, axis=1).T @ softmax(z, axis=1)
-    return z[:, linear_sum_assignment(-overlap)[1]]
 
 
 def _pull(model: PairLogisticRegressionCV, rows: TrainingRows) -> float | None:
