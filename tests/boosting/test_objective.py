@@ -86,7 +86,7 @@ def test_gradient_is_that_of_the_objective(y):
 
     def objective(z):
         mean = np.tanh(z[pull.points] / 2) @ pull.share
-        return -loss.value(z) + float(pull.penalty.derivatives(mean)[0])
+        return -loss.value(z) + float(pull.penalty.of_two(mean)[0])
 
     gradient, curvature = slopes(loss, pull, z)
     np.testing.assert_allclose(gradient, numerical_gradient(objective, z), atol=1e-6)

@@ -9,12 +9,14 @@ from scipy import sparse
 from sklearn.base import clone
 
 from sdulearn import PairLogisticRegression
+from sdulearn.answers import AnswerGraph, AnswerModel
 from sdulearn.blocks.source import LocalBlocks
 from sdulearn.errors import InputError
 from sdulearn.joint import blockwise
-from sdulearn.joint.blockwise import BlockData, fit_pair_logistic
-from sdulearn.joint.path import PairData
-from sdulearn.pairs import read_pairs
+from sdulearn.joint.blockwise import BlockProblem, fit_pair_logistic
+from sdulearn.joint.data import TrainingData
+from sdulearn.joint.likelihood import Objective, TwoClassLikelihood
+from sdulearn.joint.path import PointProblem
 
 
 class Counted(LocalBlocks):
@@ -190,42 +192,46 @@ def test_a_code_may_name_another_pair_in_another_block(waveform):
     assert_same(*fit_both(rows, codes, renamed))
 
 
-def make_data(waveform, prior, make=np.asarray):
+def make_data(waveform, prior, make=np.asarray, unlabeled=True):
     """The same rows in memory and in blocks."""
-    rows, codes = make(waveform[0]), waveform[1]
+    kept = unlabeled | (waveform[1] != 0)
+    rows, codes = make(waveform[0])[kept], waveform[1][kept]
     weight = np.where(np.abs(codes) % 2, 0.5, 1.5)
-    memory = PairData.of(rows, read_pairs(codes), weight, prior, 3.0)
+    data = TrainingData.of(rows, AnswerGraph.from_y(codes, weight), codes, weight, pairs_first=True)
+    memory = PointProblem(
+        data, TwoClassLikelihood(data.graph, AnswerModel.given(0.0, data.graph), data.weight), prior, 3.0
+    )
     blocks = as_blocks(split(rows, codes, weight))
-    return memory, BlockData.of(blocks, blocks.sum(blockwise._survey), prior, 3.0)
+    return memory, BlockProblem(blocks, blocks.sum(blockwise._survey), prior, 3.0)
 
 
 @pytest.mark.parametrize("make", [np.asarray, thinned], ids=["dense", "csr"])
-@pytest.mark.parametrize("prior", [None, 0.3])
-def test_the_objective_is_that_of_memory(waveform, prior, make):
+@pytest.mark.parametrize(("prior", "unlabeled"), [(None, True), (0.3, True), (0.3, False)])
+def test_the_objective_is_that_of_memory(waveform, prior, unlabeled, make):
     """Compared in the user's columns: the signs of the axes are free."""
-    memory, blocks = make_data(waveform, prior, make)
+    memory, blocks = make_data(waveform, prior, make, unlabeled)
     rng = np.random.default_rng(0)
     pen = rng.random((21, 3))
     W = rng.normal(size=(22, 3)) / 3
     np.testing.assert_allclose(blocks.axes.variance, memory.axes.variance, rtol=1e-10)
     signs = np.append(np.sign(np.sum(memory.axes.V * blocks.axes.V, axis=0)), 1.0)[:, None]
-    values, gradients = memory.objective(pen).value_and_gradient(W, np.arange(3))
-    ours, slopes = blocks.objective(pen).value_and_gradient(signs * W, np.arange(3))
+    values, gradients = Objective(memory, pen).value_and_gradient(W, np.arange(3))
+    ours, slopes = Objective(blocks, pen).value_and_gradient(signs * W, np.arange(3))
     np.testing.assert_allclose(ours, values, rtol=1e-10)
     np.testing.assert_allclose(signs * slopes, gradients, atol=1e-10)
     np.testing.assert_allclose(
-        signs * blocks.objective(pen).hessian(signs[:, 0] * W[:, 0]) * signs.T,
-        memory.objective(pen).hessian(W[:, 0]),
+        signs * Objective(blocks, pen).hessian(signs[:, 0] * W[:, 0]) * signs.T,
+        Objective(memory, pen).hessian(W[:, 0]),
         atol=1e-10,
     )
-    assert blocks.summary.largest_alpha(1) == pytest.approx(memory.summary.largest_alpha(1))
+    assert blocks.moments.largest_alpha(1) == pytest.approx(memory.moments.largest_alpha(1))
     assert blocks.positive_share(signs[:, 0] * W[:, 0]) == pytest.approx(memory.positive_share(W[:, 0]))
 
 
 @pytest.mark.parametrize("prior", [None, 0.3])
 def test_gradient_and_hessian_are_exact(waveform, prior):
     _, data = make_data((waveform[0][:, :4], waveform[1]), prior)
-    objective = data.objective(np.random.default_rng(0).random((4, 1)))
+    objective = Objective(data, np.random.default_rng(0).random((4, 1)))
     w = np.random.default_rng(1).normal(size=5)
     steps = [w + sign * 1e-6 * e for sign in (1, -1) for e in np.eye(5)]
     values, gradients = zip(*(objective.value_and_gradient(v[:, None], [0]) for v in steps), strict=True)
@@ -238,13 +244,13 @@ def test_gradient_and_hessian_are_exact(waveform, prior):
 def test_a_point_met_before_takes_no_pass(waveform):
     _, data = make_data(waveform, 0.7)
     W = np.random.default_rng(0).normal(size=(22, 3))
-    first = data.objective(np.ones((21, 3))).value_and_gradient(W, np.arange(3))
+    first = Objective(data, np.ones((21, 3))).value_and_gradient(W, np.arange(3))
     passes = data.blocks.n_passes
-    again = data.objective(np.ones((21, 2))).value_and_gradient(W[:, [2, 0]], [0, 1])
+    again = Objective(data, np.ones((21, 2))).value_and_gradient(W[:, [2, 0]], [0, 1])
     assert data.blocks.n_passes == passes
     np.testing.assert_allclose(again[0], first[0][[2, 0]], rtol=1e-14)
     np.testing.assert_array_equal(again[1], first[1][:, [2, 0]])
-    data.objective(np.ones((21, 2))).value_and_gradient(np.hstack([W[:, :1], W[:, :1] + 1]), [0, 1])
+    Objective(data, np.ones((21, 2))).value_and_gradient(np.hstack([W[:, :1], W[:, :1] + 1]), [0, 1])
     assert data.blocks.n_passes == passes + 1
 
 

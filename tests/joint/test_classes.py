@@ -14,8 +14,12 @@ from sdulearn.errors import InputError
 from sdulearn.joint.class_fit import ClassData, descend, solve
 from sdulearn.joint.class_starts import Clusters, pair_moment
 from sdulearn.joint.classes import ClassLikelihood, ClassObjective, SharesPenalty
-from sdulearn.joint.likelihood import pair_loss
-from sdulearn.joint.path import Axes
+from sdulearn.joint.data import Axes
+
+
+def pair_loss(z1, z2, s):
+    """Minus the log probability of a pair's answer."""
+    return sum(sign * np.logaddexp(u / 2, -u / 2) for sign, u in ((1, z1), (1, z2), (-1, z1 + s * z2)))
 
 
 def enumerated(graph, log_p, error):

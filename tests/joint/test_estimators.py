@@ -17,10 +17,15 @@ from sklearn.preprocessing import PolynomialFeatures, SplineTransformer, Standar
 from sdulearn import PairKFold, PairLogisticRegression, PairLogisticRegressionCV, load_model, pairs
 from sdulearn.datasets import make_waveform, sample_sdu
 from sdulearn.errors import OneKindWarning, OrientationWarning, ScalingWarning
-from sdulearn.joint.likelihood import pair_loss
-from sdulearn.joint.path import Axes
+from sdulearn.joint.data import Axes
 from sdulearn.metrics import pair_log_likelihood
 from sdulearn.pairs import read_pairs
+
+
+def pair_loss(z1, z2, s):
+    """Minus the log probability of a pair's answer."""
+    return sum(sign * np.logaddexp(u / 2, -u / 2) for sign, u in ((1, z1), (1, z2), (-1, z1 + s * z2)))
+
 
 ARBITRARY = "names -1 and \\+1 are arbitrary"
 

@@ -1,102 +1,348 @@
+"""The likelihood of two classes and the objective: enumeration, derivatives, information, folds, and its limits."""
+
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.optimize import approx_fprime
 from scipy.special import expit
 
-from sdulearn.joint.likelihood import PairObjective, PriorPenalty, pair_loss
-from sdulearn.joint.path import PairData
-from sdulearn.pairs import read_pairs
+from sdulearn.answers import AnswerGraph, AnswerModel
+from sdulearn.errors import InputError
+from sdulearn.joint.data import TrainingData
+from sdulearn.joint.likelihood import (
+    FoldLikelihood,
+    LoosePairs,
+    Objective,
+    PriorPull,
+    TwoClassLikelihood,
+    chain_information,
+    soft_sides,
+)
+from sdulearn.joint.path import PointProblem
 
 margins = st.floats(-30, 30)
+N_POINTS = 14
+# A triangle, a loose pair, a chain with a label, another pair, a pair asked twice, a labelled point, a point alone.
+ENDS = [(0, 1), (1, 2), (2, 0), (3, 4), (5, 6), (6, 7), (8, 9), (10, 11), (11, 10)]
+ANNOTATORS = [1, 2, 1, 2, 1, 1, 1, 1, 2]
+# None is wrong; some are; those of one annotator, so that pairs, sides and messages stand side by side.
+RATES = {"certain": 0.0, "wrong": 0.1, "one annotator": {1: 0.0, 2: 0.2}}
+
+
+def pair_loss(z1, z2, s):
+    """Minus the log probability of an answer, s = +1 or -1, that is never wrong."""
+    losses, _ = LoosePairs.of_answers(np.ravel(s) > 0).terms(np.concatenate([np.atleast_2d(z1), np.atleast_2d(z2)]))
+    return losses
+
+
+def likelihood_of(graph, rates=0.0, weight=None):
+    return TwoClassLikelihood(graph, AnswerModel.given(rates, graph), weight)
+
+
+def make_graph(labels=True, seed=0, weights=None):
+    classes = np.random.default_rng(seed).choice([-1, 1], N_POINTS)
+    known = np.zeros(N_POINTS, dtype=int)
+    if labels:
+        known[[5, 12]] = classes[[5, 12]]
+    same = [classes[a] * classes[b] for a, b in ENDS]
+    return AnswerGraph.from_answers(ENDS, same, annotators=ANNOTATORS, labels=known, n_points=N_POINTS, weights=weights)
+
+
+def make_problem(rates, labels=True, prior=0.6, d=3, known=None):
+    codes = np.ones(N_POINTS, dtype=int)
+    codes[13] = 0
+    X = np.random.default_rng(1).normal(size=(N_POINTS, d))
+    data = TrainingData.of(X, make_graph(labels), codes, np.ones(N_POINTS), pairs_first=True)
+    return PointProblem(data, likelihood_of(data.graph, rates, data.weight), prior, 3.0)
+
+
+def error_of(graph, rates):
+    return np.array([rates[a] if isinstance(rates, dict) else rates for a in graph.annotators])
+
+
+def log_likelihood(graph, z, rates):
+    """Sum over all classes of all points, answers to the power of their weights."""
+    errors = error_of(graph, rates)
+    c = 2 * (np.arange(2**graph.n_points)[:, None] >> np.arange(graph.n_points) & 1) - 1
+    c = c[((graph.labels == 0) | (graph.labels == c)).all(axis=1)]
+    right = c[:, graph.ends[:, 0]] * c[:, graph.ends[:, 1]] == graph.same
+    chances = np.where(right, 1 - errors, errors) ** graph.weights
+    return np.log(np.sum(np.exp(-np.logaddexp(0, -c * z).sum(axis=1)) * chances.prod(axis=1)))
 
 
 @given(margins, margins, st.sampled_from([-1.0, 1.0]))
-def test_pair_loss_is_the_log_probability_of_the_answer(z1, z2, s):
+def test_a_pair_s_loss_is_the_log_probability_of_the_answer(z1, z2, s):
     same = expit(z1) * expit(z2) + expit(-z1) * expit(-z2)
     different = expit(z1) * expit(-z2) + expit(-z1) * expit(z2)
-    assert same + different == pytest.approx(1)
-    loss = pair_loss(np.array(z1), np.array(z2), np.array(s))
+    loss = pair_loss(z1, z2, s)[0, 0]
     assert loss == pytest.approx(-np.log(same if s > 0 else different), rel=1e-9, abs=1e-12)
-    swapped = pair_loss(np.array(z2), np.array(z1), np.array(s))
-    mirrored = pair_loss(np.array(-z1), np.array(-z2), np.array(s))
-    assert loss == pytest.approx(swapped)
-    assert loss == pytest.approx(mirrored)
+    assert loss == pytest.approx(pair_loss(z2, z1, s)[0, 0]) == pytest.approx(pair_loss(-z1, -z2, s)[0, 0])
+    wrong = LoosePairs(*np.log([[0.8], [0.2]] if s > 0 else [[0.2], [0.8]])).terms(np.array([[z1], [z2]]))[0]
+    chance = 0.8 * same + 0.2 * different if s > 0 else 0.2 * same + 0.8 * different
+    assert wrong[0, 0] == pytest.approx(-np.log(chance), rel=1e-9, abs=1e-12)
 
 
 def test_no_overflow_far_out():
-    assert pair_loss(np.array(1e6), np.array(-1e6), np.array(1.0)) == pytest.approx(1e6)
+    assert pair_loss(1e6, -1e6, 1.0)[0, 0] == pytest.approx(1e6)
 
 
-def make_objective(K=1, prior=0.7, strength=3.0, seed=0):
-    rng = np.random.default_rng(seed)
-    n, m, r = 12, 9, 4
-    share = rng.random((m, 1))
-    return PairObjective(
-        A=rng.normal(size=(2 * n + m, r)),
-        s=np.where(rng.random((n, 1)) < 0.6, 1.0, -1.0),
-        omega=rng.random((n, K)) / n,
-        pen=rng.random((r, K)),
-        share=share / share.sum(),
-        prior_penalty=PriorPenalty.of(prior, strength, m),
+@pytest.mark.parametrize("rates", RATES.values(), ids=RATES)
+@pytest.mark.parametrize("labels", [False, True])
+def test_the_likelihood_is_the_sum_over_all_classes(rates, labels):
+    graph = make_graph(labels, weights=np.linspace(0.5, 2, len(ENDS)))
+    Z = 2 * np.random.default_rng(3).normal(size=(N_POINTS, 2))
+    likelihood = likelihood_of(graph, rates)
+    losses, _ = likelihood.terms(Z)
+    for k in range(2):
+        assert -losses[:, k].sum() == pytest.approx(log_likelihood(graph, Z[:, k], rates), rel=1e-6)
+    odds = likelihood.log_odds(Z)
+    for point in (0, 4, 6, 13):
+        one = replace(graph, labels=np.where(np.arange(N_POINTS) == point, 1, graph.labels))
+        with np.errstate(divide="ignore"):
+            chance = np.exp(log_likelihood(one, Z[:, 0], rates) - log_likelihood(graph, Z[:, 0], rates))
+        assert chance == pytest.approx(expit(odds[point, 0]), abs=1e-6)
+
+
+@pytest.mark.parametrize("rates", RATES.values(), ids=RATES)
+def test_the_order_of_points_is_only_an_order(rates):
+    """Slices of pairs, or pairs in any places."""
+    graph = make_graph()
+    order = np.random.default_rng(2).permutation(N_POINTS)
+    place = np.argsort(order)
+    moved = AnswerGraph.from_answers(
+        place[graph.ends], graph.same, annotators=graph.annotators, labels=graph.labels[order], n_points=N_POINTS
     )
+    Z = np.random.default_rng(3).normal(size=(N_POINTS, 3))
+    losses, slopes = likelihood_of(graph, rates).terms(Z)
+    other_losses, other_slopes = likelihood_of(moved, rates).terms(Z[order])
+    np.testing.assert_allclose(other_slopes, slopes[order], atol=1e-6)
+    np.testing.assert_allclose(other_losses[moved.component[place]], losses[graph.component], atol=1e-6)
 
 
-@pytest.mark.parametrize("prior", [None, 0.3, 0.5, 0.7])
-def test_gradient_and_hessian_are_exact(prior):
-    objective = make_objective(prior=prior)
-    w = np.random.default_rng(1).normal(size=5)
-
-    def value(v):
-        return objective.value_and_gradient(v[:, None], [0])[0][0]
-
-    def gradient(v):
-        return objective.value_and_gradient(v[:, None], [0])[1][:, 0]
-
-    np.testing.assert_allclose(gradient(w), approx_fprime(w, value, 1e-7), atol=1e-6)
-    numeric = np.array([(gradient(w + 1e-6 * e) - gradient(w - 1e-6 * e)) / 2e-6 for e in np.eye(5)])
-    np.testing.assert_allclose(objective.hessian(w), numeric, atol=1e-8)
-
-
-def test_many_problems_at_once_are_the_single_ones():
-    objective = make_objective(K=3)
-    W = np.random.default_rng(1).normal(size=(5, 3))
-    values, gradients = objective.value_and_gradient(W, np.arange(3))
-    for k in range(3):
-        value, gradient = objective.value_and_gradient(W[:, [k]], [k])
-        assert value[0] == pytest.approx(values[k])
-        np.testing.assert_allclose(gradient[:, 0], gradients[:, k])
+@pytest.mark.parametrize("prior", [None, 0.3, 0.7])
+@pytest.mark.parametrize("rates", RATES.values(), ids=RATES)
+def test_derivatives(rates, prior):
+    problem = make_problem(rates, prior=prior)
+    objective = Objective(problem, np.full((3, 2), 0.1), exact=True)
+    W = np.random.default_rng(4).normal(size=(4, 2))
+    _, gradient = objective.value_and_gradient(W, [0, 1])
+    for j, step in enumerate(1e-5 * np.eye(4)):
+        up, _ = objective.value_and_gradient(W + step[:, None], [0, 1])
+        down, _ = objective.value_and_gradient(W - step[:, None], [0, 1])
+        np.testing.assert_allclose((up - down) / 2e-5, gradient[j], atol=1e-8)
+    # A column of many is the problem by itself.
+    one, alone = Objective(problem, np.full((3, 1), 0.1), exact=True).value_and_gradient(W[:, 1:], [0])
+    assert one[0] == pytest.approx(objective.value_and_gradient(W, [0, 1])[0][1], rel=1e-12)
+    np.testing.assert_allclose(alone[:, 0], gradient[:, 1], atol=1e-12)
 
 
-def test_the_prior_penalty_vanishes_where_the_mean_prediction_is_the_prior():
-    objective = make_objective(prior=0.7)
-    without = make_objective(prior=None)
-    w = np.zeros((5, 1))
-    w[-1] = np.log(0.7 / 0.3)
-    assert objective.value_and_gradient(w, [0])[0][0] == pytest.approx(without.value_and_gradient(w, [0])[0][0])
-    assert objective.value_and_gradient(0 * w, [0])[0][0] > without.value_and_gradient(0 * w, [0])[0][0]
-
-
-@pytest.mark.parametrize("n_pairs", [3, 40])
-def test_the_evidence_is_laplace_s_with_fisher_information(waveform, n_pairs):
-    """Written out with dense matrices: misfit, penalty and determinant, of few pairs and of many."""
-    rows, codes = waveform
-    keep = np.abs(codes) <= n_pairs
-    rows, codes = rows[keep][:, :5], codes[keep]
-    pairs = read_pairs(codes)
-    data = PairData.of(rows, pairs, np.ones(len(codes)), 0.7, 3.0)
+def wrong_pairs(rates, prior=0.7):
+    """Loose pairs and unlabeled points."""
     rng = np.random.default_rng(0)
+    graph = AnswerGraph.from_answers(
+        np.arange(12).reshape(-1, 2), rng.choice([-1, 1], 6), annotators=[1, 2, 1, 2, 1, 2], n_points=15
+    )
+    codes = np.r_[np.ones(12, dtype=int), np.zeros(3, dtype=int)]
+    data = TrainingData.of(rng.normal(size=(15, 3)), graph, codes, rng.uniform(0.5, 2, 15), pairs_first=True)
+    return PointProblem(data, likelihood_of(data.graph, rates, data.weight), prior, 3.0)
+
+
+@pytest.mark.parametrize("prior", [None, 0.3, 0.5])
+@pytest.mark.parametrize("kind", [*RATES, "sides"])
+def test_the_hessian_of_pairs_and_sides_is_exact(kind, prior):
+    problem = make_problem(0.0, prior=prior) if kind == "sides" else wrong_pairs(RATES[kind], prior)
+    objective = Objective(problem, np.full((3, 1), 0.1))
+    assert objective.exact_hessian
+    w = np.random.default_rng(5).normal(size=4)
+    columns = []
+    for step in 1e-5 * np.eye(4):
+        _, up = objective.value_and_gradient((w + step)[:, None], [0])
+        _, down = objective.value_and_gradient((w - step)[:, None], [0])
+        columns.append((up - down)[:, 0] / 2e-5)
+    np.testing.assert_allclose(objective.hessian(w), np.column_stack(columns), atol=1e-8)
+
+
+def test_with_messages_the_curvature_is_larger():
+    problem = make_problem(0.1)
+    assert not problem.exact_hessian
+    objective = Objective(problem, np.full((3, 1), 0.1), exact=True)
+    w = np.random.default_rng(5).normal(size=4)
+    columns = []
+    for step in 1e-5 * np.eye(4):
+        _, up = objective.value_and_gradient((w + step)[:, None], [0])
+        _, down = objective.value_and_gradient((w - step)[:, None], [0])
+        columns.append((up - down)[:, 0] / 2e-5)
+    above = np.linalg.eigvalsh(objective.hessian(w) - np.column_stack(columns))
+    assert above.min() > -1e-7
+    assert above.max() > 0.01
+
+
+def test_the_pull_is_a_divergence_of_shares():
+    pull = PriorPull(np.array([0.2, 0.3, 0.5]), 2.0)
+    mean = np.array([[0.3], [0.3], [0.4]])
+    value, first, second = pull.derivatives(mean)
+    assert value[0] == pytest.approx(2 * (0.2 * np.log(0.2 / 0.3) + 0.5 * np.log(0.5 / 0.4)))
+    np.testing.assert_allclose(first, -2 * pull.shares[:, None] / mean)
+    np.testing.assert_allclose(second, 2 * pull.shares[:, None] / mean**2)
+    two = PriorPull.of(0.7, 3.0, 1)
+    for m in (0.2, 0.7):
+        value, first, second = (float(x) for x in two.of_two(np.array(2 * m - 1)))
+        assert value == pytest.approx(3 * (0.7 * np.log(0.7 / m) + 0.3 * np.log(0.3 / (1 - m))), abs=1e-12)
+        assert first == pytest.approx(3 * (0.3 / (1 - m) - 0.7 / m), abs=1e-12)
+        assert second == pytest.approx(3 * (0.3 / (1 - m) ** 2 + 0.7 / m**2))
+    assert PriorPull.of(None, 3.0, 1) is PriorPull.of(0.7, 0.0, 1) is PriorPull.of(0.7, 3.0, 0) is None
+
+
+def test_wrong_answers_say_less_and_the_pull_keeps_its_balance():
+    """By the squared correlation of a side with the one it hangs on: (1 - 2 e)^2 for a pair."""
+    assert wrong_pairs(0.0).pull.strength == pytest.approx(3)
+    assert wrong_pairs(0.1).pull.strength == pytest.approx(3 * 0.8**2)
+    assert make_problem(0.0).pull.strength == pytest.approx(3)
+
+
+def test_sides_and_classes():
+    graph = AnswerGraph.from_answers([(0, 1), (2, 3), (3, 4)], [-1, 1, -1], labels=[0, 0, 0, -1, 0, 1])
+    assert likelihood_of(graph).side.tolist() == [1, -1, -1, -1, 1, 1]
+    assert soft_sides(graph, AnswerModel.given(0.0, graph)).tolist() == [1, -1, -1, -1, 1, 1]
+    # An answer of rate 0.1 is right with a correlation of 0.8.
+    np.testing.assert_allclose(soft_sides(graph, AnswerModel.given(0.1, graph))[:2], [1, -0.8])
+    np.testing.assert_allclose(likelihood_of(graph, 0.1).side, soft_sides(graph, AnswerModel.given(0.1, graph)))
+
+
+@pytest.mark.parametrize(
+    "graph",
+    [
+        AnswerGraph.from_answers([(0, 1)], [1], labels=[1, -1]),
+        AnswerGraph.from_answers([(0, 1), (1, 0)], [1, -1]),
+        AnswerGraph.from_answers([(2, 3), (0, 1), (1, 2), (2, 0)], [1, 1, 1, -1]),
+    ],
+)
+def test_answers_without_errors_that_contradict_each_other(graph):
+    with pytest.raises(InputError, match=r"contradict each other .* `error_rate='auto'`"):
+        likelihood_of(graph, 0.0)
+    likelihood_of(graph, 0.1)
+
+
+def test_independent_answers_weigh_one():
+    """Points less a flip, and labels; a component by its weight."""
+    graph = make_graph()
+    weight = np.arange(1.0, graph.n_components + 1)
+    likelihood = likelihood_of(graph, 0.0, weight)
+    assert likelihood.n_independent.tolist() == [2, 1, 3, 1, 1, 1, 0]
+    assert likelihood.omega @ likelihood.n_independent == pytest.approx(1)
+    np.testing.assert_allclose(likelihood.omega / likelihood.omega[0], weight)
+    assert likelihood_of(graph).n_effective == pytest.approx(9)
+
+
+def fisher(A, z, chance):
+    """Information of one event about w, by differences."""
+    w = np.linalg.pinv(A) @ z
+    slope = np.array([(chance(A @ (w + step)) - chance(A @ (w - step))) / 2e-6 for step in 1e-6 * np.eye(A.shape[1])])
+    p = chance(z)
+    return np.outer(slope, slope) / (p * (1 - p))
+
+
+def test_information_of_a_pair_and_of_labels():
+    """For a pair Fisher's, from the two probabilities of its answer; with a label that of logistic regression."""
+    rng = np.random.default_rng(7)
+    A = rng.normal(size=(2, 3))
+    z = A @ rng.normal(size=3)
+
+    def same(z):
+        return np.prod(expit(z)) + np.prod(expit(-z))
+
+    expected = fisher(A, z, same)
+    for answer in (True, False):
+        J = LoosePairs.of_answers(np.array([answer])).information(A, z)
+        np.testing.assert_allclose(J.T @ J, expected, rtol=1e-6)
+        J = chain_information(A, z, np.array([1, 1 if answer else -1]), np.array([0, 0]), np.array([False]))
+        np.testing.assert_allclose(J.T @ J, expected, rtol=1e-6)
+    J = chain_information(A, z, np.array([1, 1]), np.array([0, 0]), np.array([True]))
+    np.testing.assert_allclose(J.T @ J, A.T @ ((expit(z) * expit(-z))[:, None] * A), rtol=1e-12)
+
+
+def test_information_that_wrong_answers_leave():
+    """At small logits of a pair Fisher's, of an answer that is wrong with probability e: (1 - 2 e)^2 of the whole."""
+    A = np.random.default_rng(8).normal(size=(3, 4))
+    z = np.array([1e-3, 2e-3, -1e-3])
+    q = 0.5 * (1 + np.tanh(z[0] / 2) * np.tanh(z[1] / 2))
+    slope = 0.25 * (np.tanh(z[1] / 2) * A[0] + np.tanh(z[0] / 2) * A[1])
+    p = 0.2 + 0.6 * q
+    expected = 0.6**2 * np.outer(slope, slope) / (p * (1 - p))
+    pair = likelihood_of(AnswerGraph.from_answers([(0, 1)], [1]), 0.2)
+    J = pair.information(A[:2], z[:2])
+    np.testing.assert_allclose(J.T @ J, expected, rtol=1e-4)
+    chain = likelihood_of(AnswerGraph.from_answers([(0, 1), (1, 2)], [1, 1]), 0.2)
+    J = chain.information(A, z)
+    slope = 0.25 * (np.tanh((z[0] + z[1]) / 2) * A[2] + np.tanh(z[2] / 2) * (A[0] + A[1]))
+    more = 0.6**2 * np.outer(slope, slope) / (p * (1 - p))
+    # Two answers weigh one half each.
+    np.testing.assert_allclose(J.T @ J, (expected + more) / 2, rtol=1e-2, atol=1e-9)
+
+
+@pytest.mark.parametrize(("n_pairs", "d"), [(40, 5), (3, 5)], ids=["more answers than columns", "fewer"])
+def test_the_evidence_is_laplace_s_with_fisher_information(n_pairs, d):
+    """Written out with dense matrices: misfit, penalty and determinant, with weights."""
+    rng = np.random.default_rng(0)
+    weight = np.repeat(rng.uniform(0.5, 2, n_pairs), 2)
+    same = rng.random(n_pairs) < 0.6
+    graph = AnswerGraph.from_answers(np.arange(2 * n_pairs).reshape(-1, 2), same, weights=weight[::2])
+    data = TrainingData.of(rng.normal(size=(2 * n_pairs, d)), graph, np.ones(2 * n_pairs), weight, pairs_first=True)
+    problem = PointProblem(data, likelihood_of(data.graph, 0.0, data.weight), 0.7, 3.0)
     w = rng.normal(size=data.A.shape[1] + 1)
     pen = rng.random(data.A.shape[1]) + 0.1
-    first, second = data.A[:n_pairs], data.A[n_pairs : 2 * n_pairs]
+    first, second = data.A[:n_pairs], data.A[n_pairs:]
     s1, s2 = (expit(X @ w[:-1] + w[-1]) for X in (first, second))
-    same = s1 * s2 + (1 - s1) * (1 - s2)
-    chance = np.where(pairs.similar, same, 1 - same)
-    # Of one answer the information about w is g g' / (same (1 - same)), g the slope of the chance of "same".
+    alike = s1 * s2 + (1 - s1) * (1 - s2)
+    share = weight[::2] / weight[::2].sum()
+    n = 1 / (share @ share)
+    # Of one answer the information about w is g g' / (alike (1 - alike)), g the slope of the chance of "same".
     slope = ((2 * s2 - 1) * s1 * (1 - s1))[:, None] * first + ((2 * s1 - 1) * s2 * (1 - s2))[:, None] * second
-    information = (slope / (same * (1 - same))[:, None]).T @ slope
-    precision = n_pairs * np.diag(pen)
-    expected = np.log(chance).sum() - n_pairs * (pen @ w[:-1] ** 2) / 2
+    information = n * (slope * (share / (alike * (1 - alike)))[:, None]).T @ slope
+    precision = n * np.diag(pen)
+    expected = n * (share @ np.log(np.where(same, alike, 1 - alike)) - (pen @ w[:-1] ** 2) / 2)
     expected -= (np.linalg.slogdet(information + precision)[1] - np.linalg.slogdet(precision)[1]) / 2
-    assert data.log_evidence(w, pen) == pytest.approx(expected, rel=1e-10)
+    assert problem.log_evidence(w, pen) == pytest.approx(expected, rel=1e-10)
+
+
+@pytest.mark.parametrize("rates", RATES.values(), ids=RATES)
+def test_a_fold_knows_what_touches_no_point_left_out(rates):
+    """The likelihood and the slopes of a fold are those of a graph without these answers and labels."""
+    graph = make_graph(labels=True)
+    whole = likelihood_of(graph, rates, np.linspace(1, 2, graph.n_components))
+    known = np.ones((N_POINTS, 2), dtype=bool)
+    known[[1, 3, 6, 12], 0] = False
+    known[[5], 1] = False
+    folds = FoldLikelihood(whole, known)
+    Z = np.random.default_rng(1).normal(size=(N_POINTS, 4))
+    values, slopes = folds.weighted_terms(Z, [0, 1, 2, 3])
+    for k in range(2):
+        kept = known[graph.ends, k].all(axis=1)
+        part = AnswerGraph.from_answers(
+            graph.ends[kept], graph.same[kept], annotators=graph.annotators[kept],
+            labels=np.where(known[:, k], graph.labels, 0), n_points=N_POINTS,
+        )  # fmt: skip
+        alone = likelihood_of(part, rates)
+        losses, expected = alone.terms(Z[:, k::2])
+        omega = np.zeros(part.n_components)
+        omega[part.component] = whole.omega[whole.component]
+        np.testing.assert_allclose(values[k::2], omega @ losses, atol=1e-6)
+        np.testing.assert_allclose(slopes[:, k::2], omega[part.component][:, None] * expected, atol=1e-6)
+        # What is not known is scored by what is: each answer and label by itself.
+        q = expit(alone.log_odds(Z[:, [k]]))[:, 0]
+        same = q[graph.ends].prod(axis=1) + (1 - q[graph.ends]).prod(axis=1)
+        agrees = np.where(graph.same > 0, same, 1 - same)
+        errors = error_of(graph, rates)
+        chance = ((1 - errors) * agrees + errors * (1 - agrees))[~kept]
+        hidden = np.flatnonzero(~known[:, k] & (graph.labels != 0))
+        named = np.where(graph.labels[hidden] > 0, q[hidden], 1 - q[hidden])
+        weight = whole.weight[whole.component[np.r_[graph.ends[~kept, 0], hidden]]]
+        expected = np.average(np.log(np.r_[chance, named]), weights=weight)
+        assert folds.score(Z[:, [k]], k)[0] == pytest.approx(expected, abs=1e-6)
+
+
+def test_a_fold_that_knows_all_has_no_score():
+    folds = FoldLikelihood(likelihood_of(make_graph()), np.ones((N_POINTS, 1), dtype=bool))
+    assert np.isnan(folds.score(np.zeros((N_POINTS, 2)), 0)).all()

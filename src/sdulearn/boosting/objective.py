@@ -29,7 +29,7 @@ from sdulearn.answers.answer_model import AnswerModel
 from sdulearn.answers.graph import AnswerGraph
 from sdulearn.errors import InputError
 from sdulearn.joint.classes import ClassLikelihood
-from sdulearn.joint.likelihood import PriorPenalty
+from sdulearn.joint.likelihood import PriorPull as Divergence
 from sdulearn.types import Array, Indices, Mask
 
 _TINY = np.finfo(np.float64).tiny
@@ -153,12 +153,12 @@ class PriorPull:
 
     points: Indices  # the unlabeled points
     share: Array  # their weights, of sum 1
-    penalty: PriorPenalty  # the divergence as a function of the mean
+    penalty: Divergence  # the divergence as a function of the mean
 
     def slopes(self, z: Array) -> tuple[Array, Array]:
         """Gradient at these points, and a curvature that is exact for a shift of all of them."""
         t = np.tanh(z[self.points] / 2)
-        _, first, second = self.penalty.derivatives(np.asarray(self.share @ t))
+        _, first, second = self.penalty.of_two(np.asarray(self.share @ t))
         rise = self.share * (1 - t**2) / 4
         return first * rise, second * rise.sum() * rise
 
@@ -258,6 +258,6 @@ def pair_objective(
 def make_pull(graph: AnswerGraph, prior: float | None, strength: float) -> PriorPull | None:
     """The pull of the prior, or None where there is no prior or no unlabeled point."""
     points = graph.unlabeled[graph.point_weights[graph.unlabeled] > 0]
-    penalty = PriorPenalty.of(prior, strength, len(points))
+    penalty = Divergence.of(prior, strength, len(points))
     weight = graph.point_weights[points]
     return None if penalty is None else PriorPull(points, weight / weight.sum(), penalty)

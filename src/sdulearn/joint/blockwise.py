@@ -8,7 +8,7 @@ O(n d^2) for moments and Hessians.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, fields
 
 import numpy as np
 from scipy import sparse
@@ -18,18 +18,20 @@ from sdulearn.answers.answer_model import AnswerModel
 from sdulearn.base import Fit
 from sdulearn.blocks.source import Blocks, Sums, add_all
 from sdulearn.errors import InputError
+from sdulearn.joint.data import Axes, Moments, warn_of_scales
 from sdulearn.joint.estimators import PairLogisticRegression
-from sdulearn.joint.fitting import descend, polish, resolve_prior, warn_of_scales
 from sdulearn.joint.likelihood import (
     Columns,
-    PriorPenalty,
+    LoosePairs,
+    PriorPull,
     bordered_gram,
-    curvature_sums,
-    hessian,
-    slope_sums,
-    value_and_gradient,
+    bordered_sum,
+    mean_curvature,
+    mean_sums,
+    pair_moments,
 )
-from sdulearn.joint.path import CONSTANT, Axes, Summary, pair_moments
+from sdulearn.joint.path import descend, polish
+from sdulearn.joint.prior import resolve_prior
 from sdulearn.joint.rates import may_be_wrong
 from sdulearn.pairs import read_pairs
 from sdulearn.solvers import check_system_size
@@ -37,8 +39,8 @@ from sdulearn.solvers.limits import PIECE_SIZE, check_magnitude, check_weight_ra
 from sdulearn.statistics import check_width
 from sdulearn.types import Array, Codes, Indices, Rows
 
-# Rows, answers, weights of the pairs and of the unlabeled rows, as PairObjective takes them.
-Piece = tuple[Rows, Array, Array, Array | None]
+# Rows (first ends, second ends, unlabeled), answers, weights of the pairs and of the unlabeled rows.
+Piece = tuple[Rows, LoosePairs, Array, Array | None]
 SumsOf = Callable[..., Mapping[str, Array | float]]
 
 # How a sum follows a change of coordinates: by its rows, or by its rows and its columns.
@@ -67,11 +69,11 @@ def fit_pair_logistic(model: PairLogisticRegression, blocks: Blocks) -> Fit:
     n_dissimilar = survey.dissimilar if survey else 0.0
     squares = survey.pair_squares if survey else 0.0
     estimate, prior = resolve_prior(model, n_similar, n_dissimilar, squares)
-    data = BlockData.of(blocks, survey, prior, float(model.prior_strength))
-    v = descend(model, data, model.alpha, model.covariance_power)
-    fit = polish(model, data, v, model.alpha, model.covariance_power, estimate)
+    problem = BlockProblem(blocks, survey, prior, float(model.prior_strength))
+    v = descend(model, problem, model.alpha, model.covariance_power)
     answer_model = AnswerModel.unknown(np.zeros(1, dtype=int), np.array([survey.n_pairs]))
-    return replace(fit, fitted={"answer_model_": answer_model})
+    fitted: dict[str, object] = {"answer_model_": answer_model}
+    return polish(model, problem, v, model.alpha, model.covariance_power, estimate, fitted)
 
 
 @dataclass(frozen=True)
@@ -171,7 +173,7 @@ class Totals:
     unlabeled: float
 
     def pieces(self, X: Rows, y: Codes, weight: Array | None, unlabeled: bool) -> Iterator[Piece]:
-        """A block in the layout of PairObjective, in float64, a few rows at a time.
+        """A block in float64, a few rows at a time.
 
         Dense rows are about the mean.
         """
@@ -185,10 +187,10 @@ class Totals:
         pieces = zip(np.array_split(ends, count), np.array_split(others, count), strict=True)
         for pairs, rest in pieces:
             A = self._rows(X, np.concatenate([pairs[:, 0], pairs[:, 1], rest]))
-            s = np.sign(y[pairs[:, :1]]).astype(np.float64)
+            answers = LoosePairs.of_answers(y[pairs[:, 0]] > 0)
             omega = _weights(weight, pairs[:, 0]) / self.n_answers
             share = _weights(weight, rest) / (self.unlabeled or 1.0) if unlabeled else None
-            yield A, s, omega, share
+            yield A, answers, omega, share
 
     def offset(self, X: Rows) -> Array:
         """The mean of the rows of a piece: sparse ones stay where they are."""
@@ -224,7 +226,7 @@ def _n_pieces(X: Rows) -> int:
 
 
 def _weights(weight: Array | None, rows: Indices) -> Array:
-    return np.ones((len(rows), 1)) if weight is None else weight[rows, None]
+    return np.ones(len(rows)) if weight is None else weight[rows]
 
 
 def _sum_rows(
@@ -236,7 +238,7 @@ def _sum_rows(
     W: Array,
     unlabeled: bool,
 ) -> Sums | None:
-    """The task of every pass but the first: ``sums_of(A, s, omega, share, W)`` of a block."""
+    """The task of every pass but the first: ``sums_of(A, pairs, omega, share, W)`` of a block."""
     if not len(y):
         return None
     offset = totals.offset(X)
@@ -259,108 +261,97 @@ def _changed(sums: Sums, change: Callable[[Array], Array]) -> Sums:
     return Sums(sums | one | two)
 
 
-def _moments(A: Rows, s: Array, omega: Array, share: Array, W: Array) -> dict[str, Array]:
+def _slopes(A: Rows, pairs: LoosePairs, omega: Array, share: Array | None, W: Array) -> dict[str, Array]:
+    """See :class:`~sdulearn.joint.likelihood.HasSums`."""
+    n = len(omega)
+    Z = A @ W[:-1] + W[-1]
+    losses, slopes = pairs.terms(Z[: 2 * n])
+    slopes *= np.tile(omega, 2)[:, None]
+    sums = {"loss": omega @ losses, "slope": bordered_sum(A[: 2 * n], slopes)}
+    return sums if share is None else sums | mean_sums(A[2 * n :], share, Z[2 * n :])
+
+
+def _curvatures(A: Rows, pairs: LoosePairs, omega: Array, share: Array | None, w: Array) -> dict[str, Array]:
+    """See :class:`~sdulearn.joint.likelihood.HasSums`."""
+    n = len(omega)
+    z = A @ w[:-1] + w[-1]
+    sums = {"curvature": pairs.curvature(A[: 2 * n], omega, z[: 2 * n])}
+    return sums if share is None else sums | {"mean_curvature": mean_curvature(A[2 * n :], share, z[2 * n :])}
+
+
+def _moments(A: Rows, pairs: LoosePairs, omega: Array, share: Array, W: Array) -> dict[str, Array]:
     """Second moments of the ends and of the unlabeled rows, each by their share, beside those of the pairs."""
-    n = len(s)
+    n = len(omega)
     ends = A[: 2 * n]
     free = A[2 * n :]
+    joint, total = pair_moments(ends, pairs.s[:, 0], omega)
     return {
-        "ends_second": bordered_gram(ends, np.tile(omega[:, 0], 2), ends),
-        "free_second": bordered_gram(free, share[:, 0], free),
-        **pair_moments(A, s, omega),
+        "ends_second": bordered_gram(ends, np.tile(omega, 2), ends),
+        "free_second": bordered_gram(free, share, free),
+        "joint": joint,
+        "ends": total,
     }
 
 
-def _positive(A: Rows, s: Array, omega: Array, share: Array, w: Array) -> dict[str, float]:
+def _positive(A: Rows, pairs: LoosePairs, omega: Array, share: Array, w: Array) -> dict[str, float]:
     """The share of unlabeled rows, and that of ends, on the positive side."""
     positive = A @ w[:-1] + w[-1] > 0
-    first, second, free = np.split(positive, [len(s), 2 * len(s)])
+    first, second, free = np.split(positive, [len(omega), 2 * len(omega)])
     ends = (first.astype(np.float64) + second) / 2
-    return {"share": float(share[:, 0] @ free), "share_of_ends": float(omega[:, 0] @ ends)}
+    return {"share": float(share @ free), "share_of_ends": float(omega @ ends)}
 
 
-@dataclass(frozen=True)
-class BlockData:
-    """Rows in blocks; see :class:`sdulearn.joint.path.Data`."""
+class BlockProblem:
+    """Rows in blocks; see :class:`sdulearn.joint.path.Problem`."""
 
-    blocks: Blocks
-    survey: Survey
-    totals: Totals
-    axes: Axes
-    summary: Summary
-    prior_penalty: PriorPenalty | None
-    _known: dict[bytes, dict[str, Array]] = field(default_factory=dict)
+    exact_hessian = True
 
-    @classmethod
-    def of(cls, blocks: Blocks, survey: Survey, prior: float | None, prior_strength: float) -> BlockData:
-        """The axes and what the starts need, in one pass."""
+    def __init__(self, blocks: Blocks, survey: Survey, prior: float | None, prior_strength: float) -> None:
+        """Find the axes and what the starts need, in one pass."""
         d = len(survey.total)
         check_system_size(d)
-        totals = Totals(survey.total / survey.weight, survey.n_answers, survey.unlabeled)
-        sums = blocks.sum(_sum_rows, totals, _moments, np.zeros(d + 1), True)
+        self.blocks = blocks
+        self.survey = survey
+        self.totals = Totals(survey.total / survey.weight, survey.n_answers, survey.unlabeled)
+        sums = blocks.sum(_sum_rows, self.totals, _moments, np.zeros(d + 1), True)
         second = survey.n_answers * sums.pop("ends_second") + survey.unlabeled * sums.pop("free_second")
         second /= survey.weight
         # The rows are about a mean that was rounded.
         rest = second[:-1, -1]
         covariance = second[:-1, :-1] - np.outer(rest, rest)
-        deviation = np.sqrt(np.maximum(covariance.diagonal(), 0.0))
-        warn_of_scales(np.where(deviation > CONSTANT * np.abs(totals.mean), deviation, 0.0))
-        axes = Axes.from_moments(totals.mean, covariance)
-        summary = Summary(axes.variance, **_changed(sums, axes.inward), prior=prior)
-        prior_penalty = PriorPenalty.of(prior, prior_strength, survey.n_unlabeled)
-        return cls(blocks, survey, totals, axes, summary, prior_penalty)
-
-    def objective(self, pen: Array) -> BlockObjective:
-        """See :class:`sdulearn.joint.path.Data`."""
-        return BlockObjective(self, pen)
+        warn_of_scales(np.sqrt(np.maximum(covariance.diagonal(), 0.0)), self.totals.mean)
+        self.axes = Axes.from_moments(self.totals.mean, covariance)
+        self.moments = Moments(self.axes.variance, **_changed(sums, self.axes.inward), prior=prior)
+        self.pull = PriorPull.of(prior, prior_strength, survey.n_unlabeled)
+        self._known: dict[bytes, dict[str, Array]] = {}
 
     def positive_share(self, v: Array) -> tuple[float, float]:
-        """See :class:`sdulearn.joint.path.Data`."""
+        """See :class:`sdulearn.joint.path.Problem`."""
         sums = self._sums(_positive, v, True)
         survey = self.survey
         if survey.unlabeled:
             return sums["share"], survey.unlabeled_squares / survey.unlabeled**2
         return sums["share_of_ends"], survey.pair_squares / survey.n_answers**2 / 2
 
-    def slopes(self, W: Array) -> dict[str, Array]:
-        """``slope_sums`` in the axes.
+    def slopes(self, W: Array, columns: Columns, exact: bool) -> dict[str, Array]:
+        """See :class:`~sdulearn.joint.likelihood.HasSums`.
 
-        They know no penalty, so a point met before, at any alpha, takes no pass.
+        The sums know no penalty, so coefficients met before, at any alpha, take no pass.
         """
         keys = [w.tobytes() for w in W.T]
         new = [k for k, key in enumerate(keys) if key not in self._known]
         if new:
-            sums = self._sums(slope_sums, W[:, new], self.prior_penalty is not None)
+            sums = self._sums(_slopes, W[:, new], self.pull is not None)
             for j, k in enumerate(new):
                 self._known[keys[k]] = {name: sums[name][..., j] for name in sums}
         found = [self._known[key] for key in keys]
         return {name: np.stack([one[name] for one in found], axis=-1) for name in found[0]}
 
     def curvatures(self, w: Array) -> dict[str, Array]:
-        """``curvature_sums`` in the axes."""
-        return self._sums(curvature_sums, w, self.prior_penalty is not None)
+        """See :class:`~sdulearn.joint.likelihood.HasSums`."""
+        return self._sums(_curvatures, w, self.pull is not None)
 
     def _sums(self, sums_of: SumsOf, W: Array, unlabeled: bool) -> Sums:
         outward = self.axes.outward(W)
         sums = self.blocks.sum(_sum_rows, self.totals, sums_of, outward, unlabeled)
         return _changed(sums, self.axes.inward)
-
-
-class BlockObjective:
-    """Equation (2) over blocks; see :class:`sdulearn.joint.likelihood.Objective`."""
-
-    def __init__(self, data: BlockData, pen: Array) -> None:
-        self.data = data
-        self.pen = pen
-        self.exact_hessian = True
-
-    def value_and_gradient(self, W: Array, columns: Columns) -> tuple[Array, Array]:
-        """See :class:`sdulearn.joint.likelihood.Objective`."""
-        slopes = self.data.slopes(W)
-        return value_and_gradient(slopes, W, self.pen[:, columns], self.data.prior_penalty)
-
-    def hessian(self, w: Array) -> Array:
-        """See :class:`sdulearn.joint.likelihood.Objective`."""
-        slopes = self.data.slopes(w[:, None])
-        curvatures = self.data.curvatures(w)
-        return hessian(slopes, curvatures, self.pen[:, 0], self.data.prior_penalty)

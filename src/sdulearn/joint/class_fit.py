@@ -13,7 +13,7 @@ from sdulearn.answers.answer_model import AnswerModel
 from sdulearn.answers.graph import AnswerGraph
 from sdulearn.joint.class_starts import Clusters, class_starts, pair_moment
 from sdulearn.joint.classes import ClassLikelihood, ClassObjective, PropagatedLikelihood, SharesPenalty
-from sdulearn.joint.path import Axes, axis_penalty
+from sdulearn.joint.data import Axes, axis_penalty
 from sdulearn.solvers.lbfgs import gradient_norm, lbfgs
 from sdulearn.types import Array, Mask
 

@@ -24,7 +24,7 @@ from sdulearn.joint.class_selection import (
     known_by_folds,
 )
 from sdulearn.joint.classes import SharesPenalty
-from sdulearn.joint.graph_data import PointRows
+from sdulearn.joint.data import TrainingData
 from sdulearn.model_selection import grid_results
 from sdulearn.pairs import Pairs
 from sdulearn.prior import clopper_pearson
@@ -61,21 +61,21 @@ class ClassParameters(Protocol):
 
 def lay_out_classes(
     parameters: ClassParameters, X: Rows, pairs: Pairs, weight: Array | None, n_classes: int
-) -> tuple[ClassData, PointRows, AnswerModel]:
+) -> tuple[ClassData, TrainingData, AnswerModel]:
     """Checked rows as points in their axes, and the answer model as reported."""
     weight = np.ones(pairs.n_rows) if weight is None else weight
     graph = AnswerGraph.from_y(pairs, weight)
-    points = PointRows.of(X, graph, pairs.codes, weight)
+    points = TrainingData.of(X, graph, pairs.codes, weight)
     _check_answers(points.graph, n_classes)
     # "Auto" looks for a number of classes above two.
     model = answer_model_of(parameters.error_rate, points.graph, max(n_classes, 3))
     data = ClassData(
         axes=points.axes,
-        A=points.A,
+        A=points.known,
         weight=points.weight[points.graph.component],
         graph=points.graph,
-        A_u=points.A_u,
-        share=points.share[:, 0],
+        A_u=points.unlabeled,
+        share=points.share,
         n_classes=n_classes,
         answer_model=model,
         shares_penalty=_shares_penalty(parameters, n_classes, bool(len(points.share))),
@@ -229,10 +229,9 @@ def find_number(data: ClassData, fewest: int, power: float, folds: list[Known]) 
     return choose_number(data, fewest, most, power, folds)
 
 
-def fold_knowledge(points: PointRows, splits: Iterable[tuple[Indices, Indices]]) -> list[Known]:
+def fold_knowledge(points: TrainingData, splits: Iterable[tuple[Indices, Indices]]) -> list[Known]:
     """Which answers and labels each fold knows, from splits of the rows."""
-    train, _ = points.fold_masks(splits)
-    return known_by_folds(points.graph, train)
+    return known_by_folds(points.graph, points.known_to_folds(splits))
 
 
 def finish(data: ClassData, parameters: ClassParameters, W: Array, alpha: float, covariance_power: float) -> Fit:

@@ -160,7 +160,6 @@ def choose_number(data: ClassData, fewest: int, most: int, power: float, folds: 
     return NumberOfClasses(numbers, np.array(scores), n_used)
 
 
-def known_by_folds(graph: AnswerGraph, train: Array) -> list[Known]:
-    """Which answers and labels each fold knows, from the points (n_known, n_folds) that it knows as 0 and 1."""
-    points = train.T > 0
-    return [(shown[graph.ends].all(axis=1), shown) for shown in points]
+def known_by_folds(graph: AnswerGraph, known: Mask) -> list[Known]:
+    """Which answers and labels each fold knows, from the points (n_known, n_folds) that it knows."""
+    return [(shown[graph.ends].all(axis=1), shown) for shown in known.T]

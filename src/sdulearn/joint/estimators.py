@@ -24,16 +24,19 @@ from sdulearn.joint.class_model import (
     warn_of_empty_classes,
     warn_of_open_number,
 )
-from sdulearn.joint.fitting import (
+from sdulearn.joint.data import TrainingData, warn_of_column_scales
+from sdulearn.joint.likelihood import TwoClassLikelihood
+from sdulearn.joint.path import (
+    WORKING_ALPHA,
+    PointProblem,
     descend,
+    fit_folds,
+    fit_path,
     make_starts,
+    path_evidence,
     polish,
-    resolve_graph_prior,
-    resolve_prior,
-    warn_of_scales,
 )
-from sdulearn.joint.graph_data import GraphData, PointRows
-from sdulearn.joint.path import PairData, column_deviations, fit_path, held_out_loss, path_evidence
+from sdulearn.joint.prior import resolve_graph_prior, resolve_prior
 from sdulearn.joint.rates import asks_for_graph, rate_folds, rates_by_models
 from sdulearn.model_selection import PairKFold, grid_results, positive_grid
 from sdulearn.pairs import Pairs
@@ -44,8 +47,6 @@ from sdulearn.types import Array, Indices, MatrixLike, Rows, Splitter
 # Alphas of the default grid, as multiples of the alpha at which the model leaves zero.
 _GRID_TOP = 10**0.5
 _GRID_BOTTOM = 10**-3.5
-# That of the fit which tells, with labels, which of the two classes is the larger, as such a multiple.
-_NAMING_ALPHA = 0.03
 
 
 class _PairLogisticBase(LinearClassifier):
@@ -62,67 +63,49 @@ class _PairLogisticBase(LinearClassifier):
     tol: float
     max_iter: int
 
-    def _lay_out(
-        self, X: Rows, pairs: Pairs, weight: Array | None
-    ) -> tuple[PairData | GraphData, PriorEstimate, AnswerModel]:
-        """Checked rows in principal axes, and the prior and the answer model as reported."""
+    def _lay_out(self, X: Rows, pairs: Pairs, weight: Array | None) -> tuple[PointProblem, PriorEstimate, AnswerModel]:
+        """Checked rows as a problem, and the prior and the answer model as reported."""
         if not isinstance(self.prior, Real | None):
             raise InputError(
                 f"With two classes `prior` is one number, P(y = +1), or None; got `prior={self.prior!r}`. A list "
                 "of class shares goes with `n_classes` above 2."
             )
-        warn_of_scales(column_deviations(X, weight), getattr(self, "feature_names_in_", None))
+        warn_of_column_scales(X, weight, getattr(self, "feature_names_in_", None))
         weight = np.ones(pairs.n_rows) if weight is None else weight
-        if not asks_for_graph(self.error_rate, pairs):
-            return *self._lay_out_pairs(X, pairs, weight), AnswerModel.unknown(
-                *np.unique(pairs.answer_annotators, return_counts=True)
-            )
         graph = AnswerGraph.from_y(pairs, weight)
-        points = PointRows.of(X, graph, pairs.codes, weight)
-        model = self._answer_model(X, pairs, points)
-        if not asks_for_graph(0.0 if model.certain else 0.1, pairs):
-            return *self._lay_out_pairs(X, pairs, weight), model
-        # Contradictions are refused before a prior is looked for.
-        model.factor_graph(points.graph, 2)
-        prior = resolve_graph_prior(self, pairs, weight, points.graph, model)
-        return *self._lay_out_graph(points, model, *prior), model
+        data = TrainingData.of(X, graph, pairs.codes, weight, pairs_first=True)
+        model = self._answer_model(X, pairs, data)
+        likelihood = TwoClassLikelihood(data.graph, model, data.weight)
+        strength = float(self.prior_strength)
+        if likelihood.is_loose and likelihood.is_certain:
+            by_pair = weight[pairs.ends[:, 0]]
+            counts = float(by_pair @ pairs.similar), float(by_pair @ ~pairs.similar), float(by_pair @ by_pair)
+            estimate, prior = resolve_prior(self, *counts)
+            return PointProblem(data, likelihood, prior, strength), estimate, model
+        estimate, prior = resolve_graph_prior(self, pairs, weight, data.graph, model)
+        if self.prior is not None or prior is None:
+            return PointProblem(data, likelihood, prior, strength), estimate, model
+        # Beside labels, which tell where the boundary is, and of answers that may be wrong, which tell little of it,
+        # an estimated prior pulls nothing.
+        if not likelihood.labelled.any():
+            strength = strength if likelihood.is_certain else 0.0
+            return PointProblem(data, likelihood, prior, strength), estimate, model
+        problem = PointProblem(data, likelihood, None, 0.0)
+        alpha = WORKING_ALPHA * problem.moments.largest_alpha(1.0)
+        share, _ = problem.positive_share(descend(self, problem, alpha, 1.0))
+        return problem, estimate if (share > 0.5) == (prior > 0.5) else estimate.mirrored(), model
 
-    def _answer_model(self, X: Rows, pairs: Pairs, points: PointRows) -> AnswerModel:
+    def _answer_model(self, X: Rows, pairs: Pairs, data: TrainingData) -> AnswerModel:
         """Given, or estimated."""
+        if not asks_for_graph(self.error_rate, pairs):
+            return AnswerModel.unknown(*np.unique(pairs.answer_annotators, return_counts=True))
         if not isinstance(self.error_rate, str):
-            return AnswerModel.given(self.error_rate, points.graph)
-        n_folds = rate_folds(points.graph)
+            return AnswerModel.given(self.error_rate, data.graph)
+        n_folds = rate_folds(data.graph)
         if n_folds < 2:
-            return AnswerModel.estimate(points.graph)
-        train, _ = points.fold_masks(PairKFold(n_folds, random_state=0).split(X, pairs))
-        return rates_by_models(points, train)
-
-    def _lay_out_graph(
-        self, points: PointRows, model: AnswerModel, estimate: PriorEstimate, prior: float | None
-    ) -> tuple[GraphData, PriorEstimate]:
-        """The points, and the prior as reported.
-
-        Beside labels, which tell where the boundary is, and of answers that may be wrong, which tell little of it, an
-        estimated prior pulls nothing.
-        """
-        named = bool(points.graph.labels.any())
-        if prior is None or self.prior is not None or not (named or not model.certain):
-            return GraphData.of(points, model, prior, float(self.prior_strength)), estimate
-        if not named:
-            return GraphData.of(points, model, prior, 0.0), estimate
-        data = GraphData.of(points, model, None, 0.0)
-        alpha = _NAMING_ALPHA * data.summary.largest_alpha(1.0)
-        share, _ = data.positive_share(descend(self, data, alpha, 1.0))
-        return data, estimate if (share > 0.5) == (prior > 0.5) else estimate.mirrored()
-
-    def _lay_out_pairs(self, X: Rows, pairs: Pairs, weight: Array) -> tuple[PairData, PriorEstimate]:
-        """Loose pairs without errors."""
-        pair_weight = weight[pairs.ends[:, 0]]
-        n_similar = float(pair_weight @ pairs.similar)
-        n_dissimilar = float(pair_weight @ ~pairs.similar)
-        squares = float(pair_weight @ pair_weight)
-        estimate, prior = resolve_prior(self, n_similar, n_dissimilar, squares)
-        return PairData.of(X, pairs, weight, prior, float(self.prior_strength)), estimate
+            return AnswerModel.estimate(data.graph)
+        folds = PairKFold(n_folds, random_state=0).split(X, pairs)
+        return rates_by_models(data, data.known_to_folds(folds))
 
 
 class PairLogisticRegression(_PairLogisticBase):
@@ -300,14 +283,14 @@ class PairLogisticRegression(_PairLogisticBase):
         self._remember(pairs)
         if self.n_classes != 2:
             return self._fit_classes(X, pairs, weight)
-        data, prior, model = self._lay_out(X, pairs, weight)
-        v = descend(self, data, self.alpha, self.covariance_power)
-        fit = polish(self, data, v, self.alpha, self.covariance_power, prior)
-        return self._accept(replace(fit, fitted={"answer_model_": model}))
+        problem, prior, model = self._lay_out(X, pairs, weight)
+        v = descend(self, problem, self.alpha, self.covariance_power)
+        fitted: dict[str, object] = {"answer_model_": model}
+        return self._accept(polish(self, problem, v, self.alpha, self.covariance_power, prior, fitted))
 
     def _fit_classes(self, X: Rows, pairs: Pairs, weight: Array | None) -> Self:
         """Fit more than two classes."""
-        warn_of_scales(column_deviations(X, weight), getattr(self, "feature_names_in_", None))
+        warn_of_column_scales(X, weight, getattr(self, "feature_names_in_", None))
         data, _, model = lay_out_classes(self, X, pairs, weight, int(self.n_classes))
         fit = fit_classes(data, self, self.alpha, self.covariance_power)
         warn_of_empty_classes(X, data, fit)
@@ -451,22 +434,23 @@ class PairLogisticRegressionCV(_PairLogisticBase):
         self._remember(pairs)
         if self.n_classes != 2 and self._fit_classes(X, pairs, weight, powers):
             return self
-        data, prior, model = self._lay_out(X, pairs, weight)
-        largest = np.array([data.summary.largest_alpha(power) for power in powers])
-        alphas = self._grid(largest)
-        path = fit_path(data, alphas, powers, make_starts(self, data.summary))
-        evidence = path_evidence(data, alphas, powers, path)
-        empty = data.empty(alphas, powers, path)
+        problem, prior, model = self._lay_out(X, pairs, weight)
+        moments = problem.moments
+        alphas = self._grid(np.array([moments.largest_alpha(power) for power in powers]))
+        path = fit_path(problem, moments, alphas, powers, make_starts(self, moments))
+        evidence = path_evidence(problem, alphas, powers, path)
+        empty = problem.empty(alphas, powers, path)
         if not empty.all():
             evidence[empty] = -np.inf
         row, best = np.unravel_index(np.argmax(evidence), evidence.shape)
-        results = self._cross_validate(X, pairs, data, alphas[:, best], powers[best])
-        if isinstance(data, PairData):
+        known = problem.data.known_to_folds(self._splits(X, pairs))
+        scores, _ = fit_folds(problem, alphas[:, best], powers[best], known)
+        results = grid_results([{"alpha": float(alpha)} for alpha in alphas[:, best]], scores)
+        if problem.is_loose:
             # Loose pairs lose nothing by folds.
-            scores = np.where(np.isfinite(evidence[:, best]), results["mean_test_score"], -np.inf)
-            row = np.argmax(scores)
+            row = np.argmax(np.where(np.isfinite(evidence[:, best]), results["mean_test_score"], -np.inf))
         alpha = float(alphas[row, best])
-        chosen = {
+        fitted = {
             "alpha_": alpha,
             "covariance_power_": powers[best],
             "cv_results_": results,
@@ -474,12 +458,11 @@ class PairLogisticRegressionCV(_PairLogisticBase):
             "alphas_": alphas,
             "answer_model_": model,
         }
-        fit = polish(self, data, path[row, :, best], alpha, powers[best], prior)
-        return self._accept(replace(fit, fitted=chosen))
+        return self._accept(polish(self, problem, path[row, :, best], alpha, powers[best], prior, fitted))
 
     def _fit_classes(self, X: Rows, pairs: Pairs, weight: Array | None, powers: list[float]) -> bool:
         """Fit more than two classes; False where "auto" finds two."""
-        warn_of_scales(column_deviations(X, weight), getattr(self, "feature_names_in_", None))
+        warn_of_column_scales(X, weight, getattr(self, "feature_names_in_", None))
         if self.n_classes == "auto" and self.prior is not None:
             raise InputError("`prior` needs a number of classes: with `n_classes='auto'` it must be None.")
         n_classes = MOST_CLASSES if self.n_classes == "auto" else int(self.n_classes)
@@ -519,23 +502,3 @@ class PairLogisticRegressionCV(_PairLogisticBase):
             return np.outer(np.geomspace(_GRID_TOP, _GRID_BOTTOM, int(self.alphas)), largest)
         given = sorted(positive_grid("alphas", np.asarray(self.alphas).tolist()), reverse=True)
         return np.repeat(np.array(given)[:, None], len(largest), axis=1)
-
-    def _cross_validate(
-        self, X: Rows, pairs: Pairs, data: PairData | GraphData, alphas: Array, covariance_power: float
-    ) -> dict[str, Any]:
-        """Held-out log-likelihood of the answers, of each alpha and fold."""
-        splits = self._splits(X, pairs)
-        settings = [{"alpha": float(alpha)} for alpha in alphas]
-        if isinstance(data, GraphData):
-            scores, _ = data.held_out(alphas, covariance_power, *data.points.fold_masks(splits))
-            return grid_results(settings, scores)
-        first_ends = pairs.ends[:, 0]
-        train = np.column_stack([np.isin(first_ends, rows) for rows, _ in splits])
-        test = np.column_stack([np.isin(first_ends, rows) for _, rows in splits])
-        loss = held_out_loss(data, alphas, covariance_power, train)
-        weight = data.omega * test
-        total = weight.sum(axis=0)[:, None]
-        # A fold without answers has no score.
-        total[total == 0] = np.nan
-        scores = -np.einsum("ik,iak->ka", weight, loss) / total
-        return grid_results(settings, scores)

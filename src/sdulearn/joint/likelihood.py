@@ -1,103 +1,55 @@
-"""The likelihood of same/different answers, its gradient and its Hessian.
+"""The likelihood of same/different answers with two classes, and the objective that a fit minimises.
 
-With z = w.x + b at one end of a pair, z' at the other, s = +1 (same) or -1 (different) and lc(u) =
-log 2 cosh(u / 2):
+With z_i = w.x_i + b at point i and lc(u) = log 2 cosh(u / 2), a connected component of answers that are all
+right has two states, its sides t_i = +1 or -1 up to one flip:
 
-    -log P(s | x, x') = lc(z) + lc(z') - lc(z + s z')                             (1)
-    J(w, b) = sum_pairs omega (1) + 1/2 sum_j pen_j w_j^2
-              + prior_strength KL(p || mean_U sigmoid(z))                         (2)
+    -log P(answers) = sum_i lc(z_i) - lc(u),      u = sum_i t_i z_i                             (1)
+    -log P(answers, labels) = sum_i lc(z_i) - u / 2,   t_i the classes that labels fix          (2)
 
-(1) is the loss of one pair: minus ``log(sigma sigma' + (1 - sigma)(1 - sigma'))`` for s = +1,
-written so that nothing overflows. (2) is the objective. J is not convex: its Hessian is a
-difference, and J(-w, -b) = J(w, b) but for the last term, the *prior penalty*.
+A loose pair with ends z, z' that may be answered wrongly, with a and d the logarithms of the chances of its
+answers where the classes agree and where they differ, has
 
-Rows enter by sums alone (:func:`slope_sums`, :func:`curvature_sums`), and J follows from the sums
-(:func:`value_and_gradient`, :func:`hessian`): rows in memory and rows in blocks share every
-formula.
+    -log P(answers) = lc(z) + lc(z') - log(e^a c(z + z') + e^d c(z - z')),   c(u) = 2 cosh(u / 2)   (3)
+
+which is (1) where the answer is certain: a = 0, d = -inf for "same". All other components have the likelihood
+of :mod:`sdulearn.answers.propagate`. In every case the derivative in z_i is node probability minus posterior.
+
+    J(w, b) = sum_components omega_c loss_c + 1/2 sum_j pen_j w_j^2
+              + prior_strength KL(p || mean_U sigmoid(z))                                       (4)
+
+J is not convex: its Hessian is a difference, and J(-w, -b) = J(w, b) but for the last term, the *pull* to the
+prior. Rows enter by sums alone, and J follows from the sums (:class:`Objective`): rows in memory and rows in
+blocks share every formula.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
 from scipy import sparse
+from scipy.special import expit
 
-from sdulearn.types import Array, Indices, Rows
+from sdulearn.answers.answer_model import AnswerModel
+from sdulearn.answers.graph import AnswerGraph
+from sdulearn.answers.propagate import log_cosh, sum_matrix
+from sdulearn.answers.two_classes import TwoClassNetwork
+from sdulearn.joint.data import labelled_components, loose_pairs, subgraph
+from sdulearn.types import Array, Indices, Mask, Rows
 
 Columns = Indices | Sequence[int]
+Sums = Mapping[str, Array]
+
+# Rounds and tolerance of messages: of paths, where many problems are compared, and of one solution.
+_MESSAGES = {False: (60, 1e-6), True: (200, 1e-9)}
 
 
-class Objective(Protocol):
-    """K problems at once; coefficients are (r + 1, K), the intercept last."""
-
-    pen: Array
-    exact_hessian: bool
-
-    def value_and_gradient(self, W: Array, columns: Columns) -> tuple[Array, Array]:
-        """Values and gradients of the given problems at ``W`` (one column each)."""
-        ...
-
-    def hessian(self, w: Array) -> Array:
-        """Hessian of a single problem (K = 1): exact, or with ``exact_hessian`` False a larger matrix."""
-        ...
-
-
-def pair_loss(z1: Array, z2: Array, s: Array) -> Array:
-    """Equation (1), elementwise."""
-    v = np.abs(z1 + s * z2)
-    a1 = np.abs(z1)
-    a2 = np.abs(z2)
-    return (a1 + a2 - v) / 2 + np.log((1 + np.exp(-a1)) * (1 + np.exp(-a2)) / (1 + np.exp(-v)))
-
-
-def slope_sums(A: Rows, s: Array, omega: Array, share: Array | None, W: Array) -> dict[str, Array]:
-    """What J and its gradient need of the rows: the "loss" of the pairs and its "slope".
-
-    With ``share`` also what the prior penalty needs of the unlabeled rows: "mean", ``sum share
-    tanh(z / 2)``, and "mean_slope", ``sum share (1 - tanh^2) [x, 1]``. ``A`` may be CSR.
-    """
-    n = len(s)
-    Z = A @ W[:-1] + W[-1]
-    T, E = _tanh_half(Z)
-    v = Z[:n] + s * Z[n : 2 * n]
-    T_v, E_v = _tanh_half(v)
-    # log 2 cosh(u / 2) = |u| / 2 + log(1 + exp(-|u|)), and E is 1 + exp(-|u|).
-    linear = (np.abs(Z[:n]) + np.abs(Z[n : 2 * n]) - np.abs(v)) / 2
-    loss = linear + np.log(E[:n] * E[n : 2 * n] / E_v)
-    G = np.empty((2 * n, Z.shape[1]))
-    G[:n] = omega * (T[:n] - T_v) / 2
-    G[n:] = omega * (T[n : 2 * n] - s * T_v) / 2
-    sums = {"loss": np.einsum("ij,ij->j", omega, loss), "slope": bordered_sum(A[: 2 * n], G)}
-    if share is not None:
-        T_u = T[2 * n :]
-        sums["mean"] = share[:, 0] @ T_u
-        sums["mean_slope"] = bordered_sum(A[2 * n :], share * (1 - T_u**2))
-    return sums
-
-
-def curvature_sums(A: Rows, s: Array, omega: Array, share: Array | None, w: Array) -> dict[str, Array]:
-    """What the Hessian of a single problem needs beside the slopes: the "curvature" of the loss.
-
-    It is a sum of ``[x, 1] [x, 1]'`` and ``[x, 1] [x', 1]'``. With ``share`` also
-    "mean_curvature", ``sum share tanh (1 - tanh^2) [x, 1] [x, 1]'``.
-    """
-    n = len(s)
-    answers = s[:, 0]
-    weight = omega[:, 0]
-    z = A @ w[:-1] + w[-1]
-    t = np.tanh(z / 2)
-    joint = weight * (1 - np.tanh((z[:n] + answers * z[n : 2 * n]) / 2) ** 2) / 4
-    ends = np.tile(weight, 2) * (1 - t[: 2 * n] ** 2) / 4 - np.tile(joint, 2)
-    crossed = bordered_gram(A[:n], answers * joint, A[n : 2 * n])
-    sums = {"curvature": bordered_gram(A[: 2 * n], ends, A[: 2 * n]) - crossed - crossed.T}
-    if share is not None:
-        t_u = t[2 * n :]
-        A_u = A[2 * n :]
-        sums["mean_curvature"] = bordered_gram(A_u, share[:, 0] * t_u * (1 - t_u**2), A_u)
-    return sums
+def tanh_half(Z: Array) -> tuple[Array, Array]:
+    """``tanh(Z / 2)`` and ``1 + exp(-|Z|)`` from one exponential."""
+    e = np.exp(-np.abs(Z))
+    return np.copysign((1 - e) / (1 + e), Z), 1 + e
 
 
 def bordered_sum(A: Rows, G: Array) -> Array:
@@ -121,98 +73,570 @@ def bordered_gram(A: Rows, weight: Array, B: Rows) -> Array:
     return total
 
 
-@dataclass(frozen=True)
-class PriorPenalty:
-    """The last term of (2): how far the mean prediction on unlabeled rows is from the prior."""
+class Part(Protocol):
+    """Components of one kind, their points in the order of the part."""
 
-    prior: float
-    strength: float
+    exact_curvature: bool
+    side: Array
+
+    def terms(self, Z: Array, exact: bool) -> tuple[Array, Array]:
+        """Losses (n_components, B) of B problems and their derivatives in ``Z`` (n_points, B)."""
+        ...
+
+    def curvature(self, A: Array, omega: Array, z: Array) -> Array:
+        """Second derivative of the loss in (w, b), or a larger matrix."""
+        ...
+
+    def information(self, A: Array, z: Array) -> Array:
+        """Roots of the Fisher information, one row each, without the weights of the components."""
+        ...
+
+
+class LoosePairs:
+    """Equation (3): n components of two points, all first ends before all second ends."""
+
+    exact_curvature = True
+
+    def __init__(self, agree: Array, differ: Array, certainty: Array | float = 1.0) -> None:
+        self.agree = agree[:, None]
+        self.differ = differ[:, None]
+        self.certainty = certainty
+        # Certain answers, s = +1 or -1, and nothing beside them.
+        self.certain = bool((np.isneginf(np.minimum(agree, differ)) & (np.maximum(agree, differ) == 0)).all())
+        self.s = np.sign(self.agree - self.differ)
+        self.side = np.concatenate([np.ones(len(agree)), np.tanh((agree - differ) / 2)])
 
     @classmethod
-    def of(cls, prior: float | None, strength: float, n_unlabeled: int) -> PriorPenalty | None:
-        """None where there is no such term: no prior, no strength, or no unlabeled rows."""
-        if prior is None or not strength or not n_unlabeled:
-            return None
-        return cls(prior, strength)
+    def of_answers(cls, same: Mask) -> LoosePairs:
+        """Certain answers."""
+        return cls(np.where(same, 0.0, -np.inf), np.where(same, -np.inf, 0.0))
 
-    def derivatives(self, mean: Array) -> tuple[Array, Array, Array]:
-        """``strength KL(p || m)`` and its first two derivatives in m.
+    def terms(self, Z: Array, exact: bool = False) -> tuple[Array, Array]:
+        """See :class:`Part`."""
+        n = len(self.s)
+        first = Z[:n]
+        second = Z[n:]
+        T, E = tanh_half(Z)
+        if self.certain:
+            v = first + self.s * second
+            T_v, E_v = tanh_half(v)
+            # lc(u) = |u| / 2 + log(1 + exp(-|u|)), and E is 1 + exp(-|u|).
+            loss = (np.abs(first) + np.abs(second) - np.abs(v)) / 2 + np.log(E[:n] * E[n:] / E_v)
+            T[:n] -= T_v
+            T[n:] -= self.s * T_v
+        else:
+            agree = self.agree + log_cosh(first + second)
+            differ = self.differ + log_cosh(first - second)
+            loss = log_cosh(first) + log_cosh(second) - np.logaddexp(agree, differ)
+            right = expit(agree - differ)
+            plus = right * tanh_half(first + second)[0]
+            minus = (1 - right) * tanh_half(first - second)[0]
+            T[:n] -= plus + minus
+            T[n:] -= plus - minus
+        T /= 2
+        return loss, T
 
-        ``mean`` is that of tanh(z / 2), so m = (1 + mean) / 2.
-        """
-        p = self.prior
-        m = np.clip((1 + mean) / 2, 1e-9, 1 - 1e-9)
-        value = p * np.log(p / m) + (1 - p) * np.log((1 - p) / (1 - m))
-        first = (1 - p) / (1 - m) - p / m
-        second = (1 - p) / (1 - m) ** 2 + p / m**2
-        return self.strength * value, self.strength * first, self.strength * second
+    def curvature(self, A: Rows, omega: Array, z: Array) -> Array:
+        """See :class:`Part`; exact."""
+        n = len(self.s)
+        first = z[:n]
+        second = z[n:]
+        plus = np.tanh((first + second) / 2)
+        minus = np.tanh((first - second) / 2)
+        agree = self.agree[:, 0] + log_cosh(first + second)
+        right = expit(agree - self.differ[:, 0] - log_cosh(first - second))
+        spread = right * (1 - right) / 4
+        p = right * (1 - plus**2) / 4
+        m = (1 - right) * (1 - minus**2) / 4
+        nodes = (1 - np.tanh(z / 2) ** 2) / 4
+        nodes[:n] -= p + m + spread * (plus - minus) ** 2
+        nodes[n:] -= p + m + spread * (plus + minus) ** 2
+        crossed = bordered_gram(A[:n], omega * (p - m + spread * (plus**2 - minus**2)), A[n:])
+        return bordered_gram(A, np.tile(omega, 2) * nodes, A) - crossed - crossed.T
+
+    def information(self, A: Array, z: Array) -> Array:
+        """See :class:`Part`; of wrong answers see :func:`chain_information`."""
+        n = len(self.s)
+        t1, t2 = np.split(np.tanh(z / 2)[:, None], 2)
+        J = (1 - t1**2) * t2 * A[:n] + (1 - t2**2) * t1 * A[n:]
+        J *= np.broadcast_to(self.certainty, n)[:, None] / (2 * np.sqrt(np.maximum(1 - (t1 * t2) ** 2, 1e-12)))
+        return J
 
 
-def value_and_gradient(
-    slopes: dict[str, Array], W: Array, pen: Array, prior_penalty: PriorPenalty | None
-) -> tuple[Array, Array]:
-    """Equation (2) and its gradient from :func:`slope_sums`."""
-    penalised = pen * W[:-1]
-    value = slopes["loss"] + np.einsum("ij,ij->j", penalised, W[:-1]) / 2
-    gradient = slopes["slope"].copy()
-    gradient[:-1] += penalised
-    if prior_penalty is not None:
-        divergence, first, _ = prior_penalty.derivatives(slopes["mean"])
-        value += divergence
-        gradient += first / 4 * slopes["mean_slope"]
-    return value, gradient
+class CertainSides:
+    """Equations (1) and (2)."""
+
+    exact_curvature = True
+
+    def __init__(self, graph: AnswerGraph, answer_model: AnswerModel) -> None:
+        factors = answer_model.factor_graph(graph, 2)
+        # A component is one group, in which labels fix a class and some points are swapped.
+        label = factors.label[factors.group]
+        self.side = np.where(label == 0, -1.0, 1.0) * np.where(factors.swapped, -1.0, 1.0)
+        self.component = graph.component
+        self.labelled = labelled_components(graph)
+        self._sum = sum_matrix(self.component, len(self.labelled))
+        self._signed = self._sum @ sparse.diags(self.side)
+
+    def terms(self, Z: Array, exact: bool = False) -> tuple[Array, Array]:
+        """See :class:`Part`."""
+        u = self._signed @ Z
+        T, E = tanh_half(Z)
+        T_u, E_u = tanh_half(u)
+        size_u = np.abs(u) / 2 + np.log(E_u)
+        size_u[self.labelled] = u[self.labelled] / 2
+        T_u[self.labelled] = 1.0
+        slopes = (T - self.side[:, None] * T_u[self.component]) / 2
+        return self._sum @ (np.abs(Z) / 2 + np.log(E)) - size_u, slopes
+
+    def curvature(self, A: Array, omega: Array, z: Array) -> Array:
+        """See :class:`Part`; exact."""
+        nodes = omega[self.component] * (1 - np.tanh(z / 2) ** 2) / 4
+        flips = omega * (1 - np.tanh(self._signed @ z / 2) ** 2) / 4
+        flips[self.labelled] = 0.0
+        free = np.flatnonzero(flips)
+        V = self._signed[free] @ np.column_stack([A, np.ones(len(A))])
+        return bordered_gram(A, nodes, A) - V.T @ (flips[free, None] * V)
+
+    def information(self, A: Array, z: Array) -> Array:
+        """See :class:`Part`."""
+        return chain_information(A, z, self.side, self.component, self.labelled)
 
 
-def hessian(
-    slopes: dict[str, Array],
-    curvatures: dict[str, Array],
-    pen: Array,
-    prior_penalty: PriorPenalty | None,
-) -> Array:
-    """The Hessian of a single problem from :func:`slope_sums` and :func:`curvature_sums`."""
-    H = curvatures["curvature"].copy()
-    H[np.diag_indices(len(pen))] += pen
-    if prior_penalty is not None:
-        _, first, second = prior_penalty.derivatives(slopes["mean"])
-        slope = slopes["mean_slope"][:, 0] / 4
-        H += second[0] * np.outer(slope, slope) - first[0] / 4 * curvatures["mean_curvature"]
-    return H
+class WrongAnswers:
+    """Components with answers that may be wrong, by belief propagation."""
+
+    exact_curvature = False
+
+    def __init__(self, graph: AnswerGraph, answer_model: AnswerModel) -> None:
+        self.network = TwoClassNetwork(answer_model.factor_graph(graph, 2))
+        self.side = soft_sides(graph, answer_model)
+        self.component = graph.component
+        self.labelled = labelled_components(graph)
+        self.certainty = np.zeros(graph.n_points)
+        says = 1 - 2 * answer_model.errors(graph.annotators)
+        for end in graph.ends.T:
+            np.maximum.at(self.certainty, end, says)
+        self.certainty[graph.labels != 0] = 1.0
+
+    def terms(self, Z: Array, exact: bool = False) -> tuple[Array, Array]:
+        """See :class:`Part`."""
+        found = self.network.solve(Z, *_MESSAGES[exact])
+        return -found.values, expit(Z) - found.positive
+
+    def curvature(self, A: Array, omega: Array, z: Array) -> Array:
+        """See :class:`Part`; that of known classes, which is larger."""
+        p = expit(z)
+        return bordered_gram(A, omega[self.component] * p * (1 - p), A)
+
+    def information(self, A: Array, z: Array) -> Array:
+        """See :class:`Part`, with the likeliest sides."""
+        side = np.where(self.network.solve(z[:, None]).positive[:, 0] > 0.5, 1.0, -1.0)
+        return self.certainty[:, None] * chain_information(A, z, side, self.component, self.labelled)
 
 
-class PairObjective:
-    """Equation (2) for K problems at once on the same rows in memory; see :class:`Objective`."""
+def soft_sides(graph: AnswerGraph, answer_model: AnswerModel) -> Array:
+    """What the answers alone say of the side of each point, from -1 to 1.
+
+    The sides are those beside the point with the most answers of each component; in components with
+    labels they are classes. Where no answer is wrong they are +1 and -1.
+    """
+    order = np.lexsort((-graph.degree, graph.component))
+    pivots = order[np.unique(graph.component[order], return_index=True)[1]]
+    pinned = graph.labels.copy()
+    pinned[pivots[~labelled_components(graph)]] = 1
+    found = answer_model.factor_graph(replace(graph, labels=pinned), 2).propagate(np.log([0.5, 0.5]))
+    return 2 * found.posteriors[:, 1] - 1
+
+
+def chain_information(A: Array, z: Array, side: Array, component: Indices, labelled: Mask) -> Array:
+    """Roots of the information that the points of components bring, one row each.
+
+    The likelihood of a component is a product over its points: given the sides of those before it,
+    point k is on its side with probability q = (1 + T t) / 2, where t = tanh(z / 2) on that side and
+    T = tanh(u / 2) of the points before it. A row is ``dq / sqrt(q (1 - q))``: for a pair its Fisher
+    information, in a component with labels that of logistic regression. Where answers are wrong at a rate e,
+    rows are multiplied by the *certainty* 1 - 2 e: its square is the share of the information that is left for
+    small logits. For large ones less is left, but with so little the evidence would reward overfitting.
+    """
+    order = np.argsort(component, kind="stable")
+    component = component[order]
+    t_x = side[order, None] * A[order]
+    t_z = side[order] * z[order]
+    start = np.flatnonzero(np.diff(component, prepend=-1))
+    counts = np.diff(np.r_[start, len(order)])
+    v = _before(t_x, start, counts)
+    T = np.tanh(_before(t_z[:, None], start, counts)[:, 0] / 2)
+    T[labelled[component]] = 1.0
+    t = np.tanh(t_z / 2)
+    slope = (T * (1 - t**2))[:, None] * t_x + (t * (1 - T**2))[:, None] * v
+    rows = np.empty_like(slope)
+    rows[order] = slope / (2 * np.sqrt(np.maximum(1 - (T * t) ** 2, 1e-12)))[:, None]
+    return rows
+
+
+def _before(values: Array, start: Indices, counts: Indices) -> Array:
+    """Sum of the rows before each one within its component."""
+    total = np.cumsum(values, axis=0) - values
+    return total - np.repeat(total[start], counts, axis=0)
+
+
+class TwoClassLikelihood:
+    """Losses of the components of a graph, by three kinds of them: loose pairs, certain sides, and all others.
+
+    ``n_independent`` counts the answers of each component that do not follow from others, and its labels: its
+    points, less the free flip. An answer that counts weighs 1 / n on average in ``omega``, so that alpha means the same
+    beside answers, linked or loose, and labels. With more than two classes "different" answers do not follow from
+    each other, and the count is another.
+    """
+
+    n_classes = 2
 
     def __init__(
         self,
-        A: Array,
-        s: Array,
-        omega: Array,
-        pen: Array,
-        share: Array,
-        prior_penalty: PriorPenalty | None,
+        graph: AnswerGraph,
+        answer_model: AnswerModel,
+        weight: Array | None = None,
+        total: float | None = None,
     ) -> None:
-        self.exact_hessian = True
-        self.s = s
-        self.omega = omega
+        self.graph = graph
+        self.answer_model = answer_model
+        self.component = graph.component
+        self.labelled = labelled_components(graph)
+        self.weight = np.ones(graph.n_components) if weight is None else weight
+        self.n_independent = (graph.component_sizes - 1 + self.labelled).astype(np.float64)
+        self.total = float(self.weight @ self.n_independent) if total is None else total
+        self.omega = self.weight / self.total
+        self.errors = answer_model.errors(graph.annotators)
+        self.parts = self._split()
+
+    def _split(self) -> list[tuple[Indices | slice, Indices | slice, Part]]:
+        """Points, components and terms of each kind."""
+        loose = loose_pairs(self.graph)
+        silent = (self.graph.component_sizes == 1) & ~self.labelled
+        of_answer = self.component[self.graph.ends[:, 0]]
+        uncertain = np.bincount(of_answer, self.errors > 0, len(loose)) > 0
+        parts: list[tuple[Indices | slice, Indices | slice, Part]] = []
+        if loose.any():
+            points = np.flatnonzero(loose[self.component])
+            ends = points[np.argsort(self.component[points], kind="stable")].reshape(-1, 2)
+            parts.append((_span(ends.T.ravel()), _span(np.flatnonzero(loose)), self._pairs(of_answer, loose)))
+        for certain in (True, False):
+            chosen = (uncertain != certain) & ~loose & ~silent
+            if chosen.any():
+                points = np.flatnonzero(chosen[self.component])
+                part = subgraph(self.graph, points)
+                kind = CertainSides if certain else WrongAnswers
+                parts.append((_span(points), _span(np.flatnonzero(chosen)), kind(part, self.answer_model)))
+        return parts
+
+    def _pairs(self, of_answer: Indices, loose: Mask) -> LoosePairs:
+        factors = self.answer_model.log_factors(self.graph)
+        agree, differ = (np.bincount(of_answer, factor, len(loose)).astype(np.float64)[loose] for factor in factors)
+        if np.isneginf(np.maximum(agree, differ)).any():
+            # It refuses contradictions.
+            self.answer_model.factor_graph(self.graph, 2)
+        certainty = np.zeros(len(loose))
+        np.maximum.at(certainty, of_answer, 1 - 2 * self.errors)
+        return LoosePairs(agree, differ, certainty[loose])
+
+    @property
+    def is_loose(self) -> bool:
+        """Whether no point is in two answers and none has a label."""
+        return self.graph.degree.max(initial=0) <= 1 and not self.labelled.any()
+
+    @property
+    def is_certain(self) -> bool:
+        """Whether no answer is ever wrong."""
+        return not self.errors.any()
+
+    @property
+    def exact_curvature(self) -> bool:
+        """Whether :meth:`curvature` is exact, or larger."""
+        return all(terms.exact_curvature for _, _, terms in self.parts)
+
+    @property
+    def n_effective(self) -> float:
+        """Number of answers and labels of equal weight that tell as much."""
+        return 1 / float(self.omega**2 @ self.n_independent)
+
+    @property
+    def side(self) -> Array:
+        """What the answers alone say of the side of each point; see :func:`soft_sides`."""
+        side = np.zeros(len(self.component))
+        for points, _, terms in self.parts:
+            side[points] = terms.side
+        return side
+
+    def terms(self, Z: Array, exact: bool = False) -> tuple[Array, Array]:
+        """Losses (n_components, B) of B problems, and their derivatives in ``Z`` (n_points, B); exact for one."""
+        if len(self.parts) == 1 and isinstance(self.parts[0][0], slice) and len(self.parts[0][2].side) == len(Z):
+            return self.parts[0][2].terms(Z, exact)
+        losses = np.zeros((len(self.omega), Z.shape[1]))
+        slopes = np.zeros(Z.shape)
+        for points, components, terms in self.parts:
+            losses[components], slopes[points] = terms.terms(Z[points], exact)
+        return losses, slopes
+
+    def weighted_terms(self, Z: Array, columns: Columns, exact: bool = False) -> tuple[Array, Array]:
+        """Sum of the losses (B,) by ``omega``, and its derivatives."""
+        losses, slopes = self.terms(Z, exact)
+        slopes *= self.omega[self.component][:, None]
+        return self.omega @ losses, slopes
+
+    def log_odds(self, Z: Array) -> Array:
+        """Log odds of class +1 of each point, given all answers and labels."""
+        _, slopes = self.terms(Z)
+        p = np.clip(expit(Z) - slopes, 1e-15, 1 - 1e-15)
+        return np.where(slopes == 0, Z, np.log(p) - np.log1p(-p))
+
+    def curvature(self, A: Array, z: Array) -> Array:
+        """Second derivative in (w, b) of the sum of the losses by ``omega``; see :attr:`exact_curvature`."""
+        found = [terms.curvature(A[points], self.omega[part], z[points]) for points, part, terms in self.parts]
+        return np.sum(found, axis=0)
+
+    def information(self, A: Array, z: Array) -> Array:
+        """Roots of the Fisher information about w, by ``omega``."""
+        found = []
+        for points, part, terms in self.parts:
+            rows = terms.information(A[points], z[points])
+            # One row a component, or one a point.
+            omega = self.omega[part] if len(rows) == len(self.omega[part]) else self.omega[self.component[points]]
+            found.append(np.sqrt(omega)[:, None] * rows)
+        return found[0] if len(found) == 1 else np.concatenate(found)
+
+    def moments(self, A: Array, pair_omega: Array | None = None) -> tuple[Array, Array, Array | None]:
+        """Sums for :class:`~sdulearn.joint.data.Moments`; with other weights of the loose pairs where given.
+
+        All pairs of points of a component whose relative side is known enter; the labelled components
+        are one. A component counts by its points: its mean over pairs weighs as many answers.
+        """
+        joint = np.zeros((A.shape[1] + 1, A.shape[1] + 1))
+        ends = np.zeros((A.shape[1] + 1, 1))
+        rest = np.ones(len(A), dtype=bool)
+        for points, part, terms in self.parts:
+            if isinstance(terms, LoosePairs):
+                omega = self.omega[part] if pair_omega is None else pair_omega
+                pair_joint, pair_ends = pair_moments(A[points], terms.side[len(omega) :], omega)
+                joint += pair_joint
+                ends += pair_ends
+                rest[points] = False
+        named = None
+        if rest.any():
+            more = self._component_moments(A[rest], np.flatnonzero(rest))
+            joint += more[0]
+            ends += more[1]
+            named = more[2]
+        return joint, ends, named
+
+    def _component_moments(self, A: Array, points: Indices) -> tuple[Array, Array, Array | None]:
+        """The same of other components."""
+        labelled = self.labelled[self.component[points]]
+        # Labels tie all points with a known class together.
+        component = np.where(labelled, int(np.argmax(self.labelled)), self.component[points])
+        side = self.side[points]
+        by_component = sum_matrix(component, len(self.omega))
+        count = np.bincount(component, minlength=len(self.omega))
+        weight = np.where(count > 1, self.omega, 0.0)
+        scale = weight / np.maximum(count - 1, 1)
+        V = by_component @ (side[:, None] * np.column_stack([A, np.ones(len(A))]))
+        joint = V.T @ (scale[:, None] * V) - bordered_gram(A, scale[component] * side**2, A)
+        ends = bordered_sum(A, weight[component][:, None])
+        return joint, ends, _class_contrast(A[labelled], side[labelled]) if labelled.any() else None
+
+    def pull_share(self) -> float:
+        """What share of the pull towards the prior is left where answers may be wrong: 1 where none is.
+
+        They say less of the points, and the pull keeps its balance with them.
+        """
+        n_pivots = int((~self.labelled).sum())
+        side = self.side
+        return (float(side @ side) - n_pivots) / max(len(side) - n_pivots, 1)
+
+
+def _span(index: Indices) -> Indices | slice:
+    """Neighbours as a slice, which copies nothing."""
+    first = int(index[0])
+    return slice(first, first + len(index)) if (np.diff(index) == 1).all() else index
+
+
+def pair_moments(A: Rows, s: Array, omega: Array) -> tuple[Array, Array]:
+    """``sum omega s [x, 1] [x', 1]'`` plus its transpose, and ``sum omega [x + x', 2]``, over pairs of rows."""
+    n = len(s)
+    joint = bordered_gram(A[:n], omega * s, A[n:])
+    return joint + joint.T, bordered_sum(A, np.tile(omega, 2)[:, None])
+
+
+def _class_contrast(A: Array, classes: Array) -> Array:
+    """Sum of the labelled points, those of class -1 negative, less what their mean explains."""
+    one_class = abs(np.sign(classes).sum()) == len(classes)
+    contrast: Array = classes @ (A if one_class else A - A.mean(axis=0))
+    return contrast
+
+
+class FoldLikelihood:
+    """A column of a batch is a fold: an answer or a label is known to it where it touches no point left out.
+
+    The weights are those of all answers, so that alpha means the same in folds and in the refit.
+    """
+
+    def __init__(self, whole: TwoClassLikelihood, known: Mask) -> None:
+        self.whole = whole
+        self.n_folds = known.shape[1]
+        graph = whole.graph
+        self.answers = np.asarray(known[graph.ends].all(axis=1))
+        self.labels = known
+        loose = loose_pairs(graph)
+        self.pairs = next((part for part in whole.parts if isinstance(part[2], LoosePairs)), None)
+        if self.pairs is not None:
+            points, components, _ = self.pairs
+            first, second = np.split(known[points], 2)
+            self.omega = whole.omega[components][:, None] * (first & second)
+        self.rest: list[TwoClassLikelihood] = []
+        if not loose.all():
+            linked = ~loose[graph.component[graph.ends[:, 0]]]
+            for k in range(self.n_folds):
+                part = graph.restricted(self.answers[:, k] & linked, known[:, k])
+                weight = np.ones(part.n_components)
+                weight[part.component] = whole.weight[whole.component]
+                self.rest.append(TwoClassLikelihood(part, whole.answer_model, weight, whole.total))
+
+    def weighted_terms(self, Z: Array, columns: Columns, exact: bool = False) -> tuple[Array, Array]:
+        """See :meth:`TwoClassLikelihood.weighted_terms`; column c is of fold ``c % n_folds``."""
+        fold = np.asarray(columns) % self.n_folds
+        values = np.zeros(Z.shape[1])
+        slopes = np.empty(Z.shape)
+        if self.rest:
+            for k in np.unique(fold):
+                of_fold = np.flatnonzero(fold == k)
+                values[of_fold], slopes[:, of_fold] = self.rest[k].weighted_terms(Z[:, of_fold], of_fold, exact)
+        if self.pairs is not None:
+            points, _, terms = self.pairs
+            losses, by_pair = terms.terms(Z[points], exact)
+            omega = self.omega[:, fold]
+            values += np.einsum("ij,ij->j", omega, losses)
+            by_pair[: len(omega)] *= omega
+            by_pair[len(omega) :] *= omega
+            if not self.rest:
+                return values, by_pair
+            slopes[points] = by_pair
+        return values, slopes
+
+    def moments(self, A: Array, fold: int) -> tuple[Array, Array, Array | None]:
+        """See :meth:`TwoClassLikelihood.moments`."""
+        if not self.rest:
+            return self.whole.moments(A, self.omega[:, fold])
+        joint, ends, named = self.rest[fold].moments(A)
+        if self.pairs is not None:
+            points, _, terms = self.pairs
+            more = pair_moments(A[points], terms.side[len(self.omega) :], self.omega[:, fold])
+            joint = joint + more[0]
+            ends = ends + more[1]
+        return joint, ends, named
+
+    def score(self, Z: Array, fold: int) -> Array:
+        """Mean log chance (B,) of each answer and label that a fold does not know, by itself, given what it knows.
+
+        NaN where there is none.
+        """
+        graph = self.whole.graph
+        odds = self.rest[fold].log_odds(Z) if self.rest else Z
+        asked = np.flatnonzero(~self.answers[:, fold])
+        named = np.flatnonzero(~self.labels[:, fold] & (graph.labels != 0))
+        agree, differ = self.whole.answer_model.log_factors(replace(graph, weights=np.ones(graph.n_answers)))[:, asked]
+        answers, _ = LoosePairs(agree, differ).terms(odds[graph.ends[asked].T.ravel()])
+        labels = np.logaddexp(0, -graph.labels[named, None] * odds[named])
+        weight = self.whole.weight[self.whole.component[np.concatenate([graph.ends[asked, 0], named])]]
+        if not len(weight):
+            return np.full(Z.shape[1], np.nan)
+        return -(weight @ np.concatenate([answers, labels])) / weight.sum()
+
+
+@dataclass(frozen=True, eq=False)
+class PriorPull:
+    """``strength KL(shares || mean)`` as a function of the mean prediction on unlabeled points."""
+
+    shares: Array  # (n_classes,)
+    strength: float
+
+    @classmethod
+    def of(cls, prior: float | None, strength: float, n_unlabeled: int) -> PriorPull | None:
+        """Of two classes; None where there is no such term: no prior, no strength, or no unlabeled rows."""
+        if prior is None or not strength or not n_unlabeled:
+            return None
+        return cls(np.array([1 - prior, prior]), strength)
+
+    def derivatives(self, mean: Array) -> tuple[Array, Array, Array]:
+        """Value (B,) and the first two derivatives in each share of the mean (n_classes, B)."""
+        mean = np.clip(mean, 1e-9, 1 - 1e-9)
+        shares = self.shares.reshape(-1, *[1] * (mean.ndim - 1))
+        value = np.sum(shares * np.log(shares / mean), axis=0)
+        return self.strength * value, -self.strength * shares / mean, self.strength * shares / mean**2
+
+    def of_two(self, tanh_mean: Array) -> tuple[Array, Array, Array]:
+        """The same of two classes in the mean m of class +1, from that of tanh(z / 2), which is 2 m - 1."""
+        m = (1 + np.asarray(tanh_mean)) / 2
+        value, first, second = self.derivatives(np.stack([1 - m, m]))
+        return value, first[1] - first[0], second[0] + second[1]
+
+
+def mean_sums(A: Rows, share: Array, Z: Array) -> dict[str, Array]:
+    """What the pull needs of the unlabeled rows: "mean", ``sum share tanh(z / 2)``, and its "mean_slope"."""
+    T, _ = tanh_half(Z)
+    return {"mean": share @ T, "mean_slope": bordered_sum(A, share[:, None] * (1 - T**2))}
+
+
+def mean_curvature(A: Rows, share: Array, z: Array) -> Array:
+    """``sum share tanh (1 - tanh^2) [x, 1] [x, 1]'``."""
+    t = np.tanh(z / 2)
+    return bordered_gram(A, share * t * (1 - t**2), A)
+
+
+class HasSums(Protocol):
+    """Rows that J is a sum over."""
+
+    pull: PriorPull | None
+    exact_hessian: bool
+
+    def slopes(self, W: Array, columns: Columns, exact: bool) -> Sums:
+        """ "loss" (B,) and its "slope" (r + 1, B); with a pull also :func:`mean_sums`."""
+        ...
+
+    def curvatures(self, w: Array) -> Sums:
+        """ "curvature" of the loss; with a pull also :func:`mean_curvature`."""
+        ...
+
+
+class Objective:
+    """Equation (4) for B problems at once; coefficients are (r + 1, B), the intercept last."""
+
+    def __init__(self, rows: HasSums, pen: Array, exact: bool = False) -> None:
+        self.rows = rows
         self.pen = pen
-        self.prior_penalty = prior_penalty
-        self.share = None if prior_penalty is None else share
-        self.A = A[: 2 * len(s)] if prior_penalty is None else A
+        self.exact = exact
+        self.exact_hessian = rows.exact_hessian
 
     def value_and_gradient(self, W: Array, columns: Columns) -> tuple[Array, Array]:
-        """See :class:`Objective`."""
-        omega = self.omega if self.omega.shape[1] == 1 else self.omega[:, columns]
-        slopes = slope_sums(self.A, self.s, omega, self.share, W)
-        return value_and_gradient(slopes, W, self.pen[:, columns], self.prior_penalty)
+        """Values and gradients of the given problems at ``W`` (one column each)."""
+        sums = self.rows.slopes(W, columns, self.exact)
+        penalised = self.pen[:, columns] * W[:-1]
+        value = sums["loss"] + np.einsum("ij,ij->j", penalised, W[:-1]) / 2
+        gradient = sums["slope"].copy()
+        gradient[:-1] += penalised
+        if self.rows.pull is not None:
+            divergence, first, _ = self.rows.pull.of_two(sums["mean"])
+            value += divergence
+            gradient += first / 4 * sums["mean_slope"]
+        return value, gradient
 
     def hessian(self, w: Array) -> Array:
-        """See :class:`Objective`."""
-        rows = (self.A, self.s, self.omega, self.share)
-        slopes = slope_sums(*rows, w[:, None])
-        return hessian(slopes, curvature_sums(*rows, w), self.pen[:, 0], self.prior_penalty)
-
-
-def _tanh_half(Z: Array) -> tuple[Array, Array]:
-    """``tanh(Z / 2)`` and ``1 + exp(-|Z|)`` from one exponential."""
-    e = np.exp(-np.abs(Z))
-    return np.copysign((1 - e) / (1 + e), Z), 1 + e
+        """Hessian of a single problem: exact, or with ``exact_hessian`` False a larger matrix."""
+        curvatures = self.rows.curvatures(w)
+        H = curvatures["curvature"].copy()
+        H[np.diag_indices(len(self.pen))] += self.pen[:, 0]
+        if self.rows.pull is not None:
+            sums = self.rows.slopes(w[:, None], [0], self.exact)
+            _, first, second = self.rows.pull.of_two(sums["mean"])
+            slope = sums["mean_slope"][:, 0] / 4
+            H += second[0] * np.outer(slope, slope) - first[0] / 4 * curvatures["mean_curvature"]
+        return H

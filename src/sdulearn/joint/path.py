@@ -1,268 +1,64 @@
-"""From rows to solutions: principal axes, starts, the path of penalties, evidence, held-out loss.
-
-In the principal axes of all rows, pairs and unlabeled, with variance ev_j along axis j, the penalty
-is
-
-    pen_j = alpha c_k / ev_j^k,  c_k = sum ev^(k+1) / sum ev                                  (3)
-
-k = ``covariance_power`` = 0 is the ridge alpha / 2 |w|^2. k = 1 is alpha / 2 w' C^-1 w up to scale,
-C the covariance of the rows, k = 2 goes further: unlabeled rows say along which directions the
-points differ, and the classifier leans on those.
-"""
+"""The steps of a fit with two classes: starts, the path of penalties, evidence, folds, polish and names."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
-from scipy import sparse
-from scipy.linalg import eigh, svd
-from scipy.sparse.linalg import eigsh
 
-from sdulearn.errors import InputError
+from sdulearn.base import Fit
+from sdulearn.errors import OrientationWarning, warn
+from sdulearn.joint.data import Axes, Moments, TrainingData, axis_penalty
 from sdulearn.joint.likelihood import (
+    Columns,
+    FoldLikelihood,
+    HasSums,
     Objective,
-    PairObjective,
-    PriorPenalty,
-    bordered_gram,
+    PriorPull,
+    Sums,
+    TwoClassLikelihood,
     bordered_sum,
-    pair_loss,
+    mean_curvature,
+    mean_sums,
 )
-from sdulearn.pairs import Pairs
-from sdulearn.solvers import Design
+from sdulearn.prior import PriorEstimate
 from sdulearn.solvers.lbfgs import lbfgs_many
-from sdulearn.solvers.linalg import weighted_gram
-from sdulearn.types import Array, Mask, Rows
+from sdulearn.solvers.newton import newton
+from sdulearn.types import Array, Mask
 
 # Iterations after which only the best start of each problem is continued.
 _TRIAL_ITER = 12
 # How well the path is solved.
 _PATH_TOL = 5e-3
 _PATH_ITER = 200
-# Directions with less than this share of the largest variance have none.
-_NO_VARIANCE = 1e-12
-# A column whose deviation is below this share of its mean is constant but for rounding.
-CONSTANT = 1e-14
-# Deviations that differ by more than this factor need more than an eigendecomposition of the
-# covariance.
-_UNEVEN = 1e4
+_STEPS_DOWN = 6
+# The last steps of L-BFGS, before Newton's method.
+_POLISH_TOL = 1e-4
+_POLISH_ITER = 50
+# Standard deviation of the logits of a model that says nothing.
+_EMPTY = 1e-3
+# The penalty of fits that only name classes, try starts or judge annotators, as a share of the alpha at which the
+# model leaves zero.
+WORKING_ALPHA = 0.03
 
 
-@dataclass(frozen=True)
-class Axes:
-    """Principal axes of all rows: the coordinates of everything below, and the way back."""
+class Parameters(Protocol):
+    """The parameters that both estimators have."""
 
-    mean: Array
-    V: Array
-    variance: Array
-    design: Design | None = None
-
-    @classmethod
-    def from_moments(cls, mean: Array, covariance: Array, design: Design | None = None) -> Axes:
-        """Axes of rows with this mean and covariance.
-
-        Directions without variance are dropped: w is 0 there.
-        """
-        deviation = np.sqrt(np.maximum(covariance.diagonal(), 0.0))
-        level = np.abs(mean) + (0.0 if design is None else design.level)
-        deviation[deviation <= CONSTANT * level] = 0.0
-        if not deviation.any():
-            raise InputError("No column of `X` varies, so nothing tells the classes apart. Add columns that do.")
-        if deviation.max() > _UNEVEN * deviation[deviation > 0].min():
-            return cls(mean, *_graded_axes(covariance, deviation), design)
-        values, V = eigh(covariance)
-        keep = values > _NO_VARIANCE * values[-1]
-        return cls(mean, V[:, keep], values[keep], design)
-
-    @classmethod
-    def of(cls, X: Rows, weight: Array | None = None) -> tuple[Axes, Array]:
-        """Axes of the rows by their weights, and the rows in them."""
-        design = Design.from_rows(X, True)
-        B = design.A[:, :-1]
-        if weight is None or (weight == weight[0]).all():
-            mean = np.asarray(B.mean(axis=0)).ravel()
-            second = weighted_gram(B, None) / B.shape[0]
-        else:
-            share = weight / weight.sum()
-            mean = B.T @ share
-            second = weighted_gram(B, share)
-        axes = cls.from_moments(mean, second - np.outer(mean, mean), design)
-        return axes, np.asarray(B @ axes.V) - mean @ axes.V
-
-    def outward(self, W: Array) -> Array:
-        """Coefficients of centred columns from coefficients in the axes, the intercept last."""
-        return np.concatenate([self.V @ W[:-1], W[-1:]])
-
-    def inward(self, G: Array) -> Array:
-        """Gradients in the axes from gradients in centred columns: outward's transpose."""
-        return np.concatenate([self.V.T @ G[:-1], G[-1:]])
-
-    def coefficients(self, v: Array) -> tuple[Array, float]:
-        """User's ``(coef, intercept)`` of a solution in the axes."""
-        w = self.V @ v[:-1]
-        intercept = float(v[-1] - self.mean @ w)
-        if self.design is None:
-            return w, intercept
-        return self.design.coefficients(np.append(w, intercept))
-
-
-def column_deviations(X: Rows, weight: Array | None = None) -> Array:
-    """Standard deviation of each column by the weights of the rows; zero where only rounding varies."""
-    share = np.full(X.shape[0], 1 / X.shape[0]) if weight is None else weight / weight.sum()
-    mean = X.T @ share
-    if sparse.issparse(X):
-        variance = X.multiply(X).T @ share - mean**2
-        # A difference of squares is exact to the root of a rounding.
-        exact = variance > 1e-14 * mean**2
-        return np.where(exact, np.sqrt(np.where(exact, variance, 0.0)), 0.0)
-    deviation = np.sqrt(np.einsum("i,ij->j", share, (X - mean) ** 2))
-    return np.where(deviation > CONSTANT * np.abs(mean), deviation, 0.0)
-
-
-def _graded_axes(covariance: Array, deviation: Array) -> tuple[Array, Array]:
-    """Principal axes and their variances where columns have units of different sizes.
-
-    The eigenvalues of the covariance round like the largest. Those of the correlations do not; with
-    a root of these the axes are the singular vectors of a root of the covariance, whose rounding is
-    that of the largest deviation, not of its square.
-    """
-    varies = np.flatnonzero(deviation)
-    unit = deviation[varies]
-    values, U = eigh(covariance[np.ix_(varies, varies)] / np.outer(unit, unit))
-    keep = values > _NO_VARIANCE * values[-1]
-    root = unit[:, None] * U[:, keep] * np.sqrt(values[keep])
-    left, singular, _ = svd(root, full_matrices=False)
-    V = np.zeros((len(deviation), len(singular)))
-    V[varies] = left
-    return V, singular**2
-
-
-def axis_penalty(variance: Array, alpha: float, covariance_power: float) -> Array:
-    """Equation (3)."""
-    # In units of the largest, so that no power overflows.
-    ev = variance / variance.max()
-    return alpha * (np.sum(ev ** (covariance_power + 1)) / np.sum(ev)) / ev**covariance_power
-
-
-def pair_moments(A: Rows, s: Array, omega: Array) -> dict[str, Array]:
-    """Sums over pairs that the starts need.
-
-    "joint" is ``sum omega s [x, 1] [x', 1]'`` plus its transpose, "ends" ``sum omega [x + x', 2]``.
-    """
-    n = len(s)
-    joint = bordered_gram(A[:n], (omega * s)[:, 0], A[n : 2 * n])
-    return {"joint": joint + joint.T, "ends": bordered_sum(A[: 2 * n], np.tile(omega, (2, 1)))}
-
-
-@dataclass(frozen=True)
-class Summary:
-    """What the starts and the penalties need: variance of the axes, moments of the pairs, prior.
-
-    ``named`` is the direction from the labelled points of class -1 to those of class +1, if any.
-    """
-
-    variance: Array
-    joint: Array
-    ends: Array
     prior: float | None
-    named: Array | None = None
-
-    def penalty(self, alpha: float, covariance_power: float) -> Array:
-        """Equation (3)."""
-        return axis_penalty(self.variance, alpha, covariance_power)
-
-    def penalties(self, alphas: Array, covariance_powers: Sequence[float]) -> Array:
-        """Equation (3) for several settings, one column each."""
-        settings = zip(alphas, covariance_powers, strict=True)
-        return np.column_stack([self.penalty(alpha, power) for alpha, power in settings])
-
-    def scale(self, pen: Array) -> Array:
-        """A rough inverse Hessian: curvature 0.15 of the logistic function, plus the penalty."""
-        intercept = np.full((1, pen.shape[1]), 4.0)
-        return np.vstack([1 / (0.15 * self.variance[:, None] + pen), intercept])
-
-    def largest_alpha(self, covariance_power: float) -> float:
-        """The alpha above which, at prior 1/2, w = 0 is a minimum.
-
-        It is the top eigenvalue of minus the Hessian of (1) at 0.
-        """
-        top, _ = self._top_moment(1 / np.sqrt(self.penalty(1.0, covariance_power)))
-        return max(top / 4, 1e-6)
-
-    def starts(self) -> list[Array]:
-        """The top eigenvector of the whitened pair moment, and with a prior the SD solution, up to scale.
-
-        ``E[s x x'^T] = mu mu^T`` with ``mu = E[y x]``, so the first needs no prior; its sign
-        follows the second. With labels it follows these, and their direction is one more start.
-        """
-        starts = self._unnamed_starts()
-        if self.named is None:
-            return starts
-        moment = starts[0]
-        moment[:-1] *= np.copysign(1.0, moment[:-1] @ self.named)
-        return [moment, np.append(self.unit(self.named / self._shrunk_variance()), moment[-1]), *starts[1:]]
-
-    def _shrunk_variance(self) -> Array:
-        typical = float(self.variance.mean())
-        if typical > _UNEVEN * np.median(self.variance):
-            # One column in a tiny unit must not blot out the others.
-            typical = float(np.median(self.variance))
-        return self.variance + 0.1 * typical
-
-    def _unnamed_starts(self) -> list[Array]:
-        shrunk = self._shrunk_variance()
-        moment = self.unit(self._top_moment(1 / np.sqrt(shrunk))[1] / np.sqrt(shrunk))
-        # An eigenvector's sign is free; this one is the same for the same rows, however they are
-        # laid out.
-        moment *= np.copysign(1.0, moment @ self.ends[:-1, 0])
-        if self.prior is None:
-            return [np.append(moment, 0.0)]
-        b = np.log(self.prior / (1 - self.prior))
-        mean_answer = self.joint[-1, -1] / 2
-        if abs(mean_answer) > 1 - 1e-9:
-            # One kind of answer only: there is no SD solution, and nothing but the prior penalty
-            # tells the two signs apart.
-            return [np.append(moment, b), np.append(-moment, b)]
-        # sum omega (s - mean s) (x + x')
-        marginal = self.unit((self.joint[:-1, -1] - mean_answer * self.ends[:-1, 0]) / shrunk)
-        # The mean of similar pairs is nearer to that of the larger class, which is +1 unless the
-        # prior says otherwise.
-        marginal *= np.copysign(1.0, self.prior - 0.5)
-        moment *= np.copysign(1.0, np.sum(moment * marginal * self.variance))
-        return [np.append(moment, b), np.append(marginal, b)]
-
-    def unit(self, w: Array) -> Array:
-        """``w`` scaled so that its margins have variance one."""
-        return w / max(float(np.sqrt(np.sum(w**2 * self.variance))), 1e-12)
-
-    def _top_moment(self, scale: Array) -> tuple[float, Array]:
-        """Top eigenvalue and eigenvector of "joint", its coordinates times ``scale``."""
-        M = scale[:, None] * self.joint[:-1, :-1] * scale
-        if len(M) <= 32:
-            values, vectors = eigh(M)
-        else:
-            values, vectors = eigsh(M, k=1, which="LA", tol=1e-3, v0=np.ones(len(M)))
-        return float(values[-1]), vectors[:, -1]
+    prior_strength: float
+    orientation: str
+    init: str
+    tol: float
+    max_iter: int
 
 
-class Data(Protocol):
+class Problem(HasSums, Protocol):
     """What a fit needs, whether its rows are in memory or in blocks."""
 
-    @property
-    def axes(self) -> Axes:
-        """Principal axes of all rows."""
-        ...
-
-    @property
-    def summary(self) -> Summary:
-        """What the starts and the penalties need."""
-        ...
-
-    def objective(self, pen: Array) -> Objective:
-        """Equation (2) for these penalties, one column a problem."""
-        ...
+    axes: Axes
+    moments: Moments
 
     def positive_share(self, v: Array) -> tuple[float, float]:
         """Share of the unlabeled rows on the positive side, and the sum of their squared weights.
@@ -272,95 +68,110 @@ class Data(Protocol):
         ...
 
 
-@dataclass(frozen=True)
-class PairData:
-    """Rows in their axes, first ends, second ends, unlabeled, with answers and weights."""
+class PointProblem:
+    """Points in memory with a likelihood of what is known of them; :class:`FoldProblem` of all folds at once."""
 
-    A: Array
-    s: Array
-    omega: Array
-    share: Array
-    n_effective: float
-    axes: Axes
-    summary: Summary
-    prior_penalty: PriorPenalty | None
+    def __init__(
+        self, data: TrainingData, likelihood: TwoClassLikelihood, prior: float | None, prior_strength: float
+    ) -> None:
+        self.data = data
+        self.axes = data.axes
+        self.likelihood = likelihood
+        joint, ends, named = likelihood.moments(data.known)
+        self.moments = Moments.of(data.axes.variance, joint, ends, prior, named)
+        strength = prior_strength * likelihood.pull_share() if prior_strength else 0.0
+        self.pull = PriorPull.of(prior, strength, len(data.share))
+        self.exact_hessian = likelihood.exact_curvature
 
-    @classmethod
-    def of(cls, X: Rows, pairs: Pairs, weight: Array, prior: float | None, prior_strength: float) -> PairData:
-        """Lay out validated rows, at least one pair among them."""
-        axes, A = Axes.of(X, weight)
-        A = A[np.concatenate([pairs.ends[:, 0], pairs.ends[:, 1], pairs.unlabeled])]
-        s = np.where(pairs.similar, 1.0, -1.0)[:, None]
-        pair_weight = weight[pairs.ends[:, :1]]
-        omega = pair_weight / pair_weight.sum()
-        share = weight[pairs.unlabeled][:, None]
-        share = share / share.sum()
-        summary = Summary(axes.variance, **pair_moments(A, s, omega), prior=prior)
-        prior_penalty = PriorPenalty.of(prior, prior_strength, len(share))
-        n_effective = 1 / float(np.sum(omega**2))
-        return cls(A, s, omega, share, n_effective, axes, summary, prior_penalty)
+    @property
+    def is_loose(self) -> bool:
+        """Whether all answers are certain, and none shares a point with others or with a label."""
+        return self.likelihood.is_loose and self.likelihood.is_certain
 
-    def objective(self, pen: Array, omega: Array | None = None) -> PairObjective:
-        """See :class:`Data`; with other pair weights where given, one column a problem."""
-        omega = self.omega if omega is None else omega
-        return PairObjective(self.A, self.s, omega, pen, self.share, self.prior_penalty)
+    def slopes(self, W: Array, columns: Columns, exact: bool) -> Sums:
+        """See :class:`~sdulearn.joint.likelihood.HasSums`."""
+        return _slopes(self, self.likelihood, W, columns, exact)
+
+    def curvatures(self, w: Array) -> Sums:
+        """See :class:`~sdulearn.joint.likelihood.HasSums`."""
+        n = self.data.graph.n_points
+        z = self.data.A @ w[:-1] + w[-1]
+        sums = {"curvature": self.likelihood.curvature(self.data.known, z[:n])}
+        if self.pull is not None:
+            sums["mean_curvature"] = mean_curvature(self.data.unlabeled, self.data.share, z[n:])
+        return sums
 
     def positive_share(self, v: Array) -> tuple[float, float]:
-        """See :class:`Data`."""
-        if len(self.share):
-            A = self.A[2 * len(self.s) :]
-            share = self.share[:, 0]
-        else:
-            A = self.A
-            share = np.tile(self.omega[:, 0], 2) / 2
-        positive = A @ v[:-1] + v[-1] > 0
-        return float(share @ positive), float(share @ share)
+        """See :class:`Problem`."""
+        A, share = self.data.judged()
+        return float(share @ (A @ v[:-1] + v[-1] > 0)), float(share @ share)
 
     def empty(self, alphas: Array, covariance_powers: Sequence[float], path: Array) -> Mask:
         """Where on the path (n_alphas, n_powers) the model names no classes."""
-        if self.summary.prior is not None:
+        if not self.is_loose:
+            # Its logits hardly vary.
+            variance = np.einsum("ajk,j->ak", path[:, :-1] ** 2, self.moments.variance)
+            return np.asarray(variance < _EMPTY**2)
+        if self.moments.prior is not None:
             return np.zeros(alphas.shape, dtype=bool)
-        return alphas >= [self.summary.largest_alpha(power) for power in covariance_powers]
+        return alphas >= [self.moments.largest_alpha(power) for power in covariance_powers]
 
     def log_evidence(self, w: Array, pen: Array) -> float:
         """Laplace's log evidence of one penalty at its solution, by the answers' Fisher information."""
-        n = len(self.s)
-        z = self.A[: 2 * n] @ w[:-1] + w[-1]
-        t1, t2 = np.split(np.tanh(z / 2)[:, None], 2)
-        J = (1 - t1**2) * t2 * self.A[:n] + (1 - t2**2) * t1 * self.A[n : 2 * n]
-        J *= np.sqrt(self.omega) / (2 * np.sqrt(np.maximum(1 - (t1 * t2) ** 2, 1e-12)) * np.sqrt(pen))
-        misfit = float(self.omega[:, 0] @ pair_loss(z[:n], z[n:], self.s[:, 0]))
-        misfit += float(pen @ w[:-1] ** 2) / 2
-        return -self.n_effective * misfit - log_volume(J)
+        z = self.data.known @ w[:-1] + w[-1]
+        losses, _ = self.likelihood.terms(z[:, None], exact=True)
+        misfit = float(self.likelihood.omega @ losses[:, 0]) + float(pen @ w[:-1] ** 2) / 2
+        J = self.likelihood.information(self.data.known, z) / np.sqrt(pen)
+        return -self.likelihood.n_effective * misfit - _log_volume(J)
 
 
-class HasEvidence(Protocol):
-    """What :func:`path_evidence` needs."""
+class FoldProblem:
+    """As many problems as folds, each of the answers and labels that it knows; see :class:`Problem`."""
 
-    @property
-    def summary(self) -> Summary:
-        """What the penalties need."""
-        ...
+    exact_hessian = False
 
-    def log_evidence(self, w: Array, pen: Array) -> float:
-        """Laplace's log evidence of one penalty at its solution."""
-        ...
+    def __init__(self, problem: PointProblem, known: Mask) -> None:
+        self.data = problem.data
+        self.pull = problem.pull
+        self.likelihood = FoldLikelihood(problem.likelihood, known)
 
+    def slopes(self, W: Array, columns: Columns, exact: bool) -> Sums:
+        """See :class:`~sdulearn.joint.likelihood.HasSums`."""
+        return _slopes(self, self.likelihood, W, columns, exact)
 
-class Problems(Protocol):
-    """What :func:`fit_path` needs."""
-
-    @property
-    def summary(self) -> Summary:
-        """What the penalties need."""
-        ...
-
-    def objective(self, pen: Array) -> Objective:
-        """The objective for these penalties, one column a problem."""
-        ...
+    def curvatures(self, w: Array) -> Sums:
+        """Not asked for: folds are compared, and need no last digits."""
+        raise NotImplementedError
 
 
-def fit_path(data: Problems, alphas: Array, covariance_powers: Sequence[float], starts: list[Array]) -> Array:
+def _slopes(
+    problem: PointProblem | FoldProblem,
+    likelihood: TwoClassLikelihood | FoldLikelihood,
+    W: Array,
+    columns: Columns,
+    exact: bool,
+) -> Sums:
+    data = problem.data
+    n = data.graph.n_points
+    A = data.known if problem.pull is None else data.A
+    Z = A @ W[:-1] + W[-1]
+    value, slopes = likelihood.weighted_terms(Z[:n], columns, exact)
+    sums = {"loss": value, "slope": bordered_sum(data.known, slopes)}
+    if problem.pull is not None:
+        sums |= mean_sums(data.unlabeled, data.share, Z[n:])
+    return sums
+
+
+def _log_volume(J: Array) -> float:
+    """``log det(I + J'J) / 2``; the determinant is that of I + JJ', and the smaller one is computed."""
+    K = J @ J.T if len(J) < J.shape[1] else J.T @ J
+    K[np.diag_indices(len(K))] += 1
+    return float(np.linalg.slogdet(K)[1]) / 2
+
+
+def fit_path(
+    rows: HasSums, moments: Moments, alphas: Array, covariance_powers: Sequence[float], starts: list[Array]
+) -> Array:
     """Solutions (n_alphas, r + 1, n_powers) for alphas (n_alphas, n_powers) that fall.
 
     Candidates at each alpha are the last alpha's solution and the first start; at the first alpha
@@ -369,14 +180,13 @@ def fit_path(data: Problems, alphas: Array, covariance_powers: Sequence[float], 
     m = len(covariance_powers)
     path: list[Array] = []
     for row in alphas:
-        candidates = [_repeated(start, m) for start in starts]
+        candidates = [np.repeat(start[:, None], m, axis=1) if start.ndim == 1 else start for start in starts]
         if path:
             candidates = [path[-1], candidates[0]]
         count = len(candidates)
-        pen = data.summary.penalties(row, covariance_powers)
-        objective = data.objective(np.tile(pen, count))
-        evaluate = objective.value_and_gradient
-        scale = data.summary.scale(objective.pen)
+        pen = np.tile(moments.penalties(row, covariance_powers), count)
+        evaluate = Objective(rows, pen).value_and_gradient
+        scale = moments.scale(pen)
         W, f = lbfgs_many(evaluate, np.hstack(candidates), scale, _PATH_TOL, _TRIAL_ITER)
         # Ties go to the earlier candidate: the warm start.
         best = np.argmin(f.reshape(count, m) + 1e-6 * np.arange(count)[:, None], axis=0)
@@ -386,79 +196,106 @@ def fit_path(data: Problems, alphas: Array, covariance_powers: Sequence[float], 
     return np.array(path)
 
 
-def _repeated(start: Array, m: int) -> Array:
-    return np.repeat(start[:, None], m, axis=1) if start.ndim == 1 else start
-
-
-def path_evidence(data: HasEvidence, alphas: Array, covariance_powers: Sequence[float], path: Array) -> Array:
+def path_evidence(problem: PointProblem, alphas: Array, covariance_powers: Sequence[float], path: Array) -> Array:
     """Laplace's log evidence of every setting on the path (n_alphas, n_powers)."""
     evidence = np.empty(alphas.shape)
     for i, j in np.ndindex(*alphas.shape):
-        pen = data.summary.penalty(float(alphas[i, j]), covariance_powers[j])
-        evidence[i, j] = data.log_evidence(path[i, :, j], pen)
+        pen = axis_penalty(problem.moments.variance, float(alphas[i, j]), covariance_powers[j])
+        evidence[i, j] = problem.log_evidence(path[i, :, j], pen)
     return evidence
 
 
-@dataclass(frozen=True)
-class FoldData:
-    """As many problems as folds, each on some of the pairs: ``train`` (n_pairs, n_folds)."""
+def fit_folds(problem: PointProblem, alphas: Array, covariance_power: float, known: Mask) -> tuple[Array, Array]:
+    """Mean log chance (n_folds, n_alphas) of what each fold does not know, and logits (n_known, n_alphas, n_folds).
 
-    data: PairData
-    train: Mask
-
-    @property
-    def summary(self) -> Summary:
-        """That of all pairs: only its penalties matter."""
-        return self.data.summary
-
-    def objective(self, pen: Array) -> PairObjective:
-        """Equation (2) of each fold, as many times as there are penalties."""
-        omega = self.data.omega * self.train
-        return self.data.objective(pen, np.tile(omega, pen.shape[1] // omega.shape[1]))
-
-    def starts(self) -> list[Array]:
-        """The starts of each fold, from its own pairs: (r + 1, n_folds) each."""
-        data = self.data
-        found = []
-        for fold in self.train.T:
-            omega = data.omega * fold[:, None]
-            moments = pair_moments(data.A, data.s, omega / max(omega.sum(), 1e-300))
-            found.append(Summary(data.summary.variance, **moments, prior=data.summary.prior).starts())
-        return [np.column_stack(columns) for columns in zip(*found, strict=True)]
-
-
-def log_volume(J: Array) -> float:
-    """``log det(I + J'J) / 2``; the determinant is that of I + JJ', and the smaller one is computed."""
-    K = J @ J.T if len(J) < J.shape[1] else J.T @ J
-    K[np.diag_indices(len(K))] += 1
-    return float(np.linalg.slogdet(K)[1]) / 2
-
-
-def held_out_loss(data: PairData, alphas: Array, covariance_power: float, train: Mask) -> Array:
-    """Loss (n_pairs, n_alphas, n_folds) of every pair under every fold's solution.
-
-    ``train`` (n_pairs, n_folds) says which pairs a fold is fitted on. A fold's objective is (2) less
-    the terms of the pairs left out, so alpha means the same in the folds and in the refit.
+    ``known`` (n_known, n_folds) are the points of each fold. A fold must not start from what was found with the
+    answers that it leaves out: an alpha in the middle is solved from its own starts, and the others in one batch
+    from there.
     """
-    n, n_folds = train.shape
-    folds = FoldData(data, train)
-    path = fit_fold_paths(folds, alphas, covariance_power, folds.starts())
-    W = np.moveaxis(path, 0, 1).reshape(path.shape[1], -1)
-    Z = data.A[: 2 * n] @ W[:-1] + W[-1]
-    return pair_loss(Z[:n], Z[n:], data.s).reshape(n, len(alphas), n_folds)
+    n_folds = known.shape[1]
+    folds = FoldProblem(problem, known)
+    likelihood = folds.likelihood
+    moments = problem.moments
+    A = problem.data.known
+    of_folds = []
+    for k in range(n_folds):
+        joint, ends, named = likelihood.moments(A, k)
+        of_folds.append(Moments.of(moments.variance, joint, ends, moments.prior, named))
+    starts = [of_fold.starts() for of_fold in of_folds]
+    # A fold without labels has fewer starts, and repeats its last.
+    count = max(len(of_fold) for of_fold in starts)
+    columns = [np.column_stack([s[min(k, len(s) - 1)] for s in starts]) for k in range(count)]
+    middle = np.full((1, n_folds), alphas[(len(alphas) - 1) // 2])
+    first = fit_path(folds, moments, middle, [covariance_power] * n_folds, columns)[0]
+    pen = np.repeat(moments.penalties(alphas, [covariance_power] * len(alphas)), n_folds, axis=1)
+    evaluate = Objective(folds, pen).value_and_gradient
+    W, _ = lbfgs_many(evaluate, np.tile(first, len(alphas)), moments.scale(pen), _PATH_TOL, _PATH_ITER)
+    Z = (A @ W[:-1] + W[-1]).reshape(len(A), len(alphas), n_folds)
+    scores = np.empty((n_folds, len(alphas)))
+    for k, of_fold in enumerate(of_folds):
+        scores[k] = likelihood.score(Z[:, :, k], k)
+        if of_fold.named is None and moments.named is not None:
+            # Without a label a fold cannot know which class is which, and is not to be blamed for it.
+            scores[k] = np.maximum(scores[k], likelihood.score(-Z[:, :, k], k))
+    return scores, Z
 
 
-def fit_fold_paths(folds: Problems, alphas: Array, covariance_power: float, starts: list[Array]) -> Array:
-    """Solutions (n_alphas, r + 1, n_folds) of every fold for alphas that fall, from the fold's own starts.
+def make_starts(parameters: Parameters, moments: Moments) -> list[Array]:
+    """Where the path begins: the starts that ``init`` names."""
+    starts = moments.starts()
+    return starts[:1] if parameters.init == "moment" else starts
 
-    A fold must not start from what was found with the answers that it leaves out. An alpha in the
-    middle is solved from the starts, and the others in one batch from there.
+
+def descend(parameters: Parameters, problem: Problem, alpha: float, covariance_power: float) -> Array:
+    """The solution at ``alpha``, in the axes, by the path from where the model leaves zero."""
+    top = max(problem.moments.largest_alpha(covariance_power), alpha)
+    alphas = np.geomspace(top, alpha, _STEPS_DOWN if top > alpha else 1)[:, None]
+    starts = make_starts(parameters, problem.moments)
+    return fit_path(problem, problem.moments, alphas, [covariance_power], starts)[-1, :, 0]
+
+
+def polish(
+    parameters: Parameters,
+    problem: Problem,
+    v: Array,
+    alpha: float,
+    covariance_power: float,
+    prior: PriorEstimate,
+    fitted: dict[str, object],
+) -> Fit:
+    """Solve to ``tol`` from a solution of the path, certify it and name the classes."""
+    pen = problem.moments.penalties([alpha], [covariance_power])
+    objective = Objective(problem, pen, exact=True)
+    scale = problem.moments.scale(pen)
+    # Without an exact Hessian Newton's method is slow: L-BFGS does it all.
+    tol = _POLISH_TOL if objective.exact_hessian else parameters.tol
+    n_steps = _POLISH_ITER if objective.exact_hessian else 10 * parameters.max_iter
+    W, _ = lbfgs_many(objective.value_and_gradient, v[:, None], scale, tol, n_steps)
+    v, value, optimality, n_iter = newton(objective, W[:, 0], scale[:, 0], parameters.tol, parameters.max_iter)
+    # Labels have named the classes.
+    sign = 1.0 if problem.moments.named is not None else class_sign(parameters, prior, *problem.positive_share(v))
+    coef, intercept = problem.axes.coefficients(v)
+    return Fit(sign * coef[None, :], np.array([sign * intercept]), value, optimality, n_iter, prior, fitted=fitted)
+
+
+def class_sign(parameters: Parameters, prior: PriorEstimate, positive: float, spread: float) -> float:
+    """The sign that makes the larger class +1, or as ``prior`` or ``orientation`` says.
+
+    ``positive`` is the share of the unlabeled rows on the positive side, ``spread`` the sum of
+    the squared weights of the rows.
     """
-    n_folds = starts[0].shape[1]
-    middle = (len(alphas) - 1) // 2
-    first = fit_path(folds, np.full((1, n_folds), alphas[middle]), [covariance_power] * n_folds, starts)[0]
-    pen = np.repeat(folds.summary.penalties(alphas, [covariance_power] * len(alphas)), n_folds, axis=1)
-    evaluate = folds.objective(pen).value_and_gradient
-    scale = folds.summary.scale(pen)
-    W, _ = lbfgs_many(evaluate, np.tile(first, len(alphas)), scale, _PATH_TOL, _PATH_ITER)
-    return np.moveaxis(W.reshape(len(W), len(alphas), n_folds), 1, 0)
+    # Two standard errors of the share; and where the counts cannot tell p from 1/2, what the pull to the
+    # prior may have added.
+    margin = max(2 * np.sqrt(0.25 * spread), 0.0 if prior.identified else 0.1)
+    close = abs(positive - 0.5) <= margin
+    if parameters.prior == 0.5 or (parameters.prior is None and close):
+        warn(
+            f"The model puts {max(positive, 1 - positive):.0%} of the rows on one side, so which class "
+            "is the larger is uncertain and the names -1 and +1 are arbitrary. Name them by a few "
+            "labelled points: orient(X, y_true).",
+            OrientationWarning,
+        )
+    larger_is_positive = parameters.orientation == "majority"
+    if parameters.prior is not None:
+        larger_is_positive = parameters.prior >= 0.5
+    return 1.0 if positive == 0.5 or (positive > 0.5) == larger_is_positive else -1.0

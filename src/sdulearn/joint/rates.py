@@ -8,15 +8,15 @@ import numpy as np
 
 from sdulearn.answers.answer_model import AnswerModel, ErrorRateParameter
 from sdulearn.answers.graph import AnswerGraph
-from sdulearn.joint.graph_data import GraphData, PointRows
+from sdulearn.joint.data import TrainingData
+from sdulearn.joint.likelihood import TwoClassLikelihood
+from sdulearn.joint.path import WORKING_ALPHA, PointProblem, fit_folds
 from sdulearn.pairs import DISSIMILAR, SIMILAR, Pairs
-from sdulearn.types import Array
+from sdulearn.types import Array, Mask
 
 # Fits that estimates of the rates alternate with.
 _ROUNDS = 2
 _FOLDS = 5
-# The penalty of these fits, as a share of the alpha at which the model leaves zero.
-_ALPHA = 0.03
 # An annotator with fewer answers cannot be told from the others by a model.
 _FEWEST = 10
 
@@ -46,22 +46,23 @@ def rate_folds(graph: AnswerGraph) -> int:
     return min(_FOLDS, *(count for count in kinds if count))
 
 
-def rates_by_models(points: PointRows, folds: Array) -> AnswerModel:
+def rates_by_models(data: TrainingData, folds: Mask) -> AnswerModel:
     """Rates by repeated questions, cycles, labels, and models of the other answers.
 
-    ``folds`` (n_known, n_folds) is 1 for the points that each model is fitted on.
+    ``folds`` (n_known, n_folds) are the points that each model knows.
     """
-    found = AnswerModel.estimate(points.graph)
+    found = AnswerModel.estimate(data.graph)
     for _ in range(_ROUNDS):
-        found = AnswerModel.estimate(points.graph, logits=held_out_logits(points, found, folds))
+        found = AnswerModel.estimate(data.graph, logits=held_out_logits(data, found, folds))
     return found
 
 
-def held_out_logits(points: PointRows, answer_model: AnswerModel, folds: Array) -> Array:
+def held_out_logits(data: TrainingData, answer_model: AnswerModel, folds: Mask) -> Array:
     """Logits of every point by a model that knows no answer about it."""
-    data = GraphData.of(points, answer_model, None, 0.0)
-    alpha = _ALPHA * data.summary.largest_alpha(1.0)
-    _, Z = data.held_out(np.array([alpha]), 1.0, folds, 1 - folds)
+    likelihood = TwoClassLikelihood(data.graph, answer_model, data.weight)
+    problem = PointProblem(data, likelihood, None, 0.0)
+    alpha = WORKING_ALPHA * problem.moments.largest_alpha(1.0)
+    _, Z = fit_folds(problem, np.array([alpha]), 1.0, folds)
     # Without labels the sign of a model is arbitrary: all follow the first.
     signs = np.copysign(1.0, Z[:, 0, 0] @ Z[:, 0])
-    return (Z[:, 0] * signs * (1 - folds)).sum(axis=1)
+    return (Z[:, 0] * signs * ~folds).sum(axis=1)

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from sdulearn.joint.optimise import _newton_direction
+from sdulearn.solvers.newton import _newton_direction
 
 
 @pytest.mark.parametrize("values", [(2.0, 5.0, 0.5), (2.0, -5.0, 0.5)], ids=["definite", "indefinite"])

@@ -1,17 +1,30 @@
-"""Newton's method with the exact Hessian of the joint likelihood, for the last digits of one solution."""
+"""Newton's method with an exact Hessian, for the last digits of one solution of a problem that is not convex."""
 
 from __future__ import annotations
+
+from typing import Protocol
 
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve, eigh
 
-from sdulearn.joint.likelihood import Objective
 from sdulearn.solvers.lbfgs import gradient_norm
 from sdulearn.solvers.line_search import backtrack_many
-from sdulearn.types import Array
+from sdulearn.types import Array, Indices
 
 
-def newton(objective: Objective, w: Array, scale: Array, tol: float, max_iter: int) -> tuple[Array, float, float, int]:
+class Twice(Protocol):
+    """A function with its derivatives; see :func:`~sdulearn.solvers.lbfgs.lbfgs_many`."""
+
+    def value_and_gradient(self, W: Array, columns: Indices) -> tuple[Array, Array]:
+        """Values and gradients of the given problems, one column each."""
+        ...
+
+    def hessian(self, w: Array) -> Array:
+        """Hessian of a single problem."""
+        ...
+
+
+def newton(objective: Twice, w: Array, scale: Array, tol: float, max_iter: int) -> tuple[Array, float, float, int]:
     """Polish one solution; returns it, its value, its gradient norm and the iterations."""
     only = np.zeros(1, dtype=np.intp)
     W = w[:, None]

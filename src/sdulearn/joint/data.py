@@ -1,0 +1,344 @@
+"""Training data of a fit: points in their principal axes, and the moments from which starts and penalties follow.
+
+In the principal axes of all rows, answered and unlabeled, with variance ev_j along axis j, the penalty
+is
+
+    pen_j = alpha c_k / ev_j^k,  c_k = sum ev^(k+1) / sum ev                                  (1)
+
+k = ``covariance_power`` = 0 is the ridge alpha / 2 |w|^2. k = 1 is alpha / 2 w' C^-1 w up to scale,
+C the covariance of the rows, k = 2 goes further: unlabeled rows say along which directions the
+points differ, and the classifier leans on those.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy import sparse
+from scipy.linalg import eigh, svd
+from scipy.sparse.linalg import eigsh
+
+from sdulearn.answers.graph import AnswerGraph
+from sdulearn.errors import InputError, ScalingWarning, warn
+from sdulearn.solvers import Design
+from sdulearn.solvers.linalg import weighted_gram
+from sdulearn.types import Array, Codes, Indices, Mask, Rows
+
+# Directions with less than this share of the largest variance have none.
+_NO_VARIANCE = 1e-12
+# A column whose deviation is below this share of its mean is constant but for rounding.
+CONSTANT = 1e-14
+# Deviations that differ by more than this factor need more than an eigendecomposition of the
+# covariance.
+_UNEVEN = 1e4
+# Standard deviations this many times apart: the smaller column has lost its say at any covariance
+# power.
+_FAR_APART = 1e3
+
+
+@dataclass(frozen=True, eq=False)
+class Axes:
+    """Principal axes of all rows: the coordinates of everything below, and the way back."""
+
+    mean: Array
+    V: Array
+    variance: Array
+    design: Design | None = None
+
+    @classmethod
+    def from_moments(cls, mean: Array, covariance: Array, design: Design | None = None) -> Axes:
+        """Axes of rows with this mean and covariance.
+
+        Directions without variance are dropped: w is 0 there.
+        """
+        deviation = np.sqrt(np.maximum(covariance.diagonal(), 0.0))
+        level = np.abs(mean) + (0.0 if design is None else design.level)
+        deviation[deviation <= CONSTANT * level] = 0.0
+        if not deviation.any():
+            raise InputError("No column of `X` varies, so nothing tells the classes apart. Add columns that do.")
+        if deviation.max() > _UNEVEN * deviation[deviation > 0].min():
+            return cls(mean, *_graded_axes(covariance, deviation), design)
+        values, V = eigh(covariance)
+        keep = values > _NO_VARIANCE * values[-1]
+        return cls(mean, V[:, keep], values[keep], design)
+
+    @classmethod
+    def of(cls, X: Rows, weight: Array | None = None) -> tuple[Axes, Array]:
+        """Axes of the rows by their weights, and the rows in them."""
+        design = Design.from_rows(X, True)
+        B = design.A[:, :-1]
+        if weight is None or (weight == weight[0]).all():
+            mean = np.asarray(B.mean(axis=0)).ravel()
+            second = weighted_gram(B, None) / B.shape[0]
+        else:
+            share = weight / weight.sum()
+            mean = B.T @ share
+            second = weighted_gram(B, share)
+        axes = cls.from_moments(mean, second - np.outer(mean, mean), design)
+        return axes, np.asarray(B @ axes.V) - mean @ axes.V
+
+    def outward(self, W: Array) -> Array:
+        """Coefficients of centred columns from coefficients in the axes, the intercept last."""
+        return np.concatenate([self.V @ W[:-1], W[-1:]])
+
+    def inward(self, G: Array) -> Array:
+        """Gradients in the axes from gradients in centred columns: outward's transpose."""
+        return np.concatenate([self.V.T @ G[:-1], G[-1:]])
+
+    def coefficients(self, v: Array) -> tuple[Array, float]:
+        """User's ``(coef, intercept)`` of a solution in the axes."""
+        w = self.V @ v[:-1]
+        intercept = float(v[-1] - self.mean @ w)
+        if self.design is None:
+            return w, intercept
+        return self.design.coefficients(np.append(w, intercept))
+
+
+def _graded_axes(covariance: Array, deviation: Array) -> tuple[Array, Array]:
+    """Principal axes and their variances where columns have units of different sizes.
+
+    The eigenvalues of the covariance round like the largest. Those of the correlations do not; with
+    a root of these the axes are the singular vectors of a root of the covariance, whose rounding is
+    that of the largest deviation, not of its square.
+    """
+    varies = np.flatnonzero(deviation)
+    unit = deviation[varies]
+    values, U = eigh(covariance[np.ix_(varies, varies)] / np.outer(unit, unit))
+    keep = values > _NO_VARIANCE * values[-1]
+    root = unit[:, None] * U[:, keep] * np.sqrt(values[keep])
+    left, singular, _ = svd(root, full_matrices=False)
+    V = np.zeros((len(deviation), len(singular)))
+    V[varies] = left
+    return V, singular**2
+
+
+@dataclass(frozen=True, eq=False)
+class TrainingData:
+    """Points in their axes, each once: where the rows of a point differ, it is their mean, by weight."""
+
+    axes: Axes  # principal axes of all points, each by the mean weight of its rows
+    # (n_known + n_unlabeled, r): points in an answer or with a label; then the points of which nothing is known
+    A: Array
+    # answers and labels of the known points. The weight of an answer is relative to its component
+    graph: AnswerGraph
+    weight: Array  # (n_components,), mean weight of the answers and labels of each component
+    share: Array  # (n_unlabeled,), weights of the unlabeled points, of sum 1
+    row_place: Indices  # (n_rows,), which of the known points each row shows, -1 for none
+
+    @classmethod
+    def of(cls, X: Rows, graph: AnswerGraph, codes: Codes, weight: Array, pairs_first: bool = False) -> TrainingData:
+        """Lay out validated rows, all of positive weight; ``graph`` was made of them.
+
+        With ``pairs_first`` points of loose pairs come first, all first ends before all second ends: two classes
+        then take them as slices.
+        """
+        axes, A = Axes.of(graph.by_point(X, weight), graph.point_weights)
+        silent = np.flatnonzero((codes == 0) & (graph.labels[graph.row_point] == 0))
+        share = np.bincount(graph.row_point[silent], weight[silent], graph.n_points)
+        rest = np.flatnonzero(np.bincount(graph.row_point[silent], minlength=graph.n_points))
+        known = np.flatnonzero((graph.degree > 0) | (graph.labels != 0))
+        if pairs_first:
+            loose = loose_pairs(graph)[graph.component[known]]
+            paired = known[loose]
+            ends = paired[np.argsort(graph.component[paired], kind="stable")].reshape(-1, 2)
+            known = np.concatenate([ends.T.ravel(), known[~loose]])
+        place = np.full(graph.n_points, -1)
+        place[known] = np.arange(len(known))
+        part, component_weight = subgraph(graph, known).by_component()
+        return cls(
+            axes=axes,
+            A=A[np.concatenate([known, rest])],
+            graph=part,
+            weight=component_weight,
+            share=share[rest] / share.sum(),
+            row_place=place[graph.row_point],
+        )
+
+    @property
+    def known(self) -> Array:
+        """Rows of the known points."""
+        return self.A[: self.graph.n_points]
+
+    @property
+    def unlabeled(self) -> Array:
+        """Rows of the others."""
+        return self.A[self.graph.n_points :]
+
+    def judged(self) -> tuple[Array, Array]:
+        """Points that tell the sizes of classes, and their weights: the unlabeled ones, or all where there are none."""
+        if len(self.share):
+            return self.unlabeled, self.share
+        weight = self.weight[self.graph.component]
+        return self.known, weight / weight.sum()
+
+    def known_to_folds(self, splits: Iterable[tuple[Indices, Indices]]) -> Mask:
+        """Points (n_known, n_folds) that the training part of each split of the rows shows, hubs among them."""
+        folds = []
+        for train, _ in splits:
+            places = self.row_place[train]
+            shown = np.zeros(self.graph.n_points, dtype=bool)
+            shown[places[places >= 0]] = True
+            folds.append(shown)
+        return np.column_stack(folds)
+
+
+def labelled_components(graph: AnswerGraph) -> Mask:
+    """Whether labels fix the classes of each component."""
+    labelled = np.zeros(graph.n_components, dtype=bool)
+    labelled[graph.component[graph.labels != 0]] = True
+    return labelled
+
+
+def loose_pairs(graph: AnswerGraph) -> Mask:
+    """Which components are two points and no label."""
+    return (graph.component_sizes == 2) & ~labelled_components(graph)
+
+
+def subgraph(graph: AnswerGraph, points: Indices) -> AnswerGraph:
+    """The graph of some points, in this order, and of the answers between them."""
+    place = np.full(graph.n_points, -1)
+    place[points] = np.arange(len(points))
+    inside = np.asarray((place[graph.ends] >= 0).all(axis=1))
+    part = graph.restricted(inside, np.ones(graph.n_points, dtype=bool))
+    return replace(
+        part,
+        n_points=len(points),
+        ends=place[part.ends],
+        labels=graph.labels[points],
+        points=graph.points[points],
+        point_weights=graph.point_weights[points],
+        row_point=np.arange(len(points)),
+    )
+
+
+def axis_penalty(variance: Array, alpha: float, covariance_power: float) -> Array:
+    """Equation (1)."""
+    # In units of the largest, so that no power overflows.
+    ev = variance / variance.max()
+    return alpha * (np.sum(ev ** (covariance_power + 1)) / np.sum(ev)) / ev**covariance_power
+
+
+@dataclass(frozen=True, eq=False)
+class Moments:
+    """What starts and penalties of two classes need: variance of the axes, moments of the answers, prior."""
+
+    variance: Array
+    joint: Array  # (r + 1, r + 1), sum of ``omega s ([x, 1] [x', 1]' + its transpose)`` over pairs of points
+    ends: Array  # (r + 1, 1), sum of ``omega [x + x', 2]``
+    prior: float | None
+    # the direction from the labelled points of class -1 to those of class +1, if any
+    named: Array | None = None
+
+    @classmethod
+    def of(cls, variance: Array, joint: Array, ends: Array, prior: float | None, named: Array | None = None) -> Moments:
+        """From sums by any weights."""
+        unit = 2 / max(float(ends[-1, 0]), 1e-300)
+        return cls(variance, unit * joint, unit * ends, prior, named)
+
+    def penalties(self, alphas: Array | Sequence[float], covariance_powers: Sequence[float]) -> Array:
+        """Equation (1) for several settings, one column each."""
+        settings = zip(alphas, covariance_powers, strict=True)
+        return np.column_stack([axis_penalty(self.variance, alpha, power) for alpha, power in settings])
+
+    def scale(self, pen: Array) -> Array:
+        """A rough inverse Hessian: curvature 0.15 of the logistic function, plus the penalty."""
+        intercept = np.full((1, pen.shape[1]), 4.0)
+        return np.vstack([1 / (0.15 * self.variance[:, None] + pen), intercept])
+
+    def largest_alpha(self, covariance_power: float) -> float:
+        """The alpha above which, at prior 1/2, w = 0 is a minimum.
+
+        It is the top eigenvalue of minus the Hessian of the loss at 0.
+        """
+        top, _ = self._top_moment(1 / np.sqrt(axis_penalty(self.variance, 1.0, covariance_power)))
+        return max(top / 4, 1e-6)
+
+    def starts(self) -> list[Array]:
+        """The top eigenvector of the whitened pair moment, and with a prior the SD solution, up to scale.
+
+        ``E[s x x'^T] = mu mu^T`` with ``mu = E[y x]``, so the first needs no prior; its sign
+        follows the second. With labels it follows these, and their direction is one more start.
+        """
+        starts = self._unnamed_starts()
+        if self.named is None:
+            return starts
+        moment = starts[0]
+        moment[:-1] *= np.copysign(1.0, moment[:-1] @ self.named)
+        return [moment, np.append(self._unit(self.named / self._shrunk_variance()), moment[-1]), *starts[1:]]
+
+    def _shrunk_variance(self) -> Array:
+        typical = float(self.variance.mean())
+        if typical > _UNEVEN * np.median(self.variance):
+            # One column in a tiny unit must not blot out the others.
+            typical = float(np.median(self.variance))
+        return self.variance + 0.1 * typical
+
+    def _unnamed_starts(self) -> list[Array]:
+        shrunk = self._shrunk_variance()
+        moment = self._unit(self._top_moment(1 / np.sqrt(shrunk))[1] / np.sqrt(shrunk))
+        # An eigenvector's sign is free; this one is the same for the same rows, however they are
+        # laid out.
+        moment *= np.copysign(1.0, moment @ self.ends[:-1, 0])
+        if self.prior is None:
+            return [np.append(moment, 0.0)]
+        b = np.log(self.prior / (1 - self.prior))
+        mean_answer = self.joint[-1, -1] / 2
+        if abs(mean_answer) > 1 - 1e-9:
+            # One kind of answer only: there is no SD solution, and nothing but the pull to the prior
+            # tells the two signs apart.
+            return [np.append(moment, b), np.append(-moment, b)]
+        # sum omega (s - mean s) (x + x')
+        marginal = self._unit((self.joint[:-1, -1] - mean_answer * self.ends[:-1, 0]) / shrunk)
+        # The mean of similar pairs is nearer to that of the larger class, which is +1 unless the
+        # prior says otherwise.
+        marginal *= np.copysign(1.0, self.prior - 0.5)
+        moment *= np.copysign(1.0, np.sum(moment * marginal * self.variance))
+        return [np.append(moment, b), np.append(marginal, b)]
+
+    def _unit(self, w: Array) -> Array:
+        """``w`` scaled so that its margins have variance one."""
+        return w / max(float(np.sqrt(np.sum(w**2 * self.variance))), 1e-12)
+
+    def _top_moment(self, scale: Array) -> tuple[float, Array]:
+        """Top eigenvalue and eigenvector of "joint", its coordinates times ``scale``."""
+        M = scale[:, None] * self.joint[:-1, :-1] * scale
+        if len(M) <= 32:
+            values, vectors = eigh(M)
+        else:
+            values, vectors = eigsh(M, k=1, which="LA", tol=1e-3, v0=np.ones(len(M)))
+        return float(values[-1]), vectors[:, -1]
+
+
+def warn_of_column_scales(X: Rows, weight: Array | None, names: Sequence[str] | None) -> None:
+    """A ScalingWarning where the standard deviations of the columns are far apart."""
+    share = np.full(X.shape[0], 1 / X.shape[0]) if weight is None else weight / weight.sum()
+    mean = X.T @ share
+    if sparse.issparse(X):
+        variance = X.multiply(X).T @ share - mean**2
+        # A difference of squares is exact to the root of a rounding.
+        exact = variance > 1e-14 * mean**2
+        deviation = np.where(exact, np.sqrt(np.where(exact, variance, 0.0)), 0.0)
+    else:
+        deviation = np.sqrt(np.einsum("i,ij->j", share, (X - mean) ** 2))
+    warn_of_scales(deviation, mean, names)
+
+
+def warn_of_scales(deviation: Array, mean: Array, names: Sequence[str] | None = None) -> None:
+    """The same from moments; a column in which only rounding varies is constant."""
+    deviation = np.where(deviation > CONSTANT * np.abs(mean), deviation, 0.0)
+    largest = int(np.argmax(deviation))
+    hidden = np.flatnonzero((deviation > 0) & (deviation * _FAR_APART < deviation[largest]))
+    if not hidden.size:
+        return
+    smallest = hidden[np.argmin(deviation[hidden])]
+    ratio = deviation[largest] / deviation[smallest]
+    named = [f"column {j}" if names is None else f"column {names[j]!r}" for j in (largest, smallest)]
+    more = f" ({hidden.size - 1} more are as small)" if hidden.size > 1 else ""
+    warn(
+        f"In `X`, the standard deviation of {named[0]} is {ratio:.1g} times that of {named[1]}{more}. "
+        "The penalty is in the units of the columns, so the small ones may have no say. Standardise "
+        "the features first, for example with sklearn.preprocessing.StandardScaler in a Pipeline.",
+        ScalingWarning,
+    )
