@@ -25,7 +25,7 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.preprocessing import StandardScaler
 
 from sdulearn import PairKFold, PairLogisticRegression, PairLogisticRegressionCV, estimate_prior, stack_pairs
-from sdulearn.metrics import folds_over_points, held_out_accuracy, held_out_decisions
+from sdulearn.metrics import folds_over_points, held_out, held_out_accuracy
 
 PAGE = Path(__file__).parents[1] / "docs" / "honest.md"
 SETS = ("adult", "banana", "codrna", "ijcnn1", "magic", "phishing", "phoneme", "spambase", "w8a", "waveform")
@@ -96,7 +96,7 @@ def measure(X, y, design, prior, seed):
             model.alpha_, covariance_power=model.covariance_power_, error_rate=model.answer_model_.rates
         )
         folds = folds_over_points(10, known)
-        decision = held_out_decisions(settings, rows, known, model.decision_function(rows), cv=folds)
+        decision = held_out(settings, rows, known, model.decision_function(rows), cv=folds)
         found = held_out_accuracy(decision, known, n_splits=folds.n_splits)
         failures = count_failures(rows, known) if design == "60 pairs" else 0
     estimate = estimate_prior(y=known)

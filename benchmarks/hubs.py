@@ -26,7 +26,7 @@ import numpy as np
 from sdulearn import PairLogisticRegression, stack_pairs
 from sdulearn.answers import graph
 from sdulearn.metrics import class_agreement, cross_val_accuracy, folds_over_points
-from sdulearn.metrics.cross_validation import fold_class_models
+from sdulearn.metrics.cross_validation import fold_models
 from sdulearn.pairs import read_pairs
 from sdulearn.workflow.judging import agreement_of_many
 
@@ -109,7 +109,7 @@ def folds(design, n_classes, rng):
         return max(right, 1 - right), found.value, found.low, found.high
     pairs = read_pairs(known)
     reference = model.predict(rows)
-    parts = list(fold_class_models(settings, rows, pairs, reference, cv=folds_over_points(5, pairs)))
+    parts = list(fold_models(settings, rows, pairs, reference, cv=folds_over_points(5, pairs)))
     found = agreement_of_many(model, parts, rows, pairs, None)[0].agreement
     return agreement(model.predict(X), y, further), found.value, found.low, found.high
 

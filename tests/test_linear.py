@@ -484,7 +484,7 @@ def test_a_risk_as_an_array_works_everywhere(waveform, tmp_path, make, risk):
 def test_cross_val_predict_says_why_it_cannot(waveform, method):
     """scikit-learn numbers the values of y anew for these methods, before it splits them."""
     rows, codes = waveform
-    with pytest.raises(InputError, match=r"renumbered them: .*cross_val_predict.*held_out_decisions"):
+    with pytest.raises(InputError, match=r"renumbered them: .*cross_val_predict.*held_out"):
         cross_val_predict(PairLogisticRegression(), rows, codes, cv=PairKFold(), method=method)
     assert set(cross_val_predict(PairLogisticRegression(), rows, codes, cv=PairKFold())) == {-1, 1}
     with pytest.raises(InputError, match=r"makes them from a list of pairs and answers\.$"):

@@ -20,7 +20,7 @@ from sdulearn.answers.graph import AnswerGraph, connect, number_questions
 from sdulearn.answers.records import Answers, flip_rate
 from sdulearn.errors import InputError
 from sdulearn.metrics import AccuracyEstimate
-from sdulearn.model_selection import PairKFold
+from sdulearn.model_selection import PairKFold, number_of_folds
 from sdulearn.pairs import UNSURE, Pairs, read_pairs
 from sdulearn.prior import PriorEstimate, similar_share
 from sdulearn.types import Array, Indices, Mask, MatrixLike, Rows
@@ -275,7 +275,7 @@ def check_shared_points(pairs: Pairs) -> list[Finding]:
     if not shares_points(graph):
         return []
     n_points = int(np.sum(graph.degree > 0))
-    n_splits = _n_folds(graph)
+    n_splits = number_of_folds(ACCURACY_FOLDS, graph.same > 0)
     details = {
         "n_answers": graph.n_answers,
         "n_points": n_points,
@@ -285,12 +285,6 @@ def check_shared_points(pairs: Pairs) -> list[Finding]:
         "n_cut": PairKFold(n_splits, random_state=1).n_cut(None, pairs) if n_splits > 1 else 0,
     }
     return [Finding("shared_points", "info", details), *_check_hubs(graph)]
-
-
-def _n_folds(graph: AnswerGraph) -> int:
-    """Folds by which an accuracy is found; below 2 where answers of a kind are too few for any."""
-    n_similar = int(np.sum(graph.same > 0))
-    return min([ACCURACY_FOLDS, *(n for n in (n_similar, graph.n_answers - n_similar) if n)])
 
 
 def _check_hubs(graph: AnswerGraph) -> list[Finding]:

@@ -307,6 +307,12 @@ def splitter_of(cv: Splitter) -> Splitter:
     return PairKFold(int(cv), random_state=0) if isinstance(cv, Integral) else cv
 
 
+def number_of_folds(most: int, similar: Mask) -> int:
+    """As many folds as asked for, or as the rarer kind of answer allows: below 2 where one is too rare for any."""
+    n_similar = int(np.sum(similar))
+    return min([most, *(n for n in (n_similar, len(similar) - n_similar) if n)] if len(similar) else [0])
+
+
 def check_places(cv: Splitter | None) -> None:
     """Where rows are left out, a splitter that goes by the places of rows would take others for them."""
     if cv is None or isinstance(cv, Integral | PairFolds):

@@ -380,7 +380,7 @@ def _renumbered(by_code: Codes) -> str:
     return (
         " If it did, something renumbered them: sklearn's cross_val_predict does so for "
         "`method='predict_proba'` and `method='decision_function'`; use "
-        "sdulearn.metrics.held_out_decisions, or `method='predict'`."
+        "sdulearn.metrics.held_out, or `method='predict'`."
     )
 
 

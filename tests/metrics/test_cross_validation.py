@@ -10,7 +10,7 @@ from sklearn.preprocessing import StandardScaler
 from sdulearn import PairKFold, PairLogisticRegression, SDUClassifier, stack_pairs
 from sdulearn.datasets import make_waveform, sample_sdu
 from sdulearn.errors import InputError
-from sdulearn.metrics import cross_val_accuracy, held_out_accuracy, held_out_decisions, pair_accuracy
+from sdulearn.metrics import cross_val_accuracy, held_out, held_out_accuracy, pair_accuracy
 from sdulearn.model_selection import splitter_of
 from sdulearn.prior import clopper_pearson, prior_from_share
 
@@ -19,7 +19,7 @@ def test_cross_validation_judges_by_models_that_have_not_seen_the_pair(waveform)
     rows, codes = waveform
     model = SDUClassifier()
     reference = model.fit(rows, codes).decision_function(rows)
-    decision = held_out_decisions(model, rows, codes, reference, cv=PairKFold(4, random_state=3))
+    decision = held_out(model, rows, codes, reference, cv=PairKFold(4, random_state=3))
     for train, test in PairKFold(4, random_state=3).split(rows, codes):
         z = SDUClassifier().fit(rows[train], codes[train]).decision_function(rows[test])
         np.testing.assert_allclose(np.abs(decision[test]), np.abs(z))
@@ -76,8 +76,8 @@ def test_weights_have_no_unit_and_weight_0_is_absence(waveform, model):
     assert other.basis == found.basis
     # Rows of weight 0 keep the decision of the reference.
     reference = rng.normal(size=len(codes))
-    decision = held_out_decisions(model, rows, codes, reference, sample_weight=weight, cv=4)
-    part = held_out_decisions(model, rows[kept], codes[kept], reference[kept], sample_weight=weight[kept], cv=4)
+    decision = held_out(model, rows, codes, reference, sample_weight=weight, cv=4)
+    part = held_out(model, rows[kept], codes[kept], reference[kept], sample_weight=weight[kept], cv=4)
     np.testing.assert_allclose(decision[kept], part)
     np.testing.assert_array_equal(decision[~kept], reference[~kept])
     with pytest.raises(InputError, match=r"All weights in `sample_weight` are zero"):
@@ -99,8 +99,8 @@ class Contrary(SDUClassifier):
 def test_folds_that_name_the_classes_the_other_way_round_are_turned(waveform):
     rows, codes = waveform
     reference = SDUClassifier().fit(rows, codes).decision_function(rows)
-    plain = held_out_decisions(SDUClassifier(), rows, codes, reference, cv=PairKFold(6, random_state=2))
-    turned = held_out_decisions(Contrary(), rows, codes, reference, cv=PairKFold(6, random_state=2))
+    plain = held_out(SDUClassifier(), rows, codes, reference, cv=PairKFold(6, random_state=2))
+    turned = held_out(Contrary(), rows, codes, reference, cv=PairKFold(6, random_state=2))
     odd = [int(np.sum(np.abs(codes[train]))) // 2 % 2 for train, _ in PairKFold(6, random_state=2).split(rows, codes)]
     assert 0 < sum(odd) < 6
     np.testing.assert_allclose(turned, plain)
@@ -110,8 +110,8 @@ def test_a_model_is_not_judged_on_the_folds_that_chose_its_penalty(waveform):
     """A number of folds means other folds here than within SDUClassifierCV and PairLogisticRegressionCV."""
     rows, codes = waveform
     reference = np.ones(len(codes))
-    by_number = held_out_decisions(SDUClassifier(), rows, codes, reference, cv=5)
-    by_chosen = held_out_decisions(SDUClassifier(), rows, codes, reference, cv=splitter_of(5))
+    by_number = held_out(SDUClassifier(), rows, codes, reference, cv=5)
+    by_chosen = held_out(SDUClassifier(), rows, codes, reference, cv=splitter_of(5))
     assert not np.allclose(np.abs(by_number), np.abs(by_chosen))
 
 
@@ -141,7 +141,7 @@ def test_the_model_of_a_fold_saw_no_answer_about_its_points():
     rows, known = shared_answers()
     reference = PairLogisticRegression().fit(rows, known).decision_function(rows)
     Memory.asked_.clear()
-    decision = held_out_decisions(Memory(), rows, known, reference, cv=5)
+    decision = held_out(Memory(), rows, known, reference, cv=5)
     # Each fold is asked about its own training rows, for the names of the classes, and then about its test rows.
     on_train, on_test = Memory.asked_[::2], Memory.asked_[1::2]
     assert min(on_train) > 0
@@ -155,9 +155,7 @@ def test_a_fold_without_both_kinds_names_the_larger_class_for_all():
     X = np.arange(12.0)[:, None]
     ends = [(0, 1), (1, 2), (2, 3), (3, 4), (4, 5), (5, 6), (0, 11), (6, 11)]
     rows, known = stack_pairs(X, ends, [True] * 6 + [False] * 2)
-    decision = held_out_decisions(
-        PairLogisticRegression(), rows, known, np.ones(len(rows)), cv=PairKFold(2, random_state=0)
-    )
+    decision = held_out(PairLogisticRegression(), rows, known, np.ones(len(rows)), cv=PairKFold(2, random_state=0))
     assert np.isfinite(decision).all()
 
 
@@ -169,4 +167,4 @@ def test_an_outside_splitter_must_hold_out_every_row():
             yield np.arange(0, len(y) // 2 * 2), np.arange(0, 2)
 
     with pytest.raises(InputError, match="must hold out every row once"):
-        held_out_decisions(PairLogisticRegression(), rows, known, np.ones(len(rows)), cv=Half())
+        held_out(PairLogisticRegression(), rows, known, np.ones(len(rows)), cv=Half())

@@ -6,7 +6,7 @@ import pytest
 
 from sdulearn import PairLogisticRegression, fit_table, load_model, stack_pairs
 from sdulearn.columns import BOOLEAN, CATEGORY, NUMBER, Column, ColumnLayout
-from sdulearn.metrics import held_out_decisions, pair_importance
+from sdulearn.metrics import held_out, pair_importance
 from sdulearn.metrics.cross_validation import fold_models
 from sdulearn.pairs import read_pairs
 from sdulearn.table_model import Scaler
@@ -113,7 +113,7 @@ def test_the_columns_are_judged_by_models_that_did_not_see_the_answers(monkeypat
 
     monkeypatch.setattr(explaining, "pair_importance", keep)
     assert len(column_importances(model, parts, rows, pairs, columns)) == explaining._JUDGED
-    expected = held_out_decisions(model, rows, pairs, reference, cv=5)
+    expected = held_out(model, rows, pairs, reference, cv=5)
     asked = np.sort(pairs.ends.ravel())
     np.testing.assert_allclose(decided[0], expected[asked])
     hub = y[asked, 1] == 0

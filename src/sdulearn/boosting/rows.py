@@ -23,7 +23,7 @@ from sdulearn.answers.answer_model import ErrorRateParameter, answer_model_of
 from sdulearn.answers.graph import AnswerGraph, connect, different_groups
 from sdulearn.errors import InputError
 from sdulearn.io.typed import read
-from sdulearn.model_selection import PairKFold
+from sdulearn.model_selection import PairKFold, number_of_folds
 from sdulearn.pairs import Pairs, read_pairs
 from sdulearn.types import Array, Codes, Indices, MatrixLike, Rows
 
@@ -106,13 +106,13 @@ def _enough_rows(pairs: Pairs, seed: int) -> Indices:
 
 def _number_of_folds(pairs: Pairs, n_folds: int) -> int:
     """As many folds as asked for, or as the rarer kind of pair allows."""
-    counts = [n for n in (int(pairs.similar.sum()), int((~pairs.similar).sum())) if n]
-    if min(counts, default=0) < 2:
+    count = number_of_folds(n_folds, pairs.similar)
+    if count < 2:
         raise InputError(
             "Boosting stops by held-out answers, which takes at least two pairs of each kind there is in `y`. "
             "Add answers, or use PairLogisticRegression."
         )
-    return min([n_folds, *counts])
+    return count
 
 
 def _named(pairs: Pairs, n_classes: int, error_rate: ErrorRateParameter, n_folds: int) -> tuple[Indices, Pairs]:

@@ -11,7 +11,8 @@ from sdulearn.answers.graph import AnswerGraph
 from sdulearn.joint.data import TrainingData
 from sdulearn.joint.likelihood import TwoClassLikelihood
 from sdulearn.joint.path import WORKING_ALPHA, PointProblem, fit_folds
-from sdulearn.pairs import DISSIMILAR, SIMILAR, Pairs
+from sdulearn.model_selection import number_of_folds
+from sdulearn.pairs import Pairs
 from sdulearn.types import Array, Mask
 
 # Fits that estimates of the rates alternate with.
@@ -42,8 +43,7 @@ def rate_folds(graph: AnswerGraph) -> int:
     _, counts = np.unique(graph.annotators, return_counts=True)
     if (counts >= _FEWEST).sum() < 2 and not graph.contradictory.any():
         return 0
-    kinds = [int((graph.same == kind).sum()) for kind in (SIMILAR, DISSIMILAR)]
-    return min(_FOLDS, *(count for count in kinds if count))
+    return number_of_folds(_FOLDS, graph.same > 0)
 
 
 def rates_by_models(data: TrainingData, folds: Mask) -> AnswerModel:

@@ -5,9 +5,8 @@ from sdulearn.metrics.classes import AnswerCounts, ClassAgreement, Share, class_
 from sdulearn.metrics.cross_validation import (
     cross_val_accuracy,
     folds_over_points,
+    held_out,
     held_out_accuracy,
-    held_out_classes,
-    held_out_decisions,
 )
 from sdulearn.metrics.importance import PairImportance, pair_importance
 from sdulearn.metrics.reliability import Calibration, calibration, pair_calibration
@@ -24,9 +23,8 @@ __all__ = [
     "class_agreement",
     "cross_val_accuracy",
     "folds_over_points",
+    "held_out",
     "held_out_accuracy",
-    "held_out_classes",
-    "held_out_decisions",
     "pair_accuracy",
     "pair_calibration",
     "pair_importance",

@@ -21,12 +21,13 @@ from numbers import Integral
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
 
 from sdulearn.answers.graph import AnswerGraph
-from sdulearn.errors import InputError, OrientationWarning
+from sdulearn.errors import InputError, OrientationWarning, SdulearnWarning
 from sdulearn.metrics.accuracy import AccuracyEstimate, accuracy_of, no_answers
 from sdulearn.metrics.reliability import chance_of_same
-from sdulearn.model_selection import PairFolds, PairKFold, check_places
+from sdulearn.model_selection import PairFolds, PairKFold, check_places, number_of_folds
 from sdulearn.pairs import Pairs, read_pairs, rows_of, weighted_rows
 from sdulearn.sklearn_private import safe_indexing
 from sdulearn.types import Array, Codes, Estimator, Indices, Mask, MatrixLike, Splitter
@@ -104,7 +105,9 @@ def cross_val_accuracy(
         check_places(cv)
         X = safe_indexing(X, kept)
     splitter = _splitter(cv, pairs)
-    reference = _fitted(estimator, X, pairs, sample_weight).decision_function(X)
+    # Which class is called +1 does not matter here.
+    model = _fitted(estimator, X, pairs, sample_weight, silenced=(OrientationWarning,))
+    reference = np.asarray(model.decision_function(X), dtype=np.float64)
     if reference.ndim > 1:
         raise InputError(
             "cross_val_accuracy is for two classes: with more, answers alone do not tell the accuracy. Compare the "
@@ -112,7 +115,7 @@ def cross_val_accuracy(
         )
     parts = list(fold_models(estimator, X, pairs, reference, sample_weight=sample_weight, cv=splitter))
     return held_out_accuracy(
-        decisions_of(parts, X, reference),
+        predictions_of(parts, X, reference),
         pairs,
         n_splits=splitter.get_n_splits(X, pairs),
         error_rate=error_rate,
@@ -139,7 +142,7 @@ def held_out_accuracy(
     Parameters
     ----------
     decision : array-like of shape (n_rows,)
-        Of :func:`held_out_decisions`.
+        Of :func:`held_out`.
     y : array-like of shape (n_rows,) or (n_rows, 2 to 4)
         What is known of each row.
     n_splits : int
@@ -173,70 +176,24 @@ def share_of_points(pairs: Pairs, random_points: ArrayLike | None) -> float:
     return float(np.mean(graph.shown_by(random_points)[graph.degree > 0]))
 
 
-def held_out_decisions(
-    estimator: Estimator,
-    X: MatrixLike,
-    y: ArrayLike | Pairs,
-    reference: Array,
-    *,
-    sample_weight: ArrayLike | None = None,
-    cv: Splitter = 10,
-) -> Array:
-    """Decision value of every row by a model that saw no answer about its point."""
-    return decisions_of(fold_models(estimator, X, y, reference, sample_weight=sample_weight, cv=cv), X, reference)
-
-
-def held_out_classes(
-    estimator: Estimator,
-    X: MatrixLike,
-    y: ArrayLike | Pairs,
-    reference: Codes,
-    *,
-    sample_weight: ArrayLike | None = None,
-    cv: Splitter = 5,
-) -> Codes:
-    """Class of every row, of more than two, by a model that saw no answer about its point.
-
-    Parameters
-    ----------
-    estimator : estimator
-        With ``orient``; a copy is fitted for each fold.
-    X, y
-        As in :func:`cross_val_accuracy`.
-    reference : int array of shape (n_rows,)
-        Classes by a model of all rows. The classes of each fold get the names that match these best on the rows
-        that it was fitted on. A hub, which cannot be held out, keeps the class that it has here.
-    sample_weight : array-like of shape (n_rows,), optional
-        As in :func:`cross_val_accuracy`.
-    cv : int or splitter, default=5
-        As in :func:`cross_val_accuracy`.
-
-    Returns
-    -------
-    int array of shape (n_rows,)
-        Held-out classes.
-    """
-    return classes_of(fold_class_models(estimator, X, y, reference, sample_weight=sample_weight, cv=cv), X, reference)
-
-
 @dataclass(frozen=True, eq=False)
 class FoldModel:
-    """The model of a fold, turned to a reference."""
+    """The model of a fold, with the names of a reference."""
 
     rows: Indices  # rows of the fold's points: the model saw no answer about them
     model: Estimator  # learned from the answers about all other points
-    sign: float = 1.0  # of its decision values, where the reference names the classes the other way round
+    sign: float = 1.0  # of its decision values, where the reference names the two classes the other way round
 
     def decide(self, X: MatrixLike) -> Array:
         """Decision values, as the reference has them."""
         return self.sign * np.asarray(self.model.decision_function(X))
 
 
-@dataclass(frozen=True)
 class _Constant:
     """Takes every point for one of the larger class."""
 
-    value: float
+    def __init__(self, value: float) -> None:
+        self.value = value
 
     def decision_function(self, X: MatrixLike) -> Array:
         """Return one value for all rows."""
@@ -247,12 +204,12 @@ def fold_models(
     estimator: Estimator,
     X: MatrixLike,
     y: ArrayLike | Pairs,
-    reference: Array,
+    reference: Array | Codes,
     *,
     sample_weight: ArrayLike | None = None,
     cv: Splitter = 10,
 ) -> Iterator[FoldModel]:
-    """Models of folds, of two classes, with the rows that each is for; see :func:`held_out_decisions`."""
+    """Models of folds, with the rows that each is for and the names of the reference; see :func:`held_out`."""
     pairs = read_pairs(y)
     table = np.asarray(pairs)
     weight = None if sample_weight is None else np.asarray(sample_weight)
@@ -260,52 +217,66 @@ def fold_models(
     n_kinds = len(np.unique(np.sign(pairs.codes[there])))
     larger = float(np.copysign(1.0, np.mean(np.sign(reference[there]))))
     for train, test in _weighted_parts(cv, X, pairs, weight):
-        if len(np.unique(np.sign(pairs.codes[train]))) < n_kinds:
+        rows = safe_indexing(X, train)
+        by_name = _is_classes(reference)
+        if not by_name and len(np.unique(np.sign(pairs.codes[train]))) < n_kinds:
             # A kind of answer is missing here.
             yield FoldModel(test, _Constant(larger))
             continue
-        model = _fitted(estimator, safe_indexing(X, train), table[train], None if weight is None else weight[train])
-        known = model.decision_function(safe_indexing(X, train))
-        yield FoldModel(test, model, 1.0 if known @ reference[train] >= 0 else -1.0)
+        model = _fitted(estimator, rows, table[train], None if weight is None else weight[train])
+        if by_name:
+            model.orient(rows, reference[train])
+            yield FoldModel(test, model)
+        else:
+            yield FoldModel(test, model, 1.0 if model.decision_function(rows) @ reference[train] >= 0 else -1.0)
 
 
-def fold_class_models(
+def _is_classes(reference: Array | Codes) -> bool:
+    return bool(np.issubdtype(reference.dtype, np.integer))
+
+
+def predictions_of(parts: Iterable[FoldModel], X: MatrixLike, reference: Array | Codes) -> Array | Codes:
+    """Decision value, or class, of every row by the model of its fold; that of the reference where it is in none."""
+    found = reference.copy()
+    for part in parts:
+        rows = safe_indexing(X, part.rows)
+        found[part.rows] = part.model.predict(rows) if _is_classes(reference) else part.decide(rows)
+    return found
+
+
+def held_out(
     estimator: Estimator,
     X: MatrixLike,
     y: ArrayLike | Pairs,
-    reference: Codes,
+    reference: ArrayLike,
     *,
     sample_weight: ArrayLike | None = None,
-    cv: Splitter = 5,
-) -> Iterator[FoldModel]:
-    """Models of folds, of more than two classes, with the rows that each is for; see :func:`held_out_classes`."""
-    pairs = read_pairs(y)
-    table = np.asarray(pairs)
-    weight = None if sample_weight is None else np.asarray(sample_weight)
-    for train, test in _weighted_parts(cv, X, pairs, weight):
-        known = safe_indexing(X, train)
-        # What a fold would warn of, the model of all rows has warned of.
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            model = _fitted(estimator, known, table[train], None if weight is None else weight[train])
-        model.orient(known, np.asarray(reference)[train])
-        yield FoldModel(test, model)
+    cv: Splitter = 10,
+) -> Array | Codes:
+    """Decision value or class of every row by a model that saw no answer about its point.
 
+    Parameters
+    ----------
+    estimator : estimator
+        With ``decision_function``, or with ``orient`` for classes; a copy is fitted for each fold.
+    X, y
+        As in :func:`cross_val_accuracy`.
+    reference : float or int array of shape (n_rows,)
+        By a model of all rows: decision values of two classes, or classes as integers, of two or more. The classes
+        of each fold get the names that match these best on the rows that it was fitted on. A hub, which cannot be
+        held out, keeps the value that it has here.
+    sample_weight : array-like of shape (n_rows,), optional
+        As in :func:`cross_val_accuracy`.
+    cv : int or splitter, default=10
+        As in :func:`cross_val_accuracy`.
 
-def decisions_of(parts: Iterable[FoldModel], X: MatrixLike, reference: Array) -> Array:
-    """Decision value of every row by the model of its fold; that of the reference where it is in none."""
-    decision = np.array(reference, dtype=np.float64)
-    for part in parts:
-        decision[part.rows] = part.decide(safe_indexing(X, part.rows))
-    return decision
-
-
-def classes_of(parts: Iterable[FoldModel], X: MatrixLike, reference: Codes) -> Codes:
-    """Class of every row by the model of its fold; that of the reference where it is in none."""
-    predicted = np.array(reference)
-    for part in parts:
-        predicted[part.rows] = part.model.predict(safe_indexing(X, part.rows))
-    return predicted
+    Returns
+    -------
+    array of shape (n_rows,)
+        Held-out decision values, or classes where the reference holds classes.
+    """
+    known = np.asarray(reference)
+    return predictions_of(fold_models(estimator, X, y, known, sample_weight=sample_weight, cv=cv), X, known)
 
 
 def held_out_rows(parts: Iterable[FoldModel], random_points: ArrayLike | None) -> Mask | None:
@@ -313,10 +284,7 @@ def held_out_rows(parts: Iterable[FoldModel], random_points: ArrayLike | None) -
     if random_points is None:
         return None
     random = np.asarray(random_points, dtype=bool)
-    held_out = np.zeros_like(random)
-    for part in parts:
-        held_out[part.rows] = True
-    return random & held_out
+    return random & np.isin(np.arange(len(random)), np.concatenate([part.rows for part in parts]))
 
 
 def held_out_same(estimator: Estimator, X: MatrixLike, y: ArrayLike | Pairs, *, cv: Splitter = 5) -> tuple[Array, Mask]:
@@ -338,26 +306,23 @@ def held_out_same(estimator: Estimator, X: MatrixLike, y: ArrayLike | Pairs, *, 
 
 def _weighted_parts(
     cv: Splitter, X: MatrixLike, pairs: Pairs, sample_weight: ArrayLike | None
-) -> list[tuple[Indices, Indices]]:
-    """The parts of the rows that weigh something; a row of weight 0 is in none."""
+) -> Iterator[tuple[Indices, Indices]]:
+    """Training rows and the rows whose decisions they are for: all rows of a fold's points, but those of weight 0."""
     shown, _, kept = weighted_rows(pairs, sample_weight)
     if kept is None:
-        return _parts(_splitter(cv, pairs), X, pairs)
-    check_places(cv)
-    parts = _parts(_splitter(cv, shown), safe_indexing(X, kept), shown)
-    return [(kept[train], kept[test]) for train, test in parts]
-
-
-def _parts(splitter: Splitter, X: MatrixLike, pairs: Pairs) -> list[tuple[Indices, Indices]]:
-    """Training rows and the rows whose decisions they are for: all rows of a fold's points."""
-    parts = list(splitter.split(X, pairs))
+        kept = np.arange(pairs.n_rows)
+    else:
+        check_places(cv)
+        X = safe_indexing(X, kept)
+    splitter = _splitter(cv, shown)
+    parts = list(splitter.split(X, shown))
     if isinstance(splitter, PairFolds):
-        fold = splitter.fold_of_rows(X, pairs)
-        return [(train, np.flatnonzero(fold == k)) for k, (train, _) in enumerate(parts)]
-    seen = np.concatenate([test for _, test in parts])
-    if len(np.unique(seen)) < pairs.n_rows:
+        fold = splitter.fold_of_rows(X, shown)
+        parts = [(train, np.flatnonzero(fold == k)) for k, (train, _) in enumerate(parts)]
+    elif len(np.unique(np.concatenate([test for _, test in parts]))) < shown.n_rows:
         raise InputError("`cv` must hold out every row once. Give `cv=sdulearn.PairKFold()`.")
-    return parts
+    for train, test in parts:
+        yield kept[train], kept[test]
 
 
 def folds_over_points(n_splits: int, y: ArrayLike | Pairs) -> PairKFold:
@@ -376,21 +341,26 @@ def folds_over_points(n_splits: int, y: ArrayLike | Pairs) -> PairKFold:
         With another seed than the folds on which the estimators choose their settings: a penalty
         chosen on these folds would flatter itself.
     """
-    similar = read_pairs(y).similar
-    n_similar = int(similar.sum())
-    counts = [n for n in (n_similar, len(similar) - n_similar) if n]
-    if min(counts, default=0) < 2:
+    count = number_of_folds(n_splits, read_pairs(y).similar)
+    if count < 2:
         raise InputError("Cross-validation needs at least two pairs of a kind. Add answers.")
-    return PairKFold(min([n_splits, *counts]), random_state=1)
+    return PairKFold(count, random_state=1)
 
 
 def _splitter(cv: Splitter, pairs: Pairs) -> Splitter:
     return folds_over_points(int(cv), pairs) if isinstance(cv, Integral) else cv
 
 
-def _fitted(estimator: Estimator, X: MatrixLike, y: ArrayLike | Pairs, sample_weight: ArrayLike | None) -> Estimator:
+def _fitted(
+    estimator: Estimator,
+    X: MatrixLike,
+    y: ArrayLike | Pairs,
+    sample_weight: ArrayLike | None,
+    # What a fold would warn of, the model of all rows has warned of.
+    silenced: tuple[type[Warning], ...] = (SdulearnWarning, ConvergenceWarning),
+) -> Estimator:
     weights = {} if sample_weight is None else {"sample_weight": sample_weight}
-    # Folds are turned to one reference, so which class they call +1 does not matter.
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", OrientationWarning)
+        for kind in silenced:
+            warnings.simplefilter("ignore", kind)
         return clone(estimator).fit(X, np.asarray(y), **weights)

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from sdulearn.errors import InputError
 from sdulearn.extras import require
-from sdulearn.metrics import AnswerCounts, Calibration, calibration, class_agreement, held_out_classes, pair_calibration
+from sdulearn.metrics import AnswerCounts, Calibration, calibration, class_agreement, held_out, pair_calibration
 from sdulearn.metrics.cross_validation import held_out_same
 from sdulearn.pairs import read_pairs
 from sdulearn.plotting.display import ERROR_BARS, Display, require_probabilities
@@ -94,7 +94,7 @@ class AnswerMatrixDisplay(Display):
                     f"`estimator` ({type(estimator).__name__}) has no orient, so models of folds cannot be given "
                     "its names. Give answers that it has not seen, and `cv=None`."
                 )
-            predicted = held_out_classes(estimator, X, y, predicted, cv=cv)
+            predicted = held_out(estimator, X, y, predicted, cv=cv)
         return cls.from_predictions(predicted, y, ax=ax)
 
     @classmethod

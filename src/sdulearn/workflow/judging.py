@@ -20,12 +20,10 @@ from sdulearn.metrics import (
 from sdulearn.metrics.classes import agreement_of
 from sdulearn.metrics.cross_validation import (
     FoldModel,
-    classes_of,
-    decisions_of,
-    fold_class_models,
     fold_models,
     fold_spread,
     held_out_rows,
+    predictions_of,
     share_of_points,
 )
 from sdulearn.pairs import Pairs
@@ -48,7 +46,7 @@ def models_of_folds(model: Estimator, rows: Rows, pairs: Pairs, weights: Array |
     settings = with_its_settings(model)
     if len(model.classes_) > 2:
         folds = folds_over_points(_FEW_FOLDS, pairs)
-        return list(fold_class_models(settings, rows, pairs, model.predict(rows), sample_weight=weights, cv=folds))
+        return list(fold_models(settings, rows, pairs, model.predict(rows), sample_weight=weights, cv=folds))
     folds = folds_over_points(ACCURACY_FOLDS, pairs)
     reference = model.decision_function(rows)
     return list(fold_models(settings, rows, pairs, reference, sample_weight=weights, cv=folds))
@@ -94,7 +92,7 @@ def accuracy_of_two(
     random_points: Mask | None,
 ) -> AccuracyEstimate:
     """Of a model of two classes, by the models of folds."""
-    decision = decisions_of(parts, rows, fitted.estimator.decision_function(rows))
+    decision = predictions_of(parts, rows, fitted.estimator.decision_function(rows))
     return held_out_accuracy(
         decision,
         pairs,
@@ -118,7 +116,7 @@ def agreement_of_many(
 
     Answers between two hubs, such as the examples of two classes, are in every training part: they do not count.
     """
-    predicted = classes_of(parts, rows, fitted.estimator.predict(rows))
+    predicted = predictions_of(parts, rows, fitted.estimator.predict(rows))
     counted = held_out_rows(parts, random_points)
     spread = fold_spread(len(parts), share_of_points(pairs, counted))
     asked = np.isin(pairs.ends, np.concatenate([part.rows for part in parts])).any(axis=1)
