@@ -5,10 +5,18 @@ from itertools import product
 
 import numpy as np
 import pytest
+from scipy.optimize import minimize
+from scipy.special import expit
 
 from sdulearn import PairLogisticRegression, stack_pairs
 from sdulearn.answers import AnswerGraph, AnswerModel, Rate, doubtful_answers
-from sdulearn.answers.answer_model import RepeatedQuestions, annotators_in_contradictions, contradicts, on_cycles
+from sdulearn.answers.answer_model import (
+    RepeatedQuestions,
+    annotators_in_contradictions,
+    contradicts,
+    on_cycles,
+    profile_ends,
+)
 from sdulearn.errors import InputError
 
 
@@ -336,3 +344,34 @@ def test_a_model_without_a_rate_doubts_all_the_same():
 def test_rows_and_y_must_fit():
     with pytest.raises(InputError, match="`X` has 2 rows"):
         doubtful_answers(Fixed([0.9, 0.8], 0.1), np.zeros((2, 1)), [1, 1, 0])
+
+
+def test_an_interval_of_loose_pairs_is_the_profile_of_their_likelihood():
+    """Against scipy's optimum over the other rate and the share of blind points, at the scale that was chosen."""
+    rng = np.random.default_rng(0)
+    n = 80
+    z = rng.normal(size=2 * n) * 6
+    classes = rng.random(2 * n) < expit(z)
+    ends = np.arange(2 * n).reshape(-1, 2)
+    who = np.arange(n) % 2 + 1
+    wrong = rng.random(n) < 0.2
+    same = (classes[ends[:, 0]] == classes[ends[:, 1]]) ^ wrong
+    graph = AnswerGraph.from_answers(ends, same, annotators=who)
+    found = AnswerModel.estimate(graph, 2, z).by_annotator[2]
+
+    def minus_log_likelihood(parameters, rate, scale):
+        p = (1 - parameters[1]) * expit(scale * z) + parameters[1] / 2
+        agree = p[ends].prod(axis=1) + (1 - p[ends]).prod(axis=1)
+        error = np.where(who == 2, rate, parameters[0])
+        likely = np.where(same, agree, 1 - agree)
+        return -np.log((1 - error) * likely + error * (1 - likely)).sum()
+
+    grid = np.linspace(1e-4, 0.5, 16)
+    gaps = []
+    for scale in (0.25, 0.5, 0.75, 1.0, 1.4, 2.0):
+        best = [
+            minimize(minus_log_likelihood, (0.05, 0.1), (rate, scale), bounds=[(1e-4, 0.5), (0, 1)]) for rate in grid
+        ]
+        low, high = profile_ends(grid, -np.array([one.fun for one in best]))
+        gaps.append(max(abs(high - found.high), abs(low - found.low)))
+    assert min(gaps) < 5e-3
