@@ -19,8 +19,8 @@ from reproduction.datasets import BENCHMARKS, load_benchmark
 from sdulearn import FitReport, PriorEstimate
 from sdulearn.datasets import make_waveform, sample_sdu
 from sdulearn.diagnostics import Finding
-from sdulearn.fit_report import AnnotatorReport, DoubtfulAnswer, ModelChoice
 from sdulearn.metrics import AccuracyEstimate
+from sdulearn.report.records import AnnotatorReport, DoubtfulAnswer, ModelChoice
 
 # The same examples in every run: a test that fails by chance helps nobody. Look for new ones with
 # HYPOTHESIS_PROFILE=search, which draws other examples each time.

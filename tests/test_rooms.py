@@ -27,7 +27,7 @@ FLOORS = [
     ("metrics", "statistics", "io.parquet"),
     ("io.tables",),
     ("base", "diagnostics"),
-    ("grid", "datasets", "fit_report"),
+    ("grid", "datasets", "report"),
     ("linear", "table_model"),
     ("blocks",),
     ("joint",),

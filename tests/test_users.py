@@ -90,7 +90,7 @@ def test_a_survey_researcher_with_two_files(patients, tmp_path):
     )
     told = command(tmp_path, "fit", "--features", "patients.xlsx", "--pairs", "answers.xlsx", "--answers",
                    "yes=similar,no=dissimilar", "--labels", "few.csv", "-o", "model.sdu")  # fmt: skip
-    for text in ("ids from 'patient'", "'yes' = similar", "estimated accuracy: 9", "benign is -1, malignant is +1"):
+    for text in ("ids from 'patient'", "'yes' = similar", "Estimated accuracy: 9", "benign is -1, malignant is +1"):
         assert text in told
     assert "Estimated accuracy" in (tmp_path / "model.html").read_text()
     command(tmp_path, "predict", "model.sdu", "patients.xlsx", "-o", "classes.csv")

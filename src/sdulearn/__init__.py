@@ -7,19 +7,19 @@ from sdulearn.version import __version__ as __version__
 
 if TYPE_CHECKING:
     from sdulearn.boosting import PairBoostingClassifier, PairModelCV
-    from sdulearn.fit_report import FitReport
     from sdulearn.io.model_file import load_model
     from sdulearn.joint import PairLogisticRegression, PairLogisticRegressionCV
     from sdulearn.linear import SDUClassifier, SDUClassifierCV
     from sdulearn.model_selection import PairKFold
     from sdulearn.pairs import stack_pairs
     from sdulearn.prior import PriorEstimate, estimate_prior
+    from sdulearn.report.records import FitReport
     from sdulearn.table_model import TableModel
     from sdulearn.workflow import fit_table
 
 # Imported when they are asked for: `sdulearn --version` need not wait for scikit-learn.
 _HOMES = {
-    "FitReport": "fit_report",
+    "FitReport": "report.records",
     "PairBoostingClassifier": "boosting",
     "PairKFold": "model_selection",
     "PairLogisticRegression": "joint",

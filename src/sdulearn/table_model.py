@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated
 
 import numpy as np
@@ -14,11 +15,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from sdulearn.columns import ColumnLayout, Layout, as_arrow, encode
 from sdulearn.errors import InputError, UnseenCategoryWarning, quoted, warn
-from sdulearn.fit_report import FitReport
 from sdulearn.io import container
-from sdulearn.io.files import Location
+from sdulearn.io.files import Location, written_whole
 from sdulearn.io.typed import finite, plain, read
 from sdulearn.losses import TRAINING_LOSSES
+from sdulearn.report.facts import facts, lines
+from sdulearn.report.page import page, sections
+from sdulearn.report.records import FitReport
 from sdulearn.types import Array, Between, Estimator, Frame, Indices, Rows
 
 VERSION = 1
@@ -234,6 +237,34 @@ class TableModel:
         """Coefficients and intercepts in the units of the table, a row each line: scaler and lines in one."""
         coef = self.estimator.coef_ / self.scaler.scale
         return coef, self.estimator.intercept_ - coef @ self.scaler.mean
+
+    def summary(self) -> str:
+        """What the fit was given and found, one sentence per line.
+
+        Returns
+        -------
+        str
+            Results, then warnings and notes; names of parameters stand in backticks.
+        """
+        return "\n".join(lines(facts(self)))
+
+    def write_report(self, path: Location, *, model_path: Location | None = None) -> None:
+        """Write the report page: one HTML file that needs nothing else.
+
+        Parameters
+        ----------
+        path : str or path-like
+            File to write; it appears whole or not at all.
+        model_path : str or path-like, optional
+            Where the model was saved: the page is titled so and says how to predict with it.
+        """
+        name = Path(model_path or path).name
+        command = "" if model_path is None else f"sdulearn predict {model_path} TABLE -o out.csv"
+        with written_whole(path) as draft:
+            draft.write_text(page(self, name, command), encoding="utf-8")
+
+    def _repr_html_(self) -> str:
+        return next(iter(sections(self).values()))
 
     def save(self, path: Location) -> None:
         """Write the model to one file that holds numbers and JSON, no code; read it with ``load_model``.

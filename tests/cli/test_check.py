@@ -48,7 +48,8 @@ def test_the_same_as_json(tmp_path, call, capsys):
     (tmp_path / "t.csv").write_text("name,x\na,1\nb,2\nc,3\nd,4\n")
     assert call("check", tmp_path / "p.csv", "--features", tmp_path / "t.csv", "--id", "name", "--json") == 1
     found = json.loads(capsys.readouterr().out)
-    assert (found["n_similar"], found["n_dissimilar"], found["n_unsure"]) == (5, 2, 1)
+    read = found["facts"][0]["details"]
+    assert (read["n_similar"], read["n_dissimilar"], read["n_unsure"]) == (5, 2, 1)
     assert found["unreadable"] == [{"line": 9, "reason": "label 'perhaps' is not one that is known"}]
     assert found["unknown_ids"] == [{"line": 10, "id": "q"}]
     assert (found["self_pairs"], found["repeats"]) == ([5], [6])
@@ -69,11 +70,11 @@ def test_answers_about_entities(tmp_path, call, capsys):
     (tmp_path / "p.csv").write_text("\n".join(lines))
     assert call("check", tmp_path / "p.csv") == 1
     out = capsys.readouterr().out
-    assert "tie 200 groups of rows, half of them of 2 rows or fewer" in out
+    assert "connect 200 groups of rows, half of them of 2 rows or fewer" in out
     assert "Splink or dedupe" in out
     assert "Nothing wrong" not in out
     call("check", tmp_path / "p.csv", "--json")
-    assert "entities" in [finding["code"] for finding in json.loads(capsys.readouterr().out)["findings"]]
+    assert "entities" in [fact["code"] for fact in json.loads(capsys.readouterr().out)["facts"]]
 
 
 def test_answers_that_share_points(tmp_path, call, capsys):
@@ -84,17 +85,16 @@ def test_answers_that_share_points(tmp_path, call, capsys):
     out = capsys.readouterr().out
     for text in (
         "The 32 answers share 31 points, in 1 connected group.",
-        "30 of them do not follow from the others",
-        "1 point is in many of the 32 answers (30)",
-        "in so many answers: hub",
-        "Answers in a contradiction, by annotator\n  bob: 1 of 1\n  ann: 2 of 30\n  cem: 0 of 1\n",
+        "30 of the 32 are independent, the rest follow from them",
+        "1 point is in many of the 32 answers (hub: 30)",
+        "By annotator: bob: 1 of 1, ann: 2 of 30, cem: 0 of 1.",
     ):
         assert text in out
     call("check", tmp_path / "p.csv", "--json")
-    found = json.loads(capsys.readouterr().out)
+    found = {fact["code"]: fact["details"] for fact in json.loads(capsys.readouterr().out)["facts"]}
     assert found["hubs"]["points"] == ["hub"]
     assert found["shared_points"]["n_independent"] == 30
-    assert found["contradictions_by_annotator"] == {"bob": [1, 1], "ann": [2, 30], "cem": [0, 1]}
+    assert found["contradictions"]["by_annotator"] == {"bob": [1, 1], "ann": [2, 30], "cem": [0, 1]}
 
 
 def test_a_ratio_that_the_prior_does_not_explain(tmp_path, call, capsys):

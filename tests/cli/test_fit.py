@@ -29,8 +29,8 @@ def accuracy(path, files):
 def test_fit_tells_and_keeps_what_it_did(call, files, tmp_path, capsys, method):
     assert call("fit", *options(files, tmp_path, method=method)) == 0
     out = capsys.readouterr().out
-    for text in ("similar", "1,500 rows, 21 columns", "ids from 'id'", "method: ", "prior: 0.", "interval", "reading",
-                 "numbers: x0, x1", "always naming the larger class: "):  # fmt: skip
+    for text in ("similar", "1,500 rows, 21 columns", "ids from 'id'", "Method: ", "Prior: 0.", "interval", "reading",
+                 "numbers: x0, x1", "Always predicting the larger class is right "):  # fmt: skip
         assert text in out
     truth = accuracy(tmp_path / "model.sdu", files)
     assert truth > (0.85 if method == "auto" else 0.7)
@@ -44,8 +44,8 @@ def test_fit_tells_and_keeps_what_it_did(call, files, tmp_path, capsys, method):
     assert type(model.estimator) is kinds[model.report.model_choice.name]
     page = (tmp_path / "model.html").read_text()
     assert "Estimated accuracy" in page
-    assert "What each column is worth" in page
-    assert ("Along the most important columns" in page) == (method == "auto")
+    assert "Importance of the columns" in page
+    assert ("Partial dependence" in page) == (method == "auto")
     assert not re.search(r"(src|href)=|<script|@import|url\(", page)
 
 
@@ -94,10 +94,10 @@ def test_labels_that_cannot_be_used(refused, files, tmp_path, rows, message):
 
 def test_a_given_prior(call, files, tmp_path, capsys):
     call("fit", *options(files, tmp_path, prior=0.7))
-    assert "prior: 0.7 of the rows are of class +1, as given" in capsys.readouterr().out
+    assert "Prior: 0.7 of the rows are of class 1, as given" in capsys.readouterr().out
     call("fit", *options(files, tmp_path, prior=0.95))
     assert "warning: " in (out := capsys.readouterr().out)
-    assert "the prior is another" in out
+    assert "the prior is different" in out
 
 
 def test_mistakes_in_the_answers_stop_the_fit_unless_told(call, refused, files, tmp_path, capsys):
@@ -205,11 +205,14 @@ def test_the_report_as_json(call, files, tmp_path, capsys):
     assert call("fit", *options(files, tmp_path, labels=files / "few.csv"), "--json") == 0
     found = json.loads(capsys.readouterr().out)
     model = load_model(tmp_path / "model.sdu")
-    assert found["classes"] == ["cat", "dog"]
-    assert found["accuracy"]["low"] == model.report.accuracy.low
-    assert found["prior"]["value"] == model.estimator.prior_.value
-    assert (found["n_rows"], found["n_labels"]) == (1500, 20)
+    facts = {one["code"]: one for one in found["facts"]}
+    assert facts["labels_used"]["details"]["classes"] == ["cat", "dog"]
+    assert facts["headline"]["details"]["low"] == found["report"]["accuracy"]["low"] == model.report.accuracy.low
+    assert found["report"]["prior"]["value"] == model.estimator.prior_.value
+    assert (found["report"]["n_rows"], found["report"]["n_labels"]) == (1500, 20)
     assert found["model"] == str(tmp_path / "model.sdu")
+    text = [one["text"] for one in found["facts"] if one["severity"] == "result"]
+    assert set(model.summary().split("\n")) >= {one for one in text if one.startswith(("Estimated", "Prior", "Method"))}
 
 
 def test_excel_files(call, files, tmp_path):
@@ -266,8 +269,8 @@ def test_a_model_no_better_than_the_larger_class(call, tmp_path, capsys):
     pd.DataFrame({"id1": ends[:, 0], "id2": ends[:, 1], "label": label}).to_csv(tmp_path / "p.csv", index=False)
     call("fit", "--features", tmp_path / "t.csv", "--pairs", tmp_path / "p.csv", "-o", tmp_path / "m.sdu")
     out = capsys.readouterr().out
-    assert re.search("always naming the larger class: (8|9)", out)
-    assert "do not show that the model is better than always naming the larger class" in out
+    assert re.search("larger class is right (8|9)", out)
+    assert "do not show that the model is better than always predicting the larger class" in out
 
 
 def test_labels_that_disagree_with_the_model(call, files, tmp_path, capsys):
@@ -275,9 +278,9 @@ def test_labels_that_disagree_with_the_model(call, files, tmp_path, capsys):
     few["label"] = ["cat", "dog"] * 10
     few.to_csv(tmp_path / "few.csv", index=False)
     call("fit", *options(files, tmp_path, labels=tmp_path / "few.csv"))
-    assert "labels are as the model predicts: the labels and the answers speak of" in capsys.readouterr().out
+    assert "labels: the labels and the answers are about" in capsys.readouterr().out
     call("fit", *options(files, tmp_path, labels=files / "few.csv"))
-    assert "labels are as the model predicts" not in capsys.readouterr().out
+    assert "labels: the labels and the answers are about" not in capsys.readouterr().out
 
 
 LONG = "y" * 9_999

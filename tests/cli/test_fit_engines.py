@@ -14,7 +14,7 @@ import pytest
 from distributed import LocalCluster
 
 from sdulearn import SDUClassifier, load_model
-from sdulearn.cli import progress
+from sdulearn.cli import screen
 from sdulearn.cli.main import build_parser
 from sdulearn.cli.options import in_options
 from sdulearn.errors import InputError
@@ -147,7 +147,7 @@ def test_codes_of_a_column(folders, tmp_path, capsys, method, loss, unlabeled):
     assert_same(stream, memory)
     out = capsys.readouterr().out
     assert out.count("similar and ") >= 2
-    assert f"unlabeled rows used: {300 if unlabeled == FEW else 700}" in out
+    assert f"{300 if unlabeled == FEW else 700} rows used as unlabeled" in out
     assert "code" not in [column.name for column in stream.layout.columns]
     assert stream.report.n_unlabeled == (300 if unlabeled == FEW else 700)
 
@@ -338,7 +338,7 @@ def test_progress(files, folders, tmp_path, monkeypatch, capsys, terminal, patie
     """On a terminal at once; in a log only for long work; and never among the report."""
     stream = Terminal(terminal)
     monkeypatch.setattr(sys, "stderr", stream)
-    monkeypatch.setattr(progress, "_PATIENCE", patience)
+    monkeypatch.setattr(screen, "_PATIENCE", patience)
     given = ["--features", folders / "mixed", "--pairs", files / "pairs.csv", "--missing", "mean", "--method", "sd"]
     fitted(tmp_path, *given, "--engine", "stream")
     for number, rows in ((1, "1.50k"), (2, "1.50k"), (3, "2.30k")):
@@ -352,7 +352,7 @@ def test_progress_ends_with_a_failure(files, tmp_path, monkeypatch, write_parque
     monkeypatch.setattr(sys, "stderr", Terminal(True))
     write_parquet(tmp_path / "folder", gap(pa.csv.read_csv(files / "table.csv"), "x3", float("inf")))
     bars = []
-    monkeypatch.setattr(progress.Progress, "close", lambda self: bars.append(self.bar))
+    monkeypatch.setattr(screen.Progress, "close", lambda self: bars.append(self.bar))
     with pytest.raises(ValueError, match="infinite"):
         fitted(tmp_path, "--features", tmp_path / "folder", "--pairs", files / "pairs.csv", "--engine", "stream")
     assert len(bars) == 1

@@ -17,7 +17,7 @@ from scipy import sparse
 from sklearn.datasets import dump_svmlight_file
 
 from sdulearn import PairLogisticRegression, SDUClassifier, TableModel
-from sdulearn.cli import progress
+from sdulearn.cli import screen
 from sdulearn.columns import Column, ColumnLayout, SparseLayout
 from sdulearn.io import parquet, tables
 from sdulearn.io.labels import read_labels
@@ -292,7 +292,7 @@ def test_a_table_without_rows(refused, model, frame, tmp_path):
 
 @pytest.mark.parametrize("patience", [0, 5])
 def test_progress_of_long_work(call, model, frame, tmp_path, monkeypatch, capsys, patience):
-    monkeypatch.setattr(progress, "_PATIENCE", patience)
+    monkeypatch.setattr(screen, "_PATIENCE", patience)
     path = write_folder(frame, tmp_path / "folder")
     call("predict", tmp_path / "model.sdu", path, "-o", tmp_path / "out.parquet")
     captured = capsys.readouterr()

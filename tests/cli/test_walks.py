@@ -60,8 +60,8 @@ def test_a_csv_with_ids_and_a_pairs_file(tmp_path):
     out = sdulearn(tmp_path, "fit", "--features", "patients.csv", "--pairs", "pairs.csv", "-o", "model.sdu")
     assert "'1' = similar" in out
     assert "'0' = dissimilar" in out
-    assert "prior: 0." in out
-    assert "estimated accuracy: 9" in out
+    assert "Prior: 0." in out
+    assert "Estimated accuracy: 9" in out
     assert (tmp_path / "model.html").exists()
     sdulearn(tmp_path, "predict", "model.sdu", "patients.csv", "-o", "out.csv")
     found = pd.read_csv(tmp_path / "out.csv")
@@ -160,7 +160,7 @@ def test_a_parquet_folder_from_fit_to_prediction(tmp_path, in_process):
         assert "pass" not in out
         in_process(*fit, "--method", method, "--unlabeled", "30000", "-o", "memory.sdu")
         told = in_process("inspect", "streamed.sdu")
-        assert "fitted on: 30,000 rows of rows\n" in told
+        assert "rows: 30,000 rows, 7 columns" in told
         assert "shop: category (n, s)" in told
         sdulearn(tmp_path, "predict", "streamed.sdu", "rows", "-o", "streamed.parquet")
         in_process("predict", "memory.sdu", "rows", "-o", "memory.csv")
@@ -207,16 +207,16 @@ def wine(tmp_path):
 def test_three_kinds_of_wine(tmp_path, in_process, wine, classes):
     fit = ["fit", "--features", "wine.csv", "--pairs", "pairs.csv", "-o", "model.sdu", "--classes", classes]
     out = in_process(*fit)
-    number = "3 classes, found by the answers, which allow no other number" if classes == "auto" else "3 classes"
-    assert f"{number}; by the model, of the rows: 1 " in out
-    assert 'with "different" ' in out
-    assert "accuracy: not known" in out
-    assert "estimated accuracy" not in out
+    number = "3 classes, a number chosen by the answers, which allow no other number"
+    if classes == "3":
+        number = "3 classes"
+    assert f"{number}; mean probability over the unlabeled rows: 1 " in out
+    assert 'of "different" answers. The accuracy of more than two classes is unknown without --labels.' in out
+    assert "Estimated accuracy" not in out
     page = (tmp_path / "model.html").read_text()
-    assert "<h2>Agreement with answers</h2>" in page
-    assert (f"{number}.</p>" in page) == (classes == "auto")
+    assert f"{number};" in page
     assert number in in_process("inspect", "model.sdu")
-    assert "Change of the score of 3 for one standard deviation" in page
+    assert "+ speaks for 3" in page
     assert "<h2>Answers by predicted class</h2>" in page
     assert len(re.findall(r'<td style="background[^>]*>\d+ / \d+</td>', page)) == 6
     out = in_process("predict", "model.sdu", "wine.csv", "-o", "out.csv")
@@ -245,15 +245,15 @@ def test_twenty_labels_and_answers(tmp_path, in_process, wine):
     """Labels name three classes, so that there are three without being asked for."""
     fit = ["fit", "--features", "wine.csv", "--pairs", "pairs.csv", "--labels", "few.csv", "-o", "model.sdu"]
     out = in_process(*fit)
-    assert "on labelled rows that were held out" in out
-    assert "of 20 labels as predicted" in out
+    assert "by held-out labelled rows" in out
+    assert "of the 20 labels" in out
     assert "<b>" not in out
-    assert '<span class="big">' in (tmp_path / "model.html").read_text()
+    assert '<p class="big">' in (tmp_path / "model.html").read_text()
     told = in_process("inspect", "model.sdu", "--top", "2")
-    assert "classes: barbera (1), barolo (2), grignolino (3)" in told
-    assert "strongest features, per standard deviation, for barolo:" in told
+    assert "Classes: barbera (1), barolo (2), grignolino (3)" in told
+    assert "Strongest features, per standard deviation, for barolo:" in told
     data = json.loads(in_process("inspect", "model.sdu", "--json"))
-    assert set(data["strength_per_standard_deviation"]) == {"barbera", "barolo", "grignolino"}
+    assert set(data["strengths"]) == {"barbera", "barolo", "grignolino"}
     in_process("predict", "model.sdu", "wine.csv", "-o", "out.csv")
     assert np.mean(pd.read_csv(tmp_path / "out.csv")["label"] == wine) > 0.9
     assert "needs the joint likelihood: give --method joint, not 'sd'" in in_process(*fit, "--method", "sd", code=2)
@@ -272,18 +272,16 @@ def test_two_annotators_and_trees(tmp_path, in_process):
     both = np.concatenate([same, same ^ wrong])
     write_answers(tmp_path / "p.csv", ids, np.tile(ends, (2, 1)), both, annotator=["Ann"] * 150 + ["Bob"] * 150)
     out = in_process("fit", "--features", "t.csv", "--pairs", "p.csv", "-o", "m.sdu", "--model", "boosted")
-    assert "boosted trees on a linear start: n_rounds" in out
-    assert "model: boosted; held-out log-likelihood: linear -0." in out
-    assert "answers of Bob: " in out
+    assert "boosted trees on a linear model" in out
+    assert "Model: boosted; held-out log-likelihood of an answer: linear -0." in out
+    assert "; Bob, " in out
     page = (tmp_path / "m.html").read_text()
     assert "<td>Bob</td><td>150</td>" in page
     assert "<h2>Most doubtful answers</h2>" in page
     assert "<td>&lt;i&gt;" in page
-    assert "Share of each feature in the decision" in page
-    assert "strongest features, share of the decision:" in in_process("inspect", "m.sdu")
-    assert set(json.loads(in_process("inspect", "m.sdu", "--json"))["feature_importances"]) == {
-        f"x{k}" for k in range(21)
-    }
+    assert "of trees, the share" in page
+    assert "Strongest features, share of the decision:" in in_process("inspect", "m.sdu")
+    assert set(json.loads(in_process("inspect", "m.sdu", "--json"))["strengths"][""]) == {f"x{k}" for k in range(21)}
     in_process("predict", "m.sdu", "t.csv", "-o", "out.csv")
     table = pd.read_csv(tmp_path / "t.csv")
     probability = load_model(tmp_path / "m.sdu").predict_proba(table)[:, 1]

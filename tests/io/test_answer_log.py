@@ -13,11 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sdulearn.answers import read_answers
-from sdulearn.cli.words import describe_finding
 from sdulearn.diagnostics import check_source
 from sdulearn.errors import FileError, InputError
 from sdulearn.io import answer_log
 from sdulearn.io.answer_log import AnswerLog, is_log_record, log_answers, parse_log, read_log
+from sdulearn.report.facts import sentence
 
 TEXTS = st.text(min_size=1).filter(lambda text: text.strip() == text)
 
@@ -314,4 +314,4 @@ def test_a_fit_says_that_questions_were_chosen(tmp_path):
     assert answers.n_chosen == 2
     (found,) = check_source(answers)
     assert (found.code, found.details) == ("chosen_questions", {"n_chosen": 2, "n_answers": 4})
-    assert "2 of the 4 questions were chosen" in describe_finding(found)
+    assert "2 of the 4 questions were chosen" in sentence(found)

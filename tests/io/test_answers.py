@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sdulearn.answers import read_answers
-from sdulearn.cli.words import describe_answers
 from sdulearn.pairs import DISSIMILAR, SIMILAR, UNSURE
+from sdulearn.report.facts import facts_of_answers, sentence
 
 CODINGS = {
     "words": ("similar", "dissimilar", "unsure"),
@@ -41,8 +41,8 @@ def test_every_coding(tmp_path, coding):
     assert (pairs.n_similar, pairs.n_dissimilar, pairs.n_unsure) == (1, 2, bool(unsure))
     assert not pairs.bad_rows
     # What was read is told with counts: nothing is guessed in silence.
-    assert "= similar (1)" in describe_answers(pairs)[2]
-    assert "= dissimilar (2)" in describe_answers(pairs)[2]
+    assert "= similar (1)" in sentence(facts_of_answers(pairs)[1])
+    assert "= dissimilar (2)" in sentence(facts_of_answers(pairs)[1])
 
 
 @pytest.mark.parametrize(
@@ -92,7 +92,7 @@ def test_bad_rows_come_with_line_numbers(tmp_path):
     reasons = " ".join(row.reason for row in pairs.bad_rows)
     for word in ("id_b is empty", "'perhaps'", "2 cells", "'-1'", "'nan'", "'0.5'"):
         assert word in reasons
-    assert "and 1 more" in describe_answers(pairs)[-1]
+    assert "and 1 more" in sentence(facts_of_answers(pairs)[-1])
 
 
 @pytest.mark.parametrize("zipped", [False, True])

@@ -6,11 +6,11 @@ import pytest
 from sklearn.datasets import make_circles
 
 from sdulearn import PairLogisticRegressionCV, fit_table, stack_pairs
-from sdulearn.fit_report import ModelChoice
 from sdulearn.metrics import class_agreement
 from sdulearn.metrics.cross_validation import fold_spread
 from sdulearn.pairs import read_pairs
 from sdulearn.prior import clopper_pearson
+from sdulearn.report.records import ModelChoice
 from sdulearn.workflow.judging import agreement_of_many, check_agreement, models_of_folds
 from sdulearn.workflow.models import FittedModel
 

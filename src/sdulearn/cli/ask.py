@@ -27,9 +27,8 @@ import numpy as np
 from sdulearn.answers.records import EPSILONS
 from sdulearn.asking import Asker, flip_rate
 from sdulearn.cli.console import ask_in_console
-from sdulearn.cli.fit import add_table_options, refuse_overwriting, summary
+from sdulearn.cli.fit import add_table_options, refuse_overwriting
 from sdulearn.cli.options import in_options, names, positive
-from sdulearn.cli.report_page import write_page
 from sdulearn.cli.screen import say
 from sdulearn.errors import InputError, NothingToAskError
 from sdulearn.io.answer_log import AnswerLog, LogContents, log_answers, read_log
@@ -344,11 +343,11 @@ def _fitter(
             skip_bad=damaged,
         )
         model.save(model_path)
-        write_page(report, model, model_path)
+        model.write_report(report, model_path=model_path)
         if labels:
             _write_labels(labels_path, labels)
         return {
-            "lines": [*map(in_options, summary(model, arguments.table))],
+            "lines": in_options(model.summary()).split("\n"),
             "model": str(model_path),
             "report": str(report),
             "predict": shlex.join(["sdulearn", "predict", str(model_path), str(arguments.table), "-o", "classes.csv"]),

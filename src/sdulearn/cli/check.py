@@ -12,16 +12,15 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
 from sdulearn.answers import AnswerChecks, AnswerGraph, Answers, Contradiction, check_answers, read_answers
 from sdulearn.answers.checks import number_ids
-from sdulearn.cli.options import add_answer_options, positive, share
-from sdulearn.cli.output import add_json_option, print_json
-from sdulearn.cli.screen import say
-from sdulearn.cli.words import ANSWER_NAMES, describe_finding, describe_source
+from sdulearn.cli.options import add_answer_options, in_options, positive, share
+from sdulearn.cli.screen import add_json_option, print_json, say
 from sdulearn.diagnostics import (
     Finding,
     check_answers_ratio,
@@ -29,12 +28,11 @@ from sdulearn.diagnostics import (
     check_entities,
     check_shared_points,
 )
-from sdulearn.errors import listed, shortened
+from sdulearn.errors import shortened
 from sdulearn.io.tables import read_ids
 from sdulearn.pairs import UNSURE, read_pairs
+from sdulearn.report.facts import ANSWER_NAMES, as_data, facts_of_answers, lines
 from sdulearn.types import Codes
-
-Titled = tuple[str, Sequence[str]]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -51,25 +49,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print what was read and what is wrong."""
+    """Print what was read and what is wrong; 1 where anything is."""
     answers = read_answers(arguments.pairs, columns=arguments.pair_columns, words=arguments.answers)
     unknown = _unknown_ids(answers, arguments.features, arguments.id)
     checks = check_answers(answers)
-    y = _known(answers)
-    structure = check_shared_points(read_pairs(y)) if len(y) else []
-    ratio = check_answers_ratio(AnswerGraph.from_y(y), arguments.prior) if len(y) else []
-    findings = [*_unreadable(answers), *_unknown(answers, unknown), *describe_checks(answers, checks)]
-    about = [*ratio, *check_entities(answers)]
-    wrong = bool(findings or about)
+    about = _findings(answers, checks, arguments.prior)
+    listed = list_faults(answers, checks, unknown)
+    wrong = bool(listed) or any(one.severity == "warning" for one in about)
+    read = [one for one in facts_of_answers(answers) if one.code != "unreadable"]
     if arguments.json:
-        structured = _structure_data(answers, checks, structure, ratio)
-        print_json(_as_data(answers, checks, unknown) | structured | {"findings": about})
-        return 1 if wrong else 0
-    say("\n".join(describe_source(answers)))
-    say("\n".join(_structure(answers, len(y), structure)))
-    for finding in about:
-        say(f"\nWarning: {describe_finding(finding)}")
-    for title, items in findings:
+        print_json({"facts": as_data([*read, *about]), **_lines_of(answers, checks, unknown)})
+        return int(wrong)
+    say(in_options("\n".join(lines([*read, *about]))))
+    for title, items in listed.items():
         say(f"\n{title}: {len(items):,}")
         say("\n".join(f"  {item}" for item in items[: arguments.show]))
         if len(items) > arguments.show:
@@ -77,15 +69,29 @@ def run(arguments: argparse.Namespace) -> int:
     if suspects := checks.suspects():
         say("\nOne wrong answer can make many contradictions; look first at")
         say("\n".join(f"  {_answer(answers, k)} (in {times} of the first chains)" for k, times in suspects))
-    if by_annotator := _by_annotator(answers, checks):
-        say("\nAnswers in a contradiction, by annotator")
-        counts = list(by_annotator.items())[: arguments.show]
-        say("\n".join(f"  {shortened(name)}: {doubted:,} of {given:,}" for name, (doubted, given) in counts))
-    if findings:
-        say("\nOf a contradiction at least one answer is wrong: ask again.")
+    if listed:
+        say("\nAt least one answer of a contradiction is wrong: ask again.")
     elif not wrong:
         say("\nNothing wrong.")
-    return 1 if wrong else 0
+    return int(wrong)
+
+
+def _findings(answers: Answers, checks: AnswerChecks, prior: float | None) -> list[Finding]:
+    """What the answers say as a whole; hubs are named by their ids."""
+    found = [*check_contradictions(checks, answers.annotators), *check_entities(answers)]
+    y = _known(answers)
+    if not len(y):
+        return found
+    names = list(dict.fromkeys(answers.ids.ravel().tolist()))
+    structure = [_named(one, names) for one in check_shared_points(read_pairs(y))]
+    return [*structure, *check_answers_ratio(AnswerGraph.from_y(y), prior), *found]
+
+
+def _named(finding: Finding, names: Sequence[str]) -> Finding:
+    if "points" not in finding.details:
+        return finding
+    points = [names[point] for point in finding.details["points"]]
+    return replace(finding, details={**finding.details, "points": points})
 
 
 def _known(answers: Answers) -> Codes:
@@ -96,44 +102,18 @@ def _known(answers: Answers) -> Codes:
     return np.column_stack([np.repeat(codes, 2), ends[usable].ravel()])
 
 
-def _structure(answers: Answers, n_ends: int, structure: Sequence[Finding]) -> list[str]:
-    """Points and answers, and what it costs where they share points."""
-    if not structure:
-        return [f"points: {n_ends:,}, each in one answer"]
-    names = list(dict.fromkeys(answers.ids.ravel().tolist()))
-    lines = [f"points: {describe_finding(finding)}" for finding in structure]
-    hubs = [names[point] for finding in structure for point in finding.details.get("points", [])]
-    return [*lines, f"in so many answers: {listed(map(shortened, hubs))}"] if hubs else lines
-
-
-def _by_annotator(answers: Answers, checks: AnswerChecks) -> dict[str, list[int]]:
-    if answers.annotators is None:
-        return {}
-    found = check_contradictions(checks, answers.annotators)
-    return found[0].details["by_annotator"] if found else {}
-
-
-def _structure_data(
-    answers: Answers, checks: AnswerChecks, structure: Sequence[Finding], ratio: Sequence[Finding]
-) -> dict[str, object]:
-    """Points, hubs by their ids, what the ratio says, and who gave the answers that contradict each other."""
-    names = list(dict.fromkeys(answers.ids.ravel().tolist()))
-    found = {finding.code: dict(finding.details) for finding in [*structure, *ratio]}
-    if "hubs" in found:
-        found["hubs"]["points"] = [names[point] for point in found["hubs"]["points"]]
-    return {**found, "contradictions_by_annotator": _by_annotator(answers, checks)}
-
-
-def describe_checks(answers: Answers, checks: AnswerChecks) -> list[Titled]:
-    """Findings by kind, each as a line to read."""
-    kinds: list[Titled] = [
-        ("Pairs of a point with itself", [_answer(answers, k) for k in checks.self_pairs.tolist()]),
-        ("Repeated questions with the same answer", [_answer(answers, k) for k in checks.repeats.tolist()]),
-        ("Questions answered both ways", [_chain(answers, c) for c in checks.disagreements]),
-        ("Dissimilar, but similar through others", [_chain(answers, c) for c in checks.closure]),
-        ("Cycles that two classes cannot explain", [_chain(answers, c) for c in checks.odd_cycles]),
-    ]
-    return [(title, items) for title, items in kinds if items]
+def list_faults(answers: Answers, checks: AnswerChecks, unknown: Sequence[tuple[int, str]]) -> dict[str, list[str]]:
+    """What is wrong by kind, each as a line to read."""
+    kinds = {
+        "Unreadable rows": [f"line {row.line}: {row.reason}" for row in answers.bad_rows],
+        "Ids that the table does not have": [f"line {answers.lines[k]}: {shortened(name)}" for k, name in unknown],
+        "Pairs of a point with itself": [_answer(answers, k) for k in checks.self_pairs.tolist()],
+        "Repeated questions with the same answer": [_answer(answers, k) for k in checks.repeats.tolist()],
+        "Questions answered both ways": [_chain(answers, c) for c in checks.disagreements],
+        "Dissimilar, but similar through others": [_chain(answers, c) for c in checks.closure],
+        "Cycles that two classes cannot explain": [_chain(answers, c) for c in checks.odd_cycles],
+    }
+    return {title: items for title, items in kinds.items() if items}
 
 
 def _answer(answers: Answers, k: int) -> str:
@@ -145,11 +125,6 @@ def _chain(answers: Answers, contradiction: Contradiction) -> str:
     return "; ".join(_answer(answers, k) for k in contradiction.answers)
 
 
-def _unreadable(answers: Answers) -> list[Titled]:
-    rows = [f"line {row.line}: {row.reason}" for row in answers.bad_rows]
-    return [("Unreadable rows", rows)] if rows else []
-
-
 def _unknown_ids(answers: Answers, table: Path | None, id_column: str | None) -> list[tuple[int, str]]:
     """Position and id of every answer's end that the table does not have."""
     if table is None:
@@ -158,28 +133,15 @@ def _unknown_ids(answers: Answers, table: Path | None, id_column: str | None) ->
     return [(k, name) for k, row in enumerate(answers.ids) for name in row if name not in known]
 
 
-def _unknown(answers: Answers, unknown: Sequence[tuple[int, str]]) -> list[Titled]:
-    items = [f"line {answers.lines[k]}: {shortened(name)}" for k, name in unknown]
-    return [("Ids that the table does not have", items)] if items else []
-
-
-def _as_data(answers: Answers, checks: AnswerChecks, unknown: Sequence[tuple[int, str]]) -> dict[str, object]:
-    """The same as data; answers by their line."""
-    lines = answers.lines
+def _lines_of(answers: Answers, checks: AnswerChecks, unknown: Sequence[tuple[int, str]]) -> dict[str, object]:
+    """Faults by the lines of their answers."""
+    line_of = answers.lines
     kinds = {"both_ways": checks.disagreements, "closure": checks.closure, "odd_cycles": checks.odd_cycles}
     return {
-        "file": answers.name,
-        "format": answers.format,
-        "n_similar": answers.n_similar,
-        "n_dissimilar": answers.n_dissimilar,
-        "n_unsure": answers.n_unsure,
-        "n_unanswered": answers.n_unanswered,
         "annotators": answers.annotator_names,
-        "columns": answers.columns,
-        "words": answers.words,
         "unreadable": answers.bad_rows,
-        "unknown_ids": [{"line": lines[k], "id": name} for k, name in unknown],
-        "self_pairs": lines[checks.self_pairs],
-        "repeats": lines[checks.repeats],
-        "contradictions": {kind: [lines[list(one.answers)] for one in found] for kind, found in kinds.items()},
+        "unknown_ids": [{"line": line_of[k], "id": name} for k, name in unknown],
+        "self_pairs": line_of[checks.self_pairs],
+        "repeats": line_of[checks.repeats],
+        "contradictions": {kind: [line_of[list(one.answers)] for one in found] for kind, found in kinds.items()},
     }

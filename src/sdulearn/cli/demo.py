@@ -21,8 +21,7 @@ from threadpoolctl import threadpool_limits
 
 from sdulearn import PairLogisticRegressionCV, SDUClassifierCV
 from sdulearn.cli.options import positive
-from sdulearn.cli.output import add_json_option, make_folder, print_json
-from sdulearn.cli.screen import say
+from sdulearn.cli.screen import add_json_option, make_folder, print_json, say
 from sdulearn.datasets import make_waveform, sample_sdu
 from sdulearn.extras import require
 from sdulearn.losses import TRAINING_LOSSES

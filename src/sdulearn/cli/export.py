@@ -11,8 +11,7 @@ import argparse
 from pathlib import Path
 
 from sdulearn.cli.fit import refuse_overwriting
-from sdulearn.cli.output import add_json_option, print_json
-from sdulearn.cli.screen import say
+from sdulearn.cli.screen import add_json_option, print_json, say
 from sdulearn.io.model_file import load_model
 from sdulearn.io.onnx import as_table_model, export_onnx, onnx_columns
 

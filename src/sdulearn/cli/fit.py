@@ -14,8 +14,8 @@ on all cores of this machine, or with --engine dask on a cluster. Settings, accu
 the answers and a draw of unlabeled rows, as in memory; a marginal method (su ... sudu) is then fitted on every
 row of the table, unless --unlabeled is given. Both are linear.
 
-With the extra boosting installed, a joint fit of two classes in memory is a line or boosted trees, whichever makes
-held-out answers likelier; --model settles it beforehand.
+With the extra boosting installed, a joint fit of two classes in memory is a linear model or boosted trees, whichever
+makes held-out answers likelier; --model chooses beforehand.
 """
 
 from __future__ import annotations
@@ -26,29 +26,11 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from sdulearn.answers import Answers, read_answers
-from sdulearn.cli.options import add_answer_options, error_rate, names, number_of_classes, positive, share
-from sdulearn.cli.output import add_json_option, print_json
-from sdulearn.cli.progress import Progress
-from sdulearn.cli.report_page import write_page
-from sdulearn.cli.screen import say
-from sdulearn.cli.words import (
-    describe_accuracy,
-    describe_agreement,
-    describe_annotators,
-    describe_answers,
-    describe_choice,
-    describe_finding,
-    describe_labels,
-    describe_method,
-    describe_number,
-    describe_points,
-    describe_prior,
-    describe_shares,
-    describe_table,
-)
+from sdulearn.cli.options import add_answer_options, error_rate, in_options, names, number_of_classes, positive, share
+from sdulearn.cli.screen import Progress, add_json_option, print_json, say
 from sdulearn.errors import InputError
-from sdulearn.fit_report import FitReport
 from sdulearn.losses import TRAINING_LOSSES
+from sdulearn.report.facts import as_data, facts, facts_of_answers, lines
 from sdulearn.table_model import TableModel
 from sdulearn.workflow import Engine, fit_table, open_engine
 from sdulearn.workflow.engines import ENGINES, MEMORY
@@ -158,22 +140,29 @@ def _add_engine_options(where: argparse._ArgumentGroup) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Read, fit, save, tell."""
+    """Read, fit, save, report."""
     page = _page(arguments)
     answers = None
+    read = []
     if arguments.pairs is not None:
         answers = read_answers(arguments.pairs, columns=arguments.pair_columns, words=arguments.answers)
+        # The model tells the rest.
+        read = facts_of_answers(answers)[:1]
         if not arguments.json:
-            say("\n".join(describe_answers(answers)))
+            say("\n".join(lines(read)))
     with _engine(arguments) as engine:
         model = _fit(arguments, answers, engine)
     model.save(arguments.output)
-    write_page(page, model, arguments.output)
+    model.write_report(page, model_path=arguments.output)
     if arguments.json:
-        print_json({"model": arguments.output, "page": page, "classes": model.classes, **vars(model.report)})
-    else:
-        say("\n".join(summary(model, arguments.features)))
-        say(f"wrote {arguments.output} and {page}{_times(model)}")
+        found = as_data([*read, *facts(model)])
+        print_json({"model": arguments.output, "page": page, "facts": found, "report": model.report})
+        return 0
+    assert model.report is not None
+    seconds = model.report.seconds
+    say(in_options(model.summary()))
+    times = f"reading {seconds['reading']:.1f} s, fitting and cross-validation {seconds['fitting']:.1f} s"
+    say(f"wrote {arguments.output} and {page} ({times})")
     return 0
 
 
@@ -199,44 +188,6 @@ def _fit(arguments: argparse.Namespace, answers: Answers | None, engine: Engine 
         skip_bad=arguments.skip_bad,
         engine=engine,
     )
-
-
-def summary(model: TableModel, table: Path) -> list[str]:
-    """What a fit was given and found, line by line."""
-    report = model.report
-    assert report is not None
-    lines = describe_table(str(table), model.layout, report.n_rows)
-    lines += [
-        f"answers used: {describe_points(report)}",
-        f"unlabeled rows used: {report.n_unlabeled:,}",
-        f"method: {describe_method(model.estimator)}",
-        *_outcome(model, report),
-        *describe_annotators(report),
-    ]
-    if report.n_labels:
-        lines.append(f"classes: {describe_labels(report, model.classes)}")
-    marks = {"info": "note", "warning": "warning", "error": "error"}
-    return lines + [f"{marks[finding.severity]}: {describe_finding(finding)}" for finding in report.findings]
-
-
-def _outcome(model: TableModel, report: FitReport) -> list[str]:
-    lines = [f"model: {describe_choice(report.model_choice)}"] if report.model_choice.scores else []
-    if report.prior is not None:
-        lines.append(f"prior: {describe_prior(report.prior)}")
-    if report.accuracy is not None:
-        lines.append(f"estimated accuracy: {describe_accuracy(report.accuracy)}")
-    if report.agreement is not None:
-        lines.append(describe_shares(model.classes, report))
-        lines += describe_agreement(report.agreement)
-    elif report.n_classes_interval is not None:
-        lines.append(describe_number(len(model.classes), report.n_classes_interval))
-    return lines
-
-
-def _times(model: TableModel) -> str:
-    assert model.report is not None
-    seconds = model.report.seconds
-    return f" (reading {seconds['reading']:.1f} s, fitting and cross-validation {seconds['fitting']:.1f} s)"
 
 
 @contextmanager

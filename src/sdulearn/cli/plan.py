@@ -16,10 +16,10 @@ import textwrap
 import time
 from pathlib import Path
 
-from sdulearn.asking import effective_answers, flip_rate
+from sdulearn.answers.records import flip_rate
+from sdulearn.asking import effective_answers
 from sdulearn.cli.options import positive
-from sdulearn.cli.output import add_json_option, make_folder, print_json
-from sdulearn.cli.screen import say
+from sdulearn.cli.screen import add_json_option, make_folder, print_json, say
 from sdulearn.extras import require
 from sdulearn.planning import METHODS, SIZES, PairsNeeded, Plan, PlanRow, simulate_plan
 from sdulearn.plotting import PlanDisplay

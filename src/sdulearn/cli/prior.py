@@ -20,14 +20,13 @@ import numpy as np
 from sdulearn import PriorEstimate, estimate_prior
 from sdulearn.answers import AnswerGraph, Answers, read_answers
 from sdulearn.answers.records import random_ends
-from sdulearn.cli.options import add_answer_options
-from sdulearn.cli.output import add_json_option, print_json
-from sdulearn.cli.screen import say
-from sdulearn.cli.words import describe_answers, describe_finding
+from sdulearn.cli.options import add_answer_options, in_options
+from sdulearn.cli.screen import add_json_option, print_json, say
 from sdulearn.diagnostics import Finding, check_component_ratio, shares_points
 from sdulearn.errors import InputError, UndeterminedError
 from sdulearn.pairs import UNSURE
 from sdulearn.prior import random_of
+from sdulearn.report.facts import facts_of_answers, lines, sentence
 from sdulearn.types import Array, Codes, Mask
 
 _SUSPICIOUS = 0.01
@@ -61,36 +60,32 @@ def run(arguments: argparse.Namespace) -> int:
     """Print the estimate and its meaning."""
     counts = read_counts(arguments.source)
     level = {"majority": arguments.majority, "confidence": arguments.confidence}
+    read: list[Finding] = []
+    # What a test of answers that are not loose pairs found; loose pairs have a p-value.
+    found: list[Finding] | None = None
+    about = "pairs"
     if counts is not None:
-        return _tell(arguments, estimate_prior(*counts, **level), [], None)
-    answers = read_answers(arguments.source[0], columns=arguments.pair_columns, words=arguments.answers)
-    y, weights, random_points = rows_of_answers(answers)
-    estimate = estimate_prior(y=y, sample_weight=weights, random_points=random_points, **level)
-    graph = AnswerGraph.from_y(y)
-    counted = random_of(graph, random_points)
-    if counted is None and not shares_points(graph):
-        return _tell(arguments, estimate, describe_answers(answers), None)
-    about = f"answers about {int(np.sum(graph.degree > 0)):,} points"
-    if counted is not None:
-        about = "answers to random questions; chosen ones do not count"
-    return _tell(arguments, estimate, describe_answers(answers), about, check_component_ratio(graph, None, counted))
-
-
-def _tell(
-    arguments: argparse.Namespace,
-    estimate: PriorEstimate,
-    read: list[str],
-    about: str | None,
-    findings: Sequence[Finding] = (),
-) -> int:
-    """Print what was read and the estimate; ``about`` says of which answers it is, where these are no loose pairs."""
+        estimate = estimate_prior(*counts, **level)
+    else:
+        answers = read_answers(arguments.source[0], columns=arguments.pair_columns, words=arguments.answers)
+        read = facts_of_answers(answers)
+        y, weights, random_points = rows_of_answers(answers)
+        estimate = estimate_prior(y=y, sample_weight=weights, random_points=random_points, **level)
+        graph = AnswerGraph.from_y(y)
+        counted = random_of(graph, random_points)
+        if counted is not None:
+            about = "answers to random questions; chosen ones do not count"
+        elif shares_points(graph):
+            about = f"answers about {int(np.sum(graph.degree > 0)):,} points"
+        if about != "pairs":
+            found = check_component_ratio(graph, None, counted)
     if arguments.json:
-        print_json(as_data(estimate, loose=about is None))
+        print_json(as_data(estimate, loose=found is None))
         return 0
     if read:
-        say("\n".join(read) + "\n")
-    say(describe(estimate, about or "pairs"))
-    for line in meaning(estimate, None if about is None else [describe_finding(one) for one in findings]):
+        say("\n".join(lines(read)) + "\n")
+    say(describe(estimate, about))
+    for line in meaning(estimate, None if found is None else [in_options(sentence(one)) for one in found]):
         say("\n" + textwrap.fill(line, 100))
     return 0
 

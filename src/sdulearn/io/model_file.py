@@ -9,13 +9,13 @@ from sdulearn.answers.answer_model import AnswerModel
 from sdulearn.boosting import PairBoostingClassifier, PairModelCV
 from sdulearn.boosting.score_classifier import ScoreClassifier
 from sdulearn.errors import ModelFileError
-from sdulearn.fit_report import ClassNumber
 from sdulearn.io import container
 from sdulearn.io.files import Location
 from sdulearn.io.typed import finite, read
 from sdulearn.joint import PairLogisticRegression, PairLogisticRegressionCV
 from sdulearn.linear import SDUClassifier, SDUClassifierCV
 from sdulearn.prior import PriorEstimate
+from sdulearn.report.records import ClassNumber
 from sdulearn.table_model import TableModel
 from sdulearn.types import Count, Estimator, Probability
 

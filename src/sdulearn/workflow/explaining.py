@@ -10,10 +10,10 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.inspection import partial_dependence
 
 from sdulearn.columns import BOOLEAN, CATEGORY, NUMBER, Column, Layout, SparseLayout
-from sdulearn.fit_report import ColumnDependence, ColumnImportance
 from sdulearn.metrics import pair_importance
 from sdulearn.metrics.cross_validation import FoldModel
 from sdulearn.pairs import Pairs
+from sdulearn.report.records import ColumnDependence, ColumnImportance
 from sdulearn.table_model import Scaler, TableModel
 from sdulearn.types import Array, Estimator, Indices, Rows
 

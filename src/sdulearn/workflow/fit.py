@@ -30,7 +30,6 @@ from sdulearn.diagnostics import (
 )
 from sdulearn.errors import InputError, OrientationWarning
 from sdulearn.extras import require
-from sdulearn.fit_report import AnnotatorReport, ColumnImportance, FitReport
 from sdulearn.io.answers import read_answers
 from sdulearn.io.files import Location
 from sdulearn.io.labels import Labelled, class_labels, read_labels
@@ -39,6 +38,8 @@ from sdulearn.losses import TRAINING_LOSSES
 from sdulearn.metrics import AccuracyEstimate, ClassAgreement
 from sdulearn.pairs import Pairs, read_pairs
 from sdulearn.prior import random_of
+from sdulearn.report.facts import chosen_settings
+from sdulearn.report.records import AnnotatorReport, ColumnImportance, FitReport
 from sdulearn.table_model import TableModel
 from sdulearn.types import Array, Estimator, Frame, Rows
 from sdulearn.version import __version__
@@ -52,7 +53,7 @@ from sdulearn.workflow.judging import (
     most_doubtful,
     prior_of_random_points,
 )
-from sdulearn.workflow.methods import METHODS, chosen_settings, is_joint
+from sdulearn.workflow.methods import METHODS, is_joint
 from sdulearn.workflow.models import MODELS, FittedModel, compares, fit_model, number_of_classes, why_linear
 from sdulearn.workflow.pair_codes import code_sums, drawn_questions, source_of_codes
 from sdulearn.workflow.streamed import data_in_passes

@@ -9,7 +9,6 @@ import numpy as np
 from sdulearn.answers.answer_model import AnswerModel, doubtful_answers
 from sdulearn.diagnostics import ACCURACY_FOLDS, Finding
 from sdulearn.errors import UndeterminedError
-from sdulearn.fit_report import DoubtfulAnswer
 from sdulearn.metrics import (
     AccuracyEstimate,
     ClassAgreement,
@@ -28,6 +27,7 @@ from sdulearn.metrics.cross_validation import (
 )
 from sdulearn.pairs import Pairs
 from sdulearn.prior import PriorEstimate, clopper_pearson, estimate_prior
+from sdulearn.report.records import DoubtfulAnswer
 from sdulearn.types import Array, Codes, Estimator, Mask, MatrixLike, Rows
 from sdulearn.workflow.methods import with_its_settings
 from sdulearn.workflow.models import FittedModel

@@ -6,6 +6,7 @@ from sdulearn.blocks import Blocks
 from sdulearn.boosting.estimators import ScoreClassifier, TreesOfRounds
 from sdulearn.joint import PairLogisticRegression, PairLogisticRegressionCV
 from sdulearn.linear import SDUClassifier, SDUClassifierCV
+from sdulearn.report.facts import chosen_settings
 from sdulearn.risks import RISKS
 from sdulearn.streaming import SDUClassifier as StreamingClassifier
 from sdulearn.types import Estimator
@@ -30,13 +31,6 @@ def estimator_of(request: Request, folds: int, n_classes: int | str = 2) -> Esti
             cv=folds,
         )
     return SDUClassifierCV(request.method, request.loss, prior=request.prior, cv=folds)
-
-
-def chosen_settings(model: Estimator) -> dict[str, float]:
-    """The settings that a fitted estimator has, or has chosen."""
-    names = ("alpha", "covariance_power", "gamma", "n_rounds", "temperature")
-    found = {name: getattr(model, f"{name}_", getattr(model, name, None)) for name in names}
-    return {name: float(value) for name, value in found.items() if value is not None}
 
 
 def with_its_settings(model: Estimator) -> Estimator:

@@ -12,10 +12,10 @@ from sdulearn.answers.answer_model import AnswerModel
 from sdulearn.boosting import PairBoostingClassifier, PairModelCV
 from sdulearn.diagnostics import ACCURACY_FOLDS, Finding
 from sdulearn.extras import is_there
-from sdulearn.fit_report import ModelChoice
 from sdulearn.joint import PairLogisticRegression, PairLogisticRegressionCV
 from sdulearn.metrics import folds_over_points
 from sdulearn.pairs import Pairs, read_pairs
+from sdulearn.report.records import ModelChoice
 from sdulearn.types import Array, Codes, Estimator, Rows
 from sdulearn.workflow.methods import estimator_of, is_joint
 from sdulearn.workflow.training import Request, TrainingData

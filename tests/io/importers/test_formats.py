@@ -8,9 +8,9 @@ import pandas as pd
 import pytest
 
 from sdulearn.answers import read_answers
-from sdulearn.cli.words import FORMAT_NAMES, describe_answers
 from sdulearn.io.importers.formats import FOREIGN
 from sdulearn.io.rows import FORMATS
+from sdulearn.report.facts import FORMAT_NAMES, facts_of_answers, sentence
 
 
 def written(folder, content, name):
@@ -210,7 +210,7 @@ def test_each_format_is_told_and_read(tmp_path, name):
     assert answers.answers.tolist() == said
     assert (None if answers.annotators is None else answers.annotators.tolist()) == annotators
     assert not answers.bad_rows
-    assert FORMAT_NAMES[name] in describe_answers(answers)[0]
+    assert FORMAT_NAMES[name] in sentence(facts_of_answers(answers)[0])
 
 
 def test_every_format_has_a_case_words_and_a_row_in_the_page():
@@ -255,7 +255,7 @@ def test_times_weights_and_unanswered_questions_are_kept(tmp_path):
     assert read["csv"].times is None
     counts = {name: answers.n_unanswered for name, answers in read.items() if answers.n_unanswered}
     assert counts == {"label_studio": 1, "argilla": 1, "argilla_flat": 1, "interactive_clustering": 2}
-    assert "1 question has no answer yet" in " ".join(describe_answers(read["argilla"]))
+    assert "1 question has no answer yet" in sentence(facts_of_answers(read["argilla"])[0])
 
 
 def test_annotators_as_numbers(tmp_path):

