@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from scipy.optimize import minimize_scalar
 from scipy.stats import beta, binom
 
-from sdulearn.answers.answer_model import known_answer_model
+from sdulearn.answers.answer_model import AnswerModel, known_answer_model
 from sdulearn.answers.graph import AnswerGraph
 from sdulearn.answers.profile import classes_by_answers, one_way, oriented, profile
 from sdulearn.errors import InputError, UndeterminedError
@@ -87,6 +87,15 @@ class PriorEstimate:
     def has_value(self) -> bool:
         """Whether the answers tell the classes' sizes apart: more similar than dissimilar loose pairs."""
         return self.n_similar is None or self.value != 0.5
+
+    @property
+    def pull(self) -> float | None:
+        """What mean predictions may be pulled to: the value, not 0 or 1; None where the answers imply none."""
+        if self.n_similar is None:
+            return self.value
+        # A few more answers would have brought a different one even if all were similar.
+        margin = 1 / (4 * (self.n_effective or 1.0))
+        return min(max(self.value, margin), 1 - margin) if self.has_value else None
 
     @property
     def noise_factor(self) -> float:
@@ -199,7 +208,7 @@ def estimate_prior(
     y: ArrayLike | Pairs | None = None,
     sample_weight: ArrayLike | None = None,
     random_points: ArrayLike | None = None,
-    error_rate: float | Mapping[int, float] | None = None,
+    error_rate: float | Mapping[int, float] | AnswerModel | None = None,
     decision: ArrayLike | None = None,
     majority: str = "positive",
     confidence: float = 0.95,
@@ -227,7 +236,7 @@ def estimate_prior(
     random_points : array-like of bool, shape (n_rows,), optional
         With ``y``: which rows show a point that was drawn at random to be asked about. Points that a design chose
         do not tell the share of a class: they connect the random ones, and do not count. All points by default.
-    error_rate : float or mapping, optional
+    error_rate : float, mapping or AnswerModel, optional
         With ``y``: probability that an answer is wrong, one for all or one for each annotator. By default answers are
         taken for right, and where they contradict each other, for as wrong as suits them best.
     decision : array-like of shape (n_rows,), optional
@@ -321,7 +330,7 @@ def _prior_of_answers(
     pairs: Pairs,
     sample_weight: ArrayLike | None,
     random_points: ArrayLike | None,
-    error_rate: float | Mapping[int, float] | None,
+    error_rate: float | Mapping[int, float] | AnswerModel | None,
     decision: ArrayLike | None,
     majority: str,
     confidence: float,

@@ -321,10 +321,12 @@ class AnswerModel:
         return FactorGraph.from_answers(graph, n_classes, self.log_factors(graph))
 
 
-def known_answer_model(error_rate: float | Mapping[int, float] | None, graph: AnswerGraph) -> AnswerModel | None:
+def known_answer_model(
+    error_rate: float | Mapping[int, float] | AnswerModel | None, graph: AnswerGraph
+) -> AnswerModel | None:
     """The rates given, of answers that judge a model; None where there are none."""
-    if error_rate is None:
-        return None
+    if error_rate is None or isinstance(error_rate, AnswerModel):
+        return error_rate
     found = AnswerModel.given(error_rate, graph)
     if found.by_annotator and min(found.rates.values()) == HIGHEST:
         raise InputError(f"`error_rate` must lie in [0, 0.5), for one annotator at least; got {error_rate!r}.")

@@ -302,10 +302,9 @@ def _pull(model: PairLogisticRegressionCV, rows: TrainingRows) -> float | None:
     if model.prior is not None and model.n_classes == 2:
         return float(model.prior)
     estimate = model.prior_
-    if estimate is None or estimate.value == 0.5 or rows.graph.labels.any() or not model.answer_model_.certain:
+    if estimate is None or rows.graph.labels.any() or not model.answer_model_.certain:
         return None
-    margin = 1 / (4 * (estimate.n_effective or 1.0))
-    return float(np.clip(estimate.value, margin, 1 - margin))
+    return estimate.pull
 
 
 def _fit_quietly(model: PairLogisticRegression, A: Rows, y: Codes, weight: Array) -> PairLogisticRegression:

@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
-import numpy as np
-
 from sdulearn.answers.answer_model import AnswerModel
 from sdulearn.answers.graph import AnswerGraph
-from sdulearn.answers.profile import profile
 from sdulearn.errors import InputError, OneKindWarning, warn
 from sdulearn.joint.path import Parameters
 from sdulearn.pairs import Pairs
@@ -34,14 +29,8 @@ def resolve_prior(
     warn_of_one_kind(n_similar, n_dissimilar, parameters.prior)
     if parameters.prior is not None:
         return PriorEstimate.given(parameters.prior), float(parameters.prior)
-    majority = "positive" if parameters.orientation == "majority" else "negative"
-    estimate = prior_of_weights(n_similar, n_dissimilar, squares, majority)
-    if n_similar <= n_dissimilar:
-        return estimate, None
-    # Not 0 or 1 even if every pair is similar: a few more answers would have brought a different
-    # one.
-    margin = 1 / (4 * effective_number(n_answers, squares))
-    return estimate, float(np.clip(estimate.value, margin, 1 - margin))
+    estimate = prior_of_weights(n_similar, n_dissimilar, squares, _majority(parameters))
+    return estimate, estimate.pull
 
 
 def resolve_graph_prior(
@@ -66,31 +55,12 @@ def resolve_graph_prior(
         return PriorEstimate(share, low, high, identified), None
     if not len(known) and (graph.same > 0).all():
         warn_of_one_kind(1.0, 0.0, None)
-    majority = "positive" if parameters.orientation == "majority" else "negative"
-    if not answer_model.certain:
-        estimate = _noisy_prior(graph, answer_model)
-        estimate = estimate if majority == "positive" else estimate.mirrored()
-    else:
-        estimate = estimate_prior(y=pairs, sample_weight=weight, majority=majority)
-    if estimate.value == 0.5:
-        return estimate, None
-    margin = 1 / (4 * (estimate.n_effective or 1.0))
-    return estimate, float(np.clip(estimate.value, margin, 1 - margin))
+    estimate = estimate_prior(y=pairs, sample_weight=weight, error_rate=answer_model, majority=_majority(parameters))
+    return estimate, estimate.pull
 
 
-def _noisy_prior(graph: AnswerGraph, answer_model: AnswerModel) -> PriorEstimate:
-    """The prior by answers that are wrong at these rates, the larger class +1."""
-    counted = estimate_prior(float((graph.same > 0).sum()), float((graph.same < 0).sum()))
-    # Labels would be a choice of points, not a random draw.
-    found = profile(replace(graph, labels=np.zeros_like(graph.labels)), 0.95, answer_model)
-    return replace(
-        counted,
-        value=found.value,
-        low=found.low,
-        high=found.high,
-        identified=found.low > 0.5,
-        n_effective=float(graph.n_independent),
-    )
+def _majority(parameters: Parameters) -> str:
+    return "positive" if parameters.orientation == "majority" else "negative"
 
 
 def warn_of_one_kind(n_similar: float, n_dissimilar: float, prior: float | None) -> None:
