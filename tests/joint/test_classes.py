@@ -1,6 +1,5 @@
 """The likelihood of answers with K classes: enumeration, derivatives, invariance, starts."""
 
-from dataclasses import replace
 from itertools import product
 
 import numpy as np
@@ -11,10 +10,10 @@ from sklearn.datasets import load_iris, load_wine
 
 from sdulearn.answers import AnswerGraph, AnswerModel
 from sdulearn.errors import InputError
-from sdulearn.joint.class_fit import ClassData, descend, solve
-from sdulearn.joint.class_starts import Clusters, pair_moment
-from sdulearn.joint.classes import ClassLikelihood, ClassObjective, SharesPenalty
-from sdulearn.joint.data import Axes
+from sdulearn.joint.classes import ClassProblem, SoftmaxLikelihood
+from sdulearn.joint.data import TrainingData
+from sdulearn.joint.likelihood import Objective, PriorPull
+from sdulearn.joint.path import follow_path, solve_classes
 
 
 def pair_loss(z1, z2, s):
@@ -54,7 +53,7 @@ def test_value_is_the_sum_over_classes_where_there_is_no_cycle(name, error, n_cl
     ends, same = TREES[name]
     graph = AnswerGraph.from_answers(ends, same, labels=[0, 0, 2, 0, 0], n_points=5)
     log_p = log_softmax(np.random.default_rng(0).normal(size=(5, n_classes)), axis=1)
-    likelihood = ClassLikelihood.from_graph(graph, n_classes, AnswerModel.given(error, graph))
+    likelihood = SoftmaxLikelihood(graph, AnswerModel.given(error, graph), n_classes)
     value, posteriors = likelihood.value_and_posteriors(log_p)
     assert value == pytest.approx(enumerated(graph, log_p, error), abs=1e-12)
     assert posteriors.sum(axis=1) == pytest.approx(1.0)
@@ -65,7 +64,7 @@ def test_two_classes_are_the_pair_likelihood():
     z = np.array([1.3, -0.4, 0.2, 2.0])
     graph = AnswerGraph.from_answers([(0, 1), (2, 3)], [True, False])
     logits = np.column_stack([-z / 2, z / 2])
-    value, _ = ClassLikelihood.from_graph(graph, 2, AnswerModel.given(0.0, graph)).value_and_posteriors(
+    value, _ = SoftmaxLikelihood(graph, AnswerModel.given(0.0, graph), 2).value_and_posteriors(
         log_softmax(logits, axis=1)
     )
     assert -value == pytest.approx(np.sum(pair_loss(z[[0, 2]], z[[1, 3]], np.array([1.0, -1.0]))))
@@ -73,7 +72,7 @@ def test_two_classes_are_the_pair_likelihood():
 
 def test_edges_that_contradict_the_model_keep_their_digits():
     graph = AnswerGraph.from_answers([(0, 1), (2, 3)], [False, True])
-    likelihood = ClassLikelihood.from_graph(graph, 3, AnswerModel.given(0.0, graph))
+    likelihood = SoftmaxLikelihood(graph, AnswerModel.given(0.0, graph), 3)
     logits = np.array([[40.0, 0, 0], [41.0, 0, 0], [40.0, 0, 0], [0, 42.0, 0]])
     value, posteriors = likelihood.value_and_posteriors(log_softmax(logits, axis=1))
     # Different: one of the two is in another class, 2 exp(-40) + 2 exp(-41); same: exp(-40) + exp(-42) + ...
@@ -83,39 +82,72 @@ def test_edges_that_contradict_the_model_keep_their_digits():
     assert np.isfinite(posteriors).all()
 
 
-def random_objective(n_points=12, n_answers=16, n_classes=3, error=0.1):
+def problem_of(X, graph, n_classes, error=0.0, pull=None):
+    codes = np.where(graph.degree > 0, 1, 0)
+    data = TrainingData.of(X, graph, codes, graph.point_weights)
+    return ClassProblem(data, AnswerModel.given(error, data.graph), n_classes, pull)
+
+
+def random_problem(n_points=12, n_answers=16, error=0.1, labels=True, pull=True):
+    """Of three classes, with components of different weight."""
     rng = np.random.default_rng(3)
     ends = rng.integers(0, n_points, (4 * n_answers, 2))
     ends = ends[ends[:, 0] != ends[:, 1]][:n_answers]
-    labels = np.zeros(n_points, dtype=int)
-    labels[:2] = [1, 3]
-    graph = AnswerGraph.from_answers(ends, rng.random(n_answers) < 0.4, labels=labels, n_points=n_points)
-    weight = 1.0 + graph.component
-    likelihood = ClassLikelihood.from_graph(graph, n_classes, AnswerModel.given(error, graph), weight)
-    shares = SharesPenalty(np.array([0.5, 0.3, 0.2]), 2.0)
-    A_u = rng.normal(size=(5, 2))
-    share = np.full(5, 0.2)
-    return ClassObjective(rng.normal(size=(n_points, 2)), likelihood, weight, np.array([0.1, 0.3]), A_u, share, shares)
+    known = np.zeros(n_points + 5, dtype=int)
+    known[:2] = [1, 3] if labels else 0
+    weights = 1.0 + ends.min(axis=1) % 3
+    same = rng.random(n_answers) < 0.4
+    graph = AnswerGraph.from_answers(ends, same, labels=known, weights=weights, n_points=n_points + 5)
+    shares = PriorPull(np.array([0.5, 0.3, 0.2]), 2.0) if pull else None
+    return problem_of(rng.normal(size=(n_points + 5, 2)), graph, 3, error, shares)
 
 
+@pytest.mark.parametrize("exact", [False, True])
 @pytest.mark.parametrize("n_answers", [4, 16])
-def test_gradient_is_the_derivative_also_around_cycles(n_answers):
-    objective = random_objective(n_answers=n_answers)
+def test_gradient_is_the_derivative_also_around_cycles(n_answers, exact):
+    problem = random_problem(n_answers=n_answers)
+    assert (problem.cycles is None) == (n_answers == 4)
+    objective = Objective(problem, np.array([[0.1], [0.3]]), exact)
+    w = np.random.default_rng(4).normal(size=9)
+    _, gradient = objective.value_and_gradient(w[:, None], [0])
+    numeric = approx_fprime(w, lambda w: objective.value_and_gradient(w[:, None], [0])[0][0], 1e-6)
+    assert gradient[:, 0] == pytest.approx(numeric, abs=2e-5)
+
+
+def test_objective_is_the_mean_loss_the_penalty_and_the_pull():
+    problem = random_problem(n_answers=4, error=0.2)
     W = np.random.default_rng(4).normal(size=(3, 3))
-    _, gradient = objective.value_and_gradient(W)
-    numeric = approx_fprime(W.ravel(), lambda w: objective.value_and_gradient(w.reshape(3, 3))[0], 1e-6)
-    assert gradient.ravel() == pytest.approx(numeric, abs=2e-5)
+    log_p = log_softmax(problem.data.known @ W[:-1] + W[-1], axis=1)
+    n = problem.likelihood.n_answers
+    mean = problem.data.share @ np.exp(log_softmax(problem.data.unlabeled @ W[:-1] + W[-1], axis=1))
+    shares = problem.pull.shares
+    expected = -problem.likelihood.value_and_posteriors(log_p)[0] / n + 2 * shares @ np.log(shares / mean)
+    expected += (0.1 * W[0] @ W[0] + 0.3 * W[1] @ W[1]) / 2
+    value, _ = Objective(problem, np.array([[0.1], [0.3]])).value_and_gradient(W.reshape(-1, 1), [0])
+    assert value[0] == pytest.approx(expected, rel=1e-12)
+
+
+def test_components_count_by_their_weight():
+    """Two loose pairs: three times the weight is three times the loss and three of four answers."""
+    graph = AnswerGraph.from_answers([(0, 1), (2, 3)], [True, False], weights=[3.0, 1.0])
+    X = np.random.default_rng(0).normal(size=(4, 2))
+    problem = problem_of(X, graph, 3)
+    assert problem.likelihood.n_answers == pytest.approx(4)
+    W = np.random.default_rng(4).normal(size=(3, 3))
+    log_p = log_softmax(problem.data.known @ W[:-1] + W[-1], axis=1)
+    same = np.einsum("ij,ij->i", np.exp(log_p[::2]), np.exp(log_p[1::2]))
+    expected = -(3 * np.log(same[0]) + np.log(1 - same[1])) / 4
+    value, _ = problem.value_and_gradient(W.reshape(-1, 1), [0], False)
+    assert value[0] == pytest.approx(expected, rel=1e-12)
 
 
 def test_objective_does_not_know_the_names_of_the_classes():
-    objective = replace(random_objective(), shares_penalty=None)
-    free = replace(objective.likelihood, potentials=np.zeros_like(objective.likelihood.potentials))
-    objective = replace(objective, likelihood=free)
+    objective = Objective(random_problem(labels=False, pull=False), np.array([[0.1], [0.3]]))
     W = np.random.default_rng(5).normal(size=(3, 3))
-    value, gradient = objective.value_and_gradient(W)
-    permuted, turned = objective.value_and_gradient(W[:, [2, 0, 1]])
+    value, gradient = objective.value_and_gradient(W.reshape(-1, 1), [0])
+    permuted, turned = objective.value_and_gradient(W[:, [2, 0, 1]].reshape(-1, 1), [0])
     assert permuted == pytest.approx(value)
-    assert turned == pytest.approx(gradient[:, [2, 0, 1]])
+    assert turned.reshape(3, 3) == pytest.approx(gradient.reshape(3, 3)[:, [2, 0, 1]])
 
 
 def random_answers(y, n, seed):
@@ -125,24 +157,16 @@ def random_answers(y, n, seed):
     return ends, y[ends[:, 0]] == y[ends[:, 1]]
 
 
-def class_data(X, y, n, seed=0):
-    ends, same = random_answers(y, n, seed)
-    axes, A = Axes.of((X - X.mean(axis=0)) / X.std(axis=0))
-    graph = AnswerGraph.from_answers(ends, same, n_points=len(X))
-    return ClassData(
-        axes, A, np.ones(len(A)), graph, A[:0], np.empty(0), int(y.max()) + 1, AnswerModel.given(0.0, graph)
-    )
-
-
 @pytest.mark.parametrize("load", [load_iris, load_wine])
 def test_twenty_random_restarts_find_nothing_better(load):
-    data = class_data(*load(return_X_y=True), 120)
-    alpha = 0.01 * data.largest_alpha(0)
-    objective = data.objective(alpha, 0)
-    found = descend(data, alpha, 0).objective
+    X, y = load(return_X_y=True)
+    graph = AnswerGraph.from_answers(*random_answers(y, 120, 0), n_points=len(X))
+    problem = problem_of((X - X.mean(axis=0)) / X.std(axis=0), graph, 3)
+    alpha = 0.01 * problem.largest_alpha(0)
+    found = follow_path(problem, [3 * alpha, alpha], 0)[-1].objective
     rng = np.random.default_rng(0)
-    shape = (data.A.shape[1] + 1, data.n_classes)
-    restarts = [solve(data, objective, rng.normal(size=shape), 1e-3, 200).objective for _ in range(20)]
+    shape = (X.shape[1] + 1, 3)
+    restarts = [solve_classes(problem, alpha, 0, rng.normal(size=shape), 1e-3, 200).objective for _ in range(20)]
     assert found < min(restarts) + 1e-3
 
 
@@ -153,27 +177,23 @@ def test_pair_moment_estimates_the_spread_of_class_means():
     y = np.repeat(np.arange(3), 400)
     X = means[y] + rng.normal(size=(1200, 3))
     ends, same = random_answers(y, 20_000, 1)
-    graph = AnswerGraph.from_answers(ends[same == 0], same[same == 0], n_points=1200)
-    likelihood = ClassLikelihood.from_graph(graph, 3, AnswerModel.given(0.0, graph))
-    X = X - X.mean(axis=0)
-    moment = pair_moment(X, Clusters.of(X, X[:0], likelihood, graph.labels))
+    problem = problem_of(X, AnswerGraph.from_answers(ends[same == 0], same[same == 0], n_points=1200), 3)
+    V = problem.data.axes.V
     # Only "different" answers, P(different) = 2 / 3, shares 1 / 3.
     expected = means.T @ means / 9 / (2 / 3)
-    assert moment == pytest.approx(expected, abs=0.2)
+    assert V @ problem.pair_moment @ V.T == pytest.approx(expected, abs=0.2)
 
 
 def test_largest_alpha_is_where_the_model_leaves_equal_chances():
     rng = np.random.default_rng(0)
     y = np.repeat(np.arange(3), 200)
     X = rng.normal(size=(600, 2)) + 2 * np.array([[1.0, 0], [-1, 1], [0, -1]])[y]
-    axes, A = Axes.of(X)
     ends = rng.permutation(600).reshape(-1, 2)
-    graph = AnswerGraph.from_answers(ends, y[ends[:, 0]] == y[ends[:, 1]])
-    data = ClassData(axes, A, np.ones(600), graph, A[:0], np.empty(0), 3, AnswerModel.given(0.0, graph))
-    alpha = data.largest_alpha(0)
+    problem = problem_of(X, AnswerGraph.from_answers(ends, y[ends[:, 0]] == y[ends[:, 1]]), 3)
+    alpha = problem.largest_alpha(0)
     start = 0.01 * rng.normal(size=(3, 3))
-    above = solve(data, data.objective(2 * alpha, 0), start, 1e-8, 500).W
-    below = solve(data, data.objective(alpha / 2, 0), start, 1e-8, 500).W
+    above = solve_classes(problem, 2 * alpha, 0, start, 1e-8, 500).W
+    below = solve_classes(problem, alpha / 2, 0, start, 1e-8, 500).W
     assert np.abs(above[:-1]).max() < 1e-2
     assert np.abs(below[:-1]).max() > 0.1
 
@@ -181,5 +201,5 @@ def test_largest_alpha_is_where_the_model_leaves_equal_chances():
 def test_contradictions_name_a_point_and_the_remedy():
     graph = AnswerGraph.from_answers([(0, 1), (0, 1)], [True, False])
     with pytest.raises(InputError, match=r"contradict each other.*`error_rate` above 0"):
-        ClassLikelihood.from_graph(graph, 3, AnswerModel.given(0.0, graph))
-    assert np.isfinite(ClassLikelihood.from_graph(graph, 3, AnswerModel.given(0.1, graph)).n_answers)
+        SoftmaxLikelihood(graph, AnswerModel.given(0.0, graph), 3)
+    assert np.isfinite(SoftmaxLikelihood(graph, AnswerModel.given(0.1, graph), 3).n_answers)

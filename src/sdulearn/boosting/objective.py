@@ -28,7 +28,7 @@ from scipy.special import expit, log_expit, log_softmax
 from sdulearn.answers.answer_model import AnswerModel
 from sdulearn.answers.graph import AnswerGraph
 from sdulearn.errors import InputError
-from sdulearn.joint.classes import ClassLikelihood
+from sdulearn.joint.classes import SoftmaxLikelihood
 from sdulearn.joint.likelihood import PriorPull as Divergence
 from sdulearn.types import Array, Indices, Mask
 
@@ -97,7 +97,7 @@ class Composite:
     """
 
     def __init__(self, graph: AnswerGraph, n_classes: int, answer_model: AnswerModel) -> None:
-        self.likelihood = ClassLikelihood.from_graph(graph, n_classes, answer_model)
+        self.likelihood = SoftmaxLikelihood(graph, answer_model, n_classes)
 
     def evaluate(self, scores: Array) -> tuple[Array, Array]:
         """Log likelihood of all answers, as one component, and the gradient of minus it."""

@@ -19,11 +19,12 @@ from sdulearn.base import Fit
 from sdulearn.blocks.source import Blocks, Sums, add_all
 from sdulearn.errors import InputError
 from sdulearn.joint.data import Axes, Moments, warn_of_scales
-from sdulearn.joint.estimators import PairLogisticRegression
+from sdulearn.joint.estimators import PairLogisticRegression, may_be_wrong
 from sdulearn.joint.likelihood import (
     Columns,
     LoosePairs,
     PriorPull,
+    RowSums,
     bordered_gram,
     bordered_sum,
     mean_curvature,
@@ -32,7 +33,6 @@ from sdulearn.joint.likelihood import (
 )
 from sdulearn.joint.path import descend, polish
 from sdulearn.joint.prior import resolve_prior
-from sdulearn.joint.rates import may_be_wrong
 from sdulearn.pairs import read_pairs
 from sdulearn.solvers import check_system_size
 from sdulearn.solvers.limits import PIECE_SIZE, check_magnitude, check_weight_range
@@ -262,7 +262,7 @@ def _changed(sums: Sums, change: Callable[[Array], Array]) -> Sums:
 
 
 def _slopes(A: Rows, pairs: LoosePairs, omega: Array, share: Array | None, W: Array) -> dict[str, Array]:
-    """See :class:`~sdulearn.joint.likelihood.HasSums`."""
+    """See :class:`~sdulearn.joint.likelihood.RowSums`."""
     n = len(omega)
     Z = A @ W[:-1] + W[-1]
     losses, slopes = pairs.terms(Z[: 2 * n])
@@ -272,7 +272,7 @@ def _slopes(A: Rows, pairs: LoosePairs, omega: Array, share: Array | None, W: Ar
 
 
 def _curvatures(A: Rows, pairs: LoosePairs, omega: Array, share: Array | None, w: Array) -> dict[str, Array]:
-    """See :class:`~sdulearn.joint.likelihood.HasSums`."""
+    """See :class:`~sdulearn.joint.likelihood.RowSums`."""
     n = len(omega)
     z = A @ w[:-1] + w[-1]
     sums = {"curvature": pairs.curvature(A[: 2 * n], omega, z[: 2 * n])}
@@ -301,7 +301,7 @@ def _positive(A: Rows, pairs: LoosePairs, omega: Array, share: Array, w: Array) 
     return {"share": float(share @ free), "share_of_ends": float(omega @ ends)}
 
 
-class BlockProblem:
+class BlockProblem(RowSums):
     """Rows in blocks; see :class:`sdulearn.joint.path.Problem`."""
 
     exact_hessian = True
@@ -334,7 +334,7 @@ class BlockProblem:
         return sums["share_of_ends"], survey.pair_squares / survey.n_answers**2 / 2
 
     def slopes(self, W: Array, columns: Columns, exact: bool) -> dict[str, Array]:
-        """See :class:`~sdulearn.joint.likelihood.HasSums`.
+        """See :class:`~sdulearn.joint.likelihood.RowSums`.
 
         The sums know no penalty, so coefficients met before, at any alpha, take no pass.
         """
@@ -348,7 +348,7 @@ class BlockProblem:
         return {name: np.stack([one[name] for one in found], axis=-1) for name in found[0]}
 
     def curvatures(self, w: Array) -> dict[str, Array]:
-        """See :class:`~sdulearn.joint.likelihood.HasSums`."""
+        """See :class:`~sdulearn.joint.likelihood.RowSums`."""
         return self._sums(_curvatures, w, self.pull is not None)
 
     def _sums(self, sums_of: SumsOf, W: Array, unlabeled: bool) -> Sums:

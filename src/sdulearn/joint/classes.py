@@ -1,4 +1,4 @@
-"""The likelihood of answers with K classes, and the objective of a softmax model under it.
+"""K classes: the likelihood of answers under a softmax model, and where its fit begins.
 
 Point i has class c with probability p_i(c), the softmax of its logits z_i = W' x_i + b. Answers
 that are never wrong tie points to *groups*, and every other question is an *edge* between two:
@@ -15,6 +15,17 @@ the exact likelihood (:mod:`sdulearn.answers.propagate`). Around cycles it is a 
 Sums over the classes of a whole cycle (loopy propagation) gave the same models and took 20 times
 as long. The derivative in z_i is node probability minus "posterior" in every case.
 
+A fit begins at k-means of all points in what the answers say of the directions. With centred rows and classes of mean
+mu_k and share pi_k, over random pairs
+
+    E[x x'^T | same] - E[x x'^T | different] = sum_k pi_k^2 mu_k mu_k^T (1 / P(same) + 1 / P(different))    (5)
+
+so that the top K - 1 eigenvectors of its estimate, the *pair moment*, span the class means. Points in
+a group are all pairs of it, with weights that count the group by its points. The moment is taken
+between whitened rows, half-whitened rows, or not at all: which is best differs between data. K-means
+goes over groups, by their means, and over all other points. Its clusters make a linear discriminant, whose logits are
+shrunk: from soft classes the objective finds better solutions than from hard ones.
+
 References
 ----------
 .. [1] Varin, Reid & Firth, "An overview of composite likelihood methods", Statistica Sinica 21 (2011).
@@ -22,14 +33,20 @@ References
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import warnings
+from collections.abc import Iterator, Sequence
+from functools import cached_property
 
 import numpy as np
-from scipy.sparse import csr_matrix
+from scipy.linalg import eigh, svd
+from scipy.linalg import solve as solve_system
+from scipy.optimize import linear_sum_assignment
 from scipy.special import log_softmax
+from sklearn.cluster import KMeans
+from sklearn.exceptions import ConvergenceWarning
 
 from sdulearn.answers.answer_model import AnswerModel
-from sdulearn.answers.graph import AnswerGraph, connect
+from sdulearn.answers.graph import AnswerGraph, connect, different_groups
 from sdulearn.answers.propagate import (
     FactorGraph,
     Network,
@@ -39,59 +56,52 @@ from sdulearn.answers.propagate import (
     log_sum_of_others,
     sum_matrix,
 )
-from sdulearn.types import Array, Indices, Mask
+from sdulearn.joint.data import TrainingData, axis_penalty
+from sdulearn.joint.likelihood import Columns, PriorPull
+from sdulearn.types import Array, Codes, Indices, Mask
 
 # Below this chance of an edge's answers, one minus a sum loses digits.
 _UNLIKELY = 1e-5
+# Power of the variance of each axis by which rows are divided before the moment is taken.
+_WHITENING = (0.5, 0.25)
+# Different starts of k-means in each space.
+_SEEDS = (0, 1)
+# Standard deviations of the logits of a start.
+_SOFTNESS = (0.3, 1.0)
+# "Different" answers count as such where they are hardly ever wrong.
+_SURELY = 0.8
+# Share of the mean variance that is added before whitening.
+_SHRINKAGE = 0.1
 
 
-@dataclass(frozen=True, eq=False)
-class ClassLikelihood:
-    """Equation (3) for given answers, labels and error rates."""
+class SoftmaxLikelihood:
+    """Equation (3) for given answers, labels and error rates; ``weight`` (n_points,) is equal within a component."""
 
-    group: Indices  # (n_points,), group of each point
-    members: csr_matrix  # (n_groups, n_points), adds points up by group
-    # (n_groups, n_classes), logarithms of what labels, and answers about labelled groups, say of each group
-    potentials: Array
-    edges: Indices  # (n_edges, 2), the two groups of each edge that is not on a larger tree
-    agree: Array  # (n_edges,), logarithms of a and b in equation (2)
-    differ: Array
-    ends: csr_matrix  # (n_groups, 2 n_edges), adds the first ends, then the second ends, up by group
-    trees: Network | None  # trees of two edges or more
-    weight: Array  # (n_groups,), weight of each group: that of its component
-    n_answers: float  # total weight of the independent answers and of the labels: n in equation (4)
-
-    @classmethod
-    def from_graph(
-        cls, graph: AnswerGraph, n_classes: int, answer_model: AnswerModel, weight: Array | None = None
-    ) -> ClassLikelihood:
-        """Contract what answers without errors tie together."""
+    def __init__(
+        self, graph: AnswerGraph, answer_model: AnswerModel, n_classes: int, weight: Array | None = None
+    ) -> None:
         # With two classes "different" answers would tie points too, and swap their classes: here they are edges.
         factors = answer_model.factor_graph(graph, max(n_classes, 3))
         n_groups = len(factors.potentials)
+        self.n_classes = n_classes
+        self.group = factors.group
+        self.members = sum_matrix(factors.group, n_groups)
+        # (n_groups, n_classes), logarithms of what labels, and answers about labelled groups, say of each group.
+        self.potentials = factors.potentials[:, :n_classes]
+        # Edges by themselves, and trees of two edges or more.
         on_tree = _on_larger_trees(factors.ends, n_groups)
-        alone = factors.ends[~on_tree]
-        trees = Network(factors.ends[on_tree], factors.agree[on_tree], factors.differ[on_tree], n_groups)
-        by_group = np.ones(n_groups)
+        self.edges = factors.ends[~on_tree]
+        self.agree = factors.agree[~on_tree]
+        self.differ = factors.differ[~on_tree]
+        self.ends = sum_matrix(self.edges.T.ravel(), n_groups)
+        self.trees = None
+        if on_tree.any():
+            self.trees = Network(factors.ends[on_tree], factors.agree[on_tree], factors.differ[on_tree], n_groups)
+        self.weight = np.ones(n_groups)
         if weight is not None:
-            by_group[factors.group] = weight
-        return cls(
-            group=factors.group,
-            members=sum_matrix(factors.group, n_groups),
-            potentials=factors.potentials[:, :n_classes],
-            edges=alone,
-            agree=factors.agree[~on_tree],
-            differ=factors.differ[~on_tree],
-            ends=sum_matrix(alone.T.ravel(), n_groups),
-            trees=trees if on_tree.any() else None,
-            weight=by_group,
-            n_answers=_n_independent(factors, by_group),
-        )
-
-    @property
-    def n_classes(self) -> int:
-        """Number of classes."""
-        return self.potentials.shape[1]
+            self.weight[factors.group] = weight
+        # Total weight of the independent answers and of the labels: n in equation (4).
+        self.n_answers = _n_independent(factors, self.weight)
 
     @property
     def all_edges(self) -> Indices:
@@ -165,65 +175,6 @@ class ClassLikelihood:
         return log_chance[:, 0], np.concatenate(posteriors) - np.exp(np.concatenate([first, second]))
 
 
-@dataclass(frozen=True, eq=False)
-class PropagatedLikelihood:
-    """The likelihood by propagation, cycles included: for answers that may be wrong, which tie no groups."""
-
-    factors: FactorGraph  # answers, labels and error rates
-    weight: Array  # (n_points,), weights of the points, equal within a component
-    n_answers: float  # as in :class:`ClassLikelihood`
-
-    def value_and_posteriors(self, log_p: Array) -> tuple[float, Array]:
-        """As in :class:`ClassLikelihood`."""
-        found = self.factors.propagate(log_p, tol=1e-6, max_iter=60)
-        first = np.unique(self.factors.graph.component, return_index=True)[1]
-        return float(self.weight[first] @ found.component_values), found.posteriors
-
-
-@dataclass(frozen=True, eq=False)
-class SharesPenalty:
-    """The last term of (4): how far the mean prediction on unlabeled points is from the class shares."""
-
-    shares: Array
-    strength: float
-
-    def value_and_slope(self, P: Array, share: Array) -> tuple[float, Array]:
-        """The term and its derivatives in the logits, given probabilities and weights of the points."""
-        mean = np.maximum(share @ P, 1e-12)
-        value = self.strength * float(self.shares @ np.log(self.shares / mean))
-        slope = -self.strength * self.shares / mean
-        return value, share[:, None] * P * (slope - (P @ slope)[:, None])
-
-
-@dataclass(frozen=True, eq=False)
-class ClassObjective:
-    """Equation (4) on points in their axes."""
-
-    A: Array  # (n_points, r), points in an answer or with a label
-    likelihood: ClassLikelihood | PropagatedLikelihood  # that of the answers about them
-    weight: Array  # (n_points,), weight of each point, equal within a component
-    pen: Array  # (r,), penalties
-    A_u: Array  # (n_unlabeled, r), unlabeled points and their weights
-    share: Array
-    shares_penalty: SharesPenalty | None  # the last term
-
-    def value_and_gradient(self, W: Array) -> tuple[float, Array]:
-        """Equation (4) and its gradient at ``W`` (r + 1, K), the intercepts last."""
-        log_p = log_softmax(self.A @ W[:-1] + W[-1], axis=1)
-        total, posteriors = self.likelihood.value_and_posteriors(log_p)
-        n = self.likelihood.n_answers
-        slope = self.weight[:, None] * (np.exp(log_p) - posteriors) / n
-        penalised = self.pen[:, None] * W[:-1]
-        value = -total / n + float(np.sum(penalised * W[:-1])) / 2
-        gradient = np.vstack([self.A.T @ slope + penalised, slope.sum(axis=0)])
-        if self.shares_penalty is not None:
-            P = np.exp(log_softmax(self.A_u @ W[:-1] + W[-1], axis=1))
-            divergence, slope = self.shares_penalty.value_and_slope(P, self.share)
-            value += divergence
-            gradient += np.vstack([self.A_u.T @ slope, slope.sum(axis=0)])
-        return value, gradient
-
-
 def _on_larger_trees(edges: Indices, n_groups: int) -> Mask:
     """Whether each edge is in a component without cycles of two edges or more."""
     component = connect(edges, n_groups)
@@ -239,3 +190,237 @@ def _n_independent(factors: FactorGraph, weight: Array) -> float:
     potentials = np.bincount(factors.group[graph.ends[(factors.edge < 0) & (graph.same < 0), 0]], minlength=n_groups)
     labelled = factors.label >= 0
     return float(weight @ (ties + potentials + labelled) + weight[factors.ends[:, 0]].sum())
+
+
+class ClassProblem:
+    """Points in memory with K classes, and what is known of them; see :class:`~sdulearn.joint.likelihood.Objective`."""
+
+    def __init__(
+        self,
+        data: TrainingData,
+        answer_model: AnswerModel,
+        n_classes: int,
+        pull: PriorPull | None = None,
+        graph: AnswerGraph | None = None,
+    ) -> None:
+        self.data = data
+        self.answer_model = answer_model
+        self.n_classes = n_classes
+        self.pull = pull
+        # All answers and labels, or those that a fold knows.
+        self.graph = data.graph if graph is None else graph
+        self.weight = data.weight[data.graph.component]
+        self.exact_hessian = False
+
+    def with_classes(self, n_classes: int) -> ClassProblem:
+        """The same with another number of classes."""
+        return ClassProblem(self.data, self.answer_model, n_classes, self.pull)
+
+    def restricted(self, answers: Mask, labels: Mask) -> ClassProblem:
+        """The same points with some of the answers (n_answers,) and some of the labels (n_known,)."""
+        graph = self.graph.restricted(answers, labels)
+        return ClassProblem(self.data, self.answer_model, self.n_classes, self.pull, graph)
+
+    @cached_property
+    def likelihood(self) -> SoftmaxLikelihood:
+        """That of all answers and labels."""
+        return SoftmaxLikelihood(self.graph, self.answer_model, self.n_classes, self.weight)
+
+    @cached_property
+    def cycles(self) -> FactorGraph | None:
+        """The answers, where some may be wrong and there are cycles, which propagation takes whole; else None."""
+        if self.answer_model.certain:
+            return None
+        factors = self.answer_model.factor_graph(self.graph, self.n_classes)
+        return None if factors.on_tree.all() else factors
+
+    def value_and_gradient(self, W: Array, columns: Columns, exact: bool) -> tuple[Array, Array]:
+        """Equation (4) without its penalty, of one problem: ``W`` is (r + 1, K) in one column.
+
+        Exact is by propagation round cycles, where there are :attr:`cycles`.
+        """
+        V = W.reshape(-1, self.n_classes)
+        log_p = log_softmax(self.data.known @ V[:-1] + V[-1], axis=1)
+        if exact and self.cycles is not None:
+            found = self.cycles.propagate(log_p, tol=1e-6, max_iter=60)
+            of_component = self.weight[np.unique(self.graph.component, return_index=True)[1]]
+            total = float(of_component @ found.component_values)
+            posteriors = found.posteriors
+        else:
+            total, posteriors = self.likelihood.value_and_posteriors(log_p)
+        n = self.likelihood.n_answers
+        slope = self.weight[:, None] * (np.exp(log_p) - posteriors) / n
+        value = -total / n
+        gradient = np.vstack([self.data.known.T @ slope, slope.sum(axis=0)])
+        if self.pull is not None:
+            share = self.data.share
+            P = np.exp(log_softmax(self.data.unlabeled @ V[:-1] + V[-1], axis=1))
+            divergence, first, _ = self.pull.derivatives(share @ P)
+            slope = share[:, None] * P * (first - (P @ first)[:, None])
+            value += float(divergence)
+            gradient += np.vstack([self.data.unlabeled.T @ slope, slope.sum(axis=0)])
+        return np.array([value]), gradient.reshape(-1, 1)
+
+    def hessian(self, w: Array) -> Array:
+        """Not asked for: L-BFGS finds the last digits."""
+        raise NotImplementedError
+
+    def curvature(self, pen: Array) -> Array:
+        """A rough diagonal of the Hessian, in the order of raveled coefficients."""
+        K = self.n_classes
+        return np.repeat(np.append(0.15 * self.data.axes.variance / K + pen, 0.25 / K), K)
+
+    def largest_alpha(self, covariance_power: float) -> float:
+        """The penalty above which equal chances for all classes are a minimum, about.
+
+        At equal chances -log P is, to second order in the logits z less their mean over classes,
+        ``-z.z' / K`` for a "same" answer and ``z.z' / (K (K - 1))`` for a "different" one.
+        """
+        scale = 1 / np.sqrt(axis_penalty(self.data.axes.variance, 1.0, covariance_power))
+        top = float(eigh(scale[:, None] * self.pair_moment * scale, eigvals_only=True)[-1])
+        n = self.likelihood.n_answers
+        n_different = float(self.likelihood.edge_weight @ np.maximum(self.likelihood.all_apart, 0.0))
+        strength = min(max(n - n_different, 1.0), max(n_different, 1.0)) / self.n_classes
+        return max(2 * top * strength / n, 1e-6)
+
+    @cached_property
+    def _group_size(self) -> Array:
+        return np.asarray(self.likelihood.members.sum(axis=1)).ravel()
+
+    @cached_property
+    def pair_moment(self) -> Array:
+        """The estimate of equation (5), in the axes."""
+        A = self.data.known
+        likelihood = self.likelihood
+        size = self._group_size
+        means = (likelihood.members @ A) / size[:, None]
+        moment = np.zeros((A.shape[1], A.shape[1]))
+        tied = size > 1
+        if tied.any():
+            by_group = np.where(tied, likelihood.weight / np.maximum(size - 1, 1), 0.0)
+            sums = means * size[:, None]
+            by_point = by_group[likelihood.group]
+            moment += (sums.T * by_group @ sums - A.T * by_point @ A) / float(likelihood.weight[tied] @ size[tied])
+        first, second = (means[end] for end in likelihood.all_edges.T)
+        # Sure answers count fully, likely wrong ones hardly; "different" ones enter with a minus.
+        for kind in (1, -1):
+            weight = likelihood.edge_weight * np.maximum(kind * likelihood.all_apart, 0.0)
+            if weight.any():
+                joint = first.T * weight @ second / weight.sum()
+                moment -= kind * (joint + joint.T) / 2
+        return moment
+
+    @cached_property
+    def starts(self) -> list[Array]:
+        """Coefficients (r + 1, K) to start from; where class shares are known, with clusters in their order of size."""
+        starts = [W for space in self._spaces() for seed in _SEEDS for W in self._cluster_starts(space, seed)]
+        starts += self._different_starts()
+        if self.pull is None or self.graph.labels.any():
+            return starts
+        by_share = np.argsort(np.argsort(-self.pull.shares, kind="stable"))
+        return [W[:, np.argsort(-self._sizes(W), kind="stable")[by_share]] for W in starts]
+
+    @cached_property
+    def group_starts(self) -> list[Array]:
+        """Starts that groups of answers alone give, where they are as many as classes and shares are not given."""
+        return [] if self.pull is not None else self._different_starts()
+
+    def _sizes(self, W: Array) -> Array:
+        """Share of the unlabeled points that are nearest to each class."""
+        nearest = np.argmax(self.data.unlabeled @ W[:-1] + W[-1], axis=1)
+        return np.bincount(nearest, weights=self.data.share, minlength=self.n_classes).astype(np.float64)
+
+    def _spaces(self) -> Iterator[Array]:
+        """Maps from the axes to the spaces in which k-means looks for clusters."""
+        variance = self.data.axes.variance
+        shrunk = variance + _SHRINKAGE * variance.mean()
+        n_directions = min(self.n_classes - 1, len(variance))
+        for power in _WHITENING:
+            scale = shrunk**-power
+            values, vectors = eigh(scale[:, None] * self.pair_moment * scale)
+            top = slice(len(values) - n_directions, None)
+            strength = np.sqrt(np.maximum(values[top], 0.0))
+            if strength.any():
+                yield scale[:, None] * vectors[:, top] * strength / strength.max()
+        yield np.eye(len(variance))
+
+    def _cluster_starts(self, space: Array, init: int | Array, softness: Sequence[float] = _SOFTNESS) -> list[Array]:
+        """Discriminants between the clusters that k-means finds in a space, from a seed or from centres."""
+        K = self.n_classes
+        rows = self.data.A
+        # Groups are clustered as wholes, or single points where there are fewer than classes.
+        n_groups = len(self._group_size)
+        n_others = len(self.data.share)
+        group = np.concatenate([self.likelihood.group, n_groups + np.arange(n_others)])
+        if n_groups + n_others < K:
+            group = np.arange(len(rows))
+        size = np.bincount(group)
+        means = np.column_stack([np.bincount(group, column) for column in rows.T]) / size[:, None]
+        centres = "k-means++" if isinstance(init, int) else init @ space
+        seed = init if isinstance(init, int) else 0
+        with warnings.catch_warnings():
+            # Fewer different points than classes: some clusters stay empty.
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            found = KMeans(K, init=centres, n_init=1, random_state=seed).fit(means @ space, sample_weight=size)
+        W = _discriminant(rows, _match_clusters(found.labels_[group], self.graph.labels, K), K)
+        return [_soften(rows, W, deviation) for deviation in softness]
+
+    def _different_starts(self) -> list[Array]:
+        """Discriminants between as many groups as classes that all differ from each other, where there are such."""
+        K = self.n_classes
+        found = different_groups(self.likelihood.all_edges[self.likelihood.all_apart > _SURELY])
+        if len(found) < K:
+            return []
+        place = np.full(len(self._group_size), -1)
+        place[found[:K]] = np.arange(K)
+        cluster = place[self.likelihood.group]
+        known = np.flatnonzero(cluster >= 0)
+        cluster = _match_clusters(cluster[known], self.graph.labels[known], K)
+        W = _discriminant(self.data.A[known], cluster, K)
+        return [_soften(self.data.A, W, deviation) for deviation in _SOFTNESS]
+
+    def starts_again(self, W: Array) -> list[Array]:
+        """Starts from the clusters next to the classes of a solution, in the space that tells these apart."""
+        predicted = np.argmax(self.data.A @ W[:-1] + W[-1], axis=1)
+        means, within = _class_moments(self.data.A, predicted, self.n_classes)
+        values, vectors = eigh(within)
+        whitening = vectors / np.sqrt(values)
+        apart = svd((means - means.mean(axis=0)) @ whitening, full_matrices=False)[2]
+        return self._cluster_starts(whitening @ apart[: self.n_classes - 1].T, means, (*_SOFTNESS, 2.0))
+
+
+def _match_clusters(cluster: Indices, labels: Codes, n_classes: int) -> Indices:
+    """Clusters renumbered so that most labelled points are in the cluster of their class (class k is k - 1)."""
+    known = np.flatnonzero(labels)
+    if not len(known):
+        return cluster
+    votes = np.zeros((n_classes, n_classes))
+    np.add.at(votes, (cluster[known], labels[known] - 1), 1.0)
+    return linear_sum_assignment(-votes)[1][cluster]
+
+
+def _discriminant(A: Array, cluster: Indices, n_classes: int) -> Array:
+    """Fisher's linear discriminant between clusters, the intercepts last."""
+    count = np.bincount(cluster, minlength=n_classes)
+    means, within = _class_moments(A, cluster, n_classes)
+    W = solve_system(within, means.T, assume_a="pos")
+    intercept = np.log((count + 1) / (count + 1).sum()) - np.einsum("kj,jk->k", means, W) / 2
+    return np.vstack([W, intercept])
+
+
+def _class_moments(A: Array, cluster: Indices, n_classes: int) -> tuple[Array, Array]:
+    """Means of the clusters (0, that of all rows, for an empty one), and their shrunk common covariance."""
+    count = np.bincount(cluster, minlength=n_classes)
+    sums = np.column_stack([np.bincount(cluster, column, n_classes) for column in A.T])
+    means = sums / np.maximum(count, 1)[:, None]
+    apart = A - means[cluster]
+    within = apart.T @ apart / len(A)
+    within[np.diag_indices(len(within))] += _SHRINKAGE * np.trace(within) / len(within) + 1e-12 * np.mean(A**2)
+    return means, within
+
+
+def _soften(A: Array, W: Array, deviation: float) -> Array:
+    """``W`` scaled to logits of this standard deviation, which add up to 0 over the classes."""
+    W = W - W.mean(axis=1, keepdims=True)
+    logits = A @ W[:-1] + W[-1]
+    return W * (deviation / max(float(logits.std()), 1e-12))

@@ -10,26 +10,20 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from sdulearn.answers.answer_model import AnswerModel, ErrorRateParameter
+from sdulearn.answers.answer_model import AnswerModel, ErrorRateParameter, answer_model_of
 from sdulearn.answers.graph import AnswerGraph
-from sdulearn.base import LinearClassifier
-from sdulearn.errors import InputError
-from sdulearn.joint.class_model import (
-    MOST_CLASSES,
-    choose_and_fit,
-    find_and_fit,
-    fit_classes,
-    fold_knowledge,
-    lay_out_classes,
-    warn_of_empty_classes,
-    warn_of_open_number,
-)
+from sdulearn.base import Fit, LinearClassifier
+from sdulearn.errors import ClassNumberWarning, InputError, OneKindWarning, warn
+from sdulearn.joint.classes import ClassProblem
 from sdulearn.joint.data import TrainingData, warn_of_column_scales
-from sdulearn.joint.likelihood import TwoClassLikelihood
+from sdulearn.joint.likelihood import PriorPull, TwoClassLikelihood
 from sdulearn.joint.path import (
     WORKING_ALPHA,
     PointProblem,
+    choose_and_fit,
+    choose_number,
     descend,
+    fit_classes,
     fit_folds,
     fit_path,
     make_starts,
@@ -37,16 +31,30 @@ from sdulearn.joint.path import (
     polish,
 )
 from sdulearn.joint.prior import resolve_graph_prior, resolve_prior
-from sdulearn.joint.rates import asks_for_graph, rate_folds, rates_by_models
-from sdulearn.model_selection import PairKFold, grid_results, positive_grid
+from sdulearn.model_selection import PairKFold, grid_results, number_of_folds, positive_grid
 from sdulearn.pairs import Pairs
-from sdulearn.prior import PriorEstimate
+from sdulearn.prior import PriorEstimate, clopper_pearson
 from sdulearn.sklearn_private import HasMethods, Interval, StrOptions, fit_context
-from sdulearn.types import Array, Indices, MatrixLike, Rows, Splitter
+from sdulearn.types import Array, Indices, Mask, MatrixLike, Rows, Splitter
 
-# Alphas of the default grid, as multiples of the alpha at which the model leaves zero.
-_GRID_TOP = 10**0.5
-_GRID_BOTTOM = 10**-3.5
+# Alphas of the default grid, as multiples of the alpha at which the model leaves zero: of two classes, and of more.
+_GRID = (10**0.5, 10**-3.5)
+_CLASS_GRID = (0.1, 1e-4)
+# Fits that estimates of error rates alternate with, and their folds.
+_ROUNDS = 2
+_FOLDS = 5
+# An annotator with fewer answers cannot be told from the others by a model.
+_FEWEST = 10
+# The most classes that are tried.
+_MOST_CLASSES = 20
+# With fewer "same" answers and labels a class, classes are taken for each other, and some are not seen at all.
+_TIES_A_CLASS = 5
+# What to do about it.
+_ASK_MORE = "Ask more questions (linked ones, as of sdulearn ask, bring most), label a few points of each class"
+# Of the share of "same" answers.
+_CONFIDENCE = 0.95
+# An interval of the number of classes that is wider than this is warned of.
+_NARROW = 1
 
 
 class _PairLogisticBase(LinearClassifier):
@@ -96,16 +104,42 @@ class _PairLogisticBase(LinearClassifier):
         return problem, estimate if (share > 0.5) == (prior > 0.5) else estimate.mirrored(), model
 
     def _answer_model(self, X: Rows, pairs: Pairs, data: TrainingData) -> AnswerModel:
-        """Given, or estimated."""
-        if not asks_for_graph(self.error_rate, pairs):
+        """Given, or estimated: from contradictions and, between annotators, by models of the other answers."""
+        if not _asks_for_rates(self.error_rate, pairs):
             return AnswerModel.unknown(*np.unique(pairs.answer_annotators, return_counts=True))
         if not isinstance(self.error_rate, str):
             return AnswerModel.given(self.error_rate, data.graph)
-        n_folds = rate_folds(data.graph)
+        found = AnswerModel.estimate(data.graph)
+        n_folds = _rate_folds(data.graph)
         if n_folds < 2:
-            return AnswerModel.estimate(data.graph)
-        folds = PairKFold(n_folds, random_state=0).split(X, pairs)
-        return rates_by_models(data, data.known_to_folds(folds))
+            return found
+        known = data.known_to_folds(PairKFold(n_folds, random_state=0).split(X, pairs))
+        for _ in range(_ROUNDS):
+            found = AnswerModel.estimate(data.graph, logits=_held_out_logits(data, found, known))
+        return found
+
+    def _class_problem(self, X: Rows, pairs: Pairs, weight: Array | None, n_classes: int) -> ClassProblem:
+        """Checked rows as a problem of K classes."""
+        warn_of_column_scales(X, weight, getattr(self, "feature_names_in_", None))
+        weight = np.ones(pairs.n_rows) if weight is None else weight
+        data = TrainingData.of(X, AnswerGraph.from_y(pairs, weight), pairs.codes, weight)
+        _check_answers(data.graph, n_classes)
+        # "Auto" looks for a number of classes above two.
+        model = answer_model_of(self.error_rate, data.graph, max(n_classes, 3))
+        return ClassProblem(data, model, n_classes, self._shares_pull(n_classes, len(data.share)))
+
+    def _shares_pull(self, n_classes: int, n_unlabeled: int) -> PriorPull | None:
+        if self.prior is None:
+            return None
+        shares = np.asarray(self.prior, dtype=np.float64)
+        if shares.shape != (n_classes,) or not (shares > 0).all() or abs(shares.sum() - 1) > 1e-6:
+            raise InputError(
+                f"With {n_classes} classes `prior` must hold {n_classes} class shares, all above 0 and of sum 1, "
+                f"or be None; got `prior={self.prior!r}`."
+            )
+        if not n_unlabeled or not self.prior_strength:
+            return None
+        return PriorPull(shares / shares.sum(), float(self.prior_strength))
 
 
 class PairLogisticRegression(_PairLogisticBase):
@@ -290,11 +324,11 @@ class PairLogisticRegression(_PairLogisticBase):
 
     def _fit_classes(self, X: Rows, pairs: Pairs, weight: Array | None) -> Self:
         """Fit more than two classes."""
-        warn_of_column_scales(X, weight, getattr(self, "feature_names_in_", None))
-        data, _, model = lay_out_classes(self, X, pairs, weight, int(self.n_classes))
-        fit = fit_classes(data, self, self.alpha, self.covariance_power)
-        warn_of_empty_classes(X, data, fit)
-        return self._accept(replace(fit, fitted={"answer_model_": model}))
+        problem = self._class_problem(X, pairs, weight, int(self.n_classes))
+        _refuse_too_few_classes(problem)
+        fit = fit_classes(problem, self, self.alpha, self.covariance_power)
+        _warn_of_empty_classes(X, problem.graph, fit)
+        return self._accept(replace(fit, fitted={"answer_model_": problem.answer_model}))
 
 
 class PairLogisticRegressionCV(_PairLogisticBase):
@@ -462,25 +496,55 @@ class PairLogisticRegressionCV(_PairLogisticBase):
 
     def _fit_classes(self, X: Rows, pairs: Pairs, weight: Array | None, powers: list[float]) -> bool:
         """Fit more than two classes; False where "auto" finds two."""
-        warn_of_column_scales(X, weight, getattr(self, "feature_names_in_", None))
-        if self.n_classes == "auto" and self.prior is not None:
+        auto = self.n_classes == "auto"
+        if auto and self.prior is not None:
             raise InputError("`prior` needs a number of classes: with `n_classes='auto'` it must be None.")
-        n_classes = MOST_CLASSES if self.n_classes == "auto" else int(self.n_classes)
-        data, points, model = lay_out_classes(self, X, pairs, weight, n_classes)
-        folds = fold_knowledge(points, self._splits(X, pairs))
-        alphas = self.alphas
-        if not isinstance(alphas, Integral):
-            alphas = positive_grid("alphas", np.asarray(alphas).tolist())
-        if self.n_classes == "auto":
-            fit, self.n_classes_interval_ = find_and_fit(X, data, self, alphas, powers, folds)
-            warn_of_open_number(data, fit, self.n_classes_interval_)
+        problem = self._class_problem(X, pairs, weight, _MOST_CLASSES if auto else int(self.n_classes))
+        known = problem.data.known_to_folds(self._splits(X, pairs))
+        # Folds of few answers, often about chosen points, do not tell powers apart: the first one is taken.
+        power = powers[0]
+        if auto:
+            fit, self.n_classes_interval_ = self._find_number(X, problem, power, known)
+            _warn_of_open_number(problem.graph, fit, self.n_classes_interval_)
         else:
-            fit = choose_and_fit(data, self, alphas, powers, folds)
-            warn_of_empty_classes(X, data, fit)
+            _refuse_too_few_classes(problem)
+            fit = choose_and_fit(problem, self, self._class_alphas(problem, power), power, known)
+            _warn_of_empty_classes(X, problem.graph, fit)
         if fit is None:
             return False
-        self._accept(replace(fit, fitted={**fit.fitted, "answer_model_": model}))
+        self._accept(replace(fit, fitted={**fit.fitted, "answer_model_": problem.answer_model}))
         return True
+
+    def _find_number(
+        self, X: Rows, problem: ClassProblem, power: float, known: Mask
+    ) -> tuple[Fit | None, tuple[int, int]]:
+        """The model with the number of classes by the held-out likelihood, None where that is two; and its interval.
+
+        A class that no row is in costs no likelihood and is none: there are as many as have rows, or as
+        answers and labels force.
+        """
+        graph = problem.graph
+        fewest = _least_classes(problem)
+        if graph.labels.max(initial=0) > 1:
+            # Labels 1 and 2 are those of three classes or more.
+            fewest = max(fewest, 3)
+        most = max(min(_MOST_CLASSES, graph.n_points // 2), fewest)
+        n_classes, low, high = choose_number(problem, fewest, most, power, known)
+        fit = None
+        while n_classes > 2:
+            part = problem.with_classes(n_classes)
+            _refuse_too_few_classes(part)
+            fit = choose_and_fit(part, self, self._class_alphas(part, power), power, known)
+            n_used = max(fewest, len(_used(X, fit)))
+            if n_used == n_classes:
+                break
+            n_classes = n_used
+            fit = None
+        return fit, (min(low, n_classes), _most_classes(graph, max(high, n_classes)))
+
+    def _class_alphas(self, problem: ClassProblem, power: float) -> list[float]:
+        """Alphas that fall."""
+        return self._grid(np.array([problem.largest_alpha(power)]), _CLASS_GRID)[:, 0].tolist()
 
     def _splits(self, X: Rows, pairs: Pairs) -> list[tuple[Indices, Indices]]:
         cv = PairKFold(int(self.cv), random_state=0) if isinstance(self.cv, Integral) else self.cv
@@ -496,9 +560,157 @@ class PairLogisticRegressionCV(_PairLogisticBase):
             )
         return powers
 
-    def _grid(self, largest: Array) -> Array:
+    def _grid(self, largest: Array, ends: tuple[float, float] = _GRID) -> Array:
         """Alphas that fall, one column a power."""
         if isinstance(self.alphas, Integral):
-            return np.outer(np.geomspace(_GRID_TOP, _GRID_BOTTOM, int(self.alphas)), largest)
+            return np.outer(np.geomspace(*ends, int(self.alphas)), largest)
         given = sorted(positive_grid("alphas", np.asarray(self.alphas).tolist()), reverse=True)
         return np.repeat(np.array(given)[:, None], len(largest), axis=1)
+
+
+def may_be_wrong(error_rate: ErrorRateParameter) -> bool:
+    """Whether a rate above 0 was given."""
+    if isinstance(error_rate, Mapping):
+        return any(error_rate.values())
+    return error_rate not in ("auto", 0)
+
+
+def _asks_for_rates(error_rate: ErrorRateParameter, pairs: Pairs) -> bool:
+    """Whether there are shared points, labels, or rates that are or may be above 0."""
+    if pairs.shares_points or (pairs.labels is not None and pairs.labels.any()):
+        return True
+    if error_rate != "auto":
+        return may_be_wrong(error_rate)
+    return len(np.unique(pairs.answer_annotators)) > 1
+
+
+def _rate_folds(graph: AnswerGraph) -> int:
+    """Number of folds of the models that judge rates; 0 where there is nobody to tell apart and no contradiction."""
+    _, counts = np.unique(graph.annotators, return_counts=True)
+    if (counts >= _FEWEST).sum() < 2 and not graph.contradictory.any():
+        return 0
+    return number_of_folds(_FOLDS, graph.same > 0)
+
+
+def _held_out_logits(data: TrainingData, answer_model: AnswerModel, known: Mask) -> Array:
+    """Logits of every point by a model that knows no answer about it."""
+    likelihood = TwoClassLikelihood(data.graph, answer_model, data.weight)
+    problem = PointProblem(data, likelihood, None, 0.0)
+    alpha = WORKING_ALPHA * problem.moments.largest_alpha(1.0)
+    _, Z = fit_folds(problem, np.array([alpha]), 1.0, known)
+    # Without labels the sign of a model is arbitrary: all follow the first.
+    signs = np.copysign(1.0, Z[:, 0, 0] @ Z[:, 0])
+    return (Z[:, 0] * signs * ~known).sum(axis=1)
+
+
+def _used(X: Rows, fit: Fit) -> Indices:
+    """Classes, numbered from 0, that have a row."""
+    return np.unique(np.argmax(X @ fit.coef.T + fit.intercept, axis=1))
+
+
+def _most_classes(graph: AnswerGraph, most: int) -> int:
+    """The most classes that the answers allow, from the most that a model uses which held-out answers allow.
+
+    Without enough "same" answers for all of these some classes may not be seen: K equal ones make random answers "same"
+    with probability 1/K, and so many are allowed as the share of "same" answers allows.
+    """
+    if _has_ties(graph, most):
+        return most
+    n_same = int(np.sum(graph.same > 0))
+    share, _ = clopper_pearson(n_same, graph.n_answers - n_same, _CONFIDENCE)
+    return max(most, int(1 / max(share, 1 / _MOST_CLASSES)))
+
+
+def _ties(graph: AnswerGraph) -> tuple[int, int]:
+    """How many "same" answers do not follow from others, and how many points are labelled."""
+    return graph.n_points - len(np.unique(graph.group)), int(np.count_nonzero(graph.labels))
+
+
+def _has_ties(graph: AnswerGraph, n_classes: int) -> bool:
+    """Whether there are enough of both for so many classes."""
+    return sum(_ties(graph)) >= _TIES_A_CLASS * n_classes
+
+
+def _warn_of_open_number(graph: AnswerGraph, fit: Fit | None, interval: tuple[int, int]) -> None:
+    """A warning where the answers allow quite different numbers of classes."""
+    low, high = interval
+    found = 2 if fit is None else len(fit.coef)
+    if high - low > _NARROW and not _of_one_kind(graph):
+        warn(
+            f"The answers leave the number of classes open: {found} were found, and {low} to {high} are possible. "
+            f"{_said(graph, high)} {_ASK_MORE}, or give the number of classes where you know it.",
+            ClassNumberWarning,
+        )
+
+
+def _warn_of_empty_classes(X: Rows, graph: AnswerGraph, fit: Fit) -> None:
+    """A warning where the answers do not support as many classes as were asked for."""
+    if _of_one_kind(graph):
+        return
+    n_classes = len(fit.coef)
+    empty = np.setdiff1d(np.arange(n_classes), _used(X, fit)) + 1
+    if len(empty):
+        names = ", ".join(map(str, empty.tolist()))
+        which = f"Class {names} of {n_classes} has" if len(empty) == 1 else f"Classes {names} of {n_classes} have"
+        found = f"{which} no row among the {X.shape[0]:,}: the answers do not support so many classes."
+    elif not _has_ties(graph, n_classes):
+        found = f"The answers may be too few for {n_classes} classes: some may be taken for each other."
+    else:
+        return
+    warn(f"{found} {_said(graph, n_classes)} {_ASK_MORE}, or ask for fewer classes.", ClassNumberWarning)
+
+
+def _said(graph: AnswerGraph, n_classes: int) -> str:
+    """What there is to tell so many classes apart."""
+    n_same, n_labels = _ties(graph)
+    labels = f", and {n_labels:,} points are labelled" if n_labels else ""
+    needed = "" if _has_ties(graph, n_classes) else f"; {_TIES_A_CLASS} or more a class are needed"
+    return f'{n_same:,} of the {graph.n_answers:,} answers are "same" and do not follow from others{labels}{needed}.'
+
+
+def _of_one_kind(graph: AnswerGraph) -> bool:
+    """Whether all answers are the same and nothing else is known; that is warned of by itself."""
+    return not graph.labels.any() and len(np.unique(graph.same)) == 1
+
+
+def _least_classes(problem: ClassProblem) -> int:
+    """Fewest classes that answers without errors force."""
+    graph = problem.graph
+    return graph.least_classes(problem.answer_model.errors(graph.annotators) == 0)
+
+
+def _check_answers(graph: AnswerGraph, n_classes: int) -> None:
+    """There is something to learn from, and labels are those of this number of classes."""
+    labels = graph.labels[graph.labels != 0]
+    if not graph.n_answers and not len(labels):
+        raise InputError(
+            "PairLogisticRegression learns from answers, and `y` marks none (or all weigh zero). Mark the two "
+            "rows of each similar pair k with +k and of each dissimilar pair with -k; sdulearn.stack_pairs does it."
+        )
+    if len(labels) and (labels.min() < 1 or labels.max() > n_classes):
+        raise InputError(
+            f"With `n_classes={n_classes}` labels are 1 to {n_classes}, and 0 where not known; "
+            f"`y[:, 3]` has {np.unique(labels)[:10].tolist()}."
+        )
+    if _of_one_kind(graph):
+        kind = "same" if graph.same[0] > 0 else "different"
+        warn(
+            f'All answers are "{kind}", which does not tell {n_classes} classes apart. Ask until both answers '
+            "have come, or add labels.",
+            OneKindWarning,
+        )
+
+
+def _refuse_too_few_classes(problem: ClassProblem) -> None:
+    """An InputError where more classes are needed than there are, or there are more classes than points."""
+    n_classes = problem.n_classes
+    n_points = len(problem.data.A)
+    if n_points < n_classes:
+        raise InputError(f"`n_classes={n_classes}`, but `X` shows {n_points} points. Lower `n_classes`.")
+    needed = _least_classes(problem)
+    if needed > n_classes:
+        raise InputError(
+            f"{needed} points were all called different from each other by answers that are never wrong, so there "
+            f"are at least {needed} classes, but `n_classes={n_classes}`. Raise `n_classes`, or give "
+            "`error_rate` above 0 if some answers may be wrong."
+        )

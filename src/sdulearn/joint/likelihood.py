@@ -592,51 +592,76 @@ def mean_curvature(A: Rows, share: Array, z: Array) -> Array:
     return bordered_gram(A, share * t * (1 - t**2), A)
 
 
-class HasSums(Protocol):
-    """Rows that J is a sum over."""
+class RowSums:
+    """J without its penalty from sums over rows, wherever they are; two classes."""
 
     pull: PriorPull | None
     exact_hessian: bool
 
     def slopes(self, W: Array, columns: Columns, exact: bool) -> Sums:
         """ "loss" (B,) and its "slope" (r + 1, B); with a pull also :func:`mean_sums`."""
-        ...
+        raise NotImplementedError
 
     def curvatures(self, w: Array) -> Sums:
         """ "curvature" of the loss; with a pull also :func:`mean_curvature`."""
+        raise NotImplementedError
+
+    def value_and_gradient(self, W: Array, columns: Columns, exact: bool) -> tuple[Array, Array]:
+        """See :class:`Loss`."""
+        sums = self.slopes(W, columns, exact)
+        if self.pull is None:
+            return sums["loss"], sums["slope"]
+        divergence, first, _ = self.pull.of_two(sums["mean"])
+        return sums["loss"] + divergence, sums["slope"] + first / 4 * sums["mean_slope"]
+
+    def hessian(self, w: Array) -> Array:
+        """See :class:`Loss`."""
+        curvatures = self.curvatures(w)
+        if self.pull is None:
+            return curvatures["curvature"].copy()
+        sums = self.slopes(w[:, None], [0], False)
+        _, first, second = self.pull.of_two(sums["mean"])
+        slope = sums["mean_slope"][:, 0] / 4
+        bend = second[0] * np.outer(slope, slope) - first[0] / 4 * curvatures["mean_curvature"]
+        return curvatures["curvature"] + bend
+
+
+class Loss(Protocol):
+    """J without its penalty."""
+
+    exact_hessian: bool
+
+    def value_and_gradient(self, W: Array, columns: Columns, exact: bool) -> tuple[Array, Array]:
+        """Values and gradients of the given problems; exact for the last digits of one."""
+        ...
+
+    def hessian(self, w: Array) -> Array:
+        """Hessian of a single problem: exact, or with ``exact_hessian`` False a larger matrix."""
         ...
 
 
 class Objective:
-    """Equation (4) for B problems at once; coefficients are (r + 1, B), the intercept last."""
+    """Equation (4) for B problems at once, one column each; the r + 1 coefficients of a class are K apart."""
 
-    def __init__(self, rows: HasSums, pen: Array, exact: bool = False) -> None:
-        self.rows = rows
+    def __init__(self, loss: Loss, pen: Array, exact: bool = False) -> None:
+        self.loss = loss
         self.pen = pen
         self.exact = exact
-        self.exact_hessian = rows.exact_hessian
+        self.exact_hessian = loss.exact_hessian
 
     def value_and_gradient(self, W: Array, columns: Columns) -> tuple[Array, Array]:
-        """Values and gradients of the given problems at ``W`` (one column each)."""
-        sums = self.rows.slopes(W, columns, self.exact)
-        penalised = self.pen[:, columns] * W[:-1]
-        value = sums["loss"] + np.einsum("ij,ij->j", penalised, W[:-1]) / 2
-        gradient = sums["slope"].copy()
+        """Values and gradients of the given problems at ``W``."""
+        value, gradient = self.loss.value_and_gradient(W, columns, self.exact)
+        # (r + 1, B) with two classes, (r + 1, K) for a single problem of K; the intercepts are last, and free.
+        V = W.reshape(len(self.pen) + 1, -1)
+        penalised = self.pen[:, columns] * V[:-1]
+        squares = np.einsum("ij,ij->j", penalised, V[:-1]).reshape(-1, W.shape[1])
+        gradient = gradient.reshape(V.shape)
         gradient[:-1] += penalised
-        if self.rows.pull is not None:
-            divergence, first, _ = self.rows.pull.of_two(sums["mean"])
-            value += divergence
-            gradient += first / 4 * sums["mean_slope"]
-        return value, gradient
+        return value + squares.sum(axis=0) / 2, gradient.reshape(W.shape)
 
     def hessian(self, w: Array) -> Array:
-        """Hessian of a single problem: exact, or with ``exact_hessian`` False a larger matrix."""
-        curvatures = self.rows.curvatures(w)
-        H = curvatures["curvature"].copy()
+        """Hessian of a single problem of two classes."""
+        H = self.loss.hessian(w)
         H[np.diag_indices(len(self.pen))] += self.pen[:, 0]
-        if self.rows.pull is not None:
-            sums = self.rows.slopes(w[:, None], [0], self.exact)
-            _, first, second = self.rows.pull.of_two(sums["mean"])
-            slope = sums["mean_slope"][:, 0] / 4
-            H += second[0] * np.outer(slope, slope) - first[0] / 4 * curvatures["mean_curvature"]
         return H

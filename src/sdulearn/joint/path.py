@@ -1,31 +1,40 @@
-"""The steps of a fit with two classes: starts, the path of penalties, evidence, folds, polish and names."""
+"""The steps of a fit: starts, the path of penalties, evidence, folds, polish and names.
+
+Problems of two classes are solved many at once, one column each. Those of more classes are far from convex and are
+solved one by one, from many starts.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
+from dataclasses import replace
+from typing import NamedTuple, Protocol
 
 import numpy as np
+from scipy.special import log_softmax
 
 from sdulearn.base import Fit
 from sdulearn.errors import OrientationWarning, warn
+from sdulearn.joint.classes import ClassProblem
 from sdulearn.joint.data import Axes, Moments, TrainingData, axis_penalty
 from sdulearn.joint.likelihood import (
     Columns,
     FoldLikelihood,
-    HasSums,
+    Loss,
     Objective,
     PriorPull,
+    RowSums,
     Sums,
     TwoClassLikelihood,
     bordered_sum,
     mean_curvature,
     mean_sums,
 )
+from sdulearn.model_selection import grid_results
 from sdulearn.prior import PriorEstimate
-from sdulearn.solvers.lbfgs import lbfgs_many
+from sdulearn.solvers.lbfgs import gradient_norm, lbfgs, lbfgs_many
 from sdulearn.solvers.newton import newton
-from sdulearn.types import Array, Mask
+from sdulearn.types import Array, Indices, Mask
 
 # Iterations after which only the best start of each problem is continued.
 _TRIAL_ITER = 12
@@ -43,6 +52,34 @@ _EMPTY = 1e-3
 WORKING_ALPHA = 0.03
 
 
+# K classes: how far every start is followed, how many of them further, and how well the path is solved.
+_CLASS_TRIAL_ITER = 15
+_N_FOLLOWED = 3
+_CLASS_PATH_TOL = 2e-3
+_CLASS_STEPS_DOWN = 4
+# Clusters are made anew from a solution at most so often, while that finds a better one.
+_N_AGAIN = 4
+_BETTER = 1e-4
+# How many steps the models of folds take, and where they begin.
+_FOLD_ITER = 30
+_SHRUNK = 0.5
+# No single answer may spoil the score of a model.
+_SMALLEST_CHANCE = 1e-6
+# Few answers make overconfident models, and a strong penalty timid ones; logits are divided by one of
+# these, the one that suits all folds best.
+TEMPERATURES = (0.7, 1.0, 1.5, 2.0, 3.0)
+# Steps of L-BFGS that one of Newton's is worth.
+_STEPS = 20
+# With answers that may be wrong the gradient is as exact as the messages.
+_PROPAGATED_TOL = 1e-3
+# Penalties, as shares of the largest, with which numbers of classes are compared.
+_NUMBER_SHARES = (0.03, 0.006, 0.001)
+# What one more class must bring, as a share of the log score.
+_WORTH_A_CLASS = 0.03
+# So many more classes in a row that bring nothing end the search.
+_PATIENCE = 2
+
+
 class Parameters(Protocol):
     """The parameters that both estimators have."""
 
@@ -54,7 +91,7 @@ class Parameters(Protocol):
     max_iter: int
 
 
-class Problem(HasSums, Protocol):
+class Problem(Loss, Protocol):
     """What a fit needs, whether its rows are in memory or in blocks."""
 
     axes: Axes
@@ -68,7 +105,7 @@ class Problem(HasSums, Protocol):
         ...
 
 
-class PointProblem:
+class PointProblem(RowSums):
     """Points in memory with a likelihood of what is known of them; :class:`FoldProblem` of all folds at once."""
 
     def __init__(
@@ -89,11 +126,11 @@ class PointProblem:
         return self.likelihood.is_loose and self.likelihood.is_certain
 
     def slopes(self, W: Array, columns: Columns, exact: bool) -> Sums:
-        """See :class:`~sdulearn.joint.likelihood.HasSums`."""
+        """See :class:`~sdulearn.joint.likelihood.RowSums`."""
         return _slopes(self, self.likelihood, W, columns, exact)
 
     def curvatures(self, w: Array) -> Sums:
-        """See :class:`~sdulearn.joint.likelihood.HasSums`."""
+        """See :class:`~sdulearn.joint.likelihood.RowSums`."""
         n = self.data.graph.n_points
         z = self.data.A @ w[:-1] + w[-1]
         sums = {"curvature": self.likelihood.curvature(self.data.known, z[:n])}
@@ -125,8 +162,8 @@ class PointProblem:
         return -self.likelihood.n_effective * misfit - _log_volume(J)
 
 
-class FoldProblem:
-    """As many problems as folds, each of the answers and labels that it knows; see :class:`Problem`."""
+class FoldProblem(RowSums):
+    """As many problems as folds, each of what it knows; none is solved to the last digits, by curvatures."""
 
     exact_hessian = False
 
@@ -136,12 +173,8 @@ class FoldProblem:
         self.likelihood = FoldLikelihood(problem.likelihood, known)
 
     def slopes(self, W: Array, columns: Columns, exact: bool) -> Sums:
-        """See :class:`~sdulearn.joint.likelihood.HasSums`."""
+        """See :class:`~sdulearn.joint.likelihood.RowSums`."""
         return _slopes(self, self.likelihood, W, columns, exact)
-
-    def curvatures(self, w: Array) -> Sums:
-        """Not asked for: folds are compared, and need no last digits."""
-        raise NotImplementedError
 
 
 def _slopes(
@@ -170,7 +203,7 @@ def _log_volume(J: Array) -> float:
 
 
 def fit_path(
-    rows: HasSums, moments: Moments, alphas: Array, covariance_powers: Sequence[float], starts: list[Array]
+    loss: Loss, moments: Moments, alphas: Array, covariance_powers: Sequence[float], starts: list[Array]
 ) -> Array:
     """Solutions (n_alphas, r + 1, n_powers) for alphas (n_alphas, n_powers) that fall.
 
@@ -185,7 +218,7 @@ def fit_path(
             candidates = [path[-1], candidates[0]]
         count = len(candidates)
         pen = np.tile(moments.penalties(row, covariance_powers), count)
-        evaluate = Objective(rows, pen).value_and_gradient
+        evaluate = Objective(loss, pen).value_and_gradient
         scale = moments.scale(pen)
         W, f = lbfgs_many(evaluate, np.hstack(candidates), scale, _PATH_TOL, _TRIAL_ITER)
         # Ties go to the earlier candidate: the warm start.
@@ -299,3 +332,229 @@ def class_sign(parameters: Parameters, prior: PriorEstimate, positive: float, sp
     if parameters.prior is not None:
         larger_is_positive = parameters.prior >= 0.5
     return 1.0 if positive == 0.5 or (positive > 0.5) == larger_is_positive else -1.0
+
+
+class Minimum(NamedTuple):
+    """A local minimum with K classes, in the axes."""
+
+    W: Array  # (r + 1, K), coefficients, the intercepts last
+    objective: float
+    optimality: float  # norm of the gradient there, in the norm of a rough inverse Hessian
+    n_iter: int  # evaluations of the objective
+
+
+def solve_classes(
+    problem: ClassProblem,
+    alpha: float,
+    covariance_power: float,
+    W: Array,
+    tol: float,
+    max_iter: int,
+    exact: bool = False,
+) -> Minimum:
+    """A local minimum from ``W``."""
+    pen = axis_penalty(problem.data.axes.variance, alpha, covariance_power)
+    objective = Objective(problem, pen[:, None], exact)
+    curvature = problem.curvature(pen)
+
+    def flat(w: Array) -> tuple[float, Array]:
+        value, gradient = objective.value_and_gradient(w[:, None], [0])
+        return float(value[0]), gradient[:, 0]
+
+    w, n_calls = lbfgs(flat, W.ravel(), curvature, tol, max_iter)
+    value, gradient = flat(w)
+    return Minimum(w.reshape(W.shape), value, float(gradient_norm(gradient, 1 / curvature)), n_calls)
+
+
+def _best_of(problem: ClassProblem, setting: tuple[float, float], starts: Sequence[Array], n_followed: int) -> Minimum:
+    """The best solution from several starts: all are followed a little, the best of them to the end."""
+    trials = [solve_classes(problem, *setting, W, _PATH_TOL, _CLASS_TRIAL_ITER) for W in starts]
+    trials.sort(key=lambda trial: trial.objective)
+    found = [solve_classes(problem, *setting, trial.W, _CLASS_PATH_TOL, _PATH_ITER) for trial in trials[:n_followed]]
+    return min(found, key=lambda solution: solution.objective)
+
+
+def _improve(problem: ClassProblem, setting: tuple[float, float], solution: Minimum, n_again: int) -> Minimum:
+    """Cluster all points anew from the classes of a solution, while that leads to a better one."""
+    for _ in range(n_again):
+        found = _best_of(problem, setting, problem.starts_again(solution.W), 1)
+        if found.objective > solution.objective - _BETTER:
+            break
+        solution = found
+    return solution
+
+
+def follow_path(problem: ClassProblem, alphas: Sequence[float], covariance_power: float) -> list[Minimum]:
+    """Solutions at penalties that fall, from all starts at a middle one of them."""
+    middle, others = _outwards(problem, alphas, covariance_power)
+    setting = (alphas[middle], covariance_power)
+    found = {middle: _improve(problem, setting, _best_of(problem, setting, problem.starts, _N_FOLLOWED), _N_AGAIN)}
+    for i, neighbour in others:
+        setting = (alphas[i], covariance_power)
+        warm = _best_of(problem, setting, [found[neighbour].W, *problem.group_starts], 2)
+        found[i] = _improve(problem, setting, warm, 1)
+    return [found[i] for i in range(len(alphas))]
+
+
+def _outwards(
+    problem: ClassProblem, alphas: Sequence[float], covariance_power: float
+) -> tuple[int, list[tuple[int, int]]]:
+    """The penalty nearest to that at which starts are tried, and all others with the neighbours they begin at."""
+    wanted = WORKING_ALPHA * problem.largest_alpha(covariance_power)
+    middle = int(np.argmin(np.abs(np.log(np.asarray(alphas) / wanted))))
+    up = [(i, i + 1) for i in reversed(range(middle))]
+    return middle, up + [(i, i - 1) for i in range(middle + 1, len(alphas))]
+
+
+def fit_classes(problem: ClassProblem, parameters: Parameters, alpha: float, covariance_power: float) -> Fit:
+    """The model at one penalty."""
+    top = max(WORKING_ALPHA * problem.largest_alpha(covariance_power), alpha)
+    alphas = np.geomspace(top, alpha, _CLASS_STEPS_DOWN if top > alpha else 1).tolist()
+    start = follow_path(problem, alphas, covariance_power)[-1]
+    return _polish_classes(problem, parameters, start.W, alpha, covariance_power)
+
+
+def choose_and_fit(
+    problem: ClassProblem, parameters: Parameters, alphas: Sequence[float], covariance_power: float, known: Mask
+) -> Fit:
+    """The penalty and the temperature by the held-out likelihood, then the model at it."""
+    path = follow_path(problem, alphas, covariance_power)
+    scores = _class_scores(problem, path, alphas, covariance_power, known)
+    temperature, row = _best_setting(scores)
+    fit = _polish_classes(problem, parameters, path[row].W, alphas[row], covariance_power)
+    fitted = {
+        "alpha_": alphas[row],
+        "covariance_power_": covariance_power,
+        "temperature_": TEMPERATURES[temperature],
+        "cv_results_": grid_results([{"alpha": alpha} for alpha in alphas], scores[temperature]),
+        "alphas_": np.array(alphas)[:, None],
+    }
+    scale = 1 / TEMPERATURES[temperature]
+    return replace(fit, coef=scale * fit.coef, intercept=scale * fit.intercept, fitted=fitted)
+
+
+def _best_setting(scores: Array) -> tuple[int, int]:
+    """The temperature and the alpha with the best mean over folds, as places."""
+    mean = np.nanmean(scores, axis=1)
+    temperature, alpha = np.unravel_index(int(np.argmax(mean)), mean.shape)
+    return int(temperature), int(alpha)
+
+
+def _class_scores(
+    problem: ClassProblem, path: list[Minimum], alphas: Sequence[float], covariance_power: float, known: Mask
+) -> Array:
+    """Mean log chance (n_temperatures, n_folds, n_alphas) of what each fold left out, given what it knows; or NaN.
+
+    At each penalty the model of a fold begins at its neighbour's solution and at the one on everything, shrunk, and
+    the better one by its own objective is kept. Without the second, folds would miss solutions that the path found; by
+    itself it would tell the fold too much of the answers left out.
+    """
+    middle, others = _outwards(problem, alphas, covariance_power)
+    scores = np.full((len(TEMPERATURES), known.shape[1], len(alphas)), np.nan)
+    for k, shown in enumerate(known.T):
+        answers = np.asarray(shown[problem.graph.ends].all(axis=1))
+        part = problem.restricted(answers, shown)
+        if not part.likelihood.n_answers > 0:
+            continue
+        found: dict[int, Array] = {}
+        for i, neighbour in [(middle, middle), *others]:
+            starts = [_SHRUNK * path[i].W, *([found[neighbour]] if found else [])]
+            trials = [solve_classes(part, alphas[i], covariance_power, W, _PATH_TOL, _FOLD_ITER) for W in starts]
+            found[i] = min(trials, key=lambda trial: trial.objective).W
+            scores[:, k, i] = [_class_score(problem, part, found[i] / t, ~answers, ~shown) for t in TEMPERATURES]
+    return scores
+
+
+def _class_score(problem: ClassProblem, part: ClassProblem, W: Array, answers: Mask, labels: Mask) -> float:
+    """Mean log chance of some answers and labels, each by itself, given what a part of the data knows."""
+    graph = problem.graph
+    log_p = log_softmax(problem.data.known @ W[:-1] + W[-1], axis=1)
+    q = part.likelihood.group_probabilities(log_p)
+    first, second = graph.ends[answers].T
+    errors = problem.answer_model.errors(graph.annotators[answers])
+    same = np.einsum("ij,ij->i", q[first], q[second])
+    agrees = np.where(graph.same[answers] > 0, same, 1 - same)
+    chances = np.log(np.maximum((1 - errors) * agrees + errors * (1 - agrees), _SMALLEST_CHANCE))
+    known = np.flatnonzero(labels & (graph.labels != 0))
+    named = np.log(np.maximum(q[known, graph.labels[known] - 1], _SMALLEST_CHANCE))
+    weights = problem.weight[np.concatenate([first, known])]
+    return float(weights @ np.concatenate([chances, named]) / weights.sum()) if len(weights) else np.nan
+
+
+def choose_number(
+    problem: ClassProblem, fewest: int, most: int, covariance_power: float, known: Mask
+) -> tuple[int, int, int]:
+    """The number of classes by the held-out likelihood, and its interval.
+
+    Numbers are tried from the fewest on, until more bring nothing. The fewest within one standard error of the best
+    is taken. Within two standard errors are the fewest classes of the interval, and its most, counted by the
+    classes that have a point: one without costs no likelihood.
+    """
+    # The same penalties for all numbers: else the lightest would win.
+    largest = problem.with_classes(fewest).largest_alpha(covariance_power)
+    alphas = [share * largest for share in _NUMBER_SHARES]
+    scores: list[Array] = []
+    n_used: list[int] = []
+    for n_classes in range(fewest, most + 1):
+        trial = problem.with_classes(n_classes)
+        path = follow_path(trial, alphas, covariance_power)
+        of_folds = _class_scores(trial, path, alphas, covariance_power, known)
+        temperature, row = _best_setting(of_folds)
+        scores.append(of_folds[temperature, :, row])
+        W = path[row].W
+        n_used.append(len(np.unique(np.argmax(trial.data.A @ W[:-1] + W[-1], axis=1))))
+        best = int(np.argmax(np.nanmean(np.array(scores), axis=1)))
+        if len(scores) - 1 - best >= _PATIENCE:
+            break
+    one = _near_best(np.array(scores), 1)
+    two = _near_best(np.array(scores), 2)
+    return fewest + int(np.argmax(one)), fewest + int(np.argmax(two)), int(np.max(np.array(n_used)[two]))
+
+
+def _near_best(scores: Array, n_errors: float) -> Mask:
+    """Which of several numbers (n_numbers, n_folds) are so many standard errors from the best, or a few per cent.
+
+    Errors are those of the differences in the folds: a number is kept unless all folds speak against it.
+    """
+    mean = np.nanmean(scores, axis=1)
+    best = int(np.argmax(mean))
+    behind = scores[best] - scores
+    n_folds = max(int(np.isfinite(scores[best]).sum()), 2)
+    error = np.nanstd(behind, axis=1) / np.sqrt(n_folds - 1)
+    return np.nanmean(behind, axis=1) <= np.maximum(n_errors * error, _WORTH_A_CLASS * abs(mean[best]))
+
+
+def _polish_classes(
+    problem: ClassProblem, parameters: Parameters, W: Array, alpha: float, covariance_power: float
+) -> Fit:
+    """Solve to ``tol``, number the classes, and go back to the user's columns."""
+    tol = float(parameters.tol)
+    max_iter = _STEPS * int(parameters.max_iter)
+    solution = solve_classes(problem, alpha, covariance_power, W, tol, max_iter)
+    if problem.cycles is not None:
+        solution = solve_classes(problem, alpha, covariance_power, solution.W, max(tol, 1e-4), max_iter, exact=True)
+        tol = max(tol, _PROPAGATED_TOL)
+    W = solution.W - solution.W.mean(axis=1, keepdims=True)
+    W = W[:, _number_classes(problem, W)]
+    coef, intercepts = zip(*(problem.data.axes.coefficients(column) for column in W.T), strict=True)
+    intercept = np.array(intercepts)
+    certificate = (solution.objective, solution.optimality, solution.n_iter)
+    return Fit(np.array(coef), intercept - intercept.mean(), *certificate, shares=_mean_prediction(problem, W), tol=tol)
+
+
+def _mean_prediction(problem: ClassProblem, W: Array) -> Array:
+    """Mean probability of each class over the unlabeled points, or over all where there are none."""
+    A, share = problem.data.judged()
+    return share @ np.exp(log_softmax(A @ W[:-1] + W[-1], axis=1))
+
+
+def _number_classes(problem: ClassProblem, W: Array) -> Indices:
+    """The order of the columns: classes that labels or given shares name stay, the others go by size."""
+    K = W.shape[1]
+    order = np.arange(K)
+    if problem.pull is not None and len(np.unique(problem.pull.shares)) == K:
+        return order
+    labels = problem.graph.labels
+    free = np.flatnonzero(~np.isin(order, labels[labels > 0] - 1))
+    order[free] = free[np.argsort(-_mean_prediction(problem, W)[free], kind="stable")]
+    return order
