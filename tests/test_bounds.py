@@ -239,7 +239,7 @@ def test_the_side_of_sddu_is_where_the_corollary_prefers_du(prior, n_S, n_D):
     [
         ({"prior": 0.5}, "PairLogisticRegression"),
         ({"prior": 1.0}, "`prior` must lie strictly between 0 and 1"),
-        ({"risk": "usd"}, "Unknown `risk` 'usd'; choose one of"),
+        ({"risk": "usd"}, "Unknown `risk='usd'`; choose one of"),
         ({"risk": (1, 1, 1)}, "three numbers >= 0 of sum 1"),
         ({"risk": (1, 0)}, "three numbers >= 0 of sum 1"),
         ({"risk": "sddu", "gamma": 1.5}, "`gamma` must lie between 0 and 1"),

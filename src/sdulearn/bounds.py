@@ -15,12 +15,8 @@ from sklearn.utils.extmath import row_norms
 
 from sdulearn.errors import InputError
 from sdulearn.prior import dissimilar_share, similar_share
+from sdulearn.risks import MIXED_RISKS, Mixture, check_prior, mixture, needed_sources
 from sdulearn.types import MatrixLike
-
-Mixture = tuple[float, float, float]
-
-_SINGLE: dict[str, Mixture] = {"su": (1.0, 0.0, 0.0), "du": (0.0, 1.0, 0.0), "sd": (0.0, 0.0, 1.0)}
-_MIXED = ("sdsu", "sddu", "sudu")
 
 
 def estimation_error_bound(
@@ -98,13 +94,13 @@ def estimation_error_bound(
     >>> [round(estimation_error_bound(risk, **counts, **model), 2) for risk in ("su", "du", "sd")]
     [0.37, 0.34, 0.18]
     """
-    g = _mixture(risk, gamma)
-    _check_prior(prior)
+    g = mixture(risk, gamma)
+    check_prior(prior)
     _check_counts(g, (n_similar, n_dissimilar, n_unlabeled))
     _check_positive(lipschitz=lipschitz, complexity=complexity, loss_bound=loss_bound)
     if not 0 < delta < 1:
         raise InputError(f"`delta`, the chance of failure, must lie between 0 and 1, got {delta!r}.")
-    events = 8 if isinstance(risk, str) and risk in _SINGLE else 12
+    events = 8 if risk in ("su", "du", "sd") else 12
     ends = 1 if paired else 2
     sizes = (ends * n_similar, ends * n_dissimilar, n_unlabeled)
     constant = bound_constant(prior, lipschitz, complexity, loss_bound, delta, events)
@@ -173,7 +169,7 @@ def order_probability(n_pairs: int, prior: float, *, exact: bool = False) -> flo
     >>> round(order_probability(200, 0.7), 3), round(order_probability(200, 0.7, exact=True), 3)
     (0.907, 0.987)
     """
-    _check_prior(prior)
+    check_prior(prior)
     if not (n_pairs >= 1 and n_pairs == int(n_pairs)):
         raise InputError(f"`n_pairs` must be a whole number of 1 or more, got {n_pairs!r}.")
     ps = similar_share(prior)
@@ -290,48 +286,19 @@ def recommended_gamma(
     >>> round(recommended_gamma("sddu", **counts, prior=0.7), 2)
     0.16
     """
-    if risk not in _MIXED:
-        raise InputError(f"`risk` must be a mixture, one of {list(_MIXED)}, got {risk!r}: others have no gamma.")
-    _check_prior(prior)
+    if risk not in MIXED_RISKS:
+        raise InputError(f"`risk` must be a mixture, one of {list(MIXED_RISKS)}, got {risk!r}: others have no gamma.")
+    check_prior(prior)
     _check_counts((1.0, 1.0, 1.0), (n_similar, n_dissimilar, n_unlabeled))
     if not 0 <= separation < math.inf:
         raise InputError(f"`separation` must be zero or a positive number, got {separation!r}.")
-    A, B, C = _linear_term_noise(n_similar, n_dissimilar, n_unlabeled, prior, separation)
+    pq = prior * (1 - prior)
+    A = (similar_share(prior) ** 2 / 2 + separation * pq**2) / n_similar
+    B = dissimilar_share(prior) ** 2 / (2 * n_dissimilar)
+    C = (1 + separation * pq) / (4 * n_unlabeled)
     t = (B + 2 * C) / (A + B + 4 * C)
     gamma = {"sdsu": 2 * t - 1, "sddu": 1 - 2 * t, "sudu": 1 - t}[risk]
     return min(max(gamma, 0.0), 1.0)
-
-
-def _linear_term_noise(n_S: float, n_D: float, n_U: float, prior: float, r: float) -> tuple[float, float, float]:
-    """A, B and C of :func:`recommended_gamma`."""
-    pq = prior * (1 - prior)
-    A = (similar_share(prior) ** 2 / 2 + r * pq**2) / n_S
-    B = dissimilar_share(prior) ** 2 / (2 * n_D)
-    C = (1 + r * pq) / (4 * n_U)
-    return A, B, C
-
-
-# Mixture and prior are checked in risks.py too; bounds may not import it, as it knows rows and losses.
-
-
-def _mixture(risk: str | Sequence[float], gamma: float) -> Mixture:
-    """Weights (g1, g2, g3) of SU, DU and SD."""
-    if isinstance(risk, str):
-        if not 0 <= gamma <= 1:
-            raise InputError(f"`gamma` must lie between 0 and 1, got {gamma!r}.")
-        mixed: dict[str, Mixture] = {
-            "sdsu": (gamma, 0.0, 1 - gamma),
-            "sddu": (0.0, gamma, 1 - gamma),
-            "sudu": (1 - gamma, gamma, 0.0),
-        }
-        known = _SINGLE | mixed
-        if risk not in known:
-            raise InputError(f"Unknown `risk` {risk!r}; choose one of {list(known)} or weights (su, du, sd).")
-        return known[risk]
-    weights = [float(weight) for weight in risk]
-    if len(weights) != 3 or min(weights) < 0 or not abs(sum(weights) - 1) <= 1e-9:
-        raise InputError(f"Weights (su, du, sd) as `risk` must be three numbers >= 0 of sum 1, got {risk!r}.")
-    return weights[0], weights[1], weights[2]
 
 
 def _check_positive(**values: float) -> None:
@@ -340,22 +307,9 @@ def _check_positive(**values: float) -> None:
             raise InputError(f"`{name}` must be a positive number, got {value!r}.")
 
 
-def _check_prior(prior: float) -> None:
-    if not 0 < prior < 1:
-        raise InputError(f"`prior` must lie strictly between 0 and 1, got {prior!r}.")
-    if prior == 0.5:
-        raise InputError(
-            "At `prior=0.5` the SU, DU and SD risks divide by zero and their bounds are infinite. Use "
-            "sdulearn.PairLogisticRegression, which learns from the pair as a whole; "
-            "sdulearn.planning.simulate_plan plans for it."
-        )
-
-
 def _check_counts(g: Mixture, counts: tuple[float, float, float]) -> None:
-    g1, g2, g3 = g
     names = ("n_similar", "n_dissimilar", "n_unlabeled")
-    used = (g1 + g3 > 0, g2 + g3 > 0, g1 + g2 > 0)
-    for name, count, needed in zip(names, counts, used, strict=True):
+    for name, count, needed in zip(names, counts, needed_sources(g), strict=True):
         if not 0 <= count < math.inf:
             raise InputError(f"`{name}` must be a number, zero or more; got {count!r}.")
         if needed and count == 0:

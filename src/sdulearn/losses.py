@@ -85,8 +85,8 @@ class Squared:
     """Squared loss, ``(t z - 1)^2 / 4`` (Eq. loss_sq).
 
     Its minimiser is the solution of one linear system, and depends on the rows through their means
-    and second moments alone. Of all functions z = 2 P(y = +1) - 1 minimises the expected loss, but a
-    line leaves the range of probabilities, so its decision values are none.
+    and second moments alone. Of all functions z = 2 P(y = +1) - 1 minimises the expected loss, but a linear
+    model leaves the range of probabilities, so its decision values are none.
 
     See Also
     --------

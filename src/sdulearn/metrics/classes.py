@@ -22,7 +22,7 @@ from sdulearn.answers.profile import classes_by_answers
 from sdulearn.errors import InputError
 from sdulearn.metrics.accuracy import no_answers
 from sdulearn.pairs import Pairs, read_pairs, rows_of, weighted_rows
-from sdulearn.prior import clopper_pearson, random_of, share_of
+from sdulearn.prior import clopper_pearson, effective_number, random_of, share_of
 from sdulearn.types import Array, Between, Codes, Indices, Mask, Probability
 
 # A group with fewer points is not matched with a class: the best of all matchings would flatter too much.
@@ -46,36 +46,6 @@ class Share:
     low: Probability
     high: Probability
     n: float
-
-    @classmethod
-    def of(cls, hits: Mask, weight: Array, confidence: float, ends: Indices | None = None) -> Share:
-        """Count weighted hits.
-
-        Parameters
-        ----------
-        hits : bool array of shape (n,)
-            What is counted.
-        weight : array of shape (n,)
-            Weights.
-        confidence : float
-            Level of the interval.
-        ends : int array of shape (n, 2), optional
-            The two points that each was counted on: where they share points they are not independent.
-
-        Returns
-        -------
-        Share
-            Share of the weight that is hit.
-        """
-        total = float(weight.sum())
-        if not total > 0:
-            return cls(float("nan"), 0.0, 1.0, 0.0)
-        value = float(weight @ hits) / total
-        effective = total**2 / float(weight @ weight)
-        if ends is not None:
-            effective /= design_effect(weight * (hits - value), ends)
-        low, high = clopper_pearson(value * effective, (1 - value) * effective, confidence)
-        return cls(value, low, high, effective)
 
 
 @dataclass(frozen=True)
@@ -103,34 +73,6 @@ class AnswerCounts:
         for table in (self.same, self.different):
             if [len(row) for row in table] != [len(self.classes)] * len(self.classes):
                 raise InputError("Counts of answers are not a square of the classes.")
-
-    @classmethod
-    def of(cls, predicted: Codes, graph: AnswerGraph, asked: Mask) -> AnswerCounts:
-        """Count some answers of a graph.
-
-        Parameters
-        ----------
-        predicted : int array of shape (n_points,)
-            Predicted classes.
-        graph : AnswerGraph
-            The answers.
-        asked : bool array of shape (n_answers,)
-            Those that count.
-
-        Returns
-        -------
-        AnswerCounts
-            The counts.
-        """
-        names, column = np.unique(predicted, return_inverse=True)
-        ends = np.sort(column[graph.ends], axis=1)
-        tables = []
-        for kind in (asked & (graph.same > 0), asked & (graph.same < 0)):
-            counts = np.zeros((len(names), len(names)))
-            np.add.at(counts, tuple(ends[kind].T), graph.weights[kind])
-            whole = counts + np.triu(counts, 1).T
-            tables.append(tuple(tuple(row) for row in whole.tolist()))
-        return cls(tuple(names.tolist()), *tables)
 
 
 @dataclass(frozen=True)
@@ -242,7 +184,8 @@ def agreement_of(
     graph = AnswerGraph.from_y(pairs, weight)
     if not graph.n_answers and not graph.labels.any():
         raise no_answers("An agreement")
-    predicted = _point_predictions(rows_of(predicted, kept), graph)
+    # The class of a point is that of its first row.
+    predicted = rows_of(predicted, kept)[np.unique(graph.row_point, return_index=True)[1]]
     random_points = rows_of(random_points, kept)
     counted = random_of(graph, random_points)
     if counted is None:
@@ -255,9 +198,10 @@ def agreement_of(
         accuracy, basis = _random_accuracy(graph, predicted, counted, model, confidence, spread)
     first, second = predicted[graph.ends].T
     agrees = (first == second) == (graph.same > 0)
-    ends = _free_ends(graph)
+    # Hubs stay as they are in further questions: they are no draw.
+    ends = np.where(np.isin(graph.ends, graph.hubs()), -1, graph.ends)
     agreement, same, different = (
-        Share.of(agrees[kind], graph.weights[kind], confidence, ends[kind])
+        _share(agrees[kind], graph.weights[kind], confidence, ends[kind])
         for kind in (asked, asked & (graph.same > 0), asked & (graph.same < 0))
     )
     return ClassAgreement(
@@ -267,8 +211,33 @@ def agreement_of(
         accuracy=accuracy,
         basis=basis,
         confidence=confidence,
-        counts=AnswerCounts.of(predicted, graph, asked),
+        counts=_counts(predicted, graph, asked),
     )
+
+
+def _share(hits: Mask, weight: Array, confidence: float, ends: Indices | None = None) -> Share:
+    """Share of the weight that is hit; ``ends`` are the two points that each was counted on, where these are shared."""
+    total = float(weight.sum())
+    if not total > 0:
+        return Share(float("nan"), 0.0, 1.0, 0.0)
+    value = float(weight @ hits) / total
+    effective = effective_number(total, float(weight @ weight))
+    if ends is not None:
+        effective /= design_effect(weight * (hits - value), ends)
+    return Share(value, *clopper_pearson(value * effective, (1 - value) * effective, confidence), effective)
+
+
+def _counts(predicted: Codes, graph: AnswerGraph, asked: Mask) -> AnswerCounts:
+    """Count some answers by the predicted classes of their points."""
+    names, column = np.unique(predicted, return_inverse=True)
+    ends = np.sort(column[graph.ends], axis=1)
+    tables = []
+    for kind in (asked & (graph.same > 0), asked & (graph.same < 0)):
+        counts = np.zeros((len(names), len(names)))
+        np.add.at(counts, tuple(ends[kind].T), graph.weights[kind])
+        whole = counts + np.triu(counts, 1).T
+        tables.append(tuple(tuple(row) for row in whole.tolist()))
+    return AnswerCounts(tuple(names.tolist()), *tables)
 
 
 def design_effect(deviations: Array, ends: Indices) -> float:
@@ -289,13 +258,6 @@ def design_effect(deviations: Array, ends: Indices) -> float:
     return max(1.0, 1 + (float(by_point @ by_point) - alone) / squares)
 
 
-def _free_ends(graph: AnswerGraph) -> Indices:
-    """The ends of the answers, -1 for hubs."""
-    ends = graph.ends.copy()
-    ends[np.isin(ends, graph.hubs())] = -1
-    return ends
-
-
 def _row_predictions(y_pred: ArrayLike, n_rows: int) -> Codes:
     """The predicted class of each row."""
     predicted = np.asarray(y_pred)
@@ -306,23 +268,18 @@ def _row_predictions(y_pred: ArrayLike, n_rows: int) -> Codes:
     return predicted.astype(np.int64)
 
 
-def _point_predictions(predicted: Codes, graph: AnswerGraph) -> Codes:
-    """The predicted class of each point: that of its first row."""
-    return predicted[np.unique(graph.row_point, return_index=True)[1]]
-
-
 def _accuracy(graph: AnswerGraph, predicted: Codes, confidence: float) -> tuple[Share | None, Basis | None]:
     """Where names are known, or groups are large enough to be classes."""
     known = graph.labels != 0
     if known.any():
         hits = predicted[known] == graph.labels[known]
-        return Share.of(hits, graph.point_weights[known], confidence), "labels"
+        return _share(hits, graph.point_weights[known], confidence), "labels"
     names = _names_of_groups(graph, predicted)
     if names is None:
         return None, None
     inside = names != 0
     hits = names[inside] == predicted[inside]
-    return Share.of(hits, graph.point_weights[inside], confidence), "groups"
+    return _share(hits, graph.point_weights[inside], confidence), "groups"
 
 
 def _names_of_groups(graph: AnswerGraph, predicted: Codes) -> Codes | None:

@@ -103,28 +103,21 @@ def pair_importance(
     rng = check_random_state(random_state)
     graph = AnswerGraph.from_y(pairs)
     first_row = np.unique(graph.row_point, return_index=True)[1]
-    whole = _judge(estimator, X, pairs, scoring)
+    whole, agrees = _judge(estimator, X, pairs, scoring)
     losses = np.empty((X.shape[1], n_repeats))
     # Of each answer: agreement that is lost.
     lost = np.zeros((X.shape[1], n_repeats, len(pairs.ends)))
     for column, k in np.ndindex(losses.shape):
         donors = first_row[rng.permutation(graph.n_points)][graph.row_point]
-        part = _judge(estimator, shuffled(X, column, donors), pairs, scoring)
-        losses[column, k] = whole.score - part.score
-        lost[column, k] = whole.agrees - part.agrees
+        score, still = _judge(estimator, shuffled(X, column, donors), pairs, scoring)
+        losses[column, k] = whole - score
+        lost[column, k] = agrees - still
     error = _slope(losses, lost.mean(axis=2)) * _error(lost.mean(axis=1), int(np.sum(graph.degree > 0)))
-    return PairImportance(losses.mean(axis=1), losses.std(axis=1), losses, whole.score, error)
+    return PairImportance(losses.mean(axis=1), losses.std(axis=1), losses, whole, error)
 
 
-@dataclass(frozen=True, eq=False)
-class _Judged:
+def _judge(estimator: Estimator, X: MatrixLike, pairs: Pairs, scoring: str | None) -> tuple[float, Array]:
     """A score, and which answers the predictions agree with."""
-
-    score: float
-    agrees: Array
-
-
-def _judge(estimator: Estimator, X: MatrixLike, pairs: Pairs, scoring: str | None) -> _Judged:
     decision = np.asarray(estimator.decision_function(X))
     many_classes = decision.ndim == 2
     if many_classes and scoring == "accuracy":
@@ -136,7 +129,7 @@ def _judge(estimator: Estimator, X: MatrixLike, pairs: Pairs, scoring: str | Non
     ends = predicted[pairs.ends]
     agrees = ((ends[:, 0] == ends[:, 1]) == pairs.similar).astype(np.float64)
     by_agreement = many_classes or scoring == "agreement"
-    return _Judged(float(agrees.mean()) if by_agreement else pair_accuracy(decision, pairs).value, agrees)
+    return float(agrees.mean()) if by_agreement else pair_accuracy(decision, pairs).value, agrees
 
 
 def _error(lost: Array, n_points: int) -> Array:

@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike
 
 from sdulearn.losses import Loss, get_loss
 from sdulearn.metrics.accuracy import checked_decision, no_answers
+from sdulearn.metrics.reliability import chance_of_same
 from sdulearn.pairs import read_pairs, rows_of, sources, weighted_rows
 from sdulearn.risks import check_prior, marginal_risk, mixture
 from sdulearn.types import Estimator, MatrixLike
@@ -105,7 +106,6 @@ def pair_log_likelihood(estimator: Estimator, X: MatrixLike, y: ArrayLike) -> fl
     pairs = read_pairs(y)
     if not len(pairs.ends):
         raise no_answers("The likelihood of answers")
-    p = np.asarray(estimator.predict_proba(X))
-    same = np.einsum("ik,ik->i", p[pairs.ends[:, 0]], p[pairs.ends[:, 1]])
+    same = chance_of_same(estimator.predict_proba(X), pairs)
     chance = np.where(pairs.similar, same, 1 - same)
     return float(np.mean(np.log(np.maximum(chance, np.finfo(float).tiny))))
