@@ -67,7 +67,7 @@ def test_at_one_half(tmp_path, capsys):
     assert "Which mixture: none." in out
     assert "plans for the joint method" in out
     assert "sddu, %" not in out
-    assert "a few labelled points to name the classes" in out
+    assert "a few labelled points name the classes" in out
     with pytest.raises(ValueError, match="PairLogisticRegression"):
         run("--prior", 0.5, "--target", 0.8, "--method", "sddu", "--out", tmp_path, *FAST)
 
@@ -134,10 +134,10 @@ def test_numbers_of_pairs_in_words():
 
 def test_what_was_simulated_in_words():
     options = {"prior": 0.7, "methods": ("sddu",), "sizes": (50,), "n_repeats": 1}
-    generated = plan.basis(simulate_plan(**options, known_prior=True))
+    generated = plan.describe(simulate_plan(**options, known_prior=True))
     assert "generated points: two Gaussian classes in 10 dimensions" in generated
     assert "the prior known" in generated
     X = (np.random.default_rng(0).random((300, 150)) < 0.1).astype(float)
-    wide = plan.basis(simulate_plan(**options, X=X, direction="principal"))
+    wide = plan.describe(simulate_plan(**options, X=X, direction="principal"))
     assert "300 rows of 150 features (cut to the 100 main directions: optimistic)" in wide
     assert "along the principal direction, so steep" in wide

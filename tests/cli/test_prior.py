@@ -23,13 +23,13 @@ def said(capsys):
         ((580, 420), ("prior: 0.700, 95% interval 0.656 to 0.735", "either method works", "2.5; within the interval")),
         (
             (58, 42),
-            ("prior: 0.700, 95% interval 0.500 to", "reaches 1/2", "PairLogisticRegression", "orient(X, y_true)"),
+            ("prior: 0.700, 95% interval 0.500 to", "includes 1/2", "PairLogisticRegression", "orient(X, y_true)"),
         ),
-        ((20, 30), ("prior: no value", "no sign of a mistake", "PairLogisticRegression")),
+        ((20, 30), ("prior: no value", "does not indicate a mistake", "PairLogisticRegression")),
         ((50, 50), ("prior: no value", "no more similar than dissimilar pairs")),
         ((100, 200), ("prior: no value", "Chance does not explain it", "not drawn at random")),
-        ((10, 0), ("prior: 1.000", "Not one dissimilar pair")),
-        ((0, 3), ("prior: no value", "no sign of a mistake")),
+        ((10, 0), ("prior: 1.000", "no dissimilar pair")),
+        ((0, 3), ("prior: no value", "does not indicate a mistake")),
     ],
 )
 def test_counts(counts, phrases, capsys):
@@ -43,7 +43,7 @@ def test_the_smaller_class_and_another_level(capsys):
     run(580, 420, "--majority", "negative", "--confidence", 0.5)
     out = said(capsys)
     assert "prior: 0.300, 50% interval" in out
-    assert "taken for the negative one" in out
+    assert "taken as the negative one" in out
 
 
 def test_a_file_of_answers(tmp_path, capsys):
@@ -71,7 +71,7 @@ def test_a_file_without_answers(tmp_path, capsys):
     [
         ((7,), "Give two numbers"),
         ((1, 2, 3), "Give two numbers"),
-        (("x", 3), "'x' is not a number of pairs"),
+        (("x", 3), "Give two numbers"),
         ((0, 0), "No pairs"),
         ((5, 3, "--confidence", 2), "`confidence` must lie between 0 and 1"),
     ],
@@ -146,4 +146,4 @@ def test_as_many_points_on_one_side_as_on_the_other(tmp_path, capsys):
     assert run(file) == 0
     out = said(capsys)
     assert "prior: no value" in out
-    assert "no class is seen to be the larger one" in out
+    assert "neither class is shown to be larger" in out

@@ -294,4 +294,4 @@ def test_two_annotators_and_trees(tmp_path, in_process):
 def test_numbers_of_classes_that_are_none(capsys, classes):
     with pytest.raises(SystemExit):
         main(["fit", "--features", "t.csv", "--pairs", "p.csv", "-o", "m.sdu", "--classes", classes])
-    assert "is neither 'auto' nor a whole number of 2 or more" in capsys.readouterr().err
+    assert "is not 'auto' or a whole number of 2 or more" in capsys.readouterr().err

@@ -38,6 +38,11 @@ from sdulearn.workflow.methods import METHODS
 from sdulearn.workflow.models import MODELS
 from sdulearn.workflow.training import MAX_UNLABELED
 
+# Options that are called as the parameters they stand for.
+TABLE_OPTIONS = ("drop", "categories", "missing", "max_categories")
+_METHOD_OPTIONS = ("method", "loss", "prior", "error_rate", "classes", "model")
+_OPTIONS = (*TABLE_OPTIONS, *_METHOD_OPTIONS, "codes", "points", "labels", "skip_bad")
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of ``sdulearn fit``."""
@@ -167,26 +172,14 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _fit(arguments: argparse.Namespace, answers: Answers | None, engine: Engine | str) -> TableModel:
+    options = {name: getattr(arguments, name) for name in _OPTIONS}
     return fit_table(
         arguments.features,
         answers,
-        codes=arguments.codes,
-        points=arguments.points,
-        labels=arguments.labels,
-        method=arguments.method,
-        loss=arguments.loss,
-        prior=arguments.prior,
-        error_rate=arguments.error_rate,
-        classes=arguments.classes,
-        model=arguments.model,
-        max_unlabeled=arguments.unlabeled,
         id_column=arguments.id,
-        drop=arguments.drop,
-        categories=arguments.categories,
-        missing=arguments.missing,
-        max_categories=arguments.max_categories,
-        skip_bad=arguments.skip_bad,
+        max_unlabeled=arguments.unlabeled,
         engine=engine,
+        **options,
     )
 
 

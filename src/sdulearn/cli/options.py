@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import argparse
 import ast
+import math
 import re
+from collections.abc import Callable
+from typing import Any
 
 _ROLES = ("id_a", "id_b", "label", "weight", "annotator")
 
@@ -84,44 +87,34 @@ def _as_typed(literal: str) -> str:
     return str(value) or "''"
 
 
-def positive(text: str) -> int:
-    """A whole number of 1 or more."""
-    if not (text.isascii() and text.isdigit()) or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of 1 or more")
+def _number(kind: Callable[[str], float], fits: Callable[[float], bool], what: str) -> Callable[[str], Any]:
+    """A function that reads numbers of a kind, and "auto" where ``what`` names it."""
+
+    def read(text: str) -> float | str:
+        if text == "auto" and "auto" in what:
+            return text
+        try:
+            value = kind(text)
+        except ValueError:
+            value = math.nan
+        if not fits(value):
+            raise argparse.ArgumentTypeError(f"{text!r} is not {what}")
+        return value
+
+    return read
+
+
+def _whole(text: str) -> int:
+    """Digits alone, where ``int`` takes signs, blanks and underscores too."""
+    if not (text.isascii() and text.isdigit()):
+        raise ValueError(text)
     return int(text)
 
 
-def error_rate(text: str) -> float | str:
-    """ "auto", or a number from 0 to 1/2."""
-    if text == "auto":
-        return text
-    try:
-        value = float(text)
-    except ValueError:
-        value = -1.0
-    if not 0 <= value <= 0.5:
-        raise argparse.ArgumentTypeError(f"{text!r} is neither 'auto' nor a rate from 0 to 0.5")
-    return value
-
-
-def number_of_classes(text: str) -> int | str:
-    """ "auto", or a whole number from 2 on."""
-    if text == "auto":
-        return text
-    if not (text.isascii() and text.isdigit()) or int(text) < 2:
-        raise argparse.ArgumentTypeError(f"{text!r} is neither 'auto' nor a whole number of 2 or more")
-    return int(text)
-
-
-def share(text: str) -> float:
-    """A number between 0 and 1."""
-    try:
-        value = float(text)
-    except ValueError:
-        value = 0.0
-    if not 0 < value < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a share between 0 and 1")
-    return value
+positive = _number(_whole, lambda n: n >= 1, "a whole number of 1 or more")
+number_of_classes = _number(_whole, lambda n: n >= 2, "'auto' or a whole number of 2 or more")
+share = _number(float, lambda x: 0 < x < 1, "a share between 0 and 1")
+error_rate = _number(float, lambda x: 0 <= x <= 0.5, "'auto' or a rate from 0 to 0.5")
 
 
 def names(text: str) -> tuple[str, ...]:

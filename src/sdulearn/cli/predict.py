@@ -14,7 +14,6 @@ from __future__ import annotations
 import argparse
 import csv
 import gzip
-import io
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -63,7 +62,12 @@ def run(arguments: argparse.Namespace) -> int:
     refuse_overwriting((output,), (arguments.table, arguments.model))
     if arguments.json and output is None:
         raise InputError("--json prints a summary in the place of the rows: name a file for these with -o.")
-    model = _load(arguments.model)
+    model = load_model(arguments.model)
+    if not isinstance(model, TableModel):
+        raise ModelFileError(
+            f"{arguments.model} holds an estimator saved from Python, which has no table. Use sdulearn.load_model "
+            "there, or write a model with: sdulearn fit"
+        )
     unseen: Counter[str] = Counter()
     numbers = np.zeros(len(model.classes), dtype=np.int64)
     # Bars and rows would not share a screen well.
@@ -83,16 +87,6 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _load(path: Path) -> TableModel:
-    model = load_model(path)
-    if not isinstance(model, TableModel):
-        raise ModelFileError(
-            f"{path} holds an estimator saved from Python, which knows no table. Use sdulearn.load_model there, or "
-            "write a model with: sdulearn fit"
-        )
-    return model
-
-
 def _tell(
     model: TableModel, counts: dict[str, int], unseen: Counter[str], escaped: Counter[str], output: Path | None
 ) -> None:
@@ -101,18 +95,17 @@ def _tell(
     two = len(model.classes) == 2 and model.link is not None
     meaning = f"; probability: that of class {shortened(model.classes[1])}" if two else ""
     where = "" if output is None else f"wrote {output}: "
-    say(f"{where}{sum(counts.values()):,} rows, {shares}{meaning}", error=output is None)
-    for name, count in unseen.most_common():
-        say(
-            f"warning: {count:,} texts in {quoted(name)} did not occur in training and count as none of its categories",
-            error=output is None,
-        )
-    for name, count in (+escaped).items():
-        say(
-            f"warning: {count:,} cells of {name!r} begin like a formula and are written with an apostrophe before them "
-            "(-o out.parquet keeps them as they are)",
-            error=output is None,
-        )
+    told = [f"{where}{sum(counts.values()):,} rows, {shares}{meaning}"]
+    told += [
+        f"warning: {count:,} texts in {quoted(name)} did not occur in training and count as none of its categories"
+        for name, count in unseen.most_common()
+    ]
+    told += [
+        f"warning: {count:,} cells of {name!r} begin like a formula and are written with an apostrophe before them "
+        "(-o out.parquet keeps them as they are)"
+        for name, count in (+escaped).items()
+    ]
+    say("\n".join(told), error=output is None)
 
 
 @contextmanager
@@ -127,18 +120,13 @@ def _written(path: Path | None, model: TableModel, escaped: Counter[str]) -> Ite
             with _parquet_writer(draft, model) as write:
                 yield write
             return
-        with _text_file(draft, zipped=path.suffix.lower() == ".gz") as file:
+        zipped = path.suffix.lower() == ".gz"
+        with (gzip.open if zipped else open)(draft, "wt", encoding="utf-8", newline="") as file:
             yield _csv_writer(file, "," if name == "csv" else "\t", model, escaped)
 
 
-def _text_file(path: Path, *, zipped: bool) -> IO[str]:
-    if zipped:
-        return io.TextIOWrapper(gzip.open(path, "wb"), encoding="utf-8", newline="")
-    return path.open("w", encoding="utf-8", newline="")
-
-
 class _Screen:
-    """Standard output, to which ids and class names of a stranger's table must not send commands."""
+    """Standard output, to which ids and class names of an untrusted table must not send commands."""
 
     def write(self, line: str) -> int:
         return sys.stdout.write("\n".join(printable(part) for part in line.split("\n")))

@@ -50,7 +50,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--majority",
         choices=("positive", "negative"),
         default="positive",
-        help="which class is the larger; counts cannot tell (default: %(default)s)",
+        help="which class is the larger; it does not follow from counts (default: %(default)s)",
     )
     add_answer_options(parser)
     add_json_option(parser)
@@ -80,7 +80,10 @@ def run(arguments: argparse.Namespace) -> int:
         if about != "pairs":
             found = check_component_ratio(graph, None, counted)
     if arguments.json:
-        print_json(as_data(estimate, loose=found is None))
+        numbers = {name: getattr(estimate, name) for name in ("has_value", "noise_factor", "noise_range")}
+        # Counts alone mean nothing where answers share points, and imply no value where too few are similar.
+        own = {"p_value": estimate.p_value if found is None else None}
+        print_json({**asdict(estimate), **numbers, **own, "value": estimate.value if estimate.has_value else None})
         return 0
     if read:
         say("\n".join(lines(read)) + "\n")
@@ -92,14 +95,18 @@ def run(arguments: argparse.Namespace) -> int:
 
 def read_counts(source: Sequence[str]) -> tuple[float, float] | None:
     """Two numbers; None where a file is named in their place."""
-    if len(source) == 2:
-        return _count(source[0]), _count(source[1])
-    if len(source) > 2 or (_is_number(source[0]) and not Path(source[0]).exists()):
-        raise InputError(
-            "Give two numbers, of similar and of dissimilar pairs (sdulearn prior 58 42), or one file "
-            f"of answers (sdulearn prior pairs.csv); got {' '.join(source)!r}."
-        )
-    return None
+    try:
+        numbers = [float(text) for text in source]
+    except ValueError:
+        numbers = []
+    if len(numbers) == 2 and all(map(math.isfinite, numbers)):
+        return numbers[0], numbers[1]
+    if len(source) == 1 and (not numbers or Path(source[0]).exists()):
+        return None
+    raise InputError(
+        "Give two numbers, of similar and of dissimilar pairs (sdulearn prior 58 42), or one file of answers "
+        f"(sdulearn prior pairs.csv); got {' '.join(source)!r}."
+    )
 
 
 def rows_of_answers(answers: Answers) -> tuple[Codes, Array, Mask | None]:
@@ -126,19 +133,6 @@ def rows_of_answers(answers: Answers) -> tuple[Codes, Array, Mask | None]:
     return y, np.repeat(answers.weights[used], 2), None if marked is None else marked.ravel()
 
 
-def as_data(estimate: PriorEstimate, loose: bool = True) -> dict[str, object]:
-    """All numbers; ``value`` is NaN, in JSON null, where the counts have no answer."""
-    return {
-        **asdict(estimate),
-        "value": estimate.value if estimate.has_value else math.nan,
-        "has_value": estimate.has_value,
-        "noise_factor": estimate.noise_factor,
-        "noise_range": estimate.noise_range,
-        # Of answers that share points the counts alone say nothing.
-        "p_value": estimate.p_value if loose else None,
-    }
-
-
 def describe(estimate: PriorEstimate, about: str = "pairs") -> str:
     """The numbers, in two lines."""
     value = f"{estimate.value:.3f}" if estimate.has_value else "no value"
@@ -149,75 +143,49 @@ def describe(estimate: PriorEstimate, about: str = "pairs") -> str:
 
 
 def meaning(estimate: PriorEstimate, found: list[str] | None = None) -> list[str]:
-    """What the estimate says about the choice of a method, a paragraph each.
-
-    ``found`` is what a test of answers that are no loose pairs said.
-    """
+    """What the estimate means for the choice of a method; ``found`` is what a test of connected answers says."""
     if not estimate.has_value:
         if found is not None:
             return [_EVEN, *found, _UNKNOWN]
-        return [_TOO_FEW_SIMILAR, _explain_too_few(estimate), _UNKNOWN]
+        chance = estimate.p_value is None or estimate.p_value >= _SUSPICIOUS
+        return [_TOO_FEW_SIMILAR, _CHANCE if chance else _NO_CHANCE.format(estimate.p_value), _UNKNOWN]
     if not estimate.n_dissimilar:
         return [_NO_DISSIMILAR]
     least, most = estimate.noise_range
     if not estimate.identified:
         return [
-            "The interval reaches 1/2: the counts do not tell whether one class is larger at all. The "
-            "marginal risks (su, du, sd and their mixtures) divide by p - q, which may be anything "
-            f"from zero to {1 / least:.2f}: what they learn with this prior may be far off.",
+            "The interval includes 1/2: the counts do not show whether one class is larger at all. The marginal risks "
+            "(su, du, sd and their mixtures) divide by p - q, which may be anything from zero to "
+            f"{1 / least:.2f}: with this prior their result may be far off.",
             _UNKNOWN,
         ]
     larger = "positive" if estimate.value > 0.5 else "negative"
     return [
-        "The interval stays clear of 1/2, so either method works: the joint one "
-        "(PairLogisticRegression), which takes the prior as a hint, or a marginal risk such as sddu "
-        "(SDUClassifier), which divides by p - q and so multiplies the noise of the data by "
-        f"1 / (p - q) = {estimate.noise_factor:.1f}; within the interval, {least:.1f} to {most:.1f}.",
-        f"Counts never tell which class is which: the larger one is taken for the {larger} one. If "
-        "that may be wrong, label a few points and call orient(X, y_true) on the fitted model.",
+        "The interval excludes 1/2, so either method works: the joint one (PairLogisticRegression), which uses the "
+        "prior as a hint, or a marginal risk such as sddu (SDUClassifier), which divides by p - q and so multiplies "
+        f"the noise of the data by 1 / (p - q) = {estimate.noise_factor:.1f}; within the interval, {least:.1f} to "
+        f"{most:.1f}.",
+        f"Counts do not show which class is which: the larger one is taken as the {larger} one. If that may be wrong, "
+        "label a few points and call orient(X, y_true) on the fitted model.",
     ]
 
 
-_EVEN = "The answers put about as many points on one side as on the other: no class is seen to be the larger one."
-
+_EVEN = "The answers put about as many points on one side as on the other: neither class is shown to be larger."
 _TOO_FEW_SIMILAR = (
-    "There are no more similar than dissimilar pairs, and no prior makes that the rule: at p = 1/2 the "
-    "two are equally frequent, else similar pairs are more frequent."
+    "There are no more similar than dissimilar pairs. At p = 1/2 the two are equally frequent; with any other prior "
+    "similar pairs are more frequent."
 )
-
+_CHANCE = "With a prior near 1/2 or few pairs this happens by chance; it does not indicate a mistake."
+_NO_CHANCE = (
+    "Chance does not explain it (probability at most {:.1g}): these pairs were not drawn at random, or there are more "
+    "than two classes. A prior from their counts would be wrong, whatever the method."
+)
 _NO_DISSIMILAR = (
-    "Not one dissimilar pair: one class is rare. The interval says how rare it may be; no model can "
-    "learn what a class looks like from pairs that hold (nearly) none of it. Ask about more random "
-    "pairs."
+    "There is no dissimilar pair: one class is rare. The interval says how rare it may be; no model can learn a class "
+    "from pairs that contain (nearly) none of it. Ask about more random pairs."
 )
-
 _UNKNOWN = (
-    "Use the joint method (PairLogisticRegression): it needs no prior and works at 1/2. Then label a "
-    "few points and call orient(X, y_true) to name the classes. Or ask about more random pairs; "
-    "'sdulearn plan' says how fast the interval shrinks."
+    "Use the joint method (PairLogisticRegression): it needs no prior and works at 1/2. Then label a few points and "
+    "call orient(X, y_true) to name the classes. Or ask about more random pairs; 'sdulearn plan' shows how fast the "
+    "interval shrinks."
 )
-
-
-def _explain_too_few(estimate: PriorEstimate) -> str:
-    if estimate.p_value is not None and estimate.p_value < _SUSPICIOUS:
-        return (
-            f"Chance does not explain it (probability at most {estimate.p_value:.1g}): these pairs "
-            "were not drawn at random, or there are more than two classes. A prior from their counts "
-            "would be wrong, whatever the method."
-        )
-    return "By chance this happens with a prior near 1/2 or with few pairs; it is no sign of a mistake."
-
-
-def _count(text: str) -> float:
-    if not _is_number(text):
-        raise InputError(
-            f"{text!r} is not a number of pairs. Give two counts (sdulearn prior 58 42), or one file alone."
-        )
-    return float(text)
-
-
-def _is_number(text: str) -> bool:
-    try:
-        return math.isfinite(float(text))
-    except ValueError:
-        return False
