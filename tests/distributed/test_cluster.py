@@ -1,17 +1,20 @@
 """DaskBlocks on Dask's local schedulers, and what an error of a cluster is called."""
 
+import threading
+import time
 from types import SimpleNamespace
 
 import dask
 import numpy as np
 import pytest
 from dask import delayed
-from distributed import CancelledError, KilledWorker
+from distributed import CancelledError, Client, KilledWorker, LocalCluster
 from distributed.comm import CommClosedError
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from sdulearn.blocks import LocalBlocks, Sums
 from sdulearn.distributed import DaskBlocks
+from sdulearn.distributed import cluster as module
 from sdulearn.distributed.cluster import (
     Layer,
     SchedulerLostError,
@@ -21,6 +24,7 @@ from sdulearn.distributed.cluster import (
     clear_errors,
     sum_of_blocks,
 )
+from sdulearn.errors import ClusterWarning
 
 
 class Numbers:
@@ -165,3 +169,68 @@ def test_nothing_is_begun_without_a_scheduler():
 def test_a_part_reports_all_rows_of_its_blocks():
     blocks = [(None, range(n), None) for n in (3, 0, 5)]
     assert sum_of_blocks(blocks, lambda X, y, weight: sum(y)) == (8, 3 + 0 + 10)
+
+
+def part():
+    yield np.ones((3, 2)), np.array([1, 1, 0]), None
+
+
+def count(X, y, weight):
+    return len(y)
+
+
+@pytest.fixture
+def empty_cluster(monkeypatch):
+    """No workers at all, and little patience."""
+    monkeypatch.setattr(module, "ASK_SECONDS", 0.05)
+    monkeypatch.setattr(module, "WARN_SECONDS", 0.2)
+    options = {"n_workers": 0, "processes": False, "dashboard_address": None, "protocol": "tcp://"}
+    with LocalCluster(host="127.0.0.1", **options) as local, Client(local):
+        yield local
+
+
+@pytest.mark.parametrize("watch", [None, lambda rows: None])
+def test_no_worker_ever(empty_cluster, monkeypatch, watch):
+    monkeypatch.setattr(module, "PATIENCE_SECONDS", 1.0)
+    blocks = DaskBlocks.from_parts([part, part], watch)
+    address = empty_cluster.scheduler_address
+    with (
+        pytest.warns(ClusterWarning, match=f"{address} has had no running worker for .* s. Waiting for one, for 1 s"),
+        pytest.raises(WorkersLostError, match=f"Gave up: The cluster at {address} .* Add workers"),
+    ):
+        blocks.sum(count)
+
+
+def test_a_worker_that_comes_late(empty_cluster):
+    """The work is done as soon as there is somebody to do it; the warning comes once."""
+    blocks = DaskBlocks.from_parts([part, part])
+
+    def add_worker():
+        time.sleep(1)
+        empty_cluster.scale(1)
+
+    helper = threading.Thread(target=add_worker)
+    helper.start()
+    with pytest.warns(ClusterWarning) as caught:
+        assert blocks.sum(count) == 6
+    helper.join()
+    assert len([one for one in caught if one.category is ClusterWarning]) == 1
+
+
+@pytest.mark.parametrize(("states", "alone"), [(["paused", "paused"], True), (["paused", "running"], False)])
+def test_workers_over_their_memory_limit(monkeypatch, states, alone):
+    """Paused workers do nothing, but one that runs is enough."""
+
+    class Scheduled:
+        scheduler = None
+
+    monkeypatch.setattr(module, "ASK_SECONDS", 0.0)
+    monkeypatch.setattr(module, "WARN_SECONDS", 0.0)
+    monkeypatch.setattr(module, "worker_states", lambda client: states)
+    patience = module.Patience(Scheduled())
+    if not alone:
+        monkeypatch.setattr(module, "WARN_SECONDS", 1e-9)
+        patience.check()
+        return
+    with pytest.warns(ClusterWarning, match=r"and 2 that are paused \(most often over their memory limit\)"):
+        patience.check()

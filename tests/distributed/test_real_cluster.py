@@ -1,18 +1,20 @@
-"""Worker processes, TCP, and workers that are killed in the middle of a fit."""
+"""Worker processes, TCP, workers that are killed in the middle of a fit, and a scheduler that is."""
 
 import gc
-import logging
+import json
 import os
+import re
 import signal
+import subprocess
+import sys
 import threading
 import time
-from contextlib import contextmanager
+from contextlib import ExitStack
 
 import dask
 import dask.array as da
 import dask.dataframe as dd
 import numpy as np
-import pandas as pd
 import pytest
 from distributed import Client, Event, LocalCluster, wait
 from distributed.core import Status
@@ -21,99 +23,18 @@ from threadpoolctl import threadpool_info, threadpool_limits
 import sdulearn
 from sdulearn import distributed
 from sdulearn.blocks import LocalBlocks, Sums
-from sdulearn.distributed import DaskBlocks, WorkerFileError, WorkersLostError, gather_pairs
+from sdulearn.distributed import (
+    DaskBlocks,
+    SchedulerLostError,
+    SDUClassifier,
+    WorkerFileError,
+    WorkersLostError,
+    gather_pairs,
+)
 from sdulearn.distributed.cluster import wait_for
 from sdulearn.errors import FileError, SdulearnError
 
 SECONDS = 1800  # as good as for ever: how long a busy machine takes is not what is tested
-
-
-@contextmanager
-def two_workers(folder):
-    """Two worker processes on loopback, the default of everything that computes meanwhile."""
-    settings = {
-        "temporary-directory": str(folder),
-        # On a busy machine a worker that died takes long to come back; until then it is not given up.
-        "distributed.deploy.lost-worker-timeout": "10 minutes",
-    }
-    options = {"n_workers": 2, "threads_per_worker": 1, "processes": True, "protocol": "tcp://"}
-    web = {"host": "127.0.0.1", "dashboard_address": "127.0.0.1:0", "silence_logs": logging.CRITICAL}
-    with dask.config.set(settings), LocalCluster(**options, **web) as cluster, Client(cluster) as client:
-        client.wait_for_workers(2, timeout=SECONDS)
-        yield client
-
-
-@pytest.fixture(scope="module")
-def client(tmp_path_factory):
-    """A cluster for all tests that kill no workers."""
-    with two_workers(tmp_path_factory.mktemp("dask")) as client:
-        yield client
-
-
-@pytest.fixture
-def doomed(tmp_path):
-    """A cluster for one test that kills workers, thrown away after it."""
-    with two_workers(tmp_path) as client:
-        yield client
-
-
-@pytest.fixture
-def synchronous():
-    """Each test names its cluster, which then computes."""
-
-
-def wait_for_both(client):
-    """Until two workers run and their nannies know it: a nanny whose worker dies before that gives up for good."""
-    client.wait_for_workers(2, timeout=SECONDS)
-    until = time.monotonic() + SECONDS
-    while time.monotonic() < until:
-        processes = [nanny.process for nanny in client.cluster.workers.values()]
-        if sum(one is not None and one.status is Status.running for one in processes) >= 2:
-            return
-        time.sleep(0.02)
-    raise AssertionError("a worker did not come back")
-
-
-@pytest.fixture
-def killed(doomed, monkeypatch):
-    """Slow passes, and a worker killed in the middle of some; lists whether the pass was still running."""
-    passes, found, plain_sum = [], [], DaskBlocks.sum
-
-    def slowly(task):
-        def run(*arguments):
-            time.sleep(0.2)
-            return task(*arguments)
-
-        return run
-
-    def draw_few():
-        """A sample of these few rows would be all of them, and no pass over blocks were needed."""
-        import sdulearn.blocks.problem
-
-        sdulearn.blocks.problem.affordable_rows = lambda n_columns: 60
-
-    def kill_one(pid, over):
-        os.kill(pid, signal.SIGKILL)
-        found.append(not over.is_set())
-
-    def sum_and_kill(blocks, task, *arguments):
-        passes.append(task)
-        if len(passes) > 2:
-            return plain_sum(blocks, task, *arguments)
-        wait_for_both(doomed)
-        doomed.run(draw_few)
-        over = threading.Event()
-        pid = next(iter(doomed.run(os.getpid).values()))
-        timer = threading.Timer(0.15, kill_one, (pid, over))
-        timer.start()
-        try:
-            return plain_sum(blocks, slowly(task), *arguments)
-        finally:
-            over.set()
-            timer.join()
-
-    monkeypatch.setattr(DaskBlocks, "sum", sum_and_kill)
-    return found
 
 
 def assert_same_line(model, local):
@@ -158,7 +79,7 @@ def test_no_count_is_waited_for_once_the_total_is_lost(client):
     total = client.submit(int, 5)
     counts = [client.submit(int, 3), client.submit(release.wait)]
     wait([total, counts[0]])
-    timer = threading.Timer(1.0, total.cancel, kwargs={"force": True})
+    timer = threading.Timer(0.3, total.cancel, kwargs={"force": True})
     timer.start()
     wait_for(client, total, counts, seen.append)
     assert seen == [3]
@@ -167,21 +88,17 @@ def test_no_count_is_waited_for_once_the_total_is_lost(client):
     release.set()
 
 
-def test_errors_of_a_task_come_through(client):
+@pytest.mark.parametrize("watch", [None, print])
+def test_errors_of_a_task_and_of_a_file(client, watch):
     def task(X, y, weight):
         raise ValueError("these rows are wrong")
 
-    for watch in (None, print):
-        with pytest.raises(ValueError, match="these rows are wrong"):
-            DaskBlocks.from_parts(made_parts([3, 4]), watch=watch).sum(task)
-
-
-@pytest.mark.parametrize("watch", [None, print])
-def test_a_file_that_a_worker_cannot_find(client, watch):
     def part():
         with open("/nowhere/rows.parquet") as file:
             yield file.read()
 
+    with pytest.raises(ValueError, match="these rows are wrong"):
+        DaskBlocks.from_parts(made_parts([3, 4]), watch=watch).sum(task)
     message = r"A worker of the cluster cannot find a file: .*/nowhere/rows\.parquet.*on a disk that all of them share"
     for blocks in (DaskBlocks.from_parts([part], watch=watch), DaskBlocks.from_parts([part], watch=watch).persist()):
         with pytest.raises(WorkerFileError, match=message) as caught:
@@ -191,25 +108,11 @@ def test_a_file_that_a_worker_cannot_find(client, watch):
         assert caught.value.__suppress_context__
 
 
-@pytest.mark.parametrize("loss", ["squared", "double_hinge", "logistic"])
-def test_fits_equal_the_local_ones(client, waveform, loss):
-    rows, codes = waveform
-    options = {"loss": loss, "tol": 1e-8 if loss == "squared" else 1e-11}
-    table = pd.DataFrame(rows, columns=[f"x{k}" for k in range(21)]).assign(codes=codes)
-    frame = dd.from_pandas(table, npartitions=6)
-    X, y = frame[[f"x{k}" for k in range(21)]], frame["codes"]
-    model = distributed.SDUClassifier(**options).fit(X, y)
-    assert_same_line(model, sdulearn.SDUClassifier(**options).fit(rows, codes))
-    np.testing.assert_allclose(model.decision_function(X).compute(), rows @ model.coef_[0] + model.intercept_[0])
-
-
 PERSISTED = {
     "whole": lambda X, y: dask.persist(X, y),
     "columns": lambda X, y: (X.rechunk((50, 10)).persist(), y),
     "further": lambda X, y: (X.persist() * 2 / 2, y.persist() + 0),
-    "gathered": lambda X, y: dask.persist(*gather_pairs(X, y)),
     "gathered from": lambda X, y: gather_pairs(*dask.persist(X, y)),
-    "frame": lambda X, y: dask.persist(dd.from_dask_array(X), dd.from_dask_array(y)),
     "gathered frame": lambda X, y: dask.persist(*gather_pairs(dd.from_dask_array(X), dd.from_dask_array(y))),
 }
 
@@ -227,7 +130,9 @@ def test_persisted_collections(client, waveform, kind):
 
 def test_nothing_is_left_on_the_workers(client, waveform):
     rows, codes = waveform
-    distributed.SDUClassifier(loss="logistic").fit(da.from_array(rows, chunks=(20, 21)), codes)
+    options = {"loss": "double_hinge", "tol": 1e-11}
+    model = distributed.SDUClassifier(**options).fit(da.from_array(rows, chunks=(50, 21)), codes)
+    assert_same_line(model, sdulearn.SDUClassifier(**options).fit(rows, codes))
     # What earlier tests raised may hold their futures, through tracebacks, until the collector comes by.
     gc.collect()
     until = time.monotonic() + SECONDS
@@ -236,36 +141,135 @@ def test_nothing_is_left_on_the_workers(client, waveform):
     assert not client.cluster.scheduler.tasks
 
 
-@pytest.mark.parametrize(("loss", "kills"), [("squared", 1), ("logistic", 2), ("double_hinge", 2)])
-def test_killed_workers_change_nothing(waveform, killed, loss, kills):
+def wait_for_both(client):
+    """Until two workers run and their nannies know it: a nanny whose worker dies before that gives up for good."""
+    client.wait_for_workers(2, timeout=SECONDS)
+    until = time.monotonic() + SECONDS
+    while time.monotonic() < until:
+        processes = [nanny.process for nanny in client.cluster.workers.values()]
+        if sum(one is not None and one.status is Status.running for one in processes) >= 2:
+            return
+        time.sleep(0.02)
+    raise AssertionError("a worker did not come back")
+
+
+def draw_few():
+    """A sample of these few rows would be all of them, and no pass over blocks were needed."""
+    import sdulearn.blocks.problem
+
+    sdulearn.blocks.problem.affordable_rows = lambda n_columns: 60
+
+
+def test_killed_workers_change_nothing(client, waveform, monkeypatch):
+    """A worker is killed in the middle of each of the first two passes: one that reads rows, and one over kept rows."""
+    passes, still_running, plain_sum = [], [], DaskBlocks.sum
+
+    def slowly(task):
+        def run(*arguments):
+            time.sleep(0.2)
+            return task(*arguments)
+
+        return run
+
+    def kill_one(pid, over):
+        os.kill(pid, signal.SIGKILL)
+        still_running.append(not over.is_set())
+
+    def sum_and_kill(blocks, task, *arguments):
+        passes.append(task)
+        if len(passes) > 2:
+            return plain_sum(blocks, task, *arguments)
+        wait_for_both(client)
+        client.run(draw_few)
+        over = threading.Event()
+        pid = next(iter(client.run(os.getpid).values()))
+        timer = threading.Timer(0.15, kill_one, (pid, over))
+        timer.start()
+        try:
+            return plain_sum(blocks, slowly(task), *arguments)
+        finally:
+            over.set()
+            timer.join()
+
+    monkeypatch.setattr(DaskBlocks, "sum", sum_and_kill)
     rows, codes = waveform
-    options = {"loss": loss, "tol": 1e-8 if loss == "squared" else 1e-11}
+    options = {"loss": "logistic", "tol": 1e-11}
     X, y = da.from_array(rows, chunks=(50, 21)), da.from_array(codes, chunks=20)
     model = distributed.SDUClassifier(**options).fit(X, y)
-    assert killed == [True] * kills
+    assert still_running == [True, True]
     assert_same_line(model, sdulearn.SDUClassifier(**options).fit(rows, codes))
+    wait_for_both(client)
 
 
-def test_killed_workers_change_nothing_for_pairs(waveform, killed):
-    rows, codes = waveform
-    gathered = gather_pairs(da.from_array(rows, chunks=(50, 21)), np.random.default_rng(0).permutation(codes))
-    model = distributed.PairLogisticRegression(tol=1e-10).fit(*gathered)
-    assert killed == [True, True]
-    shuffled = np.random.default_rng(0).permutation(codes)
-    assert_same_line(model, sdulearn.PairLogisticRegression(tol=1e-10).fit(rows, shuffled))
-
-
-@pytest.mark.parametrize("watch", [None, print])
-def test_a_task_that_kills_its_workers_is_given_up(doomed, monkeypatch, watch):
+def test_a_task_that_kills_its_workers_is_given_up(client, monkeypatch):
     def task(X, y, weight):
         os.kill(os.getpid(), signal.SIGKILL)
 
-    monkeypatch.setattr(doomed.cluster.scheduler, "allowed_failures", 0)
+    monkeypatch.setattr(client.cluster.scheduler, "allowed_failures", 0)
     message = r"given up after 1 workers died.*tcp://127.0.0.1.*Use smaller chunks"
     with pytest.raises(WorkersLostError, match=message) as caught:
-        DaskBlocks.from_parts(made_parts([3]), watch=watch).sum(task)
+        DaskBlocks.from_parts(made_parts([3]), watch=print).sum(task)
     assert isinstance(caught.value, SdulearnError)
     assert isinstance(caught.value, RuntimeError)
+    wait_for_both(client)
+
+
+def start(stack, module, *options):
+    """A process of its own, gone when the test is."""
+    command = [sys.executable, "-m", f"distributed.cli.{module}", "--no-dashboard", *options]
+    process = stack.enter_context(subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL))
+    stack.callback(process.kill)
+    return process
+
+
+def address_in(path):
+    until = time.monotonic() + SECONDS
+    while time.monotonic() < until:
+        if path.exists() and path.read_text():
+            return json.loads(path.read_text())["address"]
+        time.sleep(0.05)
+    raise AssertionError("the scheduler did not start")
+
+
+def test_a_lost_scheduler_is_named_and_soon(tmp_path):
+    def slow_part():
+        time.sleep(0.2)
+        yield np.zeros((3, 2)), np.zeros(3, dtype=np.int64), None
+
+    def rows(X, y, weight):
+        return len(y)
+
+    with ExitStack() as stack, dask.config.set(scheduler=None):
+        written = tmp_path / "scheduler.json"
+        here = ["--host", "127.0.0.1"]
+        web = ["--dashboard-address", "127.0.0.1:0"]
+        scheduler = start(stack, "dask_scheduler", *web, *here, "--port", "0", "--scheduler-file", str(written))
+        address = address_in(written)
+        start(stack, "dask_worker", address, *here, "--no-nanny", "--nthreads", "1", "--local-directory", str(tmp_path))
+        client = stack.enter_context(Client(address, timeout=SECONDS, set_as_default=False))
+        client.wait_for_workers(1, timeout=SECONDS)
+        stack.enter_context(client.as_current())
+        blocks = DaskBlocks.from_parts([slow_part] * 100, watch=print)
+        kept = DaskBlocks.from_parts([slow_part]).persist()
+        assert kept.sum(rows) == 3
+        message = (
+            rf"Lost the connection to the Dask scheduler at {re.escape(address)}.*connect a new distributed.Client"
+        )
+        threading.Timer(0.5, scheduler.kill).start()
+        with pytest.raises(SchedulerLostError, match=message) as caught:
+            blocks.sum(rows)
+        assert isinstance(caught.value, SdulearnError)
+        assert isinstance(caught.value, ConnectionError)
+        assert caught.value.__suppress_context__
+        # Afterwards too: Dask itself would wait, and then compute here.
+        X = da.zeros((20, 2), chunks=(10, 2))
+        for again in (
+            lambda: blocks.sum(rows),
+            lambda: kept.sum(rows),
+            lambda: SDUClassifier().fit(X, np.zeros(20, int)),
+        ):
+            with pytest.raises(SchedulerLostError, match=message):
+                again()
 
 
 def set_blas_threads(count):
@@ -281,8 +285,12 @@ def test_one_blas_thread_on_a_worker_with_several(threads, limit):
         return [one["num_threads"] for one in threadpool_info() if one["user_api"] == "blas"]
 
     before = blas_threads()
-    options = {"processes": False, "n_workers": 1, "dashboard_address": "127.0.0.1:0"}
-    with LocalCluster(threads_per_worker=threads, **options) as cluster, Client(cluster) as client:
+    options = {"processes": False, "n_workers": 1, "dashboard_address": None}
+    with (
+        dask.config.set(scheduler=None),
+        LocalCluster(threads_per_worker=threads, **options) as cluster,
+        Client(cluster) as client,
+    ):
         set_blas_threads(2)
         blocks = DaskBlocks.from_parts(made_parts([5]))
         assert blocks.client is client
