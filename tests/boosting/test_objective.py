@@ -4,11 +4,11 @@ import itertools
 
 import numpy as np
 import pytest
-from scipy.special import expit
+from scipy.special import expit, softmax
 
 from sdulearn import PairLogisticRegressionCV
 from sdulearn.answers import AnswerGraph, AnswerModel
-from sdulearn.boosting.objective import AnswerLoss, LoosePairs, Propagated, make_pull, pair_objective, slopes
+from sdulearn.boosting.objective import PointLoss, make_pull, pair_objective, pull_slopes
 from sdulearn.datasets import make_waveform, sample_sdu
 from sdulearn.errors import InputError
 
@@ -45,24 +45,13 @@ def enumerated(graph, z, errors):
     return np.log(total)
 
 
-@pytest.mark.parametrize("error_rate", [0.0, 0.2])
-def test_loose_pairs_equal_propagation(error_rate):
-    rng = np.random.default_rng(0)
-    graph = AnswerGraph.from_y(LOOSE)
-    z = 3 * rng.normal(size=graph.n_points)
-    closed = LoosePairs(graph, AnswerModel.given(error_rate, graph)).evaluate(z)
-    general = Propagated(graph, 2, AnswerModel.given(error_rate, graph)).evaluate(z)
-    for one, other in zip(closed, general, strict=True):
-        np.testing.assert_allclose(one, other, atol=1e-9)
-
-
 @pytest.mark.parametrize("y", [LOOSE, GRAPH], ids=["loose", "graph"])
 @pytest.mark.parametrize("error_rate", [0.0, 0.1])
 def test_value_is_the_sum_over_all_classes(y, error_rate):
     graph = AnswerGraph.from_y(y)
     z = np.random.default_rng(1).normal(size=graph.n_points)
     errors = np.full(graph.n_answers, error_rate)
-    assert AnswerLoss(graph, 2, AnswerModel.given(error_rate, graph)).value(z) == pytest.approx(
+    assert PointLoss(graph, 2, AnswerModel.given(error_rate, graph)).value(z) == pytest.approx(
         enumerated(graph, z, errors), abs=1e-9
     )
 
@@ -71,7 +60,7 @@ def test_error_rates_of_annotators():
     graph = AnswerGraph.from_y(GRAPH)
     z = np.random.default_rng(1).normal(size=graph.n_points)
     errors = np.where(graph.annotators == 1, 0.1, 0.3)
-    assert AnswerLoss(graph, 2, AnswerModel.given({1: 0.1, 2: 0.3}, graph)).value(z) == pytest.approx(
+    assert PointLoss(graph, 2, AnswerModel.given({1: 0.1, 2: 0.3}, graph)).value(z) == pytest.approx(
         enumerated(graph, z, errors), abs=1e-9
     )
 
@@ -80,15 +69,16 @@ def test_error_rates_of_annotators():
 def test_gradient_is_that_of_the_objective(y):
     codes = np.abs(y if y.ndim == 1 else y[:, 0])
     graph = AnswerGraph.from_y(y, np.random.default_rng(2).uniform(0.5, 2, 10)[codes])
-    loss = AnswerLoss(graph, 2, AnswerModel.given(0.1, graph))
+    loss = PointLoss(graph, 2, AnswerModel.given(0.1, graph))
     pull = make_pull(graph, 0.7, 3.0)
     z = np.random.default_rng(3).normal(size=graph.n_points)
 
     def objective(z):
-        mean = np.tanh(z[pull.points] / 2) @ pull.share
-        return -loss.value(z) + float(pull.penalty.of_two(mean)[0])
+        points, share, divergence = pull
+        mean = share @ expit(z[points])
+        return -loss.value(z) + float(divergence.derivatives(np.array([1 - mean, mean]))[0])
 
-    gradient, curvature = slopes(loss, pull, z)
+    gradient, curvature = loss.slopes(z, pull)
     np.testing.assert_allclose(gradient, numerical_gradient(objective, z), atol=1e-6)
     assert (curvature > 0).all()
 
@@ -97,22 +87,38 @@ def test_gradient_is_that_of_the_objective(y):
 def test_gradient_of_three_classes(error_rate):
     y = GRAPH.copy()
     y[4, 3] = 3
-    graph = AnswerGraph.from_y(y)
-    loss = AnswerLoss(graph, 3, AnswerModel.given(error_rate, graph))
+    graph = AnswerGraph.from_y(y, np.array([2.0, 2.0, 0.5, 0.5, 1.0, 1.0, 3.0]))
+    loss = PointLoss(graph, 3, AnswerModel.given(error_rate, graph))
     scores = np.random.default_rng(4).normal(size=(graph.n_points, 3))
     gradient, _ = loss.slopes(scores)
     np.testing.assert_allclose(gradient, numerical_gradient(lambda s: -loss.value(s), scores), atol=1e-5)
     np.testing.assert_allclose(gradient.sum(axis=1), 0, atol=1e-9)
 
 
-def test_curvature_of_a_shift_of_all_unlabeled_points_is_exact():
+@pytest.mark.parametrize("prior", [0.7, [0.5, 0.3, 0.2]])
+def test_the_pull_has_its_derivatives_and_its_curvature_is_exact_for_a_shift(prior):
     graph = AnswerGraph.from_y(LOOSE)
-    pull = make_pull(graph, 0.7, 3.0)
+    points, share, divergence = make_pull(graph, prior, 3.0)
+    np.testing.assert_array_equal(points, graph.unlabeled)
+    rng = np.random.default_rng(0)
+    P = rng.dirichlet(np.ones(len(divergence.shares)), len(points))
+    at = np.log(P[:, 1] / P[:, 0]) if len(divergence.shares) == 2 else np.log(P)
+
+    def probabilities(z):
+        return expit(z) if z.ndim == 1 else softmax(z, axis=1)
+
+    def value(z):
+        p = probabilities(z)
+        return float(divergence.derivatives(share @ (p if p.ndim > 1 else np.column_stack([1 - p, p])))[0])
+
+    found, _ = pull_slopes(probabilities(at), share, divergence)
+    np.testing.assert_allclose(found, numerical_gradient(value, at), atol=1e-7)
     # At the prior the first derivative vanishes, and with it the part of the curvature that is left out.
-    z = np.full(graph.n_points, np.log(0.7 / 0.3))
-    change = 1e-4
-    rise = [np.sum(pull.slopes(z + shift)[0]) for shift in (-change, change)]
-    assert np.sum(pull.slopes(z)[1]) == pytest.approx((rise[1] - rise[0]) / (2 * change), rel=1e-5)
+    if at.ndim == 1:
+        z = np.full(len(points), np.log(0.7 / 0.3))
+        rise = [np.sum(pull_slopes(expit(z + shift), share, divergence)[0]) for shift in (-1e-4, 1e-4)]
+        curvature = pull_slopes(expit(z), share, divergence)[1]
+        assert np.sum(curvature) == pytest.approx((rise[1] - rise[0]) / 2e-4, rel=1e-5)
 
 
 @pytest.mark.parametrize("y", [LOOSE, GRAPH], ids=["loose", "graph"])
@@ -121,7 +127,7 @@ def test_curvature_is_that_of_a_probability_where_something_is_known(y):
     z = np.random.default_rng(3).normal(size=graph.n_points)
     slope = numerical_gradient(lambda at: expit(at).sum(), z)
     slope[graph.unlabeled] = 0
-    np.testing.assert_allclose(AnswerLoss(graph, 2, AnswerModel.given(0.1, graph)).slopes(z)[1], slope, atol=1e-8)
+    np.testing.assert_allclose(PointLoss(graph, 2, AnswerModel.given(0.1, graph)).slopes(z)[1], slope, atol=1e-8)
 
 
 @pytest.mark.parametrize("unit", [0.01, 1, 7.3])
@@ -156,7 +162,7 @@ def test_rows_of_one_point_share_its_slope():
     by_row, curvature = pair_objective(GRAPH, error_rate=0.1)(np.array([0.3, 1.0, 1.0, -2.0, 0.5, 0.1, 0.4]))
     graph = AnswerGraph.from_y(GRAPH)
     z = np.array([0.3, 1.0, -2.0, 0.5, 0.1, 0.4])
-    by_point, _ = slopes(AnswerLoss(graph, 2, AnswerModel.given(0.1, graph)), None, z)
+    by_point, _ = PointLoss(graph, 2, AnswerModel.given(0.1, graph)).slopes(z)
     np.testing.assert_allclose(np.bincount(graph.row_point, weights=by_row), by_point)
     assert (curvature > 0).all()
 
@@ -189,7 +195,7 @@ def test_in_lightgbm(waveform):
     scores = start.decision_function(X_test) + booster.predict(X_test)
     assert np.mean((scores > 0) == (y_test > 0)) > 0.88
     graph = AnswerGraph.from_y(codes)
-    loss = AnswerLoss(graph, 2, AnswerModel.given(0.0, graph))
+    loss = PointLoss(graph, 2, AnswerModel.given(0.0, graph))
     before = loss.value(start.decision_function(rows))
     after = loss.value(start.decision_function(rows) + booster.predict(rows))
     assert after > before + 10
@@ -205,7 +211,7 @@ def test_in_xgboost(waveform):
     scores = booster.predict(test, output_margin=True)
     assert np.mean((scores > 0) == (y_test > 0)) > 0.88
     graph = AnswerGraph.from_y(codes)
-    loss = AnswerLoss(graph, 2, AnswerModel.given(0.0, graph))
+    loss = PointLoss(graph, 2, AnswerModel.given(0.0, graph))
     before = loss.value(start.decision_function(rows))
     after = loss.value(booster.predict(data, output_margin=True))
     assert after > before + 10

@@ -352,7 +352,7 @@ class PairModelCV(ScoreClassifier):
         found = self._candidates(names, rows, seed)
         # The first candidate's error rates judge all.
         loss = self._loss(rows, found[0][0])
-        self.cv_results_ = compare(names, [loss.by_component(scores) for *_, scores in found], loss.n_known)
+        self.cv_results_ = compare(names, [loss.terms(scores)[0] for *_, scores in found], loss.n_known)
         best = first_of_the_best(self.cv_results_, loss.n_known)
         self.model_ = names[best]
         start, boosters, n_iter, scores = found[best]

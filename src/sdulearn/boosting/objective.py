@@ -5,178 +5,108 @@ posterior given all answers and labels,
 
     d(-log P(answers)) / d score_i = p_i - r_i                                              (1)
 
-whatever gives the scores. A loose pair with z, z' at its ends has, in closed form and with a the chance
-of its answer where the classes agree, b where they differ, q = 1 - p,
-
-    P(answer) = a (p p' + q q') + b (p q' + q p')                                           (2)
-    p - r = p q (a - b) (q' - p') / P(answer)                                               (3)
-
-As curvature serves that of the node probability, p (1 - p): an upper bound of that of (1), whose
-Hessian is a difference and may have either sign.
+whatever gives the scores: the likelihoods are those of the linear models, :mod:`sdulearn.joint`. As curvature
+serves that of the node probability, p (1 - p): an upper bound of that of (1), whose Hessian is a difference and
+may have either sign.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import expit, log_expit, log_softmax
+from scipy.special import expit, log_softmax
 
 from sdulearn.answers.answer_model import AnswerModel
 from sdulearn.answers.graph import AnswerGraph
+from sdulearn.answers.propagate import FactorGraph
 from sdulearn.errors import InputError
 from sdulearn.joint.classes import SoftmaxLikelihood
-from sdulearn.joint.likelihood import PriorPull as Divergence
+from sdulearn.joint.likelihood import PriorPull, TwoClassLikelihood
 from sdulearn.types import Array, Indices, Mask
 
-_TINY = np.finfo(np.float64).tiny
 # LightGBM divides by sums of curvatures; a certain point still has one.
 _LEAST_CURVATURE = 1e-9
+# Unlabeled points, their weights of sum 1, and the divergence of their mean prediction from the prior.
+Pull = tuple[Indices, Array, PriorPull]
 
 
-def log_probabilities(scores: Array) -> Array:
-    """Log class probabilities of scores: one column of logits for two classes, K columns for K."""
-    if scores.ndim == 1:
-        return np.column_stack([log_expit(-scores), log_expit(scores)])
-    return np.asarray(log_softmax(scores, axis=1))
-
-
-def is_loose(graph: AnswerGraph) -> bool:
-    """Whether no point is in two answers and none has a label: equations (2) and (3) hold."""
-    return bool(graph.degree.max(initial=0) <= 1 and not graph.labels.any())
-
-
-class LoosePairs:
-    """Equations (2) and (3), for two classes."""
-
-    def __init__(self, graph: AnswerGraph, answer_model: AnswerModel) -> None:
-        errors = answer_model.errors(graph.annotators)
-        self.ends = graph.ends
-        self.agree = np.where(graph.same > 0, 1 - errors, errors)
-        self.differ = 1 - self.agree
-        self.component = graph.component[graph.ends[:, 0]]
-        self.n_components = graph.n_components
-
-    def evaluate(self, z: Array) -> tuple[Array, Array]:
-        """Log likelihood of each component, and the gradient of minus their sum."""
-        p = expit(z)
-        q = expit(-z)
-        i, j = self.ends.T
-        chance = self.agree * (p[i] * p[j] + q[i] * q[j]) + self.differ * (p[i] * q[j] + q[i] * p[j])
-        chance = np.maximum(chance, _TINY)
-        values = np.zeros(self.n_components)
-        values[self.component] = np.log(chance)
-        tilt = (self.agree - self.differ) / chance
-        gradient = np.zeros(len(z))
-        gradient[i] = p[i] * q[i] * tilt * (q[j] - p[j])
-        gradient[j] = p[j] * q[j] * tilt * (q[i] - p[i])
-        return values, gradient
-
-
-class Propagated:
-    """Equation (1) by belief propagation, for any graph and number of classes."""
-
-    def __init__(self, graph: AnswerGraph, n_classes: int, answer_model: AnswerModel) -> None:
-        self.factors = answer_model.factor_graph(graph, n_classes)
-
-    def evaluate(self, scores: Array) -> tuple[Array, Array]:
-        """Log likelihood of each component, and the gradient of minus their sum."""
-        log_p = log_probabilities(scores)
-        found = self.factors.propagate(log_p, tol=1e-6)
-        gradient = np.exp(log_p) - found.posteriors
-        return found.component_values, gradient[:, 1] if scores.ndim == 1 else gradient
-
-
-class Composite:
-    """The composite likelihood of :mod:`~sdulearn.joint.classes`: more than two classes, answers that are never wrong.
-
-    Propagation around cycles of "different" answers need not converge; the linear start has this likelihood too.
-    """
-
-    def __init__(self, graph: AnswerGraph, n_classes: int, answer_model: AnswerModel) -> None:
-        self.likelihood = SoftmaxLikelihood(graph, answer_model, n_classes)
-
-    def evaluate(self, scores: Array) -> tuple[Array, Array]:
-        """Log likelihood of all answers, as one component, and the gradient of minus it."""
-        log_p = log_probabilities(scores)
-        value, posteriors = self.likelihood.value_and_posteriors(log_p)
-        return np.array([value]), np.exp(log_p) - posteriors
-
-
-class AnswerLoss:
+class PointLoss:
     """Minus the log likelihood of all answers and labels, by the scores of the points."""
 
     def __init__(self, graph: AnswerGraph, n_classes: int, answer_model: AnswerModel) -> None:
-        self.known = np.flatnonzero((graph.degree > 0) | (graph.labels != 0))
         self.n_known = graph.n_answers + int(np.count_nonzero(graph.labels))
-        self.component = graph.component
+        known = (graph.degree > 0) | (graph.labels != 0)
         graph, self.weight = graph.by_component()
-        self.answers: LoosePairs | Propagated | Composite
-        if n_classes == 2 and is_loose(graph):
-            self.answers = LoosePairs(graph, answer_model)
-        elif n_classes > 2 and answer_model.certain and np.ptp(self.weight) == 0:
-            self.answers = Composite(graph, n_classes, answer_model)
+        by_point = self.weight[graph.component]
+        # A point of which nothing is known has no curvature.
+        self.known_weight = np.where(known, by_point, 0.0)
+        self.likelihood: TwoClassLikelihood | SoftmaxLikelihood | FactorGraph
+        if n_classes == 2:
+            self.likelihood = TwoClassLikelihood(graph, answer_model, self.weight, total=1.0)
+        elif answer_model.certain:
+            self.likelihood = SoftmaxLikelihood(graph, answer_model, n_classes, by_point)
         else:
-            self.answers = Propagated(graph, n_classes, answer_model)
+            # Wrong answers tie no groups, so that cycles are taken whole.
+            self.likelihood = answer_model.factor_graph(graph, n_classes)
 
-    def by_component(self, scores: Array) -> Array:
-        """Log likelihood of each component, weighted; of all in one where it is a composite likelihood."""
-        values, _ = self.answers.evaluate(scores)
-        return values * self.weight[: len(values)]
+    def terms(self, scores: Array) -> tuple[Array, Array]:
+        """Log likelihood of each component, by weight, or of all in one where it is composite; and equation (1)."""
+        if isinstance(self.likelihood, TwoClassLikelihood):
+            losses, slopes = self.likelihood.terms(scores[:, None])
+            return -self.weight * losses[:, 0], slopes[:, 0]
+        log_p = np.asarray(log_softmax(scores, axis=1))
+        if isinstance(self.likelihood, FactorGraph):
+            found = self.likelihood.propagate(log_p, tol=1e-6)
+            return self.weight * found.component_values, np.exp(log_p) - found.posteriors
+        value, posteriors = self.likelihood.value_and_posteriors(log_p)
+        return np.array([value]), np.exp(log_p) - posteriors
 
     def value(self, scores: Array) -> float:
         """Log likelihood, weighted."""
-        return float(self.by_component(scores).sum())
+        return float(self.terms(scores)[0].sum())
 
-    def slopes(self, scores: Array) -> tuple[Array, Array]:
-        """Gradient of minus the log likelihood and its curvature, one row a point."""
-        _, gradient = self.answers.evaluate(scores)
-        curvature = np.zeros_like(gradient)
-        curvature[self.known] = _node_curvature(scores[self.known])
-        weight = self.weight[self.component]
-        if scores.ndim > 1:
-            weight = weight[:, None]
-        return gradient * weight, curvature * weight
-
-
-def _node_curvature(scores: Array) -> Array:
-    p = expit(scores) if scores.ndim == 1 else np.exp(log_softmax(scores, axis=1))
-    return np.asarray(p * (1 - p))
+    def slopes(self, scores: Array, pull: Pull | None = None) -> tuple[Array, Array]:
+        """Gradient and curvature of the loss and the pull, one row a point."""
+        p = expit(scores) if scores.ndim == 1 else np.exp(log_softmax(scores, axis=1))
+        weight = self.known_weight.reshape(-1, *[1] * (scores.ndim - 1))
+        gradient = weight * self.terms(scores)[1]
+        curvature = weight * p * (1 - p)
+        if pull is not None:
+            points, share, divergence = pull
+            first, second = pull_slopes(p[points], share, divergence)
+            gradient[points] += first
+            curvature[points] += second
+        return gradient, np.maximum(curvature, _LEAST_CURVATURE)
 
 
-@dataclass(frozen=True)
-class PriorPull:
-    """``strength KL(prior || mean prediction on unlabeled points)`` and its derivatives in their scores."""
-
-    points: Indices  # the unlabeled points
-    share: Array  # their weights, of sum 1
-    penalty: Divergence  # the divergence as a function of the mean
-
-    def slopes(self, z: Array) -> tuple[Array, Array]:
-        """Gradient at these points, and a curvature that is exact for a shift of all of them."""
-        t = np.tanh(z[self.points] / 2)
-        _, first, second = self.penalty.of_two(np.asarray(self.share @ t))
-        rise = self.share * (1 - t**2) / 4
-        return first * rise, second * rise.sum() * rise
+def pull_slopes(p: Array, share: Array, divergence: PriorPull) -> tuple[Array, Array]:
+    """Gradient at the unlabeled points, and a curvature that is exact for a shift of all of them in one class."""
+    P = np.column_stack([1 - p, p]) if p.ndim == 1 else p
+    _, first, second = divergence.derivatives(share @ P)
+    rise = share[:, None] * P * (1 - P)
+    gradient = share[:, None] * P * (first - (P @ first)[:, None])
+    if p.ndim == 1:
+        return gradient[:, 1], second.sum() * rise[:, 1].sum() * rise[:, 1]
+    return gradient, second * rise.sum(axis=0) * rise
 
 
-def slopes(loss: AnswerLoss, pull: PriorPull | None, scores: Array) -> tuple[Array, Array]:
-    """Gradient and curvature of the whole objective, one row a point."""
-    gradient, curvature = loss.slopes(scores)
-    if pull is not None:
-        first, second = pull.slopes(scores)
-        gradient[pull.points] += first
-        curvature[pull.points] += second
-    return gradient, np.maximum(curvature, _LEAST_CURVATURE)
+def make_pull(graph: AnswerGraph, prior: float | ArrayLike | None, strength: float) -> Pull | None:
+    """The pull of a prior, P(y = +1) or the shares of K classes; None where it, or an unlabeled point, is missing."""
+    points = graph.unlabeled[graph.point_weights[graph.unlabeled] > 0]
+    if prior is None or not strength or not len(points):
+        return None
+    shares = np.array([1 - prior, prior]) if isinstance(prior, float) else np.asarray(prior, dtype=np.float64)
+    weight = graph.point_weights[points]
+    return points, weight / weight.sum(), PriorPull(shares, strength)
 
 
 class PairObjective:
     """The custom objective that :func:`pair_objective` makes; call it with raw scores of the rows."""
 
-    def __init__(self, graph: AnswerGraph, there: Mask, loss: AnswerLoss, pull: PriorPull | None) -> None:
+    def __init__(self, graph: AnswerGraph, there: Mask, loss: PointLoss, pull: Pull | None) -> None:
         self.loss = loss
         self.pull = pull
         self.row_point = graph.row_point
@@ -199,7 +129,7 @@ class PairObjective:
                 "booster from the decision values of PairLogisticRegressionCV (`init_score` of LightGBM's Dataset, "
                 "`base_margin` of XGBoost's DMatrix), or give labels in `y`."
             )
-        gradient, curvature = slopes(self.loss, self.pull, z[self.first_row])
+        gradient, curvature = self.loss.slopes(z[self.first_row], self.pull)
         share = self.share if z.ndim == 1 else self.share[:, None]
         return gradient[self.row_point] * share, np.maximum(curvature[self.row_point] * share, _LEAST_CURVATURE)
 
@@ -209,7 +139,7 @@ def pair_objective(
     *,
     n_classes: int = 2,
     error_rate: float | Mapping[int, float] = 0.0,
-    prior: float | None = None,
+    prior: float | ArrayLike | None = None,
     prior_strength: float = 3.0,
     sample_weight: ArrayLike | None = None,
 ) -> PairObjective:
@@ -223,8 +153,8 @@ def pair_objective(
         Number of classes. With two the booster has one score a row, else one a row and class.
     error_rate : float or mapping, default=0.0
         Probability that an answer is wrong: one for all, or one for each annotator.
-    prior : float, optional
-        P(y = +1); pulls the mean prediction on unlabeled rows. Two classes only.
+    prior : float or array-like of shape (n_classes,), optional
+        P(y = +1), or the shares of more classes; pulls the mean prediction on unlabeled rows.
     prior_strength : float, default=3.0
         Weight of that pull.
     sample_weight : array-like of shape (n_rows,), optional
@@ -251,13 +181,5 @@ def pair_objective(
     """
     graph = AnswerGraph.from_y(y, sample_weight)
     there = np.ones(len(graph.row_point), dtype=bool) if sample_weight is None else np.asarray(sample_weight) > 0
-    loss = AnswerLoss(graph, n_classes, AnswerModel.given(error_rate, graph))
-    return PairObjective(graph, there, loss, make_pull(graph, prior if n_classes == 2 else None, prior_strength))
-
-
-def make_pull(graph: AnswerGraph, prior: float | None, strength: float) -> PriorPull | None:
-    """The pull of the prior, or None where there is no prior or no unlabeled point."""
-    points = graph.unlabeled[graph.point_weights[graph.unlabeled] > 0]
-    penalty = Divergence.of(prior, strength, len(points))
-    weight = graph.point_weights[points]
-    return None if penalty is None else PriorPull(points, weight / weight.sum(), penalty)
+    loss = PointLoss(graph, n_classes, AnswerModel.given(error_rate, graph))
+    return PairObjective(graph, there, loss, make_pull(graph, prior, prior_strength))

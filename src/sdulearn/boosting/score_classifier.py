@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from sdulearn.answers.answer_model import ErrorRateParameter, answer_model_of
 from sdulearn.base import PairClassifier
 from sdulearn.boosting.model_text import read_trees, trees_text, write_trees
-from sdulearn.boosting.objective import AnswerLoss, make_pull
+from sdulearn.boosting.objective import PointLoss, make_pull
 from sdulearn.boosting.rows import (
     Categories,
     TrainingRows,
@@ -181,9 +181,9 @@ class ScoreClassifier(PairClassifier):
             features, rows.graph.labels, self.n_classes, answer_model, (len(rows.trains), len(rows.y))
         )
 
-    def _loss(self, rows: TrainingRows, start: LinearFits) -> AnswerLoss:
+    def _loss(self, rows: TrainingRows, start: LinearFits) -> PointLoss:
         """All answers."""
-        return AnswerLoss(rows.graph, self.n_classes, start.answer_model)
+        return PointLoss(rows.graph, self.n_classes, start.answer_model)
 
     def _tells(self, rows: TrainingRows, start: LinearFits) -> bool:
         """Whether held-out answers are likelier by a start than by one probability for all points."""

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy import sparse
 from scipy.optimize import linear_sum_assignment
 from scipy.special import softmax
@@ -235,7 +236,7 @@ class LinearFits:
     score: LinearScore  # of all answers
     prior: PriorEstimate | None  # as reported; None with more than two classes
     answer_model: AnswerModel  # how answers go wrong, given or estimated
-    pull: float | None  # the prior that the mean prediction is pulled to, if any
+    pull: float | ArrayLike | None  # the prior, or shares, that the mean prediction is pulled to, if any
     folds: list[LinearScore]  # of the models that were fitted without the points of each fold
     all_rows: Array  # (n_rows,), scores by the model of all answers
     by_fold: Array  # (n_folds, n_rows), scores of all rows by the model of each fold
@@ -294,13 +295,13 @@ def bounded(scores: Array) -> Array:
     return np.maximum(scores, scores.max(axis=1, keepdims=True) - MOST_LOGIT)
 
 
-def _pull(model: PairLogisticRegressionCV, rows: TrainingRows) -> float | None:
+def _pull(model: PairLogisticRegressionCV, rows: TrainingRows) -> float | ArrayLike | None:
     """The prior in the objective of the linear model: the one given, or that of the counts where they have one.
 
     Beside labels, which are of chosen points, and wrong answers an estimate pulls nothing.
     """
-    if model.prior is not None and model.n_classes == 2:
-        return float(model.prior)
+    if model.prior is not None:
+        return float(model.prior) if model.n_classes == 2 else np.asarray(model.prior)
     estimate = model.prior_
     if estimate is None or rows.graph.labels.any() or not model.answer_model_.certain:
         return None

@@ -15,7 +15,7 @@ import numpy as np
 
 from sdulearn.answers.answer_model import AnswerModel
 from sdulearn.answers.graph import AnswerGraph
-from sdulearn.boosting.objective import AnswerLoss, PriorPull, slopes
+from sdulearn.boosting.objective import PointLoss, Pull
 from sdulearn.extras import require
 from sdulearn.types import Array, Indices, Rows
 
@@ -23,7 +23,7 @@ from sdulearn.types import Array, Indices, Rows
 class _Fold:
     """One booster, its start, and the answers that it may see."""
 
-    def __init__(self, booster: Any, start: Array, loss: AnswerLoss, pull: PriorPull | None) -> None:
+    def __init__(self, booster: Any, start: Array, loss: PointLoss, pull: Pull | None) -> None:
         self.booster = booster
         self.start = start
         self.loss = loss
@@ -33,7 +33,7 @@ class _Fold:
     def slopes(self, trees: Array, _: Any) -> tuple[Array, Array]:
         """LightGBM asks for these with what the trees say so far."""
         self.scores = self.start + trees
-        return slopes(self.loss, self.pull, self.scores)
+        return self.loss.slopes(self.scores, self.pull)
 
     def step(self) -> None:
         """One more round; ``scores`` are those before it."""
@@ -53,7 +53,7 @@ def cross_boost(
     graph: AnswerGraph,
     fold: Indices,
     starts: Array,
-    pull: PriorPull | None,
+    pull: Pull | None,
     *,
     n_classes: int,
     answer_model: AnswerModel,
@@ -70,10 +70,10 @@ def cross_boost(
     """
     lightgbm = require("lightgbm", "boosting")
     data = lightgbm.Dataset(X, categorical_feature=categorical, params=parameters)
-    whole = AnswerLoss(graph, n_classes, answer_model)
+    whole = PointLoss(graph, n_classes, answer_model)
     folds = []
     for k, start in enumerate(starts):
-        loss = AnswerLoss(graph.without(fold == k), n_classes, answer_model)
+        loss = PointLoss(graph.without(fold == k), n_classes, answer_model)
         folds.append(_Fold(lightgbm.Booster(parameters, data), start, loss, pull))
     best = -np.inf
     curve: list[float] = []
