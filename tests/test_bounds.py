@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.optimize import minimize_scalar
 from scipy.sparse import csr_matrix
 from scipy.stats import binom
 
@@ -75,71 +76,12 @@ def test_the_rate_is_the_size_of_the_row_weights(prior, gamma, risk):
     assert bound_rate(g, prior, sizes) / abs(2 * prior - 1) == pytest.approx(from_table)
 
 
-@pytest.mark.parametrize("risk", ["su", "du", "sd", "sdsu", "sddu", "sudu"])
-def test_monotone(risk):
-    def bound(**change):
-        return estimation_error_bound(risk, **{**COUNTS, **MODEL, **change})
-
-    whole = bound()
-    for name in ("n_similar", "n_dissimilar", "n_unlabeled"):
-        assert bound(**{name: 2 * COUNTS[name]}) <= whole
-    assert bound(n_similar=580, n_dissimilar=420, n_unlabeled=5000) == pytest.approx(whole / math.sqrt(10))
-    for name in ("lipschitz", "complexity", "loss_bound"):
-        assert bound(**{name: 2 * MODEL[name]}) > whole
-    assert bound(delta=0.01) > whole
-    assert bound(prior=0.51) > bound(prior=0.6)
-    assert bound(prior=0.3) == pytest.approx(whole)
-
-
 def test_pairs_in_place_of_ends():
     # The proofs take the ends of a pair for independent; without that the pair terms grow by sqrt(2).
     for risk in ("su", "du", "sd"):
         paired = estimation_error_bound(risk, **COUNTS, **MODEL, paired=True)
         halved = {**COUNTS, "n_similar": 29, "n_dissimilar": 21}
         assert paired == pytest.approx(estimation_error_bound(risk, **halved, **MODEL))
-
-
-def excess_risks(risk, prior, n_pairs, n_unlabeled, draws, rng):
-    """R(f_hat) - R(f*) for x in {-1, +1}, P(x = y) = 0.8, f = w x with |w| <= 1 and squared loss, many draws."""
-    right = 0.8
-    n_S = rng.binomial(n_pairs, similar_share(prior), draws)
-    n_D = n_pairs - n_S
-    positive_pairs = rng.binomial(n_S, prior**2 / similar_share(prior))
-
-    def ups(n_positive, n_negative):
-        return rng.binomial(n_positive, right) + rng.binomial(n_negative, 1 - right)
-
-    unlabeled = rng.binomial(n_unlabeled, prior, draws)
-    share_up = np.array(
-        [
-            ups(2 * positive_pairs, 2 * (n_S - positive_pairs)) / (2 * n_S),
-            ups(n_D, n_D) / (2 * n_D),
-            ups(unlabeled, n_unlabeled - unlabeled) / n_unlabeled,
-        ]
-    )
-    table = source_weights(mixture(risk), prior)
-    # Squared loss: even part (w^2 + 1) / 4 times sum(P + N), linear part -w sum (P - N) / 2 mean(x).
-    even, linear = table.sum(), (table[:, 0] - table[:, 1]) / 2 @ (2 * share_up - 1)
-    w = np.clip(2 * linear / even, -1, 1)
-    best = 2 * right - 1
-    return n_S, n_D, (w - best) ** 2 / 4
-
-
-@pytest.mark.parametrize("risk", ["su", "du", "sd", "sdsu", "sddu", "sudu"])
-@pytest.mark.parametrize("paired", [False, True])
-def test_the_bound_holds_far_more_often_than_it_says(risk, paired):
-    n_unlabeled, prior, delta, draws = 300_000, 0.7, 0.5, 2000
-    n_S, n_D, excess = excess_risks(risk, prior, 100_000, n_unlabeled, draws, np.random.default_rng(0))
-    sizes = {"n_unlabeled": n_unlabeled, "prior": prior, "paired": paired}
-    constants = {"lipschitz": 1.0, "complexity": 1.0, "loss_bound": 1.0, "delta": delta}
-    bound = [
-        estimation_error_bound(risk, n_similar=s, n_dissimilar=d, **sizes, **constants)
-        for s, d in zip(n_S, n_D, strict=True)
-    ]
-    assert max(bound) < 0.16  # it says something: R(0) - R(f*) is 0.09, the worst excess 0.64
-    assert np.mean(excess > bound) <= (1 - delta) / 100
-    # The check can fail: a bound 2000 times smaller would not pass.
-    assert np.mean(excess > np.array(bound) / 2000) > 0
 
 
 @pytest.mark.parametrize("prior", [0.03, 0.2, 0.45, 0.51, 0.55, 0.6, 0.7, 0.8, 0.9, 0.97])
@@ -165,12 +107,6 @@ def test_the_corollary_is_not_empty_and_grows():
     assert order_probability(200, 0.3) == pytest.approx(order_probability(200, 0.7))
 
 
-def test_the_check_of_the_corollary_can_fail():
-    # Planted: Okamoto's exponent without its 1/2.
-    fault = 1 - (1 - order_probability(400, 0.7)) ** 2
-    assert fault > order_probability(400, 0.7, exact=True)
-
-
 def test_rademacher_bounds_the_exact_complexity():
     X, radius = np.random.default_rng(0).normal(size=(11, 3)), 2.5
     signs = np.array(list(itertools.product([-1, 1], repeat=11)))
@@ -180,38 +116,27 @@ def test_rademacher_bounds_the_exact_complexity():
     assert rademacher_linear(csr_matrix(X), radius) == pytest.approx(rademacher_linear(X, radius))
 
 
-def simulated_means(prior, sizes, r, draws, rng):
-    """Means of S, D and U along one direction: within-class variance 1, squared distance of the class means r."""
-    n_S, n_D, n_U = sizes
-    half = math.sqrt(r) / 2
-
-    def mean(classes):
-        return (half * classes + rng.normal(size=classes.shape)).mean(axis=1)
-
-    def classes(share, n):
-        return np.where(rng.random((draws, n)) < share, 1.0, -1.0)
-
-    similar = np.repeat(classes(prior**2 / similar_share(prior), n_S), 2, axis=1)
-    return np.array([mean(similar), mean(np.tile([1.0, -1.0], (draws, n_D))), mean(classes(prior, n_U))])
-
-
 @pytest.mark.parametrize(
     ("risk", "sizes"), [("sddu", (30, 14, 60)), ("sdsu", (60, 5, 40)), ("sudu", (20, 12, 15)), ("sudu", (9, 30, 80))]
 )
 @pytest.mark.parametrize(("prior", "r"), [(0.7, 0.0), (0.7, 4.0), (0.25, 1.0)])
-def test_recommended_gamma_minimises_the_simulated_variance(risk, sizes, prior, r):
-    means = simulated_means(prior, sizes, r, 20_000, np.random.default_rng(1))
-    grid = np.linspace(0, 1, 101)
+def test_recommended_gamma_minimises_the_variance(risk, sizes, prior, r):
+    """Variances of the means of S, D and U: 1 within a class, and r times that of the share of class +1."""
+    n_S, n_D, n_U = sizes
+    share = prior**2 / similar_share(prior)
+    of_means = [
+        1 / (2 * n_S) + r * share * (1 - share) / n_S,
+        1 / (2 * n_D),
+        (1 + r * prior * (1 - prior)) / n_U,
+    ]
 
     def variance(gamma):
         table = source_weights(mixture(risk, gamma), prior)
-        return np.var((table[:, 0] - table[:, 1]) / 2 @ means)
+        return ((table[:, 0] - table[:, 1]) / 2) ** 2 @ of_means
 
-    simulated = np.array([variance(gamma) for gamma in grid])
-    named = dict(zip(("n_similar", "n_dissimilar", "n_unlabeled"), sizes, strict=True))
-    gamma = recommended_gamma(risk, **named, prior=prior, separation=r)
-    assert gamma == pytest.approx(grid[np.argmin(simulated)], abs=0.03)
-    assert variance(gamma) <= 1.002 * simulated.min()
+    gamma = recommended_gamma(risk, n_similar=n_S, n_dissimilar=n_D, n_unlabeled=n_U, prior=prior, separation=r)
+    best = minimize_scalar(variance, bounds=(0, 1), method="bounded", options={"xatol": 1e-10}).x
+    assert gamma == pytest.approx(best, abs=1e-5)
 
 
 def test_recommended_gamma_in_known_cases():

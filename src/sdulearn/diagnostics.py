@@ -89,7 +89,7 @@ def check_assumptions(
     -------
     list of Finding
         Empty where nothing disagrees. Each test raises a false alarm in one of a hundred clean data sets. Answers
-        that share points, and points that many of them hang on, are told with severity "info".
+        that share points, and points that many of them hang on, are reported with severity "info".
 
     See Also
     --------
@@ -347,7 +347,7 @@ def check_source(answers: Answers) -> list[Finding]:
 def check_entities(answers: Answers) -> list[Finding]:
     """Answers about entities, thousands of classes of a row or two each, which no classifier of classes learns.
 
-    Told by the groups that similar answers tie, or by the share of similar answers: of random pairs it is the sum
+    Known by the groups that similar answers tie, or by the share of similar answers: of random pairs it is the sum
     of the squared class shares, and so at least 1/K for K classes. Dissimilar answers alone tell nothing: some ask
     for no others.
     """

@@ -18,8 +18,8 @@ from sdulearn.errors import InputError, UndeterminedError
 from sdulearn.pairs import Pairs, read_pairs, rows_of, weighted_rows
 from sdulearn.types import Array, Indices, Mask, Probability
 
-# A point whose likeliest class is no likelier than this is not told.
-_TOLD = 0.55
+# A point whose likeliest class is no likelier than this is left out: nothing is known of it.
+_KNOWN = 0.55
 
 
 @dataclass(frozen=True)
@@ -176,13 +176,13 @@ def share_of(chances: Array, wanted: Indices, confidence: float, spread: float =
     With two classes and one answer a point both agree: (share - e) / (1 - 2 e). ``spread`` is the variance as a
     multiple of what independent points have.
     """
-    told = chances.max(axis=1) > _TOLD
-    if not told.any():
+    known = chances.max(axis=1) > _KNOWN
+    if not known.any():
         return 0.5, 0.0, 1.0
-    found = chances.argmax(axis=1)[told] == wanted[told]
+    found = chances.argmax(axis=1)[known] == wanted[known]
     share = float(found.mean())
     n = len(found) / spread
-    e = float(1 - chances[told].max(axis=1).mean())
+    e = float(1 - chances[known].max(axis=1).mean())
     by_chance = e / (chances.shape[1] - 1)
     ends = np.array(clopper_pearson(share * n, (1 - share) * n, confidence))
     low, high = np.clip((ends - by_chance) / (1 - e - by_chance), 0, 1).tolist()
@@ -357,8 +357,8 @@ def _prior_of_answers(
         z[graph.row_point] = rows_of(decision, kept)
         turned = oriented(graph, z)
         if one_way(turned, counted):
-            told = classes_by_answers(turned, model)[counted]
-            share = share_of(told, np.ones(len(told), dtype=np.intp), confidence)
+            chances = classes_by_answers(turned, model)[counted]
+            share = share_of(chances, np.ones(len(chances), dtype=np.intp), confidence)
             return _with_share(estimate, *share, float(counted.sum()))
     if counted is not None or pairs.shares_points or not (model is None or model.certain):
         found = profile(graph, confidence, model, counted=counted)

@@ -159,17 +159,6 @@ def test_cycles_through_labelled_points_are_exact():
     assert_exact(graph, node_probabilities(rng, 8, 3), 0.1, np.full(len(edges), 0.1))
 
 
-@given(st.integers(0, 2**32 - 1), st.integers(2, 4))
-@settings(max_examples=40, deadline=None)
-def test_any_forest_is_exact(seed, n_classes):
-    rng = np.random.default_rng(seed)
-    n = int(rng.integers(3, points_for(n_classes)))
-    edges = random_trees(rng, n)
-    graph = AnswerGraph.from_answers(edges, rng.choice([-1, 1], len(edges)), n_points=n)
-    errors = rng.uniform(0.01, 0.5)
-    assert_exact(graph, node_probabilities(rng, n, n_classes), errors, np.full(len(edges), errors))
-
-
 @given(st.floats(0.01, 0.99), st.floats(0.01, 0.99))
 def test_a_loose_pair(s, t):
     graph = AnswerGraph.from_answers([(0, 1)], [True])
@@ -194,14 +183,6 @@ def test_a_star_is_labels_up_to_one_flip():
     labelled = AnswerGraph.from_answers(graph.ends, graph.same, labels=np.r_[1, np.zeros(n - 1, int)])
     assert propagate(labelled, log_p).value == pytest.approx(up, rel=1e-12)
     np.testing.assert_array_equal(propagate(labelled, log_p).posteriors[:, 1], sides > 0)
-
-
-def test_the_prior_of_a_component():
-    """k of m points on one side: p^k q^(m - k) + p^(m - k) q^k."""
-    p = 0.7
-    graph = AnswerGraph.from_answers([(0, 1), (1, 2), (2, 3), (3, 4)], [1, -1, 1, 1])
-    value = propagate(graph, np.log([1 - p, p])).value
-    assert np.exp(value) == pytest.approx(p**2 * (1 - p) ** 3 + p**3 * (1 - p) ** 2)
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
@@ -412,15 +393,6 @@ def test_a_weight_of_two_is_the_answer_twice():
     once = AnswerGraph.from_answers([(0, 1), (1, 2)], [1, -1], weights=[2.0, 1.0])
     twice = AnswerGraph.from_answers([(0, 1), (1, 0), (1, 2)], [1, 1, -1])
     assert propagate(once, log_p, 0.2).value == pytest.approx(propagate(twice, log_p, 0.2).value)
-
-
-def test_a_factor_graph_serves_many_node_probabilities():
-    rng = np.random.default_rng(1)
-    graph, _, _ = random_loopy(rng, 3)
-    factors = factors_of(graph, 3, RATES)
-    for _ in range(3):
-        log_p = node_probabilities(rng, graph.n_points, 3)
-        np.testing.assert_array_equal(factors.propagate(log_p).posteriors, propagate(graph, log_p, RATES).posteriors)
 
 
 def test_messages_of_one_edge():

@@ -96,26 +96,6 @@ def test_design_effect_sums_over_terms_that_share_a_point():
     assert design_effect(np.zeros(3), np.array([[0, 1], [1, 2], [0, 2]])) == 2
 
 
-@pytest.mark.parametrize(("n_answers", "n_points"), [(100, 200), (200, 60)])
-def test_the_interval_of_the_agreement_covers_that_of_new_questions(n_answers, n_points):
-    """80 draws, three classes, 80% of the predictions right; over 400 it covered in 95% and more."""
-    shares = np.array([0.2, 0.3, 0.5])
-    joint = shares[:, None] * np.where(np.eye(3) > 0, 0.8, 0.1)
-    same_in_both = np.sum(joint**2)
-    truth = same_in_both + 1 - shares @ shares - (joint.sum(axis=0) @ joint.sum(axis=0) - same_in_both)
-    covered = 0
-    for seed in range(80):
-        rng = np.random.default_rng(seed)
-        cell = rng.choice(9, n_points, p=joint.ravel())
-        classes, predicted = np.divmod(cell, 3)
-        ends = np.array([rng.choice(n_points, 2, replace=False) for _ in range(n_answers)])
-        same = classes[ends[:, 0]] == classes[ends[:, 1]]
-        codes = np.repeat(np.where(same, 1, -1) * np.arange(1, n_answers + 1), 2)
-        found = class_agreement(predicted[ends.ravel()] + 1, np.column_stack([codes, ends.ravel()]))
-        covered += found.agreement.low <= truth <= found.agreement.high
-    assert covered >= 70
-
-
 @pytest.mark.parametrize("labelled", [True, False])
 def test_weights_have_no_unit_and_weight_0_is_absence(labelled):
     """Those of answers, of labelled points, and of points in groups."""

@@ -265,10 +265,10 @@ def _accuracy_of_random_points(
     sign = _signs(graph, z)
     graph = oriented(graph, sign.astype(np.float64))
     if one_way(graph, counted):
-        told = classes_by_answers(graph, model)[counted]
+        chances = classes_by_answers(graph, model)[counted]
         column = (sign[counted] > 0).astype(np.intp)
-        value, low, high = share_of(told, column, empty.confidence, spread)
-        majority, _, _ = share_of(told, np.ones_like(column), empty.confidence)
+        value, low, high = share_of(chances, column, empty.confidence, spread)
+        majority, _, _ = share_of(chances, np.ones_like(column), empty.confidence)
     else:
         found = profile(_agreeing(graph, sign), empty.confidence, model, spread, counted)
         value, low, high = found.value, found.low, found.high
