@@ -28,7 +28,7 @@ from sdulearn.answers import graph
 from sdulearn.metrics import class_agreement, cross_val_accuracy, folds_over_points
 from sdulearn.metrics.cross_validation import fold_models
 from sdulearn.pairs import read_pairs
-from sdulearn.workflow.judging import agreement_of_many
+from sdulearn.workflow.judge import agreement_of_many
 
 N_ANSWERS, N_ROWS, N_MORE = 200, 1000, 20_000
 N_FEATURES = 8

@@ -1,4 +1,5 @@
-import datetime
+"""Columns: decided by sums over rows, whatever the portions, and used the same way ever after."""
+
 import decimal
 
 import numpy as np
@@ -8,46 +9,173 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sdulearn import columns
-from sdulearn.columns import Column, ColumnLayout, add_summaries, encode, find_columns, id_texts, pair_codes, summarise
-from sdulearn.io.files import as_text
+from sdulearn.columns import Column, Columns, Moments, NumberText, count, decide, pair_codes, usable_scale
+from sdulearn.errors import InputError
 
-KINDS = {"n": "number", "b": "boolean", "c": "category"}
 NUMBERS = st.none() | st.floats(-1e6, 1e6) | st.just(float("nan"))
 ROWS = st.lists(
     st.tuples(NUMBERS, st.none() | st.booleans(), st.none() | st.sampled_from("xyz")), min_size=1, max_size=30
 )
+FINITE = st.floats(-1e9, 1e9).map(lambda x: round(x, 4))
 
 
-def table(rows):
-    types = (("n", pa.float64()), ("b", pa.bool_()), ("c", pa.string()))
-    return pa.table({name: pa.array([row[k] for row in rows], dtype) for k, (name, dtype) in enumerate(types)})
+def decided(pieces, *, guessed=False, missing="error", most=50):
+    """The columns of a table that comes in pieces."""
+    table = pieces[0]
+    counts = {}
+    first = 0
+    for piece in pieces:
+        for name in table.column_names:
+            found = count(piece[name], first, guessed)
+            counts[name] = found if name not in counts else counts[name] + found
+        first += piece.num_rows
+    types = dict(zip(table.column_names, table.schema.types, strict=True))
+    return decide("t", types, counts, dict.fromkeys(counts, guessed), None, missing, most)
 
 
-@given(ROWS, st.integers(0, 30))
-def test_a_layout_does_not_depend_on_the_portions(rows, cut):
-    whole = table(rows)
-    pieces = [piece for piece in (whole[:cut], whole[cut:]) if piece.num_rows]
-    summed = add_summaries(summarise(piece, KINDS) for piece in pieces)
-    told = []
-    for found in (summarise(whole, KINDS), summed):
-        try:
-            told.append(find_columns("t", KINDS, found, "mean", 2))
-        except ValueError as error:
-            told.append(str(error))
-    if isinstance(told[0], str):
-        assert told[0] == told[1]
+def split(table, cut):
+    return [piece for piece in (table[:cut], table[cut:]) if piece.num_rows] or [table]
+
+
+def told(*arguments, **options):
+    try:
+        return decided(*arguments, **options)
+    except InputError as error:
+        return str(error)
+
+
+def assert_same(one, other):
+    if isinstance(one, str):
+        assert one == other
         return
-    for one, other in zip(*told, strict=True):
-        assert (one.name, one.kind, one.categories) == (other.name, other.kind, other.categories)
-        assert one.fill == (other.fill if one.kind == "category" else pytest.approx(other.fill, rel=1e-9, abs=1e-6))
+    for a, b in zip(one.columns, other.columns, strict=True):
+        assert (a.name, a.kind, a.categories, a.text) == (b.name, b.kind, b.categories, b.text)
+        assert a.fill == (b.fill if a.kind == "category" else pytest.approx(b.fill, rel=1e-9, abs=1e-6))
+    np.testing.assert_allclose(one.mean, other.mean, rtol=1e-9, atol=1e-6)
+    np.testing.assert_allclose(one.scale, other.scale, rtol=1e-6)
+
+
+@given(ROWS, st.integers(0, 30), st.sampled_from(["error", "mean"]))
+def test_columns_do_not_depend_on_the_portions(rows, cut, missing):
+    types = (("n", pa.float64()), ("b", pa.bool_()), ("c", pa.string()))
+    table = pa.table({name: pa.array([row[k] for row in rows], dtype) for k, (name, dtype) in enumerate(types)})
+    whole = told([table], missing=missing, most=2)
+    for pieces in (split(table, cut), split(table, cut)[::-1]):
+        assert_same(whole, told(pieces, missing=missing, most=2))
+    if not isinstance(whole, str):
+        X, _ = whole.encode("t", table)
+        np.testing.assert_allclose(whole.mean, X.mean(axis=0), rtol=1e-9, atol=1e-6)
+        np.testing.assert_allclose(whole.scale, usable_scale(X.mean(axis=0), X.std(axis=0)), rtol=1e-5)
+
+
+CELLS = st.none() | st.sampled_from(["1", "2.5", "3,5", "-", "true", "FALSE", "x", " 7", "1e3", "0", "1,234", "nan "])
+
+
+@given(st.lists(CELLS, min_size=1, max_size=14), st.integers(0, 14))
+def test_what_texts_are_does_not_depend_on_the_portions(cells, cut):
+    table = pa.table({"a": pa.array(cells, pa.string())})
+    whole = told([table], guessed=True, missing="mean")
+    assert_same(whole, told(split(table, cut), guessed=True, missing="mean"))
+    if not isinstance(whole, str):
+        X, unseen = whole.encode("t", table)
+        assert not unseen
+        np.testing.assert_allclose(whole.scaled(X).mean(axis=0), 0, atol=1e-6)
+
+
+def read(texts):
+    """How a column of texts is understood, and its features."""
+    table = pa.table({"x": pa.array(texts, pa.string())})
+    found = decided([table], guessed=True, missing="mean")
+    return found.columns[0], found.encode("t", table)[0]
+
+
+@given(st.lists(FINITE, min_size=1, max_size=20), st.sampled_from([".", ","]))
+def test_numbers_come_back_whatever_their_decimal_mark(numbers, decimal):
+    """With one number that tells which mark it is."""
+    texts = [f"{x:.4f}".replace(".", decimal) for x in [*numbers, 0.25]]
+    found, X = read(texts)
+    assert (found.kind, found.text) == ("number", None if decimal == "." else NumberText(","))
+    np.testing.assert_array_equal(X[:, 0], [float(text.replace(",", ".")) for text in texts])
+
+
+@pytest.mark.parametrize("mark", ["-", "n/a", "N/A", "NA", "None", "Unknown", " - ", "?", "K.A.", "#N/A"])
+@pytest.mark.parametrize("decimal", [".", ","])
+def test_a_mark_is_a_gap_however_it_is_spelled(mark, decimal):
+    found, X = read([f"1{decimal}5", mark, "2", None])
+    assert found == Column("x", "number", fill=1.75, text=NumberText(decimal, (mark.strip(),)))
+    assert X[:, 0].tolist() == [1.5, 1.75, 2.0, 1.75]
+
+
+@pytest.mark.parametrize(
+    ("texts", "kind"),
+    [
+        (["true", "False", "TRUE", None], "boolean"),
+        (["true", "1", "0", "true"], "boolean"),
+        (["1", "0", "0"], "number"),
+        (["true", "yes"], "category"),
+        (["a", "b", "3"], "category"),
+        (["-", "n/a"], "category"),
+        (["0x1F", "0x2A"], "category"),
+        (["2024-01-01", "2024-01-02"], "category"),
+        (["+1", "-2", ".5", "1e-3", "4."], "number"),
+        (["1", " 2 ", "\t3"], "number"),
+    ],
+)
+def test_kinds_of_texts(texts, kind):
+    found, X = read(texts)
+    assert found.kind == kind
+    if kind == "boolean":
+        present = [text for text in texts if text]
+        assert X[: len(present), 0].tolist() == [float(text.lower() in ("true", "1")) for text in present]
+
+
+@pytest.mark.parametrize(
+    ("texts", "message"),
+    [
+        ([*map(str, range(30)), "twelve"], r"but for 1 cells, the first 'twelve' in row 31.*categories=\['x'\]"),
+        (["1,234", "5,678"], "'1,234', may have a decimal comma or commas between thousands"),
+        ([None, None], "nothing but missing values in 'x'"),
+        (["1", "inf"], "'x' holds infinite values"),
+        (["1", "1e400"], "'x' holds infinite values"),
+        ([*"0112233445566"], "looks like pair codes"),
+    ],
+)
+def test_texts_that_are_not_clear(texts, message):
+    with pytest.raises(InputError, match=message):
+        read(texts)
+
+
+def test_a_late_text_is_seen_and_early_ones_are_not_forgotten():
+    """The first portions hold nothing but numbers."""
+    pieces = [pa.table({"x": pa.array(cells)}) for cells in (["1", "2", "1"], ["2", "2"], ["north", "x"])]
+    found = decided(pieces, guessed=True).columns[0]
+    assert (found.kind, found.categories) == ("category", ("1", "2", "north", "x"))
+    numbers = [pa.table({"x": [str(k) for k in range(50)]})] * 2
+    with pytest.raises(InputError, match="the first 'b' in row 101"):
+        decided([*numbers, pa.table({"x": ["b", "a"]})], guessed=True)
+
+
+def test_a_category_keeps_its_blanks():
+    found, X = read(["a", " a", "b ", "a"])
+    assert found.categories == (" a", "a", "b ")
+    assert X.tolist() == [[0, 1, 0], [1, 0, 0], [0, 0, 1], [0, 1, 0]]
 
 
 def test_stand_ins_are_mean_and_most_frequent_text():
-    whole = table([(1.0, True, "x"), (None, None, "y"), (float("nan"), False, None), (5.0, True, "y")])
-    layout = ColumnLayout(find_columns("t", KINDS, summarise(whole, KINDS), "mean", 5))
-    assert [column.fill for column in layout.columns] == [3.0, 2 / 3, "y"]
-    X, unseen = encode("t", layout, whole)
-    np.testing.assert_array_equal(X, [[1, 1, 1, 0], [3, 2 / 3, 0, 1], [3, 0, 0, 1], [5, 1, 0, 1]])
+    table = pa.table(
+        {
+            "n": pa.array([1.0, None, float("nan"), 5.0]),
+            "b": pa.array([True, None, False, True]),
+            "c": pa.array(["x", "y", None, "y"]),
+            "d": pa.array(["z", "y", None, None]),
+        }
+    )
+    found = decided([table], missing="mean")
+    assert [column.fill for column in found.columns] == [3.0, 2 / 3, "y", "y"]
+    X, unseen = found.encode("t", table)
+    np.testing.assert_allclose(X, [[1, 1, 1, 0, 0, 1], [3, 2 / 3, 0, 1, 1, 0], [3, 0, 0, 1, 1, 0], [5, 1, 0, 1, 1, 0]])
+    np.testing.assert_allclose(found.mean, X.mean(axis=0))
+    np.testing.assert_allclose(found.scale, X.std(axis=0))
     assert not unseen
 
 
@@ -55,47 +183,47 @@ def test_stand_ins_are_mean_and_most_frequent_text():
 @pytest.mark.parametrize("chunked", [False, True])
 def test_numbers_of_any_type(dtype, chunked):
     values = pa.array([decimal.Decimal(3), decimal.Decimal(100)], pa.decimal128(5, 1)).cast(dtype)
-    whole = pa.table({"n": pa.chunked_array([values[:1], values[1:]]) if chunked else values})
-    layout = ColumnLayout(find_columns("t", {"n": "number"}, summarise(whole, {"n": "number"}), "error", 5))
-    X, _ = encode("t", layout, whole)
+    table = pa.table({"n": pa.chunked_array([values[:1], values[1:]]) if chunked else values})
+    X, _ = decided([table]).encode("t", table)
     assert X.dtype == np.float64
     assert X.ravel().tolist() == [3, 100]
 
 
 def test_large_numbers_are_not_infinite():
     """Their sum is beyond the range of a float, they themselves are not."""
-    whole = pa.table({"n": [1e308, 1e308, -1e308]})
-    layout = ColumnLayout(find_columns("t", {"n": "number"}, summarise(whole, {"n": "number"}), "error", 5))
-    assert encode("t", layout, whole)[0].ravel().tolist() == [1e308, 1e308, -1e308]
+    table = pa.table({"n": [1e308, 1e308, -1e308]})
+    found = Columns.unscaled([Column("n", "number")])
+    assert found.encode("t", table)[0].ravel().tolist() == [1e308, 1e308, -1e308]
+    assert count(table["n"], 0, False).n_infinite == 0
 
 
 def test_texts_are_not_counted_without_end(monkeypatch):
     monkeypatch.setattr(columns, "MANY_TEXTS", 10)
     pieces = [pa.table({"c": [f"{k}-{j}" for j in range(4)]}) for k in range(100)]
-    found = add_summaries(summarise(piece, {"c": "category"}) for piece in pieces)
-    assert len(found["c"].texts) <= 14
     with pytest.raises(ValueError, match=r"more than 5 different texts: 'c' \(more than 10\)"):
-        find_columns("t", {"c": "category"}, found, "error", 5)
+        decided(pieces, most=5)
+    with pytest.raises(ValueError, match=r"more than 5 different texts: 'c' \(8\)"):
+        decided(pieces[:2], most=5)
 
 
-@pytest.mark.parametrize(
-    "values",
-    [
-        pa.array([7, -1, 2**62]),
-        pa.array([7, None]),
-        pa.array([7.0, 0.1, 1e300, None]),
-        pa.array([True, False, None]),
-        pa.array([" a", "b\t", None, "", "é\u2003"]),
-        pa.array([" a", None], pa.large_string()),
-        pa.array(["a", "b ", "a", None]).dictionary_encode(),
-        pa.array([datetime.date(2024, 1, 2)]),
-        pa.array([decimal.Decimal("1.50")]),
-        pa.array([b"x"]),
-    ],
-)
-def test_ids_are_spelled_one_way(values):
-    assert id_texts(values).to_pylist() == [as_text(value) for value in values.to_pylist()]
-    assert id_texts(pa.chunked_array([values, values])).to_pylist() == 2 * [as_text(v) for v in values.to_pylist()]
+@pytest.mark.parametrize("n_pairs", [4, 5, 2000])
+@pytest.mark.parametrize("as_text", [False, True])
+def test_a_forgotten_column_of_pair_codes_is_no_feature(n_pairs, as_text):
+    codes = np.random.default_rng(0).permutation(np.r_[np.repeat(np.arange(1, n_pairs + 1), 2), 0, 0, 0])
+
+    def learned(values):
+        return decided(split(pa.table({"p": [str(k) for k in values] if as_text else values}), 9), guessed=as_text)
+
+    if n_pairs == 4:
+        assert learned(codes).width == 1
+        return
+    with pytest.raises(InputError, match=r"'p' looks like pair codes.*`codes='p'`"):
+        learned(codes)
+    # No unlabeled row; a number on one row, or on three; a fraction.
+    assert learned(codes[codes != 0]).width == 1
+    assert learned(np.r_[codes, 9000]).width == 1
+    assert learned(np.r_[codes, codes[codes != 0][0]]).width == 1
+    assert learned(np.r_[codes, 0.5]).width == 1
 
 
 def test_pair_codes_may_be_whole_floats():
@@ -108,8 +236,44 @@ def test_pair_codes_may_be_whole_floats():
 
 
 def test_a_text_that_did_not_occur_in_training_is_no_category():
-    layout = ColumnLayout((Column("c", "category", ("x", "y", "z")), Column("d", "category", ("x",))))
+    found = Columns.unscaled((Column("c", "category", ("x", "y", "z")), Column("d", "category", ("x",))))
     batch = pa.table({"c": ["z", "new", "x", "newer"], "d": ["x", "x", "y", "x"]})
-    X, unseen = encode("t", layout, batch)
+    X, unseen = found.encode("t", batch)
     np.testing.assert_array_equal(X, [[0, 0, 1, 1], [0, 0, 0, 1], [1, 0, 0, 0], [0, 0, 0, 1]])
     assert unseen == {"c": 2, "d": 1}
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "message"), [("number", "one", "held numbers in training"), ("boolean", "no", "true and false")]
+)
+def test_other_texts_in_prediction(kind, text, message):
+    with pytest.raises(InputError, match=message):
+        Columns.unscaled([Column("x", kind)]).encode("t", pa.table({"x": ["1", text]}))
+
+
+@pytest.mark.parametrize("cuts", [[1], [1, 2, 3], [10, 500, 990], range(1, 1000)])
+def test_moments_of_portions(cuts):
+    """Also where the mean is a million spreads, and sums of squares would keep four digits of the variance."""
+    for mean, spread in ((0, 1), (1e6, 1), (-3, 1e-3), (5, 0)):
+        x = np.random.default_rng(0).normal(mean, spread, 1000)
+        found = sum((Moments.of(piece) for piece in np.split(x, cuts)), start=Moments())
+        assert found.n == 1000
+        np.testing.assert_allclose(found.mean, x.mean(), rtol=1e-12, atol=1e-12)
+        np.testing.assert_allclose(found.squares / 1000, x.var(), rtol=1e-9)
+
+
+@pytest.mark.parametrize("value", [0.0, 0.1, 1 / 3, 1e6 + 0.1, -7.7, 1e-250])
+def test_a_constant_column_is_not_blown_up_to_its_rounding(value):
+    """The mean of 999 equal numbers is not that number to the last digit, so their deviation is not zero."""
+    found = decided([pa.table({"x": np.full(400, value)}), pa.table({"x": np.full(599, value)})])
+    assert found.scale.tolist() == [1]
+    np.testing.assert_array_equal(usable_scale(np.array([value]), np.abs([value]) * 1e-13), 1)
+
+
+@pytest.mark.parametrize("mean", [0.0, 1.0, 1e6, -1e6])
+def test_a_column_that_varies_is_standardised_whatever_its_mean(mean):
+    x = mean + 1e-2 * np.random.default_rng(0).normal(size=1000)
+    table = pa.table({"x": x})
+    Z = (found := decided([table[:100], table[100:]])).scaled(found.encode("t", table)[0])
+    np.testing.assert_allclose(Z.mean(axis=0), 0, atol=1e-6)
+    np.testing.assert_allclose(Z.std(axis=0), 1, rtol=1e-6)

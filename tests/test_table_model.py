@@ -12,13 +12,11 @@ from sdulearn import (
     TableModel,
     load_model,
 )
-from sdulearn.columns import Column, ColumnLayout, SparseLayout
+from sdulearn.columns import Column, Columns, NumberText, SparseColumns
 from sdulearn.errors import InputError, ModelFileError, UnseenCategoryWarning
 from sdulearn.io import container
-from sdulearn.number_texts import NumberText
-from sdulearn.table_model import Scaler
 
-LAYOUT = ColumnLayout(
+COLUMNS = Columns(
     (
         *(Column(f"x{k}", "number", fill=float(k)) for k in range(17)),
         Column("price", "number", fill=2.5, text=NumberText(",", ("-",))),
@@ -26,7 +24,10 @@ LAYOUT = ColumnLayout(
         Column("colour", "category", ("blue", "réd"), "blue"),
     ),
     "key",
+    np.linspace(-1, 1, 21),
+    np.linspace(1, 2, 21),
 )
+SPARSE = SparseColumns(21, 1, np.linspace(1, 2, 21))
 ESTIMATORS = [
     PairLogisticRegression(),
     PairLogisticRegressionCV(),
@@ -36,10 +37,8 @@ ESTIMATORS = [
 ]
 
 
-def made(estimator, waveform, layout=LAYOUT, report=None):
-    rows, codes = waveform
-    scaler = Scaler(np.linspace(-1, 1, rows.shape[1]), np.linspace(1, 2, rows.shape[1]))
-    return TableModel(estimator.fit(rows, codes), layout, scaler, ("no", "yes"), report)
+def made(estimator, waveform, columns=COLUMNS, report=None):
+    return TableModel(estimator.fit(*waveform), columns, ("no", "yes"), report)
 
 
 @pytest.fixture
@@ -58,19 +57,20 @@ def frame():
 
 
 @pytest.mark.parametrize("estimator", ESTIMATORS, ids=str)
-@pytest.mark.parametrize("layout", [LAYOUT, SparseLayout(21, 0)], ids=["columns", "sparse"])
-def test_round_trip(waveform, tmp_path, frame, fit_report, estimator, layout):
-    model = made(estimator, waveform, layout, fit_report)
+@pytest.mark.parametrize("columns", [COLUMNS, SPARSE], ids=["columns", "sparse"])
+def test_round_trip(waveform, tmp_path, frame, fit_report, estimator, columns):
+    model = made(estimator, waveform, columns, fit_report)
     model.save(tmp_path / "model.sdu")
     back = load_model(tmp_path / "model.sdu")
     assert isinstance(back, TableModel)
     assert type(back.estimator) is type(estimator)
-    assert back.layout == layout
+    assert back.columns.columns == columns.columns
+    assert back.columns.id_column == columns.id_column
     assert back.classes == ("no", "yes")
     assert back.report == fit_report
-    np.testing.assert_array_equal(back.scaler.mean, model.scaler.mean)
-    np.testing.assert_array_equal(back.scaler.scale, model.scaler.scale)
-    table = frame if layout is LAYOUT else waveform[0]
+    np.testing.assert_array_equal(back.columns.mean, model.columns.mean)
+    np.testing.assert_array_equal(back.columns.scale, model.columns.scale)
+    table = frame if columns is COLUMNS else waveform[0]
     decision = back.decision_function(table)
     np.testing.assert_array_equal(decision, model.decision_function(table))
     assert back.predict(table).tolist() == ["yes" if z > 0 else "no" for z in decision]
@@ -85,11 +85,11 @@ def test_the_parts_are_used_in_their_order(waveform, frame):
     """Columns to features, features to standardised ones, and those into the estimator as it was fitted."""
     model = made(PairLogisticRegressionCV(), waveform)
     colours = (frame["colour"].to_numpy()[:, None] == np.array(["blue", "réd"])).astype(float)
-    X = np.column_stack([frame[[c.name for c in LAYOUT.columns[:-1]]].to_numpy(dtype=float), colours])
-    scaled = (X - model.scaler.mean) / model.scaler.scale
+    X = np.column_stack([frame[[c.name for c in COLUMNS.columns[:-1]]].to_numpy(dtype=float), colours])
+    scaled = (X - model.columns.mean) / model.columns.scale
     np.testing.assert_allclose(model.decision_function(frame), model.estimator.decision_function(scaled))
     np.testing.assert_allclose(model.predict_proba(frame), model.estimator.predict_proba(scaled))
-    (coef,), (intercept,) = model.raw_lines
+    (coef,), (intercept,) = model.raw_coefficients
     np.testing.assert_allclose(X @ coef + intercept, model.decision_function(frame))
 
 
@@ -108,8 +108,7 @@ def test_frames_of_every_kind(waveform, frame):
 
 
 def test_a_sparse_matrix(waveform):
-    model = made(SDUClassifier(), waveform, SparseLayout(21, 1))
-    model = TableModel(model.estimator, model.layout, Scaler(np.zeros(21), model.scaler.scale))
+    model = made(SDUClassifier(), waveform, SPARSE)
     rows = waveform[0]
     np.testing.assert_allclose(model.decision_function(sparse.csr_matrix(rows)), model.decision_function(rows))
     with pytest.raises(InputError, match=r"shape \(140, 20\), but the model has 21 features|shape \(\d+, 20\)"):

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from sdulearn.prior import PriorEstimate, estimate_prior
     from sdulearn.report.records import FitReport
     from sdulearn.table_model import TableModel
-    from sdulearn.workflow import fit_table
+    from sdulearn.workflow.fit import fit_table
 
 # Imported when they are asked for: `sdulearn --version` need not wait for scikit-learn.
 _HOMES = {
@@ -30,7 +30,7 @@ _HOMES = {
     "SDUClassifierCV": "linear",
     "TableModel": "table_model",
     "estimate_prior": "prior",
-    "fit_table": "workflow",
+    "fit_table": "workflow.fit",
     "load_model": "io.model_file",
     "stack_pairs": "pairs",
 }

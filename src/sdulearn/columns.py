@@ -1,33 +1,59 @@
-"""Columns of a table and the features they become: found once in training, used the same way ever after.
+"""Columns of a table and the features they become: decided once in training, used the same way ever after.
 
-A number or true/false column becomes one feature, a text column one feature a category. What must
-be known of a column to decide that is a sum over its rows, so it is found alike in a table in
-memory and in one that streams by.
+A number or true/false column becomes one feature, a text column one feature a category. All that must be
+known to decide that, and to standardise the features, is a sum over rows: it is found alike in a table in
+memory and in one that streams by, in whatever order its portions come. In a text file everything is text,
+so there the kind of a column is decided by all of its texts.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
-from functools import reduce
-from typing import Annotated, Any, Literal, TypeAlias
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
-from sdulearn.errors import InputError, listed, quoted, shortened
+from sdulearn.errors import InputError, listed, quoted, reason, shortened
 from sdulearn.extras import require
-from sdulearn.io.files import Location, as_text
-from sdulearn.number_texts import NumberText, parse_numbers
-from sdulearn.types import Array, ArrowColumn, ArrowTable, ArrowType, Between, Codes, Frame
+from sdulearn.io.files import Location
+from sdulearn.pairs import pair_checksum
+from sdulearn.types import Array, ArrowColumn, ArrowTable, ArrowType, Codes, Frame, Rows
 
 Kind: TypeAlias = Literal["number", "boolean", "category"]
 NUMBER: Kind = "number"
 BOOLEAN: Kind = "boolean"
 CATEGORY: Kind = "category"
-# Nobody wants a feature for each of so many texts; beyond it they are no longer told apart.
+# Nobody wants a feature for each of so many texts; beyond it they are no longer counted one by one.
 MANY_TEXTS = 100_000
+# Numbers are counted one by one only where the first of them are few different ones.
+_FIRST = 2_000
+_FEW = 1_000
+# Texts that stand for a missing number in a column of numbers.
+_MARKS = ("-", "--", "---", "–", "—", ".", "..", "...", "*", "n.a.", "n/a", "na", "nan", "none", "null", "nil",
+          "missing", "unknown", "k.a.", "#n/a", "?")  # fmt: skip
+_PLAIN = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$"
+_COMMA = r"^[+-]?\d+(,\d+)?([eE][+-]?\d+)?$"
+# 1,234 may be a thousand and more, or one and a bit.
+_THOUSANDS = r"^[+-]?\d{1,3}(,\d{3})+$"
+_TRUE = ("true", "True", "TRUE", "1")
+_FALSE = ("false", "False", "FALSE", "0")
+# From this share of numbers on, a column of texts is taken for one of numbers with mistakes in it.
+_NEARLY_ALL = 0.9
+# A column of numbers that come in twos by chance has fewer of them than this.
+_FEW_PAIRS = 5
+
+
+@dataclass(frozen=True)
+class NumberText:
+    """How numbers are spelled in a column of texts."""
+
+    decimal: Literal[".", ","] = "."  # the decimal mark
+    marks: tuple[str, ...] = ()  # what stands for a missing number there, beside an empty cell
 
 
 @dataclass(frozen=True)
@@ -38,7 +64,7 @@ class Column:
     kind: Kind  # what it holds
     categories: tuple[str, ...] = ()  # the categories, each a feature; empty unless the kind is "category"
     fill: float | str | None = None  # what stands in for a missing value; None refuses it
-    text: NumberText | None = None  # how numbers are spelled where a file has them as texts
+    text: NumberText | None = None  # how numbers are spelled where a file has them as texts, if not plainly
 
     def __post_init__(self) -> None:
         if bool(self.categories) != (self.kind == CATEGORY) or len(set(self.categories)) != len(self.categories):
@@ -52,20 +78,29 @@ class Column:
         return [f"{self.name}={c}" for c in self.categories] if self.kind == CATEGORY else [self.name]
 
 
-@dataclass(frozen=True)
-class ColumnLayout:
-    """How a table with named columns becomes a matrix."""
+@dataclass(frozen=True, eq=False)
+class Columns:
+    """How a table with named columns becomes standardised features."""
 
     columns: tuple[Column, ...]
-    id_column: str | None = None
-    kind: Literal["columns"] = "columns"
+    id_column: str | None
+    # (n_features,), mean and standard deviation of each feature in training; a constant feature has scale 1
+    mean: Array
+    scale: Array
 
     def __post_init__(self) -> None:
         names = [column.name for column in self.columns]
         if len({*names, self.id_column}) != len(names) + 1:
             raise InputError("Two columns have one name.")
+        _check_scale(self.width, self.mean, self.scale)
 
-    @property
+    @classmethod
+    def unscaled(cls, columns: Sequence[Column], id_column: str | None = None) -> Columns:
+        """Features that are used as they are."""
+        width = sum(len(column.feature_names) for column in columns)
+        return cls(tuple(columns), id_column, np.zeros(width), np.ones(width))
+
+    @cached_property
     def feature_names(self) -> list[str]:
         """One name a feature."""
         return [name for column in self.columns for name in column.feature_names]
@@ -73,40 +108,310 @@ class ColumnLayout:
     @property
     def width(self) -> int:
         """Number of features."""
-        return sum(len(column.feature_names) for column in self.columns)
+        return len(self.feature_names)
+
+    @property
+    def features(self) -> list[slice]:
+        """Which features each column becomes."""
+        ends = np.cumsum([len(column.feature_names) for column in self.columns]).tolist()
+        return [slice(begin, end) for begin, end in zip([0, *ends], ends, strict=False)]
+
+    def scaled(self, X: Array) -> Array:
+        """Standardised features."""
+        return (X - self.mean) / self.scale
+
+    def needed(self, name: str, present: Sequence[str], id_column: str | None = None) -> list[str]:
+        """The columns to read, and the ids; an error where the table has not all of them."""
+        wanted = [column.name for column in self.columns]
+        if absent := [column for column in wanted if column not in present]:
+            raise InputError(f"{name} lacks the column {', '.join(map(quoted, absent[:5]))} that the model needs.")
+        return list(dict.fromkeys([*wanted, *([id_column] if id_column else [])]))
+
+    def encode(self, name: str, batch: ArrowTable) -> tuple[Array, Counter[str]]:
+        """Features of a table or batch, not scaled, and how often a text was no known category, by column.
+
+        The matrix is stored column by column, as Arrow has it: that is several times faster than row by row.
+        """
+        features = np.zeros((self.width, batch.num_rows))
+        unseen: Counter[str] = Counter()
+        for column, part in zip(self.columns, self.features, strict=True):
+            values = batch[column.name]
+            if column.kind == CATEGORY:
+                unseen[column.name] += _one_hot(name, column, values, features[part])
+            else:
+                _fill(name, column, _numbers_of(name, column, values), features[part.start])
+        return features.T, +unseen
+
+    def values(self, X: Array) -> Array:
+        """One number a column, of features that are not scaled: a category is its place, -1 none of them."""
+        found = np.empty((len(X), len(self.columns)))
+        for k, (column, part) in enumerate(zip(self.columns, self.features, strict=True)):
+            block = X[:, part]
+            if column.kind == CATEGORY:
+                found[:, k] = np.where(block.max(axis=1) > 0.5, block.argmax(axis=1), -1)
+            else:
+                found[:, k] = block[:, 0]
+        return found
+
+    def rows(self, values: Array) -> Array:
+        """Standardised features of one number a column, as :meth:`values` gives them."""
+        found = np.empty((len(values), self.width))
+        for k, (column, part) in enumerate(zip(self.columns, self.features, strict=True)):
+            is_text = column.kind == CATEGORY
+            found[:, part] = values[:, [k]] == np.arange(len(column.categories)) if is_text else values[:, [k]]
+        return self.scaled(found)
 
 
-@dataclass(frozen=True)
-class SparseLayout:
-    """An svmlight file, or a sparse matrix: so many features, the first one numbered ``first``."""
+@dataclass(frozen=True, eq=False)
+class SparseColumns:
+    """An svmlight file, or a sparse matrix: so many features, the first numbered ``first``; only divided by a scale."""
 
-    width: Annotated[int, Between(0, 2**48)]
-    first: Literal[0, 1] = 1
+    width: int
+    first: Literal[0, 1]
+    scale: Array
     id_column: None = None
-    kind: Literal["sparse"] = "sparse"
+
+    def __post_init__(self) -> None:
+        _check_scale(self.width, self.mean, self.scale)
+
+    @property
+    def mean(self) -> Array:
+        """Nothing is taken off: rows stay sparse."""
+        return np.zeros(len(self.scale))
 
     @property
     def feature_names(self) -> list[str]:
         """The features' numbers."""
         return [str(k) for k in range(self.first, self.first + self.width)]
 
+    @cached_property
+    def columns(self) -> tuple[Column, ...]:
+        """Each feature as a column."""
+        return tuple(Column(name, NUMBER) for name in self.feature_names)
 
-Layout = ColumnLayout | SparseLayout
+    @property
+    def features(self) -> list[slice]:
+        """Each column is one feature."""
+        return [slice(k, k + 1) for k in range(self.width)]
+
+    def scaled(self, X: Rows) -> Rows:
+        """Divided features, sparse where they were."""
+        return sparse.csr_matrix(X @ sparse.diags_array(1 / self.scale)) if sparse.issparse(X) else X / self.scale
+
+    def values(self, X: Array) -> Array:
+        """The features as they are."""
+        return X
+
+    def rows(self, values: Array) -> Array:
+        """Scaled features."""
+        return values / self.scale
+
+
+Layout: TypeAlias = Columns | SparseColumns
+
+
+def _check_scale(width: int, mean: Array, scale: Array) -> None:
+    if mean.shape != (width,) or scale.shape != (width,):
+        raise InputError("Columns and scales do not fit together.")
+    if not (scale > 0).all():
+        raise InputError("A scale is not positive.")
+
+
+def usable_scale(mean: Array, deviation: Array) -> Array:
+    """1 for a constant column: its deviation is rounding, and dividing by it would make noise of it."""
+    return np.where(deviation > 1e-10 * np.maximum(np.abs(mean), 1e-200), deviation, 1.0)
 
 
 @dataclass(frozen=True)
-class ColumnSummary:
+class Moments:
+    """Number of values, their mean, and the sum of squares about it.
+
+    ``+`` joins two stretches without the cancellation of plain sums of squares (Chan, Golub and LeVeque).
+    """
+
+    n: int = 0
+    mean: float = 0.0
+    squares: float = 0.0
+
+    @staticmethod
+    def of(values: Array) -> Moments:
+        """The moments of some values."""
+        if not len(values):
+            return Moments()
+        mean = float(values.mean())
+        centred = values - mean
+        return Moments(len(values), mean, float(centred @ centred))
+
+    def __add__(self, other: Moments) -> Moments:
+        if not self.n or not other.n:
+            return other if other.n else self
+        n = self.n + other.n
+        shift = other.mean - self.mean
+        squares = self.squares + other.squares + shift**2 * (self.n * other.n / n)
+        return Moments(n, self.mean + shift * (other.n / n), squares)
+
+
+@dataclass(frozen=True)
+class ColumnCounts:
     """What the rows of a column add up to; ``+`` joins two stretches of rows."""
 
     rows: int  # rows, and how many of them have no value
     gaps: int
-    total: float = 0.0  # sum of the numbers
-    # how often each text occurs, up to ``MANY_TEXTS`` different ones
-    texts: Counter[str] = field(default_factory=Counter)
+    numbers: Moments = Moments()  # of the numbers; of texts, those with a decimal point
+    commas: Moments = Moments()  # of texts that are numbers where the comma is the decimal mark
+    n_infinite: int = 0
+    n_fractions: int = 0  # numbers that are not whole
+    n_zeros: int = 0
+    check: int = 0  # of whole numbers, see :func:`sdulearn.pairs.pair_checksum`; joined with ``^``
+    # how often each value occurs; None where there are too many
+    texts: Counter[str] | None = field(default_factory=Counter)
+    marks: Counter[str] = field(default_factory=Counter)  # texts that may stand for a missing number
+    n_flags: int = 0  # texts that say true or false
+    n_commas: int = 0  # texts with a comma, and those whose commas may stand between thousands
+    n_thousands: int = 0
+    # row and text of the first that is neither a mark nor a number: with a decimal point, with a decimal comma
+    odd: tuple[tuple[int, str] | None, tuple[int, str] | None] = (None, None)
 
-    def __add__(self, other: ColumnSummary) -> ColumnSummary:
-        texts = self.texts if len(self.texts) > MANY_TEXTS else self.texts + other.texts
-        return ColumnSummary(self.rows + other.rows, self.gaps + other.gaps, self.total + other.total, texts)
+    def __add__(self, other: ColumnCounts) -> ColumnCounts:
+        return ColumnCounts(
+            self.rows + other.rows,
+            self.gaps + other.gaps,
+            self.numbers + other.numbers,
+            self.commas + other.commas,
+            self.n_infinite + other.n_infinite,
+            self.n_fractions + other.n_fractions,
+            self.n_zeros + other.n_zeros,
+            self.check ^ other.check,
+            _joined_texts(self.texts, other.texts),
+            self.marks + other.marks,
+            self.n_flags + other.n_flags,
+            self.n_commas + other.n_commas,
+            self.n_thousands + other.n_thousands,
+            (_earlier(self.odd[0], other.odd[0]), _earlier(self.odd[1], other.odd[1])),
+        )
+
+
+def _joined_texts(one: Counter[str] | None, other: Counter[str] | None) -> Counter[str] | None:
+    if one is None or other is None or len(one) > MANY_TEXTS:
+        return None
+    return one + other
+
+
+def _earlier(one: tuple[int, str] | None, other: tuple[int, str] | None) -> tuple[int, str] | None:
+    return min(filter(None, (one, other)), default=None)
+
+
+def count(values: ArrowColumn, first: int, guessed: bool) -> ColumnCounts:
+    """Count a stretch of a column; ``guessed`` where texts may be numbers, and ``first`` is the number of its row."""
+    kind = kind_of(values.type)
+    if kind is None:
+        return ColumnCounts(len(values), values.null_count)
+    if kind != CATEGORY:
+        return _count_numbers(values, len(values))
+    if not guessed:
+        return ColumnCounts(len(values), values.null_count, texts=_frequencies(values))
+    pc = require("pyarrow.compute", "files")
+    texts = pc.utf8_trim_whitespace(values)
+    try:
+        found = texts.cast(require("pyarrow", "files").float64())
+    except require("pyarrow", "files").ArrowInvalid:
+        return replace(_count_texts(texts, first), texts=_frequencies(values))
+    counted = _count_numbers(found, len(values))
+    # What is no number with a decimal comma has a point.
+    pointed = pc.match_substring(texts, ".")
+    odd = _first_of(texts, pointed, first)
+    commas = counted.numbers if odd is None else Moments.of(_floats(texts.filter(_not(pointed))))
+    return replace(counted, texts=_few_texts(values), commas=commas, odd=(None, odd), n_flags=_n_flags(texts))
+
+
+def _count_numbers(values: ArrowColumn, n_rows: int) -> ColumnCounts:
+    floats = np.asarray(numbers(values), dtype=np.float64)
+    present = floats[~np.isnan(floats)] if np.isnan(_sum(floats)) else floats
+    with np.errstate(invalid="ignore", over="ignore"):
+        moments = Moments.of(present)
+    n_infinite = 0 if np.isfinite(_sum(present)) else int(np.isinf(present).sum())
+    n_fractions = int(np.sum(present != np.rint(present)))
+    check = 0
+    if not n_fractions and not n_infinite and np.abs(present).max(initial=0) < 2**53:
+        check = pair_checksum(present.astype(np.int64))
+    return ColumnCounts(
+        n_rows,
+        n_rows - len(present),
+        moments,
+        n_infinite=n_infinite,
+        n_fractions=n_fractions,
+        n_zeros=int(np.sum(present == 0)),
+        check=check,
+        texts=None if n_fractions else _few_texts(values),
+    )
+
+
+def _count_texts(texts: ArrowColumn, first: int) -> ColumnCounts:
+    """Texts without blanks around them of which some are no plain numbers."""
+    pc = require("pyarrow.compute", "files")
+    plain = pc.match_substring_regex(texts, _PLAIN)
+    comma = pc.match_substring_regex(texts, _COMMA)
+    marked = _is_in(pc.utf8_lower(texts), _MARKS)
+    others = [pc.and_(_not(pc.or_(numeric, marked)), texts.is_valid()) for numeric in (plain, comma)]
+    pointed = _floats(texts.filter(plain))
+    return ColumnCounts(
+        len(texts),
+        texts.null_count,
+        Moments.of(pointed),
+        Moments.of(_floats(pc.replace_substring(texts.filter(comma), ",", "."))),
+        n_infinite=int(np.isinf(pointed).sum()),
+        n_fractions=1,
+        marks=_frequencies(texts.filter(marked)) or Counter(),
+        n_flags=_n_flags(texts),
+        n_commas=_number(pc.match_substring(texts, ",")),
+        n_thousands=_number(pc.match_substring_regex(texts, _THOUSANDS)),
+        odd=(_first_of(texts, others[0], first), _first_of(texts, others[1], first)),
+    )
+
+
+def _frequencies(values: ArrowColumn) -> Counter[str] | None:
+    """How often each value occurs, as text."""
+    values, counts = values.drop_null().value_counts().flatten()
+    if len(values) > MANY_TEXTS:
+        return None
+    return Counter(dict(zip(_as_texts(values).to_pylist(), counts.to_pylist(), strict=True)))
+
+
+def _few_texts(values: ArrowColumn) -> Counter[str] | None:
+    """The same of numbers, where few are different."""
+    return None if len(values[:_FIRST].unique()) > _FEW else _frequencies(values)
+
+
+def _as_texts(values: ArrowColumn) -> ArrowColumn:
+    pa = require("pyarrow", "files")
+    return values if pa.types.is_string(values.type) else values.cast(pa.string())
+
+
+def _floats(texts: ArrowColumn) -> Array:
+    return np.asarray(_to_numpy(texts.drop_null().cast(require("pyarrow", "files").float64())), dtype=np.float64)
+
+
+def _is_in(texts: ArrowColumn, known: Sequence[str]) -> ArrowColumn:
+    pa = require("pyarrow", "files")
+    return require("pyarrow.compute", "files").is_in(texts, value_set=pa.array(known, texts.type))
+
+
+def _n_flags(texts: ArrowColumn) -> int:
+    return _number(_is_in(texts, (*_TRUE, *_FALSE)))
+
+
+def _not(mask: ArrowColumn) -> ArrowColumn:
+    return require("pyarrow.compute", "files").invert(mask)
+
+
+def _number(mask: ArrowColumn) -> int:
+    return int(require("pyarrow.compute", "files").sum(mask).as_py() or 0)
+
+
+def _first_of(texts: ArrowColumn, mask: ArrowColumn, first: int) -> tuple[int, str] | None:
+    """Row, the first below the header being 1, and text of the first that is marked."""
+    place = require("pyarrow.compute", "files").index(mask, True).as_py()
+    return None if place < 0 else (first + place + 1, str(texts[place].as_py()))
 
 
 def as_arrow(frame: Frame) -> ArrowTable:
@@ -126,16 +431,6 @@ def as_arrow(frame: Frame) -> ArrowTable:
     return table
 
 
-def column_kinds(path: Location, types: Mapping[str, ArrowType]) -> dict[str, Kind]:
-    """Kinds of the columns to learn from, or an error that names those of no known kind."""
-    if not types:
-        raise InputError(f"{path} has no columns to learn from.")
-    kinds = {name: kind for name, dtype in types.items() if (kind := kind_of(dtype))}
-    if strange := [_noted(name, shortened(str(dtype))) for name, dtype in types.items() if name not in kinds]:
-        raise InputError(f"{path}: neither numbers nor text: {listed(strange)}. Leave them out with `drop`.")
-    return kinds
-
-
 def kind_of(dtype: ArrowType) -> Kind | None:
     """Number, boolean or category; None for all else."""
     types = require("pyarrow.types", "files")
@@ -148,114 +443,208 @@ def kind_of(dtype: ArrowType) -> Kind | None:
     return CATEGORY if types.is_string(dtype) or types.is_large_string(dtype) else None
 
 
-def summarise(table: ArrowTable, kinds: Mapping[str, str]) -> dict[str, ColumnSummary]:
-    """The summary of each column of a table or batch."""
-    return {name: _summary(table[name], kind) for name, kind in kinds.items()}
-
-
-def add_summaries(found: Iterable[Mapping[str, ColumnSummary]]) -> dict[str, ColumnSummary]:
-    """Column by column, the sum of several stretches of rows."""
-    return reduce(lambda one, other: {name: one[name] + other[name] for name in one}, map(dict, found))
-
-
-def _summary(values: ArrowColumn, kind: str) -> ColumnSummary:
-    if kind == CATEGORY:
-        pa = require("pyarrow", "files")
-        texts, counts = (part.to_pylist() for part in values.cast(pa.string()).value_counts().flatten())
-        found = Counter({text: n for text, n in zip(texts, counts, strict=True) if text is not None})
-        return ColumnSummary(len(values), values.null_count, texts=found)
-    floats = numbers(values)
-    total = _sum(floats)
-    if np.isfinite(total):
-        return ColumnSummary(len(values), 0, total)
-    return ColumnSummary(len(values), int(np.isnan(floats).sum()), _sum(floats[~np.isnan(floats)]))
-
-
-def find_columns(
-    path: Location, kinds: Mapping[str, Kind], found: Mapping[str, ColumnSummary], missing: str, max_categories: int
-) -> tuple[Column, ...]:
-    """The layout's columns, or an error that names every column in the way."""
-    gaps = {name: summary.gaps for name, summary in found.items() if summary.gaps}
-    if gaps and missing == "error":
-        columns_with_gaps = listed([_noted(name, f"{count:,}") for name, count in gaps.items()])
-        raise InputError(
-            f"{path}: missing values in {columns_with_gaps}. Pass `missing='mean'` to put in the column's mean (most "
-            "frequent text), or leave columns out with `drop`."
-        )
-    if empty := [name for name, count in gaps.items() if count == found[name].rows]:
-        raise InputError(
-            f"{path}: nothing but missing values in {listed(map(quoted, empty))}. Leave them out with `drop`."
-        )
-    columns = [_column(name, kinds[name], summary, missing == "mean") for name, summary in found.items()]
-    large = [_noted(c.name, _number_of(c.categories)) for c in columns if len(c.categories) > max_categories]
+def decide(
+    name: str,
+    types: Mapping[str, ArrowType],
+    counts: Mapping[str, ColumnCounts],
+    guessed: Mapping[str, bool],
+    id_column: str | None,
+    missing: str,
+    max_categories: int,
+) -> Columns:
+    """How the counted columns become features, or an error that names every column in the way."""
+    if not counts:
+        raise InputError(f"{name} has no columns to learn from.")
+    strange = [_noted(column, shortened(str(types[column]))) for column in counts if kind_of(types[column]) is None]
+    if strange:
+        raise InputError(f"{name}: neither numbers nor text: {listed(strange)}. Leave them out with `drop`.")
+    kinds: dict[str, Kind] = {}
+    spelled: dict[str, NumberText | None] = {}
+    for column, found in counts.items():
+        kinds[column], spelled[column] = kind_of(types[column]) or NUMBER, None
+        if guessed[column]:
+            kinds[column], spelled[column] = _recognised(name, column, found)
+            counts = {**counts, column: _as_kind(found, kinds[column], spelled[column])}
+    _refuse_gaps(name, counts, missing)
+    _refuse_codes(name, counts, kinds)
+    large = {
+        column: found.texts
+        for column, found in counts.items()
+        if kinds[column] == CATEGORY and (found.texts is None or len(found.texts) > max_categories)
+    }
     if large:
+        number = [_noted(c, f"more than {MANY_TEXTS:,}" if t is None else f"{len(t):,}") for c, t in large.items()]
         raise InputError(
-            f"{path}: text columns with more than {max_categories} different texts: {listed(large)}. Name the ids "
+            f"{name}: text columns with more than {max_categories} different texts: {listed(number)}. Name the ids "
             "with `id_column`, leave columns out with `drop`, or raise `max_categories`."
         )
-    return tuple(columns)
+    columns = [_column(column, kinds[column], spelled[column], found, missing) for column, found in counts.items()]
+    mean, deviation = np.hstack([_mean_and_deviation(c, counts[c.name]) for c in columns])
+    return Columns(tuple(columns), id_column, mean, usable_scale(mean, deviation))
+
+
+def _recognised(name: str, column: str, found: ColumnCounts) -> tuple[Kind, NumberText | None]:
+    """What a column of a text file holds; an error where that is not clear."""
+    present = found.rows - found.gaps
+    is_comma = found.commas.n > found.numbers.n
+    numeric = found.commas.n if is_comma else found.numbers.n
+    if is_comma and found.n_commas and found.n_thousands == found.n_commas:
+        such = next(text for text in found.texts or () if "," in text)
+        raise InputError(
+            f"{name}: the numbers in column {quoted(column)}, such as {quoted(such)}, may have a decimal comma or "
+            "commas between thousands. Write them with a point, or leave the column out with `drop`."
+        )
+    rest = present - numeric - found.marks.total()
+    if numeric and not rest:
+        plainly = not is_comma and not found.marks
+        return NUMBER, None if plainly else NumberText("," if is_comma else ".", tuple(sorted(found.marks)))
+    if not present:
+        return NUMBER, None
+    if found.n_flags == present:
+        return BOOLEAN, None
+    if numeric < _NEARLY_ALL * present:
+        return CATEGORY, None
+    odd = found.odd[is_comma]
+    assert odd is not None
+    raise InputError(
+        f"{name}: column {quoted(column)} holds numbers, but for {rest:,} cells, the first {quoted(odd[1])} in row "
+        f"{odd[0]:,}. Correct them; or leave the column out with `drop`; or, if its texts are categories, say so: "
+        f"`categories=[{quoted(column)}]`."
+    )
+
+
+def _as_kind(found: ColumnCounts, kind: Kind, spelled: NumberText | None) -> ColumnCounts:
+    """The counts of texts as those of what they stand for."""
+    if kind == NUMBER:
+        is_comma = spelled is not None and spelled.decimal == ","
+        gaps = found.gaps + found.marks.total()
+        return replace(found, gaps=gaps, numbers=found.commas if is_comma else found.numbers)
+    if kind == BOOLEAN:
+        assert found.texts is not None
+        n_true = sum(number for text, number in found.texts.items() if text.strip() in _TRUE)
+        n = found.rows - found.gaps
+        return replace(found, numbers=Moments(n, n_true / n, n_true * (n - n_true) / n))
+    return found
+
+
+def _refuse_gaps(name: str, counts: Mapping[str, ColumnCounts], missing: str) -> None:
+    gaps = {column: found.gaps for column, found in counts.items() if found.gaps}
+    if gaps and missing == "error":
+        columns_with_gaps = listed([_noted(column, f"{number:,}") for column, number in gaps.items()])
+        raise InputError(
+            f"{name}: missing values in {columns_with_gaps}. Pass `missing='mean'` to put in the column's mean (most "
+            "frequent text), or leave columns out with `drop`."
+        )
+    if empty := [column for column, number in gaps.items() if number == counts[column].rows]:
+        raise InputError(
+            f"{name}: nothing but missing values in {listed(map(quoted, empty))}. Leave them out with `drop`."
+        )
+    if infinite := [column for column, found in counts.items() if found.n_infinite]:
+        raise _infinite(name, infinite[0])
+
+
+def _infinite(name: str, column: str) -> InputError:
+    return InputError(f"{name}: column {quoted(column)} holds infinite values. Replace them, or leave it out.")
+
+
+def _refuse_codes(name: str, counts: Mapping[str, ColumnCounts], kinds: Mapping[str, Kind]) -> None:
+    """A column of whole numbers of which every one but 0 stands on two rows is no feature."""
+    for column, found in counts.items():
+        if kinds[column] != NUMBER or found.n_fractions or not found.n_zeros or found.n_zeros == found.numbers.n:
+            continue
+        in_twos = found.check == 0
+        if found.texts is not None:
+            times = [number for text, number in found.texts.items() if float(text)]
+            in_twos = len(times) >= _FEW_PAIRS and set(times) == {2}
+        if in_twos:
+            raise InputError(
+                f"{name}: column {quoted(column)} looks like pair codes: every number but 0 stands on two rows. "
+                f"Learn from them with `codes={quoted(column)}`, or leave the column out with `drop`."
+            )
 
 
 def _noted(name: str, note: str) -> str:
     return f"{quoted(name)} ({note})"
 
 
-def _number_of(categories: tuple[str, ...]) -> str:
-    return f"{len(categories):,}" if len(categories) <= MANY_TEXTS else f"more than {MANY_TEXTS:,}"
-
-
-def _column(name: str, kind: Kind, summary: ColumnSummary, filled: bool) -> Column:
+def _column(name: str, kind: Kind, spelled: NumberText | None, found: ColumnCounts, missing: str) -> Column:
     if kind != CATEGORY:
-        return Column(name, kind, fill=summary.total / (summary.rows - summary.gaps) if filled else None)
-    usual = summary.texts.most_common(1)[0][0] if filled else None
-    return Column(name, kind, tuple(sorted(summary.texts)), usual)
+        return Column(name, kind, fill=found.numbers.mean if missing == "mean" else None, text=spelled)
+    texts = found.texts or Counter()
+    # The first in the alphabet of those that occur most often, whatever the order of the rows.
+    usual = min(texts, key=lambda text: (-texts[text], text)) if missing == "mean" else None
+    return Column(name, kind, tuple(sorted(texts)), usual)
 
 
-def encode(path: Location, layout: ColumnLayout, table: ArrowTable) -> tuple[Array, Counter[str]]:
-    """The features of a table or batch, and how often a text was none of the known categories, by column.
-
-    The matrix is stored column by column, as Arrow has it: that is several times faster than row by
-    row.
-    """
-    features = np.zeros((layout.width, table.num_rows))
-    unseen: Counter[str] = Counter()
-    at = 0
-    for column in layout.columns:
-        block = features[at : at + len(column.feature_names)]
-        if column.kind == CATEGORY:
-            unseen[column.name] += _one_hot(path, column, table[column.name], block)
-        else:
-            _fill(path, column, _numbers_of(path, column, table[column.name]), block[0])
-        at += len(block)
-    return features.T, +unseen
+def _mean_and_deviation(column: Column, found: ColumnCounts) -> Array:
+    """Of the features of a column over all rows, with what stands in for missing values."""
+    if column.kind != CATEGORY:
+        return np.array([[found.numbers.mean], [np.sqrt(found.numbers.squares / found.rows)]])
+    texts = found.texts or Counter()
+    times = np.array([texts[text] + found.gaps * (text == column.fill) for text in column.categories])
+    share = times / found.rows
+    return np.array([share, np.sqrt(share * (1 - share))])
 
 
-def _numbers_of(path: Location, column: Column, values: ArrowColumn) -> NDArray[Any]:
+def _numbers_of(name: str, column: Column, values: ArrowColumn) -> NDArray[Any]:
     """The numbers of a column, which a text file may spell in its own way."""
     if kind_of(values.type) == CATEGORY:
-        values = parse_numbers(path, column.name, values, column.text or NumberText())
-    return numbers(values)
+        values = _flags(values) if column.kind == BOOLEAN else as_numbers(values, column.text or NumberText())
+        if values is None:
+            raise InputError(f"{name}: column {quoted(column.name)} held true and false in training, not here.")
+    try:
+        return numbers(values)
+    except require("pyarrow", "files").ArrowInvalid as error:
+        raise InputError(
+            f"{name}: column {quoted(column.name)} held numbers in training, and here: {reason(error)}"
+        ) from None
 
 
-def _fill(path: Location, column: Column, values: NDArray[Any], feature: Array) -> None:
+def as_numbers(values: ArrowColumn, text: NumberText) -> ArrowColumn:
+    """Texts as numbers; null where one is missing."""
+    pa = require("pyarrow", "files")
+    pc = require("pyarrow.compute", "files")
+    values = pc.utf8_trim_whitespace(_as_texts(values))
+    if text.marks:
+        values = pc.if_else(_is_in(values, text.marks), pa.scalar(None, pa.string()), values)
+    if text.decimal != ".":
+        values = pc.replace_substring(values, text.decimal, ".")
+    try:
+        return values.cast(pa.float64())
+    except pa.ArrowInvalid:
+        return values
+
+
+def _flags(values: ArrowColumn) -> ArrowColumn | None:
+    """Texts as true and false; None where some are neither."""
+    texts = require("pyarrow.compute", "files").utf8_trim_whitespace(_as_texts(values))
+    if _n_flags(texts) + texts.null_count < len(texts):
+        return None
+    pa = require("pyarrow", "files")
+    return require("pyarrow.compute", "files").if_else(
+        texts.is_valid(), _is_in(texts, _TRUE), pa.scalar(None, pa.bool_())
+    )
+
+
+def _fill(name: str, column: Column, values: NDArray[Any], feature: Array) -> None:
     feature[:] = values
     if np.isfinite(_sum(feature)):
         return
     gaps = np.isnan(feature)
     if gaps.any():
-        _refuse_missing(path, column, int(gaps.sum()))
+        _refuse_missing(name, column, int(gaps.sum()))
         feature[gaps] = float(column.fill or 0.0)
     if not np.isfinite(feature).all():
-        raise InputError(f"{path}: column {quoted(column.name)} holds infinite values. Replace them, or leave it out.")
+        raise _infinite(name, column.name)
 
 
-def _one_hot(path: Location, column: Column, values: ArrowColumn, block: Array) -> int:
+def _one_hot(name: str, column: Column, values: ArrowColumn, block: Array) -> int:
     """Write ones into the block; give back how many texts are no known category."""
     pa = require("pyarrow", "files")
     pc = require("pyarrow.compute", "files")
-    values = values.cast(pa.string())
+    values = _as_texts(values)
     if values.null_count:
-        _refuse_missing(path, column, values.null_count)
+        _refuse_missing(name, column, values.null_count)
         values = pc.fill_null(values, column.fill)
     place = _to_numpy(pc.fill_null(pc.index_in(values, value_set=pa.array(column.categories, pa.string())), -1))
     known = np.flatnonzero(place >= 0)
@@ -263,10 +652,10 @@ def _one_hot(path: Location, column: Column, values: ArrowColumn, block: Array) 
     return len(place) - len(known)
 
 
-def _refuse_missing(path: Location, column: Column, count: int) -> None:
+def _refuse_missing(name: str, column: Column, number: int) -> None:
     if column.fill is None:
         raise InputError(
-            f"{path}: {count:,} missing values in column {quoted(column.name)}, and the model was fitted without a "
+            f"{name}: {number:,} missing values in column {quoted(column.name)}, and the model was fitted without a "
             "stand-in for them. Fill them in, or fit again with `missing='mean'`."
         )
 
@@ -318,14 +707,3 @@ def point_numbers(path: Location, name: str, values: ArrowColumn) -> Codes:
             "names."
         )
     return points.astype(np.int64)
-
-
-def id_texts(values: ArrowColumn) -> ArrowColumn:
-    """Ids as an Arrow array of texts, spelled as :func:`sdulearn.io.answers.as_text` spells them."""
-    pa = require("pyarrow", "files")
-    pc = require("pyarrow.compute", "files")
-    if pa.types.is_integer(values.type) and not values.null_count:
-        return values.cast(pa.string())
-    if pa.types.is_string(values.type) or pa.types.is_large_string(values.type):
-        return pc.fill_null(pc.utf8_trim_whitespace(values), "")
-    return pa.array([as_text(value) for value in values.to_pylist()], pa.string())

@@ -22,10 +22,11 @@ from sdulearn.base import Fit
 from sdulearn.blocks import Block, Blocks, LocalBlocks, fit_classifier, fit_classifier_cv
 from sdulearn.blocks.estimators import RowsElsewhere, RowsLike, Values
 from sdulearn.blocks.source import Watch
-from sdulearn.columns import Location, numbers, pair_codes, point_numbers
+from sdulearn.columns import numbers, pair_codes, point_numbers
 from sdulearn.errors import InputError, listed, quoted, shortened
 from sdulearn.extras import require
-from sdulearn.io.parquet import ParquetTable, RowGroups, batch_rows, open_parquet
+from sdulearn.io.files import Location
+from sdulearn.io.tables import RowGroups, Table, batch_rows, open_parquet
 from sdulearn.pairs import known_of_rows
 from sdulearn.types import Codes, MatrixLike, Rows
 
@@ -55,7 +56,7 @@ class NumberRows:
         """Batch by batch. The matrix is stored column by column, as the file has it."""
         d = len(self.columns)
         extra = [name for name in (self.codes, self.points, self.weights) if name is not None]
-        for batch in self.group.batches([*self.columns, *extra], batch_rows(d)):
+        for _, batch in self.group([*self.columns, *extra], batch_rows(d)):
             X = np.empty((d, batch.num_rows), dtype=self.dtype)
             for row, name in zip(X, self.columns, strict=True):
                 row[:] = batch[name].to_numpy(zero_copy_only=False)
@@ -151,11 +152,12 @@ def parquet_blocks(
             f"{path} has no column {quoted(absent[0])}. Its columns: {listed(map(shortened, table.types))}."
         )
     dtype = _common_type(path, table, features)
-    parts = [NumberRows(group, tuple(features), codes, points, weights, dtype) for group in table.groups]
+    groups = [part for part in table.parts if isinstance(part, RowGroups)]
+    parts = [NumberRows(group, tuple(features), codes, points, weights, dtype) for group in groups]
     return ParquetBlocks(parts, features, cpu_count() if n_jobs is None else n_jobs, watch)
 
 
-def _common_type(path: Location, table: ParquetTable, features: Sequence[str]) -> str:
+def _common_type(path: Location, table: Table, features: Sequence[str]) -> str:
     """float32 where every column is; sums are in float64 all the same."""
     types = require("pyarrow.types", "files")
     is_number = (types.is_floating, types.is_integer, types.is_boolean)

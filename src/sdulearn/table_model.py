@@ -1,11 +1,11 @@
-"""A model of a raw table: how the table becomes features, how they are scaled, the estimator, and a report."""
+"""A model of a raw table: how the table becomes features, the estimator, and a report."""
 
 from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +13,7 @@ from scipy import sparse
 from scipy.special import softmax
 from sklearn.utils.validation import check_is_fitted
 
-from sdulearn.columns import ColumnLayout, Layout, as_arrow, encode
+from sdulearn.columns import Column, Columns, Layout, SparseColumns, as_arrow
 from sdulearn.errors import InputError, UnseenCategoryWarning, quoted, warn
 from sdulearn.io import container
 from sdulearn.io.files import Location, written_whole
@@ -28,35 +28,18 @@ VERSION = 1
 
 
 @dataclass(frozen=True)
-class Scaler:
-    """``(x - mean) / scale``, column by column; sparse rows are only divided."""
-
-    # (n_features,), mean and standard deviation of each feature in training; a constant feature has scale 1
-    mean: Array
-    scale: Array
-
-    def transform(self, X: Rows) -> Rows:
-        """Standardised rows."""
-        if sparse.issparse(X):
-            return sparse.csr_matrix(X @ sparse.diags_array(1 / self.scale))
-        return (X - self.mean) / self.scale
-
-
-@dataclass(frozen=True)
 class TableModel:
     """A fitted model that predicts from a raw table.
 
-    Its parts are kept as they were fitted: the layout that turns columns into features, the scaler, and the
-    estimator of standardised features.
+    Its parts are kept as they were fitted: the columns with the scale of their features, and the estimator of
+    standardised features.
 
     Attributes
     ----------
     estimator : estimator
         Fitted on standardised features: a :class:`~sdulearn.PairLogisticRegressionCV`, for example.
-    layout : ColumnLayout or SparseLayout
-        How a table becomes features.
-    scaler : Scaler
-        Mean and scale of the features in training.
+    columns : Columns or SparseColumns
+        How a table becomes features, with their ``mean`` and ``scale`` in training.
     classes : tuple of str
         Names of the classes -1 and +1, or of 1 to K where there are more.
     report : FitReport or None
@@ -69,8 +52,7 @@ class TableModel:
     """
 
     estimator: Estimator
-    layout: Layout
-    scaler: Scaler
+    columns: Layout
     classes: tuple[str, ...] = ("-1", "1")
     report: FitReport | None = None
 
@@ -97,17 +79,12 @@ class TableModel:
         return X
 
     def _encode(self, table: Frame) -> tuple[Rows, Counter[str]]:
-        if isinstance(self.layout, ColumnLayout):
+        if isinstance(self.columns, Columns):
             arrow = as_arrow(table)
-            wanted = [column.name for column in self.layout.columns]
-            if absent := [name for name in wanted if name not in arrow.column_names]:
-                raise InputError(
-                    f"The table lacks the column {', '.join(map(quoted, absent[:5]))} that the model needs."
-                )
-            return encode("the table", self.layout, arrow)
+            return self.columns.encode("the table", arrow.select(self.columns.needed("The table", arrow.column_names)))
         X = table if sparse.issparse(table) else np.asarray(table, dtype=np.float64)
-        if X.ndim != 2 or X.shape[1] != self.layout.width:
-            raise InputError(f"The table has shape {X.shape}, but the model has {self.layout.width:,} features.")
+        if X.ndim != 2 or X.shape[1] != self.columns.width:
+            raise InputError(f"The table has shape {X.shape}, but the model has {self.columns.width:,} features.")
         return X, Counter()
 
     def decision_function(self, table: Frame) -> Array:
@@ -123,7 +100,7 @@ class TableModel:
         array of shape (n_rows,) or (n_rows, n_classes)
             Decision values.
         """
-        return self.decide(self.features(table))
+        return np.asarray(self.estimator.decision_function(self.columns.scaled(self.features(table))))
 
     def predict(self, table: Frame) -> NDArray[np.object_]:
         """Name of the class of each row.
@@ -138,7 +115,7 @@ class TableModel:
         array of shape (n_rows,)
             Class names.
         """
-        return self.names(self.decision_function(table))
+        return np.array(self.classes, dtype=object)[self.decide(self.features(table))[0]]
 
     def predict_proba(self, table: Frame) -> Array:
         """Probability of each class.
@@ -153,13 +130,13 @@ class TableModel:
         array of shape (n_rows, n_classes)
             Columns in the order of ``classes``.
         """
-        found = self.probability(self.decision_function(table))
+        found = self.decide(self.features(table))[1]
         if found is None:
             raise InputError("The loss of this model gives no probabilities. Fit with `loss='logistic'`.")
         return found if found.ndim == 2 else np.column_stack([1 - found, found])
 
-    def decide(self, X: Rows) -> Array:
-        """Decision values of features that are not scaled yet.
+    def decide(self, X: Rows) -> tuple[Indices, Array | None]:
+        """Of features that are not scaled: the place of each row's class, and probabilities.
 
         Parameters
         ----------
@@ -168,63 +145,16 @@ class TableModel:
 
         Returns
         -------
-        array of shape (n_rows,) or (n_rows, n_classes)
-            Decision values; with more than two classes a column for each.
+        place : int array of shape (n_rows,)
+            Place in ``classes``.
+        probability : array of shape (n_rows,) or (n_rows, n_classes), or None
+            That of the second class; of more than two that of each; None where the loss gives none.
         """
-        scaled = self.scaler.transform(X)
-        if not hasattr(self.estimator, "coef_"):
-            return np.asarray(self.estimator.decision_function(scaled))
-        if len(self.classes) > 2:
-            return np.asarray(scaled @ self.estimator.coef_.T + self.estimator.intercept_)
-        return np.asarray(scaled @ self.estimator.coef_[0] + self.estimator.intercept_[0])
-
-    def names(self, decision: Array) -> NDArray[np.object_]:
-        """Class names of decision values.
-
-        Parameters
-        ----------
-        decision : array of shape (n_rows,) or (n_rows, n_classes)
-            Decision values.
-
-        Returns
-        -------
-        array of shape (n_rows,)
-            Class names.
-        """
-        return np.array(self.classes, dtype=object)[self.places(decision)]
-
-    def places(self, decision: Array) -> Indices:
-        """Places in ``classes`` of the classes of decision values.
-
-        Parameters
-        ----------
-        decision : array of shape (n_rows,) or (n_rows, n_classes)
-            Decision values.
-
-        Returns
-        -------
-        int array of shape (n_rows,)
-            0 or 1, or up to K - 1.
-        """
-        return np.argmax(decision, axis=1) if decision.ndim == 2 else (decision > 0).astype(np.intp)
-
-    def probability(self, decision: Array) -> Array | None:
-        """Probability of the second class; with more than two classes that of each.
-
-        Parameters
-        ----------
-        decision : array of shape (n_rows,) or (n_rows, n_classes)
-            Decision values.
-
-        Returns
-        -------
-        array of the same shape or None
-            None where the loss gives no probabilities.
-        """
+        decision = np.asarray(self.estimator.decision_function(self.columns.scaled(X)))
         if decision.ndim == 2:
-            return np.asarray(softmax(decision, axis=1))
-        name = self.link
-        return None if name is None else np.asarray(TRAINING_LOSSES[name].probability(decision))
+            return np.argmax(decision, axis=1), np.asarray(softmax(decision, axis=1))
+        place = (decision > 0).astype(np.intp)
+        return place, None if self.link is None else np.asarray(TRAINING_LOSSES[self.link].probability(decision))
 
     @property
     def link(self) -> str | None:
@@ -233,10 +163,10 @@ class TableModel:
         return loss if hasattr(TRAINING_LOSSES[loss], "probability") else None
 
     @property
-    def raw_lines(self) -> tuple[Array, Array]:
-        """Coefficients and intercepts in the units of the table, a row each line: scaler and lines in one."""
-        coef = self.estimator.coef_ / self.scaler.scale
-        return coef, self.estimator.intercept_ - coef @ self.scaler.mean
+    def raw_coefficients(self) -> tuple[Array, Array]:
+        """Coefficients, a row each decision value, and intercepts, in the units of the table."""
+        coef = self.estimator.coef_ / self.columns.scale
+        return coef, self.estimator.intercept_ - coef @ self.columns.mean
 
     def summary(self) -> str:
         """What the fit was given and found, one sentence per line.
@@ -280,12 +210,12 @@ class TableModel:
             "model": "TableModel",
             "version": VERSION,
             "estimator": estimator,
-            "layout": plain(self.layout),
+            "layout": _described(self.columns),
             "classes": list(self.classes),
             "report": plain(self.report),
         }
         parts = {f"estimator:{name}": array for name, array in arrays.items()}
-        container.write(path, header, {**parts, "mean": self.scaler.mean, "scale": self.scaler.scale})
+        container.write(path, header, {**parts, "mean": self.columns.mean, "scale": self.columns.scale})
 
     @classmethod
     def from_parts(cls, header: container.Header, arrays: container.Arrays, estimator: Estimator) -> TableModel:
@@ -305,14 +235,26 @@ class TableModel:
         """
         if read(Annotated[int, Between(1, 2**31)], header["version"]) > VERSION:
             raise ValueError("it is a table model of a newer version. Upgrade sdulearn.")
-        layout = read(Layout, header["layout"])
-        scaler = Scaler(finite(arrays["mean"]), finite(arrays["scale"]))
-        width = estimator.n_features_in_
-        if layout.width != width or scaler.mean.shape != (width,) or scaler.scale.shape != (width,):
+        columns = _read_columns(header["layout"], finite(arrays["mean"]), finite(arrays["scale"]))
+        if columns.width != estimator.n_features_in_:
             raise ValueError("columns and coefficients do not fit together")
-        if not (scaler.scale > 0).all():
-            raise ValueError("a scale is not positive")
         classes = read(tuple[str, ...], header["classes"])
         if len(classes) != len(estimator.classes_) or len(set(classes)) < len(classes):
             raise ValueError("the names of the classes do not tell the classes of the estimator apart")
-        return cls(estimator, layout, scaler, classes, read(FitReport | None, header["report"]))
+        return cls(estimator, columns, classes, read(FitReport | None, header["report"]))
+
+
+def _described(columns: Layout) -> dict[str, Any]:
+    if isinstance(columns, SparseColumns):
+        return {"kind": "sparse", "width": columns.width, "first": columns.first}
+    return {"kind": "columns", "columns": plain(columns.columns), "id_column": columns.id_column}
+
+
+def _read_columns(found: dict[str, Any], mean: Array, scale: Array) -> Layout:
+    if found["kind"] == "sparse":
+        width = read(Annotated[int, Between(0, 2**48)], found["width"])
+        return SparseColumns(width, 0 if read(Annotated[int, Between(0, 1)], found["first"]) == 0 else 1, scale)
+    if found["kind"] != "columns":
+        raise ValueError(f"unknown kind of table {found['kind']!r}")
+    id_column = read(str | None, found["id_column"])
+    return Columns(read(tuple[Column, ...], found["columns"]), id_column, mean, scale)

@@ -9,11 +9,11 @@ import pytest
 
 from sdulearn import PairBoostingClassifier, PairModelCV, fit_table, load_model
 from sdulearn.boosting.model_text import read_trees, write_trees
-from sdulearn.columns import Column, ColumnLayout
+from sdulearn.columns import Column, Columns
 from sdulearn.errors import InputError, MissingExtraError, ModelFileError, UnseenCategoryWarning
 from sdulearn.io import container
 from sdulearn.io.onnx import export_onnx
-from sdulearn.table_model import Scaler, TableModel
+from sdulearn.table_model import TableModel
 
 lightgbm = pytest.importorskip("lightgbm")
 
@@ -196,15 +196,14 @@ def test_forged_shapes_are_refused_before_they_meet(kernel, tmp_path, name):
 
 def test_within_a_table_model(gaps, tmp_path):
     X = np.nan_to_num(gaps[0])
-    layout = ColumnLayout(tuple(Column(name, "number") for name in "abc"))
-    scaler = Scaler(X.mean(axis=0), X.std(axis=0))
-    estimator = PairBoostingClassifier(prior=0.6, max_iter=5).fit(scaler.transform(X), gaps[1])
-    model = TableModel(estimator, layout, scaler)
+    columns = Columns(tuple(Column(name, "number") for name in "abc"), None, X.mean(axis=0), X.std(axis=0))
+    estimator = PairBoostingClassifier(prior=0.6, max_iter=5).fit(columns.scaled(X), gaps[1])
+    model = TableModel(estimator, columns)
     model.save(tmp_path / "table.sdu")
     again = load_model(tmp_path / "table.sdu")
     frame = pd.DataFrame(X, columns=list("abc"))
     np.testing.assert_array_equal(again.predict_proba(frame), model.predict_proba(frame))
-    np.testing.assert_allclose(model.predict_proba(frame), estimator.predict_proba(scaler.transform(X)))
+    np.testing.assert_allclose(model.predict_proba(frame), estimator.predict_proba(columns.scaled(X)))
 
 
 def run_onnx(path, **inputs):
@@ -250,11 +249,13 @@ def test_onnx_of_a_table_with_trees(mixed, tmp_path):
     }
     label, decision, probability = run_onnx(tmp_path / "table.onnx", **inputs)
     with pytest.warns(UnseenCategoryWarning):
-        wanted = model.decision_function(new)
+        features = model.features(new)
+    wanted = model.estimator.decision_function(model.columns.scaled(features))
+    place, expected = model.decide(features)
     assert len(np.unique(wanted)) > 100
     np.testing.assert_allclose(decision, wanted, atol=1e-9)
-    np.testing.assert_allclose(probability, model.probability(wanted), atol=1e-9)
-    np.testing.assert_array_equal(label.astype(str), model.names(wanted))
+    np.testing.assert_allclose(probability, expected, atol=1e-9)
+    np.testing.assert_array_equal(label.astype(str), np.array(model.classes)[place])
 
 
 def test_onnx_says_nothing_of_a_gap_without_a_stand_in(mixed, tmp_path):

@@ -5,16 +5,16 @@ import pandas as pd
 import pytest
 
 from sdulearn import PairLogisticRegression, SDUClassifier, TableModel, load_model
-from sdulearn.columns import Column, ColumnLayout, SparseLayout
+from sdulearn.columns import Column, Columns, SparseColumns
 from sdulearn.extras import require
-from sdulearn.io.tables import read_chunks
-from sdulearn.table_model import Scaler
+from sdulearn.io.tables import open_table
 
 onnxruntime = pytest.importorskip("onnxruntime")
 pytest.importorskip("onnx")
 
 
-SCALER = Scaler(np.linspace(-1, 1, 21), np.linspace(0.5, 2, 21))
+MEAN = np.linspace(-1, 1, 21)
+SCALE = np.linspace(0.5, 2, 21)
 
 
 def run_onnx(path, **inputs):
@@ -31,11 +31,11 @@ ESTIMATORS = [PairLogisticRegression(), SDUClassifier(), SDUClassifier(loss="dou
 def test_the_same_predictions_in_onnxruntime(call, waveform, tmp_path, capsys, estimator, kind):
     rows, codes = waveform
     estimator.fit(rows, codes)
-    model = TableModel(estimator, SparseLayout(21, 1), SCALER) if kind == "table model" else estimator
+    model = TableModel(estimator, SparseColumns(21, 1, SCALE)) if kind == "table model" else estimator
     model.save(tmp_path / "m.sdu")
     assert call("export", tmp_path / "m.sdu", "--onnx", tmp_path / "m.onnx") == 0
     assert "numbers (21 columns)" in capsys.readouterr().out
-    raw = rows * SCALER.scale + SCALER.mean if kind == "table model" else rows
+    raw = rows * SCALE if kind == "table model" else rows
     got, _ = run_onnx(tmp_path / "m.onnx", numbers=raw)
     np.testing.assert_allclose(got["decision"], estimator.decision_function(rows), atol=1e-12)
     np.testing.assert_array_equal(got["label"], estimator.predict(rows))
@@ -48,7 +48,7 @@ def test_texts_missing_values_and_column_order(call, waveform, tmp_path, capsys)
     """Columns of all kinds in any order, unknown and missing texts: as `predict` has it from a file."""
     rows, codes = waveform
     colours, sizes = ("", "blue", "red"), ("L", "S")
-    layout = ColumnLayout(
+    layout = Columns(
         (
             Column("colour", "category", colours, "red"),
             *(Column(f"x{k}", "number", fill=k / 10) for k in range(15)),
@@ -56,8 +56,10 @@ def test_texts_missing_values_and_column_order(call, waveform, tmp_path, capsys)
             Column("member", "boolean", fill=0.25),
         ),
         "id",
+        MEAN,
+        SCALE,
     )
-    TableModel(PairLogisticRegression().fit(rows, codes), layout, SCALER, ("a", "b")).save(tmp_path / "m.sdu")
+    TableModel(PairLogisticRegression().fit(rows, codes), layout, ("a", "b")).save(tmp_path / "m.sdu")
     call("export", tmp_path / "m.sdu", "--onnx", tmp_path / "m.onnx", "--json")
     assert json.loads(capsys.readouterr().out)["texts"] == ["colour", "size"]
     rng = np.random.default_rng(0)
@@ -72,10 +74,11 @@ def test_texts_missing_values_and_column_order(call, waveform, tmp_path, capsys)
     frame = frame.assign(colour=texts[:, 0], size=texts[:, 1])
     frame.to_csv(tmp_path / "t.csv", index=False)
     model = load_model(tmp_path / "m.sdu")
-    (chunk,) = read_chunks(tmp_path / "t.csv", model.layout)
+    (table,) = [batch for _, batch in open_table(tmp_path / "t.csv").batches(list(frame))]
+    X, _ = model.columns.encode("t", table)
     got, metadata = run_onnx(tmp_path / "m.onnx", numbers=numbers, texts=texts)
-    np.testing.assert_allclose(got["decision"], model.decide(chunk.X), atol=1e-12)
-    np.testing.assert_allclose(got["probability"], model.probability(model.decide(chunk.X)), atol=1e-12)
+    np.testing.assert_allclose(got["decision"], model.estimator.decision_function(model.columns.scaled(X)), atol=1e-12)
+    np.testing.assert_allclose(got["probability"], model.decide(X)[1], atol=1e-12)
     assert json.loads(metadata["classes"]) == {"-1": "a", "1": "b"}
     assert json.loads(metadata["columns"])["texts"] == ["colour", "size"]
 

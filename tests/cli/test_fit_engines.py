@@ -1,9 +1,9 @@
 """One fit, three engines: what is learned does not depend on how the table is read."""
 
 import re
-import subprocess
 import sys
-from dataclasses import asdict
+from dataclasses import asdict, replace
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -13,16 +13,15 @@ import pyarrow.parquet
 import pytest
 from distributed import LocalCluster
 
-from sdulearn import SDUClassifier, load_model
+from sdulearn import SDUClassifier, fit_table, load_model
 from sdulearn.cli import screen
 from sdulearn.cli.main import build_parser
 from sdulearn.cli.options import in_options
 from sdulearn.errors import InputError
-from sdulearn.io import parquet
-from sdulearn.io.tables import read_table
-from sdulearn.workflow import engines, streamed
-from sdulearn.workflow.pair_codes import code_sums
-from sdulearn.workflow.training import fitted_scaler
+from sdulearn.io import tables
+from sdulearn.io.survey import read_features
+from sdulearn.workflow import data, engines
+from sdulearn.workflow.codes import code_sums
 
 
 def call(*arguments):
@@ -37,13 +36,19 @@ def call(*arguments):
 @pytest.fixture(autouse=True)
 def small_batches(monkeypatch):
     """Many parts, of several batches each."""
-    monkeypatch.setattr(parquet, "BATCH_ROWS", 64)
+    monkeypatch.setattr(tables, "BATCH_ROWS", 64)
 
 
 def fitted(tmp_path, *arguments):
-    # Other engines than memory know lines alone.
     call("-o", tmp_path / "model.sdu", "--model", "linear", *arguments)
     return load_model(tmp_path / "model.sdu")
+
+
+def coded(path):
+    """Features, scaled, ids and pair codes."""
+    columns, X, ids = read_features(path, drop=["code"])
+    codes = np.concatenate([batch["code"].to_numpy() for _, batch in tables.open_table(path).batches(["code"])])
+    return SimpleNamespace(X=columns.scaled(X), ids=ids, codes=codes)
 
 
 def assert_same(one, other, tolerance=1e-8):
@@ -51,11 +56,11 @@ def assert_same(one, other, tolerance=1e-8):
     assert one.report.settings == pytest.approx(other.report.settings, rel=1e-8)
     np.testing.assert_allclose(a.coef_, b.coef_, rtol=0, atol=tolerance * np.abs(b.coef_).max())
     np.testing.assert_allclose(a.intercept_, b.intercept_, rtol=tolerance, atol=tolerance)
-    np.testing.assert_allclose(one.scaler.scale, other.scaler.scale, rtol=1e-10)
-    np.testing.assert_allclose(one.scaler.mean, other.scaler.mean, rtol=1e-10)
+    np.testing.assert_allclose(one.columns.scale, other.columns.scale, rtol=1e-10)
+    np.testing.assert_allclose(one.columns.mean, other.columns.mean, rtol=1e-10)
     assert a.prior_.value == pytest.approx(b.prior_.value, rel=1e-12)
-    assert [column.name for column in one.layout.columns] == [column.name for column in other.layout.columns]
-    assert [column.categories for column in one.layout.columns] == [c.categories for c in other.layout.columns]
+    assert [column.name for column in one.columns.columns] == [column.name for column in other.columns.columns]
+    assert [column.categories for column in one.columns.columns] == [c.categories for c in other.columns.columns]
     assert asdict(one.report.accuracy) == pytest.approx(asdict(other.report.accuracy))
     same = ("findings", "n_rows", "n_unlabeled", "n_similar", "n_dissimilar", "n_unsure", "answers", "table")
     for name in same:
@@ -80,18 +85,18 @@ def test_stream_learns_what_memory_learns(files, folders, tmp_path, table, metho
     assert memory.report.n_unlabeled == (300 if unlabeled == FEW else 1500)
 
 
-def test_a_table_of_numbers_needs_one_pass_to_read(files, folders, tmp_path, monkeypatch):
+def test_a_table_is_read_in_one_pass(files, folders, tmp_path, monkeypatch):
     passes = []
     monkeypatch.setattr(engines.LocalBlocks, "sum", counting(engines.LocalBlocks.sum, passes))
     fitted(tmp_path, "--features", folders / "plain", "--pairs", files / "pairs.csv", "--engine", "stream")
-    assert [task.__name__ for task in passes] == ["find_rows"]
+    assert [task.__name__ for task in passes] == ["survey"]
     passes.clear()
     given = ["--features", folders / "mixed", "--pairs", files / "pairs.csv", "--engine", "stream"]
     fitted(tmp_path, *given, "--missing", "mean")
-    assert [task.__name__ for task in passes] == ["summarise_batch", "find_rows"]
+    assert [task.__name__ for task in passes] == ["survey"]
     passes.clear()
     fitted(tmp_path, "--features", folders / "coded", "--codes", "code", "--engine", "stream")
-    assert [task.__name__ for task in passes] == ["count_codes", "find_rows"]
+    assert [task.__name__ for task in passes] == ["count_codes", "survey"]
 
 
 def counting(method, passes):
@@ -148,13 +153,13 @@ def test_codes_of_a_column(folders, tmp_path, capsys, method, loss, unlabeled):
     out = capsys.readouterr().out
     assert out.count("similar and ") >= 2
     assert f"{300 if unlabeled == FEW else 700} rows used as unlabeled" in out
-    assert "code" not in [column.name for column in stream.layout.columns]
+    assert "code" not in [column.name for column in stream.columns.columns]
     assert stream.report.n_unlabeled == (300 if unlabeled == FEW else 700)
 
 
 def test_codes_of_a_csv_file_are_those_of_a_pair_file(files, folders, tmp_path):
     """The same pairs, told in either way, with all rows unlabeled or none: the same model."""
-    table = read_table(folders / "coded", codes="code")
+    table = coded(folders / "coded")
     ends = {k: np.flatnonzero(table.codes == k) for k in sorted(set(table.codes) - {0}, key=abs)}
     rows = [f"{table.ids[a]},{table.ids[b]},{int(k > 0)}" for k, (a, b) in ends.items()]
     (tmp_path / "p.csv").write_text("\n".join(["id_a,id_b,label", *rows]))
@@ -168,16 +173,16 @@ def test_codes_of_a_csv_file_are_those_of_a_pair_file(files, folders, tmp_path):
 
 @pytest.mark.parametrize("unlabeled", [ALL, FEW])
 def test_all_pairs_count_where_settings_come_from_a_draw(folders, tmp_path, monkeypatch, unlabeled):
-    monkeypatch.setattr(streamed, "MAX_PAIRS", 60)
+    monkeypatch.setattr(data, "MAX_PAIRS", 60)
     given = ["--features", folders / "coded", "--codes", "code", "--method", "sudu", *unlabeled]
     model = fitted(tmp_path, *given, "--engine", "stream")
     assert model.report.accuracy.n_answers == 60
-    table = read_table(folders / "coded", codes="code")
+    table = coded(folders / "coded")
     sums = code_sums(table.codes, np.arange(1500), None, 300 if unlabeled else 1500)
     used = np.sort(np.concatenate([np.flatnonzero(table.codes), sums.unlabeled.rows]))
     found = model.estimator
     direct = SDUClassifier("sudu", alpha=found.alpha, gamma=found.gamma)
-    direct.fit(fitted_scaler(table.X).transform(table.X[used]), table.codes[used])
+    direct.fit(table.X[used], table.codes[used])
     np.testing.assert_allclose(found.coef_[0], direct.coef_[0], rtol=0, atol=1e-8)
     assert found.prior_ == direct.prior_
     assert model.report.n_unlabeled == (300 if unlabeled else 700)
@@ -187,7 +192,7 @@ def test_the_joint_method_says_that_it_learns_from_a_draw(folders, tmp_path, mon
     given = ["--features", folders / "coded", "--codes", "code", "--engine", "stream"]
     fitted(tmp_path, *given)
     assert "drawn at random" not in capsys.readouterr().out
-    monkeypatch.setattr(streamed, "MAX_PAIRS", 60)
+    monkeypatch.setattr(data, "MAX_PAIRS", 60)
     report = fitted(tmp_path, *given).report
     assert "learns from 60 of the 400 pairs, drawn at random" in capsys.readouterr().out
     assert report.n_similar + report.n_dissimilar == 60
@@ -258,7 +263,7 @@ WRONG_CODES = {
 @pytest.mark.parametrize("fault", WRONG_CODES)
 def test_codes_that_cannot_be_used(folders, tmp_path, write_parquet, fault):
     spoil, message = WRONG_CODES[fault]
-    table = read_table(folders / "coded", codes="code")
+    table = coded(folders / "coded")
     columns = {"x": pa.array(table.X[:, 0]), "code": pa.array(spoil(table.codes))}
     pa.parquet.write_table(pa.table(columns), tmp_path / "t.parquet")
     told = []
@@ -270,8 +275,8 @@ def test_codes_that_cannot_be_used(folders, tmp_path, write_parquet, fault):
 
 
 def test_half_a_pair_is_found_beyond_the_draw(folders, tmp_path, monkeypatch):
-    monkeypatch.setattr(streamed, "MAX_PAIRS", 60)
-    table = read_table(folders / "coded", codes="code")
+    monkeypatch.setattr(data, "MAX_PAIRS", 60)
+    table = coded(folders / "coded")
     sums = code_sums(table.codes, np.arange(1500), 60, 10)
     undrawn = np.setdiff1d(np.flatnonzero(table.codes), sums.ends.rows)
     codes = np.where(np.arange(1500) == undrawn[0], 0, table.codes)
@@ -284,7 +289,7 @@ def test_wrong_calls(files, folders, tmp_path, capsys):
     parquet, pairs = ["--features", folders / "plain"], ["--pairs", files / "pairs.csv"]
     with pytest.raises(ValueError, match="--scheduler names a Dask cluster; it needs --engine dask"):
         fitted(tmp_path, *parquet, *pairs, "--scheduler", "tcp://127.0.0.1:1")
-    with pytest.raises(ValueError, match=r"no column 'cod' to take pair codes from. Its columns: x0"):
+    with pytest.raises(ValueError, match=r"no column 'cod' to take pair codes from. Its columns: id, x0"):
         fitted(tmp_path, *parquet, "--codes", "cod", "--engine", "stream")
     for wrong, message in (
         ([*pairs, "--codes", "c"], "not allowed with"),
@@ -296,28 +301,54 @@ def test_wrong_calls(files, folders, tmp_path, capsys):
     (tmp_path / "t.svm").write_text("1 1:2\n")
     with pytest.raises(ValueError, match="an svmlight file has no named columns"):
         fitted(tmp_path, "--features", tmp_path / "t.svm", "--codes", "code")
-    with pytest.raises(ValueError, match=r"t.svm: --engine reads Parquet files and folders of them. Leave"):
+    with pytest.raises(ValueError, match=r"t.svm: --engine is for tables with named columns. Leave"):
         fitted(tmp_path, "--features", tmp_path / "t.svm", *pairs, "--engine", "stream")
     (tmp_path / "empty").mkdir()
     with pytest.raises(ValueError, match=r"empty holds no .parquet files"):
         fitted(tmp_path, "--features", tmp_path / "empty", *pairs, "--engine", "stream")
 
 
-@pytest.mark.parametrize("name", ["csv", "tsv", "jsonl"])
-def test_the_conversion_that_is_proposed_works(files, tmp_path, name):
+@pytest.mark.parametrize("name", ["csv", "tsv", "jsonl", "xlsx"])
+@pytest.mark.parametrize("method", ["joint", "sd"])
+def test_every_format_streams(files, folders, tmp_path, name, method):
     frame = pd.read_csv(files / "table.csv")
+    path = tmp_path / f"t.{name}"
     if name == "jsonl":
-        frame.to_json(tmp_path / "t.jsonl", orient="records", lines=True, double_precision=15)
+        frame.to_json(path, orient="records", lines=True, double_precision=15)
+    elif name == "xlsx":
+        frame.to_excel(path, index=False)
     else:
-        frame.to_csv(tmp_path / f"t.{name}", index=False, sep="\t" if name == "tsv" else ",")
-    given = ["--pairs", files / "pairs.csv", "--method", "sd", "--engine", "stream", "--features"]
-    with pytest.raises(ValueError, match=f"t.{name}: --engine reads Parquet.*Leave --engine out") as error:
-        fitted(tmp_path, *given, tmp_path / f"t.{name}")
-    program = re.search(r'python -c "(.*)"', str(error.value)).group(1)
-    subprocess.run([sys.executable, "-c", program], cwd=tmp_path, check=True)
-    stream = fitted(tmp_path, *given, tmp_path / "folder")
-    memory = fitted(tmp_path, "--pairs", files / "pairs.csv", "--method", "sd", "--features", tmp_path / f"t.{name}")
-    np.testing.assert_allclose(stream.estimator.coef_, memory.estimator.coef_, rtol=1e-8)
+        frame.to_csv(path, index=False, sep="\t" if name == "tsv" else ",")
+    given = ["--pairs", files / "pairs.csv", "--method", method, "--features"]
+    stream = fitted(tmp_path, *given, path, "--engine", "stream")
+    assert_same(
+        replace(stream, report=replace(stream.report, table="plain")), fitted(tmp_path, *given, folders / "plain")
+    )
+
+
+def test_three_classes_and_trees_are_alike_in_all_engines(tmp_path):
+    """With a text column, and gaps, which all engines fill alike."""
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 3, 240)
+    X = 4 * np.eye(3)[y] + rng.normal(size=(240, 3))
+    frame = pd.DataFrame(X, columns=["a", "b", "c"]).assign(town=rng.choice(["Bonn", "Oslo"], 240))
+    frame.loc[::17, "a"] = None
+    frame.loc[::19, "town"] = None
+    frame.assign(id=[f"r{k}" for k in range(240)]).to_parquet(tmp_path / "t.parquet", row_group_size=50)
+    ends = rng.integers(0, 240, (160, 2))
+    ends = ends[ends[:, 0] != ends[:, 1]]
+    for options, truth in (({"classes": 3}, y), ({"model": "boosted"}, y > 0)):
+        if "model" in options:
+            pytest.importorskip("lightgbm")
+        same = truth[ends[:, 0]] == truth[ends[:, 1]]
+        answers = pd.DataFrame({"id_a": [f"r{k}" for k in ends[:, 0]], "id_b": [f"r{k}" for k in ends[:, 1]]})
+        memory, stream = (
+            fit_table(tmp_path / "t.parquet", answers.assign(label=same), missing="mean", engine=engine, **options)
+            for engine in ("memory", "stream")
+        )
+        np.testing.assert_allclose(stream.predict_proba(frame), memory.predict_proba(frame), atol=1e-8)
+        assert [one.column for one in stream.report.importances] == [one.column for one in memory.report.importances]
+        assert len(stream.report.doubtful) == len(memory.report.doubtful) == 10
 
 
 class Terminal:
@@ -341,7 +372,7 @@ def test_progress(files, folders, tmp_path, monkeypatch, capsys, terminal, patie
     monkeypatch.setattr(screen, "_PATIENCE", patience)
     given = ["--features", folders / "mixed", "--pairs", files / "pairs.csv", "--missing", "mean", "--method", "sd"]
     fitted(tmp_path, *given, "--engine", "stream")
-    for number, rows in ((1, "1.50k"), (2, "1.50k"), (3, "2.30k")):
+    for number, rows in ((1, "1.50k"), (2, "2.30k")):
         assert (f"pass {number}: " in stream.text) == shown
         assert bool(re.search(rf"pass {number}: .*/{rows} \[\d\d:\d\d<.* rows/s\]", stream.text)) == shown
     assert stream.text == "" or shown
@@ -355,7 +386,7 @@ def test_progress_ends_with_a_failure(files, tmp_path, monkeypatch, write_parque
     monkeypatch.setattr(screen.Progress, "close", lambda self: bars.append(self.bar))
     with pytest.raises(ValueError, match="infinite"):
         fitted(tmp_path, "--features", tmp_path / "folder", "--pairs", files / "pairs.csv", "--engine", "stream")
-    assert len(bars) == 1
+    assert len(set(map(id, bars))) == 1
     bars[0].close()
 
 

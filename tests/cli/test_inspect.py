@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 
 from sdulearn import PairLogisticRegressionCV, SDUClassifier, TableModel
-from sdulearn.columns import Column, ColumnLayout, SparseLayout
+from sdulearn.columns import Column, Columns, SparseColumns
 from sdulearn.io import container
-from sdulearn.table_model import Scaler
 
 COLUMNS = (*(Column(f"x{k}", "number", fill=1.5) for k in range(19)), Column("c", "category", ("a", "b"), "a"))
 
@@ -14,11 +13,11 @@ COLUMNS = (*(Column(f"x{k}", "number", fill=1.5) for k in range(19)), Column("c"
 def saved(waveform, path, layout, report=None):
     model = PairLogisticRegressionCV().fit(*waveform)
     model.coef_[0, 4] = 99.0
-    TableModel(model, layout, Scaler(np.zeros(21), np.ones(21)), ("no", "yes"), report).save(path)
+    TableModel(model, layout, ("no", "yes"), report).save(path)
 
 
 def test_a_table_model(call, waveform, tmp_path, capsys, fit_report):
-    saved(waveform, tmp_path / "m.sdu", ColumnLayout(COLUMNS, "id"), fit_report)
+    saved(waveform, tmp_path / "m.sdu", Columns.unscaled(COLUMNS, "id"), fit_report)
     assert call("inspect", tmp_path / "m.sdu", "--top", 2) == 0
     out = capsys.readouterr().out
     for text in (
@@ -33,7 +32,7 @@ def test_a_table_model(call, waveform, tmp_path, capsys, fit_report):
 
 
 def test_the_same_as_json(call, waveform, tmp_path, capsys, fit_report):
-    saved(waveform, tmp_path / "m.sdu", ColumnLayout(COLUMNS, "id"), fit_report)
+    saved(waveform, tmp_path / "m.sdu", Columns.unscaled(COLUMNS, "id"), fit_report)
     call("inspect", tmp_path / "m.sdu", "--json")
     found = json.loads(capsys.readouterr().out)
     assert found["strengths"]["yes"]["x4"] == 99
@@ -46,7 +45,7 @@ def test_the_same_as_json(call, waveform, tmp_path, capsys, fit_report):
 
 
 def test_a_sparse_model_without_a_report(call, waveform, tmp_path, capsys):
-    saved(waveform, tmp_path / "m.sdu", SparseLayout(21, 0))
+    saved(waveform, tmp_path / "m.sdu", SparseColumns(21, 0, np.ones(21)))
     call("inspect", tmp_path / "m.sdu")
     out = capsys.readouterr().out
     assert "svmlight, 21 features numbered from 0" in out
@@ -66,7 +65,7 @@ def test_an_estimator_saved_from_python(call, waveform, tmp_path, capsys):
 def test_settings_that_make_no_sense(refused, waveform, tmp_path, fit_report, value):
     path = tmp_path / "m.sdu"
     for part in ("fitted", "report"):
-        saved(waveform, path, ColumnLayout(COLUMNS), fit_report)
+        saved(waveform, path, Columns.unscaled(COLUMNS), fit_report)
         header, arrays = container.read(path)
         prior = header["report"]["prior"] if part == "report" else header["estimator"]["fitted"]["prior_"]
         prior["low"] = value
@@ -76,7 +75,7 @@ def test_settings_that_make_no_sense(refused, waveform, tmp_path, fit_report, va
 
 def test_a_finding_of_an_untrusted_file(call, waveform, tmp_path, capsys, fit_report):
     path = tmp_path / "m.sdu"
-    saved(waveform, path, ColumnLayout(COLUMNS), fit_report)
+    saved(waveform, path, Columns.unscaled(COLUMNS), fit_report)
     header, arrays = container.read(path)
     header["report"]["findings"] = [
         {"code": "unheard_of", "severity": "info", "details": {}},

@@ -18,20 +18,17 @@ from sklearn.datasets import dump_svmlight_file
 
 from sdulearn import PairLogisticRegression, SDUClassifier, TableModel
 from sdulearn.cli import screen
-from sdulearn.columns import Column, ColumnLayout, SparseLayout
-from sdulearn.io import parquet, tables
+from sdulearn.columns import Column, Columns, SparseColumns
+from sdulearn.io import tables
 from sdulearn.io.labels import read_labels
-from sdulearn.table_model import Scaler
-from sdulearn.workflow.predictions import in_order
-
-PLAIN = Scaler(np.zeros(21), np.ones(21))
+from sdulearn.workflow.predict import in_order
 
 
 @pytest.fixture
 def model(waveform, tmp_path):
     rows, codes = waveform
-    layout = ColumnLayout(tuple(Column(f"x{k}", "number") for k in range(21)), "id")
-    model = TableModel(PairLogisticRegression().fit(rows, codes), layout, PLAIN, ("no", "yes, sir"))
+    layout = Columns.unscaled([Column(f"x{k}", "number") for k in range(21)], "id")
+    model = TableModel(PairLogisticRegression().fit(rows, codes), layout, ("no", "yes, sir"))
     model.save(tmp_path / "model.sdu")
     return model
 
@@ -44,7 +41,7 @@ def frame(waveform):
 
 @pytest.mark.parametrize("name", ["csv", "parquet", "jsonl.gz"])
 def test_rows_keep_their_order_and_ids(call, model, frame, waveform, tmp_path, monkeypatch, capsys, name):
-    monkeypatch.setattr(tables, "_CHUNK_ROWS", 17)
+    monkeypatch.setattr(tables, "BATCH_ROWS", 17)
     monkeypatch.setattr(tables, "_BLOCK_BYTES", 9000)
     path = tmp_path / f"table.{name}"
     if name == "csv":
@@ -65,7 +62,7 @@ def test_rows_keep_their_order_and_ids(call, model, frame, waveform, tmp_path, m
 
 
 def test_json_lines_whose_first_rows_lack_the_id_are_named_by_it(call, model, frame, tmp_path, monkeypatch):
-    monkeypatch.setattr(tables, "_CHUNK_ROWS", 17)
+    monkeypatch.setattr(tables, "BATCH_ROWS", 17)
     records = frame.to_dict("records")
     for record in records[:20]:
         del record["id"]
@@ -143,7 +140,7 @@ def test_no_id_is_a_formula_and_numbers_stay(call, model, frame, tmp_path, capsy
     assert [row[0] for row in rows[1:]] == [*("'" + text for text in FORMULAS), *HARMLESS]
     assert "warning: 6 cells of 'id' begin like a formula" in capsys.readouterr().out
     # As labels they are read as they were.
-    assert [row_id for row_id, _ in read_labels(tmp_path / name).pairs] == ids
+    assert list(read_labels(tmp_path / name).by_id) == ids
     call("predict", tmp_path / "model.sdu", tmp_path / "t.parquet", "-o", tmp_path / "out.parquet")
     assert pd.read_parquet(tmp_path / "out.parquet")["id"].tolist() == ids
     assert "like a formula" not in capsys.readouterr().out
@@ -151,8 +148,8 @@ def test_no_id_is_a_formula_and_numbers_stay(call, model, frame, tmp_path, capsy
 
 @pytest.mark.parametrize(("classes", "written"), [(("-1", "+1"), ("-1", "+1")), (("=A1", "b"), ("'=A1", "b"))])
 def test_no_class_is_a_formula(call, waveform, frame, tmp_path, capsys, classes, written):
-    layout = ColumnLayout(tuple(Column(f"x{k}", "number") for k in range(21)), "id")
-    TableModel(SDUClassifier().fit(*waveform), layout, PLAIN, classes).save(tmp_path / "model.sdu")
+    layout = Columns.unscaled([Column(f"x{k}", "number") for k in range(21)], "id")
+    TableModel(SDUClassifier().fit(*waveform), layout, classes).save(tmp_path / "model.sdu")
     frame.to_csv(tmp_path / "t.csv", index=False)
     call("predict", tmp_path / "model.sdu", tmp_path / "t.csv", "-o", tmp_path / "out.csv", "--json")
     labels = pd.read_csv(tmp_path / "out.csv", dtype=str)["label"]
@@ -173,7 +170,7 @@ def test_a_failure_half_way_leaves_no_file(refused, model, frame, tmp_path, monk
 def test_a_loss_without_probabilities_and_a_sparse_table(call, waveform, tmp_path, capsys):
     rows, codes = waveform
     estimator = SDUClassifier(loss="double_hinge").fit(rows, codes)
-    TableModel(estimator, SparseLayout(21, 1), PLAIN).save(tmp_path / "model.sdu")
+    TableModel(estimator, SparseColumns(21, 1, np.ones(21))).save(tmp_path / "model.sdu")
     dump_svmlight_file(sparse.csr_matrix(rows), np.zeros(len(rows)), str(tmp_path / "t.svm"), zero_based=False)
     call("predict", tmp_path / "model.sdu", tmp_path / "t.svm", "-o", tmp_path / "out.tsv")
     out = pd.read_csv(tmp_path / "out.tsv", sep="\t")
@@ -184,8 +181,8 @@ def test_a_loss_without_probabilities_and_a_sparse_table(call, waveform, tmp_pat
 
 def test_new_texts_are_told(call, waveform, tmp_path, capsys):
     rows, codes = waveform
-    layout = ColumnLayout((*(Column(f"x{k}", "number") for k in range(19)), Column("c", "category", ("a", "b"))))
-    TableModel(SDUClassifier().fit(rows, codes), layout, PLAIN).save(tmp_path / "model.sdu")
+    layout = Columns.unscaled((*(Column(f"x{k}", "number") for k in range(19)), Column("c", "category", ("a", "b"))))
+    TableModel(SDUClassifier().fit(rows, codes), layout).save(tmp_path / "model.sdu")
     frame = pd.DataFrame(rows[:, :19], columns=[f"x{k}" for k in range(19)]).assign(c="new")
     frame.to_csv(tmp_path / "t.csv", index=False)
     call("predict", tmp_path / "model.sdu", tmp_path / "t.csv", "-o", tmp_path / "out.csv")
@@ -218,7 +215,7 @@ def write_folder(frame, folder):
 def test_a_folder_and_a_parquet_file_of_predictions(
     call, model, frame, waveform, tmp_path, monkeypatch, capsys, source, output
 ):
-    monkeypatch.setattr(parquet, "BATCH_ROWS", 20)
+    monkeypatch.setattr(tables, "BATCH_ROWS", 20)
     path = write_folder(frame, tmp_path / "folder")
     if source == "csv":
         frame.to_csv(path := tmp_path / "t.csv", index=False)
@@ -256,9 +253,9 @@ def test_parquet_keeps_ids_as_they_are(call, model, frame, tmp_path, ids):
 
 def test_a_loss_without_probabilities_in_parquet(call, waveform, frame, tmp_path):
     rows, codes = waveform
-    layout = ColumnLayout(tuple(Column(f"x{k}", "number") for k in range(21)), "id")
+    layout = Columns.unscaled([Column(f"x{k}", "number") for k in range(21)], "id")
     estimator = SDUClassifier(loss="double_hinge").fit(rows, codes)
-    TableModel(estimator, layout, PLAIN).save(tmp_path / "model.sdu")
+    TableModel(estimator, layout).save(tmp_path / "model.sdu")
     call("predict", tmp_path / "model.sdu", write_folder(frame, tmp_path / "folder"), "-o", tmp_path / "out.parquet")
     out = pd.read_parquet(tmp_path / "out.parquet")
     assert out.columns.tolist() == ["id", "label"]

@@ -14,10 +14,9 @@ from hypothesis import strategies as st
 
 from sdulearn import PairLogisticRegressionCV, SDUClassifierCV, TableModel, load_model
 from sdulearn.cli.inspect import describe_model
-from sdulearn.columns import Column, ColumnLayout
+from sdulearn.columns import Column, Columns
 from sdulearn.errors import ModelFileError
 from sdulearn.io import container
-from sdulearn.table_model import Scaler
 
 FUZZ = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 PREFIX = struct.Struct("<8sIQ")
@@ -36,10 +35,9 @@ def whole(request, waveform, folder, fit_report):
     rows, codes = waveform
     model = request.param.fit(rows, codes)
     columns = [Column(f"x{k}", "number", fill=0.5) for k in range(rows.shape[1] - 2)]
-    layout = ColumnLayout((*columns, Column("colour", "category", ("red", "blue"), "red")), "id")
+    layout = Columns.unscaled((*columns, Column("colour", "category", ("red", "blue"), "red")), "id")
     path = folder / "whole.sdu"
-    scaler = Scaler(np.zeros(rows.shape[1]), np.ones(rows.shape[1]))
-    TableModel(model, layout, scaler, ("no", "yes"), fit_report).save(path)
+    TableModel(model, layout, ("no", "yes"), fit_report).save(path)
     return path.read_bytes()
 
 

@@ -4,6 +4,7 @@ import os
 import re
 import threading
 import zipfile
+from types import SimpleNamespace
 
 import numpy as np
 import openpyxl
@@ -15,8 +16,8 @@ from sdulearn.answers import read_answers
 from sdulearn.datasets import make_waveform
 from sdulearn.errors import InputError
 from sdulearn.io.files import written_whole
-from sdulearn.io.ids import Candidate, choose_by_answers, is_row_number
-from sdulearn.io.tables import read_chunks, read_table
+from sdulearn.io.survey import read_features
+from sdulearn.io.tables import open_table
 
 
 @pytest.fixture(scope="module")
@@ -30,6 +31,20 @@ def survey():
     ends = ends[ends[:, 0] != ends[:, 1]][:150]
     truth = y[chosen]
     return frame, ends, (truth[ends[:, 0]] == truth[ends[:, 1]]).astype(int), truth
+
+
+def read_table(path, **options):
+    """Columns, features that are not scaled, and ids."""
+    columns, X, ids = read_features(path, **options)
+    assert X.shape == (len(ids), columns.width)
+    return SimpleNamespace(columns=columns, X=X, ids=ids)
+
+
+def in_batches(path, columns):
+    """The features of a table as `predict` reads it."""
+    table = open_table(path)
+    batches = table.batches(columns.needed("t", list(table.types)))
+    return np.vstack([columns.encode("t", batch)[0] for _, batch in batches])
 
 
 def answers_of(ends, same, shift=0):
@@ -49,65 +64,26 @@ def test_ids_that_count_from_one_are_no_row_numbers(survey, tmp_path, name, endi
     path = tmp_path / f"t.{ending}"
     {"csv": table.to_csv, "parquet": table.to_parquet, "xlsx": table.to_excel}[ending](path, index=False)
     model = fit_table(path, answers_of(ends, same, shift=1), model="linear")
-    assert model.layout.id_column == name
-    assert name not in model.layout.feature_names
+    assert model.columns.id_column == name
+    assert name not in model.columns.feature_names
     assert share_right(model, table, truth) > 0.8
     if ending == "parquet":
         streamed = fit_table(path, answers_of(ends, same, shift=1), engine="stream")
-        assert streamed.layout.id_column == name
+        assert streamed.columns.id_column == name
         np.testing.assert_allclose(streamed.estimator.coef_, model.estimator.coef_, atol=1e-8)
 
 
 def test_row_numbers_are_taken_only_where_no_column_fits(survey):
     frame, ends, same, truth = survey
     model = fit_table(frame, answers_of(ends, same))
-    assert model.layout.id_column is None
+    assert model.columns.id_column is None
     assert share_right(model, frame, truth) > 0.8
     # A column that would fit as well, and is not called as ids are: it must be said.
     rank = frame.assign(rank=np.arange(600))
     with pytest.raises(InputError, match=r"'rank' could be the column of ids.*row numbers from 0.*`id_column=''`"):
         fit_table(rank, answers_of(ends, same))
-    assert fit_table(rank, answers_of(ends, same), id_column="", drop=["rank"]).layout.id_column is None
-    assert fit_table(rank, answers_of(ends, same), id_column="rank").layout.id_column == "rank"
-
-
-def candidate(name, found, unique=True):
-    return Candidate(name, found, unique)
-
-
-@pytest.mark.parametrize(
-    ("candidates", "ids", "chosen"),
-    [
-        ([candidate("id", 2), candidate("person_id", 2)], "a b", "id"),
-        ([candidate("id", 0), candidate("person_id", 2)], "a b", "person_id"),
-        ([candidate("name", 2), candidate("city", 2, unique=False)], "a b", "name"),
-        ([candidate("city", 2, unique=False)], "a b", None),
-        ([candidate("who", 1)], "a b", "who"),
-        ([candidate("x", 0)], "0 1", None),
-        ([candidate("id", 0)], "a b", "id"),
-        ([candidate("code", 2)], "0 1", "code"),
-    ],
-)
-def test_the_choice_of_the_column(candidates, ids, chosen):
-    assert choose_by_answers("t", candidates, ids.split(), 10, ("id", "unique_id")) == chosen
-
-
-@pytest.mark.parametrize(
-    "candidates",
-    [
-        [candidate("who", 2), candidate("whom", 2)],
-        [candidate("rank", 2)],
-        [candidate("code", 1)],
-    ],
-)
-def test_an_unclear_choice_is_refused(candidates):
-    with pytest.raises(InputError, match="could be the column of ids"):
-        choose_by_answers("t", candidates, ["0", "1"], 10, ("id",))
-
-
-def test_row_numbers():
-    names = {"0", "7", "9", "10", "007", "-1", "٣", "", "x", "9" * 5000}
-    assert {name for name in names if is_row_number(name, 10)} == {"0", "7", "9"}
+    assert fit_table(rank, answers_of(ends, same), id_column="", drop=["rank"]).columns.id_column is None
+    assert fit_table(rank, answers_of(ends, same), id_column="rank").columns.id_column == "rank"
 
 
 @pytest.mark.parametrize("quoted", [False, True])
@@ -117,8 +93,8 @@ def test_decimal_commas(survey, tmp_path, quoted):
     frame.to_csv(path, index=False, sep="," if quoted else ";", decimal=",")
     table = read_table(path)
     np.testing.assert_allclose(table.X, frame.to_numpy())
-    assert {column.kind for column in table.layout.columns} == {"number"}
-    np.testing.assert_allclose(np.vstack([chunk.X for chunk in read_chunks(path, table.layout)]), table.X)
+    assert {column.kind for column in table.columns.columns} == {"number"}
+    np.testing.assert_allclose(in_batches(path, table.columns), table.X)
 
 
 def test_commas_between_thousands_are_not_guessed_at(tmp_path):
@@ -138,11 +114,11 @@ def test_a_mark_in_a_number_column_is_a_missing_value(tmp_path, mark, ending):
     with pytest.raises(InputError, match=r"missing values in 'a' \(1\).*`missing='mean'`"):
         read_table(path)
     table = read_table(path, missing="mean")
-    assert [column.kind for column in table.layout.columns] == ["number", "number"]
+    assert [column.kind for column in table.columns.columns] == ["number", "number"]
     expected = np.arange(30.0)
     expected[4] = np.delete(expected, 4).mean()
     np.testing.assert_allclose(table.X[:, 0], expected)
-    np.testing.assert_allclose(next(iter(read_chunks(path, table.layout))).X, table.X)
+    np.testing.assert_allclose(in_batches(path, table.columns), table.X)
 
 
 def test_a_text_among_the_numbers_of_a_sheet_costs_no_digits(tmp_path):
@@ -154,9 +130,8 @@ def test_a_text_among_the_numbers_of_a_sheet_costs_no_digits(tmp_path):
     table = read_table(tmp_path / "t.xlsx", missing="mean")
     assert table.X[:5, 0].tolist() == numbers
     assert table.ids == ["1234567", "20231231.5", "A7", "12345678", "1000000000000000", "7"]
-    assert table.layout.feature_names == ["x", "2020"]
-    (chunk,) = read_chunks(tmp_path / "t.xlsx", table.layout)
-    np.testing.assert_array_equal(chunk.X, table.X)
+    assert table.columns.feature_names == ["x", "2020"]
+    np.testing.assert_array_equal(in_batches(tmp_path / "t.xlsx", table.columns), table.X)
 
 
 @pytest.mark.parametrize("placed", [True, False])
@@ -186,13 +161,13 @@ def test_another_text_in_a_number_column_is_refused_with_its_cell(tmp_path):
     ):
         read_table(tmp_path / "t.csv")
     table = read_table(tmp_path / "t.csv", categories=["age"])
-    assert table.layout.columns[0].kind == "category"
-    assert read_table(tmp_path / "t.csv", drop=["age"]).layout.feature_names == ["b"]
+    assert table.columns.columns[0].kind == "category"
+    assert read_table(tmp_path / "t.csv", drop=["age"]).columns.feature_names == ["b"]
 
 
 def test_categories_of_digits_and_words_stay_categories(tmp_path):
     (tmp_path / "t.csv").write_text("a\n1\n2\n3+\nmany\n1\n")
-    assert read_table(tmp_path / "t.csv").layout.columns[0].categories == ("1", "2", "3+", "many")
+    assert read_table(tmp_path / "t.csv").columns.columns[0].categories == ("1", "2", "3+", "many")
 
 
 @pytest.mark.parametrize("lost_by", ["table", "answers"])
@@ -214,7 +189,7 @@ def test_leading_zeros_are_kept_where_they_are(survey, tmp_path):
     answers = pd.DataFrame({"id_a": ids[ends[:, 0]], "id_b": ids[ends[:, 1]], "label": same})
     answers.to_csv(tmp_path / "p.csv", index=False)
     model = fit_table(tmp_path / "t.csv", tmp_path / "p.csv")
-    assert model.layout.id_column == "patient_id"
+    assert model.columns.id_column == "patient_id"
     assert share_right(model, frame.assign(patient_id=ids), truth) > 0.8
 
 
@@ -254,7 +229,7 @@ def test_answers_from_a_pipe(tmp_path):
         read_table(tmp_path / "p.csv")
 
 
-def test_an_svmlight_file_of_four_milliard_features(tmp_path):
+def test_an_svmlight_file_of_four_billion_features(tmp_path):
     (tmp_path / "t.svm").write_text("1 4000000000:1\n")
     with pytest.raises(InputError, match="cannot be read as svmlight"):
         read_table(tmp_path / "t.svm")
@@ -268,7 +243,7 @@ def test_a_forgotten_column_of_pair_codes_is_no_feature(survey):
     table = frame.assign(pair=codes)
     with pytest.raises(InputError, match=r"column 'pair' looks like pair codes.*`codes='pair'`.*`drop`"):
         fit_table(table, answers_of(ends, same))
-    assert "pair" not in fit_table(table, answers_of(ends, same), drop=["pair"]).layout.feature_names
+    assert "pair" not in fit_table(table, answers_of(ends, same), drop=["pair"]).columns.feature_names
 
 
 def test_two_threads_may_write_one_file(tmp_path):

@@ -1,14 +1,23 @@
+"""Tables of every format: the same batches, columns, features and ids; and files that cannot be read."""
+
 import gzip
+import pickle
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from scipy import sparse
 from sklearn.datasets import dump_svmlight_file
 
-from sdulearn.columns import Column, ColumnLayout, SparseLayout
-from sdulearn.io import tables
-from sdulearn.io.tables import column_names, read_chunks, read_ids, read_table
+from sdulearn.columns import SparseColumns
+from sdulearn.errors import InputError
+from sdulearn.io import json_lines, svmlight, tables
+from sdulearn.io.survey import Survey, all_ids, look_for, parts_of, read_features, read_ids, survey
+from sdulearn.io.svmlight import read_svmlight, svmlight_rows
+from sdulearn.io.tables import open_parquet, open_table, parquet_files, read_whole
+from sdulearn.pairs import scramble
 
 FRAME = pd.DataFrame(
     {
@@ -38,105 +47,125 @@ def stored(frame, folder, name):
     return path
 
 
-NAMES = ["csv", "tsv", "jsonl", "parquet", "xlsx", "csv.gz", "tsv.gz", "jsonl.gz"]
+def in_batches(path, columns):
+    """Features, batch by batch, and the first rows of the batches."""
+    table = open_table(path)
+    found = list(table.batches(columns.needed(str(path), list(table.types)), columns.width))
+    return [columns.encode("t", batch)[0] for _, batch in found], [first for first, _ in found]
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_all_formats_give_the_same_matrix_whole_and_in_chunks(tmp_path, name, monkeypatch):
-    path = stored(FRAME, tmp_path, name)
-    table = read_table(path)
-    np.testing.assert_array_equal(table.X, X)
-    assert table.ids == ["007", "b", "c", "d"]
-    assert table.layout.feature_names == ["age", "size", "member", "colour=blue", "colour=green", "colour=red"]
-    monkeypatch.setattr(tables, "_CHUNK_ROWS", 3)
-    chunks = list(read_chunks(path, table.layout))
-    assert len(chunks) == (1 if "sv" in name else 2)
-    np.testing.assert_array_equal(np.vstack([chunk.X for chunk in chunks]), X)
-    assert [i for chunk in chunks for i in chunk.ids] == table.ids
-    assert read_ids(path) == table.ids
-    assert column_names(path) == FRAME.columns.tolist()
+@pytest.mark.parametrize("name", ["csv", "tsv", "jsonl", "parquet", "xlsx", "csv.gz", "tsv.gz", "jsonl.gz", "frame"])
+def test_all_formats_give_the_same_matrix_whole_and_in_batches(tmp_path, name, monkeypatch):
+    path = FRAME if name == "frame" else stored(FRAME, tmp_path, name)
+    columns, features, ids = read_features(path)
+    np.testing.assert_array_equal(features, X)
+    assert ids == ["007", "b", "c", "d"]
+    assert columns.feature_names == ["age", "size", "member", "colour=blue", "colour=green", "colour=red"]
+    np.testing.assert_allclose(columns.mean, X.mean(axis=0))
+    np.testing.assert_allclose(columns.scale, X.std(axis=0))
+    monkeypatch.setattr(tables, "BATCH_ROWS", 3)
+    batches, first = in_batches(path, columns)
+    assert first == [0, 3]
+    np.testing.assert_array_equal(np.vstack(batches), X)
+    assert read_ids(path, None, ()) == ids
+    table = open_table(path)
+    assert list(table.types) == FRAME.columns.tolist()
+    assert [len(column) for column in read_whole(path).columns] == [4] * 5
+    # A part can be sent to another process.
+    parts = [pickle.loads(pickle.dumps(part)) for part in table.parts]
+    assert sum(batch.num_rows for part in parts for _, batch in part(["age"], 2)) == 4
 
 
 def test_a_csv_larger_than_a_block_streams(tmp_path, monkeypatch):
     frame = pd.concat([FRAME] * 500)
     path = stored(frame, tmp_path, "csv")
-    layout = read_table(stored(FRAME, tmp_path, "tsv")).layout
+    columns, _, _ = read_features(stored(FRAME, tmp_path, "tsv"))
     monkeypatch.setattr(tables, "_BLOCK_BYTES", 5000)
-    chunks = list(read_chunks(path, layout))
-    assert len(chunks) > 3
-    np.testing.assert_array_equal(np.vstack([chunk.X for chunk in chunks]), np.tile(X, (500, 1)))
-    assert [i for chunk in chunks for i in chunk.ids] == frame["id"].tolist()
-    # Without ids, rows are numbered through all chunks.
+    batches, _ = in_batches(path, columns)
+    assert len(batches) > 3
+    np.testing.assert_array_equal(np.vstack(batches), np.tile(X, (500, 1)))
+    assert all_ids(open_table(path), "id") == frame["id"].tolist()
+    # Without ids, rows are numbered through all batches.
     frame.drop(columns="id").to_csv(path, index=False)
-    assert [i for chunk in read_chunks(path, layout) for i in chunk.ids] == [str(k) for k in range(2000)]
+    assert all_ids(open_table(path), None) == [str(k) for k in range(2000)]
 
 
 def test_other_order_further_columns_and_new_texts(tmp_path):
-    layout = read_table(stored(FRAME, tmp_path, "csv")).layout
+    columns, _, _ = read_features(stored(FRAME, tmp_path, "csv"))
     other = FRAME.assign(colour=["pink", "blue", "pink", "red"], more="x")[["more", "colour", "size", "age", "member"]]
-    (chunk,) = read_chunks(stored(other, tmp_path, "tsv"), layout)
-    np.testing.assert_array_equal(chunk.X[:, :3], X[:, :3])
-    np.testing.assert_array_equal(chunk.X[:, 3:], [[0, 0, 0], [1, 0, 0], [0, 0, 0], [0, 0, 1]])
-    assert chunk.unseen == {"colour": 2}
-    assert chunk.ids == ["0", "1", "2", "3"]
-    (chunk,) = read_chunks(tmp_path / "table.tsv", layout, id_column="colour")
-    assert chunk.ids == ["pink", "blue", "pink", "red"]
+    (found,), _ = in_batches(stored(other, tmp_path, "tsv"), columns)
+    np.testing.assert_array_equal(found[:, :3], X[:, :3])
+    np.testing.assert_array_equal(found[:, 3:], [[0, 0, 0], [1, 0, 0], [0, 0, 0], [0, 0, 1]])
     with pytest.raises(ValueError, match="lacks the column 'age', 'member'"):
-        list(read_chunks(stored(other[["size", "colour"]], tmp_path, "csv"), layout))
+        in_batches(stored(other[["size", "colour"]], tmp_path, "csv"), columns)
 
 
 def test_numbers_may_change_their_spelling_between_tables(tmp_path):
     """Whole numbers in training, fractions in prediction; digits as a text category."""
     (tmp_path / "a.csv").write_text("n,c\n1,1\n2,x\n")
-    layout = read_table(tmp_path / "a.csv").layout
+    columns, _, _ = read_features(tmp_path / "a.csv")
     (tmp_path / "b.csv").write_text("n,c\n1.5,1\n2,1\n")
-    (chunk,) = read_chunks(tmp_path / "b.csv", layout)
-    np.testing.assert_array_equal(chunk.X, [[1.5, 1, 0], [2, 1, 0]])
-    (tmp_path / "c.csv").write_text("n,c\none,1\n")
-    with pytest.raises(ValueError, match=r"c\.csv cannot be read.*'one'"):
-        list(read_chunks(tmp_path / "c.csv", layout))
+    np.testing.assert_array_equal(in_batches(tmp_path / "b.csv", columns)[0][0], [[1.5, 1, 0], [2, 1, 0]])
+    (tmp_path / "c.jsonl").write_text('{"n": 1.5, "c": 1}\n{"n": 2, "c": 1}\n')
+    np.testing.assert_array_equal(in_batches(tmp_path / "c.jsonl", columns)[0][0], [[1.5, 1, 0], [2, 1, 0]])
+    (tmp_path / "d.csv").write_text("n,c\none,1\n")
+    with pytest.raises(ValueError, match=r"column 'n' held numbers in training, and here: .*'one'"):
+        in_batches(tmp_path / "d.csv", columns)
 
 
-@pytest.mark.parametrize("name", ["csv", "jsonl", "parquet"])
+@pytest.mark.parametrize("name", ["csv", "jsonl", "parquet", "xlsx"])
 def test_missing_values(tmp_path, name):
     frame = FRAME.assign(age=[1, None, 3, 4], colour=["red", None, "red", "green"])
     path = stored(frame, tmp_path, name)
     with pytest.raises(ValueError, match=r"'age' \(1\), 'colour' \(1\).*`missing='mean'`"):
-        read_table(path)
-    table = read_table(path, missing="mean")
-    assert table.X[1].tolist() == [8 / 3, -1, 0, 0, 1]
-    assert [column.fill for column in table.layout.columns] == [8 / 3, frame["size"].mean(), 0.75, "red"]
-    (chunk,) = read_chunks(path, table.layout)
-    np.testing.assert_array_equal(chunk.X, table.X)
-    whole = read_table(stored(FRAME, tmp_path, "tsv"))
+        read_features(path)
+    columns, features, _ = read_features(path, missing="mean")
+    np.testing.assert_allclose(features[1], [8 / 3, -1, 0, 0, 1])
+    fills = [column.fill for column in columns.columns]
+    assert fills == [pytest.approx(8 / 3), pytest.approx(frame["size"].mean()), 0.75, "red"]
+    np.testing.assert_array_equal(in_batches(path, columns)[0][0], features)
+    whole, _, _ = read_features(stored(FRAME, tmp_path, "tsv"))
     with pytest.raises(ValueError, match=r"1 missing values in column 'age'.*`missing='mean'`"):
-        list(read_chunks(path, whole.layout))
+        in_batches(path, whole)
 
 
 def test_a_question_mark_is_a_missing_value(tmp_path):
     (tmp_path / "a.csv").write_text("n,c\n1,?\n?,x\n3,x\n")
-    table = read_table(tmp_path / "a.csv", missing="mean")
-    np.testing.assert_array_equal(table.X, [[1, 1], [2, 1], [3, 1]])
+    np.testing.assert_array_equal(read_features(tmp_path / "a.csv", missing="mean")[1], [[1, 1], [2, 1], [3, 1]])
 
 
 def test_drop_and_ids(tmp_path):
     path = stored(FRAME, tmp_path, "csv")
-    table = read_table(path, id_column="colour", drop=["id", "age"])
-    assert table.ids == ["red", "blue", "red", "green"]
-    assert table.layout.feature_names == ["size", "member"]
-    assert read_table(stored(FRAME.drop(columns="id"), tmp_path, "tsv")).ids == ["0", "1", "2", "3"]
+    columns, _, ids = read_features(path, id_column="colour", drop=["id", "age"])
+    assert ids == ["red", "blue", "red", "green"]
+    assert columns.feature_names == ["size", "member"]
+    assert read_features(stored(FRAME.drop(columns="id"), tmp_path, "tsv"))[2] == ["0", "1", "2", "3"]
+    assert read_features(path, id_column="", drop=["id"])[2] == ["0", "1", "2", "3"]
     for keywords in ({"id_column": "x"}, {"drop": ["x"]}):
-        with pytest.raises(ValueError, match=r"no column 'x'.*Its columns"):
-            read_table(path, **keywords)
+        with pytest.raises(ValueError, match=r"no column 'x'.*Its columns: id, age"):
+            read_features(path, **keywords)
+
+
+def test_the_ids_of_the_answers_tell_the_column(tmp_path):
+    path = stored(FRAME.rename(columns={"id": "who"}), tmp_path, "csv")
+    columns, _, ids = read_features(path, answer_ids={"007", "b"})
+    assert (columns.id_column, ids) == ("who", ["007", "b", "c", "d"])
+    assert "who" not in columns.feature_names
+    assert read_ids(path, None, {"c", "d", "e"}) == ids
+    # Fractions are no ids, though some are written as whole numbers.
+    (tmp_path / "f.csv").write_text("x,y\n1,0.5\n2,1\n3,2\n")
+    with pytest.raises(InputError, match="'x' could be the column of ids"):
+        read_features(tmp_path / "f.csv", answer_ids={"1", "2"})
+    assert read_features(tmp_path / "f.csv", answer_ids={"0", "1"}, drop=["x"])[0].id_column is None
 
 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
         ("", "is empty"),
+        ("\na,b\n1,2\n", "begins with an empty line"),
         ("a,a\n1,2\n", "two columns named 'a'"),
         ("a,b\n1,2\n1\n", "cannot be read.*Expected 2 columns, got 1"),
-        ("a,when\n1,2024-01-01\n", r"neither numbers nor text: 'when'.*`drop`"),
         ("a\ninf\n", "infinite"),
         ("a,b\n1,\n2,\n", r"'b' \(2\)"),
         ("id\n1\n", "no columns to learn from"),
@@ -151,7 +180,7 @@ def test_drop_and_ids(tmp_path):
 def test_tables_that_cannot_be_used(tmp_path, text, message):
     (tmp_path / "t.csv").write_text(text)
     with pytest.raises(ValueError, match=message):
-        read_table(tmp_path / "t.csv")
+        read_features(tmp_path / "t.csv")
 
 
 @pytest.mark.parametrize("name", ["csv", "jsonl", "svm"])
@@ -159,16 +188,49 @@ def test_a_zipped_file_that_is_cut_off(tmp_path, name):
     text = {"csv": "a,b\n" + "1,2\n" * 50, "jsonl": '{"a": 1}\n' * 50, "svm": "1 1:2\n" * 50}[name]
     path = tmp_path / f"t.{name}.gz"
     path.write_bytes(gzip.compress(text.encode())[:-9])
-    layout = SparseLayout(1) if name == "svm" else ColumnLayout((Column("a", "number"),))
-    for read in (read_table, read_ids, lambda path: list(read_chunks(path, layout))):
-        with pytest.raises(ValueError, match="cut off or damaged"):
-            read(path)
+    with pytest.raises(ValueError, match="cut off or damaged"):
+        read_features(path)
+    with pytest.raises(ValueError, match="cut off or damaged"):
+        list(svmlight_rows(path, SparseColumns(1, 1, np.ones(1)))) if name == "svm" else all_ids(open_table(path), None)
 
 
-def test_an_empty_column_has_no_mean(tmp_path):
-    (tmp_path / "t.csv").write_text("a,b\n1,\n2,\n")
-    with pytest.raises(ValueError, match="nothing but missing values in 'b'"):
-        read_table(tmp_path / "t.csv", missing="mean")
+def test_types_of_json_lines_are_those_of_all_rows(tmp_path, monkeypatch):
+    monkeypatch.setattr(tables, "BATCH_ROWS", 2)
+    path = tmp_path / "t.jsonl"
+    path.write_text('{"a": 1}\n{"a": 2}\n\n{"a": 2.5, "b": "x"}\n{"b": "y"}\n')
+    table = open_table(path)
+    assert dict(table.types) == {"a": pa.float64(), "b": pa.string()}
+    assert [batch.to_pylist() for _, batch in table.batches(["b", "a"], 1)][-1][-1] == {"b": "y", "a": None}
+    features = read_features(path, missing="mean", drop=["b"])[1]
+    np.testing.assert_allclose(features[:, 0], [1, 2, 2.5, 5.5 / 3])
+    path.write_text('{"a": 1}\n{"a": 2}\n{"a": "x"}\n')
+    with pytest.raises(InputError, match="cannot be read"):
+        open_table(path)
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        (b"[1]", "is no JSON object"),
+        (b'"a"', "is no JSON object"),
+        (b'{"a": ' + b"[" * 150 + b"]" * 150 + b"}", "nested more than 100 deep"),
+        (b'{"a": "\xff"}', "not text in UTF-8"),
+        (b"{,}", "cannot be read"),
+    ],
+)
+def test_lines_that_are_no_objects(tmp_path, line, message):
+    (tmp_path / "t.jsonl").write_bytes(b'{"a": 1}\n' + line + b"\n")
+    with pytest.raises(InputError, match=message):
+        open_table(tmp_path / "t.jsonl")
+
+
+def test_brackets_in_texts_are_not_nested(tmp_path):
+    assert json_lines._depth(b'{"a": "' + b"[" * 500 + b'"}') == 1
+    (tmp_path / "t.jsonl").write_text('\ufeff{"a": "%s", "b": 1}\n' % ("[" * 500))
+    assert list(open_table(tmp_path / "t.jsonl").types) == ["a", "b"]
+    (tmp_path / "t.jsonl").write_text("\n\n")
+    with pytest.raises(InputError, match="It needs a JSON object a line"):
+        open_table(tmp_path / "t.jsonl")
 
 
 @pytest.mark.parametrize("zero_based", [True, False])
@@ -181,66 +243,164 @@ def test_svmlight_stays_sparse(tmp_path, monkeypatch, zero_based, zipped):
     dump_svmlight_file(S, np.ones(50), str(path), zero_based=zero_based)
     if zipped:
         path.write_bytes(gzip.compress(path.read_bytes()))
-    table = read_table(path)
-    assert table.layout.first == int(not zero_based)
-    width = table.layout.width
-    np.testing.assert_allclose(table.X.toarray(), S.toarray()[:, :width])
-    monkeypatch.setattr(tables, "_CHUNK_ROWS", 7)
-    chunks = list(read_chunks(path, SparseLayout(400, table.layout.first)))
-    np.testing.assert_allclose(sparse.vstack([chunk.X for chunk in chunks]).toarray(), S.toarray())
-    assert [i for chunk in chunks for i in chunk.ids] == read_ids(path) == [str(k) for k in range(50)]
+    columns, features, ids = read_features(path)
+    assert columns.first == int(not zero_based)
+    dense = S.toarray()[:, : columns.width]
+    np.testing.assert_allclose(features.toarray(), dense)
+    scale = dense.std(axis=0)
+    np.testing.assert_allclose(columns.scale, np.where(scale > 0, scale, 1))
+    np.testing.assert_allclose(columns.scaled(features).toarray(), dense / columns.scale)
+    monkeypatch.setattr(svmlight, "_CHUNK_ROWS", 7)
+    chunks = list(svmlight_rows(path, SparseColumns(400, columns.first, np.ones(400))))
+    assert [first for first, _ in chunks] == list(range(0, 50, 7))
+    np.testing.assert_allclose(sparse.vstack([chunk for _, chunk in chunks]).toarray(), S.toarray())
+    assert ids == read_ids(path, None, ()) == [str(k) for k in range(50)]
     with pytest.raises(ValueError, match="features the model does not know"):
-        list(read_chunks(path, SparseLayout(3, table.layout.first)))
+        list(svmlight_rows(path, SparseColumns(3, columns.first, np.ones(3))))
 
 
-def test_a_layout_reads_its_own_kind_of_file(tmp_path):
-    csv = stored(FRAME, tmp_path, "csv")
-    (tmp_path / "t.svm").write_text("1 1:2\n")
-    with pytest.raises(ValueError, match="was fitted on an svmlight file"):
-        list(read_chunks(csv, SparseLayout(3)))
-    with pytest.raises(ValueError, match="named columns"):
-        list(read_chunks(tmp_path / "t.svm", ColumnLayout((Column("a", "number"),))))
-    for text, message in (
-        ("1 x:2\n", "cannot be read as svmlight"),
-        ("1 1:nan\n", "missing or infinite"),
-        ("", "empty"),
-    ):
-        (tmp_path / "t.svm").write_text(text)
-        with pytest.raises(ValueError, match=message):
-            read_table(tmp_path / "t.svm")
-    with pytest.raises(ValueError, match="no named columns"):
-        read_table(tmp_path / "t.svm", id_column="a")
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [("1 x:2\n", "cannot be read as svmlight"), ("1 1:nan\n", "missing or infinite"), ("", "empty")],
+)
+def test_svmlight_files_that_cannot_be_used(tmp_path, text, message):
+    (tmp_path / "t.svm").write_text(text)
+    with pytest.raises(ValueError, match=message):
+        read_svmlight(tmp_path / "t.svm")
+    for read in (lambda path: read_features(path, id_column="a"), open_table):
+        with pytest.raises(ValueError, match="no named columns"):
+            read(tmp_path / "t.svm")
 
 
-def test_a_folder_of_parquet_files_is_a_table(tmp_path, monkeypatch):
+TABLE = pa.table({"n": np.arange(100.0), "c": ["a", "b"] * 50, "code": np.repeat(np.arange(-25, 25), 2)})
+
+
+@pytest.fixture
+def folder(tmp_path):
+    (tmp_path / "year=2" / "_hidden").mkdir(parents=True)
+    pq.write_table(TABLE[60:], tmp_path / "year=2" / "a.parquet", row_group_size=7)
+    pq.write_table(TABLE[:60], tmp_path / "b.pq", row_group_size=25)
+    for name in ("_c.parquet", ".d.parquet", "year=2/_hidden/e.parquet", "readme.txt"):
+        (tmp_path / name).write_text("no data")
+    return tmp_path
+
+
+def test_files_of_a_folder(folder):
+    assert [str(file.relative_to(folder)) for file in parquet_files(folder)] == ["b.pq", "year=2/a.parquet"]
+    assert parquet_files(folder / "b.pq") == [folder / "b.pq"]
+    # The name of a folder does not count, and is no column.
+    hidden = folder.rename(folder.parent / "_hidden folder")
+    assert len(parquet_files(hidden)) == 2
+    assert read_whole(hidden).to_pydict() == TABLE.to_pydict()
+    (folder.parent / "empty").mkdir()
+    with pytest.raises(ValueError, match=r"holds no \.parquet files"):
+        open_table(folder.parent / "empty")
+
+
+@pytest.mark.parametrize(("batch", "n_parts"), [(65_536, 2), (30, 5), (5, 9)])
+def test_rows_are_numbered_through_files_and_groups(folder, monkeypatch, batch, n_parts):
+    """Small row groups are read together, up to a batch."""
+    monkeypatch.setattr(tables, "BATCH_ROWS", batch)
+    table = open_table(folder)
+    assert table.n_rows == 100
+    assert len(table.parts) == n_parts
+    values = []
+    for first, found in table.batches(["n"]):
+        assert found.schema.names == ["n"]
+        assert first == len(values)
+        assert len(found) <= batch
+        values += found["n"].to_pylist()
+    assert values == list(range(100))
+    monkeypatch.setattr(tables, "_BATCH_NUMBERS", 100)
+    assert max(len(found) for _, found in table.batches(["n"], 20)) == 5
+
+
+def test_a_folder_of_unlike_files_is_one_table(tmp_path):
     folder = tmp_path / "folder.csv"  # whatever a folder is called
     (folder / "deep").mkdir(parents=True)
     FRAME[:1].to_parquet(folder / "a.parquet")
-    FRAME[1:3][FRAME.columns[::-1]].to_parquet(folder / "b.parquet")
+    FRAME[1:3][FRAME.columns[::-1]].astype({"age": float}).to_parquet(folder / "b.parquet")
     FRAME[3:].assign(colour=FRAME["colour"][3:].astype("category")).to_parquet(folder / "deep" / "c.parquet")
-    whole = read_table(stored(FRAME, tmp_path, "parquet"))
-    table = read_table(folder)
-    np.testing.assert_array_equal(table.X, X)
-    assert (table.ids, table.layout) == (whole.ids, whole.layout)
-    assert read_ids(folder) == whole.ids
-    assert column_names(folder) == FRAME.columns.tolist()
-    monkeypatch.setattr(tables, "_CHUNK_ROWS", 1)
-    chunks = list(read_chunks(folder, whole.layout))
-    np.testing.assert_array_equal(np.vstack([chunk.X for chunk in chunks]), X)
-    assert len(chunks) == 4
-    # Without ids, rows are numbered through all files.
-    assert read_table(folder, drop=["id"], id_column="age").ids == ["1", "2", "3", "4"]
+    columns, features, ids = read_features(folder)
+    np.testing.assert_array_equal(features, X)
+    assert ids == FRAME["id"].tolist()
+    assert columns.columns == read_features(stored(FRAME, tmp_path, "parquet"))[0].columns
     for file in folder.rglob("*.parquet"):
         pd.read_parquet(file).drop(columns="id").to_parquet(file)
-    assert read_table(folder).ids == read_ids(folder) == ["0", "1", "2", "3"]
+    assert read_features(folder)[2] == read_ids(folder, None, ()) == ["0", "1", "2", "3"]
 
 
-@pytest.mark.parametrize("name", ["csv", "jsonl", "parquet"])
-def test_pair_codes_are_no_feature(tmp_path, name):
-    path = stored(FRAME.assign(code=[3, 0, -1, 3]), tmp_path, name)
-    table = read_table(path, codes="code")
-    assert table.codes.tolist() == [3, 0, -1, 3]
-    np.testing.assert_array_equal(table.X, X)
-    assert read_table(path).codes is None
-    with pytest.raises(ValueError, match=r"no column 'cod' to take pair codes from\. Its columns: age, "):
-        read_table(path, codes="cod")
+def test_files_must_fit_together(folder):
+    odd = folder / "z.parquet"
+    pq.write_table(TABLE.select(["n", "c"]), odd)
+    with pytest.raises(ValueError, match=r"z\.parquet does not have the same columns.*'code' is only in one"):
+        open_parquet(folder)
+    pq.write_table(TABLE.set_column(0, "n", TABLE["c"]), odd)
+    with pytest.raises(ValueError, match=r"z\.parquet: column 'n' is string, but double in the files before it"):
+        open_parquet(folder)
+    # Another type of the same kind will do, and so will a column without values.
+    other = TABLE.set_column(0, "n", pa.array(range(100), pa.int8())).set_column(1, "c", TABLE["c"].dictionary_encode())
+    pq.write_table(other.set_column(2, "code", pa.nulls(100)), odd)
+    assert open_parquet(folder).n_rows == 200
+    pq.write_table(other.set_column(0, "n", pa.nulls(100)), folder / "a.parquet")
+    odd.unlink()
+    assert open_parquet(folder).types["n"] == pa.float64()
+
+
+def test_damaged_files_and_two_columns_of_one_name(folder):
+    (folder / "z.parquet").write_text("no Parquet at all")
+    with pytest.raises(ValueError, match=r"z\.parquet cannot be read"):
+        open_table(folder)
+    pq.write_table(pa.table([pa.array([1]), pa.array([2])], names=["a", "a"]), folder / "z.parquet")
+    with pytest.raises(ValueError, match="two columns named 'a'"):
+        open_table(folder / "z.parquet")
+
+
+def surveyed(table, wanted, parts=None):
+    """The sum over the blocks of a table, in their order or another."""
+    blocks = [block for part in parts_of(table, wanted.columns) for block in part()]
+    found = [survey(batch, rows, None, wanted) for batch, rows, _ in blocks]
+    assert all(isinstance(one, Survey) for one in found)
+    order = range(len(found)) if parts is None else np.random.default_rng(parts).permutation(len(found))
+    first, *others = (found[k] for k in order)
+    return sum(others, start=first)
+
+
+@pytest.mark.parametrize("seed", [None, 0, 1])
+def test_a_survey_keeps_drawn_numbered_and_named_rows_in_any_order(monkeypatch, seed):
+    monkeypatch.setattr(tables, "BATCH_ROWS", 50)
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"x": rng.normal(size=1000), "key": [f"k{j}" for j in range(1000)], "n": np.arange(1000) % 7})
+    table = open_table(frame)
+    wanted = look_for(table, ids={"k5", "k700", "k4000", "3"}, by_answers=True)
+    assert set(wanted.id_columns) == {"key", "n"}
+    wanted = type(wanted)(**{**vars(wanted), "rows": np.array([17, 990]), "n_drawn": 40})
+    found = surveyed(table, wanted, seed)
+    assert found.n_rows == 1000
+    drawn = np.sort(np.argsort(scramble(np.arange(1000)), kind="stable")[:40])
+    np.testing.assert_array_equal(found.lowest(40), drawn)
+    # The column of small numbers has an id twice: its rows are not kept for that.
+    assert not found.hits["n"].unique
+    assert set(found.pruned().rows) == {*drawn, 17, 990, 5, 700}
+    assert found.hits["key"].rows[[wanted.ids.index(name) for name in ("k5", "k700", "k4000")]].tolist() == [5, 700, -1]
+    assert len(found.rows) <= 2 * 40 + 60
+    for rows, _, batch in found.kept:
+        np.testing.assert_array_equal(batch["x"].to_numpy(), frame["x"].to_numpy()[rows])
+    np.testing.assert_allclose(found.counts["x"].numbers.mean, frame["x"].mean())
+
+
+def test_no_row_is_drawn_beyond_the_highest_mark():
+    table = open_table(pd.DataFrame({"x": np.arange(1000.0)}))
+    limit = np.sort(scramble(np.arange(1000)))[29]
+    wanted = type(look_for(table))(("x",), (), (), n_drawn=20, highest=int(limit))
+    rows = surveyed(table, wanted).rows
+    assert (scramble(rows) <= limit).all()
+    assert len(rows) == 30
+
+
+def test_a_pipe_is_no_table(tmp_path):
+    import os
+
+    os.mkfifo(tmp_path / "p.csv")
+    with pytest.raises(InputError, match="a table is read more than once"):
+        open_table(tmp_path / "p.csv")

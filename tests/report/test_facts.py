@@ -9,17 +9,15 @@ import pytest
 from sdulearn import PairLogisticRegression, PairLogisticRegressionCV, SDUClassifier, TableModel
 from sdulearn.answers import read_answers
 from sdulearn.cli.options import OPTIONS, in_options
-from sdulearn.columns import Column, ColumnLayout, SparseLayout
+from sdulearn.columns import Column, Columns, NumberText, SparseColumns
 from sdulearn.diagnostics import Finding
 from sdulearn.io.typed import plain
 from sdulearn.metrics import AccuracyEstimate, AnswerCounts, ClassAgreement, Share
-from sdulearn.number_texts import NumberText
 from sdulearn.prior import PriorEstimate
 from sdulearn.report import facts as module
 from sdulearn.report.facts import CHARTS, as_data, facts, facts_of_answers, facts_of_estimator, lines, sentence
 from sdulearn.report.page import page
 from sdulearn.report.records import AnnotatorReport, ColumnDependence, ColumnImportance, ModelChoice
-from sdulearn.table_model import Scaler
 
 COLUMNS = (
     *(Column(f"x{k}", "number") for k in range(17)),
@@ -44,8 +42,7 @@ def table_model(fitted, fit_report):
             ColumnDependence("city", tuple(f"c{k}" for k in range(10)), tuple(k / 10 for k in range(10))),
         ),
     )
-    layout = ColumnLayout(COLUMNS, "id")
-    return TableModel(fitted, layout, Scaler(np.zeros(21), np.ones(21)), ("no", "yes"), report)
+    return TableModel(fitted, Columns.unscaled(COLUMNS, "id"), ("no", "yes"), report)
 
 
 @pytest.fixture(scope="module")
@@ -238,7 +235,7 @@ def test_what_was_read(table_model, waveform):
     assert "about 120 points, each in one answer; 3 unsure." in sentence(by_code(facts(loose))["answers_used"])
     chain = replace(table_model, report=replace(table_model.report, n_independent=60))
     assert "all are independent" in sentence(by_code(facts(chain))["answers_used"])
-    sparse = by_code(facts(replace(table_model, layout=SparseLayout(21))))
+    sparse = by_code(facts(replace(table_model, columns=SparseColumns(21, 1, np.ones(21)))))
     assert sentence(sparse["table_read"]).startswith("t.csv: 1,000 rows, 21 features, rows numbered from 0")
     assert "columns_read" not in sparse
 

@@ -5,13 +5,12 @@ import pandas as pd
 import pytest
 
 from sdulearn import PairLogisticRegression, fit_table, load_model, stack_pairs
-from sdulearn.columns import BOOLEAN, CATEGORY, NUMBER, Column, ColumnLayout
+from sdulearn.columns import BOOLEAN, CATEGORY, NUMBER, Column, Columns
 from sdulearn.metrics import held_out, pair_importance
 from sdulearn.metrics.cross_validation import fold_models
 from sdulearn.pairs import read_pairs
-from sdulearn.table_model import Scaler
-from sdulearn.workflow import explaining
-from sdulearn.workflow.explaining import TableColumns, column_importances
+from sdulearn.workflow import explain
+from sdulearn.workflow.explain import column_importances
 
 
 def random_answers(rng, frame, truth, count):
@@ -45,12 +44,11 @@ def line(mixed):
 
 
 def test_rows_of_columns_are_the_rows_of_features():
-    layout = ColumnLayout((Column("a", NUMBER), Column("b", CATEGORY, ("x", "y", "z")), Column("c", BOOLEAN)))
+    three = (Column("a", NUMBER), Column("b", CATEGORY, ("x", "y", "z")), Column("c", BOOLEAN))
+    columns = Columns(three, None, np.arange(5.0), np.arange(1, 6.0))
     X = np.array([[1.5, 0, 1, 0, 1], [2.5, 0, 0, 0, 0], [-1, 1, 0, 0, 0]])
-    scaler = Scaler(np.arange(5.0), np.arange(1, 6.0))
-    columns = TableColumns.of(layout, scaler)
     np.testing.assert_array_equal(columns.values(X), [[1.5, 1, 1], [2.5, -1, 0], [-1, 0, 0]])
-    np.testing.assert_allclose(columns.rows(columns.values(X)), scaler.transform(X))
+    np.testing.assert_allclose(columns.rows(columns.values(X)), columns.scaled(X))
 
 
 def test_columns_are_worth_what_the_answers_lose_without_them(mixed, line):
@@ -101,8 +99,7 @@ def test_the_columns_are_judged_by_models_that_did_not_see_the_answers(monkeypat
     rows, y = stack_pairs(X, ends, rng.random(70) < 0.55)
     pairs = read_pairs(y)
     model = PairLogisticRegression(1e-2, covariance_power=0, prior=0.6).fit(rows, y)
-    layout = ColumnLayout(tuple(Column(f"x{k}", NUMBER) for k in range(40)))
-    columns = TableColumns.of(layout, Scaler(np.full(40, 2.0), np.full(40, 3.0)))
+    columns = Columns(tuple(Column(f"x{k}", NUMBER) for k in range(40)), None, np.full(40, 2.0), np.full(40, 3.0))
     reference = model.decision_function(rows)
     parts = list(fold_models(model, rows, pairs, reference, cv=5))
     decided = []
@@ -111,8 +108,8 @@ def test_the_columns_are_judged_by_models_that_did_not_see_the_answers(monkeypat
         decided.append(estimator.decision_function(X))
         return pair_importance(estimator, X, y, **keywords)
 
-    monkeypatch.setattr(explaining, "pair_importance", keep)
-    assert len(column_importances(model, parts, rows, pairs, columns)) == explaining._JUDGED
+    monkeypatch.setattr(explain, "pair_importance", keep)
+    assert len(column_importances(model, parts, rows, pairs, columns)) == explain._JUDGED
     expected = held_out(model, rows, pairs, reference, cv=5)
     asked = np.sort(pairs.ends.ravel())
     np.testing.assert_allclose(decided[0], expected[asked])
@@ -122,7 +119,7 @@ def test_the_columns_are_judged_by_models_that_did_not_see_the_answers(monkeypat
 
 
 def test_no_more_answers_are_judged_than_needed(mixed, line, monkeypatch):
-    monkeypatch.setattr(explaining, "_MOST_ANSWERS", 80)
+    monkeypatch.setattr(explain, "_MOST_ANSWERS", 80)
     few = fit_table(*mixed).report.importances
     errors = {one.column: one.error for one in few}
     assert errors["age"] > 1.4 * next(one.error for one in line.report.importances if one.column == "age")
@@ -141,11 +138,14 @@ def test_more_classes_lose_agreement_and_have_no_dependence():
     assert not model.report.dependences
 
 
-def test_streamed_rows_and_one_kind_of_answer_explain_nothing(mixed, tmp_path):
+def test_streamed_rows_are_explained_and_one_kind_of_answer_explains_nothing(mixed, line, tmp_path):
     frame, answers = mixed
-    frame.to_parquet(tmp_path / "table.parquet")
+    frame.to_parquet(tmp_path / "table.parquet", row_group_size=100)
     streamed = fit_table(tmp_path / "table.parquet", answers, engine="stream").report
-    assert streamed.importances == streamed.dependences == ()
+    for one, other in zip(streamed.importances, line.report.importances, strict=True):
+        assert (one.column, one.loss) == (other.column, pytest.approx(other.loss, abs=1e-9))
+    for one, other in zip(streamed.dependences, line.report.dependences, strict=True):
+        np.testing.assert_allclose(one.probability, other.probability, atol=1e-8)
     similar = fit_table(frame, answers[answers["label"] == 1], method="su", prior=0.65).report
     assert similar.importances == similar.dependences == ()
 
@@ -169,8 +169,8 @@ def test_a_column_with_one_value_nearly_everywhere_is_drawn_along_all_it_has(mix
     rng = np.random.default_rng(4)
     spikes = np.where(rng.random(450) < 0.04, rng.normal(size=450), 0.0)
     model = fit_table(frame.assign(spikes=spikes), answers)
-    found = explaining.column_dependences(model, model.features(frame.assign(spikes=spikes)), (
-        explaining.ColumnImportance("spikes", 1.0, 0.0),
+    found = explain.column_dependences(model, model.features(frame.assign(spikes=spikes)), (
+        explain.ColumnImportance("spikes", 1.0, 0.0),
     ))  # fmt: skip
     assert (found[0].values[0], found[0].values[-1]) == pytest.approx((spikes.min(), spikes.max()))
 

@@ -44,8 +44,8 @@ def test_the_same_model_from_every_kind_of_frame(frames, tmp_path, kind):
         path = tmp_path / f"t.{kind}"
         (table.to_csv if kind == "csv" else table.to_excel)(path, index=False)
         other = fit_table(path, answers, method="sddu")
-    assert other.layout.id_column == "id"
-    assert other.layout.feature_names == model.layout.feature_names
+    assert other.columns.id_column == "id"
+    assert other.columns.feature_names == model.columns.feature_names
     np.testing.assert_allclose(other.estimator.coef_, model.estimator.coef_, rtol=1e-6, atol=1e-9)
     assert other.report.accuracy == model.report.accuracy
     np.testing.assert_array_equal(other.predict(pl.from_pandas(table)), model.predict(table))
@@ -60,7 +60,6 @@ def test_the_same_model_from_every_kind_of_frame(frames, tmp_path, kind):
         ({"prior": 1.5}, "`prior` must lie between 0 and 1"),
         ({"codes": "c"}, "either `answers` or `codes`"),
         ({"engine": "x"}, "`engine` must be one of"),
-        ({"engine": "stream"}, "A frame is in memory already"),
         ({"labels": {"zzz": "a"}}, "no row with the id 'zzz'"),
         ({"categories": ["zzz"]}, "no column 'zzz' to read as texts"),
     ],
@@ -104,8 +103,8 @@ def test_no_part_is_altered_after_the_fit(frames):
     table, answers = frames
     model = fit_table(table, answers)
     X = model.features(table)
-    np.testing.assert_allclose(model.scaler.mean, X.mean(axis=0))
-    np.testing.assert_allclose(model.scaler.scale, X.std(axis=0))
+    np.testing.assert_allclose(model.columns.mean, X.mean(axis=0))
+    np.testing.assert_allclose(model.columns.scale, X.std(axis=0))
     expected = model.estimator.decision_function((X - X.mean(axis=0)) / X.std(axis=0))
     np.testing.assert_allclose(model.decision_function(table), expected, atol=1e-12)
     assert not hasattr(model.estimator, "feature_names_in_")
@@ -161,7 +160,7 @@ def test_points_of_a_column(method, engine, tmp_path):
     assert report.n_independent == graph.n_independent
     (found,) = [one for one in report.findings if one.code == "shared_points"]
     assert found.details["n_answers"] == 200
-    assert [column.name for column in model.layout.columns] == [f"x{k}" for k in range(21)]
+    assert [column.name for column in model.columns.columns] == [f"x{k}" for k in range(21)]
     if method == "sd":
         assert report.prior.value == pytest.approx(estimate_prior(y=table[["code", "shown"]].to_numpy()).value)
         assert report.prior.n_effective == graph.n_independent
@@ -174,7 +173,7 @@ def test_points_of_a_column(method, engine, tmp_path):
 def test_more_answers_that_share_points_than_are_drawn(tmp_path, monkeypatch):
     table, _, _ = table_with_points()
     table.to_parquet(tmp_path / "t.parquet", row_group_size=300)
-    monkeypatch.setattr("sdulearn.workflow.streamed.MAX_PAIRS", 100)
+    monkeypatch.setattr("sdulearn.workflow.data.MAX_PAIRS", 100)
     with pytest.raises(InputError, match=r"The 200 answers share 60 points.*`engine='memory'`"):
         fit_table(tmp_path / "t.parquet", codes="code", points="shown", method="sd", engine="stream")
 

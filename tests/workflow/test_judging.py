@@ -11,8 +11,8 @@ from sdulearn.metrics.cross_validation import fold_spread
 from sdulearn.pairs import read_pairs
 from sdulearn.prior import clopper_pearson
 from sdulearn.report.records import ModelChoice
-from sdulearn.workflow.judging import agreement_of_many, check_agreement, models_of_folds
-from sdulearn.workflow.models import FittedModel
+from sdulearn.workflow.judge import check_agreement, judge
+from sdulearn.workflow.models import Choice
 
 
 @pytest.fixture(scope="module")
@@ -27,8 +27,8 @@ def noise():
 
 def judged(model, rows, y):
     pairs = read_pairs(y)
-    fitted = FittedModel(model, ModelChoice(), None)
-    return agreement_of_many(fitted, models_of_folds(model, rows, pairs, None), rows, pairs, None, None)
+    found = judge(Choice(model, ModelChoice(), None), rows, pairs, None, None, None)
+    return found.agreement, found.chance
 
 
 def test_answers_that_were_learned_by_heart_say_nothing(noise):

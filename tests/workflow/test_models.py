@@ -10,7 +10,7 @@ from sklearn.datasets import load_breast_cancer
 from sdulearn import PairModelCV, fit_table, load_model
 from sdulearn.datasets import make_waveform
 from sdulearn.errors import InputError, MissingExtraError
-from sdulearn.io.labels import class_labels, class_names, read_labels
+from sdulearn.io.labels import class_names, class_numbers, read_labels
 from sdulearn.io.onnx import export_onnx
 
 SIZES = (70, 50, 40)
@@ -53,7 +53,7 @@ def test_three_classes_by_size(three, blobs):
     proba = three.predict_proba(table)
     np.testing.assert_allclose(proba.sum(axis=1), 1)
     assert (np.array(three.classes)[proba.argmax(axis=1)] == predicted).all()
-    scaled = three.scaler.transform(three.features(table))
+    scaled = three.columns.scaled(three.features(table))
     np.testing.assert_allclose(three.decision_function(table), three.estimator.decision_function(scaled), atol=1e-10)
     np.testing.assert_allclose(three.report.class_shares, np.array(SIZES) / 160, atol=0.05)
 
@@ -124,12 +124,10 @@ def test_the_number_of_classes_from_answers(blobs):
         ({"classes": 2.5}, "`classes` must be a whole number"),
         ({"classes": 3, "method": "sd"}, r"`classes=3` needs the joint likelihood: give `method='joint'`, not 'sd'"),
         ({"classes": "auto", "prior": 0.7}, r"`prior` is the share of class \+1 of two; with `classes='auto'`"),
-        ({"classes": 3, "engine": "stream"}, "`classes=3` needs the table in memory: give `engine='memory'`"),
         ({"labels": {"r0": "a", "r1": "b", "r2": "c"}, "method": "sd"}, "3 classes, as `labels` names them, needs"),
         ({"labels": {"r0": "a", "r1": "b", "r2": "c"}, "classes": 2}, r"names 3 classes \(a, b, c\), but .* to be 2"),
         ({"model": "x"}, "`model` must be one of auto, linear, boosted"),
         ({"model": "boosted", "method": "sd"}, "`model='boosted'` needs the joint likelihood"),
-        ({"model": "boosted", "engine": "stream"}, "`model='boosted'` needs the table in memory"),
     ],
 )
 def test_choices_that_do_not_go_together(blobs, change, message):
@@ -153,12 +151,11 @@ def test_names_of_classes(found, n_classes, names):
 
 
 def test_labels_are_numbered_by_the_number_of_classes():
-    labels = class_labels(read_labels({"x": "yes", "y": "no", "z": "yes"}), {"x": 5, "y": 7, "z": 9})
-    assert (labels.classes.tolist(), labels.names) == ([1, -1, 1], ("no", "yes"))
-    more = labels.among(3)
-    assert (more.classes.tolist(), more.names) == ([2, 1, 2], ("no", "yes", "3"))
-    back = more.among(2)
-    assert (back.rows.tolist(), back.classes.tolist(), back.names) == ([5, 7, 9], [1, -1, 1], ("no", "yes"))
+    labels = read_labels({"x": "yes", "y": "no", "z": "yes"}).of_rows({"x": 5, "y": 7, "z": 9})
+    assert labels == {5: "yes", 7: "no", 9: "yes"}
+    for n_classes, codes, names in ((2, [1, -1, 1], ("no", "yes")), (3, [2, 1, 2], ("no", "yes", "3"))):
+        found, named = class_numbers(list(labels.values()), n_classes)
+        assert (found.tolist(), named) == (codes, names)
 
 
 def test_two_annotators_who_disagree():

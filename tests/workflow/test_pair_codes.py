@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from sdulearn.pairs import check_pair_codes
-from sdulearn.workflow.pair_codes import DrawnOrPaired, code_sums, drawn_questions
+from sdulearn.workflow.codes import code_sums, drawn_or_paired, drawn_pairs
 
 
 @pytest.fixture
@@ -37,11 +37,11 @@ def test_a_draw_does_not_depend_on_the_portions(codes, cuts, limits):
 
 
 def test_pairs_come_in_the_order_of_their_codes(codes):
-    found = drawn_questions("t", "c", code_sums(codes, np.arange(3000), 300, 10))
-    first, second = codes[found.ends].T
+    ends, similar = drawn_pairs("t", "c", code_sums(codes, np.arange(3000), 300, 10))
+    first, second = codes[ends].T
     np.testing.assert_array_equal(first, second)
     assert (np.diff(np.abs(first)) > 0).all()
-    np.testing.assert_array_equal(found.similar, first > 0)
+    np.testing.assert_array_equal(similar, first > 0)
 
 
 def test_a_draw_is_fair():
@@ -57,6 +57,6 @@ def test_a_draw_is_fair():
 
 def test_the_drawn_rows_are_known_by_their_marks(codes):
     sums = code_sums(codes, np.arange(3000), 50, 70)
-    kept = DrawnOrPaired(int(sums.unlabeled.marks.max()))(np.arange(3000), codes)
+    kept = drawn_or_paired(int(sums.unlabeled.marks.max()), np.arange(3000), codes)
     np.testing.assert_array_equal(np.flatnonzero(kept & (codes == 0)), np.sort(sums.unlabeled.rows))
     assert kept[codes != 0].all()

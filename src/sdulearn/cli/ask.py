@@ -33,15 +33,15 @@ from sdulearn.cli.screen import say
 from sdulearn.errors import InputError, NothingToAskError
 from sdulearn.io.answer_log import AnswerLog, LogContents, log_answers, read_log
 from sdulearn.io.files import as_cell, as_text, written_whole
-from sdulearn.io.tables import read_raw, read_table
+from sdulearn.io.survey import read_features
+from sdulearn.io.tables import read_whole
 from sdulearn.types import Array, Rows
 from sdulearn.web.security import is_loopback
 from sdulearn.web.server import new_key, serve
 from sdulearn.web.session import AskingSession
 from sdulearn.web.things import Things, things_of_table
 from sdulearn.web.views import PageViews
-from sdulearn.workflow import fit_table
-from sdulearn.workflow.training import fitted_scaler
+from sdulearn.workflow.fit import fit_table
 
 _DEMO_LOG = Path("digits-answers.jsonl")
 _DEFAULT_QUESTIONS = 200
@@ -191,7 +191,7 @@ def _demo(arguments: argparse.Namespace) -> _Material:
 
 def _of_table(arguments: argparse.Namespace, before: LogContents) -> _Material:
     """The table as features, as ``fit`` reads it, and as it is shown."""
-    table = read_table(
+    columns, X, ids = read_features(
         arguments.table,
         id_column=arguments.id,
         drop=dropped_columns(arguments),
@@ -200,13 +200,13 @@ def _of_table(arguments: argparse.Namespace, before: LogContents) -> _Material:
         categories=arguments.categories,
         answer_ids={name for one in before.answers.values() for name in (one.left, one.right)},
     )
-    if len(set(table.ids)) < len(table.ids):
+    if len(set(ids)) < len(ids):
         raise InputError(f"{arguments.table}: an id stands on two rows. Name another column with `id_column`.")
-    raw = read_raw(arguments.table, table.layout.id_column)
+    raw = read_whole(arguments.table)
     things = things_of_table(
         raw,
-        table.ids,
-        table.layout.id_column,
+        ids,
+        columns.id_column,
         text=arguments.text,
         image=arguments.image,
         columns=arguments.columns,
@@ -216,7 +216,7 @@ def _of_table(arguments: argparse.Namespace, before: LogContents) -> _Material:
     labels = None
     if arguments.oracle is not None:
         labels = [as_text(value) for value in raw[arguments.oracle].to_pylist()]
-    return _Material(fitted_scaler(table.X).transform(table.X), things, labels, table.layout.id_column)
+    return _Material(columns.scaled(X), things, labels, columns.id_column)
 
 
 def dropped_columns(arguments: argparse.Namespace) -> tuple[str, ...]:

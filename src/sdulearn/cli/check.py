@@ -29,7 +29,7 @@ from sdulearn.diagnostics import (
     check_shared_points,
 )
 from sdulearn.errors import shortened
-from sdulearn.io.tables import read_ids
+from sdulearn.io.survey import read_ids
 from sdulearn.pairs import UNSURE, read_pairs
 from sdulearn.report.facts import ANSWER_NAMES, as_data, facts_of_answers, lines
 from sdulearn.types import Codes

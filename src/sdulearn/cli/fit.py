@@ -32,11 +32,9 @@ from sdulearn.errors import InputError
 from sdulearn.losses import TRAINING_LOSSES
 from sdulearn.report.facts import as_data, facts, facts_of_answers, lines
 from sdulearn.table_model import TableModel
-from sdulearn.workflow import Engine, fit_table, open_engine
-from sdulearn.workflow.engines import ENGINES, MEMORY
-from sdulearn.workflow.methods import METHODS
-from sdulearn.workflow.models import MODELS
-from sdulearn.workflow.training import MAX_UNLABELED
+from sdulearn.workflow.engines import ENGINES, MEMORY, Engine, open_engine
+from sdulearn.workflow.fit import fit_table
+from sdulearn.workflow.options import MAX_UNLABELED, METHODS, MODELS
 
 # Options that are called as the parameters they stand for.
 TABLE_OPTIONS = ("drop", "categories", "missing", "max_categories")

@@ -13,7 +13,7 @@ import numpy as np
 
 from sdulearn.cli.options import in_options, positive
 from sdulearn.cli.screen import add_json_option, print_json, say
-from sdulearn.columns import CATEGORY, Column, ColumnLayout
+from sdulearn.columns import CATEGORY, Column, Columns
 from sdulearn.diagnostics import Finding
 from sdulearn.errors import quoted
 from sdulearn.io.model_file import load_model
@@ -56,8 +56,8 @@ def _facts(model: Estimator | TableModel) -> list[Finding]:
 
 
 def _layout(model: TableModel) -> list[str]:
-    layout = model.layout
-    if not isinstance(layout, ColumnLayout):
+    layout = model.columns
+    if not isinstance(layout, Columns):
         return [f"Table: svmlight, {layout.width:,} features numbered from {layout.first}"]
     ids = f", ids from {quoted(layout.id_column)}" if layout.id_column else ""
     return [f"Table: {len(layout.columns):,} columns{ids}", *(f"  {_column(column)}" for column in layout.columns)]
@@ -74,7 +74,7 @@ def _column(column: Column) -> str:
 
 def _strongest(model: TableModel, top: int) -> list[str]:
     """Features by the change of the decision for one standard deviation; of trees, by their share in it."""
-    names = model.layout.feature_names
+    names = model.columns.feature_names
     found = []
     for name, strength in feature_strengths(model).items():
         order = np.argsort(-np.abs(strength), kind="stable")[:top].tolist()
@@ -94,7 +94,7 @@ def _as_data(model: Estimator | TableModel) -> dict[str, object]:
     }
     if not isinstance(model, TableModel):
         return {"kind": "estimator", **data}
-    names = model.layout.feature_names
+    names = model.columns.feature_names
     strengths = {name: dict(zip(names, one.tolist(), strict=True)) for name, one in feature_strengths(model).items()}
-    table = {"classes": model.classes, "layout": model.layout, "strengths": strengths, "report": model.report}
+    table = {"classes": model.classes, "layout": model.columns, "strengths": strengths, "report": model.report}
     return {"kind": "table model", **data, **table}

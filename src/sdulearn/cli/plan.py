@@ -114,9 +114,9 @@ def _read_features(arguments: argparse.Namespace) -> MatrixLike | None:
     """The features of a table as 'sdulearn fit' would see them; None without a table."""
     if arguments.features is None:
         return None
-    from sdulearn.io.tables import read_table
+    from sdulearn.io.survey import read_features
 
-    return read_table(arguments.features, id_column=arguments.id, missing=arguments.missing).X
+    return read_features(arguments.features, id_column=arguments.id, missing=arguments.missing)[1]
 
 
 def describe_need(needed: PairsNeeded) -> str:

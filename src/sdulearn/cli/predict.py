@@ -32,8 +32,7 @@ from sdulearn.io.files import as_cell, file_format, written_whole
 from sdulearn.io.model_file import load_model
 from sdulearn.table_model import TableModel
 from sdulearn.types import Array
-from sdulearn.workflow import predict_table
-from sdulearn.workflow.predictions import Predictions
+from sdulearn.workflow.predict import Predictions, predict_table
 
 _ROW_GROUP = 1 << 20
 Write = Callable[[Predictions], object]
@@ -190,7 +189,7 @@ def _parquet_writer(path: Path, model: TableModel) -> Iterator[Write]:
 def _record_batch(model: TableModel, found: Predictions, schema: Any) -> Any:
     """Rows as Arrow has them; ids of a folder's files are written as those of the first."""
     pa = require("pyarrow", "files")
-    ids = pa.array(found.ids, pa.string()) if isinstance(found.ids, list) else found.ids
+    ids = found.ids
     if pa.types.is_dictionary(ids.type):
         ids = ids.dictionary_decode()
     columns = {

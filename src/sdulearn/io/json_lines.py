@@ -17,31 +17,23 @@ _DEEPEST = 100
 _TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*"|[\[{]|[\]}]')
 
 
-def json_table(path: Location, rows: int, block_bytes: int) -> ArrowTable:
-    """A whole file, with the types that pyarrow infers over all rows; ``rows`` are checked at a time."""
-    if not sum(1 for _ in checked_chunks(path, rows)):
+def json_schema(path: Location, rows: int) -> ArrowType:
+    """Names and types of all columns, over all rows; ``rows`` are looked at at a time."""
+    pa = require("pyarrow", "files")
+    found = pa.schema([])
+    for batch in json_batches(path, rows, found, "infer"):
+        found = pa.unify_schemas([found, batch.schema], promote_options="permissive")
+    if not found.names:
         raise InputError(f"{path} is empty. It needs a JSON object a line.")
-    json = require("pyarrow.json", "files")
-    with open_bytes(path) as file:
-        return json.read_json(file, json.ReadOptions(block_size=block_bytes))
+    return found
 
 
-def json_batches(path: Location, rows: int, schema: ArrowType) -> Iterator[ArrowTable]:
-    """So many rows at a time, with the columns of a schema and whichever others there are."""
+def json_batches(path: Location, rows: int, schema: ArrowType, others: str = "ignore") -> Iterator[ArrowTable]:
+    """So many rows at a time, with the columns of a schema and whichever others are wanted."""
     json = require("pyarrow.json", "files")
-    options = json.ParseOptions(explicit_schema=schema, unexpected_field_behavior="infer")
+    options = json.ParseOptions(explicit_schema=schema, unexpected_field_behavior=others)
     for lines in checked_chunks(path, rows):
         yield json.read_json(io.BytesIO(lines), json.ReadOptions(block_size=len(lines)), options)
-
-
-def json_names(path: Location, rows: int, wanted: str | None) -> list[str]:
-    """Keys of the first rows in order, so many at a time until the wanted one is among them."""
-    names: dict[str, None] = {}
-    for batch in json_batches(path, rows, require("pyarrow", "files").schema([])):
-        names |= dict.fromkeys(batch.column_names)
-        if wanted is None or wanted in names:
-            break
-    return list(names)
 
 
 def checked_chunks(path: Location, rows: int) -> Iterator[bytes]:

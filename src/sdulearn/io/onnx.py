@@ -18,11 +18,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sdulearn.boosting.score_classifier import ScoreClassifier
-from sdulearn.columns import CATEGORY, Column, ColumnLayout, Layout, SparseLayout
+from sdulearn.columns import CATEGORY, Column, Columns, Layout, SparseColumns
 from sdulearn.extras import require
 from sdulearn.io.files import Location, written_whole
 from sdulearn.io.onnx_trees import build_trees
-from sdulearn.table_model import Scaler, TableModel
+from sdulearn.table_model import TableModel
 from sdulearn.types import Array, Estimator, Indices
 
 OPSET = 18
@@ -64,8 +64,8 @@ def export_onnx(model: TableModel | Estimator, path: Location) -> None:
 
 def onnx_columns(model: TableModel | Estimator) -> tuple[list[str], list[str]]:
     """Names of the columns of ``numbers`` and of ``texts``, in order."""
-    layout = as_table_model(model).layout
-    if not isinstance(layout, ColumnLayout):
+    layout = as_table_model(model).columns
+    if not isinstance(layout, Columns):
         return layout.feature_names, []
     numbers = [column.name for column in layout.columns if column.kind != CATEGORY]
     texts = [column.name for column in layout.columns if column.kind == CATEGORY]
@@ -77,55 +77,53 @@ def as_table_model(model: TableModel | Estimator) -> TableModel:
     if isinstance(model, TableModel):
         return model
     width = model.n_features_in_
-    scaler = Scaler(np.zeros(width), np.ones(width))
     classes = tuple(map(str, model.classes_.tolist()))
     names = getattr(model, "feature_names_in_", None)
     if names is None:
-        return TableModel(model, SparseLayout(width, 0), scaler, classes)
-    columns = tuple(Column(str(name), "number") for name in names)
-    return TableModel(model, ColumnLayout(columns), scaler, classes)
+        return TableModel(model, SparseColumns(width, 0, np.ones(width)), classes)
+    return TableModel(model, Columns.unscaled([Column(str(name), "number") for name in names]), classes)
 
 
 def _blocks(model: TableModel) -> list[tuple[Column, Array]]:
-    """Every column with its coefficients, a row each feature and a column each line, in the units of the table."""
-    assert isinstance(model.layout, ColumnLayout)
-    sizes = [len(column.feature_names) for column in model.layout.columns]
-    parts = np.split(model.raw_lines[0].T, np.cumsum(sizes)[:-1])
-    return list(zip(model.layout.columns, parts, strict=True))
+    """Every column with its coefficients in the units of the table: a row a feature, a column a decision value."""
+    assert isinstance(model.columns, Columns)
+    sizes = [len(column.feature_names) for column in model.columns.columns]
+    parts = np.split(model.raw_coefficients[0].T, np.cumsum(sizes)[:-1])
+    return list(zip(model.columns.columns, parts, strict=True))
 
 
 def _number_weights(model: TableModel) -> Array:
     """Coefficients of the number columns."""
-    if not isinstance(model.layout, ColumnLayout):
-        return model.raw_lines[0].T
+    if not isinstance(model.columns, Columns):
+        return model.raw_coefficients[0].T
     weights = np.array([part[0] for column, part in _blocks(model) if column.kind != CATEGORY])
     return weights.reshape(len(weights), len(model.estimator.coef_))
 
 
 def _fills(layout: Layout) -> Array:
     """Stand-ins of the number columns; NaN where a missing value was refused."""
-    if not isinstance(layout, ColumnLayout):
+    if not isinstance(layout, Columns):
         return np.full(layout.width, np.nan)
     fills = [column.fill for column in layout.columns if column.kind != CATEGORY]
     return np.array([np.nan if fill is None else float(fill) for fill in fills])
 
 
 def _text_columns(layout: Layout) -> list[Column]:
-    if not isinstance(layout, ColumnLayout):
+    if not isinstance(layout, Columns):
         return []
     return [column for column in layout.columns if column.kind == CATEGORY]
 
 
 def _numbers_first(layout: Layout) -> Indices:
     """Where each feature stands once all numbers come before all texts."""
-    if not isinstance(layout, ColumnLayout):
+    if not isinstance(layout, Columns):
         return np.arange(layout.width)
     is_text = [column.kind == CATEGORY for column in layout.columns for _ in column.feature_names]
     return np.argsort(np.argsort(is_text, kind="stable"))
 
 
 def _text_parts(model: TableModel) -> list[tuple[Column, Array]]:
-    if not isinstance(model.layout, ColumnLayout):
+    if not isinstance(model.columns, Columns):
         return []
     return [(column, part) for column, part in _blocks(model) if column.kind == CATEGORY]
 
@@ -146,10 +144,10 @@ class Graph:
 
     def build(self, model: TableModel) -> None:
         """The decision as a sum of columns' contributions, and what follows from it."""
-        total = self.constant(model.raw_lines[1][None, :])
+        total = self.constant(model.raw_coefficients[1][None, :])
         weights = _number_weights(model)
         if len(weights):
-            filled = self.filled(_fills(model.layout))
+            filled = self.filled(_fills(model.columns))
             product = self.node("MatMul", filled, self.constant(np.ascontiguousarray(weights)))
             total = self.node("Add", total, product)
         for place, (column, coefficients) in enumerate(_text_parts(model)):
@@ -180,14 +178,14 @@ class Graph:
 
     def features(self, model: TableModel) -> str:
         """The scaled features, in the very operations of the table model: a split falls between two numbers."""
-        fills = _fills(model.layout)
+        fills = _fills(model.columns)
         parts = [self.filled(fills)] if len(fills) else []
-        for place, column in enumerate(_text_columns(model.layout)):
+        for place, column in enumerate(_text_columns(model.columns)):
             parts.append(self.text_share(place, column, np.eye(len(column.categories))))
         joined = self.node("Concat", *parts, axis=1)
-        ordered = self.node("Gather", joined, self.constant(_numbers_first(model.layout)), axis=1)
-        centred = self.node("Sub", ordered, self.constant(model.scaler.mean[None, :]))
-        return self.node("Div", centred, self.constant(model.scaler.scale[None, :]))
+        ordered = self.node("Gather", joined, self.constant(_numbers_first(model.columns)), axis=1)
+        centred = self.node("Sub", ordered, self.constant(model.columns.mean[None, :]))
+        return self.node("Div", centred, self.constant(model.columns.scale[None, :]))
 
     def refused(self, rows: str) -> str:
         """A column of zeros, NaN where a feature is missing and has no stand-in: trees would pass over that."""

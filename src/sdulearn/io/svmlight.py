@@ -2,20 +2,61 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import io
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from typing import Literal
 
 import numpy as np
 from scipy import sparse
 from sklearn.datasets import load_svmlight_file
 
+from sdulearn.columns import SparseColumns, usable_scale
 from sdulearn.errors import InputError, reason
-from sdulearn.io.files import Location
+from sdulearn.io.files import DAMAGED, Location, open_bytes
+
+_CHUNK_ROWS = 20_000
 
 
-def parse_svmlight(path: Location, file: Iterable[bytes], width: int | None) -> sparse.csr_matrix:
+def read_svmlight(path: Location) -> tuple[SparseColumns, sparse.csr_matrix]:
+    """A whole file; features are taken to be numbered from 1 unless a 0 occurs."""
+    with open_bytes(path) as file:
+        X = _parsed(path, file, None)
+    if X.shape[0] == 0:
+        raise InputError(f"{path} is empty.")
+    first: Literal[0, 1] = 1 if X.indices.size == 0 or X.indices.min() > 0 else 0
+    X = X[:, first:]
+    mean = np.asarray(X.mean(axis=0)).ravel()
+    variance = np.asarray(X.multiply(X).mean(axis=0)).ravel() - mean**2
+    return SparseColumns(X.shape[1], first, usable_scale(mean, np.sqrt(np.maximum(variance, 0)))), X
+
+
+def svmlight_rows(path: Location, columns: SparseColumns) -> Iterator[tuple[int, sparse.csr_matrix]]:
+    """Some thousand rows at a time, with the number of the first, as many features as a model has."""
+    begin = 0
+    with open_bytes(path) as file:
+        for lines in _chunks(path, file):
+            X = _parsed(path, io.BytesIO(lines), columns.width + columns.first)[:, columns.first :]
+            yield begin, X
+            begin += X.shape[0]
+
+
+def _chunks(path: Location, file: Iterable[bytes]) -> Iterator[bytes]:
+    lines = iter(file)
+    try:
+        while some := list(islice(lines, _CHUNK_ROWS)):
+            if block := b"".join(line for line in some if line.strip()):
+                yield block
+    except DAMAGED as error:
+        raise _cut_off(path, error) from None
+
+
+def _parsed(path: Location, file: Iterable[bytes], width: int | None) -> sparse.csr_matrix:
     """The rows of a file, features numbered from 0; ``width`` says how many there may be."""
     try:
         X, _ = load_svmlight_file(file, n_features=width, zero_based=True)
+    except DAMAGED as error:
+        raise _cut_off(path, error) from None
     except (ValueError, OverflowError, MemoryError) as error:
         raise InputError(
             f"{path} cannot be read as svmlight, or has features the model does not know: {reason(error)}"
@@ -23,3 +64,7 @@ def parse_svmlight(path: Location, file: Iterable[bytes], width: int | None) -> 
     if not np.isfinite(X.data).all():
         raise InputError(f"{path} holds values that are missing or infinite. Leave them out; absent means zero.")
     return X
+
+
+def _cut_off(path: Location, error: Exception) -> InputError:
+    return InputError(f"{path} cannot be read: {reason(error)}. It seems to be cut off or damaged.")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sdulearn.answers.records import Answers, flip_rate
-from sdulearn.columns import BOOLEAN, CATEGORY, NUMBER, ColumnLayout, Layout
+from sdulearn.columns import BOOLEAN, CATEGORY, NUMBER, Columns, Layout
 from sdulearn.diagnostics import Finding
 from sdulearn.errors import listed, quoted, shortened
 from sdulearn.metrics import AccuracyEstimate, ClassAgreement, Share
@@ -63,7 +63,7 @@ def facts(model: TableModel) -> list[Finding]:
     if report is None:
         return [*facts_of_estimator(model.estimator), _strengths(model)]
     return [
-        *_read(report, model.layout),
+        *_read(report, model.columns),
         _settings(model.estimator),
         *_model_kind(report),
         *_prior(report.prior, model.classes[-1]),
@@ -146,7 +146,7 @@ def _read(report: FitReport, layout: Layout) -> list[Finding]:
         _result("answers_used", **{name: getattr(report, name) for name in names}),
         _result("understood", columns=report.answer_columns, words=report.answer_words),
     ]
-    if not isinstance(layout, ColumnLayout):
+    if not isinstance(layout, Columns):
         return [_result("table_read", **details), *answers]
     columns = layout.columns
     read: dict[str, object] = {
@@ -238,7 +238,7 @@ def _charts(report: FitReport, model: TableModel) -> list[Finding]:
 
 
 def _strengths(model: TableModel) -> Finding:
-    names = model.layout.feature_names
+    names = model.columns.feature_names
     most = _STRONGEST if len(model.classes) == 2 else _STRONGEST_OF_A_CLASS
     found = {}
     for name, strength in feature_strengths(model).items():

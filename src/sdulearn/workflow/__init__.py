@@ -1,7 +1,21 @@
 """From a table and answers to a model of that table: what ``sdulearn fit`` does, from Python."""
 
-from sdulearn.workflow.engines import Engine, open_engine
-from sdulearn.workflow.fit import fit_table
-from sdulearn.workflow.predictions import predict_table
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from sdulearn.workflow.engines import Engine, open_engine
+    from sdulearn.workflow.fit import fit_table
+    from sdulearn.workflow.predict import predict_table
+
+# Imported when they are asked for: predictions need nothing of what fits a model.
+_HOMES = {"Engine": "engines", "fit_table": "fit", "open_engine": "engines", "predict_table": "predict"}
 
 __all__ = ["Engine", "fit_table", "open_engine", "predict_table"]
+
+
+def __getattr__(name: str) -> object:
+    """A public name from its home."""
+    if name not in _HOMES:
+        raise AttributeError(f"module 'sdulearn.workflow' has no attribute {name!r}")
+    return getattr(import_module(f"sdulearn.workflow.{_HOMES[name]}"), name)

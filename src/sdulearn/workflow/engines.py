@@ -1,4 +1,4 @@
-"""Where the work is done on a table that is not read whole: in this process, or on a Dask cluster."""
+"""Where the work on a table is done: in this process, or on a Dask cluster."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import signal
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from joblib import cpu_count
@@ -33,14 +34,15 @@ class Engine:
 
     # of parts, a function that watches the rows go by (or None), and whether to keep the rows in memory
     make: MakeBlocks
+    name: str = MEMORY
     address: str = ""  # where the work is done; empty in this process
     n_workers: int = 1  # threads or processes that do it
     # called with the number of rows of a pass before it; gives the function that watches it
     progress: Progress | None = None
 
-    def blocks(self, parts: Sequence[Part], n_rows: int, keep: bool = False) -> Blocks:
+    def blocks(self, parts: Sequence[Part], n_rows: int | None, keep: bool = False) -> Blocks:
         """Blocks of so many rows in all; ``keep`` holds them in the memory of a cluster for pass after pass."""
-        watch = None if self.progress is None else self.progress(n_rows)
+        watch = None if self.progress is None or n_rows is None else self.progress(n_rows)
         return self.make(parts, watch, keep)
 
 
@@ -50,9 +52,9 @@ def open_engine(name: str, *, scheduler: str | None = None, progress: Progress |
 
     Parameters
     ----------
-    name : {"stream", "dask"}
-        In this process, row group by row group on all cores; or on a Dask cluster, whose workers must reach
-        the files under the same path.
+    name : {"memory", "stream", "dask"}
+        In this process, one row group after another, or several at a time on all cores; or on a Dask cluster, whose
+        workers must reach the files under the same path.
     scheduler : str, optional
         Address of a running Dask cluster; by default one is started on this machine.
     progress : function, optional
@@ -64,21 +66,22 @@ def open_engine(name: str, *, scheduler: str | None = None, progress: Progress |
     Engine
         For ``fit_table(engine=...)``.
     """
-    if name not in (STREAM, DASK):
+    if name not in ENGINES:
         raise InputError(f"`engine` must be one of {ENGINES}, got {name!r}.")
     if scheduler is not None and name != DASK:
         raise InputError("`scheduler` names a Dask cluster; it needs `engine='dask'`.")
-    if name == STREAM:
-        yield Engine(_local_blocks, n_workers=cpu_count(), progress=progress)
+    if name != DASK:
+        n_jobs = cpu_count() if name == STREAM else 1
+        yield Engine(partial(_local_blocks, n_jobs), name, n_workers=n_jobs, progress=progress)
         return
     with _client(scheduler) as client:
         address = client.scheduler.address
-        yield Engine(_cluster_blocks, address, len(client.nthreads()), progress)
+        yield Engine(_cluster_blocks, DASK, address, len(client.nthreads()), progress)
 
 
-def _local_blocks(parts: Sequence[Part], watch: Watch | None, keep: bool) -> Blocks:
+def _local_blocks(n_jobs: int, parts: Sequence[Part], watch: Watch | None, keep: bool) -> Blocks:
     """Every thread reads a part of its own; nothing is kept."""
-    return LocalBlocks(parts, n_jobs=cpu_count(), watch=watch)
+    return LocalBlocks(parts, n_jobs=n_jobs, watch=watch)
 
 
 def _cluster_blocks(parts: Sequence[Part], watch: Watch | None, keep: bool) -> Blocks:

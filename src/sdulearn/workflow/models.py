@@ -1,118 +1,139 @@
-"""Which kind of model is fitted to a table, and how many classes it has."""
+"""Which model is fitted to a table: its kind, its number of classes, its settings."""
 
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from sdulearn.answers.answer_model import AnswerModel
+from sdulearn.blocks import Blocks
 from sdulearn.boosting import PairBoostingClassifier, PairModelCV
+from sdulearn.boosting.estimators import ScoreClassifier, TreesOfRounds
 from sdulearn.diagnostics import ACCURACY_FOLDS, Finding
 from sdulearn.extras import is_there
 from sdulearn.joint import PairLogisticRegression, PairLogisticRegressionCV
+from sdulearn.linear import SDUClassifier, SDUClassifierCV
 from sdulearn.metrics import folds_over_points
 from sdulearn.pairs import Pairs, read_pairs
+from sdulearn.report.facts import chosen_settings
 from sdulearn.report.records import ModelChoice
 from sdulearn.types import Array, Codes, Estimator, Rows
-from sdulearn.workflow.methods import estimator_of, is_joint
-from sdulearn.workflow.training import Request, TrainingData
+from sdulearn.workflow.data import TrainingData
+from sdulearn.workflow.options import FitOptions
 
-MODELS = ("auto", "linear", "boosted")
+# Of a choice; for the accuracy there are more, so that each model is nearly the one that is kept.
+_MAX_FOLDS = 5
 # Trees stop by held-out answers, in every fold of the accuracy too.
 _FEWEST_OF_A_KIND = 2
 # With fewer answers trees win by chance alone.
 _FEWEST_ANSWERS = 60
 # Beyond so many features the comparison takes more than a few seconds.
 _MOST_FEATURES = 100
-# Trees must be better by so many standard errors: a tie keeps the line. A whole one would cost more than it saves:
-# half a point of accuracy over the ten sets of the benchmark, at 200 answers.
+# Trees must be better by so many standard errors: a tie keeps the linear model. A whole one would cost more than it
+# saves: half a point of accuracy over the ten sets of the benchmark, at 200 answers.
 _TIE = 0.25
 # And by so much in the log-likelihood of all answers together: the rounds were chosen by the same held-out answers, so
 # trees are never worse there. It alone counts where answers hang together, and there is no standard error.
 _TIE_IN_ALL = 1.0
 
 
-def number_of_classes(request: Request, data: TrainingData, folds: int) -> tuple[int | str, tuple[int, int] | None]:
+@dataclass(frozen=True, eq=False)
+class Choice:
+    """A fitted estimator, why it is of this kind, and how often answers are wrong where it takes that into account."""
+
+    estimator: Estimator
+    kind: ModelChoice
+    rates: AnswerModel | None
+    interval: tuple[int, int] | None = None  # of the number of classes, where it was searched for
+
+
+def number_of_classes(options: FitOptions, data: TrainingData) -> tuple[int | str, tuple[int, int] | None]:
     """As asked for, as the labels name, or by the held-out likelihood of the answers; then with its interval.
 
     Labels are set aside for the search, as what they are called depends on its result. "auto" comes back where
     the fit itself can search.
     """
-    labels = data.labels
-    if request.classes is None:
-        return 2 if labels is None else len(labels.names), None
-    if request.classes != "auto" or (labels is None and request.model != "boosted"):
-        return request.classes, None
-    rows, y, weights = replace(data, labels=None).stacked()
-    model = PairLogisticRegressionCV(n_classes="auto", error_rate=request.error_rate, cv=folds).fit(rows, y, weights)
-    n_named = 2 if labels is None else labels.n_named
-    low, high = model.n_classes_interval_
+    n_named = max(2, len(set(data.labels.values())))
+    if options.classes is None:
+        return n_named, None
+    if options.classes != "auto" or (not data.labels and options.model != "boosted"):
+        return options.classes, None
+    rows, y, weights = data.stacked()
+    model = PairLogisticRegressionCV(n_classes="auto", error_rate=options.error_rate, cv=_folds(data))
+    low, high = model.fit(rows, y, weights).n_classes_interval_
     return max(model.n_classes_, n_named), (max(low, n_named), max(high, n_named))
 
 
-@dataclass(frozen=True, eq=False)
-class FittedModel:
-    """A fitted estimator, why it is of this kind, and how often answers are wrong where it takes that into account."""
-
-    estimator: Estimator
-    choice: ModelChoice
-    rates: AnswerModel | None
+def _folds(data: TrainingData) -> int:
+    n_similar = int(data.similar.sum())
+    return min([_MAX_FOLDS, *(n for n in (n_similar, len(data.similar) - n_similar) if n)])
 
 
-def fit_model(
-    request: Request, n_classes: int | str, rows: Rows, y: Codes, weights: Array | None, folds: int
-) -> FittedModel:
-    """The model that was asked for, or the better of the two."""
-    comparing = compares(request) and not why_linear(request, n_classes, rows, y)
-    if request.model != "boosted" and not comparing:
-        return _fit_line(request, n_classes, rows, y, weights, folds, ModelChoice())
-    rates = _error_rates(request, n_classes, rows, y, weights)
+def choose(
+    options: FitOptions, data: TrainingData, n_classes: int | str, rows: Rows, y: Codes, weights: Array | None
+) -> Choice:
+    """The model that was asked for, or the better of the two, with the settings that held-out answers favour."""
+    folds = _folds(data)
+    comparing = compares(options) and not why_linear(n_classes, rows, y)
+    if options.model != "boosted" and not comparing:
+        return _fit_linear(options, n_classes, rows, y, weights, folds, ModelChoice())
+    rates = _error_rates(options, n_classes, rows, y, weights)
     parameters: dict[str, Any] = {
-        "prior": request.prior,
-        "prior_strength": request.prior_strength,
+        "prior": options.prior,
+        "prior_strength": options.prior_strength,
         "error_rate": rates.rates,
         "cv": folds,
     }
-    if request.model == "boosted":
+    if options.model == "boosted":
         trees = PairBoostingClassifier(n_classes=int(n_classes), **parameters).fit(rows, y, weights)
         curve = trees.held_out_log_likelihood_
         scores = {"linear": float(curve[0]), "boosted": float(curve[trees.n_rounds_])}
-        return FittedModel(trees, ModelChoice("boosted", scores), rates)
+        return Choice(trees, ModelChoice("boosted", scores), rates)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         both = PairModelCV(["linear", "boosted"], **parameters).fit(rows, y, weights)
-    choice = _choice(both, _n_answers(y))
-    if choice.name == "boosted":
+    kind = _kind(both, _n_answers(y))
+    if kind.name == "boosted":
         for note in caught:
             warnings.warn(note.message, note.category, stacklevel=2)
-        return FittedModel(both, choice, rates)
+        return Choice(both, kind, rates)
     # The linear model itself has coefficients, and can be written to ONNX.
-    return _fit_line(request, n_classes, rows, y, weights, folds, choice)
+    return _fit_linear(options, n_classes, rows, y, weights, folds, kind)
 
 
-def _fit_line(
-    request: Request,
+def _fit_linear(
+    options: FitOptions,
     n_classes: int | str,
     rows: Rows,
     y: Codes,
     weights: Array | None,
     folds: int,
-    choice: ModelChoice,
-) -> FittedModel:
-    model = estimator_of(request, folds, n_classes).fit(rows, y, weights)
-    return FittedModel(model, choice, getattr(model, "answer_model_", None))
+    kind: ModelChoice,
+) -> Choice:
+    """The linear estimator that chooses its settings on answers alone; "auto" is the joint one."""
+    if options.is_joint:
+        joint = PairLogisticRegressionCV(
+            n_classes=n_classes,
+            prior=options.prior,
+            prior_strength=options.prior_strength,
+            error_rate=options.error_rate,
+            cv=folds,
+        ).fit(rows, y, weights)
+        return Choice(joint, kind, joint.answer_model_, getattr(joint, "n_classes_interval_", None))
+    model = SDUClassifierCV(options.method, options.loss, prior=options.prior, cv=folds)
+    return Choice(model.fit(rows, y, weights), kind, None)
 
 
-def _error_rates(request: Request, n_classes: int | str, rows: Rows, y: Codes, weights: Array | None) -> AnswerModel:
+def _error_rates(options: FitOptions, n_classes: int | str, rows: Rows, y: Codes, weights: Array | None) -> AnswerModel:
     """With their intervals, which trees do not keep."""
-    line = PairLogisticRegression(n_classes=int(n_classes), prior=request.prior, error_rate=request.error_rate)
-    return line.fit(rows, y, weights).answer_model_
+    model = PairLogisticRegression(n_classes=int(n_classes), prior=options.prior, error_rate=options.error_rate)
+    return model.fit(rows, y, weights).answer_model_
 
 
-def _choice(model: PairModelCV, n_answers: int) -> ModelChoice:
+def _kind(model: PairModelCV, n_answers: int) -> ModelChoice:
     table = model.cv_results_
     scores = dict(zip(table["model"], table["mean_test_score"].tolist(), strict=True))
     gap_error = float(np.max(table["gap_error"]))
@@ -122,12 +143,12 @@ def _choice(model: PairModelCV, n_answers: int) -> ModelChoice:
     return ModelChoice("boosted" if better else "linear", scores, known)
 
 
-def compares(request: Request) -> bool:
-    """Whether trees are possible for this method, where the work is done, and a comparison was asked for."""
-    return request.model in ("auto", None) and is_joint(request.method) and request.engine == "memory"
+def compares(options: FitOptions) -> bool:
+    """Whether trees are possible for this method, and a comparison was asked for."""
+    return options.model in ("auto", None) and options.is_joint
 
 
-def why_linear(request: Request, n_classes: int | str, rows: Rows, y: Codes) -> list[Finding]:
+def why_linear(n_classes: int | str, rows: Rows, y: Codes) -> list[Finding]:
     """Why models are not compared, as a finding; nothing where they are."""
     reasons = {
         "classes": n_classes != 2,
@@ -152,3 +173,44 @@ def _fewest_in_a_fold(pairs: Pairs) -> int:
     kinds = np.unique(np.sign(pairs.codes[pairs.codes != 0]))
     trains = [train for train, _ in folds_over_points(ACCURACY_FOLDS, pairs).split(None, pairs)]
     return min(int(np.sum(np.sign(pairs.codes[train]) == kind)) // 2 for train in trains for kind in kinds)
+
+
+def at_its_settings(model: Estimator) -> Estimator:
+    """An unfitted estimator with the settings that a fitted one chose."""
+    if isinstance(model, ScoreClassifier):
+        return TreesOfRounds(
+            n_rounds=model.n_rounds_,
+            with_kernel=model.start_.has_kernel,
+            n_classes=model.n_classes,
+            prior=model.prior,
+            prior_strength=model.prior_strength,
+            error_rate=model.answer_model_.rates,
+        )
+    if isinstance(model, PairLogisticRegressionCV):
+        return PairLogisticRegression(
+            model.alpha_,
+            covariance_power=model.covariance_power_,
+            n_classes=len(model.classes_),
+            prior=model.prior,
+            prior_strength=model.prior_strength,
+            error_rate=model.answer_model_.rates,
+        )
+    found = chosen_settings(model)
+    gamma = found.get("gamma", 0.5)
+    return SDUClassifier(model.risk, model.loss, gamma=gamma, alpha=found["alpha"], prior=model.prior_.value)
+
+
+def fit_on_all(model: Estimator, blocks: Blocks, same_answers: bool) -> Estimator:
+    """An estimator of the same risk fitted on all blocks, with the settings chosen on a few rows.
+
+    Where the blocks have no answers but those of the model, its prior is theirs: blocks do not show
+    which answers share points.
+    """
+    from sdulearn.streaming import SDUClassifier as StreamingClassifier
+
+    parameters = at_its_settings(model).get_params()
+    if not same_answers:
+        return StreamingClassifier(**parameters).set_params(prior=model.prior).fit(blocks)
+    fitted = StreamingClassifier(**parameters).fit(blocks).set_params(prior=model.prior)
+    fitted.prior_ = model.prior_
+    return fitted

@@ -9,12 +9,12 @@ from scipy import sparse
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.inspection import partial_dependence
 
-from sdulearn.columns import BOOLEAN, CATEGORY, NUMBER, Column, Layout, SparseLayout
+from sdulearn.columns import BOOLEAN, CATEGORY, NUMBER, Column, Layout
 from sdulearn.metrics import pair_importance
 from sdulearn.metrics.cross_validation import FoldModel
 from sdulearn.pairs import Pairs
 from sdulearn.report.records import ColumnDependence, ColumnImportance
-from sdulearn.table_model import Scaler, TableModel
+from sdulearn.table_model import TableModel
 from sdulearn.types import Array, Estimator, Indices, Rows
 
 # So many columns, of those that the model goes by most, are judged, and so many drawn.
@@ -30,53 +30,11 @@ _GRID = 20
 _MIDDLE = (0.05, 0.95)
 
 
-@dataclass(frozen=True)
-class TableColumns:
-    """Rows of features as rows of table columns, one number each: a category is its place in the list."""
-
-    columns: tuple[Column, ...]
-    scaler: Scaler
-
-    @classmethod
-    def of(cls, layout: Layout, scaler: Scaler) -> TableColumns:
-        """Columns of a table; of an svmlight file its features."""
-        if isinstance(layout, SparseLayout):
-            return cls(tuple(Column(name, NUMBER) for name in layout.feature_names), scaler)
-        return cls(layout.columns, scaler)
-
-    @property
-    def features(self) -> list[slice]:
-        """Which features each column becomes."""
-        ends = np.cumsum([len(column.feature_names) for column in self.columns]).tolist()
-        return [slice(begin, end) for begin, end in zip([0, *ends], ends, strict=False)]
-
-    def values(self, X: Array) -> Array:
-        """Of features that are not scaled; -1 stands for none of the categories."""
-        found = np.empty((len(X), len(self.columns)))
-        for k, (column, part) in enumerate(zip(self.columns, self.features, strict=True)):
-            block = X[:, part]
-            if column.kind == CATEGORY:
-                found[:, k] = np.where(block.max(axis=1) > 0.5, block.argmax(axis=1), -1)
-            else:
-                found[:, k] = block[:, 0]
-        return found
-
-    def rows(self, values: Array) -> Array:
-        """Scaled features of values."""
-        found = np.empty((len(values), len(self.scaler.mean)))
-        for k, (column, part) in enumerate(zip(self.columns, self.features, strict=True)):
-            if column.kind == CATEGORY:
-                found[:, part] = values[:, [k]] == np.arange(len(column.categories))
-            else:
-                found[:, part] = values[:, [k]]
-        return np.asarray(self.scaler.transform(found))
-
-
 @dataclass(frozen=True, eq=False)
 class _HeldOut:
     """Decides by the models of folds, as some columns of the table would have it; hubs by the model of all rows."""
 
-    columns: TableColumns
+    columns: Layout
     values: Array
     judged: Indices
     parts: list[FoldModel]
@@ -94,7 +52,7 @@ class _HeldOut:
 
 
 def column_importances(
-    whole: Estimator, parts: list[FoldModel], rows: Rows, pairs: Pairs, columns: TableColumns
+    whole: Estimator, parts: list[FoldModel], rows: Rows, pairs: Pairs, columns: Layout
 ) -> tuple[ColumnImportance, ...]:
     """What held-out answers lose where a column is shuffled, the most first; nothing where they cannot tell.
 
@@ -107,7 +65,7 @@ def column_importances(
     if answered.shape[0] * answered.shape[1] > _MOST_NUMBERS:
         return ()
     scaled = answered.toarray() if sparse.issparse(answered) else answered
-    values = columns.values(scaled * columns.scaler.scale + columns.scaler.mean)
+    values = columns.values(scaled * columns.scale + columns.mean)
     judged = np.argsort(-_strengths(whole, columns), kind="stable")[:_JUDGED]
     model = _HeldOut(columns, values, judged, _among(whole, parts, chosen, pairs.n_rows))
     answers = np.asarray(pairs)[chosen]
@@ -139,7 +97,7 @@ def _among(whole: Estimator, parts: list[FoldModel], chosen: Indices, n_rows: in
     return [*found, FoldModel(np.setdiff1d(np.arange(len(chosen)), held_out), whole)]
 
 
-def _strengths(model: Estimator, columns: TableColumns) -> Array:
+def _strengths(model: Estimator, columns: Layout) -> Array:
     """How much a model goes by each column: coefficients of scaled features, or the importances of trees."""
     by_class = model.coef_ if hasattr(model, "coef_") else model.feature_importances_[None]
     of_feature = np.abs(by_class).max(axis=0)
@@ -149,7 +107,7 @@ def _strengths(model: Estimator, columns: TableColumns) -> Array:
 class _OfColumns(ClassifierMixin, BaseEstimator):
     """A fitted model of the columns of a table, for scikit-learn's tools."""
 
-    def __init__(self, model: Estimator, columns: TableColumns) -> None:
+    def __init__(self, model: Estimator, columns: Layout) -> None:
         self.model = model
         self.columns = columns
         self.classes_ = model.classes_
@@ -169,7 +127,7 @@ def column_dependences(
     """What a model of two classes says on average along its most important columns, over a draw of rows."""
     if len(model.classes) != 2 or not hasattr(model.estimator, "predict_proba"):
         return ()
-    columns = TableColumns.of(model.layout, model.scaler)
+    columns = model.columns
     drawn = np.random.default_rng(0).permutation(X.shape[0])[:_MOST_ROWS]
     rows = X[np.sort(drawn)]
     values = columns.values(rows.toarray() if sparse.issparse(rows) else rows)

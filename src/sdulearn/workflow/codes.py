@@ -9,16 +9,15 @@ among the lowest of each.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sdulearn.blocks.problem import PointCounts
+from sdulearn.columns import NumberText, as_numbers, pair_codes, point_numbers
 from sdulearn.errors import InputError, quoted
 from sdulearn.pairs import pair_checksum, read_pairs, scramble
-from sdulearn.types import Codes, Mask
-from sdulearn.workflow.training import AnswerSource, Questions
+from sdulearn.types import ArrowColumn, ArrowTable, Codes, Indices, Mask
 
 Marks = NDArray[np.uint64]
 
@@ -91,8 +90,31 @@ def code_sums(
     )
 
 
-def drawn_questions(path: str, column: str, sums: CodeSums) -> Questions:
-    """The drawn pairs, in the order of their codes; an error where codes are not on two rows each."""
+def count_codes(
+    batch: ArrowTable,
+    rows: Codes,
+    _: None,
+    path: str,
+    columns: tuple[str, str | None],
+    is_text: bool,
+    max_pairs: int | None,
+    max_unlabeled: int,
+) -> CodeSums:
+    """Count the pair codes of a batch, and the points of another column, if any, and draw from them."""
+    column, point_column = columns
+    codes = pair_codes(path, column, _numbers(batch[column], is_text))
+    points = None
+    if point_column is not None:
+        points = point_numbers(path, point_column, _numbers(batch[point_column], is_text))
+    return code_sums(codes, rows, max_pairs, max_unlabeled, points)
+
+
+def _numbers(values: ArrowColumn, is_text: bool) -> ArrowColumn:
+    return as_numbers(values, NumberText()) if is_text else values
+
+
+def drawn_pairs(path: str, column: str, sums: CodeSums) -> tuple[Indices, Mask]:
+    """Rows of the drawn pairs and whether they are similar, by codes; an error where one is not on two rows."""
     ends = sums.ends
     n_named = sums.n_similar + sums.n_dissimilar
     if sums.check and len(ends.rows) < n_named:
@@ -111,21 +133,9 @@ def drawn_questions(path: str, column: str, sums: CodeSums) -> Questions:
         pairs = read_pairs(ends.codes[order])
     except ValueError as error:
         raise InputError(f"{path}, column {quoted(column)}: {error}") from None
-    return Questions(rows[pairs.ends], pairs.similar, np.ones(len(pairs.ends)))
+    return rows[pairs.ends], pairs.similar
 
 
-def source_of_codes(path: str, column: str, sums: CodeSums) -> AnswerSource:
-    """Where answers that are pair codes come from; a row is in one pair, so none contradicts another."""
-    name = f"{Path(path).name}, column {column!r}"
-    return AnswerSource(name, sums.n_similar // 2, sums.n_dissimilar // 2, columns={"codes": column})
-
-
-@dataclass(frozen=True)
-class DrawnOrPaired:
-    """Says of rows whether they belong to a pair or to the draw of unlabeled rows."""
-
-    highest: int
-
-    def __call__(self, rows: Codes, codes: Codes) -> Mask:
-        """One answer a row."""
-        return (codes != 0) | (scramble(rows) <= np.uint64(self.highest))
+def drawn_or_paired(highest: int, rows: Codes, codes: Codes) -> Mask:
+    """Which rows belong to a pair or, by their marks, to the draw of unlabeled rows."""
+    return (codes != 0) | (scramble(rows) <= np.uint64(highest))

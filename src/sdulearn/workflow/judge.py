@@ -29,9 +29,8 @@ from sdulearn.pairs import Pairs
 from sdulearn.prior import PriorEstimate, clopper_pearson, estimate_prior
 from sdulearn.report.records import DoubtfulAnswer
 from sdulearn.types import Array, Codes, Estimator, Mask, MatrixLike, Rows
-from sdulearn.workflow.methods import with_its_settings
-from sdulearn.workflow.models import FittedModel
-from sdulearn.workflow.training import TrainingData
+from sdulearn.workflow.data import TrainingData
+from sdulearn.workflow.models import Choice, at_its_settings
 
 # Of more than two classes, whose fit takes long.
 _FEW_FOLDS = 5
@@ -43,7 +42,7 @@ _DOUBTFUL = 10
 
 def models_of_folds(model: Estimator, rows: Rows, pairs: Pairs, weights: Array | None) -> list[FoldModel]:
     """Models with the settings of a fitted one, each without the answers about the points of its fold."""
-    settings = with_its_settings(model)
+    settings = at_its_settings(model)
     if len(model.classes_) > 2:
         folds = folds_over_points(_FEW_FOLDS, pairs)
         return list(fold_models(settings, rows, pairs, model.predict(rows), sample_weight=weights, cv=folds))
@@ -53,17 +52,17 @@ def models_of_folds(model: Estimator, rows: Rows, pairs: Pairs, weights: Array |
 
 
 def prior_of_random_points(
-    fitted: FittedModel, rows: Rows, pairs: Pairs, weights: Array | None, random_points: Mask
+    choice: Choice, rows: Rows, pairs: Pairs, weights: Array | None, random_points: Mask
 ) -> PriorEstimate:
     """The share of class +1 by the points drawn at random; 1/2, from 0 to 1, where there are none."""
-    decision = fitted.estimator.decision_function(rows)
+    decision = choice.estimator.decision_function(rows)
     among = decision[pairs.unlabeled] if len(pairs.unlabeled) else decision
     try:
         return estimate_prior(
             y=pairs,
             sample_weight=weights,
             random_points=random_points,
-            error_rate=error_rates_of(fitted),
+            error_rate=error_rates_of(choice),
             decision=decision,
             # Labels may have named the smaller class +1.
             majority="positive" if np.mean(among > 0) >= 0.5 else "negative",
@@ -72,40 +71,48 @@ def prior_of_random_points(
         return PriorEstimate(0.5, 0.0, 1.0, False, 0.0, 0.0, 0.95, 0.0)
 
 
-def error_rates_of(fitted: FittedModel) -> dict[int, float] | None:
+def error_rates_of(choice: Choice) -> dict[int, float] | None:
     """How often answers are wrong, where any are.
 
     One who was never found wrong may be, and one who guesses leaves the others' answers as they are.
     """
-    if fitted.rates is None or fitted.rates.certain:
+    if choice.rates is None or choice.rates.certain:
         return None
-    return {a: min(max(rate, _FEWEST_ERRORS), _MOST_ERRORS) for a, rate in fitted.rates.rates.items()}
+    return {a: min(max(rate, _FEWEST_ERRORS), _MOST_ERRORS) for a, rate in choice.rates.rates.items()}
 
 
-def accuracy_of_two(
-    fitted: FittedModel,
-    parts: list[FoldModel],
-    rows: Rows,
-    pairs: Pairs,
-    weights: Array | None,
-    prior: float | None,
-    random_points: Mask | None,
-) -> AccuracyEstimate:
-    """Of a model of two classes, by the models of folds."""
-    decision = predictions_of(parts, rows, fitted.estimator.decision_function(rows))
-    return held_out_accuracy(
-        decision,
+@dataclass(frozen=True, eq=False)
+class Judged:
+    """What held-out answers say: accuracy of two classes; of more, agreement, and that of chance."""
+
+    parts: list[FoldModel]
+    accuracy: AccuracyEstimate | None = None
+    agreement: ClassAgreement | None = None
+    chance: float = 0.0
+
+
+def judge(
+    choice: Choice, rows: Rows, pairs: Pairs, weights: Array | None, prior: float | None, random_points: Mask | None
+) -> Judged:
+    """Judge a model by answers that models of folds have not seen."""
+    parts = models_of_folds(choice.estimator, rows, pairs, weights)
+    if len(choice.estimator.classes_) > 2:
+        agreement, chance = agreement_of_many(choice, parts, rows, pairs, weights, random_points)
+        return Judged(parts, agreement=agreement, chance=chance)
+    accuracy = held_out_accuracy(
+        predictions_of(parts, rows, choice.estimator.decision_function(rows)),
         pairs,
         n_splits=len(parts),
-        error_rate=error_rates_of(fitted),
+        error_rate=error_rates_of(choice),
         sample_weight=weights,
         prior=prior,
         random_points=held_out_rows(parts, random_points),
     )
+    return Judged(parts, accuracy)
 
 
 def agreement_of_many(
-    fitted: FittedModel,
+    choice: Choice,
     parts: list[FoldModel],
     rows: Rows,
     pairs: Pairs,
@@ -116,7 +123,7 @@ def agreement_of_many(
 
     Answers between two hubs, such as the examples of two classes, are in every training part: they do not count.
     """
-    predicted = predictions_of(parts, rows, fitted.estimator.predict(rows))
+    predicted = predictions_of(parts, rows, choice.estimator.predict(rows))
     counted = held_out_rows(parts, random_points)
     spread = fold_spread(len(parts), share_of_points(pairs, counted))
     asked = np.isin(pairs.ends, np.concatenate([part.rows for part in parts])).any(axis=1)
@@ -124,7 +131,7 @@ def agreement_of_many(
     known[pairs.ends[~asked], 0] = 0
     if counted is not None:
         asked &= counted[pairs.ends].any(axis=1)
-    found = agreement_of(predicted, known, error_rates_of(fitted), weights, counted, 0.95, spread)
+    found = agreement_of(predicted, known, error_rates_of(choice), weights, counted, 0.95, spread)
     if not asked.any():
         return found, 1.0
     ends = predicted[pairs.ends[asked]]
@@ -173,6 +180,11 @@ def check_agreement(found: ClassAgreement, chance: float) -> list[Finding]:
     return [Finding("no_better_than_guessing", "warning", {"low": found.agreement.low, "chance": chance})]
 
 
+def annotator_names(data: TrainingData) -> tuple[str, ...]:
+    """Names by their numbers in ``y``; 0 where it is not known who answered."""
+    return ("", *(() if data.answers is None else data.answers.annotator_names))
+
+
 @dataclass
 class _Rated:
     """A model with error rates: trees keep them without their intervals."""
@@ -185,15 +197,15 @@ class _Rated:
         return np.asarray(self.estimator.predict_proba(X))
 
 
-def most_doubtful(model: FittedModel, rows: Rows, y: Codes, data: TrainingData) -> tuple[DoubtfulAnswer, ...]:
-    """Answers to ask again, by the ids of the table; nothing where these or error rates are not there."""
-    if model.rates is None or not len(data.ids):
+def most_doubtful(choice: Choice, rows: Rows, y: Codes, data: TrainingData) -> tuple[DoubtfulAnswer, ...]:
+    """Answers to ask again, by the ids of the table; nothing where error rates are not estimated."""
+    if choice.rates is None:
         return ()
-    found = doubtful_answers(_Rated(model.estimator, model.rates), rows, y)
-    names = ("", *data.source.annotators)
+    found = doubtful_answers(_Rated(choice.estimator, choice.rates), rows, y)
+    names = annotator_names(data)
     answers = []
     for code, wrong, annotator in zip(found.code[:_DOUBTFUL], found.wrong, found.annotator, strict=False):
-        first, second = data.questions.ends[abs(code) - 1].tolist()
+        first, second = data.ends[abs(code) - 1].tolist()
         share = float(np.clip(wrong, 0, 1))
         answers.append(DoubtfulAnswer(data.ids[first], data.ids[second], bool(code > 0), names[annotator], share))
     return tuple(answers)

@@ -1,0 +1,245 @@
+"""One pass over a table: what its columns hold, where ids are, and the rows to keep, as they stand in the file."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from sdulearn.columns import ColumnCounts, Columns, Layout, count, decide
+from sdulearn.errors import InputError
+from sdulearn.extras import require
+from sdulearn.io.files import Location, is_location
+from sdulearn.io.ids import IdHits, choose_id_column, count_ids, id_texts, looks_like_id, may_hold_ids, named_id_column
+from sdulearn.io.svmlight import read_svmlight
+from sdulearn.io.tables import TEXT_FORMATS, Part, Table, batch_rows, open_table, table_format
+from sdulearn.pairs import scramble
+from sdulearn.types import ArrowTable, Codes, Frame, Mask, Rows
+
+_EVERY = 2**64 - 1
+_NO_ROWS = np.empty(0, dtype=np.int64)
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What a pass looks for."""
+
+    features: tuple[str, ...]  # columns to learn from
+    guessed: tuple[str, ...]  # those whose texts may be numbers
+    id_columns: tuple[str, ...]  # columns that may hold the ids
+    ids: tuple[str, ...] = ()  # ids whose rows are kept
+    rows: Codes = field(default_factory=lambda: _NO_ROWS)  # numbers of further rows to keep
+    n_drawn: int = 0  # so many more are kept: those with the lowest marks, none of them above the highest one
+    highest: int = _EVERY
+
+    @property
+    def columns(self) -> list[str]:
+        """All columns to read."""
+        return list(dict.fromkeys([*self.features, *self.id_columns]))
+
+
+@dataclass(frozen=True)
+class Survey:
+    """What was found in some rows; ``+`` joins two stretches of rows, in any order."""
+
+    n_rows: int
+    counts: Mapping[str, ColumnCounts]
+    hits: Mapping[str, IdHits]  # by column that may hold ids
+    n_drawn: int
+    # numbers of rows that are kept, whether they were asked for by number, and what stands on them
+    kept: list[tuple[Codes, Mask, ArrowTable]]
+
+    def __add__(self, other: Survey) -> Survey:
+        both = Survey(
+            self.n_rows + other.n_rows,
+            {name: found + other.counts[name] for name, found in self.counts.items()},
+            {name: found + other.hits[name] for name, found in self.hits.items() if name in other.hits},
+            self.n_drawn,
+            self.kept + other.kept,
+        )
+        return both.pruned() if len(both.rows) > 2 * self.n_drawn else both
+
+    @property
+    def rows(self) -> Codes:
+        """Numbers of all rows that are kept."""
+        return np.concatenate([rows for rows, _, _ in self.kept]) if self.kept else _NO_ROWS
+
+    def lowest(self, number: int) -> Codes:
+        """So many rows with the lowest marks, sorted."""
+        rows = self.rows
+        return np.sort(rows[np.argsort(scramble(rows), kind="stable")[:number]])
+
+    def pruned(self) -> Survey:
+        """Without rows that are needed no more."""
+        by_id = [found.rows[found.rows >= 0] for found in self.hits.values() if found.unique]
+        needed = np.unique(np.concatenate([self.lowest(self.n_drawn), *by_id]))
+        kept = []
+        for rows, fixed, batch in self.kept:
+            mask = fixed | np.isin(rows, needed)
+            kept.append((rows[mask], fixed[mask], batch if mask.all() else _taken(batch, mask)))
+        return Survey(self.n_rows, self.counts, self.hits, self.n_drawn, [one for one in kept if len(one[0])])
+
+
+def _taken(batch: ArrowTable, mask: Mask) -> ArrowTable:
+    return batch.filter(require("pyarrow", "files").array(mask))
+
+
+def survey(batch: ArrowTable, rows: Codes, _: None, wanted: Wanted) -> Survey | None:
+    """A pass over one batch."""
+    if not len(rows):
+        return None
+    pa = require("pyarrow", "files")
+    counts = {name: count(batch[name], int(rows[0]), name in wanted.guessed) for name in wanted.features}
+    ids = pa.array(wanted.ids, pa.string())
+    hits = {}
+    for name in wanted.id_columns:
+        # A column of fractions holds no ids, unless it is called so.
+        if not (name in wanted.guessed and _has_fractions(counts[name]) and not looks_like_id(name)):
+            hits[name] = count_ids(batch[name], rows, ids)
+    fixed = np.isin(rows, wanted.rows)
+    mask = fixed | (scramble(rows) <= np.uint64(wanted.highest) if wanted.n_drawn else False)
+    for found in hits.values():
+        if found.unique:
+            mask[found.rows[found.rows >= 0] - rows[0]] = True
+    kept = [(rows[mask], fixed[mask], batch if mask.all() else _taken(batch, mask))] if mask.any() else []
+    whole = Survey(len(rows), counts, hits, wanted.n_drawn, kept)
+    return whole.pruned() if len(whole.rows) > 2 * wanted.n_drawn else whole
+
+
+def _has_fractions(found: ColumnCounts) -> bool:
+    return found.n_fractions > 0 and found.numbers.n == found.rows - found.gaps
+
+
+def blocks_of(part: Part, columns: Sequence[str], rows: int) -> Iterator[tuple[ArrowTable, Codes, None]]:
+    """Batches with the numbers of their rows, as :class:`sdulearn.blocks.Blocks` takes them."""
+    for begin, batch in part(columns, rows):
+        yield batch, np.arange(begin, begin + batch.num_rows), None
+
+
+def parts_of(table: Table, columns: Sequence[str]) -> list[Any]:
+    """A table's parts as those of blocks."""
+    columns = table.some(columns)
+    return [partial(blocks_of, part, columns, batch_rows(len(columns))) for part in table.parts]
+
+
+def look_for(
+    table: Table,
+    *,
+    id_column: str | None = None,
+    left_out: Collection[str | None] = (),
+    categories: Collection[str] = (),
+    ids: Collection[str] = (),
+    by_answers: bool = False,
+) -> Wanted:
+    """All columns but those left out; ``by_answers`` where the ids tell which column holds them."""
+    named = named_id_column(table.name, list(table.types), id_column)
+    if id_column is None and by_answers:
+        free = [name for name in table.types if name not in left_out]
+        id_columns = tuple(name for name in free if may_hold_ids(name, table.types[name]))
+    else:
+        id_columns = () if named is None else (named,)
+    # What is said to be the column of ids is no feature; what may be it is.
+    own = set(id_columns) if len(id_columns) == 1 and not (id_column is None and by_answers) else set()
+    features = tuple(name for name in table.types if name not in left_out and name not in own)
+    is_text = require("pyarrow.types", "files").is_string
+    guessed = [name for name in features if table.format in TEXT_FORMATS and is_text(table.types[name])]
+    return Wanted(features, tuple(set(guessed) - set(categories)), id_columns, tuple(sorted(ids)))
+
+
+def decided(
+    table: Table,
+    wanted: Wanted,
+    found: Survey,
+    answer_ids: Collection[str],
+    id_column: str | None,
+    missing: str,
+    max_categories: int,
+) -> Columns:
+    """How the surveyed table becomes features: the column of ids first, as it is none."""
+    chosen = id_column_of(table, wanted, found, answer_ids, id_column)
+    counts = {name: one for name, one in found.counts.items() if name != chosen}
+    guessed = {name: name in wanted.guessed for name in counts}
+    return decide(table.name, table.types, counts, guessed, chosen, missing, max_categories)
+
+
+def id_column_of(
+    table: Table, wanted: Wanted, found: Survey, answer_ids: Collection[str], id_column: str | None
+) -> str | None:
+    """The column of ids: the one named, else the one that holds the ids of the answers."""
+    if id_column is not None or not answer_ids:
+        return next(iter(wanted.id_columns), None)
+    asked = np.array([name in answer_ids for name in wanted.ids], dtype=bool)
+    hits = {name: IdHits(one.times[asked], one.rows[asked]) for name, one in found.hits.items()}
+    return choose_id_column(table.name, hits, answer_ids, found.n_rows)
+
+
+def ids_of(batch: ArrowTable, id_column: str | None, rows: Codes) -> list[str]:
+    """The ids of some rows: texts, or their numbers."""
+    return list(map(str, rows.tolist())) if id_column is None else id_texts(batch[id_column]).to_pylist()
+
+
+def all_ids(table: Table, id_column: str | None) -> list[str]:
+    """The id of every row."""
+    found: list[str] = []
+    for begin, batch in table.batches([] if id_column is None else [id_column]):
+        found += ids_of(batch, id_column, np.arange(begin, begin + batch.num_rows))
+    return found
+
+
+def read_ids(source: Location | Frame, id_column: str | None, answer_ids: Collection[str]) -> list[str]:
+    """The ids of a table alone, found as for a fit."""
+    if is_location(source) and table_format(source) == "svm":
+        return list(map(str, range(read_svmlight(source)[1].shape[0])))
+    table = open_table(source)
+    wanted = look_for(table, id_column=id_column, ids=answer_ids, by_answers=bool(answer_ids))
+    found = _surveyed(table, replace(wanted, features=(), guessed=()))
+    return all_ids(table, id_column_of(table, wanted, found, answer_ids, id_column))
+
+
+def _surveyed(table: Table, wanted: Wanted) -> Survey:
+    found = None
+    for part in parts_of(table, wanted.columns):
+        for one in filter(None, (survey(batch, rows, None, wanted) for batch, rows, _ in part())):
+            found = one if found is None else found + one
+    if found is None:
+        raise InputError(f"{table.name} has no rows.")
+    return found
+
+
+def read_features(
+    source: Location | Frame,
+    *,
+    id_column: str | None = None,
+    drop: Collection[str] = (),
+    missing: str = "error",
+    max_categories: int = 50,
+    categories: Collection[str] = (),
+    answer_ids: Collection[str] = (),
+) -> tuple[Layout, Rows, list[str]]:
+    """A whole table as features that are not scaled, what they are, and the id of each row."""
+    if is_location(source) and table_format(source) == "svm":
+        if id_column or drop:
+            raise InputError(f"{source}: an svmlight file has no named columns; its rows are numbered from 0.")
+        sparse_columns, X = read_svmlight(source)
+        return sparse_columns, X, list(map(str, range(X.shape[0])))
+    table = open_table(source)
+    table.check_columns({"leave out": tuple(drop), "read as texts": tuple(categories)})
+    wanted = look_for(
+        table,
+        id_column=id_column,
+        left_out=drop,
+        categories=categories,
+        ids=answer_ids,
+        by_answers=bool(answer_ids),
+    )
+    found = _surveyed(table, wanted)
+    columns = decided(table, wanted, found, answer_ids, id_column, missing, max_categories)
+    pieces = []
+    ids: list[str] = []
+    for begin, batch in table.batches(columns.needed(table.name, list(table.types), columns.id_column), columns.width):
+        pieces.append(columns.encode(table.name, batch)[0])
+        ids += ids_of(batch, columns.id_column, np.arange(begin, begin + batch.num_rows))
+    return columns, np.concatenate([piece.T for piece in pieces], axis=1).T, ids

@@ -1,0 +1,494 @@
+"""From a table and answers to the rows and pair codes that an estimator learns from, alike for all engines.
+
+The table is passed over once: what its columns hold, where ids are and which rows to keep is found together, and
+the rows that were kept become features when that is known. Pair codes of a column are read before, by
+themselves, as both ends of a drawn pair must be found. Marginal risks may then be fitted on all rows, in one more
+pass for squared loss and in several for the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from sdulearn.answers.checks import check_answers, majority_votes
+from sdulearn.answers.records import Answers, random_ends
+from sdulearn.blocks import Block
+from sdulearn.blocks import Part as BlockPart
+from sdulearn.blocks.problem import refuse_shared_points
+from sdulearn.columns import Columns, Layout, NumberText, as_numbers, pair_codes
+from sdulearn.diagnostics import Finding, Population, check_contradictions, check_source, off_mode
+from sdulearn.errors import InputError, quoted
+from sdulearn.io.files import Location, is_location
+from sdulearn.io.ids import is_row_number
+from sdulearn.io.labels import Labels, class_numbers
+from sdulearn.io.survey import Survey, Wanted, all_ids, decided, ids_of, look_for, parts_of, survey
+from sdulearn.io.svmlight import read_svmlight
+from sdulearn.io.tables import TEXT_FORMATS, Part, RowGroups, Table, batch_rows, open_table, table_format
+from sdulearn.pairs import SIMILAR, UNSURE, mean_weight, scramble, stack_pairs
+from sdulearn.types import Array, Codes, Frame, Indices, Mask, Rows
+from sdulearn.workflow.codes import CodeSums, count_codes, drawn_or_paired, drawn_pairs
+from sdulearn.workflow.engines import MEMORY, Engine
+from sdulearn.workflow.options import FitOptions
+
+# Settings are chosen on so many of the pairs that a column of codes names, where the table is not in memory.
+MAX_PAIRS = 20_000
+_LINES_SHOWN = 5
+
+
+@dataclass(frozen=True)
+class TrainingData:
+    """All that a fit needs of a table and its answers; all row numbers are those of ``X``."""
+
+    columns: Layout  # how the table becomes features
+    n_rows: int  # rows of the table
+    X: Rows  # the rows that are needed, not scaled
+    ids: Sequence[str]  # of each
+    # the answers used: their rows, and who gave them where that is known
+    ends: Indices
+    similar: Mask
+    weights: Array
+    name: str  # what they were read from
+    n_similar: int  # answers of each kind in all
+    n_dissimilar: int
+    unlabeled: Indices  # rows that serve as unlabeled
+    n_unlabeled: int  # those of the fit on all rows
+    annotators: Codes | None = None
+    random: Mask | None = None  # ends that were drawn at random to be asked about; None where all were
+    answers: Answers | None = None  # None for pair codes of a column
+    labels: Mapping[int, str] = field(default_factory=dict)  # a few true classes by row
+    classes: tuple[str, ...] = ()  # names of all classes, where there are labels
+    label_codes: Codes | None = None  # the labels as classes of an estimator
+    points: Codes | None = None  # the point that each row of ``X`` shows; None where every row is a point of its own
+    population: Population | None = None  # the whole table; None where ``X`` is just that
+    findings: Sequence[Finding] = ()
+    # for a fit on all rows: its parts, and whether these hold no answers but the ones above
+    parts: Sequence[BlockPart] = ()
+    same_answers: bool = True
+
+    def stacked(self) -> tuple[Rows, Codes, Array | None]:
+        """Standardised rows with what is known of each, and weights where they differ."""
+        rows, y = stack_pairs(
+            self.X,
+            self.ends,
+            self.similar,
+            unlabeled=self.unlabeled,
+            annotators=self.annotators,
+            labels=self._known_labels(),
+        )
+        weights = None
+        if len(np.unique(self.weights)) > 1:
+            # A row in no answer weighs as much as the mean answer, whatever the unit of the file.
+            by_answer = self.weights / mean_weight(self.weights)
+            weights = np.concatenate([np.repeat(by_answer, 2), np.ones(len(y) - 2 * len(self.ends))])
+        if self.points is not None:
+            y[:, 1] = self.points[y[:, 1]]
+        return self.columns.scaled(rows), y, weights
+
+    def random_points(self, n_rows: int) -> Mask | None:
+        """Which of the stacked rows show a point drawn at random; None where all points in answers were."""
+        if self.random is None:
+            return None
+        marked = np.zeros(n_rows, dtype=bool)
+        marked[: self.random.size] = self.random.ravel()
+        return marked
+
+    @property
+    def label_rows(self) -> Indices:
+        """Rows with a label."""
+        return np.array(list(self.labels), dtype=np.intp)
+
+    def numbered(self, n_classes: int) -> TrainingData:
+        """With labels as those of so many classes."""
+        if not self.labels:
+            return self
+        codes, names = class_numbers(list(self.labels.values()), n_classes)
+        return replace(self, label_codes=codes, classes=names)
+
+    def _known_labels(self) -> Array | None:
+        """The label of each row, NaN where it is not known: there may be labels of class 1 alone."""
+        if self.label_codes is None:
+            return None
+        known = np.full(self.X.shape[0], np.nan)
+        known[self.label_rows] = self.label_codes
+        return known
+
+
+def gather(
+    source: Location | Frame, answers: Answers | None, labels: Labels | None, options: FitOptions, engine: Engine
+) -> TrainingData:
+    """Keep the rows that settings and accuracy are found on, and the way to fit on all of them."""
+    if is_location(source) and table_format(source) == "svm":
+        return _gather_sparse(source, answers, labels, options, engine)
+    table = open_table(source)
+    left_out = {*options.drop, options.codes, options.points}
+    table.check_columns(
+        {
+            "leave out": options.drop,
+            "take pair codes from": [options.codes],
+            "take points from": [options.points],
+            "read as texts": options.categories,
+        }
+    )
+    asked = set() if answers is None else set(answers.ids.ravel().tolist())
+    wanted = look_for(
+        table,
+        id_column=options.id_column,
+        left_out=left_out,
+        categories=options.categories,
+        ids=asked | (set() if labels is None else labels.ids),
+        by_answers=answers is not None,
+    )
+    numbered = [int(name) for name in wanted.ids if is_row_number(name, table.n_rows or 10**18)]
+    wanted = replace(wanted, rows=np.array(sorted(numbered), dtype=np.int64))
+    sums = None
+    if answers is None:
+        sums = _code_sums(table, options, engine)
+        wanted = replace(wanted, rows=np.union1d(wanted.rows, np.r_[sums.ends.rows, sums.unlabeled.rows]))
+    else:
+        n_drawn = options.most_unlabeled(len(wanted.features))
+        wanted = replace(wanted, n_drawn=n_drawn, highest=_highest_mark(n_drawn, table.n_rows))
+    found = engine.blocks(parts_of(table, wanted.columns), table.n_rows).sum(survey, wanted)
+    if found is None:
+        raise InputError(f"{table.name} has no rows.")
+    columns = decided(table, wanted, found, asked, options.id_column, options.missing, options.max_categories)
+    data, rows = _kept(table, columns, wanted, found, answers, labels, options, sums)
+    if answers is not None:
+        return _with_all_rows(data, table, options, engine)
+    assert sums is not None
+    return _of_codes(data, rows, table, options, engine, sums)
+
+
+def _highest_mark(n_drawn: int, n_rows: int | None) -> int:
+    """A mark that more than the wanted number of rows stay below, for all that chance may do."""
+    enough = n_drawn + 8 * np.sqrt(n_drawn) + 8
+    return 2**64 - 1 if n_rows is None or enough >= n_rows else int(enough / n_rows * 2**64)
+
+
+def _kept(
+    table: Table,
+    columns: Columns,
+    wanted: Wanted,
+    found: Survey,
+    answers: Answers | None,
+    labels: Labels | None,
+    options: FitOptions,
+    sums: CodeSums | None,
+) -> tuple[TrainingData, Codes]:
+    """The rows that were kept, in their order, under new numbers; and the old ones."""
+    order = np.argsort(found.rows)
+    rows = found.rows[order]
+    X = np.concatenate([columns.encode(table.name, batch)[0].T for _, _, batch in found.kept], axis=1).T[order]
+    ids = [name for numbers, _, batch in found.kept for name in ids_of(batch, columns.id_column, numbers)]
+    place = _places(columns.id_column, wanted, found)
+    if answers is None:
+        assert sums is not None
+        assert options.codes is not None
+        ends, similar = drawn_pairs(table.name, options.codes, sums)
+        unlabeled = np.sort(sums.unlabeled.rows)
+        told: dict[str, Any] = {
+            "name": f"{Path(table.name).name}, column {options.codes!r}",
+            "ends": ends,
+            "similar": similar,
+            "weights": np.ones(len(ends)),
+            "n_similar": sums.n_similar // 2,
+            "n_dissimilar": sums.n_dissimilar // 2,
+        }
+    else:
+        told = usable_answers(answers, place, options, lambda: _hint(table, columns.id_column, found.n_rows, answers))
+        unlabeled = found.lowest(options.most_unlabeled(columns.width))
+    local = np.searchsorted(rows, unlabeled)
+    data = TrainingData(
+        columns=columns,
+        n_rows=found.n_rows,
+        X=X,
+        ids=[ids[k] for k in order],
+        **{**told, "ends": np.searchsorted(rows, told["ends"])},
+        unlabeled=local,
+        n_unlabeled=len(local),
+        answers=answers,
+        labels=_labelled(labels, place, rows),
+        population=Population(found.n_rows, columns.mean, columns.scale**2, off_mode(X[local] if len(local) else X)),
+    )
+    return data, rows
+
+
+def _labelled(labels: Labels | None, place: Mapping[str, int], rows: Codes) -> dict[int, str]:
+    if labels is None:
+        return {}
+    return {int(np.searchsorted(rows, row)): name for row, name in labels.of_rows(place).items()}
+
+
+def _places(id_column: str | None, wanted: Wanted, found: Survey) -> dict[str, int]:
+    """The row of each wanted id that was found; each must be on one row only."""
+    if id_column is None:
+        return {name: int(name) for name in wanted.ids if is_row_number(name, found.n_rows)}
+    hits = found.hits.get(id_column)
+    if hits is None:
+        return {}
+    if not hits.unique:
+        often = int(np.argmax(hits.times))
+        raise InputError(
+            f"The table's ids must tell rows apart, but {quoted(wanted.ids[often])} occurs {hits.times[often]:,} times."
+        )
+    return {name: row for name, row in zip(wanted.ids, hits.rows.tolist(), strict=True) if row >= 0}
+
+
+def _gather_sparse(
+    path: Location, answers: Answers | None, labels: Labels | None, options: FitOptions, engine: Engine
+) -> TrainingData:
+    """A whole svmlight file; its rows are numbered."""
+    if engine.name != MEMORY:
+        raise InputError(f"{path}: `engine` is for tables with named columns. Leave `engine` out to read it whole.")
+    if answers is None or options.id_column or options.drop:
+        raise InputError(f"{path}: an svmlight file has no named columns; its rows are numbered from 0.")
+    columns, X = read_svmlight(path)
+    n_rows = X.shape[0]
+    place = {str(k): k for k in range(n_rows)}
+    rows = np.arange(n_rows)
+    marks = np.argsort(scramble(rows), kind="stable")
+    unlabeled = np.sort(marks[: options.most_unlabeled(columns.width)])
+    return TrainingData(
+        columns=columns,
+        n_rows=n_rows,
+        X=X,
+        ids=list(place),
+        **usable_answers(answers, place, options, lambda: _row_numbers(n_rows)),
+        unlabeled=unlabeled,
+        n_unlabeled=len(unlabeled),
+        answers=answers,
+        labels=_labelled(labels, place, rows),
+    )
+
+
+def _code_sums(table: Table, options: FitOptions, engine: Engine) -> CodeSums:
+    """One pass over the column of pair codes, and that of points."""
+    assert options.codes is not None
+    columns = [options.codes] if options.points is None else [options.codes, options.points]
+    max_pairs = None if engine.name == MEMORY else MAX_PAIRS
+    limit = options.most_unlabeled(len(table.types) - len(columns))
+    is_text = table.format in TEXT_FORMATS
+    arguments = (table.name, (options.codes, options.points), is_text, max_pairs, limit)
+    found: CodeSums | None = engine.blocks(parts_of(table, columns), table.n_rows).sum(count_codes, *arguments)
+    if found is None:
+        raise InputError(f"{table.name} has no rows.")
+    return found
+
+
+def _of_codes(
+    data: TrainingData, rows: Codes, table: Table, options: FitOptions, engine: Engine, sums: CodeSums
+) -> TrainingData:
+    if options.points is not None:
+        # Rows that were kept for their labels alone are in no fit.
+        points = np.array(rows, dtype=np.int64)
+        for drawn in (sums.ends, sums.unlabeled):
+            points[np.searchsorted(rows, drawn.rows)] = drawn.points
+        data = replace(data, points=points)
+    n_pairs = data.n_similar + data.n_dissimilar
+    n_used = len(data.ends)
+    if n_used < n_pairs:
+        what = f"learning from more than {MAX_PAIRS:,} of them"
+        refuse_shared_points(sums.points, what, "Read the table whole, with `engine='memory'`.")
+        data = replace(data, same_answers=False)
+        if options.is_joint:
+            # Only some of the pairs are learned from, and they are what is counted.
+            n_similar = int(data.similar.sum())
+            finding = Finding("pairs_drawn", "info", {"n_used": n_used, "n_pairs": n_pairs})
+            return replace(data, n_similar=n_similar, n_dissimilar=n_used - n_similar, findings=[finding])
+    marks = sums.unlabeled.marks
+    keep = None
+    if options.max_unlabeled is not None and 0 < len(marks) < sums.n_unlabeled:
+        keep = partial(drawn_or_paired, int(marks.max()))
+    return _with_all_rows(data, table, options, engine, keep, sums.n_unlabeled)
+
+
+def _with_all_rows(
+    data: TrainingData,
+    table: Table,
+    options: FitOptions,
+    engine: Engine,
+    keep: Callable[[Codes, Codes], Mask] | None = None,
+    n_unlabeled: int | None = None,
+) -> TrainingData:
+    """With the parts of a fit on all rows, or on those to keep, where a marginal risk is fitted on a large table."""
+    few = options.max_unlabeled is not None and data.same_answers
+    if options.is_joint or engine.name == MEMORY or few:
+        return data
+    assert isinstance(data.columns, Columns)
+    is_text = table.format in TEXT_FORMATS
+    parts: list[BlockPart] = [
+        FeatureRows(part, table.name, data.columns, options.codes, is_text, keep) for part in table.parts
+    ]
+    if options.codes is None:
+        # The ends of all pairs with their codes; among the rows of the table they count as unlabeled too.
+        bare = replace(data, unlabeled=np.empty(0, dtype=np.intp), label_codes=None, points=None)
+        rows, y, weights = bare.stacked()
+        parts.append(partial(_held, (rows, y[:, 0], weights)))
+        n_unlabeled = data.n_rows
+    drawn = data.n_unlabeled if options.max_unlabeled is not None else n_unlabeled or 0
+    return replace(data, parts=parts, n_unlabeled=drawn)
+
+
+def _held(block: Block) -> Iterator[Block]:
+    yield block
+
+
+@dataclass(frozen=True)
+class FeatureRows:
+    """A part whose blocks are standardised features with pair codes: those of a column, or 0.
+
+    ``keep``, a function of row numbers and codes, says which rows to use.
+    """
+
+    part: Part
+    table: str
+    columns: Columns
+    codes: str | None = None
+    is_text: bool = False
+    keep: Callable[[Codes, Codes], Mask] | None = None
+
+    @property
+    def n_blocks(self) -> int:
+        """Number of blocks, as far as it is known."""
+        return -(-self.part.rows // batch_rows(self.columns.width)) if isinstance(self.part, RowGroups) else 1
+
+    def __call__(self) -> Iterator[Block]:
+        """Batch by batch."""
+        names = [*(column.name for column in self.columns.columns), *([self.codes] if self.codes else [])]
+        for begin, batch in self.part(names, batch_rows(self.columns.width)):
+            rows = np.arange(begin, begin + batch.num_rows)
+            y = self._codes(batch) if self.codes else np.zeros_like(rows)
+            X = self.columns.encode(self.table, batch)[0]
+            X -= self.columns.mean
+            X /= self.columns.scale
+            kept = slice(None) if self.keep is None else self.keep(rows, y)
+            if len(y[kept]):
+                yield X[kept], y[kept], None
+
+    def _codes(self, batch: Any) -> Codes:
+        assert self.codes is not None
+        values = batch[self.codes]
+        return pair_codes(self.table, self.codes, as_numbers(values, NumberText()) if self.is_text else values)
+
+
+FAULTS = {
+    "unreadable": "unreadable rows",
+    "self_pairs": "pairs of a point with itself",
+    "unknown_ids": "pairs with an id not in the table",
+}
+
+
+def usable_answers(
+    answers: Answers, place: Mapping[str, int], options: FitOptions, hint: Callable[[], str]
+) -> dict[str, Any]:
+    """Answers that name two different rows, as fields of :class:`TrainingData` by row of the table.
+
+    ``place`` gives the row of an id; ``hint`` says more where ids are unknown. For the paper's risks a question asked
+    again counts once, by majority; else every answer to it counts: what they disagree on tells how often they are
+    wrong.
+    """
+    names = answers.ids.ravel().tolist()
+    ends = np.array([place.get(name, -1) for name in names], dtype=np.intp).reshape(-1, 2)
+    own = np.array([a == b for a, b in answers.ids], dtype=bool)
+    unknown = np.any(ends < 0, axis=1) & ~own
+    found = {
+        "unreadable": [row.line for row in answers.bad_rows],
+        "self_pairs": answers.lines[own].tolist(),
+        "unknown_ids": answers.lines[unknown].tolist(),
+    }
+    faults = {what: lines for what, lines in found.items() if lines}
+    if faults and not options.skip_bad:
+        raise InputError(_refusal(answers.name, faults) + (hint() if unknown.any() else ""))
+    usable = ~unknown & ~own & (answers.answers != UNSURE) & (answers.weights > 0)
+    votes = majority_votes(ends, answers.answers, answers.weights, np.flatnonzero(usable).tolist())
+    by_majority = not options.is_joint
+    chosen = votes.chosen if by_majority else np.flatnonzero(usable)
+    findings = [Finding("left_out", "warning", {"what": what, "count": len(lines), "lines": lines[:_LINES_SHOWN]})
+                for what, lines in faults.items()]  # fmt: skip
+    if votes.n_repeated:
+        findings.append(Finding("repeated_questions", "info", {"count": votes.n_repeated, "by_majority": by_majority}))
+    if by_majority and votes.n_tied:
+        findings.append(Finding("tied_questions", "warning", {"count": votes.n_tied}))
+    random = None
+    if answers.kinds is not None and (marked := random_ends(ends[usable], answers.kinds[usable])) is not None:
+        random = np.zeros(ends.shape, dtype=bool)
+        random[usable] = marked
+        random = random[chosen]
+    similar = answers.answers[chosen] == SIMILAR
+    return {
+        "name": Path(answers.name).name,
+        "ends": ends[chosen],
+        "similar": similar,
+        "weights": answers.weights[chosen],
+        "n_similar": int(similar.sum()),
+        "n_dissimilar": int((~similar).sum()),
+        "annotators": None if answers.annotators is None else answers.annotator_numbers[chosen],
+        "random": random,
+        "findings": [
+            *findings,
+            *check_contradictions(check_answers(answers), answers.annotators),
+            *check_source(answers),
+        ],
+    }
+
+
+def _refusal(name: str, faults: Mapping[str, list[int]]) -> str:
+    listed = " and ".join(f"{len(lines):,} {FAULTS[what]} (lines {_listed(lines)})" for what, lines in faults.items())
+    return f"{name} has {listed}. `check_answers` lists them all; `skip_bad=True` leaves them out."
+
+
+def _listed(lines: Sequence[int]) -> str:
+    shown = ", ".join(map(str, lines[:_LINES_SHOWN]))
+    return f"{shown}, ..." if len(lines) > _LINES_SHOWN else shown
+
+
+def _hint(table: Table, id_column: str | None, n_rows: int, answers: Answers) -> str:
+    """Why ids may be unknown: leading zeros that a spreadsheet has taken off, or rows without ids."""
+    if id_column is None:
+        return _row_numbers(n_rows)
+    known = set(all_ids(table, id_column))
+    unknown = [name for name in answers.ids.ravel().tolist() if name not in known]
+    if lost := [name for name in unknown if name.lstrip("0") in known]:
+        return (
+            f" The table has {quoted(lost[0].lstrip('0'))} where the answers have {quoted(lost[0])}: its ids have lost "
+            "their leading zeros. Write the table again with that column as text."
+        )
+    padded = {name.lstrip("0"): name for name in known}
+    if lost := [name for name in unknown if name in padded]:
+        return (
+            f" The answers have {quoted(lost[0])} where the table has {quoted(padded[lost[0]])}: their ids have lost "
+            "their leading zeros. Write the answers again with the ids as text."
+        )
+    return f" The ids of the table are in {quoted(id_column)}; name another column with `id_column`."
+
+
+def _row_numbers(n_rows: int) -> str:
+    return f" The table has no id column, so its rows are numbered 0 to {n_rows - 1}; name one with `id_column`."
+
+
+def check_enough(data: TrainingData, options: FitOptions) -> None:
+    """At least two pairs of each kind that the method learns from; the paper's risks assume random ones."""
+    if data.random is not None and not options.is_joint:
+        n_random = int(data.random.any(axis=1).sum())
+        raise InputError(
+            f"{data.name}: {len(data.ends) - n_random:,} of the {len(data.ends):,} questions were chosen, and "
+            f"`method={options.method!r}` assumes random pairs. Leave `method` out, or give `method='joint'`."
+        )
+    n_similar = int(data.similar.sum())
+    n_dissimilar = len(data.similar) - n_similar
+    needed = {"su": n_similar, "du": n_dissimilar}
+    if needed.get(options.method, min(n_similar, n_dissimilar)) >= 2:
+        return
+    alone = ""
+    if n_similar >= 2 or n_dissimilar >= 2:
+        risk = "su" if n_similar >= 2 else "du"
+        alone = f" With one kind alone, `method={risk!r}` with a known `prior` learns from it and the unlabeled rows."
+    raise InputError(
+        f"{data.name} has {n_similar} similar and {n_dissimilar} dissimilar pairs to use; at least 2 of each are "
+        f"needed, and 50 of each are a start. Ask about more pairs.{alone}"
+    )

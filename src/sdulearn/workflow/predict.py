@@ -1,0 +1,138 @@
+"""Predictions of a table, stretch by stretch, in its order; a Parquet table is read by all cores."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from typing import TypeVar
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from sdulearn.columns import Columns, SparseColumns
+from sdulearn.errors import InputError
+from sdulearn.extras import require
+from sdulearn.io.files import Location
+from sdulearn.io.ids import id_texts, named_id_column
+from sdulearn.io.svmlight import svmlight_rows
+from sdulearn.io.tables import Part, batch_rows, open_table, table_format
+from sdulearn.table_model import TableModel
+from sdulearn.types import Array, ArrowColumn, Indices
+
+T = TypeVar("T")
+Watch = Callable[[int | None], object]
+Progress = Callable[[int], Watch]
+
+
+@dataclass(frozen=True)
+class Predictions:
+    """Some rows."""
+
+    ids: ArrowColumn  # as they stand in the table; row numbers where it has none
+    place: Indices  # place of each row's class among those of the model
+    # (n_rows,), probability of the second class, where the model gives one; with more than two classes that of each
+    probability: Array | None
+    unseen: Counter[str]  # texts that are no known category, by column
+
+    def id_texts(self) -> list[str]:
+        """The ids as text."""
+        return id_texts(self.ids).to_pylist()
+
+
+def predict_table(
+    model: TableModel, path: Location, *, id_column: str | None = None, progress: Progress | None = None
+) -> Iterator[Predictions]:
+    """Predict all rows of a file or folder in their order, portion by portion; never all in memory.
+
+    Parameters
+    ----------
+    model : TableModel
+        The model.
+    path : str or path-like
+        Table with the columns of the training table, in any order.
+    id_column : str, optional
+        The column of ids, or "" for row numbers; by default that of the training table, where it is there.
+    progress : function, optional
+        Called with the number of rows of a Parquet table; gives a function that is called with the number of
+        rows after each portion, and with None at the end.
+
+    Yields
+    ------
+    Predictions
+        Some rows.
+    """
+    is_sparse = isinstance(model.columns, SparseColumns)
+    if is_sparse != (table_format(path) == "svm"):
+        wanted = "an svmlight file (.svm)" if is_sparse else "a table with named columns"
+        raise InputError(f"{path}: the model was fitted on {wanted}; give it one like that.")
+    yield from _of_svmlight(model, path) if is_sparse else _of_table(model, path, id_column, progress)
+
+
+def _of_svmlight(model: TableModel, path: Location) -> Iterator[Predictions]:
+    pa = require("pyarrow", "files")
+    assert isinstance(model.columns, SparseColumns)
+    for begin, X in svmlight_rows(path, model.columns):
+        yield Predictions(pa.array(np.arange(begin, begin + X.shape[0])), *model.decide(X), Counter())
+
+
+def _of_table(
+    model: TableModel, path: Location, id_column: str | None, progress: Progress | None
+) -> Iterator[Predictions]:
+    columns = model.columns
+    assert isinstance(columns, Columns)
+    table = open_table(path)
+    names = list(table.types)
+    id_column = named_id_column(table.name, names, id_column, (columns.id_column,))
+    needed = table.some(columns.needed(table.name, names, id_column))
+    watch = None if progress is None or table.n_rows is None else progress(table.n_rows)
+    jobs = [partial(_of_part, model, columns, table.name, part, needed, id_column, watch) for part in table.parts]
+    if len(jobs) == 1:
+        yield from jobs[0]()
+    else:
+        with threadpool_limits(1, user_api="blas"):
+            # Predictions of a part are small beside its rows.
+            for found in in_order((partial(_listed, job) for job in jobs), os.cpu_count() or 1):
+                yield from found
+    if watch is not None:
+        watch(None)
+
+
+def _listed(job: Callable[[], Iterator[Predictions]]) -> list[Predictions]:
+    return list(job())
+
+
+def _of_part(
+    model: TableModel,
+    columns: Columns,
+    table: str,
+    part: Part,
+    needed: list[str],
+    id_column: str | None,
+    watch: Watch | None,
+) -> Iterator[Predictions]:
+    pa = require("pyarrow", "files")
+    for begin, batch in part(needed, batch_rows(columns.width)):
+        X, unseen = columns.encode(getattr(part, "path", table), batch)
+        ids = pa.array(np.arange(begin, begin + batch.num_rows)) if id_column is None else batch[id_column]
+        yield Predictions(ids, *model.decide(X), unseen)
+        if watch is not None:
+            watch(batch.num_rows)
+
+
+def in_order(jobs: Iterable[Callable[[], T]], n_threads: int) -> Iterator[T]:
+    """Results in the order of the jobs, a few at work ahead of the reader and no more."""
+    waiting: deque[Future[T]] = deque()
+    with ThreadPoolExecutor(n_threads) as pool:
+        try:
+            for job in jobs:
+                waiting.append(pool.submit(job))
+                if len(waiting) > n_threads:
+                    yield waiting.popleft().result()
+            while waiting:
+                yield waiting.popleft().result()
+        finally:
+            pool.shutdown(cancel_futures=True)

@@ -1,0 +1,108 @@
+"""Which column holds the ids: what fits, what does not, and what is not clear."""
+
+import datetime
+import decimal
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from sdulearn.errors import InputError
+from sdulearn.io.files import as_text
+from sdulearn.io.ids import IdHits, choose_id_column, count_ids, id_texts, is_row_number, looks_like_id, may_hold_ids
+
+# Ids that are row numbers of a table of 100 rows, and ids that are not.
+NUMBERS = ["1", "2", "5", "7"]
+NAMES = ["ann", "bob", "cy", "dee"]
+REFUSED = "could be the column of ids"
+
+
+def found(number, unique=True):
+    """So many of four ids were found; where they are not unique, the first twice."""
+    times = np.array([1] * number + [0] * (4 - number))
+    if not unique:
+        times[0] = 2
+    return IdHits(times, times - 1)
+
+
+CASES = [
+    # Nothing fits but row numbers, or nothing at all.
+    (NUMBERS, {}, None),
+    (NUMBERS, {"age": found(1)}, None),
+    (NAMES, {}, None),
+    # One column holds every id: by its name, or because row numbers are out of the question.
+    (NUMBERS, {"person_id": found(4)}, "person_id"),
+    (NAMES, {"surname_at_birth": found(4)}, "surname_at_birth"),
+    (NUMBERS, {"id": found(4), "rank": found(4)}, "id"),
+    (NAMES, {"id": found(0), "person_id": found(4)}, "person_id"),
+    # It may as well be a column of small whole numbers: not clear.
+    (NUMBERS, {"rank": found(4)}, REFUSED),
+    (NUMBERS, {"person_id": found(3)}, REFUSED),
+    (NAMES, {"first": found(4), "second": found(4)}, REFUSED),
+    # Each id on several rows: no column of ids, unless it is called so.
+    (NUMBERS, {"rank": found(4, unique=False)}, None),
+    (NAMES, {"town": found(4, unique=False)}, None),
+    (NAMES, {"unique_id": found(4, unique=False)}, "unique_id"),
+    # Nearly all ids are there, and no other column does better.
+    (NAMES, {"name": found(3), "nick": found(2)}, "name"),
+    (NAMES, {"who": found(2)}, "who"),
+    (NAMES, {"who": found(1)}, None),
+    # Too few of them, under a usual name: taken, so that the message can name the ids that are missing.
+    (NAMES, {"unique_id": found(1)}, "unique_id"),
+]
+
+
+@pytest.mark.parametrize(("ids", "hits", "expected"), CASES)
+def test_the_column_that_fits_the_answers(ids, hits, expected):
+    if expected == REFUSED:
+        with pytest.raises(InputError, match=REFUSED):
+            choose_id_column("t.csv", hits, ids, 100)
+    else:
+        assert choose_id_column("t.csv", hits, ids, 100) == expected
+        assert choose_id_column("t.csv", dict(reversed(hits.items())), ids, 100) == expected
+
+
+def test_ids_are_counted_by_column_and_stretch():
+    ids = pa.array(["1", "2", "9"])
+    whole = pa.array(["x", "2", " 1 ", "2", None])
+    parts = [count_ids(whole[:2], np.arange(10, 12), ids), count_ids(whole[2:], np.arange(12, 15), ids)]
+    for hits in (parts[0] + parts[1], parts[1] + parts[0], count_ids(whole, np.arange(10, 15), ids)):
+        assert hits.times.tolist() == [1, 2, 0]
+        assert hits.rows.tolist() == [12, 13, -1]
+        assert not hits.unique
+    assert parts[0].unique
+
+
+def test_row_numbers():
+    names = {"0", "7", "9", "10", "007", "-1", "٣", "", "x", "9" * 5000}
+    assert {name for name in names if is_row_number(name, 10)} == {"0", "7", "9"}
+
+
+def test_names_and_types_of_id_columns():
+    assert all(map(looks_like_id, ["id", "person_id", "PersonID", "key", "nr", "Customer No", "name", "zip-code"]))
+    assert not any(map(looks_like_id, ["idea", "grid", "age", "nrs", "unnamed 3", "encoded", "paid"]))
+    for dtype, holds in ((pa.int8(), True), (pa.large_string(), True), (pa.bool_(), False), (pa.date32(), False)):
+        assert may_hold_ids("x", dtype) == holds
+    assert may_hold_ids("x", pa.dictionary(pa.int8(), pa.string()))
+    assert may_hold_ids("x_id", pa.float64())
+    assert not may_hold_ids("x", pa.float64())
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        pa.array([7, -1, 2**62]),
+        pa.array([7, None]),
+        pa.array([7.0, 0.1, 1e300, None]),
+        pa.array([True, False, None]),
+        pa.array([" a", "b\t", None, "", "é\u2003"]),
+        pa.array([" a", None], pa.large_string()),
+        pa.array(["a", "b ", "a", None]).dictionary_encode(),
+        pa.array([datetime.date(2024, 1, 2)]),
+        pa.array([decimal.Decimal("1.50")]),
+        pa.array([b"x"]),
+    ],
+)
+def test_ids_are_spelled_one_way(values):
+    assert id_texts(values).to_pylist() == [as_text(value) for value in values.to_pylist()]
+    assert id_texts(pa.chunked_array([values, values])).to_pylist() == 2 * [as_text(v) for v in values.to_pylist()]
