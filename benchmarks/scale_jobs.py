@@ -269,7 +269,7 @@ def rates() -> dict[str, Any]:
     from threadpoolctl import threadpool_limits
 
     from sdulearn.losses import get_training_loss
-    from sdulearn.solvers.limits import piece_rows
+    from sdulearn.solvers.linalg import piece_rows
 
     rng = np.random.default_rng(0)
     z = rng.normal(size=5000)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from scale_jobs import ALPHA, CORES, FEATURES, LOSSES, PAIRED, PRIOR, ROWS_A_FILE, WIDE, Population, Table
 
-from sdulearn.solvers.limits import piece_rows
+from sdulearn.solvers.linalg import piece_rows
 
 PAIR_FEATURES, WIDE_ROWS = 10, 100_000
 # What the table of targets asks for.
@@ -247,7 +247,7 @@ def sent_bytes(loss: str, rows: int, passes: int) -> float:
 
 def sample_rows(rows: int) -> float:
     """Rows that a first look brings together: of each source at most so many."""
-    from sdulearn.solvers.limits import affordable_rows
+    from sdulearn.solvers.linalg import affordable_rows
 
     similar = PRIOR**2 + (1 - PRIOR) ** 2
     sources = (PAIRED * similar, PAIRED * (1 - similar), 1 - PAIRED)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from sdulearn import PairKFold, SDUClassifier, SDUClassifierCV
-from sdulearn.grid import Settings
+from sdulearn.linear import Settings
 from sdulearn.metrics import pair_risk
 
 

@@ -193,7 +193,7 @@ def test_cv_agrees_with_grid_search(waveform):
 
 @losses
 def test_the_path_equals_cold_fits(waveform, loss, monkeypatch):
-    monkeypatch.setattr("sdulearn.grid.FOLD_TOL", {})  # folds solved to the last digit, as cold fits are
+    monkeypatch.setattr("sdulearn.linear.FOLD_TOL", {})  # folds solved to the last digit, as cold fits are
     rows, codes = waveform
     cv = PairKFold(3, random_state=0)
     model = SDUClassifierCV(loss=loss, prior=0.7, cv=cv, gammas=(0.0, 0.6, 1.0)).fit(rows, codes)

@@ -10,11 +10,11 @@ from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
 from sdulearn import SDUClassifier
+from sdulearn.linear import PairStatistics
 from sdulearn.losses import Squared
 from sdulearn.pairs import sources
 from sdulearn.risks import RISKS, even_and_linear, mixture, row_weights
 from sdulearn.solvers import Design, Solution
-from sdulearn.statistics import PairStatistics
 
 
 def fed(rows, codes, portions, weight=None, **parameters):

@@ -21,7 +21,7 @@ from sdulearn.model_selection import check_places
 from sdulearn.pairs import Pairs, read_pairs, weighted_rows
 from sdulearn.prior import PriorEstimate
 from sdulearn.solvers import Solution, warn_unless
-from sdulearn.solvers.limits import check_magnitude, check_weight_range
+from sdulearn.solvers.linalg import check_magnitude, check_weight_range
 from sdulearn.types import Array, Codes, Indices, MatrixLike, Rows
 
 # No single labelled point weighs more when classes are named.

@@ -1,30 +1,443 @@
-"""SDUClassifier and SDUClassifierCV: linear models by the marginal risks of the paper."""
+"""SDUClassifier and SDUClassifierCV: linear models by the marginal risks of the paper.
+
+Squared loss needs nothing of the rows but additive statistics (:class:`PairStatistics`), so that they may come in any
+portions.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from numbers import Integral, Real
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy import sparse
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
 from sdulearn.base import Fit, LinearClassifier
 from sdulearn.errors import InputError, UndeterminedError
-from sdulearn.grid import Grid, Settings, fold_tol
-from sdulearn.losses import TRAINING_LOSSES, LinearOddLoss, TrainingLoss, get_training_loss
-from sdulearn.model_selection import splitter_of
-from sdulearn.pairs import check_weights, integer_codes, read_columns
+from sdulearn.losses import TRAINING_LOSSES, LinearOddLoss, TrainingLoss, ZeroOne, get_training_loss
+from sdulearn.model_selection import grid_results, positive_grid, splitter_of
+from sdulearn.pairs import check_weights, integer_codes, pair_checksum, read_columns, source_totals, sources
 from sdulearn.prior import PriorEstimate
-from sdulearn.risks import RISKS, Mixture, even_and_linear, mixture, prior_of_pairs, resolve_prior, row_weights
+from sdulearn.risks import (
+    MIXED_RISKS,
+    RISKS,
+    Mixture,
+    check_sources,
+    even_and_linear,
+    marginal_risk,
+    mixture,
+    prior_of_pairs,
+    resolve_prior,
+    row_weights,
+    source_weights,
+    validation_risk,
+)
 from sdulearn.sklearn_private import HasMethods, Interval, StrOptions, fit_context
-from sdulearn.solvers import SOLVERS, Design, check_system_size, choose_solver, solve_rows
-from sdulearn.solvers.limits import check_weight_range
-from sdulearn.statistics import PairStatistics
-from sdulearn.types import Array, Estimator, MatrixLike, Splitter
+from sdulearn.solvers import (
+    SOLVERS,
+    Design,
+    GroupMoments,
+    Solution,
+    check_system_size,
+    choose_solver,
+    row_pieces,
+    solve,
+    solve_rows,
+    warn_unless,
+    with_ones,
+)
+from sdulearn.solvers.linalg import LARGEST_NUMBER, Cholesky, check_weight_range
+from sdulearn.solvers.problem import relative_residual, ridge_of
+from sdulearn.types import Array, Codes, Estimator, Indices, MatrixLike, Rows, Splitter
+
+# Roundings that are tried out.
+_TRIALS = 4
+
+
+class PairStatistics:
+    """Weight, mean and second moments of the similar, the dissimilar and the unlabeled rows.
+
+    Rows come by :meth:`update` and other statistics by :meth:`merge`, in any order; :meth:`solve`
+    gives the classifier of squared loss. Sums are in float64 and about an origin near the rows, so
+    float32 rows with a large mean do no harm. A marginal risk needs only the source of a row, so
+    the two ends of a pair may come in different portions.
+
+    Attributes
+    ----------
+    origin : array of shape (n_features,)
+        What is subtracted from every row; zero where rows are sparse.
+    moments : GroupMoments
+        ``sum weight [x - origin, 1][x - origin, 1]'`` of each source.
+    squares : array of shape (3,)
+        Sum of the squared weights of S, D and U.
+    checksum : int
+        Zero once every pair code has come an even number of times, with one sign and one weight.
+
+    See Also
+    --------
+    sdulearn.SDUClassifier.partial_fit : Keeps such statistics as ``statistics_``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sdulearn.linear import PairStatistics
+    >>> X, y = np.eye(4), np.array([1, 1, -2, 0])
+    >>> statistics = PairStatistics().update(X, y)
+    >>> statistics.weight
+    array([2., 1., 1.])
+    >>> statistics.update(X[2:3], np.array([-2])).checksum
+    0
+    """
+
+    origin: Array
+    moments: GroupMoments
+
+    def __init__(self) -> None:
+        self.checksum = 0
+        self.squares = np.zeros(3)
+
+    @property
+    def n_features(self) -> int:
+        """Width of the rows; 0 before the first."""
+        return len(self.origin) if hasattr(self, "origin") else 0
+
+    @property
+    def weight(self) -> Array:
+        """Total weight of S, D and U; ends of pairs count one by one."""
+        return self.moments.weight
+
+    def update(self, X: Rows, y: Codes, sample_weight: Array | None = None) -> Self:
+        """Add rows with their pair codes.
+
+        Parameters
+        ----------
+        X : array or CSR matrix of shape (n_rows, n_features)
+            Rows.
+        y : int array of shape (n_rows,)
+            Pair codes: +k similar, -k dissimilar, 0 unlabeled.
+        sample_weight : array of shape (n_rows,), optional
+            A weight per row.
+
+        Returns
+        -------
+        self : PairStatistics
+            With the rows added.
+        """
+        if X.shape[0] == 0:
+            return self
+        if not self.n_features:
+            self._begin(X)
+        check_width(X.shape[1], self.n_features)
+        origin = np.zeros(X.shape[1]) if sparse.issparse(X) else self.origin
+        source = sources(y)
+        gram = np.zeros_like(self.moments.gram)
+        # What is not finite is found in the sums, where it costs nothing to check.
+        with np.errstate(invalid="ignore", over="ignore"):
+            for rows, A in row_pieces(X, origin):
+                weight = None if sample_weight is None else sample_weight[rows]
+                gram += GroupMoments.from_rows(A, source[rows], weight, 3).gram
+        squares = np.einsum("kii->ki", gram)
+        if not (squares <= LARGEST_NUMBER**2 * max(float(squares[:, -1].max()), 1.0)).all():
+            raise InputError(
+                f"Input X contains NaN, infinity or a number beyond {LARGEST_NUMBER:g}, whose powers overflow. Give "
+                "the column a larger unit, or standardise the features first."
+            )
+        self.moments = self.moments + GroupMoments(gram).shifted(origin - self.origin)
+        self.checksum ^= pair_checksum(y, sample_weight)
+        squared = None if sample_weight is None else sample_weight**2
+        self.squares = self.squares + source_totals(source, squared)
+        return self
+
+    def _begin(self, X: Rows) -> None:
+        n_features = X.shape[1]
+        self.origin = np.zeros(n_features)
+        if not sparse.issparse(X):
+            with np.errstate(invalid="ignore", over="ignore"):
+                self.origin = X[:1024].mean(axis=0, dtype=np.float64)
+        self.moments = GroupMoments(np.zeros((3, n_features + 1, n_features + 1)))
+
+    def merge(self, other: PairStatistics) -> Self:
+        """Add the rows of another object.
+
+        Parameters
+        ----------
+        other : PairStatistics
+            Statistics of other rows with the same columns.
+
+        Returns
+        -------
+        self : PairStatistics
+            With the rows added.
+        """
+        if not other.n_features:
+            return self
+        if not self.n_features:
+            self.origin = other.origin
+            self.moments = other.moments
+            self.checksum = other.checksum
+            self.squares = other.squares
+            return self
+        check_width(other.n_features, self.n_features)
+        self.moments = self.moments + other.moments.shifted(other.origin - self.origin)
+        self.checksum ^= other.checksum
+        self.squares = self.squares + other.squares
+        return self
+
+    def __add__(self, other: PairStatistics) -> PairStatistics:
+        return PairStatistics().merge(self).merge(other)
+
+    def __sub__(self, other: PairStatistics) -> PairStatistics:
+        """What is left without the rows of another object: a training set without its fold."""
+        rest = PairStatistics().merge(self)
+        if other.n_features:
+            rest.moments = rest.moments - other.moments.shifted(other.origin - self.origin)
+            rest.checksum ^= other.checksum
+            rest.squares = rest.squares - other.squares
+        return rest
+
+    def about(self, origin: Array) -> GroupMoments:
+        """The moments about another origin."""
+        return self.moments.shifted(self.origin - origin)
+
+    def unit_weights(self, g: Mixture, prior: float) -> tuple[Array, Array]:
+        """Even and linear weight, a and m, of a row of weight one from each source."""
+        check_sources(g, self.weight)
+        a, m = even_and_linear(*source_weights(g, prior).T)
+        totals = np.where(self.weight > 0, self.weight, 1.0)
+        return a / totals, m / totals
+
+    def problem(self, g: Mixture, prior: float, loss: TrainingLoss, alpha: float, fit_intercept: bool) -> MomentProblem:
+        """The problem of one setting, as far as moments describe it."""
+        origin = self._origin(fit_intercept)
+        a, m = self.unit_weights(g, prior)
+        second, c = self.about(origin).weighted(a, m, fit_intercept)
+        ridge = ridge_of(alpha, len(c), fit_intercept)
+        return MomentProblem(second, c, ridge, float(a @ self.weight), origin, loss)
+
+    def solve(
+        self,
+        g: Mixture,
+        prior: float,
+        loss: TrainingLoss,
+        alphas: Sequence[float],
+        fit_intercept: bool,
+    ) -> Array:
+        """Return the minimisers of squared loss in the coordinates of :meth:`problem`.
+
+        Parameters
+        ----------
+        g : tuple of three floats
+            Weights (su, du, sd) of the risk.
+        prior : float
+            P(y = +1), not 1/2.
+        loss : loss object
+            With ``curvature``.
+        alphas : sequence of float
+            Penalties.
+        fit_intercept : bool
+            Whether there is an intercept.
+
+        Returns
+        -------
+        array of shape (n_alphas, n_columns)
+            One solution a penalty.
+        """
+        moments = self.about(self._origin(fit_intercept))
+        a, m = self.unit_weights(g, prior)
+        return moments.ridge_path(a, m, loss.curvature, alphas, fit_intercept)
+
+    def _origin(self, fit_intercept: bool) -> Array:
+        """Without a free intercept, coordinates must not be moved."""
+        return self.origin if fit_intercept else np.zeros(self.n_features)
+
+
+@dataclass(frozen=True)
+class MomentProblem:
+    """Minimise ``1/2 sum_j ridge_j w_j^2 + sum_i a_i even(z_i) - c.w``, known by ``second = sum a x x'`` and c.
+
+    That is all of it for squared loss; for another loss the rows must say the rest.
+    """
+
+    second: Array
+    c: Array
+    ridge: Array
+    total: float
+    origin: Array
+    loss: TrainingLoss
+
+    @property
+    def fit_intercept(self) -> bool:
+        """Whether the last coordinate is the intercept."""
+        return len(self.c) > len(self.origin)
+
+    def objective(self, w: Array, value: float) -> float:
+        """J(w) from ``value = sum_i a_i even(z_i)``."""
+        return float(self.ridge @ w**2) / 2 + value - float(self.c @ w)
+
+    def gradient(self, w: Array, slopes: Array) -> Array:
+        """Gradient of J from ``slopes = sum_i theta_i x_i``."""
+        return self.ridge * w - self.c + slopes
+
+    def certified(self, w: Array) -> Solution:
+        """A solution of squared loss, measured as :meth:`sdulearn.solvers.Problem.certified` does.
+
+        The rows are no longer there to measure it by, so what the rounding of their sums may hide
+        counts as well: next to an outlier, the sums of squares of all other rows are rounding.
+        """
+        level = self.total * float(self.loss.even(np.zeros(1))[0])
+        slopes = self.loss.curvature * (self.second @ w)
+        objective = self.objective(w, level + float(slopes @ w) / 2)
+        hidden = self._hidden(w) / max(abs(objective), self.total / 2)
+        optimality = max(self.relative(w, self.gradient(w, slopes)), hidden)
+        return Solution(w, 1, objective=objective, optimality=optimality)
+
+    def _hidden(self, w: Array) -> float:
+        """By how much J may be above its minimum because the second moments are rounded."""
+        size = np.sqrt(np.maximum(self.second.diagonal(), 0.0))
+        error = np.finfo(float).eps * self.loss.curvature * size * float(size @ np.abs(w))
+        signs = np.random.default_rng(0).choice([-1.0, 1.0], size=(len(w), _TRIALS))
+        slope = error[:, None] * signs
+        step = Cholesky(self.loss.curvature * self.second, self.ridge).solve(slope)
+        return float(np.max(np.einsum("ij,ij->j", slope, step))) / 2
+
+    def relative(self, w: Array, residual: Array) -> float:
+        """Largest entry of a stationarity residual, each against the scale of its column."""
+        scale = np.sqrt(np.maximum(self.second.diagonal(), 0) * self.total)
+        return relative_residual(residual, scale + np.abs(self.c) + self.ridge * np.abs(w))
+
+    def coefficients(self, w: Array) -> tuple[Array, float]:
+        """User's ``(coef, intercept)`` of ``w``."""
+        coef = w[: len(self.origin)]
+        return coef, float(w[-1] - self.origin @ coef) if self.fit_intercept else 0.0
+
+
+def check_width(found: int, expected: int) -> None:
+    """Refuse rows of another width than those before."""
+    if found != expected:
+        raise InputError(
+            f"`X` has {found} features, but the rows before it had {expected}. Give every portion the same columns."
+        )
+
+
+# The interior point method gains one digit an iteration, and no choice among settings hangs on the
+# later ones. Newton's last digits come for free.
+FOLD_TOL = {"interior_point": 1e-3}
+
+
+def fold_tol(solver: str, tol: float) -> float:
+    """The tolerance of fits that are only compared with each other."""
+    return max(tol, FOLD_TOL.get(solver, 0.0))
+
+
+class Settings(NamedTuple):
+    """Penalties and mixtures to try; a risk without gamma has the lone gamma None.
+
+    Settings are numbered as ParameterGrid does it: alphas outer, gammas inner.
+    """
+
+    alphas: list[float]
+    gammas: list[float | None]
+    mixtures: list[Mixture]
+
+    @classmethod
+    def of(cls, risk: str | Sequence[float], gammas: Sequence[float], alphas: Sequence[float]) -> Settings:
+        """From the parameters of SDUClassifierCV."""
+        checked = positive_grid("alphas", alphas)
+        if not (isinstance(risk, str) and risk in MIXED_RISKS):
+            return cls(checked, [None], [mixture(risk)])
+        if not len(gammas):
+            raise InputError("`gammas` is empty; give at least one mixture weight between 0 and 1.")
+        return cls(checked, [float(g) for g in gammas], [mixture(risk, g) for g in gammas])
+
+    @property
+    def params(self) -> list[dict[str, float]]:
+        """The settings as GridSearchCV names them."""
+        pairs = [(alpha, gamma) for alpha in self.alphas for gamma in self.gammas]
+        return [{"alpha": a} if g is None else {"alpha": a, "gamma": g} for a, g in pairs]
+
+    def choose(self, scores: Array) -> tuple[float, Mixture, dict[str, object]]:
+        """The best alpha and mixture by scores (n_splits, n_settings), and the attributes of the choice.
+
+        Of settings with equal scores the first wins.
+        """
+        results = grid_results(self.params, scores)
+        i, j = divmod(int(np.argmin(results["rank_test_score"])), len(self.gammas))
+        alpha = self.alphas[i]
+        gamma = self.gammas[j]
+        chosen: dict[str, object] = {"alpha_": alpha, "gamma_": gamma, "cv_results_": results}
+        return alpha, self.mixtures[j], chosen
+
+
+class Grid:
+    """All settings on the rows of one data set; ``fold`` scores them on one split."""
+
+    def __init__(
+        self, model: SDUClassifierCV, settings: Settings, design: Design, source: Indices, weight: Array, prior: float
+    ) -> None:
+        self.settings = settings
+        self.design = design
+        self.source = source
+        self.weight = weight
+        self.prior = prior
+        self.loss = get_training_loss(model.loss)
+        self.solver = choose_solver(model.solver, self.loss, design.A.shape[1])
+        self.tol = fold_tol(self.solver, model.tol)
+        self.max_iter = model.max_iter
+        self.moments = _moments(design, source, weight) if self.solver == "closed_form" else None
+
+    def fold(self, train: Indices, test: Indices) -> Array:
+        """Score every setting, fitted on ``train``, on ``test``."""
+        W = self._iterative_fold(train) if self.moments is None else self._closed_form_fold(train, test)
+        decisions = self.design.A[test] @ W.reshape(-1, W.shape[-1]).T
+        source = self.source[test]
+        risk = mixture(validation_risk(source))
+        risks = marginal_risk(decisions, source, risk, self.prior, ZeroOne(), self.weight[test])
+        return 1 - risks.reshape(W.shape[:2]).T.ravel()
+
+    def _closed_form_fold(self, train: Indices, test: Indices) -> Array:
+        """Every setting from the Gram matrices of all rows less those of the test rows."""
+        assert self.moments is not None
+        held_out = _moments(self.design.subset(test), self.source[test], self.weight[test])
+        moments = self.moments - held_out
+        if moments.is_dominated_by(held_out):
+            moments = _moments(self.design.subset(train), self.source[train], self.weight[train])
+        totals = np.where(moments.weight > 0, moments.weight, 1.0)
+        alphas = self.settings.alphas
+        paths = []
+        for g in self.settings.mixtures:
+            a, m = even_and_linear(*source_weights(g, self.prior).T)
+            curvature = self.loss.curvature
+            free = self.design.fit_intercept
+            paths.append(moments.ridge_path(a / totals, m / totals, curvature, alphas, free))
+        return np.array(paths)
+
+    def _iterative_fold(self, train: Indices) -> Array:
+        """Every setting by the solver, each started from the better neighbour: the last alpha or the last gamma."""
+        design = self.design.subset(train)
+        paths: list[list[Solution]] = []
+        for g in self.settings.mixtures:
+            weights = row_weights(g, self.prior, self.source[train], self.weight[train])
+            problem = design.problem(*even_and_linear(*weights), self.loss, self.settings.alphas[0])
+            path: list[Solution] = []
+            for k, alpha in enumerate(self.settings.alphas):
+                starts = path[-1:] + [Solution(last[k].w, 0) for last in paths[-1:]]
+                problem = problem.with_penalty(alpha)
+                solution = solve(problem, self.solver, self.tol, self.max_iter, starts)
+                warn_unless(solution.optimality, self.tol, solution.n_iter)
+                path.append(solution)
+            paths.append(path)
+        return np.array([[solution.w for solution in path] for path in paths])
+
+
+def _moments(design: Design, source: Indices, weight: Array) -> GroupMoments:
+    A = design.A if design.fit_intercept else with_ones(design.A)
+    return GroupMoments.from_rows(A, source, weight, 3)
 
 
 def _loss_has_probability(estimator: Estimator) -> bool:
@@ -432,26 +845,16 @@ class SDUClassifierCV(_SDUBase):
         self : SDUClassifierCV
             The fitted model.
         """
-        loss = get_training_loss(self.loss)
         settings = Settings.of(self.risk, self.gammas, self.alphas)
         X, pairs, weight = self._check_rows(X, y, sample_weight)
+        weight = np.ones(len(pairs)) if weight is None else weight
         prior = prior_of_pairs(self.prior, pairs, weight)
         design = Design.from_rows(X, self.fit_intercept)
-        solver = choose_solver(self.solver, loss, design.A.shape[1])
-        grid = Grid(
-            settings,
-            design,
-            pairs.source,
-            np.ones(len(pairs)) if weight is None else weight,
-            prior.value,
-            loss,
-            solver,
-            fold_tol(solver, self.tol),
-            self.max_iter,
-        )
+        grid = Grid(self, settings, design, pairs.source, weight, prior.value)
         splits = splitter_of(self.cv).split(X, pairs)
         jobs = (delayed(grid.fold)(train, test) for train, test in splits)
         scores = np.array(Parallel(n_jobs=self.n_jobs)(jobs))
         alpha, g, chosen = settings.choose(scores)
-        solution = solve_rows(design, grid.weights(g), loss, alpha, solver, self.tol, self.max_iter)
+        weights = even_and_linear(*row_weights(g, prior.value, pairs.source, weight))
+        solution = solve_rows(design, weights, grid.loss, alpha, grid.solver, self.tol, self.max_iter)
         return self._accept(Fit.of(solution, *design.coefficients(solution.w), prior, chosen))

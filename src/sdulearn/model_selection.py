@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from numbers import Integral
 from typing import Any
 
@@ -166,45 +165,55 @@ class PairKFold(PairFolds):
         """
         rng = check_random_state(self.random_state)
         graph = AnswerGraph.from_y(y)
-        units = Units.of(graph, self.n_splits)
-        self._check_enough(units)
-        of_unit = self._fold_of_units(units, rng)
+        self._check_enough(graph)
+        unit = fold_units(graph, self.n_splits)
         fold = np.full(graph.n_points, NO_FOLD)
-        fold[units.points] = of_unit[units.unit[units.points]]
+        fold[unit >= 0] = self._fold_of_units(graph, unit, rng)[unit[unit >= 0]]
         _share_answers(fold, graph.ends, self.n_splits)
         alone = np.flatnonzero(graph.degree == 0)
         fold[alone] = self._deal(len(alone), rng)
         return fold[graph.row_point]
 
-    def _check_enough(self, units: Units) -> None:
-        for name, count in zip(("similar", "dissimilar"), units.n_answers, strict=True):
+    def _check_enough(self, graph: AnswerGraph) -> None:
+        for name, kind in (("similar", 1), ("dissimilar", -1)):
+            count = int(np.sum(graph.same == kind))
             if 0 < count < self.n_splits:
                 raise InputError(
                     f"{self.n_splits} folds need at least {self.n_splits} {name} pairs, but there "
                     f"are {count}. Lower `cv`, the number of folds, or add pairs."
                 )
 
-    def _fold_of_units(self, units: Units, rng: np.random.RandomState) -> Indices:
+    def _fold_of_units(self, graph: AnswerGraph, unit: Indices, rng: np.random.RandomState) -> Indices:
         """Single answers are dealt out by kind, the others to the fold that has least of their kinds."""
-        fold = np.empty(len(units.kinds), dtype=np.intp)
-        single = units.kinds.sum(axis=1) == 1
+        of_ends = unit[graph.ends]
+        cut = (of_ends[:, 0] != of_ends[:, 1]) & (of_ends >= 0).all(axis=1)
+        of_answer = np.where(cut, -1, of_ends.max(axis=1, initial=-1))
+        counted = np.flatnonzero(of_answer >= 0)
+        n_units = int(unit.max(initial=-1)) + 1
+        # Similar and dissimilar answers of each unit, those with hubs included; units in the order of their answers.
+        cell = 2 * of_answer[counted] + (graph.same[counted] < 0)
+        kinds = np.bincount(cell, minlength=2 * n_units).reshape(-1, 2)
+        having, first = np.unique(of_answer[counted], return_index=True)
+        by_answer = having[np.argsort(first)]
+        fold = np.empty(n_units, dtype=np.intp)
+        single = kinds.sum(axis=1) == 1
         for kind in range(2):
-            some = units.by_answer[single[units.by_answer] & (units.kinds[units.by_answer, kind] == 1)]
+            some = by_answer[single[by_answer] & (kinds[by_answer, kind] == 1)]
             fold[some] = self._deal(len(some), rng)
         larger = np.flatnonzero(~single)
         if not len(larger):
             return fold
         load = np.array(
-            [np.bincount(fold[single], units.kinds[single, kind], self.n_splits) for kind in range(2)], dtype=np.float64
+            [np.bincount(fold[single], kinds[single, kind], self.n_splits) for kind in range(2)], dtype=float
         )
         order = rng.permutation(larger) if self.shuffle else larger
-        order = order[np.argsort(-units.kinds[order].sum(axis=1), kind="stable")]
-        total = np.maximum(units.kinds.sum(axis=0), 1)
-        for unit in order:
+        order = order[np.argsort(-kinds[order].sum(axis=1), kind="stable")]
+        total = np.maximum(kinds.sum(axis=0), 1)
+        for one in order:
             # A unit whose answers were all cut counts by itself.
-            its_kinds = units.kinds[unit] + 1e-3
-            fold[unit] = np.argmin((its_kinds / total**2) @ load)
-            load[:, fold[unit]] += its_kinds
+            its_kinds = kinds[one] + 1e-3
+            fold[one] = np.argmin((its_kinds / total**2) @ load)
+            load[:, fold[one]] += its_kinds
         return fold
 
     def _deal(self, count: int, rng: np.random.RandomState) -> Indices:
@@ -212,63 +221,28 @@ class PairKFold(PairFolds):
         return rng.permutation(dealt) if self.shuffle else dealt
 
 
-@dataclass(frozen=True)
-class Units:
-    """What goes into one fold as a whole: a component of the answers, or a piece of a large one.
+def fold_units(graph: AnswerGraph, n_splits: int) -> Indices:
+    """What goes into one fold as a whole: the unit of each point, -1 for hubs and points in no answer.
 
-    Hubs are in no unit; the answers that join them with others do not connect these.
+    A unit is a component of the answers; one that is too large for a fold is cut along its breadth. Answers with
+    hubs do not connect the points that they join with these.
     """
-
-    unit: Indices  # (n_points,), unit of each point; -1 for hubs and points in no answer
-    kinds: Indices  # (n_units, 2), similar and dissimilar answers of each unit, those with hubs included
-    by_answer: Indices  # units that have an answer, in the order of their first one
-    cut: Mask  # (n_answers,), answers between two units
-    large: Mask  # (n_units,), pieces of components that are too large for a fold
-    n_answers: tuple[int, int]  # similar and dissimilar answers in all
-
-    @classmethod
-    def of(cls, graph: AnswerGraph, n_splits: int) -> Units:
-        """Units of which ``n_splits`` folds can be made."""
-        free = graph.degree > 0
-        free[graph.hubs()] = False
-        between = graph.ends[free[graph.ends].all(axis=1)]
-        unit, large = _pieces(connect(between, graph.n_points), between, free, n_splits)
-        of_ends = unit[graph.ends]
-        cut = (of_ends[:, 0] != of_ends[:, 1]) & (of_ends >= 0).all(axis=1)
-        of_answer = np.where(cut, -1, of_ends.max(axis=1, initial=-1))
-        counted = np.flatnonzero(of_answer >= 0)
-        cell = 2 * of_answer[counted] + (graph.same[counted] < 0)
-        kinds = np.bincount(cell, minlength=2 * len(large)).reshape(-1, 2)
-        having, first = np.unique(of_answer[counted], return_index=True)
-        n_similar = int(np.sum(graph.same > 0))
-        by_answer = having[np.argsort(first)]
-        return cls(unit, kinds, by_answer, cut, large, (n_similar, graph.n_answers - n_similar))
-
-    @property
-    def points(self) -> Indices:
-        """Points that are in a unit."""
-        return np.flatnonzero(self.unit >= 0)
-
-
-def _pieces(component: Indices, ends: Indices, free: Mask, n_splits: int) -> tuple[Indices, Mask]:
-    """Unit of each point, -1 where it is not free; components larger than a fold are cut along their breadth."""
+    free = graph.degree > 0
+    free[graph.hubs()] = False
+    between = graph.ends[free[graph.ends].all(axis=1)]
     points = np.flatnonzero(free)
-    numbers, unit = np.unique(component[points], return_inverse=True)
-    size = np.bincount(unit, minlength=len(numbers))
+    numbers, unit = np.unique(connect(between, graph.n_points)[points], return_inverse=True)
     most = max(len(points) / n_splits, 2)
-    found = np.full(len(free), -1)
+    found = np.full(graph.n_points, -1)
     found[points] = unit
     n_units = len(numbers)
-    large = list(np.zeros(n_units, dtype=bool))
-    for big in np.flatnonzero(size > most):
-        order = _breadth_first(ends, points[unit == big], len(free))
+    for big in np.flatnonzero(np.bincount(unit, minlength=n_units) > most):
+        order = _breadth_first(between, points[unit == big], graph.n_points)
         piece = np.arange(len(order)) // int(np.ceil(len(order) / np.ceil(len(order) / most)))
         # The first piece keeps the number of the component.
         found[order] = np.where(piece == 0, big, n_units + piece - 1)
         n_units += int(piece.max())
-        large[big] = True
-        large += [True] * int(piece.max())
-    return found, np.array(large, dtype=bool)
+    return found
 
 
 def _share_answers(fold: Indices, ends: Indices, n_splits: int) -> None:

@@ -19,8 +19,8 @@ def many():
 @pytest.fixture
 def small_sample(monkeypatch):
     """Only 300 rows of each source at a time can be brought together."""
-    monkeypatch.setattr("sdulearn.solvers.limits._GATHERED_NUMBERS", 300 * 22)
-    monkeypatch.setattr("sdulearn.solvers.limits._GATHERED_SQUARES", 4)
+    monkeypatch.setattr("sdulearn.solvers.linalg._GATHERED_NUMBERS", 300 * 22)
+    monkeypatch.setattr("sdulearn.solvers.linalg._GATHERED_SQUARES", 4)
 
 
 def deal(rows, codes, n_blocks=7, weight=None, seed=0, **options):

@@ -8,7 +8,7 @@ from sdulearn import SDUClassifier, SDUClassifierCV
 from sdulearn.losses import TRAINING_LOSSES, get_loss
 from sdulearn.pairs import sources
 from sdulearn.risks import even_and_linear, mixture, row_weights
-from sdulearn.solvers import Design, problem, solve_rows
+from sdulearn.solvers import Design, Problem, Solution, problem, solve_rows
 
 CODES = np.r_[np.repeat(np.arange(1, 13), 2), np.repeat(-np.arange(13, 21), 2), np.zeros(20, dtype=int)]
 WEIGHTS = even_and_linear(*row_weights(mixture("sddu"), 0.7, sources(CODES)))
@@ -142,3 +142,57 @@ def test_duplicate_and_empty_rows_and_columns_in_a_wide_table():
             assert model.optimality_ < 1e-8
             assert model.coef_[0, 3] == 0
             assert model.coef_[0, 4] == pytest.approx(model.coef_[0, 5])
+
+
+def random_problem(loss, rng, n=40, d=4):
+    A = rng.normal(size=(n, d))
+    a = rng.random(n) / n
+    return Problem(A, a, A.T @ (rng.normal(size=n) / n), np.full(d, 0.1), get_loss(loss))
+
+
+@pytest.mark.parametrize("loss", ["logistic", "double_hinge"])
+@pytest.mark.parametrize("unit", [1e-3, 1e4])
+def test_units_of_objective_and_columns_do_not_change_the_certificate(loss, unit):
+    rng = np.random.default_rng(0)
+    one = random_problem(loss, rng)
+    w = rng.normal(size=4)
+    dual = one.a * rng.uniform(-0.5, 0.5, 40) if loss == "double_hinge" else None
+    expected = one.optimality(Solution(w, 1, dual))
+    assert expected > 1e-3
+    # All of the objective in another unit.
+    larger = Problem(one.A, unit * one.a, unit * one.c, unit * one.ridge, one.loss)
+    its_dual = None if dual is None else unit * dual
+    assert larger.optimality(Solution(w, 1, its_dual)) == pytest.approx(expected)
+    # Each column in another unit, and its coefficient in the inverse one.
+    units = unit ** np.arange(4.0)
+    other = Problem(one.A * units, one.a, one.c * units, one.ridge * units**2, one.loss)
+    assert other.optimality(Solution(w / units, 1, dual)) == pytest.approx(expected)
+
+
+def test_slopes_that_fit_no_row_are_not_certified():
+    """Stationary by construction, but not complementary: the slopes belong to other values of z."""
+    rng = np.random.default_rng(1)
+    one = random_problem("double_hinge", rng)
+    theta = one.a * rng.uniform(-0.4, 0.4, 40)
+    w = rng.normal(size=4)
+    stationary = Problem(one.A, one.a, one.ridge * w + one.A.T @ theta, one.ridge, one.loss)
+    z = one.A @ w
+    gap = one.a @ np.maximum(1, np.abs(z)) / 2 + np.sum(np.abs(theta) - one.a / 2) - theta @ z
+    assert gap > 1e-3
+    certified = stationary.certified(Solution(w, 1, theta))
+    assert certified.optimality == pytest.approx(gap / max(abs(certified.objective), one.a.sum() / 2))
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize("make", [np.asarray, sparse.csr_matrix])
+@pytest.mark.parametrize("d", [3, 30], ids=["tall", "wide"])
+def test_coefficients_of_the_user_make_the_decisions_of_the_solver(d, make, fit_intercept):
+    """Centred or not, in the columns or in the rows' span: one line."""
+    rng = np.random.default_rng(0)
+    X = 5 + rng.normal(size=(12, d))
+    design = Design.from_rows(make(X), fit_intercept)
+    w = rng.normal(size=design.A.shape[1])
+    coef, intercept = design.coefficients(w)
+    assert coef.shape == (d,)
+    np.testing.assert_allclose(X @ coef + intercept, design.A @ w, atol=1e-9)
+    assert fit_intercept or intercept == 0

@@ -7,16 +7,17 @@ import cvxopt
 import numpy as np
 import pytest
 from scipy import sparse
-from scipy.optimize import linprog, minimize
+from scipy.optimize import minimize
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import StandardScaler
 
 from sdulearn import SDUClassifier
 from sdulearn.datasets import make_waveform, sample_sdu
-from sdulearn.losses import TRAINING_LOSSES, get_loss
+from sdulearn.losses import TRAINING_LOSSES, DoubleHinge, Logistic, get_loss
 from sdulearn.pairs import check_pair_codes, sources
 from sdulearn.risks import even_and_linear, mixture, row_weights, source_weights
 from sdulearn.solvers import SOLVERS, Design, GroupMoments, Problem, Solution, choose_solver, solve, with_ones
+from sdulearn.solvers.smooth import curvatures
 
 ALPHAS = (1e-1, 1e-4, 1e-7)
 
@@ -147,62 +148,6 @@ def test_cvxopt_and_clarabel_agree(waveform, alpha):
     for other in (by_cvxopt, by_clarabel):
         assert J(ours) <= J(other[:p]) + 1e-7 * abs(J(other[:p]))
         np.testing.assert_allclose(ours, other[:p], atol=1e-3 * np.abs(ours).max())
-
-
-def su_weights(codes, p):
-    """P and N of the SU risk, from the paper's formula by hand."""
-    similar = codes > 0
-    q = 1 - p
-    share = np.where(similar, (p * p + q * q) / similar.sum(), 1 / (~similar).sum())
-    P = share * np.where(similar, 1.0, -q) / (p - q)
-    N = share * np.where(similar, -1.0, p) / (p - q)
-    return P, N
-
-
-def by_slacks(X, P, N):
-    """Appendix B: a slack for either label of each row, bounded from below by the pieces of double hinge.
-
-    The weights are in a box, so that only the slacks can run away.
-    """
-    n, d = X.shape
-    A = np.column_stack([X, np.ones(n)])
-    eye = np.eye(n)
-    none = np.zeros((n, n))
-    # xi >= 1/2 - z/2 and xi >= -z; eta >= 1/2 + z/2 and eta >= z; both zero or more.
-    G = np.block([[-A / 2, -eye, none], [-A, -eye, none], [A / 2, none, -eye], [A, none, -eye]])
-    h = np.r_[np.full(n, -0.5), np.zeros(n), np.full(n, -0.5), np.zeros(n)]
-    return linprog(np.r_[np.zeros(d + 1), P, N], G, h, bounds=[(-1, 1)] * (d + 1) + [(0, None)] * (2 * n))
-
-
-def test_the_paper_s_own_program_is_unbounded(waveform):
-    """Slip 1: appendix B puts the weights P and N themselves on slacks that are bounded from below only.
-
-    One of them is negative wherever a row comes from a pair, so the program falls without end. With
-    the even weights ``a = P + N``, which never are, it is the risk itself.
-    """
-    rows, codes = waveform
-    rows, codes = rows[codes >= 0][:, :3], codes[codes >= 0]
-    P, N = su_weights(codes, 0.7)
-    assert by_slacks(rows, P, N).status == 3
-    # It is the sign that does it: the same program with no weight below zero has a solution.
-    assert by_slacks(rows, np.abs(P), np.abs(N)).status == 0
-
-    a, m = even_and_linear(P, N)
-    A = np.column_stack([rows, np.ones(len(rows))])
-    eye = np.eye(len(a))
-    # u >= |z| and u >= flat: even(z) = u / 2.
-    G = np.block([[A, -eye], [-A, -eye]])
-    bounds = [(-1, 1)] * 4 + [(1, None)] * len(a)
-    found = linprog(np.r_[-A.T @ m, a / 2], G, np.zeros(2 * len(a)), bounds=bounds)
-    assert found.status == 0
-    z = A @ found.x[:4]
-    hinge = [np.maximum(-t * z, np.maximum(0, 0.5 - t * z / 2)) for t in (1, -1)]
-    assert found.fun == pytest.approx(P @ hinge[0] + N @ hinge[1])
-    # And nothing in the box is lower.
-    for start in np.random.default_rng(0).uniform(-1, 1, size=(200, 4)):
-        z = A @ start
-        hinge = [np.maximum(-t * z, np.maximum(0, 0.5 - t * z / 2)) for t in (1, -1)]
-        assert P @ hinge[0] + N @ hinge[1] >= found.fun - 1e-9
 
 
 @pytest.mark.parametrize("risk", ["su", "du", "sd", "sdsu", "sddu", "sudu"])
@@ -368,3 +313,78 @@ def test_solver_choice():
     for solver, loss in (("closed_form", "logistic"), ("lbfgs", "double_hinge"), ("newton", "double_hinge")):
         with pytest.raises(ValueError, match=f"`solver='{solver}'` needs a loss with .*use `solver='auto'`"):
             choose_solver(solver, get_loss(loss), 10)
+
+
+ALPHA = 0.1
+
+
+def solved(X, upper, lower, linear):
+    """Minimise ``alpha/2 |w|^2 + upper.xi + lower.eta - linear.w`` over slacks that bound double hinge from above.
+
+    ``xi`` stands for the loss at label +1 and ``eta`` for that at -1: each is bounded from below only.
+    """
+    A = np.column_stack([X, np.ones(len(X))])
+    n, p = A.shape
+    quadratic = sparse.diags_array(np.r_[np.full(p - 1, ALPHA), np.zeros(2 * n + 1)]).tocsc()
+    cost = np.r_[-linear, upper, lower]
+    eye, none = np.eye(n), np.zeros((n, n))
+    # slack >= 0, slack >= (1 - t z) / 2, slack >= -t z, for t = +1 and t = -1
+    rows = [[np.zeros((n, p)), -eye, none], [-A / 2, -eye, none], [-A, -eye, none]]
+    rows += [[np.zeros((n, p)), none, -eye], [A / 2, none, -eye], [A, none, -eye]]
+    right = np.tile(np.r_[np.zeros(n), np.full(n, -0.5), np.zeros(n)], 2)
+    settings = clarabel.DefaultSettings()
+    settings.verbose = False
+    program = (quadratic, cost, sparse.csc_matrix(np.block(rows)), right, [clarabel.NonnegativeConeT(len(right))])
+    return clarabel.DefaultSolver(*program, settings).solve()
+
+
+@pytest.mark.parametrize("risk", ["su", "du", "sd", "sddu"])
+def test_the_paper_s_own_program_falls_without_end_and_the_right_one_does_not(waveform, risk):
+    """Appendix B puts the weights P and N themselves on the slacks, and some are negative.
+
+    The right form has the even weights ``a = P + N``, half on either slack, and the rest in a linear term.
+    """
+    X, codes = waveform[0][:, :4], waveform[1]
+    P, N = row_weights(mixture(risk, 0.5), 0.7, sources(codes))
+    a, m = even_and_linear(P, N)
+    columns = np.column_stack([X, np.ones(len(X))])
+    assert str(solved(X, P, N, np.zeros(5)).status) == "DualInfeasible"
+    right = solved(X, a / 2, a / 2, columns.T @ m)
+    assert str(right.status) == "Solved"
+    model = SDUClassifier(risk, "double_hinge", alpha=ALPHA, prior=0.7).fit(X, codes)
+    z = model.decision_function(X)
+    ours = ALPHA / 2 * np.sum(model.coef_**2) + P @ DoubleHinge().value(z, 1) + N @ DoubleHinge().value(z, -1)
+    assert ours == pytest.approx(right.obj_val, abs=1e-6)
+
+
+@pytest.mark.parametrize("make", [np.asarray, sparse.csr_matrix])
+def test_double_hinge_with_more_columns_than_rows(make):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(30, 60)) * (rng.random((30, 60)) < 0.3)
+    codes = np.r_[np.repeat(np.arange(1, 7), 2), np.repeat(-np.arange(7, 10), 2), np.zeros(12, dtype=int)]
+    P, N = row_weights(mixture("sddu", 0.5), 0.7, sources(codes))
+    a, m = even_and_linear(P, N)
+    theirs = solved(X, a / 2, a / 2, np.column_stack([X, np.ones(30)]).T @ m)
+    model = SDUClassifier(loss="double_hinge", alpha=ALPHA, prior=0.7).fit(make(X), codes)
+    z = model.decision_function(make(X))
+    ours = ALPHA / 2 * np.sum(model.coef_**2) + P @ DoubleHinge().value(z, 1) + N @ DoubleHinge().value(z, -1)
+    assert ours == pytest.approx(theirs.obj_val, abs=1e-6)
+    assert model.objective_ == pytest.approx(ours)
+
+
+def test_the_secant_parabola_touches_the_loss_and_lies_above_it():
+    loss = Logistic()
+    z = np.array([-50.0, -3, -0.5, 1e-5, 0.2, 1, 7, 100])
+    slope = loss.even_grad(z)
+    newton, secant = curvatures(loss, z, slope)
+    np.testing.assert_allclose(secant * z, slope, rtol=1e-9)
+    y = np.linspace(-120, 120, 4001)
+    for at, curvature in zip(z, secant, strict=True):
+        parabola = loss.even(at) + curvature / 2 * (y**2 - at**2)
+        assert (parabola >= loss.even(y) - 1e-12).all()
+    step = 1e-4
+    differences = (loss.even_grad(z + step) - loss.even_grad(z - step)) / (2 * step)
+    near = np.abs(z) < 10
+    np.testing.assert_allclose(newton[near], differences[near], rtol=1e-6)
+    # Far out, where there is no curvature left, a little of the secant's keeps a system solvable.
+    assert (newton > 0).all()

@@ -34,9 +34,7 @@ from scipy import sparse
 from sdulearn.blocks.problem import SAMPLE_TOL, BlockProblem, RowRule
 from sdulearn.blocks.source import Sums
 from sdulearn.solvers import Problem, Solution, solve
-from sdulearn.solvers.limits import affordable_rows
-from sdulearn.solvers.linalg import Cholesky, weighted_gram
-from sdulearn.solvers.pieces import joined
+from sdulearn.solvers.linalg import Cholesky, affordable_rows, joined, weighted_gram
 from sdulearn.types import Array, Codes, Mask, Rows
 
 # By what a width, a number of rows or a reserve is changed where it proved too small or too large.

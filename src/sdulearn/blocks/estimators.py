@@ -19,8 +19,7 @@ from sdulearn.blocks.double_hinge import solve_double_hinge
 from sdulearn.blocks.problem import SurveyedBlocks, refuse_shared_points, solve_lbfgs, solve_newton
 from sdulearn.blocks.source import Blocks, HashedPairKFold, Sums, fold_of_rows
 from sdulearn.errors import InputError
-from sdulearn.grid import Settings, fold_tol
-from sdulearn.linear import SDUClassifier, SDUClassifierCV, fit_statistics
+from sdulearn.linear import SDUClassifier, SDUClassifierCV, Settings, check_width, fit_statistics, fold_tol
 from sdulearn.losses import ZeroOne, get_training_loss
 from sdulearn.metrics.accuracy import no_answers, pair_accuracy
 from sdulearn.pairs import D, S, codes_of, labels_of, sources
@@ -35,7 +34,6 @@ from sdulearn.risks import (
 )
 from sdulearn.sklearn_private import fit_context
 from sdulearn.solvers import Solution, choose_solver, warn_unless
-from sdulearn.statistics import check_width
 from sdulearn.types import Array, Codes, Indices, Rows, Splitter
 
 RowsLike: TypeAlias = Any

@@ -13,17 +13,14 @@ from numpy.typing import ArrayLike
 
 from sdulearn.blocks.source import Block, Blocks, Sums, add_all, fold_of_rows
 from sdulearn.errors import InputError
+from sdulearn.linear import MomentProblem, PairStatistics
 from sdulearn.losses import TrainingLoss
 from sdulearn.pairs import codes_of, integer_codes, labels_of, sources
 from sdulearn.risks import Mixture
 from sdulearn.solvers import Problem, Solution, check_system_size, row_pieces, solve
-from sdulearn.solvers.lbfgs import lbfgs
-from sdulearn.solvers.limits import affordable_rows, check_weight_range
-from sdulearn.solvers.linalg import Cholesky, weighted_gram
-from sdulearn.solvers.line_search import best_length, rounding_of
-from sdulearn.solvers.pieces import joined
+from sdulearn.solvers.descent import best_length, lbfgs, rounding_of
+from sdulearn.solvers.linalg import Cholesky, affordable_rows, check_weight_range, joined, weighted_gram
 from sdulearn.solvers.smooth import CONTINUATION_TOL, curvatures, penalty_factors, penalty_ratio
-from sdulearn.statistics import MomentProblem, PairStatistics
 from sdulearn.types import Array, Codes, Indices, Rows
 
 # How well a sample is solved. Its solution differs from that of all rows by about the root of d / n,

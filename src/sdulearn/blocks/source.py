@@ -18,7 +18,7 @@ from scipy import sparse
 from threadpoolctl import threadpool_limits
 
 from sdulearn.answers.graph import AnswerGraph
-from sdulearn.model_selection import NO_FOLD, PairFolds, Units
+from sdulearn.model_selection import NO_FOLD, PairFolds, fold_units
 from sdulearn.pairs import Pairs, read_pairs, scramble
 from sdulearn.solvers import row_pieces
 from sdulearn.types import Array, Codes, Indices, MatrixLike, Rows
@@ -172,15 +172,15 @@ class HashedPairKFold(PairFolds):
         if pairs.points is None:
             return fold_of_rows(rows, pairs.codes, self.n_splits)
         graph = AnswerGraph.from_y(pairs)
-        units = Units.of(graph, self.n_splits)
+        unit_of_point = fold_units(graph, self.n_splits)
         # A loose pair keeps the fold that its code has in a block; a larger unit has that of its first answer.
-        key = np.full(len(units.large), np.iinfo(np.int64).max)
-        end_units = units.unit[graph.row_point[pairs.ends]]
+        key = np.full(int(unit_of_point.max(initial=-1)) + 1, np.iinfo(np.int64).max)
+        end_units = unit_of_point[graph.row_point[pairs.ends]]
         for column in end_units.T:
             there = column >= 0
             np.minimum.at(key, column[there], np.abs(pairs.codes[pairs.ends[there, 0]]))
         fold = fold_of_rows(rows, np.zeros_like(pairs.codes), self.n_splits)
-        unit = units.unit[graph.row_point]
+        unit = unit_of_point[graph.row_point]
         asked = (graph.degree > 0)[graph.row_point]
         fold[asked] = np.where(unit[asked] < 0, NO_FOLD, _hashed(key, self.n_splits)[unit[asked]])
         return fold

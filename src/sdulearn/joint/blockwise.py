@@ -33,10 +33,10 @@ from sdulearn.joint.likelihood import (
 )
 from sdulearn.joint.path import descend, polish
 from sdulearn.joint.prior import resolve_prior
+from sdulearn.linear import check_width
 from sdulearn.pairs import read_pairs
 from sdulearn.solvers import check_system_size
-from sdulearn.solvers.limits import PIECE_SIZE, check_magnitude, check_weight_range
-from sdulearn.statistics import check_width
+from sdulearn.solvers.linalg import PIECE_SIZE, check_magnitude, check_weight_range
 from sdulearn.types import Array, Codes, Indices, Rows
 
 # Rows (first ends, second ends, unlabeled), answers, weights of the pairs and of the unlabeled rows.

@@ -32,8 +32,7 @@ from sdulearn.joint.likelihood import (
 )
 from sdulearn.model_selection import grid_results
 from sdulearn.prior import PriorEstimate
-from sdulearn.solvers.lbfgs import gradient_norm, lbfgs, lbfgs_many
-from sdulearn.solvers.newton import newton
+from sdulearn.solvers.descent import gradient_norm, lbfgs, lbfgs_many, newton
 from sdulearn.types import Array, Indices, Mask
 
 # Iterations after which only the best start of each problem is continued.

@@ -8,13 +8,11 @@ from sklearn.exceptions import ConvergenceWarning
 
 from sdulearn.errors import InputError, warn
 from sdulearn.losses import TrainingLoss
-from sdulearn.solvers.closed_form import solve_closed_form
 from sdulearn.solvers.interior_point import solve_interior_point
-from sdulearn.solvers.limits import LARGEST_SYSTEM, check_system_size
-from sdulearn.solvers.moments import GroupMoments
-from sdulearn.solvers.pieces import row_pieces, with_ones
+from sdulearn.solvers.linalg import LARGEST_SYSTEM, check_system_size, row_pieces, with_ones
 from sdulearn.solvers.problem import Design, Problem, Solution
 from sdulearn.solvers.smooth import solve_lbfgs, solve_newton
+from sdulearn.solvers.squared import GroupMoments, solve_closed_form
 from sdulearn.types import Array
 
 __all__ = [

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 from scipy import sparse
 from scipy.linalg import eigh, qr
 
 from sdulearn.losses import TrainingLoss
-from sdulearn.solvers.pieces import with_ones
+from sdulearn.solvers.linalg import with_ones
 from sdulearn.types import Array, Indices, Mask, Rows
 
 
@@ -128,8 +129,7 @@ _LARGEST_LOSS = 1e-7
 _DENSE_NUMBERS = 1 << 25
 
 
-@dataclass(frozen=True)
-class Span:
+class Span(NamedTuple):
     """The user's columns, centred or not, and an orthonormal basis of the span of their rows.
 
     The basis is ``left.T @ right``.

@@ -8,10 +8,9 @@ from dataclasses import replace
 import numpy as np
 
 from sdulearn.losses import TRAINING_LOSSES, TrainingLoss
+from sdulearn.solvers.descent import backtrack, lbfgs, rounding_of
 from sdulearn.solvers.interior_point import solve_interior_point
-from sdulearn.solvers.lbfgs import lbfgs
 from sdulearn.solvers.linalg import Cholesky, gram_buffer, weighted_gram
-from sdulearn.solvers.line_search import backtrack, rounding_of
 from sdulearn.solvers.problem import Problem, Solution
 from sdulearn.types import Array
 

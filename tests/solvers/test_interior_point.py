@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from sdulearn.losses import DoubleHinge
+from sdulearn.losses import DoubleHinge, get_loss
 from sdulearn.pairs import sources
 from sdulearn.risks import even_and_linear, mixture, row_weights
-from sdulearn.solvers import Design, Problem, Solution, crossover, interior_point, solve
+from sdulearn.solvers import Design, Problem, Solution, interior_point, solve
+from sdulearn.solvers.interior_point import _best_multiple
 
 
 def problem_of(rows, codes, alpha=0.01, fit_intercept=True):
@@ -54,14 +55,14 @@ def test_a_wrong_guess_is_mended(waveform, monkeypatch):
     monkeypatch.setattr(interior_point, "_EXACT", 0.0)
     rough = solve(problem, "interior_point", 1e-4, 1000)
     assert problem.optimality(rough) > 1e-8
-    np.testing.assert_allclose(crossover.cross_over(problem, rough).w, exact.w, atol=1e-12)
+    np.testing.assert_allclose(interior_point.cross_over(problem, rough).w, exact.w, atol=1e-12)
 
 
 def test_where_the_kinks_cannot_be_identified_the_answer_stays(waveform, monkeypatch):
     problem = problem_of(*waveform)
     solution = solve(problem, "interior_point", 1e-8, 1000)
-    monkeypatch.setattr(crossover, "_ROUNDS", 0)
-    np.testing.assert_array_equal(crossover.cross_over(problem, solution).w, solution.w)
+    monkeypatch.setattr(interior_point, "_ROUNDS", 0)
+    np.testing.assert_array_equal(interior_point.cross_over(problem, solution).w, solution.w)
 
 
 def test_more_rows_near_a_kink_than_columns():
@@ -73,41 +74,6 @@ def test_more_rows_near_a_kink_than_columns():
     rows = rng.normal(size=(60_000, 10)) + 0.3 * y[:, None] * rng.normal(size=10)
     problem = problem_of(rows, codes, alpha=1e-3)
     assert problem.optimality(solve(problem, "interior_point", 1e-6, 1000)) < 1e-14
-
-
-def kinked_problem():
-    """Four rows of one column: z = w x, the kink at |z| = 1."""
-    A = np.array([[1.0], [2.0], [0.5], [-1.0]])
-    a = np.full(4, 0.5)
-    return Problem(A, a, np.array([0.3]), np.array([0.1]), DoubleHinge())
-
-
-@pytest.mark.parametrize(
-    ("w", "kinked", "side", "share", "now_kinked", "now_side"),
-    [
-        # Nothing to revise: the first row on its kink, with a slope within the limits.
-        (1.0, [1, 0, 0, 0], [1, 1, 0, -1], 0.5, [1, 0, 0, 0], [1, 1, 0, -1]),
-        # A slope below zero: the row belongs inside, where there is none.
-        (1.0, [1, 0, 0, 0], [1, 1, 0, -1], -0.5, [0, 0, 0, 0], [0, 1, 0, -1]),
-        # A slope beyond its limit: the row belongs outside, on its side.
-        (1.0, [1, 0, 0, 0], [1, 1, 0, -1], 1.5, [0, 0, 0, 0], [1, 1, 0, -1]),
-        # Flat rows that crossed their kink are put on it, on the side where they went.
-        (1.5, [0, 0, 0, 0], [0, 1, 0, 0], 0.0, [1, 0, 0, 1], [1, 1, 0, -1]),
-        # Steep rows that came back over their kink are put on it.
-        (0.4, [0, 0, 0, 0], [1, 1, 0, -1], 0.0, [1, 1, 0, 1], [1, 1, 0, -1]),
-        # A steep row that went over to the other side altogether.
-        (-1.2, [0, 0, 0, 0], [1, 1, 0, 1], 0.0, [1, 1, 0, 0], [1, 1, 0, 1]),
-    ],
-)
-def test_rows_are_put_where_their_slope_and_their_place_say(w, kinked, side, share, now_kinked, now_side):
-    problem = kinked_problem()
-    kinked = np.array(kinked, dtype=bool)
-    side = np.array(side, dtype=float)
-    dual = problem.a * side / 2
-    dual[kinked] *= share
-    revised = crossover._revise(problem, Solution(np.array([w]), 0, dual), kinked, side)
-    np.testing.assert_array_equal(revised[0], np.array(now_kinked, dtype=bool))
-    np.testing.assert_array_equal(revised[1], now_side)
 
 
 @pytest.mark.parametrize("change", ["leave", "join", "sides"])
@@ -128,5 +94,66 @@ def test_a_spoiled_guess_is_revised_to_the_solution(waveform, change):
     else:
         side[nearest] = np.where(side[nearest] == 0, np.sign(z[nearest]), 0.0)
     start = Solution(np.zeros_like(exact.w), 0, np.zeros_like(problem.a), optimality=np.inf)
-    found = crossover._improved(problem, start, kinked, side)
+    found = interior_point._improved(problem, start, kinked, side)
     np.testing.assert_allclose(found.w, exact.w, atol=1e-9)
+
+
+# On a kink?, its side, share of the slope, z; then what the rules say of it.
+CASES = [
+    # The slope lies within its limits: the row stays.
+    ((True, 1, 0.5, 1.0), (True, 1)),
+    ((True, -1, 0.5, -1.0), (True, -1)),
+    ((True, 1, 0.0, 1.0), (True, 1)),
+    ((True, -1, 1.0, -1.0), (True, -1)),
+    # Below them the row is on the flat part, above them outside.
+    ((True, 1, -0.5, 1.0), (False, 0)),
+    ((True, -1, -0.5, -1.0), (False, 0)),
+    ((True, 1, 1.5, 1.0), (False, 1)),
+    ((True, -1, 1.5, -1.0), (False, -1)),
+    # Rows of the flat part that left it are put on the kink that they crossed.
+    ((False, 0, 0.0, 0.5), (False, 0)),
+    ((False, 0, 0.0, -0.5), (False, 0)),
+    ((False, 0, 0.0, 1.5), (True, 1)),
+    ((False, 0, 0.0, -1.5), (True, -1)),
+    # Rows from outside that came in are put on the kink that they crossed first.
+    ((False, 1, 1.0, 1.5), (False, 1)),
+    ((False, -1, 1.0, -1.5), (False, -1)),
+    ((False, 1, 1.0, 0.5), (True, 1)),
+    ((False, -1, 1.0, -0.5), (True, -1)),
+    ((False, 1, 1.0, -1.5), (True, 1)),
+    ((False, -1, 1.0, 1.5), (True, -1)),
+    # On the kink to the last digit: no reason to change.
+    ((False, 0, 0.0, 1.0), (False, 0)),
+    ((False, 1, 1.0, 1.0), (False, 1)),
+]
+
+
+@pytest.mark.parametrize("weight", [1.0, 0.01])
+@pytest.mark.parametrize(("before", "after"), CASES)
+def test_where_a_row_belongs(before, after, weight):
+    kinked, side, share, z = before
+    a = np.array([weight])
+    # One column, so that z is w.
+    problem = Problem(np.eye(1), a, np.zeros(1), np.ones(1), DoubleHinge())
+    exact = Solution(np.array([z]), 1, a / 2 * side * share)
+    now_kinked, now_side = interior_point._revise(problem, exact, np.array([kinked]), np.array([float(side)]))
+    assert bool(now_kinked[0]) == after[0]
+    assert now_side[0] == after[1]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_no_other_multiple_of_a_start_is_better(seed):
+    """The objective is convex along the ray, so two neighbours that are no lower prove it."""
+    rng = np.random.default_rng(seed)
+    n, d = 30, 3
+    A = rng.normal(size=(n, d)) * rng.choice([0.1, 1, 10], n)[:, None]
+    a = rng.random(n) / n
+    w = rng.normal(size=d)
+    c = A.T @ (a * np.sign(A @ w) * rng.random(n) / 2) + 0.01 * rng.normal(size=d)
+    problem = Problem(A, a, c, np.full(d, 10.0 ** rng.integers(-4, 1)), get_loss("double_hinge"))
+    t = _best_multiple(problem, w)
+    lowest = problem.objective(t * w)
+    for factor in (1 - 1e-4, 1 + 1e-4):
+        assert problem.objective(factor * t * w) >= lowest - 1e-14
+    assert problem.objective(0 * w) >= lowest - 1e-14
+    assert t > 0 or c @ w <= 0

@@ -1,0 +1,167 @@
+"""L-BFGS and Newton's method on problems whose solution is known, and Armijo's rule at its limit."""
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+
+from sdulearn.solvers.descent import (
+    _newton_direction,
+    backtrack,
+    backtrack_many,
+    best_length,
+    gradient_norm,
+    lbfgs,
+    lbfgs_many,
+    rounding_of,
+)
+
+
+def quadratics(count, d=6, seed=0):
+    """Convex quadratics with a wide spectrum: Hessians (count, d, d) and minimisers (d, count)."""
+    rng = np.random.default_rng(seed)
+    factors = rng.normal(size=(count, d, d)) * np.logspace(0, 2, d)
+    return factors @ factors.transpose(0, 2, 1) + np.eye(d), rng.normal(size=(d, count))
+
+
+def value_and_gradient_of(H, best):
+    def value_and_gradient(W, columns):
+        R = W - best[:, columns]
+        G = np.einsum("kij,jk->ik", H[columns], R)
+        return np.einsum("ik,ik->k", R, G) / 2, G
+
+    return value_and_gradient
+
+
+def test_many_problems_are_solved_as_one_by_one():
+    H, best = quadratics(5)
+    f = value_and_gradient_of(H, best)
+    scale = 1 / np.einsum("kii->ik", H)
+    W, values = lbfgs_many(f, np.zeros_like(best), scale, 1e-8, 500)
+    _, gradients = f(W, np.arange(5))
+    assert (gradient_norm(gradients, scale) <= 1e-8).all()
+    np.testing.assert_allclose(values, 0, atol=1e-14)
+    for k in range(5):
+        alone, _ = lbfgs_many(lambda V, _, k=k: f(V, np.array([k])), np.zeros((6, 1)), scale[:, [k]], 1e-8, 500)
+        np.testing.assert_allclose(alone[:, 0], W[:, k], atol=1e-6)
+
+
+def test_one_problem_takes_about_as_many_evaluations_as_scipy():
+    def rosenbrock(w):
+        value = np.sum(100 * (w[1:] - w[:-1] ** 2) ** 2 + (1 - w[:-1]) ** 2)
+        gradient = np.zeros_like(w)
+        gradient[:-1] = -400 * w[:-1] * (w[1:] - w[:-1] ** 2) - 2 * (1 - w[:-1])
+        gradient[1:] += 200 * (w[1:] - w[:-1] ** 2)
+        return value, gradient
+
+    start = np.zeros(10)
+    w, n_calls = lbfgs(rosenbrock, start, np.full(10, 200.0), 1e-9, 1000)
+    np.testing.assert_allclose(w, 1, atol=1e-7)
+    theirs = minimize(rosenbrock, start, jac=True, method="L-BFGS-B", options={"maxcor": 20, "gtol": 1e-8})
+    assert n_calls < 2 * theirs.nfev
+
+
+def test_a_problem_whose_steps_fail_leaves_and_the_others_go_on():
+    H, best = quadratics(2)
+    f = value_and_gradient_of(H, best)
+
+    def spoiled(W, columns):
+        value, gradient = f(W, columns)
+        # An uphill "gradient": no step along it descends.
+        gradient[:, columns == 0] *= -1
+        return value, gradient
+
+    W, _ = lbfgs_many(spoiled, np.zeros_like(best), 1 / np.einsum("kii->ik", H), 1e-8, 500)
+    np.testing.assert_array_equal(W[:, 0], 0)
+    np.testing.assert_allclose(W[:, 1], best[:, 1], atol=1e-6)
+
+
+def test_the_number_of_iterations_is_a_limit():
+    H, best = quadratics(1)
+    calls = []
+
+    def counted(w):
+        calls.append(w)
+        return value_and_gradient_of(H, best)(w[:, None], np.array([0]))[0][0], H[0] @ (w - best[:, 0])
+
+    _, n_calls = lbfgs(counted, np.zeros(6), np.diag(H[0]), 1e-12, 2)
+    assert n_calls == len(calls) >= 3
+    with pytest.raises(AssertionError):
+        np.testing.assert_allclose(calls[-1], best[:, 0], atol=1e-6)
+
+
+def test_backtracking_takes_the_first_length_that_descends_enough():
+    tried = []
+
+    def value_at(step):
+        tried.append(step)
+        return (step - 0.1) ** 2
+
+    step = backtrack(value_at, 0.01, -0.2, 0.0, 10)
+    assert tried == [1.0, 0.5, 0.25, 0.125]
+    assert step == 0.125
+    assert backtrack(lambda step: step, 0.0, -1.0, 0.0, 10) == 0.0
+    # Where J cannot fall by more than its rounding, a step that does not raise it is good enough.
+    assert backtrack(lambda step: 1.0, 1.0, -1e-20, rounding_of(1.0, np.ones(1), np.ones(1)), 1) == 1.0
+
+
+def test_the_best_of_many_lengths():
+    lengths = np.array([1.0, 0.5, 0.25])
+    assert best_length(lengths, [np.nan, 0.5, 0.7], 1.0, -0.1, 0.0) == 0.5
+    assert best_length(lengths, [3.0, 2.0, 1.5], 1.0, -0.1, 0.0) == 0.0
+
+
+def test_problems_of_a_batch_backtrack_by_themselves():
+    curvature = np.array([1.0, 10.0, 1000.0])
+
+    def value_and_gradient(W, columns):
+        return (curvature[columns] * W**2 / 2)[0], curvature[columns] * W
+
+    W = np.ones((1, 3))
+    live = np.arange(3)
+    f, g = value_and_gradient(W, live)
+    step, f_new, g_new = backtrack_many(value_and_gradient, W, live, np.ones((1, 3)), f, g)
+    np.testing.assert_array_equal(step, [1.0, 1.0, 1.0])
+    step, f_new, g_new = backtrack_many(value_and_gradient, W, live, g, f, g)
+    assert (step[:-1] > step[1:]).all()
+    expected = value_and_gradient(W - step * g, live)
+    np.testing.assert_allclose(f_new, expected[0])
+    np.testing.assert_allclose(g_new, expected[1])
+    step, f_new, _ = backtrack_many(value_and_gradient, W, live, -g, f, g)
+    np.testing.assert_array_equal(step, 0)
+    np.testing.assert_array_equal(f_new, f)
+
+
+SLOPE = -2.0
+# A value that is linear in the step, by its share of the promised decrease.
+SHARES = [(-1.0, False), (-0.5e-4, False), (0.0, False), (0.9e-4, False), (1.1e-4, True), (1.0, True)]
+
+
+@pytest.mark.parametrize(("share", "taken"), SHARES)
+def test_how_much_decrease_is_enough(share, taken):
+    def value_at(step):
+        return 3.0 + share * step * SLOPE
+
+    assert backtrack(value_at, 3.0, SLOPE, 0.0, 30) == float(taken)
+    lengths = np.array([0.5, 0.25])
+    assert (best_length(lengths, [value_at(t) for t in lengths], 3.0, SLOPE, 0.0) > 0) == taken
+
+    def batch(W, columns):
+        # Along D = 1 from 0 the position is minus the step.
+        return value_at(-W[0]), np.full_like(W, -share * SLOPE)
+
+    step, f, _ = backtrack_many(
+        batch, np.zeros((1, 1)), np.arange(1), np.ones((1, 1)), np.array([3.0]), np.full((1, 1), -SLOPE)
+    )
+    assert step[0] == float(taken)
+    assert f[0] == (value_at(1.0) if taken else 3.0)
+
+
+@pytest.mark.parametrize("values", [(2.0, 5.0, 0.5), (2.0, -5.0, 0.5)], ids=["definite", "indefinite"])
+def test_the_direction_descends_along_every_axis_by_its_curvature(values):
+    """``V |values|^-1 V'g``: Newton's where the Hessian is definite, and of its length where it is not."""
+    rng = np.random.default_rng(0)
+    V = np.linalg.qr(rng.normal(size=(3, 3)))[0]
+    g = rng.normal(size=3)
+    H = V @ np.diag(values) @ V.T
+    expected = V @ ((V.T @ g) / np.abs(values))
+    np.testing.assert_allclose(_newton_direction(H, g, np.ones(3)), expected)
