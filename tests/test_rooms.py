@@ -24,7 +24,7 @@ FLOORS = [
     ("bounds", "io.answer_log", "io.importers"),
     ("solvers", "io.answers", "answers.checks"),
     ("answers", "model_selection"),
-    ("metrics"),
+    ("metrics",),
     ("base", "diagnostics"),
     ("datasets", "report"),
     ("linear", "table_model"),
