@@ -108,6 +108,20 @@ def test_joint_equals_the_local_one(thinned, weights, kind):
     assert_same_line(model, sdulearn.PairLogisticRegression(**options).fit(rows[kept], codes[kept], weights[kept]))
 
 
+def test_joint_with_wrong_answers_equals_the_local_one(waveform):
+    rows, codes = waveform
+    X = da.from_array(rows, chunks=(37, 21))
+    options = {"tol": 1e-10, "error_rate": 0.15, "prior": 0.7}
+    model = distributed.PairLogisticRegression(**options).fit(*gather_pairs(X, codes))
+    local = sdulearn.PairLogisticRegression(**options).fit(rows, codes)
+    assert_same_line(model, local, 1e-7)
+    assert model.answer_model_.error_rate == local.answer_model_.error_rate
+    assert model.objective_ == pytest.approx(local.objective_, rel=1e-10)
+    for refused in ({"error_rate": {0: 0.1}, "prior": 0.7}, {"error_rate": 0.1}):
+        with pytest.raises(InputError, match="`error_rate` must be 'auto'"):
+            distributed.PairLogisticRegression(**refused).fit(*gather_pairs(X, codes))
+
+
 def test_frames_bring_their_names_and_plain_input_is_fitted_here(waveform):
     rows, codes = waveform
     frame = as_frame(rows, codes)

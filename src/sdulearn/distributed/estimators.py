@@ -161,8 +161,9 @@ class SDUClassifierCV(DaskRows, linear.SDUClassifierCV):
 class PairLogisticRegression(DaskRows, joint.PairLogisticRegression):
     """:class:`sdulearn.PairLogisticRegression` on dask arrays and dask frames.
 
-    Parameters and attributes are the same, for loose pairs without errors: no point is in two answers, no row has a
-    label, and ``error_rate`` is 0 or, with answers of one annotator, "auto". Both ends of a pair must be in one chunk:
+    Parameters and attributes are the same, for loose pairs: no point is in two answers, no row has a label, and
+    ``error_rate`` is one rate, above 0 beside a given ``prior`` only, or, with answers of one annotator, "auto". Both
+    ends of a pair must be in one chunk:
     :func:`~sdulearn.distributed.gather_pairs` brings them there. The rows are kept in the workers' memory while it
     fits.
 
@@ -216,5 +217,5 @@ class PairLogisticRegression(DaskRows, joint.PairLogisticRegression):
         if self.error_rate == "auto" and (n_annotators := len(set(found["annotators"]))) > 1:
             raise InputError(
                 f"`y` names {n_annotators} annotators, whose error rates are estimated in memory only. "
-                f"{_FIT_IN_MEMORY} Or take all answers for right: `error_rate=0`."
+                f"{_FIT_IN_MEMORY} Or give one rate for all: `error_rate=0` takes all answers for right."
             )

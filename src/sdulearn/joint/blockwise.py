@@ -9,17 +9,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields
+from numbers import Real
 
 import numpy as np
 from scipy import sparse
 from sklearn.utils import assert_all_finite, check_consistent_length
 
-from sdulearn.answers.answer_model import AnswerModel
+from sdulearn.answers.answer_model import AnswerModel, Rate
 from sdulearn.base import Fit
 from sdulearn.blocks.source import Blocks, Sums, add_all
 from sdulearn.errors import InputError
 from sdulearn.joint.data import Axes, Moments, warn_of_scales
-from sdulearn.joint.estimators import PairLogisticRegression, may_be_wrong
+from sdulearn.joint.estimators import PairLogisticRegression
 from sdulearn.joint.likelihood import (
     Columns,
     LoosePairs,
@@ -59,19 +60,23 @@ def fit_pair_logistic(model: PairLogisticRegression, blocks: Blocks) -> Fit:
             f"Over blocks there are two classes; got `n_classes={model.n_classes!r}`. Fit in memory with "
             "sdulearn.PairLogisticRegression for more."
         )
-    if may_be_wrong(model.error_rate):
+    error_rate = 0.0 if model.error_rate == "auto" else model.error_rate
+    if not isinstance(error_rate, Real) or (error_rate and model.prior is None):
         raise InputError(
-            "Over blocks no answer is wrong: `error_rate` must be 'auto' or 0. Fit in memory to allow for "
-            "wrong answers."
+            "Over blocks `error_rate` must be 'auto', which is 0 there, or one rate for all answers; with a rate above "
+            "0 give `prior` too. Fit in memory for rates of annotators, or to estimate a prior from wrong answers."
         )
     survey = blocks.sum(_survey)
     n_similar = survey.similar if survey else 0.0
     n_dissimilar = survey.dissimilar if survey else 0.0
     squares = survey.pair_squares if survey else 0.0
     estimate, prior = resolve_prior(model, n_similar, n_dissimilar, squares)
-    problem = BlockProblem(blocks, survey, prior, float(model.prior_strength))
+    problem = BlockProblem(blocks, survey, prior, float(model.prior_strength), float(error_rate))
     v = descend(model, problem, model.alpha, model.covariance_power)
     answer_model = AnswerModel.unknown(np.zeros(1, dtype=int), np.array([survey.n_pairs]))
+    if model.error_rate != "auto":
+        rate = Rate(float(error_rate), float(error_rate), float(error_rate), survey.n_pairs)
+        answer_model = AnswerModel(rate, {0: rate})
     fitted: dict[str, object] = {"answer_model_": answer_model}
     return polish(model, problem, v, model.alpha, model.covariance_power, estimate, fitted)
 
@@ -166,11 +171,12 @@ def _check_whole_pairs(codes: Codes) -> None:
 
 @dataclass(frozen=True)
 class Totals:
-    """What a task needs of all rows: mean, weight of all pairs and of all unlabeled rows."""
+    """What a task needs of all rows: mean, weight of all pairs and of all unlabeled rows, and the rate of errors."""
 
     mean: Array
     n_answers: float
     unlabeled: float
+    error_rate: float
 
     def pieces(self, X: Rows, y: Codes, weight: Array | None, unlabeled: bool) -> Iterator[Piece]:
         """A block in float64, a few rows at a time.
@@ -187,7 +193,7 @@ class Totals:
         pieces = zip(np.array_split(ends, count), np.array_split(others, count), strict=True)
         for pairs, rest in pieces:
             A = self._rows(X, np.concatenate([pairs[:, 0], pairs[:, 1], rest]))
-            answers = LoosePairs.of_answers(y[pairs[:, 0]] > 0)
+            answers = LoosePairs.of_answers(y[pairs[:, 0]] > 0, self.error_rate)
             omega = _weights(weight, pairs[:, 0]) / self.n_answers
             share = _weights(weight, rest) / (self.unlabeled or 1.0) if unlabeled else None
             yield A, answers, omega, share
@@ -284,7 +290,7 @@ def _moments(A: Rows, pairs: LoosePairs, omega: Array, share: Array, W: Array) -
     n = len(omega)
     ends = A[: 2 * n]
     free = A[2 * n :]
-    joint, total = pair_moments(ends, pairs.s[:, 0], omega)
+    joint, total = pair_moments(ends, pairs.side[n:], omega)
     return {
         "ends_second": bordered_gram(ends, np.tile(omega, 2), ends),
         "free_second": bordered_gram(free, share, free),
@@ -306,13 +312,15 @@ class BlockProblem(RowSums):
 
     exact_hessian = True
 
-    def __init__(self, blocks: Blocks, survey: Survey, prior: float | None, prior_strength: float) -> None:
+    def __init__(
+        self, blocks: Blocks, survey: Survey, prior: float | None, prior_strength: float, error_rate: float = 0.0
+    ) -> None:
         """Find the axes and what the starts need, in one pass."""
         d = len(survey.total)
         check_system_size(d)
         self.blocks = blocks
         self.survey = survey
-        self.totals = Totals(survey.total / survey.weight, survey.n_answers, survey.unlabeled)
+        self.totals = Totals(survey.total / survey.weight, survey.n_answers, survey.unlabeled, error_rate)
         sums = blocks.sum(_sum_rows, self.totals, _moments, np.zeros(d + 1), True)
         second = survey.n_answers * sums.pop("ends_second") + survey.unlabeled * sums.pop("free_second")
         second /= survey.weight
@@ -322,7 +330,8 @@ class BlockProblem(RowSums):
         warn_of_scales(np.sqrt(np.maximum(covariance.diagonal(), 0.0)), self.totals.mean)
         self.axes = Axes.from_moments(self.totals.mean, covariance)
         self.moments = Moments(self.axes.variance, **_changed(sums, self.axes.inward), prior=prior)
-        self.pull = PriorPull.of(prior, prior_strength, survey.n_unlabeled)
+        # What is left of the pull beside wrong answers, as TwoClassLikelihood.pull_share has it of loose pairs.
+        self.pull = PriorPull.of(prior, prior_strength * (1 - 2 * error_rate) ** 2, survey.n_unlabeled)
         self._known: dict[bytes, dict[str, Array]] = {}
 
     def positive_share(self, v: Array) -> tuple[float, float]:

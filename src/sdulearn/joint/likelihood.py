@@ -107,9 +107,11 @@ class LoosePairs:
         self.side = np.concatenate([np.ones(len(agree)), np.tanh((agree - differ) / 2)])
 
     @classmethod
-    def of_answers(cls, same: Mask) -> LoosePairs:
-        """Certain answers."""
-        return cls(np.where(same, 0.0, -np.inf), np.where(same, -np.inf, 0.0))
+    def of_answers(cls, same: Mask, error_rate: float = 0.0) -> LoosePairs:
+        """One answer a pair, wrong at one rate."""
+        right = np.log1p(-error_rate)
+        wrong = np.log(error_rate) if error_rate else -np.inf
+        return cls(np.where(same, right, wrong), np.where(same, wrong, right))
 
     def terms(self, Z: Array, exact: bool = False) -> tuple[Array, Array]:
         """See :class:`Part`."""
