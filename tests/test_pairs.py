@@ -186,7 +186,6 @@ def test_what_was_read_stands_for_the_codes():
     np.testing.assert_array_equal(np.asarray(pairs), y)
     np.testing.assert_array_equal(np.array(pairs, dtype=float, copy=True), y)
     np.testing.assert_array_equal(pairs.source, [0, 0, 1, 2, 1])
-    np.testing.assert_array_equal(pairs.source_weight(np.arange(5.0)), [1, 6, 3])
     again = check_pair_codes(np.asarray(pairs))
     np.testing.assert_array_equal(again.ends, pairs.ends)
 

@@ -131,19 +131,22 @@ def shares_points(graph: AnswerGraph) -> bool:
 
 def check_ratio(n_similar: int, n_dissimilar: int, prior: float | None) -> list[Finding]:
     """Random pairs of two classes are similar at least half the time; with a known prior, ps of the time."""
-    counts = {"n_similar": n_similar, "n_dissimilar": n_dissimilar, "level": LEVEL}
     n = n_similar + n_dissimilar
     if n == 0:
         return []
-    if prior is None:
-        if binomtest(n_similar, n, 0.5, alternative="less").pvalue < LEVEL:
-            return [Finding("too_few_similar", "warning", counts)]
+    share, side = (0.5, "less") if prior is None else (similar_share(prior), "two-sided")
+    p_value = binomtest(n_similar, n, share, alternative=side).pvalue
+    return _ratio_finding({"n_similar": n_similar, "n_dissimilar": n_dissimilar}, p_value, prior)
+
+
+def _ratio_finding(counts: dict[str, float], p_value: float, prior: float | None) -> list[Finding]:
+    """What a ratio says that random pairs would hardly have."""
+    if p_value >= LEVEL:
         return []
-    expected = similar_share(prior)
-    if binomtest(n_similar, n, expected).pvalue < LEVEL:
-        details = {**counts, "prior": prior, "expected_share": expected}
-        return [Finding("ratio_against_prior", "warning", details)]
-    return []
+    if prior is None:
+        return [Finding("too_few_similar", "warning", {**counts, "level": LEVEL})]
+    details = {**counts, "level": LEVEL, "prior": prior, "expected_share": similar_share(prior)}
+    return [Finding("ratio_against_prior", "warning", details)]
 
 
 def check_component_ratio(graph: AnswerGraph, prior: float | None, counted: Mask | None = None) -> list[Finding]:
@@ -171,19 +174,12 @@ def check_component_ratio(graph: AnswerGraph, prior: float | None, counted: Mask
     drawn = _drawn_excess(m, 0.5 if prior is None else prior)
     low = (1 + np.sum(drawn <= observed)) / (1 + len(drawn))
     high = (1 + np.sum(drawn >= observed)) / (1 + len(drawn))
-    details = {
+    counts = {
         "n_answers": graph.n_answers,
         "n_points": int(m.sum()),
         "share": (1 + observed / float(m.sum())) / 2,
-        "level": LEVEL,
     }
-    if prior is None:
-        return [Finding("too_few_similar", "warning", details)] if low < LEVEL else []
-    if 2 * min(low, high) >= LEVEL:
-        return []
-    return [
-        Finding("ratio_against_prior", "warning", {**details, "prior": prior, "expected_share": similar_share(prior)})
-    ]
+    return _ratio_finding(counts, low if prior is None else 2 * min(low, high), prior)
 
 
 def _pair_excess(up: Indices, m: Indices | int) -> Array:
@@ -284,22 +280,17 @@ def check_shared_points(pairs: Pairs) -> list[Finding]:
         "n_splits": n_splits,
         "n_cut": PairKFold(n_splits, random_state=1).n_cut(None, pairs) if n_splits > 1 else 0,
     }
-    return [Finding("shared_points", "info", details), *_check_hubs(graph)]
-
-
-def _check_hubs(graph: AnswerGraph) -> list[Finding]:
-    """Points in so many answers that they cannot be held out."""
-    hubs = graph.hubs()
-    if not len(hubs):
-        return []
-    named = hubs[:_HUBS_NAMED]
-    details = {
-        "points": graph.points[named].tolist(),
-        "n_answers_of_each": graph.degree[named].tolist(),
-        "n_hubs": len(hubs),
-        "n_answers": graph.n_answers,
-    }
-    return [Finding("hubs", "info", details)]
+    found = [Finding("shared_points", "info", details)]
+    if len(hubs := graph.hubs()):
+        named = hubs[:_HUBS_NAMED]
+        details = {
+            "points": graph.points[named].tolist(),
+            "n_answers_of_each": graph.degree[named].tolist(),
+            "n_hubs": len(hubs),
+            "n_answers": graph.n_answers,
+        }
+        found.append(Finding("hubs", "info", details))
+    return found
 
 
 def check_contradictions(checks: AnswerChecks, annotators: ArrayLike | None = None) -> list[Finding]:

@@ -110,36 +110,6 @@ class Pairs:
         """Number of rows, ends and unlabeled."""
         return len(self.codes)
 
-    def source_weight(self, sample_weight: Array | None) -> Array:
-        """Total weight of S, D and U; ends of pairs count one by one.
-
-        Parameters
-        ----------
-        sample_weight : array of shape (n_rows,) or None
-            A weight per row; None for ones.
-
-        Returns
-        -------
-        array of shape (3,)
-            The totals.
-        """
-        return source_totals(self.source, sample_weight)
-
-    def source_squares(self, sample_weight: Array | None) -> Array:
-        """Sum of the squared weights of S, D and U.
-
-        Parameters
-        ----------
-        sample_weight : array of shape (n_rows,) or None
-            A weight per row; None for ones.
-
-        Returns
-        -------
-        array of shape (3,)
-            The sums.
-        """
-        return source_totals(self.source, None if sample_weight is None else sample_weight**2)
-
     def pair_weights(self, sample_weight: Array) -> Array:
         """One weight per pair; both ends must carry the same one.
 
@@ -183,10 +153,8 @@ def read_pairs(y: ArrayLike | Pairs) -> Pairs:
         return y
     columns = read_columns(y)
     pairs = check_pair_codes(columns.pop("answer"))
-    numbers = {name: whole_numbers(values, f"{name} of y") for name, values in columns.items()}
-    known = replace(
-        pairs, points=numbers.get("point"), annotators=numbers.get("annotator"), labels=numbers.get("label")
-    )
+    numbers: dict[str, Any] = {f"{k}s": whole_numbers(values, f"{k} of y") for k, values in columns.items()}
+    known = replace(pairs, **numbers)
     _check_points(known)
     _check_annotators(known)
     _check_labels(known)

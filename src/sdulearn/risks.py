@@ -12,7 +12,7 @@ import numpy as np
 from sdulearn.answers.graph import are_hubs
 from sdulearn.errors import InputError, UndeterminedError
 from sdulearn.losses import Loss
-from sdulearn.pairs import D, Pairs, S, U
+from sdulearn.pairs import D, Pairs, S, U, source_totals
 from sdulearn.prior import (
     PriorEstimate,
     dissimilar_share,
@@ -77,23 +77,20 @@ def check_prior(prior: float) -> float:
 
 def prior_of_pairs(prior: float | None, pairs: Pairs, sample_weight: Array | None) -> PriorEstimate:
     """The given prior, or the one that the answers imply; refuses answers that are no random pairs."""
+    totals = source_totals(pairs.source, sample_weight)
     if not pairs.shares_points:
-        return resolve_prior(prior, pairs.source_weight(sample_weight), pairs.source_squares(sample_weight))
+        squares = source_totals(pairs.source, None if sample_weight is None else sample_weight**2)
+        return resolve_prior(prior, totals, squares)
     assert pairs.points is not None
     questions = np.unique(np.sort(pairs.points[pairs.ends], axis=1), axis=0)
     refuse_linked(*np.unique(questions, return_counts=True))
     if prior is not None:
         return PriorEstimate.given(check_prior(prior))
-    totals = pairs.source_weight(sample_weight) / 2
-    _refuse_one_kind(float(totals[S]), float(totals[D]))
-    estimate = estimate_prior(y=pairs, sample_weight=sample_weight)
-    if not estimate.has_value:
-        raise UndeterminedError(
-            "`prior=None` takes the class prior from the answers, but the points they join seem to be "
-            "of two equally large classes, where the risks are undefined. Give `prior`, P(y = +1), ask "
-            "about more randomly drawn pairs, or use sdulearn.PairLogisticRegression, which needs no prior."
-        )
-    return estimate
+    _refuse_one_kind(float(totals[S]) / 2, float(totals[D]) / 2)
+    return _with_value(
+        estimate_prior(y=pairs, sample_weight=sample_weight),
+        "the points they join seem to be of two equally large classes, where the risks are undefined",
+    )
 
 
 def refuse_linked(points: Indices, count: Indices) -> None:
@@ -117,14 +114,21 @@ def resolve_prior(prior: float | None, totals: Array, squares: Array) -> PriorEs
     n_similar = float(totals[S]) / 2
     n_dissimilar = float(totals[D]) / 2
     _refuse_one_kind(n_similar, n_dissimilar)
-    if n_similar <= n_dissimilar:
+    return _with_value(
+        prior_of_weights(n_similar, n_dissimilar, float(squares[S] + squares[D]) / 2),
+        f"there are no more similar than dissimilar pairs ({n_similar:g} and {n_dissimilar:g}), which no prior "
+        "explains",
+    )
+
+
+def _with_value(estimate: PriorEstimate, why: str) -> PriorEstimate:
+    """The estimate, or an UndeterminedError that says why there is none."""
+    if not estimate.has_value:
         raise UndeterminedError(
-            "`prior=None` takes the class prior from the pair counts, but there are no more similar "
-            f"than dissimilar pairs ({n_similar:g} and {n_dissimilar:g}), which no prior explains. "
-            "Give `prior`, P(y = +1), ask about more randomly drawn pairs, or use "
-            "sdulearn.PairLogisticRegression, which needs no prior."
+            f"`prior=None` takes the class prior from the answers, but {why}. Give `prior`, P(y = +1), ask about more "
+            "randomly drawn pairs, or use sdulearn.PairLogisticRegression, which needs no prior."
         )
-    return prior_of_weights(n_similar, n_dissimilar, float(squares[S] + squares[D]) / 2)
+    return estimate
 
 
 def _refuse_one_kind(n_similar: float, n_dissimilar: float) -> None:
@@ -167,7 +171,7 @@ def row_weights(g: Mixture, prior: float, source: Indices, sample_weight: Array 
     """Return P_i and N_i of every row: the table, shared out among a source by weight."""
     table = source_weights(g, prior)
     weight = np.ones(len(source)) if sample_weight is None else sample_weight
-    totals = np.bincount(source, weights=weight, minlength=3).astype(np.float64)
+    totals = source_totals(source, weight)
     check_sources(g, totals)
     share = weight / np.where(totals > 0, totals, 1.0)[source]
     return table[source, 0] * share, table[source, 1] * share
