@@ -1,7 +1,5 @@
 import json
 
-import pytest
-
 
 def test_a_clean_file(tmp_path, call, capsys):
     (tmp_path / "p.csv").write_text("id_a,id_b,label\na,b,1\nb,c,0\n")
@@ -33,13 +31,6 @@ def test_a_file_full_of_mistakes(tmp_path, call, capsys):
         assert text in out
     call("check", tmp_path / "p.csv", "--show", 1)
     assert "... and 1 more (--show 2)" in capsys.readouterr().out
-
-
-@pytest.mark.parametrize("options", [["--answers", "yes"], ["--pair-columns", "a,b"], ["--answers", "=similar"]])
-def test_options_that_make_no_sense(options, call, capsys):
-    with pytest.raises(SystemExit):
-        call("check", "p.csv", *options)
-    assert "error: argument" in capsys.readouterr().err
 
 
 def test_the_same_as_json(tmp_path, call, capsys):

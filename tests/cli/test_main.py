@@ -7,40 +7,33 @@ import pytest
 
 from sdulearn import __version__
 from sdulearn.cli import demo
-from sdulearn.cli.main import main
+from sdulearn.cli.main import COMMANDS, build_parser, main
+from sdulearn.cli.options import in_options
 from sdulearn.extras import require
-from sdulearn.losses import TRAINING_LOSSES
 from sdulearn.risks import RISKS
 
 
-def test_demo_as_a_new_user_runs_it(tmp_path):
-    command = [sys.executable, "-m", "sdulearn.cli.main", "demo", "--seeds", "1", "--out", str(tmp_path / "out")]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    for word in (*RISKS, *TRAINING_LOSSES, *demo.BESIDE.values(), "demo.png", "demo.csv", "waveform"):
-        assert word in done.stdout
-    assert (tmp_path / "out" / "demo.png").stat().st_size > 10_000
-    with (tmp_path / "out" / "demo.csv").open() as file:
-        rows = list(csv.DictReader(file))
-    methods = {row["method"] for row in rows}
-    assert {f"{risk}-{loss}" for risk in RISKS for loss in TRAINING_LOSSES} <= methods
-    assert all(0 <= float(row["accuracy"]) <= 100 for row in rows)
-    oracle = [float(row["accuracy"]) for row in rows if row["method"] == "labels"]
-    assert min(oracle) > 80
-
-
-def test_demo_as_json(tmp_path, capsys, monkeypatch):
+def test_demo(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(demo, "SETS", {"waveform": demo.SETS["waveform"], "other": demo.SETS["waveform"]})
     monkeypatch.setattr(demo, "TRAINING_LOSSES", ("squared",))
+    monkeypatch.setattr(demo, "SIZES", (25, 50))
     assert main(["demo", "--json", "--seeds", "2", "--out", str(tmp_path)]) == 0
     data = json.loads(capsys.readouterr().out)
-    assert {(line["dataset"], line["n_pairs"]) for line in data["results"]} == {
-        (name, n_pairs) for name in demo.SETS for n_pairs in demo.SIZES
-    }
+    cells = {(line["dataset"], line["n_pairs"]) for line in data["results"]}
+    assert cells == {(name, n_pairs) for name in demo.SETS for n_pairs in demo.SIZES}
+    methods = {line["method"] for line in data["results"]}
+    assert methods == {*(f"{risk}-squared" for risk in RISKS), *demo.BESIDE}
+    assert min(line["accuracy"] for line in data["results"] if line["method"] == "labels") > 80
     with (tmp_path / "demo.csv").open() as file:
         written = [float(row["accuracy"]) for row in csv.DictReader(file)]
     assert written == [line["accuracy"] for line in data["results"]]
     assert data["picture"] == str(tmp_path / "demo.png")
-    assert data["numbers"] == str(tmp_path / "demo.csv")
+    assert (tmp_path / "demo.png").stat().st_size > 10_000
+    monkeypatch.setattr(demo, "accuracies", lambda name, n_pairs, seed: dict.fromkeys(methods, 70.0 + 10 * seed))
+    main(["demo", "--seeds", "2", "--out", str(tmp_path)])
+    out = capsys.readouterr().out
+    for word in (*RISKS, "squared", *demo.BESIDE.values(), "demo.png", "demo.csv", "waveform", "75.0 ± 5.0"):
+        assert word in out
 
 
 def test_version(capsys):
@@ -50,12 +43,70 @@ def test_version(capsys):
     assert capsys.readouterr().out == f"sdulearn {__version__}\n"
 
 
-@pytest.mark.parametrize("arguments", [[], ["fly"], ["demo", "--seeds", "0"], ["demo", "--seeds", "x"]])
-def test_a_wrong_call_is_exit_code_two(arguments, capsys):
+WRONG = {
+    "": "arguments are required",
+    "fly": "invalid choice",
+    "demo --seeds 0": "'0' is not a whole number of 1 or more",
+    "demo --seeds +1": "'+1' is not a whole number of 1 or more",
+    "fit --classes 1": "'1' is not 'auto' or a whole number of 2 or more",
+    "fit --classes 2.5": "'2.5' is not 'auto'",
+    "fit --prior 1": "'1' is not a share between 0 and 1",
+    "fit --prior 0": "not a share",
+    "fit --error-rate 0.51": "'0.51' is not 'auto' or a rate from 0 to 0.5",
+    "fit --error-rate nan": "not 'auto' or a rate",
+    "plan --repeats auto": "'auto' is not a whole number",
+    "check p.csv --answers yes": "not of the form yes=similar,no=dissimilar",
+    "check p.csv --answers =similar": "not of the form",
+    "check p.csv --pair-columns a,b": "does not name three to five columns",
+}
+
+
+@pytest.mark.parametrize("command", WRONG)
+def test_a_wrong_call_is_exit_code_two(command, capsys):
     with pytest.raises(SystemExit) as stop:
-        main(arguments)
+        main(command.split())
     assert stop.value.code == 2
-    assert "Traceback" not in capsys.readouterr().err
+    assert WRONG[command] in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_is_worth_reading(capsys, command):
+    with pytest.raises(SystemExit) as stop:
+        main([command, "--help"])
+    assert stop.value.code == 0
+    assert len(capsys.readouterr().out) > 400
+
+
+def test_values_that_options_take():
+    given = [
+        "fit",
+        "--features",
+        "t",
+        "--codes",
+        "c",
+        "-o",
+        "m",
+        "--classes",
+        "2",
+        "--error-rate",
+        "0.5",
+        "--drop",
+        "a, b,",
+    ]
+    found = build_parser(["fit"]).parse_args([*given, "--unlabeled", "7", "--answers", "ja=similar", "--prior", "0.25"])
+    assert (found.classes, found.error_rate, found.drop, found.unlabeled, found.prior) == (2, 0.5, ("a", "b"), 7, 0.25)
+    assert found.answers == {"ja": "similar"}
+    found = build_parser(["fit"]).parse_args([*given, "--classes", "auto", "--pair-columns", "l, r, said"])
+    assert (found.classes, found.pair_columns) == ("auto", {"id_a": "l", "id_b": "r", "label": "said"})
+
+
+def test_parameters_in_messages_become_options():
+    assert in_options(
+        "Give `id_column='key'` and `skip_bad=True`, not `drop=['a', 'b']`: `check_answers` says why."
+    ) == ("Give --id key and --skip-bad, not --drop a,b: sdulearn check says why.")
+    assert in_options("`words={'yes': 'similar'}`, `engine=''` or `engine=x` of `nothing=1`.") == (
+        "--answers yes=similar, --engine '' or --engine x of nothing=1."
+    )
 
 
 @pytest.mark.parametrize("command", [["demo"], ["plan", "--prior", "0.7", "--target", "0.8"]])
