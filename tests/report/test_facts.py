@@ -277,7 +277,7 @@ def test_files_of_answers(tmp_path):
     bad = "".join(f"a{k},b{k},perhaps\n" for k in range(6))
     (tmp_path / "p.csv").write_text("id_a,id_b,label\na,b,1\nc,d,0\n" + bad)
     found = facts_of_answers(read_answers(tmp_path / "p.csv"))
-    assert sentence(found[0]).endswith("p.csv, read as a CSV table: 1 similar, 1 dissimilar, 0 unsure.")
+    assert sentence(found[0]).endswith("p.csv, read as csv: 1 similar, 1 dissimilar, 0 unsure.")
     assert sentence(found[1]).endswith("Labels: '1' = similar (1), '0' = dissimilar (1).")
     assert re.fullmatch(r"Unreadable rows: 6 \(line 4: .*; line 8: .*; and 1 more\)\.", sentence(found[2]))
     details = {**found[0].details, "n_unanswered": 2, "epsilon": 1.0, "flip_rate": 0.269}

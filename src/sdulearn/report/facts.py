@@ -27,25 +27,6 @@ if TYPE_CHECKING:
 Details = Mapping[str, Any]
 
 ANSWER_NAMES = {SIMILAR: "similar", DISSIMILAR: "dissimilar", UNSURE: "unsure"}
-# What a file of answers was read as.
-FORMAT_NAMES = {
-    "answer_log": "a log of sdulearn ask",
-    "csv": "a CSV table",
-    "tsv": "a TSV table",
-    "json": "a JSON list",
-    "jsonl": "JSON lines",
-    "parquet": "a Parquet table",
-    "xlsx": "an Excel sheet",
-    "frame": "a frame",
-    "label_studio": "annotations of Label Studio",
-    "label_studio_flat": "flat annotations of Label Studio",
-    "prodigy": "annotations of Prodigy",
-    "argilla": "records of Argilla",
-    "argilla_flat": "flattened records of Argilla",
-    "interactive_clustering": "constraints of interactive-clustering",
-    "link_lists": "lists of must-links and cannot-links",
-    "crowd": "tasks of a crowdsourcing platform",
-}
 # Facts that are drawn rather than told: a page shows them, a screen does not.
 CHARTS = ("answer_counts", "doubtful", "strengths", "importances", "dependence")
 # Less likely to be wrong than this, an answer is not worth asking again.
@@ -252,7 +233,7 @@ def _strengths(model: TableModel) -> Finding:
 
 def _answers_read(d: Details) -> str:
     counts = f"{d['n_similar']:,} similar, {d['n_dissimilar']:,} dissimilar, {d['n_unsure']:,} unsure"
-    text = f"{d['name']}, read as {FORMAT_NAMES[d['format']]}: {counts}."
+    text = f"{d['name']}, read as {d['format']}: {counts}."
     if d["n_unanswered"]:
         text += f" {_count(d['n_unanswered'], 'question has', 'questions have')} no answer yet."
     if "epsilon" in d:
@@ -396,24 +377,6 @@ def _doubtful_words(d: Details) -> str:
     return f"Answers most likely to be wrong: {shown}."
 
 
-def _strengths_words(d: Details) -> str:
-    parts = [
-        f"{f'for {name}: ' if name else ''}{', '.join(list(found)[:_NAMES_SHOWN])}"
-        for name, found in d["strengths"].items()
-    ]
-    return f"Strongest features {'; '.join(parts)}."
-
-
-def _importances_words(d: Details) -> str:
-    shown = (f"{one.column} {one.loss:.1%}" for one in d["columns"][:_NAMES_SHOWN])
-    return f"Loss of {d['measure']} where a column is shuffled: {', '.join(shown)}."
-
-
-def _dependence_words(d: Details) -> str:
-    low, high = min(d["probability"]), max(d["probability"])
-    return f"Along {quoted(d['column'])} the mean probability of {d['name']} lies between {low:.0%} and {high:.0%}."
-
-
 def _too_few_similar(d: Details) -> str:
     advice = "" if "share" in d else " These counts do not give the prior; give it as `prior`."
     return (
@@ -552,9 +515,9 @@ _SENTENCES: dict[str, str | Callable[[Details], str]] = {
     "labels_used": _labels_used_words,
     "answer_counts": "Held-out answers same / different, by the predicted classes of the two rows.",
     "doubtful": _doubtful_words,
-    "strengths": _strengths_words,
-    "importances": _importances_words,
-    "dependence": _dependence_words,
+    "strengths": "Features by their strength in the decision.",
+    "importances": "Loss of {measure} where a column is shuffled.",
+    "dependence": "Mean probability of class {name} by {column}.",
     "too_few_similar": _too_few_similar,
     "ratio_against_prior": _ratio_against_prior,
     "other_population": _other_population,
