@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import csv
+import itertools
 import math
 import warnings
 from pathlib import Path
@@ -51,14 +52,10 @@ def run(arguments: argparse.Namespace) -> int:
     """Measure, print a table for each data set, write the picture and the numbers."""
     require("matplotlib", "demo")  # before the work, not after it
     files = {"picture": make_folder(arguments.out) / "demo.png", "numbers": arguments.out / "demo.csv"}
-    show = (lambda text: None) if arguments.json else say
-    show(HEAD.format(arguments.seeds))
     means: Means = {}
-    for name in SETS:
-        for n_pairs in SIZES:
-            draws = [accuracies(name, n_pairs, seed) for seed in range(arguments.seeds)]
-            means |= {(name, n_pairs, method): mean_of([one[method] for one in draws]) for method in draws[0]}
-        show(table(name, means))
+    for name, n_pairs in itertools.product(SETS, SIZES):
+        draws = [accuracies(name, n_pairs, seed) for seed in range(arguments.seeds)]
+        means |= {(name, n_pairs, method): mean_of([one[method] for one in draws]) for method in draws[0]}
     draw(files["picture"], means)
     fields = ("dataset", "n_pairs", "method", "accuracy", "standard_error")
     lines = [dict(zip(fields, (*cell, *numbers), strict=True)) for cell, numbers in means.items()]
@@ -66,9 +63,11 @@ def run(arguments: argparse.Namespace) -> int:
         writer = csv.DictWriter(file, fields)
         writer.writeheader()
         writer.writerows(lines)
-    show(f"\nPicture: {files['picture']}\nNumbers: {files['numbers']}")
     if arguments.json:
         print_json({"results": lines, **files})
+        return 0
+    say("\n".join([HEAD.format(arguments.seeds), *(table(name, means) for name in SETS)]))
+    say(f"\nPicture: {files['picture']}\nNumbers: {files['numbers']}")
     return 0
 
 
