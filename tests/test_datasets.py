@@ -88,7 +88,7 @@ def test_graphs_of_answers(design):
     )
     graph = AnswerGraph.from_y(table)
     assert graph.n_answers == 90
-    assert graph.n_repeated == 0
+    assert graph.n_questions == graph.n_answers
     assert graph.n_points == 131 if design == "star" else graph.n_points <= 130
     assert (y_test > 0).sum() == 35
     assert len(X_test) == 50

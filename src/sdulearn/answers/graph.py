@@ -6,7 +6,6 @@ that follows: every point i becomes two nodes, (i, +) and (i, -), and with s = +
     an answer (i, j, s) joins (i, +) with (j, s) and (i, -) with (j, -s)                    (1)
     a component is contradictory  <=>  some (i, +) and (i, -) are connected                 (2)
     side of i = +1 where (i, +) is connected with (r, +), the first point r; else -1        (3)
-    independent cycles of a component = questions - points + 1                              (4)
 
 A *question* is an unordered pair of points. Asked again, it is another answer and the same question.
 """
@@ -88,8 +87,6 @@ class AnswerGraph:
     (2, array([3, 2]))
     >>> graph.sides
     array([ 1,  1, -1,  1,  1])
-    >>> graph.is_tree
-    array([False,  True])
     """
 
     n_points: int
@@ -275,44 +272,15 @@ class AnswerGraph:
         """The question that each answer answers, numbered in ascending order of their points."""
         return number_questions(self.ends, self.n_points)[1]
 
-    @cached_property
-    def votes(self) -> Indices:
-        """Number of "same" and of "different" answers to each question, shape (n_questions, 2)."""
-        cell = 2 * self.question + (self.same < 0)
-        n_questions = int(self.question.max(initial=-1)) + 1
-        return np.bincount(cell, minlength=2 * n_questions).reshape(-1, 2)
-
     @property
     def n_questions(self) -> int:
         """Number of pairs of points that were asked about."""
-        return len(self.votes)
-
-    @property
-    def n_repeated(self) -> int:
-        """Number of questions that were asked more than once."""
-        return int((self.votes.sum(axis=1) > 1).sum())
-
-    @property
-    def n_disputed(self) -> int:
-        """Number of questions that were answered both ways."""
-        return int((self.votes.min(axis=1) > 0).sum())
-
-    @cached_property
-    def cycles(self) -> Indices:
-        """Number of independent cycles of each component, equation (4); a repeat closes none."""
-        first = np.unique(self.question, return_index=True)[1]
-        n_asked = np.bincount(self.component[self.ends[first, 0]], minlength=self.n_components)
-        return n_asked - self.component_sizes + 1
+        return int(self.question.max(initial=-1)) + 1
 
     @property
     def n_independent(self) -> int:
         """Number of answers that do not follow from the others with two classes and no errors."""
         return int(np.sum(self.component_sizes - 1))
-
-    @property
-    def is_tree(self) -> Mask:
-        """Whether each component is without cycles."""
-        return self.cycles == 0
 
     @cached_property
     def sides(self) -> Codes:
