@@ -5,7 +5,7 @@ import pytest
 from scipy.stats import beta
 
 from sdulearn.answers import AnswerGraph, AnswerModel
-from sdulearn.answers.profile import log_likelihood, profile
+from sdulearn.answers.profile import classes_by_answers, log_likelihood, one_way, oriented, profile
 
 GRID = np.array([0.1, 0.5, 0.62, 0.9])
 
@@ -78,3 +78,74 @@ def test_a_wider_spread_is_a_wider_interval():
     assert wide.value == narrow.value
     # Twice the variance is about the square root of two times the width.
     assert (wide.high - wide.low) / (narrow.high - narrow.low) == pytest.approx(np.sqrt(2), abs=0.1)
+
+
+def test_a_large_component_is_turned_as_the_model_says():
+    """Of stars of 12 and of 9 points the first is large; the side of its centre is that of most decisions."""
+    side = np.array([1] * 8 + [-1] * 4 + [1] * 9)
+    ends = [(0, k) for k in range(1, 12)] + [(12, k) for k in range(13, 21)]
+    same = [side[a] * side[b] for a, b in ends]
+    graph = AnswerGraph.from_answers(ends, same)
+    for sign in (1, -1):
+        decision = sign * side * np.linspace(0.1, 3, 21)
+        # One strong decision against four weak ones counts as one.
+        decision[3] *= -50
+        assert oriented(graph, decision).labels.tolist() == [sign] + 20 * [0]
+    everyone = np.ones(21, dtype=bool)
+    first = np.arange(21) < 12
+    turned = oriented(graph, side)
+    assert one_way(turned, first)
+    assert not one_way(turned, everyone)
+    # A component with a label stays as it is.
+    named = AnswerGraph.from_answers(ends, same, labels=np.r_[0, -1, np.zeros(19, dtype=int)])
+    assert oriented(named, side).labels.tolist() == named.labels.tolist()
+
+
+def test_where_answers_contradict_each_other_neighbours_turn_a_component():
+    """A star asked twice, the first of its points answered both ways: the others outvote it."""
+    ends = [(0, k) for k in range(1, 12)] + [(0, 1)]
+    side = np.array([1] * 7 + [-1] * 5)
+    same = [side[a] * side[b] for a, b in ends[:-1]] + [-1]
+    graph = AnswerGraph.from_answers(ends, same)
+    assert not graph.sides.any()
+    assert oriented(graph, side).labels.tolist() == [1] + 11 * [0]
+    assert oriented(graph, -side).labels.tolist() == [-1] + 11 * [0]
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_classes_by_answers_alone(n_classes):
+    labels = [-1, 0, 0] if n_classes == 2 else [1, 0, 0]
+    graph = AnswerGraph.from_answers([(0, 1)], [True], labels=labels)
+    sure = classes_by_answers(graph, None, n_classes)
+    np.testing.assert_allclose(sure, [*[np.eye(n_classes)[0]] * 2, np.full(n_classes, 1 / n_classes)], atol=1e-12)
+    half = classes_by_answers(graph, AnswerModel.given(0.2, graph), n_classes)
+    others = 0.2 / (0.8 + 0.2 * (n_classes - 1))
+    np.testing.assert_allclose(half[1], np.r_[1 - others * (n_classes - 1), np.full(n_classes - 1, others)])
+    # Answered both ways: each answer is seldom wrong, so nothing is known.
+    both = AnswerGraph.from_answers([(0, 1), (0, 1)], [True, False], labels=labels[:2])
+    found = classes_by_answers(both, None, n_classes)[1]
+    same = 0.05 * 0.95
+    np.testing.assert_allclose(found, np.full(n_classes, same) / (n_classes * same))
+
+
+def test_points_that_do_not_count_only_connect():
+    """A chain of three whose middle was chosen: its ends are on one side, or on two."""
+    counted = np.array([True, False, True])
+    for second, expected in ((1, GRID**2 + (1 - GRID) ** 2), (-1, 2 * GRID * (1 - GRID))):
+        graph = AnswerGraph.from_answers([(0, 1), (1, 2)], [1, second])
+        np.testing.assert_allclose(log_likelihood(graph, GRID, counted=counted), np.log(expected))
+        grid = GRID[1:]
+        wrong = log_likelihood(graph, grid, AnswerModel.given(1e-7, graph), counted)
+        np.testing.assert_allclose(wrong - wrong[0], np.log(expected[1:] / expected[1]), atol=2e-3)
+
+
+def test_the_interval_is_that_of_clopper_and_pearson_on_known_sides():
+    labels = np.repeat([1, -1], [30, 10])
+    graph = AnswerGraph.from_answers(np.empty((0, 2), dtype=int), [], labels=labels)
+    found = profile(graph, 0.9)
+    assert found.value == pytest.approx(0.75)
+    expected = beta.ppf(0.05, 30, 11), beta.ppf(0.95, 31, 10)
+    assert (found.low, found.high) == pytest.approx(expected, abs=1e-4)
+    sure = profile(AnswerGraph.from_answers([(0, k) for k in range(1, 8)], [1] * 7), 0.95)
+    assert (sure.value, sure.high) == (1.0, 1.0)
+    assert 0.5 < sure.low < 0.75

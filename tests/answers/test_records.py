@@ -1,0 +1,46 @@
+"""Answers as people gave them."""
+
+import numpy as np
+import pytest
+
+from sdulearn.answers import Answers
+from sdulearn.answers.records import flip_rate, is_epsilon, random_ends
+from sdulearn.errors import InputError
+
+
+def answers(said, **more):
+    n = len(said)
+    ids = np.array([[f"a{k}", f"b{k}"] for k in range(n)], dtype=object)
+    options = {"annotators": None, **more}
+    return Answers("file", ids, np.array(said), np.ones(n), lines=np.arange(n), columns={}, words={}, **options)
+
+
+def test_annotators_are_numbered_by_their_first_answers():
+    names = np.array(["Bob", "", "Ann", "Bob"], dtype=object)
+    found = answers([1, -1, 0, 1], annotators=names)
+    assert found.annotator_names == ("Bob", "Ann")
+    assert found.annotator_numbers.tolist() == [1, 0, 2, 1]
+    assert (found.n_similar, found.n_dissimilar, found.n_unsure, found.n_chosen) == (2, 1, 1, 0)
+    nobody = answers([1, 1])
+    assert (nobody.annotator_names, nobody.annotator_numbers.tolist()) == ((), [0, 0])
+    chosen = answers([1, 1, 1], kinds=np.array(["random", "linked", ""], dtype=object))
+    assert chosen.n_chosen == 2
+
+
+def test_the_first_point_of_a_random_question_is_random_and_the_second_where_it_is_in_no_other():
+    ends = np.array([[0, 9], [1, 9], [2, 9], [3, 4]])
+    kinds = np.array(["random", "linked", "random", "random"], dtype=object)
+    assert random_ends(ends, kinds).tolist() == [[True, False], [False, False], [True, False], [True, True]]
+    assert random_ends(ends, None) is None
+    # Where all points were drawn at random there is nothing to mark.
+    assert random_ends(np.array([[0, 1], [2, 3]]), np.array(["random", "random"], dtype=object)) is None
+
+
+def test_privacy_is_a_flip():
+    assert flip_rate(np.log(3)) == pytest.approx(0.25)
+    for value in (1e-3, 100, np.float64(1), np.int64(2)):
+        assert is_epsilon(value)
+    for value in (True, False, 0, 9e-4, 101, "1", None, np.nan):
+        assert not is_epsilon(value)
+        with pytest.raises(InputError, match=r"`epsilon` must be a number above 0, from 0\.001 to 100"):
+            flip_rate(value)
