@@ -39,8 +39,8 @@ def mixed():
 
 
 @pytest.fixture(scope="module")
-def line(mixed):
-    return fit_table(*mixed)
+def linear(mixed):
+    return fit_table(*mixed, model="linear")
 
 
 def test_rows_of_columns_are_the_rows_of_features():
@@ -51,25 +51,25 @@ def test_rows_of_columns_are_the_rows_of_features():
     np.testing.assert_allclose(columns.rows(columns.values(X)), columns.scaled(X))
 
 
-def test_columns_are_worth_what_the_answers_lose_without_them(mixed, line):
-    worth = {one.column: one for one in line.report.importances}
+def test_columns_are_worth_what_the_answers_lose_without_them(mixed, linear):
+    worth = {one.column: one for one in linear.report.importances}
     assert set(worth) == {"noise", "city", "age", "member"}
-    losses = [one.loss for one in line.report.importances]
+    losses = [one.loss for one in linear.report.importances]
     assert losses == sorted(losses, reverse=True)
     for name in ("age", "city"):
         assert worth[name].loss > 3 * worth[name].error > 0
     assert abs(worth["noise"].loss) < 3 * worth["noise"].error + 0.01
     # A column without its values: the model of the others is so much worse.
     frame, answers = mixed
-    without = fit_table(frame.drop(columns="age"), answers)
-    fall = line.report.accuracy.value - without.report.accuracy.value
+    without = fit_table(frame.drop(columns="age"), answers, model="linear")
+    fall = linear.report.accuracy.value - without.report.accuracy.value
     assert 0.3 * worth["age"].loss < fall < worth["age"].loss + 0.03
 
 
 @pytest.mark.parametrize("kind", ["linear", "boosted"])
-def test_a_dependence_is_the_mean_over_tables_with_one_value(mixed, line, kind):
+def test_a_dependence_is_the_mean_over_tables_with_one_value(mixed, linear, kind):
     frame, answers = mixed
-    model = line if kind == "linear" else fit_table(frame, answers, model="boosted")
+    model = linear if kind == "linear" else fit_table(frame, answers, model="boosted")
     assert {one.column for one in model.report.dependences} >= {"age", "city"}
     for one in model.report.dependences:
         for value, share in list(zip(one.values, one.probability, strict=True))[::5]:
@@ -83,7 +83,7 @@ def test_names_of_the_classes_come_before_the_dependences(mixed):
     by_class = {}
     for first, second in (("a", "z"), ("z", "a")):
         labels = {"r0": first, "r1": first, "r2": second, "r3": first}
-        model = fit_table(frame, answers, labels=labels)
+        model = fit_table(frame, answers, labels=labels, model="linear")
         (age,) = [one for one in model.report.dependences if one.column == "age"]
         by_class[model.classes[1], first] = age.probability
         shown = frame.assign(age=age.values[-1])
@@ -118,11 +118,11 @@ def test_the_columns_are_judged_by_models_that_did_not_see_the_answers(monkeypat
     assert not np.allclose(decided[0][~hub], reference[asked][~hub])
 
 
-def test_no_more_answers_are_judged_than_needed(mixed, line, monkeypatch):
+def test_no_more_answers_are_judged_than_needed(mixed, linear, monkeypatch):
     monkeypatch.setattr(explain, "_MOST_ANSWERS", 80)
-    few = fit_table(*mixed).report.importances
+    few = fit_table(*mixed, model="linear").report.importances
     errors = {one.column: one.error for one in few}
-    assert errors["age"] > 1.4 * next(one.error for one in line.report.importances if one.column == "age")
+    assert errors["age"] > 1.4 * next(one.error for one in linear.report.importances if one.column == "age")
 
 
 def test_more_classes_lose_agreement_and_have_no_dependence():
@@ -138,13 +138,13 @@ def test_more_classes_lose_agreement_and_have_no_dependence():
     assert not model.report.dependences
 
 
-def test_streamed_rows_are_explained_and_one_kind_of_answer_explains_nothing(mixed, line, tmp_path):
+def test_streamed_rows_are_explained_and_one_kind_of_answer_explains_nothing(mixed, linear, tmp_path):
     frame, answers = mixed
     frame.to_parquet(tmp_path / "table.parquet", row_group_size=100)
-    streamed = fit_table(tmp_path / "table.parquet", answers, engine="stream").report
-    for one, other in zip(streamed.importances, line.report.importances, strict=True):
+    streamed = fit_table(tmp_path / "table.parquet", answers, engine="stream", model="linear").report
+    for one, other in zip(streamed.importances, linear.report.importances, strict=True):
         assert (one.column, one.loss) == (other.column, pytest.approx(other.loss, abs=1e-9))
-    for one, other in zip(streamed.dependences, line.report.dependences, strict=True):
+    for one, other in zip(streamed.dependences, linear.report.dependences, strict=True):
         np.testing.assert_allclose(one.probability, other.probability, atol=1e-8)
     similar = fit_table(frame, answers[answers["label"] == 1], method="su", prior=0.65).report
     assert similar.importances == similar.dependences == ()
@@ -159,7 +159,7 @@ def test_sparse_tables_are_explained_by_their_numbers(tmp_path):
     ends = rng.permutation(300).reshape(-1, 2)
     same = (truth[ends[:, 0]] == truth[ends[:, 1]]).astype(int)
     answers = pd.DataFrame({"id_a": ends[:, 0], "id_b": ends[:, 1], "label": same})
-    report = fit_table(tmp_path / "table.svm", answers).report
+    report = fit_table(tmp_path / "table.svm", answers, model="linear").report
     assert report.importances[0].column == "2"
     assert report.dependences[0].column == "2"
 
@@ -168,15 +168,15 @@ def test_a_column_with_one_value_nearly_everywhere_is_drawn_along_all_it_has(mix
     frame, answers = mixed
     rng = np.random.default_rng(4)
     spikes = np.where(rng.random(450) < 0.04, rng.normal(size=450), 0.0)
-    model = fit_table(frame.assign(spikes=spikes), answers)
+    model = fit_table(frame.assign(spikes=spikes), answers, model="linear")
     found = explain.column_dependences(model, model.features(frame.assign(spikes=spikes)), (
         explain.ColumnImportance("spikes", 1.0, 0.0),
     ))  # fmt: skip
     assert (found[0].values[0], found[0].values[-1]) == pytest.approx((spikes.min(), spikes.max()))
 
 
-def test_explanations_are_kept_in_the_file(line, tmp_path):
-    line.save(tmp_path / "model.sdu")
+def test_explanations_are_kept_in_the_file(linear, tmp_path):
+    linear.save(tmp_path / "model.sdu")
     kept = load_model(tmp_path / "model.sdu").report
-    assert kept.importances == line.report.importances
-    assert kept.dependences == line.report.dependences
+    assert kept.importances == linear.report.importances
+    assert kept.dependences == linear.report.dependences

@@ -3,7 +3,6 @@
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.datasets import make_circles
 
 from sdulearn import PairLogisticRegressionCV, fit_table, stack_pairs
 from sdulearn.metrics import class_agreement
@@ -63,19 +62,3 @@ def test_answers_between_the_examples_of_classes_are_not_held_out_and_do_not_cou
     answers = pd.DataFrame({"id_a": ids[ends[:, 0]], "id_b": ids[ends[:, 1]], "label": same})
     counts = fit_table(table, answers, classes=4).report.agreement.counts
     assert np.triu(np.array(counts.same) + np.array(counts.different)).sum() == 60
-
-
-def test_trees_are_judged_by_trees_of_the_same_kind():
-    """Two rings: trees that begin at a kernel map find them, and without it they do not.
-
-    Folds that chose their own start called trees of 94% no better than guessing.
-    """
-    pytest.importorskip("lightgbm")
-    X, y = make_circles(2000, noise=0.15, factor=0.5, random_state=4)
-    table = pd.DataFrame(X, columns=["a", "b"]).assign(id=np.arange(2000))
-    first, second = np.arange(240).reshape(-1, 2).T
-    answers = pd.DataFrame({"id_a": first, "id_b": second, "label": (y[first] == y[second]).astype(int)})
-    model = fit_table(table[:400], answers, model="boosted", id_column="id")
-    right = np.mean(model.predict(table[400:]).astype(int) == 2 * y[400:] - 1)
-    found = model.report.accuracy
-    assert found.low <= max(right, 1 - right) <= found.high

@@ -5,13 +5,22 @@ import sys
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.datasets import load_breast_cancer
+from sklearn.datasets import load_breast_cancer, make_circles
 
-from sdulearn import PairModelCV, fit_table, load_model
+from sdulearn import (
+    PairLogisticRegression,
+    PairLogisticRegressionCV,
+    PairModelCV,
+    fit_table,
+    load_model,
+    stack_pairs,
+)
 from sdulearn.datasets import make_waveform
 from sdulearn.errors import InputError, MissingExtraError
 from sdulearn.io.labels import class_names, class_numbers, read_labels
 from sdulearn.io.onnx import export_onnx
+from sdulearn.report.records import ModelChoice
+from sdulearn.workflow.models import why_linear
 
 SIZES = (70, 50, 40)
 NAMES = np.array(["red", "green", "blue"])
@@ -181,26 +190,31 @@ def test_two_annotators_who_disagree():
 
 @pytest.fixture(scope="module")
 def curved():
-    """Waveforms with 200 answers, which trees explain better than a line."""
+    """Waveforms with 200 answers, which trees explain better than a linear model."""
     pytest.importorskip("lightgbm")
     X, y = make_waveform(1000, random_state=0)
     ends = np.random.default_rng(1).permutation(1000)[:400].reshape(-1, 2)
     return pd.DataFrame(X).add_prefix("x").assign(id=ids_of(np.arange(1000))), answers_about(y, ends), y
 
 
-def test_trees_where_held_out_answers_are_for_them(curved, tmp_path, monkeypatch):
-    table, answers, y = curved
-    monkeypatch.setattr("sdulearn.workflow.models._TIE", 0.0)
-    monkeypatch.setattr("sdulearn.workflow.models._TIE_IN_ALL", 0.0)
-    model = fit_table(table, answers, model="auto")
+@pytest.fixture(scope="module")
+def rings():
+    """400 points on two rings, which trees find and a linear model does not, and 120 answers."""
+    pytest.importorskip("lightgbm")
+    X, y = make_circles(2000, noise=0.15, factor=0.5, random_state=4)
+    table = pd.DataFrame(X, columns=["a", "b"]).assign(id=ids_of(np.arange(2000)))
+    answers = answers_about(y, np.arange(240).reshape(-1, 2))
+    return table, answers, 2 * y - 1, fit_table(table[:400], answers)
+
+
+def test_trees_where_held_out_answers_are_for_them(rings, tmp_path):
+    table, _, _, model = rings
     choice = model.report.model_choice
     assert choice.name == "boosted"
     assert isinstance(model.estimator, PairModelCV)
     assert choice.scores["boosted"] > choice.scores["linear"]
     assert choice.gap_error > 0
     assert model.report.settings == {"n_rounds": model.estimator.n_rounds_}
-    accuracy = np.mean(model.predict(table).astype(int) == y)
-    assert model.report.accuracy.low < max(accuracy, 1 - accuracy)
     assert len(model.report.doubtful) == 10
     model.save(tmp_path / "m.sdu")
     back = load_model(tmp_path / "m.sdu")
@@ -208,64 +222,71 @@ def test_trees_where_held_out_answers_are_for_them(curved, tmp_path, monkeypatch
     np.testing.assert_array_equal(back.predict_proba(table), model.predict_proba(table))
 
 
-def test_a_line_where_trees_are_no_better():
+def test_trees_are_judged_by_trees_of_the_same_kind(rings):
+    """Trees that begin at a kernel map find the rings, and without it they do not."""
+    table, _, y, model = rings
+    right = np.mean(model.predict(table[400:]).astype(int) == y[400:])
+    found = model.report.accuracy
+    assert found.low <= max(right, 1 - right) <= found.high
+
+
+def test_a_linear_model_where_trees_are_no_better(monkeypatch):
+    """As it is fitted without a choice, but for the scale of its columns; once, and once for every fold."""
     pytest.importorskip("lightgbm")
     data = load_breast_cancer(as_frame=True)
     table = data.data.assign(id=ids_of(np.arange(569)))
-    ends = np.random.default_rng(0).permutation(569)[:400].reshape(-1, 2)
+    ends = np.random.default_rng(0).permutation(569)[:240].reshape(-1, 2)
     answers = answers_about(data.target.to_numpy(), ends)
+    alone = fit_table(table, answers, model="linear")
+    fits = []
+    for kind in (PairLogisticRegression, PairLogisticRegressionCV, PairModelCV):
+        monkeypatch.setattr(kind, "fit", counting(kind.fit, fits))
     model = fit_table(table, answers, model="auto")
     choice = model.report.model_choice
     assert choice.name == "linear"
     assert choice.scores["linear"] >= choice.scores["boosted"]
-    # The very model that is fitted without a choice.
-    np.testing.assert_array_equal(model.estimator.coef_, fit_table(table, answers, model="linear").estimator.coef_)
+    decisions = [one.decision_function(table) for one in (model, alone)]
+    assert np.corrcoef(decisions)[0, 1] > 0.999
+    assert fits == ["PairModelCV", "PairLogisticRegressionCV", *["PairLogisticRegression"] * 5]
+    # Judged by the folds of the choice; alone, by as many as make each model nearly the whole one.
+    assert model.report.accuracy.value == pytest.approx(alone.report.accuracy.value, abs=0.03)
+    assert set(model.report.settings) == {"alpha", "covariance_power"}
 
 
-@pytest.mark.parametrize("reason", ["lightgbm", "answers", "features", "classes", "folds"])
-def test_auto_says_why_it_compares_nothing(blobs, curved, monkeypatch, reason):
-    table, answers, _ = curved
-    options = {}
+def counting(method, fits):
+    def counted(self, *arguments, **keywords):
+        fits.append(type(self).__name__)
+        return method(self, *arguments, **keywords)
+
+    return counted
+
+
+@pytest.mark.parametrize("reason", [None, "lightgbm", "answers", "features", "classes", "folds"])
+def test_why_nothing_is_compared(monkeypatch, reason):
+    pytest.importorskip("lightgbm")
+    rng = np.random.default_rng(0)
+    n = 59 if reason == "answers" else 60
+    similar = np.arange(n) >= (2 if reason == "folds" else 20)
+    width = 101 if reason == "features" else 100
+    rows, y = stack_pairs(rng.normal(size=(2 * n, width)), np.arange(2 * n).reshape(-1, 2), similar, unlabeled=None)
     if reason == "lightgbm":
         monkeypatch.setitem(sys.modules, "lightgbm", None)
-    elif reason == "answers":
-        answers = answers[:50]
-    elif reason == "features":
-        monkeypatch.setattr("sdulearn.workflow.models._MOST_FEATURES", 20)
-    elif reason == "folds":
-        different = answers[~answers["label"]]
-        answers = pd.concat([answers[answers["label"]], different[:2]])
-    else:
-        table, answers, _ = blobs
-        options = {"classes": 3}
-    report = fit_table(table, answers, model="auto", **options).report
-    (found,) = [one for one in report.findings if one.code == "linear_alone"]
-    assert found.details["reason"] == reason
-    assert (report.model_choice.name, report.model_choice.scores) == ("linear", {})
-    # Who did not ask for a comparison is not told why there is none, unless the table could be cut to allow it.
-    quiet = fit_table(table, answers, **options).report
-    assert quiet.model_choice == report.model_choice
-    assert [one.code for one in quiet.findings].count("linear_alone") == (reason == "features")
+    found = why_linear(3 if reason == "classes" else 2, rows, y)
+    assert [one.details for one in found] == ([] if reason is None else [
+        {"reason": reason, "limit": {"answers": 60, "features": 100}.get(reason)}
+    ])  # fmt: skip
 
 
-def test_the_default_compares(curved):
-    table, answers, _ = curved
-    found = fit_table(table, answers).report.model_choice
-    assert found == fit_table(table, answers, model="auto").report.model_choice
-    assert set(found.scores) == {"linear", "boosted"}
-
-
-def test_a_gain_in_all_where_there_is_no_standard_error(curved, monkeypatch):
-    """Answers in one piece give none."""
-    table, _, y = curved
-    ends = np.column_stack([np.arange(1, 101), np.arange(1, 101) // 2])
-    answers = answers_about(y, ends)
-    found = fit_table(table, answers, max_unlabeled=200).report.model_choice
-    assert found.gap_error is None
-    gain = (found.scores["boosted"] - found.scores["linear"]) * len(answers)
-    for limit, name in ((gain - 1e-6, "boosted"), (gain + 1e-6, "linear")):
-        monkeypatch.setattr("sdulearn.workflow.models._TIE_IN_ALL", limit)
-        assert fit_table(table, answers, max_unlabeled=200).report.model_choice.name == name
+def test_a_reason_is_given_to_who_asked_or_may_change_the_table(blobs, three, monkeypatch):
+    pytest.importorskip("lightgbm")
+    table, answers, _ = blobs
+    asked = fit_table(table, answers, classes=3, model="auto").report
+    codes = [[one.code for one in report.findings].count("linear_alone") for report in (asked, three.report)]
+    assert codes == [1, 0]
+    assert asked.model_choice == three.report.model_choice == ModelChoice()
+    monkeypatch.setattr("sdulearn.workflow.models._MOST_FEATURES", 1)
+    (found,) = [one for one in fit_table(table, answers).report.findings if one.code == "linear_alone"]
+    assert found.details["reason"] == "features"
 
 
 def test_trees_of_a_star_with_few_of_a_kind(curved):
@@ -274,7 +295,7 @@ def test_trees_of_a_star_with_few_of_a_kind(curved):
     alike = np.flatnonzero(y == 1)[:80]
     other = np.flatnonzero(y == -1)[:4]
     ends = np.column_stack([np.r_[alike[1:], other], np.repeat(alike[0], 83)])
-    report = fit_table(table, answers_about(y, ends), model="boosted", max_unlabeled=200).report
+    report = fit_table(table, answers_about(y, ends), model="boosted", max_unlabeled=100).report
     assert report.accuracy.n_answers == 83
 
 
@@ -282,18 +303,7 @@ def test_other_methods_are_linear_without_a_word(curved):
     table, answers, _ = curved
     report = fit_table(table, answers, model="auto", method="sd", prior=0.6).report
     assert not [one for one in report.findings if one.code == "linear_alone"]
-    assert (report.model_choice.name, report.model_choice.scores) == ("linear", {})
-
-
-@pytest.mark.parametrize(("factor", "name"), [(0.9, "linear"), (1.1, "boosted")])
-def test_a_tie_keeps_the_line(curved, monkeypatch, factor, name):
-    """The line is kept unless trees are better by more than a share of the standard error, here one near the gap."""
-    table, answers, _ = curved
-    monkeypatch.setattr("sdulearn.workflow.models._TIE_IN_ALL", 0.0)
-    found = fit_table(table, answers, model="auto").report.model_choice
-    gap = found.scores["boosted"] - found.scores["linear"]
-    monkeypatch.setattr("sdulearn.workflow.models._TIE", gap / found.gap_error / factor)
-    assert fit_table(table, answers, model="auto").report.model_choice.name == name
+    assert report.model_choice == ModelChoice()
 
 
 def test_trees_without_lightgbm(blobs, monkeypatch):

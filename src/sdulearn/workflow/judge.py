@@ -40,15 +40,18 @@ _FEWEST_ERRORS = 1e-3
 _DOUBTFUL = 10
 
 
-def models_of_folds(model: Estimator, rows: Rows, pairs: Pairs, weights: Array | None) -> list[FoldModel]:
-    """Models with the settings of a fitted one, each without the answers about the points of its fold."""
-    settings = at_its_settings(model)
-    if len(model.classes_) > 2:
-        folds = folds_over_points(_FEW_FOLDS, pairs)
-        return list(fold_models(settings, rows, pairs, model.predict(rows), sample_weight=weights, cv=folds))
-    folds = folds_over_points(ACCURACY_FOLDS, pairs)
-    reference = model.decision_function(rows)
-    return list(fold_models(settings, rows, pairs, reference, sample_weight=weights, cv=folds))
+def models_of_folds(choice: Choice, rows: Rows, pairs: Pairs, weights: Array | None) -> list[FoldModel]:
+    """Models with the settings of a fitted one, each without the answers about the points of its fold.
+
+    Those that the choice was made by, where they were kept.
+    """
+    if choice.parts:
+        return list(choice.parts)
+    model = choice.estimator
+    many = len(model.classes_) > 2
+    folds = folds_over_points(_FEW_FOLDS if many else ACCURACY_FOLDS, pairs)
+    reference = model.predict(rows) if many else model.decision_function(rows)
+    return list(fold_models(at_its_settings(model), rows, pairs, reference, sample_weight=weights, cv=folds))
 
 
 def prior_of_random_points(
@@ -95,7 +98,7 @@ def judge(
     choice: Choice, rows: Rows, pairs: Pairs, weights: Array | None, prior: float | None, random_points: Mask | None
 ) -> Judged:
     """Judge a model by answers that models of folds have not seen."""
-    parts = models_of_folds(choice.estimator, rows, pairs, weights)
+    parts = models_of_folds(choice, rows, pairs, weights)
     if len(choice.estimator.classes_) > 2:
         agreement, chance = agreement_of_many(choice, parts, rows, pairs, weights, random_points)
         return Judged(parts, agreement=agreement, chance=chance)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +16,7 @@ from sdulearn.extras import is_there
 from sdulearn.joint import PairLogisticRegression, PairLogisticRegressionCV
 from sdulearn.linear import SDUClassifier, SDUClassifierCV
 from sdulearn.metrics import folds_over_points
+from sdulearn.metrics.cross_validation import FoldModel
 from sdulearn.pairs import Pairs, read_pairs
 from sdulearn.report.facts import chosen_settings
 from sdulearn.report.records import ModelChoice
@@ -32,12 +32,6 @@ _FEWEST_OF_A_KIND = 2
 _FEWEST_ANSWERS = 60
 # Beyond so many features the comparison takes more than a few seconds.
 _MOST_FEATURES = 100
-# Trees must be better by so many standard errors: a tie keeps the linear model. A whole one would cost more than it
-# saves: half a point of accuracy over the ten sets of the benchmark, at 200 answers.
-_TIE = 0.25
-# And by so much in the log-likelihood of all answers together: the rounds were chosen by the same held-out answers, so
-# trees are never worse there. It alone counts where answers hang together, and there is no standard error.
-_TIE_IN_ALL = 1.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,6 +42,7 @@ class Choice:
     kind: ModelChoice
     rates: AnswerModel | None
     interval: tuple[int, int] | None = None  # of the number of classes, where it was searched for
+    parts: tuple[FoldModel, ...] = ()  # models of folds that the choice was made by, where they were kept
 
 
 def number_of_classes(options: FitOptions, data: TrainingData) -> tuple[int | str, tuple[int, int] | None]:
@@ -80,28 +75,29 @@ def choose(
     comparing = compares(options) and not why_linear(n_classes, rows, y)
     if options.model != "boosted" and not comparing:
         return _fit_linear(options, n_classes, rows, y, weights, folds, ModelChoice())
-    rates = _error_rates(options, n_classes, rows, y, weights)
     parameters: dict[str, Any] = {
         "prior": options.prior,
         "prior_strength": options.prior_strength,
-        "error_rate": rates.rates,
+        "error_rate": options.error_rate,
         "cv": folds,
     }
     if options.model == "boosted":
         trees = PairBoostingClassifier(n_classes=int(n_classes), **parameters).fit(rows, y, weights)
         curve = trees.held_out_log_likelihood_
         scores = {"linear": float(curve[0]), "boosted": float(curve[trees.n_rounds_])}
-        return Choice(trees, ModelChoice("boosted", scores), rates)
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        both = PairModelCV(["linear", "boosted"], **parameters).fit(rows, y, weights)
-    kind = _kind(both, _n_answers(y))
-    if kind.name == "boosted":
-        for note in caught:
-            warnings.warn(note.message, note.category, stacklevel=2)
-        return Choice(both, kind, rates)
+        return Choice(trees, ModelChoice("boosted", scores), trees.answer_model_, parts=_parts(trees))
+    both = PairModelCV(["linear", "boosted"], **parameters).fit(rows, y, weights)
+    table = both.cv_results_
+    gap_error = float(np.max(table["gap_error"]))
+    scores = dict(zip(table["model"], table["mean_test_score"].tolist(), strict=True))
+    kind = ModelChoice(both.model_, scores, gap_error if np.isfinite(gap_error) else None)
     # The linear model itself has coefficients, and can be written to ONNX.
-    return _fit_linear(options, n_classes, rows, y, weights, folds, kind)
+    return Choice(both.best_estimator_, kind, both.answer_model_, parts=_parts(both))
+
+
+def _parts(model: ScoreClassifier) -> tuple[FoldModel, ...]:
+    """The models that the choice was made by."""
+    return tuple(FoldModel(rows, fold) for rows, fold in model.fold_models_)
 
 
 def _fit_linear(
@@ -125,22 +121,6 @@ def _fit_linear(
         return Choice(joint, kind, joint.answer_model_, getattr(joint, "n_classes_interval_", None))
     model = SDUClassifierCV(options.method, options.loss, prior=options.prior, cv=folds)
     return Choice(model.fit(rows, y, weights), kind, None)
-
-
-def _error_rates(options: FitOptions, n_classes: int | str, rows: Rows, y: Codes, weights: Array | None) -> AnswerModel:
-    """With their intervals, which trees do not keep."""
-    model = PairLogisticRegression(n_classes=int(n_classes), prior=options.prior, error_rate=options.error_rate)
-    return model.fit(rows, y, weights).answer_model_
-
-
-def _kind(model: PairModelCV, n_answers: int) -> ModelChoice:
-    table = model.cv_results_
-    scores = dict(zip(table["model"], table["mean_test_score"].tolist(), strict=True))
-    gap_error = float(np.max(table["gap_error"]))
-    known = gap_error if np.isfinite(gap_error) else None
-    margin = max(_TIE * (known or 0.0), _TIE_IN_ALL / n_answers)
-    better = scores["boosted"] - scores["linear"] > margin
-    return ModelChoice("boosted" if better else "linear", scores, known)
 
 
 def compares(options: FitOptions) -> bool:
