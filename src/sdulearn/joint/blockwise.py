@@ -32,7 +32,7 @@ from sdulearn.joint.likelihood import (
     mean_sums,
     pair_moments,
 )
-from sdulearn.joint.path import descend, polish
+from sdulearn.joint.path import begin, polish
 from sdulearn.joint.prior import resolve_prior
 from sdulearn.linear import check_width
 from sdulearn.pairs import read_pairs
@@ -72,7 +72,7 @@ def fit_pair_logistic(model: PairLogisticRegression, blocks: Blocks) -> Fit:
     squares = survey.pair_squares if survey else 0.0
     estimate, prior = resolve_prior(model, n_similar, n_dissimilar, squares)
     problem = BlockProblem(blocks, survey, prior, float(model.prior_strength), float(error_rate))
-    v = descend(model, problem, model.alpha, model.covariance_power)
+    v = begin(model, problem, model.alpha, model.covariance_power)
     answer_model = AnswerModel.unknown(np.zeros(1, dtype=int), np.array([survey.n_pairs]))
     if model.error_rate != "auto":
         rate = Rate(float(error_rate), float(error_rate), float(error_rate), survey.n_pairs)

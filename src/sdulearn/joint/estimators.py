@@ -20,6 +20,7 @@ from sdulearn.joint.likelihood import PriorPull, TwoClassLikelihood
 from sdulearn.joint.path import (
     WORKING_ALPHA,
     PointProblem,
+    begin,
     choose_and_fit,
     choose_number,
     descend,
@@ -186,8 +187,9 @@ class PairLogisticRegression(_PairLogisticBase):
         (0: not known). "auto" estimates it from repeated questions, cycles of answers and labels
         and, with several annotators, from models of the answers of the others. Where nothing tells,
         as with loose pairs of one annotator, it is 0; ``answer_model_`` says so.
-    init : {"auto", "moment"}, default="auto"
-        "auto" starts from the pair moment and the SD solution, "moment" from the first alone.
+    init : {"auto", "moment", "zero"}, default="auto"
+        "auto" starts from the pair moment and the SD solution, "moment" from the first alone. "zero" starts from no
+        model at all, which is quick where labels name all classes, and goes astray where they do not.
     tol : float, default=1e-6
         Largest gradient norm (in the norm of the Hessian) that passes without a ConvergenceWarning.
     max_iter : int, default=100
@@ -257,7 +259,7 @@ class PairLogisticRegression(_PairLogisticBase):
         "prior_strength": [Interval(Real, 0, None, closed="left")],
         "orientation": [StrOptions({"majority", "minority"})],
         "error_rate": [StrOptions({"auto"}), Interval(Real, 0, 0.5, closed="both"), Mapping],
-        "init": [StrOptions({"auto", "moment"})],
+        "init": [StrOptions({"auto", "moment", "zero"})],
         "tol": [Interval(Real, 0, None, closed="neither")],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
     }
@@ -318,7 +320,7 @@ class PairLogisticRegression(_PairLogisticBase):
         if self.n_classes != 2:
             return self._fit_classes(X, pairs, weight)
         problem, prior, model = self._lay_out(X, pairs, weight)
-        v = descend(self, problem, self.alpha, self.covariance_power)
+        v = begin(self, problem, self.alpha, self.covariance_power)
         fitted: dict[str, object] = {"answer_model_": model}
         return self._accept(polish(self, problem, v, self.alpha, self.covariance_power, prior, fitted))
 
@@ -356,7 +358,9 @@ class PairLogisticRegressionCV(_PairLogisticBase):
         Number of pair-safe folds (dealt with a fixed seed), or an object such as
         :class:`~sdulearn.PairKFold`. Of two classes they choose alpha for loose pairs alone; else they tell in
         ``cv_results_`` how likely held-out answers are.
-    init, tol, max_iter
+    init : {"auto", "moment"}, default="auto"
+        As in :class:`~sdulearn.PairLogisticRegression`.
+    tol, max_iter
         As in :class:`~sdulearn.PairLogisticRegression`.
 
     Attributes
@@ -416,6 +420,7 @@ class PairLogisticRegressionCV(_PairLogisticBase):
             if name not in ("alpha", "covariance_power")
         },
         "alphas": [Interval(Integral, 1, None, closed="left"), "array-like"],
+        "init": [StrOptions({"auto", "moment"})],
         "covariance_powers": ["array-like"],
         "n_classes": [Interval(Integral, 2, None, closed="left"), StrOptions({"auto"})],
         "cv": [Interval(Integral, 2, None, closed="left"), HasMethods(["split"])],

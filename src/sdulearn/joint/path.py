@@ -278,6 +278,13 @@ def make_starts(parameters: Parameters, moments: Moments) -> list[Array]:
     return starts[:1] if parameters.init == "moment" else starts
 
 
+def begin(parameters: Parameters, problem: Problem, alpha: float, covariance_power: float) -> Array:
+    """Where the polish begins: at the solution of the path, or at zero, as ``init`` says."""
+    if parameters.init == "zero":
+        return np.zeros(len(problem.moments.variance) + 1)
+    return descend(parameters, problem, alpha, covariance_power)
+
+
 def descend(parameters: Parameters, problem: Problem, alpha: float, covariance_power: float) -> Array:
     """The solution at ``alpha``, in the axes, by the path from where the model leaves zero."""
     top = max(problem.moments.largest_alpha(covariance_power), alpha)
@@ -407,6 +414,9 @@ def _outwards(
 
 def fit_classes(problem: ClassProblem, parameters: Parameters, alpha: float, covariance_power: float) -> Fit:
     """The model at one penalty."""
+    if parameters.init == "zero":
+        nothing = np.zeros((len(problem.data.axes.variance) + 1, problem.n_classes))
+        return _polish_classes(problem, parameters, nothing, alpha, covariance_power)
     top = max(WORKING_ALPHA * problem.largest_alpha(covariance_power), alpha)
     alphas = np.geomspace(top, alpha, _CLASS_STEPS_DOWN if top > alpha else 1).tolist()
     start = follow_path(problem, alphas, covariance_power)[-1]
