@@ -6,12 +6,16 @@ import numpy as np
 import pytest
 
 from sdulearn.answers import AnswerGraph
+from sdulearn.answers.records import Answer
 from sdulearn.asking.classes import TRIES, Classes, read_classes
-from sdulearn.asking.records import Record
+
+
+def one(a, b, sign, kind="linked"):
+    return Answer(a, (b,), 0 if sign > 0 else "none", kind=kind)
 
 
 def records_of(answers, kind="linked"):
-    return [Record(a, b, answer, "", kind, k) for k, (a, b, answer) in enumerate(answers, start=1)]
+    return [one(*answer, kind) for answer in answers]
 
 
 def true_answers(ends, y):
@@ -61,11 +65,11 @@ def test_the_last_of_k_classes_follows():
 def test_an_explored_point_opens_a_class_early_and_may_be_merged():
     y = [0, 1, 2, 3, 4]
     apart = records_of(true_answers(itertools.combinations(range(5), 2), y))
-    explored = [Record(5, other, -1, "", "explore", 20 + other) for other in range(TRIES)]
+    explored = [one(5, other, -1, "explore") for other in range(TRIES)]
     classes = read_classes([*apart, *explored], None)
     assert classes.members[classes.label[5]] == [5]
     assert len(classes.unproven) == 5 - TRIES
-    merged = read_classes([*apart, *explored, Record(5, 4, 1, "", "compare", 40)], None)
+    merged = read_classes([*apart, *explored, one(5, 4, 1, "compare")], None)
     assert merged.label[5] == merged.label[4]
     assert merged.unproven == []
 
@@ -77,7 +81,7 @@ def test_answers_that_came_before_their_points_were_known_count_later():
 
 def test_the_majority_of_answers_to_a_question_stands():
     first = records_of([(0, 1, -1)])
-    again = [Record(1, 0, 1, "", "repeat", 5), Record(0, 1, 1, "", "doubtful", 6)]
+    again = [one(1, 0, 1, "repeat"), one(0, 1, 1, "doubtful")]
     assert read_classes(first + again[:1], 2).label == {1: 0, 0: 1}
     assert read_classes(first + again, 2).label == {0: 0, 1: 0}
 

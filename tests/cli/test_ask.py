@@ -21,6 +21,7 @@ import pandas as pd
 import pytest
 from sklearn.datasets import load_wine
 
+from sdulearn.answers.records import Answer
 from sdulearn.cli import ask
 from sdulearn.cli.main import build_parser
 from sdulearn.datasets import make_waveform
@@ -64,7 +65,7 @@ def test_an_oracle_answers_by_itself_and_a_later_one_goes_on(call, table, log, c
     first = read_log(log)
     labels = pd.read_csv(table).set_index("id")["label"]
     for one in first.answers.values():
-        assert one.answer == ("same" if labels[one.left] == labels[one.right] else "different")
+        assert one.word == ("same" if labels[one.left] == labels[one.right] else "different")
     assert call("ask", table, "-o", log, "--oracle", "label", "--questions", 20, *SHOWN) == 0
     found = read_log(log)
     assert len(found.answers) == 50
@@ -90,7 +91,7 @@ def test_a_label_that_is_missing_is_unsure(call, table, log, tmp_path):
     frame["label"] = ["cat", *[None] * (len(frame) - 1)]
     frame.to_csv(tmp_path / "few.csv", index=False)
     call("ask", tmp_path / "few.csv", "-o", log, "--oracle", "label", "--questions", 5, "--design", "random", *SHOWN)
-    assert {one.answer for one in read_log(log).answers.values()} == {"unsure"}
+    assert {one.word for one in read_log(log).answers.values()} == {"unsure"}
 
 
 def test_an_oracle_that_runs_out_says_so_and_keeps_its_answers(call, table, log, tmp_path, capsys):
@@ -145,7 +146,7 @@ def test_the_console(call, table, log, monkeypatch, capsys):
         call("ask", table, "-o", log, "--console", "--text", "note", *SHOWN[:1], "picture", "--annotator", "ann") == 0
     )
     found = read_log(log)
-    assert [one.answer for one in found.answers.values()] == ["same", "unsure", "same"]
+    assert [one.word for one in found.answers.values()] == ["same", "unsure", "same"]
     assert {one.annotator for one in found.answers.values()} == {"ann"}
     assert len(found.undone) == 1
     told = capsys.readouterr().out
@@ -234,7 +235,7 @@ def test_a_log_is_a_file(refused, log, tmp_path):
         assert "file" in refused("ask", "--demo", "-o", name, "--console")
     assert "a device" in refused("check", tmp_path / "zero.jsonl")
     with AnswerLog(log) as opened:
-        opened.answer("a", "b", "same")
+        opened.append(Answer("a", ("b",), 0))
     writer = threading.Thread(target=(tmp_path / "pipe.jsonl").write_bytes, args=(log.read_bytes(),))
     writer.start()
     assert "is a pipe" in refused("check", tmp_path / "pipe.jsonl")
@@ -296,7 +297,7 @@ def test_private_answers_are_flipped_and_fits_allow_for_it(call, refused, table,
     found = read_log(log)
     assert set(found.epsilons.values()) == {2.0}
     labels = pd.read_csv(table).set_index("id")["label"]
-    wrong = [(one.answer == "same") != (labels[one.left] == labels[one.right]) for one in found.answers.values()]
+    wrong = [(one.word == "same") != (labels[one.left] == labels[one.right]) for one in found.answers.values()]
     assert 0.06 < np.mean(wrong) < 0.18
     assert len({name for one in found.answers.values() for name in (one.left, one.right)}) == 180
     fit = ("fit", "--features", table, "--pairs", log, "-o", tmp_path / "model.sdu", "--drop", "note,picture,label")
@@ -369,10 +370,10 @@ def test_a_plan_with_an_epsilon_that_means_nothing_is_refused(refused, epsilon):
 
 def test_the_page_says_that_answers_are_randomised(call, log, monkeypatch):
     served = []
-    monkeypatch.setattr(ask, "serve", lambda views, **_: served.append(views.start({})["flip_rate"]))
+    monkeypatch.setattr(ask, "serve", lambda session, things, **_: served.append(session.epsilon))
     call("ask", "--demo", "-o", log, "--no-browser")
     call("ask", "--demo", "-o", log, "--no-browser", "--classes", 2, "--private", 1)
-    assert served == [None, pytest.approx(1 / (1 + np.e))]
+    assert served == [None, 1.0]
 
 
 # ---- the server itself
@@ -516,8 +517,8 @@ def test_ctrl_c_ends_it_in_one_line(start_server, log):
 def test_a_team_is_told_what_host_means(call, log, monkeypatch, capsys):
     served = []
 
-    def serve(views, *, host, port, key, ready):
-        served.append(views)
+    def serve(session, things, *, ready, **_):
+        served.append(session)
         ready("http://somewhere/")
 
     monkeypatch.setattr(ask, "serve", serve)
@@ -525,12 +526,12 @@ def test_a_team_is_told_what_host_means(call, log, monkeypatch, capsys):
     assert "Everybody who can reach this machine" in capsys.readouterr().out
     assert call("ask", "--demo", "-o", log, "--no-browser") == 0
     assert "Everybody" not in capsys.readouterr().out
-    assert [views.start({})["need_name"] for views in served] == [True, False]
+    assert [session.for_team for session in served] == [True, False]
 
 
 def test_the_page_opens_by_itself(call, log, monkeypatch):
     opened = []
-    monkeypatch.setattr(ask, "serve", lambda views, *, host, port, key, ready: ready("http://127.0.0.1/key/"))
+    monkeypatch.setattr(ask, "serve", lambda session, things, *, ready, **_: ready("http://127.0.0.1/key/"))
     monkeypatch.setattr(ask.webbrowser, "open", opened.append)
     call("ask", "--demo", "-o", log)
     for _ in range(100):

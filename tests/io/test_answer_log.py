@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sdulearn.answers import read_answers
+from sdulearn.answers.records import PAIR_WORDS, Answer
 from sdulearn.diagnostics import check_source
 from sdulearn.errors import FileError, InputError
 from sdulearn.io import answer_log
@@ -24,7 +25,12 @@ TEXTS = st.text(min_size=1).filter(lambda text: text.strip() == text)
 
 def said(path):
     """Left, right and answer of all that stands."""
-    return [(one.left, one.right, one.answer) for one in read_log(path).answers.values()]
+    return [(one.left, one.right, one.word) for one in read_log(path).answers.values()]
+
+
+def add(log, left, right, word="same", annotator="", kind="", **more):
+    """Write an answer about two rows."""
+    return log.append(Answer(left, (right,), PAIR_WORDS[word], annotator, kind, **more))
 
 
 @pytest.fixture
@@ -34,8 +40,8 @@ def path(tmp_path):
 
 def test_answers_changes_and_undo_are_lines(path):
     with AnswerLog(path) as log:
-        first = log.answer("a", "b", "same", "ann", "random")
-        second = log.answer("a", "c", "different", "bob", "linked")
+        first = add(log, "a", "b", "same", "ann", "random")
+        second = add(log, "a", "c", "different", "bob", "linked")
         log.change(first.key, "unsure", "bob")
         log.undo(second.key, "bob")
         log.label("a", "cat")
@@ -45,18 +51,18 @@ def test_answers_changes_and_undo_are_lines(path):
     assert all(is_log_record(record) for record in records)
     found = read_log(path)
     (standing,) = found.answers.values()
-    assert (standing.answer, standing.annotator, standing.kind, standing.line) == ("unsure", "ann", "random", 1)
+    assert (standing.word, standing.annotator, standing.kind, standing.line) == ("unsure", "ann", "random", 1)
     assert found.undone == {second.key}
     assert found.labels == {"a": "cat"}
 
 
 def test_a_later_session_goes_on_and_may_undo_what_an_earlier_one_wrote(path):
     with AnswerLog(path) as log:
-        keys = [log.answer("a", str(k), "same").key for k in range(3)]
+        keys = [add(log, "a", str(k), "same").key for k in range(3)]
         log.undo(keys[2])
     with AnswerLog(path) as log:
         log.undo(keys[0])
-        added = log.answer("a", "new", "different")
+        added = add(log, "a", "new", "different")
         # A number that was taken back is not used again.
         assert added.number == 4
     assert said(path) == [("a", "1", "same"), ("a", "new", "different")]
@@ -64,7 +70,7 @@ def test_a_later_session_goes_on_and_may_undo_what_an_earlier_one_wrote(path):
 
 def test_what_cannot_be_changed_is_refused(path):
     with AnswerLog(path) as log:
-        key = log.answer("a", "b", "same").key
+        key = add(log, "a", "b", "same").key
         with pytest.raises(InputError, match="same, different or unsure"):
             log.change(key, "perhaps")
         log.undo(key)
@@ -77,7 +83,7 @@ def test_what_cannot_be_changed_is_refused(path):
 
 def test_a_second_writer_is_refused_and_a_reader_is_not(path):
     with AnswerLog(path) as log:
-        log.answer("a", "b", "same")
+        add(log, "a", "b", "same")
         with pytest.raises(FileError, match="open in another"):
             AnswerLog(path)
         assert said(path) == [("a", "b", "same")]
@@ -98,7 +104,7 @@ def test_cut_anywhere_it_holds_all_lines_before(tmp_path_factory, answers, data)
     path = tmp_path_factory.mktemp("cut") / "log.jsonl"
     with AnswerLog(path) as log:
         for one in answers:
-            log.answer(*one)
+            add(log, *one)
     whole = path.read_bytes()
     cut = data.draw(st.integers(0, len(whole)))
     path.write_bytes(whole[:cut])
@@ -106,7 +112,7 @@ def test_cut_anywhere_it_holds_all_lines_before(tmp_path_factory, answers, data)
     assert said(path)[:n_whole] == answers[:n_whole]
     before = said(path)
     with AnswerLog(path) as log:
-        log.answer("x", "y", "same")
+        add(log, "x", "y", "same")
     assert said(path) == [*before, ("x", "y", "same")]
     assert not read_log(path).bad_rows
 
@@ -121,9 +127,9 @@ def test_noise_never_stops_the_reader(at, noise):
 def test_logs_merge_by_concatenation_even_where_one_is_cut_off(tmp_path):
     for name in ("one", "two"):
         with AnswerLog(tmp_path / name) as log:
-            log.answer(name, "b", "same")
-            log.undo(log.answer(name, "c", "same").key)
-            log.answer(name, "d", "different")
+            add(log, name, "b", "same")
+            log.undo(add(log, name, "c", "same").key)
+            add(log, name, "d", "different")
     one = (tmp_path / "one").read_bytes()
     two = (tmp_path / "two").read_bytes()
     both = tmp_path / "both"
@@ -145,7 +151,7 @@ def five_answers(path):
     with AnswerLog(path) as log:
         log.begin(1)
         for k in range(5):
-            log.answer(f"a{k}", f"b{k}", "same")
+            add(log, f"a{k}", f"b{k}", "same")
     return path.read_bytes().splitlines(keepends=True)
 
 
@@ -167,7 +173,7 @@ def test_a_line_that_a_crash_cut_off_is_no_damage(path):
     for _ in range(2):
         with AnswerLog(path) as log:
             log.begin(1)
-            log.answer("x", "y", "same")
+            add(log, "x", "y", "same")
     assert not read_answers(path).bad_rows
     assert len(read_log(path).answers) == 6
 
@@ -182,7 +188,7 @@ def test_lines_whose_newline_is_lost_are_both_there(path):
 
 def test_a_full_disk_leaves_no_half_line(path, monkeypatch):
     with AnswerLog(path) as log:
-        log.answer("a", "b", "same")
+        add(log, "a", "b", "same")
         before = path.read_bytes()
 
         def half(fd, data, write=answer_log.os.write):
@@ -192,9 +198,9 @@ def test_a_full_disk_leaves_no_half_line(path, monkeypatch):
         with monkeypatch.context() as patch:
             patch.setattr(answer_log.os, "write", half)
             with pytest.raises(FileError, match="No space left"):
-                log.answer("a", "c", "same")
+                add(log, "a", "c", "same")
         assert path.read_bytes() == before
-        log.answer("a", "d", "same")
+        add(log, "a", "d", "same")
     assert said(path) == [("a", "b", "same"), ("a", "d", "same")]
 
 
@@ -203,7 +209,7 @@ def test_an_answer_is_synced_before_it_counts(path, monkeypatch):
     events = []
     with AnswerLog(path) as log:
         monkeypatch.setattr(answer_log.os, "fsync", lambda fd: events.append(path.read_text()))
-        log.answer("a", "b", "same")
+        add(log, "a", "b", "same")
         assert '"left": "a"' in events[-1]
         log.change((log.session, 1), "different")
         assert '"change"' in events[-1]
@@ -211,9 +217,9 @@ def test_an_answer_is_synced_before_it_counts(path, monkeypatch):
 
 def test_as_answers(path):
     with AnswerLog(path) as log:
-        log.answer("a", "b", "same", "ann")
-        log.answer("b", "c", "different")
-        log.answer("b", "d", "unsure")
+        add(log, "a", "b", "same", "ann")
+        add(log, "b", "c", "different")
+        add(log, "b", "d", "unsure")
     answers = log_answers("log", read_log(path))
     assert answers.answers.tolist() == [1, -1, 0]
     assert answers.ids.tolist() == [["a", "b"], ["b", "c"], ["b", "d"]]
@@ -225,6 +231,7 @@ def test_as_answers(path):
 WRITERS = """
 import os
 import sys
+from sdulearn.answers.records import Answer
 from sdulearn.io.answer_log import AnswerLog
 
 def tell(*words):
@@ -236,7 +243,7 @@ def write(path):
     keys = []
     with AnswerLog(path) as log:
         for k in range(1, 10**9):
-            keys.append(log.answer("left " + str(k) * 5, str(k), "same").key)
+            keys.append(log.append(Answer("left " + str(k) * 5, (str(k),), 0)).key)
             tell("answer", *keys[-1])
             if k % 3 == 0:
                 log.change(keys[-2], "different")
@@ -296,7 +303,7 @@ def assert_all_there(state, found):
         if event == "undo":
             assert key in found.undone
         elif key not in found.undone:
-            assert event == "answer" or found.answers[key].answer == "different"
+            assert event == "answer" or found.answers[key].word == "different"
             assert key in found.answers
 
 

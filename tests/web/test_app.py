@@ -7,12 +7,11 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from sdulearn.asking import Asker
 from sdulearn.errors import FileError, InputError
 from sdulearn.io.answer_log import read_log
+from sdulearn.web.app import STATIC
 from sdulearn.web.images import grey_png, image_type
 from sdulearn.web.things import Things, things_of_table
-from sdulearn.web.views import PageViews
 
 
 def test_static_files(page):
@@ -20,8 +19,9 @@ def test_static_files(page):
         response = page.get(name)
         assert response.status == 200
         assert response.headers["content-type"].startswith(kind)
-    for name in ("../app.py", "app.py", "static/page.js", "%2e%2e/app.py", "page.js/"):
-        assert page.get(name).status in (307, 404)
+        assert response.body == (STATIC / (name or "index.html")).read_bytes()
+    for name in ("../app.py", "app.py", "static/page.js", "%2e%2e/app.py", "/etc/passwd", "..%2f..%2fapp.py"):
+        assert page.get(name).status == 404
 
 
 def test_answer_undo_change_skip(page):
@@ -74,7 +74,7 @@ def test_a_single_person_may_change_all(page):
 
 def test_in_a_team_nobody_is_without_a_name(open_session, make_page):
     session = open_session(for_team=True)
-    page = make_page(PageViews(session, Things(session.ids), "t"))
+    page = make_page(session)
     assert page.get("api/start").json()["need_name"]
     token = page.ask("ann")["token"]
     for name, data in (("answer", {"token": token, "answer": "same"}), ("undo", {}), ("skip", {"token": token})):
@@ -89,9 +89,8 @@ def test_a_question_that_is_left_open_goes_to_others_in_the_end(open_session, ma
     """A name that takes a question and never comes back must not keep its rows from all others."""
     now = [0.0]
     monkeypatch.setattr("sdulearn.web.session.time", SimpleNamespace(monotonic=lambda: now[0]))
-    rows = np.random.default_rng(0).normal(size=(6, 2))
-    session = open_session(n_points=6, engine=lambda answers: Asker(rows, design="random", random_state=0))
-    page = make_page(PageViews(session, Things(session.ids), "t"))
+    session = open_session(n_points=6)
+    page = make_page(session)
     token, *_ = [page.ask(name)["token"] for name in ("ann", "bob", "cid")]
     assert page.ask("dan") is None
     now[0] = 3600.0
@@ -105,13 +104,8 @@ def test_a_question_that_is_left_open_goes_to_others_in_the_end(open_session, ma
 
 def test_the_page_of_private_answers(open_session, make_page):
     """It says what rows and people give away; names of classes would undo the flips."""
-    rows = np.random.default_rng(0).normal(size=(20, 2))
-
-    def engine(answers):
-        return Asker(rows, private=0.5, answers=answers, random_state=0)
-
-    session = open_session(engine=engine)
-    page = make_page(PageViews(session, Things(session.ids), "t", fit=lambda names: {}))
+    session = open_session(n_points=20, private=0.5)
+    page = make_page(session, fit=lambda names: {})
     asked = []
     for name in ("ann", "ann", "bob"):
         asked += [page.ask(name)[side]["id"] for side in ("left", "right")]
@@ -124,17 +118,17 @@ def test_the_page_of_private_answers(open_session, make_page):
     assert not read_log(session.log.path).labels
     session.close()
     # What was taken back is still in the log: nobody is asked about these rows again.
-    again = make_page(PageViews(open_session(engine=engine), Things(session.ids), "t"))
+    again = make_page(open_session(n_points=20, private=0.5))
     while question := again.ask("cid"):
         assert not {question["left"]["id"], question["right"]["id"]} & set(asked)
         again.answer("same", "cid")
-    assert again.views.session.n_answers == 2 + 7
+    assert again.session.n_answers == 2 + 7
 
 
 def test_what_was_acknowledged_is_on_the_disk(page):
     for k in range(1, 30):
         assert page.answer("same", "ann")["written"]
-        assert len(read_log(page.views.session.log.path).answers) == k
+        assert len(read_log(page.session.log.path).answers) == k
 
 
 def test_a_disk_that_is_full_is_not_an_acknowledgement(page, monkeypatch):
@@ -144,11 +138,11 @@ def test_a_disk_that_is_full_is_not_an_acknowledgement(page, monkeypatch):
         raise FileError("cannot be written: No space left on device.")
 
     with monkeypatch.context() as patch:
-        patch.setattr(page.views.session.log, "_write", full)
+        patch.setattr(page.session.log, "_write", full)
         response = page.post("answer", {"token": page.ask()["token"], "answer": "same"})
         assert response.status == 507
         assert "No space left" in response.json()["error"]
-    assert page.views.session.n_answers == 1
+    assert page.session.n_answers == 1
     assert page.answer("same")["answers"] == 2
 
 
@@ -162,49 +156,64 @@ def test_history_comes_in_pages(page):
     assert page.get("api/history", begin="x").status == 400
 
 
-def test_numbers_people_and_classes(page):
-    for name in ("ann", "bob"):
-        for word in ("same", "different", "unsure"):
-            page.answer(word, name)
-    numbers = page.get("api/numbers").json()
-    assert numbers["n_answers"] == 6
-    # NaN is not JSON.
-    assert [one["share"] for one in numbers["classes"]] == [0.7, None]
-    assert {one["answer"] for one in numbers["review"]} == {"unsure"}
-    assert [one["name"] for one in page.get("api/people").json()["people"]] == ["ann", "bob"]
-    shown = page.get("api/classes").json()["classes"]
-    assert [one["ids"] for one in shown] == [["r0", "r1"], ["r2"]]
-    assert page.get("api/start").json()["people"] == ["ann", "bob"]
+@pytest.fixture
+def linked(open_session, make_page):
+    """A page of the linked design, with twelve answers: rows are of one class where their first numbers agree."""
+    page = make_page(open_session(n_points=40, design="linked"))
+    for k in range(12):
+        question = page.ask("ann")
+        ends = [int(question[side]["id"][1:]) % 2 for side in ("left", "right")]
+        page.answer("same" if ends[0] == ends[1] else "different", "ann" if k else "")
+    return page
 
 
-def test_finish_names_and_fits(page, tmp_path):
+def test_numbers_people_and_classes(linked):
+    numbers = linked.get("api/numbers").json()
+    assert numbers["n_answers"] == 12
+    # NaN is not JSON, and a few answers tell no share.
+    assert len(numbers["classes"]) == 2
+    assert [one["name"] for one in linked.get("api/people").json()["people"]] == ["", "ann"]
+    for found in linked.get("api/classes").json()["classes"]:
+        assert len({int(row_id[1:]) % 2 for row_id in found["ids"]}) == 1
+    assert linked.get("api/start").json()["people"] == ["", "ann"]
+
+
+def test_shares_that_are_not_known_are_null(open_session, make_page):
+    page = make_page(open_session(n_points=40, design="linked", random_share=0))
     page.answer("same")
-    assert page.post("finish", {"labels": {}}).status == 400
+    assert [one["share"] for one in page.get("api/numbers").json()["classes"]] == [None]
+
+
+def test_finish_names_and_fits(linked, tmp_path):
+    assert linked.post("finish", {"labels": {}}).status == 400
     report = tmp_path / "report.html"
 
     def fit(labels):
         report.write_text("<h1>fitted</h1>")
         return {"lines": [f"{name}={label}" for name, label in labels.items()], "report": str(report)}
 
-    page.views.fit = fit
-    assert page.get("report").status == 404
-    result = page.post("finish", {"labels": {"r0": "cat", "r1": "cat", "r2": " "}}).json()
-    assert result["lines"] == ["r0=cat", "r1=cat"]
-    response = page.get("report")
+    linked.page.fit = fit
+    assert linked.get("report").status == 404
+    (first, *_), (second, *_) = (one["ids"] for one in linked.get("api/classes").json()["classes"])
+    result = linked.post("finish", {"labels": {first: "cat", second: " "}}).json()
+    assert result["lines"] == [f"{first}=cat"]
+    response = linked.get("report")
     assert response.body == b"<h1>fitted</h1>"
     assert "script-src" not in response.headers["content-security-policy"]
-    assert page.get("api/classes").json()["classes"][0]["name"] == "cat"
-    for labels in ({"nobody": "cat"}, {"r0": 5}, [], {"r0": "x" * 61}, {"r0": "a\nb"}):
-        assert page.post("finish", {"labels": labels}).status == 400
+    assert linked.get("api/classes").json()["classes"][0]["name"] == "cat"
+    assert linked.get("api/numbers").json()["classes"][0]["name"] == "cat"
+    shared = linked.post("finish", {"labels": {first: "cat", second: "cat"}})
+    assert "Two classes are named 'cat'" in shared.json()["error"]
+    for labels in ({"nobody": "cat"}, {first: 5}, [], {first: "x" * 61}, {first: "a\nb"}):
+        assert linked.post("finish", {"labels": labels}).status == 400
 
 
 def test_nothing_left_to_ask_is_said(open_session, make_page):
-    session = open_session(most=1)
-    page = make_page(PageViews(session, Things(session.ids), "t"))
+    page = make_page(open_session(n_points=2))
     page.answer("same")
     result = page.get("api/question").json()
     assert result["question"] is None
-    assert "Nothing is left" in result["reason"]
+    assert "no disjoint random pair is left" in result["reason"]
 
 
 @pytest.fixture
@@ -220,7 +229,8 @@ def table(tmp_path):
     return pa.table(values)
 
 
-def test_what_is_shown(table, session, tmp_path, make_page):
+def test_what_is_shown(table, open_session, tmp_path, make_page):
+    session = open_session(n_points=20)
     things = things_of_table(
         table, session.ids, "id", text="text", image="picture", columns=["size"], image_root=tmp_path
     )
@@ -229,7 +239,7 @@ def test_what_is_shown(table, session, tmp_path, make_page):
     assert fields["fields"] == [["size", "1"]]
     assert things.show(2)[2]["fields"] == [["size", "0.333333"]]
     assert things.show(3)[2]["fields"] == [["size", ""]]
-    page = make_page(PageViews(session, things, "t"))
+    page = make_page(session, things)
     assert image_type(page.get("image/0").body) == "image/png"
     for row in (1, 2, 3, 4, 99):
         assert page.get(f"image/{row}").status == 404
@@ -252,9 +262,10 @@ def test_long_texts_are_cut(session, tmp_path):
     assert len(things.title(0)) == 80
 
 
-def test_pictures_made_here(session, make_page):
+def test_pictures_made_here(open_session, make_page):
+    session = open_session(n_points=20)
     things = Things(session.ids, pictures=np.random.default_rng(0).random((20, 8, 8)))
-    page = make_page(PageViews(session, things, "t"))
+    page = make_page(session, things)
     assert page.get("image/7").headers["content-type"] == "image/png"
     assert page.get("image/20").status == 404
     assert len(things.plain(0)) == 8

@@ -11,7 +11,6 @@ from sdulearn.web.app import STATIC
 from sdulearn.web.security import HEADERS, MAX_BODY_BYTES, allowed_host, is_loopback
 from sdulearn.web.server import new_key, page_address
 from sdulearn.web.things import Things
-from sdulearn.web.views import PageViews
 
 HOST = {"Host": "127.0.0.1:8000"}
 POST = {**HOST, "Origin": "http://127.0.0.1:8000", "Content-Type": "application/json"}
@@ -19,12 +18,12 @@ POST = {**HOST, "Origin": "http://127.0.0.1:8000", "Content-Type": "application/
 
 def send_answer(page, headers, **changes):
     """Try to answer; the status, and whether an answer was written."""
-    pending = page.views.session.question("")
-    body = json.dumps({"annotator": "", "token": pending.token, "answer": "same", **changes}).encode()
+    token, _ = page.session.question("")
+    body = json.dumps({"annotator": "", "token": token, "answer": "same", **changes}).encode()
     headers = {**headers, "Content-Length": str(len(body))}
-    before = page.views.session.n_answers
+    before = page.session.n_answers
     response = page.raw("POST", f"/{page.key}/api/answer", headers, [body])
-    return response.status, page.views.session.n_answers - before
+    return response.status, page.session.n_answers - before
 
 
 def test_the_page_may_answer(page):
@@ -85,10 +84,7 @@ def test_hosts_of_a_server_for_a_team():
 
 
 def test_a_host_that_is_named_twice_is_refused(page):
-    app = page.app
-    headers = [("Host", "127.0.0.1"), ("Host", "evil.example")]
-    from_conftest = page.raw.__func__.__globals__["request"]
-    assert from_conftest(app, "GET", f"/{page.key}/", headers).status == 421
+    assert page.raw("GET", f"/{page.key}/", [("Host", "127.0.0.1"), ("Host", "evil.example")]).status == 421
 
 
 @pytest.mark.parametrize(
@@ -99,6 +95,16 @@ def test_other_pages_cannot_answer(page, origin):
     if origin is not None:
         headers["Origin"] = origin
     assert send_answer(page, headers) == (403, 0)
+
+
+def test_an_origin_that_is_named_twice_is_refused(page):
+    """A proxy may look at the first and we at the last, or the other way round."""
+    body = json.dumps({"token": page.ask()["token"], "answer": "same"}).encode()
+    for origins in (["http://evil.example", POST["Origin"]], [POST["Origin"], "http://evil.example"]):
+        others = [(name, value) for name, value in POST.items() if name != "Origin"]
+        headers = [*others, *(("Origin", origin) for origin in origins), ("Content-Length", str(len(body)))]
+        assert page.raw("POST", f"/{page.key}/api/answer", headers, [body]).status == 403
+    assert page.session.n_answers == 0
 
 
 def test_other_pages_cannot_read(page):
@@ -128,6 +134,16 @@ def test_every_response_carries_the_safety_headers(page):
     assert "http" not in policy.replace("https://127", "")
 
 
+def test_a_request_may_be_as_large_as_it_says(page):
+    """The limits are inclusive."""
+    path = f"/{page.key}/api/undo"
+    body = b'{"x": "' + b"x" * (MAX_BODY_BYTES - 9) + b'"}'
+    assert len(body) == MAX_BODY_BYTES
+    for claimed in ({}, {"Content-Length": str(MAX_BODY_BYTES)}):
+        assert page.raw("POST", path, {**POST, **claimed}, [body]).status == 200
+        assert page.raw("POST", path, {**POST, **claimed}, [body + b" "]).status == 413
+
+
 def test_large_requests_are_refused(page):
     path = f"/{page.key}/api/answer"
     long = b'{"answer": "' + b"x" * MAX_BODY_BYTES + b'"}'
@@ -137,7 +153,7 @@ def test_large_requests_are_refused(page):
         assert page.raw("POST", path, {**POST, **claimed}, [long[:40_000], long[40_000:]]).status == 413
     for claimed in ("-1", "1e9", "x", "1" * 5000):
         assert page.raw("POST", path, {**POST, "Content-Length": claimed}, [b"{}"]).status == 413
-    assert page.views.session.n_answers == 0
+    assert page.session.n_answers == 0
 
 
 @pytest.mark.parametrize(
@@ -150,11 +166,11 @@ def test_large_requests_are_refused(page):
 )  # fmt: skip
 @pytest.mark.parametrize("path", ["answer", "undo", "change", "skip", "finish"])
 def test_nonsense_is_refused_and_changes_nothing(page, path, body):
-    page.views.session.question("")
+    page.session.question("")
     headers = {**POST, "Content-Length": str(len(body))}
     status = page.raw("POST", f"/{page.key}/api/{path}", headers, [body]).status
     assert status == 400 or (path in ("undo", "skip") and status == 200)
-    assert page.views.session.n_answers == 0
+    assert page.session.n_answers == 0
 
 
 def test_texts_of_the_table_are_data_only(session, make_page):
@@ -162,8 +178,8 @@ def test_texts_of_the_table_are_data_only(session, make_page):
     import pyarrow as pa
 
     nasty = "<img src=x onerror=alert(1)></script><script>alert(2)</script>"
-    things = Things(session.ids, pa.table({"note": [nasty] * 20}), text="note")
-    page = make_page(PageViews(session, things, title=nasty, annotator=nasty[:50]))
+    things = Things(session.ids, pa.table({"note": [nasty] * 400}), text="note")
+    page = make_page(session, things, title=nasty, annotator=nasty[:50])
     assert nasty.encode() not in page.get().body
     response = page.get("api/question", annotator="")
     assert response.headers["content-type"] == "application/json"
@@ -194,7 +210,7 @@ def test_the_page_asks_nobody_else_and_holds_nothing_inline():
 def test_links_are_shown_only_where_they_are_links(session):
     import pyarrow as pa
 
-    values = ["https://a.example/x.png", "javascript:alert(1)", "data:text/html,x", "file:///etc/passwd"] * 5
+    values = ["https://a.example/x.png", "javascript:alert(1)", "data:text/html,x", "file:///etc/passwd"] * 100
     things = Things(session.ids, pa.table({"image": values}), image="image")
     kinds = [things.show(row)[0]["kind"] for row in range(4)]
     assert kinds == ["link", "image", "image", "image"]

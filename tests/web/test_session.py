@@ -1,55 +1,56 @@
-"""People, questions and the log, with a stand-in for the engine."""
+"""People, questions and the log."""
+
+import json
+import threading
 
 import pytest
 
-from sdulearn.errors import InputError
+from sdulearn.errors import InputError, NothingToAskError
 from sdulearn.io.answer_log import read_log
 
 
 def standing(session):
     """What the log on the disk and the engine each say: they must be the same."""
-    of_log = [
-        (session.rows[one.left], session.rows[one.right], one.answer)
-        for one in read_log(session.log.path).answers.values()
-    ]
-    words = {1: "same", -1: "different", 0: "unsure"}
-    assert of_log == [(one.left, one.right, words[one.answer]) for one in session.engine.records]
+    contents = read_log(session.log.path)
+    of_log = [(session.rows[one.left], session.rows[one.right], one.word) for one in contents.answers.values()]
+    told = session.asker.answers
+    assert of_log == list(zip(told["left"], told["right"], told["answer"], strict=True))
+    assert [one.number for one in contents.answers.values()] == told["number"]
     return of_log
 
 
 def answer(session, word, name=""):
-    return session.answer(name, session.question(name).token, word)
+    return session.answer(name, session.question(name)[0], word)
 
 
 def test_a_question_stays_until_it_is_answered(session):
-    first = session.question("ann")
-    assert session.question("ann") == first
-    written = session.answer("ann", first.token, "same")
-    assert (written.left, written.annotator) == (session.ids[first.question.left], "ann")
-    assert session.question("ann").token != first.token
+    token, question = session.question("ann")
+    assert session.question("ann") == (token, question)
+    written = session.answer("ann", token, "same")
+    assert (written.left, written.annotator) == (session.ids[question.left], "ann")
+    assert session.question("ann")[0] != token
     assert len(standing(session)) == 1
 
 
 def test_an_answer_sent_twice_counts_once_and_a_stale_one_not_at_all(session):
-    first = session.question("")
-    written = session.answer("", first.token, "same")
-    assert session.answer("", first.token, "different") == written
-    assert session.answer("", first.token + 99, "same") is None
+    token, _ = session.question("")
+    written = session.answer("", token, "same")
+    assert session.answer("", token, "different") == written
+    assert session.answer("", token + 99, "same") is None
     assert [one[2] for one in standing(session)] == ["same"]
 
 
 def test_undo_of_any_depth_shows_each_question_again(session):
     asked = []
     for word in ("same", "different", "unsure", "same"):
-        asked.append(session.question("").question)
+        asked.append(session.question("")[1][:2])
         answer(session, word)
     for question in reversed(asked):
-        shown = session.undo("").question
-        assert (shown.left, shown.right) == (question.left, question.right)
+        assert session.undo("")[:2] == question
     assert session.undo("") is None
     assert standing(session) == []
     answer(session, "different")
-    assert standing(session) == [(asked[0].left, asked[0].right, "different")]
+    assert standing(session) == [(asked[0][0], asked[0][1][0], "different")]
 
 
 def test_undo_takes_back_one_s_own_answer_and_no_other(session):
@@ -76,27 +77,26 @@ def test_any_answer_can_be_changed(session):
 
 
 def test_a_question_that_is_put_off_comes_back(session):
-    first = session.question("")
-    session.skip("", first.token)
+    token, question = session.question("")
+    session.skip("", token)
     seen = []
     for _ in range(11):
-        pending = session.question("")
-        seen.append((pending.question.left, pending.question.right))
-        session.answer("", pending.token, "same")
-    pair = (first.question.left, first.question.right)
-    assert pair == seen[10]
-    assert pair not in seen[:10]
+        token, other = session.question("")
+        seen.append(other[:2])
+        session.answer("", token, "same")
+    assert question[:2] == seen[10]
+    assert question[:2] not in seen[:10]
     assert len(standing(session)) == 11
 
 
 def test_what_was_put_off_comes_back_when_nothing_else_is_left(open_session):
-    session = open_session(most=2)
-    first = session.question("")
-    session.skip("", first.token)
+    session = open_session(n_points=4)
+    token, question = session.question("")
+    session.skip("", token)
     answer(session, "same")
-    assert session.question("").question == first.question
+    assert session.question("")[1] == question
     answer(session, "same")
-    with pytest.raises(InputError, match="Nothing is left"):
+    with pytest.raises(NothingToAskError, match="no disjoint random pair is left"):
         session.question("")
 
 
@@ -115,33 +115,119 @@ def test_a_later_session_goes_on(open_session):
     assert len(standing(again)) == 2
 
 
+def test_undo_leaves_no_trace_in_what_is_asked(open_session):
+    """The log counts on; questions are those that they would have been."""
+
+    def asked(session, n):
+        found = []
+        for _ in range(n):
+            token, question = session.question("")
+            found.append(question[:3])
+            session.answer("", token, "same" if question.left % 2 == question.right % 2 else "different")
+        return found
+
+    plain = asked(open_session("one", n_points=60, design="linked", repeat_share=0.3), 30)
+    session = open_session("two", n_points=60, design="linked", repeat_share=0.3)
+    asked(session, 20)
+    for _ in range(5):
+        session.undo("")
+    assert plain[:15] + asked(session, 15) == plain
+    assert standing(session)[-1][0] == plain[-1][0]
+
+
+def test_ranks_are_places_in_the_random_order(open_session):
+    session = open_session(n_points=30, design="linked", random_share=0.5)
+    for _ in range(12):
+        answer(session, "different")
+    written = read_log(session.log.path).answers.values()
+    order = session.asker._points.order
+    assert all(session.ids[order[one.rank]] == one.left for one in written)
+    drawn = read_log(session.log.path).drawn()
+    last = max(one.rank for one in written if one.kind == "random")
+    assert drawn.tolist() == [one.rank <= last for one in written]
+
+
 def test_the_log_of_another_table_is_refused(open_session):
     session = open_session(n_points=20)
-    for _ in range(20):
+    for _ in range(10):
         answer(session, "same")
     session.close()
     with pytest.raises(InputError, match="Is it the log of another table"):
         open_session(n_points=5)
 
 
-def test_numbers(session):
+def test_logs_of_two_sessions_with_the_same_numbers_are_gone_on_with(open_session, tmp_path):
+    """Session and number name an answer, and no number alone does."""
+    for name in ("one", "two"):
+        session = open_session(name, random_state=5 if name == "one" else 6)
+        answer(session, "same", name)
+        session.close()
+    both = [(tmp_path / name).read_bytes() for name in ("one", "two")]
+    (tmp_path / "both").write_bytes(b"".join(both))
+    session = open_session("both")
+    first, second = session.history()[::-1]
+    assert first.number == second.number == 1
+    session.change(second.key, "different", "two")
+    session.undo("one")
+    assert [one.key for one in session.history()] == [second.key]
+    assert session.asker.answers["answer"] == ["different"]
+
+
+def test_numbers(open_session):
+    session = open_session(n_points=60, design="linked", random_share=1.0, repeat_share=0)
     numbers = session.numbers()
     assert (numbers["n_answers"], numbers["accuracy"], numbers["classes"]) == (0, None, [])
-    for word in ("same", "same", "different", "unsure", "same"):
-        answer(session, word)
+    for _ in range(12):
+        token, question = session.question("")
+        session.answer("", token, "same" if question.left % 2 == question.right % 2 else "different")
         numbers = session.numbers()
-    assert [numbers[f"n_{word}"] for word in ("answers", "same", "different", "unsure")] == [5, 3, 1, 1]
-    assert [one["n_answers"] for one in numbers["curve"]] == [4, 5]
-    (review,) = numbers["review"]
-    assert review.answer == "unsure"
+    answer(session, "unsure")
+    numbers = session.numbers()
+    assert numbers["n_same"] + numbers["n_different"] == 12
+    assert (numbers["n_answers"], numbers["n_unsure"]) == (13, 1)
+    assert set(numbers["accuracy"]) == {"value", "low", "high"}
+    sizes = [one["n_answers"] for one in numbers["curve"]]
+    assert sizes == sorted(sizes)
+    assert sizes[-1] == 13
+    assert set(numbers["advice"]) == {"n_next", "gain", "go_on"}
     session.undo("")
-    assert [one["n_answers"] for one in session.numbers()["curve"]] == [4]
+    assert session.numbers()["curve"][-1]["n_answers"] == 12
+
+
+def test_answers_that_contradict_others_are_to_be_looked_at_again(session):
+    session.asker.add(session.asker.answer_to(session.question("")[1], "same", "bob"))
+    assert session.numbers()["review"] == []
+    first = answer(session, "same", "ann")
+    second = session.log.append(first._replace(said="none", annotator="bob"))
+    session.asker.add(session.asker._answers[-1]._replace(said="none", number=2, annotator="bob"))
+    assert [one.key for one in session.numbers()["review"]] == [first.key, second.key]
+
+
+def test_what_people_did_and_how_far_they_agree(open_session, tmp_path):
+    rows = [
+        ("r0", "r1", "same", "ann"), ("r1", "r0", "same", "bob"), ("r0", "r2", "different", "ann"),
+        ("r0", "r2", "same", "bob"), ("r0", "r3", "unsure", "ann"), ("r0", "r3", "same", "bob"),
+        ("r5", "r6", "same", "cid"),
+    ]  # fmt: skip
+    lines = [
+        {"event": "answer", "number": k, "left": a, "right": b, "answer": word, "annotator": who, "session": "s"}
+        for k, (a, b, word, who) in enumerate(rows)
+    ]
+    (tmp_path / "log.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    session = open_session()
+    found = session.agreement()
+    assert [(one["name"], one["n_answers"], one["n_unsure"]) for one in found["people"]] == [
+        ("ann", 3, 1), ("bob", 3, 0), ("cid", 1, 0),
+    ]  # fmt: skip
+    assert found["couples"] == [{"first": "ann", "second": "bob", "n_both": 2, "n_agreed": 1}]
+    assert found["people"][2]["error_rate"] is None
 
 
 def test_names_that_cannot_be_names(session):
     for name in ("x" * 61, "a\nb", "\x1b[2J"):
         with pytest.raises(InputError, match="name"):
             session.question(name)
+    assert session.question("x" * 60)
 
 
 def test_labels_are_of_rows(session):
@@ -151,22 +237,20 @@ def test_labels_are_of_rows(session):
         session.label({"elsewhere": "cat"}, "ann")
 
 
-def test_private_answers_are_written_as_the_engine_stores_them(open_session):
-    session = open_session()
-    session.engine.private = 1.0
-    flipped = {"same": "different", "different": "same", "unsure": "unsure"}
-    session.engine.stored_answer = lambda question, answer, annotator: flipped[answer]
+def test_private_answers_are_written_as_the_engine_stores_them(open_session, monkeypatch):
+    session = open_session(private=1.0)
+    monkeypatch.setattr(session.asker._flips, "_is_flipped", lambda flip: True)
     written = [answer(session, word) for word in ("same", "different", "unsure")]
-    assert [one.answer for one in written] == ["different", "same", "unsure"]
-    assert [one.answer for one in read_log(session.log.path).answers.values()] == ["different", "same", "unsure"]
+    assert [one.word for one in written] == ["different", "same", "unsure"]
+    assert [one.epsilon for one in written] == [1.0, 1.0, None]
+    assert [one[2] for one in standing(session)] == ["different", "same", "unsure"]
     with pytest.raises(InputError, match="cannot be changed"):
         session.change(written[0].key, "same", "")
     assert session.numbers()["review"] == []
-    assert session.undo("").question.number == 3
+    assert session.undo("") is not None
     answer(session, "same")
     session.close()
-    again = open_session()
-    again.engine.private = 1.0
+    again = open_session(private=1.0)
     # Whether these were flipped is forgotten.
     assert again.undo("") is None
     answer(again, "same")
@@ -175,27 +259,28 @@ def test_private_answers_are_written_as_the_engine_stores_them(open_session):
 
 
 def test_the_curve_of_old_answers_is_there_after_a_start(open_session):
-    session = open_session()
-    for _ in range(50):
-        answer(session, "same")
+    session = open_session(n_points=60, design="linked", random_share=1.0)
+    for _ in range(25):
+        token, question = session.question("")
+        session.answer("", token, "same" if question.left % 2 == question.right % 2 else "different")
     session.close()
-    again = open_session()
-    answer(again, "same")
+    again = open_session(n_points=60, design="linked", random_share=1.0)
     again.rebuild_curve().result()
     curve = again.numbers()["curve"]
     sizes = [one["n_answers"] for one in curve]
     assert sizes == sorted(set(sizes))
-    assert sizes[0] >= 4
-    assert sizes[-1] == 51
-    assert len(sizes) > 15
-    assert [one["value"] for one in curve] == [0.9 + n / 1000 for n in sizes]
+    assert sizes[-1] == 25
+    assert len(sizes) > 12
+    assert curve[-4]["value"] == again.asker.accuracy(first=sizes[-4]).value
 
 
-def test_closing_does_not_wait_for_the_curve(open_session):
+def test_closing_does_not_wait_for_the_curve(open_session, monkeypatch):
     session = open_session()
     for _ in range(50):
         answer(session, "same")
-    session.engine.accuracy = lambda first=None: session._closing.wait(0.01) and None
+    begun = threading.Event()
+    monkeypatch.setattr(session, "_add_to_curve", lambda size: begun.set() or session._closing.wait(5))
     rebuilding = session.rebuild_curve()
+    begun.wait(5)
     session.close()
     assert rebuilding.done()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TypeGuard
+from typing import Generic, NamedTuple, TypeGuard, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,11 @@ from sdulearn.types import Array, Codes, Indices, Mask
 
 # Privacy that means something: beyond these an answer is noise, or is never flipped.
 EPSILONS = (1e-3, 100.0)
+# Answers to a question about two points, in words and as answers to a question with one choice.
+PAIR_WORDS: dict[str, int | str] = {"same": 0, "different": "none", "unsure": "unsure"}
+
+# A point: its row number where questions are chosen, its id in a log.
+Point = TypeVar("Point", bound=int | str)
 
 
 @dataclass(frozen=True)
@@ -30,6 +35,54 @@ class BadRow:
 
     line: int
     reason: str
+
+
+class Answer(NamedTuple, Generic[Point]):
+    """A question and what was said; the same record in a log, in the engine and in a session."""
+
+    left: Point  # the point that is asked about
+    choices: tuple[Point, ...]  # what it was compared with, one example of each of some classes; of a pair one point
+    said: int | str  # position of the choice that is of the same class, "none" of them, or "unsure"
+    annotator: str = ""  # who said it; empty where nobody gave a name
+    kind: str = ""  # why it was asked, as the design calls it
+    number: int = 0  # names the answer, within its session
+    rank: int | None = None  # place of ``left`` in the random order of all points; None where it is not known
+    epsilon: float | None = None  # its privacy, where it says so
+    time: str = ""  # when it was first given, in UTC
+    session: str = ""  # the start of the program in which it was given
+    line: int = 0  # where it stands in the log
+
+    @property
+    def right(self) -> Point:
+        """The second point of a pair."""
+        return self.choices[0]
+
+    @property
+    def key(self) -> tuple[str, int]:
+        """What names the answer, within a log and those that it may be merged with."""
+        return self.session, self.number
+
+    @property
+    def word(self) -> str:
+        """What was said of a pair."""
+        return next(word for word, said in PAIR_WORDS.items() if said == self.said)
+
+    @property
+    def sign(self) -> int:
+        """The same as a code: +1 same, -1 different, 0 unsure."""
+        return {"none": DISSIMILAR, "unsure": UNSURE}.get(str(self.said), SIMILAR)
+
+    @property
+    def pair(self) -> tuple[Point, Point]:
+        """The two points of a pair, the smaller first."""
+        low, high = sorted((self.left, self.right))
+        return low, high
+
+    def pairs(self) -> list[tuple[Point, Point, int]]:
+        """What it says of pairs, as codes: of the same class as one choice, it is different from all others."""
+        if self.said == "unsure":
+            return []
+        return [(self.left, one, SIMILAR if k == self.said else DISSIMILAR) for k, one in enumerate(self.choices)]
 
 
 def is_epsilon(value: object) -> TypeGuard[float]:
@@ -100,6 +153,12 @@ class Answers:
     kinds : object array of shape (n_answers,) or None
         Why each question was asked, as a log says it: "random" for one about a random point, other texts where a
         design chose it, empty where that is not known. None where the file does not say, as of all but logs.
+    drawn : bool array of shape (n_answers,) or None
+        With ``kinds``: whether each question is about a point of a random sample. It was drawn at random, or the
+        design chose it and it stands before the last random one in the random order.
+    n_unranked : int
+        Number of chosen questions of which the log does not say where their points stand in that order, so that some
+        of them may be missing in the sample.
     epsilon : float or None
         Privacy of each answer, where a log says that they were flipped with probability 1 / (1 + exp(epsilon)) before
         they were stored.
@@ -118,6 +177,8 @@ class Answers:
     format: str = "csv"
     n_unanswered: int = 0
     kinds: NDArray[np.object_] | None = None
+    drawn: Mask | None = None
+    n_unranked: int = 0
     epsilon: float | None = None
 
     @property
@@ -155,20 +216,19 @@ class Answers:
         return int(np.sum(self.answers == UNSURE))
 
 
-def random_ends(ends: Indices, kinds: NDArray[np.object_] | None) -> Mask | None:
-    """Which ends of the answers are points that were drawn at random; None where all of their points were.
+def random_ends(answers: Answers, ends: Indices, used: Indices | Mask) -> Mask | None:
+    """Which ends of some answers are points of a random sample; None where all questions are random pairs.
 
-    A random question of a linked design compares a random point, its first, with an example, which was chosen. One of
-    a random pair has two random points; its second one is in no other question.
+    A question of a linked design compares a point, its first, with an example, which was chosen. A random pair has two
+    random points, and both are in no other question.
     """
-    if kinds is None:
+    if answers.kinds is None or answers.drawn is None:
         return None
-    asked = kinds == "random"
+    drawn = answers.drawn[used]
     partners: dict[int, set[int]] = {}
     for a, b in ends.tolist():
         partners.setdefault(b, set()).add(a)
         partners.setdefault(a, set()).add(b)
-    alone = np.array([len(partners[b]) == 1 for b in ends[:, 1].tolist()], dtype=bool)
-    marked = np.column_stack([asked, asked & alone])
-    drawn = set(ends[marked].tolist())
-    return None if drawn.issuperset(partners) else marked
+    loose = np.array([len(partners[a]) == len(partners[b]) == 1 for a, b in ends.tolist()], dtype=bool)
+    marked = np.column_stack([drawn, drawn & loose])
+    return None if loose.all() and set(ends[marked].tolist()).issuperset(partners) else marked

@@ -8,38 +8,42 @@ from threading import RLock
 from typing import Any
 
 import numpy as np
+from scipy import sparse
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 from sklearn.utils import check_random_state
 
 from sdulearn.answers.checks import check_answers
 from sdulearn.answers.graph import AnswerGraph
-from sdulearn.asking.checks import doubtful_records
-from sdulearn.asking.designs import Shares, next_linked, next_random
-from sdulearn.asking.estimates import Advice, ClassFound, advise, class_table, linked_accuracy
-from sdulearn.asking.models import fit_standardised, linked_model, random_estimator, told_or_predicted
+from sdulearn.answers.records import Answer
+from sdulearn.asking.designs import Turn, next_linked, next_random
+from sdulearn.asking.estimates import (
+    Advice,
+    ClassFound,
+    advise,
+    answered_or_predicted,
+    class_table,
+    linked_accuracy,
+    model_on_features,
+)
 from sdulearn.asking.notebook import mimebundle
 from sdulearn.asking.points import Points
-from sdulearn.asking.privacy import Flip, Leak, find_leak, flip_rate, is_flipped
+from sdulearn.asking.privacy import Flips, Leak
 from sdulearn.asking.records import (
-    ANSWERS,
     KINDS,
-    UNSURE,
     Question,
-    Record,
-    as_answers,
+    RowAnswer,
     as_columns,
     as_graph_input,
-    check_point,
-    decided,
-    read_answer,
-    read_table,
+    check_answer,
+    read_answers,
+    read_said,
 )
-from sdulearn.asking.scorer import Settings
-from sdulearn.asking.state import State, settle_settings
-from sdulearn.asking.turn import Turn
-from sdulearn.errors import InputError, NothingToAskError, SpentRowError, UndeterminedError
+from sdulearn.asking.state import FIRST_SETTINGS, Settings, State, choose_settings, fit_quietly
+from sdulearn.errors import InputError, NothingToAskError, UndeterminedError
 from sdulearn.joint import PairLogisticRegressionCV
 from sdulearn.metrics import AccuracyEstimate, cross_val_accuracy
-from sdulearn.sklearn_private import safe_indexing
+from sdulearn.sklearn_private import check_feature_names, safe_indexing
 from sdulearn.types import Codes, Estimator, MatrixLike, RandomState, Rows
 
 DESIGNS = {"linked": next_linked, "random": next_random}
@@ -50,9 +54,13 @@ _GROWTH = 1.5
 _KEPT = 16
 # So many questions that were put aside stay there; then the oldest may come again.
 _MOST_SKIPPED = 20
-# Beyond the answers themselves, so many points tell a model of loose pairs how points vary.
+# Beyond the answers themselves, so many points show a model of loose pairs how points vary.
 _MOST_UNLABELED = 5000
+# Where one is held out, five are left for the folds that choose a penalty.
+_LEAST_OF_A_KIND = 6
 Oracle = Callable[[int, int], object]
+# Answers by what they say: what a log adds to each does not matter, number, time, session and line.
+Key = tuple[tuple[object, ...], ...]
 
 
 class Asker:
@@ -67,7 +75,7 @@ class Asker:
     X : array, CSR matrix or frame of shape (n_points, n_features)
         Features of all points. They need not be standardised.
     design : {"linked", "random"}, optional
-        "linked" compares a new point with an example of its likeliest class, and chooses points that tell most.
+        "linked" compares a new point with an example of its likeliest class, and chooses the most informative points.
         "random" asks about disjoint random pairs, which the paper's estimators need and ``private`` needs. By default
         "linked", and "random" with ``private``.
     n_classes : int or "auto", default=2
@@ -77,7 +85,7 @@ class Asker:
         from these.
     repeat_share : float, default=0.05
         Share of the questions that check earlier answers: repeats, triangles, doubtful answers.
-    answers : frame or mapping of columns, optional
+    answers : frame, mapping of columns or list of Answer, optional
         Answers to begin with, as :attr:`answers` gives them: left, right, answer, and annotator, kind and number
         where they are known.
     random_state : int, RandomState or None, default=None
@@ -135,15 +143,10 @@ class Asker:
         self.design = design
         self.n_classes = n_classes
         self._limit = _checked_classes(n_classes)
-        self._shares = Shares(
-            _checked_share("random_share", random_share), _checked_share("repeat_share", repeat_share)
-        )
+        self._random_share = _checked_share("random_share", random_share)
+        # A second flipped answer to a question would halve its protection, and the error rate is known.
+        self._check_share = _checked_share("repeat_share", repeat_share) if private is None else 0.0
         self.private = private
-        self._flip_rate = 0.0
-        if private is not None:
-            self._flip_rate = flip_rate(private)
-            # A second flipped answer to a question would halve its protection, and the error rate is known.
-            self._shares = Shares(self._shares.random, 0.0)
         # The generator that all programs share is left alone.
         self.seed = secrets.randbits(31)
         if random_state is not None:
@@ -153,14 +156,12 @@ class Asker:
         if design == "linked":
             # All questions that explore need them; the first one should not wait.
             _ = self._points.distances
-        self._records: list[Record] = [] if answers is None else read_table(answers, self._points.n_points)
-        self._flip_key = secrets.token_bytes(32)
-        # All that was ever flipped, and whether it was by this key.
-        self._flips: dict[Flip, bool] = {_flip(record, record.annotator): False for record in decided(self._records)}
+        self._answers: list[RowAnswer] = [] if answers is None else read_answers(answers, self._points.n_points)
+        self._flips = Flips(private, self._answers)
         self._pending: dict[str, Question] = {}
         self._skipped: list[Question] = []
-        self._states: dict[tuple[Record, ...], State] = {}
-        self._settings: dict[tuple[Record, ...], Settings] = {}
+        self._states: dict[Key, State] = {}
+        self._settings: dict[Key, Settings] = {}
         self._lock = RLock()
 
     def __repr__(self) -> str:
@@ -192,7 +193,7 @@ class Asker:
             name = annotator or ""
             if name not in self._pending:
                 others = [*self._pending.values(), *self._skipped]
-                self._pending[name] = self._choose(tuple(self._records), others, name)
+                self._pending[name] = self._choose(tuple(self._answers), others, name)
             return self._pending[name]
 
     def prepare(self, question: Question, annotator: str | None = None) -> None:
@@ -208,12 +209,11 @@ class Asker:
             Who has it.
         """
         name = annotator or ""
-        records = tuple(self._records)
-        self._settings_for((*records, Record(question.left, question.right, 0, name, question.kind, question.number)))
-        for answer in () if self.private is not None else (1, -1):
-            record = Record(question.left, question.right, answer, name, question.kind, question.number)
+        if self.private is not None:
+            return
+        for said in (0, "none", "unsure"):
             others = [*(q for who, q in self._pending.items() if who != name), *self._skipped]
-            self._choose((*records, record), others, name)
+            self._choose((*self._answers, self._answer(question, said, name)), others, name)
 
     def tell(self, question: Question, answer: object, annotator: str | None = None) -> None:
         """Take an answer.
@@ -227,24 +227,10 @@ class Asker:
         annotator : str, optional
             Who gave it.
         """
-        with self._lock:
-            name = annotator or ""
-            left = check_point(question.left, self._points.n_points)
-            right = check_point(question.right, self._points.n_points)
-            if left == right or question.kind not in KINDS:
-                raise InputError(f"`question` must compare two points and be of a known kind, got {question}.")
-            if any(record.number == question.number for record in self._records):
-                raise InputError(
-                    f"Question {question.number} is answered already. Change that answer with `change`, or ask for "
-                    "the next question."
-                )
-            code = self._store(question, answer, name)
-            self._records.append(Record(left, right, code, name, question.kind, int(question.number)))
-            self._skipped = [q for q in self._skipped if q.number != question.number]
-            self._pending = {who: q for who, q in self._pending.items() if q.number != question.number}
+        self.add(self.answer_to(question, answer, annotator))
 
-    def stored_answer(self, question: Question, answer: object, annotator: str | None = None) -> str:
-        """The answer as :meth:`tell` will store it: the same one, or with ``private`` perhaps the other one.
+    def answer_to(self, question: Question, answer: object, annotator: str | None = None) -> RowAnswer:
+        """An answer as :meth:`tell` will store it: as it was given, or with ``private`` perhaps the other one.
 
         Parameters
         ----------
@@ -257,7 +243,7 @@ class Asker:
 
         Returns
         -------
-        {"same", "different", "unsure"}
+        Answer
             What is stored, however often it is asked.
 
         Raises
@@ -265,9 +251,32 @@ class Asker:
         SpentRowError
             With ``private``: another answer is, or was, about one of the two points.
         """
-        return ANSWERS[self._stored(question, answer, annotator or "")]
+        given = self._answer(question, read_said(answer), annotator or "")
+        with self._lock:
+            return self._flips.stored(check_answer(given, self._points.n_points))
 
-    def undo(self, annotator: str | None = None) -> Record:
+    def add(self, answer: RowAnswer) -> None:
+        """Take an answer as it is stored.
+
+        Parameters
+        ----------
+        answer : Answer
+            What :meth:`answer_to` gave; a log may have named it anew.
+        """
+        with self._lock:
+            if any(one.key == answer.key for one in self._answers):
+                raise InputError(
+                    f"Question {answer.number} is answered already. Change that answer with `change`, or ask for "
+                    "the next question."
+                )
+            answer = check_answer(answer, self._points.n_points)
+            self._flips.remember(answer)
+            self._answers.append(answer)
+            asked = (answer.left, answer.choices)
+            self._skipped = [q for q in self._skipped if q[:2] != asked]
+            self._pending = {who: q for who, q in self._pending.items() if q[:2] != asked}
+
+    def undo(self, annotator: str | None = None) -> RowAnswer:
         """Take back the latest answer; as often as there are answers.
 
         Parameters
@@ -277,35 +286,37 @@ class Asker:
 
         Returns
         -------
-        Record
+        Answer
             The answer that was taken back.
         """
         with self._lock:
-            mine = [record for record in self._records if annotator is None or record.annotator == annotator]
+            mine = [one for one in self._answers if annotator is None or one.annotator == annotator]
             if not mine:
                 raise InputError("There is no answer to undo.")
-            return self.withdraw(mine[-1].number)
+            return self.withdraw(mine[-1].number, mine[-1].session)
 
-    def withdraw(self, number: int) -> Record:
+    def withdraw(self, number: int, session: str = "") -> RowAnswer:
         """Take back one answer, wherever it stands; the others stay as they are.
 
         Parameters
         ----------
         number : int
             Number of its question.
+        session : str, default=""
+            The session of a log that it comes from.
 
         Returns
         -------
-        Record
+        Answer
             The answer that was taken back.
         """
         with self._lock:
-            record = self._records.pop(self._place(number))
+            answer = self._answers.pop(self._place(number, session))
             # The open question of the one who gave it followed from what is gone.
-            self._pending.pop(record.annotator, None)
-            return record
+            self._pending.pop(answer.annotator, None)
+            return answer
 
-    def change(self, number: int, answer: object) -> None:
+    def change(self, number: int, answer: object, session: str = "") -> None:
         """Change an earlier answer.
 
         Parameters
@@ -314,12 +325,15 @@ class Asker:
             Number of its question.
         answer : {"same", "different", "unsure"} or bool
             The new answer.
+        session : str, default=""
+            The session of a log that it comes from.
         """
         with self._lock:
-            place = self._place(number)
-            record = self._records[place]
-            self._records[place] = record._replace(answer=self._store(record, answer, record.annotator))
-            self._pending.pop(record.annotator, None)
+            place = self._place(number, session)
+            changed = self._flips.stored(self._answers[place]._replace(said=read_said(answer)))
+            self._flips.remember(changed)
+            self._answers[place] = changed
+            self._pending.pop(changed.annotator, None)
 
     def skip(self, annotator: str | None = None) -> None:
         """Put the open question aside: :meth:`next` gives another one, and this one may come again later.
@@ -348,12 +362,12 @@ class Asker:
     @property
     def answers(self) -> Mapping[str, list[Any]]:
         """All answers so far, as columns: left, right, answer, annotator, kind, number."""
-        return as_columns(self._records)
+        return as_columns(self._answers)
 
     @property
     def n_answers(self) -> int:
         """Number of answers, those "unsure" included."""
-        return len(self._records)
+        return len(self._answers)
 
     def stack(self) -> tuple[Rows, Codes]:
         """Rows and ``y`` for an estimator: two rows an answer, then all points in none.
@@ -365,15 +379,15 @@ class Asker:
         y : int array of shape (n_rows, 3)
             Columns answer, point and annotator.
         """
-        return self._stack(self._records, None)
+        return self._stack(self._answers, None)
 
     def model(self, estimator: Estimator | None = None) -> Estimator:
         """A classifier, fitted to all answers so far.
 
-        It is the model that chooses the questions, as an estimator of the library with ``orient``, ``score`` and
-        ``save``, and that whose accuracy :meth:`accuracy` estimates. A ``PairLogisticRegressionCV`` fitted to
-        :meth:`stack` is about as good with two classes; with more it may be far better or far worse, as its likelihood
-        has many optima. Give one as ``estimator`` to have it.
+        It is the model that chooses the questions and whose accuracy :meth:`accuracy` estimates: the joint likelihood
+        of all answers, where the first point of each class names it. A ``PairLogisticRegressionCV`` fitted to
+        :meth:`stack` is about as good with two classes; with more it may be far worse, as its likelihood has many
+        optima. Give one as ``estimator`` to have it.
 
         Parameters
         ----------
@@ -386,19 +400,18 @@ class Asker:
         PairLogisticRegression or estimator
             With ``predict`` on rows like those of ``X``. Two classes are -1 and +1, the larger; more are 1, 2, ..., the
             largest first, as in :meth:`classes`. Of random pairs it is a ``PairLogisticRegressionCV``. Its columns were
-            standardised, and its lines are written for the columns as given; ``prior_`` is by the random points.
+            standardised, and its coefficients are for the columns as given; ``prior_`` is by the random points.
         """
-        rows, y = self._stack(self._records, _MOST_UNLABELED)
+        rows, y = self._stack(self._answers, _MOST_UNLABELED)
         if not y[:, 0].any():
             raise UndeterminedError("A model needs answers. Answer more questions.")
         if estimator is not None:
             return estimator.fit(rows, y)
         if self.design == "random":
-            return fit_standardised(PairLogisticRegressionCV(error_rate=self._known_error()), rows, y)
-        state = self._state(tuple(self._records))
-        if state.scorer is None:
+            return _fit_standardised(PairLogisticRegressionCV(error_rate=self._known_error()), rows, y)
+        if self._now.model is None:
             raise UndeterminedError("A model needs two classes, and all answers so far are about one. Answer more.")
-        return linked_model(state, self._X, AnswerGraph.from_y(y))
+        return model_on_features(self._now, self._X)
 
     def accuracy(self, confidence: float = 0.95, *, first: int | None = None) -> AccuracyEstimate:
         """Accuracy of the model, by the questions about random points alone.
@@ -420,14 +433,16 @@ class Asker:
         UndeterminedError
             Where there are too few answers.
         """
-        records = tuple(self._records[:first])
+        answers = tuple(self._answers[:first])
         if self.design == "linked":
-            return linked_accuracy(self._state(records), confidence)
-        rows, y = self._stack(records, _MOST_UNLABELED, kinds=("random",))
-        if min(np.sum(y[:, 0] > 0), np.sum(y[:, 0] < 0)) < 4:
-            raise UndeterminedError("An accuracy needs two answers of each kind. Answer more questions.")
-        error_rate = None if self.private is None else self._flip_rate
-        estimator = random_estimator(rows, self._known_error())
+            return linked_accuracy(self._state(answers), confidence)
+        rows, y = self._stack(answers, _MOST_UNLABELED, kinds=("random",))
+        if min(np.sum(y[:, 0] > 0), np.sum(y[:, 0] < 0)) < 2 * _LEAST_OF_A_KIND:
+            raise UndeterminedError(
+                f"An accuracy needs {_LEAST_OF_A_KIND} answers of each kind. Answer more questions."
+            )
+        error_rate = None if self.private is None else self._flips.rate
+        estimator = make_pipeline(_scaler(rows), PairLogisticRegressionCV(error_rate=self._known_error()))
         return cross_val_accuracy(estimator, rows, y, error_rate=error_rate, confidence=confidence)
 
     def advice(self) -> Advice:
@@ -440,8 +455,7 @@ class Asker:
         """
         if self.design == "random":
             raise InputError('Advice is for `design="linked"`. For random pairs see `PairLearningCurveDisplay`.')
-        records = tuple(self._records)
-        return advise(self._state(records), self._state(records[: len(records) // 2]))
+        return advise(self._now, self._state(self._now.answers[: self.n_answers // 2]))
 
     def classes(self, confidence: float = 0.95) -> list[ClassFound]:
         """The classes found, the largest first.
@@ -458,7 +472,7 @@ class Asker:
         """
         if self.design == "random":
             raise InputError('Random pairs put no point into a class. Use `design="linked"` to find classes.')
-        return class_table(self._state(tuple(self._records)), confidence)
+        return class_table(self._now, confidence)
 
     def labels(self) -> Codes:
         """The class of every point: by the answers where they tell it, by the model elsewhere.
@@ -471,7 +485,7 @@ class Asker:
         model = self.model()
         if self.design == "random":
             return np.asarray(model.predict(self._X))
-        return told_or_predicted(self._state(tuple(self._records)), model)
+        return answered_or_predicted(self._now, model)
 
     def contradictions(self) -> list[tuple[int, ...]]:
         """Answers that cannot all be right.
@@ -481,12 +495,7 @@ class Asker:
         list of tuple of int
             Numbers of the questions, a tuple a contradiction.
         """
-        records = list(self._records)
-        checks = check_answers(as_answers(records))
-        found = [*checks.disagreements, *checks.closure]
-        if self._limit == 2:
-            found += checks.odd_cycles
-        return [tuple(records[k].number for k in contradiction.answers) for contradiction in found]
+        return [tuple(one.number for one in found) for found in self._contradictions()]
 
     def doubtful(self, most: int = 20) -> list[tuple[int, float]]:
         """Answers that are more likely wrong than right, by a model that did not see their points.
@@ -501,18 +510,57 @@ class Asker:
         list of (int, float)
             Numbers of the questions and the probability that each answer is right, the least likely first.
         """
-        found = doubtful_records(self._state(tuple(self._records))) if self.design == "linked" else []
-        return [(record.number, right) for record, right in found[:most] if right < 0.5]
+        return [(one.number, right) for one, right in self._doubtful()[:most]]
+
+    def review(self, most: int = 20) -> list[RowAnswer]:
+        """Answers to look at again: doubtful ones, the least likely first, then those that contradict others.
+
+        Parameters
+        ----------
+        most : int, default=20
+            Most answers to give.
+
+        Returns
+        -------
+        list of Answer
+            None where answers are flipped: nobody should say of which that is so.
+        """
+        if self.private is not None:
+            return []
+        doubted = [one for one, _ in self._doubtful()]
+        contradicting = [one for found in self._contradictions() for one in found]
+        return list({one.key: one for one in [*doubted, *contradicting]}.values())[:most]
+
+    def _doubtful(self) -> list[tuple[RowAnswer, float]]:
+        found = self._now.doubtful if self.design == "linked" else []
+        return [(one, right) for one, right in found if right < 0.5]
+
+    def _contradictions(self) -> list[list[RowAnswer]]:
+        answers = [one for one in self._answers if one.sign]
+        ends, signs, _ = as_graph_input(answers)
+        checks = check_answers(AnswerGraph.from_answers(ends, signs))
+        found = [*checks.disagreements, *checks.closure, *(checks.odd_cycles if self._limit == 2 else [])]
+        return [[answers[k] for k in contradiction.answers] for contradiction in found]
 
     def error_rate(self) -> float:
-        """Share of wrong answers, by repeats and triangles; the known rate where answers are flipped.
+        """Share of wrong answers, by repeated questions and cycles; the known rate where answers are flipped.
 
         Returns
         -------
         float
-            0 where no check failed.
+            0 where no answer contradicts another.
         """
-        return self._state(tuple(self._records)).error
+        return self._now.error
+
+    def error_rates(self) -> dict[str, float]:
+        """Share of wrong answers of each annotator of whom repeated questions or cycles tell it.
+
+        Returns
+        -------
+        dict of str to float
+            By name; empty where answers are flipped.
+        """
+        return {} if self.private is not None else self._now.named_error_rates
 
     def leak(self) -> Leak:
         """How many classes follow from the answers if one becomes known, and how far flips protect them.
@@ -523,41 +571,61 @@ class Asker:
             The largest number, and that of each set of points that hang together; with ``private`` the epsilon of an
             answer, of a point and of a person. ``str`` says it in words.
         """
-        return find_leak(self._records, two_classes=self._limit == 2, epsilon=self.private, flips=self._flips)
+        return self._flips.leak(self._answers, two_classes=self._limit == 2)
 
-    def _choose(self, records: tuple[Record, ...], others: list[Question], annotator: str) -> Question:
-        number = 1 + max([0, *(record.number for record in records), *(question.number for question in others)])
-        rng = np.random.default_rng([self.seed, number])
-        turn = Turn(self._state(records), others, annotator, number, rng, self._closed(annotator))
-        return DESIGNS[self.design](turn, self._shares)
+    def _answer(self, question: Question, said: int | str, annotator: str) -> RowAnswer:
+        return Answer(
+            question.left, question.choices, said, annotator, question.kind, int(question.number), question.rank
+        )
 
-    def _state(self, records: tuple[Record, ...]) -> State:
-        """What the records say; kept for some, as :meth:`prepare` works ahead."""
-        found = self._states.get(records)
+    def _choose(self, answers: tuple[RowAnswer, ...], others: list[Question], annotator: str) -> Question:
+        number = 1 + max([0, *(one.number for one in answers), *(question.number for question in others)])
+        turn = Turn(
+            self._state(answers),
+            others,
+            annotator,
+            number,
+            # Not by the number: where answers were taken back, a log goes on with other ones.
+            np.random.default_rng([self.seed, len(answers) + len(others) + 1]),
+            self._random_share,
+            self._check_share,
+            self._flips.closed_to(annotator),
+        )
+        return DESIGNS[self.design](turn)
+
+    @property
+    def _now(self) -> State:
+        return self._state(tuple(self._answers))
+
+    def _state(self, answers: tuple[RowAnswer, ...]) -> State:
+        """What the answers say; kept for some, as :meth:`prepare` works ahead."""
+        key = _key(answers)
+        found = self._states.get(key)
         if found is None:
-            known_error = self._flip_rate if self.private is not None else None
-            found = State(self._points, records, self._limit, self._settings_for(records), known_error)
+            known_error = self._flips.rate if self.private is not None else None
+            found = State(self._points, answers, self._limit, self._settings_for(answers), known_error)
             # A thread that prepares writes here, too.
             with self._lock:
-                self._states[records] = found
+                found = self._states.setdefault(key, found)
                 while len(self._states) > _KEPT:
                     self._states.pop(next(iter(self._states)))
         return found
 
-    def _settings_for(self, records: tuple[Record, ...]) -> Settings:
+    def _settings_for(self, answers: tuple[RowAnswer, ...]) -> Settings:
         """Penalty and power by the answers up to 12, 18, 27, ...: chosen rarely, and always from the same answers."""
-        if len(records) <= _FIRST_CHOICE or self.design == "random":
-            return Settings()
-        early = records[: _latest_choice(len(records))]
-        if early not in self._settings:
-            self._settings[early] = settle_settings(self._points, early, self._limit)
-        return self._settings[early]
+        if len(answers) <= _FIRST_CHOICE or self.design == "random":
+            return FIRST_SETTINGS
+        early = answers[: _latest_choice(len(answers))]
+        key = _key(early)
+        if key not in self._settings:
+            self._settings[key] = choose_settings(State(self._points, early, self._limit))
+        return self._settings[key]
 
     def _stack(
-        self, records: Sequence[Record], most_unlabeled: int | None, kinds: tuple[str, ...] = KINDS
+        self, answers: Sequence[RowAnswer], most_unlabeled: int | None, kinds: tuple[str, ...] = KINDS
     ) -> tuple[Rows, Codes]:
-        ends, signs, annotators = as_graph_input([record for record in records if record.kind in kinds])
-        asked = [point for record in records for point in (record.left, record.right)]
+        ends, signs, annotators = as_graph_input([one for one in answers if one.kind in kinds])
+        asked = [point for one in answers for point in (one.left, *one.choices)]
         rest = np.setdiff1d(self._points.order[:most_unlabeled], asked)
         points = np.concatenate([ends.ravel(), rest])
         y = np.zeros((len(points), 3), dtype=np.int64)
@@ -566,61 +634,35 @@ class Asker:
         y[: ends.size, 2] = np.repeat(annotators, 2)
         return safe_indexing(self._X, points), y
 
-    def _place(self, number: int) -> int:
-        """Where the answer with a number stands."""
-        for place, record in enumerate(self._records):
-            if record.number == number:
+    def _place(self, number: int, session: str) -> int:
+        """Where an answer stands."""
+        for place, one in enumerate(self._answers):
+            if one.key == (session, number):
                 return place
         raise InputError(f"There is no answer with the number {number}.")
 
     def _known_error(self) -> float | str:
         """Share of the answers that are wrong by flips; "auto" where there are none."""
-        return "auto" if self.private is None else self._flip_rate
-
-    def _stored(self, question: Question | Record, answer: object, annotator: str) -> int:
-        """The answer, or the other one with the probability that privacy asks for."""
-        code = read_answer(answer)
-        if self.private is None or code == UNSURE:
-            return code
-        flip = _flip(question, annotator)
-        with self._lock:
-            self._refuse_second_look(flip)
-        return -code if is_flipped(self._flip_key, flip, self._flip_rate) else code
-
-    def _store(self, question: Question | Record, answer: object, annotator: str) -> int:
-        """The same, and remember what was flipped."""
-        code = self._stored(question, answer, annotator)
-        if self.private is not None and code != UNSURE:
-            self._flips[_flip(question, annotator)] = True
-        return code
-
-    def _refuse_second_look(self, flip: Flip) -> None:
-        """Each flip is one look at both points: two would tell twice as much of each."""
-        if self._flips.get(flip):
-            return
-        if flip in self._flips:
-            raise SpentRowError(
-                "How this answer was flipped is forgotten, and another flip would be a second look at it. Private "
-                "answers of an earlier time can be taken back, but neither changed nor given again."
-            )
-        seen = {row for rows, _ in self._flips for row in rows}
-        if spent := seen.intersection(flip[0]):
-            raise SpentRowError(
-                f"Point {min(spent)} is in another private answer, and a second one would halve its protection. Ask "
-                "for the next question."
-            )
-
-    def _closed(self, annotator: str) -> frozenset[int]:
-        """Points in private answers, but for those that this annotator took back and may give again."""
-        if self.private is None:
-            return frozenset()
-        shut = [rows for (rows, who), own in self._flips.items() if who != annotator or not own]
-        return frozenset(row for rows in shut for row in rows)
+        return "auto" if self.private is None else self._flips.rate
 
 
-def _flip(question: Question | Record, annotator: str) -> Flip:
-    """What is flipped alike: the order of the two points does not matter."""
-    return (min(question.left, question.right), max(question.left, question.right)), annotator
+def _key(answers: Sequence[RowAnswer]) -> Key:
+    return tuple(one[:5] for one in answers)
+
+
+def _fit_standardised(model: Estimator, rows: Rows, y: Codes) -> Estimator:
+    """Fit to standardised rows, with coefficients for the columns as given; sparse rows keep their zeros."""
+    scaler = _scaler(rows).fit(rows)
+    fit_quietly(model, scaler.transform(rows), y)
+    model.coef_ = model.coef_ / scaler.scale_
+    if scaler.with_mean:
+        model.intercept_ = model.intercept_ - model.coef_ @ scaler.mean_
+    check_feature_names(model, rows, reset=True)
+    return model
+
+
+def _scaler(rows: Rows) -> StandardScaler:
+    return StandardScaler(with_mean=not sparse.issparse(rows))
 
 
 def _refuse_private(design: str | None, n_classes: int | str) -> None:

@@ -17,9 +17,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 
-from sdulearn.asking.records import Record
+from sdulearn.asking.records import RowAnswer
 
 # An explored point that differs from so many classes opens one; comparing it with all others can wait.
 TRIES = 3
@@ -28,19 +27,18 @@ TRIES = 3
 MAX_UNPROVEN = 45
 
 
-@dataclass
 class Classes:
     """What the answers say."""
 
-    limit: int | None  # number of classes where it is known
-    explored: set[int] = field(default_factory=set)  # points that were asked about to explore
-    label: dict[int, int] = field(default_factory=dict)  # class of each point that is in one, by point
-    # points of each class, in the order in which they were found; keys are the numbers of the classes
-    members: dict[int, list[int]] = field(default_factory=dict)
-    excluded: dict[int, set[int]] = field(default_factory=dict)  # classes that each point under way is not in
-    # classes that an answer tells apart, the smaller number first
-    apart: set[tuple[int, int]] = field(default_factory=set)
-    _waiting: dict[int, list[tuple[int, int]]] = field(default_factory=lambda: defaultdict(list))
+    def __init__(self, limit: int | None, explored: Sequence[int] = ()) -> None:
+        self.limit = limit  # number of classes where it is known
+        self.explored = set(explored)  # points that were asked about to explore
+        self.label: dict[int, int] = {}  # class of each point that is in one, by point
+        # Points of each class, in the order in which they were found; keys are the numbers of the classes.
+        self.members: dict[int, list[int]] = {}
+        self.excluded: dict[int, set[int]] = {}  # classes that each point under way is not in
+        self.apart: set[tuple[int, int]] = set()  # classes that an answer tells apart, the smaller number first
+        self._waiting: dict[int, list[tuple[int, int]]] = defaultdict(list)
 
     @property
     def unproven(self) -> list[tuple[int, int]]:
@@ -56,7 +54,7 @@ class Classes:
 
     @property
     def complete(self) -> bool:
-        """Whether there are as many classes as there can be, all told apart."""
+        """Whether there are as many classes as there can be, and answers tell all of them apart."""
         return self.limit is not None and len(self.members) >= self.limit and not self.n_unproven
 
     def read(self, a: int, b: int, answer: int) -> None:
@@ -67,9 +65,9 @@ class Classes:
         if a in self.label and b in self.label:
             self._compare_classes(self.label[a], self.label[b], answer)
         elif a in self.label:
-            self._settle(b, self.label[a], answer)
+            self._place(b, self.label[a], answer)
         elif b in self.label:
-            self._settle(a, self.label[b], answer)
+            self._place(a, self.label[b], answer)
         else:
             self._waiting[a].append((b, answer))
             self._waiting[b].append((a, answer))
@@ -83,7 +81,7 @@ class Classes:
         elif pair not in self.apart:
             self._merge(*pair)
 
-    def _settle(self, point: int, number: int, answer: int) -> None:
+    def _place(self, point: int, number: int, answer: int) -> None:
         """An answer about a point of no class yet, and a class."""
         out = self.excluded.setdefault(point, set())
         if answer > 0:
@@ -123,24 +121,24 @@ class Classes:
                 self._join(point, max(self.members) + 1)
 
 
-def read_classes(records: Sequence[Record], limit: int | None) -> Classes:
-    """Classes from records."""
-    votes = count_votes(records)
-    first: dict[tuple[int, int], Record] = {}
-    for record in records:
-        if record.answer:
-            first.setdefault(record.pair, record)
-    classes = Classes(limit, explored={record.left for record in first.values() if record.kind == "explore"})
-    for pair, record in first.items():
+def read_classes(answers: Sequence[RowAnswer], limit: int | None) -> Classes:
+    """Classes from answers."""
+    votes = count_votes(answers)
+    first: dict[tuple[int, int], RowAnswer] = {}
+    for one in answers:
+        if one.sign:
+            first.setdefault(one.pair, one)
+    classes = Classes(limit, [one.left for one in first.values() if one.kind == "explore"])
+    for pair, one in first.items():
         # A tie leaves the first answer standing.
-        classes.read(record.left, record.right, votes[pair] or record.answer)
+        classes.read(one.left, one.right, votes[pair] or one.sign)
     classes.open_excluded()
     return classes
 
 
-def count_votes(records: Sequence[Record]) -> dict[tuple[int, int], int]:
+def count_votes(answers: Sequence[RowAnswer]) -> dict[tuple[int, int], int]:
     """Answers "same" less answers "different" to each question."""
     votes: dict[tuple[int, int], int] = defaultdict(int)
-    for record in records:
-        votes[record.pair] += record.answer
+    for one in answers:
+        votes[one.pair] += one.sign
     return votes

@@ -13,16 +13,15 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
-from sdulearn.asking.checks import checks_in_turn, repeat
 from sdulearn.asking.classes import MAX_UNPROVEN
-from sdulearn.asking.records import Question
+from sdulearn.asking.records import Question, RowAnswer
 from sdulearn.asking.state import State
-from sdulearn.asking.turn import Turn
 from sdulearn.errors import NothingToAskError
 from sdulearn.types import Array, Mask
 
@@ -33,17 +32,36 @@ COMPARE_SHARE = 1 / 3
 LEAST_EXPLORED = 12
 
 
-@dataclass(frozen=True)
-class Shares:
-    """Shares of the questions in the linked design."""
+class Turn(NamedTuple):
+    """Somebody wants a question."""
 
-    random: float
-    checks: float
+    state: State  # the answers so far
+    pending: Sequence[Question]  # questions that others have before them
+    annotator: str  # who asks for one
+    number: int  # number of the question
+    rng: np.random.Generator  # depends on the seed and the number alone
+    random_share: float  # share of the questions about points in random order
+    check_share: float  # share of the questions that check earlier answers
+    closed: frozenset[int] = frozenset()  # points that this annotator must not be asked about
+
+    @property
+    def busy(self) -> set[int]:
+        """New points in questions that others have before them."""
+        return {question.left for question in self.pending}
+
+    @property
+    def waiting(self) -> set[tuple[int, int]]:
+        """Pairs of points in these questions."""
+        return {question.pair for question in self.pending}
+
+    def ask(self, left: int, right: int, kind: str) -> Question:
+        """A question of this turn's number."""
+        return Question(int(left), (int(right),), kind, self.number, int(self.state.points.position[left]))
 
 
-def next_random(turn: Turn, shares: Shares) -> Question:
+def next_random(turn: Turn) -> Question:
     """The next of the disjoint pairs, or a check of an earlier one."""
-    if _due(turn, ("repeat",), shares.checks) and (check := repeat(turn)):
+    if _due(turn, ("repeat",), turn.check_share) and (check := _repeat(turn)):
         return check
     order = turn.state.points.order
     used = turn.state.asked | turn.closed | turn.busy | {question.right for question in turn.pending}
@@ -54,24 +72,24 @@ def next_random(turn: Turn, shares: Shares) -> Question:
     raise NothingToAskError("All points are in a pair already: no disjoint random pair is left to ask about.")
 
 
-def next_linked(turn: Turn, shares: Shares) -> Question:
+def next_linked(turn: Turn) -> Question:
     """The next question of the linked design."""
     if not turn.state.classes.members:
         return _first(turn)
     if question := _under_way(turn):
         return question
-    for choose in _by_priority(turn, shares):
+    for choose in _by_priority(turn):
         if question := choose(turn):
             return question
     raise NothingToAskError("The class of every point that can be asked about is known: nothing is left to ask.")
 
 
-def _by_priority(turn: Turn, shares: Shares) -> list[Callable[[Turn], Question | None]]:
+def _by_priority(turn: Turn) -> list[Callable[[Turn], Question | None]]:
     """What to ask, the first that is possible."""
     chosen: list[Callable[[Turn], Question | None]] = []
-    if len(turn.state.records) >= FIRST_CHECK and _due(turn, ("repeat", "triangle", "doubtful"), shares.checks):
-        chosen += checks_in_turn(turn)
-    if _due(turn, ("random",), shares.random):
+    if len(turn.state.answers) >= FIRST_CHECK and _due(turn, ("repeat", "triangle", "doubtful"), turn.check_share):
+        chosen += _checks_in_turn(turn)
+    if _due(turn, ("random",), turn.random_share):
         chosen.append(_random_point)
     exploring = still_exploring(turn.state)
     many = MAX_UNPROVEN if exploring else 1
@@ -84,7 +102,7 @@ def _by_priority(turn: Turn, shares: Shares) -> list[Callable[[Turn], Question |
 def _due(turn: Turn, kinds: Sequence[str], share: float) -> bool:
     """Whether questions of some kinds fall short of their share."""
     asked = sum(turn.state.kinds[kind] for kind in kinds) + sum(q.kind in kinds for q in turn.pending)
-    total = len(turn.state.records) + len(turn.pending) + 1
+    total = len(turn.state.answers) + len(turn.pending) + 1
     return asked < int(share * total)
 
 
@@ -105,7 +123,7 @@ def _under_way(turn: Turn) -> Question | None:
     for point in state.classes.excluded:
         if point in closed:
             continue
-        kind = next(r.kind for r in state.records if point in (r.left, r.right))
+        kind = next(r.kind for r in state.answers if point in (r.left, r.right))
         # Of a random point the class must be known; a chosen one is left to the model where that is sure.
         if kind in ("random", "explore") or point not in state.sure:
             return ask_about(turn, point, kind if kind in ("random", "explore") else "linked")
@@ -117,8 +135,8 @@ def ask_about(turn: Turn, point: int, kind: str) -> Question:
     state = turn.state
     out = state.classes.excluded.get(point, set())
     rest = [k for k, number in enumerate(state.numbers) if number not in out]
-    if state.scorer is not None:
-        log_p = state.scorer.log_probabilities(np.array([point]))[0]
+    if state.model is not None:
+        log_p = state.log_probabilities(np.array([point]))[0]
         rest.sort(key=lambda k: -log_p[k])
     return turn.ask(point, example(state, state.numbers[rest[0]]), kind)
 
@@ -148,14 +166,14 @@ def _random_point(turn: Turn) -> Question | None:
 
 def sample_size(state: State) -> int:
     """How far along the random order points have been asked about: so many points are a random sample."""
-    asked = [record.left for record in state.records if record.kind == "random"]
+    asked = [one.left for one in state.answers if one.kind == "random"]
     return int(state.points.position[asked].max(initial=-1)) + 1
 
 
 def still_exploring(state: State) -> bool:
     """Whether the last explored points opened classes, or are too few."""
     label = state.classes.label
-    explored = list(dict.fromkeys(r.left for r in state.records if r.kind == "explore" and r.left in label))
+    explored = list(dict.fromkeys(r.left for r in state.answers if r.kind == "explore" and r.left in label))
     if len(explored) < LEAST_EXPLORED or len(state.numbers) < 2:
         return True
     if state.classes.complete:
@@ -188,9 +206,9 @@ def _uncertain(turn: Turn) -> Question | None:
     """The point that the model is least sure of, for the questions that it will take."""
     state = turn.state
     free = _free(turn)
-    if not free.any() or state.scorer is None:
+    if not free.any() or state.model is None:
         return None
-    p = np.exp(state.scorer.of_candidates)
+    p = np.exp(state.of_candidates)
     score = np.where(free, uncertainty(p) / expected_questions(p), -1.0)
     return ask_about(turn, int(state.points.candidates[np.argmax(score)]), "linked")
 
@@ -218,25 +236,75 @@ def _compare_classes(turn: Turn) -> Question | None:
     """The smallest class that may be another one, against the likeliest of these."""
     state = turn.state
     pairs = _comparable(turn)
-    if not pairs or state.scorer is None:
+    if not pairs or state.model is None:
         return None
     members = state.classes.members
     smallest = min({a for pair in pairs for a in pair}, key=lambda number: (len(members[number]), -number))
     others = [a if b == smallest else b for a, b in pairs if smallest in (a, b)]
-    own = np.array(members[smallest])
-    # What the model would say of this class if it did not know it.
-    log_p = state.fit(own).log_probabilities(own).mean(axis=0)
-    likeliest = max(others, key=lambda number: log_p[state.numbers.index(number)])
+    likeliest = max(others, key=state.likeness_to(smallest).__getitem__)
     return turn.ask(example(state, smallest), example(state, likeliest), "compare")
 
 
 def _comparable(turn: Turn) -> list[tuple[int, int]]:
     """Pairs of classes that may be one and whose examples were not compared in vain."""
     state = turn.state
-    asked = {record.pair for record in state.records} | turn.waiting
+    asked = {one.pair for one in state.answers} | turn.waiting
     found = []
     for a, b in state.classes.unproven:
         ends = sorted((example(state, a), example(state, b)))
         if (ends[0], ends[1]) not in asked:
             found.append((a, b))
     return found
+
+
+def _checks_in_turn(turn: Turn) -> list[Callable[[Turn], Question | None]]:
+    """Repeats, triangles (with two classes) and doubtful answers, the one asked least first."""
+    kinds = turn.state.kinds
+    checks = {"repeat": _repeat, "doubtful": _doubtful}
+    if turn.state.limit == 2:
+        checks["triangle"] = _triangle
+    return [checks[kind] for kind in sorted(checks, key=lambda kind: (kinds[kind], kind != "repeat"))]
+
+
+def _repeat(turn: Turn) -> Question | None:
+    """A question drawn at random, asked again; by somebody else, where there is one."""
+    first = _first_answers(turn)
+    others = [r for r in first if r.annotator != turn.annotator]
+    # Not what is still remembered.
+    pool = others or first[:-3]
+    if not pool:
+        return None
+    one = pool[turn.rng.integers(len(pool))]
+    return turn.ask(one.left, one.right, "repeat")
+
+
+def _first_answers(turn: Turn) -> list[RowAnswer]:
+    """Answers to questions that were asked once and that nobody has before them."""
+    times = Counter(one.pair for one in turn.state.answers)
+    asked = [one for one in turn.state.answers if times[one.pair] == 1 and one.sign]
+    return [one for one in asked if one.pair not in turn.waiting]
+
+
+def _triangle(turn: Turn) -> Question | None:
+    """Two points that were compared with the same third one, drawn at random."""
+    decided = [one for one in turn.state.answers if one.sign]
+    compared: dict[int, set[int]] = {}
+    for one in decided:
+        compared.setdefault(one.right, set()).add(one.left)
+    one = decided[turn.rng.integers(len(decided))]
+    others = sorted(compared[one.right] - {one.left})
+    if not others:
+        return None
+    other = others[turn.rng.integers(len(others))]
+    pair = (min(one.left, other), max(one.left, other))
+    asked = any(one.pair == pair for one in turn.state.answers)
+    return None if asked else turn.ask(one.left, other, "triangle")
+
+
+def _doubtful(turn: Turn) -> Question | None:
+    """The answer least likely to be right, if it is more likely wrong than not; asked three times at most."""
+    times = Counter(one.pair for one in turn.state.answers)
+    for one, right in turn.state.doubtful:
+        if right < 0.5 and times[one.pair] < 3 and one.pair not in turn.waiting:
+            return turn.ask(one.left, one.right, "doubtful")
+    return None

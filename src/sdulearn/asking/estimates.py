@@ -7,17 +7,20 @@ before makes no difference: which points belong to the sample is not the model's
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import dataclass
 
 import numpy as np
 
 from sdulearn.asking.designs import sample_size
-from sdulearn.asking.scorer import Scorer, deal_folds
 from sdulearn.asking.state import HELD_OUT_FOLDS, State
 from sdulearn.errors import UndeterminedError
+from sdulearn.joint import PairLogisticRegression
 from sdulearn.metrics import AccuracyEstimate
-from sdulearn.prior import clopper_pearson, share_of
-from sdulearn.types import Array, Indices
+from sdulearn.metrics.cross_validation import fold_spread
+from sdulearn.prior import PriorEstimate, clopper_pearson, share_of
+from sdulearn.sklearn_private import check_feature_names
+from sdulearn.types import Codes, Estimator, Indices, Rows
 
 # Fewer random points than this say nothing.
 LEAST_SAMPLE = 4
@@ -82,54 +85,40 @@ def random_sample(state: State) -> Indices:
 
 
 def linked_accuracy(state: State, confidence: float) -> AccuracyEstimate:
-    """Accuracy by the random sample, each point judged by a model that was fitted without it.
+    """Accuracy by the random sample, each point judged by a model that knows no answer about it.
 
-    The interval is exact for a random sample. Questions are chosen near points that surprised the model, so that
-    these are judged by models which know their neighbourhood well: on the benchmark sets the estimate is about a
-    point too high.
+    Questions are chosen near points that surprised the model, so that these are judged by models which know their
+    neighbourhood well: on the benchmark sets the estimate is about a point too high.
 
-    Where answers may be wrong, a point is of the predicted class with some probability by the answers about it, and
-    :func:`sdulearn.prior.share_of` allows for that, with any number of classes.
+    Where answers may be wrong, examples cannot be held out and do not count, and a point is of the predicted class
+    with some probability by the answers about it; :func:`sdulearn.prior.share_of` allows for that.
     """
     sample = random_sample(state)
+    sample = sample[state.is_held_out[sample]]
     n_classes = len(state.numbers)
     if len(sample) < LEAST_SAMPLE or n_classes < 2:
         raise UndeterminedError(
             f"An accuracy needs {LEAST_SAMPLE} random points and two classes; there are {len(sample)} and "
             f"{n_classes}. Answer more questions."
         )
-    predicted = held_out_columns(state, sample)
-    agrees = predicted == state.column[sample]
-    told = chance_by_answers(state, sample) if state.error else np.eye(n_classes)[state.column[sample]]
-    value, low, high = share_of(told, predicted, confidence)
+    column = state.column[sample]
+    predicted = state.held_out[sample].argmax(axis=1)
+    by_answers = np.eye(n_classes)[column]
+    if state.error:
+        equal = np.full((len(state.known), n_classes), -np.log(n_classes))
+        by_answers = state.propagate(equal).posteriors[sample]
+    spread = fold_spread(HELD_OUT_FOLDS, len(sample) / len(state.known))
+    value, low, high = share_of(by_answers, predicted, confidence, spread)
     return AccuracyEstimate(
         value,
         low,
         high,
-        agreement=float(agrees.mean()),
-        n_answers=len(agrees),
+        agreement=float(np.mean(predicted == column)),
+        n_answers=len(sample),
         confidence=confidence,
-        majority=float(np.bincount(state.column[sample]).max() / len(sample)),
+        majority=float(np.bincount(column).max() / len(sample)),
         basis="random questions",
     )
-
-
-def held_out_columns(state: State, sample: Indices) -> Indices:
-    """The class of each point of the sample, as a column, by a model that was fitted without it."""
-    predicted = np.zeros(len(sample), dtype=np.intp)
-    fold = deal_folds(len(sample), min(HELD_OUT_FOLDS, len(sample)), seed=1)
-    for k in range(int(fold.max()) + 1):
-        test = state.known[sample[fold == k]]
-        predicted[fold == k] = state.fit(test).log_probabilities(test).argmax(axis=1)
-    return predicted
-
-
-def chance_by_answers(state: State, sample: Indices) -> Array:
-    """Probability of each class of the sample's points by the answers: before these, all are equally likely."""
-    assert state.scorer is not None
-    log_p = state.scorer.log_probabilities(state.known)
-    log_p[sample] = -np.log(len(state.numbers))
-    return state.factors(state.error).propagate(log_p, tol=1e-4, max_iter=30).posteriors[sample]
 
 
 def class_table(state: State, confidence: float, n_examples: int = 6) -> list[ClassFound]:
@@ -167,22 +156,64 @@ def advise(now: State, half: State) -> Advice:
     If the error falls like c + b / n, the second half of n answers brought b / n, and m more bring
     b / n - b / (n + m) = (b / n) m / (n + m).
     """
-    n = len(now.records)
-    gain = 1.0
-    if now.scorer is not None:
-        gain = _gain_by(now, now.scorer, half)
+    n = len(now.answers)
+    gain = 1.0 if now.model is None else _gain(now, half)
     expected = gain * NEXT_ANSWERS / (n + NEXT_ANSWERS)
     return Advice(n, NEXT_ANSWERS, expected, gain, expected >= WORTHWHILE_GAIN)
 
 
-def _gain_by(now: State, scorer: Scorer, half: State) -> float:
+def _gain(now: State, half: State) -> float:
     """Accuracy on the candidates beyond that of half of the answers, by the probabilities of the model of all."""
-    p: Array = np.exp(scorer.of_candidates)
+    p = np.exp(now.of_candidates)
     best = p.max(axis=1)
-    if half.scorer is None:
+    if half.model is None:
         return float(np.mean(best) - p.mean(axis=0).max())
     column = {number: k for k, number in enumerate(now.numbers)}
     # A class of the first half may have been merged since.
     renamed = np.array([column.get(number, 0) for number in half.numbers])
-    before = renamed[half.scorer.of_candidates.argmax(axis=1)]
+    before = renamed[half.of_candidates.argmax(axis=1)]
     return float(np.mean(best - p[np.arange(len(p)), before]))
+
+
+def model_on_features(state: State, X: Rows) -> PairLogisticRegression:
+    """The model that chooses the questions, for the columns as given, its classes named by their size."""
+    assert state.model is not None
+    points = state.points
+    order = class_order(state)
+    model = copy(state.model)
+    turn = (points.axes * points.stretch(state.power)) / points.scale[:, None]
+    model.coef_ = model.coef_ @ turn.T
+    model.intercept_ = model.intercept_ - model.coef_ @ points.mean
+    model.covariance_power = state.power
+    model.n_features_in_ = model.coef_.shape[1]
+    if len(order) > 2:
+        model.coef_ = model.coef_[order]
+        model.intercept_ = model.intercept_[order]
+        model.class_shares_ = np.exp(state.of_candidates).mean(axis=0)[order]
+    else:
+        sign = 2.0 * order[0] - 1
+        model.coef_ = sign * model.coef_
+        model.intercept_ = sign * model.intercept_
+        model.prior_ = _prior(state)
+    check_feature_names(model, X, reset=True)
+    return model
+
+
+def _prior(state: State) -> PriorEstimate:
+    """Share of the larger class among the random points; the counts of chosen questions imply none."""
+    larger = class_table(state, 0.95)[0]
+    if np.isnan(larger.share):
+        return PriorEstimate(0.5, 0.0, 1.0, False, n_similar=0.0, n_dissimilar=0.0)
+    return PriorEstimate(larger.share, larger.low, larger.high, larger.low > 0.5, confidence=0.95)
+
+
+def answered_or_predicted(state: State, model: Estimator) -> Codes:
+    """The class of every point: as the answers say, or the likeliest of those that they leave."""
+    n_classes = len(state.numbers)
+    place = np.argsort(class_order(state))
+    names = 1 - 2 * place if n_classes == 2 else place + 1
+    found = np.asarray(model.predict(state.points.X))
+    found[state.known] = names[state.column]
+    if len(state.partial):
+        found[state.partial] = names[state.narrowed().argmax(axis=1)]
+    return found

@@ -30,15 +30,17 @@ References
 from __future__ import annotations
 
 import hmac
+import secrets
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from sdulearn.answers.graph import connect
 from sdulearn.answers.records import EPSILONS, flip_rate
-from sdulearn.asking.records import Record, as_graph_input
+from sdulearn.asking.records import RowAnswer, as_graph_input
+from sdulearn.errors import SpentRowError
 from sdulearn.types import Indices
 
 # Two rows, the smaller first, and who compared them.
@@ -109,29 +111,81 @@ def _counted(n: int) -> str:
     return "1 answer" if n == 1 else f"{n:,} answers"
 
 
-def find_leak(
-    records: Sequence[Record], *, two_classes: bool, epsilon: float | None = None, flips: Collection[Flip] = ()
-) -> Leak:
-    """How many points hang together, and what the flipped answers about each row and of each person add up to."""
-    ends, signs, _ = as_graph_input(records)
-    points, local = np.unique(ends, return_inverse=True)
-    joined: Indices = local.reshape(-1, 2)[(signs > 0) | two_classes]
-    sizes = sorted(np.bincount(connect(joined, len(points))).tolist(), reverse=True) if len(points) else []
-    largest = max(sizes, default=0)
-    if epsilon is None:
-        return Leak(largest, tuple(sizes), len(points), 0.0)
-    of_row = Counter(row for rows, _ in flips for row in rows)
-    of_person = Counter(annotator for _, annotator in flips)
-    totals = {name: n * epsilon for name, n in of_person.items()}
-    most = max(of_row.values(), default=0)
-    return Leak(largest, tuple(sizes), len(points), flip_rate(epsilon), epsilon, most * epsilon, totals)
+class Flips:
+    """What was flipped, and by whose key: a second look at a row is refused."""
+
+    def __init__(self, epsilon: float | None, answers: Iterable[RowAnswer]) -> None:
+        self.epsilon = epsilon
+        self.rate = 0.0 if epsilon is None else flip_rate(epsilon)
+        self._key = secrets.token_bytes(32)
+        # All that was ever flipped, and whether it was by this key.
+        self._ours: dict[Flip, bool] = {_flip(one): False for one in answers if one.sign}
+
+    def stored(self, answer: RowAnswer) -> RowAnswer:
+        """The answer as it is stored: with the probability that privacy asks for, the other one."""
+        if self.epsilon is None or not answer.sign:
+            return answer
+        self._refuse_second_look(_flip(answer))
+        answer = answer._replace(epsilon=self.epsilon)
+        if not self._is_flipped(_flip(answer)):
+            return answer
+        return answer._replace(said=0 if answer.said == "none" else "none")
+
+    def remember(self, answer: RowAnswer) -> None:
+        """Take down that an answer was stored."""
+        if self.epsilon is not None and answer.sign:
+            self._refuse_second_look(_flip(answer))
+            self._ours[_flip(answer)] = True
+
+    def _is_flipped(self, flip: Flip) -> bool:
+        """With this probability over all keys: the same for the same rows and annotator."""
+        (low, high), annotator = flip
+        message = f"{low} {high} {annotator}".encode("utf-8", "surrogatepass")
+        return int.from_bytes(hmac.digest(self._key, message, "sha256"), "big") < self.rate * 2.0**256
+
+    def _refuse_second_look(self, flip: Flip) -> None:
+        """Each flip is one look at both points: two would tell twice as much of each."""
+        if self._ours.get(flip):
+            return
+        if flip in self._ours:
+            raise SpentRowError(
+                "How this answer was flipped is forgotten, and another flip would be a second look at it. Private "
+                "answers of an earlier time can be taken back, but neither changed nor given again."
+            )
+        if spent := {row for rows, _ in self._ours for row in rows}.intersection(flip[0]):
+            raise SpentRowError(
+                f"Point {min(spent)} is in another private answer, and a second one would halve its protection. Ask "
+                "for the next question."
+            )
+
+    def closed_to(self, annotator: str) -> frozenset[int]:
+        """Points in private answers, but for those that this annotator took back and may give again."""
+        if self.epsilon is None:
+            return frozenset()
+        shut = [rows for (rows, who), ours in self._ours.items() if who != annotator or not ours]
+        return frozenset(row for rows in shut for row in rows)
+
+    def leak(self, answers: Sequence[RowAnswer], *, two_classes: bool) -> Leak:
+        """How many points hang together, and what the flipped answers about each row and of each person add up to."""
+        ends, signs, _ = as_graph_input(answers)
+        points, local = np.unique(ends, return_inverse=True)
+        joined: Indices = local.reshape(-1, 2)[(signs > 0) | two_classes]
+        sizes = sorted(np.bincount(connect(joined, len(points))).tolist(), reverse=True) if len(points) else []
+        found = Leak(max(sizes, default=0), tuple(sizes), len(points), self.rate, self.epsilon)
+        if self.epsilon is None:
+            return found
+        of_row = Counter(row for rows, _ in self._ours for row in rows)
+        of_person = Counter(annotator for _, annotator in self._ours)
+        return replace(
+            found,
+            row_epsilon=max(of_row.values(), default=0) * self.epsilon,
+            person_epsilons={name: n * self.epsilon for name, n in of_person.items()},
+        )
 
 
-def is_flipped(key: bytes, flip: Flip, rate: float) -> bool:
-    """Whether an answer is flipped, with this probability over all keys: the same for the same rows and annotator."""
-    (low, high), annotator = flip
-    message = f"{low} {high} {annotator}".encode("utf-8", "surrogatepass")
-    return int.from_bytes(hmac.digest(key, message, "sha256"), "big") < rate * 2.0**256
+def _flip(answer: RowAnswer) -> Flip:
+    """What is flipped alike: the order of the two points does not matter."""
+    return answer.pair, answer.annotator
 
 
 def certainty(epsilon: float) -> float:

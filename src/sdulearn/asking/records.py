@@ -1,4 +1,4 @@
-"""Questions and the answers to them, in the order in which they came."""
+"""Questions, and the forms in which answers to them come in and go out."""
 
 from __future__ import annotations
 
@@ -7,139 +7,111 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from sdulearn.answers.records import Answers
+from sdulearn.answers.records import PAIR_WORDS, Answer
 from sdulearn.errors import InputError
 from sdulearn.types import Codes, Indices
 
-SAME = 1
-DIFFERENT = -1
-UNSURE = 0
-WORDS = {"same": SAME, "different": DIFFERENT, "unsure": UNSURE}
-ANSWERS = {code: word for word, code in WORDS.items()}
 KINDS = ("random", "linked", "explore", "compare", "repeat", "triangle", "doubtful")
 COLUMNS = ("left", "right", "answer", "annotator", "kind", "number")
+# An answer about rows of X.
+RowAnswer = Answer[int]
 
 
 class Question(NamedTuple):
-    """Two points to compare.
+    """A point, and what to compare it with.
 
     Attributes
     ----------
     left : int
         Row of the first point; where one of the two is new, this one.
-    right : int
-        Row of the second point; in the linked design an example of a class.
+    choices : tuple of int
+        Rows that it is compared with: one, in the linked design an example of a class.
     kind : {"random", "linked", "explore", "compare", "repeat", "triangle", "doubtful"}
         Why it is asked. Estimates use only the kinds that their assumptions allow.
     number : int
         Counts from 1.
+    rank : int or None
+        Place of ``left`` in the random order of all points: any beginning of it is a random sample.
     """
 
     left: int
-    right: int
-    kind: str
-    number: int
+    choices: tuple[int, ...]
+    kind: str = "linked"
+    number: int = 1
+    rank: int | None = None
 
-
-class Record(NamedTuple):
-    """A question that was answered: ``answer`` is 1 same, -1 different, 0 unsure."""
-
-    left: int
-    right: int
-    answer: int
-    annotator: str
-    kind: str
-    number: int
+    @property
+    def right(self) -> int:
+        """Row of the second point of a pair."""
+        return self.choices[0]
 
     @property
     def pair(self) -> tuple[int, int]:
-        """The two points, the smaller first."""
+        """The two points of a pair, the smaller first."""
         return min(self.left, self.right), max(self.left, self.right)
 
 
-def read_answer(answer: object) -> int:
-    """The code of an answer: a word, or True and False."""
+def read_said(answer: object) -> int | str:
+    """What was said of a pair, from a word or True and False."""
     if isinstance(answer, (bool, np.bool_)):
-        return SAME if answer else DIFFERENT
-    if isinstance(answer, str) and answer in WORDS:
-        return WORDS[answer]
+        return PAIR_WORDS["same" if answer else "different"]
+    if isinstance(answer, str) and answer in PAIR_WORDS:
+        return PAIR_WORDS[answer]
     raise InputError(f'An answer is "same", "different" or "unsure" (or True, False); got {answer!r}.')
 
 
-def read_table(table: Any, n_points: int) -> list[Record]:
-    """Records from a table of answers: a frame or a mapping of columns, as :attr:`Asker.answers` gives it."""
+def read_answers(table: Any, n_points: int) -> list[RowAnswer]:
+    """Answers from a list of them, or from a frame or a mapping of columns, as :attr:`Asker.answers` gives it."""
+    if isinstance(table, list):
+        return [check_answer(answer, n_points) for answer in table]
     columns = {name: list(table[name]) for name in COLUMNS if name in table}
     if missing := [name for name in COLUMNS[:3] if name not in columns]:
         raise InputError(f"`answers` has no column {missing[0]!r}. It needs left, right and answer.")
     n = len(columns["answer"])
     columns.setdefault("annotator", [""] * n)
-    columns.setdefault("kind", ["linked"] * n)
+    columns.setdefault("kind", [""] * n)
     columns.setdefault("number", list(range(1, n + 1)))
     lengths = {name: len(values) for name, values in columns.items()}
     if set(lengths.values()) != {n}:
         raise InputError(f"The columns of `answers` differ in length: {lengths}.")
-    rows = zip(*(columns[name] for name in COLUMNS), strict=True)
-    records = [_record(row, n_points) for row in rows]
-    if len({record.number for record in records}) < n:
+    answers = [
+        check_answer(Answer(left, (right,), read_said(said), str(annotator or ""), kind, int(number)), n_points)
+        for left, right, said, annotator, kind, number in zip(*(columns[name] for name in COLUMNS), strict=True)
+    ]
+    if len({answer.number for answer in answers}) < n:
         raise InputError("Two rows of `answers` have the same number. Leave the column `number` out to count anew.")
-    return records
+    return answers
 
 
-def _record(row: Sequence[Any], n_points: int) -> Record:
-    left, right, answer, annotator, kind, number = row
-    ends = (check_point(left, n_points), check_point(right, n_points))
-    if ends[0] == ends[1]:
-        raise InputError(f"`answers` compares point {ends[0]} with itself. Remove that row.")
+def check_answer(answer: RowAnswer, n_points: int) -> RowAnswer:
+    """The answer, if it compares rows of X and is of a known kind."""
+    for point in (answer.left, *answer.choices):
+        if not isinstance(point, (int, np.integer)) or not 0 <= point < n_points:
+            raise InputError(f"Points are the row numbers 0 to {n_points - 1} of `X`, got {point!r}.")
+    if answer.left in answer.choices:
+        raise InputError(f"An answer compares point {answer.left} with itself. Remove it.")
     # Of unknown kind is not random.
-    kind = kind or "linked"
+    kind = answer.kind or "linked"
     if kind not in KINDS:
-        raise InputError(f"`answers` has the kind {kind!r}; kinds are {', '.join(KINDS)}.")
-    return Record(*ends, read_answer(answer), str(annotator or ""), kind, int(number))
+        raise InputError(f"An answer has the kind {kind!r}; kinds are {', '.join(KINDS)}.")
+    return answer._replace(left=int(answer.left), choices=tuple(map(int, answer.choices)), kind=kind)
 
 
-def check_point(value: object, n_points: int) -> int:
-    """A row number of X."""
-    if not isinstance(value, (int, np.integer)) or not 0 <= value < n_points:
-        raise InputError(f"Points are the row numbers 0 to {n_points - 1} of `X`, got {value!r}.")
-    return int(value)
+def as_columns(answers: Sequence[RowAnswer]) -> Mapping[str, list[Any]]:
+    """The answers as columns, what was said in words."""
+    names = {name: "word" if name == "answer" else name for name in COLUMNS}
+    return {name: [getattr(answer, field) for answer in answers] for name, field in names.items()}
 
 
-def as_columns(records: Sequence[Record]) -> Mapping[str, list[Any]]:
-    """The records as columns, answers in words."""
-    columns: dict[str, list[Any]] = {name: [getattr(record, name) for record in records] for name in COLUMNS}
-    columns["answer"] = [ANSWERS[code] for code in columns["answer"]]
-    return columns
+def as_graph_input(answers: Sequence[RowAnswer]) -> tuple[Indices, Codes, Codes]:
+    """Ends, signs and annotator numbers of the pairs that the answers tell something of."""
+    numbers = annotator_numbers(answers)
+    pairs = [(*pair, numbers[one.annotator]) for one in answers for pair in one.pairs()]
+    table = np.array(pairs, dtype=np.int64).reshape(-1, 4)
+    return table[:, :2].astype(np.intp), table[:, 2], table[:, 3]
 
 
-def decided(records: Sequence[Record]) -> list[Record]:
-    """Those that are not "unsure"."""
-    return [record for record in records if record.answer != UNSURE]
-
-
-def as_graph_input(records: Sequence[Record]) -> tuple[Indices, Codes, Codes]:
-    """Ends, signs and annotator numbers of the answers that are not "unsure"."""
-    given = decided(records)
-    names = {name: k for k, name in enumerate(annotator_names(records), start=1)}
-    ends = np.array([(record.left, record.right) for record in given], dtype=np.intp).reshape(-1, 2)
-    signs = np.array([record.answer for record in given], dtype=np.int64)
-    annotators = np.array([names.get(record.annotator, 0) for record in given], dtype=np.int64)
-    return ends, signs, annotators
-
-
-def as_answers(records: Sequence[Record]) -> Answers:
-    """The records in the form that the checks of answers take."""
-    return Answers(
-        name="answers",
-        ids=np.array([(str(r.left), str(r.right)) for r in records], dtype=object).reshape(-1, 2),
-        answers=np.array([record.answer for record in records], dtype=np.int64),
-        weights=np.ones(len(records)),
-        annotators=np.array([record.annotator for record in records], dtype=object),
-        lines=np.array([record.number for record in records], dtype=np.int64),
-        columns={},
-        words={},
-    )
-
-
-def annotator_names(records: Sequence[Record]) -> list[str]:
-    """Who answered, in the order of their first answers; without a name is nobody."""
-    return list(dict.fromkeys(record.annotator for record in records if record.annotator))
+def annotator_numbers(answers: Sequence[RowAnswer]) -> dict[str, int]:
+    """Who answered, numbered from 1 in the order of their first answers; 0 is somebody without a name."""
+    names = dict.fromkeys(["", *(one.annotator for one in answers)])
+    return {name: k for k, name in enumerate(names)}

@@ -17,7 +17,7 @@ import secrets
 import shlex
 import threading
 import webbrowser
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 
 from sdulearn.answers.records import EPSILONS
-from sdulearn.asking import Asker, flip_rate
+from sdulearn.asking import flip_rate
 from sdulearn.cli.console import ask_in_console
 from sdulearn.cli.fit import add_table_options, refuse_overwriting
 from sdulearn.cli.options import in_options, names, positive
@@ -37,10 +37,9 @@ from sdulearn.io.survey import read_features
 from sdulearn.io.tables import read_whole
 from sdulearn.types import Array, Rows
 from sdulearn.web.security import is_loopback
-from sdulearn.web.server import new_key, serve
-from sdulearn.web.session import AskingSession
+from sdulearn.web.server import serve
+from sdulearn.web.session import Session, continue_asker
 from sdulearn.web.things import Things, things_of_table
-from sdulearn.web.views import PageViews
 from sdulearn.workflow.fit import fit_table
 
 _DEMO_LOG = Path("digits-answers.jsonl")
@@ -225,7 +224,7 @@ def dropped_columns(arguments: argparse.Namespace) -> tuple[str, ...]:
     return tuple(dict.fromkeys([*arguments.drop, *others]))
 
 
-def _session(arguments: argparse.Namespace, material: _Material, log: AnswerLog) -> AskingSession:
+def _session(arguments: argparse.Namespace, material: _Material, log: AnswerLog) -> Session:
     """The session; an old log goes on with its own seed, so that its random questions stay random ones."""
     classes = arguments.classes or ("auto" if arguments.demo else 2)
     seed = log.contents.seed
@@ -235,12 +234,9 @@ def _session(arguments: argparse.Namespace, material: _Material, log: AnswerLog)
     private = _privacy(arguments, log)
     arguments.design = arguments.design or ("linked" if private is None else "random")
 
-    def make_engine(answers: Mapping[str, Sequence[Any]] | None) -> Any:
-        return Asker(
-            material.X, design=arguments.design, n_classes=classes, answers=answers, random_state=seed, private=private
-        )
-
-    session = AskingSession(make_engine, log, material.things.ids, for_team=not is_loopback(arguments.host))
+    ids = material.things.ids
+    options = {"design": arguments.design, "n_classes": classes, "random_state": seed, "private": private}
+    session = Session(continue_asker(material.X, log, ids, **options), log, ids, not is_loopback(arguments.host))
     settings = {"design": arguments.design, "classes": classes}
     if private is not None:
         settings["epsilon"] = private
@@ -264,21 +260,21 @@ def _privacy(arguments: argparse.Namespace, log: AnswerLog) -> float | None:
     return before
 
 
-def _ask_oracle(session: AskingSession, material: _Material, arguments: argparse.Namespace) -> None:
+def _ask_oracle(session: Session, material: _Material, arguments: argparse.Namespace) -> None:
     """Answer from the labels, and tell now and then what is found."""
     assert material.labels is not None
     labels = np.array(material.labels)
     for k in range(1, arguments.questions + 1):
         try:
-            pending = session.question(arguments.annotator)
+            token, question = session.question(arguments.annotator)
         except NothingToAskError as error:
             say(describe_numbers(session.numbers()))
             say(f"Only {k - 1:,} of {arguments.questions:,} questions were asked. {error}")
             return
-        left = labels[pending.question.left]
-        right = labels[pending.question.right]
+        left = labels[question.left]
+        right = labels[question.right]
         answer = "unsure" if "" in (left, right) else "same" if left == right else "different"
-        session.answer(arguments.annotator, pending.token, answer)
+        session.answer(arguments.annotator, token, answer)
         if k % _TOLD_EVERY == 0 or k == arguments.questions:
             say(describe_numbers(session.numbers()))
 
@@ -297,11 +293,10 @@ def describe_numbers(numbers: Mapping[str, Any]) -> str:
     return "; ".join(parts)
 
 
-def _serve(arguments: argparse.Namespace, session: AskingSession, material: _Material) -> None:
+def _serve(arguments: argparse.Namespace, session: Session, material: _Material) -> None:
     title = "digits" if arguments.demo else arguments.table.name
     fit = None if arguments.demo else _fitter(arguments, session, material)
     session.rebuild_curve()
-    views = PageViews(session, material.things, title, arguments.annotator, fit)
 
     def ready(address: str) -> None:
         say(f"The page: {address}")
@@ -314,11 +309,20 @@ def _serve(arguments: argparse.Namespace, session: AskingSession, material: _Mat
         if not arguments.no_browser:
             threading.Thread(target=webbrowser.open, args=(address,), daemon=True).start()
 
-    serve(views, host=arguments.host, port=arguments.port, key=new_key(), ready=ready)
+    serve(
+        session,
+        material.things,
+        title=title,
+        annotator=arguments.annotator,
+        fit=fit,
+        host=arguments.host,
+        port=arguments.port,
+        ready=ready,
+    )
 
 
 def _fitter(
-    arguments: argparse.Namespace, session: AskingSession, material: _Material
+    arguments: argparse.Namespace, session: Session, material: _Material
 ) -> Callable[[Mapping[str, str]], dict[str, Any]]:
     """What the page's last button does: a model and its report beside the log, and the commands to use them."""
     log_path = session.log.path

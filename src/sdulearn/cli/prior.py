@@ -122,7 +122,7 @@ def rows_of_answers(answers: Answers) -> tuple[Codes, Array, Mask | None]:
     if not len(used):
         raise InputError(f"{answers.name} holds no answer 'similar' or 'dissimilar': nothing to estimate a prior from.")
     ends = np.unique(answers.ids[used].astype(str), return_inverse=True)[1].reshape(-1, 2)
-    marked = random_ends(ends, None if answers.kinds is None else answers.kinds[used])
+    marked = random_ends(answers, ends, used)
     if marked is not None and not marked.any():
         raise UndeterminedError(
             f"{answers.name} holds no random question. Chosen rows do not tell the share of a class: ask about random "

@@ -3,14 +3,16 @@
 An answer, taking it back and changing it are a line each::
 
     {"event": "answer", "number": 1, "left": "r7", "right": "r12", "answer": "same", "annotator": "ann",
-     "kind": "random", "time": "2026-01-31T12:00:00.000Z", "session": "9f1c2b7a41d0"}
+     "kind": "random", "rank": 12, "time": "2026-01-31T12:00:00.000Z", "session": "9f1c2b7a41d0"}
     {"event": "change", "number": 1, "answer": "different", "annotator": "ann", "time": ..., "session": "9f1c2b7a41d0"}
     {"event": "undo", "number": 1, "annotator": "ann", "time": ..., "session": "9f1c2b7a41d0"}
 
 ``session`` and ``number`` name an answer, and a later line about it repeats them; every start of the program is a
 session of its own, so that logs merge by concatenation. ``{"event": "label", "id": "r7", "label": "cat"}`` names the
-class of a row; ``{"event": "session", "seed": 7, ...}`` begins a session. Answers that are flipped with probability
-1 / (1 + exp(epsilon)) before they are written carry ``"epsilon"``, as does the line of their session.
+class of a row; ``{"event": "session", "seed": 7, ...}`` begins a session. ``rank`` is the place of ``left`` in the
+random order of all rows that the seed gives: rows up to the last random one are a random sample, whatever their kind.
+Answers that are flipped with probability 1 / (1 + exp(epsilon)) before they are written carry ``"epsilon"``, as does
+the line of their session.
 """
 
 from __future__ import annotations
@@ -20,20 +22,20 @@ import math
 import os
 import re
 import secrets
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
 
 import numpy as np
 
-from sdulearn.answers.records import EPSILONS, Answers, BadRow, is_epsilon
+from sdulearn.answers.records import EPSILONS, PAIR_WORDS, Answer, Answers, BadRow, is_epsilon
 from sdulearn.errors import FileError, InputError
 from sdulearn.io.files import DAMAGED, Location, as_text, open_bytes
-from sdulearn.pairs import DISSIMILAR, SIMILAR, UNSURE
+from sdulearn.types import Mask
 
-ANSWER_CODES = {"same": SIMILAR, "different": DISSIMILAR, "unsure": UNSURE}
 EVENTS = ("session", "answer", "undo", "change", "label")
 # Every line of ours begins with this, and no text within one can hold it: its quotes would be escaped.
 _BEGIN = b'{"event"'
@@ -49,40 +51,19 @@ Key = tuple[str, int]
 Piece = tuple[int, bytes, Record | None]
 
 
-@dataclass(frozen=True)
-class LoggedAnswer:
-    """An answer as it stands after all changes."""
-
-    session: str  # name it, within this log and those it may be merged with
-    number: int
-    left: str  # ids of the two rows
-    right: str
-    answer: str  # what was said last
-    annotator: str = ""  # who said it; empty where nobody gave a name
-    kind: str = ""  # why it was asked, as the design calls it
-    time: str = ""  # when it was first given, in UTC
-    line: int = 0  # where it stands
-    epsilon: float | None = None  # its privacy, where its line says so; else that of its session holds
-
-    @property
-    def key(self) -> Key:
-        """What names the answer."""
-        return self.session, self.number
-
-
 @dataclass
 class LogContents:
     """What a log says, all its lines taken together."""
 
     # the answers that stand, by session and number, in the order in which they were first given
-    answers: dict[Key, LoggedAnswer] = field(default_factory=dict)
+    answers: dict[Key, Answer[str]] = field(default_factory=dict)
     labels: dict[str, str] = field(default_factory=dict)  # names of classes by row id
-    seed: int | None = None  # seed of the first session, with which the others go on
+    seeds: dict[str, int] = field(default_factory=dict)  # seed of each session that tells it
     # privacy of the answers of each session, None where they are as they were given, NaN where it cannot be read
     epsilons: dict[str, float | None] = field(default_factory=dict)
     undone: set[Key] = field(default_factory=set)  # answers that were taken back
     # the same as far as their own lines are there: what they said is still in the file
-    withdrawn: dict[Key, LoggedAnswer] = field(default_factory=dict)
+    withdrawn: dict[Key, Answer[str]] = field(default_factory=dict)
     n_changes: int = 0  # how often an answer was changed
     # lines that a writer was stopped in; what they would have said was never acknowledged
     half_written: list[int] = field(default_factory=list)
@@ -95,10 +76,12 @@ class LogContents:
         if event == "label":
             self.labels[as_text(record.get("id"))] = as_text(record.get("label"))
         elif event == "session":
+            session = as_text(record.get("session"))
             seed = record.get("seed")
-            self.seed = seed if self.seed is None and isinstance(seed, int) else self.seed
+            if isinstance(seed, int):
+                self.seeds[session] = seed
             epsilon, reason = _read_epsilon(record)
-            self.epsilons[as_text(record.get("session"))] = math.nan if reason else epsilon
+            self.epsilons[session] = math.nan if reason else epsilon
         elif event in ("answer", "change", "undo"):
             reason = self._apply_answer(str(event), record, line)
         elif not isinstance(event, str):
@@ -113,6 +96,23 @@ class LogContents:
         return not (self.epsilons or self.answers or self.undone or self.labels)
 
     @property
+    def seed(self) -> int | None:
+        """Seed of the first session, with which the others go on."""
+        return next(iter(self.seeds.values()), None)
+
+    def drawn(self) -> Mask:
+        """Which answers that stand are about points of a random sample: those up to the last random one of a seed."""
+        last: dict[int | None, int] = {}
+        for one in self.answers.values():
+            if one.kind == "random" and one.rank is not None:
+                seed = self.seeds.get(one.session)
+                last[seed] = max(last.get(seed, -1), one.rank)
+        return np.array([
+            one.kind == "random" or (one.rank is not None and one.rank <= last.get(self.seeds.get(one.session), -1))
+            for one in self.answers.values()
+        ], dtype=bool)  # fmt: skip
+
+    @property
     def epsilon(self) -> float | None:
         """Privacy of all answers that stand; None where they are as they were given."""
         return self._one_epsilon(self.answers.values())
@@ -125,11 +125,11 @@ class LogContents:
             return self._one_epsilon(given)
         return next((one for one in reversed(self.epsilons.values()) if one is not None), None)
 
-    def epsilon_of(self, one: LoggedAnswer) -> float | None:
+    def epsilon_of(self, one: Answer[str]) -> float | None:
         """Privacy of an answer: by its own line, or else that of its session."""
         return self.epsilons.get(one.session) if one.epsilon is None else one.epsilon
 
-    def _one_epsilon(self, answers: Iterable[LoggedAnswer]) -> float | None:
+    def _one_epsilon(self, answers: Iterable[Answer[str]]) -> float | None:
         found = {self.epsilon_of(one) for one in answers}
         if any(one is not None and math.isnan(one) for one in found):
             lines = [str(row.line) for row in self.bad_rows if row.reason.startswith("epsilon")]
@@ -148,7 +148,7 @@ class LogContents:
         """Apply an answer or a line about one; the reason where that cannot be done."""
         number = record.get("number")
         if not isinstance(number, int) or isinstance(number, bool):
-            return "number is no whole number"
+            return "number is not a whole number"
         key = as_text(record.get("session")), number
         if event == "undo":
             if key in self.answers:
@@ -156,18 +156,20 @@ class LogContents:
             self.undone.add(key)
             return ""
         answer = record.get("answer")
-        if not isinstance(answer, str) or answer not in ANSWER_CODES:
+        if "choices" in record:
+            return "a question with several choices, which this version does not read"
+        if not isinstance(answer, str) or answer not in PAIR_WORDS:
             return f"answer {answer!r} is not same, different or unsure"
         if event == "change":
-            return self._change(key, str(answer))
-        return self._add(key, str(answer), record, line)
+            return self._change(key, PAIR_WORDS[answer])
+        return self._add(key, PAIR_WORDS[answer], record, line)
 
-    def _change(self, key: Key, answer: str) -> str:
+    def _change(self, key: Key, said: int | str) -> str:
         if key in self.undone:
             return ""
         if key not in self.answers:
             return f"changes answer {key[1]}, which is not in the log"
-        self.answers[key] = replace(self.answers[key], answer=answer)
+        self.answers[key] = self.answers[key]._replace(said=said)
         self.n_changes += 1
         return ""
 
@@ -179,7 +181,7 @@ class LogContents:
             return ""
         return f"answer {key[1]} of its session is about other rows in line {known.line}"
 
-    def _add(self, key: Key, answer: str, record: Record, line: int) -> str:
+    def _add(self, key: Key, said: int | str, record: Record, line: int) -> str:
         # The same answer again is a copy of the log; one that was taken back stays so.
         if key in self.answers:
             return self._again(key, record)
@@ -188,11 +190,15 @@ class LogContents:
         if not left or not right:
             return f"{'left' if not left else 'right'} is empty"
         epsilon, reason = _read_epsilon(record)
+        rank = record.get("rank")
+        if isinstance(rank, bool) or not isinstance(rank, int | None) or (rank is not None and rank < 0):
+            return f"rank {str(rank)[:20]} is not a place in an order"
         if reason:
             return reason
         annotator, kind, time = (as_text(record.get(name)) for name in ("annotator", "kind", "time"))
         standing = self.withdrawn if key in self.undone else self.answers
-        standing[key] = LoggedAnswer(*key, left, right, answer, annotator, kind, time, line, epsilon)
+        session, number = key
+        standing[key] = Answer(left, (right,), said, annotator, kind, number, rank, epsilon, time, session, line)
         return ""
 
 
@@ -293,19 +299,24 @@ def log_answers(name: str, contents: LogContents) -> Answers:
     if any(one.annotator for one in given):
         columns["annotator"] = "annotator"
         annotators = np.array([one.annotator for one in given], dtype=object)
-    counts = {word: sum(one.answer == word for one in given) for word in ANSWER_CODES}
+    counts = Counter((one.word, one.sign) for one in sorted(given, key=lambda one: -(one.sign**2)))
+    times = [one.time for one in given]
     return Answers(
         name=name,
         ids=ids,
-        answers=np.array([ANSWER_CODES[one.answer] for one in given], dtype=np.int64),
+        answers=np.array([one.sign for one in given], dtype=np.int64),
         weights=np.ones(len(given)),
         annotators=annotators,
-        kinds=np.array([one.kind for one in given], dtype=object),
-        epsilon=contents.epsilon,
         lines=np.array([one.line for one in given], dtype=np.int64),
         columns=columns,
-        words={word: (ANSWER_CODES[word], count) for word, count in counts.items() if count},
+        words={word: (code, count) for (word, code), count in counts.items()},
         bad_rows=tuple(contents.bad_rows),
+        times=np.array(times, dtype=object) if any(times) else None,
+        format="answer_log",
+        kinds=np.array([one.kind for one in given], dtype=object),
+        drawn=contents.drawn(),
+        n_unranked=sum(one.kind != "random" and one.rank is None for one in given),
+        epsilon=contents.epsilon,
     )
 
 
@@ -341,15 +352,12 @@ class AnswerLog:
         """Write down what a session begins with."""
         self._append({"event": "session", "seed": seed, **settings, "time": _now(), "session": self.session})
 
-    def answer(
-        self, left: str, right: str, answer: str, annotator: str = "", kind: str = "", epsilon: float | None = None
-    ) -> LoggedAnswer:
-        """Write an answer; it is on the disk when this returns."""
+    def append(self, answer: Answer[str]) -> Answer[str]:
+        """Write an answer, as one of this session with the next number; it is on the disk when this returns."""
         number = self._last + 1
-        record: Record = {"event": "answer", "number": number, "left": left, "right": right, "answer": answer}
-        record |= {"annotator": annotator, "kind": kind}
-        if epsilon is not None:
-            record["epsilon"] = epsilon
+        record: Record = {"event": "answer", "number": number, "left": answer.left, "right": answer.right}
+        record |= {"answer": answer.word, "annotator": answer.annotator, "kind": answer.kind}
+        record |= {name: value for name in ("rank", "epsilon") if (value := getattr(answer, name)) is not None}
         self._append({**record, "time": _now(), "session": self.session})
         self._last = number
         return self.contents.answers[self.session, number]
@@ -375,7 +383,7 @@ class AnswerLog:
         self._append({**record, "time": _now(), "session": session})
 
     def _append(self, record: Record) -> None:
-        if record.get("answer", "same") not in ANSWER_CODES:
+        if record.get("answer", "same") not in PAIR_WORDS:
             raise InputError(f"An answer is same, different or unsure; got {record['answer']!r}.")
         self._write(json.dumps(record).encode("ascii") + b"\n")
         self.contents.apply(record, self._lines - 1)

@@ -119,8 +119,7 @@ def _read_log(source: Location | Frame, file_format: str) -> Answers:
     if contents.bad_rows and not contents.answers:
         first = contents.bad_rows[0]
         raise InputError(f"{source}: no line of this log can be read. Line {first.line}: {first.reason}.")
-    times = np.array([one.time for one in contents.answers.values()], dtype=object)
-    return replace(log_answers(str(source), contents), format="answer_log", times=times if any(times) else None)
+    return log_answers(str(source), contents)
 
 
 def _read_sheet(name: str, sheet: Sheet, columns: Mapping[str, str], words: Mapping[str, str]) -> Answers:

@@ -530,12 +530,13 @@ _SENTENCES: dict[str, str | Callable[[Details], str]] = {
     "left_out": _left_out,
     "repeated_questions": _repeated_questions,
     "chosen_questions": "{n_chosen:,} of the {n_answers:,} questions were chosen, not drawn at random: they train the "
-    "model. The prior and the accuracy come from the random ones alone.",
+    "model. The prior and the accuracy come from a random sample of the rows alone.",
     "few_random": "{n_random:,} of the {n_answers:,} answers used were about random rows, so the prior and the "
     "accuracy are hardly known: chosen rows do not represent the others. Ask more; by default every fourth question "
     "of sdulearn ask is random.",
     "many_chosen": "{n_chosen:,} of the {n_rows:,} rows were chosen, most of them hard ones, and random questions skip "
-    "them: the accuracy is likely too high, and the prior may be biased.",
+    "them. The log of an earlier version does not say which of them are in the random sample: the accuracy is likely "
+    "too high, and the prior may be biased.",
     "flipped_answers": "The answers were flipped with probability {flip_rate:.1%} before they were stored (epsilon "
     "{epsilon:g}). The joint method uses this known error rate; counts and contradictions mean little.",
     "tied_questions": "Left out: {count:,} questions answered both ways equally often.",

@@ -1,78 +1,234 @@
-"""The server's routes: requests to calls of a session, results to JSON. It needs the extra ``ask``."""
+"""The page of ``sdulearn ask``: requests to calls of a session, results to JSON. It needs the extra ``ask``."""
 
 from __future__ import annotations
 
-import functools
 import json
-from collections.abc import Awaitable, Callable
+import mimetypes
+import threading
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
-from starlette.responses import Response
-from starlette.routing import Route
+from starlette.responses import FileResponse, JSONResponse, Response
+from starlette.routing import Mount, Route
+from starlette.staticfiles import StaticFiles
 
-from sdulearn.errors import FileError, MissingFileError, SdulearnError
+from sdulearn.answers.records import Answer, flip_rate
+from sdulearn.errors import FileError, InputError, MissingFileError, SdulearnError
+from sdulearn.io.typed import plain, read
 from sdulearn.web.security import App, Guard
-from sdulearn.web.views import PageViews
+from sdulearn.web.session import Session
+from sdulearn.web.things import Things
 
 STATIC = Path(__file__).parent / "static"
-_TYPES = {
-    ".html": "text/html; charset=utf-8",
-    ".css": "text/css; charset=utf-8",
-    ".js": "text/javascript; charset=utf-8",
-    ".svg": "image/svg+xml",
-}
-# Of the number of a row.
+# Of a whole number in an address.
 _MOST_DIGITS = 16
+_PAGE = 100
+_EXAMPLES = 8
+_LONGEST_LABEL = 60
+# The report brings its style with it and no scripts.
+_REPORT_POLICY = "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'"
 
 Json = dict[str, Any]
+Word = Literal["same", "different", "unsure"]
+# Windows may say otherwise, and then browsers would not run the script.
+mimetypes.add_type("text/javascript", ".js")
 
 
-def make_app(views: PageViews, key: str, host: str) -> App:
+class Page:
+    """All that the page shows and does, of one session: plain data in, plain data out."""
+
+    # What can be asked for, and what can be done, by name.
+    READS = ("start", "question", "history", "numbers", "people", "classes")
+    WRITES = ("answer", "skip", "undo", "change", "finish")
+
+    def __init__(
+        self,
+        session: Session,
+        things: Things,
+        title: str,
+        annotator: str = "",
+        fit: Callable[[Mapping[str, str]], Json] | None = None,
+    ) -> None:
+        self.session = session
+        self.things = things
+        self.title = title
+        self.annotator = annotator  # who answers unless they give another name
+        # Takes names of classes by row id, fits a model of all classes found, and gives back what to show of it: lines
+        # of text, and the model's file, its report page and commands.
+        self.fit = fit
+        self.report: Path | None = None  # the report page of the last fit
+        self._fitting = threading.Lock()
+
+    def start(self, given: Json) -> Json:
+        """What the page needs once."""
+        epsilon = self.session.epsilon
+        return {
+            "title": self.title,
+            "annotator": self.annotator,
+            "people": self.session.people(),
+            "points": len(self.things.ids),
+            "log": str(self.session.log.path),
+            "can_fit": self.fit is not None,
+            "need_name": self.session.for_team,
+            "flip_rate": None if epsilon is None else flip_rate(epsilon),
+        }
+
+    def question(self, given: Json) -> Json:
+        """The question before a person; nothing of the model is in it."""
+        try:
+            token, question = self.session.question(_name(given))
+        except SdulearnError as error:
+            return {"question": None, "reason": str(error), "answers": self.session.n_answers}
+        shown = {"token": token, "left": self._thing(question.left), "right": self._thing(question.right)}
+        return {"question": shown, "answers": self.session.n_answers}
+
+    def answer(self, given: Json) -> Json:
+        """Take an answer, and give the next question."""
+        written = self.session.answer(_name(given), _field(given, "token", int), _field(given, "answer", Word))
+        key = None if written is None else {"session": written.session, "number": written.number}
+        return {"written": key, **self.question(given)}
+
+    def skip(self, given: Json) -> Json:
+        """Put a question off."""
+        self.session.skip(_name(given), _field(given, "token", int))
+        return self.question(given)
+
+    def undo(self, given: Json) -> Json:
+        """Take the last answer back."""
+        return {"undone": self.session.undo(_name(given)) is not None, **self.question(given)}
+
+    def change(self, given: Json) -> Json:
+        """Change an earlier answer."""
+        key = _field(given, "session", str), _field(given, "number", int)
+        changed = self.session.change(key, _field(given, "answer", Word), _name(given))
+        return {"answer": self._logged([changed], given)[0]}
+
+    def history(self, given: Json) -> Json:
+        """Answers from the last one back, a page at a time."""
+        everything = self.session.history()
+        begin = _row_number(given.get("begin", "0"))
+        if begin is None:
+            raise InputError("`begin` must be a whole number.")
+        page = everything[begin : begin + _PAGE]
+        return {"answers": self._logged(page, given), "total": len(everything), "begin": begin}
+
+    def numbers(self, given: Json) -> Json:
+        """Counts, classes, accuracy, what to look at again, and advice."""
+        found = self.session.numbers()
+        return plain({**found, "review": self._logged(found["review"], given)})
+
+    def people(self, given: Json) -> Json:
+        """Agreement and error rates."""
+        return self.session.agreement()
+
+    def classes(self, given: Json) -> Json:
+        """Examples of each class, to name it by."""
+        labels = self.session.log.contents.labels
+        shown = []
+        for rows in self.session.examples(_EXAMPLES):
+            ids = [self.things.ids[row] for row in rows]
+            names = [labels[name] for name in ids if name in labels]
+            examples = [self._thing(row) for row in rows]
+            shown.append({"ids": ids, "name": names[-1] if names else "", "examples": examples})
+        return {"classes": shown}
+
+    def finish(self, given: Json) -> Json:
+        """Name the classes, then fit."""
+        found = _field(given, "labels", dict[str, str])
+        names = {row_id: name.strip() for row_id, name in found.items() if name.strip()}
+        if any(len(name) > _LONGEST_LABEL or not name.isprintable() for name in names.values()):
+            raise InputError(f"A class name has at most {_LONGEST_LABEL} characters that can be printed.")
+        self._refuse_shared_names(names)
+        self.session.label(names, _name(given))
+        if self.fit is None:
+            raise InputError("There is nothing to fit: this is a demonstration.")
+        with self._fitting:
+            # Names of an earlier time may have been changed since.
+            result = self.fit(names)
+            self.report = Path(result["report"])
+            return result
+
+    def _refuse_shared_names(self, names: Mapping[str, str]) -> None:
+        """By the answers, classes differ: a name that two of them have would contradict them."""
+        seen: set[str] = set()
+        for rows in self.session.examples(_EXAMPLES):
+            own = {names[self.things.ids[row]] for row in rows if self.things.ids[row] in names}
+            if shared := sorted(own & seen):
+                raise InputError(
+                    f"Two classes are named {shared[0]!r}. Give them different names, or leave one of them empty."
+                )
+            seen |= own
+
+    def _thing(self, row: int) -> Json:
+        return {"id": self.things.ids[row], "parts": self.things.show(row)}
+
+    def _logged(self, answers: Sequence[Answer[str]], given: Json) -> list[Json]:
+        """Answers as they are listed, and which of them the one who looks at them may change."""
+        name = _name(given)
+        alone = self.session.is_alone(name)
+        changeable = self.session.epsilon is None
+        return [
+            {
+                "session": one.session,
+                "number": one.number,
+                "left": self._end(one.left),
+                "right": self._end(one.right),
+                "answer": one.word,
+                "annotator": one.annotator,
+                "time": one.time,
+                "may_change": changeable and (alone or one.annotator == name),
+            }
+            for one in answers
+        ]
+
+    def _end(self, row_id: str) -> Json:
+        row = self.session.rows[row_id]
+        return {
+            "id": row_id,
+            "title": self.things.title(row),
+            "row": row,
+            "picture": self.things.has_picture(row),
+        }
+
+
+def make_app(page: Page, key: str, host: str) -> App:
     """The whole ASGI application."""
-    pages = {path.name: path for path in STATIC.iterdir() if path.suffix in _TYPES}
+
+    def report(request: Request) -> Response:
+        if page.report is None:
+            return JSONResponse({"error": "No model was fitted yet."}, 404)
+        headers = {"Content-Security-Policy": _REPORT_POLICY}
+        return FileResponse(page.report, headers=headers, media_type="text/html; charset=utf-8")
+
+    def image(request: Request) -> Response:
+        row = _row_number(request.path_params["row"])
+        try:
+            data, kind = page.things.picture(-1 if row is None else row)
+        except MissingFileError:
+            return JSONResponse({"error": "There is no such picture."}, 404)
+        except FileError as error:
+            return JSONResponse({"error": str(error)}, 415)
+        return Response(data, media_type=kind)
+
     routes = [
-        Route("/", functools.partial(_file, pages["index.html"])),
-        *(Route(f"/{name}", functools.partial(_file, path)) for name, path in pages.items()),
-        Route("/report", functools.partial(_report, views)),
-        Route("/image/{row}", functools.partial(_image, views)),
-        *(Route(f"/api/{name}", _getter(function)) for name, function in views.readers().items()),
-        *(Route(f"/api/{name}", _poster(function), methods=["POST"]) for name, function in views.writers().items()),
+        Route("/report", report),
+        Route("/image/{row}", image),
+        *(Route(f"/api/{name}", _getter(getattr(page, name))) for name in page.READS),
+        *(Route(f"/api/{name}", _poster(getattr(page, name)), methods=["POST"]) for name in page.WRITES),
+        Mount("/", StaticFiles(directory=STATIC, html=True)),
     ]
-    return Guard(Starlette(routes=routes), key, host)
+    return Guard(Starlette(routes=routes, exception_handlers={SdulearnError: _refused}), key, host)
 
 
-async def _file(path: Path, request: Request) -> Response:
-    return Response(path.read_bytes(), media_type=_TYPES[path.suffix])
+def _getter(function: Callable[[Json], Json]) -> Callable[[Request], Response]:
+    """Starlette runs it in a thread: an answer waits for the disk, and others need not wait with it."""
 
-
-async def _report(views: PageViews, request: Request) -> Response:
-    """The page of the last fit, which brings its style with it and no scripts."""
-    if views.report is None:
-        return _json({"error": "No model was fitted yet."}, 404)
-    headers = {"Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'"}
-    return Response(views.report.read_bytes(), media_type=_TYPES[".html"], headers=headers)
-
-
-async def _image(views: PageViews, request: Request) -> Response:
-    row = request.path_params["row"]
-    try:
-        if not (row.isascii() and row.isdigit() and len(row) < _MOST_DIGITS):
-            raise MissingFileError("There is no such row.")
-        data, kind = await run_in_threadpool(views.things.picture, int(row))
-    except MissingFileError:
-        return _json({"error": "There is no such picture."}, 404)
-    except FileError as error:
-        return _json({"error": str(error)}, 415)
-    return Response(data, media_type=kind)
-
-
-def _getter(function: Callable[[Json], Json]) -> Callable[[Request], Awaitable[Response]]:
-    async def get(request: Request) -> Response:
-        return await _call(function, dict(request.query_params))
+    def get(request: Request) -> Response:
+        return JSONResponse(function(dict(request.query_params)))
 
     return get
 
@@ -80,25 +236,31 @@ def _getter(function: Callable[[Json], Json]) -> Callable[[Request], Awaitable[R
 def _poster(function: Callable[[Json], Json]) -> Callable[[Request], Awaitable[Response]]:
     async def post(request: Request) -> Response:
         try:
-            given = json.loads(await request.body())
-        except (ValueError, RecursionError):
-            given = None
-        if not isinstance(given, dict):
-            return _json({"error": "The request must be a JSON object."}, 400)
-        return await _call(function, given)
+            given = read(dict[str, Any], json.loads(await request.body()))
+        except (ValueError, TypeError, RecursionError):
+            raise InputError("The request must be a JSON object.") from None
+        return JSONResponse(await run_in_threadpool(function, given))
 
     return post
 
 
-async def _call(function: Callable[[Json], Json], given: Json) -> Response:
-    """Run in a thread: an answer waits for the disk, and others need not wait with it."""
+def _refused(request: Request, error: Exception) -> Response:
+    return JSONResponse({"error": str(error)}, 507 if isinstance(error, FileError) else 400)
+
+
+def _field(given: Json, name: str, kind: Any) -> Any:
+    """One value of a request, checked."""
     try:
-        return _json(await run_in_threadpool(function, given))
-    except FileError as error:
-        return _json({"error": str(error)}, 507)
-    except SdulearnError as error:
-        return _json({"error": str(error)}, 400)
+        return read(kind, given.get(name))
+    except (TypeError, ValueError) as error:
+        raise InputError(f"`{name}` of the request: {error}.") from None
 
 
-def _json(data: Json, status: int = 200) -> Response:
-    return Response(json.dumps(data, allow_nan=False), status, media_type="application/json")
+def _name(given: Json) -> str:
+    return str(_field({"annotator": "", **given}, "annotator", str)).strip()
+
+
+def _row_number(text: object) -> int | None:
+    """A whole number of an address; None where it is something else."""
+    usable = isinstance(text, str) and text.isascii() and text.isdigit() and len(text) < _MOST_DIGITS
+    return int(str(text)) if usable else None

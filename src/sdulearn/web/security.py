@@ -64,7 +64,7 @@ class Guard:
         if body is None:
             await _refuse(send, 413, "The request is too large.")
             return
-        await self.app(inner, _replayed(body), _with_headers(send))
+        await self.app(inner, _replayed(body, receive), _with_headers(send))
 
     def _refusal(self, scope: Scope) -> tuple[int, str] | None:
         """Status and reason, where a request may not come in."""
@@ -132,13 +132,14 @@ async def _whole_body(receive: Receive) -> bytes | None:
             return body
 
 
-def _replayed(body: bytes) -> Receive:
+def _replayed(body: bytes, receive: Receive) -> Receive:
+    """The body at once, and then what comes after it: responses stop when that says that nobody waits for them."""
     messages: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
 
-    async def receive() -> Message:
-        return messages.pop() if messages else {"type": "http.disconnect"}
+    async def replayed() -> Message:
+        return messages.pop() if messages else await receive()
 
-    return receive
+    return replayed
 
 
 def _with_headers(send: Send) -> Send:

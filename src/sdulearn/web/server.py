@@ -1,14 +1,16 @@
-"""Run the page's server until it is told to stop."""
+"""Run the page's server until it is interrupted."""
 
 from __future__ import annotations
 
 import secrets
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from sdulearn.errors import InputError
 from sdulearn.extras import require
-from sdulearn.web.views import PageViews
+from sdulearn.web.session import Session
+from sdulearn.web.things import Things
 
 # Headers and address of a request; all that we send are far smaller.
 _MAX_HEAD_BYTES = 16_384
@@ -19,17 +21,29 @@ def new_key() -> str:
     return secrets.token_urlsafe(18)
 
 
-def serve(views: PageViews, *, host: str, port: int, key: str, ready: Callable[[str], None]) -> None:
-    """Serve until interrupted."""
+def serve(
+    session: Session,
+    things: Things,
+    *,
+    title: str,
+    annotator: str,
+    fit: Callable[[Mapping[str, str]], dict[str, Any]] | None,
+    host: str,
+    port: int,
+    ready: Callable[[str], None],
+) -> None:
+    """Serve the page of a session until interrupted."""
     uvicorn = require("uvicorn", "ask")
     require("starlette", "ask")
-    from sdulearn.web.app import make_app
+    from sdulearn.web.app import Page, make_app
     from sdulearn.web.connections import MAX_CONNECTIONS, PageConnection
 
+    key = new_key()
+    page = Page(session, things, title, annotator, fit)
     with _listening(host, port) as listener:
         address = page_address(host, listener.getsockname()[1], key)
         config = uvicorn.Config(
-            make_app(views, key, host),
+            make_app(page, key, host),
             http=PageConnection,
             ws="none",
             lifespan="off",

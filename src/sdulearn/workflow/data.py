@@ -59,7 +59,7 @@ class TrainingData:
     unlabeled: Indices  # rows that serve as unlabeled
     n_unlabeled: int  # those of the fit on all rows
     annotators: Codes | None = None
-    random: Mask | None = None  # ends that were drawn at random to be asked about; None where all were
+    random: Mask | None = None  # ends that are of a random sample of the rows; None where all are
     answers: Answers | None = None  # None for pair codes of a column
     labels: Mapping[int, str] = field(default_factory=dict)  # a few true classes by row
     classes: tuple[str, ...] = ()  # names of all classes, where there are labels
@@ -415,7 +415,7 @@ def usable_answers(
     if by_majority and votes.n_tied:
         findings.append(Finding("tied_questions", "warning", {"count": votes.n_tied}))
     random = None
-    if answers.kinds is not None and (marked := random_ends(ends[usable], answers.kinds[usable])) is not None:
+    if (marked := random_ends(answers, ends[usable], usable)) is not None:
         random = np.zeros(ends.shape, dtype=bool)
         random[usable] = marked
         random = random[chosen]

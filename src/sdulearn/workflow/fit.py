@@ -430,7 +430,9 @@ def _check_random(data: TrainingData) -> list[Finding]:
     if n_random < _ENOUGH_RANDOM:
         return [Finding("few_random", "warning", {"n_random": n_random, "n_answers": len(random)})]
     chosen = np.setdiff1d(data.ends, data.ends[random])
-    if len(chosen) < _MANY_CHOSEN * data.n_rows:
+    # Where their ranks are known, none of the random sample is missing.
+    unranked = data.answers is not None and data.answers.n_unranked
+    if not unranked or len(chosen) < _MANY_CHOSEN * data.n_rows:
         return []
     return [Finding("many_chosen", "warning", {"n_chosen": len(chosen), "n_rows": data.n_rows})]
 
