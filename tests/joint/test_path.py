@@ -113,6 +113,28 @@ def test_points_and_rows():
     ]
 
 
+@pytest.mark.parametrize("design", ["loose", "chain", "labels"])
+@pytest.mark.parametrize("prior", [None, 0.7])
+def test_empty_models(design, prior):
+    """One rule: logits that hardly vary; and, without prior or label, the largest penalty or more."""
+    rng = np.random.default_rng(0)
+    y = np.where(rng.random(40) < 0.7, 1, -1)
+    X = rng.normal(size=(40, 2)) + y[:, None]
+    step = 2 if design == "loose" else 1
+    ends = np.column_stack([np.arange(0, 39, step), np.arange(1, 40, step)])
+    labels = np.where(np.arange(40) < 2, y, 0) if design == "labels" else None
+    graph = AnswerGraph.from_answers(ends, y[ends[:, 0]] == y[ends[:, 1]], labels=labels)
+    data = TrainingData.of(X, graph, np.ones(40, dtype=int), np.ones(40), pairs_first=True)
+    likelihood = TwoClassLikelihood(data.graph, AnswerModel.given(0.0, data.graph), data.weight)
+    problem = PointProblem(data, likelihood, prior, 3.0)
+    largest = problem.moments.largest_alpha(1.0)
+    alphas = largest * np.array([[2.0], [1.0], [0.5], [0.5]])
+    w = np.array([1.0, 1.0, 0.0]) / np.sqrt(problem.moments.variance.sum())
+    path = np.array([1.0, 1.0, 1.0, 0.9e-3])[:, None, None] * w[:, None]
+    strong = prior is None and design != "labels"
+    assert problem.empty(alphas, [1.0], path)[:, 0].tolist() == [strong, strong, False, True]
+
+
 def test_folds_of_loose_pairs_are_fits_without_their_answers():
     problem = laid_out(60, 30, 3)
     rng = np.random.default_rng(0)

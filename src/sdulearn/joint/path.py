@@ -143,14 +143,16 @@ class PointProblem(RowSums):
         return float(share @ (A @ v[:-1] + v[-1] > 0)), float(share @ share)
 
     def empty(self, alphas: Array, covariance_powers: Sequence[float], path: Array) -> Mask:
-        """Where on the path (n_alphas, n_powers) the model names no classes."""
-        if not self.is_loose:
-            # Its logits hardly vary.
-            variance = np.einsum("ajk,j->ak", path[:, :-1] ** 2, self.moments.variance)
-            return np.asarray(variance < _EMPTY**2)
-        if self.moments.prior is not None:
-            return np.zeros(alphas.shape, dtype=bool)
-        return alphas >= [self.moments.largest_alpha(power) for power in covariance_powers]
+        """Where on the path (n_alphas, n_powers) the model names no classes.
+
+        Its logits hardly vary; or nothing leads away from zero, neither a prior nor a label, and the penalty is too
+        strong to leave it.
+        """
+        variance = np.einsum("ajk,j->ak", path[:, :-1] ** 2, self.moments.variance)
+        empty = variance < _EMPTY**2
+        if self.moments.prior is None and self.moments.named is None:
+            empty |= alphas >= [self.moments.largest_alpha(power) for power in covariance_powers]
+        return np.asarray(empty)
 
     def log_evidence(self, w: Array, pen: Array) -> float:
         """Laplace's log evidence of one penalty at its solution, by the answers' Fisher information."""
