@@ -8,8 +8,8 @@ O(n d^2) for moments and Hessians.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, fields
 from numbers import Real
+from typing import NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -20,7 +20,7 @@ from sdulearn.base import Fit
 from sdulearn.blocks.source import Blocks, Sums, add_all
 from sdulearn.errors import InputError
 from sdulearn.joint.data import Axes, Moments, warn_of_scales
-from sdulearn.joint.estimators import PairLogisticRegression
+from sdulearn.joint.estimators import PairLogisticRegression, counted_prior
 from sdulearn.joint.likelihood import (
     Columns,
     LoosePairs,
@@ -33,7 +33,6 @@ from sdulearn.joint.likelihood import (
     pair_moments,
 )
 from sdulearn.joint.path import begin, polish
-from sdulearn.joint.prior import resolve_prior
 from sdulearn.linear import check_width
 from sdulearn.pairs import read_pairs
 from sdulearn.solvers import check_system_size
@@ -67,50 +66,27 @@ def fit_pair_logistic(model: PairLogisticRegression, blocks: Blocks) -> Fit:
             "0 give `prior` too. Fit in memory for rates of annotators, or to estimate a prior from wrong answers."
         )
     survey = blocks.sum(_survey)
-    n_similar = survey.similar if survey else 0.0
-    n_dissimilar = survey.dissimilar if survey else 0.0
-    squares = survey.pair_squares if survey else 0.0
-    estimate, prior = resolve_prior(model, n_similar, n_dissimilar, squares)
+    counts = [survey[name] if survey else 0.0 for name in ("similar", "dissimilar", "pair_squares")]
+    estimate, prior = counted_prior(model, *counts)
     problem = BlockProblem(blocks, survey, prior, float(model.prior_strength), float(error_rate))
     v = begin(model, problem, model.alpha, model.covariance_power)
-    answer_model = AnswerModel.unknown(np.zeros(1, dtype=int), np.array([survey.n_pairs]))
+    answer_model = AnswerModel.unknown(np.zeros(1, dtype=int), np.array([survey["n_pairs"]]))
     if model.error_rate != "auto":
-        rate = Rate(float(error_rate), float(error_rate), float(error_rate), survey.n_pairs)
+        rate = Rate(float(error_rate), float(error_rate), float(error_rate), survey["n_pairs"])
         answer_model = AnswerModel(rate, {0: rate})
     fitted: dict[str, object] = {"answer_model_": answer_model}
     return polish(model, problem, v, model.alpha, model.covariance_power, estimate, fitted)
 
 
-@dataclass(frozen=True)
-class Survey:
+class Survey(Sums):
     """The first pass: weighted sum of the rows, number and weight of the pairs and of the unlabeled rows.
 
     A row of weight 0 is not there, and is not counted; to the sums of all passes it adds nothing.
     """
 
-    n_pairs: int
-    n_unlabeled: int
-    total: Array
-    similar: float
-    dissimilar: float
-    pair_squares: float
-    unlabeled: float
-    unlabeled_squares: float
-
-    @property
-    def n_answers(self) -> float:
-        """Weight of all pairs."""
-        return self.similar + self.dissimilar
-
-    @property
-    def weight(self) -> float:
-        """Weight of all rows."""
-        return 2 * self.n_answers + self.unlabeled
-
-    def __add__(self, other: Survey) -> Survey:
-        check_width(len(other.total), len(self.total))
-        names = [one.name for one in fields(self)]
-        return Survey(*(getattr(self, name) + getattr(other, name) for name in names))
+    def __add__(self, other: Sums) -> Survey:
+        check_width(len(other["total"]), len(self["total"]))
+        return Survey(super().__add__(other))
 
 
 def _survey(X: Rows, y: Codes, weight: Array | None) -> Survey | None:
@@ -169,8 +145,7 @@ def _check_whole_pairs(codes: Codes) -> None:
         )
 
 
-@dataclass(frozen=True)
-class Totals:
+class Totals(NamedTuple):
     """What a task needs of all rows: mean, weight of all pairs and of all unlabeled rows, and the rate of errors."""
 
     mean: Array
@@ -316,14 +291,16 @@ class BlockProblem(RowSums):
         self, blocks: Blocks, survey: Survey, prior: float | None, prior_strength: float, error_rate: float = 0.0
     ) -> None:
         """Find the axes and what the starts need, in one pass."""
-        d = len(survey.total)
+        d = len(survey["total"])
         check_system_size(d)
         self.blocks = blocks
         self.survey = survey
-        self.totals = Totals(survey.total / survey.weight, survey.n_answers, survey.unlabeled, error_rate)
+        n_answers = survey["similar"] + survey["dissimilar"]
+        weight = 2 * n_answers + survey["unlabeled"]
+        self.totals = Totals(survey["total"] / weight, n_answers, survey["unlabeled"], error_rate)
         sums = blocks.sum(_sum_rows, self.totals, _moments, np.zeros(d + 1), True)
-        second = survey.n_answers * sums.pop("ends_second") + survey.unlabeled * sums.pop("free_second")
-        second /= survey.weight
+        second = n_answers * sums.pop("ends_second") + survey["unlabeled"] * sums.pop("free_second")
+        second /= weight
         # The rows are about a mean that was rounded.
         rest = second[:-1, -1]
         covariance = second[:-1, :-1] - np.outer(rest, rest)
@@ -331,16 +308,15 @@ class BlockProblem(RowSums):
         self.axes = Axes.from_moments(self.totals.mean, covariance)
         self.moments = Moments(self.axes.variance, **_changed(sums, self.axes.inward), prior=prior)
         # What is left of the pull beside wrong answers, as TwoClassLikelihood.pull_share has it of loose pairs.
-        self.pull = PriorPull.of(prior, prior_strength * (1 - 2 * error_rate) ** 2, survey.n_unlabeled)
+        self.pull = PriorPull.of(prior, prior_strength * (1 - 2 * error_rate) ** 2, survey["n_unlabeled"])
         self._known: dict[bytes, dict[str, Array]] = {}
 
     def positive_share(self, v: Array) -> tuple[float, float]:
         """See :class:`sdulearn.joint.path.Problem`."""
         sums = self._sums(_positive, v, True)
-        survey = self.survey
-        if survey.unlabeled:
-            return sums["share"], survey.unlabeled_squares / survey.unlabeled**2
-        return sums["share_of_ends"], survey.pair_squares / survey.n_answers**2 / 2
+        if self.totals.unlabeled:
+            return sums["share"], self.survey["unlabeled_squares"] / self.totals.unlabeled**2
+        return sums["share_of_ends"], self.survey["pair_squares"] / self.totals.n_answers**2 / 2
 
     def slopes(self, W: Array, columns: Columns, exact: bool) -> dict[str, Array]:
         """See :class:`~sdulearn.joint.likelihood.RowSums`.
