@@ -47,16 +47,24 @@ _MESSAGES = {False: (60, 1e-6), True: (200, 1e-9)}
 
 
 def tanh_half(Z: Array) -> tuple[Array, Array]:
-    """``tanh(Z / 2)`` and ``1 + exp(-|Z|)`` from one exponential."""
-    e = np.exp(-np.abs(Z))
-    return np.copysign((1 - e) / (1 + e), Z), 1 + e
+    """``tanh(Z / 2)`` and ``1 + exp(-|Z|)`` from one exponential.
+
+    In place: with many rows new memory costs more than the arithmetic.
+    """
+    e = np.abs(Z)
+    np.negative(e, out=e)
+    np.exp(e, out=e)
+    E = e + 1
+    np.subtract(1, e, out=e)
+    e /= E
+    return np.copysign(e, Z, out=e), E
 
 
 def bordered_sum(A: Rows, G: Array) -> Array:
     """``[A, 1]' G``."""
     total = np.empty((A.shape[1] + 1, G.shape[1]))
     total[:-1] = A.T @ G
-    total[-1] = G.sum(axis=0)
+    total[-1] = np.ones(len(G)) @ G
     return total
 
 
@@ -583,9 +591,17 @@ class PriorPull:
 
 
 def mean_sums(A: Rows, share: Array, Z: Array) -> dict[str, Array]:
-    """What the pull needs of the unlabeled rows: "mean", ``sum share tanh(z / 2)``, and its "mean_slope"."""
-    T, _ = tanh_half(Z)
-    return {"mean": share @ T, "mean_slope": bordered_sum(A, share[:, None] * (1 - T**2))}
+    """What the pull needs of the unlabeled rows: "mean", ``sum share tanh(z / 2)``, and its "mean_slope".
+
+    ``Z`` is written over.
+    """
+    Z /= 2
+    np.tanh(Z, out=Z)
+    mean = share @ Z
+    Z *= Z
+    np.subtract(1, Z, out=Z)
+    Z *= share[:, None]
+    return {"mean": mean, "mean_slope": bordered_sum(A, Z)}
 
 
 def mean_curvature(A: Rows, share: Array, z: Array) -> Array:

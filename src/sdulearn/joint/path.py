@@ -188,7 +188,8 @@ def _slopes(
     data = problem.data
     n = data.graph.n_points
     A = data.known if problem.pull is None else data.A
-    Z = A @ W[:-1] + W[-1]
+    Z = A @ W[:-1]
+    Z += W[-1]
     value, slopes = likelihood.weighted_terms(Z[:n], columns, exact)
     sums = {"loss": value, "slope": bordered_sum(data.known, slopes)}
     if problem.pull is not None:
