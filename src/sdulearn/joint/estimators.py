@@ -636,19 +636,14 @@ def _warn_of_one_kind(n_similar: float, n_dissimilar: float, prior: float | None
     warn(f"All answers are {found}. {remedy}.", OneKindWarning)
 
 
-def may_be_wrong(error_rate: ErrorRateParameter) -> bool:
-    """Whether a rate above 0 was given."""
-    if isinstance(error_rate, Mapping):
-        return any(error_rate.values())
-    return error_rate not in ("auto", 0)
-
-
 def _asks_for_rates(error_rate: ErrorRateParameter, pairs: Pairs) -> bool:
     """Whether there are shared points, labels, or rates that are or may be above 0."""
     if pairs.shares_points or (pairs.labels is not None and pairs.labels.any()):
         return True
+    if isinstance(error_rate, Mapping):
+        return any(error_rate.values())
     if error_rate != "auto":
-        return may_be_wrong(error_rate)
+        return error_rate != 0
     return len(np.unique(pairs.answer_annotators)) > 1
 
 
