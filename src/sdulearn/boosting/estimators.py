@@ -18,7 +18,8 @@ from sdulearn.boosting.start import LinearFits
 from sdulearn.boosting.training import held_out_scores
 from sdulearn.errors import InputError
 from sdulearn.extras import require
-from sdulearn.sklearn_private import fit_context
+from sdulearn.pairs import read_pairs
+from sdulearn.sklearn_private import fit_context, safe_indexing
 from sdulearn.types import Array, Estimator, MatrixLike
 
 MODELS = ("linear", "nystroem", "boosted")
@@ -356,9 +357,12 @@ class PairModelCV(ScoreClassifier):
         best = first_of_the_best(self.cv_results_, loss.n_known)
         self.model_ = names[best]
         start, boosters, n_iter, scores = found[best]
+        n_rows = len(read_pairs(y).codes)
         self._take(rows, start, boosters, n_iter)
-        self.held_out_decisions_ = self.decision_function(X)
+        self.held_out_decisions_ = np.empty((n_rows, *scores.shape[1:]))
         self.held_out_decisions_[rows.rows] = scores[rows.graph.row_point]
+        if (others := np.setdiff1d(np.arange(n_rows), rows.rows)).size:
+            self.held_out_decisions_[others] = self.decision_function(safe_indexing(X, others))
         self.best_estimator_ = self._linear_estimator(start) if self.model_ == "linear" else self
         return self
 
