@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
 from functools import partial
 from typing import TypeAlias
 
@@ -36,50 +35,25 @@ Portion: TypeAlias = tuple[Rows, Codes] | Block
 """Rows, what is known of them (pair codes, and points where answers share them) and, if any, weights."""
 
 
-@dataclass(frozen=True)
-class NumberRows:
-    """A part whose blocks are the number columns of some row groups, with codes and weights."""
+def number_blocks(
+    group: RowGroups, columns: Sequence[str], codes: str | None, points: str | None, weights: str | None, dtype: str
+) -> Iterator[Block]:
+    """Number columns of some row groups, batch by batch, with codes and weights.
 
-    group: RowGroups
-    columns: tuple[str, ...]
-    codes: str | None
-    points: str | None
-    weights: str | None
-    dtype: str
-
-    @property
-    def n_blocks(self) -> int:
-        """Number of blocks."""
-        return -(-self.group.rows // batch_rows(len(self.columns)))
-
-    def __call__(self) -> Iterator[Block]:
-        """Batch by batch. The matrix is stored column by column, as the file has it."""
-        d = len(self.columns)
-        extra = [name for name in (self.codes, self.points, self.weights) if name is not None]
-        for _, batch in self.group([*self.columns, *extra], batch_rows(d)):
-            X = np.empty((d, batch.num_rows), dtype=self.dtype)
-            for row, name in zip(X, self.columns, strict=True):
-                row[:] = batch[name].to_numpy(zero_copy_only=False)
-            y = np.zeros(batch.num_rows, dtype=np.int64)
-            if self.codes is not None:
-                y = pair_codes(self.group.path, self.codes, batch[self.codes])
-            if self.points is not None:
-                y = np.column_stack([y, point_numbers(self.group.path, self.points, batch[self.points])])
-            yield X.T, y, None if self.weights is None else numbers(batch[self.weights])
-
-
-class ParquetBlocks(LocalBlocks):
-    """Blocks of a Parquet table; knows the names of its features."""
-
-    def __init__(
-        self,
-        parts: Sequence[NumberRows],
-        names: Sequence[str],
-        n_jobs: int,
-        watch: Watch | None,
-    ) -> None:
-        super().__init__(parts, n_jobs, watch)
-        self.feature_names = list(names)
+    The matrix is stored column by column, as the file has it.
+    """
+    d = len(columns)
+    extra = [name for name in (codes, points, weights) if name is not None]
+    for _, batch in group([*columns, *extra], batch_rows(d)):
+        X = np.empty((d, batch.num_rows), dtype=dtype)
+        for row, name in zip(X, columns, strict=True):
+            row[:] = batch[name].to_numpy(zero_copy_only=False)
+        y = np.zeros(batch.num_rows, dtype=np.int64)
+        if codes is not None:
+            y = pair_codes(group.path, codes, batch[codes])
+        if points is not None:
+            y = np.column_stack([y, point_numbers(group.path, points, batch[points])])
+        yield X.T, y, None if weights is None else numbers(batch[weights])
 
 
 def parquet_blocks(
@@ -91,7 +65,7 @@ def parquet_blocks(
     weights: str | None = None,
     n_jobs: int | None = None,
     watch: Watch | None = None,
-) -> ParquetBlocks:
+) -> LocalBlocks:
     """Read the rows of a Parquet file or folder by row group, as often as needed.
 
     Parameters
@@ -115,7 +89,7 @@ def parquet_blocks(
 
     Returns
     -------
-    ParquetBlocks
+    LocalBlocks
         For ``fit``; iterating over it gives ``(X, y, weight)`` portion by portion.
 
     Raises
@@ -152,9 +126,13 @@ def parquet_blocks(
             f"{path} has no column {quoted(absent[0])}. Its columns: {listed(map(shortened, table.types))}."
         )
     dtype = _common_type(path, table, features)
-    groups = [part for part in table.parts if isinstance(part, RowGroups)]
-    parts = [NumberRows(group, tuple(features), codes, points, weights, dtype) for group in groups]
-    return ParquetBlocks(parts, features, cpu_count() if n_jobs is None else n_jobs, watch)
+    parts = []
+    for group in table.parts:
+        assert isinstance(group, RowGroups)
+        part = partial(number_blocks, group, features, codes, points, weights, dtype)
+        part.n_blocks = -(-group.rows // batch_rows(len(features)))  # type: ignore[attr-defined]
+        parts.append(part)
+    return LocalBlocks(parts, cpu_count() if n_jobs is None else n_jobs, watch, features)
 
 
 def _common_type(path: Location, table: Table, features: Sequence[str]) -> str:
@@ -204,11 +182,8 @@ def as_blocks(data: RowsLike) -> Blocks:
     if isinstance(data, Iterable) and not isinstance(data, Iterator) and not hasattr(data, "shape"):
         names = _column_names(next(iter(data), None))
         if isinstance(data, Sequence):
-            blocks = LocalBlocks([partial(_block, portion, names, k) for k, portion in enumerate(data)])
-        else:
-            blocks = LocalBlocks([partial(_blocks, data, names)])
-        blocks.feature_names = names
-        return blocks
+            return LocalBlocks([partial(_block, portion, names, k) for k, portion in enumerate(data)], names=names)
+        return LocalBlocks([partial(_blocks, data, names)], names=names)
     once = ", which comes only once" if isinstance(data, Iterator) else ""
     raise TypeError(
         "fit needs portions (X, y) that can be read again and again: parquet_blocks(...), a list, or "
@@ -267,7 +242,8 @@ def _blocks(portions: Iterable[Portion], names: list[str] | None) -> Iterator[Bl
 class SDUClassifier(FromPortions, linear.SDUClassifier):
     """:class:`sdulearn.SDUClassifier`, fitted from rows that come in portions.
 
-    Parameters, attributes and answer are the same; ``n_iter_`` counts passes over the rows, less the first. Whether
+    Parameters, attributes and answer are the same; ``n_iter_`` counts passes over the rows, less the first. Predictions
+    for blocks are iterators that give an array a portion. Whether
     pairs are whole is checked over all portions, by a checksum: it finds half a pair and a pair with two signs, not a
     code on four rows. ``save`` writes the same file.
 

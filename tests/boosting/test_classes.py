@@ -50,6 +50,19 @@ def test_three_classes_from_answers(model, answered):
     assert model.feature_importances_.sum() == pytest.approx(1)
 
 
+def test_models_of_folds_know_no_answer_about_their_points(model, answered):
+    """Rows of one point are in one fold, though answers that labels imply, and their rows, are left out of the fit."""
+    rows, y = answered
+    fold_of_point = {}
+    for k, (its_rows, fold) in enumerate(model.fold_models_):
+        for point in y[its_rows, 1].tolist():
+            assert fold_of_point.setdefault(point, k) == k
+        predicted = fold.predict(rows[its_rows])
+        assert np.mean(predicted == model.predict(rows[its_rows])) > 0.75
+        np.testing.assert_array_equal(predicted, 1 + np.argmax(fold.decision_function(rows[its_rows]), axis=1))
+    assert len(np.concatenate([its_rows for its_rows, _ in model.fold_models_])) == len(y)
+
+
 def test_orient_renames_and_files_keep_it(model, tmp_path):
     X, label = sectors(200, 3)
     before = model.decision_function(X)

@@ -202,7 +202,8 @@ def _has_probability(estimator: RowsElsewhere) -> bool:
 class RowsElsewhere(LinearClassifier):
     """A linear estimator for rows that are not in memory; for rows that are, it is the local one.
 
-    A subclass says which rows are elsewhere, how a method is applied to them, and how they become blocks.
+    A subclass says which rows are elsewhere, how a method is applied to them, and how they become blocks. Methods
+    without a docstring have that of the local estimator, and what they give is where the rows are.
     """
 
     def _is_elsewhere(self, X: RowsLike) -> bool:
@@ -260,50 +261,13 @@ class RowsElsewhere(LinearClassifier):
         return self._accept(fit)
 
     def decision_function(self, X: RowsLike) -> Values:
-        """Signed confidence of each row: positive for class +1.
-
-        Parameters
-        ----------
-        X : blocks or dask rows, or rows in memory of shape (n_rows, n_features)
-            Rows.
-
-        Returns
-        -------
-        array of shape (n_rows,), iterator or dask collection
-            For blocks an iterator that gives an array a portion; for dask rows a lazy array, or a lazy Series with
-            the index of its rows.
-        """
         return self._map_rows("decision_function", X) if self._is_elsewhere(X) else super().decision_function(X)
 
     def predict(self, X: RowsLike) -> Values:
-        """Class of each row.
-
-        Parameters
-        ----------
-        X : blocks or dask rows, or rows in memory of shape (n_rows, n_features)
-            Rows.
-
-        Returns
-        -------
-        array of shape (n_rows,), iterator or dask collection
-            -1 or +1, in the form of :meth:`decision_function`.
-        """
         return self._map_rows("predict", X) if self._is_elsewhere(X) else super().predict(X)
 
     @available_if(_has_probability)
     def predict_proba(self, X: RowsLike) -> Values:
-        """Probability of either class for each row.
-
-        Parameters
-        ----------
-        X : blocks or dask rows, or rows in memory of shape (n_rows, n_features)
-            Rows.
-
-        Returns
-        -------
-        array of shape (n_rows, 2), iterator or dask collection
-            P(y = -1) and P(y = +1), in the form of :meth:`decision_function`. The columns of a frame are -1 and 1.
-        """
         return self._map_rows("predict_proba", X) if self._is_elsewhere(X) else super().predict_proba(X)
 
     def score(self, X: RowsLike, y: ArrayLike | None = None, sample_weight: ArrayLike | None = None) -> float:

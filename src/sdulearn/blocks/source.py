@@ -75,13 +75,14 @@ def count_blocks(parts: Iterable[Part]) -> int:
 class LocalBlocks:
     """Blocks read in this process, part by part, over and over; nothing is kept between two sums."""
 
-    # Names of the columns, where they have any.
-    feature_names: list[str] | None = None
-
-    def __init__(self, parts: Sequence[Part], n_jobs: int = 1, watch: Watch | None = None) -> None:
+    def __init__(
+        self, parts: Sequence[Part], n_jobs: int = 1, watch: Watch | None = None, names: Sequence[str] | None = None
+    ) -> None:
         self.parts = parts
         self.n_jobs = n_jobs
         self.watch = watch
+        # Names of the columns, where they have any.
+        self.feature_names = names
 
     @property
     def n_blocks(self) -> int:

@@ -98,7 +98,7 @@ class PairBoostingClassifier(ScoreClassifier):
     answer_model_ : AnswerModel
         How often answers are wrong, given or estimated.
     fold_models_ : list of (rows, model)
-        Of two classes: the rows of each fold's points, and the model, with a ``decision_function``, that saw no answer
+        The rows of each fold's points, and the model, with ``decision_function`` and ``predict``, that saw no answer
         about them. Not kept in files.
     classes_, prior_, n_features_in_, feature_names_in_
         As in :class:`~sdulearn.PairLogisticRegression`.
@@ -360,8 +360,8 @@ class PairModelCV(ScoreClassifier):
         n_rows = len(read_pairs(y).codes)
         self._take(rows, start, boosters, n_iter)
         self.held_out_decisions_ = np.empty((n_rows, *scores.shape[1:]))
-        self.held_out_decisions_[rows.rows] = scores[rows.graph.row_point]
-        if (others := np.setdiff1d(np.arange(n_rows), rows.rows)).size:
+        self.held_out_decisions_[rows.all_rows] = scores[rows.all_points]
+        if (others := np.setdiff1d(np.arange(n_rows), rows.all_rows)).size:
             self.held_out_decisions_[others] = self.decision_function(safe_indexing(X, others))
         self.best_estimator_ = self._linear_estimator(start) if self.model_ == "linear" else self
         return self

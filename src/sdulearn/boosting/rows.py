@@ -56,10 +56,12 @@ class TrainingRows:
         if len(rows) < pairs.n_rows:
             pairs = read_pairs(np.asarray(pairs)[rows])
         n_folds = _number_of_folds(pairs, n_folds)
+        # The numbers of rows among those given, and their points: of all of them, and of those that are kept.
+        self.all_rows = rows
+        self.all_points = AnswerGraph.from_y(pairs).row_point
         if n_classes > 2:
             kept, pairs = _named(pairs, n_classes, error_rate, n_folds)
             rows = rows[kept]
-        self.rows = rows  # their numbers among those given
         self.X = take(X, rows)
         self.y = np.asarray(pairs)
         self.weight = None if weight is None else weight[rows]

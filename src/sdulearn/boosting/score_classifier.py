@@ -33,7 +33,7 @@ from sdulearn.extras import require
 from sdulearn.io.typed import finite, read
 from sdulearn.pairs import read_pairs, weighted_rows
 from sdulearn.sklearn_private import Interval, StrOptions
-from sdulearn.types import Array, Between, Count, Indices, MatrixLike, Rows
+from sdulearn.types import Array, Between, Codes, Count, Indices, MatrixLike, Rows
 
 _ROWS_PER_THREAD = 10_000
 # Contributions of columns are means over so many rows.
@@ -151,7 +151,8 @@ class ScoreClassifier(PairClassifier):
         layout = TrainingRows(
             rows, pairs, weight, n_folds=self.cv, seed=seed, n_classes=self.n_classes, error_rate=self.error_rate
         )
-        layout.rows = layout.rows if kept is None else kept[layout.rows]
+        if kept is not None:
+            layout.all_rows = kept[layout.all_rows]
         return layout, seed
 
     def _fit_start(
@@ -242,8 +243,8 @@ class ScoreClassifier(PairClassifier):
         self.n_iter_ = n_iter
         self.feature_importances_ = mean_contributions(self.start_, boosters, rows.points)
         self.fold_models_ = []
-        for k, fold in enumerate(start.folds if self.n_classes == 2 else ()):
-            its_rows = rows.rows[rows.fold[rows.graph.row_point] == k]
+        for k, fold in enumerate(start.folds):
+            its_rows = rows.all_rows[rows.fold[rows.all_points] == k]
             self.fold_models_.append((its_rows, FoldScore(self, fold, boosters[k : k + 1])))
         return self
 
@@ -306,6 +307,11 @@ class FoldScore:
     def decision_function(self, X: MatrixLike) -> Array:
         """Log odds of class +1 for each row, or the logits of each class."""
         return self.whole._scores(X, self.start, self.boosters)
+
+    def predict(self, X: MatrixLike) -> Codes:
+        """Class of each row."""
+        scores = self.decision_function(X)
+        return self.whole.classes_[(scores > 0).astype(int) if scores.ndim == 1 else np.argmax(scores, axis=1)]
 
 
 def mean_contributions(start: LinearScore, boosters: list[Any], X: Rows) -> Array:

@@ -103,7 +103,8 @@ def _framed(index: Frame, values: NDArray[np.number], columns: list[int] | None)
 class SDUClassifier(DaskRows, linear.SDUClassifier):
     """:class:`sdulearn.SDUClassifier` on dask arrays and dask frames.
 
-    Parameters, attributes and answer are the same; ``n_iter_`` counts passes over the rows, less the first. The
+    Parameters, attributes and answer are the same; ``n_iter_`` counts passes over the rows, less the first. Predictions
+    for arrays are lazy arrays, for frames lazy Series and frames, with the index of their rows. The
     squared loss takes one pass over the data and keeps none of it. The other losses keep the rows in the workers'
     memory while they fit; each step sends the coefficients out and brings back one sum of size d or d^2. Beside that,
     a sample comes back at the start, and for double hinge the few rows at a kink at the end: 16 MB each, or ten d x d
