@@ -13,7 +13,7 @@ ROOT = Path(sdulearn.__file__).parent
 FLOORS = [
     ("version", "types", "errors", "io"),
     ("extras", "sklearn_private", "io.files", "io.png", "io.typed"),
-    ("pairs", "losses", "io.container", "io.excel", "io.json_lines"),
+    ("pairs", "losses", "io.container", "io.excel"),
     ("answers.graph", "columns", "io.ids", "io.rows"),
     ("answers.propagate", "io.labels", "io.svmlight", "io.tables"),
     ("answers.two_classes", "io.survey"),

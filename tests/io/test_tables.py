@@ -13,7 +13,7 @@ from sklearn.datasets import dump_svmlight_file
 
 from sdulearn.columns import SparseColumns
 from sdulearn.errors import InputError
-from sdulearn.io import json_lines, svmlight, tables
+from sdulearn.io import svmlight, tables
 from sdulearn.io.survey import Survey, all_ids, look_for, parts_of, read_features, read_ids, survey
 from sdulearn.io.svmlight import read_svmlight, svmlight_rows
 from sdulearn.io.tables import open_parquet, open_table, parquet_files, read_whole
@@ -225,7 +225,7 @@ def test_lines_that_are_no_objects(tmp_path, line, message):
 
 
 def test_brackets_in_texts_are_not_nested(tmp_path):
-    assert json_lines._depth(b'{"a": "' + b"[" * 500 + b'"}') == 1
+    assert tables._depth(b'{"a": "' + b"[" * 500 + b'"}') == 1
     (tmp_path / "t.jsonl").write_text('\ufeff{"a": "%s", "b": 1}\n' % ("[" * 500))
     assert list(open_table(tmp_path / "t.jsonl").types) == ["a", "b"]
     (tmp_path / "t.jsonl").write_text("\n\n")

@@ -9,8 +9,8 @@ from sdulearn.columns import BOOLEAN, CATEGORY, NUMBER, Column, Columns
 from sdulearn.metrics import held_out, pair_importance
 from sdulearn.metrics.cross_validation import fold_models
 from sdulearn.pairs import read_pairs
-from sdulearn.workflow import explain
-from sdulearn.workflow.explain import column_importances
+from sdulearn.workflow import judge
+from sdulearn.workflow.judge import column_importances
 
 
 def random_answers(rng, frame, truth, count):
@@ -108,8 +108,8 @@ def test_the_columns_are_judged_by_models_that_did_not_see_the_answers(monkeypat
         decided.append(estimator.decision_function(X))
         return pair_importance(estimator, X, y, **keywords)
 
-    monkeypatch.setattr(explain, "pair_importance", keep)
-    assert len(column_importances(model, parts, rows, pairs, columns)) == explain._JUDGED
+    monkeypatch.setattr(judge, "pair_importance", keep)
+    assert len(column_importances(model, parts, rows, pairs, columns)) == judge._JUDGED
     expected = held_out(model, rows, pairs, reference, cv=5)
     asked = np.sort(pairs.ends.ravel())
     np.testing.assert_allclose(decided[0], expected[asked])
@@ -119,7 +119,7 @@ def test_the_columns_are_judged_by_models_that_did_not_see_the_answers(monkeypat
 
 
 def test_no_more_answers_are_judged_than_needed(mixed, linear, monkeypatch):
-    monkeypatch.setattr(explain, "_MOST_ANSWERS", 80)
+    monkeypatch.setattr(judge, "_MOST_ANSWERS", 80)
     few = fit_table(*mixed, model="linear").report.importances
     errors = {one.column: one.error for one in few}
     assert errors["age"] > 1.4 * next(one.error for one in linear.report.importances if one.column == "age")
@@ -169,8 +169,8 @@ def test_a_column_with_one_value_nearly_everywhere_is_drawn_along_all_it_has(mix
     rng = np.random.default_rng(4)
     spikes = np.where(rng.random(450) < 0.04, rng.normal(size=450), 0.0)
     model = fit_table(frame.assign(spikes=spikes), answers, model="linear")
-    found = explain.column_dependences(model, model.features(frame.assign(spikes=spikes)), (
-        explain.ColumnImportance("spikes", 1.0, 0.0),
+    found = judge.column_dependences(model, model.features(frame.assign(spikes=spikes)), (
+        judge.ColumnImportance("spikes", 1.0, 0.0),
     ))  # fmt: skip
     assert (found[0].values[0], found[0].values[-1]) == pytest.approx((spikes.min(), spikes.max()))
 

@@ -27,9 +27,9 @@ import numpy as np
 from sdulearn.answers.records import EPSILONS
 from sdulearn.asking import flip_rate
 from sdulearn.cli.console import ask_in_console
-from sdulearn.cli.fit import add_table_options, refuse_overwriting
+from sdulearn.cli.fit import add_table_options
 from sdulearn.cli.options import in_options, names, positive
-from sdulearn.cli.screen import say
+from sdulearn.cli.screen import refuse_overwriting, say
 from sdulearn.errors import InputError, NothingToAskError
 from sdulearn.io.answer_log import AnswerLog, LogContents, log_answers, read_log
 from sdulearn.io.files import as_cell, as_text, written_whole

@@ -27,7 +27,7 @@ from pathlib import Path
 
 from sdulearn.answers import Answers, read_answers
 from sdulearn.cli.options import add_answer_options, error_rate, in_options, names, number_of_classes, positive, share
-from sdulearn.cli.screen import Progress, add_json_option, print_json, say
+from sdulearn.cli.screen import Progress, add_json_option, print_json, refuse_overwriting, say
 from sdulearn.errors import InputError
 from sdulearn.losses import TRAINING_LOSSES
 from sdulearn.report.facts import as_data, facts, facts_of_answers, lines
@@ -211,11 +211,3 @@ def _page(arguments: argparse.Namespace) -> Path:
             raise InputError(f"There is no folder {path.parent} to write {path.name} into. Make it first.")
     refuse_overwriting((model, page), (arguments.features, arguments.pairs, arguments.labels))
     return page
-
-
-def refuse_overwriting(outputs: tuple[Path | None, ...], inputs: tuple[Path | None, ...]) -> None:
-    """An output must not take the place of an input."""
-    for output in outputs:
-        for given in inputs:
-            if output and given and output.exists() and given.exists() and output.samefile(given):
-                raise InputError(f"{output} is read by this command; writing it would overwrite it. Name another file.")

@@ -24,8 +24,7 @@ from typing import IO, Any
 
 import numpy as np
 
-from sdulearn.cli.fit import refuse_overwriting
-from sdulearn.cli.screen import Progress, add_json_option, print_json, printable, say
+from sdulearn.cli.screen import Progress, add_json_option, print_json, printable, refuse_overwriting, say
 from sdulearn.errors import InputError, ModelFileError, quoted, shortened
 from sdulearn.extras import require
 from sdulearn.io.files import as_cell, file_format, written_whole

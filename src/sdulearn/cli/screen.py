@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from sdulearn.errors import FileError
+from sdulearn.errors import FileError, InputError
 from sdulearn.extras import require
 
 # A log file is not to be filled with bars of short work, nor with many of long work.
@@ -99,3 +99,11 @@ class Progress:
             leave=not terminal,
             dynamic_ncols=terminal,
         )
+
+
+def refuse_overwriting(outputs: tuple[Path | None, ...], inputs: tuple[Path | None, ...]) -> None:
+    """An output must not take the place of an input."""
+    for output in outputs:
+        for given in inputs:
+            if output and given and output.exists() and given.exists() and output.samefile(given):
+                raise InputError(f"{output} is read by this command; writing it would overwrite it. Name another file.")

@@ -2,28 +2,24 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+
 import numpy as np
 from numpy.typing import NDArray
 
 from sdulearn.answers.answer_model import AnswerModel
-from sdulearn.boosting import PairBoostingClassifier, PairModelCV
-from sdulearn.boosting.score_classifier import ScoreClassifier
 from sdulearn.errors import ModelFileError
 from sdulearn.io import container
 from sdulearn.io.files import Location
 from sdulearn.io.typed import finite, read
-from sdulearn.joint import PairLogisticRegression, PairLogisticRegressionCV
-from sdulearn.linear import SDUClassifier, SDUClassifierCV
 from sdulearn.prior import PriorEstimate
 from sdulearn.report.records import ClassNumber
 from sdulearn.table_model import TableModel
 from sdulearn.types import Count, Estimator, Probability
 
-_ESTIMATORS = (
-    SDUClassifier, SDUClassifierCV, PairLogisticRegression, PairLogisticRegressionCV, PairBoostingClassifier,
-    PairModelCV,
-)  # fmt: skip
-MODELS = {model.__name__: model for model in _ESTIMATORS}
+# What a file may hold; imported when it is met, so that a linear model is read without trees.
+MODELS = ("SDUClassifier", "SDUClassifierCV", "PairLogisticRegression", "PairLogisticRegressionCV",
+          "PairBoostingClassifier", "PairModelCV")  # fmt: skip
 # What a forged header may lead to; untrusted text in an error message is cut off.
 _FORGED = (KeyError, TypeError, ValueError, AttributeError, OverflowError, RecursionError, IndexError)
 _LONGEST = 300
@@ -65,9 +61,11 @@ def load_model(path: Location) -> Estimator | TableModel:
 
 
 def _estimator(header: container.Header, arrays: container.Arrays) -> Estimator:
-    model = MODELS[header["model"]](**_params(header["params"]))
+    if header["model"] not in MODELS:
+        raise ValueError(f"unknown model {header['model']!r}")
+    model = getattr(import_module("sdulearn"), header["model"])(**_params(header["params"]))
     model._validate_params()
-    if isinstance(model, ScoreClassifier):
+    if hasattr(model, "restore"):
         return _scored(model, header["fitted"], arrays)
     for name, value in _fitted(header["fitted"], arrays).items():
         if name not in model.FITTED:

@@ -2,17 +2,21 @@
 
 CSV, TSV, JSON lines and Parquet are read by pyarrow (the extra ``files``), Excel by calamine (the extra ``excel``).
 A folder of Parquet files is a table too. In text files every column is text: what it holds is decided by all of
-its rows (see :mod:`sdulearn.columns`), never by the first of them.
+its rows (see :mod:`sdulearn.columns`), never by the first of them. Lines of JSON are checked before pyarrow's reader
+sees them, which crashes on some that are no objects.
 """
 
 from __future__ import annotations
 
 import csv
+import io
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -21,7 +25,6 @@ from sdulearn.errors import InputError, listed, quoted, reason, shortened
 from sdulearn.extras import require
 from sdulearn.io.excel import sheet_table
 from sdulearn.io.files import DAMAGED, Location, cannot_open, decoded, delimiter, file_format, is_location, open_bytes
-from sdulearn.io.json_lines import json_batches, json_schema
 from sdulearn.types import ArrowTable, ArrowType, Frame
 
 FORMATS = ("csv", "tsv", "parquet", "jsonl", "svm", "xlsx")
@@ -36,6 +39,9 @@ _BLOCK_BYTES = 1 << 23
 _ENDINGS = (".parquet", ".pq")
 # Column by column through a small window: a row group of many megabytes is never in memory whole.
 _BUFFER_BYTES = 1 << 18
+# Objects and lists within each other; a cell of a table is neither.
+_DEEPEST = 100
+_TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*"|[\[{]|[\]}]')
 
 Batches: TypeAlias = Iterator[tuple[int, ArrowTable]]
 """Record batches with the number of their first row."""
@@ -116,7 +122,7 @@ def open_table(source: Location | Frame) -> Table:
         if name == "xlsx":
             return _held(path, name, sheet_table(path, _MISSING))
         if name == "jsonl":
-            schema = json_schema(path, BATCH_ROWS)
+            schema = _json_schema(path, BATCH_ROWS)
             types = dict(zip(schema.names, schema.types, strict=True))
             return Table(path, name, types, (partial(_json_rows, path, types),))
         line = _first_line(path)
@@ -157,7 +163,7 @@ def _json_rows(path: str, types: Mapping[str, ArrowType], columns: Sequence[str]
     schema = require("pyarrow", "files").schema([(name, types[name]) for name in columns])
     begin = 0
     with _clear_errors(path):
-        for block in json_batches(path, rows, schema):
+        for block in _json_batches(path, rows, schema):
             for batch in block.to_batches():
                 yield begin, batch
                 begin += batch.num_rows
@@ -271,3 +277,57 @@ def _row_groups(path: str, metadata: Any, begin: int) -> list[RowGroups]:
             found.append(RowGroups(path, (number,), begin, rows))
         begin += rows
     return found
+
+
+def _json_schema(path: Location, rows: int) -> ArrowType:
+    """Names and types of all columns, over all rows; ``rows`` are looked at at a time."""
+    pa = require("pyarrow", "files")
+    found = pa.schema([])
+    for batch in _json_batches(path, rows, found, "infer"):
+        found = pa.unify_schemas([found, batch.schema], promote_options="permissive")
+    if not found.names:
+        raise InputError(f"{path} is empty. It needs a JSON object a line.")
+    return found
+
+
+def _json_batches(path: Location, rows: int, schema: ArrowType, others: str = "ignore") -> Iterator[ArrowTable]:
+    """So many rows at a time, with the columns of a schema and whichever others are wanted."""
+    json = require("pyarrow.json", "files")
+    options = json.ParseOptions(explicit_schema=schema, unexpected_field_behavior=others)
+    for lines in _checked_lines(path, rows):
+        yield json.read_json(io.BytesIO(lines), json.ReadOptions(block_size=len(lines)), options)
+
+
+def _checked_lines(path: Location, rows: int) -> Iterator[bytes]:
+    """So many lines at a time without the blank ones, each of them an object in UTF-8."""
+    number = 0
+    with open_bytes(path) as file:
+        while lines := list(islice(file, rows)):
+            kept = []
+            for line in lines:
+                number += 1
+                if text := (line.removeprefix(b"\xef\xbb\xbf") if number == 1 else line).strip():
+                    _check_line(path, number, text)
+                    kept.append(text)
+            if kept:
+                yield b"\n".join(kept) + b"\n"
+
+
+def _check_line(path: Location, number: int, line: bytes) -> None:
+    text = decoded(path, line, f", line {number:,},")
+    if text[0] != "{" or text[-1] != "}":
+        raise InputError(
+            f"{path}, line {number:,}: {quoted(text)} is no JSON object. Each line must be one, such as "
+            '{"id": "p1", "height": 1.5}; remove the others.'
+        )
+    if line.count(b"[") + line.count(b"{") > _DEEPEST and _depth(line) > _DEEPEST:
+        raise InputError(f"{path}, line {number:,}: objects are nested more than {_DEEPEST} deep. Leave them out.")
+
+
+def _depth(line: bytes) -> int:
+    """How deep objects and lists are nested."""
+    depth = deepest = 0
+    for token in _TOKEN.findall(line):
+        depth += {b"[": 1, b"{": 1, b"]": -1, b"}": -1}.get(token, 0)
+        deepest = max(deepest, depth)
+    return deepest

@@ -38,11 +38,12 @@ from sdulearn.types import Estimator, Frame
 from sdulearn.version import __version__
 from sdulearn.workflow.data import TrainingData, check_enough, gather
 from sdulearn.workflow.engines import MEMORY, Engine, open_engine
-from sdulearn.workflow.explain import column_dependences, column_importances
 from sdulearn.workflow.judge import (
     Judged,
     annotator_names,
     check_agreement,
+    column_dependences,
+    column_importances,
     judge,
     most_doubtful,
     prior_of_random_points,

