@@ -7,15 +7,18 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 from scipy.special import expit
+from scipy.stats import beta, betabinom
 
 from sdulearn import PairLogisticRegression, stack_pairs
 from sdulearn.answers import AnswerGraph, AnswerModel, Rate, doubtful_answers
 from sdulearn.answers.answer_model import (
     RepeatedQuestions,
     annotators_in_contradictions,
+    chances_of_strengths,
     contradicts,
     on_cycles,
     profile_ends,
+    shrink,
 )
 from sdulearn.errors import InputError
 
@@ -141,13 +144,74 @@ def test_logits_of_a_model_tell_people_apart():
     assert rates[2] == pytest.approx(0.4, abs=0.08)
 
 
+def test_a_model_that_knows_nothing_asserts_no_rate():
+    """Answers against its predictions may be its own mistakes: loose pairs of one annotator still tell nothing."""
+    rng = np.random.default_rng(0)
+    ends = np.arange(400).reshape(-1, 2)
+    same = rng.random(200) < 0.58
+    noise = 3 * rng.normal(size=400)
+    assert AnswerModel.estimate(AnswerGraph.from_answers(ends, same), logits=noise).error_rate.value == 0
+    # A good model refutes a high rate: what it predicts is what people say.
+    good = np.where(rng.random(400) < 0.6, 4.0, -4.0)
+    agrees = good[ends[:, 0]] * good[ends[:, 1]] > 0
+    refuted = AnswerModel.estimate(AnswerGraph.from_answers(ends, agrees), logits=good).error_rate
+    assert refuted.value == 0
+    assert refuted.high < 0.05
+
+
+def test_more_than_ten_people_have_the_intervals_of_their_counts():
+    """Where twelve answer every question the truth is known, and each interval is that of a binomial share."""
+    rng = np.random.default_rng(1)
+    classes = np.where(rng.random(160) < 0.6, 1, -1)
+    ends = np.tile(np.arange(160).reshape(-1, 2), (12, 1))
+    n_wrong = np.array([0, 2, 4, 6, 8, 10, 0, 2, 4, 6, 8, 10])
+    wrong = np.concatenate([rng.permutation(np.arange(80) < n) for n in n_wrong])
+    same = classes[ends[:, 0]] * classes[ends[:, 1]] * np.where(wrong, -1, 1)
+    graph = AnswerGraph.from_answers(ends, same, annotators=np.repeat(np.arange(1, 13), 80))
+    found = AnswerModel.estimate(graph).by_annotator
+    for n, rate in zip(n_wrong, found.values(), strict=True):
+        assert rate.value == pytest.approx(n / 80, abs=0.02)
+        ends_of_share = beta.ppf([0.025, 0.975], 0.5 + 80 * rate.value, 0.5 + 80 * (1 - rate.value))
+        assert (rate.low, rate.high) == pytest.approx(ends_of_share, abs=5e-3)
+
+
+def test_rates_are_drawn_to_those_of_the_others():
+    """Equation (2) by hand, for the weakest prior: m = 2, and mu the rate of the others with 30 answers at 2%."""
+    wrong, counts = np.array([4.0, 1.0]), np.array([20.0, 50.0])
+    mu = np.array([(0.6 + 1) / 80, (0.6 + 4) / 50])
+    weakest = np.array([0.0, 0.0, 0.0, 0.0, 1.0])
+    np.testing.assert_allclose(shrink(wrong, counts, weakest), (2 * mu + wrong) / (2 + counts))
+    # All strengths, each as likely as the counts are under it.
+    strengths = np.array([30.0, 16, 8, 4, 2])
+    likelihood = [np.prod(betabinom.pmf([4, 1], [20, 50], m * mu, m * (1 - mu))) for m in strengths]
+    chances = np.array([20, 1, 1, 1, 1]) * likelihood
+    np.testing.assert_allclose(chances_of_strengths(wrong, counts), chances / chances.sum())
+    by_strength = np.array([(m * mu + wrong) / (m + counts) for m in strengths])
+    np.testing.assert_allclose(shrink(wrong, counts, chances / chances.sum()), chances / chances.sum() @ by_strength)
+
+
+def test_the_ends_of_a_profile():
+    """Of 5 wrong answers in 100: where the log likelihood is 1.92 below, or Jeffreys' quantiles if wider."""
+    grid = np.linspace(1e-4, 0.5, 200)
+    values = 5 * np.log(grid) + 95 * np.log1p(-grid)
+    fine = np.linspace(1e-4, 0.5, 20001)
+    value = 5 * np.log(fine) + 95 * np.log1p(-fine)
+    inside = fine[value > value.max() - 1.92]
+    low, high = beta.ppf([0.025, 0.975], 5.5, 96)
+    expected = min(inside[0], low), max(inside[-1], high)
+    assert profile_ends(grid, values) == pytest.approx(expected, abs=1e-3)
+
+
 def test_what_is_on_a_cycle_and_what_contradicts():
     ends = [(0, 1), (1, 2), (0, 2), (2, 3), (4, 5), (4, 5), (6, 7)]
     graph = AnswerGraph.from_answers(ends, [1, 1, -1, 1, 1, 1, 1])
     assert on_cycles(graph).tolist() == [True, True, True, False, True, True, False]
-    everyone = np.ones(7, dtype=bool)
-    assert contradicts(graph, everyone)
-    assert not contradicts(graph, np.arange(7) != 2)
+    assert contradicts(graph)
+    assert not contradicts(graph.restricted(np.arange(7) != 2, np.ones(8, dtype=bool)))
+    # Labels are answers about one more point.
+    labelled = AnswerGraph.from_answers([(0, 1), (2, 3)], [1, 1], labels=[1, -1, 0, 1])
+    assert on_cycles(labelled).tolist() == [True, False]
+    assert contradicts(labelled)
 
 
 def test_the_interval_covers_the_rate():

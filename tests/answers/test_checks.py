@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sdulearn.answers import Answers, check_answers
+from sdulearn.answers import AnswerGraph, Answers, check_answers
 from sdulearn.answers.checks import EXPLAINED, majority_votes
 
 
@@ -117,3 +117,13 @@ def test_no_answer_of_a_contradiction_can_be_left_out(rows):
     for found in (*checks.closure, *checks.odd_cycles):
         for k in found.answers:
             assert consistent([rows[j] for j in found.answers if j != k], 6)
+
+
+def test_a_graph_is_checked_as_a_file_is():
+    ends = [(0, 1), (1, 2), (2, 0), (3, 4), (4, 3), (5, 6), (6, 7), (7, 5)]
+    said = [1, 1, -1, 1, -1, -1, -1, -1]
+    by_graph = check_answers(AnswerGraph.from_answers(ends, said))
+    by_file = check_answers(answered(*[(*pair, s) for pair, s in zip(ends, said, strict=True)]))
+    for name in ("disagreements", "closure", "odd_cycles"):
+        assert getattr(by_graph, name) == getattr(by_file, name)
+    assert [len(by_graph.disagreements), len(by_graph.closure), len(by_graph.odd_cycles)] == [1, 1, 1]

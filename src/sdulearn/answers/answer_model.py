@@ -395,7 +395,7 @@ def _two_class_rates(
     likelihood = _TwoClassRates(graph, annotator, used, logits)
     best = likelihood.maximise()
     low, high = likelihood.intervals(best)
-    needed = contradicts(graph, np.ones(graph.n_answers, dtype=bool)) or likelihood.explains(best)
+    needed = contradicts(graph) or likelihood.explains(best)
     return best.rates[0] * needed, low, high
 
 
@@ -535,9 +535,9 @@ def _leap(at: _Trial, first: _Trial, second: _Trial) -> _Trial:
     return second._replace(rates=np.where(first.rates == at.rates, at.rates, moved), blind=leap[:, -1])
 
 
-def contradicts(graph: AnswerGraph, certain: Mask) -> bool:
-    """Whether these answers, never wrong, contradict each other or the labels."""
-    ends, same = _with_labels(graph, certain)
+def contradicts(graph: AnswerGraph) -> bool:
+    """Whether answers of two classes contradict each other or the labels."""
+    ends, same = _with_labels(graph)
     return bool((find_sides(ends, same, graph.n_points + 1) == 0).any())
 
 
@@ -546,7 +546,7 @@ def on_cycles(graph: AnswerGraph) -> Mask:
 
     Two answers to one question are a cycle, and labels are answers about one more point.
     """
-    ends, _ = _with_labels(graph, np.ones(graph.n_answers, dtype=bool))
+    ends, _ = _with_labels(graph)
     left = np.arange(len(ends))
     while True:
         degree = np.bincount(ends[left].ravel(), minlength=graph.n_points + 1)
@@ -559,12 +559,12 @@ def on_cycles(graph: AnswerGraph) -> Mask:
     return found[: graph.n_answers]
 
 
-def _with_labels(graph: AnswerGraph, kept: Mask) -> tuple[Indices, Codes]:
+def _with_labels(graph: AnswerGraph) -> tuple[Indices, Codes]:
     """Answers, and labels as answers about one more point of class +1."""
     known = np.flatnonzero(graph.labels)
     labels = np.column_stack([known, np.full(len(known), graph.n_points)])
-    ends = np.concatenate([graph.ends[kept], labels])
-    return ends, np.concatenate([graph.same[kept], np.where(graph.labels[known] > 0, 1, -1)])
+    ends = np.concatenate([graph.ends, labels])
+    return ends, np.concatenate([graph.same, np.where(graph.labels[known] > 0, 1, -1)])
 
 
 def _question_rates(graph: AnswerGraph, annotator: Codes, n_rates: int, n_classes: int) -> tuple[Array, Array, Array]:
