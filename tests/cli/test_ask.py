@@ -23,7 +23,6 @@ from sklearn.datasets import load_wine
 
 from sdulearn.answers.records import Answer
 from sdulearn.cli import ask
-from sdulearn.cli.main import build_parser
 from sdulearn.datasets import make_waveform
 from sdulearn.io.answer_log import AnswerLog, read_log
 from sdulearn.web.images import grey_png
@@ -253,15 +252,12 @@ def test_the_console_ends_with_its_input(call, log, monkeypatch):
 def test_the_last_button_fits_and_says_how_to_use_it(call, table, log, monkeypatch, tmp_path, capsys):
     """What the page calls: a model, a report and labels beside the log, and commands that work."""
     call("ask", table, "-o", log, "--oracle", "label", "--questions", 60, *SHOWN, "--seed", 1)
-    arguments = build_parser(["ask"]).parse_args(["ask", str(table), "-o", str(log), *SHOWN, "--oracle", "label"])
-    before = read_log(log)
-    material = ask._of_table(arguments, before)
-    with AnswerLog(log) as opened:
-        session = ask._session(arguments, material, opened)
-        labels = pd.read_csv(table).set_index("id")["label"]
-        named = {row_id: labels[row_id] for row_id in list(labels.index[:6])}
-        result = ask._fitter(arguments, session, material)(named)
-        session.close()
+    labels = pd.read_csv(table).set_index("id")["label"]
+    named = {row_id: labels[row_id] for row_id in list(labels.index[:6])}
+    result = {}
+    monkeypatch.setattr(ask, "serve", lambda session, things, *, fit, **_: result.update(fit(named)))
+    call("ask", table, "-o", log, "--drop", "note,picture,label", "--no-browser", "--max-categories", 60)
+    assert "--max-categories 60" in result["fit"]
     (headline,) = [line for line in result["lines"] if line.startswith("Estimated accuracy")]
     assert re.search(r"by 1[0-9] random questions", headline)
     monkeypatch.chdir(tmp_path)

@@ -13,28 +13,26 @@ Several people can answer at once: each gives a name on the page. For people on 
 from __future__ import annotations
 
 import argparse
+import csv
 import secrets
 import shlex
 import threading
 import webbrowser
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
-import numpy as np
-
-from sdulearn.answers.records import EPSILONS
-from sdulearn.asking import flip_rate
-from sdulearn.cli.console import ask_in_console
-from sdulearn.cli.fit import add_table_options
-from sdulearn.cli.options import in_options, names, positive
+from sdulearn.answers.records import EPSILONS, flip_rate, is_epsilon
+from sdulearn.cli.fit import TABLE_OPTIONS, add_table_options
+from sdulearn.cli.options import OPTIONS, in_options, names, number, number_of_classes, positive
 from sdulearn.cli.screen import refuse_overwriting, say
-from sdulearn.errors import InputError, NothingToAskError
+from sdulearn.diagnostics import Finding
+from sdulearn.errors import InputError, NothingToAskError, SdulearnError
 from sdulearn.io.answer_log import AnswerLog, LogContents, log_answers, read_log
 from sdulearn.io.files import as_cell, as_text, written_whole
 from sdulearn.io.survey import read_features
 from sdulearn.io.tables import read_whole
+from sdulearn.report.facts import sentence
 from sdulearn.types import Array, Rows
 from sdulearn.web.security import is_loopback
 from sdulearn.web.server import serve
@@ -45,12 +43,15 @@ from sdulearn.workflow.fit import fit_table
 _DEMO_LOG = Path("digits-answers.jsonl")
 _DEFAULT_QUESTIONS = 200
 _TOLD_EVERY = 50
-_LINES_SHOWN = 5
+_ANSWERS = {"s": "same", "d": "different", "u": "unsure"}
+_HELP = "s same, d different, u unsure, z undo, k later, q stop"
+Asked: TypeAlias = tuple[Rows, Things, list[str], str | None]
+"""What is asked about: rows of features, what is shown of each, labels, and the name of the id column."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of ``sdulearn ask``."""
-    parser.add_argument("table", type=Path, nargs="?", help=".csv, .tsv, .jsonl, .parquet or .xlsx, a row a thing")
+    parser.add_argument("table", type=Path, nargs="?", help=".csv, .tsv, .jsonl, .parquet or .xlsx, one row per item")
     parser.add_argument(
         "-o", "--output", type=Path, metavar="LOG", help="the log of answers (.jsonl), new or to go on with"
     )
@@ -76,10 +77,12 @@ def _add_asking_options(asking: argparse._ArgumentGroup) -> None:
         help="linked: a new row against an example of its likeliest class; random: random pairs (linked; with "
         "--private random)",
     )
-    asking.add_argument("--classes", type=_classes, help="number of classes, or auto to find it (2; with --demo auto)")
+    asking.add_argument(
+        "--classes", type=number_of_classes, help="number of classes, or auto to find it (2; with --demo auto)"
+    )
     asking.add_argument(
         "--private",
-        type=_epsilon,
+        type=number(float, is_epsilon, "a number above 0, from {:g} to {:g}".format(*EPSILONS)),
         metavar="EPSILON",
         help="flip each answer with probability 1 / (1 + exp(EPSILON)) before it is stored; fits allow for it. No row "
         "is in two answers",
@@ -103,49 +106,22 @@ def _add_server_options(where: argparse._ArgumentGroup) -> None:
     where.add_argument("--console", action="store_true", help="ask in this terminal instead of a page")
 
 
-def _classes(text: str) -> int | str:
-    if text == "auto":
-        return text
-    if not text.isdigit() or int(text) < 2:
-        raise argparse.ArgumentTypeError(f"{text!r} is neither auto nor a whole number of 2 or more")
-    return int(text)
-
-
-def _epsilon(text: str) -> float:
-    try:
-        epsilon = float(text)
-        flip_rate(epsilon)
-    except ValueError:
-        low, high = EPSILONS
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number above 0, from {low:g} to {high:g}") from None
-    return epsilon
-
-
-@dataclass(frozen=True)
-class _Material:
-    """What is asked about."""
-
-    X: Rows
-    things: Things
-    labels: list[str] | None = None
-    id_column: str | None = None
-
-
 def run(arguments: argparse.Namespace) -> int:
-    """Read, ask, tell."""
+    """Read, ask, report."""
     log_path = _log_path(arguments)
     before = read_log(log_path) if log_path.exists() else LogContents()
-    material = _demo(arguments) if arguments.demo else _of_table(arguments, before)
+    X, things, labels, id_column = _demo() if arguments.demo else _of_table(arguments, before)
     with AnswerLog(log_path) as log:
-        _warn_of_damage(log)
-        session = _session(arguments, material, log)
+        if bad := log.contents.bad_rows:
+            say(f"warning: {log.path}: {sentence(Finding('unreadable', 'warning', {'rows': bad}))}")
+        session = _session(arguments, X, things.ids, log)
         try:
             if arguments.oracle is not None:
-                _ask_oracle(session, material, arguments)
+                _ask_oracle(session, labels, arguments)
             elif arguments.console:
-                ask_in_console(session, material.things, arguments.annotator)
+                _ask_in_console(session, things, arguments.annotator)
             else:
-                _serve(arguments, session, material)
+                _serve(arguments, session, things, id_column)
         finally:
             try:
                 log.check()
@@ -155,14 +131,6 @@ def run(arguments: argparse.Namespace) -> int:
             if privacy := session.privacy():
                 say(privacy)
     return 0
-
-
-def _warn_of_damage(log: AnswerLog) -> None:
-    """Lines that cannot be read may have held answers."""
-    if bad := log.contents.bad_rows:
-        shown = "; ".join(f"line {row.line}: {row.reason}" for row in bad[:_LINES_SHOWN])
-        more = f"; and {len(bad) - _LINES_SHOWN:,} more" if len(bad) > _LINES_SHOWN else ""
-        say(f"Warning: {log.path} has lines that cannot be read, and what they said is left out ({shown}{more}).")
 
 
 def _log_path(arguments: argparse.Namespace) -> Path:
@@ -179,24 +147,21 @@ def _log_path(arguments: argparse.Namespace) -> Path:
     return path
 
 
-def _demo(arguments: argparse.Namespace) -> _Material:
+def _demo() -> Asked:
     from sklearn.datasets import load_digits
 
     data = load_digits()
     pictures: Array = data.images / 16
     things = Things([str(k) for k in range(len(pictures))], pictures=pictures)
-    return _Material(data.data, things, [str(label) for label in data.target])
+    return data.data, things, [str(label) for label in data.target], None
 
 
-def _of_table(arguments: argparse.Namespace, before: LogContents) -> _Material:
+def _of_table(arguments: argparse.Namespace, before: LogContents) -> Asked:
     """The table as features, as ``fit`` reads it, and as it is shown."""
     columns, X, ids = read_features(
         arguments.table,
         id_column=arguments.id,
-        drop=dropped_columns(arguments),
-        missing=arguments.missing,
-        max_categories=arguments.max_categories,
-        categories=arguments.categories,
+        **table_options(arguments),
         answer_ids={name for one in before.answers.values() for name in (one.left, one.right)},
     )
     if len(set(ids)) < len(ids):
@@ -212,37 +177,33 @@ def _of_table(arguments: argparse.Namespace, before: LogContents) -> _Material:
         hidden=(arguments.oracle,) if arguments.oracle else (),
         image_root=arguments.image_root or arguments.table.parent,
     )
-    labels = None
-    if arguments.oracle is not None:
-        labels = [as_text(value) for value in raw[arguments.oracle].to_pylist()]
-    return _Material(columns.scaled(X), things, labels, columns.id_column)
+    labels = [] if arguments.oracle is None else [as_text(value) for value in raw[arguments.oracle].to_pylist()]
+    return columns.scaled(X), things, labels, columns.id_column
 
 
-def dropped_columns(arguments: argparse.Namespace) -> tuple[str, ...]:
-    """Columns that are no features: those left out, and those that are shown as a text or a picture, or hold labels."""
+def table_options(arguments: argparse.Namespace) -> dict[str, Any]:
+    """How the table is read; what is shown as a text or a picture, or holds labels, is not a feature."""
     others = [name for name in (arguments.text, arguments.image, arguments.oracle) if name is not None]
-    return tuple(dict.fromkeys([*arguments.drop, *others]))
+    given = {name: getattr(arguments, name) for name in TABLE_OPTIONS}
+    return {**given, "drop": tuple(dict.fromkeys([*arguments.drop, *others]))}
 
 
-def _session(arguments: argparse.Namespace, material: _Material, log: AnswerLog) -> Session:
+def _session(arguments: argparse.Namespace, X: Rows, ids: Sequence[str], log: AnswerLog) -> Session:
     """The session; an old log goes on with its own seed, so that its random questions stay random ones."""
     classes = arguments.classes or ("auto" if arguments.demo else 2)
     seed = log.contents.seed
     if seed is None:
         seed = secrets.randbits(31) if arguments.seed is None else arguments.seed
-
     private = _privacy(arguments, log)
     arguments.design = arguments.design or ("linked" if private is None else "random")
-
-    ids = material.things.ids
     options = {"design": arguments.design, "n_classes": classes, "random_state": seed, "private": private}
-    session = Session(continue_asker(material.X, log, ids, **options), log, ids, not is_loopback(arguments.host))
+    session = Session(continue_asker(X, log, ids, **options), log, ids, not is_loopback(arguments.host))
     settings = {"design": arguments.design, "classes": classes}
     if private is not None:
         settings["epsilon"] = private
         say(
             f"Answers are randomised: each is flipped with probability {flip_rate(private):.1%} before it is stored. "
-            "Questions are random pairs, and no row is in two of them: each answer about a row tells more of it."
+            "Questions are random pairs, and no row is in two of them, as each answer about a row reveals more of it."
         )
     log.begin(seed, **settings, table="digits" if arguments.demo else arguments.table.name)
     return session
@@ -260,10 +221,8 @@ def _privacy(arguments: argparse.Namespace, log: AnswerLog) -> float | None:
     return before
 
 
-def _ask_oracle(session: Session, material: _Material, arguments: argparse.Namespace) -> None:
-    """Answer from the labels, and tell now and then what is found."""
-    assert material.labels is not None
-    labels = np.array(material.labels)
+def _ask_oracle(session: Session, labels: Sequence[str], arguments: argparse.Namespace) -> None:
+    """Answer from the labels, and say now and then what is found."""
     for k in range(1, arguments.questions + 1):
         try:
             token, question = session.question(arguments.annotator)
@@ -287,15 +246,15 @@ def describe_numbers(numbers: Mapping[str, Any]) -> str:
         parts.append(f"{len(numbers['classes'])} classes ({shares})")
     if accuracy := numbers["accuracy"]:
         interval = f"{accuracy['low']:.1%} to {accuracy['high']:.1%}"
-        parts.append(f"estimated accuracy {accuracy['value']:.1%} ({interval}), judged by the random questions")
+        parts.append(f"estimated accuracy {accuracy['value']:.1%} ({interval}), by the random questions")
     if advice := numbers["advice"]:
         parts.append(f"the next {advice['n_next']} may add {100 * advice['gain']:.1f} points")
     return "; ".join(parts)
 
 
-def _serve(arguments: argparse.Namespace, session: Session, material: _Material) -> None:
+def _serve(arguments: argparse.Namespace, session: Session, things: Things, id_column: str | None) -> None:
     title = "digits" if arguments.demo else arguments.table.name
-    fit = None if arguments.demo else _fitter(arguments, session, material)
+    fit = None if arguments.demo else _fitter(arguments, session, id_column)
     session.rebuild_curve()
 
     def ready(address: str) -> None:
@@ -311,7 +270,7 @@ def _serve(arguments: argparse.Namespace, session: Session, material: _Material)
 
     serve(
         session,
-        material.things,
+        things,
         title=title,
         annotator=arguments.annotator,
         fit=fit,
@@ -322,69 +281,83 @@ def _serve(arguments: argparse.Namespace, session: Session, material: _Material)
 
 
 def _fitter(
-    arguments: argparse.Namespace, session: Session, material: _Material
+    arguments: argparse.Namespace, session: Session, id_column: str | None
 ) -> Callable[[Mapping[str, str]], dict[str, Any]]:
     """What the page's last button does: a model and its report beside the log, and the commands to use them."""
     log_path = session.log.path
-    model_path = log_path.with_suffix(".sdu")
-    report = log_path.with_suffix(".html")
-    labels_path = log_path.with_suffix(".labels.csv")
+    model_path, report, labels_path = (log_path.with_suffix(end) for end in (".sdu", ".html", ".labels.csv"))
 
     def fit(labels: Mapping[str, str]) -> dict[str, Any]:
-        numbers = session.numbers()
-        damaged = bool(session.log.contents.bad_rows)
-        classes = len(numbers["classes"]) if len(numbers["classes"]) > 2 else None
-        model = fit_table(
-            arguments.table,
-            log_answers(str(log_path), session.log.contents),
-            labels=dict(labels) or None,
-            classes=classes,
-            id_column=material.id_column or "",
-            drop=dropped_columns(arguments),
-            categories=arguments.categories,
-            missing=arguments.missing,
-            max_categories=arguments.max_categories,
-            skip_bad=damaged,
-        )
+        n_classes = len(session.numbers()["classes"])
+        options = {
+            **table_options(arguments),
+            "classes": n_classes if n_classes > 2 else None,
+            "skip_bad": bool(session.log.contents.bad_rows),
+        }
+        answers = log_answers(str(log_path), session.log.contents)
+        model = fit_table(arguments.table, answers, labels=dict(labels) or None, id_column=id_column or "", **options)
         model.save(model_path)
         model.write_report(report, model_path=model_path)
         if labels:
             _write_labels(labels_path, labels)
+        same = ["sdulearn", "fit", "--features", arguments.table, "--pairs", log_path, "-o", model_path]
+        named = {"labels": labels_path if labels else None, "id_column": arguments.id}
         return {
             "lines": in_options(model.summary()).split("\n"),
             "model": str(model_path),
             "report": str(report),
-            "predict": shlex.join(["sdulearn", "predict", str(model_path), str(arguments.table), "-o", "classes.csv"]),
-            "fit": shlex.join(
-                _fit_command(arguments, log_path, model_path, labels_path if labels else None, classes, damaged)
-            ),
+            "predict": _command(["sdulearn", "predict", model_path, arguments.table, "-o", "classes.csv"]),
+            "fit": _command([*same, *_as_options({**options, **named})]),
         }
 
     return fit
 
 
-def _fit_command(
-    arguments: argparse.Namespace, log: Path, model: Path, labels: Path | None, classes: int | None, damaged: bool
-) -> list[str]:
-    command = ["sdulearn", "fit", "--features", str(arguments.table), "--pairs", str(log), "-o", str(model)]
-    if labels is not None:
-        command += ["--labels", str(labels)]
-    if classes is not None:
-        command += ["--classes", str(classes)]
-    if arguments.id is not None:
-        command += ["--id", arguments.id]
-    for option, columns in (("--drop", dropped_columns(arguments)), ("--categories", arguments.categories)):
-        command += [option, ",".join(columns)] if columns else []
-    if damaged:
-        command.append("--skip-bad")
-    if arguments.missing != "error":
-        command += ["--missing", arguments.missing]
-    return command
+def _as_options(values: Mapping[str, Any]) -> list[object]:
+    """Options of ``fit`` that stand for values of parameters."""
+    found: list[object] = []
+    for name, value in values.items():
+        if value is True:
+            found.append(OPTIONS[name])
+        elif value is not None and value is not False and value != ():
+            found += [OPTIONS[name], ",".join(value) if isinstance(value, tuple) else value]
+    return found
+
+
+def _command(parts: Sequence[object]) -> str:
+    return shlex.join(map(str, parts))
 
 
 def _write_labels(path: Path, labels: Mapping[str, str]) -> None:
-    import csv
-
     with written_whole(path) as draft, draft.open("w", encoding="utf-8", newline="") as file:
         rows = [(as_cell(row_id), as_cell(name)) for row_id, name in labels.items()]
         csv.writer(file).writerows([("id", "label"), *rows])
+
+
+def _ask_in_console(session: Session, things: Things, annotator: str) -> None:
+    """Ask in the terminal until the person stops or nothing is left to ask."""
+    say(_HELP)
+    while True:
+        try:
+            token, question = session.question(annotator)
+        except SdulearnError as error:
+            say(str(error))
+            return
+        for name, row in (("first", question.left), ("second", question.right)):
+            say(f"\n{name}: {things.ids[row]}")
+            say("\n".join("  " + line for line in things.plain(row)))
+        try:
+            key = input(f"{session.n_answers + 1}. same, or different? ").strip().lower()[:1]
+        except EOFError:
+            return
+        if key == "q":
+            return
+        if key in _ANSWERS:
+            session.answer(annotator, token, _ANSWERS[key])
+        elif key == "z":
+            if session.undo(annotator) is None:
+                say("There is nothing to take back.")
+        elif key == "k":
+            session.skip(annotator, token)
+        else:
+            say(_HELP)

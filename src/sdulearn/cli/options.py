@@ -87,7 +87,7 @@ def _as_typed(literal: str) -> str:
     return str(value) or "''"
 
 
-def _number(kind: Callable[[str], float], fits: Callable[[float], bool], what: str) -> Callable[[str], Any]:
+def number(kind: Callable[[str], float], fits: Callable[[float], bool], what: str) -> Callable[[str], Any]:
     """A function that reads numbers of a kind, and "auto" where ``what`` names it."""
 
     def read(text: str) -> float | str:
@@ -111,10 +111,10 @@ def _whole(text: str) -> int:
     return int(text)
 
 
-positive = _number(_whole, lambda n: n >= 1, "a whole number of 1 or more")
-number_of_classes = _number(_whole, lambda n: n >= 2, "'auto' or a whole number of 2 or more")
-share = _number(float, lambda x: 0 < x < 1, "a share between 0 and 1")
-error_rate = _number(float, lambda x: 0 <= x <= 0.5, "'auto' or a rate from 0 to 0.5")
+positive = number(_whole, lambda n: n >= 1, "a whole number of 1 or more")
+number_of_classes = number(_whole, lambda n: n >= 2, "'auto' or a whole number of 2 or more")
+share = number(float, lambda x: 0 < x < 1, "a share between 0 and 1")
+error_rate = number(float, lambda x: 0 <= x <= 0.5, "'auto' or a rate from 0 to 0.5")
 
 
 def names(text: str) -> tuple[str, ...]:
