@@ -46,7 +46,7 @@ _MAJORITY = {"majority": "positive", "minority": "negative"}
 # Fits that estimates of error rates alternate with, and their folds.
 _ROUNDS = 2
 _FOLDS = 5
-# An annotator with fewer answers cannot be told from the others by a model.
+# An annotator with fewer answers cannot be distinguished from the others by a model.
 _FEWEST = 10
 # The most classes that are tried.
 _MOST_CLASSES = 20
@@ -199,7 +199,7 @@ class PairLogisticRegression(_PairLogisticBase):
         Power k of the (weighted) covariance of all rows in the penalty ``w' C^-k w``: 0 is the plain ridge,
         a larger one favours directions along which the rows, unlabeled ones too, vary most.
     n_classes : int, default=2
-        Number of classes. More than two are a softmax of as many lines.
+        Number of classes. More than two are a softmax of as many linear models.
     prior : float, sequence of K floats or None, default=None
         P(y = +1); None takes it from the pair counts where they imply one. With K > 2 classes their
         shares, or None, which is no pull to any.

@@ -42,6 +42,8 @@ from sdulearn.types import Array, Indices, Mask, Rows
 Columns = Indices | Sequence[int]
 Sums = Mapping[str, Array]
 
+Part = tuple[Indices | slice, Indices | slice, "LoosePairs | CertainSides | WrongAnswers"]
+
 # Rounds and tolerance of messages: of paths, where many problems are compared, and of one solution.
 _MESSAGES = {False: (60, 1e-6), True: (200, 1e-9)}
 
@@ -81,28 +83,10 @@ def bordered_gram(A: Rows, weight: Array, B: Rows) -> Array:
     return total
 
 
-class Part(Protocol):
-    """Components of one kind, their points in the order of the part."""
-
-    exact_curvature: bool
-    side: Array
-
-    def terms(self, Z: Array, exact: bool) -> tuple[Array, Array]:
-        """Losses (n_components, B) of B problems and their derivatives in ``Z`` (n_points, B)."""
-        ...
-
-    def curvature(self, A: Array, omega: Array, z: Array) -> Array:
-        """Second derivative of the loss in (w, b), or a larger matrix."""
-        ...
-
-    def information(self, A: Array, z: Array) -> Array:
-        """Roots of the Fisher information, one row each, without the weights of the components."""
-        ...
-
-
 class LoosePairs:
     """Equation (3): n components of two points, all first ends before all second ends."""
 
+    # Whether :meth:`curvature` is exact, or larger.
     exact_curvature = True
 
     def __init__(self, agree: Array, differ: Array, certainty: Array | float = 1.0) -> None:
@@ -122,7 +106,7 @@ class LoosePairs:
         return cls(np.where(same, right, wrong), np.where(same, wrong, right))
 
     def terms(self, Z: Array, exact: bool = False) -> tuple[Array, Array]:
-        """See :class:`Part`."""
+        """Losses (n_components, B) of B problems, and their derivatives in ``Z`` (n_points, B)."""
         n = len(self.s)
         first = Z[:n]
         second = Z[n:]
@@ -147,7 +131,7 @@ class LoosePairs:
         return loss, T
 
     def curvature(self, A: Rows, omega: Array, z: Array) -> Array:
-        """See :class:`Part`; exact."""
+        """Second derivative of the loss in (w, b), components weighed by ``omega``."""
         n = len(self.s)
         first = z[:n]
         second = z[n:]
@@ -165,7 +149,7 @@ class LoosePairs:
         return bordered_gram(A, np.tile(omega, 2) * nodes, A) - crossed - crossed.T
 
     def information(self, A: Array, z: Array) -> Array:
-        """See :class:`Part`; of wrong answers see :func:`chain_information`."""
+        """Roots of the Fisher information, one row a component; of wrong answers see :func:`chain_information`."""
         n = len(self.s)
         t1, t2 = np.split(np.tanh(z / 2)[:, None], 2)
         J = (1 - t1**2) * t2 * A[:n] + (1 - t2**2) * t1 * A[n:]
@@ -189,7 +173,7 @@ class CertainSides:
         self._signed = self._sum @ sparse.diags(self.side)
 
     def terms(self, Z: Array, exact: bool = False) -> tuple[Array, Array]:
-        """See :class:`Part`."""
+        """As of :class:`LoosePairs`."""
         u = self._signed @ Z
         T, E = tanh_half(Z)
         T_u, E_u = tanh_half(u)
@@ -200,7 +184,7 @@ class CertainSides:
         return self._sum @ (np.abs(Z) / 2 + np.log(E)) - size_u, slopes
 
     def curvature(self, A: Array, omega: Array, z: Array) -> Array:
-        """See :class:`Part`; exact."""
+        """As of :class:`LoosePairs`."""
         nodes = omega[self.component] * (1 - np.tanh(z / 2) ** 2) / 4
         flips = omega * (1 - np.tanh(self._signed @ z / 2) ** 2) / 4
         flips[self.labelled] = 0.0
@@ -209,7 +193,7 @@ class CertainSides:
         return bordered_gram(A, nodes, A) - V.T @ (flips[free, None] * V)
 
     def information(self, A: Array, z: Array) -> Array:
-        """See :class:`Part`."""
+        """As of :class:`LoosePairs`."""
         return chain_information(A, z, self.side, self.component, self.labelled)
 
 
@@ -230,17 +214,17 @@ class WrongAnswers:
         self.certainty[graph.labels != 0] = 1.0
 
     def terms(self, Z: Array, exact: bool = False) -> tuple[Array, Array]:
-        """See :class:`Part`."""
+        """As of :class:`LoosePairs`."""
         found = self.network.solve(Z, *_MESSAGES[exact])
         return -found.values, expit(Z) - found.positive
 
     def curvature(self, A: Array, omega: Array, z: Array) -> Array:
-        """See :class:`Part`; that of known classes, which is larger."""
+        """That of known classes, which is larger."""
         p = expit(z)
         return bordered_gram(A, omega[self.component] * p * (1 - p), A)
 
     def information(self, A: Array, z: Array) -> Array:
-        """See :class:`Part`, with the likeliest sides."""
+        """By the likeliest sides, one row a point."""
         side = np.where(self.network.solve(z[:, None]).positive[:, 0] > 0.5, 1.0, -1.0)
         return self.certainty[:, None] * chain_information(A, z, side, self.component, self.labelled)
 
@@ -320,13 +304,13 @@ class TwoClassLikelihood:
         self.errors = answer_model.errors(graph.annotators)
         self.parts = self._split()
 
-    def _split(self) -> list[tuple[Indices | slice, Indices | slice, Part]]:
+    def _split(self) -> list[Part]:
         """Points, components and terms of each kind."""
         loose = loose_pairs(self.graph)
         silent = (self.graph.component_sizes == 1) & ~self.labelled
         of_answer = self.component[self.graph.ends[:, 0]]
         uncertain = np.bincount(of_answer, self.errors > 0, len(loose)) > 0
-        parts: list[tuple[Indices | slice, Indices | slice, Part]] = []
+        parts: list[Part] = []
         if loose.any():
             points = np.flatnonzero(loose[self.component])
             ends = points[np.argsort(self.component[points], kind="stable")].reshape(-1, 2)

@@ -126,7 +126,19 @@ class PointProblem(RowSums):
 
     def slopes(self, W: Array, columns: Columns, exact: bool) -> Sums:
         """See :class:`~sdulearn.joint.likelihood.RowSums`."""
-        return _slopes(self, self.likelihood, W, columns, exact)
+        data = self.data
+        n = data.graph.n_points
+        A = data.known if self.pull is None else data.A
+        Z = A @ W[:-1]
+        Z += W[-1]
+        value, slopes = self._terms(Z[:n], columns, exact)
+        sums = {"loss": value, "slope": bordered_sum(data.known, slopes)}
+        if self.pull is not None:
+            sums |= mean_sums(data.unlabeled, data.share, Z[n:])
+        return sums
+
+    def _terms(self, Z: Array, columns: Columns, exact: bool) -> tuple[Array, Array]:
+        return self.likelihood.weighted_terms(Z, columns, exact)
 
     def curvatures(self, w: Array) -> Sums:
         """See :class:`~sdulearn.joint.likelihood.RowSums`."""
@@ -163,38 +175,17 @@ class PointProblem(RowSums):
         return -self.likelihood.n_effective * misfit - _log_volume(J)
 
 
-class FoldProblem(RowSums):
-    """As many problems as folds, each of what it knows; none is solved to the last digits, by curvatures."""
-
-    exact_hessian = False
+class FoldProblem(PointProblem):
+    """As many problems as folds, each of what it knows; none is solved to the last digits."""
 
     def __init__(self, problem: PointProblem, known: Mask) -> None:
         self.data = problem.data
         self.pull = problem.pull
-        self.likelihood = FoldLikelihood(problem.likelihood, known)
+        self.exact_hessian = False
+        self.folds = FoldLikelihood(problem.likelihood, known)
 
-    def slopes(self, W: Array, columns: Columns, exact: bool) -> Sums:
-        """See :class:`~sdulearn.joint.likelihood.RowSums`."""
-        return _slopes(self, self.likelihood, W, columns, exact)
-
-
-def _slopes(
-    problem: PointProblem | FoldProblem,
-    likelihood: TwoClassLikelihood | FoldLikelihood,
-    W: Array,
-    columns: Columns,
-    exact: bool,
-) -> Sums:
-    data = problem.data
-    n = data.graph.n_points
-    A = data.known if problem.pull is None else data.A
-    Z = A @ W[:-1]
-    Z += W[-1]
-    value, slopes = likelihood.weighted_terms(Z[:n], columns, exact)
-    sums = {"loss": value, "slope": bordered_sum(data.known, slopes)}
-    if problem.pull is not None:
-        sums |= mean_sums(data.unlabeled, data.share, Z[n:])
-    return sums
+    def _terms(self, Z: Array, columns: Columns, exact: bool) -> tuple[Array, Array]:
+        return self.folds.weighted_terms(Z, columns, exact)
 
 
 def _log_volume(J: Array) -> float:
@@ -249,7 +240,7 @@ def fit_folds(problem: PointProblem, alphas: Array, covariance_power: float, kno
     """
     n_folds = known.shape[1]
     folds = FoldProblem(problem, known)
-    likelihood = folds.likelihood
+    likelihood = folds.folds
     moments = problem.moments
     A = problem.data.known
     of_folds = []

@@ -223,8 +223,8 @@ def _span(rows: Rows) -> tuple[Array, Span]:
     """Coordinates of the rows in an orthonormal basis of their span, and that basis.
 
     It is made of combinations of rows, by their inner products: nothing of size n_features is
-    made, and a wide sparse matrix stays sparse. Where the inner products drown a column in a larger
-    one, the basis is computed from the rows themselves.
+    made, and a wide sparse matrix stays sparse. Where a column is lost in a larger one by the inner
+    products, the basis is computed from the rows themselves.
     """
     kernel = rows @ rows.T
     values, vectors = eigh(kernel.toarray() if sparse.issparse(kernel) else kernel)

@@ -109,7 +109,7 @@ def penalty_ratio(pull: Array, w: Array, ridge: Array) -> float:
 
 
 def penalty_factors(top: float, ratio: float = _PENALTY_RATIO) -> list[float]:
-    """Factors that fall tenfold, or as told, at a time, from about ``top`` to 1."""
+    """Factors that fall tenfold, or as given, at a time, from about ``top`` to 1."""
     count = int(np.log(max(top, 1.0)) / np.log(ratio))
     return [ratio**k for k in range(count, -1, -1)]
 

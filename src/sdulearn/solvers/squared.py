@@ -42,7 +42,7 @@ class GroupMoments:
                 gram[k] = _group_gram(A, group, weight, int(k))
                 gram[largest] -= gram[k]
         if (gram[largest].diagonal() < _LEAST_SHARE * total).any():
-            # Others drown it, by their weights or by an outlier: their rounding must not stay in it.
+            # Others dominate it, by their weights or by an outlier: their rounding must not stay in it.
             gram[largest] = _group_gram(A, group, weight, largest)
         return cls(gram)
 
