@@ -27,6 +27,7 @@ from sdulearn.base import Fit
 from sdulearn.blocks import HashedPairKFold
 from sdulearn.datasets import make_waveform, sample_sdu
 from sdulearn.errors import InputError, OrientationWarning, UndeterminedError
+from sdulearn.linear import Settings
 from sdulearn.losses import TRAINING_LOSSES
 from sdulearn.metrics import cross_val_accuracy, pair_accuracy, pair_risk
 
@@ -92,16 +93,6 @@ def test_the_unit_of_the_weights_does_not_matter(waveform):
     whole = SDUClassifier().fit(rows, codes, 64 * weight).prior_
     assert astuple(parts.prior_) == pytest.approx(astuple(whole))
     assert astuple(streaming.SDUClassifierCV().fit(portions).prior_) == pytest.approx(astuple(whole))
-
-
-@losses
-def test_zero_weight_is_absence(waveform, loss):
-    rows, codes = waveform
-    keep = np.abs(codes) % 5 != 1
-    assert_same_model(
-        SDUClassifier(loss=loss).fit(rows, codes, sample_weight=keep.astype(float)),
-        SDUClassifier(loss=loss).fit(rows[keep], codes[keep]),
-    )
 
 
 @losses
@@ -189,20 +180,6 @@ def test_cv_agrees_with_grid_search(waveform):
             assert type(column) is type(theirs.cv_results_[name])
     assert {"alpha": ours.alpha_, "gamma": ours.gamma_} == theirs.best_params_
     assert_same_model(ours, theirs.best_estimator_)
-
-
-@losses
-def test_the_path_equals_cold_fits(waveform, loss, monkeypatch):
-    monkeypatch.setattr("sdulearn.linear.FOLD_TOL", {})  # folds solved to the last digit, as cold fits are
-    rows, codes = waveform
-    cv = PairKFold(3, random_state=0)
-    model = SDUClassifierCV(loss=loss, prior=0.7, cv=cv, gammas=(0.0, 0.6, 1.0)).fit(rows, codes)
-    cold = []
-    for alpha in (1e-1, 1e-4, 1e-7):
-        for gamma in (0.0, 0.6, 1.0):
-            one = SDUClassifier(loss=loss, alpha=alpha, gamma=gamma, prior=0.7)
-            cold.append(cross_val_score(one, rows, codes, cv=cv, scoring=held_out_score).mean())
-    np.testing.assert_allclose(model.cv_results_["mean_test_score"], cold, atol=1e-6)
 
 
 def test_cv_on_two_processes(waveform):
@@ -557,3 +534,36 @@ def test_equal_classes_by_shared_points_leave_the_prior_open():
     rows, known = stack_pairs(y[:, None] + 0.1 * np.arange(8.0)[:, None], ends, [y[a] == y[b] for a, b in ends])
     with pytest.raises(UndeterminedError, match=r"two equally large classes.*Give `prior`"):
         SDUClassifier("sd").fit(rows, known)
+
+
+@losses
+@pytest.mark.parametrize("weighted", [True, False])
+def test_a_score_is_the_risk_of_a_separate_fit_on_held_out_answers(waveform, loss, weighted, monkeypatch):
+    # Folds solved to the last digit, as cold fits are.
+    monkeypatch.setattr("sdulearn.linear.FOLD_TOL", {})
+    rows, codes = waveform
+    weight = None
+    if weighted:
+        weight = np.random.default_rng(0).choice([1.0, 10.0], 1000)[np.abs(codes)]
+    alphas, gammas = [0.1, 1e-3], [0.2, 0.7, 1.0]
+    cv = PairKFold(3, random_state=4)
+    model = SDUClassifierCV(loss=loss, alphas=alphas, gammas=gammas, prior=0.7, cv=cv).fit(rows, codes, weight)
+    results = model.cv_results_
+    for k, (train, test) in enumerate(PairKFold(3, random_state=4).split(rows, codes)):
+        its_weight = {} if weight is None else {"sample_weight": weight[train]}
+        for setting, score in zip(results["params"], results[f"split{k}_test_score"], strict=True):
+            one = SDUClassifier(loss=loss, prior=0.7, **setting).fit(rows[train], codes[train], **its_weight)
+            held_out = None if weight is None else weight[test]
+            risk = pair_risk(one.decision_function(rows[test]), codes[test], prior=0.7, sample_weight=held_out)
+            assert score == pytest.approx(1 - risk, abs=1e-9)
+
+
+@pytest.mark.parametrize("best", range(6))
+def test_the_setting_of_the_best_score_is_chosen(best):
+    settings = Settings.of("sddu", [0.2, 0.7], [1.0, 0.1, 0.01])
+    scores = np.zeros((2, 6))
+    scores[:, best] = [0.5, 0.6]
+    alpha, g, chosen = settings.choose(scores)
+    expected = settings.params[best]
+    assert {"alpha": alpha, "gamma": chosen["gamma_"]} == expected
+    assert g == (0.0, expected["gamma"], 1 - expected["gamma"])

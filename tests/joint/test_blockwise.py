@@ -228,19 +228,6 @@ def test_the_objective_is_that_of_memory(waveform, prior, unlabeled, make):
     assert blocks.positive_share(signs[:, 0] * W[:, 0]) == pytest.approx(memory.positive_share(W[:, 0]))
 
 
-@pytest.mark.parametrize("prior", [None, 0.3])
-def test_gradient_and_hessian_are_exact(waveform, prior):
-    _, data = make_data((waveform[0][:, :4], waveform[1]), prior)
-    objective = Objective(data, np.random.default_rng(0).random((4, 1)))
-    w = np.random.default_rng(1).normal(size=5)
-    steps = [w + sign * 1e-6 * e for sign in (1, -1) for e in np.eye(5)]
-    values, gradients = zip(*(objective.value_and_gradient(v[:, None], [0]) for v in steps), strict=True)
-    value, gradient = np.array(values)[:, 0], np.array(gradients)[:, :, 0]
-    exact = objective.value_and_gradient(w[:, None], [0])[1][:, 0]
-    np.testing.assert_allclose(exact, (value[:5] - value[5:]) / 2e-6, atol=1e-8)
-    np.testing.assert_allclose(objective.hessian(w), (gradient[:5] - gradient[5:]) / 2e-6, atol=1e-8)
-
-
 def test_a_point_met_before_takes_no_pass(waveform):
     _, data = make_data(waveform, 0.7)
     W = np.random.default_rng(0).normal(size=(22, 3))

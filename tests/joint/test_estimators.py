@@ -16,7 +16,7 @@ from sklearn.preprocessing import PolynomialFeatures, SplineTransformer, Standar
 
 from sdulearn import PairKFold, PairLogisticRegression, PairLogisticRegressionCV, load_model, pairs
 from sdulearn.datasets import make_waveform, sample_sdu
-from sdulearn.errors import OneKindWarning, OrientationWarning, ScalingWarning
+from sdulearn.errors import OneKindWarning, OrientationWarning, ScalingWarning, SdulearnWarning
 from sdulearn.joint.data import Axes
 from sdulearn.metrics import pair_log_likelihood
 from sdulearn.pairs import read_pairs
@@ -455,3 +455,41 @@ def test_bad_rows(waveform):
         PairLogisticRegression().fit(np.where(rows == rows.max(), np.nan, rows), codes)
     model = quiet(PairLogisticRegression(prior=0.5), rows, codes)
     assert 0.5 < model.score(rows, codes) <= 1
+
+
+def objective_of(rows, codes, alpha, prior):
+    """The objective written out: mean log-loss of the answers, ridge, and the distance of the mean prediction."""
+
+    def J(v):
+        z = rows @ v[:-1] + v[-1]
+        p = 1 / (1 + np.exp(-z))
+        losses = []
+        for code in np.unique(codes[codes != 0]):
+            first, second = np.flatnonzero(codes == code)
+            same = p[first] * p[second] + (1 - p[first]) * (1 - p[second])
+            losses.append(-np.log(same if code > 0 else 1 - same))
+        value = np.mean(losses) + alpha / 2 * v[:-1] @ v[:-1]
+        if (codes == 0).any():
+            m = p[codes == 0].mean()
+            value += 3 * (prior * np.log(prior / m) + (1 - prior) * np.log((1 - prior) / (1 - m)))
+        return value
+
+    return J
+
+
+@pytest.mark.parametrize("kept", ["S and U", "D and U", "S and D"])
+def test_without_one_source_the_solution_is_stationary(waveform, kept):
+    rows, codes = waveform
+    keep = {"S and U": codes >= 0, "D and U": codes <= 0, "S and D": codes != 0}[kept]
+    rows, codes = rows[keep][:, :6], codes[keep]
+    model = PairLogisticRegression(0.05, covariance_power=0, prior=0.7)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", SdulearnWarning)
+        model.fit(rows, codes)
+    J = objective_of(rows, codes, 0.05, 0.7)
+    v = np.r_[model.coef_[0], model.intercept_]
+    assert J(v) == pytest.approx(model.objective_, abs=1e-9)
+    steps = 1e-5 * np.eye(7)
+    gradient = [(J(v + step) - J(v - step)) / 2e-5 for step in steps]
+    np.testing.assert_allclose(gradient, 0, atol=1e-5)
+    assert all(J(v + 1e3 * sign * step) > J(v) for step in steps for sign in (-1, 1))

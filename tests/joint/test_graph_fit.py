@@ -92,17 +92,6 @@ def test_loose_pairs_with_points_are_loose_pairs(make, waveform):
     assert (rate.value, rate.identified) == (0.0, False)
 
 
-def test_components_of_two_points_agree_with_the_pair_objective():
-    """A tiny error rate takes the other road to the same place."""
-    X, classes = draw(80)
-    ends = np.arange(80).reshape(-1, 2)
-    rows, y = stack_pairs(X, ends, answers(classes, ends), unlabeled=None)
-    model = PairLogisticRegression(prior=0.6, error_rate=1e-7).fit(rows, y)
-    plain = PairLogisticRegression(prior=0.6).fit(rows, y)
-    np.testing.assert_allclose(model.coef_, plain.coef_, atol=1e-4)
-    assert model.objective_ == pytest.approx(plain.objective_, abs=1e-5)
-
-
 @pytest.mark.parametrize("make", BOTH)
 def test_labels_name_the_classes(make):
     """The labelled class +1 is the smaller one: no orientation asks for that."""
@@ -219,13 +208,12 @@ GRAPHS = {
 def test_the_unit_of_weights_changes_nothing(name):
     rows, y, weight = weighted_answers(getattr(GRAPHS[name], "n_classes", 2))
     one = clone(GRAPHS[name]).fit(rows, y, weight)
-    for unit in (0.01, 7.3):
-        other = clone(GRAPHS[name]).fit(rows, y, unit * weight)
-        np.testing.assert_allclose(other.coef_, one.coef_, atol=1e-8)
-        for a, rate in one.answer_model_.by_annotator.items():
-            assert astuple(other.answer_model_.by_annotator[a]) == pytest.approx(astuple(rate), rel=1e-8)
-        if one.prior_ is not None:
-            assert astuple(other.prior_) == pytest.approx(astuple(one.prior_), rel=1e-8)
+    other = clone(GRAPHS[name]).fit(rows, y, 7.3 * weight)
+    np.testing.assert_allclose(other.coef_, one.coef_, atol=1e-8)
+    for a, rate in one.answer_model_.by_annotator.items():
+        assert astuple(other.answer_model_.by_annotator[a]) == pytest.approx(astuple(rate), rel=1e-8)
+    if one.prior_ is not None:
+        assert astuple(other.prior_) == pytest.approx(astuple(one.prior_), rel=1e-8)
 
 
 @pytest.mark.parametrize("name", GRAPHS)
