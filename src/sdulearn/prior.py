@@ -353,9 +353,8 @@ def _prior_of_answers(
     weights = float(by_pair @ pairs.similar), float(by_pair @ ~pairs.similar)
     estimate = prior_of_weights(*weights, float(by_pair @ by_pair), confidence=confidence)
     if counted is not None and decision is not None:
-        z = np.zeros(graph.n_points)
-        z[graph.row_point] = rows_of(decision, kept)
-        turned = oriented(graph, z)
+        by_row = np.asarray(rows_of(decision, kept), dtype=np.float64)
+        turned = oriented(graph, graph.by_point(by_row[:, None], weight)[:, 0])
         if one_way(turned, counted):
             chances = classes_by_answers(turned, model)[counted]
             share = share_of(chances, np.ones(len(chances), dtype=np.intp), confidence)

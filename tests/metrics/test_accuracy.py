@@ -146,6 +146,19 @@ def test_points_of_loose_pairs_change_nothing():
     assert shared.high == pytest.approx(by_pairs.high, abs=0.01)
 
 
+def test_a_point_that_rows_show_with_several_values_is_decided_by_their_mean():
+    """Of the hub's three rows one says +9 and two -1: its mean is +7/3, whatever the order of the rows."""
+    ends = [(0, 1), (0, 2), (0, 3)]
+    decision, known = seen_rows([0, 1, 1, -1], ends, [True, True, False])
+    for places in itertools.permutations([0, 2, 4]):
+        decision[list(places)] = [9.0, -1.0, -1.0]
+        assert pair_accuracy(decision, known).value == 1
+        assert pair_accuracy(decision, known, sample_weight=np.ones(6)).value == 1
+    decision[0::2] = [0.5, -1.0, -1.0]
+    # Three of four points are right: p^3 q + p q^3 is largest at 1/2.
+    assert pair_accuracy(decision, known).value == 0.5
+
+
 def test_wrong_answers_of_a_known_rate_take_their_factor():
     """E[s h h'] = (1 - 2 e) (2 accuracy - 1)^2, by 20,000 loose pairs."""
     rng = np.random.default_rng(1)

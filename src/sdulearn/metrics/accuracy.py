@@ -169,6 +169,8 @@ def accuracy_of(
     if not len(by_pair) and not labelled:
         raise no_answers("An accuracy")
     graph = AnswerGraph.from_y(pairs, weight)
+    # A point that rows show with several values is decided by their mean.
+    sign = np.where(graph.by_point(z[:, None], weight)[:, 0] > 0, 1, -1)
     model = known_answer_model(error_rate, graph)
     random_points = rows_of(random_points, kept)
     counted = random_of(graph, random_points)
@@ -181,12 +183,12 @@ def accuracy_of(
     agreement = float(by_pair @ agrees / by_pair.sum()) if by_pair.any() else 0.5
     empty = AccuracyEstimate(0.5, 0.5, 1.0, agreement, int(judging.sum()), confidence)
     if counted is not None:
-        return _accuracy_of_random_points(empty, z, graph, model, spread, counted)
+        return _accuracy_of_random_points(empty, sign, graph, model, spread, counted)
     if not labelled and _is_one_kind(pairs.similar):
         return _accuracy_of_one_kind(empty, z, pairs, weight, prior, spread)
     by_components = pairs.shares_points or labelled or not (model is None or model.certain)
     if by_components and not _in_other_ratio(pairs, prior):
-        return _accuracy_of_components(empty, z, graph, model, spread)
+        return _accuracy_of_components(empty, sign, graph, model, spread)
     return _accuracy_of_pairs(empty, pairs, agrees, by_pair, prior, spread)
 
 
@@ -239,20 +241,20 @@ def _n_points(pairs: Pairs) -> int:
 
 def _accuracy_of_components(
     empty: AccuracyEstimate,
-    z: Array,
+    sign: Codes,
     graph: AnswerGraph,
     model: AnswerModel | None,
     spread: float,
 ) -> AccuracyEstimate:
     """By the likelihood of whole components: k of their m points agree, up to a flip."""
-    found = profile(_agreeing(graph, _signs(graph, z)), empty.confidence, model, spread)
+    found = profile(_agreeing(graph, sign), empty.confidence, model, spread)
     majority = profile(graph, empty.confidence, model).value
     return replace(empty, value=found.value, low=found.low, high=found.high, majority=max(majority, 1 - majority))
 
 
 def _accuracy_of_random_points(
     empty: AccuracyEstimate,
-    z: Array,
+    sign: Codes,
     graph: AnswerGraph,
     model: AnswerModel | None,
     spread: float,
@@ -262,7 +264,6 @@ def _accuracy_of_random_points(
     empty = replace(empty, basis="random questions")
     if not counted.any():
         return empty
-    sign = _signs(graph, z)
     graph = oriented(graph, sign.astype(np.float64))
     if one_way(graph, counted):
         chances = classes_by_answers(graph, model)[counted]
@@ -274,13 +275,6 @@ def _accuracy_of_random_points(
         value, low, high = found.value, found.low, found.high
         majority = profile(graph, empty.confidence, model, counted=counted).value
     return replace(empty, value=value, low=low, high=high, majority=max(majority, 1 - majority))
-
-
-def _signs(graph: AnswerGraph, z: Array) -> Codes:
-    """The prediction of each point, -1 or +1."""
-    predicted = np.ones(graph.n_points, dtype=np.int64)
-    predicted[graph.row_point] = np.where(z > 0, 1, -1)
-    return predicted
 
 
 def _agreeing(graph: AnswerGraph, predicted: Codes) -> AnswerGraph:
