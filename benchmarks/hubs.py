@@ -110,7 +110,7 @@ def folds(design, n_classes, rng):
     pairs = read_pairs(known)
     reference = model.predict(rows)
     parts = list(fold_models(settings, rows, pairs, reference, cv=folds_over_points(5, pairs)))
-    found = agreement_of_many(model, parts, rows, pairs, None)[0].agreement
+    found = agreement_of_many(model, parts, rows, pairs, None, None)[0].agreement
     return agreement(model.predict(X), y, further), found.value, found.low, found.high
 
 

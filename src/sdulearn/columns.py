@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any, Literal, TypeAlias
 
@@ -240,7 +240,7 @@ class Moments:
             return Moments()
         mean = float(values.mean())
         centred = values - mean
-        return Moments(len(values), mean, float(centred @ centred))
+        return Moments(len(values), mean, float(np.square(centred).sum()))
 
     def __add__(self, other: Moments) -> Moments:
         if not self.n or not other.n:
@@ -273,32 +273,12 @@ class ColumnCounts:
     odd: tuple[tuple[int, str] | None, tuple[int, str] | None] = (None, None)
 
     def __add__(self, other: ColumnCounts) -> ColumnCounts:
-        return ColumnCounts(
-            self.rows + other.rows,
-            self.gaps + other.gaps,
-            self.numbers + other.numbers,
-            self.commas + other.commas,
-            self.n_infinite + other.n_infinite,
-            self.n_fractions + other.n_fractions,
-            self.n_zeros + other.n_zeros,
-            self.check ^ other.check,
-            _joined_texts(self.texts, other.texts),
-            self.marks + other.marks,
-            self.n_flags + other.n_flags,
-            self.n_commas + other.n_commas,
-            self.n_thousands + other.n_thousands,
-            (_earlier(self.odd[0], other.odd[0]), _earlier(self.odd[1], other.odd[1])),
-        )
-
-
-def _joined_texts(one: Counter[str] | None, other: Counter[str] | None) -> Counter[str] | None:
-    if one is None or other is None or len(one) > MANY_TEXTS:
-        return None
-    return one + other
-
-
-def _earlier(one: tuple[int, str] | None, other: tuple[int, str] | None) -> tuple[int, str] | None:
-    return min(filter(None, (one, other)), default=None)
+        both = {one.name: (getattr(self, one.name), getattr(other, one.name)) for one in fields(self)}
+        known: dict[str, Any] = {"check": self.check ^ other.check, "texts": None}
+        if self.texts is not None and other.texts is not None and len(self.texts) <= MANY_TEXTS:
+            known["texts"] = self.texts + other.texts
+        known["odd"] = tuple(min(filter(None, cells), default=None) for cells in zip(self.odd, other.odd, strict=True))
+        return ColumnCounts(**{name: a + b for name, (a, b) in both.items() if name not in known}, **known)
 
 
 def count(values: ArrowColumn, first: int, guessed: bool) -> ColumnCounts:
@@ -686,24 +666,27 @@ def pair_codes(path: Location, name: str, values: ArrowColumn) -> Codes:
         raise InputError(
             f"{path}: column {quoted(name)} lacks values; every row needs a pair code. Put in 0 for unlabeled rows."
         )
-    codes = numbers(values) if kind_of(values.type) == NUMBER else np.array([np.nan])
-    if not (np.isfinite(codes).all() and (codes == np.rint(codes)).all()):
+    found = _whole_numbers(values)
+    if found is None:
         raise InputError(
             f"{path}: column {_noted(name, str(values.type))} does not hold pair codes. They are whole numbers: +k at "
             "both ends of similar pair k, -k at both ends of dissimilar pair k, 0 for unlabeled rows."
         )
-    return codes.astype(np.int64)
+    return found
 
 
 def point_numbers(path: Location, name: str, values: ArrowColumn) -> Codes:
     """A column that says which point each row shows."""
-    points = np.array([np.nan])
-    if kind_of(values.type) == NUMBER and not values.null_count:
-        points = numbers(values)
-    if not (np.isfinite(points) & (points >= 0) & (points == np.rint(points))).all():
+    found = None if values.null_count else _whole_numbers(values)
+    if found is None or (found < 0).any():
         raise InputError(
             f"{path}: column {_noted(name, str(values.type))} does not say which point each row shows. Points are "
             "whole numbers from 0 on, one on every row; rows with equal numbers show the same point. Number what it "
             "names."
         )
-    return points.astype(np.int64)
+    return found
+
+
+def _whole_numbers(values: ArrowColumn) -> Codes | None:
+    found = numbers(values) if kind_of(values.type) == NUMBER else np.array([np.nan])
+    return found.astype(np.int64) if np.isfinite(found).all() and (found == np.rint(found)).all() else None

@@ -182,7 +182,7 @@ def test_too_few_answers_and_repeated_ids(refused, options, tmp_path):
     (tmp_path / "p.csv").write_text("id_a,id_b,label\nr1,r2,similar\nr3,r4,dissimilar\nr5,r6,unsure\n")
     assert "1 similar and 1 dissimilar pairs to use; at least 2 of each" in refused(*options(pairs=tmp_path / "p.csv"))
     (tmp_path / "t.csv").write_text("id,x\nr1,1\nr1,2\n")
-    assert "'r1' occurs 2 times" in refused(*options(features=tmp_path / "t.csv", id="id"))
+    assert "'r1' occurs 2 times" in refused(*options(features=tmp_path / "t.csv", pairs=tmp_path / "p.csv", id="id"))
     (tmp_path / "t.csv").write_text("x\n1\n2\n")
     assert "rows are numbered 0 to 1; name one with --id" in refused(*options(features=tmp_path / "t.csv"))
 
@@ -269,7 +269,7 @@ LONG_CELLS = {
     "header": ("id,x\na,1\nb,2\n", f"{LONG},b\na,b\n", "which column is"),
     "label": ("id,x\na,1\nb,2\n", f"id_a,id_b,label\na,b,{LONG}\n", "label 'yyy"),
     "weight": ("id,x\na,1\nb,2\n", f"id_a,id_b,label,weight\na,b,1,{LONG}\n", "weight 'yyy"),
-    "id": (f"id,x\n{LONG},1\n{LONG},2\n", ANSWERS, "but 'yyy.*occurs 2 times"),
+    "id": (f"id,x\n{LONG},1\n{LONG},2\n", f"id_a,id_b,label\n{LONG},b,1\n", "but 'yyy.*occurs 2 times"),
 }
 
 

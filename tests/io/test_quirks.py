@@ -15,7 +15,6 @@ from sdulearn import fit_table
 from sdulearn.answers import read_answers
 from sdulearn.datasets import make_waveform
 from sdulearn.errors import InputError
-from sdulearn.io.files import written_whole
 from sdulearn.io.survey import read_features
 from sdulearn.io.tables import open_table
 
@@ -68,22 +67,22 @@ def test_ids_that_count_from_one_are_no_row_numbers(survey, tmp_path, name, endi
     assert name not in model.columns.feature_names
     assert share_right(model, table, truth) > 0.8
     if ending == "parquet":
-        streamed = fit_table(path, answers_of(ends, same, shift=1), engine="stream")
+        streamed = fit_table(path, answers_of(ends, same, shift=1), engine="stream", model="linear")
         assert streamed.columns.id_column == name
         np.testing.assert_allclose(streamed.estimator.coef_, model.estimator.coef_, atol=1e-8)
 
 
 def test_row_numbers_are_taken_only_where_no_column_fits(survey):
     frame, ends, same, truth = survey
-    model = fit_table(frame, answers_of(ends, same))
+    model = fit_table(frame, answers_of(ends, same), model="linear")
     assert model.columns.id_column is None
     assert share_right(model, frame, truth) > 0.8
     # A column that would fit as well, and is not called as ids are: it must be said.
     rank = frame.assign(rank=np.arange(600))
     with pytest.raises(InputError, match=r"'rank' could be the column of ids.*row numbers from 0.*`id_column=''`"):
         fit_table(rank, answers_of(ends, same))
-    assert fit_table(rank, answers_of(ends, same), id_column="", drop=["rank"]).columns.id_column is None
-    assert fit_table(rank, answers_of(ends, same), id_column="rank").columns.id_column == "rank"
+    for given, found in (({"id_column": "", "drop": ["rank"]}, None), ({"id_column": "rank"}, "rank")):
+        assert fit_table(rank, answers_of(ends, same), model="linear", **given).columns.id_column == found
 
 
 @pytest.mark.parametrize("quoted", [False, True])
@@ -188,7 +187,7 @@ def test_leading_zeros_are_kept_where_they_are(survey, tmp_path):
     frame.assign(patient_id=ids).to_csv(tmp_path / "t.csv", index=False)
     answers = pd.DataFrame({"id_a": ids[ends[:, 0]], "id_b": ids[ends[:, 1]], "label": same})
     answers.to_csv(tmp_path / "p.csv", index=False)
-    model = fit_table(tmp_path / "t.csv", tmp_path / "p.csv")
+    model = fit_table(tmp_path / "t.csv", tmp_path / "p.csv", model="linear")
     assert model.columns.id_column == "patient_id"
     assert share_right(model, frame.assign(patient_id=ids), truth) > 0.8
 
@@ -243,51 +242,4 @@ def test_a_forgotten_column_of_pair_codes_is_no_feature(survey):
     table = frame.assign(pair=codes)
     with pytest.raises(InputError, match=r"column 'pair' looks like pair codes.*`codes='pair'`.*`drop`"):
         fit_table(table, answers_of(ends, same))
-    assert "pair" not in fit_table(table, answers_of(ends, same), drop=["pair"]).columns.feature_names
-
-
-def test_two_threads_may_write_one_file(tmp_path):
-    """Whoever reads meanwhile sees one of the two, whole; nothing is left behind."""
-    path = tmp_path / "model.sdu"
-    texts = [letter * 100_000 for letter in "ab"]
-
-    def write(text):
-        for _ in range(50):
-            with written_whole(path) as draft:
-                draft.write_text(text)
-
-    threads = [threading.Thread(target=write, args=(text,)) for text in texts]
-    for thread in threads:
-        thread.start()
-    while any(thread.is_alive() for thread in threads):
-        if path.exists():
-            assert path.read_text() in texts
-    assert [file.name for file in tmp_path.iterdir()] == ["model.sdu"]
-
-
-def test_a_failure_leaves_the_old_file_and_no_draft(tmp_path):
-    path = tmp_path / "model.sdu"
-    path.write_text("old")
-
-    def fail():
-        with written_whole(path) as draft:
-            draft.write_text("half")
-            assert path.read_text() == "old"
-            raise ZeroDivisionError
-
-    with pytest.raises(ZeroDivisionError):
-        fail()
-    assert [file.name for file in tmp_path.iterdir()] == ["model.sdu"]
-    assert path.read_text() == "old"
-
-
-def test_drafts_of_killed_processes_are_cleared_away(tmp_path):
-    gone = 2**22 - 3  # beyond the largest number that Linux gives a process by default
-    abandoned = tmp_path / f".model.sdu.{gone}.abc.part"
-    at_work = tmp_path / f".model.sdu.{os.getpid()}.abc.part"
-    other = tmp_path / f".other.sdu.{gone}.abc.part"
-    for path in (abandoned, at_work, other):
-        path.write_text("half")
-    with written_whole(tmp_path / "model.sdu") as draft:
-        draft.write_text("whole")
-    assert {file.name for file in tmp_path.iterdir()} == {"model.sdu", at_work.name, other.name}
+    assert "pair" not in fit_table(table, answers_of(ends, same), drop=["pair"], model="linear").columns.feature_names

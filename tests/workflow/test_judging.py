@@ -26,7 +26,7 @@ def noise():
 
 def judged(model, rows, y):
     pairs = read_pairs(y)
-    found = judge(Choice(model, ModelChoice(), None), rows, pairs, None, None, None)
+    found = judge(Choice(model, ModelChoice()), rows, pairs, None, None, None)
     return found.agreement, found.chance
 
 

@@ -49,7 +49,6 @@ from sdulearn.workflow.judge import (
     prior_of_random_points,
 )
 from sdulearn.workflow.models import (
-    Choice,
     choose,
     compares,
     fit_on_all,
@@ -236,7 +235,7 @@ def _fit(name: str, options: FitOptions, data: TrainingData, engine: Engine, sec
         chosen = choice.estimator
         random_points = data.random_points(len(y))
         if random_points is not None and options.prior is None and len(chosen.classes_) == 2:
-            chosen.prior_ = prior_of_random_points(choice, rows, pairs, weights, random_points)
+            chosen.prior_ = prior_of_random_points(chosen, rows, pairs, weights, random_points)
         judged = judge(choice, rows, pairs, weights, options.prior, random_points)
         importances = column_importances(chosen, judged.parts, rows, pairs, data.columns)
         estimator = chosen if not data.parts else _on_all_rows(chosen, options, data, engine)
@@ -259,15 +258,15 @@ def _fit(name: str, options: FitOptions, data: TrainingData, engine: Engine, sec
         **_answer_facts(data, options, pairs, len(estimator.classes_)),
         accuracy=judged.accuracy,
         prior=estimator.prior_,
-        annotators=_annotators(choice, data),
+        annotators=_annotators(chosen, data),
         n_labels=len(data.labels),
         n_labels_right=n_right,
         findings=tuple(findings),
         agreement=judged.agreement,
         class_shares=_class_shares(model, data),
-        n_classes_interval=choice.interval or interval,
+        n_classes_interval=getattr(chosen, "n_classes_interval_", None) or interval,
         model_choice=choice.kind,
-        doubtful=most_doubtful(choice, rows, y, data),
+        doubtful=most_doubtful(chosen, rows, y, data),
         importances=importances,
         dependences=column_dependences(model, data.X, importances),
         seconds={**seconds, "fitting": time.perf_counter() - began},
@@ -308,9 +307,10 @@ def _class_shares(model: TableModel, data: TrainingData) -> tuple[float, ...]:
     return tuple(mean.tolist()) if mean.ndim else (1 - float(mean), float(mean))
 
 
-def _annotators(choice: Choice, data: TrainingData) -> tuple[AnnotatorReport, ...]:
+def _annotators(chosen: Estimator, data: TrainingData) -> tuple[AnnotatorReport, ...]:
     """How often each annotator is wrong, by name; nothing for methods that take all answers for right."""
-    rates = {} if choice.rates is None else choice.rates.by_annotator
+    answer_model = getattr(chosen, "answer_model_", None)
+    rates = {} if answer_model is None else answer_model.by_annotator
     names = annotator_names(data)
     return tuple(
         AnnotatorReport(names[a], one.value, one.low, one.high, one.identified, one.n_answers)

@@ -9,7 +9,7 @@ from scipy import sparse
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.inspection import partial_dependence
 
-from sdulearn.answers.answer_model import AnswerModel, doubtful_answers
+from sdulearn.answers.answer_model import doubtful_answers
 from sdulearn.columns import BOOLEAN, CATEGORY, NUMBER, Column, Layout
 from sdulearn.diagnostics import ACCURACY_FOLDS, Finding
 from sdulearn.errors import UndeterminedError
@@ -34,7 +34,7 @@ from sdulearn.pairs import Pairs
 from sdulearn.prior import PriorEstimate, clopper_pearson, estimate_prior
 from sdulearn.report.records import ColumnDependence, ColumnImportance, DoubtfulAnswer
 from sdulearn.table_model import TableModel
-from sdulearn.types import Array, Codes, Estimator, Indices, Mask, MatrixLike, Rows
+from sdulearn.types import Array, Codes, Estimator, Indices, Mask, Rows
 from sdulearn.workflow.data import TrainingData
 from sdulearn.workflow.models import Choice, at_its_settings
 
@@ -72,17 +72,17 @@ def models_of_folds(choice: Choice, rows: Rows, pairs: Pairs, weights: Array | N
 
 
 def prior_of_random_points(
-    choice: Choice, rows: Rows, pairs: Pairs, weights: Array | None, random_points: Mask
+    model: Estimator, rows: Rows, pairs: Pairs, weights: Array | None, random_points: Mask
 ) -> PriorEstimate:
     """The share of class +1 by the points drawn at random; 1/2, from 0 to 1, where there are none."""
-    decision = choice.estimator.decision_function(rows)
+    decision = model.decision_function(rows)
     among = decision[pairs.unlabeled] if len(pairs.unlabeled) else decision
     try:
         return estimate_prior(
             y=pairs,
             sample_weight=weights,
             random_points=random_points,
-            error_rate=error_rates_of(choice),
+            error_rate=error_rates_of(model),
             decision=decision,
             # Labels may have named the smaller class +1.
             majority="positive" if np.mean(among > 0) >= 0.5 else "negative",
@@ -91,14 +91,15 @@ def prior_of_random_points(
         return PriorEstimate(0.5, 0.0, 1.0, False, 0.0, 0.0, 0.95, 0.0)
 
 
-def error_rates_of(choice: Choice) -> dict[int, float] | None:
-    """How often answers are wrong, where any are.
+def error_rates_of(model: Estimator) -> dict[int, float] | None:
+    """How often answers are wrong, where any are and the model takes that into account.
 
     One who was never found wrong may be, and one who guesses leaves the others' answers as they are.
     """
-    if choice.rates is None or choice.rates.certain:
+    found = getattr(model, "answer_model_", None)
+    if found is None or found.certain:
         return None
-    return {a: min(max(rate, _FEWEST_ERRORS), _MOST_ERRORS) for a, rate in choice.rates.rates.items()}
+    return {a: min(max(rate, _FEWEST_ERRORS), _MOST_ERRORS) for a, rate in found.rates.items()}
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,15 +116,16 @@ def judge(
     choice: Choice, rows: Rows, pairs: Pairs, weights: Array | None, prior: float | None, random_points: Mask | None
 ) -> Judged:
     """Judge a model by answers that models of folds have not seen."""
+    model = choice.estimator
     parts = models_of_folds(choice, rows, pairs, weights)
-    if len(choice.estimator.classes_) > 2:
-        agreement, chance = agreement_of_many(choice, parts, rows, pairs, weights, random_points)
+    if len(model.classes_) > 2:
+        agreement, chance = agreement_of_many(model, parts, rows, pairs, weights, random_points)
         return Judged(parts, agreement=agreement, chance=chance)
     accuracy = held_out_accuracy(
-        predictions_of(parts, rows, choice.estimator.decision_function(rows)),
+        predictions_of(parts, rows, model.decision_function(rows)),
         pairs,
         n_splits=len(parts),
-        error_rate=error_rates_of(choice),
+        error_rate=error_rates_of(model),
         sample_weight=weights,
         prior=prior,
         random_points=held_out_rows(parts, random_points),
@@ -132,7 +134,7 @@ def judge(
 
 
 def agreement_of_many(
-    choice: Choice,
+    model: Estimator,
     parts: list[FoldModel],
     rows: Rows,
     pairs: Pairs,
@@ -143,7 +145,7 @@ def agreement_of_many(
 
     Answers between two hubs, such as the examples of two classes, are in every training part: they do not count.
     """
-    predicted = predictions_of(parts, rows, choice.estimator.predict(rows))
+    predicted = predictions_of(parts, rows, model.predict(rows))
     counted = held_out_rows(parts, random_points)
     spread = fold_spread(len(parts), share_of_points(pairs, counted))
     asked = np.isin(pairs.ends, np.concatenate([part.rows for part in parts])).any(axis=1)
@@ -151,7 +153,7 @@ def agreement_of_many(
     known[pairs.ends[~asked], 0] = 0
     if counted is not None:
         asked &= counted[pairs.ends].any(axis=1)
-    found = agreement_of(predicted, known, error_rates_of(choice), weights, counted, 0.95, spread)
+    found = agreement_of(predicted, known, error_rates_of(model), weights, counted, 0.95, spread)
     if not asked.any():
         return found, 1.0
     ends = predicted[pairs.ends[asked]]
@@ -205,23 +207,11 @@ def annotator_names(data: TrainingData) -> tuple[str, ...]:
     return ("", *(() if data.answers is None else data.answers.annotator_names))
 
 
-@dataclass
-class _Rated:
-    """A model with error rates: trees keep them without their intervals."""
-
-    estimator: Estimator
-    answer_model_: AnswerModel
-
-    def predict_proba(self, X: MatrixLike) -> Array:
-        """Probability of each class."""
-        return np.asarray(self.estimator.predict_proba(X))
-
-
-def most_doubtful(choice: Choice, rows: Rows, y: Codes, data: TrainingData) -> tuple[DoubtfulAnswer, ...]:
+def most_doubtful(model: Estimator, rows: Rows, y: Codes, data: TrainingData) -> tuple[DoubtfulAnswer, ...]:
     """Answers to ask again, by the ids of the table; nothing where error rates are not estimated."""
-    if choice.rates is None:
+    if not hasattr(model, "answer_model_"):
         return ()
-    found = doubtful_answers(_Rated(choice.estimator, choice.rates), rows, y)
+    found = doubtful_answers(model, rows, y)
     names = annotator_names(data)
     answers = []
     for code, wrong, annotator in zip(found.code[:_DOUBTFUL], found.wrong, found.annotator, strict=False):

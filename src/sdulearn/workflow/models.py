@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from sdulearn.answers.answer_model import AnswerModel
 from sdulearn.blocks import Blocks
 from sdulearn.boosting import PairBoostingClassifier, PairModelCV
 from sdulearn.boosting.estimators import ScoreClassifier, TreesOfRounds
@@ -36,12 +35,10 @@ _MOST_FEATURES = 100
 
 @dataclass(frozen=True, eq=False)
 class Choice:
-    """A fitted estimator, why it is of this kind, and how often answers are wrong where it takes that into account."""
+    """A fitted estimator, and why it is of this kind."""
 
     estimator: Estimator
     kind: ModelChoice
-    rates: AnswerModel | None
-    interval: tuple[int, int] | None = None  # of the number of classes, where it was searched for
     parts: tuple[FoldModel, ...] = ()  # models of folds that the choice was made by, where they were kept
 
 
@@ -85,14 +82,14 @@ def choose(
         trees = PairBoostingClassifier(n_classes=int(n_classes), **parameters).fit(rows, y, weights)
         curve = trees.held_out_log_likelihood_
         scores = {"linear": float(curve[0]), "boosted": float(curve[trees.n_rounds_])}
-        return Choice(trees, ModelChoice("boosted", scores), trees.answer_model_, parts=_parts(trees))
+        return Choice(trees, ModelChoice("boosted", scores), _parts(trees))
     both = PairModelCV(["linear", "boosted"], **parameters).fit(rows, y, weights)
     table = both.cv_results_
     gap_error = float(np.max(table["gap_error"]))
     scores = dict(zip(table["model"], table["mean_test_score"].tolist(), strict=True))
     kind = ModelChoice(both.model_, scores, gap_error if np.isfinite(gap_error) else None)
     # The linear model itself has coefficients, and can be written to ONNX.
-    return Choice(both.best_estimator_, kind, both.answer_model_, parts=_parts(both))
+    return Choice(both.best_estimator_, kind, _parts(both))
 
 
 def _parts(model: ScoreClassifier) -> tuple[FoldModel, ...]:
@@ -118,9 +115,9 @@ def _fit_linear(
             error_rate=options.error_rate,
             cv=folds,
         ).fit(rows, y, weights)
-        return Choice(joint, kind, joint.answer_model_, getattr(joint, "n_classes_interval_", None))
+        return Choice(joint, kind)
     model = SDUClassifierCV(options.method, options.loss, prior=options.prior, cv=folds)
-    return Choice(model.fit(rows, y, weights), kind, None)
+    return Choice(model.fit(rows, y, weights), kind)
 
 
 def compares(options: FitOptions) -> bool:

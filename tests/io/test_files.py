@@ -1,6 +1,7 @@
 """A file is written whole or not at all."""
 
 import os
+import threading
 
 import numpy as np
 import pytest
@@ -77,3 +78,34 @@ def test_on_windows_no_process_is_asked_whether_it_runs(tmp_path, monkeypatch):
     with written_whole(tmp_path / "out.csv") as draft:
         draft.write_text("whole")
     assert sorted(one.name for one in tmp_path.iterdir()) == [new.name, "out.csv"]
+
+
+def test_two_threads_may_write_one_file(tmp_path):
+    """Whoever reads meanwhile sees one of the two, whole; nothing is left behind."""
+    path = tmp_path / "model.sdu"
+    texts = [letter * 100_000 for letter in "ab"]
+
+    def write(text):
+        for _ in range(50):
+            with written_whole(path) as draft:
+                draft.write_text(text)
+
+    threads = [threading.Thread(target=write, args=(text,)) for text in texts]
+    for thread in threads:
+        thread.start()
+    while any(thread.is_alive() for thread in threads):
+        if path.exists():
+            assert path.read_text() in texts
+    assert [file.name for file in tmp_path.iterdir()] == ["model.sdu"]
+
+
+def test_drafts_of_killed_processes_are_cleared_away(tmp_path):
+    gone = 2**22 - 3  # beyond the largest number that Linux gives a process by default
+    abandoned = tmp_path / f".model.sdu.{gone}.abc.part"
+    at_work = tmp_path / f".model.sdu.{os.getpid()}.abc.part"
+    other = tmp_path / f".other.sdu.{gone}.abc.part"
+    for path in (abandoned, at_work, other):
+        path.write_text("half")
+    with written_whole(tmp_path / "model.sdu") as draft:
+        draft.write_text("whole")
+    assert {file.name for file in tmp_path.iterdir()} == {"model.sdu", at_work.name, other.name}
