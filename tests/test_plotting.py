@@ -52,45 +52,42 @@ def _close_figures():
 
 @pytest.fixture(scope="module")
 def flat(waveform):
-    """Two columns of the waveform rows, and codes."""
+    """A model of two columns of the waveform rows, these, and codes."""
     rows, codes = waveform
-    return rows[:, [6, 14]], codes
+    X = rows[:, [6, 14]]
+    return PairLogisticRegression().fit(X, codes), X, codes
 
 
-def test_the_boundary_has_the_response_of_the_model(flat):
-    X, codes = flat
-    model = PairLogisticRegression().fit(X, codes)
+def test_the_boundary_has_the_response_of_the_model_and_the_pairs(flat):
+    model, X, codes = flat
     display = PairBoundaryDisplay.from_estimator(model, X, codes, resolution=20)
     grid = np.column_stack([display.xx0.ravel(), display.xx1.ravel()])
     np.testing.assert_allclose(display.response.ravel(), model.predict_proba(grid)[:, 1])
+    for values, column in ((display.xx0, X[:, 0]), (display.xx1, X[:, 1])):
+        room = 0.05 * np.ptp(column)
+        assert (values.min(), values.max()) == pytest.approx((column.min() - room, column.max() + room))
     assert display.level == 0.5
-    # The drawn line lies where the linear model is zero.
+    # The drawn line lies where the linear model is zero, and its colour is the middle one.
     points = np.vstack(display.boundaries_[0].get_paths()[0].vertices)
     np.testing.assert_allclose(model.decision_function(points), 0, atol=0.02)
-
-
-def test_pairs_are_drawn_as_they_are_coded(flat):
-    X, codes = flat
-    model = PairLogisticRegression().fit(X, codes)
-    display = PairBoundaryDisplay.from_estimator(model, X, codes, resolution=5)
+    assert np.mean(display.surface_.get_clim()) == pytest.approx(0.5)
     same, different = (len(lines.get_segments()) for lines in display.lines_)
     assert (same, different) == (np.sum(codes > 0) // 2, np.sum(codes < 0) // 2)
     for k in (1, 17, 60):
         np.testing.assert_array_equal(display.ends[k - 1], X[np.abs(codes) == k])
     np.testing.assert_array_equal(display.unlabeled, X[codes == 0])
-    assert display.ax_.figure is display.figure_
+    figure, ax = plt.subplots()
+    few = PairBoundaryDisplay.from_estimator(model, X, codes, max_pairs=9, resolution=5, ax=ax)
+    assert len(few.ends) == len(few.similar) == 9
+    assert (few.ax_, few.figure_) == (ax, figure)
+    assert few.plot(cmap="gray").surface_.get_cmap().name == "gray"
+    assert few.ax_ is not ax
 
 
-def test_a_model_without_probabilities_is_drawn_by_its_decision(flat):
-    X, codes = flat
+def test_models_without_probabilities_or_with_one_side_alone(flat):
+    _, X, codes = flat
     model = SDUClassifier(loss="double_hinge").fit(X, codes)
-    display = PairBoundaryDisplay.from_estimator(model, X, codes, resolution=5)
-    assert display.level == 0.0
-
-
-def test_a_model_with_one_side_has_no_boundary(flat):
-    X, codes = flat
-    model = PairLogisticRegression(prior=0.7).fit(X, codes)
+    assert PairBoundaryDisplay.from_estimator(model, X, codes, resolution=5).level == 0.0
     model.coef_, model.intercept_ = np.zeros((1, 2)), np.array([2.0])
     assert PairBoundaryDisplay.from_estimator(model, X, codes, resolution=5).boundaries_ == []
 
@@ -111,16 +108,6 @@ def test_other_features_stand_at_their_median_in_every_kind_of_table(waveform, k
     assert display.names == (("t6", "t14") if keywords else ("feature 6", "feature 14"))
 
 
-def test_no_more_pairs_than_asked_for(flat):
-    X, codes = flat
-    model = PairLogisticRegression().fit(X, codes)
-    figure, ax = plt.subplots()
-    display = PairBoundaryDisplay.from_estimator(model, X, codes, max_pairs=9, resolution=5, ax=ax)
-    assert len(display.ends) == len(display.similar) == 9
-    assert display.ax_ is ax
-    assert display.figure_ is figure
-
-
 @pytest.mark.parametrize(
     ("keywords", "message"),
     [
@@ -130,10 +117,8 @@ def test_no_more_pairs_than_asked_for(flat):
     ],
 )
 def test_bad_requests_say_what_is_wrong(flat, keywords, message):
-    X, codes = flat
-    model = PairLogisticRegression().fit(X, codes)
     with pytest.raises(ValueError, match=message):
-        PairBoundaryDisplay.from_estimator(model, X, codes, **keywords)
+        PairBoundaryDisplay.from_estimator(*flat, **keywords)
 
 
 def test_the_prior_follows_the_answers_in_their_order():
@@ -168,6 +153,8 @@ def test_the_expected_interval_is_about_the_prior_and_shrinks(prior):
 def test_no_pairs_no_prior():
     with pytest.raises(ValueError, match="no pairs"):
         PriorIntervalDisplay.from_codes([0, 0, 0])
+    with pytest.raises(ValueError, match="ClassProbabilityDisplay"):
+        PriorIntervalDisplay.from_codes([[1, 0, 0, 3], [1, 1, 0, 0]])
     with pytest.raises(ValueError, match="strictly between"):
         PriorIntervalDisplay.from_prior(1.0)
     for estimates in ([], [PriorEstimate.given(0.7)]):
@@ -212,6 +199,7 @@ def test_the_grid_of_the_joint_estimator_is_a_loss_against_alpha(waveform):
     assert display.alphas[display.best] == model[-1].alpha_
     assert display.gammas is None
     assert display.ax_.get_xscale() == "log"
+    assert display.risk_name == "held-out loss of an answer"
 
 
 def test_the_grid_of_a_search_over_a_pipeline(waveform):
@@ -356,7 +344,7 @@ def test_answers_that_the_model_knows_by_heart_are_not_taken_for_held_out():
 
 
 def test_folds_without_names_are_refused(waveform):
-    model = SDUClassifier().fit(*waveform)
+    model = make_pipeline(StandardScaler(), SDUClassifier()).fit(*waveform)
     with pytest.raises(ValueError, match="`cv=None`"):
         AnswerMatrixDisplay.from_estimator(model, *waveform)
     assert AnswerMatrixDisplay.from_estimator(model, *waveform, cv=None).names == ("-1", "1")
@@ -382,18 +370,6 @@ def test_probabilities_need_names_and_an_estimator_that_has_them(waveform):
     model = SDUClassifier(loss="double_hinge").fit(*waveform)
     with pytest.raises(ValueError, match="no predict_proba"):
         ClassProbabilityDisplay.from_estimator(model, waveform[0])
-
-
-def test_the_grid_of_a_model_with_more_classes_shows_its_likelihood(three_classes):
-    model = three_classes[-1]
-    display = RiskGridDisplay.from_estimator(model)
-    np.testing.assert_allclose(display.risk, -model.cv_results_["mean_test_score"])
-    assert display.risk_name == "held-out loss of an answer"
-
-
-def test_shares_of_more_classes_do_not_follow_from_counts():
-    with pytest.raises(ValueError, match="ClassProbabilityDisplay"):
-        PriorIntervalDisplay.from_codes([[1, 0, 0, 3], [1, 1, 0, 0]])
 
 
 def test_classes_without_names_have_no_learning_curve_of_the_accuracy(three_classes):
