@@ -8,7 +8,14 @@ from sklearn.base import BaseEstimator
 
 from sdulearn import PairLogisticRegression
 from sdulearn.errors import InputError
-from sdulearn.metrics import class_agreement, cross_val_accuracy, pair_accuracy, pair_log_likelihood, pair_risk
+from sdulearn.metrics import (
+    class_agreement,
+    cross_val_accuracy,
+    pair_accuracy,
+    pair_importance,
+    pair_log_likelihood,
+    pair_risk,
+)
 from sdulearn.pairs import read_pairs
 from sdulearn.prior import clopper_pearson, estimate_prior
 
@@ -222,8 +229,9 @@ class Constant(BaseEstimator):
         lambda X, y: class_agreement(np.ones(len(y), dtype=int), y),
         lambda X, y: pair_risk(np.ones(len(y)), y, prior=0.7),
         lambda X, y: pair_log_likelihood(Constant(), X, y),
+        lambda X, y: pair_importance(Constant(), X, y, scoring="agreement"),
     ],
-    ids=["pair_accuracy", "cross_val_accuracy", "class_agreement", "pair_risk", "pair_log_likelihood"],
+    ids=["pair_accuracy", "cross_val_accuracy", "class_agreement", "pair_risk", "pair_log_likelihood", "importance"],
 )
 def test_rows_without_an_answer_are_refused_by_name(judge):
     """A silent 1/2 hid that a splitter tears answers apart."""

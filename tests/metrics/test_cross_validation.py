@@ -10,6 +10,7 @@ from sdulearn import PairKFold, PairLogisticRegression, SDUClassifier, stack_pai
 from sdulearn.datasets import make_waveform
 from sdulearn.errors import InputError
 from sdulearn.metrics import cross_val_accuracy, held_out, held_out_accuracy, pair_accuracy
+from sdulearn.metrics.cross_validation import held_out_same
 from sdulearn.model_selection import splitter_of
 from sdulearn.prior import clopper_pearson, prior_from_share
 
@@ -149,3 +150,17 @@ def test_an_outside_splitter_must_hold_out_every_row():
 
     with pytest.raises(InputError, match="must hold out every row once"):
         held_out(PairLogisticRegression(), rows, known, np.ones(len(rows)), cv=Half())
+
+
+def test_chances_of_same_are_those_of_models_without_the_points(waveform):
+    rows, codes = waveform
+    folds = PairKFold(3, random_state=0)
+    chance, similar = held_out_same(PairLogisticRegression(), rows, codes, folds)
+    assert similar.sum() == np.sum(codes > 0) // 2
+    expected = []
+    for train, test in folds.split(rows, codes):
+        p = PairLogisticRegression().fit(rows[train], codes[train]).predict_proba(rows[test])[:, 1]
+        for code in np.unique(codes[test][codes[test] != 0]):
+            a, b = p[codes[test] == code]
+            expected.append(a * b + (1 - a) * (1 - b))
+    np.testing.assert_allclose(np.sort(chance), np.sort(expected))

@@ -287,7 +287,7 @@ def held_out_rows(parts: Iterable[FoldModel], random_points: ArrayLike | None) -
     return random & np.isin(np.arange(len(random)), np.concatenate([part.rows for part in parts]))
 
 
-def held_out_same(estimator: Estimator, X: MatrixLike, y: ArrayLike | Pairs, *, cv: Splitter = 5) -> tuple[Array, Mask]:
+def held_out_same(estimator: Estimator, X: MatrixLike, y: ArrayLike | Pairs, cv: Splitter) -> tuple[Array, Mask]:
     """Chance of "same" by models that saw no answer about the points of an answer, and whether it came.
 
     Answers between points of two folds are left out. What the classes of a fold are called does not matter.

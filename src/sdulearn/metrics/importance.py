@@ -11,7 +11,7 @@ from sklearn.utils import check_random_state
 
 from sdulearn.answers.graph import AnswerGraph
 from sdulearn.errors import InputError
-from sdulearn.metrics.accuracy import pair_accuracy
+from sdulearn.metrics.accuracy import no_answers, pair_accuracy
 from sdulearn.pairs import Pairs, read_pairs
 from sdulearn.sklearn_private import safe_indexing
 from sdulearn.types import Array, Estimator, Indices, MatrixLike, RandomState
@@ -100,6 +100,8 @@ def pair_importance(
     if scoring not in ("accuracy", "agreement", None):
         raise InputError(f"`scoring` must be 'accuracy', 'agreement' or None, got {scoring!r}.")
     pairs = read_pairs(y)
+    if not len(pairs.ends):
+        raise no_answers("An importance")
     rng = check_random_state(random_state)
     graph = AnswerGraph.from_y(pairs)
     first_row = np.unique(graph.row_point, return_index=True)[1]
@@ -112,7 +114,7 @@ def pair_importance(
         score, still = _judge(estimator, shuffled(X, column, donors), pairs, scoring)
         losses[column, k] = whole - score
         lost[column, k] = agrees - still
-    error = _slope(losses, lost.mean(axis=2)) * _error(lost.mean(axis=1), int(np.sum(graph.degree > 0)))
+    error = _slope(losses, lost.mean(axis=2)) * _error(lost.mean(axis=1), int(np.count_nonzero(graph.degree)))
     return PairImportance(losses.mean(axis=1), losses.std(axis=1), losses, whole, error)
 
 
@@ -134,8 +136,8 @@ def _judge(estimator: Estimator, X: MatrixLike, pairs: Pairs, scoring: str | Non
 
 def _error(lost: Array, n_points: int) -> Array:
     """Standard error of the lost agreement; no more answers count than their points make loose pairs."""
-    n_answers = max(lost.shape[1], 1)
-    spread = max(1.0, 2 * n_answers / max(n_points, 1))
+    n_answers = lost.shape[1]
+    spread = max(1.0, 2 * n_answers / n_points)
     return np.sqrt(spread * np.mean((lost - lost.mean(axis=1, keepdims=True)) ** 2, axis=1) / n_answers)
 
 

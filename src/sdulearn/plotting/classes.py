@@ -323,7 +323,7 @@ class ReliabilityDisplay(Display):
         require_probabilities(estimator)
         if cv is None:
             return cls.from_predictions(estimator.predict_proba(X), y, n_bins=n_bins, ax=ax)
-        chance, similar = held_out_same(estimator, X, y, cv=cv)
+        chance, similar = held_out_same(estimator, X, y, cv)
         return cls._of_answers(calibration(chance, similar, n_bins=n_bins), y).plot(ax)
 
     @classmethod
