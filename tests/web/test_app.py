@@ -168,8 +168,9 @@ def linked(open_session, make_page):
 
 
 def test_numbers_people_and_classes(linked):
+    linked.session.numbers(wait=True)
     numbers = linked.get("api/numbers").json()
-    assert numbers["n_answers"] == 12
+    assert (numbers["n_answers"], numbers["estimating"]) == (12, False)
     # NaN is not JSON, and a few answers tell no share.
     assert len(numbers["classes"]) == 2
     assert [one["name"] for one in linked.get("api/people").json()["people"]] == ["", "ann"]
@@ -181,6 +182,7 @@ def test_numbers_people_and_classes(linked):
 def test_shares_that_are_not_known_are_null(open_session, make_page):
     page = make_page(open_session(n_points=40, design="linked", random_share=0))
     page.answer("same")
+    page.session.numbers(wait=True)
     assert [one["share"] for one in page.get("api/numbers").json()["classes"]] == [None]
 
 
@@ -201,7 +203,7 @@ def test_finish_names_and_fits(linked, tmp_path):
     assert response.body == b"<h1>fitted</h1>"
     assert "script-src" not in response.headers["content-security-policy"]
     assert linked.get("api/classes").json()["classes"][0]["name"] == "cat"
-    assert linked.get("api/numbers").json()["classes"][0]["name"] == "cat"
+    assert linked.session.numbers(wait=True)["classes"][0]["name"] == "cat"
     shared = linked.post("finish", {"labels": {first: "cat", second: "cat"}})
     assert "Two classes are named 'cat'" in shared.json()["error"]
     for labels in ({"nobody": "cat"}, {first: 5}, [], {first: "x" * 61}, {first: "a\nb"}):

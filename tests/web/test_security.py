@@ -8,8 +8,8 @@ import socket
 import pytest
 
 from sdulearn.web.app import STATIC
-from sdulearn.web.security import HEADERS, MAX_BODY_BYTES, allowed_host, is_loopback
-from sdulearn.web.server import new_key, page_address
+from sdulearn.web.security import HEADERS, MAX_BODY_BYTES, allowed_host
+from sdulearn.web.server import is_loopback, new_key, page_address
 from sdulearn.web.things import Things
 
 HOST = {"Host": "127.0.0.1:8000"}

@@ -2,6 +2,7 @@
 
 import json
 import threading
+import time
 
 import pytest
 
@@ -175,14 +176,14 @@ def test_logs_of_two_sessions_with_the_same_numbers_are_gone_on_with(open_sessio
 
 def test_numbers(open_session):
     session = open_session(n_points=60, design="linked", random_share=1.0, repeat_share=0)
-    numbers = session.numbers()
+    numbers = session.numbers(wait=True)
     assert (numbers["n_answers"], numbers["accuracy"], numbers["classes"]) == (0, None, [])
     for _ in range(12):
         token, question = session.question("")
         session.answer("", token, "same" if question.left % 2 == question.right % 2 else "different")
-        numbers = session.numbers()
+        numbers = session.numbers(wait=True)
     answer(session, "unsure")
-    numbers = session.numbers()
+    numbers = session.numbers(wait=True)
     assert numbers["n_same"] + numbers["n_different"] == 12
     assert (numbers["n_answers"], numbers["n_unsure"]) == (13, 1)
     assert set(numbers["accuracy"]) == {"value", "low", "high"}
@@ -191,16 +192,16 @@ def test_numbers(open_session):
     assert sizes[-1] == 13
     assert set(numbers["advice"]) == {"n_next", "gain", "go_on"}
     session.undo("")
-    assert session.numbers()["curve"][-1]["n_answers"] == 12
+    assert session.numbers(wait=True)["curve"][-1]["n_answers"] == 12
 
 
 def test_answers_that_contradict_others_are_to_be_looked_at_again(session):
     session.asker.add(session.asker.answer_to(session.question("")[1], "same", "bob"))
-    assert session.numbers()["review"] == []
+    assert session.numbers(wait=True)["review"] == []
     first = answer(session, "same", "ann")
     second = session.log.append(first._replace(said="none", annotator="bob"))
     session.asker.add(session.asker._answers[-1]._replace(said="none", number=2, annotator="bob"))
-    assert [one.key for one in session.numbers()["review"]] == [first.key, second.key]
+    assert [one.key for one in session.numbers(wait=True)["review"]] == [first.key, second.key]
 
 
 def test_what_people_did_and_how_far_they_agree(open_session, tmp_path):
@@ -246,7 +247,7 @@ def test_private_answers_are_written_as_the_engine_stores_them(open_session, mon
     assert [one[2] for one in standing(session)] == ["different", "same", "unsure"]
     with pytest.raises(InputError, match="cannot be changed"):
         session.change(written[0].key, "same", "")
-    assert session.numbers()["review"] == []
+    assert session.numbers(wait=True)["review"] == []
     assert session.undo("") is not None
     answer(session, "same")
     session.close()
@@ -265,8 +266,10 @@ def test_the_curve_of_old_answers_is_there_after_a_start(open_session):
         session.answer("", token, "same" if question.left % 2 == question.right % 2 else "different")
     session.close()
     again = open_session(n_points=60, design="linked", random_share=1.0)
-    again.rebuild_curve().result()
-    curve = again.numbers()["curve"]
+    again.rebuild_curve()
+    while again._slots["curve"].result() or len(again._curve) < 13:
+        continue
+    curve = again.numbers(wait=True)["curve"]
     sizes = [one["n_answers"] for one in curve]
     assert sizes == sorted(set(sizes))
     assert sizes[-1] == 25
@@ -279,8 +282,31 @@ def test_closing_does_not_wait_for_the_curve(open_session, monkeypatch):
     for _ in range(50):
         answer(session, "same")
     begun = threading.Event()
-    monkeypatch.setattr(session, "_add_to_curve", lambda size: begun.set() or session._closing.wait(5))
-    rebuilding = session.rebuild_curve()
-    begun.wait(5)
+    sizes = []
+
+    def slow(size):
+        sizes.append(size)
+        begun.set()
+        time.sleep(0.05)
+
+    monkeypatch.setattr(session, "_add_to_curve", slow)
+    session.rebuild_curve()
+    assert begun.wait(5)
     session.close()
-    assert rebuilding.done()
+    assert len(sizes) < 20
+    session.rebuild_curve()
+
+
+def test_numbers_do_not_wait_for_estimates(open_session, monkeypatch):
+    session = open_session(n_points=60, design="linked", random_share=1.0)
+    may_go_on = threading.Event()
+    estimate = session._add_to_curve
+    monkeypatch.setattr(session, "_add_to_curve", lambda n: may_go_on.wait(5) and estimate(n))
+    answer(session, "same")
+    first = session.numbers()
+    assert (first["n_answers"], first["classes"], first["estimating"]) == (1, [], True)
+    may_go_on.set()
+    second = session.numbers(wait=True)
+    assert (len(second["classes"]), second["estimating"]) == (1, False)
+    session.undo("")
+    assert session.numbers()["estimating"]

@@ -34,8 +34,7 @@ from sdulearn.io.survey import read_features
 from sdulearn.io.tables import read_whole
 from sdulearn.report.facts import sentence
 from sdulearn.types import Array, Rows
-from sdulearn.web.security import is_loopback
-from sdulearn.web.server import serve
+from sdulearn.web.server import is_loopback, serve
 from sdulearn.web.session import Session, continue_asker
 from sdulearn.web.things import Things, things_of_table
 from sdulearn.workflow.fit import fit_table
@@ -227,7 +226,7 @@ def _ask_oracle(session: Session, labels: Sequence[str], arguments: argparse.Nam
         try:
             token, question = session.question(arguments.annotator)
         except NothingToAskError as error:
-            say(describe_numbers(session.numbers()))
+            say(describe_numbers(session.numbers(wait=True)))
             say(f"Only {k - 1:,} of {arguments.questions:,} questions were asked. {error}")
             return
         left = labels[question.left]
@@ -235,7 +234,7 @@ def _ask_oracle(session: Session, labels: Sequence[str], arguments: argparse.Nam
         answer = "unsure" if "" in (left, right) else "same" if left == right else "different"
         session.answer(arguments.annotator, token, answer)
         if k % _TOLD_EVERY == 0 or k == arguments.questions:
-            say(describe_numbers(session.numbers()))
+            say(describe_numbers(session.numbers(wait=True)))
 
 
 def describe_numbers(numbers: Mapping[str, Any]) -> str:
@@ -288,7 +287,7 @@ def _fitter(
     model_path, report, labels_path = (log_path.with_suffix(end) for end in (".sdu", ".html", ".labels.csv"))
 
     def fit(labels: Mapping[str, str]) -> dict[str, Any]:
-        n_classes = len(session.numbers()["classes"])
+        n_classes = len(session.numbers(wait=True)["classes"])
         options = {
             **table_options(arguments),
             "classes": n_classes if n_classes > 2 else None,

@@ -19,7 +19,7 @@ from starlette.staticfiles import StaticFiles
 from sdulearn.answers.records import Answer, flip_rate
 from sdulearn.errors import FileError, InputError, MissingFileError, SdulearnError
 from sdulearn.io.typed import plain, read
-from sdulearn.web.security import App, Guard
+from sdulearn.web.security import Guard
 from sdulearn.web.session import Session
 from sdulearn.web.things import Things
 
@@ -195,7 +195,7 @@ class Page:
         }
 
 
-def make_app(page: Page, key: str, host: str) -> App:
+def make_app(page: Page, key: str, host: str) -> Guard:
     """The whole ASGI application."""
 
     def report(request: Request) -> Response:

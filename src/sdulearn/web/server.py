@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import secrets
 import socket
 from collections.abc import Callable, Mapping
@@ -14,6 +15,7 @@ from sdulearn.web.things import Things
 
 # Headers and address of a request; all that we send are far smaller.
 _MAX_HEAD_BYTES = 16_384
+LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
 def new_key() -> str:
@@ -80,3 +82,17 @@ def _listening(host: str, port: int) -> socket.socket:
             f"Cannot listen on {host}, port {port}: {error.strerror or error}. Give another `port`, or none."
         ) from None
     return listener
+
+
+def is_loopback(host: str) -> bool:
+    """Whether a server bound to it is reached from this machine alone."""
+    return host in LOOPBACK or (is_address(host) and ipaddress.ip_address(host).is_loopback)
+
+
+def is_address(name: str) -> bool:
+    """Whether a name is an address in numbers."""
+    try:
+        ipaddress.ip_address(name)
+    except ValueError:
+        return False
+    return True

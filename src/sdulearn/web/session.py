@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import Counter, deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import combinations
 from typing import Any
@@ -53,12 +53,15 @@ class Session:
         self._people: dict[str, _Person] = {}
         self._token = 0
         self._lock = threading.RLock()
-        self._estimating = threading.Lock()
         self._curve: dict[int, dict[str, float]] = {}
-        # Works out what follows each answer while the question is read, and the curve of old answers.
-        self._ahead = ThreadPoolExecutor(2, thread_name_prefix="sdulearn-ahead")
-        self._closing = threading.Event()
-        self._preparing: Future[None] | None = None
+        # The last estimates, and the answers that they are of.
+        self._estimates: dict[str, Any] = {"accuracy": None, "classes": [], "review": [], "advice": None}
+        self._estimated: tuple[Answer[str], ...] = ()
+        # One thread works out what follows each answer while the question is read, estimates, and the curve of old
+        # answers. What waits in a slot gives way to what comes later.
+        self._ahead = ThreadPoolExecutor(1, thread_name_prefix="sdulearn-ahead")
+        self._slots: dict[str, Future[None]] = {}
+        self._closed = False
 
     def question(self, annotator: str) -> tuple[int, Question]:
         """The question before a person, and a token that names it; the same one until it is answered or put off."""
@@ -68,7 +71,7 @@ class Session:
             if question is None:
                 self._release_left_open(annotator)
                 question = self._show(person, self._choose(person, annotator))
-                self._prepare(question, annotator)
+                self._submit("prepare", self.asker.prepare, question, annotator or None)
             return person.token, question
 
     def answer(self, annotator: str, token: int, answer: str) -> Answer[str] | None:
@@ -198,49 +201,70 @@ class Session:
                     raise InputError(f"There is no row {row_id!r}.")
                 self.log.label(row_id, name, annotator)
 
-    def numbers(self) -> dict[str, Any]:
-        """Counts, classes, accuracy and its curve, answers to look at again, and advice."""
+    def numbers(self, *, wait: bool = False) -> dict[str, Any]:
+        """Counts, and the last estimates: classes, accuracy and its curve, answers to look at again, and advice.
+
+        It does not wait for estimates of the answers of now, unless it is told to; ``estimating`` says that they come.
+        """
         with self._lock:
-            standing = dict(self.log.contents.answers)
-        counts = Counter(one.word for one in standing.values())
-        # Estimates take a while; answers need not wait for them.
-        with self._estimating:
-            # Answers may have been taken back.
-            self._curve = {n: one for n, one in self._curve.items() if n < len(standing)}
-            accuracy = self._add_to_curve(len(standing))
-            review = [standing[one.key] for one in self.asker.review(_REVIEWED) if one.key in standing]
-            return {
-                "n_answers": len(standing),
-                **{f"n_{word}": counts[word] for word in PAIR_WORDS},
-                "classes": [self._class(one) for one in self._classes()],
-                "accuracy": accuracy,
-                "curve": [self._curve[n] for n in sorted(self._curve)][-_CURVE_POINTS:],
-                "review": review,
-                "advice": self._advice(),
-                "privacy": self.privacy(),
-            }
+            standing = tuple(self.log.contents.answers.values())
+            if standing != self._estimated:
+                self._submit("estimate", self._estimate)
+            estimating = self._slots.get("estimate")
+        if wait and estimating is not None:
+            estimating.result()
+        counts = Counter(one.word for one in standing)
+        contents = self.log.contents.answers
+        return {
+            "n_answers": len(standing),
+            **{f"n_{word}": counts[word] for word in PAIR_WORDS},
+            **self._estimates,
+            "classes": [self._class(one) for one in self._estimates["classes"]],
+            "review": [contents[key] for key in self._estimates["review"] if key in contents],
+            "curve": [self._curve[n] for n in sorted(self._curve)][-_CURVE_POINTS:],
+            "estimating": standing != self._estimated,
+            "privacy": self.privacy(),
+        }
+
+    def _estimate(self) -> None:
+        with self._lock:
+            standing = tuple(self.log.contents.answers.values())
+        # Answers may have been taken back.
+        self._curve = {n: one for n, one in self._curve.items() if n < len(standing)}
+        self._estimates = {
+            "accuracy": self._add_to_curve(len(standing)),
+            "classes": self._classes(),
+            "review": [one.key for one in self.asker.review(_REVIEWED)],
+            "advice": self._advice(),
+        }
+        self._estimated = standing
+
+    def _submit(self, slot: str, work: Callable[..., None], *arguments: Any) -> None:
+        with self._lock:
+            if waiting := self._slots.get(slot):
+                waiting.cancel()
+            if not self._closed:
+                self._slots[slot] = self._ahead.submit(work, *arguments)
 
     def privacy(self) -> str:
         """What the log gives away of answers, rows and people; empty where answers are stored as they are given."""
         return str(self.asker.leak())
 
-    def rebuild_curve(self) -> Future[None]:
+    def rebuild_curve(self) -> None:
         """Work out, meanwhile, the accuracy after some of the answers that the log held at the start."""
         n = self.n_answers
         sizes = {round(n * k / _OLD_CURVE_POINTS) for k in range(1, _OLD_CURVE_POINTS + 1)} - {0}
-        return self._ahead.submit(self._estimate_after, sorted(sizes))
+        self._submit("curve", self._extend_curve, sorted(sizes))
 
-    def _estimate_after(self, sizes: list[int]) -> None:
-        for size in sizes:
-            if self._closing.is_set():
-                return
-            with self._estimating:
-                self._add_to_curve(size)
+    def _extend_curve(self, sizes: list[int]) -> None:
+        """One point, and the others after what else is to be done."""
+        self._add_to_curve(sizes[0])
+        if sizes[1:]:
+            self._submit("curve", self._extend_curve, sizes[1:])
 
     def examples(self, most: int) -> list[list[int]]:
         """Rows to know each class by."""
-        with self._estimating:
-            return [list(one.examples)[:most] for one in self._classes()]
+        return [list(one.examples)[:most] for one in self._classes()]
 
     def _classes(self) -> list[ClassFound]:
         return [] if self.asker.design == "random" else self.asker.classes()
@@ -265,10 +289,6 @@ class Session:
             return None
         found = self.asker.advice()
         return {"n_next": found.n_next, "gain": found.expected_gain, "go_on": found.worth_going_on}
-
-    def _prepare(self, question: Question, annotator: str) -> None:
-        if self._preparing is None or self._preparing.done():
-            self._preparing = self._ahead.submit(self.asker.prepare, question, annotator or None)
 
     def _person(self, annotator: str) -> _Person:
         if len(annotator) > MAX_NAME or not annotator.isprintable():
@@ -307,7 +327,7 @@ class Session:
 
     def close(self) -> None:
         """Stop working ahead, and let others write to the log."""
-        self._closing.set()
+        self._closed = True
         self._ahead.shutdown(cancel_futures=True)
         self.log.close()
 

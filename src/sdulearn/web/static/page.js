@@ -1,6 +1,7 @@
 // The page of `sdulearn ask`. Texts of the table go into the page as text only, never as HTML.
 const KEYS = { s: "same", arrowleft: "same", d: "different", arrowright: "different", u: "unsure", arrowdown: "unsure" };
 const RETRY_MS = 2000;
+const ESTIMATE_MS = 1000;
 const PAGE = 100;
 const state = { name: "", question: null, busy: false, paused: false, begin: 0, times: [], people: [], start: null };
 const at = (id) => document.getElementById(id);
@@ -183,19 +184,18 @@ document.addEventListener("keydown", (event) => {
 
 // ---- numbers
 
-// One request at a time: numbers take longer than a quick answer, and only the last ones matter.
-const asking = { now: false, again: false };
+// The server gives what it has at once; while it estimates anew, the page asks again.
+let later = 0;
 async function refreshNumbers() {
-  asking.again = asking.now;
-  if (asking.now) return;
-  asking.now = true;
+  clearTimeout(later);
   try {
-    at("numbers").replaceChildren(...numbersView(await call("numbers")));
+    const numbers = await call("numbers");
+    at("numbers").replaceChildren(...numbersView(numbers));
+    clearTimeout(later);
+    if (numbers.estimating) later = setTimeout(refreshNumbers, ESTIMATE_MS);
   } catch {
     // The next answer says what is wrong, if anything is.
   }
-  asking.now = false;
-  if (asking.again) refreshNumbers();
 }
 
 function pace() {
