@@ -62,9 +62,9 @@ def test_the_correction_for_a_finite_table():
     rng = np.random.default_rng(1)
     X = rng.normal(size=(400, 1))
     scores = []
+    population = Population.of(X)
     for _ in range(300):
         drawn = rng.permutation(400)[:200]
-        population = Population.of(X)
         error = np.sqrt(population.variance / 200 * (400 - 200) / (400 - 1))
         scores.append(float(((X[drawn].mean(axis=0) - population.mean) / error)[0]))
         # The test's own score is that one: it finds a shift exactly where it is beyond the limit.
@@ -101,8 +101,7 @@ def test_answers_that_share_points():
     assert hubs.details == {"points": [0], "n_answers_of_each": [50], "n_hubs": 1, "n_answers": 50}
 
 
-@pytest.mark.parametrize("prior", [0.5, 0.7, 0.95])
-@pytest.mark.parametrize("design", ["40 points", "150 points", "star"])
+@pytest.mark.parametrize(("design", "prior"), [("40 points", 0.7), ("150 points", 0.5), ("star", 0.95)])
 def test_the_ratio_of_connected_answers_keeps_its_level(design, prior):
     """The binomial test of 200 answers about 40 points alarms in 18% of the draws at a prior of 0.7."""
     rng = np.random.default_rng(3)

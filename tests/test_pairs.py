@@ -1,4 +1,3 @@
-import cProfile
 import functools
 import operator
 
@@ -133,23 +132,6 @@ def test_no_pairs_at_all_stack_to_unlabeled_rows():
     rows, y = stack_pairs(np.zeros((3, 1)), [], np.array([], dtype=bool))
     assert y.tolist() == [[0, 0], [0, 1], [0, 2]]
     assert rows.shape == (3, 1)
-
-
-def calls_to_stack_and_check(n_pairs):
-    """Python calls that building and checking the codes of so many pairs takes."""
-    rng = np.random.default_rng(0)
-    X, ends, same = np.zeros((2 * n_pairs, 1)), rng.permutation(2 * n_pairs).reshape(-1, 2), rng.random(n_pairs) < 0.58
-    profile = cProfile.Profile()
-    profile.enable()
-    _, y = stack_pairs(X, ends, same)
-    read_pairs(y)
-    profile.disable()
-    return sum(entry.callcount for entry in profile.getstats())
-
-
-def test_no_python_loop_over_pairs():
-    # A few more or less: other threads of the test runner are counted, too.
-    assert calls_to_stack_and_check(100_000) < calls_to_stack_and_check(100) + 100
 
 
 @pytest.mark.parametrize("weighted", [False, True])
