@@ -37,7 +37,7 @@ def split(table, cut):
     return [piece for piece in (table[:cut], table[cut:]) if piece.num_rows] or [table]
 
 
-def told(*arguments, **options):
+def decided_or_refused(*arguments, **options):
     try:
         return decided(*arguments, **options)
     except InputError as error:
@@ -59,9 +59,9 @@ def assert_same(one, other):
 def test_columns_do_not_depend_on_the_portions(rows, cut, missing):
     types = (("n", pa.float64()), ("b", pa.bool_()), ("c", pa.string()))
     table = pa.table({name: pa.array([row[k] for row in rows], dtype) for k, (name, dtype) in enumerate(types)})
-    whole = told([table], missing=missing, most=2)
+    whole = decided_or_refused([table], missing=missing, most=2)
     for pieces in (split(table, cut), split(table, cut)[::-1]):
-        assert_same(whole, told(pieces, missing=missing, most=2))
+        assert_same(whole, decided_or_refused(pieces, missing=missing, most=2))
     if not isinstance(whole, str):
         X, _ = whole.encode("t", table)
         np.testing.assert_allclose(whole.mean, X.mean(axis=0), rtol=1e-9, atol=1e-6)
@@ -74,8 +74,8 @@ CELLS = st.none() | st.sampled_from(["1", "2.5", "3,5", "-", "true", "FALSE", "x
 @given(st.lists(CELLS, min_size=1, max_size=14), st.integers(0, 14))
 def test_what_texts_are_does_not_depend_on_the_portions(cells, cut):
     table = pa.table({"a": pa.array(cells, pa.string())})
-    whole = told([table], guessed=True, missing="mean")
-    assert_same(whole, told(split(table, cut), guessed=True, missing="mean"))
+    whole = decided_or_refused([table], guessed=True, missing="mean")
+    assert_same(whole, decided_or_refused(split(table, cut), guessed=True, missing="mean"))
     if not isinstance(whole, str):
         X, unseen = whole.encode("t", table)
         assert not unseen

@@ -40,7 +40,7 @@ def test_every_coding(tmp_path, coding):
     assert pairs.answers.tolist() == [SIMILAR, DISSIMILAR, DISSIMILAR] + [UNSURE] * bool(unsure)
     assert (pairs.n_similar, pairs.n_dissimilar, pairs.n_unsure) == (1, 2, bool(unsure))
     assert not pairs.bad_rows
-    # What was read is told with counts: nothing is guessed in silence.
+    # What was read is reported with counts: nothing is guessed in silence.
     assert "= similar (1)" in sentence(facts_of_answers(pairs)[1])
     assert "= dissimilar (2)" in sentence(facts_of_answers(pairs)[1])
 

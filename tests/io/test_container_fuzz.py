@@ -1,4 +1,4 @@
-"""A model file from a stranger: whatever is in it, the answer is a model or a ModelFileError, soon, in small space."""
+"""An untrusted model file: whatever is in it, the answer is a model or a ModelFileError, soon, in small space."""
 
 import copy
 import hashlib
@@ -65,7 +65,7 @@ def opened(folder, data: bytes) -> bool:
         model = load_model(path)
     except ModelFileError:
         return False
-    # What is said about a stranger's model must not fail either.
+    # What is said about an untrusted model must not fail either.
     describe_model(model, 10)
     return True
 

@@ -9,12 +9,12 @@ The answers are a file of pairs (--pairs) or a column of pair codes in the table
 ends of similar pair k, -k at both ends of dissimilar pair k, 0 elsewhere. Where several of these rows show the
 same point, --points names the column that says which.
 
-A Parquet file or folder that does not fit into memory is read with --engine stream, row group by row group,
-on all cores of this machine, or with --engine dask on a cluster. Settings, accuracy and the joint method go by
-the answers and a draw of unlabeled rows, as in memory; a marginal method (su ... sudu) is then fitted on every
-row of the table, unless --unlabeled is given. Both are linear.
+A table is read a few megabytes at a time, and the rows that are needed are kept: those in answers and a draw of
+unlabeled ones. A Parquet table of any size is read on all cores of this machine with --engine stream, and on a
+cluster with --engine dask; a marginal method (su ... sudu) is then fitted on every row of the table, unless
+--unlabeled is given.
 
-With the extra boosting installed, a joint fit of two classes in memory is a linear model or boosted trees, whichever
+With the extra boosting installed, a joint fit of two classes is a linear model or boosted trees, whichever
 makes held-out answers likelier; --model chooses beforehand.
 """
 
@@ -132,8 +132,8 @@ def _add_engine_options(where: argparse._ArgumentGroup) -> None:
         "--engine",
         choices=ENGINES,
         default=MEMORY,
-        help="memory: the table is read whole; stream: Parquet files and folders of any size, row group by row group; "
-        "dask: the same on a cluster, whose workers must reach the files under the same path (%(default)s)",
+        help="memory: on one core; stream: on all cores, and su ... sudu learn from every row; dask: the same on a "
+        "cluster, whose workers must reach the files under the same path (%(default)s)",
     )
     where.add_argument(
         "--scheduler",

@@ -56,7 +56,7 @@ def read_answers(
     ----------
     source : str, path-like or frame
         CSV, TSV, JSON, JSON lines, Parquet (extra ``files``) or Excel (extra ``excel``), by the file's
-        ending; gzipped or not. Or a pandas, polars or pyarrow frame. What it holds is told by its content:
+        ending; gzipped or not. Or a pandas, polars or pyarrow frame. What it holds is recognised by its content:
         a row per answer, the log of ``sdulearn ask``, or a file of Label Studio, Prodigy, Argilla,
         interactive-clustering or a crowd. Answers that were read before are given back.
     columns : mapping, optional
@@ -127,8 +127,8 @@ def _read_sheet(name: str, sheet: Sheet, columns: Mapping[str, str], words: Mapp
         raise InputError(f"{name}: none of its {sheet.n_unanswered:,} questions is answered yet.")
     if sheet.rows and all(isinstance(cells, str) for _, cells in sheet.rows):
         raise _nothing_readable(name, [BadRow(line, str(reason)) for line, reason in sheet.rows])
-    settled = {role: column for role, column in sheet.columns.items() if column in sheet.header}
-    roles = _find_columns(name, sheet.header, {**settled, **columns}, {} if sheet.only_ids else _OTHER_COLUMNS)
+    decided = {role: column for role, column in sheet.columns.items() if column in sheet.header}
+    roles = _find_columns(name, sheet.header, {**decided, **columns}, {} if sheet.only_ids else _OTHER_COLUMNS)
     places = {role: sheet.header.index(column) for role, column in roles.items()}
     parsed: list[_Parsed] = []
     bad: list[BadRow] = []
@@ -226,15 +226,15 @@ def _number(text: str) -> float | None:
         return None
 
 
-def _meanings(path: str, counts: Counter[str], words: Mapping[str, str], settled: Mapping[str, int]) -> dict[str, int]:
+def _meanings(path: str, counts: Counter[str], words: Mapping[str, str], decided: Mapping[str, int]) -> dict[str, int]:
     """What each spelling in the file means; numbers are read as 1/0 or 1/-1, and never both.
 
-    ``settled`` are the words that a tool's format gives a meaning.
+    ``decided`` are the words that a tool's format gives a meaning.
     """
     for text, name in words.items():
         if name not in MEANINGS:
             raise InputError(f"A label means similar, dissimilar or unsure; {text!r} was said to mean {name!r}.")
-    given = {**settled, **{_label_text(text): MEANINGS[name] for text, name in words.items()}}
+    given = {**decided, **{_label_text(text): MEANINGS[name] for text, name in words.items()}}
     numbers = {"1": SIMILAR, "0": DISSIMILAR, "-1": DISSIMILAR}
     if {"0", "-1"} <= counts.keys() - given.keys():
         raise InputError(

@@ -170,7 +170,7 @@ class Graph:
         self.node("Where", positive, one, self.constant(np.array(-1, dtype=np.int64)), output="label")
 
     def many_classes(self, total: str) -> None:
-        """A softmax of as many lines as classes, which are numbered from 1."""
+        """A softmax of as many decision values as classes, which are numbered from 1."""
         decision = self.node("Identity", total, output="decision")
         place = self.node("ArgMax", decision, axis=1, keepdims=0)
         self.node("Add", place, self.constant(np.array(1, dtype=np.int64)), output="label")

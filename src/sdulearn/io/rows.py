@@ -108,7 +108,7 @@ def _split(path: Path, lines: list[str], mark: str) -> Iterator[tuple[int, list[
 
 
 def _json_content(name: str, file_format: str, text: str) -> Content:
-    """A list of objects, one object, or an object a line: told by the text, whatever the file's ending."""
+    """A list of objects, one object, or an object a line: recognised by the text, whatever the file's ending."""
     whole = _parsed(text)
     if isinstance(whole, list):
         return Content(name, "json", *tabulate([(k, _object(item)) for k, item in enumerate(whole, 1)]))

@@ -191,7 +191,7 @@ def _kept(
         assert options.codes is not None
         ends, similar = drawn_pairs(table.name, options.codes, sums)
         unlabeled = np.sort(sums.unlabeled.rows)
-        told: dict[str, Any] = {
+        used: dict[str, Any] = {
             "name": f"{Path(table.name).name}, column {options.codes!r}",
             "ends": ends,
             "similar": similar,
@@ -200,7 +200,7 @@ def _kept(
             "n_dissimilar": sums.n_dissimilar // 2,
         }
     else:
-        told = usable_answers(answers, place, options, lambda: _hint(table, columns.id_column, found.n_rows, answers))
+        used = usable_answers(answers, place, options, lambda: _hint(table, columns.id_column, found.n_rows, answers))
         unlabeled = found.lowest(options.most_unlabeled(columns.width))
     local = np.searchsorted(rows, unlabeled)
     data = TrainingData(
@@ -208,7 +208,7 @@ def _kept(
         n_rows=found.n_rows,
         X=X,
         ids=[ids[k] for k in order],
-        **{**told, "ends": np.searchsorted(rows, told["ends"])},
+        **{**used, "ends": np.searchsorted(rows, used["ends"])},
         unlabeled=local,
         n_unlabeled=len(local),
         answers=answers,

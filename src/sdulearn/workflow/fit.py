@@ -245,7 +245,7 @@ def _fit(name: str, options: FitOptions, data: TrainingData, engine: Engine, sec
     findings = [
         *_noted(caught, estimator, data),
         *_findings(options, data, pairs, estimator, judged, n_right),
-        # Who did not ask for a comparison is told only of a limit that the table might meet.
+        # Unless a comparison was asked for, only a limit that the table might meet is reported.
         *(one for one in reasons if options.model == "auto" or one.details["reason"] == "features"),
     ]
     report = FitReport(

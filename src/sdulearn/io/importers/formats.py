@@ -1,7 +1,7 @@
 """Which tool wrote a file of answers.
 
-A tool's file is told by what it holds, not by its name. To add one, write ``is_NAME(content)``, which must be strict
-enough that no plain table is taken for it, and ``read_NAME(content)``, and enter the columns that it must have below.
+A tool's file is recognised by what it holds, not by its name. To add one, write ``is_NAME(content)``, which must be
+strict enough that no plain table is taken for it, and ``read_NAME(content)``, and enter the columns that it must have.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ FOREIGN: dict[str, tuple[str, Callable[[set[str]], bool]]] = {
     "link_lists": ("lists", lambda header: True),
     "crowd": ("lists", lambda header: "task" in map(str.lower, map(str.strip, header))),
 }
-# Told by the one object that the file is.
+# Recognised by the one object that the file is.
 _DOCUMENTS = ("interactive_clustering", "link_lists")
 
 

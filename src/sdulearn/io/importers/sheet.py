@@ -24,7 +24,7 @@ class Sheet:
     format: str  # whose rows they are
     header: list[str]  # names of the columns, and the numbered rows
     rows: NumberedRows
-    # roles whose column the format settles, such as ``{"label": "answer"}``
+    # roles whose column the format decides, such as ``{"label": "answer"}``
     columns: Mapping[str, str] = field(default_factory=dict)
     words: Mapping[str, int] = field(default_factory=dict)  # words that the format gives a meaning: +1, -1 or 0
     n_unanswered: int = 0  # questions in the file that nobody has answered yet
