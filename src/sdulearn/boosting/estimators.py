@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from copy import copy
-from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -193,40 +192,6 @@ class PairBoostingClassifier(ScoreClassifier):
         start = self._fit_tree_start(rows, seed)
         boosters, self.held_out_log_likelihood_, _ = self._boost(rows, start, seed)
         return self._take(rows, start, boosters, len(self.held_out_log_likelihood_) - 1)
-
-
-class TreesOfRounds(PairBoostingClassifier):
-    """Trees with the settings that a fitted model chose, from all answers at once: no fold is left out.
-
-    What that model would be without some of its answers. One booster of nine tenths of the answers is about as good
-    as the mean of five boosters of four fifths of all answers each.
-    """
-
-    def __init__(
-        self,
-        *,
-        n_rounds: int,
-        with_kernel: bool,
-        n_classes: int = 2,
-        prior: float | None = None,
-        prior_strength: float = 3.0,
-        error_rate: ErrorRateParameter = "auto",
-    ) -> None:
-        given = {"prior": prior, "prior_strength": prior_strength, "error_rate": error_rate}
-        # The start's penalty is chosen on three folds.
-        super().__init__(max_iter=n_rounds, n_classes=n_classes, cv=3, **given)  # type: ignore[arg-type]
-        self.n_iter_no_change = None
-        self.n_rounds = n_rounds
-        self.with_kernel = with_kernel
-
-    def _fit_tree_start(self, rows: TrainingRows, seed: int, linear: LinearFits | None = None) -> LinearFits:
-        if self.n_classes > 2:
-            return super()._fit_tree_start(rows, seed, linear)
-        return self._fit_start(rows, seed, self.with_kernel, with_folds=False)
-
-    def _boost(self, rows: TrainingRows, start: LinearFits, seed: int) -> tuple[list[Any], Array, Array]:
-        rows.fold = np.full_like(rows.fold, -1)
-        return super()._boost(rows, replace(start, by_fold=start.all_rows[None]), seed)
 
 
 class PairModelCV(ScoreClassifier):

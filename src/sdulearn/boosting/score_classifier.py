@@ -58,7 +58,7 @@ class ScoreClassifier(PairClassifier):
     max_leaf_nodes: int
     l2_regularization: float
     min_hessian: float
-    n_iter_no_change: int | None
+    n_iter_no_change: int
     cv: int
     n_jobs: int | None
     random_state: Any
@@ -155,14 +155,12 @@ class ScoreClassifier(PairClassifier):
             layout.all_rows = kept[layout.all_rows]
         return layout, seed
 
-    def _fit_start(
-        self, rows: TrainingRows, seed: int, with_kernel: bool = False, with_folds: bool = True
-    ) -> LinearFits:
+    def _fit_start(self, rows: TrainingRows, seed: int, with_kernel: bool = False) -> LinearFits:
         """The linear model, of the rows or of a kernel map of them, whole and without each fold."""
         features = Features.of(rows.X, self._n_values())
         if with_kernel:
             features = features.with_kernel(rows.points, seed)
-        return fit_linear(self, rows, features, seed, with_folds)
+        return fit_linear(self, rows, features, seed)
 
     def _fit_tree_start(self, rows: TrainingRows, seed: int, linear: LinearFits | None = None) -> LinearFits:
         """Where trees begin: at the linear model, or at the shares of the classes where labels lead on from there.

@@ -238,14 +238,11 @@ class LinearFits:
     answer_model: AnswerModel  # how answers go wrong, given or estimated
     pull: float | ArrayLike | None  # the prior, or shares, that the mean prediction is pulled to, if any
     folds: list[LinearScore]  # of the models that were fitted without the points of each fold
-    all_rows: Array  # (n_rows,), scores by the model of all answers
     by_fold: Array  # (n_folds, n_rows), scores of all rows by the model of each fold
     model: PairLogisticRegressionCV | None = None  # of all answers, by the columns of the features
 
 
-def fit_linear(
-    parameters: Parameters, rows: TrainingRows, features: Features, seed: int, with_folds: bool = True
-) -> LinearFits:
+def fit_linear(parameters: Parameters, rows: TrainingRows, features: Features, seed: int) -> LinearFits:
     """Choose the penalty by all answers, or by a part of very many, then fit without each fold."""
     some = rows.for_start(seed)
     A = features.transform(rows.X)
@@ -264,13 +261,13 @@ def fit_linear(
     rates = model.answer_model_.rates
     single = PairLogisticRegression(model.alpha_, covariance_power=model.covariance_power_, error_rate=rates, **options)
     folds = []
-    for train in rows.trains if with_folds else ():
+    for train in rows.trains:
         kept = np.intersect1d(train, some)
         fold = _fit_quietly(single, A[kept], y[kept], weight[kept])
         folds.append(LinearScore.of(features, fold, 1 / getattr(model, "temperature_", 1.0)).named_like(A, reference))
     scores = np.array([fold.of_columns(A) for fold in folds])
     pull = _pull(model, rows)
-    return LinearFits(score, model.prior_, model.answer_model_, pull, folds, reference, scores, model)
+    return LinearFits(score, model.prior_, model.answer_model_, pull, folds, scores, model)
 
 
 def constant_start(
@@ -281,7 +278,7 @@ def constant_start(
     shares = np.log(counts / counts.sum())
     score = LinearScore(features, np.zeros((len(features.mean), n_classes)), shares)
     scores = np.broadcast_to(shares, (*shape, n_classes))
-    return LinearFits(score, None, answer_model, None, [score] * shape[0], scores[0], scores)
+    return LinearFits(score, None, answer_model, None, [score] * shape[0], scores)
 
 
 def bounded(scores: Array) -> Array:

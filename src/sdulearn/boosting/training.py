@@ -60,13 +60,12 @@ def cross_boost(
     parameters: dict[str, Any],
     categorical: list[int],
     max_rounds: int,
-    patience: int | None,
+    patience: int,
 ) -> tuple[list[Any], Array, Array]:
     """Boost without each fold in turn; see the module's docstring.
 
-    Gives the boosters at the best round (at the last one without ``patience``), none where no tree helps; the
-    held-out log likelihood of an answer after each round, first that of the start; and the held-out scores at the
-    best round.
+    Gives the boosters at the best round, none where no tree helps; the held-out log likelihood of an answer after each
+    round, first that of the start; and the held-out scores at the best round.
     """
     lightgbm = require("lightgbm", "boosting")
     data = lightgbm.Dataset(X, categorical_feature=categorical, params=parameters)
@@ -82,12 +81,12 @@ def cross_boost(
             one.step()
         scores = held_out_scores([one.scores for one in folds], fold)
         curve.append(whole.value(scores) / whole.n_known)
-        if patience is None or curve[-1] > best:
+        if curve[-1] > best:
             best = curve[-1]
             best_scores = scores
         elif len(curve) - 1 - int(np.argmax(curve)) >= patience:
             break
-    n_rounds = max_rounds if patience is None else int(np.argmax(curve))
+    n_rounds = int(np.argmax(curve))
     boosters = [_cut(one.booster, n_rounds) for one in folds] if n_rounds else []
     return boosters, np.array(curve), best_scores
 
