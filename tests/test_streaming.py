@@ -77,17 +77,6 @@ def test_cross_validation(folder, waveform):
     np.testing.assert_allclose(model.coef_, local.coef_, atol=1e-9)
 
 
-def test_float32_stays_float32_on_the_way(tmp_path, waveform):
-    rows, codes = waveform
-    blocks = parquet_blocks(write(tmp_path, rows.astype(np.float32), codes), "code")
-    X, y, weight = next(iter(blocks))
-    assert X.dtype == np.float32
-    assert X.flags.f_contiguous
-    assert weight is None
-    np.testing.assert_array_equal(y, codes[: len(y)])
-    np.testing.assert_allclose(SDUClassifier().fit(blocks).coef_, Local().fit(rows, codes).coef_, atol=1e-4)
-
-
 def test_weights_and_chosen_columns(tmp_path, waveform):
     rows, codes = waveform
     weight = 1.0 + np.abs(codes) % 2

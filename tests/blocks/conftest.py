@@ -11,15 +11,15 @@ from sdulearn.datasets import make_waveform, sample_sdu
 
 @pytest.fixture(scope="session")
 def many():
-    """7,000 rows: 1,000 pairs and 5,000 unlabeled rows of the waveform set."""
-    X, y = make_waveform(20_000, random_state=0)
-    return sample_sdu(X, y, n_pairs=1000, n_unlabeled=5000, prior=0.7, random_state=0)
+    """2,800 rows: 400 pairs and 2,000 unlabeled rows of the waveform set."""
+    X, y = make_waveform(8_000, random_state=0)
+    return sample_sdu(X, y, n_pairs=400, n_unlabeled=2000, prior=0.7, random_state=0)
 
 
 @pytest.fixture
 def small_sample(monkeypatch):
-    """Only 300 rows of each source at a time can be brought together."""
-    monkeypatch.setattr("sdulearn.solvers.linalg._GATHERED_NUMBERS", 300 * 22)
+    """Only 150 rows of each source at a time can be brought together."""
+    monkeypatch.setattr("sdulearn.solvers.linalg._GATHERED_NUMBERS", 150 * 22)
     monkeypatch.setattr("sdulearn.solvers.linalg._GATHERED_SQUARES", 4)
 
 

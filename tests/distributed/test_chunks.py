@@ -89,20 +89,6 @@ def test_unknown_chunk_sizes_go_one_by_one():
     np.testing.assert_array_equal(found, Y[wanted])
 
 
-def test_a_column_may_be_called_chunks():
-    table = frame().rename(columns={"a": "chunks", "b": "numblocks"})
-    rows, codes, _ = rows_back(dask_blocks(table[["chunks", "numblocks", "c"]], table["y"]))
-    np.testing.assert_array_equal(rows, X)
-    np.testing.assert_array_equal(codes, Y)
-
-
-def test_plain_codes_go_with_a_frame_of_one_partition():
-    rows, codes, weight = rows_back(dask_blocks(frame(1)[["a", "b", "c"]], Y.tolist(), pd.Series(W)))
-    np.testing.assert_array_equal(rows, X)
-    np.testing.assert_array_equal(codes, Y)
-    np.testing.assert_array_equal(weight, W)
-
-
 def test_what_rows_and_codes_share_is_read_once():
     read = []
 

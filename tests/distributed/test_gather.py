@@ -7,14 +7,12 @@ import dask.dataframe as dd
 import numpy as np
 import pandas as pd
 import pytest
-from dask import delayed
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
 from sdulearn.distributed import PairLogisticRegression, gather_pairs
 from sdulearn.distributed import chunks as module
-from sdulearn.distributed.chunks import dask_blocks
 
 
 def rows_and_codes(n_pairs, n_unlabeled, seed):
@@ -117,23 +115,6 @@ def test_nothing_is_computed(untouchable):
     assert codes.dtype == np.int64
     with pytest.raises(AssertionError, match="a chunk was computed"):
         codes.compute()
-
-
-def test_every_chunk_is_read_once():
-    read = []
-
-    def chunk(number):
-        read.append(number)
-        return np.full((4, 2), float(number))
-
-    parts = [da.from_delayed(delayed(chunk)(number), (4, 2), dtype=float) for number in range(6)]
-    y = np.random.default_rng(0).permutation(np.repeat(np.arange(1, 13), 2))
-    dask_blocks(*gather_pairs(da.concatenate(parts), y)).sum(_nothing)
-    assert sorted(read) == list(range(6))
-
-
-def _nothing(X, y, weight):
-    return 0
 
 
 def test_half_a_pair_is_named_by_fit():
