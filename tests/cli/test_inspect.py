@@ -35,9 +35,11 @@ def test_the_same_as_json(call, waveform, tmp_path, capsys, fit_report):
     saved(waveform, tmp_path / "m.sdu", Columns.unscaled(COLUMNS, "id"), fit_report)
     call("inspect", tmp_path / "m.sdu", "--json")
     found = json.loads(capsys.readouterr().out)
-    assert found["strengths"]["yes"]["x4"] == 99
+    strengths = next(fact["details"]["strengths"] for fact in found["facts"] if fact["code"] == "strengths")
+    assert next(iter(strengths["yes"].items())) == ("x4", 99)
+    assert len(strengths["yes"]) == 21
     assert found["report"]["accuracy"]["n_answers"] == 60
-    assert found["layout"]["columns"][-1]["categories"] == ["a", "b"]
+    assert found["columns"]["columns"][-1]["categories"] == ["a", "b"]
     SDUClassifier().fit(*waveform).save(tmp_path / "e.sdu")
     call("inspect", tmp_path / "e.sdu", "--json")
     found = json.loads(capsys.readouterr().out)

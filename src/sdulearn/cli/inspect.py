@@ -7,9 +7,8 @@ so it is safe to look into an untrusted one.
 from __future__ import annotations
 
 import argparse
+from collections.abc import Mapping
 from pathlib import Path
-
-import numpy as np
 
 from sdulearn.cli.options import in_options, positive
 from sdulearn.cli.screen import add_json_option, print_json, say
@@ -17,7 +16,7 @@ from sdulearn.columns import CATEGORY, Column, Columns
 from sdulearn.diagnostics import Finding
 from sdulearn.errors import quoted
 from sdulearn.io.model_file import load_model
-from sdulearn.report.facts import as_data, facts, facts_of_estimator, feature_strengths, lines
+from sdulearn.report.facts import as_data, facts, facts_of_estimator, lines
 from sdulearn.table_model import TableModel
 from sdulearn.types import Estimator
 
@@ -41,26 +40,29 @@ def run(arguments: argparse.Namespace) -> int:
 
 def describe_model(model: Estimator | TableModel, top: int) -> list[str]:
     """What a model says, line by line."""
-    told = [in_options(line) for line in lines(_facts(model))]
+    found = _facts(model)
+    told = [in_options(line) for line in lines(found)]
     if not isinstance(model, TableModel):
         return [*told, "No table: saved from Python, to be used there."]
     numbers = model.estimator.classes_.tolist()
     form = "+d" if len(numbers) == 2 else "d"
     classes = ", ".join(f"{name} ({number:{form}})" for number, name in zip(numbers, model.classes, strict=True))
     probabilities = "yes" if model.link else "no, the loss gives none"
-    return [*told, f"Classes: {classes}; probabilities: {probabilities}.", *_layout(model), *_strongest(model, top)]
+    told += [f"Classes: {classes}; probabilities: {probabilities}.", *_columns(model)]
+    strengths = next(fact.details["strengths"] for fact in found if fact.code == "strengths")
+    return [*told, *_strongest(strengths, top)]
 
 
 def _facts(model: Estimator | TableModel) -> list[Finding]:
     return facts(model) if isinstance(model, TableModel) else facts_of_estimator(model)
 
 
-def _layout(model: TableModel) -> list[str]:
-    layout = model.columns
-    if not isinstance(layout, Columns):
-        return [f"Table: svmlight, {layout.width:,} features numbered from {layout.first}"]
-    ids = f", ids from {quoted(layout.id_column)}" if layout.id_column else ""
-    return [f"Table: {len(layout.columns):,} columns{ids}", *(f"  {_column(column)}" for column in layout.columns)]
+def _columns(model: TableModel) -> list[str]:
+    found = model.columns
+    if not isinstance(found, Columns):
+        return [f"Table: svmlight, {found.width:,} features numbered from {found.first}"]
+    ids = f", ids from {quoted(found.id_column)}" if found.id_column else ""
+    return [f"Table: {len(found.columns):,} columns{ids}", *(f"  {_column(column)}" for column in found.columns)]
 
 
 def _column(column: Column) -> str:
@@ -72,14 +74,12 @@ def _column(column: Column) -> str:
     return f"{text}, missing = {column.fill if isinstance(column.fill, str) else format(column.fill, '.4g')}"
 
 
-def _strongest(model: TableModel, top: int) -> list[str]:
-    """Features by the change of the decision for one standard deviation; of trees, by their share in it."""
-    names = model.columns.feature_names
+def _strongest(strengths: Mapping[str, Mapping[str, float]], top: int) -> list[str]:
     found = []
-    for name, strength in feature_strengths(model).items():
-        order = np.argsort(-np.abs(strength), kind="stable")[:top].tolist()
+    for name, features in strengths.items():
         title, form = (f"per standard deviation, for {name}", "+9.4g") if name else ("share of the decision", "9.1%")
-        found += [f"Strongest features, {title}:", *(f"  {strength[j]:{form}}  {names[j]}" for j in order)]
+        listed = [f"  {strength:{form}}  {feature}" for feature, strength in features.items()]
+        found += [f"Strongest features, {title}:", *listed[:top]]
     return found
 
 
@@ -94,7 +94,5 @@ def _as_data(model: Estimator | TableModel) -> dict[str, object]:
     }
     if not isinstance(model, TableModel):
         return {"kind": "estimator", **data}
-    names = model.columns.feature_names
-    strengths = {name: dict(zip(names, one.tolist(), strict=True)) for name, one in feature_strengths(model).items()}
-    table = {"classes": model.classes, "layout": model.columns, "strengths": strengths, "report": model.report}
+    table = {"classes": model.classes, "columns": model.columns, "report": model.report}
     return {"kind": "table model", **data, **table}

@@ -11,49 +11,27 @@ from typing import Any
 
 _ROLES = ("id_a", "id_b", "label", "weight", "annotator")
 
-# Parameters that errors name, by the options that stand for them.
+# Parameters that messages name, by the options that stand for them: those called alike, and the others.
+_ALIKE = (
+    "categories", "ceiling", "classes", "codes", "confidence", "design", "direction", "drop", "engine", "error_rate",
+    "labels", "loss", "majority", "max_categories", "method", "missing", "model", "n_features", "n_unlabeled", "points",
+    "port", "prior", "private", "scheduler", "sizes", "skip_bad",
+)  # fmt: skip
 OPTIONS = {
-    "answers": "--pairs",
-    "categories": "--categories",
-    "check_answers": "sdulearn check",
-    "classes": "--classes",
-    "codes": "--codes",
-    "columns": "--pair-columns",
-    "drop": "--drop",
-    "engine": "--engine",
-    "id_column": "--id",
-    "labels": "--labels",
-    "loss": "--loss",
-    "max_categories": "--max-categories",
-    "max_unlabeled": "--unlabeled",
-    "method": "--method",
-    "missing": "--missing",
-    "model": "--model",
-    "points": "--points",
-    "error_rate": "--error-rate",
-    "prior": "--prior",
-    "scheduler": "--scheduler",
-    "skip_bad": "--skip-bad",
-    "table": "--features",
-    "words": "--answers",
-    # of ask
-    "design": "--design",
-    "n_classes": "--classes",
-    "port": "--port",
-    "private": "--private",
-    # of plan and prior
+    **{name: f"--{name.replace('_', '-')}" for name in _ALIKE},
     "X": "--features",
-    "ceiling": "--ceiling",
-    "confidence": "--confidence",
-    "direction": "--direction",
-    "majority": "--majority",
+    "answers": "--pairs",
+    "check_answers": "sdulearn check",
+    "columns": "--pair-columns",
+    "id_column": "--id",
+    "max_unlabeled": "--unlabeled",
     "methods": "--method",
-    "n_features": "--n-features",
+    "n_classes": "--classes",
     "n_repeats": "--repeats",
-    "n_unlabeled": "--n-unlabeled",
     "random_state": "--seed",
-    "sizes": "--sizes",
+    "table": "--features",
     "target_accuracy": "--target",
+    "words": "--answers",
 }
 _PARAMETER = re.compile(r"`(\w+)(?:=([^`]*))?`")
 

@@ -19,7 +19,7 @@ from sdulearn.metrics import AccuracyEstimate, ClassAgreement, Share
 from sdulearn.pairs import DISSIMILAR, SIMILAR, UNSURE
 from sdulearn.prior import PriorEstimate
 from sdulearn.report.records import FitReport
-from sdulearn.types import Array, Estimator
+from sdulearn.types import Estimator
 
 if TYPE_CHECKING:
     from sdulearn.table_model import TableModel
@@ -31,8 +31,6 @@ ANSWER_NAMES = {SIMILAR: "similar", DISSIMILAR: "dissimilar", UNSURE: "unsure"}
 CHARTS = ("answer_counts", "doubtful", "strengths", "importances", "dependence")
 # Less likely to be wrong than this, an answer is not worth asking again.
 _DOUBTFUL = 0.01
-_STRONGEST = 20
-_STRONGEST_OF_A_CLASS = 5
 _ROWS_SHOWN = 5
 _NAMES_SHOWN = 3
 _COLUMNS_SHOWN = 8
@@ -98,14 +96,6 @@ def sentence(fact: Finding) -> str:
         except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
             pass  # the findings of an untrusted file may hold anything
     return f"{fact.code}: {dict(fact.details)}"
-
-
-def feature_strengths(model: TableModel) -> dict[str, Array]:
-    """Strength of each feature by class: change of the decision for a standard deviation; of trees, share in it."""
-    if not hasattr(model.estimator, "coef_"):
-        return {"": model.estimator.feature_importances_}
-    coef = model.estimator.coef_
-    return {model.classes[1]: coef[0]} if len(model.classes) == 2 else dict(zip(model.classes, coef, strict=True))
 
 
 def chosen_settings(model: Estimator) -> dict[str, float]:
@@ -219,12 +209,15 @@ def _charts(report: FitReport, model: TableModel) -> list[Finding]:
 
 
 def _strengths(model: TableModel) -> Finding:
+    """Features, the strongest first: change of the decision for a standard deviation, by class; of trees the share."""
     names = model.columns.feature_names
-    most = _STRONGEST if len(model.classes) == 2 else _STRONGEST_OF_A_CLASS
-    found = {}
-    for name, strength in feature_strengths(model).items():
-        top = np.argsort(-np.abs(strength), kind="stable")[:most].tolist()
-        found[name] = {names[j]: float(strength[j]) for j in top}
+    if not hasattr(model.estimator, "coef_"):
+        strengths = {"": model.estimator.feature_importances_}
+    else:
+        # Two classes have one row, which speaks for the second.
+        strengths = dict(zip(model.classes[-len(model.estimator.coef_) :], model.estimator.coef_, strict=True))
+    orders = {name: np.argsort(-np.abs(one), kind="stable").tolist() for name, one in strengths.items()}
+    found = {name: {names[j]: float(strengths[name][j]) for j in order} for name, order in orders.items()}
     return _result("strengths", strengths=found)
 
 

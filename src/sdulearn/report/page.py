@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from sdulearn.table_model import TableModel
 
 _CATEGORIES_SHOWN = 8
+_STRONGEST = 20
+_STRONGEST_OF_A_CLASS = 5
 # Sections with the codes of their facts; all others are findings to look at.
 _SECTIONS = {
     "Quality": ("headline", "majority", "agreement"),
@@ -150,10 +152,12 @@ def _doubtful(d: Details) -> str:
 
 def _strengths(d: Details) -> str:
     parts = []
+    most = _STRONGEST if len(d["strengths"]) == 1 else _STRONGEST_OF_A_CLASS
     for name, found in d["strengths"].items():
-        largest = max((abs(value) for value in found.values()), default=0.0) or 1.0
+        top = list(found.items())[:most]
+        largest = max((abs(value) for _, value in top), default=0.0) or 1.0
         form = "+.3g" if name else ".1%"
-        rows = ((k, f"{v:{form}}", abs(v) / largest, "up" if v > 0 else "down") for k, v in found.items())
+        rows = ((k, f"{v:{form}}", abs(v) / largest, "up" if v > 0 else "down") for k, v in top)
         parts.append((f"<p>+ speaks for {escape(name)}</p>\n" if name else "") + _bars(rows))
     return "\n".join(parts)
 
