@@ -11,10 +11,13 @@ the interval. All data are simulated. Seeds from 10,000 are for the page; develo
 from __future__ import annotations
 
 import argparse
+import io
 import json
+import tempfile
 import time
 import warnings
 from collections.abc import Callable
+from contextlib import redirect_stdout
 from functools import partial
 from pathlib import Path
 
@@ -24,7 +27,8 @@ from joblib import Parallel, delayed
 from pages import write_between
 from sklearn.datasets import load_breast_cancer, make_circles, make_classification, make_moons
 
-from sdulearn import PairBoostingClassifier, PairLogisticRegression, estimate_prior, fit_table, stack_pairs
+from sdulearn import PairLogisticRegression, estimate_prior, fit_table, stack_pairs
+from sdulearn.cli.main import main as command
 from sdulearn.datasets import make_waveform
 from sdulearn.metrics import cross_val_accuracy, pair_accuracy
 
@@ -141,12 +145,12 @@ def better_naming(right):
     return max(np.mean(right), 1 - np.mean(right))
 
 
-def accuracy_of_folds(seed: int, ends_of, population=waveform, estimator=PairLogisticRegression) -> Draw:
+def accuracy_of_folds(seed: int, ends_of) -> Draw:
     """``cross_val_accuracy``."""
-    X, classes, ends, same = drawn_answers(population, ends_of, 0.0, seed)
+    X, classes, ends, same = drawn_answers(waveform, ends_of, 0.0, seed)
     rows, known = stack_pairs(X[:N_TABLE], ends, same, unlabeled="all")
-    model = estimator().fit(rows, known)
-    found = cross_val_accuracy(estimator(), rows, known)
+    model = PairLogisticRegression().fit(rows, known)
+    found = cross_val_accuracy(PairLogisticRegression(), rows, known)
     return better_naming(model.predict(X[N_TABLE:]) == classes[N_TABLE:]), found.value, found.low, found.high
 
 
@@ -160,6 +164,25 @@ def accuracy_of_table(seed: int, population, ends_of, model: str, wrong: float =
     right = fitted.predict(frame[rest]).astype(int) == classes[rest]
     found = fitted.report.accuracy
     return better_naming(right), found.value, found.low, found.high
+
+
+def numbers_of_a_log(seed: int, n_answers: int, n_rows: int) -> list[Draw]:
+    """``fit_table`` of a log of ``sdulearn ask``: accuracy and prior, where most questions were chosen."""
+    X, y = waveform(np.random.default_rng(seed))
+    frame = pd.DataFrame(X).rename(columns=lambda j: f"x{j}").assign(id=np.arange(len(X)))
+    with tempfile.TemporaryDirectory() as folder, redirect_stdout(io.StringIO()):
+        table, log = f"{folder}/table.csv", f"{folder}/log.jsonl"
+        frame[:n_rows].assign(kind=y[:n_rows]).to_csv(table, index=False)
+        questions = ["--oracle", "kind", "--questions", str(n_answers), "--seed", str(seed)]
+        command(["ask", table, "-o", log, "--id", "id", "--drop", "kind", *questions])
+        fitted = fit_table(frame[:n_rows], log, model="linear", id_column="id")
+    right = better_naming(fitted.predict(frame[n_rows:]).astype(int) == np.where(y[n_rows:] > 0, 1, -1))
+    accuracy, prior = fitted.report.accuracy, fitted.report.prior
+    larger = better_naming(y > 0)
+    return [
+        (right, accuracy.value, accuracy.low, accuracy.high),
+        (larger, max(prior.value, 1 - prior.value), *sorted((prior.low, prior.high))),
+    ]
 
 
 def several(rng, n_people, n_common, n_own):
@@ -181,16 +204,21 @@ def asked_again(rng, n, n_again, times):
     return ends, np.zeros(len(ends), dtype=int)
 
 
-def rate_of_annotator(seed: int, people, rates: tuple[float, ...], which: int) -> Draw:
-    """``answer_model_``: how often one of the annotators is wrong."""
+def rates_of_annotators(seed: int, people, rates: tuple[float, ...]) -> list[Draw]:
+    """``answer_model_``: how often the first of the annotators and the last are wrong."""
     rng = np.random.default_rng(seed)
     X, y = waveform(rng)
     ends, who = people(rng)
     same = (y[ends[:, 0]] == y[ends[:, 1]]) ^ (rng.random(len(ends)) < np.array(rates)[who])
     n_rows = max(N_TABLE, ends.max() + 1)
     rows, known = stack_pairs((X[:n_rows] - X.mean(0)) / X.std(0), ends, same, annotators=who + 1)
-    found = PairLogisticRegression().fit(rows, known).answer_model_.by_annotator[which + 1]
-    return rates[which], found.value, found.low, found.high
+    found = PairLogisticRegression().fit(rows, known).answer_model_.by_annotator
+    return [(rates[k], found[k + 1].value, found[k + 1].low, found[k + 1].high) for k in first_and_last(rates)]
+
+
+def first_and_last(rates) -> list[int]:
+    """The most careful of the annotators and the most careless."""
+    return sorted({0, len(rates) - 1})
 
 
 def accuracy_after_a_slip(seed: int, n_repeats: int) -> Draw:
@@ -210,7 +238,8 @@ def accuracy_after_a_slip(seed: int, n_repeats: int) -> Draw:
     return right, found.value, found.low, found.high
 
 
-CELLS: dict[str, Callable[[int], Draw]] = {}
+# A function that gives several draws measures as many cells: their names are joined by " + ".
+CELLS: dict[str, Callable[[int], Draw | list[Draw]]] = {}
 for _design, _prior in {
     "60 loose pairs": 0.7,
     "star of 200": 0.7,
@@ -234,11 +263,8 @@ for _design in (
         CELLS[f"accuracy of decisions: {_name}"] = partial(
             accuracy_of_decisions, design=_design, accuracy=0.92, wrong=_wrong
         )
-for _design in DESIGNS:
+for _design in ("60 loose pairs", "star of 200", "100 answers, 25 points"):
     CELLS[f"linear model by folds: {_design}"] = partial(accuracy_of_folds, ends_of=DESIGNS[_design])
-CELLS["trees by folds: half-moons, 100 loose pairs"] = partial(
-    accuracy_of_folds, ends_of=partial(loose, n=100), population=moons, estimator=PairBoostingClassifier
-)
 CELLS["trees of a table: clusters, 200 loose pairs"] = partial(
     accuracy_of_table, population=clusters, ends_of=partial(loose, n=200), model="boosted"
 )
@@ -268,19 +294,20 @@ for _name, (_people, _rates) in {
         (0.05,) * 6 + (0.1,) * 3 + (0.3,) * 3,
     ),
 }.items():
-    # The most careful and the most careless of them.
-    for _which in sorted({0, len(_rates) - 1}):
-        CELLS[f"error rate of {100 * _rates[_which]:g}%: {_name}"] = partial(
-            rate_of_annotator, people=_people, rates=_rates, which=_which
-        )
+    _names = [f"error rate of {100 * _rates[k]:g}%: {_name}" for k in first_and_last(_rates)]
+    CELLS[" + ".join(_names)] = partial(rates_of_annotators, people=_people, rates=_rates)
+for _answers, _rows in ((50, 2000), (150, 2000), (150, 300)):
+    _name = f"log of {_answers} questions about {_rows} rows"
+    CELLS[f"accuracy: {_name} + prior: {_name}"] = partial(numbers_of_a_log, n_answers=_answers, n_rows=_rows)
 for _repeats in (0, 1, 2, 3, 5, 10):
     CELLS[f"one slip: 100 answers, {_repeats} asked again"] = partial(accuracy_after_a_slip, n_repeats=_repeats)
 
 
-def measure(name: str, seed: int) -> Draw:
+def measure(name: str, seed: int) -> list[Draw]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return CELLS[name](seed)
+        found = CELLS[name](seed)
+    return found if isinstance(found, list) else [found]
 
 
 def summary(draws: list[Draw]) -> dict[str, float]:
@@ -301,7 +328,7 @@ def table_of(results: dict[str, dict[str, float]]) -> list[str]:
         "| cell | draws | true | bias | covers | all above | all below | mean width |",
         "|---|---|---|---|---|---|---|---|",
     ]
-    for name in CELLS:
+    for name in (cell for names in CELLS for cell in names.split(" + ")):
         if (one := results.get(name)) is not None:
             shares = " | ".join(f"{100 * one[key]:.1f}%" for key in ("covers", "above", "below"))
             true, bias, width = (f"{100 * one[key]:.1f}" for key in ("true", "bias", "width"))
@@ -323,12 +350,13 @@ def main():
         if arguments.cells not in name:
             continue
         began = time.perf_counter()
-        found = summary(Parallel(n_jobs=arguments.jobs)(delayed(measure)(name, seed) for seed in seeds))
-        print(f"{table_of({name: found})[-1]} {time.perf_counter() - began:.0f} s", flush=True)
+        draws = Parallel(n_jobs=arguments.jobs)(delayed(measure)(name, seed) for seed in seeds)
+        found = dict(zip(name.split(" + "), map(summary, zip(*draws, strict=True)), strict=True))
+        print("\n".join(table_of(found)[2:]), f"{time.perf_counter() - began:.0f} s", flush=True)
         if not arguments.quick:
             # After every cell, as the whole takes hours; another run may have measured other cells meanwhile.
-            results = {**(json.loads(RESULTS.read_text()) if RESULTS.exists() else {}), name: found}
-            kept = {cell: results[cell] for cell in CELLS if cell in results}
+            results = {**(json.loads(RESULTS.read_text()) if RESULTS.exists() else {}), **found}
+            kept = {cell: results[cell] for names in CELLS for cell in names.split(" + ") if cell in results}
             RESULTS.write_text(json.dumps(kept, indent=1) + "\n")
             write_between(PAGE, "coverage", table_of(kept))
 
