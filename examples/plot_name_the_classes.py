@@ -3,7 +3,7 @@ Naming the classes at prior 1/2
 ===============================
 
 Two classes of equal size. The risks of the paper are undefined here. The joint likelihood is not, but which of the two
-classes is called +1 is left open. A few labelled points settle it.
+classes is called +1 is left open. A few labelled points decide it.
 """
 
 # %%
