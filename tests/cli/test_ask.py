@@ -9,7 +9,6 @@ import re
 import secrets
 import signal
 import socket
-import subprocess
 import sys
 import threading
 import time
@@ -114,11 +113,6 @@ def test_a_log_without_kinds_is_gone_on_with(call, table, log, tmp_path):
     # None of these was random, so the next ones are, but for those that check answers.
     assert "random" in kinds[20:]
     assert "linked" not in kinds[20:]
-
-
-def test_digits_without_any_file(call, log):
-    assert call("ask", "--demo", "-o", log, "--oracle", "target", "--questions", 15) == 0
-    assert len(read_log(log).answers) == 15
 
 
 def test_what_is_refused(refused, table, log, tmp_path):
@@ -364,14 +358,6 @@ def test_a_plan_with_an_epsilon_that_means_nothing_is_refused(refused, epsilon):
     assert "must be a number above 0" in refused("plan", "--prior", 0.7, "--target", 0.9, "--epsilon", epsilon)
 
 
-def test_the_page_says_that_answers_are_randomised(call, log, monkeypatch):
-    served = []
-    monkeypatch.setattr(ask, "serve", lambda session, things, **_: served.append(session.epsilon))
-    call("ask", "--demo", "-o", log, "--no-browser")
-    call("ask", "--demo", "-o", log, "--no-browser", "--classes", 2, "--private", 1)
-    assert served == [None, 1.0]
-
-
 # ---- the server itself
 
 
@@ -453,17 +439,6 @@ def test_a_server_killed_under_load_loses_no_acknowledged_answer(start_server, l
             standing = sum(one.annotator == name for one in found.answers.values())
             # An answer on its way to the disk, or to the person, when the server died.
             assert count <= standing <= count + 3
-
-
-def test_a_second_server_on_the_log_is_refused_and_the_first_goes_on(start_server, log):
-    server = start_server("--demo", "-o", log, "--design", "random", "--classes", "2")
-    command = [sys.executable, "-m", "sdulearn.cli.main", "ask", "--demo", "-o", str(log), "--no-browser"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 2
-    assert "open in another" in done.stderr
-    assert answer(server, "ann")["written"]
-    with pytest.raises(urllib.error.HTTPError, match="404"):
-        urllib.request.urlopen(server.address.rsplit("/", 2)[0] + "/")
 
 
 def raw_status(server, head):

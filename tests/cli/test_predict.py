@@ -75,25 +75,15 @@ def test_json_lines_whose_first_rows_lack_the_id_are_named_by_it(call, model, fr
     assert pd.read_csv(tmp_path / "out.csv")["id"].tolist() == list(range(len(frame)))
 
 
-BAD_LINES = {
-    "null": (b"null", "'null' is no JSON object"),
-    "a list": (b"[1, 2]", r"'\[1, 2\]' is no JSON object"),
-    "cut off": (b'{"x0": 1', "is no JSON object"),
-    "Latin-1": ('{"x0": 1, "name": "José"}'.encode("latin-1"), "is not text in UTF-8: byte 0xe9"),
-}
-
-
 def with_line(frame, line, place):
     lines = [json.dumps(record).encode() for record in frame[:30].to_dict("records")]
     return b"\n".join([*lines[:place], line, *lines[place:]])
 
 
-@pytest.mark.parametrize("kind", BAD_LINES)
-def test_a_bad_json_line_is_named(refused, model, frame, tmp_path, kind):
-    line, message = BAD_LINES[kind]
-    (tmp_path / "t.jsonl").write_bytes(with_line(frame, line, 20))
+def test_a_bad_json_line_is_named(refused, model, frame, tmp_path):
+    (tmp_path / "t.jsonl").write_bytes(with_line(frame, '{"x0": 1, "name": "José"}'.encode("latin-1"), 20))
     told = refused("predict", tmp_path / "model.sdu", tmp_path / "t.jsonl", "-o", tmp_path / "out.csv")
-    assert re.search(rf"t\.jsonl, line 21\b.*{message}", told)
+    assert re.search(r"t\.jsonl, line 21\b.*is not text in UTF-8: byte 0xe9", told)
     assert not (tmp_path / "out.csv").exists()
 
 
