@@ -30,7 +30,7 @@ def decided(pieces, *, guessed=False, missing="error", most=50):
             counts[name] = found if name not in counts else counts[name] + found
         first += piece.num_rows
     types = dict(zip(table.column_names, table.schema.types, strict=True))
-    return decide("t", types, counts, dict.fromkeys(counts, guessed), None, missing, most)
+    return decide("t", types, counts, list(counts) if guessed else [], None, missing, most)
 
 
 def split(table, cut):

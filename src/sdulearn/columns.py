@@ -9,7 +9,7 @@ so there the kind of a column is decided by all of its texts.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any, Literal, TypeAlias
@@ -427,7 +427,7 @@ def decide(
     name: str,
     types: Mapping[str, ArrowType],
     counts: Mapping[str, ColumnCounts],
-    guessed: Mapping[str, bool],
+    guessed: Collection[str],
     id_column: str | None,
     missing: str,
     max_categories: int,
@@ -438,13 +438,12 @@ def decide(
     strange = [_noted(column, shortened(str(types[column]))) for column in counts if kind_of(types[column]) is None]
     if strange:
         raise InputError(f"{name}: neither numbers nor text: {listed(strange)}. Leave them out with `drop`.")
-    kinds: dict[str, Kind] = {}
-    spelled: dict[str, NumberText | None] = {}
-    for column, found in counts.items():
-        kinds[column], spelled[column] = kind_of(types[column]) or NUMBER, None
-        if guessed[column]:
-            kinds[column], spelled[column] = _recognised(name, column, found)
-            counts = {**counts, column: _as_kind(found, kinds[column], spelled[column])}
+    kinds = {column: kind_of(types[column]) or NUMBER for column in counts}
+    spelled: dict[str, NumberText | None] = dict.fromkeys(counts)
+    counts = dict(counts)
+    for column in [column for column in counts if column in guessed]:
+        kinds[column], spelled[column] = _recognised(name, column, counts[column])
+        counts[column] = _as_kind(counts[column], kinds[column], spelled[column])
     _refuse_gaps(name, counts, missing)
     _refuse_codes(name, counts, kinds)
     large = {
@@ -469,7 +468,7 @@ def _recognised(name: str, column: str, found: ColumnCounts) -> tuple[Kind, Numb
     is_comma = found.commas.n > found.numbers.n
     numeric = found.commas.n if is_comma else found.numbers.n
     if is_comma and found.n_commas and found.n_thousands == found.n_commas:
-        such = next(text for text in found.texts or () if "," in text)
+        such = next((text for text in found.texts or () if "," in text), "1,234")
         raise InputError(
             f"{name}: the numbers in column {quoted(column)}, such as {quoted(such)}, may have a decimal comma or "
             "commas between thousands. Write them with a point, or leave the column out with `drop`."

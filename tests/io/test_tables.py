@@ -392,7 +392,7 @@ def test_a_survey_keeps_drawn_numbered_and_named_rows_in_any_order(monkeypatch, 
 def test_no_row_is_drawn_beyond_the_highest_mark():
     table = open_table(pd.DataFrame({"x": np.arange(1000.0)}))
     limit = np.sort(scramble(np.arange(1000)))[29]
-    wanted = type(look_for(table))(("x",), (), (), n_drawn=20, highest=int(limit))
+    wanted = type(look_for(table))(("x",), frozenset(), (), n_drawn=20, highest=int(limit))
     rows = surveyed(table, wanted).rows
     assert (scramble(rows) <= limit).all()
     assert len(rows) == 30

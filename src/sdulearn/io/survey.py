@@ -28,7 +28,7 @@ class Wanted:
     """What a pass looks for."""
 
     features: tuple[str, ...]  # columns to learn from
-    guessed: tuple[str, ...]  # those whose texts may be numbers
+    guessed: frozenset[str]  # those whose texts may be numbers
     id_columns: tuple[str, ...]  # columns that may hold the ids
     ids: tuple[str, ...] = ()  # ids whose rows are kept
     rows: Codes = field(default_factory=lambda: _NO_ROWS)  # numbers of further rows to keep
@@ -136,17 +136,17 @@ def look_for(
 ) -> Wanted:
     """All columns but those left out; ``by_answers`` where the ids tell which column holds them."""
     named = named_id_column(table.name, list(table.types), id_column)
-    if id_column is None and by_answers:
-        free = [name for name in table.types if name not in left_out]
-        id_columns = tuple(name for name in free if may_hold_ids(name, table.types[name]))
+    free = [name for name in table.types if name not in left_out]
+    if by_answers and id_column is None:
+        # Any of them may turn out to hold the ids, or to be a feature.
+        id_columns = [name for name in free if may_hold_ids(name, table.types[name])]
+        features = free
     else:
-        id_columns = () if named is None else (named,)
-    # What is said to be the column of ids is no feature; what may be it is.
-    own = set(id_columns) if len(id_columns) == 1 and not (id_column is None and by_answers) else set()
-    features = tuple(name for name in table.types if name not in left_out and name not in own)
+        id_columns = [] if named is None else [named]
+        features = [name for name in free if name != named]
     is_text = require("pyarrow.types", "files").is_string
     guessed = [name for name in features if table.format in TEXT_FORMATS and is_text(table.types[name])]
-    return Wanted(features, tuple(set(guessed) - set(categories)), id_columns, tuple(sorted(ids)))
+    return Wanted(tuple(features), frozenset(guessed) - set(categories), tuple(id_columns), tuple(sorted(ids)))
 
 
 def decided(
@@ -161,8 +161,7 @@ def decided(
     """How the surveyed table becomes features: the column of ids first, as it is none."""
     chosen = id_column_of(table, wanted, found, answer_ids, id_column)
     counts = {name: one for name, one in found.counts.items() if name != chosen}
-    guessed = {name: name in wanted.guessed for name in counts}
-    return decide(table.name, table.types, counts, guessed, chosen, missing, max_categories)
+    return decide(table.name, table.types, counts, wanted.guessed, chosen, missing, max_categories)
 
 
 def id_column_of(
@@ -195,7 +194,7 @@ def read_ids(source: Location | Frame, id_column: str | None, answer_ids: Collec
         return list(map(str, range(read_svmlight(source)[1].shape[0])))
     table = open_table(source)
     wanted = look_for(table, id_column=id_column, ids=answer_ids, by_answers=bool(answer_ids))
-    found = _surveyed(table, replace(wanted, features=(), guessed=()))
+    found = _surveyed(table, replace(wanted, features=(), guessed=frozenset()))
     return all_ids(table, id_column_of(table, wanted, found, answer_ids, id_column))
 
 
