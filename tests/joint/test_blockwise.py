@@ -99,6 +99,8 @@ def test_blocks_are_memory(waveform, make, n_blocks):
         {"init": "moment"},
         {"alpha": 1e-4},
         {"alpha": 10.0, "prior": 0.7},
+        {"error_rate": 0.1, "prior": 0.7},
+        {"init": "zero", "prior": 0.7},
     ],
     ids=str,
 )

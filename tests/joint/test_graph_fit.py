@@ -319,8 +319,9 @@ def test_blocks_refuse_what_they_cannot_join():
     with pytest.raises(InputError, match="pair codes alone"):
         refuse_columns(y)
     refuse_columns(y[:, 0])
-    with pytest.raises(InputError, match="`error_rate` must be 'auto' or 0"):
-        fit_pair_logistic(PairLogisticRegression(error_rate=0.1), None)
+    for rate in (0.1, {1: 0.1}):
+        with pytest.raises(InputError, match=r"one rate for all answers; with a rate above 0 give `prior` too"):
+            fit_pair_logistic(PairLogisticRegression(error_rate=rate), None)
 
 
 def test_rows_of_one_point_are_averaged():
