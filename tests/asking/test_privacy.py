@@ -162,7 +162,7 @@ def test_answers_of_an_earlier_time_get_no_second_flip():
     with pytest.raises(InputError, match="forgotten"):
         again.change(3, "same")
     assert again.answers == before
-    taken = again.withdraw(3)
+    taken = again.undo(number=3)
     with pytest.raises(InputError, match="forgotten"):
         again.tell(Question(taken.left, taken.choices, "random", 99), "same")
     assert not {taken.left, taken.right} & {again.next().left, again.next().right}

@@ -8,12 +8,13 @@ import subprocess
 import sys
 import time
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from sdulearn.answers import read_answers
-from sdulearn.answers.records import PAIR_WORDS, Answer
+from sdulearn.answers.records import PAIR_WORDS, Answer, random_ends
 from sdulearn.diagnostics import check_source
 from sdulearn.errors import FileError, InputError
 from sdulearn.io import answer_log
@@ -322,3 +323,68 @@ def test_a_fit_says_that_questions_were_chosen(tmp_path):
     (found,) = check_source(answers)
     assert (found.code, found.details) == ("chosen_questions", {"n_chosen": 2, "n_answers": 4})
     assert "2 of the 4 questions were chosen" in sentence(found)
+
+
+def test_the_random_sample_ends_with_the_last_random_row_of_a_seed(path):
+    """Chosen rows that stand before it in the random order belong to it; without ranks the kind alone tells."""
+    with AnswerLog(path) as log:
+        log.begin(1)
+        for rank, kind in [
+            (4, "random"),
+            (2, "linked"),
+            (5, "explore"),
+            (7, "random"),
+            (9, "linked"),
+            (None, "linked"),
+        ]:
+            add(log, f"a{rank}{kind}", "hub", "same", kind=kind, rank=rank)
+    with AnswerLog(path) as log:
+        # The order of another seed is another one.
+        log.begin(2)
+        add(log, "b1", "hub", "same", kind="linked", rank=1)
+        add(log, "b0", "hub", "same", kind="random", rank=0)
+        add(log, "b2", "hub", "same", kind="random")
+    answers = read_answers(path)
+    assert answers.drawn.tolist() == [True, True, True, True, False, False, False, True, True]
+    assert (answers.n_chosen, answers.n_unranked) == (5, 1)
+    ends = np.array([(k, 9) for k in range(9)])
+    marked = random_ends(answers, ends, np.arange(9))
+    assert marked[:, 0].tolist() == answers.drawn.tolist()
+    assert not marked[:, 1].any()
+
+
+def test_random_pairs_have_two_random_rows(path):
+    with AnswerLog(path) as log:
+        for k in (0, 2, 4):
+            add(log, f"r{k}", f"r{k + 1}", "same", kind="random", rank=k)
+        add(log, "r2", "r3", "same", kind="repeat", rank=2)
+        add(log, "r6", "r7", "same", kind="linked", rank=6)
+    answers = read_answers(path)
+    ends = np.array([[int(name[1:]) for name in pair] for pair in answers.ids])
+    assert random_ends(answers, ends[:4], np.arange(4)) is None
+    assert random_ends(answers, ends, np.arange(5)).tolist() == [[True, True]] * 4 + [[False, False]]
+    # One of them is asked about further: it is an example then.
+    ends[4] = [6, 5]
+    assert random_ends(answers, ends, np.arange(5)).tolist() == [
+        [True, True], [True, True], [True, False], [True, True], [False, False],
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("more", "reason"),
+    [
+        ({"rank": -1}, "rank -1 is not a place in an order"),
+        ({"rank": "3"}, "rank 3 is not a place in an order"),
+        ({"rank": True}, "rank True is not a place in an order"),
+        ({"number": True}, "number is not a whole number"),
+        ({"choices": ["b", "c"]}, "a question with several choices, which this version does not read"),
+        ({"answer": ["same"]}, "answer ['same'] is not same, different or unsure"),
+        ({"left": ""}, "left is empty"),
+        ({"epsilon": 0}, "epsilon 0 is not a number from 0.001 to 100"),
+    ],
+)
+def test_lines_that_hold_something_else_are_reported(more, reason):
+    line = {"event": "answer", "number": 1, "left": "a", "right": "b", "answer": "same", "session": "s"}
+    found = parse_log(json.dumps({**line, **more}).encode())
+    assert [(row.line, row.reason) for row in found.bad_rows] == [(1, reason)]
+    assert not found.answers

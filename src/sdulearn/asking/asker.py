@@ -276,34 +276,17 @@ class Asker:
             self._skipped = [q for q in self._skipped if q[:2] != asked]
             self._pending = {who: q for who, q in self._pending.items() if q[:2] != asked}
 
-    def undo(self, annotator: str | None = None) -> RowAnswer:
+    def undo(self, annotator: str | None = None, *, number: int | None = None, session: str = "") -> RowAnswer:
         """Take back the latest answer; as often as there are answers.
 
         Parameters
         ----------
         annotator : str, optional
             Take back the latest answer of this annotator; by default the latest of all.
-
-        Returns
-        -------
-        Answer
-            The answer that was taken back.
-        """
-        with self._lock:
-            mine = [one for one in self._answers if annotator is None or one.annotator == annotator]
-            if not mine:
-                raise InputError("There is no answer to undo.")
-            return self.withdraw(mine[-1].number, mine[-1].session)
-
-    def withdraw(self, number: int, session: str = "") -> RowAnswer:
-        """Take back one answer, wherever it stands; the others stay as they are.
-
-        Parameters
-        ----------
-        number : int
-            Number of its question.
+        number : int, optional
+            Take back the answer to the question with this number instead; the others stay as they are.
         session : str, default=""
-            The session of a log that it comes from.
+            With ``number``: the session of a log that it comes from.
 
         Returns
         -------
@@ -311,7 +294,14 @@ class Asker:
             The answer that was taken back.
         """
         with self._lock:
-            answer = self._answers.pop(self._place(number, session))
+            if number is not None:
+                place = self._place(number, session)
+            else:
+                own = [k for k, one in enumerate(self._answers) if annotator in (None, one.annotator)]
+                if not own:
+                    raise InputError("There is no answer to undo.")
+                place = own[-1]
+            answer = self._answers.pop(place)
             # The open question of the one who gave it followed from what is gone.
             self._pending.pop(answer.annotator, None)
             return answer
@@ -335,29 +325,20 @@ class Asker:
             self._answers[place] = changed
             self._pending.pop(changed.annotator, None)
 
-    def skip(self, annotator: str | None = None) -> None:
-        """Put the open question aside: :meth:`next` gives another one, and this one may come again later.
+    def skip(self, annotator: str | None = None, *, later: bool = True) -> None:
+        """Put the open question aside: :meth:`next` gives another one.
 
         Parameters
         ----------
         annotator : str, optional
             Whose question it is.
+        later : bool, default=True
+            Whether nobody gets it now, so that it comes again later; else anybody may get it.
         """
         with self._lock:
             question = self._pending.pop(annotator or "", None)
-            if question is not None:
+            if question is not None and later:
                 self._skipped = [*self._skipped, question][-_MOST_SKIPPED:]
-
-    def release(self, annotator: str | None = None) -> None:
-        """Give the open question back: anybody may get it.
-
-        Parameters
-        ----------
-        annotator : str, optional
-            Whose question it is.
-        """
-        with self._lock:
-            self._pending.pop(annotator or "", None)
 
     @property
     def answers(self) -> Mapping[str, list[Any]]:
@@ -542,25 +523,20 @@ class Asker:
         found = [*checks.disagreements, *checks.closure, *(checks.odd_cycles if self._limit == 2 else [])]
         return [[answers[k] for k in contradiction.answers] for contradiction in found]
 
-    def error_rate(self) -> float:
+    def error_rate(self, annotator: str | None = None) -> float | None:
         """Share of wrong answers, by repeated questions and cycles; the known rate where answers are flipped.
 
-        Returns
-        -------
-        float
-            0 where no answer contradicts another.
-        """
-        return self._now.error
-
-    def error_rates(self) -> dict[str, float]:
-        """Share of wrong answers of each annotator of whom repeated questions or cycles tell it.
+        Parameters
+        ----------
+        annotator : str, optional
+            Of the answers of this annotator; by default of all.
 
         Returns
         -------
-        dict of str to float
-            By name; empty where answers are flipped.
+        float or None
+            0 where no answer contradicts another; None of an annotator of whom the answers tell nothing.
         """
-        return {} if self.private is not None else self._now.named_error_rates
+        return self._now.error if annotator is None else self._now.error_of(annotator)
 
     def leak(self) -> Leak:
         """How many classes follow from the answers if one becomes known, and how far flips protect them.

@@ -159,11 +159,13 @@ class State:
         # Where the classes follow by exclusion, an answer may contradict them and no other answer.
         return {who: max(rate, _LEAST_WRONG) for who, rate in self._answer_model.rates.items()}
 
-    @property
-    def named_error_rates(self) -> dict[str, float]:
-        """The same by name, of those of whom the answers tell it."""
-        known = {who: rate.value for who, rate in self._answer_model.by_annotator.items() if rate.identified}
-        return {name: known[k] for name, k in annotator_numbers(self.answers).items() if k in known}
+    def error_of(self, annotator: str) -> float | None:
+        """The same by name; None where the answers do not tell it."""
+        number = annotator_numbers(self.answers).get(annotator, -1)
+        if self.known_error is not None:
+            return self.known_error
+        rate = self._answer_model.by_annotator.get(number)
+        return rate.value if rate is not None and rate.identified else None
 
     @cached_property
     def _has_contradictions(self) -> bool:

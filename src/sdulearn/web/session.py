@@ -86,7 +86,7 @@ class Session:
                 given = self.asker.answer_to(person.question, answer, annotator or None)
             except SpentRowError:
                 person.question = None
-                self.asker.release(annotator or None)
+                self.asker.skip(annotator or None, later=False)
                 return None
             written = self.log.append(self._in_ids(given))
             person.answered[token] = written.key
@@ -122,7 +122,7 @@ class Session:
                 return None
             last = own[-1]
             self.log.undo(last.key, annotator)
-            gone = self.asker.withdraw(last.number, last.session)
+            gone = self.asker.undo(number=last.number, session=last.session)
             # What was before them followed from what is gone.
             return self._show(self._person(annotator), Question(gone.left, gone.choices, gone.kind, 1, gone.rank))
 
@@ -181,12 +181,14 @@ class Session:
             if both := said[first].keys() & said[second].keys():
                 n_agreed = sum(said[first][pair] == said[second][pair] for pair in both)
                 couples.append({"first": first, "second": second, "n_both": len(both), "n_agreed": n_agreed})
-        rates = self.asker.error_rates()
         people = [
-            {"name": name, "n_answers": n_answers[name], "n_unsure": n_unsure[name], "error_rate": rates.get(name)}
+            {"name": name, "n_answers": n_answers[name], "n_unsure": n_unsure[name], "error_rate": self._error_of(name)}
             for name in said
         ]
         return {"people": people, "couples": couples}
+
+    def _error_of(self, name: str) -> float | None:
+        return None if self.epsilon is not None else self.asker.error_rate(name)
 
     def label(self, names: dict[str, str], annotator: str) -> None:
         """Name the classes of rows."""
@@ -303,7 +305,7 @@ class Session:
         """Take back what others have had before them for too long; who never answered is forgotten."""
         latest = time.monotonic() - _HELD_SECONDS
         for name in [name for name, one in self._people.items() if name != annotator and one.seen < latest]:
-            self.asker.release(name or None)
+            self.asker.skip(name or None, later=False)
             self._people[name].question = None
             if not self._people[name].n_answered:
                 del self._people[name]
@@ -349,5 +351,5 @@ def continue_asker(X: MatrixLike, log: AnswerLog, ids: Sequence[str], **options:
         known.append(Answer(rows[one.left], tuple(rows[name] for name in one.choices), *one[2:]))
     asker = Asker(X, answers=known, **options)
     for one in spent:
-        asker.withdraw(one.number, one.session)
+        asker.undo(number=one.number, session=one.session)
     return asker

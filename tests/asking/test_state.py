@@ -1,0 +1,130 @@
+"""What follows from answers: the model, its settings, error rates and held-out points."""
+
+import numpy as np
+import pytest
+from scipy.special import softmax
+from sklearn.datasets import load_iris, make_classification
+
+from sdulearn.answers.records import Answer
+from sdulearn.asking import Asker, ask
+from sdulearn.asking.points import Points
+from sdulearn.asking.state import FIRST_SETTINGS, State, choose_settings
+
+
+@pytest.fixture(scope="module")
+def three():
+    """State of forty right answers about iris."""
+    X, y = load_iris(return_X_y=True)
+    return ask(X, lambda a, b: y[a] == y[b], 40, n_classes=3, repeat_share=0, random_state=0)._now
+
+
+@pytest.fixture(scope="module")
+def two():
+    X, y = make_classification(200, 4, n_informative=3, n_redundant=0, class_sep=0.7, random_state=0)
+    return ask(X, lambda a, b: y[a] == y[b], 40, repeat_share=0, random_state=0)._now
+
+
+def test_right_answers_are_labels(two, three):
+    """The gradient of the logistic loss of the known points is a multiple of the penalty's, at the model."""
+    # Points that answers only exclude from a class are in the model, too: not here.
+    kept = tuple(one for one in three.answers if one.left not in three.partial)
+    for state in (two, State(three.points, kept, 3)):
+        Z = state._stretched(state.points.coordinates(state.known))
+        model = state.model
+        W = model.coef_ if len(model.coef_) > 1 else np.vstack([-model.coef_ / 2, model.coef_ / 2])
+        decision = model.decision_function(Z)
+        p = softmax(decision if decision.ndim > 1 else np.outer(decision, [0, 1]), axis=1)
+        gradient = (p - np.eye(len(state.numbers))[state.column]).T @ Z
+        cosine = np.sum(gradient * -W) / np.linalg.norm(gradient) / np.linalg.norm(W)
+        assert cosine > 0.99, len(state.numbers)
+        assert np.exp(state.log_probabilities(state.known)) == pytest.approx(p)
+
+
+def test_stretched_axes_are_a_penalty_by_the_covariance():
+    """Ridge on Z C^(k/2) is w' C^-k w on Z."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 4)) @ rng.normal(size=(4, 4))
+    points = Points.from_rows(X, rng)
+    stretch = points.stretch(1.0)
+    Z = points.candidate_coordinates
+    np.testing.assert_allclose(np.cov(Z.T, bias=True), np.diag(points.variances), atol=1e-8)
+    np.testing.assert_allclose(stretch**2 / points.variances, (stretch**2 / points.variances)[0])
+    for power in (0.0, 1.0, 2.0):
+        assert np.mean(points.variances * points.stretch(power) ** 2) == pytest.approx(1)
+
+
+def test_held_out_points_are_not_in_their_model(two):
+    """Whatever is said of the points of a fold, its model says the same of them."""
+    fold = np.random.default_rng(0).permutation(len(two.known)) % 10
+    test = two.known[fold == 3]
+    founder = next(iter(two.founders.values()))
+    flipped = tuple(
+        one._replace(said="none" if one.said == 0 else 0) if {one.left, one.right} <= {founder, *test} else one
+        for one in two.answers
+    )
+    changed = State(two.points, flipped, 2, two.settings)
+    assert (changed.known == two.known).all()
+    assert changed.column[fold == 3].tolist() != two.column[fold == 3].tolist()
+    np.testing.assert_allclose(changed.held_out[fold == 3], two.held_out[fold == 3], atol=1e-6)
+
+
+def test_a_class_that_a_fold_does_not_know_is_never_predicted(three):
+    number = three.numbers[-1]
+    members = three.classes.members[number]
+    fitted = three.fit(members)
+    assert fitted.columns == [0, 1]
+    log_p = three._log_probabilities(three.points.coordinates(np.array(members)), fitted)
+    assert (log_p.argmax(axis=1) < 2).all()
+    assert np.exp(log_p).sum(axis=1) == pytest.approx(1)
+    likeness = three.likeness_to(number)
+    assert max(likeness, key=likeness.get) != number
+    assert three.fit([*members, *three.classes.members[three.numbers[0]]]).model is None
+
+
+def test_contradictions_and_nothing_else_make_answers_wrong(two):
+    assert two.error == 0
+    first = two.answers[0]
+    again = first._replace(said=0 if first.said == "none" else "none", annotator="bob", number=99)
+    state = State(two.points, (*two.answers, again), 2)
+    assert set(state.error_rates) == {0, 1}
+    assert 0.01 <= state.error < 0.1
+    assert State(two.points, state.answers, 2, known_error=0.2).error_rates == {0: 0.2, 1: 0.2}
+    assert state.error_of("nobody") is None
+
+
+def test_an_answer_may_contradict_what_follows_by_exclusion():
+    """Different from two of three classes is the third: different from that one, too, is wrong somewhere."""
+    X, y = load_iris(return_X_y=True)
+    ends = [(0, 50), (100, 0), (100, 50), (7, 0), (7, 50), (7, 100), (1, 0), (51, 50), (101, 100)]
+    answers = [Answer(a, (b,), 0 if y[a] == y[b] and a != 7 else "none", number=k) for k, (a, b) in enumerate(ends)]
+    right = Asker(X, n_classes=3, answers=[one for one in answers if one.left != 7 or one.right != 100])
+    assert right.error_rate() == 0
+    asker = Asker(X, n_classes=3, answers=answers, random_state=0)
+    assert asker.error_rate() >= 0.01
+    assert set(asker.model().predict(X[[0, 50, 100]])) == {1, 2, 3}
+
+
+def test_settings_are_chosen_by_the_evidence(two, three):
+    assert choose_settings(three) == FIRST_SETTINGS
+    assert choose_settings(two).power in (0, 1, 2)
+    assert choose_settings(two) != FIRST_SETTINGS
+    few = tuple(one for one in two.answers if one.sign > 0)
+    assert choose_settings(State(two.points, few, 2)) == FIRST_SETTINGS
+
+
+def test_answers_to_look_at_again():
+    """Doubtful ones first, then those that contradict others, each once."""
+    X, y = make_classification(200, 3, n_redundant=0, n_clusters_per_class=1, class_sep=3, flip_y=0, random_state=0)
+    asker = ask(X, lambda a, b: y[a] == y[b], 30, repeat_share=0, random_state=0)
+    sure = np.abs(asker.model().decision_function(X[asker.answers["left"]]))
+    number = 1 + max((k for k in range(30) if asker.answers["kind"][k] == "random"), key=sure.__getitem__)
+    asker.change(number, "same" if asker.answers["answer"][number - 1] == "different" else "different")
+    assert dict(asker.doubtful())[number] < 0.5
+    left, other = asker.answers["left"][4], asker.answers["right"][4]
+    asker.add(Answer(left, (other,), "none" if asker.answers["answer"][4] == "same" else 0, number=40))
+    assert [5, 40] in [sorted(numbers) for numbers in asker.contradictions()]
+    found = [one.number for one in asker.review()]
+    assert found[: len(asker.doubtful())] == [number for number, _ in asker.doubtful()]
+    assert {5, number, 40} <= set(found)
+    assert len(set(found)) == len(found)
+    assert len(asker.review(2)) == 2
