@@ -2,7 +2,7 @@
 The prior and its interval
 ==========================
 
-The share of "same" answers among random pairs tells the share of the larger class. How well does it tell?
+The share of the larger class follows from the share of "same" answers among random pairs. How accurate is it?
 """
 
 # %%

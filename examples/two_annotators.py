@@ -3,7 +3,7 @@
     python examples/two_annotators.py
 
 Both answered the same 150 questions, Ann wrong in 4% of them and Bob in 20%. Nobody knows that: where they disagree one
-of the two is wrong, and the model that learns from all answers tells who it was more often.
+of the two is wrong, and the model that learns from all answers identifies the wrong one more often.
 """
 
 import numpy as np

@@ -32,7 +32,7 @@ SETS = {"breast_cancer": load_breast_cancer(return_X_y=True), "waveform": make_w
 SIZES = (25, 50, 100)
 BESIDE = {"joint": "joint likelihood of pairs", "k-means": "k-means, no pairs", "labels": "logistic, true labels"}
 DRAWN = ("su-squared", "du-squared", "sd-squared", "sddu-squared", *BESIDE)
-# Okabe and Ito's, which everybody can tell apart.
+# Okabe and Ito's, which people with any colour vision can distinguish.
 COLOURS = ("#0072b2", "#cc79a7", "#009e73", "#d55e00", "#56b4e9", "#aaaaaa", "#666666")
 HEAD = """Accuracy in % on test points, mean ± standard error over {} draws, 70% positive.
 The models were given answers to "same class?" and unlabeled rows, never a label;

@@ -117,7 +117,7 @@ def _add_method_options(method: argparse._ArgumentGroup) -> None:
         type=error_rate,
         default="auto",
         metavar="RATE",
-        help="share of the answers that are wrong, for joint (auto: estimated for each annotator where answers tell)",
+        help="share of the answers that are wrong, for joint (auto: estimated for each annotator where possible)",
     )
     method.add_argument(
         "--unlabeled",
@@ -149,7 +149,7 @@ def run(arguments: argparse.Namespace) -> int:
     read = []
     if arguments.pairs is not None:
         answers = read_answers(arguments.pairs, columns=arguments.pair_columns, words=arguments.answers)
-        # The model tells the rest.
+        # The facts of the model hold the rest.
         read = facts_of_answers(answers)[:1]
         if not arguments.json:
             say("\n".join(lines(read)))

@@ -41,16 +41,16 @@ def run(arguments: argparse.Namespace) -> int:
 def describe_model(model: Estimator | TableModel, top: int) -> list[str]:
     """What a model says, line by line."""
     found = _facts(model)
-    told = [in_options(line) for line in lines(found)]
+    shown = [in_options(line) for line in lines(found)]
     if not isinstance(model, TableModel):
-        return [*told, "No table: saved from Python, to be used there."]
+        return [*shown, "No table: saved from Python, to be used there."]
     numbers = model.estimator.classes_.tolist()
     form = "+d" if len(numbers) == 2 else "d"
     classes = ", ".join(f"{name} ({number:{form}})" for number, name in zip(numbers, model.classes, strict=True))
     probabilities = "yes" if model.link else "no, the loss gives none"
-    told += [f"Classes: {classes}; probabilities: {probabilities}.", *_columns(model)]
+    shown += [f"Classes: {classes}; probabilities: {probabilities}.", *_columns(model)]
     strengths = next(fact.details["strengths"] for fact in found if fact.code == "strengths")
-    return [*told, *_strongest(strengths, top)]
+    return [*shown, *_strongest(strengths, top)]
 
 
 def _facts(model: Estimator | TableModel) -> list[Finding]:

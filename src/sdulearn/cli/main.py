@@ -84,7 +84,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             os._exit(130)
         return 130
     except BrokenPipeError:
-        # Whoever read our output has enough; there is nobody left to tell.
+        # Whoever read our output has closed it.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141
     except SdulearnError as error:

@@ -93,17 +93,17 @@ def _tell(
     two = len(model.classes) == 2 and model.link is not None
     meaning = f"; probability: that of class {shortened(model.classes[1])}" if two else ""
     where = "" if output is None else f"wrote {output}: "
-    told = [f"{where}{sum(counts.values()):,} rows, {shares}{meaning}"]
-    told += [
+    shown = [f"{where}{sum(counts.values()):,} rows, {shares}{meaning}"]
+    shown += [
         f"warning: {count:,} texts in {quoted(name)} did not occur in training and count as none of its categories"
         for name, count in unseen.most_common()
     ]
-    told += [
+    shown += [
         f"warning: {count:,} cells of {name!r} begin like a formula and are written with an apostrophe before them "
         "(-o out.parquet keeps them as they are)"
         for name, count in (+escaped).items()
     ]
-    say("\n".join(told), error=output is None)
+    say("\n".join(shown), error=output is None)
 
 
 @contextmanager

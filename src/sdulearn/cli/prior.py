@@ -125,7 +125,7 @@ def rows_of_answers(answers: Answers) -> tuple[Codes, Array, Mask | None]:
     marked = random_ends(answers, ends, used)
     if marked is not None and not marked.any():
         raise UndeterminedError(
-            f"{answers.name} holds no random question. Chosen rows do not tell the share of a class: ask about random "
+            f"{answers.name} holds no random question. Chosen rows do not represent the others: ask about random "
             "ones, as every fourth question of sdulearn ask does."
         )
     codes = answers.answers[used] * np.arange(1, len(used) + 1)

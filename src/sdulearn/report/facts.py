@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 Details = Mapping[str, Any]
 
 ANSWER_NAMES = {SIMILAR: "similar", DISSIMILAR: "dissimilar", UNSURE: "unsure"}
-# Facts that are drawn rather than told: a page shows them, a screen does not.
+# Facts that are charts: a page shows them, a screen does not.
 CHARTS = ("answer_counts", "doubtful", "strengths", "importances", "dependence")
 # Less likely to be wrong than this, an answer is not worth asking again.
 _DOUBTFUL = 0.01

@@ -59,9 +59,9 @@ table { border-collapse: collapse; width: 100%; } th, td { text-align: left; pad
 .ends { display: flex; justify-content: space-between; margin-top: .2rem; }
 .bar { display: inline-block; height: .8rem; } .up { background: var(--up); } .down { background: var(--down); }
 .warning, .error { padding: .4rem .6rem; border-radius: .2rem; background: var(--mark); } .half { width: 50%; }
-.worth { position: relative; display: block; height: 1.2rem; min-width: 5rem; }
-.worth i { position: absolute; top: .55rem; height: 2px; background: var(--ink); }
-.number { white-space: nowrap; } .worth .bar { position: absolute; top: .2rem; }
+.loss { position: relative; display: block; height: 1.2rem; min-width: 5rem; }
+.loss i { position: absolute; top: .55rem; height: 2px; background: var(--ink); }
+.number { white-space: nowrap; } .loss .bar { position: absolute; top: .2rem; }
 svg { display: block; width: 100%; max-width: 26rem; height: auto; }
 svg path { fill: none; stroke: var(--up); stroke-width: 2; }
 svg line { stroke: var(--line); } svg text { fill: var(--soft); font-size: 11px; } td { overflow-wrap: anywhere; }
@@ -86,8 +86,8 @@ def sections(model: TableModel) -> dict[str, str]:
     found: dict[str, list[str]] = {title: [] for title in _SECTIONS}
     for fact in facts(model):
         chart = _CHARTS.get(fact.code, lambda d: "")(fact.details)
-        told = f'<p class="{fact.severity}">{escape(sentence(fact))}</p>'
-        found[title_of.get(fact.code, "To look at")] += [chart, told] if fact.code == "headline" else [told, chart]
+        text = f'<p class="{fact.severity}">{escape(sentence(fact))}</p>'
+        found[title_of.get(fact.code, "To look at")] += [chart, text] if fact.code == "headline" else [text, chart]
     if not found["To look at"]:
         found["To look at"] = ["<p>Nothing in the data disagrees with what the method assumes.</p>"]
     return {title: _section(title, parts) for title, parts in found.items() if parts}
@@ -168,7 +168,7 @@ def _importances(d: Details) -> str:
     high = max(1e-9, *(one.loss + 2 * one.error for one in d["columns"]))
     rows = (
         f"<tr><td>{escape(one.column)}</td><td class='number'>{_percent(one.loss)} ± {_percent(2 * one.error)}</td>"
-        f"<td class='half'>{_worth(one, low, high)}</td></tr>"
+        f"<td class='half'>{_loss_bar(one, low, high)}</td></tr>"
         for one in d["columns"]
     )
     return _table(["<tr><th>Column</th><th class='number'>Loss, %</th><th></th></tr>", *rows])
@@ -179,13 +179,13 @@ def _percent(share: float) -> str:
     return f"{round(100 * share, 1) + 0.0:.1f}"
 
 
-def _worth(one: ColumnImportance, low: float, high: float) -> str:
+def _loss_bar(one: ColumnImportance, low: float, high: float) -> str:
     zero, loss, begin, end = (
         100 * (x - low) / (high - low) for x in (0.0, one.loss, one.loss - 2 * one.error, one.loss + 2 * one.error)
     )
     kind = "up" if one.loss > 0 else "down"
     return (
-        f'<span class="worth"><span class="bar {kind}" style="left:{min(zero, loss):.1f}%;'
+        f'<span class="loss"><span class="bar {kind}" style="left:{min(zero, loss):.1f}%;'
         f'width:{abs(loss - zero):.1f}%"></span><i style="left:{begin:.1f}%;width:{end - begin:.1f}%"></i></span>'
     )
 

@@ -91,7 +91,7 @@ class DoubtfulAnswer:
 
 @dataclass(frozen=True)
 class ColumnImportance:
-    """What a column of the table is worth to a model.
+    """Importance of a column of the table to a model.
 
     Attributes
     ----------
@@ -99,7 +99,7 @@ class ColumnImportance:
         Its name.
     loss : float
         Accuracy that is lost where the column is shuffled, by held-out answers; with more than two classes, agreement
-        with these. All answers count as right. Columns that say the same share what they are worth.
+        with these. All answers count as right. Correlated columns share their importance.
     error : float
         Standard error of the loss, for the models as they are.
     """
@@ -155,10 +155,10 @@ class FitReport:
     answer_columns : dict
         Which column of the answers was read as what.
     answer_words : dict
-        What each word for an answer was taken for, and how often it occurs.
+        What each word for an answer was read as, and how often it occurs.
     accuracy : AccuracyEstimate or None
         By cross-validation on the answers, or on those to random questions where a log says that others were chosen
-        (``basis``); None with more than two classes, whose accuracy answers alone do not tell.
+        (``basis``); None with more than two classes.
     prior : PriorEstimate or None
         Share of class +1, by the same answers; None with more than two classes.
     annotators : tuple of AnnotatorReport
@@ -171,7 +171,7 @@ class FitReport:
         Time spent on reading and on fitting.
     agreement : ClassAgreement or None
         With more than two classes: how predictions agree with held-out answers, and the accuracy where labels or
-        large groups of answers tell it. Intervals are widened for what folds, and answers about one point, have
+        large groups of answers give it. Intervals are widened for what folds, and answers about one point, have
         in common.
     class_shares : tuple of float
         Mean probability of each class over the unlabeled rows; empty where the loss gives none.
