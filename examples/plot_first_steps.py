@@ -61,7 +61,7 @@ display.ax_.set_title("50 pairs, and where the model draws the line")
 # %%
 # Use it
 # ------
-# ``+1`` is the larger class: its name does not follow from answers. With the truth, which the model never saw, we check.
+# ``+1`` is the larger class; answers do not give it a name. With the truth, which the model never saw, we can check.
 
 predicted = model.predict(table)
 unseen = np.setdiff1d(np.arange(len(table)), pairs)
