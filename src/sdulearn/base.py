@@ -52,17 +52,6 @@ class Fit:
         return cls(coef[None, :], np.array([intercept]), *certificate, prior, fitted=fitted)
 
 
-def check_rows_and_pairs(estimator: BaseEstimator, X: MatrixLike, y: ArrayLike, **checks: object) -> tuple[Rows, Pairs]:
-    """scikit-learn's checks of ``X`` and ``y``, where ``y`` may have columns."""
-    if y is None or np.ndim(y) != 2 or np.shape(y)[1] == 1:
-        X, codes = validate_data(estimator, X, y, **checks)
-        return X, read_pairs(codes)
-    pairs = read_pairs(y)
-    X = validate_data(estimator, X, **checks)
-    check_consistent_length(X, pairs)
-    return X, pairs
-
-
 class PairClassifier(ClassifierMixin, BaseEstimator):
     """Classes -1 and +1, or 1 to K, by ``decision_function``: log odds of +1, or K logits."""
 
@@ -239,8 +228,15 @@ class PairClassifier(ClassifierMixin, BaseEstimator):
         self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None
     ) -> tuple[Rows, Pairs, Array | None]:
         """Rows, pairs and weights, checked once, at the door; see :func:`~sdulearn.pairs.weighted_rows`."""
-        checks = {"accept_sparse": "csr", "dtype": np.float64, "ensure_min_samples": 2}
-        X, pairs = check_rows_and_pairs(self, X, y, **checks)
+        checks: dict[str, Any] = {"accept_sparse": "csr", "dtype": np.float64, "ensure_min_samples": 2}
+        if y is None or np.ndim(y) != 2 or np.shape(y)[1] == 1:
+            X, codes = validate_data(self, X, y, **checks)
+            pairs = read_pairs(codes)
+        else:
+            # scikit-learn's checks know no `y` with columns.
+            pairs = read_pairs(y)
+            X = validate_data(self, X, **checks)
+            check_consistent_length(X, pairs)
         check_magnitude(X)
         if sample_weight is not None:
             check_weight_range(np.asarray(sample_weight, dtype=np.float64))
