@@ -21,6 +21,8 @@ from sdulearn.types import ArrowTable, Codes, Frame, Mask, Rows
 
 _EVERY = 2**64 - 1
 _NO_ROWS = np.empty(0, dtype=np.int64)
+# Rows that may be kept in vain.
+_SLACK = 1000
 
 
 @dataclass(frozen=True)
@@ -60,12 +62,17 @@ class Survey:
             self.n_drawn,
             self.kept + other.kept,
         )
-        return both.pruned() if len(both.rows) > 2 * self.n_drawn else both
+        return both.pruned() if both.is_large else both
 
     @property
     def rows(self) -> Codes:
         """Numbers of all rows that are kept."""
         return np.concatenate([rows for rows, _, _ in self.kept]) if self.kept else _NO_ROWS
+
+    @property
+    def is_large(self) -> bool:
+        """Whether so many rows are kept that may not be needed that it is worth a look; those asked for are."""
+        return sum(len(rows) - int(fixed.sum()) for rows, fixed, _ in self.kept) > 2 * self.n_drawn + _SLACK
 
     def lowest(self, number: int) -> Codes:
         """So many rows with the lowest marks, sorted."""
@@ -106,7 +113,7 @@ def survey(batch: ArrowTable, rows: Codes, _: None, wanted: Wanted) -> Survey | 
             mask[found.rows[found.rows >= 0] - rows[0]] = True
     kept = [(rows[mask], fixed[mask], batch if mask.all() else _taken(batch, mask))] if mask.any() else []
     whole = Survey(len(rows), counts, hits, wanted.n_drawn, kept)
-    return whole.pruned() if len(whole.rows) > 2 * wanted.n_drawn else whole
+    return whole.pruned() if whole.is_large else whole
 
 
 def _has_fractions(found: ColumnCounts) -> bool:
