@@ -69,6 +69,16 @@ def test_a_later_session_goes_on_and_may_undo_what_an_earlier_one_wrote(path):
     assert said(path) == [("a", "1", "same"), ("a", "new", "different")]
 
 
+def test_an_answer_of_a_session_without_a_name_can_be_taken_back(path):
+    path.write_text('{"event": "answer", "number": 1, "left": "a", "right": "b", "answer": "same", "session": ""}\n')
+    with AnswerLog(path) as log:
+        log.change(("", 1), "different")
+        assert said(path) == [("a", "b", "different")]
+        log.undo(("", 1))
+    assert said(path) == []
+    assert not read_log(path).bad_rows
+
+
 def test_what_cannot_be_changed_is_refused(path):
     with AnswerLog(path) as log:
         key = add(log, "a", "b", "same").key

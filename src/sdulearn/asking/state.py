@@ -30,7 +30,7 @@ from sdulearn.types import Array, Codes, Estimator, Indices, Mask
 _SURE = 0.8
 # Doubtful answers are looked for even where none was found wrong.
 _LEAST_ERROR = 0.05
-# Where an answer is wrong beyond doubt, and nothing tells how often.
+# Where an answer is wrong beyond doubt, and the error rate is not known.
 _LEAST_WRONG = 0.01
 # Log probability of a class that a model does not know.
 _NEVER = -30.0

@@ -27,7 +27,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from types import TracebackType
 
 import numpy as np
 
@@ -58,7 +57,7 @@ class LogContents:
     # the answers that stand, by session and number, in the order in which they were first given
     answers: dict[Key, Answer[str]] = field(default_factory=dict)
     labels: dict[str, str] = field(default_factory=dict)  # names of classes by row id
-    seeds: dict[str, int] = field(default_factory=dict)  # seed of each session that tells it
+    seeds: dict[str, int] = field(default_factory=dict)  # seed of each session that has one
     # privacy of the answers of each session, None where they are as they were given, NaN where it cannot be read
     epsilons: dict[str, float | None] = field(default_factory=dict)
     undone: set[Key] = field(default_factory=set)  # answers that were taken back
@@ -89,11 +88,6 @@ class LogContents:
         # Events of later versions say nothing about answers.
         if reason:
             self.bad_rows.append(BadRow(line, reason))
-
-    @property
-    def is_empty(self) -> bool:
-        """Whether no line could be read."""
-        return not (self.epsilons or self.answers or self.undone or self.labels)
 
     @property
     def seed(self) -> int | None:
@@ -173,20 +167,13 @@ class LogContents:
         self.n_changes += 1
         return ""
 
-    def _again(self, key: Key, record: Record) -> str:
-        """A second line for an answer that stands must be about the same two rows."""
-        known = self.answers[key]
-        ends = (as_text(record.get("left")), as_text(record.get("right")))
-        if ends == (known.left, known.right):
-            return ""
-        return f"answer {key[1]} of its session is about other rows in line {known.line}"
-
     def _add(self, key: Key, said: int | str, record: Record, line: int) -> str:
-        # The same answer again is a copy of the log; one that was taken back stays so.
-        if key in self.answers:
-            return self._again(key, record)
         left = as_text(record.get("left"))
         right = as_text(record.get("right"))
+        # The same answer again is a copy of the log; one that was taken back stays so.
+        if known := self.answers.get(key):
+            same = (left, right) == (known.left, known.right)
+            return "" if same else f"answer {key[1]} of its session is about other rows in line {known.line}"
         if not left or not right:
             return f"{'left' if not left else 'right'} is empty"
         epsilon, reason = _read_epsilon(record)
@@ -203,7 +190,7 @@ class LogContents:
 
 
 def _read_epsilon(record: Record) -> tuple[float | None, str]:
-    """The privacy that a line tells, and what is wrong with it."""
+    """The privacy of a line, and what is wrong with it."""
     epsilon = record.get("epsilon")
     if epsilon is None:
         return None, ""
@@ -331,8 +318,9 @@ class AnswerLog:
             _lock(self._fd, self.path)
             data = _read_all(self._fd)
             self.contents = parse_log(data)
-            if self.contents.bad_rows and self.contents.is_empty:
-                first = self.contents.bad_rows[0]
+            found = self.contents
+            if found.bad_rows and not (found.epsilons or found.answers or found.undone or found.labels):
+                first = found.bad_rows[0]
                 raise InputError(
                     f"{self.path}, line {first.line}: {first.reason}. It is not a log that can be continued; name "
                     "another file."
@@ -350,7 +338,7 @@ class AnswerLog:
 
     def begin(self, seed: int, **settings: object) -> None:
         """Write down what a session begins with."""
-        self._append({"event": "session", "seed": seed, **settings, "time": _now(), "session": self.session})
+        self._append({"event": "session", "seed": seed, **settings})
 
     def append(self, answer: Answer[str]) -> Answer[str]:
         """Write an answer, as one of this session with the next number; it is on the disk when this returns."""
@@ -358,33 +346,33 @@ class AnswerLog:
         record: Record = {"event": "answer", "number": number, "left": answer.left, "right": answer.right}
         record |= {"answer": answer.word, "annotator": answer.annotator, "kind": answer.kind}
         record |= {name: value for name in ("rank", "epsilon") if (value := getattr(answer, name)) is not None}
-        self._append({**record, "time": _now(), "session": self.session})
+        self._append(record)
         self._last = number
         return self.contents.answers[self.session, number]
 
     def undo(self, key: Key, annotator: str = "") -> None:
         """Take an answer back."""
-        self._about("undo", key, {}, annotator)
+        self._about("undo", key, annotator)
 
     def change(self, key: Key, answer: str, annotator: str = "") -> None:
         """Give another answer to the same question."""
-        self._about("change", key, {"answer": answer}, annotator)
+        self._about("change", key, annotator, answer=answer)
 
     def label(self, row_id: str, label: str, annotator: str = "") -> None:
         """Name the class of a row."""
-        record: Record = {"event": "label", "id": row_id, "label": label, "annotator": annotator}
-        self._append({**record, "time": _now(), "session": self.session})
+        self._append({"event": "label", "id": row_id, "label": label, "annotator": annotator})
 
-    def _about(self, event: str, key: Key, more: Record, annotator: str) -> None:
+    def _about(self, event: str, key: Key, annotator: str, **more: object) -> None:
         if key not in self.contents.answers:
             raise InputError(f"There is no answer {key[1]} to {event}.")
         session, number = key
-        record: Record = {"event": event, "number": number, **more, "annotator": annotator}
-        self._append({**record, "time": _now(), "session": session})
+        self._append({"event": event, "number": number, **more, "annotator": annotator}, session)
 
-    def _append(self, record: Record) -> None:
+    def _append(self, record: Record, session: str | None = None) -> None:
         if record.get("answer", "same") not in PAIR_WORDS:
             raise InputError(f"An answer is same, different or unsure; got {record['answer']!r}.")
+        now = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+        record |= {"time": now, "session": self.session if session is None else session}
         self._write(json.dumps(record).encode("ascii") + b"\n")
         self.contents.apply(record, self._lines - 1)
 
@@ -432,14 +420,8 @@ class AnswerLog:
     def __enter__(self) -> AnswerLog:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
-
-
-def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def _open(path: Path) -> int:

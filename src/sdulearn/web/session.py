@@ -206,7 +206,7 @@ class Session:
     def numbers(self, *, wait: bool = False) -> dict[str, Any]:
         """Counts, and the last estimates: classes, accuracy and its curve, answers to look at again, and advice.
 
-        It does not wait for estimates of the answers of now, unless it is told to; ``estimating`` says that they come.
+        It does not wait for estimates of the present answers unless ``wait`` is True; ``estimating`` says that they come.
         """
         with self._lock:
             standing = tuple(self.log.contents.answers.values())
@@ -338,7 +338,7 @@ def continue_asker(X: MatrixLike, log: AnswerLog, ids: Sequence[str], **options:
     """An engine that knows all answers of a log which stand, and goes on from there."""
     rows = {name: row for row, name in enumerate(ids)}
     contents = log.contents
-    # What private answers told stays known: their rows must not be asked about again.
+    # The lines of private answers that were taken back are still there: their rows must not be asked about again.
     private = [one for one in contents.withdrawn.values() if contents.epsilon_of(one) is not None]
     spent = [one for one in private if rows.keys() >= {one.left, *one.choices}]
     known = []

@@ -321,7 +321,7 @@ async function showPeople() {
     who.length ? tableOf(["Who", "Answers", "Unsure", "Estimated error rate"], who) : make("p", { class: "soft" }, "No answers yet."),
     make("h2", {}, "Questions that two people answered"),
     pairs.length ? tableOf(["Who", "Questions", "Agreed"], pairs) : make("p", { class: "soft" }, "None yet."),
-    make("p", { class: "soft" }, "Error rates follow from how often people disagree, if they err independently of each other. Of two people alone it cannot be told who errs more often."));
+    make("p", { class: "soft" }, "Error rates follow from how often people disagree, if they err independently of each other. With two people alone, nobody can say who errs more often."));
 }
 
 // ---- finish
