@@ -265,19 +265,6 @@ def test_one_wrong_answer_makes_no_example(data):
             twice |= pair
 
 
-def test_wrong_answers_are_doubted(data):
-    X, y = data
-    asker = ask(X, lambda a, b: y[a] == y[b], 50, repeat_share=0, random_state=0)
-    model = asker.model()
-    kinds = asker.answers["kind"]
-    sure = np.abs(model.decision_function(X))
-    # An answer about a point that the model is sure of.
-    place = max((k for k in range(50) if kinds[k] == "random"), key=lambda k: sure[asker.answers["left"][k]])
-    number = asker.answers["number"][place]
-    asker.change(number, "same" if asker.answers["answer"][place] == "different" else "different")
-    assert number in [doubted for doubted, _ in asker.doubtful()]
-
-
 @pytest.mark.parametrize(
     ("options", "message"),
     [

@@ -206,7 +206,7 @@ class Session:
     def numbers(self, *, wait: bool = False) -> dict[str, Any]:
         """Counts, and the last estimates: classes, accuracy and its curve, answers to look at again, and advice.
 
-        It does not wait for estimates of the present answers unless ``wait`` is True; ``estimating`` says that they come.
+        Unless ``wait`` is True it does not wait for those of the present answers; ``estimating`` says that they come.
         """
         with self._lock:
             standing = tuple(self.log.contents.answers.values())
