@@ -1,6 +1,7 @@
 """What answers tell of a classifier with K classes."""
 
 from dataclasses import astuple
+from itertools import permutations
 
 import numpy as np
 import pytest
@@ -54,6 +55,16 @@ def test_large_groups_tell_the_accuracy_without_names():
     found = class_agreement(predicted[point], table)
     assert found.basis == "groups"
     assert found.accuracy.value == pytest.approx(88 / 90)
+
+
+def test_a_group_beyond_the_predicted_classes_is_wrong():
+    """Four groups, of which the predictions take a small one for another: all of its points are wrong."""
+    for small, other in permutations([1, 2, 3, 4], 2):
+        y = np.repeat([1, 2, 3, 4], [12 if k == small else 20 for k in (1, 2, 3, 4)])
+        rows, table = star_answers(y, 4)
+        predicted = np.where(y == small, other, y)
+        found = class_agreement(predicted[rows[:, 0].astype(int)], table)
+        assert found.accuracy.value == pytest.approx(60 / 72)
 
 
 def test_small_groups_do_not():
