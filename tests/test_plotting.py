@@ -164,7 +164,7 @@ def test_no_pairs_no_prior():
 
 def test_a_plan_is_drawn_as_it_is():
     plan = simulate_plan(prior=0.7, sizes=(50, 200, 800), n_features=2, n_repeats=2)
-    display = PlanDisplay(plan=plan, target_accuracy=0.8).plot()
+    display = PlanDisplay(plan, target_accuracy=0.8).plot()
     left, right = display.axes_
     assert left.figure is right.figure is display.figure_
     for container, curve in zip(left.containers, plan.curves, strict=True):
@@ -176,7 +176,7 @@ def test_a_plan_is_drawn_as_it_is():
     low = [row.prior.low for row in plan.rows]
     np.testing.assert_allclose(right.collections[0].get_datalim(right.transData).y0, min(low))
     figure, axes = plt.subplots(2)
-    assert PlanDisplay(plan=plan).plot(axes).figure_ is figure
+    assert PlanDisplay(plan).plot(axes).figure_ is figure
     assert "target" not in axes[0].get_legend_handles_labels()[1]
 
 

@@ -197,7 +197,7 @@ def advice(plan: Plan) -> str:
 def _draw(path: Path, plan: Plan, target: float) -> None:
     """The picture of a plan, as a file."""
     figure = require("matplotlib.figure", "demo").Figure(figsize=(11, 5.2), layout="constrained")
-    PlanDisplay(plan=plan, target_accuracy=target).plot(figure.subplots(1, 2))
+    PlanDisplay(plan, target_accuracy=target).plot(figure.subplots(1, 2))
     figure.suptitle(f"An estimate from {plan.n_repeats} simulated draws")
     figure.savefig(path, dpi=120)
 

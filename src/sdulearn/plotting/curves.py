@@ -359,7 +359,6 @@ class PriorIntervalDisplay(Display):
         ax.legend(loc="best")
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
 class PlanDisplay:
     """What a simulated plan expects: accuracy on the left, the prior's interval on the right.
 
@@ -387,13 +386,14 @@ class PlanDisplay:
     >>> from sdulearn.planning import simulate_plan
     >>> from sdulearn.plotting import PlanDisplay
     >>> plan = simulate_plan(prior=0.7, methods=("sddu",), sizes=(50, 200), n_repeats=2)
-    >>> display = PlanDisplay(plan=plan, target_accuracy=0.85).plot()
+    >>> display = PlanDisplay(plan, target_accuracy=0.85).plot()
     >>> display.axes_[0].get_ylabel()
     'accuracy, %'
     """
 
-    plan: Plan
-    target_accuracy: float | None = None
+    def __init__(self, plan: Plan, *, target_accuracy: float | None = None) -> None:
+        self.plan = plan
+        self.target_accuracy = target_accuracy
 
     def plot(self, axes: Sequence[Axes] | None = None) -> Self:
         """Draw.
