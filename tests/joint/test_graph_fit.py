@@ -20,7 +20,7 @@ from sdulearn import (
     stack_pairs,
 )
 from sdulearn.answers import AnswerGraph
-from sdulearn.errors import InputError, OneKindWarning, OrientationWarning
+from sdulearn.errors import InputError, OneKindWarning, OrientationWarning, SdulearnWarning
 from sdulearn.joint.blockwise import fit_pair_logistic, refuse_columns
 from sdulearn.metrics import pair_log_likelihood
 
@@ -244,6 +244,24 @@ def test_a_point_is_the_weighted_mean_of_its_rows():
     moved = extra.copy()
     moved[[0, -1]] = (rows[0] + 2 * extra[-1]) / 3
     expected = clone(model).fit(moved, table, np.append(np.ones(40), 2.0))
+    np.testing.assert_allclose(found.coef_, expected.coef_, atol=1e-10)
+
+
+@pytest.mark.parametrize("linked", [False, True])
+def test_a_row_that_shows_an_answered_point_again_adds_nothing(linked):
+    """Points count once in the covariance, be they in loose pairs or in linked answers."""
+    X, classes = draw(60)
+    ends = np.arange(40).reshape(-1, 2)
+    ends = np.vstack([ends, [[0, 2]]]) if linked else ends
+    rows, y = stack_pairs(X, ends, answers(classes, ends), unlabeled=np.arange(40, 60))
+    model = PairLogisticRegression(covariance_power=2, prior_strength=0)
+    again = np.r_[np.arange(len(y)), np.arange(10)]
+    table = y[again]
+    table[len(y) :, 0] = 0
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", SdulearnWarning)
+        expected = clone(model).fit(rows, y)
+        found = clone(model).fit(rows[again], table)
     np.testing.assert_allclose(found.coef_, expected.coef_, atol=1e-10)
 
 
