@@ -299,8 +299,10 @@ class LinearClassifier(PairClassifier):
         """Take over what a fit found, and warn unless its certificate holds."""
         self.coef_ = fit.coef
         self.intercept_ = fit.intercept
-        self.n_classes_ = max(len(fit.coef), 2)
-        self.classes_ = np.array([-1, 1]) if len(fit.coef) == 1 else np.arange(1, self.n_classes_ + 1)
+        self.classes_ = np.array([-1, 1]) if len(fit.coef) == 1 else np.arange(1, len(fit.coef) + 1)
+        if "n_classes_" in self.FITTED:
+            # Models of two classes alone do not count them, in files neither.
+            self.n_classes_ = len(self.classes_)
         self.prior_ = fit.prior
         if fit.shares is not None:
             self.class_shares_ = fit.shares
