@@ -121,7 +121,7 @@ def losses(log: Path, everybody: list[Said]) -> list[str]:
             there = found.answers.get(key)
             if key in said.open:
                 continue
-            if (there is None) != (word is None) or (there is not None and there.answer != word):
+            if (there is None) != (word is None) or (there is not None and there.word != word):
                 wrong.append(f"{key}: {word} was acknowledged, the log has {there}")
     return wrong
 

@@ -79,7 +79,7 @@ def log(tmp_path):
 
 
 def words(log):
-    return [one.answer for one in read_log(log).answers.values()]
+    return [one.word for one in read_log(log).answers.values()]
 
 
 def pair(page):
@@ -145,7 +145,7 @@ def test_two_people_in_two_windows(start_server, open_page, log):
         for turn, (name, page) in enumerate(windows.items()):
             press(page, "s" if name == "ann" else "d", f"Answer {2 * k + turn + 1} saved")
     press(windows["ann"], "z", "Taken back")
-    found = [(one.annotator, one.answer) for one in read_log(log).answers.values()]
+    found = [(one.annotator, one.word) for one in read_log(log).answers.values()]
     assert sorted(found) == [("ann", "same")] * 5 + [("bob", "different")] * 6
     page = windows["bob"]
     page.locator("nav a", has_text="People").click()
