@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 from scipy.stats import rankdata
 
 from sdulearn.answers.answer_model import ErrorRateParameter
+from sdulearn.boosting.objective import PointLoss
 from sdulearn.boosting.rows import TrainingRows
 from sdulearn.boosting.score_classifier import ScoreClassifier
 from sdulearn.boosting.start import LinearFits
@@ -126,11 +127,7 @@ class PairBoostingClassifier(ScoreClassifier):
     True
     """
 
-    FITTED = (
-        "trees_", "start_parts_", "categories_", "n_rounds_", "n_iter_", "held_out_log_likelihood_",
-        "feature_importances_", "n_classes_", "order_", "prior_", "answer_model_", "n_features_in_",
-        "feature_names_in_",
-    )  # fmt: skip
+    FITTED = (*ScoreClassifier.FITTED, "held_out_log_likelihood_")
 
     def __init__(
         self,
@@ -249,11 +246,7 @@ class PairModelCV(ScoreClassifier):
     ['linear', 'nystroem']
     """
 
-    FITTED = (
-        "model_", "cv_results_", "trees_", "start_parts_", "categories_", "n_rounds_", "n_iter_",
-        "feature_importances_", "n_classes_", "order_", "prior_", "answer_model_", "n_features_in_",
-        "feature_names_in_",
-    )  # fmt: skip
+    FITTED = (*ScoreClassifier.FITTED, "model_", "cv_results_")
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **ScoreClassifier._parameter_constraints,
@@ -311,13 +304,16 @@ class PairModelCV(ScoreClassifier):
         self
             The fitted estimator.
         """
-        names = _checked_names(self.models)
+        names = [str(name) for name in self.models]
+        if not names or not set(names) <= set(MODELS) or len(set(names)) < len(names):
+            known = ", ".join(MODELS)
+            raise InputError(f"`models` must hold some of {known}, each once; got `models={self.models!r}`.")
         if "boosted" in names:
             require("lightgbm", "boosting")
         rows, seed = self._training_rows(X, y, sample_weight)
         found = self._candidates(names, rows, seed)
         # The first candidate's error rates judge all.
-        loss = self._loss(rows, found[0][0])
+        loss = PointLoss(rows.graph, self.n_classes, found[0][0].answer_model)
         self.cv_results_ = compare(names, [loss.terms(scores)[0] for *_, scores in found], loss.n_known)
         best = first_of_the_best(self.cv_results_, loss.n_known)
         self.model_ = names[best]
@@ -360,25 +356,20 @@ class PairModelCV(ScoreClassifier):
         return found
 
 
-def _checked_names(models: Sequence[str]) -> list[str]:
-    names = [str(name) for name in models]
-    if not names or not set(names) <= set(MODELS) or len(set(names)) < len(names):
-        raise InputError(f"`models` must hold some of {', '.join(MODELS)}, each once; got `models={models!r}`.")
-    return names
-
-
 def compare(names: list[str], values: list[Array], n_known: int) -> dict[str, Any]:
     """The table of candidates from the held-out log likelihood of each component of the answers."""
     table = np.array(values)
     mean = table.sum(axis=1) / n_known
     gaps = table[int(np.argmax(mean.round(10)))] - table
     # A point in no answer is a component of its own, of log likelihood 0 but for rounding.
-    answered = (np.abs(table) > _ROUNDING).any(axis=0)
+    terms = gaps[:, (np.abs(table) > _ROUNDING).any(axis=0)]
+    # That of the sum of each row; too few terms do not tell.
+    error = np.sqrt(terms.shape[1] * terms.var(axis=1)) if terms.shape[1] >= _FEWEST_COMPONENTS else np.nan
     return {
         "model": names,
         "mean_test_score": mean,
         "gap_to_best": gaps.sum(axis=1) / n_known,
-        "gap_error": _standard_error(gaps[:, answered]) / n_known,
+        "gap_error": np.full(len(table), error) / n_known,
         "rank_test_score": rankdata(-mean.round(10), method="min").astype(np.int64),
     }
 
@@ -387,11 +378,3 @@ def first_of_the_best(table: dict[str, Any], n_known: int) -> int:
     """The first candidate that is hardly worse than the best one."""
     margin = np.maximum(_TIE * np.nan_to_num(table["gap_error"]), _TIE_IN_ALL / n_known)
     return int(np.argmax(table["gap_to_best"] <= margin))
-
-
-def _standard_error(terms: Array) -> Array:
-    """That of the sum of each row; NaN where there are too few terms to tell."""
-    n = terms.shape[1]
-    if n < _FEWEST_COMPONENTS:
-        return np.full(len(terms), np.nan)
-    return np.asarray(np.sqrt(n * terms.var(axis=1)))

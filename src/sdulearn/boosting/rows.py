@@ -190,7 +190,8 @@ def find_categories(X: MatrixLike, categorical: str | ArrayLike | None) -> Categ
     if categorical is None or sparse.issparse(X):
         return {}
     if isinstance(categorical, str):
-        places = _by_type(X)
+        types = [str(X[name].dtype) for name in X.columns] if is_frame(X) else []
+        places = [place for place, dtype in enumerate(types) if dtype.startswith(_CATEGORY_TYPES)]
     else:
         places = _places(X, np.atleast_1d(np.asarray(categorical, dtype=object)).tolist())
     return {place: _values(_column(X, place)) for place in places}
@@ -226,13 +227,6 @@ def checked_categories(found: dict[str, list[Any]], n_features: int) -> Categori
 def is_frame(X: MatrixLike) -> bool:
     """Whether rows have named columns."""
     return hasattr(X, "columns") and hasattr(X, "__getitem__")
-
-
-def _by_type(X: MatrixLike) -> list[int]:
-    if not is_frame(X):
-        return []
-    types = [str(X[name].dtype) for name in X.columns]
-    return [place for place, dtype in enumerate(types) if dtype.startswith(_CATEGORY_TYPES)]
 
 
 def _places(X: MatrixLike, given: Sequence[Any]) -> list[int]:

@@ -63,6 +63,11 @@ class ScoreClassifier(PairClassifier):
     n_jobs: int | None
     random_state: Any
 
+    FITTED: tuple[str, ...] = (
+        "trees_", "start_parts_", "categories_", "n_rounds_", "n_iter_", "feature_importances_", "n_classes_", "order_",
+        "prior_", "answer_model_", "n_features_in_", "feature_names_in_",
+    )  # fmt: skip
+
     start_: LinearScore
     boosters_: list[Any]
     order_: Indices
@@ -180,13 +185,9 @@ class ScoreClassifier(PairClassifier):
             features, rows.graph.labels, self.n_classes, answer_model, (len(rows.trains), len(rows.y))
         )
 
-    def _loss(self, rows: TrainingRows, start: LinearFits) -> PointLoss:
-        """All answers."""
-        return PointLoss(rows.graph, self.n_classes, start.answer_model)
-
     def _tells(self, rows: TrainingRows, start: LinearFits) -> bool:
         """Whether held-out answers are likelier by a start than by one probability for all points."""
-        loss = self._loss(rows, start)
+        loss = PointLoss(rows.graph, self.n_classes, start.answer_model)
         scores = held_out_scores(list(start.by_fold[:, rows.first_row]), rows.fold)
         constant = max(loss.value(np.full_like(scores, z)) for z in _CONSTANTS)
         return loss.value(scores) - constant > _TELLS * loss.n_known
@@ -197,22 +198,7 @@ class ScoreClassifier(PairClassifier):
 
     def _boost(self, rows: TrainingRows, start: LinearFits, seed: int) -> tuple[list[Any], Array, Array]:
         """See :func:`~sdulearn.boosting.training.cross_boost`."""
-        return cross_boost(
-            rows.points,
-            rows.graph,
-            rows.fold,
-            start.by_fold[:, rows.first_row],
-            make_pull(rows.graph, start.pull, self.prior_strength),
-            n_classes=self.n_classes,
-            answer_model=start.answer_model,
-            parameters=self._lightgbm_parameters(seed, rows.graph.n_points),
-            categorical=sorted(self.categories_),
-            max_rounds=self.max_iter,
-            patience=self.n_iter_no_change,
-        )
-
-    def _lightgbm_parameters(self, seed: int, n_rows: int) -> dict[str, Any]:
-        return {
+        parameters = {
             "objective": "none",
             "num_class": self.n_classes if self.n_classes > 2 else 1,
             "learning_rate": self.learning_rate,
@@ -224,10 +210,14 @@ class ScoreClassifier(PairClassifier):
             "feature_pre_filter": False,
             "deterministic": True,
             "force_col_wise": True,
-            "num_threads": self._threads(n_rows),
+            "num_threads": self._threads(rows.graph.n_points),
             "seed": seed,
             "verbosity": -1,
         }
+        pull = make_pull(rows.graph, start.pull, self.prior_strength)
+        categorical = sorted(self.categories_)
+        limits = (self.max_iter, self.n_iter_no_change)
+        return cross_boost(rows, start, self.n_classes, pull, parameters, categorical, *limits)
 
     def _take(self, rows: TrainingRows, start: LinearFits, boosters: list[Any], n_iter: int) -> Self:
         """Keep what was found; the boosters are those of the fit, and their text is parsed on loading alone."""

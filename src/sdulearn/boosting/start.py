@@ -263,7 +263,11 @@ def fit_linear(parameters: Parameters, rows: TrainingRows, features: Features, s
     folds = []
     for train in rows.trains:
         kept = np.intersect1d(train, some)
-        fold = _fit_quietly(single, A[kept], y[kept], weight[kept])
+        with warnings.catch_warnings():
+            # Folds are turned to one reference and judged by held-out answers; the whole fit has warned.
+            warnings.simplefilter("ignore", SdulearnWarning)
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            fold = single.fit(A[kept], y[kept], sample_weight=weight[kept])
         folds.append(LinearScore.of(features, fold, 1 / getattr(model, "temperature_", 1.0)).named_like(A, reference))
     scores = np.array([fold.of_columns(A) for fold in folds])
     pull = _pull(model, rows)
@@ -303,11 +307,3 @@ def _pull(model: PairLogisticRegressionCV, rows: TrainingRows) -> float | ArrayL
     if estimate is None or rows.graph.labels.any() or not model.answer_model_.certain:
         return None
     return estimate.pull
-
-
-def _fit_quietly(model: PairLogisticRegression, A: Rows, y: Codes, weight: Array) -> PairLogisticRegression:
-    """Folds are turned to one reference and judged by held-out answers; what they warn of the whole fit has said."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", SdulearnWarning)
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        return model.fit(A, y, sample_weight=weight)

@@ -13,15 +13,15 @@ from typing import Any
 
 import numpy as np
 
-from sdulearn.answers.answer_model import AnswerModel
-from sdulearn.answers.graph import AnswerGraph
 from sdulearn.boosting.objective import PointLoss, Pull
+from sdulearn.boosting.rows import TrainingRows
+from sdulearn.boosting.start import LinearFits
 from sdulearn.extras import require
-from sdulearn.types import Array, Indices, Rows
+from sdulearn.types import Array, Indices
 
 
 class _Fold:
-    """One booster, its start, and the answers that it may see."""
+    """One booster, its start, and the answers that it may see; ``scores`` are those before its last round."""
 
     def __init__(self, booster: Any, start: Array, loss: PointLoss, pull: Pull | None) -> None:
         self.booster = booster
@@ -35,10 +35,6 @@ class _Fold:
         self.scores = self.start + trees
         return self.loss.slopes(self.scores, self.pull)
 
-    def step(self) -> None:
-        """One more round; ``scores`` are those before it."""
-        self.booster.update(fobj=self.slopes)
-
 
 def held_out_scores(scores: Sequence[Array], fold: Indices) -> Array:
     """The score of each point by the model without its fold; that of a hub, which is in none, by the mean."""
@@ -49,14 +45,10 @@ def held_out_scores(scores: Sequence[Array], fold: Indices) -> Array:
 
 
 def cross_boost(
-    X: Rows,
-    graph: AnswerGraph,
-    fold: Indices,
-    starts: Array,
-    pull: Pull | None,
-    *,
+    rows: TrainingRows,
+    start: LinearFits,
     n_classes: int,
-    answer_model: AnswerModel,
+    pull: Pull | None,
     parameters: dict[str, Any],
     categorical: list[int],
     max_rounds: int,
@@ -68,18 +60,18 @@ def cross_boost(
     round, first that of the start; and the held-out scores at the best round.
     """
     lightgbm = require("lightgbm", "boosting")
-    data = lightgbm.Dataset(X, categorical_feature=categorical, params=parameters)
-    whole = PointLoss(graph, n_classes, answer_model)
+    data = lightgbm.Dataset(rows.points, categorical_feature=categorical, params=parameters)
+    whole = PointLoss(rows.graph, n_classes, start.answer_model)
     folds = []
-    for k, start in enumerate(starts):
-        loss = PointLoss(graph.without(fold == k), n_classes, answer_model)
-        folds.append(_Fold(lightgbm.Booster(parameters, data), start, loss, pull))
+    for k, scores in enumerate(start.by_fold[:, rows.first_row]):
+        loss = PointLoss(rows.graph.without(rows.fold == k), n_classes, start.answer_model)
+        folds.append(_Fold(lightgbm.Booster(parameters, data), scores, loss, pull))
     best = -np.inf
     curve: list[float] = []
     for _ in range(max_rounds + 1):
         for one in folds:
-            one.step()
-        scores = held_out_scores([one.scores for one in folds], fold)
+            one.booster.update(fobj=one.slopes)
+        scores = held_out_scores([one.scores for one in folds], rows.fold)
         curve.append(whole.value(scores) / whole.n_known)
         if curve[-1] > best:
             best = curve[-1]
@@ -87,12 +79,10 @@ def cross_boost(
         elif len(curve) - 1 - int(np.argmax(curve)) >= patience:
             break
     n_rounds = int(np.argmax(curve))
-    boosters = [_cut(one.booster, n_rounds) for one in folds] if n_rounds else []
-    return boosters, np.array(curve), best_scores
-
-
-def _cut(booster: Any, n_rounds: int) -> Any:
-    """The booster after so many rounds, without its data."""
-    while booster.current_iteration() > n_rounds:
-        booster.rollback_one_iter()
-    return booster.free_dataset()
+    if not n_rounds:
+        return [], np.array(curve), best_scores
+    for one in folds:
+        for _ in range(one.booster.current_iteration() - n_rounds):
+            one.booster.rollback_one_iter()
+        one.booster.free_dataset()
+    return [one.booster for one in folds], np.array(curve), best_scores
