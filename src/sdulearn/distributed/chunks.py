@@ -59,7 +59,7 @@ def aligned(
     """``X`` with whole rows in each chunk; ``y`` and the weights with the row chunks of ``X``."""
     X = whole_rows(X)
     weight = None if sample_weight is None else align(X, sample_weight, "sample_weight")
-    # An array has no names by which its columns could be told.
+    # An array has no names of columns.
     known = align(X, read_pairs(y).table if hasattr(y, "columns") and not is_dask_collection(y) else y, "y")
     # A table of what is known comes in whole rows too.
     return X, whole_rows(known) if getattr(known, "ndim", 1) == 2 else known, weight

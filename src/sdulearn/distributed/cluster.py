@@ -234,7 +234,7 @@ def worker_states(client: Client) -> list[str]:
     try:
         info = client.scheduler_info(n_workers=-1)
     except TypeError:
-        # Before Dask 2025 all workers were told without being asked for.
+        # Before Dask 2025 all workers were listed without an argument.
         info = client.scheduler_info()
     return [worker.get("status", "running") for worker in info["workers"].values()]
 
