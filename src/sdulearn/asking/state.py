@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import warnings
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from threading import RLock
@@ -36,8 +36,6 @@ _LEAST_WRONG = 0.01
 _NEVER = -30.0
 _LEAST_KNOWN = 10
 HELD_OUT_FOLDS = 10
-# The evidence chooses settings, not these; fewer are not possible.
-_FOLDS_OF_CHOICE = 2
 # One fit at a time: filters of warnings belong to the whole process.
 _FITTING = RLock()
 
@@ -355,17 +353,25 @@ def class_names(n_classes: int) -> Sequence[int]:
     return (-1, 1) if n_classes == 2 else range(1, n_classes + 1)
 
 
+class _OneFold:
+    """Trains and tests on everything: the evidence chooses the settings, and folds would only cut answers apart."""
+
+    def split(self, X: Array, y: Codes) -> Iterator[tuple[Indices, Indices]]:
+        """All rows, twice."""
+        yield np.arange(len(y)), np.arange(len(y))
+
+
 def choose_settings(state: State) -> Settings:
     """Penalty and power for two classes, by the evidence of the answers so far."""
     counts = Counter(one.sign for one in state.answers)
-    if len(state.numbers) != 2 or min(counts[1], counts[-1]) < _FOLDS_OF_CHOICE:
+    if len(state.numbers) != 2 or min(counts[1], counts[-1]) == 0:
         return FIRST_SETTINGS
     points, y = state.rows((), {point: number for number, point in state.founders.items()}, state.numbers)
     # The other points tell how points vary.
     rest = np.setdiff1d(state.points.candidates, points)
     others = np.zeros((len(rest), y.shape[1]), dtype=np.int64)
     others[:, 1] = rest
-    model = PairLogisticRegressionCV(prior_strength=0, error_rate=state.error_rates, cv=_FOLDS_OF_CHOICE)
+    model = PairLogisticRegressionCV(prior_strength=0, error_rate=state.error_rates, cv=_OneFold())
     fit_quietly(model, state.points.coordinates(np.concatenate([points, rest])), np.vstack([y, others]))
     return Settings(model.alpha_ * len(np.unique(points)), model.covariance_power_)
 
