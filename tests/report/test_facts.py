@@ -127,6 +127,17 @@ def test_charts_show_the_numbers(table_model, many_classes):
         "and 2 below 10%", "<title>&lt;m&gt;</title>", "+ speaks for yes",
     ):  # fmt: skip
         assert part in text, part
+    for part in (  # bars from zero to the loss, two standard errors either way; lines of the curve at 0, 50 and 100%
+        '<span class="bar up" style="left:35.9%;width:55.2%"></span><i style="left:82.1%;width:17.9%">',
+        '<span class="bar down" style="left:26.9%;width:9.0%"></span><i style="left:0.0%;width:53.8%">',
+        'y1="132" y2="132"/><text x="32" y="136" text-anchor="end">0%<', 'y1="70" y2="70"/><text x="32" y="74"',
+        'y1="8" y2="8"/><text x="32" y="12" text-anchor="end">100%<',
+    ):  # fmt: skip
+        assert part in text, part
+    poor = replace(table_model.report, accuracy=replace(table_model.report.accuracy, low=0.4))
+    text = page(replace(table_model, report=poor), "m")
+    assert "left:40.0%;width:55.0%" in text
+    assert "<span>0%</span>" in text
     text = page(many_classes, "m")
     for part in (
         '<p class="big">91.0%</p>', "9 / 1</td>", "<td></td>", "7 / 3</td>", "var(--up) 35%",
