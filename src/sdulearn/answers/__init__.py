@@ -1,5 +1,6 @@
 """What a set of answers says, and what is wrong with it."""
 
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 from sdulearn.answers.answer_model import AnswerModel, DoubtfulAnswers, Rate, doubtful_answers
@@ -26,9 +27,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> object:
-    """``read_answers``, when it is asked for: its home imports from here."""
+    """``read_answers``, when it is asked for: its home is above."""
     if name != "read_answers":
         raise AttributeError(f"module 'sdulearn.answers' has no attribute {name!r}")
-    from sdulearn.io.answers import read_answers
-
-    return read_answers
+    return import_module("sdulearn.io.answers").read_answers
