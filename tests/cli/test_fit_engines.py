@@ -356,7 +356,7 @@ class Terminal:
         pass
 
 
-@pytest.mark.parametrize(("terminal", "patience", "shown"), [(True, 5, True), (False, 5, False), (False, 0, True)])
+@pytest.mark.parametrize(("terminal", "patience", "shown"), [(True, 3600, True), (False, 3600, False), (False, 0, True)])
 def test_progress(files, folders, tmp_path, monkeypatch, capsys, terminal, patience, shown):
     """On a terminal at once; in a log only for long work; and never among the report."""
     stream = Terminal(terminal)
