@@ -48,8 +48,19 @@ def with_methods(name: str) -> Iterator[str]:
     found = find(name)
     if inspect.isclass(found):
         for method, value in inspect.getmembers(found, inspect.isroutine):
-            if not method.startswith("_") and getattr(value, "__module__", "").startswith("sdulearn"):
+            written_here = getattr(value, "__module__", "").startswith("sdulearn")
+            if (
+                written_here
+                and not method.startswith("_")
+                and (value.__doc__ or not inherited_docstring(found, method))
+            ):
                 yield f"{name}.{method}"
+
+
+def inherited_docstring(found: type, method: str) -> str | None:
+    """What a base says of a method that does the same for rows elsewhere."""
+    docs = (getattr(vars(base).get(method), "__doc__", None) for base in found.__mro__)
+    return next(filter(None, docs), None)
 
 
 def faults(name: str, checks: set[str]) -> list[str]:
