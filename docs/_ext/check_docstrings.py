@@ -48,7 +48,7 @@ def with_methods(name: str) -> Iterator[str]:
     found = find(name)
     if inspect.isclass(found):
         for method, value in inspect.getmembers(found, inspect.isroutine):
-            written_here = getattr(value, "__module__", "").startswith("sdulearn")
+            written_here = (getattr(value, "__module__", None) or "").startswith("sdulearn")
             if (
                 written_here
                 and not method.startswith("_")

@@ -356,12 +356,12 @@ class Terminal:
         pass
 
 
-@pytest.mark.parametrize(("terminal", "patience", "shown"), [(True, 3600, True), (False, 3600, False), (False, 0, True)])
+@pytest.mark.parametrize(("terminal", "patience", "shown"), [(True, 99, True), (False, 99, False), (False, 0, True)])
 def test_progress(files, folders, tmp_path, monkeypatch, capsys, terminal, patience, shown):
     """On a terminal at once; in a log only for long work; and never among the report."""
     stream = Terminal(terminal)
     monkeypatch.setattr(sys, "stderr", stream)
-    monkeypatch.setattr(screen, "_PATIENCE", patience)
+    monkeypatch.setattr(screen, "_PATIENCE", 1000 * patience)
     given = ["--features", folders / "mixed", "--pairs", files / "pairs.csv", "--missing", "mean", "--method", "sd"]
     fitted(tmp_path, *given, "--engine", "stream")
     for number, rows in ((1, "1.50k"), (2, "2.30k")):
