@@ -30,10 +30,14 @@ def test_annotators_are_numbered_by_their_first_answers():
 def test_the_first_point_of_a_random_question_is_random_and_the_second_where_it_is_in_no_other():
     ends = np.array([[0, 9], [1, 9], [2, 9], [3, 4]])
     kinds = np.array(["random", "linked", "random", "random"], dtype=object)
-    assert random_ends(ends, kinds).tolist() == [[True, False], [False, False], [True, False], [True, True]]
-    assert random_ends(ends, None) is None
+    found = answers([1, 1, 1, 1], kinds=kinds, drawn=kinds == "random")
+    marked = [[True, False], [False, False], [True, False], [True, True]]
+    assert random_ends(found, ends, slice(None)).tolist() == marked
+    assert random_ends(found, ends[1:], slice(1, 4)).tolist() == marked[1:]
+    assert random_ends(answers([1, 1, 1, 1]), ends, slice(None)) is None
     # Where all points were drawn at random there is nothing to mark.
-    assert random_ends(np.array([[0, 1], [2, 3]]), np.array(["random", "random"], dtype=object)) is None
+    pairs = answers([1, 1], kinds=kinds[2:], drawn=kinds[2:] == "random")
+    assert random_ends(pairs, np.array([[0, 1], [2, 3]]), slice(None)) is None
 
 
 def test_privacy_is_a_flip():

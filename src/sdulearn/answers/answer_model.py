@@ -158,7 +158,7 @@ class AnswerModel:
     >>> graph = AnswerGraph.from_answers([(0, 1)] * 20, [True] * 18 + [False] * 2)
     >>> found = AnswerModel.estimate(graph)
     >>> round(found.error_rate.value, 3), found.error_rate.identified
-    (0.067, True)
+    (0.055, True)
     >>> AnswerModel.given({0: 0.1}, graph).errors(graph.annotators)[:2]
     array([0.1, 0.1])
     """
