@@ -109,7 +109,7 @@ def test_the_page_and_the_summary_hold_every_sentence(table_model, many_classes)
     for model in (table_model, many_classes):
         text = page(model, "m.sdu", "sdulearn predict m.sdu")
         assert not re.search(r"(src|href)=|<script|@import|url\(|<b>", text)
-        escaped = text.replace("&#x27;", "'").replace("&quot;", '"')
+        escaped = text.replace("&#x27;", "'").replace("&quot;", '"').replace("<code>", "`").replace("</code>", "`")
         for fact in facts(model):
             assert sentence(fact).replace("<", "&lt;").replace(">", "&gt;") in escaped
         assert model.summary().split("\n") == lines(facts(model))
@@ -305,7 +305,7 @@ SAMPLES = [
     ("ratio_against_prior", {**COUNTS, "prior": 0.7, "expected_share": 0.58}, "prior 0.7 about 58% of random pairs"),
     ("ratio_against_prior", {**SHARED, "prior": 0.7, "expected_share": 0.58}, "among the 30 points.*about 58%"),
     ("contradictions", {"both_ways": 2, "closure": 0, "odd_cycles": 1, "by_annotator": dict.fromkeys("abcd", (1, 9))},
-     r"2 questions.*, 1 groups.*By annotator: a: 1 of 9, b: 1 of 9, c: 1 of 9, \.\.\.\. List.*`check_answers`"),
+     r"2 questions.*, 1 group.*By annotator: a: 1 of 9, b: 1 of 9, c: 1 of 9, \.\.\.\. List.*`check_answers`"),
     ("contradictions", {"both_ways": 0, "closure": 3, "odd_cycles": 0}, r"answers: 3 dissimilar.*similar\. List"),
     ("left_out", {"what": "self_pairs", "count": 7, "lines": [3, 5]}, r"7 pairs of a point.*\(lines 3, 5, \.\.\.\)"),
     ("left_out", {"what": "unknown_ids", "count": 2, "lines": [3, 5]}, r"\(lines 3, 5\)"),

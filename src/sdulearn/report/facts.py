@@ -406,11 +406,12 @@ def _other_population(d: Details) -> str:
 
 def _contradictions(d: Details) -> str:
     kinds = {
-        "both_ways": "questions answered both ways",
-        "closure": "dissimilar pairs that other answers make similar",
-        "odd_cycles": "groups that two classes cannot explain",
+        "both_ways": ("question", "answered both ways"),
+        "closure": ("dissimilar pair", "that other answers make similar"),
+        "odd_cycles": ("group", "that two classes cannot explain"),
     }
-    found = ", ".join(f"{d[kind]:,} {words}" for kind, words in kinds.items() if d[kind])
+    shown = [(d[kind], noun, rest) for kind, (noun, rest) in kinds.items() if d[kind]]
+    found = ", ".join(f"{_count(n, noun, f'{noun}s')} {rest}" for n, noun, rest in shown)
     people = ""
     if by_annotator := d.get("by_annotator"):
         named = list(by_annotator.items())[:_NAMES_SHOWN]

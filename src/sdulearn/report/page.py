@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from html import escape
 from typing import TYPE_CHECKING, Any
@@ -86,7 +87,8 @@ def sections(model: TableModel) -> dict[str, str]:
     found: dict[str, list[str]] = {title: [] for title in _SECTIONS}
     for fact in facts(model):
         chart = _CHARTS.get(fact.code, lambda d: "")(fact.details)
-        text = f'<p class="{fact.severity}">{escape(sentence(fact))}</p>'
+        words = re.sub(r"`([^`]+)`", r"<code>\1</code>", escape(sentence(fact)))
+        text = f'<p class="{fact.severity}">{words}</p>'
         found[title_of.get(fact.code, "To look at")] += [chart, text] if fact.code == "headline" else [text, chart]
     if not found["To look at"]:
         found["To look at"] = ["<p>Nothing in the data disagrees with what the method assumes.</p>"]
