@@ -184,7 +184,7 @@ def empty_cluster(monkeypatch):
     """No workers at all, and little patience."""
     monkeypatch.setattr(module, "ASK_SECONDS", 0.05)
     monkeypatch.setattr(module, "WARN_SECONDS", 0.2)
-    options = {"n_workers": 0, "processes": False, "dashboard_address": None, "protocol": "tcp://"}
+    options = {"n_workers": 0, "processes": False, "dashboard_address": "127.0.0.1:0", "protocol": "tcp://"}
     with LocalCluster(host="127.0.0.1", **options) as local, Client(local):
         yield local
 

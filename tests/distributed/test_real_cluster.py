@@ -285,7 +285,7 @@ def test_one_blas_thread_on_a_worker_with_several(threads, limit):
         return [one["num_threads"] for one in threadpool_info() if one["user_api"] == "blas"]
 
     before = blas_threads()
-    options = {"processes": False, "n_workers": 1, "dashboard_address": None}
+    options = {"processes": False, "n_workers": 1, "dashboard_address": "127.0.0.1:0"}
     with (
         dask.config.set(scheduler=None),
         LocalCluster(threads_per_worker=threads, **options) as cluster,
