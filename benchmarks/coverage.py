@@ -218,7 +218,7 @@ def rates_of_annotators(seed: int, people, rates: tuple[float, ...]) -> list[Dra
 
 def first_and_last(rates) -> list[int]:
     """The most careful of the annotators and the most careless."""
-    return sorted({0, len(rates) - 1})
+    return [0] if rates[0] == rates[-1] else [0, len(rates) - 1]
 
 
 def accuracy_after_a_slip(seed: int, n_repeats: int) -> Draw:

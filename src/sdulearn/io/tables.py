@@ -9,6 +9,7 @@ sees them, which crashes on some that are no objects.
 from __future__ import annotations
 
 import csv
+import gzip
 import io
 import re
 from collections import Counter
@@ -173,7 +174,7 @@ def _text_rows(path: str, mark: str, columns: Sequence[str], rows: int) -> Batch
     arrow = require("pyarrow.csv", "files")
     text = require("pyarrow", "files").string()
     begin = 0
-    with _clear_errors(path), open_bytes(path) as file:
+    with _clear_errors(path), _native(path) as file:
         batches = arrow.open_csv(
             file,
             read_options=arrow.ReadOptions(block_size=_BLOCK_BYTES),
@@ -190,6 +191,13 @@ def _text_rows(path: str, mark: str, columns: Sequence[str], rows: int) -> Batch
                 batch = block[first : first + rows]
                 yield begin, batch
                 begin += batch.num_rows
+
+
+def _native(path: str) -> Any:
+    """A stream of pyarrow's own: its threads would need Python for another one, and abort where the program ends."""
+    pa = require("pyarrow", "files")
+    with open_bytes(path) as file:
+        return pa.BufferReader(file.read()) if isinstance(file, gzip.GzipFile) else pa.OSFile(path)
 
 
 def _first_line(path: Location) -> str:
