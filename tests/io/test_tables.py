@@ -6,6 +6,7 @@ import pickle
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 from scipy import sparse
@@ -405,3 +406,14 @@ def test_a_pipe_is_no_table(tmp_path):
     os.mkfifo(tmp_path / "p.csv")
     with pytest.raises(InputError, match="a table is read more than once"):
         open_table(tmp_path / "p.csv")
+
+
+@pytest.mark.parametrize("name", ["table.csv", "table.csv.gz"])
+def test_no_thread_of_pyarrow_reads_a_python_file(tmp_path, monkeypatch, name):
+    """Such a thread aborts the program where it ends before the thread does."""
+    opened = []
+    open_csv = pa.csv.open_csv
+    monkeypatch.setattr(pa.csv, "open_csv", lambda file, **options: opened.append(file) or open_csv(file, **options))
+    pd.DataFrame({"id": ["a", "b"], "x": [1, 2]}).to_csv(tmp_path / name, index=False)
+    assert read_whole(tmp_path / name).column("x").to_pylist() == ["1", "2"]
+    assert [isinstance(file, pa.NativeFile) for file in opened] == [True]

@@ -169,6 +169,8 @@ def test_the_headline_says_what_it_is_based_on(table_model, many_classes):
         "of them."
     )
     assert "by 60 random questions" in accuracy_with(table_model, basis="random questions")
+    unchecked = replace(table_model, report=replace(table_model.report, annotators=()))
+    assert accuracy_with(unchecked).endswith("of them. All answers are taken to be right; wrong ones make it too low.")
     assert accuracy_with(table_model, n_answers=0).startswith("Estimated accuracy: unknown. No question")
     agreement = many_classes.report.agreement
     assert sentence(by_code(facts(many_classes))["headline"]) == (

@@ -156,6 +156,7 @@ def _headline(report: FitReport) -> list[Finding]:
     accuracy = report.accuracy
     assert isinstance(accuracy, AccuracyEstimate)
     details = {key: getattr(accuracy, key) for key in ("value", "low", "high", "confidence", "basis", "agreement")}
+    details["assumed_right"] = not any(one.rate > 0 for one in report.annotators)
     headline = _result("headline", measure="accuracy", n=accuracy.n_answers, **details)
     if not accuracy.n_answers:
         return [headline]
@@ -313,7 +314,8 @@ def _headline_words(d: Details) -> str:
         return f"{_agreement_words(d)} The accuracy of more than two classes is unknown without `labels`."
     value = f"Estimated accuracy: {d['value']:.1%} ({_interval(d)})"
     if "agreement" in d:
-        return f"{value}, by {d['n']:,} {d['basis']}; the model agrees with {d['agreement']:.1%} of them."
+        text = f"{value}, by {d['n']:,} {d['basis']}; the model agrees with {d['agreement']:.1%} of them."
+        return f"{text} All answers are taken to be right; wrong ones make it too low." if d["assumed_right"] else text
     basis = {
         "labels": "held-out labelled rows",
         "groups": "groups of rows that the answers connect, each matched with a class; slightly too high",
