@@ -14,7 +14,7 @@ ROOT = Path(sdulearn.__file__).parent
 FLOORS = [
     [
         (
-            "version", "types", "errors", "extras", "sklearn_private", "io", "io.files", "io.png", "io.typed",
+            "version", "types", "errors", "sklearn_private", "io", "io.files", "io.png", "io.typed",
             "io.container",
         )
     ],
@@ -28,9 +28,9 @@ FLOORS = [
     ],
     [("prior", "risks", "bounds")],
     [("model_selection", "metrics", "diagnostics")],
-    [("base", "datasets", "linear"), ("blocks.source",)],
+    [("base", "datasets", "linear"), ("blocks",)],
     [("joint",)],
-    [("boosting",), ("blocks", "distributed")],
+    [("boosting",), ("blocks.problem", "blocks.double_hinge", "blocks.estimators", "distributed")],
     [
         (
             "columns", "io.excel", "io.ids", "io.rows", "io.labels", "io.svmlight", "io.tables", "io.survey",

@@ -18,8 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from sdulearn.errors import InputError, listed, quoted, reason, shortened
-from sdulearn.extras import require
+from sdulearn.errors import InputError, listed, quoted, reason, require, shortened
 from sdulearn.io.files import Location
 from sdulearn.pairs import pair_checksum
 from sdulearn.types import Array, ArrowColumn, ArrowTable, ArrowType, Codes, Frame, Rows

@@ -7,9 +7,11 @@ the command line can put its own options in their place.
 
 from __future__ import annotations
 
+import importlib
 import sys
 import warnings
 from collections.abc import Iterable
+from types import ModuleType
 
 # Frames that lie between a user's line and a warning of ours.
 _NOT_THE_USER = ("sdulearn", "sklearn", "joblib")
@@ -123,3 +125,21 @@ def listed(texts: Iterable[str], most: int = 20) -> str:
     found = list(texts)
     joined = ", ".join(found[:most])
     return joined if len(found) <= most else f"{joined}, ... ({len(found):,} in all)"
+
+
+def require(module: str, extra: str) -> ModuleType:
+    """Import an optional module, or say how to install it."""
+    try:
+        return importlib.import_module(module)
+    except ModuleNotFoundError:
+        package = module.split(".")[0]
+        raise MissingExtraError(f"This needs {package}. Install it with: pip install 'sdulearn[{extra}]'") from None
+
+
+def is_there(module: str) -> bool:
+    """Whether an optional module can be imported."""
+    try:
+        importlib.import_module(module)
+    except (ImportError, OSError):
+        return False
+    return True

@@ -18,12 +18,10 @@ from scipy import sparse
 
 from sdulearn import linear
 from sdulearn.base import Fit
-from sdulearn.blocks import Block, Blocks, LocalBlocks, fit_classifier, fit_classifier_cv
-from sdulearn.blocks.estimators import RowsElsewhere, RowsLike, Values
-from sdulearn.blocks.source import Watch
+from sdulearn.blocks import Block, Blocks, LocalBlocks, Watch
+from sdulearn.blocks.estimators import RowsElsewhere, RowsLike, Values, fit_classifier, fit_classifier_cv
 from sdulearn.columns import numbers, pair_codes, point_numbers
-from sdulearn.errors import InputError, listed, quoted, shortened
-from sdulearn.extras import require
+from sdulearn.errors import InputError, listed, quoted, require, shortened
 from sdulearn.io.files import Location
 from sdulearn.io.tables import RowGroups, Table, batch_rows, open_parquet
 from sdulearn.pairs import known_of_rows

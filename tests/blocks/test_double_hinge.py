@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
+from sdulearn.blocks import Sums
 from sdulearn.blocks.double_hinge import _merge_equal, _ramp, _rounded, rounded_sums
 from sdulearn.blocks.problem import RowRule
-from sdulearn.blocks.source import Sums
 from sdulearn.losses import DoubleHinge
 
 Z = np.linspace(-4, 4, 801)

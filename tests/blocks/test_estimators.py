@@ -6,8 +6,9 @@ from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 
 from sdulearn import SDUClassifier, SDUClassifierCV
-from sdulearn.blocks import HashedPairKFold, LocalBlocks, fit_classifier, fit_classifier_cv
+from sdulearn.blocks import HashedPairKFold, LocalBlocks
 from sdulearn.blocks.double_hinge import kinked_rows
+from sdulearn.blocks.estimators import fit_classifier, fit_classifier_cv
 from sdulearn.losses import TRAINING_LOSSES, Logistic
 from sdulearn.pairs import sources
 from sdulearn.risks import RISKS, even_and_linear, mixture, row_weights

@@ -5,9 +5,9 @@ import pandas as pd
 import pytest
 
 from sdulearn import SDUClassifier, SDUClassifierCV, stack_pairs
-from sdulearn.blocks import LocalBlocks, fit_classifier, fit_classifier_cv
+from sdulearn.blocks import LocalBlocks, fold_of_rows
+from sdulearn.blocks.estimators import fit_classifier, fit_classifier_cv
 from sdulearn.blocks.problem import PointCounts, RowRule, _draw, slope_sums
-from sdulearn.blocks.source import fold_of_rows
 from sdulearn.errors import InputError
 from sdulearn.losses import TRAINING_LOSSES, Logistic
 from sdulearn.pairs import codes_of, known_of_rows, sources

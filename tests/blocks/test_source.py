@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from sdulearn.blocks import HashedPairKFold, LocalBlocks, Sums
-from sdulearn.blocks.source import add_all, count_blocks, fold_of_rows
+from sdulearn.blocks import HashedPairKFold, LocalBlocks, Sums, add_all, count_blocks, fold_of_rows
 
 
 def held(*blocks):

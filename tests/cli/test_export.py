@@ -6,7 +6,7 @@ import pytest
 
 from sdulearn import PairLogisticRegression, SDUClassifier, TableModel, load_model
 from sdulearn.columns import Column, Columns, SparseColumns
-from sdulearn.extras import require
+from sdulearn.errors import require
 from sdulearn.io.tables import open_table
 
 onnxruntime = pytest.importorskip("onnxruntime")

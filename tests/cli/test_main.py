@@ -9,7 +9,7 @@ from sdulearn import __version__
 from sdulearn.cli import demo
 from sdulearn.cli.main import COMMANDS, build_parser, main
 from sdulearn.cli.options import in_options
-from sdulearn.extras import require
+from sdulearn.errors import require
 from sdulearn.risks import RISKS
 
 

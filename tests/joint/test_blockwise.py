@@ -10,7 +10,7 @@ from sklearn.base import clone
 
 from sdulearn import PairLogisticRegression
 from sdulearn.answers import AnswerGraph, AnswerModel
-from sdulearn.blocks.source import LocalBlocks
+from sdulearn.blocks import LocalBlocks
 from sdulearn.errors import InputError
 from sdulearn.joint import blockwise
 from sdulearn.joint.blockwise import BlockProblem, fit_pair_logistic

@@ -12,8 +12,7 @@ import numpy as np
 from scipy import sparse
 
 from sdulearn.asking.records import Question
-from sdulearn.errors import InputError, MissingExtraError, NothingToAskError, UndeterminedError
-from sdulearn.extras import require
+from sdulearn.errors import InputError, MissingExtraError, NothingToAskError, UndeterminedError, require
 from sdulearn.io.png import encode_png
 
 if TYPE_CHECKING:

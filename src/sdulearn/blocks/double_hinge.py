@@ -27,15 +27,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy import sparse
 
-from sdulearn.blocks.problem import SAMPLE_TOL, BlockProblem, RowRule
-from sdulearn.blocks.source import Sums
+from sdulearn.blocks import Sums
 from sdulearn.solvers import Problem, Solution, solve
 from sdulearn.solvers.linalg import Cholesky, affordable_rows, joined, weighted_gram
 from sdulearn.types import Array, Codes, Mask, Rows
+
+if TYPE_CHECKING:
+    from sdulearn.blocks.problem import BlockProblem, RowRule
 
 # By what a width, a number of rows or a reserve is changed where it proved too small or too large.
 # Any number of this size will do: it trades a pass more for rows more.
@@ -96,7 +99,7 @@ class _Search:
         self.caution = 1.0
         # See the derivation above.
         self.narrowest = max(tol / 2, _NARROWEST) * self.flat
-        spread = self._moved(_half_solution(problem.easy_sample, self.w, max_iter) - self.w)
+        spread = self._moved(problem.half_solution(self.w, max_iter) - self.w)
         # Where half the rows are as near to a kink as that, the sample says no more than that z is
         # about flat.
         crowded = self._near_kink(spread) > self.problem.n_rows / 2
@@ -251,14 +254,6 @@ def _predict(path: list[tuple[Array, float]], delta: float) -> Array:
         return last
     before, wider = earlier[-1]
     return last + (last - before) * ((width - delta) / (wider - width))
-
-
-def _half_solution(sample: Problem, w: Array, max_iter: int) -> Array:
-    """The solution of half the sample. It differs from the sample's about as that does from the solution of all."""
-    half = slice(None, None, 2)
-    a = sample.a[half] * (sample.a.sum() / sample.a[half].sum())
-    other = Problem(sample.A[half], a, sample.c, sample.ridge, sample.loss)
-    return solve(other, "interior_point", SAMPLE_TOL, max_iter, [Solution(w, 0)]).w
 
 
 def rounded_sums(

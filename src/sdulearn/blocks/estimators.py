@@ -15,9 +15,9 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from sdulearn.base import Fit, LinearClassifier
+from sdulearn.blocks import Blocks, HashedPairKFold, Sums, fold_of_rows
 from sdulearn.blocks.double_hinge import solve_double_hinge
 from sdulearn.blocks.problem import SurveyedBlocks, refuse_shared_points, solve_lbfgs, solve_newton
-from sdulearn.blocks.source import Blocks, HashedPairKFold, Sums, fold_of_rows
 from sdulearn.errors import InputError
 from sdulearn.linear import SDUClassifier, SDUClassifierCV, Settings, check_width, fit_statistics, fold_tol
 from sdulearn.losses import ZeroOne, get_training_loss

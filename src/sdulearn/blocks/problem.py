@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import ArrayLike
 
-from sdulearn.blocks.source import Block, Blocks, Sums, add_all, fold_of_rows
+from sdulearn.blocks import Block, Blocks, Sums, add_all, fold_of_rows
 from sdulearn.errors import InputError
 from sdulearn.linear import MomentProblem, PairStatistics
 from sdulearn.losses import TrainingLoss
@@ -25,7 +25,7 @@ from sdulearn.types import Array, Codes, Indices, Rows
 
 # How well a sample is solved. Its solution differs from that of all rows by about the root of d / n,
 # a per cent or so, and further digits of it say nothing.
-SAMPLE_TOL = 1e-4
+_SAMPLE_TOL = 1e-4
 # Step lengths tried in one pass where a whole Newton step ascends: down to 2e-7.
 LENGTHS: Array = 0.4 ** np.arange(1.0, 18.0)
 _WHOLE_STEP = np.ones(1)
@@ -132,7 +132,15 @@ class BlockProblem:
 
     def start(self, solver: str, max_iter: int) -> Array:
         """The solution of the sample."""
-        return solve(self.easy_sample, solver, SAMPLE_TOL, max_iter).w
+        return solve(self.easy_sample, solver, _SAMPLE_TOL, max_iter).w
+
+    def half_solution(self, w: Array, max_iter: int) -> Array:
+        """Double hinge on half the sample: about as far from the sample's solution as that from the solution of all."""
+        sample = self.easy_sample
+        half = slice(None, None, 2)
+        a = sample.a[half] * (sample.a.sum() / sample.a[half].sum())
+        other = replace(sample, A=sample.A[half], a=a)
+        return solve(other, "interior_point", _SAMPLE_TOL, max_iter, [Solution(w, 0)]).w
 
     def best_length(self, w: Array, step: Array, even: Even, before: float, slope: float, rounding: float) -> float:
         """The best of some lengths of a step, by one pass; 0 where none descends."""

@@ -16,8 +16,7 @@ from sdulearn.boosting.rows import TrainingRows
 from sdulearn.boosting.score_classifier import ScoreClassifier
 from sdulearn.boosting.start import LinearFits
 from sdulearn.boosting.training import held_out_scores
-from sdulearn.errors import InputError
-from sdulearn.extras import require
+from sdulearn.errors import InputError, require
 from sdulearn.pairs import read_pairs
 from sdulearn.sklearn_private import fit_context, safe_indexing
 from sdulearn.types import Array, Estimator, MatrixLike

@@ -28,8 +28,7 @@ from sdulearn.boosting.rows import (
 )
 from sdulearn.boosting.start import Features, LinearFits, LinearScore, constant_start, fit_linear
 from sdulearn.boosting.training import cross_boost, held_out_scores
-from sdulearn.errors import InputError
-from sdulearn.extras import require
+from sdulearn.errors import InputError, require
 from sdulearn.io.typed import finite, read
 from sdulearn.pairs import read_pairs, weighted_rows
 from sdulearn.sklearn_private import Interval, StrOptions

@@ -16,7 +16,7 @@ import numpy as np
 from sdulearn.boosting.objective import PointLoss, Pull
 from sdulearn.boosting.rows import TrainingRows
 from sdulearn.boosting.start import LinearFits
-from sdulearn.extras import require
+from sdulearn.errors import require
 from sdulearn.types import Array, Indices
 
 

@@ -24,7 +24,7 @@ from sdulearn import PairLogisticRegressionCV, SDUClassifierCV
 from sdulearn.cli.options import positive
 from sdulearn.cli.screen import add_json_option, make_folder, print_json, say
 from sdulearn.datasets import make_waveform, sample_sdu
-from sdulearn.extras import require
+from sdulearn.errors import require
 from sdulearn.losses import TRAINING_LOSSES
 from sdulearn.risks import RISKS
 

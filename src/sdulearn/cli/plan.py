@@ -19,7 +19,7 @@ from sdulearn.answers.records import flip_rate
 from sdulearn.asking import effective_answers
 from sdulearn.cli.options import positive
 from sdulearn.cli.screen import add_json_option, make_folder, print_json, say
-from sdulearn.extras import require
+from sdulearn.errors import require
 from sdulearn.planning import METHODS, SIZES, PairsNeeded, Plan, simulate_plan
 from sdulearn.plotting import PlanDisplay
 from sdulearn.types import MatrixLike

@@ -10,8 +10,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from sdulearn.errors import FileError, InputError
-from sdulearn.extras import require
+from sdulearn.errors import FileError, InputError, require
 
 # A log file is not to be filled with bars of short work, nor with many of long work.
 _PATIENCE = 5.0

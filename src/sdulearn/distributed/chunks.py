@@ -22,8 +22,7 @@ from scipy import sparse
 
 from sdulearn.blocks import Block
 from sdulearn.distributed.cluster import DaskBlocks, DaskCollection, Layer
-from sdulearn.errors import InputError
-from sdulearn.extras import require
+from sdulearn.errors import InputError, require
 from sdulearn.pairs import integer_codes, known_of_rows, read_pairs, scramble
 from sdulearn.types import Indices, MatrixLike, Rows
 

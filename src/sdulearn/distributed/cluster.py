@@ -22,8 +22,7 @@ from distributed import Client, Future, KilledWorker, as_completed, get_worker
 from distributed.comm import CommClosedError
 from threadpoolctl import threadpool_limits
 
-from sdulearn.blocks import Block, Part
-from sdulearn.blocks.source import Watch, add_all, count_blocks
+from sdulearn.blocks import Block, Part, Watch, add_all, count_blocks
 from sdulearn.errors import ClusterWarning, FileError, SdulearnError, warn
 
 Result: TypeAlias = Any

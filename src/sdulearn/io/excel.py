@@ -9,8 +9,7 @@ from typing import IO
 from xml.parsers.expat import ExpatError, ParserCreate
 from zipfile import BadZipFile, ZipFile, ZipInfo
 
-from sdulearn.errors import InputError, quoted
-from sdulearn.extras import require
+from sdulearn.errors import InputError, quoted, require
 from sdulearn.io.files import Location, as_text, cannot_open
 from sdulearn.types import ArrowColumn, ArrowTable
 

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sdulearn.errors import InputError, listed, quoted, shortened
-from sdulearn.extras import require
+from sdulearn.errors import InputError, listed, quoted, require, shortened
 from sdulearn.io.files import as_text
 from sdulearn.types import ArrowColumn, ArrowType, Codes
 

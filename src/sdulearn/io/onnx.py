@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from sdulearn.boosting.score_classifier import ScoreClassifier
 from sdulearn.columns import CATEGORY, Column, Columns, Layout, SparseColumns
-from sdulearn.extras import require
+from sdulearn.errors import require
 from sdulearn.io.files import Location, written_whole
 from sdulearn.io.onnx_trees import build_trees
 from sdulearn.table_model import TableModel

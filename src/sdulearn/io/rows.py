@@ -10,8 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from sdulearn.errors import InputError, quoted, reason
-from sdulearn.extras import require
+from sdulearn.errors import InputError, quoted, reason, require
 from sdulearn.io.excel import read_sheet
 from sdulearn.io.files import Location, cannot_open, delimiter, file_format, is_location, read_text
 from sdulearn.types import Frame

@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 
 from sdulearn.columns import ColumnCounts, Columns, Layout, count, decide
-from sdulearn.errors import InputError
-from sdulearn.extras import require
+from sdulearn.errors import InputError, require
 from sdulearn.io.files import Location, is_location
 from sdulearn.io.ids import IdHits, choose_id_column, count_ids, id_texts, looks_like_id, may_hold_ids, named_id_column
 from sdulearn.io.svmlight import read_svmlight

@@ -22,8 +22,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from sdulearn.columns import as_arrow, kind_of
-from sdulearn.errors import InputError, listed, quoted, reason, shortened
-from sdulearn.extras import require
+from sdulearn.errors import InputError, listed, quoted, reason, require, shortened
 from sdulearn.io.excel import sheet_table
 from sdulearn.io.files import DAMAGED, Location, cannot_open, decoded, delimiter, file_format, is_location, open_bytes
 from sdulearn.types import ArrowTable, ArrowType, Frame

@@ -17,7 +17,7 @@ from sklearn.utils import assert_all_finite, check_consistent_length
 
 from sdulearn.answers.answer_model import AnswerModel, Rate
 from sdulearn.base import Fit
-from sdulearn.blocks.source import Blocks, Sums, add_all
+from sdulearn.blocks import Blocks, Sums, add_all
 from sdulearn.errors import InputError
 from sdulearn.joint.data import Axes, Moments, warn_of_scales
 from sdulearn.joint.estimators import PairLogisticRegression, counted_prior

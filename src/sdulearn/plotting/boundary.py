@@ -11,8 +11,7 @@ from numpy.typing import ArrayLike
 from scipy import sparse
 from sklearn.utils import check_random_state
 
-from sdulearn.errors import InputError
-from sdulearn.extras import require
+from sdulearn.errors import InputError, require
 from sdulearn.pairs import read_pairs
 from sdulearn.plotting.display import Display
 from sdulearn.sklearn_private import column_indices

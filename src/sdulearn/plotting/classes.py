@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from sdulearn.errors import InputError
-from sdulearn.extras import require
+from sdulearn.errors import InputError, require
 from sdulearn.metrics import AnswerCounts, Calibration, calibration, class_agreement, held_out, pair_calibration
 from sdulearn.metrics.cross_validation import held_out_same
 from sdulearn.pairs import read_pairs

@@ -12,8 +12,7 @@ from sklearn.base import clone
 from sklearn.metrics import check_scoring
 from sklearn.utils import check_random_state
 
-from sdulearn.errors import InputError
-from sdulearn.extras import require
+from sdulearn.errors import InputError, require
 from sdulearn.joint import PairLogisticRegressionCV
 from sdulearn.metrics import pair_log_likelihood
 from sdulearn.model_selection import PairKFold

@@ -6,8 +6,7 @@ import re
 import textwrap
 from typing import TYPE_CHECKING, Any, Self
 
-from sdulearn.errors import InputError
-from sdulearn.extras import require
+from sdulearn.errors import InputError, require
 from sdulearn.types import Estimator
 
 if TYPE_CHECKING:

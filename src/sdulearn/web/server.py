@@ -8,8 +8,7 @@ import socket
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from sdulearn.errors import InputError
-from sdulearn.extras import require
+from sdulearn.errors import InputError, require
 from sdulearn.web.session import Session
 from sdulearn.web.things import Things
 

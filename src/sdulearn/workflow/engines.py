@@ -13,8 +13,7 @@ from typing import Any
 from joblib import cpu_count
 
 from sdulearn.blocks import Blocks, LocalBlocks, Part
-from sdulearn.errors import InputError
-from sdulearn.extras import require
+from sdulearn.errors import InputError, require
 
 MEMORY = "memory"
 STREAM = "stream"

@@ -11,7 +11,7 @@ from sdulearn.blocks import Blocks
 from sdulearn.boosting import PairBoostingClassifier, PairModelCV
 from sdulearn.boosting.score_classifier import ScoreClassifier
 from sdulearn.diagnostics import ACCURACY_FOLDS, Finding
-from sdulearn.extras import is_there
+from sdulearn.errors import is_there
 from sdulearn.joint import PairLogisticRegression, PairLogisticRegressionCV
 from sdulearn.linear import SDUClassifier, SDUClassifierCV
 from sdulearn.metrics import folds_over_points

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from numbers import Integral
 
-from sdulearn.errors import InputError
-from sdulearn.extras import require
+from sdulearn.errors import InputError, require
 from sdulearn.losses import TRAINING_LOSSES
 from sdulearn.risks import RISKS
 

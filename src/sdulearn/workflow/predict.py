@@ -14,8 +14,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from sdulearn.columns import Columns, SparseColumns
-from sdulearn.errors import InputError
-from sdulearn.extras import require
+from sdulearn.errors import InputError, require
 from sdulearn.io.files import Location
 from sdulearn.io.ids import id_texts, named_id_column
 from sdulearn.io.svmlight import svmlight_rows
