@@ -16,8 +16,7 @@ from sdulearn.bounds import (
     rademacher_linear,
     recommended_gamma,
 )
-from sdulearn.prior import dissimilar_share, similar_share
-from sdulearn.risks import mixture, source_weights
+from sdulearn.risks import dissimilar_share, mixture, similar_share, source_weights
 
 MODEL = {"lipschitz": 1.5, "complexity": 0.7, "loss_bound": 2.0, "delta": 0.1}
 COUNTS = {"n_similar": 58, "n_dissimilar": 42, "n_unlabeled": 500, "prior": 0.7}

@@ -8,7 +8,7 @@ from sdulearn.answers import AnswerGraph
 from sdulearn.datasets import make_waveform, sample_sdu
 from sdulearn.errors import InputError
 from sdulearn.pairs import read_pairs
-from sdulearn.prior import similar_share
+from sdulearn.risks import similar_share
 
 
 def test_waveform_is_breiman_s():

@@ -18,7 +18,7 @@ from sdulearn.populations import (
     gaussian_distance,
     logistic_scores,
 )
-from sdulearn.prior import similar_share
+from sdulearn.risks import similar_share
 
 
 @pytest.fixture(scope="module")

@@ -3,16 +3,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sdulearn.errors import InputError, UndeterminedError
+from sdulearn.errors import InputError
 from sdulearn.losses import ALL_LOSSES, get_loss
 from sdulearn.metrics import pair_risk
-from sdulearn.prior import dissimilar_share, similar_share
 from sdulearn.risks import (
     MIXED_RISKS,
+    dissimilar_share,
     even_and_linear,
     mixture,
-    resolve_prior,
     row_weights,
+    similar_share,
     source_weights,
     validation_risk,
 )
@@ -151,20 +151,6 @@ def test_bad_input(arguments, message):
     decision = arguments.pop("decision", [1.0, -1.0, 2.0, 0.5])
     with pytest.raises(ValueError, match=message):
         pair_risk(decision, [1, 1, -2, -2], **arguments)
-
-
-@pytest.mark.parametrize(("n_similar", "n_dissimilar"), [(0, 5), (5, 0), (3, 5), (5, 5), (0.5, 0.5), (6, 5), (50, 5)])
-def test_counts_give_a_prior_where_similar_pairs_are_the_more(n_similar, n_dissimilar):
-    """Random pairs are similar with the probability ``p^2 + q^2``, more than one half; ends are counted one by one."""
-    totals = np.array([2 * n_similar, 2 * n_dissimilar, 7])
-    assert resolve_prior(0.3, totals, totals).value == 0.3
-    if n_similar > n_dissimilar > 0:
-        p = resolve_prior(None, totals, totals).value
-        assert p > 0.5
-        assert similar_share(p) == pytest.approx(n_similar / (n_similar + n_dissimilar))
-    else:
-        with pytest.raises(UndeterminedError):
-            resolve_prior(None, totals, totals)
 
 
 @pytest.mark.parametrize(("present", "risk"), [("SDU", "sd"), ("SD", "sd"), ("SU", "su"), ("DU", "du")])

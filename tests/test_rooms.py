@@ -26,7 +26,7 @@ FLOORS = [
         ),
         ("solvers",),
     ],
-    [("prior", "risks", "bounds")],
+    [("risks", "prior", "bounds")],
     [("model_selection", "metrics", "diagnostics")],
     [("base", "datasets", "linear"), ("blocks",)],
     [("joint",)],

@@ -15,8 +15,6 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted, v
 
 from sdulearn.errors import InputError, TrainingAnswersWarning, warn
 from sdulearn.io import container
-from sdulearn.metrics.accuracy import no_answers, pair_accuracy
-from sdulearn.metrics.classes import class_agreement
 from sdulearn.model_selection import check_places
 from sdulearn.pairs import Pairs, read_pairs, weighted_rows
 from sdulearn.prior import PriorEstimate
@@ -143,6 +141,9 @@ class PairClassifier(ClassifierMixin, BaseEstimator):
         UndeterminedError
             Where ``y`` holds no answers (two classes: neither answers nor labels).
         """
+        from sdulearn.metrics.accuracy import no_answers, pair_accuracy
+        from sdulearn.metrics.classes import class_agreement
+
         decision = self.decision_function(X)
         if decision.ndim == 1:
             return pair_accuracy(decision, y, sample_weight=sample_weight, prior=self._known_prior).value

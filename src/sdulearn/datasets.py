@@ -8,7 +8,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.random import sample_without_replacement
 
 from sdulearn.errors import InputError
-from sdulearn.prior import similar_share
+from sdulearn.risks import similar_share
 from sdulearn.sklearn_private import safe_indexing
 from sdulearn.types import Array, Codes, Indices, MatrixLike, RandomState
 

@@ -22,7 +22,8 @@ from sdulearn.errors import InputError
 from sdulearn.metrics import AccuracyEstimate
 from sdulearn.model_selection import PairKFold, number_of_folds
 from sdulearn.pairs import UNSURE, Pairs, read_pairs
-from sdulearn.prior import PriorEstimate, similar_share
+from sdulearn.prior import PriorEstimate
+from sdulearn.risks import similar_share
 from sdulearn.types import Array, Indices, Mask, MatrixLike, Rows
 
 Severity = Literal["result", "info", "warning", "error"]

@@ -22,8 +22,8 @@ from sdulearn.base import Fit, LinearClassifier
 from sdulearn.errors import InputError, UndeterminedError
 from sdulearn.losses import TRAINING_LOSSES, LinearOddLoss, TrainingLoss, ZeroOne, get_training_loss
 from sdulearn.model_selection import grid_results, positive_grid, splitter_of
-from sdulearn.pairs import check_weights, integer_codes, pair_checksum, read_columns, source_totals, sources
-from sdulearn.prior import PriorEstimate
+from sdulearn.pairs import D, S, check_weights, integer_codes, pair_checksum, read_columns, source_totals, sources
+from sdulearn.prior import Counts, PriorEstimate, resolve_prior
 from sdulearn.risks import (
     MIXED_RISKS,
     RISKS,
@@ -32,8 +32,6 @@ from sdulearn.risks import (
     even_and_linear,
     marginal_risk,
     mixture,
-    prior_of_pairs,
-    resolve_prior,
     row_weights,
     source_weights,
     validation_risk,
@@ -111,6 +109,12 @@ class PairStatistics:
     def weight(self) -> Array:
         """Total weight of S, D and U; ends of pairs count one by one."""
         return self.moments.weight
+
+    @property
+    def counts(self) -> Counts:
+        """Weights of the similar and of the dissimilar pairs, and of all the sum of their squares."""
+        weight = self.weight / 2
+        return float(weight[S]), float(weight[D]), float(self.squares[S] + self.squares[D]) / 2
 
     def update(self, X: Rows, y: Codes, sample_weight: Array | None = None) -> Self:
         """Add rows with their pair codes.
@@ -630,7 +634,7 @@ class SDUClassifier(_SDUBase):
         loss = get_training_loss(self.loss)
         g = mixture(self.risk, self.gamma)
         X, pairs, weight = self._check_rows(X, y, sample_weight)
-        prior = prior_of_pairs(self.prior, pairs, weight)
+        prior, _ = resolve_prior(self.prior, pairs, weight, needed=True)
         weights = even_and_linear(*row_weights(g, prior.value, pairs.source, weight))
         design = Design.from_rows(X, self.fit_intercept)
         solution = solve_rows(design, weights, loss, self.alpha, self.solver, self.tol, self.max_iter)
@@ -697,7 +701,7 @@ class SDUClassifier(_SDUBase):
         statistics = PairStatistics() if first else self.statistics_
         statistics.update(X, codes, weight)
         try:
-            prior = resolve_prior(self.prior, statistics.weight, statistics.squares)
+            prior, _ = resolve_prior(self.prior, statistics.counts, needed=True)
             self._accept(fit_statistics(statistics, g, prior, loss, self.alpha, self.fit_intercept, {}))
         except UndeterminedError as error:
             self._pending = f"The rows so far do not determine a model. {error}"
@@ -848,7 +852,7 @@ class SDUClassifierCV(_SDUBase):
         settings = Settings.of(self.risk, self.gammas, self.alphas)
         X, pairs, weight = self._check_rows(X, y, sample_weight)
         weight = np.ones(len(pairs)) if weight is None else weight
-        prior = prior_of_pairs(self.prior, pairs, weight)
+        prior, _ = resolve_prior(self.prior, pairs, weight, needed=True)
         design = Design.from_rows(X, self.fit_intercept)
         grid = Grid(self, settings, design, pairs.source, weight, prior.value)
         splits = splitter_of(self.cv).split(X, pairs)

@@ -16,7 +16,11 @@ from sdulearn.answers.graph import AnswerGraph
 from sdulearn.answers.profile import classes_by_answers, one_way, oriented, profile
 from sdulearn.errors import InputError, UndeterminedError
 from sdulearn.pairs import Pairs, read_pairs, rows_of, weighted_rows
+from sdulearn.risks import check_prior, refuse_linked, similar_share
 from sdulearn.types import Array, Indices, Mask, Probability
+
+# Total weights of similar and of dissimilar pairs that share no points, and the sum of their squares.
+Counts = tuple[float, float, float]
 
 # A point whose likeliest class is no likelier than this is left out: nothing is known of it.
 _KNOWN = 0.55
@@ -132,16 +136,6 @@ class PriorEstimate:
             The same estimate of P(y = -1).
         """
         return replace(self, value=1 - self.value, low=1 - self.high, high=1 - self.low)
-
-
-def similar_share(p: float) -> float:
-    """``ps = p^2 + q^2``: the share of similar pairs among random pairs."""
-    return p * p + (1 - p) * (1 - p)
-
-
-def dissimilar_share(p: float) -> float:
-    """``pd = 2 p q``: the share of dissimilar pairs among random pairs."""
-    return 2 * p * (1 - p)
 
 
 def prior_from_share(ps: float) -> float:
@@ -363,6 +357,54 @@ def _prior_of_answers(
         found = profile(graph, confidence, model, counted=counted)
         estimate = _with_share(estimate, found.value, found.low, found.high, float(_n_independent(graph, counted)))
     return estimate if majority == "positive" else estimate.mirrored()
+
+
+def resolve_prior(
+    prior: float | None,
+    answers: Pairs | Counts,
+    weight: Array | None = None,
+    *,
+    model: AnswerModel | None = None,
+    majority: str = "positive",
+    needed: bool = False,
+) -> tuple[PriorEstimate, float | None]:
+    """The prior as reported, and what mean predictions may be pulled to: the one given, or that of the answers.
+
+    With ``needed``, by the risks, pairs must be drawn at random, and an UndeterminedError says where there is none.
+    """
+    if needed and isinstance(answers, Pairs) and answers.shares_points:
+        assert answers.points is not None
+        questions = np.unique(np.sort(answers.points[answers.ends], axis=1), axis=0)
+        refuse_linked(*np.unique(questions, return_counts=True))
+    if prior is not None:
+        return PriorEstimate.given(check_prior(prior) if needed else prior), float(prior)
+    counts = answer_counts(answers, weight) if isinstance(answers, Pairs) else answers
+    n_similar, n_dissimilar, _ = counts
+    if needed and (n_similar == 0 or n_dissimilar == 0):
+        # One kind of answer alone was hardly drawn at random.
+        raise UndeterminedError(
+            "`prior=None` takes the class prior from the numbers of similar and dissimilar pairs, but there are "
+            f"{n_similar:g} similar and {n_dissimilar:g} dissimilar ones. Give `prior`, P(y = +1)."
+        )
+    if isinstance(answers, Pairs):
+        estimate = estimate_prior(y=answers, sample_weight=weight, error_rate=model, majority=majority)
+    else:
+        estimate = prior_of_weights(*counts, majority)
+    if needed and not estimate.has_value:
+        why = f"there are no more similar than dissimilar pairs ({n_similar:g} and {n_dissimilar:g})"
+        if isinstance(answers, Pairs) and answers.shares_points:
+            why = "the points they join seem to be of two equally large classes, where the risks are undefined"
+        raise UndeterminedError(
+            f"`prior=None` takes the class prior from the answers, but {why}. Give `prior`, P(y = +1), ask about more "
+            "randomly drawn pairs, or use sdulearn.PairLogisticRegression, which needs no prior."
+        )
+    return estimate, estimate.pull
+
+
+def answer_counts(pairs: Pairs, weight: Array | None) -> Counts:
+    """Weights of the similar and of the dissimilar pairs, and of all the sum of their squares."""
+    by_pair = pairs.pair_weights(np.ones(pairs.n_rows) if weight is None else weight)
+    return float(by_pair @ pairs.similar), float(by_pair @ ~pairs.similar), float(by_pair @ by_pair)
 
 
 def prior_of_weights(

@@ -12,14 +12,7 @@ import numpy as np
 from sdulearn.answers.graph import are_hubs
 from sdulearn.errors import InputError, UndeterminedError
 from sdulearn.losses import Loss
-from sdulearn.pairs import D, Pairs, S, U, source_totals
-from sdulearn.prior import (
-    PriorEstimate,
-    dissimilar_share,
-    estimate_prior,
-    prior_of_weights,
-    similar_share,
-)
+from sdulearn.pairs import D, S, U, source_totals
 from sdulearn.types import Array, Indices
 
 Mixture = tuple[float, float, float]
@@ -27,6 +20,16 @@ Mixture = tuple[float, float, float]
 MIXED_RISKS = ("sdsu", "sddu", "sudu")
 RISKS = ("su", "du", "sd", *MIXED_RISKS)
 _SOURCE_NAMES = {S: "similar pairs", D: "dissimilar pairs", U: "unlabeled rows"}
+
+
+def similar_share(p: float) -> float:
+    """``ps = p^2 + q^2``: the share of similar pairs among random pairs."""
+    return p * p + (1 - p) * (1 - p)
+
+
+def dissimilar_share(p: float) -> float:
+    """``pd = 2 p q``: the share of dissimilar pairs among random pairs."""
+    return 2 * p * (1 - p)
 
 
 def mixture(risk: str | Sequence[float], gamma: float = 0.5) -> Mixture:
@@ -75,24 +78,6 @@ def check_prior(prior: float) -> float:
     return float(prior)
 
 
-def prior_of_pairs(prior: float | None, pairs: Pairs, sample_weight: Array | None) -> PriorEstimate:
-    """The given prior, or the one that the answers imply; refuses answers that are no random pairs."""
-    totals = source_totals(pairs.source, sample_weight)
-    if not pairs.shares_points:
-        squares = source_totals(pairs.source, None if sample_weight is None else sample_weight**2)
-        return resolve_prior(prior, totals, squares)
-    assert pairs.points is not None
-    questions = np.unique(np.sort(pairs.points[pairs.ends], axis=1), axis=0)
-    refuse_linked(*np.unique(questions, return_counts=True))
-    if prior is not None:
-        return PriorEstimate.given(check_prior(prior))
-    _refuse_one_kind(float(totals[S]) / 2, float(totals[D]) / 2)
-    return _with_value(
-        estimate_prior(y=pairs, sample_weight=sample_weight),
-        "the points they join seem to be of two equally large classes, where the risks are undefined",
-    )
-
-
 def refuse_linked(points: Indices, count: Indices) -> None:
     """The risks are unbiased for randomly drawn pairs; where many answers hang on one point, they are not drawn so."""
     if are_hubs(count).any():
@@ -101,43 +86,6 @@ def refuse_linked(points: Indices, count: Indices) -> None:
             "of SDUClassifier are averages over randomly drawn pairs, and these are linked: many compare "
             "a point with the same one. Use sdulearn.PairLogisticRegressionCV, for which such an "
             "answer is worth a label, or ask about pairs of points drawn at random."
-        )
-
-
-def resolve_prior(prior: float | None, totals: Array, squares: Array) -> PriorEstimate:
-    """The given prior, or the one that the weights of S and D imply (two ends to a pair).
-
-    ``totals`` are the sums of the weights of a source, ``squares`` those of their squares.
-    """
-    if prior is not None:
-        return PriorEstimate.given(check_prior(prior))
-    n_similar = float(totals[S]) / 2
-    n_dissimilar = float(totals[D]) / 2
-    _refuse_one_kind(n_similar, n_dissimilar)
-    return _with_value(
-        prior_of_weights(n_similar, n_dissimilar, float(squares[S] + squares[D]) / 2),
-        f"there are no more similar than dissimilar pairs ({n_similar:g} and {n_dissimilar:g}), which no prior "
-        "explains",
-    )
-
-
-def _with_value(estimate: PriorEstimate, why: str) -> PriorEstimate:
-    """The estimate, or an UndeterminedError that says why there is none."""
-    if not estimate.has_value:
-        raise UndeterminedError(
-            f"`prior=None` takes the class prior from the answers, but {why}. Give `prior`, P(y = +1), ask about more "
-            "randomly drawn pairs, or use sdulearn.PairLogisticRegression, which needs no prior."
-        )
-    return estimate
-
-
-def _refuse_one_kind(n_similar: float, n_dissimilar: float) -> None:
-    """One kind of answer alone was hardly drawn at random, and tells nothing of the prior."""
-    if n_similar == 0 or n_dissimilar == 0:
-        raise UndeterminedError(
-            "`prior=None` takes the class prior from the numbers of similar and dissimilar pairs, "
-            f"but there are {n_similar:g} similar and {n_dissimilar:g} dissimilar ones. Give `prior`, "
-            "P(y = +1)."
         )
 
 

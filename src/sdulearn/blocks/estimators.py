@@ -23,12 +23,12 @@ from sdulearn.linear import SDUClassifier, SDUClassifierCV, Settings, check_widt
 from sdulearn.losses import ZeroOne, get_training_loss
 from sdulearn.metrics.accuracy import no_answers, pair_accuracy
 from sdulearn.pairs import D, S, codes_of, labels_of, sources
+from sdulearn.prior import resolve_prior
 from sdulearn.risks import (
     Mixture,
     check_sources,
     mixture,
     refuse_linked,
-    resolve_prior,
     source_weights,
     validation_risk,
 )
@@ -96,7 +96,7 @@ class _BlockFit:
         if model.prior is None:
             refuse_shared_points(points, "`prior=None`, a prior from the answers,", _GIVE_THE_PRIOR)
         statistics = self.surveyed.statistics
-        self.prior = resolve_prior(model.prior, statistics.weight, statistics.squares)
+        self.prior, _ = resolve_prior(model.prior, statistics.counts, needed=True)
 
     def refit(self, g: Mixture, alpha: float, fitted: dict[str, object]) -> Fit:
         """One setting on all rows."""

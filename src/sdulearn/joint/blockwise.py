@@ -20,7 +20,7 @@ from sdulearn.base import Fit
 from sdulearn.blocks import Blocks, Sums, add_all
 from sdulearn.errors import InputError
 from sdulearn.joint.data import Axes, Moments, warn_of_scales
-from sdulearn.joint.estimators import PairLogisticRegression, counted_prior
+from sdulearn.joint.estimators import MAJORITY, PairLogisticRegression, check_kinds
 from sdulearn.joint.likelihood import (
     Columns,
     LoosePairs,
@@ -35,6 +35,7 @@ from sdulearn.joint.likelihood import (
 from sdulearn.joint.path import begin, polish
 from sdulearn.linear import check_width
 from sdulearn.pairs import read_pairs
+from sdulearn.prior import resolve_prior
 from sdulearn.solvers import check_system_size
 from sdulearn.solvers.linalg import PIECE_SIZE, check_magnitude, check_weight_range
 from sdulearn.types import Array, Codes, Indices, Rows
@@ -66,8 +67,12 @@ def fit_pair_logistic(model: PairLogisticRegression, blocks: Blocks) -> Fit:
             "0 give `prior` too. Fit in memory for rates of annotators, or to estimate a prior from wrong answers."
         )
     survey = blocks.sum(_survey)
-    counts = [survey[name] if survey else 0.0 for name in ("similar", "dissimilar", "pair_squares")]
-    estimate, prior = counted_prior(model, *counts)
+    similar, dissimilar, squares = (
+        survey[name] if survey else 0.0 for name in ("similar", "dissimilar", "pair_squares")
+    )
+    check_kinds(similar, dissimilar, model.prior)
+    majority = MAJORITY[model.orientation]
+    estimate, prior = resolve_prior(model.prior, (similar, dissimilar, squares), majority=majority)
     problem = BlockProblem(blocks, survey, prior, float(model.prior_strength), float(error_rate))
     v = begin(model, problem, model.alpha, model.covariance_power)
     answer_model = AnswerModel.unknown(np.zeros(1, dtype=int), np.array([survey["n_pairs"]]))

@@ -19,7 +19,6 @@ from sdulearn.joint.data import TrainingData, warn_of_column_scales
 from sdulearn.joint.likelihood import PriorPull, TwoClassLikelihood
 from sdulearn.joint.path import (
     WORKING_ALPHA,
-    Parameters,
     PointProblem,
     begin,
     choose_and_fit,
@@ -34,7 +33,7 @@ from sdulearn.joint.path import (
 )
 from sdulearn.model_selection import PairKFold, grid_results, number_of_folds, positive_grid
 from sdulearn.pairs import Pairs
-from sdulearn.prior import PriorEstimate, clopper_pearson, effective_number, estimate_prior, prior_of_weights
+from sdulearn.prior import PriorEstimate, answer_counts, clopper_pearson, effective_number, resolve_prior
 from sdulearn.sklearn_private import HasMethods, Interval, StrOptions, fit_context
 from sdulearn.types import Array, Indices, Mask, MatrixLike, Rows, Splitter
 
@@ -42,7 +41,7 @@ from sdulearn.types import Array, Indices, Mask, MatrixLike, Rows, Splitter
 _GRID = (10**0.5, 10**-3.5)
 _CLASS_GRID = (0.1, 1e-4)
 # What estimate_prior calls them.
-_MAJORITY = {"majority": "positive", "minority": "negative"}
+MAJORITY = {"majority": "positive", "minority": "negative"}
 # Fits that estimates of error rates alternate with, and their folds.
 _ROUNDS = 2
 _FOLDS = 5
@@ -54,6 +53,10 @@ _MOST_CLASSES = 20
 _TIES_A_CLASS = 5
 # What to do about it.
 _ASK_MORE = "Ask more questions (linked ones, as of sdulearn ask, bring most), label a few points of each class"
+_NO_ANSWERS = (
+    "PairLogisticRegression learns from pairs, and `y` marks none (or all weigh zero). Mark the two rows of each "
+    "similar pair k with +k and of each dissimilar pair with -k; sdulearn.stack_pairs does it."
+)
 # Of the share of "same" answers, and of labels.
 _CONFIDENCE = 0.95
 # An interval of the number of classes that is wider than this is warned of.
@@ -88,12 +91,9 @@ class _PairLogisticBase(LinearClassifier):
         model = self._answer_model(X, pairs, data)
         likelihood = TwoClassLikelihood(data.graph, model, data.weight)
         strength = float(self.prior_strength)
+        estimate, prior = self._resolve_prior(pairs, weight, data.graph, likelihood)
         if likelihood.is_loose and likelihood.is_certain:
-            by_pair = weight[pairs.ends[:, 0]]
-            counts = float(by_pair @ pairs.similar), float(by_pair @ ~pairs.similar), float(by_pair @ by_pair)
-            estimate, prior = counted_prior(self, *counts)
             return PointProblem(data, likelihood, prior, strength), estimate, model
-        estimate, prior = self._linked_prior(pairs, weight, data.graph, model)
         if self.prior is not None or prior is None:
             return PointProblem(data, likelihood, prior, strength), estimate, model
         # Beside labels, which tell where the boundary is, and of answers that may be wrong, which tell little of it,
@@ -106,30 +106,31 @@ class _PairLogisticBase(LinearClassifier):
         share, _ = problem.positive_share(descend(self, problem, alpha, 1.0))
         return problem, estimate if (share > 0.5) == (prior > 0.5) else estimate.mirrored(), model
 
-    def _linked_prior(
-        self, pairs: Pairs, weight: Array, graph: AnswerGraph, model: AnswerModel
+    def _resolve_prior(
+        self, pairs: Pairs, weight: Array, graph: AnswerGraph, likelihood: TwoClassLikelihood
     ) -> tuple[PriorEstimate, float | None]:
-        """As :func:`counted_prior`, of answers that share points and of labels."""
+        """See :func:`~sdulearn.prior.resolve_prior`, and what is to be said of answers of one kind."""
+        counts = answer_counts(pairs, weight)
+        majority = MAJORITY[self.orientation]
+        if likelihood.is_loose and likelihood.is_certain:
+            check_kinds(*counts[:2], self.prior)
+            return resolve_prior(self.prior, counts, majority=majority)
         known = graph.labels[graph.labels != 0]
         if not graph.n_answers and (len(known) == 0 or abs(known.sum()) == len(known)):
             raise InputError(
                 "There is no answer in `y`, or all weigh zero, and its labels are not of two classes, so nothing "
                 "tells the classes apart. Add answers, or labels -1 and +1."
             )
-        if self.prior is not None:
-            return PriorEstimate.given(self.prior), float(self.prior)
-        if not graph.n_answers:
+        if self.prior is None and not graph.n_answers:
             # The points with labels were chosen: their share is reported, and pulls nothing.
             by_label = graph.point_weights[graph.labels != 0]
             n_labels = effective_number(float(by_label.sum()), float(by_label @ by_label))
             share = float(by_label @ (known > 0)) / float(by_label.sum())
             low, high = clopper_pearson(share * n_labels, (1 - share) * n_labels, _CONFIDENCE)
             return PriorEstimate(share, low, high, low > 0.5 or high < 0.5), None
-        if not len(known) and (graph.same > 0).all():
-            _warn_of_one_kind(1.0, 0.0, None)
-        majority = _MAJORITY[self.orientation]
-        estimate = estimate_prior(y=pairs, sample_weight=weight, error_rate=model, majority=majority)
-        return estimate, estimate.pull
+        if self.prior is None and not len(known) and (graph.same > 0).all():
+            check_kinds(1.0, 0.0, None)
+        return resolve_prior(self.prior, pairs, weight, model=likelihood.answer_model, majority=majority)
 
     def _answer_model(self, X: Rows, pairs: Pairs, data: TrainingData) -> AnswerModel:
         """Given, or estimated: from contradictions and, between annotators, by models of the other answers."""
@@ -600,29 +601,10 @@ class PairLogisticRegressionCV(_PairLogisticBase):
         return np.repeat(np.array(given)[:, None], len(largest), axis=1)
 
 
-def counted_prior(
-    parameters: Parameters, n_similar: float, n_dissimilar: float, squares: float
-) -> tuple[PriorEstimate, float | None]:
-    """The prior as reported, and the one in the objective (None where there is none).
-
-    ``n_similar`` and ``n_dissimilar`` are total weights of pairs that share no point, ``squares`` the sum of the
-    squared weights of all pairs.
-    """
+def check_kinds(n_similar: float, n_dissimilar: float, prior: float | None) -> None:
+    """An InputError where there are no pairs, and a OneKindWarning where all answers are the same."""
     if n_similar + n_dissimilar == 0:
-        raise InputError(
-            "PairLogisticRegression learns from pairs, and `y` marks none (or all weigh zero). "
-            "Mark the two rows of each similar pair k with +k and of each dissimilar pair with -k; "
-            "sdulearn.stack_pairs does it."
-        )
-    _warn_of_one_kind(n_similar, n_dissimilar, parameters.prior)
-    if parameters.prior is not None:
-        return PriorEstimate.given(parameters.prior), float(parameters.prior)
-    estimate = prior_of_weights(n_similar, n_dissimilar, squares, _MAJORITY[parameters.orientation])
-    return estimate, estimate.pull
-
-
-def _warn_of_one_kind(n_similar: float, n_dissimilar: float, prior: float | None) -> None:
-    """A OneKindWarning where all answers are the same."""
+        raise InputError(_NO_ANSWERS)
     if n_similar and n_dissimilar:
         return
     found = "similar, which one class for all rows explains fully, so the two classes are not identified"
@@ -746,10 +728,7 @@ def _check_answers(graph: AnswerGraph, n_classes: int) -> None:
     """There is something to learn from, and labels are those of this number of classes."""
     labels = graph.labels[graph.labels != 0]
     if not graph.n_answers and not len(labels):
-        raise InputError(
-            "PairLogisticRegression learns from answers, and `y` marks none (or all weigh zero). Mark the two "
-            "rows of each similar pair k with +k and of each dissimilar pair with -k; sdulearn.stack_pairs does it."
-        )
+        raise InputError(_NO_ANSWERS)
     if len(labels) and (labels.min() < 1 or labels.max() > n_classes):
         raise InputError(
             f"With `n_classes={n_classes}` labels are 1 to {n_classes}, and 0 where not known; "

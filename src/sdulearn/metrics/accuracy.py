@@ -32,8 +32,8 @@ from sdulearn.answers.graph import AnswerGraph
 from sdulearn.answers.profile import classes_by_answers, one_way, oriented, profile
 from sdulearn.errors import InputError, UndeterminedError
 from sdulearn.pairs import Pairs, read_pairs, rows_of, weighted_rows
-from sdulearn.prior import clopper_pearson, dissimilar_share, prior_from_share, random_of, share_of, similar_share
-from sdulearn.risks import mixture, row_weights
+from sdulearn.prior import clopper_pearson, prior_from_share, random_of, share_of
+from sdulearn.risks import dissimilar_share, mixture, row_weights, similar_share
 from sdulearn.types import Array, Codes, Count, Mask, Probability
 
 # A ratio of answers this unlikely at the prior given was not that of random pairs.

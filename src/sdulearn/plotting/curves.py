@@ -18,7 +18,8 @@ from sdulearn.metrics import pair_log_likelihood
 from sdulearn.model_selection import PairKFold
 from sdulearn.pairs import read_pairs
 from sdulearn.plotting.display import ERROR_BARS, Display
-from sdulearn.prior import PriorEstimate, dissimilar_share, estimate_prior, similar_share
+from sdulearn.prior import PriorEstimate, estimate_prior
+from sdulearn.risks import dissimilar_share, similar_share
 from sdulearn.sklearn_private import safe_indexing
 from sdulearn.types import Array, Codes, Estimator, Indices, MatrixLike, RandomState
 
