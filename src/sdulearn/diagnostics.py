@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -19,12 +19,14 @@ from sdulearn.answers.checks import AnswerChecks, check_answers, number_ids
 from sdulearn.answers.graph import AnswerGraph, connect, number_questions
 from sdulearn.answers.records import Answers, flip_rate
 from sdulearn.errors import InputError
-from sdulearn.metrics import AccuracyEstimate
 from sdulearn.model_selection import PairKFold, number_of_folds
 from sdulearn.pairs import UNSURE, Pairs, read_pairs
 from sdulearn.prior import PriorEstimate
 from sdulearn.risks import similar_share
 from sdulearn.types import Array, Indices, Mask, MatrixLike, Rows
+
+if TYPE_CHECKING:
+    from sdulearn.metrics.accuracy import AccuracyEstimate
 
 Severity = Literal["result", "info", "warning", "error"]
 Details = Mapping[str, Any]
@@ -119,15 +121,10 @@ def check_assumptions(
 
 def check_answers_ratio(graph: AnswerGraph, prior: float | None) -> list[Finding]:
     """Whether similar and dissimilar answers stand in the ratio of random pairs, or random points where they share."""
-    if shares_points(graph):
+    if graph.degree.max(initial=0) > 1:
         return check_component_ratio(graph, prior)
     n_similar = int(np.sum(graph.same > 0))
     return check_ratio(n_similar, graph.n_answers - n_similar, prior)
-
-
-def shares_points(graph: AnswerGraph) -> bool:
-    """Whether some point is in more than one answer."""
-    return bool(graph.degree.max(initial=0) > 1)
 
 
 def check_ratio(n_similar: int, n_dissimilar: int, prior: float | None) -> list[Finding]:
@@ -238,7 +235,13 @@ def check_population(
     if len(points) < _ENOUGH_OFF_MODE or len(points) == population.n_rows:
         return []
     here = np.asarray(X[points].mean(axis=0)).ravel()
-    z = _mean_shift(population, here, len(points))
+    mean = population.mean
+    k = len(points)
+    finite = (population.n_rows - k) / (population.n_rows - 1)
+    error = np.sqrt(np.maximum(population.variance, 0) / k * finite)
+    # Too few rows leave the usual value of a rare feature to judge it.
+    judged = (k * np.minimum(population.off_mode, 1) >= _ENOUGH_OFF_MODE) & (error > 1e-10 * np.abs(mean))
+    z = np.where(judged, (here - mean) / np.where(judged, error, 1.0), 0.0)
     limit = norm.isf(LEVEL / 2 / max(len(z), 1))
     worst = np.argsort(-np.abs(z))[: int(np.sum(np.abs(z) > limit))]
     if not len(worst):
@@ -252,25 +255,15 @@ def check_population(
     return [Finding("other_population", "warning", details)]
 
 
-def _mean_shift(population: Population, here: Array, k: int) -> Array:
-    """Standard score of the mean of k points; 0 where too few rows leave the usual value to judge."""
-    n = population.n_rows
-    mean = population.mean
-    error = np.sqrt(np.maximum(population.variance, 0) / k * (n - k) / (n - 1))
-    off_mode_points = k * np.minimum(population.off_mode, 1)
-    judged = (off_mode_points >= _ENOUGH_OFF_MODE) & (error > 1e-10 * np.abs(mean))
-    return np.where(judged, (here - mean) / np.where(judged, error, 1.0), 0.0)
-
-
 def check_shared_points(pairs: Pairs) -> list[Finding]:
     """Where answers share points: how many of them say something of their own, and what folds over points cost.
 
     ``n_independent`` answers do not follow from the others with two classes and no errors; ``n_cut``
     are between points of two folds.
     """
-    graph = AnswerGraph.from_y(pairs)
-    if not shares_points(graph):
+    if not pairs.shares_points:
         return []
+    graph = AnswerGraph.from_y(pairs)
     n_points = int(np.sum(graph.degree > 0))
     n_splits = number_of_folds(ACCURACY_FOLDS, graph.same > 0)
     details = {

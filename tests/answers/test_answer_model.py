@@ -16,9 +16,11 @@ from sdulearn.answers.answer_model import (
     annotators_in_contradictions,
     chances_of_strengths,
     contradicts,
+    log_factors,
     on_cycles,
     profile_ends,
     shrink,
+    unknown_answer_model,
 )
 from sdulearn.errors import InputError
 
@@ -40,12 +42,13 @@ def test_given_rates_are_their_own_intervals():
     # Who is not known has the rate of all.
     np.testing.assert_allclose(model.errors(np.array([7, 1, 4])), [0.4, 0.2, 0.1])
     factors = np.log([[0.9, 0.1, 0.6], [0.1, 0.9, 0.4]])
-    np.testing.assert_allclose(model.log_factors(graph), factors, rtol=1e-15)
+    np.testing.assert_allclose(log_factors(graph.same, model.errors(graph.annotators), np.ones(3)), factors)
+    np.testing.assert_allclose(log_factors(graph.same, np.full(3, 0.1), np.full(3, 2.0))[0, :2], np.log([0.81, 0.01]))
     assert AnswerModel.given(0.0, graph).certain
 
 
 def test_the_rate_of_all_has_the_mean_of_the_intervals():
-    model = AnswerModel.unknown(np.array([1, 2]), np.array([30, 10]))
+    model = unknown_answer_model(np.array([1, 2]), np.array([30, 10]))
     assert model.by_annotator == {1: Rate(0.0, 0.0, 0.5, 30), 2: Rate(0.0, 0.0, 0.5, 10)}
     assert model.error_rate == Rate(0.0, 0.0, 0.5, 40)
     assert not model.error_rate.identified
@@ -373,6 +376,29 @@ def test_bayes_rule_for_a_loose_pair():
     found = doubtful_answers(Fixed([0.9, 0.8], 0.1), np.zeros((2, 1)), [1, 1])
     different = 0.9 * 0.2 + 0.1 * 0.8
     assert found.wrong[0] == pytest.approx(0.1 * different / (0.1 * different + 0.9 * (1 - different)))
+
+
+def test_loose_pairs_are_judged_as_propagation_judges_them():
+    """The closed form against messages, of three classes and several annotators, one of whom the model knows not."""
+    rng = np.random.default_rng(3)
+    known = {1: Rate(0.0, 0.0, 0.02, 40), 2: Rate(0.3, 0.2, 0.4, 40), 3: Rate(0.0, 0.0, 0.5, 4)}
+    codes = np.repeat(np.arange(1, 21) * rng.choice([-1, 1], 20), 2)
+    annotators = np.repeat(rng.integers(1, 5, 20), 2)
+    y = np.column_stack([codes, rng.permutation(40), annotators])
+    model = Fixed(np.zeros(40), 0.1)
+    model.answer_model_ = AnswerModel(Rate(0.15, 0.1, 0.2, 84), known)
+    probability = rng.dirichlet(np.ones(3), 40)
+    model.predict_proba = lambda X: probability
+    found = doubtful_answers(model, np.zeros((40, 1)), y)
+    graph = AnswerGraph.from_y(y)
+    rates = {1: 1 / 80, 2: 0.3, 3: 0.05, 4: 0.15}
+    log_p = np.log(graph.by_point(probability))
+    right = AnswerModel.given(rates, graph).factor_graph(graph, 3).propagate(log_p).right
+    np.testing.assert_allclose(found.wrong, np.sort(1 - right)[::-1], rtol=1e-12)
+    np.testing.assert_array_equal(np.abs(found.code), 1 + np.argsort(right))
+    # A label that names one end for sure goes the way of messages.
+    labelled = np.column_stack([y, np.where(np.arange(40) == 0, 2, 0)])
+    assert not np.allclose(doubtful_answers(model, np.zeros((40, 1)), labelled).wrong, found.wrong)
 
 
 def test_the_one_wrong_answer_comes_first():

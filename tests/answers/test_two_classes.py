@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from sdulearn.answers import AnswerGraph, AnswerModel
+from sdulearn.answers.answer_model import log_factors
 from sdulearn.answers.two_classes import TwoClassNetwork
 
 RATES = {1: 0.1, 2: 0.0, 3: 0.3}
@@ -85,7 +86,9 @@ def test_other_factors_a_column_each():
     graph = some_graph(5, n_points=12, n_answers=16, labels=False)
     Z = np.random.default_rng(1).normal(size=(graph.n_points, 2))
     models = [AnswerModel.given({1: 0.1, 2: 0.2, 3: 0.3}, graph), AnswerModel.given(0.05, graph)]
-    agree, differ = np.stack([model.log_factors(graph) for model in models], axis=2)
+    agree, differ = np.stack(
+        [log_factors(graph.same, model.errors(graph.annotators), graph.weights) for model in models], axis=2
+    )
     network = TwoClassNetwork(models[1].factor_graph(graph, 2))
     found = network.with_factors(agree, differ).solve(Z)
     for k, model in enumerate(models):

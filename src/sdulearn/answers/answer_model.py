@@ -4,35 +4,35 @@ An answer of annotator a says what is true with probability 1 - e_a, whatever th
 
     P(answer | classes of its points) = (1 - e_a)^w  if it is right,  e_a^w  if it is wrong,  w its weight      (1)
 
-Rates are given, or estimated from answers that contradict each other. Independent answers to one question disagree at
-rate 2 e (1 - e), and with two classes the three answers about a triangle of points have an odd number of "different"
-at rate (1 - (1 - 2 e)^3) / 2. Both are cases of the likelihood of all answers as a function of the rates e. EM finds
-its maximum under a Beta prior:
+Rates are given, or estimated from answers that contradict each other. Independent answers to one
+question disagree at rate 2 e (1 - e), and with two classes the three answers about a triangle of points
+have an odd number of "different" at rate (1 - (1 - 2 e)^3) / 2. Both are cases of the likelihood of all
+answers as a function of the rates e. EM finds its maximum under a Beta prior:
 
     e_a  <-  (m mu_a + sum of P(wrong | all answers) over the answers of a) / (m + their number)                (2)
 
-where the probabilities are those under the present rates. mu_a is the rate of all other annotators, itself drawn to a
-small one, and m says how alike annotators are; :func:`shrink` takes the mean over m. Few checks move a rate little.
+where the probabilities are those under the present rates. mu_a is the rate of all other annotators, itself
+drawn to a small one, and m says how alike annotators are; :func:`shrink` takes the mean over m.
 
-With two classes the likelihood is that of all answers on cycles. A model that has not seen the answers about a point
-says something of it too. But it may be wrong itself, and what it says of a point is
+With two classes the likelihood is that of all answers on cycles. A model that has not seen the answers
+about a point says something of it too. But it may be wrong itself, and what it says of a point is
 
     P(c = +1) = (1 - b) logistic(t z) + b / 2                                                                   (3)
 
-with a share b of blind points and a scale t that suit the answers best. For a loose pair b and a rate that all
-annotators have in common cannot be told apart: the model can refute a rate and tell annotators apart, but it cannot
-assert a rate.
+with a share b of blind points and a scale t that suit the answers best. For a loose pair b and a rate that
+all annotators have in common have one effect: the model can refute a rate and tell annotators apart,
+but it cannot assert a rate.
 
 With more classes the truth of a question is "same" with some probability s, and its answers are wrong independently:
 
     P(answers to a question) = s prod_{same} (1 - e_a) prod_{different} e_a
                              + (1 - s) prod_{same} e_a prod_{different} (1 - e_a)                               (4)
 
-which is the latent class model of Dawid and Skene [1]_ with two classes of questions. Questions with one answer do
-not tell s from the rates, so those with several, and those about two labelled points, are used. Two annotators who
-answer the same questions are told apart by s alone: the rarer truth is got wrong less often. Where s is near 1/2 they
-are not, and a profile interval, over s and all other rates, says so. Contradictions round a cycle, two "same" and a
-"different", are used where nothing else explains them, by the likelihood of all answers on cycles with all classes
+which is the latent class model of Dawid and Skene [1]_ with two classes of questions. Those with several
+answers, or about two labelled points, are used. Two annotators who answer the same questions are told apart
+by s alone: the rarer truth is got wrong less often. Where s is near 1/2 they are not, and a profile
+interval, over s and all other rates, says so. Contradictions round a cycle, two "same" and a "different",
+are used where nothing else explains them, by the likelihood of all answers on cycles with all classes
 equally likely.
 
 References
@@ -47,7 +47,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -60,7 +60,7 @@ from sdulearn.answers.propagate import FactorGraph, sum_by
 from sdulearn.answers.two_classes import TwoClassNetwork
 from sdulearn.errors import InputError
 from sdulearn.pairs import read_pairs
-from sdulearn.types import Array, Codes, Count, Indices, Mask, MatrixLike, Probability
+from sdulearn.types import Array, Codes, Count, Estimator, Indices, Mask, MatrixLike, Probability
 
 # What the parameter of an estimator may be: "auto", one rate for all, or one for each annotator.
 ErrorRateParameter = str | float | Mapping[int, float]
@@ -201,7 +201,7 @@ class AnswerModel:
             values = np.full(len(numbers), float(error_rate))
         if bad := [rate for rate in every if not 0 <= rate <= HIGHEST]:
             raise InputError(f"`error_rate` must lie between 0 and 0.5, the rate of guessing; got {bad[0]:g}.")
-        return cls._of(numbers, counts, values, values, values)
+        return from_columns(numbers, counts, values, values, values)
 
     @classmethod
     def estimate(cls, graph: AnswerGraph, n_classes: int = 2, logits: Array | None = None) -> AnswerModel:
@@ -231,40 +231,12 @@ class AnswerModel:
             rates, low, high = _question_rates(graph, annotator, len(numbers), n_classes)
         low = np.minimum(np.where(low > LOWEST, low, 0.0), rates)
         counts = np.bincount(annotator, minlength=len(numbers))
-        return cls._of(numbers, counts, rates, low, np.maximum(high, rates))
-
-    @classmethod
-    def unknown(cls, numbers: Codes, counts: Codes) -> AnswerModel:
-        """Take answers for right that nothing tells a rate of, as those of one annotator that share no point.
-
-        Parameters
-        ----------
-        numbers : int array
-            The annotators, in ascending order.
-        counts : int array
-            Number of answers of each.
-
-        Returns
-        -------
-        AnswerModel
-            Rates of 0, from 0 to 1/2.
-        """
-        nothing = np.zeros(len(numbers))
-        return cls._of(numbers, counts, nothing, nothing, nothing + HIGHEST)
-
-    @classmethod
-    def _of(cls, numbers: Codes, counts: Codes, value: Array, low: Array, high: Array) -> AnswerModel:
-        """Of columns, one entry an annotator."""
-        columns = (value, low, high, counts)
-        rates = [Rate(*row) for row in zip(*(column.tolist() for column in columns), strict=True)]
-        total = int(counts.sum())
-        mean = [float(column @ (counts / max(total, 1))) for column in (value, low, high)]
-        return cls(Rate(mean[0], mean[1], mean[2], total), dict(zip(numbers.tolist(), rates, strict=True)))
+        return from_columns(numbers, counts, rates, low, np.maximum(high, rates))
 
     @property
     def certain(self) -> bool:
         """Whether no answer is ever wrong: closed forms apply."""
-        return not any(self.rates.values())
+        return not any(rate.value for rate in self.by_annotator.values())
 
     @property
     def rates(self) -> dict[int, float]:
@@ -285,23 +257,8 @@ class AnswerModel:
             The rates.
         """
         numbers, place = np.unique(annotators, return_inverse=True)
-        known = self.rates
-        return np.array([known.get(a, self.error_rate.value) for a in numbers.tolist()], dtype=np.float64)[place]
-
-    def log_factors(self, graph: AnswerGraph) -> Array:
-        """Logarithms of equation (1), two for each answer.
-
-        Parameters
-        ----------
-        graph : AnswerGraph
-            The answers.
-
-        Returns
-        -------
-        array of shape (2, n_answers)
-            Where the classes of the two points agree, and where they differ.
-        """
-        return log_factors(graph.same, self.errors(graph.annotators), graph.weights)
+        rates = [self.by_annotator.get(a, self.error_rate).value for a in numbers.tolist()]
+        return np.array(rates, dtype=np.float64)[place]
 
     def factor_graph(self, graph: AnswerGraph, n_classes: int) -> FactorGraph:
         """Reduce answers to groups and edges, for any node probabilities.
@@ -318,7 +275,23 @@ class AnswerModel:
         FactorGraph
             What answers that are never wrong tie together, and the others between.
         """
-        return FactorGraph.from_answers(graph, n_classes, self.log_factors(graph))
+        factors = log_factors(graph.same, self.errors(graph.annotators), graph.weights)
+        return FactorGraph.from_answers(graph, n_classes, factors)
+
+
+def from_columns(numbers: Codes, counts: Codes, value: Array, low: Array, high: Array) -> AnswerModel:
+    """The model of annotators, in ascending order, each with its number of answers, its rate and interval."""
+    columns = (value, low, high, counts)
+    rates = [Rate(*row) for row in zip(*(column.tolist() for column in columns), strict=True)]
+    total = int(counts.sum())
+    mean = [float(column @ (counts / max(total, 1))) for column in (value, low, high)]
+    return AnswerModel(Rate(mean[0], mean[1], mean[2], total), dict(zip(numbers.tolist(), rates, strict=True)))
+
+
+def unknown_answer_model(numbers: Codes, counts: Codes) -> AnswerModel:
+    """Rates of 0, from 0 to 1/2, where nothing tells them, as of the answers of one annotator that share no point."""
+    nothing = np.zeros(len(numbers))
+    return from_columns(numbers, counts, nothing, nothing, nothing + HIGHEST)
 
 
 def known_answer_model(
@@ -348,8 +321,10 @@ def log_factors(same: Codes, errors: Array, weights: Array) -> Array:
     return np.where([same > 0, same < 0], right, wrong)
 
 
-def shrink(wrong: Array, counts: Array, chances: Array) -> Array:
-    """Equation (2), the mean over all m with these chances; annotators are the last axis."""
+def shrink(wrong: Array, counts: Array, chances: Array | None) -> Array:
+    """Equation (2), the mean over all m with these chances, or without a prior; annotators are the last axis."""
+    if chances is None:
+        return np.clip(wrong / np.maximum(counts, 1e-12), LOWEST, HIGHEST)
     a, m = _prior_answers(wrong, counts)
     share = chances.reshape(m.shape)
     return np.clip((share * (a + wrong) / (m + counts)).sum(axis=0), LOWEST, HIGHEST)
@@ -392,7 +367,7 @@ def _two_class_rates(
     if not used.any():
         nothing = np.zeros(n_rates)
         return nothing, nothing, nothing + HIGHEST
-    likelihood = _TwoClassRates(graph, annotator, used, logits)
+    likelihood = _TwoClassRates(graph, annotator, n_rates, used, logits)
     best = likelihood.maximise()
     low, high = likelihood.intervals(best)
     needed = contradicts(graph) or likelihood.explains(best)
@@ -412,14 +387,14 @@ class _Trial(NamedTuple):
 class _TwoClassRates:
     """The likelihood of some answers as a function of the rates, with two classes."""
 
-    def __init__(self, graph: AnswerGraph, annotator: Codes, used: Mask, logits: Array | None) -> None:
+    def __init__(self, graph: AnswerGraph, annotator: Codes, n_rates: int, used: Mask, logits: Array | None) -> None:
         # Labels become log odds, so that the edges do not depend on the rates.
         self.answers = AnswerGraph.from_answers(
             graph.ends[used], graph.same[used], weights=graph.weights[used], n_points=graph.n_points
         )
         self.network = TwoClassNetwork(AnswerModel.given(0.1, self.answers).factor_graph(self.answers, 2))
         self.annotator = annotator[used]
-        self.n_rates = int(annotator.max(initial=-1)) + 1
+        self.n_rates = n_rates
         self.logits = logits
         self.labels = np.sign(graph.labels)
         self.counts = sum_by(self.annotator, self.answers.weights, self.n_rates)
@@ -469,8 +444,7 @@ class _TwoClassRates:
     def _climb(self, at: _Trial, chances: Array) -> _Trial:
         """EM from each set; the best of all."""
         for _ in range(_EM_ITER):
-            fresh = self._step(at)
-            fresh = fresh._replace(rates=shrink(self._by_annotator(fresh.wrong), self.counts, chances))
+            fresh = self._step(at, chances)
             moved = np.abs(fresh.rates - at.rates).max()
             at = fresh
             if moved < _EM_TOL:
@@ -482,20 +456,14 @@ class _TwoClassRates:
         """The likelihood of each set where all but the ``fixed`` rates suit it best; no prior."""
         reached = []
         for _ in range(_PROFILE_ITER):
-            first = self._free_step(at, fixed)
-            second = self._free_step(first, fixed)
+            first = self._step(at, None, fixed)
+            second = self._step(first, None, fixed)
             reached += [first.values, second.values]
             at = _leap(at, first, second)
         return np.max([*reached, self._step(at).values], axis=0)
 
-    def _free_step(self, at: _Trial, fixed: Mask | np.bool) -> _Trial:
-        """A step of EM without a prior."""
-        fresh = self._step(at)
-        rates = self._by_annotator(fresh.wrong) / np.maximum(self.counts, 1e-12)
-        return fresh._replace(rates=np.where(fixed, at.rates, np.clip(rates, LOWEST, HIGHEST)))
-
-    def _step(self, at: _Trial) -> _Trial:
-        """The E-step, and b in equation (3) for the next."""
+    def _step(self, at: _Trial, chances: Array | None = None, fixed: Mask | np.bool = np.False_) -> _Trial:
+        """A step of EM, for b in equation (3) too; the ``fixed`` rates stay."""
         says = self._model(at)
         same = self.answers.same[:, None]
         factors = log_factors(same, at.rates.T[self.annotator], self.answers.weights[:, None])
@@ -507,7 +475,8 @@ class _TwoClassRates:
             # Which points are blind, given what the answers say of them.
             known = found.positive / says + (1 - found.positive) / (1 - says)
             blind = np.clip(at.blind / 2 * known[self.answers.degree > 0].mean(axis=0), 0.0, 1.0)
-        return at._replace(values=found.values.sum(axis=0), wrong=wrong, blind=blind)
+        rates = np.where(fixed, at.rates, shrink(self._by_annotator(wrong), self.counts, chances))
+        return _Trial(rates, at.scale, blind, found.values.sum(axis=0), wrong)
 
     def _model(self, at: _Trial) -> Array:
         """Equation (3), (n_points, n_sets); labels are certain."""
@@ -636,11 +605,7 @@ class RepeatedQuestions:
         free = np.isnan(self.truth)
         for _ in range(_QUESTION_ITER):
             wrong, posterior = self._wrong(rates, shares)
-            if chances is None:
-                fresh = np.clip(wrong / np.maximum(self.counts, 1e-12), LOWEST, HIGHEST)
-            else:
-                fresh = shrink(wrong, self.counts, chances)
-            fresh = np.where(fixed, rates, fresh)
+            fresh = np.where(fixed, rates, shrink(wrong, self.counts, chances))
             shares = (posterior[:, free].sum(axis=1) + 0.5) / (self.times[free].sum() + 1)
             moved = np.abs(fresh - rates).max(initial=0.0)
             rates = fresh
@@ -728,16 +693,6 @@ def annotators_in_contradictions(graph: AnswerGraph, annotator: Codes, certain: 
     return np.bincount(annotator[within], minlength=n_annotators) > 0
 
 
-class NoisyAnswerModel(Protocol):
-    """A fitted model with probabilities and error rates."""
-
-    answer_model_: AnswerModel
-
-    def predict_proba(self, X: MatrixLike) -> Array:
-        """Probability of each class."""
-        ...
-
-
 @dataclass(frozen=True, eq=False)
 class DoubtfulAnswers:
     """All answers, the most doubtful first.
@@ -763,7 +718,7 @@ class DoubtfulAnswers:
         return len(self.wrong)
 
 
-def doubtful_answers(model: NoisyAnswerModel, X: MatrixLike, y: ArrayLike) -> DoubtfulAnswers:
+def doubtful_answers(model: Estimator, X: MatrixLike, y: ArrayLike) -> DoubtfulAnswers:
     """Rank answers by the probability that they are wrong.
 
     Other answers about the same points and the model's probabilities speak for or against each
@@ -811,8 +766,11 @@ def doubtful_answers(model: NoisyAnswerModel, X: MatrixLike, y: ArrayLike) -> Do
         raise InputError(f"`X` has {len(probability)} rows, but `y` has {len(pairs)}.")
     log_p = np.log(np.maximum(graph.by_point(probability), 1e-12))
     log_p -= np.logaddexp.reduce(log_p, axis=1, keepdims=True)
-    factors = _never_certain(model.answer_model_, graph).factor_graph(graph, log_p.shape[1])
-    right = factors.propagate(log_p).right
+    factors = log_factors(graph.same, _errors_above_zero(model.answer_model_, graph), graph.weights)
+    if graph.degree.max(initial=0) <= 1 and not graph.labels.any():
+        right = _right_of_loose(graph, np.exp(log_p), factors)
+    else:
+        right = FactorGraph.from_answers(graph, log_p.shape[1], factors).propagate(log_p).right
     order = np.argsort(right, kind="stable")
     return DoubtfulAnswers(
         wrong=1 - right[order],
@@ -822,11 +780,19 @@ def doubtful_answers(model: NoisyAnswerModel, X: MatrixLike, y: ArrayLike) -> Do
     )
 
 
-def _never_certain(model: AnswerModel, graph: AnswerGraph) -> AnswerModel:
-    """Rates above 0: one who was never found wrong may be, once, and one of whom nothing is known now and then."""
-    numbers = np.unique(graph.annotators)
-    rates = dict(zip(numbers.tolist(), model.errors(numbers).tolist(), strict=True))
+def _errors_above_zero(model: AnswerModel, graph: AnswerGraph) -> Array:
+    """Rates of the answers: one who was never found wrong may be, once, and one of whom nothing is known at times."""
+    errors = model.errors(graph.annotators)
     for a, rate in model.by_annotator.items():
         if rate.value == 0:
-            rates[a] = 1 / (2 * max(rate.n_answers, 10)) if rate.identified else _UNKNOWN_RATE
-    return AnswerModel.given({a: max(rate, 1e-3) for a, rate in rates.items()}, graph)
+            least = 1 / (2 * max(rate.n_answers, 10)) if rate.identified else _UNKNOWN_RATE
+            errors[graph.annotators == a] = least
+    return np.maximum(errors, 1e-3)
+
+
+def _right_of_loose(graph: AnswerGraph, probability: Array, factors: Array) -> Array:
+    """Probability that each answer is right, where no point is in two of them: Bayes' rule, with nothing to send."""
+    first, second = probability[graph.ends].swapaxes(0, 1)
+    agree = np.sum(first * second, axis=1)
+    same, different = np.exp(factors) * [agree, 1 - agree]
+    return np.where(graph.same > 0, same, different) / (same + different)

@@ -22,7 +22,7 @@ from sdulearn.answers import AnswerGraph, Answers, read_answers
 from sdulearn.answers.records import random_ends
 from sdulearn.cli.options import add_answer_options, in_options
 from sdulearn.cli.screen import add_json_option, print_json, say
-from sdulearn.diagnostics import Finding, check_component_ratio, shares_points
+from sdulearn.diagnostics import Finding, check_component_ratio
 from sdulearn.errors import InputError, UndeterminedError
 from sdulearn.pairs import UNSURE
 from sdulearn.prior import random_of
@@ -75,7 +75,7 @@ def run(arguments: argparse.Namespace) -> int:
         counted = random_of(graph, random_points)
         if counted is not None:
             about = "answers to random questions; chosen ones do not count"
-        elif shares_points(graph):
+        elif graph.degree.max() > 1:
             about = f"answers about {int(np.sum(graph.degree > 0)):,} points"
         if about != "pairs":
             found = check_component_ratio(graph, None, counted)

@@ -15,7 +15,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils import assert_all_finite, check_consistent_length
 
-from sdulearn.answers.answer_model import AnswerModel, Rate
+from sdulearn.answers.answer_model import AnswerModel, Rate, unknown_answer_model
 from sdulearn.base import Fit
 from sdulearn.blocks import Blocks, Sums, add_all
 from sdulearn.errors import InputError
@@ -75,7 +75,7 @@ def fit_pair_logistic(model: PairLogisticRegression, blocks: Blocks) -> Fit:
     estimate, prior = resolve_prior(model.prior, (similar, dissimilar, squares), majority=majority)
     problem = BlockProblem(blocks, survey, prior, float(model.prior_strength), float(error_rate))
     v = begin(model, problem, model.alpha, model.covariance_power)
-    answer_model = AnswerModel.unknown(np.zeros(1, dtype=int), np.array([survey["n_pairs"]]))
+    answer_model = unknown_answer_model(np.zeros(1, dtype=int), np.array([survey["n_pairs"]]))
     if model.error_rate != "auto":
         rate = Rate(float(error_rate), float(error_rate), float(error_rate), survey["n_pairs"])
         answer_model = AnswerModel(rate, {0: rate})

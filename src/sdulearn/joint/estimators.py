@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from sdulearn.answers.answer_model import AnswerModel, ErrorRateParameter, answer_model_of
+from sdulearn.answers.answer_model import AnswerModel, ErrorRateParameter, answer_model_of, unknown_answer_model
 from sdulearn.answers.graph import AnswerGraph
 from sdulearn.base import Fit, LinearClassifier
 from sdulearn.errors import ClassNumberWarning, InputError, OneKindWarning, warn
@@ -135,7 +135,7 @@ class _PairLogisticBase(LinearClassifier):
     def _answer_model(self, X: Rows, pairs: Pairs, data: TrainingData) -> AnswerModel:
         """Given, or estimated: from contradictions and, between annotators, by models of the other answers."""
         if not _asks_for_rates(self.error_rate, pairs):
-            return AnswerModel.unknown(*np.unique(pairs.answer_annotators, return_counts=True))
+            return unknown_answer_model(*np.unique(pairs.answer_annotators, return_counts=True))
         if not isinstance(self.error_rate, str):
             return AnswerModel.given(self.error_rate, data.graph)
         found = AnswerModel.estimate(data.graph)

@@ -32,7 +32,7 @@ import numpy as np
 from scipy import sparse
 from scipy.special import expit
 
-from sdulearn.answers.answer_model import AnswerModel
+from sdulearn.answers.answer_model import AnswerModel, log_factors
 from sdulearn.answers.graph import AnswerGraph
 from sdulearn.answers.propagate import log_cosh, sum_matrix
 from sdulearn.answers.two_classes import TwoClassNetwork
@@ -325,7 +325,7 @@ class TwoClassLikelihood:
         return parts
 
     def _pairs(self, of_answer: Indices, loose: Mask) -> LoosePairs:
-        factors = self.answer_model.log_factors(self.graph)
+        factors = log_factors(self.graph.same, self.errors, self.graph.weights)
         agree, differ = (np.bincount(of_answer, factor, len(loose)).astype(np.float64)[loose] for factor in factors)
         if np.isneginf(np.maximum(agree, differ)).any():
             # It refuses contradictions.
@@ -537,7 +537,7 @@ class FoldLikelihood:
         odds = self.rest[fold].log_odds(Z) if self.rest else Z
         asked = np.flatnonzero(~self.answers[:, fold])
         named = np.flatnonzero(~self.labels[:, fold] & (graph.labels != 0))
-        agree, differ = self.whole.answer_model.log_factors(replace(graph, weights=np.ones(graph.n_answers)))[:, asked]
+        agree, differ = log_factors(graph.same[asked], self.whole.errors[asked], np.ones(len(asked)))
         answers, _ = LoosePairs(agree, differ).terms(odds[graph.ends[asked].T.ravel()])
         labels = np.logaddexp(0, -graph.labels[named, None] * odds[named])
         weight = self.whole.weight[self.whole.component[np.concatenate([graph.ends[asked, 0], named])]]

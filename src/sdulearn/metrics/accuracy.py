@@ -163,15 +163,15 @@ def accuracy_of(
     z = checked_decision(decision, pairs)
     pairs, weight, kept = weighted_rows(pairs, sample_weight)
     z = rows_of(z, kept)
+    graph = AnswerGraph.from_y(pairs, weight)
     weight = np.ones(len(z)) if weight is None else weight
     by_pair = pairs.pair_weights(weight)
     labelled = pairs.labels is not None and bool(pairs.labels.any())
     if not len(by_pair) and not labelled:
         raise no_answers("An accuracy")
-    graph = AnswerGraph.from_y(pairs, weight)
     # A point that rows show with several values is decided by their mean.
     sign = np.where(graph.by_point(z[:, None], weight)[:, 0] > 0, 1, -1)
-    model = known_answer_model(error_rate, graph)
+    model = None if error_rate is None else known_answer_model(error_rate, graph)
     random_points = rows_of(random_points, kept)
     counted = random_of(graph, random_points)
     judging: Mask = np.ones(len(by_pair), dtype=bool)
@@ -184,7 +184,7 @@ def accuracy_of(
     empty = AccuracyEstimate(0.5, 0.5, 1.0, agreement, int(judging.sum()), confidence)
     if counted is not None:
         return _accuracy_of_random_points(empty, sign, graph, model, spread, counted)
-    if not labelled and _is_one_kind(pairs.similar):
+    if not labelled and (pairs.similar.all() or not pairs.similar.any()):
         return _accuracy_of_one_kind(empty, z, pairs, weight, prior, spread)
     by_components = pairs.shares_points or labelled or not (model is None or model.certain)
     if by_components and not _in_other_ratio(pairs, prior):
@@ -198,10 +198,6 @@ def no_answers(what: str) -> UndeterminedError:
         f"{what} needs answers or labels, and `y` holds no answers of positive weight. In cross_val_score or "
         "GridSearchCV give `cv=PairKFold()`: it keeps the rows of an answer together, other splitters do not."
     )
-
-
-def _is_one_kind(similar: Mask) -> bool:
-    return bool(similar.all()) or not bool(similar.any())
 
 
 def _in_other_ratio(pairs: Pairs, prior: float | None) -> bool:

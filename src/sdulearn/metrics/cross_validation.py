@@ -156,8 +156,10 @@ def held_out_accuracy(
         The estimate with its interval.
     """
     pairs = read_pairs(y)
-    spread = fold_spread(n_splits, share_of_points(pairs, random_points))
-    return accuracy_of(decision, pairs, error_rate, sample_weight, prior, random_points, confidence, spread)
+    share = 1.0 if random_points is None else share_of_points(pairs, random_points)
+    return accuracy_of(
+        decision, pairs, error_rate, sample_weight, prior, random_points, confidence, fold_spread(n_splits, share)
+    )
 
 
 def fold_spread(n_splits: int, share: float = 1.0) -> float:
@@ -168,10 +170,8 @@ def fold_spread(n_splits: int, share: float = 1.0) -> float:
     return 1 + share * n_splits / (n_splits - 1) / 2
 
 
-def share_of_points(pairs: Pairs, random_points: ArrayLike | None) -> float:
+def share_of_points(pairs: Pairs, random_points: ArrayLike) -> float:
     """Share of the points in answers that were drawn at random."""
-    if random_points is None:
-        return 1.0
     graph = AnswerGraph.from_y(pairs)
     return float(np.mean(graph.shown_by(random_points)[graph.degree > 0]))
 
@@ -216,9 +216,9 @@ def fold_models(
     there = slice(None) if weight is None else weight > 0
     n_kinds = len(np.unique(np.sign(pairs.codes[there])))
     larger = float(np.copysign(1.0, np.mean(np.sign(reference[there]))))
+    by_name = np.issubdtype(reference.dtype, np.integer)
     for train, test in _weighted_parts(cv, X, pairs, weight):
         rows = safe_indexing(X, train)
-        by_name = _is_classes(reference)
         if not by_name and len(np.unique(np.sign(pairs.codes[train]))) < n_kinds:
             # A kind of answer is missing here.
             yield FoldModel(test, _Constant(larger))
@@ -231,16 +231,13 @@ def fold_models(
             yield FoldModel(test, model, 1.0 if model.decision_function(rows) @ reference[train] >= 0 else -1.0)
 
 
-def _is_classes(reference: Array | Codes) -> bool:
-    return bool(np.issubdtype(reference.dtype, np.integer))
-
-
 def predictions_of(parts: Iterable[FoldModel], X: MatrixLike, reference: Array | Codes) -> Array | Codes:
     """Decision value, or class, of every row by the model of its fold; that of the reference where it is in none."""
     found = reference.copy()
+    by_name = np.issubdtype(reference.dtype, np.integer)
     for part in parts:
         rows = safe_indexing(X, part.rows)
-        found[part.rows] = part.model.predict(rows) if _is_classes(reference) else part.decide(rows)
+        found[part.rows] = part.model.predict(rows) if by_name else part.decide(rows)
     return found
 
 

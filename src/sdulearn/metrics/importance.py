@@ -114,7 +114,7 @@ def pair_importance(
         score, still = _judge(estimator, shuffled(X, column, donors), pairs, scoring)
         losses[column, k] = whole - score
         lost[column, k] = agrees - still
-    error = _slope(losses, lost.mean(axis=2)) * _error(lost.mean(axis=1), int(np.count_nonzero(graph.degree)))
+    error = _error(losses, lost, int(np.count_nonzero(graph.degree)))
     return PairImportance(losses.mean(axis=1), losses.std(axis=1), losses, whole, error)
 
 
@@ -134,17 +134,15 @@ def _judge(estimator: Estimator, X: MatrixLike, pairs: Pairs, scoring: str | Non
     return float(agrees.mean()) if by_agreement else pair_accuracy(decision, pairs).value, agrees
 
 
-def _error(lost: Array, n_points: int) -> Array:
-    """Standard error of the lost agreement; no more answers count than their points make loose pairs."""
-    n_answers = lost.shape[1]
-    spread = max(1.0, 2 * n_answers / n_points)
-    return np.sqrt(spread * np.mean((lost - lost.mean(axis=1, keepdims=True)) ** 2, axis=1) / n_answers)
-
-
-def _slope(losses: Array, lost: Array) -> float:
-    """Accuracy by agreement, as these shuffles have it: how far apart they are depends on the shape of the graph."""
-    total = float(np.sum(lost**2))
-    return abs(float(np.sum(losses * lost))) / total if total > 0 else 1.0
+def _error(losses: Array, lost: Array, n_points: int) -> Array:
+    """Standard error of the lost agreement, times the slope of the accuracy in it, as these shuffles have it."""
+    by_answer = lost.mean(axis=1)
+    by_shuffle = lost.mean(axis=2)
+    # No more answers count than their points make loose pairs.
+    n_answers = min(by_answer.shape[1], n_points / 2)
+    total = float(np.sum(by_shuffle**2))
+    slope = abs(float(np.sum(losses * by_shuffle))) / total if total > 0 else 1.0
+    return slope * by_answer.std(axis=1) / np.sqrt(n_answers)
 
 
 def shuffled(X: MatrixLike, column: int, donors: Indices) -> MatrixLike:

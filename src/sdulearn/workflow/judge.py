@@ -147,7 +147,7 @@ def agreement_of_many(
     """
     predicted = predictions_of(parts, rows, model.predict(rows))
     counted = held_out_rows(parts, random_points)
-    spread = fold_spread(len(parts), share_of_points(pairs, counted))
+    spread = fold_spread(len(parts), 1.0 if counted is None else share_of_points(pairs, counted))
     asked = np.isin(pairs.ends, np.concatenate([part.rows for part in parts])).any(axis=1)
     known = np.array(pairs)
     known[pairs.ends[~asked], 0] = 0
