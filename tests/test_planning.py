@@ -10,14 +10,14 @@ from scipy.stats import binom, norm
 
 from sdulearn import planning
 from sdulearn.bounds import order_probability, recommended_gamma
-from sdulearn.planning import simulate_plan
-from sdulearn.populations import (
+from sdulearn.datasets import (
     FeaturePopulation,
     GaussianPopulation,
     gaussian_accuracy,
     gaussian_distance,
     logistic_scores,
 )
+from sdulearn.planning import simulate_plan
 from sdulearn.risks import similar_share
 
 

@@ -14,7 +14,7 @@ ROOT = Path(sdulearn.__file__).parent
 FLOORS = [
     [
         (
-            "version", "types", "errors", "sklearn_private", "io", "io.files", "io.png", "io.typed",
+            "version", "types", "errors", "sklearn_private", "io", "io.files", "io.images", "io.typed",
             "io.container",
         )
     ],
@@ -38,7 +38,7 @@ FLOORS = [
             "io.model_file", "io.onnx", "workflow",
         ),
         ("asking",),
-        ("populations", "planning"),
+        ("planning",),
     ],
     [("plotting", "web", "cli")],
 ]  # fmt: skip

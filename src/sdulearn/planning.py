@@ -22,8 +22,8 @@ from sdulearn import (
     stack_pairs,
 )
 from sdulearn.bounds import order_probability, recommended_gamma
+from sdulearn.datasets import Draw, FeaturePopulation, GaussianPopulation, Population
 from sdulearn.errors import InputError, OneKindWarning, OrientationWarning, UndeterminedError
-from sdulearn.populations import Draw, FeaturePopulation, GaussianPopulation, Population
 from sdulearn.prior import no_value_probability
 from sdulearn.risks import dissimilar_share, similar_share
 from sdulearn.types import Array, Estimator, MatrixLike

@@ -5,7 +5,6 @@ import pytest
 from scipy.stats import binom
 
 from sdulearn.asking import Asker, ask
-from sdulearn.asking.designs import sample_size
 from sdulearn.asking.estimates import NEXT_ANSWERS, random_sample
 
 
@@ -69,7 +68,7 @@ def test_the_sample_is_a_beginning_of_the_random_order():
     X, y = overlapping(80, 0)
     asker = ask(X, oracle(y), 50, random_share=0.4, random_state=0)
     state = asker._now
-    sample = set(state.points.order[: sample_size(state)].tolist())
+    sample = set(state.points.order[: state.n_sampled].tolist())
     asked = {left for left, kind in zip(asker.answers["left"], asker.answers["kind"], strict=True) if kind == "random"}
     assert asked < sample
     assert set(state.known[random_sample(state)].tolist()) == sample

@@ -12,7 +12,7 @@ from scipy import sparse
 
 from sdulearn.asking import Asker, QuestionCell
 from sdulearn.errors import InputError, MissingExtraError
-from sdulearn.web.images import image_type
+from sdulearn.io.images import image_type
 
 pytest.importorskip("ipywidgets")
 RNG = np.random.default_rng(0)

@@ -24,7 +24,7 @@ from sdulearn.answers.records import Answer
 from sdulearn.cli import ask
 from sdulearn.datasets import make_waveform
 from sdulearn.io.answer_log import AnswerLog, read_log
-from sdulearn.web.images import grey_png
+from sdulearn.io.images import grey_png
 
 
 @pytest.fixture(scope="module")

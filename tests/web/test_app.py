@@ -9,8 +9,8 @@ import pytest
 
 from sdulearn.errors import FileError, InputError
 from sdulearn.io.answer_log import read_log
+from sdulearn.io.images import grey_png, image_type
 from sdulearn.web.app import STATIC
-from sdulearn.web.images import grey_png, image_type
 from sdulearn.web.things import Things, things_of_table
 
 

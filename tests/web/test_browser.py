@@ -16,7 +16,7 @@ import pandas as pd
 import pytest
 
 from sdulearn.io.answer_log import read_log
-from sdulearn.web.images import grey_png
+from sdulearn.io.images import grey_png
 
 # Where a browser is named, a package that is missing is an error and no reason to skip.
 REQUIRED = "SDULEARN_CHROMIUM" in os.environ

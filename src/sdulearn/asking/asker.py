@@ -41,8 +41,9 @@ from sdulearn.asking.records import (
 )
 from sdulearn.asking.state import FIRST_SETTINGS, Settings, State, choose_settings, fit_quietly
 from sdulearn.errors import InputError, NothingToAskError, UndeterminedError
-from sdulearn.joint import PairLogisticRegressionCV
-from sdulearn.metrics import AccuracyEstimate, cross_val_accuracy
+from sdulearn.joint.estimators import PairLogisticRegressionCV
+from sdulearn.metrics.accuracy import AccuracyEstimate
+from sdulearn.metrics.cross_validation import cross_val_accuracy
 from sdulearn.sklearn_private import check_feature_names, safe_indexing
 from sdulearn.types import Codes, Estimator, MatrixLike, RandomState, Rows
 

@@ -15,15 +15,17 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from sdulearn.asking.classes import MAX_UNPROVEN
 from sdulearn.asking.records import Question, RowAnswer
-from sdulearn.asking.state import State
 from sdulearn.errors import NothingToAskError
 from sdulearn.types import Array, Mask
+
+if TYPE_CHECKING:
+    from sdulearn.asking.state import State
 
 # Checks begin when there is something to check.
 FIRST_CHECK = 12
@@ -158,16 +160,10 @@ def _random_point(turn: Turn) -> Question | None:
     """The next point of the random order whose class is not known."""
     state = turn.state
     closed = state.asked | turn.busy
-    for point in state.points.order[sample_size(state) :]:
+    for point in state.points.order[state.n_sampled :]:
         if int(point) not in closed:
             return ask_about(turn, int(point), "random")
     return None
-
-
-def sample_size(state: State) -> int:
-    """How far along the random order points have been asked about: so many points are a random sample."""
-    asked = [one.left for one in state.answers if one.kind == "random"]
-    return int(state.points.position[asked].max(initial=-1)) + 1
 
 
 def still_exploring(state: State) -> bool:

@@ -9,18 +9,20 @@ from __future__ import annotations
 
 from copy import copy
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sdulearn.asking.designs import sample_size
-from sdulearn.asking.state import HELD_OUT_FOLDS, State
 from sdulearn.errors import UndeterminedError
-from sdulearn.joint import PairLogisticRegression
-from sdulearn.metrics import AccuracyEstimate
+from sdulearn.metrics.accuracy import AccuracyEstimate
 from sdulearn.metrics.cross_validation import fold_spread
 from sdulearn.prior import PriorEstimate, clopper_pearson, share_of
 from sdulearn.sklearn_private import check_feature_names
 from sdulearn.types import Codes, Estimator, Indices, Rows
+
+if TYPE_CHECKING:
+    from sdulearn.asking.state import State
+    from sdulearn.joint.estimators import PairLogisticRegression
 
 # Fewer random points than this say nothing.
 LEAST_SAMPLE = 4
@@ -80,8 +82,7 @@ class ClassFound:
 
 def random_sample(state: State) -> Indices:
     """Positions in ``state.known`` of the points of the random sample."""
-    sample = state.points.order[: sample_size(state)]
-    return np.flatnonzero(np.isin(state.known, sample))
+    return np.flatnonzero(np.isin(state.known, state.points.order[: state.n_sampled]))
 
 
 def linked_accuracy(state: State, confidence: float) -> AccuracyEstimate:
@@ -107,7 +108,7 @@ def linked_accuracy(state: State, confidence: float) -> AccuracyEstimate:
     if state.error:
         equal = np.full((len(state.known), n_classes), -np.log(n_classes))
         by_answers = state.propagate(equal).posteriors[sample]
-    spread = fold_spread(HELD_OUT_FOLDS, len(sample) / len(state.known))
+    spread = fold_spread(state.N_FOLDS, len(sample) / len(state.known))
     value, low, high = share_of(by_answers, predicted, confidence, spread)
     return AccuracyEstimate(
         value,

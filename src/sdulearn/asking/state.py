@@ -23,7 +23,7 @@ from sdulearn.answers.propagate import Propagation
 from sdulearn.asking.classes import Classes, count_votes, read_classes
 from sdulearn.asking.points import Points
 from sdulearn.asking.records import RowAnswer, annotator_numbers, as_graph_input
-from sdulearn.joint import PairLogisticRegression, PairLogisticRegressionCV
+from sdulearn.joint.estimators import PairLogisticRegression, PairLogisticRegressionCV
 from sdulearn.types import Array, Codes, Estimator, Indices, Mask
 
 # A chosen point that is not in some classes is not asked about further where another one is as likely as this.
@@ -35,7 +35,6 @@ _LEAST_WRONG = 0.01
 # Log probability of a class that a model does not know.
 _NEVER = -30.0
 _LEAST_KNOWN = 10
-HELD_OUT_FOLDS = 10
 # One fit at a time: filters of warnings belong to the whole process.
 _FITTING = RLock()
 
@@ -64,6 +63,8 @@ class Fitted(NamedTuple):
 @dataclass(frozen=True, eq=False)
 class State:
     """The answers, and what they say."""
+
+    N_FOLDS = 10  # in which known points are held out
 
     points: Points  # all points
     answers: tuple[RowAnswer, ...]  # the answers
@@ -139,6 +140,12 @@ class State:
     def kinds(self) -> Counter[str]:
         """Number of answers of each kind."""
         return Counter(one.kind for one in self.answers)
+
+    @cached_property
+    def n_sampled(self) -> int:
+        """How far along the random order points have been asked about: so many points are a random sample."""
+        asked = [one.left for one in self.answers if one.kind == "random"]
+        return int(self.points.position[asked].max(initial=-1)) + 1
 
     @cached_property
     def pairs(self) -> tuple[Indices, Codes, Codes]:
@@ -303,7 +310,7 @@ class State:
         """Log probabilities of the classes of each known point by a model that knows no answer about it."""
         log_p = self.log_probabilities(self.known)
         places = np.flatnonzero(self.is_held_out)
-        fold = np.random.default_rng(0).permutation(len(places)) % HELD_OUT_FOLDS
+        fold = np.random.default_rng(0).permutation(len(places)) % self.N_FOLDS
         for k in np.unique(fold):
             test = places[fold == k]
             fitted = self.fit(self.known[test].tolist())

@@ -440,6 +440,8 @@ class PairLogisticRegressionCV(_PairLogisticBase):
     )  # fmt: skip
 
     n_classes_interval_: tuple[int, int] | None
+    # What the scores in ``cv_results_`` are.
+    scoring = "log-likelihood"
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **{

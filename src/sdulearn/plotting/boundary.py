@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -25,7 +24,6 @@ _SAME = "0.15"
 _DIFFERENT = "#d55e00"
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
 class PairBoundaryDisplay(Display):
     """The decision boundary of a model, in two features, with the pairs drawn as lines.
 

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from sdulearn.errors import InputError, require
-from sdulearn.metrics import AnswerCounts, Calibration, calibration, class_agreement, held_out, pair_calibration
-from sdulearn.metrics.cross_validation import held_out_same
+from sdulearn.metrics.classes import AnswerCounts, class_agreement
+from sdulearn.metrics.cross_validation import held_out, held_out_same
+from sdulearn.metrics.reliability import Calibration, calibration, pair_calibration
 from sdulearn.pairs import read_pairs
 from sdulearn.plotting.display import ERROR_BARS, Display, require_probabilities
 from sdulearn.prior import clopper_pearson
@@ -24,7 +24,6 @@ _CONFIDENCE = 0.95
 _LEVELS = (0.5, 0.7, 0.9)
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
 class AnswerMatrixDisplay(Display):
     """Answers "same" and "different" about points of each two predicted classes.
 
@@ -81,9 +80,7 @@ class AnswerMatrixDisplay(Display):
             With ``predict``; where answers are held out and there are more than two classes, with ``orient``.
         %(X)s
         %(y)s
-        cv : int, splitter or None, default=5
-            The answers are those that the estimator was fitted on: copies are fitted without the points of each fold,
-            and their predictions are drawn. None: the estimator has not seen these answers.
+        %(cv)s
         %(ax_and_display)s
         """
         predicted = np.asarray(estimator.predict(X))
@@ -133,7 +130,6 @@ class AnswerMatrixDisplay(Display):
         ax.set(xlabel="predicted class", ylabel="predicted class", title="answers: same / different")
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
 class ClassProbabilityDisplay(Display):
     """How many rows a model puts into each class, and how sure it is of them.
 
@@ -246,7 +242,6 @@ class ClassProbabilityDisplay(Display):
         ax.legend(title="probability", loc="upper left", bbox_to_anchor=(1.01, 1.0))
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
 class ReliabilityDisplay(Display):
     """Predicted probabilities against how often they came true, with intervals.
 
@@ -312,11 +307,8 @@ class ReliabilityDisplay(Display):
             With ``predict_proba``; fitted where ``cv`` is None.
         %(X)s
         %(y)s
-        cv : int, splitter or None, default=5
-            The answers are those that the estimator learns from: copies are fitted without the points of each fold,
-            and evaluated on the answers about these. None: the estimator has not seen these answers.
-        n_bins : int, default=10
-            Bins of equal width from 0 to 1.
+        %(cv)s
+        %(n_bins)s
         %(ax_and_display)s
         """
         require_probabilities(estimator)
@@ -336,8 +328,7 @@ class ReliabilityDisplay(Display):
         probability : array-like of shape (n_rows, n_classes)
             ``predict_proba`` of the rows, by a model that has not seen the answers.
         %(y)s
-        n_bins : int, default=10
-            Bins of equal width from 0 to 1.
+        %(n_bins)s
         %(ax_and_display)s
         """
         return cls._of_answers(pair_calibration(probability, y, n_bins=n_bins), y).plot(ax)
@@ -352,8 +343,7 @@ class ReliabilityDisplay(Display):
             Predicted probability of the class, by a model that has not seen the labels.
         event : array-like of shape (n,)
             Whether it is the class: booleans, or classes of which the positive ones count.
-        n_bins : int, default=10
-            Bins of equal width from 0 to 1.
+        %(n_bins)s
         %(ax_and_display)s
         """
         return cls._of(calibration(probability, event, n_bins=n_bins), 1.0, "the class").plot(ax)

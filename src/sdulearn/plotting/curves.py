@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -13,8 +12,7 @@ from sklearn.metrics import check_scoring
 from sklearn.utils import check_random_state
 
 from sdulearn.errors import InputError, require
-from sdulearn.joint import PairLogisticRegressionCV
-from sdulearn.metrics import pair_log_likelihood
+from sdulearn.metrics.risk import pair_log_likelihood
 from sdulearn.model_selection import PairKFold
 from sdulearn.pairs import read_pairs
 from sdulearn.plotting.display import ERROR_BARS, Display
@@ -33,7 +31,6 @@ _FOLLOWED = 200
 _COLOURS = {"joint": "black", "sddu": "tab:blue"}
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
 class PairLearningCurveDisplay(Display):
     """How good a model gets as pairs are added.
 
@@ -121,13 +118,7 @@ class PairLearningCurveDisplay(Display):
             Draws of pairs, or folds where pairs are held out.
         random_state : int, RandomState or None, default=None
             Seed of the draws.
-        name : str, optional
-            Entry in the legend.
-        %(ax)s
-        **line_kw
-            Passed to ``ax.errorbar``.
-
-        %(display)s
+        %(line_and_display)s
         """
         codes = np.asarray(read_pairs(y))
         rng = check_random_state(random_state)
@@ -201,7 +192,6 @@ def _set_sizes(ax: Axes, n_pairs: Sequence[int]) -> None:
     ax.minorticks_off()
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
 class PriorIntervalDisplay(Display):
     """The class prior that pair counts imply, with its interval, against the number of pairs.
 
@@ -262,13 +252,7 @@ class PriorIntervalDisplay(Display):
         ----------
         estimates : sequence of PriorEstimate
             Estimates from counts, of one confidence, in ascending order of their numbers of pairs.
-        name : str, optional
-            Entry in the legend.
-        %(ax)s
-        **line_kw
-            Passed to ``ax.plot``.
-
-        %(display)s
+        %(line_and_display)s
         """
         counts = [(estimate.n_similar, estimate.n_dissimilar) for estimate in estimates]
         if not counts or (None, None) in counts:
@@ -290,12 +274,8 @@ class PriorIntervalDisplay(Display):
         y : array-like of shape (n_rows,) or (n_rows, 2 to 4)
             What is known of each row. Where answers share points, the estimate is that of their likelihood, at
             up to 200 numbers of answers.
-        confidence : float, default=0.95
-            Level of the interval.
-        **options
-            Passed to :meth:`from_estimates`: ``name``, ``ax`` and what ``ax.plot`` takes.
-
-        %(display)s
+        %(confidence)s
+        %(options_and_display)s
         """
         pairs = read_pairs(y)
         if not len(pairs.similar):
@@ -330,12 +310,8 @@ class PriorIntervalDisplay(Display):
             A guess at P(y = +1); the counts are taken at their expected values.
         n_pairs : array-like of int, optional
             Numbers of pairs; 10 to 10,000 by default.
-        confidence : float, default=0.95
-            Level of the interval.
-        **options
-            Passed to :meth:`from_estimates`: ``name``, ``ax`` and what ``ax.plot`` takes.
-
-        %(display)s
+        %(confidence)s
+        %(options_and_display)s
         """
         if not 0 < prior < 1:
             raise InputError(f"`prior` must lie strictly between 0 and 1, got {prior!r}.")
@@ -437,7 +413,6 @@ class PlanDisplay:
         ax.set(title="expected accuracy ± standard error", ylabel="accuracy, %")
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
 class RiskGridDisplay(Display):
     """What cross-validation on pairs found: the held-out risk against ``alpha`` and ``gamma``.
 
@@ -503,8 +478,7 @@ class RiskGridDisplay(Display):
                 f"`estimator` ({type(estimator).__name__}) has no cv_results_. Fit SDUClassifierCV, "
                 "PairLogisticRegressionCV or GridSearchCV first, and pass that."
             )
-        scoring = getattr(estimator, "scoring", None)
-        likelihood = isinstance(estimator, PairLogisticRegressionCV) or scoring is pair_log_likelihood
+        likelihood = getattr(estimator, "scoring", None) in ("log-likelihood", pair_log_likelihood)
         results = estimator.cv_results_
         alphas = _parameter(results, "alpha")
         gammas = _parameter(results, "gamma")

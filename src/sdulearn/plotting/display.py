@@ -1,10 +1,11 @@
-"""What the displays share: where they draw, and the words of their docstrings that are the same everywhere."""
+"""What the displays share: numbers by name, where they draw, and the words of their docstrings."""
 
 from __future__ import annotations
 
 import re
 import textwrap
-from typing import TYPE_CHECKING, Any, Self
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Self, dataclass_transform
 
 from sdulearn.errors import InputError, require
 from sdulearn.types import Estimator
@@ -24,6 +25,16 @@ X : array, sparse matrix or frame of shape (n_rows, n_features)
     "y": """\
 y : array-like of shape (n_rows,) or (n_rows, 2 to 4)
     What is known of each row.""",
+    "cv": """\
+cv : int, splitter or None, default=5
+    The answers are those that the estimator was fitted on: copies are fitted without the points of each fold, and
+    predict these. None: the estimator has not seen these answers.""",
+    "n_bins": """\
+n_bins : int, default=10
+    Bins of equal width from 0 to 1.""",
+    "confidence": """\
+confidence : float, default=0.95
+    Level of the interval.""",
     "ax": """\
 ax : matplotlib Axes, optional
     Where to draw; a new figure by default.""",
@@ -38,17 +49,32 @@ ax_ : matplotlib Axes
 figure_ : matplotlib Figure
     The figure of those axes.""",
 }
-# The usual end of a docstring.
+# The usual ends of a docstring.
 _SHARED["ax_and_display"] = _SHARED["ax"] + "\n\n" + _SHARED["display"]
+_SHARED["line_and_display"] = f"""\
+name : str, optional
+    Entry in the legend.
+{_SHARED["ax"]}
+**line_kw
+    Passed to the function of matplotlib that draws the line.
+
+{_SHARED["display"]}"""
+_SHARED["options_and_display"] = f"""\
+**options
+    Passed to :meth:`from_estimates`: ``name``, ``ax`` and what ``ax.plot`` takes.
+
+{_SHARED["display"]}"""
 
 
+@dataclass_transform(kw_only_default=True, eq_default=False)
 class Display:
-    """Axes and figure of what was drawn. A subclass says how in ``_draw``."""
+    """Axes and figure of what was drawn. A subclass names its numbers, as a dataclass, and says how in ``_draw``."""
 
     ax_: Axes
     figure_: Figure | SubFigure
 
     def __init_subclass__(cls) -> None:
+        dataclass(kw_only=True, eq=False, repr=False)(cls)
         documented = [cls, *(method.__func__ for method in vars(cls).values() if isinstance(method, classmethod))]
         for each in documented:
             each.__doc__ = re.sub(r"^( *)%\((\w+)\)s$", _shared_text, each.__doc__ or "", flags=re.MULTILINE)

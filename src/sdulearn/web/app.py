@@ -7,7 +7,7 @@ import mimetypes
 import threading
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
@@ -20,8 +20,10 @@ from sdulearn.answers.records import Answer, flip_rate
 from sdulearn.errors import FileError, InputError, MissingFileError, SdulearnError
 from sdulearn.io.typed import plain, read
 from sdulearn.web.security import Guard
-from sdulearn.web.session import Session
-from sdulearn.web.things import Things
+
+if TYPE_CHECKING:
+    from sdulearn.web.session import Session
+    from sdulearn.web.things import Things
 
 STATIC = Path(__file__).parent / "static"
 # Of a whole number in an address.

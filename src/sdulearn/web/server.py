@@ -6,11 +6,13 @@ import ipaddress
 import secrets
 import socket
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sdulearn.errors import InputError, require
-from sdulearn.web.session import Session
-from sdulearn.web.things import Things
+
+if TYPE_CHECKING:
+    from sdulearn.web.session import Session
+    from sdulearn.web.things import Things
 
 # Headers and address of a request; all that we send are far smaller.
 _MAX_HEAD_BYTES = 16_384
@@ -37,7 +39,7 @@ def serve(
     uvicorn = require("uvicorn", "ask")
     require("starlette", "ask")
     from sdulearn.web.app import Page, make_app
-    from sdulearn.web.connections import MAX_CONNECTIONS, PageConnection
+    from sdulearn.web.security import MAX_CONNECTIONS, PageConnection
 
     key = new_key()
     page = Page(session, things, title, annotator, fit)

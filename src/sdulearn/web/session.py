@@ -8,13 +8,16 @@ from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import combinations
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sdulearn.answers.records import PAIR_WORDS, Answer
-from sdulearn.asking import Asker, ClassFound, Question
+from sdulearn.asking.records import Question
 from sdulearn.errors import InputError, NothingToAskError, SpentRowError, UndeterminedError, quoted
 from sdulearn.io.answer_log import AnswerLog, Key
 from sdulearn.types import MatrixLike
+
+if TYPE_CHECKING:
+    from sdulearn.asking import Asker, ClassFound
 
 MAX_NAME = 60
 # Questions that a person put off come back when so many others were answered.
@@ -336,6 +339,8 @@ class Session:
 
 def continue_asker(X: MatrixLike, log: AnswerLog, ids: Sequence[str], **options: Any) -> Asker:
     """An engine that knows all answers of a log which stand, and goes on from there."""
+    from sdulearn.asking import Asker
+
     rows = {name: row for row, name in enumerate(ids)}
     contents = log.contents
     # The lines of private answers that were taken back are still there: their rows must not be asked about again.

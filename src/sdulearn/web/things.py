@@ -8,8 +8,8 @@ from pathlib import Path
 
 from sdulearn.errors import InputError, MissingFileError, listed, quoted, shortened
 from sdulearn.io.files import as_text
+from sdulearn.io.images import grey_png, read_image
 from sdulearn.types import Array, ArrowTable
-from sdulearn.web.images import grey_png, read_image
 
 # Nobody compares texts longer than this, and a page should not stall on one.
 _LONGEST_TEXT = 20_000

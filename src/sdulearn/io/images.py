@@ -1,13 +1,15 @@
-"""Pictures that the page may show: files within one folder, and small grey pictures made here."""
+"""Pictures: files within one folder that are safe to show, and PNG files made from numbers."""
 
 from __future__ import annotations
 
+import struct
+import zlib
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sdulearn.errors import FileError, MissingFileError
-from sdulearn.io.png import encode_png
 from sdulearn.types import Array
 
 # By their first bytes, whatever their name. SVG is not among them: it can hold scripts.
@@ -19,6 +21,8 @@ _SIGNATURES = {
     b"BM": "image/bmp",
 }
 MAX_IMAGE_BYTES = 50_000_000
+# The format's number for each count of colours a pixel: grey, red-green-blue, and that with opacity.
+_COLOUR_TYPES = {1: 0, 3: 2, 4: 6}
 
 
 def image_type(data: bytes) -> str | None:
@@ -52,3 +56,17 @@ def grey_png(pixels: Array) -> bytes:
     """A picture from numbers between 0 (white) and 1 (black), one a pixel."""
     grey = np.rint(255 * (1 - np.clip(pixels, 0, 1))).astype(np.uint8)
     return encode_png(grey)
+
+
+def encode_png(pixels: NDArray[np.uint8]) -> bytes:
+    """A picture of shape (height, width) in grey, or (height, width, 3 or 4) in colours."""
+    height, width = pixels.shape[:2]
+    n_colours = 1 if pixels.ndim == 2 else pixels.shape[2]
+    # Each line begins with the number of its filter: none.
+    lines = b"".join(b"\0" + line.tobytes() for line in pixels)
+    header = struct.pack(">IIBBBBB", width, height, 8, _COLOUR_TYPES[n_colours], 0, 0, 0)
+    return b"\x89PNG\r\n\x1a\n" + _chunk(b"IHDR", header) + _chunk(b"IDAT", zlib.compress(lines)) + _chunk(b"IEND", b"")
+
+
+def _chunk(name: bytes, data: bytes) -> bytes:
+    return struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from sdulearn.errors import FileError, MissingFileError
-from sdulearn.web.images import grey_png, image_type, read_image
+from sdulearn.io.images import grey_png, image_type, read_image
 
 PNG = grey_png(np.eye(3))
 
