@@ -27,7 +27,6 @@ from sdulearn.base import Fit
 from sdulearn.blocks import HashedPairKFold
 from sdulearn.datasets import make_waveform, sample_sdu
 from sdulearn.errors import InputError, OrientationWarning, UndeterminedError
-from sdulearn.linear import Settings
 from sdulearn.losses import TRAINING_LOSSES
 from sdulearn.metrics import cross_val_accuracy, pair_accuracy, pair_risk
 
@@ -560,7 +559,7 @@ def test_a_score_is_the_risk_of_a_separate_fit_on_held_out_answers(waveform, los
 
 @pytest.mark.parametrize("best", range(6))
 def test_the_setting_of_the_best_score_is_chosen(best):
-    settings = Settings.of("sddu", [0.2, 0.7], [1.0, 0.1, 0.01])
+    settings = SDUClassifierCV(gammas=[0.2, 0.7], alphas=[1.0, 0.1, 0.01])._settings()
     scores = np.zeros((2, 6))
     scores[:, best] = [0.5, 0.6]
     alpha, g, chosen = settings.choose(scores)

@@ -22,7 +22,17 @@ from sdulearn.base import Fit, LinearClassifier
 from sdulearn.errors import InputError, UndeterminedError
 from sdulearn.losses import TRAINING_LOSSES, LinearOddLoss, TrainingLoss, ZeroOne, get_training_loss
 from sdulearn.model_selection import grid_results, positive_grid, splitter_of
-from sdulearn.pairs import D, S, check_weights, integer_codes, pair_checksum, read_columns, source_totals, sources
+from sdulearn.pairs import (
+    D,
+    Pairs,
+    S,
+    check_weights,
+    codes_of,
+    known_of_rows,
+    pair_checksum,
+    source_totals,
+    sources,
+)
 from sdulearn.prior import Counts, PriorEstimate, resolve_prior
 from sdulearn.risks import (
     MIXED_RISKS,
@@ -52,6 +62,7 @@ from sdulearn.solvers import (
 )
 from sdulearn.solvers.linalg import LARGEST_NUMBER, Cholesky, check_weight_range
 from sdulearn.solvers.problem import relative_residual, ridge_of
+from sdulearn.solvers.squared import ridge_path
 from sdulearn.types import Array, Codes, Estimator, Indices, MatrixLike, Rows, Splitter
 
 # Roundings that are tried out.
@@ -61,8 +72,8 @@ _TRIALS = 4
 class PairStatistics:
     """Weight, mean and second moments of the similar, the dissimilar and the unlabeled rows.
 
-    Rows come by :meth:`update` and other statistics by :meth:`merge`, in any order; :meth:`solve`
-    gives the classifier of squared loss. Sums are in float64 and about an origin near the rows, so
+    Rows come by :meth:`update` and other statistics by :meth:`merge`, in any order; squared loss
+    needs nothing else (:meth:`problem`). Sums are in float64 and about an origin near the rows, so
     float32 rows with a large mean do no harm. A marginal risk needs only the source of a row, so
     the two ends of a pair may come in different portions.
 
@@ -182,10 +193,7 @@ class PairStatistics:
         if not other.n_features:
             return self
         if not self.n_features:
-            self.origin = other.origin
-            self.moments = other.moments
-            self.checksum = other.checksum
-            self.squares = other.squares
+            self.__dict__.update(other.__dict__)
             return self
         check_width(other.n_features, self.n_features)
         self.moments = self.moments + other.moments.shifted(other.origin - self.origin)
@@ -196,19 +204,6 @@ class PairStatistics:
     def __add__(self, other: PairStatistics) -> PairStatistics:
         return PairStatistics().merge(self).merge(other)
 
-    def __sub__(self, other: PairStatistics) -> PairStatistics:
-        """What is left without the rows of another object: a training set without its fold."""
-        rest = PairStatistics().merge(self)
-        if other.n_features:
-            rest.moments = rest.moments - other.moments.shifted(other.origin - self.origin)
-            rest.checksum ^= other.checksum
-            rest.squares = rest.squares - other.squares
-        return rest
-
-    def about(self, origin: Array) -> GroupMoments:
-        """The moments about another origin."""
-        return self.moments.shifted(self.origin - origin)
-
     def unit_weights(self, g: Mixture, prior: float) -> tuple[Array, Array]:
         """Even and linear weight, a and m, of a row of weight one from each source."""
         check_sources(g, self.weight)
@@ -218,47 +213,12 @@ class PairStatistics:
 
     def problem(self, g: Mixture, prior: float, loss: TrainingLoss, alpha: float, fit_intercept: bool) -> MomentProblem:
         """The problem of one setting, as far as moments describe it."""
-        origin = self._origin(fit_intercept)
+        # Without a free intercept, coordinates must not be moved.
+        origin = self.origin if fit_intercept else np.zeros(self.n_features)
         a, m = self.unit_weights(g, prior)
-        second, c = self.about(origin).weighted(a, m, fit_intercept)
+        second, c = self.moments.shifted(self.origin - origin).weighted(a, m, fit_intercept)
         ridge = ridge_of(alpha, len(c), fit_intercept)
         return MomentProblem(second, c, ridge, float(a @ self.weight), origin, loss)
-
-    def solve(
-        self,
-        g: Mixture,
-        prior: float,
-        loss: TrainingLoss,
-        alphas: Sequence[float],
-        fit_intercept: bool,
-    ) -> Array:
-        """Return the minimisers of squared loss in the coordinates of :meth:`problem`.
-
-        Parameters
-        ----------
-        g : tuple of three floats
-            Weights (su, du, sd) of the risk.
-        prior : float
-            P(y = +1), not 1/2.
-        loss : loss object
-            With ``curvature``.
-        alphas : sequence of float
-            Penalties.
-        fit_intercept : bool
-            Whether there is an intercept.
-
-        Returns
-        -------
-        array of shape (n_alphas, n_columns)
-            One solution a penalty.
-        """
-        moments = self.about(self._origin(fit_intercept))
-        a, m = self.unit_weights(g, prior)
-        return moments.ridge_path(a, m, loss.curvature, alphas, fit_intercept)
-
-    def _origin(self, fit_intercept: bool) -> Array:
-        """Without a free intercept, coordinates must not be moved."""
-        return self.origin if fit_intercept else np.zeros(self.n_features)
 
 
 @dataclass(frozen=True)
@@ -287,6 +247,10 @@ class MomentProblem:
     def gradient(self, w: Array, slopes: Array) -> Array:
         """Gradient of J from ``slopes = sum_i theta_i x_i``."""
         return self.ridge * w - self.c + slopes
+
+    def ridge_path(self, alphas: Sequence[float]) -> Array:
+        """Minimisers of squared loss for all penalties, one in a row."""
+        return ridge_path(self.second, self.c, self.loss.curvature, alphas, self.fit_intercept)
 
     def certified(self, w: Array) -> Solution:
         """A solution of squared loss, measured as :meth:`sdulearn.solvers.Problem.certified` does.
@@ -339,6 +303,10 @@ def fold_tol(solver: str, tol: float) -> float:
     return max(tol, FOLD_TOL.get(solver, 0.0))
 
 
+# A penalty, a mixture, and the fitted attributes of the choice.
+Choice = tuple[float, Mixture, dict[str, object]]
+
+
 class Settings(NamedTuple):
     """Penalties and mixtures to try; a risk without gamma has the lone gamma None.
 
@@ -349,23 +317,13 @@ class Settings(NamedTuple):
     gammas: list[float | None]
     mixtures: list[Mixture]
 
-    @classmethod
-    def of(cls, risk: str | Sequence[float], gammas: Sequence[float], alphas: Sequence[float]) -> Settings:
-        """From the parameters of SDUClassifierCV."""
-        checked = positive_grid("alphas", alphas)
-        if not (isinstance(risk, str) and risk in MIXED_RISKS):
-            return cls(checked, [None], [mixture(risk)])
-        if not len(gammas):
-            raise InputError("`gammas` is empty; give at least one mixture weight between 0 and 1.")
-        return cls(checked, [float(g) for g in gammas], [mixture(risk, g) for g in gammas])
-
     @property
     def params(self) -> list[dict[str, float]]:
         """The settings as GridSearchCV names them."""
         pairs = [(alpha, gamma) for alpha in self.alphas for gamma in self.gammas]
         return [{"alpha": a} if g is None else {"alpha": a, "gamma": g} for a, g in pairs]
 
-    def choose(self, scores: Array) -> tuple[float, Mixture, dict[str, object]]:
+    def choose(self, scores: Array) -> Choice:
         """The best alpha and mixture by scores (n_splits, n_settings), and the attributes of the choice.
 
         Of settings with equal scores the first wins.
@@ -416,9 +374,9 @@ class Grid:
         paths = []
         for g in self.settings.mixtures:
             a, m = even_and_linear(*source_weights(g, self.prior).T)
-            curvature = self.loss.curvature
             free = self.design.fit_intercept
-            paths.append(moments.ridge_path(a / totals, m / totals, curvature, alphas, free))
+            system = moments.weighted(a / totals, m / totals, free)
+            paths.append(ridge_path(*system, self.loss.curvature, alphas, free))
         return np.array(paths)
 
     def _iterative_fold(self, train: Indices) -> Array:
@@ -477,27 +435,57 @@ def fit_statistics(
 ) -> Fit:
     """Squared loss from moments alone, certified by them."""
     problem = statistics.problem(g, prior.value, loss, alpha, fit_intercept)
-    solution = problem.certified(statistics.solve(g, prior.value, loss, [alpha], fit_intercept)[0])
+    solution = problem.certified(problem.ridge_path([alpha])[0])
     return Fit.of(solution, *problem.coefficients(solution.w), prior, fitted)
 
 
 class _SDUBase(LinearClassifier):
+    risk: str | Sequence[float]
     loss: str | LinearOddLoss
+    fit_intercept: bool
+    solver: str
+    max_iter: int
 
-    @available_if(_loss_has_probability)
-    def predict_proba(self, X: MatrixLike) -> Array:
-        """Return the probability of each class; only where the decision values are log odds (logistic loss).
+    @fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+        """Fit from rows and pair codes.
 
         Parameters
         ----------
         X : array, CSR matrix or frame of shape (n_rows, n_features)
-            Rows.
+            One row per point: ends of pairs and unlabeled points.
+        y : array-like of shape (n_rows,) or (n_rows, 2 to 4)
+            What is known of each row: pair codes (+k similar, -k dissimilar, 0 unlabeled), and
+            which point it shows.
+        sample_weight : array-like of shape (n_rows,), optional
+            A weight per row; both ends of a pair carry one weight. Only their ratios matter, and a
+            row of weight 0 is left out.
 
         Returns
         -------
-        array of shape (n_rows, 2)
-            P(y = -1) and P(y = +1).
+        self : estimator
+            The fitted model.
         """
+        settings = self._settings()
+        loss = get_training_loss(self.loss)
+        X, pairs, weight = self._check_rows(X, y, sample_weight)
+        prior, _ = resolve_prior(self.prior, pairs, weight, needed=True)
+        design = Design.from_rows(X, self.fit_intercept)
+        alpha, g, chosen = self._choose(settings, X, design, pairs, weight, prior.value)
+        weights = even_and_linear(*row_weights(g, prior.value, pairs.source, weight))
+        solution = solve_rows(design, weights, loss, alpha, self.solver, self.tol, self.max_iter)
+        return self._accept(Fit.of(solution, *design.coefficients(solution.w), prior, chosen))
+
+    def _settings(self) -> Settings:
+        raise NotImplementedError
+
+    def _choose(
+        self, settings: Settings, X: Rows, design: Design, pairs: Pairs, weight: Array | None, prior: float
+    ) -> Choice:
+        return settings.alphas[0], settings.mixtures[0], {}
+
+    @available_if(_loss_has_probability)
+    def predict_proba(self, X: MatrixLike) -> Array:
         check_is_fitted(self)
         positive = get_training_loss(self.loss).probability(self.decision_function(X))
         return np.column_stack([1 - positive, positive])
@@ -612,33 +600,8 @@ class SDUClassifier(_SDUBase):
         self.tol = tol
         self.max_iter = max_iter
 
-    @fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
-        """Fit from rows and pair codes.
-
-        Parameters
-        ----------
-        X : array, CSR matrix or frame of shape (n_rows, n_features)
-            One row per point: ends of pairs and unlabeled points.
-        y : array-like of shape (n_rows,) or (n_rows, 2 to 4)
-            What is known of each row: pair codes (+k similar, -k dissimilar, 0 unlabeled), and which point it shows.
-        sample_weight : array-like of shape (n_rows,), optional
-            A weight per row; both ends of a pair carry one weight. Only their ratios matter, and a row of
-            weight 0 is left out.
-
-        Returns
-        -------
-        self : SDUClassifier
-            The fitted model.
-        """
-        loss = get_training_loss(self.loss)
-        g = mixture(self.risk, self.gamma)
-        X, pairs, weight = self._check_rows(X, y, sample_weight)
-        prior, _ = resolve_prior(self.prior, pairs, weight, needed=True)
-        weights = even_and_linear(*row_weights(g, prior.value, pairs.source, weight))
-        design = Design.from_rows(X, self.fit_intercept)
-        solution = solve_rows(design, weights, loss, self.alpha, self.solver, self.tol, self.max_iter)
-        return self._accept(Fit.of(solution, *design.coefficients(solution.w), prior, {}))
+    def _settings(self) -> Settings:
+        return Settings([float(self.alpha)], [float(self.gamma)], [mixture(self.risk, self.gamma)])
 
     def _accept(self, fit: Fit) -> Self:
         """Rows added before belong to another fit."""
@@ -656,17 +619,12 @@ class SDUClassifier(_SDUBase):
     ) -> Self:
         """Add a portion of the rows; exact, and the same in any order (squared loss only).
 
-        After the last portion the model equals that of ``fit`` on all rows. Between two portions it
-        is the model of the rows so far, once they determine one: with ``prior=None`` that takes
-        more similar than dissimilar pairs. The first call, or the first after ``fit``, starts
-        afresh; a model that was saved and loaded starts afresh too.
+        After the last portion the model equals that of ``fit`` on all rows; before, it is that of
+        the rows so far, once they determine one. The first call after ``fit`` or after loading a
+        model starts afresh. Memory is O(n_features^2), whatever the number of rows.
 
-        The two ends of a pair may come in different portions. So what ``fit`` checks is left to
-        you: that every pair code comes exactly twice, with one sign, and that both ends carry one
-        weight. ``statistics_.checksum`` is 0 when every code has come an even number of times, with
-        one sign and one weight.
-
-        Memory is O(n_features^2), whatever the number of rows.
+        The two ends of a pair may come in different portions, so it is left to you that every pair
+        code comes exactly twice, with one sign and one weight; then ``statistics_.checksum`` is 0.
 
         Parameters
         ----------
@@ -690,16 +648,16 @@ class SDUClassifier(_SDUBase):
         first = not hasattr(self, "statistics_")
         X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=first)
         check_system_size(X.shape[1])
-        codes = integer_codes(y)
-        check_consistent_length(X, codes)
+        known = known_of_rows(y)
+        check_consistent_length(X, known)
         if self.prior is None:
-            _refuse_shared(y)
+            _refuse_shared(known)
         weight = None
         if sample_weight is not None:
             weight = check_weights(sample_weight, X.shape[0], "sample_weight")
             check_weight_range(weight)
         statistics = PairStatistics() if first else self.statistics_
-        statistics.update(X, codes, weight)
+        statistics.update(X, codes_of(known), weight)
         try:
             prior, _ = resolve_prior(self.prior, statistics.counts, needed=True)
             self._accept(fit_statistics(statistics, g, prior, loss, self.alpha, self.fit_intercept, {}))
@@ -711,12 +669,9 @@ class SDUClassifier(_SDUBase):
         return self
 
 
-def _refuse_shared(y: ArrayLike) -> None:
+def _refuse_shared(known: Codes) -> None:
     """Counts of answers that share points tell the prior less well than they seem to."""
-    columns = read_columns(y)
-    if "point" not in columns:
-        return
-    shown = np.asarray(columns["point"])[integer_codes(columns["answer"]) != 0]
+    shown = known[known[:, 0] != 0, 1] if known.ndim == 2 else known[:0]
     if len(np.unique(shown)) < len(shown):
         raise InputError(
             "The answers of this portion share points, and `prior=None` would take the class prior from their "
@@ -732,28 +687,20 @@ class SDUClassifierCV(_SDUBase):
 
     Parameters
     ----------
-    risk : {"su", "du", "sd", "sdsu", "sddu", "sudu"} or triple, default="sddu"
-        The risk; only the last three have a ``gamma`` to choose.
-    loss : {"squared", "double_hinge", "logistic"} or loss object, default="squared"
-        A linear-odd loss.
+    risk, loss
+        As in :class:`~sdulearn.SDUClassifier`; only mixed risks have a ``gamma`` to choose.
     gammas : sequence of float, default=(0, .2, .4, .6, .8, 1)
         Mixture weights to try.
     alphas : sequence of float, default=(1e-1, 1e-4, 1e-7)
         Penalties to try.
-    prior : float or None, default=None
-        P(y = +1); None estimates it from the pair counts.
+    prior
+        As in :class:`~sdulearn.SDUClassifier`.
     cv : int or splitter, default=5
         Number of pair-safe folds (dealt with a fixed seed), or an object such as
         :class:`~sdulearn.PairKFold`.
-    fit_intercept : bool, default=True
-        Whether to fit an intercept (not penalised).
-    solver : {"auto", "closed_form", "interior_point", "newton", "lbfgs"}, default="auto"
-        "auto" takes the exact method made for the loss.
-    tol : float, default=1e-8
-        Largest relative KKT residual that passes without a ConvergenceWarning. Double hinge fits
-        within folds stop at a residual of ``max(tol, 1e-3)``.
-    max_iter : int, default=1000
-        Largest number of iterations.
+    fit_intercept, solver, tol, max_iter
+        As in :class:`~sdulearn.SDUClassifier`. Double hinge fits within folds stop at a residual of
+        ``max(tol, 1e-3)``.
     n_jobs : int or None, default=None
         Processes over folds.
 
@@ -771,12 +718,6 @@ class SDUClassifierCV(_SDUBase):
     --------
     SDUClassifier : The same with given settings.
     PairLogisticRegressionCV : Learns from the pair as a whole; the estimator to try first.
-
-    References
-    ----------
-    .. [1] T. Shimada, H. Bao, I. Sato and M. Sugiyama, "Classification from Pairwise
-       Similarities/Dissimilarities and Unlabeled Data via Empirical Risk Minimization", Neural
-       Computation 33 (2021).
 
     Examples
     --------
@@ -830,35 +771,20 @@ class SDUClassifierCV(_SDUBase):
         self.max_iter = max_iter
         self.n_jobs = n_jobs
 
-    @fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
-        """Choose alpha and gamma on held-out pairs, then fit on all rows.
+    def _settings(self) -> Settings:
+        alphas = positive_grid("alphas", self.alphas)
+        if not (isinstance(self.risk, str) and self.risk in MIXED_RISKS):
+            return Settings(alphas, [None], [mixture(self.risk)])
+        if not len(self.gammas):
+            raise InputError("`gammas` is empty; give at least one mixture weight between 0 and 1.")
+        gammas: list[float | None] = [float(gamma) for gamma in self.gammas]
+        return Settings(alphas, gammas, [mixture(self.risk, gamma) for gamma in self.gammas])
 
-        Parameters
-        ----------
-        X : array, CSR matrix or frame of shape (n_rows, n_features)
-            One row per point: ends of pairs and unlabeled points.
-        y : array-like of shape (n_rows,) or (n_rows, 2 to 4)
-            What is known of each row: pair codes (+k similar, -k dissimilar, 0 unlabeled), and which point it shows.
-        sample_weight : array-like of shape (n_rows,), optional
-            A weight per row; both ends of a pair carry one weight. Only their ratios matter, and a row of
-            weight 0 is left out.
-
-        Returns
-        -------
-        self : SDUClassifierCV
-            The fitted model.
-        """
-        settings = Settings.of(self.risk, self.gammas, self.alphas)
-        X, pairs, weight = self._check_rows(X, y, sample_weight)
+    def _choose(
+        self, settings: Settings, X: Rows, design: Design, pairs: Pairs, weight: Array | None, prior: float
+    ) -> Choice:
         weight = np.ones(len(pairs)) if weight is None else weight
-        prior, _ = resolve_prior(self.prior, pairs, weight, needed=True)
-        design = Design.from_rows(X, self.fit_intercept)
-        grid = Grid(self, settings, design, pairs.source, weight, prior.value)
+        grid = Grid(self, settings, design, pairs.source, weight, prior)
         splits = splitter_of(self.cv).split(X, pairs)
         jobs = (delayed(grid.fold)(train, test) for train, test in splits)
-        scores = np.array(Parallel(n_jobs=self.n_jobs)(jobs))
-        alpha, g, chosen = settings.choose(scores)
-        weights = even_and_linear(*row_weights(g, prior.value, pairs.source, weight))
-        solution = solve_rows(design, weights, grid.loss, alpha, grid.solver, self.tol, self.max_iter)
-        return self._accept(Fit.of(solution, *design.coefficients(solution.w), prior, chosen))
+        return settings.choose(np.array(Parallel(n_jobs=self.n_jobs)(jobs)))

@@ -17,9 +17,8 @@ from numpy.typing import ArrayLike
 from scipy import sparse
 
 from sdulearn import linear
-from sdulearn.base import Fit
 from sdulearn.blocks import Block, Blocks, LocalBlocks, Watch
-from sdulearn.blocks.estimators import RowsElsewhere, RowsLike, Values, fit_classifier, fit_classifier_cv
+from sdulearn.blocks.estimators import RowsElsewhere, RowsLike, Values
 from sdulearn.columns import numbers, pair_codes, point_numbers
 from sdulearn.errors import InputError, listed, quoted, require, shortened
 from sdulearn.io.files import Location
@@ -265,9 +264,6 @@ class SDUClassifier(FromPortions, linear.SDUClassifier):
     True
     """
 
-    def _fit_blocks(self, blocks: Blocks) -> Fit:
-        return fit_classifier(self, blocks)
-
 
 class SDUClassifierCV(FromPortions, linear.SDUClassifierCV):
     """:class:`sdulearn.SDUClassifierCV`, fitted from rows that come in portions.
@@ -292,6 +288,3 @@ class SDUClassifierCV(FromPortions, linear.SDUClassifierCV):
     >>> SDUClassifierCV(alphas=(1e-1, 1e-3)).fit(portions).alpha_ in (1e-1, 1e-3)
     True
     """
-
-    def _fit_blocks(self, blocks: Blocks) -> Fit:
-        return fit_classifier_cv(self, blocks)

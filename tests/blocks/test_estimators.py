@@ -8,7 +8,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sdulearn import SDUClassifier, SDUClassifierCV
 from sdulearn.blocks import HashedPairKFold, LocalBlocks
 from sdulearn.blocks.double_hinge import kinked_rows
-from sdulearn.blocks.estimators import fit_classifier, fit_classifier_cv
+from sdulearn.blocks.estimators import fit_classifier
 from sdulearn.losses import TRAINING_LOSSES, Logistic
 from sdulearn.pairs import sources
 from sdulearn.risks import RISKS, even_and_linear, mixture, row_weights
@@ -18,7 +18,7 @@ from .conftest import deal
 
 
 def over_blocks(model, blocks):
-    fit = fit_classifier_cv if isinstance(model, SDUClassifierCV) else fit_classifier
+    fit = fit_classifier
     return model._accept(fit(model, blocks))
 
 
@@ -249,7 +249,7 @@ def test_a_fold_that_is_not_solved_warns(many, small_sample):
 @pytest.mark.parametrize("model", [SDUClassifier(), SDUClassifierCV("sd", cv=2, alphas=(0.1,))])
 def test_the_model_gives_its_parameters_and_is_left_as_it_is(many, model):
     before = dict(vars(model))
-    fit = fit_classifier_cv if isinstance(model, SDUClassifierCV) else fit_classifier
+    fit = fit_classifier
     found = fit(model, deal(*many))
     assert vars(model) == before
     assert set(found.fitted) == ({"alpha_", "gamma_", "cv_results_"} if isinstance(model, SDUClassifierCV) else set())

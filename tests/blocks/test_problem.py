@@ -6,7 +6,7 @@ import pytest
 
 from sdulearn import SDUClassifier, SDUClassifierCV, stack_pairs
 from sdulearn.blocks import LocalBlocks, fold_of_rows
-from sdulearn.blocks.estimators import fit_classifier, fit_classifier_cv
+from sdulearn.blocks.estimators import fit_classifier
 from sdulearn.blocks.problem import PointCounts, RowRule, _draw, slope_sums
 from sdulearn.errors import InputError
 from sdulearn.losses import TRAINING_LOSSES, Logistic
@@ -107,7 +107,7 @@ def test_what_needs_the_graph_is_refused(shared):
     with pytest.raises(InputError, match=r"The 120 answers share 59 points.*`prior=None`.*Give `prior`"):
         fit_classifier(SDUClassifier(), blocks_of(rows, y))
     with pytest.raises(InputError, match=r"a choice by folds over points needs all of these.*in memory"):
-        fit_classifier_cv(SDUClassifierCV(prior=0.7), blocks_of(rows, y))
+        fit_classifier(SDUClassifierCV(prior=0.7), blocks_of(rows, y))
     star = stack_pairs(rows[:31], [(0, k) for k in range(1, 31)], np.arange(30) % 3 > 0)
     with pytest.raises(InputError, match=r"Point 0 is in 30 of the 30 answers"):
         fit_classifier(SDUClassifier(prior=0.7), blocks_of(*star))
@@ -116,8 +116,8 @@ def test_what_needs_the_graph_is_refused(shared):
 def test_loose_pairs_with_points_are_as_without():
     rng = np.random.default_rng(0)
     rows, y = stack_pairs(rng.normal(size=(500, 3)), np.arange(200).reshape(-1, 2), np.arange(100) < 60)
-    found = fit_classifier_cv(SDUClassifierCV(), blocks_of(rows, y))
-    plain = fit_classifier_cv(SDUClassifierCV(), blocks_of(rows, y[:, 0]))
+    found = fit_classifier(SDUClassifierCV(), blocks_of(rows, y))
+    plain = fit_classifier(SDUClassifierCV(), blocks_of(rows, y[:, 0]))
     np.testing.assert_array_equal(found.coef, plain.coef)
     assert found.prior == plain.prior
 

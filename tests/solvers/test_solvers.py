@@ -18,6 +18,7 @@ from sdulearn.pairs import check_pair_codes, sources
 from sdulearn.risks import even_and_linear, mixture, row_weights, source_weights
 from sdulearn.solvers import SOLVERS, Design, GroupMoments, Problem, Solution, choose_solver, solve, with_ones
 from sdulearn.solvers.smooth import curvatures
+from sdulearn.solvers.squared import ridge_path
 
 ALPHAS = (1e-1, 1e-4, 1e-7)
 
@@ -188,7 +189,8 @@ def test_one_decomposition_serves_all_alphas(waveform, fit_intercept, n_alphas):
     a, m = weights_of(codes)
     first = [np.flatnonzero(source == k)[0] for k in range(3)]
     alphas = np.logspace(-5, 0, n_alphas)
-    path = moments.ridge_path(a[first], m[first], 0.5, alphas.tolist(), fit_intercept)
+    system = moments.weighted(a[first], m[first], fit_intercept)
+    path = ridge_path(*system, 0.5, alphas.tolist(), fit_intercept)
     for alpha, w in zip(alphas, path, strict=True):
         coef, intercept = design.coefficients(w)
         model = SDUClassifier(alpha=alpha, prior=0.7, fit_intercept=fit_intercept).fit(rows, codes)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from copy import copy
 from numbers import Integral
-from typing import Any, Self, TypeAlias
+from typing import Any, Self, TypeAlias, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -59,22 +59,20 @@ _GIVE_THE_PRIOR = (
 )
 
 
-def fit_classifier(model: SDUClassifier, blocks: Blocks) -> Fit:
-    """Fit as ``model.fit`` would on all rows at once. Squared loss takes one pass, another loss a handful more."""
-    g = mixture(model.risk, model.gamma)
-    return _BlockFit(model, blocks).refit(g, model.alpha, {})
+def fit_classifier(model: SDUClassifier | SDUClassifierCV, blocks: Blocks) -> Fit:
+    """Fit as ``model.fit`` would on all rows at once, settings chosen on hashed folds.
 
-
-def fit_classifier_cv(model: SDUClassifierCV, blocks: Blocks) -> Fit:
-    """Choose alpha and gamma on hashed folds, then fit on all rows; squared loss takes two passes."""
-    settings = Settings.of(model.risk, model.gammas, model.alphas)
+    Squared loss takes one pass, or two to choose; another loss a handful for each fit.
+    """
+    settings = model._settings()
+    if isinstance(model, SDUClassifier):
+        return _BlockFit(model, blocks).refit(settings.alphas[0], settings.mixtures[0], {})
     n_splits = _n_splits(model.cv)
     fit = _BlockFit(model, blocks, n_splits)
     refuse_shared_points(fit.surveyed.points, "a choice by folds over points", _CHOOSE_IN_MEMORY)
     _check_folds(fit.surveyed)
     by_fold = np.array([fit.fold_coefficients(settings, k) for k in range(n_splits)])
-    alpha, g, chosen = settings.choose(_fold_scores(fit.surveyed, by_fold, fit.prior.value))
-    return fit.refit(g, alpha, chosen)
+    return fit.refit(*settings.choose(_fold_scores(fit.surveyed, by_fold, fit.prior.value)))
 
 
 def is_iterative(model: SDUClassifier | SDUClassifierCV) -> bool:
@@ -98,7 +96,7 @@ class _BlockFit:
         statistics = self.surveyed.statistics
         self.prior, _ = resolve_prior(model.prior, statistics.counts, needed=True)
 
-    def refit(self, g: Mixture, alpha: float, fitted: dict[str, object]) -> Fit:
+    def refit(self, alpha: float, g: Mixture, fitted: dict[str, object]) -> Fit:
         """One setting on all rows."""
         if self.solver == "closed_form":
             setting = (g, self.prior, self.loss, alpha, self.model.fit_intercept, fitted)
@@ -129,9 +127,8 @@ class _BlockFit:
 
     def _closed_form(self, g: Mixture, alphas: list[float], fold: int) -> list[tuple[Array, float]]:
         train = self.surveyed.without(fold)
-        setting = (g, self.prior.value, self.loss)
-        problem = train.problem(*setting, alphas[0], self.model.fit_intercept)
-        return [problem.coefficients(w) for w in train.solve(*setting, alphas, self.model.fit_intercept)]
+        problem = train.problem(g, self.prior.value, self.loss, alphas[0], self.model.fit_intercept)
+        return [problem.coefficients(w) for w in problem.ridge_path(alphas)]
 
 
 def _n_splits(cv: Splitter) -> int:
@@ -224,7 +221,7 @@ class RowsElsewhere(LinearClassifier):
         raise NotImplementedError
 
     def _fit_blocks(self, blocks: Blocks) -> Fit:
-        raise NotImplementedError
+        return fit_classifier(cast(SDUClassifier | SDUClassifierCV, self), blocks)
 
     def _in_memory(self, *values: Any) -> tuple[Any, ...]:
         """What goes with rows in memory."""

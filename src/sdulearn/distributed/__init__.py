@@ -20,7 +20,7 @@ from sklearn.utils.validation import check_is_fitted
 from sdulearn import linear
 from sdulearn.base import Fit, LinearClassifier
 from sdulearn.blocks import Blocks, Sums
-from sdulearn.blocks.estimators import RowsElsewhere, fit_classifier, fit_classifier_cv, is_iterative
+from sdulearn.blocks.estimators import RowsElsewhere, is_iterative
 from sdulearn.blocks.problem import count_columns, refuse_shared_points
 from sdulearn.errors import InputError, require
 from sdulearn.joint import estimators as joint
@@ -164,9 +164,6 @@ class SDUClassifier(DaskRows, linear.SDUClassifier):
     dask.array<_on_chunk, shape=(1300,), dtype=int64, chunksize=(300,), chunktype=numpy.ndarray>
     """
 
-    def _fit_blocks(self, blocks: Blocks) -> Fit:
-        return fit_classifier(self, blocks)
-
 
 class SDUClassifierCV(DaskRows, linear.SDUClassifierCV):
     """:class:`sdulearn.SDUClassifierCV` on dask arrays and dask frames.
@@ -190,9 +187,6 @@ class SDUClassifierCV(DaskRows, linear.SDUClassifierCV):
     >>> model.fit(da.from_array(rows, chunks=(300, -1)), codes).alpha_ in (1e-1, 1e-3)
     True
     """
-
-    def _fit_blocks(self, blocks: Blocks) -> Fit:
-        return fit_classifier_cv(self, blocks)
 
 
 class PairLogisticRegression(DaskRows, joint.PairLogisticRegression):

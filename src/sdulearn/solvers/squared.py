@@ -83,21 +83,20 @@ class GroupMoments:
         second = np.tensordot(a, self.gram, axes=1)
         return second[keep, keep], (m @ self.total)[keep]
 
-    def ridge_path(self, a: Array, m: Array, curvature: float, alphas: Sequence[float], fit_intercept: bool) -> Array:
-        """Solutions of squared loss for all penalties, the free intercept eliminated first.
 
-        One eigendecomposition serves every alpha; for a few of them as many Cholesky factors cost
-        less.
-        """
-        H, c = self.weighted(a, m, fit_intercept)
-        H *= curvature
-        if not fit_intercept:
-            return _solve_shifted(H, c, alphas)
-        column = H[:-1, -1]
-        corner = H[-1, -1]
-        reduced = H[:-1, :-1] - np.outer(column, column / corner)
-        W = _solve_shifted(reduced, c[:-1] - column * (c[-1] / corner), alphas)
-        return np.column_stack([W, (c[-1] - W @ column) / corner])
+def ridge_path(second: Array, c: Array, curvature: float, alphas: Sequence[float], fit_intercept: bool) -> Array:
+    """Solutions of squared loss for all penalties, the free intercept (last) eliminated first.
+
+    One eigendecomposition serves every alpha; for a few of them as many Cholesky factors cost less.
+    """
+    H = curvature * second
+    if not fit_intercept:
+        return _solve_shifted(H, c, alphas)
+    column = H[:-1, -1]
+    corner = H[-1, -1]
+    reduced = H[:-1, :-1] - np.outer(column, column / corner)
+    W = _solve_shifted(reduced, c[:-1] - column * (c[-1] / corner), alphas)
+    return np.column_stack([W, (c[-1] - W @ column) / corner])
 
 
 def _group_gram(A: Rows, group: Indices, weight: Array | None, k: int) -> Array:
