@@ -34,7 +34,7 @@ FLOORS = [
     [
         (
             "columns", "io.excel", "io.ids", "io.rows", "io.labels", "io.svmlight", "io.tables", "io.survey",
-            "streaming", "io.answer_log", "io.importers", "io.answers", "report", "table_model", "io.onnx_trees",
+            "streaming", "io.answer_log", "io.importers", "io.answers", "report", "table_model",
             "io.model_file", "io.onnx", "workflow",
         ),
         ("asking",),

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from os import PathLike
-from typing import Any, Self
+from typing import Annotated, Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,12 +16,13 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted, v
 
 from sdulearn.errors import InputError, TrainingAnswersWarning, warn
 from sdulearn.io import container
+from sdulearn.io.typed import finite, read
 from sdulearn.model_selection import check_places
 from sdulearn.pairs import Pairs, read_pairs, weighted_rows
 from sdulearn.prior import PriorEstimate
 from sdulearn.solvers import Solution, warn_unless
 from sdulearn.solvers.linalg import check_magnitude, check_weight_range
-from sdulearn.types import Array, Codes, Indices, MatrixLike, Rows
+from sdulearn.types import Array, Between, Codes, Count, Indices, MatrixLike, Rows
 
 # No single labelled point weighs more when classes are named.
 _MOST_VOTE = 5.0
@@ -61,8 +63,14 @@ class PairClassifier(ClassifierMixin, BaseEstimator):
     # What is to be done before there is a model.
     _pending = "Call 'fit' with appropriate arguments before using this estimator."
 
-    # What a model file may hold, and nothing else.
-    FITTED: tuple[str, ...] = ("classes_", "prior_", "n_iter_", "n_features_in_", "feature_names_in_")
+    # What a model file may hold, and nothing else, by the types that :func:`sdulearn.io.typed.read` knows.
+    FITTED: Mapping[str, Any] = {
+        "classes_": Any,
+        "prior_": PriorEstimate | None,
+        "n_iter_": Count,
+        "n_features_in_": Annotated[int, Between(1, 2**31)],
+        "feature_names_in_": list[str],
+    }
 
     def decision_function(self, X: MatrixLike) -> Array:
         """Return the signed confidence of each row (n_rows,), or one column a class where there are more than two."""
@@ -223,7 +231,20 @@ class PairClassifier(ClassifierMixin, BaseEstimator):
         sdulearn.load_model : Reads it.
         """
         check_is_fitted(self)
-        container.write(path, *container.describe_estimator(self, self.FITTED))
+        container.write(path, *container.describe_estimator(self))
+
+    def restore(self, fitted: dict[str, Any]) -> None:
+        """Take over what a model file holds, every part checked."""
+        if unexpected := set(fitted) - set(self.FITTED):
+            raise InputError(f"unexpected attributes {sorted(unexpected)!r}")
+        if missing := {"n_features_in_", "prior_", "answer_model_"} & set(self.FITTED) - set(fitted):
+            raise InputError(f"{min(missing)} is missing")
+        for name, value in fitted.items():
+            setattr(self, name, read(self.FITTED[name], value))
+        if "feature_names_in_" in fitted:
+            self.feature_names_in_ = np.array(fitted["feature_names_in_"], dtype=object)
+            if len(self.feature_names_in_) != self.n_features_in_:
+                raise InputError("names and number of features do not fit together")
 
     def _check_rows(
         self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None
@@ -262,7 +283,13 @@ class LinearClassifier(PairClassifier):
     class_shares_: Array
     tol: float
 
-    FITTED = (*PairClassifier.FITTED, "coef_", "intercept_", "objective_", "optimality_")
+    FITTED: Mapping[str, Any] = {
+        **PairClassifier.FITTED,
+        "coef_": Any,
+        "intercept_": Any,
+        "objective_": float,
+        "optimality_": float,
+    }
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "coef_")
@@ -286,6 +313,23 @@ class LinearClassifier(PairClassifier):
             return np.asarray(X @ self.coef_[0] + self.intercept_[0])
         return np.asarray(X @ self.coef_.T) + self.intercept_
 
+    def restore(self, fitted: dict[str, Any]) -> None:
+        """Take over what a model file holds, every part checked."""
+        super().restore(fitted)
+        # Models of two classes alone do not count them.
+        n_classes = fitted.get("n_classes_", 2)
+        n_scores = 1 if n_classes == 2 else n_classes
+        if not np.array_equal(self.classes_, class_numbers(n_classes)):
+            raise InputError("classes are not -1 and +1, or numbered from 1")
+        if self.coef_.shape != (n_scores, self.n_features_in_) or self.intercept_.shape != (n_scores,):
+            raise InputError("coefficients and number of features do not fit together")
+        finite(self.coef_)
+        finite(self.intercept_)
+        if (self.prior_ is None) != (n_classes > 2):
+            raise InputError("two classes have a prior, and more of them shares")
+        if n_classes > 2 and finite(self.class_shares_).shape != (n_classes,):
+            raise InputError("class shares and classes do not fit together")
+
     def _rename(self, order: Indices) -> None:
         if self.prior_ is not None:
             self.coef_ = -self.coef_
@@ -300,7 +344,7 @@ class LinearClassifier(PairClassifier):
         """Take over what a fit found, and warn unless its certificate holds."""
         self.coef_ = fit.coef
         self.intercept_ = fit.intercept
-        self.classes_ = np.array([-1, 1]) if len(fit.coef) == 1 else np.arange(1, len(fit.coef) + 1)
+        self.classes_ = class_numbers(max(len(fit.coef), 2))
         if "n_classes_" in self.FITTED:
             # Models of two classes alone do not count them, in files neither.
             self.n_classes_ = len(self.classes_)
@@ -315,6 +359,11 @@ class LinearClassifier(PairClassifier):
             setattr(self, name, value)
         warn_unless(fit.optimality, max(self.tol, fit.tol), fit.n_iter)
         return self
+
+
+def class_numbers(n_classes: int) -> Codes:
+    """The classes of an estimator: -1 and +1, or 1 to K."""
+    return np.array([-1, 1]) if n_classes == 2 else np.arange(1, n_classes + 1)
 
 
 def match_names(log_p: Array, labels: Codes) -> Indices:

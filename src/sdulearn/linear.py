@@ -6,7 +6,7 @@ portions.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any, ClassVar, NamedTuple, Self
@@ -730,7 +730,12 @@ class SDUClassifierCV(_SDUBase):
     True
     """
 
-    FITTED = (*LinearClassifier.FITTED, "alpha_", "gamma_", "cv_results_")
+    FITTED: Mapping[str, Any] = {
+        **LinearClassifier.FITTED,
+        "alpha_": float,
+        "gamma_": float | None,
+        "cv_results_": dict[str, Any],
+    }
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **{

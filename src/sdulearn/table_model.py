@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,16 +13,16 @@ from scipy import sparse
 from scipy.special import softmax
 from sklearn.utils.validation import check_is_fitted
 
-from sdulearn.columns import Column, Columns, Layout, SparseColumns, as_arrow
+from sdulearn.columns import Columns, Layout, SparseColumns, as_arrow
 from sdulearn.errors import InputError, UnseenCategoryWarning, quoted, warn
 from sdulearn.io import container
 from sdulearn.io.files import Location, written_whole
-from sdulearn.io.typed import finite, plain, read
+from sdulearn.io.typed import plain
 from sdulearn.losses import TRAINING_LOSSES
-from sdulearn.report.facts import facts, lines
-from sdulearn.report.page import page, sections
-from sdulearn.report.records import FitReport
-from sdulearn.types import Array, Between, Estimator, Frame, Indices, Rows
+from sdulearn.types import Array, Estimator, Frame, Indices, Rows
+
+if TYPE_CHECKING:
+    from sdulearn.report.records import FitReport
 
 VERSION = 1
 
@@ -176,6 +176,8 @@ class TableModel:
         str
             Results, then warnings and notes; names of parameters stand in backticks.
         """
+        from sdulearn.report.facts import facts, lines
+
         return "\n".join(lines(facts(self)))
 
     def write_report(self, path: Location, *, model_path: Location | None = None) -> None:
@@ -188,12 +190,16 @@ class TableModel:
         model_path : str or path-like, optional
             Where the model was saved: the page is titled so and says how to predict with it.
         """
+        from sdulearn.report.page import page
+
         name = Path(model_path or path).name
         command = "" if model_path is None else f"sdulearn predict {model_path} TABLE -o out.csv"
         with written_whole(path) as draft:
             draft.write_text(page(self, name, command), encoding="utf-8")
 
     def _repr_html_(self) -> str:
+        from sdulearn.report.page import sections
+
         return next(iter(sections(self).values()))
 
     def save(self, path: Location) -> None:
@@ -205,7 +211,7 @@ class TableModel:
             File to write; it appears whole or not at all.
         """
         check_is_fitted(self.estimator)
-        estimator, arrays = container.describe_estimator(self.estimator, self.estimator.FITTED)
+        estimator, arrays = container.describe_estimator(self.estimator)
         header = {
             "model": "TableModel",
             "version": VERSION,
@@ -217,44 +223,8 @@ class TableModel:
         parts = {f"estimator:{name}": array for name, array in arrays.items()}
         container.write(path, header, {**parts, "mean": self.columns.mean, "scale": self.columns.scale})
 
-    @classmethod
-    def from_parts(cls, header: container.Header, arrays: container.Arrays, estimator: Estimator) -> TableModel:
-        """A model from what a file holds, every part checked for type and size before it is used.
-
-        Parameters
-        ----------
-        header, arrays : dict
-            As :func:`sdulearn.io.container.read` gives them.
-        estimator : estimator
-            The fitted estimator within.
-
-        Returns
-        -------
-        TableModel
-            The model.
-        """
-        if read(Annotated[int, Between(1, 2**31)], header["version"]) > VERSION:
-            raise ValueError("it is a table model of a newer version. Upgrade sdulearn.")
-        columns = _read_columns(header["layout"], finite(arrays["mean"]), finite(arrays["scale"]))
-        if columns.width != estimator.n_features_in_:
-            raise ValueError("columns and coefficients do not fit together")
-        classes = read(tuple[str, ...], header["classes"])
-        if len(classes) != len(estimator.classes_) or len(set(classes)) < len(classes):
-            raise ValueError("the names of the classes do not tell the classes of the estimator apart")
-        return cls(estimator, columns, classes, read(FitReport | None, header["report"]))
-
 
 def _described(columns: Layout) -> dict[str, Any]:
     if isinstance(columns, SparseColumns):
         return {"kind": "sparse", "width": columns.width, "first": columns.first}
     return {"kind": "columns", "columns": plain(columns.columns), "id_column": columns.id_column}
-
-
-def _read_columns(found: dict[str, Any], mean: Array, scale: Array) -> Layout:
-    if found["kind"] == "sparse":
-        width = read(Annotated[int, Between(0, 2**48)], found["width"])
-        return SparseColumns(width, 0 if read(Annotated[int, Between(0, 1)], found["first"]) == 0 else 1, scale)
-    if found["kind"] != "columns":
-        raise ValueError(f"unknown kind of table {found['kind']!r}")
-    id_column = read(str | None, found["id_column"])
-    return Columns(read(tuple[Column, ...], found["columns"]), id_column, mean, scale)

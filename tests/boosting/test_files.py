@@ -128,7 +128,7 @@ def test_trees_by_hand(boosted, gaps):
     ],
 )
 def test_forged_trees_are_refused(boosted, tmp_path, old, new):
-    header, arrays = container.describe_estimator(boosted, boosted.FITTED)
+    header, arrays = container.describe_estimator(boosted)
     text = header["fitted"]["trees_"][0]
     assert old in text
     header["fitted"]["trees_"] = [text.replace(old, new, 1), *header["fitted"]["trees_"][1:]]
@@ -163,7 +163,7 @@ def test_a_child_before_its_parent_is_refused(boosted):
     ],
 )
 def test_forged_headers_are_refused(boosted, tmp_path, name, value):
-    header, arrays = container.describe_estimator(boosted, boosted.FITTED)
+    header, arrays = container.describe_estimator(boosted)
     header["fitted"][name] = value
     container.write(tmp_path / "forged.sdu", header, arrays)
     with pytest.raises(ModelFileError):
@@ -173,7 +173,7 @@ def test_forged_headers_are_refused(boosted, tmp_path, name, value):
 @pytest.mark.parametrize("name", ["start_parts_/coef", "start_parts_/mean", "feature_importances_", "order_"])
 @pytest.mark.parametrize("value", [np.array([np.nan, 1.0, 1.0]), np.ones(7), np.array([1, 1])])
 def test_forged_arrays_are_refused(boosted, tmp_path, name, value):
-    header, arrays = container.describe_estimator(boosted, boosted.FITTED)
+    header, arrays = container.describe_estimator(boosted)
     assert name in arrays
     container.write(tmp_path / "forged.sdu", header, {**arrays, name: value})
     with pytest.raises(ModelFileError):
@@ -183,7 +183,7 @@ def test_forged_arrays_are_refused(boosted, tmp_path, name, value):
 @pytest.mark.parametrize("name", ["mean", "scale", "coef", "kernel_mean", "kernel_points"])
 def test_forged_shapes_are_refused_before_they_meet(kernel, tmp_path, name):
     """A column beside a row would make a matrix of both sizes."""
-    header, arrays = container.describe_estimator(kernel, kernel.FITTED)
+    header, arrays = container.describe_estimator(kernel)
     container.write(tmp_path / "forged.sdu", header, {**arrays, f"start_parts_/{name}": np.ones((10**5, 1))})
     tracemalloc.start()
     try:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from copy import copy
 from typing import Any, ClassVar, Self
 
@@ -126,7 +126,7 @@ class PairBoostingClassifier(ScoreClassifier):
     True
     """
 
-    FITTED = (*ScoreClassifier.FITTED, "held_out_log_likelihood_")
+    FITTED: Mapping[str, Any] = {**ScoreClassifier.FITTED, "held_out_log_likelihood_": Any}
 
     def __init__(
         self,
@@ -245,7 +245,7 @@ class PairModelCV(ScoreClassifier):
     ['linear', 'nystroem']
     """
 
-    FITTED = (*ScoreClassifier.FITTED, "model_", "cv_results_")
+    FITTED: Mapping[str, Any] = {**ScoreClassifier.FITTED, "model_": str, "cv_results_": dict[str, Any]}
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **ScoreClassifier._parameter_constraints,

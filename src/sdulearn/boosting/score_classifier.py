@@ -13,8 +13,8 @@ from scipy import sparse
 from sklearn.utils import check_array, check_consistent_length, check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from sdulearn.answers.answer_model import ErrorRateParameter, answer_model_of
-from sdulearn.base import PairClassifier
+from sdulearn.answers.answer_model import AnswerModel, ErrorRateParameter, answer_model_of
+from sdulearn.base import PairClassifier, class_numbers
 from sdulearn.boosting.model_text import read_trees, trees_text, write_trees
 from sdulearn.boosting.objective import PointLoss, make_pull
 from sdulearn.boosting.rows import (
@@ -31,6 +31,7 @@ from sdulearn.boosting.training import cross_boost, held_out_scores
 from sdulearn.errors import InputError, require
 from sdulearn.io.typed import finite, read
 from sdulearn.pairs import read_pairs, weighted_rows
+from sdulearn.prior import PriorEstimate
 from sdulearn.sklearn_private import Interval, StrOptions
 from sdulearn.types import Array, Between, Codes, Count, Indices, MatrixLike, Rows
 
@@ -62,10 +63,20 @@ class ScoreClassifier(PairClassifier):
     n_jobs: int | None
     random_state: Any
 
-    FITTED: tuple[str, ...] = (
-        "trees_", "start_parts_", "categories_", "n_rounds_", "n_iter_", "feature_importances_", "n_classes_", "order_",
-        "prior_", "answer_model_", "n_features_in_", "feature_names_in_",
-    )  # fmt: skip
+    FITTED: Mapping[str, Any] = {
+        "trees_": list[str],
+        "start_parts_": dict[str, Any],
+        "categories_": dict[str, list[Any]],
+        "n_rounds_": Count,
+        "n_iter_": Count,
+        "feature_importances_": Any,
+        "n_classes_": Annotated[int, Between(2, 2**16)],
+        "order_": Any,
+        "prior_": PriorEstimate | None,
+        "answer_model_": AnswerModel,
+        "n_features_in_": PairClassifier.FITTED["n_features_in_"],
+        "feature_names_in_": list[str],
+    }
 
     start_: LinearScore
     boosters_: list[Any]
@@ -220,7 +231,9 @@ class ScoreClassifier(PairClassifier):
 
     def _take(self, rows: TrainingRows, start: LinearFits, boosters: list[Any], n_iter: int) -> Self:
         """Keep what was found; the boosters are those of the fit, and their text is parsed on loading alone."""
-        self._set_classes(self.n_classes)
+        self.n_classes_ = self.n_classes
+        self.classes_ = class_numbers(self.n_classes)
+        self.order_ = np.arange(self.n_classes)
         self.prior_ = start.prior
         self.answer_model_ = start.answer_model
         self.start_ = start.score
@@ -235,42 +248,26 @@ class ScoreClassifier(PairClassifier):
             self.fold_models_.append((its_rows, FoldScore(self, fold, boosters[k : k + 1])))
         return self
 
-    def _set_classes(self, n_classes: int) -> None:
-        self.classes_ = np.array([-1, 1]) if n_classes == 2 else np.arange(1, n_classes + 1)
-        self.n_classes_ = n_classes
-        self.order_ = np.arange(n_classes)
-
     @property
     def start_parts_(self) -> dict[str, Array]:
         """The linear score as arrays, for the model file."""
         return self.start_.parts()
 
     def restore(self, fitted: dict[str, Any]) -> None:
-        """Take over what a model file holds, every part checked.
-
-        Parameters
-        ----------
-        fitted : dict
-            Fitted attributes by name, as ``save`` wrote them.
-        """
-        self.n_features_in_ = read(Annotated[int, Between(1, 2**31)], fitted["n_features_in_"])
-        self.feature_importances_ = finite(fitted["feature_importances_"])
+        """Take over what a model file holds, every part checked."""
+        parts = read(dict[str, Any], fitted.pop("start_parts_"))
+        super().restore(fitted)
         # Before anything is built of that many features.
-        if self.feature_importances_.shape != (self.n_features_in_,):
+        if finite(self.feature_importances_).shape != (self.n_features_in_,):
             raise InputError("importances and number of features do not fit together")
         self.categories_ = checked_categories(fitted["categories_"], self.n_features_in_)
-        n_classes = read(Annotated[int, Between(2, 2**16)], fitted["n_classes_"])
-        self._set_classes(n_classes)
-        self.order_ = fitted["order_"]
-        if not np.array_equal(np.sort(self.order_), np.arange(n_classes)):
+        self.classes_ = class_numbers(self.n_classes_)
+        if not np.array_equal(np.sort(self.order_), np.arange(self.n_classes_)):
             raise InputError("the order of the classes does not hold each of them once")
-        self.start_ = LinearScore.from_parts(fitted["start_parts_"], self._n_values(), n_classes)
-        self.trees_ = read(list[str], fitted["trees_"])
-        shape = (self.n_features_in_, n_classes)
+        self.start_ = LinearScore.from_parts(parts, self._n_values(), self.n_classes_)
+        shape = (self.n_features_in_, self.n_classes_)
         texts = [write_trees(read_trees(text, *shape), *shape) for text in self.trees_]
         self.boosters_ = [require("lightgbm", "boosting").Booster(model_str=text) for text in texts]
-        self.n_rounds_ = read(Count, fitted["n_rounds_"])
-        self.n_iter_ = read(Count, fitted["n_iter_"])
 
     def _n_values(self) -> Indices:
         """Number of values of each column, 0 for numbers."""

@@ -11,7 +11,7 @@ import hashlib
 import json
 import math
 import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import is_dataclass
 from pathlib import Path
 from typing import Any
@@ -48,11 +48,11 @@ def write(path: Location, header: Header, arrays: Arrays) -> None:
         draft.write_bytes(body + hashlib.sha256(body).digest())
 
 
-def describe_estimator(estimator: Estimator, fitted_names: Sequence[str]) -> tuple[Header, Arrays]:
-    """A fitted estimator as JSON and arrays: its class, its parameters and the fitted attributes named."""
+def describe_estimator(estimator: Estimator) -> tuple[Header, Arrays]:
+    """A fitted estimator as JSON and arrays: its class, its parameters and what its ``FITTED`` names."""
     fitted: Header = {}
     arrays: Arrays = {}
-    for name in fitted_names:
+    for name in estimator.FITTED:
         if not hasattr(estimator, name):
             continue
         value = getattr(estimator, name)
@@ -69,6 +69,15 @@ def describe_estimator(estimator: Estimator, fitted_names: Sequence[str]) -> tup
     params = {name: _jsonable(name, value) for name, value in estimator.get_params(deep=False).items()}
     kept = {name: value for name, value in params.items() if value is not _NOT_KEPT}
     return {"model": type(estimator).__name__, "params": kept, "fitted": fitted}, arrays
+
+
+def join_fitted(fitted: Header, arrays: Arrays) -> Header:
+    """The fitted attributes of :func:`describe_estimator` again; ``a/b`` is the array b of a mapping a."""
+    for name, array in arrays.items():
+        outer, _, key = name.partition("/")
+        inner = fitted[outer] if key else fitted
+        inner[key or name] = array
+    return fitted
 
 
 def _filled(column: object) -> object:

@@ -4,32 +4,41 @@ With more than two classes the last two have a column for each class.
 
 Inputs are ``numbers`` (double, one column for each number or true/false column; NaN where missing)
 and ``texts`` (string, one column for each text column; empty where missing), columns in the order
-of the model. A model of an svmlight file, or an estimator, has
-``numbers`` alone. Everything is computed in double
-precision.
+of the model. A model of an svmlight file, or an estimator, has ``numbers`` alone. Everything is
+computed in double precision. Trees are one ``TreeEnsemble`` node (version 5 of ONNX's operators for
+machine learning); before it stands the linear score, in matrix products.
 """
 
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sdulearn.boosting.score_classifier import ScoreClassifier
 from sdulearn.columns import CATEGORY, Column, Columns, Layout, SparseColumns
-from sdulearn.errors import require
+from sdulearn.errors import InputError, require
 from sdulearn.io.files import Location, written_whole
-from sdulearn.io.onnx_trees import build_trees
 from sdulearn.table_model import TableModel
 from sdulearn.types import Array, Estimator, Indices
 
+if TYPE_CHECKING:
+    from sdulearn.boosting.model_text import Tree
+    from sdulearn.boosting.start import Kernel, LinearScore
+
 OPSET = 18
+# Versions of the operators for machine learning: of linear models, and of trees.
 ML_OPSET = 3
+TREES_OPSET = 5
 IR_VERSION = 9
 NUMBERS = "numbers"
 TEXTS = "texts"
+# Of a TreeEnsemble: trees are added up, and a row goes to the left where it is at most the threshold.
+_SUM = 1
+_AT_MOST = 0
+# The axis of a row's values.
+_ACROSS = np.array([1], dtype=np.int64)
 
 
 def export_onnx(model: TableModel | Estimator, path: Location) -> None:
@@ -49,27 +58,24 @@ def export_onnx(model: TableModel | Estimator, path: Location) -> None:
     graph = Graph()
     opset = ML_OPSET
     table_model = as_table_model(model)
-    if isinstance(model, ScoreClassifier):
-        # Without a table NaN is a value like others, which trees know.
-        opset = build_trees(graph, model, NUMBERS)
-    elif isinstance(table_model.estimator, ScoreClassifier):
-        rows = graph.features(table_model)
-        opset = build_trees(graph, table_model.estimator, rows, graph.refused(rows))
+    if hasattr(table_model.estimator, "coef_"):
+        graph.add_linear_model(table_model)
     else:
-        graph.build(table_model)
-    serialised = graph.serialise(onnx_columns(table_model), _class_names(table_model), opset)
+        opset = TREES_OPSET
+        # Without a table NaN is a value like others, which trees know.
+        rows = graph.features(table_model.columns) if model is table_model else NUMBERS
+        graph.add_trees(table_model.estimator, rows, refuse_gaps=model is table_model)
+    numbers = [str(number) for number in table_model.estimator.classes_.tolist()]
+    classes = dict(zip(numbers, table_model.classes, strict=True))
+    serialised = graph.serialise(onnx_columns(table_model), classes, opset)
     with written_whole(path) as draft:
         draft.write_bytes(serialised)
 
 
 def onnx_columns(model: TableModel | Estimator) -> tuple[list[str], list[str]]:
     """Names of the columns of ``numbers`` and of ``texts``, in order."""
-    layout = as_table_model(model).columns
-    if not isinstance(layout, Columns):
-        return layout.feature_names, []
-    numbers = [column.name for column in layout.columns if column.kind != CATEGORY]
-    texts = [column.name for column in layout.columns if column.kind == CATEGORY]
-    return numbers, texts
+    numbers, texts = _by_input(as_table_model(model).columns)
+    return [column.name for column, _ in numbers], [column.name for column, _ in texts]
 
 
 def as_table_model(model: TableModel | Estimator) -> TableModel:
@@ -84,54 +90,11 @@ def as_table_model(model: TableModel | Estimator) -> TableModel:
     return TableModel(model, Columns.unscaled([Column(str(name), "number") for name in names]), classes)
 
 
-def _blocks(model: TableModel) -> list[tuple[Column, Array]]:
-    """Every column with its coefficients in the units of the table: a row a feature, a column a decision value."""
-    assert isinstance(model.columns, Columns)
-    sizes = [len(column.feature_names) for column in model.columns.columns]
-    parts = np.split(model.raw_coefficients[0].T, np.cumsum(sizes)[:-1])
-    return list(zip(model.columns.columns, parts, strict=True))
-
-
-def _number_weights(model: TableModel) -> Array:
-    """Coefficients of the number columns."""
-    if not isinstance(model.columns, Columns):
-        return model.raw_coefficients[0].T
-    weights = np.array([part[0] for column, part in _blocks(model) if column.kind != CATEGORY])
-    return weights.reshape(len(weights), len(model.estimator.coef_))
-
-
-def _fills(layout: Layout) -> Array:
-    """Stand-ins of the number columns; NaN where a missing value was refused."""
-    if not isinstance(layout, Columns):
-        return np.full(layout.width, np.nan)
-    fills = [column.fill for column in layout.columns if column.kind != CATEGORY]
-    return np.array([np.nan if fill is None else float(fill) for fill in fills])
-
-
-def _text_columns(layout: Layout) -> list[Column]:
-    if not isinstance(layout, Columns):
-        return []
-    return [column for column in layout.columns if column.kind == CATEGORY]
-
-
-def _numbers_first(layout: Layout) -> Indices:
-    """Where each feature stands once all numbers come before all texts."""
-    if not isinstance(layout, Columns):
-        return np.arange(layout.width)
-    is_text = [column.kind == CATEGORY for column in layout.columns for _ in column.feature_names]
-    return np.argsort(np.argsort(is_text, kind="stable"))
-
-
-def _text_parts(model: TableModel) -> list[tuple[Column, Array]]:
-    if not isinstance(model.columns, Columns):
-        return []
-    return [(column, part) for column, part in _blocks(model) if column.kind == CATEGORY]
-
-
-def _class_names(model: TableModel) -> dict[str, str]:
-    """Names of the classes by their numbers."""
-    numbers = [str(number) for number in model.estimator.classes_.tolist()]
-    return dict(zip(numbers, model.classes, strict=True))
+def _by_input(layout: Layout) -> tuple[list[tuple[Column, slice]], list[tuple[Column, slice]]]:
+    """Number columns and text columns, each with its features."""
+    parts = list(zip(layout.columns, layout.features, strict=True))
+    numbers = [one for one in parts if one[0].kind != CATEGORY]
+    return numbers, [one for one in parts if one[0].kind == CATEGORY]
 
 
 class Graph:
@@ -142,32 +105,29 @@ class Graph:
         self.nodes: list[Any] = []
         self.constants: list[Any] = []
 
-    def build(self, model: TableModel) -> None:
+    def add_linear_model(self, model: TableModel) -> None:
         """The decision as a sum of columns' contributions, and what follows from it."""
-        total = self.constant(model.raw_coefficients[1][None, :])
-        weights = _number_weights(model)
-        if len(weights):
-            filled = self.filled(_fills(model.columns))
-            product = self.node("MatMul", filled, self.constant(np.ascontiguousarray(weights)))
-            total = self.node("Add", total, product)
-        for place, (column, coefficients) in enumerate(_text_parts(model)):
-            total = self.node("Add", total, self.text_share(place, column, coefficients))
+        coef, intercept = model.raw_coefficients
+        numbers, texts = _by_input(model.columns)
+        total = self.constant(intercept[None, :])
+        if numbers:
+            weights = np.ascontiguousarray(coef[:, [part.start for _, part in numbers]].T)
+            total = self.node("Add", total, self.product(self.filled(numbers), weights))
+        for place, (column, part) in enumerate(texts):
+            total = self.node("Add", total, self.text_share(place, column, coef[:, part].T))
         if len(model.classes) > 2:
             self.many_classes(total)
-            return
-        self.two_classes(total, model.link)
+        else:
+            self.two_classes(total, model.link == "logistic")
 
-    def two_classes(self, total: str, link: str | None) -> None:
+    def two_classes(self, total: str, has_probability: bool = True) -> None:
         """The decision, its sign and, where the model has one, its probability."""
         decision = self.node("Reshape", total, self.constant(np.array([-1], dtype=np.int64)), output="decision")
-        self.label(decision)
-        self.probability(link, decision)
-
-    def label(self, decision: str) -> None:
-        """+1 where the decision is positive, else -1."""
         positive = self.node("Greater", decision, self.constant(np.array(0.0)))
         one = self.constant(np.array(1, dtype=np.int64))
         self.node("Where", positive, one, self.constant(np.array(-1, dtype=np.int64)), output="label")
+        if has_probability:
+            self.node("Sigmoid", decision, output="probability")
 
     def many_classes(self, total: str) -> None:
         """A softmax of as many decision values as classes, which are numbered from 1."""
@@ -176,46 +136,129 @@ class Graph:
         self.node("Add", place, self.constant(np.array(1, dtype=np.int64)), output="label")
         self.node("Softmax", decision, output="probability", axis=1)
 
-    def features(self, model: TableModel) -> str:
+    def features(self, layout: Layout) -> str:
         """The scaled features, in the very operations of the table model: a split falls between two numbers."""
-        fills = _fills(model.columns)
-        parts = [self.filled(fills)] if len(fills) else []
-        for place, column in enumerate(_text_columns(model.columns)):
+        numbers, texts = _by_input(layout)
+        parts = [self.filled(numbers)] if numbers else []
+        for place, (column, _) in enumerate(texts):
             parts.append(self.text_share(place, column, np.eye(len(column.categories))))
         joined = self.node("Concat", *parts, axis=1)
-        ordered = self.node("Gather", joined, self.constant(_numbers_first(model.columns)), axis=1)
-        centred = self.node("Sub", ordered, self.constant(model.columns.mean[None, :]))
-        return self.node("Div", centred, self.constant(model.columns.scale[None, :]))
+        order = np.concatenate([np.arange(part.start, part.stop) for _, part in [*numbers, *texts]])
+        ordered = self.node("Gather", joined, self.constant(np.argsort(order)), axis=1)
+        centred = self.node("Sub", ordered, self.constant(layout.mean[None, :]))
+        return self.node("Div", centred, self.constant(layout.scale[None, :]))
 
-    def refused(self, rows: str) -> str:
-        """A column of zeros, NaN where a feature is missing and has no stand-in: trees would pass over that."""
-        zeros = self.node("Mul", rows, self.constant(np.array(0.0)))
-        return self.node("ReduceSum", zeros, self.constant(np.array([1], dtype=np.int64)), keepdims=1)
-
-    def filled(self, fills: Array) -> str:
-        """The numbers, NaN replaced by the column's stand-in."""
-        missing = self.node("IsNaN", NUMBERS)
-        return self.node("Where", missing, self.constant(fills[None, :]), NUMBERS)
+    def filled(self, numbers: list[tuple[Column, slice]]) -> str:
+        """The numbers, NaN replaced by the column's stand-in; it stays where a missing value is refused."""
+        fills = np.array([np.nan if column.fill is None else float(column.fill) for column, _ in numbers])
+        return self.node("Where", self.node("IsNaN", NUMBERS), self.constant(fills[None, :]), NUMBERS)
 
     def text_share(self, place: int, column: Column, coefficients: Array) -> str:
         """The coefficients of each text's category: 0 for an unknown one, the stand-in's for an empty one."""
         text = self.node("Gather", TEXTS, self.constant(np.array(place, dtype=np.int64)), axis=1)
         unknown = len(column.categories)
-        keys = list(column.categories)
-        values = list(range(unknown))
-        if column.fill in column.categories and "" not in keys:
-            keys.append("")
-            values.append(column.categories.index(str(column.fill)))
+        places = {category: k for k, category in enumerate(column.categories)}
+        if column.fill in places:
+            places.setdefault("", places[str(column.fill)])
         index = self.node(
-            "LabelEncoder", text, domain="ai.onnx.ml", keys_strings=keys, values_int64s=values, default_int64=unknown
+            "LabelEncoder",
+            text,
+            domain="ai.onnx.ml",
+            keys_strings=list(places),
+            values_int64s=list(places.values()),
+            default_int64=unknown,
         )
         table = np.vstack([coefficients, np.zeros((1, coefficients.shape[1]))])
         return self.node("Gather", self.constant(table), index, axis=0)
 
-    def probability(self, link: str | None, decision: str) -> None:
-        """P(label = 1) of the decision, where the model has one."""
-        if link == "logistic":
-            self.node("Sigmoid", decision, output="probability")
+    def add_trees(self, model: Estimator, rows: str, refuse_gaps: bool) -> None:
+        """A linear score with boosted trees; ``rows`` names the features, NaN where one is missing."""
+        if model.categories_:
+            raise InputError(
+                "A model with categorical columns cannot be written to ONNX: the graph has no place for its "
+                "categories. Save it as a model file, or encode the categories as numbers before the fit."
+            )
+        total = self.linear_score(model.start_, rows)
+        if model.boosters_:
+            total = self.node("Add", total, self.tree_sum(model, rows))
+        if refuse_gaps:
+            # Zeros, but NaN where a feature is missing and has no stand-in: trees would pass over that.
+            zeros = self.node("Mul", rows, self.constant(np.array(0.0)))
+            total = self.node("Add", total, self.row_sum(zeros))
+        if model.n_classes_ > 2:
+            self.many_classes(self.node("Gather", total, self.constant(model.order_), axis=1))
+        else:
+            sign = 1.0 if model.order_[0] == 0 else -1.0
+            self.two_classes(self.node("Mul", total, self.constant(np.array(sign))))
+
+    def linear_score(self, start: LinearScore, rows: str) -> str:
+        """As :meth:`sdulearn.boosting.start.LinearScore.decide`."""
+        from sdulearn.boosting.start import MOST_LOGIT
+
+        features = start.features
+        means = self.constant(features.mean[None, :])
+        filled = self.node("Where", self.node("IsNaN", rows), means, rows)
+        columns = self.standardised(filled, features.mean, features.scale)
+        if features.kernel is not None:
+            columns = self.kernel(features.kernel, columns)
+        by_class = start.coef if start.coef.ndim > 1 else start.coef[:, None]
+        product = self.product(columns, np.ascontiguousarray(by_class))
+        score = self.node("Add", product, self.constant(start.intercept))
+        most = self.constant(np.array(MOST_LOGIT))
+        if by_class.shape[1] == 1:
+            return self.node("Clip", score, self.constant(np.array(-MOST_LOGIT)), most)
+        highest = self.node("ReduceMax", score, self.constant(_ACROSS), keepdims=1)
+        return self.node("Max", score, self.node("Sub", highest, most))
+
+    def standardised(self, columns: str, mean: Array, scale: Array) -> str:
+        """Columns less their mean, multiplied by a scale."""
+        centred = self.node("Sub", columns, self.constant(mean[None, :]))
+        return self.node("Mul", centred, self.constant(scale[None, :]))
+
+    def kernel(self, kernel: Kernel, rows: str) -> str:
+        """``exp(-|a - b|^2 / (2 d))`` with every point of the kernel, then its weights."""
+        points, weights, mean, scale = kernel
+        own = self.row_sum(self.node("Mul", rows, rows))
+        crossed = self.product(rows, -2 * points.T)
+        squares = self.node("Add", self.node("Add", own, crossed), self.constant((points**2).sum(axis=1)[None, :]))
+        positive = self.node("Max", squares, self.constant(np.array(0.0)))
+        exponent = self.node("Mul", positive, self.constant(np.array(-1 / (2 * points.shape[1]))))
+        return self.standardised(self.product(self.node("Exp", exponent), weights), mean, scale)
+
+    def tree_sum(self, model: Estimator, rows: str) -> str:
+        """The mean of all boosters as one sum of trees."""
+        from sdulearn.boosting.model_text import read_trees
+
+        n_scores = 1 if model.n_classes_ == 2 else model.n_classes_
+        trees: list[Tree] = []
+        targets: list[int] = []
+        for text in model.trees_:
+            found = read_trees(text, model.n_features_in_, model.n_classes_)
+            trees += found
+            targets += [place % n_scores for place in range(len(found))]
+        leaves = np.concatenate([tree.leaf for tree in trees]) / len(model.trees_)
+        nodes = _tree_nodes(trees)
+        tensor = self.onnx.numpy_helper.from_array
+        return self.node(
+            "TreeEnsemble",
+            rows,
+            domain="ai.onnx.ml",
+            n_targets=n_scores,
+            aggregate_function=_SUM,
+            nodes_splits=tensor(nodes.pop("splits"), "splits"),
+            nodes_modes=tensor(np.full(len(nodes["nodes_featureids"]), _AT_MOST, dtype=np.uint8), "modes"),
+            leaf_targetids=np.repeat(targets, [len(tree.leaf) for tree in trees]).tolist(),
+            leaf_weights=tensor(leaves, "leaves"),
+            **{name: values.astype(np.int64).tolist() for name, values in nodes.items()},
+        )
+
+    def row_sum(self, rows: str) -> str:
+        """The sum of each row."""
+        return self.node("ReduceSum", rows, self.constant(_ACROSS), keepdims=1)
+
+    def product(self, rows: str, matrix: Array) -> str:
+        """The matrix product."""
+        return self.node("MatMul", rows, self.constant(matrix))
 
     def node(self, kind: str, *inputs: str, output: str | None = None, **attributes: Any) -> str:
         """Add a node; the name of its result."""
@@ -229,9 +272,7 @@ class Graph:
         self.constants.append(self.onnx.numpy_helper.from_array(np.asarray(value), name))
         return name
 
-    def serialise(
-        self, columns: tuple[list[str], list[str]], classes: dict[str, str], ml_opset: int = ML_OPSET
-    ) -> bytes:
+    def serialise(self, columns: tuple[list[str], list[str]], classes: dict[str, str], ml_opset: int) -> bytes:
         """The checked file."""
         helper = self.onnx.helper
         types = self.onnx.TensorProto
@@ -246,12 +287,38 @@ class Graph:
         graph = helper.make_graph(self.nodes, "sdulearn", inputs, outputs, self.constants)
         opsets = [helper.make_opsetid("", OPSET), helper.make_opsetid("ai.onnx.ml", ml_opset)]
         file = helper.make_model(graph, opset_imports=opsets, ir_version=IR_VERSION, producer_name="sdulearn")
-        helper.set_model_props(
-            file,
-            {
-                "classes": json.dumps(classes),
-                "columns": json.dumps({NUMBERS: numbers, TEXTS: texts}),
-            },
-        )
+        names = json.dumps({NUMBERS: numbers, TEXTS: texts})
+        helper.set_model_props(file, {"classes": json.dumps(classes), "columns": names})
         self.onnx.checker.check_model(file)
         return file.SerializeToString()
+
+
+def _tree_nodes(trees: list[Tree]) -> dict[str, NDArray[Any]]:
+    """The nodes of a TreeEnsemble, tree after tree; a lone leaf becomes a node with two equal ones."""
+    nodes = [_one_tree(tree) for tree in trees]
+    first_node = np.cumsum([0, *(len(node["splits"]) for node in nodes)])
+    first_leaf = np.cumsum([0, *(len(tree.leaf) for tree in trees)])
+    for node, to_node, to_leaf in zip(nodes, first_node[:-1], first_leaf[:-1], strict=True):
+        for side in ("true", "false"):
+            child = node[f"nodes_{side}nodeids"]
+            node[f"nodes_{side}leafs"] = child < 0
+            node[f"nodes_{side}nodeids"] = np.where(child < 0, to_leaf - child - 1, to_node + child)
+    joined = {name: np.concatenate([node[name] for node in nodes]) for name in nodes[0]}
+    return {**joined, "tree_roots": first_node[:-1]}
+
+
+def _one_tree(tree: Tree) -> dict[str, NDArray[Any]]:
+    """The nodes of a tree with its own numbers."""
+    from sdulearn.boosting.model_text import CATEGORICAL, DEFAULT_LEFT, MISSING_NAN, MISSING_ZERO
+
+    kind = tree.decision >> 2 & 3
+    if np.any(tree.decision & CATEGORICAL) or np.any(kind == MISSING_ZERO):
+        raise InputError("This kind of split cannot be written to ONNX. Save the model as a model file.")
+    if len(tree.leaf) == 1:
+        zero: Indices = np.zeros(1, dtype=np.intp)
+        return {"nodes_featureids": zero, "splits": np.zeros(1), "nodes_truenodeids": zero - 1,
+                "nodes_falsenodeids": zero - 1, "nodes_missing_value_tracks_true": zero}  # fmt: skip
+    # LightGBM sends NaN in the default direction, or takes it for 0 where training knew no missing values.
+    missing_left = np.where(kind == MISSING_NAN, tree.decision & DEFAULT_LEFT > 0, tree.threshold >= 0)
+    return {"nodes_featureids": tree.feature, "splits": tree.threshold, "nodes_truenodeids": tree.left,
+            "nodes_falsenodeids": tree.right, "nodes_missing_value_tracks_true": missing_left}  # fmt: skip

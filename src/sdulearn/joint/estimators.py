@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from numbers import Integral, Real
-from typing import Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -35,7 +35,7 @@ from sdulearn.model_selection import PairKFold, grid_results, number_of_folds, p
 from sdulearn.pairs import Pairs
 from sdulearn.prior import PriorEstimate, answer_counts, clopper_pearson, effective_number, resolve_prior
 from sdulearn.sklearn_private import HasMethods, Interval, StrOptions, fit_context
-from sdulearn.types import Array, Indices, Mask, MatrixLike, Rows, Splitter
+from sdulearn.types import Array, Between, Indices, Mask, MatrixLike, Rows, Splitter
 
 # Alphas of the default grid, as multiples of the alpha at which the model leaves zero: of two classes, and of more.
 _GRID = (10**0.5, 10**-3.5)
@@ -66,7 +66,12 @@ _NARROW = 1
 class _PairLogisticBase(LinearClassifier):
     """What the estimator with a given penalty and the one that chooses it share."""
 
-    FITTED = (*LinearClassifier.FITTED, "n_classes_", "class_shares_", "answer_model_")
+    FITTED: Mapping[str, Any] = {
+        **LinearClassifier.FITTED,
+        "n_classes_": Annotated[int, Between(2, 2**16)],
+        "class_shares_": Any,
+        "answer_model_": AnswerModel,
+    }
 
     n_classes: int | str
 
@@ -434,10 +439,16 @@ class PairLogisticRegressionCV(_PairLogisticBase):
     True
     """
 
-    FITTED = (
-        *_PairLogisticBase.FITTED, "alpha_", "covariance_power_", "temperature_", "cv_results_", "evidence_", "alphas_",
-        "n_classes_interval_",
-    )  # fmt: skip
+    FITTED: Mapping[str, Any] = {
+        **_PairLogisticBase.FITTED,
+        "alpha_": float | None,
+        "covariance_power_": float | None,
+        "temperature_": Any,
+        "cv_results_": dict[str, Any],
+        "evidence_": Any,
+        "alphas_": Any,
+        "n_classes_interval_": tuple[int, int] | None,
+    }
 
     n_classes_interval_: tuple[int, int] | None
     # What the scores in ``cv_results_`` are.
