@@ -233,7 +233,7 @@ class PairClassifier(ClassifierMixin, BaseEstimator):
         check_is_fitted(self)
         container.write(path, *container.describe_estimator(self))
 
-    def restore(self, fitted: dict[str, Any]) -> None:
+    def _restore(self, fitted: dict[str, Any]) -> None:
         """Take over what a model file holds, every part checked."""
         if unexpected := set(fitted) - set(self.FITTED):
             raise InputError(f"unexpected attributes {sorted(unexpected)!r}")
@@ -313,9 +313,9 @@ class LinearClassifier(PairClassifier):
             return np.asarray(X @ self.coef_[0] + self.intercept_[0])
         return np.asarray(X @ self.coef_.T) + self.intercept_
 
-    def restore(self, fitted: dict[str, Any]) -> None:
+    def _restore(self, fitted: dict[str, Any]) -> None:
         """Take over what a model file holds, every part checked."""
-        super().restore(fitted)
+        super()._restore(fitted)
         # Models of two classes alone do not count them.
         n_classes = fitted.get("n_classes_", 2)
         n_scores = 1 if n_classes == 2 else n_classes

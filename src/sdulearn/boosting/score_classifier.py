@@ -253,10 +253,10 @@ class ScoreClassifier(PairClassifier):
         """The linear score as arrays, for the model file."""
         return self.start_.parts()
 
-    def restore(self, fitted: dict[str, Any]) -> None:
+    def _restore(self, fitted: dict[str, Any]) -> None:
         """Take over what a model file holds, every part checked."""
         parts = read(dict[str, Any], fitted.pop("start_parts_"))
-        super().restore(fitted)
+        super()._restore(fitted)
         # Before anything is built of that many features.
         if finite(self.feature_importances_).shape != (self.n_features_in_,):
             raise InputError("importances and number of features do not fit together")

@@ -66,7 +66,7 @@ def _estimator(header: container.Header, arrays: container.Arrays) -> Estimator:
         params["error_rate"] = dict(read(list[tuple[Count, Probability]], params["error_rate"]))
     model = getattr(import_module("sdulearn"), header["model"])(**params)
     model._validate_params()
-    model.restore(container.join_fitted(header["fitted"], arrays))
+    model._restore(container.join_fitted(header["fitted"], arrays))
     return model
 
 
