@@ -16,7 +16,7 @@ from scipy import sparse
 from scipy.stats import binom, binomtest, norm
 
 from sdulearn.answers.checks import AnswerChecks, check_answers, number_ids
-from sdulearn.answers.graph import AnswerGraph, connect, number_questions
+from sdulearn.answers.graph import AnswerGraph, connect, number_questions, restrict
 from sdulearn.answers.records import Answers, flip_rate
 from sdulearn.errors import InputError
 from sdulearn.model_selection import PairKFold, number_of_folds
@@ -312,7 +312,7 @@ def check_graph_contradictions(graph: AnswerGraph) -> list[Finding]:
     doubted = graph.contradictory[graph.component[graph.ends[:, 0]]]
     if not doubted.any():
         return []
-    part = graph.restricted(doubted, np.zeros(graph.n_points, dtype=bool))
+    part = restrict(graph, doubted, np.zeros(graph.n_points, dtype=bool))
     return check_contradictions(check_answers(part), part.annotators if graph.annotators.any() else None)
 
 

@@ -426,7 +426,13 @@ def random_of(graph: AnswerGraph, random_points: ArrayLike | None) -> Mask | Non
     """Which points were drawn at random; None where all points in answers were."""
     if random_points is None:
         return None
-    counted = graph.shown_by(random_points)
+    marked = np.asarray(random_points)
+    if marked.dtype != bool or marked.shape != graph.row_point.shape:
+        raise InputError(
+            f"`random_points` must hold True or False for each of the {len(graph.row_point)} rows of `y`; got "
+            f"{marked.dtype} of shape {marked.shape}."
+        )
+    counted = np.bincount(graph.row_point, marked, graph.n_points) > 0
     return None if counted[graph.degree > 0].all() else counted
 
 

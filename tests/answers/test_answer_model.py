@@ -22,6 +22,7 @@ from sdulearn.answers.answer_model import (
     shrink,
     unknown_answer_model,
 )
+from sdulearn.answers.graph import restrict
 from sdulearn.errors import InputError
 
 
@@ -210,7 +211,7 @@ def test_what_is_on_a_cycle_and_what_contradicts():
     graph = AnswerGraph.from_answers(ends, [1, 1, -1, 1, 1, 1, 1])
     assert on_cycles(graph).tolist() == [True, True, True, False, True, True, False]
     assert contradicts(graph)
-    assert not contradicts(graph.restricted(np.arange(7) != 2, np.ones(8, dtype=bool)))
+    assert not contradicts(restrict(graph, np.arange(7) != 2, np.ones(8, dtype=bool)))
     # Labels are answers about one more point.
     labelled = AnswerGraph.from_answers([(0, 1), (2, 3)], [1, 1], labels=[1, -1, 0, 1])
     assert on_cycles(labelled).tolist() == [True, False]

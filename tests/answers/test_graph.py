@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_matrix
 
 from sdulearn.answers import AnswerGraph
-from sdulearn.answers.graph import different_groups
+from sdulearn.answers.graph import different_groups, distinct_groups, least_classes, leave_out
 from sdulearn.errors import InputError
 from sdulearn.pairs import read_pairs
 
@@ -231,31 +231,31 @@ def test_different_groups_need_a_class_each():
     complete = [(0, 1), (1, 2), (2, 0), (2, 3)]
     assert sorted(different_groups(np.array(complete))) == [0, 1, 2]
     graph = AnswerGraph.from_answers(complete, [False] * 4)
-    assert graph.least_classes(np.ones(4, dtype=bool)) == 3
-    assert sorted(graph.distinct_groups().tolist()) == [0, 1, 2]
+    assert least_classes(graph, np.ones(4, dtype=bool)) == 3
+    assert sorted(distinct_groups(graph).tolist()) == [0, 1, 2]
     cycle = AnswerGraph.from_answers([(0, 1), (1, 2), (2, 3), (3, 4), (4, 0)], [False] * 5)
-    assert cycle.least_classes(np.ones(5, dtype=bool)) == 3
-    assert cycle.least_classes(np.zeros(5, dtype=bool)) == 2
+    assert least_classes(cycle, np.ones(5, dtype=bool)) == 3
+    assert least_classes(cycle, np.zeros(5, dtype=bool)) == 2
     labelled = AnswerGraph.from_answers([(0, 1)], [True], labels=[4, 0])
-    assert labelled.least_classes(np.ones(1, dtype=bool)) == 4
+    assert least_classes(labelled, np.ones(1, dtype=bool)) == 4
 
 
 def test_large_groups_that_differ():
     """Groups of three, two and one point, all different from each other."""
     ends = [(0, 1), (1, 2), (3, 4), (0, 3), (2, 5), (4, 5)]
     graph = AnswerGraph.from_answers(ends, [True, True, True, False, False, False])
-    assert sorted(graph.group[[0, 3, 5]]) == sorted(graph.distinct_groups().tolist())
-    assert sorted(graph.group[[0, 3]]) == sorted(graph.distinct_groups(2).tolist())
-    assert graph.distinct_groups(3).tolist() == []
+    assert sorted(graph.group[[0, 3, 5]]) == sorted(distinct_groups(graph).tolist())
+    assert sorted(graph.group[[0, 3]]) == sorted(distinct_groups(graph, 2).tolist())
+    assert distinct_groups(graph, 3).tolist() == []
     refuted = AnswerGraph.from_answers([*ends, (0, 2)], [True, True, True, False, False, False, False])
-    assert refuted.distinct_groups().tolist() == []
+    assert distinct_groups(refuted).tolist() == []
 
 
 def test_without_points_no_answer_and_no_label_of_them_is_known():
     graph = AnswerGraph.from_answers(
         [(0, 1), (1, 2), (2, 3), (3, 4)], [1, -1, 1, -1], annotators=[1, 2, 3, 4], labels=[1, 0, -1, 0, 1]
     )
-    kept = graph.without(np.array([False, False, True, False, True]))
+    kept = leave_out(graph, np.array([False, False, True, False, True]))
     assert kept.ends.tolist() == [[0, 1]]
     assert kept.same.tolist() == [1]
     assert kept.annotators.tolist() == [1]

@@ -137,18 +137,20 @@ class AnswerGraph:
         points, row_point = _number_points(pairs.points, pairs.n_rows)
         weights = None
         point_weights = None
-        labels = pairs.labels
+        labels = np.zeros(len(points), dtype=np.int64)
+        named = np.empty(0, dtype=np.intp) if pairs.labels is None else np.flatnonzero(pairs.labels)
         if sample_weight is not None:
             by_row = check_weights(sample_weight, pairs.n_rows, "sample_weight")
-            weights, by_row = _in_units(pairs.pair_weights(by_row), by_row)
-            point_weights = _point_weights(by_row, row_point, len(points))
-            labels = None if labels is None else np.where(by_row > 0, labels, 0)
+            weights, point_weights = _in_units(pairs.pair_weights(by_row), by_row, row_point, len(points))
+            named = named[by_row[named] > 0]
+        if pairs.labels is not None:
+            labels[row_point[named]] = pairs.labels[named]
         return _build(
             ends=row_point[pairs.ends],
             same=np.where(pairs.similar, SIMILAR, DISSIMILAR),
             annotators=pairs.answer_annotators,
             weights=weights,
-            labels=_point_labels(labels, row_point, len(points)),
+            labels=labels,
             row_point=row_point,
             points=points,
             point_weights=point_weights,
@@ -226,27 +228,6 @@ class AnswerGraph:
         """Number of answers that each point is in."""
         return np.bincount(self.ends.ravel(), minlength=self.n_points)
 
-    def shown_by(self, rows: ArrayLike) -> Mask:
-        """Whether any of some rows of ``y`` shows each point.
-
-        Parameters
-        ----------
-        rows : array-like of bool, shape (n_rows,)
-            The rows.
-
-        Returns
-        -------
-        bool array of shape (n_points,)
-            True for the points that they show.
-        """
-        marked = np.asarray(rows)
-        if marked.dtype != bool or marked.shape != self.row_point.shape:
-            raise InputError(
-                f"`random_points` must hold True or False for each of the {len(self.row_point)} rows of `y`; got "
-                f"{marked.dtype} of shape {marked.shape}."
-            )
-        return np.bincount(self.row_point, marked, self.n_points) > 0
-
     @cached_property
     def unlabeled(self) -> Indices:
         """Points of which nothing is known: in no answer, and without a label."""
@@ -309,65 +290,6 @@ class AnswerGraph:
         """
         return (self.same < 0) & (self.group[self.ends[:, 0]] == self.group[self.ends[:, 1]])
 
-    def by_component(self) -> tuple[AnswerGraph, Array]:
-        """Weights within components and between them.
-
-        Returns
-        -------
-        graph : AnswerGraph
-            The same with the weights of answers relative to the mean of their component.
-        weight : array of shape (n_components,)
-            What each component counts: the mean weight of its answers and labels, 1 where it has none.
-        """
-        size = self.n_components
-        of_answer = self.component[self.ends[:, 0]]
-        known = np.flatnonzero(self.labels)
-        of_label = self.component[known]
-        total = np.bincount(of_answer, self.weights, size) + np.bincount(of_label, self.point_weights[known], size)
-        count = np.bincount(of_answer, minlength=size) + np.bincount(of_label, minlength=size)
-        mean = np.where(count > 0, total, 1.0) / np.maximum(count, 1)
-        return replace(self, weights=self.weights / mean[of_answer]), mean
-
-    def without(self, points: Mask) -> AnswerGraph:
-        """Leave out the answers and labels that touch some points.
-
-        Parameters
-        ----------
-        points : bool array of shape (n_points,)
-            These points; they stay, as points of which nothing is known.
-
-        Returns
-        -------
-        AnswerGraph
-            The same points with the other answers and labels.
-        """
-        return self.restricted(~(points[self.ends[:, 0]] | points[self.ends[:, 1]]), ~points)
-
-    def restricted(self, answers: Mask, labels: Mask) -> AnswerGraph:
-        """Keep some answers, and the labels of some points.
-
-        Parameters
-        ----------
-        answers : bool array of shape (n_answers,)
-            The answers to keep.
-        labels : bool array of shape (n_points,)
-            The points that keep their labels.
-
-        Returns
-        -------
-        AnswerGraph
-            The same points with these answers and labels.
-        """
-        return replace(
-            self,
-            ends=self.ends[answers],
-            same=self.same[answers],
-            annotators=self.annotators[answers],
-            weights=self.weights[answers],
-            position=self.position[answers],
-            labels=np.where(labels, self.labels, 0),
-        )
-
     def by_point(self, values: Rows, weight: Array | None = None) -> Rows:
         """Mean over the rows that show each point.
 
@@ -391,45 +313,6 @@ class AnswerGraph:
         cells = (self.row_point, np.arange(n_rows))
         return csr_matrix((weight / total[self.row_point], cells), shape=(self.n_points, n_rows)) @ values
 
-    def distinct_groups(self, least_size: int = 1) -> Indices:
-        """Groups of points that are all different from each other, where "same" and "different" are never wrong.
-
-        Parameters
-        ----------
-        least_size : int, default=1
-            Smaller groups are left out.
-
-        Returns
-        -------
-        int array
-            As many groups as a greedy search finds, by their numbers in ``group``; none where an answer is refuted.
-        """
-        if self.refuted.any():
-            return np.empty(0, dtype=np.intp)
-        ends = self.group[self.ends[self.same < 0]]
-        large = np.bincount(self.group) >= least_size
-        return np.array(different_groups(ends[large[ends].all(axis=1)]), dtype=np.intp)
-
-    def least_classes(self, certain: Mask) -> int:
-        """Count the classes that some answers, never wrong, and labels force: a lower bound, 2 or more.
-
-        Parameters
-        ----------
-        certain : bool array of shape (n_answers,)
-            The answers that are never wrong.
-
-        Returns
-        -------
-        int
-            Groups of points that are all different from each other need a class each.
-        """
-        group = connect(self.ends[certain & (self.same > 0)], self.n_points)
-        ends = group[self.ends[certain & (self.same < 0)]]
-        # An odd number of "different" around a cycle needs a third class.
-        sides = find_sides(self.ends[certain], self.same[certain], self.n_points)
-        odd = 3 if (sides == 0).any() else 2
-        return max(odd, int(self.labels.max(initial=0)), len(different_groups(ends)))
-
     def hubs(self) -> Indices:
         """Points that many answers hang on, such as the examples of a linked design.
 
@@ -441,10 +324,67 @@ class AnswerGraph:
         int array
             The hubs, the one in most answers first.
         """
+        if self.degree.max(initial=0) < _HUB_ANSWERS:
+            return np.empty(0, dtype=np.intp)
         asked, _ = number_questions(self.ends, self.n_points)
         degree = np.bincount(asked.ravel(), minlength=self.n_points)
         found = np.flatnonzero(are_hubs(degree))
         return found[np.argsort(-degree[found], kind="stable")]
+
+
+def restrict(graph: AnswerGraph, answers: Mask, labels: Mask) -> AnswerGraph:
+    """The same points with some answers, and with the labels of some points."""
+    return replace(
+        graph,
+        ends=graph.ends[answers],
+        same=graph.same[answers],
+        annotators=graph.annotators[answers],
+        weights=graph.weights[answers],
+        position=graph.position[answers],
+        labels=np.where(labels, graph.labels, 0),
+    )
+
+
+def leave_out(graph: AnswerGraph, points: Mask) -> AnswerGraph:
+    """The same points without the answers and labels that touch some of them: of these nothing is known."""
+    return restrict(graph, ~(points[graph.ends[:, 0]] | points[graph.ends[:, 1]]), ~points)
+
+
+def weights_by_component(graph: AnswerGraph) -> tuple[AnswerGraph, Array]:
+    """The graph with the weights of answers relative to the mean of their component, and these means.
+
+    A component counts by the mean weight of its answers and labels, 1 where it has none.
+    """
+    size = graph.n_components
+    of_answer = graph.component[graph.ends[:, 0]]
+    known = np.flatnonzero(graph.labels)
+    of_label = graph.component[known]
+    total = np.bincount(of_answer, graph.weights, size) + np.bincount(of_label, graph.point_weights[known], size)
+    count = np.bincount(of_answer, minlength=size) + np.bincount(of_label, minlength=size)
+    mean = np.where(count > 0, total, 1.0) / np.maximum(count, 1)
+    return replace(graph, weights=graph.weights / mean[of_answer]), mean
+
+
+def distinct_groups(graph: AnswerGraph, least_size: int = 1) -> Indices:
+    """Groups of so many points or more that all differ from each other, as many as a greedy search finds.
+
+    By their numbers in ``group``; none where an answer is refuted.
+    """
+    if graph.refuted.any():
+        return np.empty(0, dtype=np.intp)
+    ends = graph.group[graph.ends[graph.same < 0]]
+    large = np.bincount(graph.group) >= least_size
+    return np.array(different_groups(ends[large[ends].all(axis=1)]), dtype=np.intp)
+
+
+def least_classes(graph: AnswerGraph, certain: Mask) -> int:
+    """Number of classes that some answers, never wrong, and labels force: a lower bound, 2 or more."""
+    group = connect(graph.ends[certain & (graph.same > 0)], graph.n_points)
+    ends = group[graph.ends[certain & (graph.same < 0)]]
+    # An odd number of "different" around a cycle needs a third class.
+    sides = find_sides(graph.ends[certain], graph.same[certain], graph.n_points)
+    odd = 3 if (sides == 0).any() else 2
+    return max(odd, int(graph.labels.max(initial=0)), len(different_groups(ends)))
 
 
 def are_hubs(degree: Indices) -> Mask:
@@ -532,19 +472,18 @@ def _build(
     )
 
 
-def _in_units(weights: Array, by_row: Array) -> tuple[Array, Array]:
-    """Weights of answers and of rows in units of the mean answer, or of the mean row where there is none."""
+def _in_units(weights: Array, by_row: Array, row_point: Indices, n_points: int) -> tuple[Array, Array]:
+    """Weights of answers, and the mean weight of the rows of each point, in units of the mean answer.
+
+    Or of the mean row where there is no answer; rows of weight 0 are not there.
+    """
     positive = weights[weights > 0]
     if not len(positive):
         positive = by_row[by_row > 0]
     unit = mean_weight(positive) if len(positive) else 1.0
-    return weights / unit, by_row / unit
-
-
-def _point_weights(by_row: Array, row_point: Indices, n_points: int) -> Array:
-    """Mean weight of the rows of each point; those of weight 0 are not there."""
     count = np.bincount(row_point[by_row > 0], minlength=n_points)
-    return np.bincount(row_point, by_row, n_points) / np.maximum(count, 1)
+    of_point = np.bincount(row_point, by_row / unit, n_points) / np.maximum(count, 1)
+    return weights / unit, of_point
 
 
 def _number_points(column: Codes | None, n_rows: int) -> tuple[Codes, Indices]:
@@ -557,12 +496,3 @@ def _number_points(column: Codes | None, n_rows: int) -> tuple[Codes, Indices]:
     # Numbers without large gaps need no sorting.
     there = np.bincount(column) > 0
     return np.flatnonzero(there), (np.cumsum(there) - 1)[column]
-
-
-def _point_labels(column: Codes | None, row_point: Indices, n_points: int) -> Codes:
-    """The label of each point, which stands on some of its rows."""
-    labels = np.zeros(n_points, dtype=np.int64)
-    if column is not None:
-        known = np.flatnonzero(column)
-        labels[row_point[known]] = column[known]
-    return labels

@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike
 from scipy.special import expit, log_softmax
 
 from sdulearn.answers.answer_model import AnswerModel
-from sdulearn.answers.graph import AnswerGraph
+from sdulearn.answers.graph import AnswerGraph, weights_by_component
 from sdulearn.answers.propagate import FactorGraph
 from sdulearn.errors import InputError
 from sdulearn.joint.classes import SoftmaxLikelihood
@@ -39,7 +39,7 @@ class PointLoss:
     def __init__(self, graph: AnswerGraph, n_classes: int, answer_model: AnswerModel) -> None:
         self.n_known = graph.n_answers + int(np.count_nonzero(graph.labels))
         known = (graph.degree > 0) | (graph.labels != 0)
-        graph, self.weight = graph.by_component()
+        graph, self.weight = weights_by_component(graph)
         by_point = self.weight[graph.component]
         # A point of which nothing is known has no curvature.
         self.known_weight = np.where(known, by_point, 0.0)

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from sdulearn.answers.graph import leave_out
 from sdulearn.boosting.objective import PointLoss, Pull
 from sdulearn.boosting.rows import TrainingRows
 from sdulearn.boosting.start import LinearFits
@@ -64,7 +65,7 @@ def cross_boost(
     whole = PointLoss(rows.graph, n_classes, start.answer_model)
     folds = []
     for k, scores in enumerate(start.by_fold[:, rows.first_row]):
-        loss = PointLoss(rows.graph.without(rows.fold == k), n_classes, start.answer_model)
+        loss = PointLoss(leave_out(rows.graph, rows.fold == k), n_classes, start.answer_model)
         folds.append(_Fold(lightgbm.Booster(parameters, data), scores, loss, pull))
     best = -np.inf
     curve: list[float] = []

@@ -46,7 +46,7 @@ from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 
 from sdulearn.answers.answer_model import AnswerModel
-from sdulearn.answers.graph import AnswerGraph, connect, different_groups
+from sdulearn.answers.graph import AnswerGraph, connect, different_groups, restrict
 from sdulearn.answers.propagate import (
     FactorGraph,
     Network,
@@ -218,7 +218,7 @@ class ClassProblem:
 
     def restricted(self, answers: Mask, labels: Mask) -> ClassProblem:
         """The same points with some of the answers (n_answers,) and some of the labels (n_known,)."""
-        graph = self.graph.restricted(answers, labels)
+        graph = restrict(self.graph, answers, labels)
         return ClassProblem(self.data, self.answer_model, self.n_classes, self.pull, graph)
 
     @cached_property

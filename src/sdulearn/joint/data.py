@@ -20,7 +20,7 @@ from scipy import sparse
 from scipy.linalg import eigh, svd
 from scipy.sparse.linalg import eigsh
 
-from sdulearn.answers.graph import AnswerGraph
+from sdulearn.answers.graph import AnswerGraph, restrict, weights_by_component
 from sdulearn.errors import InputError, ScalingWarning, warn
 from sdulearn.solvers import Design
 from sdulearn.solvers.linalg import weighted_gram
@@ -146,7 +146,7 @@ class TrainingData:
             known = np.concatenate([ends.T.ravel(), known[~loose]])
         place = np.full(graph.n_points, -1)
         place[known] = np.arange(len(known))
-        part, component_weight = subgraph(graph, known).by_component()
+        part, component_weight = weights_by_component(subgraph(graph, known))
         return cls(
             axes=axes,
             A=A[np.concatenate([known, rest])],
@@ -201,7 +201,7 @@ def subgraph(graph: AnswerGraph, points: Indices) -> AnswerGraph:
     place = np.full(graph.n_points, -1)
     place[points] = np.arange(len(points))
     inside = np.asarray((place[graph.ends] >= 0).all(axis=1))
-    part = graph.restricted(inside, np.ones(graph.n_points, dtype=bool))
+    part = restrict(graph, inside, np.ones(graph.n_points, dtype=bool))
     return replace(
         part,
         n_points=len(points),

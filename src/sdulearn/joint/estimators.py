@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from sdulearn.answers.answer_model import AnswerModel, ErrorRateParameter, answer_model_of, unknown_answer_model
-from sdulearn.answers.graph import AnswerGraph
+from sdulearn.answers.graph import AnswerGraph, least_classes
 from sdulearn.base import Fit, LinearClassifier
 from sdulearn.errors import ClassNumberWarning, InputError, OneKindWarning, warn
 from sdulearn.joint.classes import ClassProblem
@@ -90,8 +90,8 @@ class _PairLogisticBase(LinearClassifier):
                 "of class shares goes with `n_classes` above 2."
             )
         warn_of_column_scales(X, weight, getattr(self, "feature_names_in_", None))
-        weight = np.ones(pairs.n_rows) if weight is None else weight
         graph = AnswerGraph.from_y(pairs, weight)
+        weight = np.ones(pairs.n_rows) if weight is None else weight
         data = TrainingData.of(X, graph, pairs.codes, weight, pairs_first=True)
         model = self._answer_model(X, pairs, data)
         likelihood = TwoClassLikelihood(data.graph, model, data.weight)
@@ -734,7 +734,7 @@ def _of_one_kind(graph: AnswerGraph) -> bool:
 def _least_classes(problem: ClassProblem) -> int:
     """Fewest classes that answers without errors force."""
     graph = problem.graph
-    return graph.least_classes(problem.answer_model.errors(graph.annotators) == 0)
+    return least_classes(graph, problem.answer_model.errors(graph.annotators) == 0)
 
 
 def _check_answers(graph: AnswerGraph, n_classes: int) -> None:

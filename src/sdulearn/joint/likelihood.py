@@ -33,7 +33,7 @@ from scipy import sparse
 from scipy.special import expit
 
 from sdulearn.answers.answer_model import AnswerModel, log_factors
-from sdulearn.answers.graph import AnswerGraph
+from sdulearn.answers.graph import AnswerGraph, restrict
 from sdulearn.answers.propagate import log_cosh, sum_matrix
 from sdulearn.answers.two_classes import TwoClassNetwork
 from sdulearn.joint.data import labelled_components, loose_pairs, subgraph
@@ -490,7 +490,7 @@ class FoldLikelihood:
         if not loose.all():
             linked = ~loose[graph.component[graph.ends[:, 0]]]
             for k in range(self.n_folds):
-                part = graph.restricted(self.answers[:, k] & linked, known[:, k])
+                part = restrict(graph, self.answers[:, k] & linked, known[:, k])
                 weight = np.ones(part.n_components)
                 weight[part.component] = whole.weight[whole.component]
                 self.rest.append(TwoClassLikelihood(part, whole.answer_model, weight, whole.total))

@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 from scipy.optimize import linear_sum_assignment
 
 from sdulearn.answers.answer_model import AnswerModel, known_answer_model
-from sdulearn.answers.graph import AnswerGraph
+from sdulearn.answers.graph import AnswerGraph, distinct_groups
 from sdulearn.answers.profile import classes_by_answers
 from sdulearn.errors import InputError
 from sdulearn.metrics.accuracy import no_answers
@@ -287,7 +287,7 @@ def _names_of_groups(graph: AnswerGraph, predicted: Codes) -> Codes | None:
 
     Groups beyond the predicted classes have numbers of their own. None where there are fewer groups than classes.
     """
-    groups = graph.distinct_groups(_FEWEST_POINTS)
+    groups = distinct_groups(graph, _FEWEST_POINTS)
     if len(groups) < max(2, len(np.unique(predicted))):
         return None
     place = np.full(int(graph.group.max()) + 1, -1)

@@ -29,6 +29,7 @@ from sdulearn.metrics.accuracy import AccuracyEstimate, accuracy_of, no_answers
 from sdulearn.metrics.reliability import chance_of_same
 from sdulearn.model_selection import PairFolds, PairKFold, check_places, number_of_folds
 from sdulearn.pairs import Pairs, read_pairs, rows_of, weighted_rows
+from sdulearn.prior import random_of
 from sdulearn.sklearn_private import safe_indexing
 from sdulearn.types import Array, Codes, Estimator, Indices, Mask, MatrixLike, Splitter
 
@@ -173,7 +174,8 @@ def fold_spread(n_splits: int, share: float = 1.0) -> float:
 def share_of_points(pairs: Pairs, random_points: ArrayLike) -> float:
     """Share of the points in answers that were drawn at random."""
     graph = AnswerGraph.from_y(pairs)
-    return float(np.mean(graph.shown_by(random_points)[graph.degree > 0]))
+    counted = random_of(graph, random_points)
+    return 1.0 if counted is None else float(np.mean(counted[graph.degree > 0]))
 
 
 @dataclass(frozen=True, eq=False)
