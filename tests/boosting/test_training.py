@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from sdulearn.boosting.training import held_out_scores
+from sdulearn.boosting.score_classifier import held_out_scores
 
 pytest.importorskip("lightgbm")
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import inspect
+from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from typing import Any, ClassVar, Self
 
@@ -10,14 +11,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.stats import rankdata
 
-from sdulearn.answers.answer_model import ErrorRateParameter
 from sdulearn.boosting.objective import PointLoss
 from sdulearn.boosting.rows import TrainingRows
-from sdulearn.boosting.score_classifier import ScoreClassifier
-from sdulearn.boosting.start import LinearFits
-from sdulearn.boosting.training import held_out_scores
+from sdulearn.boosting.score_classifier import ScoreClassifier, held_out_scores
+from sdulearn.boosting.start import LinearFits, fit_linear
 from sdulearn.errors import InputError, require
-from sdulearn.pairs import read_pairs
 from sdulearn.sklearn_private import fit_context, safe_indexing
 from sdulearn.types import Array, Estimator, MatrixLike
 
@@ -31,6 +29,20 @@ _TIE = 0.25
 # answers, so they are never worse than their start there. It alone counts where answers hang together, and there is no
 # standard error.
 _TIE_IN_ALL = 1.0
+# Of a candidate: linear part, boosters, held-out likelihood by round, held-out scores of the points.
+Candidate = tuple[LinearFits, list[Any], Array, Array]
+
+
+def with_parameters_of(parent: type) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Give a constructor, in the place of ``**parameters``, those of its parent: scikit-learn reads signatures."""
+
+    def signed(init: Callable[..., None]) -> Callable[..., None]:
+        *own, _ = inspect.signature(init).parameters.values()
+        others = inspect.signature(parent).parameters.values()
+        init.__signature__ = inspect.Signature([*own, *others])  # type: ignore[attr-defined]
+        return init
+
+    return signed
 
 
 class PairBoostingClassifier(ScoreClassifier):
@@ -128,41 +140,6 @@ class PairBoostingClassifier(ScoreClassifier):
 
     FITTED: Mapping[str, Any] = {**ScoreClassifier.FITTED, "held_out_log_likelihood_": Any}
 
-    def __init__(
-        self,
-        *,
-        learning_rate: float = 0.1,
-        max_iter: int = 500,
-        max_leaf_nodes: int = 8,
-        l2_regularization: float = 1.0,
-        min_hessian: float = 1.0,
-        n_iter_no_change: int = 30,
-        n_classes: int = 2,
-        prior: float | None = None,
-        prior_strength: float = 3.0,
-        orientation: str = "majority",
-        error_rate: ErrorRateParameter = "auto",
-        categorical_features: Any = "from_dtype",
-        cv: int = 5,
-        n_jobs: int | None = None,
-        random_state: Any = 0,
-    ) -> None:
-        self.learning_rate = learning_rate
-        self.max_iter = max_iter
-        self.max_leaf_nodes = max_leaf_nodes
-        self.l2_regularization = l2_regularization
-        self.min_hessian = min_hessian
-        self.n_iter_no_change = n_iter_no_change
-        self.n_classes = n_classes
-        self.prior = prior
-        self.prior_strength = prior_strength
-        self.orientation = orientation
-        self.error_rate = error_rate
-        self.categorical_features = categorical_features
-        self.cv = cv
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-
     @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Fit from rows and what is known of them.
@@ -187,7 +164,7 @@ class PairBoostingClassifier(ScoreClassifier):
         rows, seed = self._training_rows(X, y, sample_weight)
         start = self._fit_tree_start(rows, seed)
         boosters, self.held_out_log_likelihood_, _ = self._boost(rows, start, seed)
-        return self._take(rows, start, boosters, len(self.held_out_log_likelihood_) - 1)
+        return self._take(rows, start, boosters, self.held_out_log_likelihood_)
 
 
 class PairModelCV(ScoreClassifier):
@@ -203,12 +180,10 @@ class PairModelCV(ScoreClassifier):
     models : sequence of {"linear", "nystroem", "boosted"}, default=all three
         The candidates. "nystroem" is a linear model on Nystroem's map of an RBF kernel, "boosted" needs LightGBM
         (``pip install 'sdulearn[boosting]'``).
-    n_classes, prior, prior_strength, orientation, error_rate, categorical_features
-        As in :class:`~sdulearn.PairBoostingClassifier`.
     learning_rate, max_iter, max_leaf_nodes, l2_regularization, min_hessian, n_iter_no_change
         Of the trees, as in :class:`~sdulearn.PairBoostingClassifier`.
-    cv, n_jobs, random_state
-        As in :class:`~sdulearn.PairBoostingClassifier`.
+    n_classes, prior, prior_strength, orientation, error_rate, categorical_features, cv, n_jobs, random_state
+        As there.
 
     Attributes
     ----------
@@ -224,10 +199,8 @@ class PairModelCV(ScoreClassifier):
     held_out_decisions_ : array of shape (n_rows,) or (n_rows, K)
         The score of each row by a model that saw no answer about its point; a point that is in too many answers to be
         held out has the mean of the folds. Not kept in files.
-    boosters_, n_rounds_, n_iter_, start_, feature_importances_, fold_models_
-        As in :class:`~sdulearn.PairBoostingClassifier`.
-    classes_, prior_, answer_model_, n_features_in_, feature_names_in_
-        As in :class:`~sdulearn.PairBoostingClassifier`.
+    boosters_, n_rounds_, n_iter_, start_, feature_importances_, fold_models_, classes_, prior_, answer_model_
+        As in :class:`~sdulearn.PairBoostingClassifier`; ``n_features_in_`` and ``feature_names_in_`` too.
 
     See Also
     --------
@@ -252,42 +225,10 @@ class PairModelCV(ScoreClassifier):
         "models": ["array-like"],
     }
 
-    def __init__(
-        self,
-        models: Sequence[str] = MODELS,
-        *,
-        n_classes: int = 2,
-        prior: float | None = None,
-        prior_strength: float = 3.0,
-        orientation: str = "majority",
-        error_rate: ErrorRateParameter = "auto",
-        categorical_features: Any = "from_dtype",
-        learning_rate: float = 0.1,
-        max_iter: int = 500,
-        max_leaf_nodes: int = 8,
-        l2_regularization: float = 1.0,
-        min_hessian: float = 1.0,
-        n_iter_no_change: int = 30,
-        cv: int = 5,
-        n_jobs: int | None = None,
-        random_state: Any = 0,
-    ) -> None:
+    @with_parameters_of(ScoreClassifier)
+    def __init__(self, models: Sequence[str] = MODELS, **parameters: Any) -> None:
+        super().__init__(**parameters)
         self.models = models
-        self.n_classes = n_classes
-        self.prior = prior
-        self.prior_strength = prior_strength
-        self.orientation = orientation
-        self.error_rate = error_rate
-        self.categorical_features = categorical_features
-        self.learning_rate = learning_rate
-        self.max_iter = max_iter
-        self.max_leaf_nodes = max_leaf_nodes
-        self.l2_regularization = l2_regularization
-        self.min_hessian = min_hessian
-        self.n_iter_no_change = n_iter_no_change
-        self.cv = cv
-        self.n_jobs = n_jobs
-        self.random_state = random_state
 
     @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
@@ -316,9 +257,9 @@ class PairModelCV(ScoreClassifier):
         self.cv_results_ = compare(names, [loss.terms(scores)[0] for *_, scores in found], loss.n_known)
         best = first_of_the_best(self.cv_results_, loss.n_known)
         self.model_ = names[best]
-        start, boosters, n_iter, scores = found[best]
-        n_rows = len(read_pairs(y).codes)
-        self._take(rows, start, boosters, n_iter)
+        start, boosters, curve, scores = found[best]
+        n_rows = len(np.asarray(y))
+        self._take(rows, start, boosters, curve)
         self.held_out_decisions_ = np.empty((n_rows, *scores.shape[1:]))
         self.held_out_decisions_[rows.all_rows] = scores[rows.all_points]
         if (others := np.setdiff1d(np.arange(n_rows), rows.all_rows)).size:
@@ -338,20 +279,17 @@ class PairModelCV(ScoreClassifier):
             model.feature_names_in_ = self.feature_names_in_
         return model
 
-    def _candidates(
-        self, names: list[str], rows: TrainingRows, seed: int
-    ) -> list[tuple[LinearFits, list[Any], int, Array]]:
-        """Of each candidate the linear part, the boosters, the rounds tried, and the held-out scores of the points."""
-        linear = self._fit_start(rows, seed) if "linear" in names else None
-        found: list[tuple[LinearFits, list[Any], int, Array]] = []
+    def _candidates(self, names: list[str], rows: TrainingRows, seed: int) -> list[Candidate]:
+        """Fit each candidate."""
+        linear = fit_linear(self, rows, seed) if "linear" in names else None
+        found: list[Candidate] = []
         for name in names:
             if name == "boosted":
                 start = self._fit_tree_start(rows, seed, linear)
-                boosters, curve, scores = self._boost(rows, start, seed)
-                found.append((start, boosters, len(curve) - 1, scores))
+                found.append((start, *self._boost(rows, start, seed)))
                 continue
-            start = linear if name == "linear" and linear else self._fit_start(rows, seed, with_kernel=True)
-            found.append((start, [], 1, held_out_scores(list(start.by_fold[:, rows.first_row]), rows.fold)))
+            start = linear if name == "linear" and linear else fit_linear(self, rows, seed, with_kernel=True)
+            found.append((start, [], np.zeros(1), held_out_scores(start.by_fold, rows.fold)))
         return found
 
 

@@ -7,7 +7,6 @@ last bit.
 
 from __future__ import annotations
 
-import math
 import re
 from dataclasses import dataclass
 from typing import Any
@@ -165,11 +164,4 @@ def _floats(fields: dict[str, str], name: str, size: int | None) -> NDArray[np.f
         raise InputError(f"a tree has {len(words)} entries of {name}, where {size} are expected")
     if not all(_NUMBER.fullmatch(word) for word in words):
         raise InputError(f"{name} of a tree is not a list of numbers")
-    return np.array([_float(word) for word in words], dtype=np.float64)
-
-
-def _float(word: str) -> float:
-    value = float(word)
-    if math.isnan(value):
-        raise InputError("a tree holds a value that is not a number")
-    return value
+    return np.array(words, dtype=np.float64)

@@ -84,13 +84,13 @@ class PointLoss:
 
 def pull_slopes(p: Array, share: Array, divergence: PriorPull) -> tuple[Array, Array]:
     """Gradient at the unlabeled points, and a curvature that is exact for a shift of all of them in one class."""
-    P = np.column_stack([1 - p, p]) if p.ndim == 1 else p
-    _, first, second = divergence.derivatives(share @ P)
-    rise = share[:, None] * P * (1 - P)
-    gradient = share[:, None] * P * (first - (P @ first)[:, None])
     if p.ndim == 1:
-        return gradient[:, 1], second.sum() * rise[:, 1].sum() * rise[:, 1]
-    return gradient, second * rise.sum(axis=0) * rise
+        rise = share * p * (1 - p)
+        _, first, second = divergence.derivatives(np.array([share @ (1 - p), share @ p]))
+        return (first[1] - first[0]) * rise, second.sum() * rise.sum() * rise
+    _, first, second = divergence.derivatives(share @ p)
+    rise = share[:, None] * p * (1 - p)
+    return share[:, None] * p * (first - (p @ first)[:, None]), second * rise.sum(axis=0) * rise
 
 
 def make_pull(graph: AnswerGraph, prior: float | ArrayLike | None, strength: float) -> Pull | None:

@@ -12,7 +12,6 @@ maximum for most of them, becomes the likelihood of labels.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -46,75 +45,57 @@ class TrainingRows:
         pairs: Pairs,
         weight: Array | None,
         *,
+        n_values: Indices,
         n_folds: int,
         seed: int,
         n_classes: int = 2,
         error_rate: ErrorRateParameter = "auto",
     ) -> None:
         """Checked rows; of very many unlabeled ones a random sample, and labels instead of answers that imply them."""
-        rows = _enough_rows(pairs, seed)
-        if len(rows) < pairs.n_rows:
+        rows = np.arange(pairs.n_rows)
+        free = pairs.unlabeled
+        if pairs.labels is not None:
+            free = free[pairs.labels[free] == 0]
+        if (surplus := len(free) - _MOST_UNLABELED) > 0:
+            rows = np.setdiff1d(rows, np.random.default_rng(seed).choice(free, surplus, replace=False))
             pairs = read_pairs(np.asarray(pairs)[rows])
-        n_folds = _number_of_folds(pairs, n_folds)
+        n_folds = number_of_folds(n_folds, pairs.similar)
+        if n_folds < 2:
+            raise InputError(
+                "Boosting stops by held-out answers, which takes at least two pairs of each kind there is in `y`. "
+                "Add answers, or use PairLogisticRegression."
+            )
         # The numbers of rows among those given, and their points: of all of them, and of those that are kept.
         self.all_rows = rows
         self.all_points = AnswerGraph.from_y(pairs).row_point
         if n_classes > 2:
             kept, pairs = _named(pairs, n_classes, error_rate, n_folds)
             rows = rows[kept]
-        self.X = take(X, rows)
+        self.X = X if len(rows) == X.shape[0] else X[rows]
+        self.n_values = n_values  # of each column, 0 for numbers
         self.y = np.asarray(pairs)
         self.weight = None if weight is None else weight[rows]
         self.graph = AnswerGraph.from_y(pairs, self.weight)
+        self.first_row = np.unique(self.graph.row_point, return_index=True)[1]
+        self.points = self.X[self.first_row]
         splitter = PairKFold(n_folds, random_state=seed)
         # Of each point, -1 for hubs; and for each fold the rows that touch none of its points.
         self.fold = np.empty(self.graph.n_points, dtype=np.intp)
         self.fold[self.graph.row_point] = splitter.fold_of_rows(None, pairs)
         self.trains = [train for train, _ in splitter.split(None, pairs)]
 
-    @cached_property
-    def first_row(self) -> Indices:
-        """A row that shows each point."""
-        return np.unique(self.graph.row_point, return_index=True)[1]
-
-    @cached_property
-    def points(self) -> Rows:
-        """One row a point."""
-        return take(self.X, self.first_row)
-
     def leads_from_zero(self, n_classes: int) -> bool:
         """Whether trees of more than two classes need no linear start: labels of all classes, as many as answers."""
         labels = self.graph.labels[self.graph.labels > 0]
-        return n_classes > 2 and len(np.unique(labels)) == n_classes and len(labels) >= self.graph.n_answers
+        return len(np.unique(labels)) == n_classes and len(labels) >= self.graph.n_answers
 
-    def for_start(self, seed: int) -> Indices:
+    def start_rows(self, seed: int) -> Indices:
         """The rows that the start is fitted to: all, or those of a random part of very many answers."""
-        pairs = read_pairs(self.y)
-        if len(pairs.ends) <= _MOST_START_ANSWERS:
+        if self.graph.n_answers <= _MOST_START_ANSWERS:
             return np.arange(len(self.y))
+        pairs = read_pairs(self.y)
         some = np.random.default_rng(seed).choice(len(pairs.ends), _MOST_START_ANSWERS, replace=False)
         return np.sort(np.concatenate([pairs.ends[some].ravel(), pairs.unlabeled]))
-
-
-def _enough_rows(pairs: Pairs, seed: int) -> Indices:
-    unlabeled = pairs.unlabeled
-    if pairs.labels is not None:
-        unlabeled = unlabeled[pairs.labels[unlabeled] == 0]
-    surplus = len(unlabeled) - _MOST_UNLABELED
-    if surplus <= 0:
-        return np.arange(pairs.n_rows)
-    return np.setdiff1d(np.arange(pairs.n_rows), np.random.default_rng(seed).choice(unlabeled, surplus, replace=False))
-
-
-def _number_of_folds(pairs: Pairs, n_folds: int) -> int:
-    """As many folds as asked for, or as the rarer kind of pair allows."""
-    count = number_of_folds(n_folds, pairs.similar)
-    if count < 2:
-        raise InputError(
-            "Boosting stops by held-out answers, which takes at least two pairs of each kind there is in `y`. "
-            "Add answers, or use PairLogisticRegression."
-        )
-    return count
 
 
 def _named(pairs: Pairs, n_classes: int, error_rate: ErrorRateParameter, n_folds: int) -> tuple[Indices, Pairs]:
@@ -176,13 +157,6 @@ def with_labels(pairs: Pairs, graph: AnswerGraph, labels: Codes, n_folds: int) -
     annotators = np.zeros(pairs.n_rows, dtype=np.int64) if pairs.annotators is None else pairs.annotators
     table = np.column_stack([codes, graph.row_point, np.where(codes == 0, 0, annotators), labels[graph.row_point]])
     return rows, read_pairs(table[rows])
-
-
-def take(X: Rows, rows: Indices) -> Rows:
-    """Rows of a matrix, or all of it where these are all in order."""
-    if len(rows) == X.shape[0] and (rows == np.arange(len(rows))).all():
-        return X
-    return X[rows]
 
 
 def find_categories(X: MatrixLike, categorical: str | ArrayLike | None) -> Categories:

@@ -1,8 +1,16 @@
-"""The fitted form of all models here, a linear score plus the mean of some boosters, and the steps of their fits."""
+"""The fitted form of all models here, a linear score plus the mean of some boosters, and the steps of their fits.
+
+There is one booster a fold. All folds go forward together, one tree each a round. After every round each point has a
+score by the booster that saw no answer about it, and the likelihood of *all* answers at these scores is the held-out
+likelihood: components that are too large for a fold need no other treatment. The model is the mean of the boosters at
+the best round, so no further fit is needed.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from copy import copy
+from functools import partial
 from numbers import Integral, Real
 from typing import Annotated, Any, ClassVar, Self
 
@@ -14,6 +22,7 @@ from sklearn.utils import check_array, check_consistent_length, check_random_sta
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from sdulearn.answers.answer_model import AnswerModel, ErrorRateParameter, answer_model_of
+from sdulearn.answers.graph import leave_out
 from sdulearn.base import PairClassifier, class_numbers
 from sdulearn.boosting.model_text import read_trees, trees_text, write_trees
 from sdulearn.boosting.objective import PointLoss, make_pull
@@ -24,16 +33,14 @@ from sdulearn.boosting.rows import (
     encode,
     find_categories,
     is_frame,
-    take,
 )
-from sdulearn.boosting.start import Features, LinearFits, LinearScore, constant_start, fit_linear
-from sdulearn.boosting.training import cross_boost, held_out_scores
+from sdulearn.boosting.start import LinearFits, LinearScore, constant_start, fit_linear
 from sdulearn.errors import InputError, require
 from sdulearn.io.typed import finite, read
 from sdulearn.pairs import read_pairs, weighted_rows
 from sdulearn.prior import PriorEstimate
 from sdulearn.sklearn_private import Interval, StrOptions
-from sdulearn.types import Array, Between, Codes, Count, Indices, MatrixLike, Rows
+from sdulearn.types import Array, Between, Count, Indices, MatrixLike, RandomState, Rows
 
 _ROWS_PER_THREAD = 10_000
 # Contributions of columns are means over so many rows.
@@ -46,22 +53,6 @@ _CONSTANTS = np.linspace(0, 4, 17)
 
 class ScoreClassifier(PairClassifier):
     """A linear score plus the mean of some boosters: the fitted form of all models here."""
-
-    n_classes: int
-    prior: float | None
-    prior_strength: float
-    orientation: str
-    error_rate: ErrorRateParameter
-    categorical_features: Any
-    learning_rate: float
-    max_iter: int
-    max_leaf_nodes: int
-    l2_regularization: float
-    min_hessian: float
-    n_iter_no_change: int
-    cv: int
-    n_jobs: int | None
-    random_state: Any
 
     FITTED: Mapping[str, Any] = {
         "trees_": list[str],
@@ -101,6 +92,41 @@ class ScoreClassifier(PairClassifier):
         "random_state": ["random_state"],
     }
 
+    def __init__(
+        self,
+        *,
+        learning_rate: float = 0.1,
+        max_iter: int = 500,
+        max_leaf_nodes: int = 8,
+        l2_regularization: float = 1.0,
+        min_hessian: float = 1.0,
+        n_iter_no_change: int = 30,
+        n_classes: int = 2,
+        prior: float | None = None,
+        prior_strength: float = 3.0,
+        orientation: str = "majority",
+        error_rate: ErrorRateParameter = "auto",
+        categorical_features: str | ArrayLike | None = "from_dtype",
+        cv: int = 5,
+        n_jobs: int | None = None,
+        random_state: RandomState = 0,
+    ) -> None:
+        self.learning_rate = learning_rate
+        self.max_iter = max_iter
+        self.max_leaf_nodes = max_leaf_nodes
+        self.l2_regularization = l2_regularization
+        self.min_hessian = min_hessian
+        self.n_iter_no_change = n_iter_no_change
+        self.n_classes = n_classes
+        self.prior = prior
+        self.prior_strength = prior_strength
+        self.orientation = orientation
+        self.error_rate = error_rate
+        self.categorical_features = categorical_features
+        self.cv = cv
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "start_")
 
@@ -118,18 +144,28 @@ class ScoreClassifier(PairClassifier):
             The linear start and the trees, added up.
         """
         check_is_fitted(self)
-        scores = self._scores(X, self.start_, self.boosters_)
+        return self.decide(self._encoded(X, reset=False))
+
+    def decide(self, rows: Rows) -> Array:
+        """Return :meth:`decision_function` of rows that are checked and encoded.
+
+        Parameters
+        ----------
+        rows : array or CSR matrix of shape (n_rows, n_features)
+            Numbers, NaN where a value is missing.
+
+        Returns
+        -------
+        array of shape (n_rows,) or (n_rows, K)
+            The linear start and the trees, added up.
+        """
+        scores = self.start_.decide(rows)
+        if self.boosters_:
+            threads = self._threads(rows.shape[0])
+            scores = scores + sum(b.predict(rows, num_threads=threads) for b in self.boosters_) / len(self.boosters_)
         if scores.ndim > 1:
             return np.asarray(scores[:, self.order_])
         return np.asarray(scores if self.order_[0] == 0 else -scores)
-
-    def _scores(self, X: MatrixLike, start: LinearScore, boosters: list[Any]) -> Array:
-        rows = self._encoded(X, reset=False)
-        scores = start.decide(rows)
-        if boosters:
-            threads = self._threads(rows.shape[0])
-            scores = scores + sum(b.predict(rows, num_threads=threads) for b in boosters) / len(boosters)
-        return scores
 
     def _rename(self, order: Indices) -> None:
         self.order_ = self.order_[order]
@@ -160,22 +196,22 @@ class ScoreClassifier(PairClassifier):
         rows = self._encoded(X, reset=True)
         check_consistent_length(rows, y)
         pairs, weight, kept = weighted_rows(read_pairs(y), sample_weight)
-        rows = rows if kept is None else take(rows, kept)
+        rows = rows if kept is None else rows[kept]
         self._remember(pairs)
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         layout = TrainingRows(
-            rows, pairs, weight, n_folds=self.cv, seed=seed, n_classes=self.n_classes, error_rate=self.error_rate
+            rows,
+            pairs,
+            weight,
+            n_values=self._n_values(),
+            n_folds=self.cv,
+            seed=seed,
+            n_classes=self.n_classes,
+            error_rate=self.error_rate,
         )
         if kept is not None:
             layout.all_rows = kept[layout.all_rows]
         return layout, seed
-
-    def _fit_start(self, rows: TrainingRows, seed: int, with_kernel: bool = False) -> LinearFits:
-        """The linear model, of the rows or of a kernel map of them, whole and without each fold."""
-        features = Features.of(rows.X, self._n_values())
-        if with_kernel:
-            features = features.with_kernel(rows.points, seed)
-        return fit_linear(self, rows, features, seed)
 
     def _fit_tree_start(self, rows: TrainingRows, seed: int, linear: LinearFits | None = None) -> LinearFits:
         """Where trees begin: at the linear model, or at the shares of the classes where labels lead on from there.
@@ -183,22 +219,19 @@ class ScoreClassifier(PairClassifier):
         What a linear model has wrong far from other rows, trees would have to take back. And where it says next to
         nothing of held-out answers, trees leave it by chance alone: there they begin at a kernel map.
         """
-        if not rows.leads_from_zero(self.n_classes):
-            start = self._fit_start(rows, seed) if linear is None else linear
-            if self.n_classes > 2 or self._tells(rows, start):
-                return start
-            kernel = self._fit_start(rows, seed, with_kernel=True)
-            return kernel if self._tells(rows, kernel) else start
-        answer_model = answer_model_of(self.error_rate, rows.graph, self.n_classes)
-        features = Features.of(rows.X, self._n_values())
-        return constant_start(
-            features, rows.graph.labels, self.n_classes, answer_model, (len(rows.trains), len(rows.y))
-        )
+        if self.n_classes > 2 and rows.leads_from_zero(self.n_classes):
+            answer_model = answer_model_of(self.error_rate, rows.graph, self.n_classes)
+            return constant_start(rows, self.n_classes, answer_model)
+        start = fit_linear(self, rows, seed) if linear is None else linear
+        if self.n_classes > 2 or self._tells(rows, start):
+            return start
+        kernel = fit_linear(self, rows, seed, with_kernel=True)
+        return kernel if self._tells(rows, kernel) else start
 
     def _tells(self, rows: TrainingRows, start: LinearFits) -> bool:
         """Whether held-out answers are likelier by a start than by one probability for all points."""
         loss = PointLoss(rows.graph, self.n_classes, start.answer_model)
-        scores = held_out_scores(list(start.by_fold[:, rows.first_row]), rows.fold)
+        scores = held_out_scores(start.by_fold, rows.fold)
         constant = max(loss.value(np.full_like(scores, z)) for z in _CONSTANTS)
         return loss.value(scores) - constant > _TELLS * loss.n_known
 
@@ -207,8 +240,44 @@ class ScoreClassifier(PairClassifier):
         return min(effective_n_jobs(self.n_jobs), max(1, n_rows // _ROWS_PER_THREAD))
 
     def _boost(self, rows: TrainingRows, start: LinearFits, seed: int) -> tuple[list[Any], Array, Array]:
-        """See :func:`~sdulearn.boosting.training.cross_boost`."""
-        parameters = {
+        """Boost without each fold in turn; see the module's docstring.
+
+        Gives the boosters, with all rounds that were tried; the held-out log likelihood of an answer after each round,
+        first that of the start; and the held-out scores at the best round.
+        """
+        lightgbm = require("lightgbm", "boosting")
+        pull = make_pull(rows.graph, start.pull, self.prior_strength)
+        whole = PointLoss(rows.graph, self.n_classes, start.answer_model)
+        losses = [
+            PointLoss(leave_out(rows.graph, rows.fold == k), self.n_classes, start.answer_model)
+            for k in range(len(start.by_fold))
+        ]
+        parameters = self._tree_parameters(rows.graph.n_points, seed)
+        data = lightgbm.Dataset(rows.points, categorical_feature=sorted(self.categories_), params=parameters)
+        boosters = [lightgbm.Booster(parameters, data) for _ in losses]
+        scores = start.by_fold.copy()
+
+        def slopes(k: int, trees: Array, _: object) -> tuple[Array, Array]:
+            scores[k] = start.by_fold[k] + trees
+            return losses[k].slopes(scores[k], pull)
+
+        curve: list[float] = []
+        for round_ in range(self.max_iter + 1):
+            for k, booster in enumerate(boosters):
+                # LightGBM asks for the slopes at what the trees before this round say.
+                booster.update(fobj=partial(slopes, k))
+            held_out = held_out_scores(scores, rows.fold)
+            curve.append(whole.value(held_out) / whole.n_known)
+            best = int(np.argmax(curve))
+            if best == round_:
+                best_scores = held_out
+            elif round_ - best >= self.n_iter_no_change:
+                break
+        return boosters, np.array(curve), best_scores
+
+    def _tree_parameters(self, n_points: int, seed: int) -> dict[str, Any]:
+        """What LightGBM is told."""
+        return {
             "objective": "none",
             "num_class": self.n_classes if self.n_classes > 2 else 1,
             "learning_rate": self.learning_rate,
@@ -220,32 +289,35 @@ class ScoreClassifier(PairClassifier):
             "feature_pre_filter": False,
             "deterministic": True,
             "force_col_wise": True,
-            "num_threads": self._threads(rows.graph.n_points),
+            "num_threads": self._threads(n_points),
             "seed": seed,
             "verbosity": -1,
         }
-        pull = make_pull(rows.graph, start.pull, self.prior_strength)
-        categorical = sorted(self.categories_)
-        limits = (self.max_iter, self.n_iter_no_change)
-        return cross_boost(rows, start, self.n_classes, pull, parameters, categorical, *limits)
 
-    def _take(self, rows: TrainingRows, start: LinearFits, boosters: list[Any], n_iter: int) -> Self:
-        """Keep what was found; the boosters are those of the fit, and their text is parsed on loading alone."""
+    def _take(self, rows: TrainingRows, start: LinearFits, boosters: list[Any], curve: Array) -> Self:
+        """Keep what was found, the boosters up to the best round of the curve: none where no tree helps."""
         self.n_classes_ = self.n_classes
         self.classes_ = class_numbers(self.n_classes)
         self.order_ = np.arange(self.n_classes)
         self.prior_ = start.prior
         self.answer_model_ = start.answer_model
         self.start_ = start.score
-        self.boosters_ = boosters
-        self.trees_ = [trees_text(booster) for booster in boosters]
-        self.n_rounds_ = max((booster.current_iteration() for booster in boosters), default=0)
-        self.n_iter_ = n_iter
-        self.feature_importances_ = mean_contributions(self.start_, boosters, rows.points)
-        self.fold_models_ = []
-        for k, fold in enumerate(start.folds):
-            its_rows = rows.all_rows[rows.fold[rows.all_points] == k]
-            self.fold_models_.append((its_rows, FoldScore(self, fold, boosters[k : k + 1])))
+        self.n_rounds_ = int(np.argmax(curve))
+        self.n_iter_ = max(1, len(curve) - 1)
+        self.boosters_ = boosters if self.n_rounds_ else []
+        for booster in self.boosters_:
+            for _ in range(booster.current_iteration() - self.n_rounds_):
+                booster.rollback_one_iter()
+            booster.free_dataset()
+        self.trees_ = [trees_text(booster) for booster in self.boosters_]
+        self.feature_importances_ = mean_contributions(self.start_, self.boosters_, rows.points)
+        fold_models = []
+        for k, score in enumerate(start.folds):
+            fold = copy(self)
+            fold.start_ = score
+            fold.boosters_ = self.boosters_[k : k + 1]
+            fold_models.append((rows.all_rows[rows.fold[rows.all_points] == k], fold))
+        self.fold_models_ = fold_models
         return self
 
     @property
@@ -280,22 +352,12 @@ class ScoreClassifier(PairClassifier):
         return tags
 
 
-class FoldScore:
-    """The model of a fold, with the names of the classes that the model of all answers had when it was fitted."""
-
-    def __init__(self, whole: ScoreClassifier, start: LinearScore, boosters: list[Any]) -> None:
-        self.whole = whole
-        self.start = start
-        self.boosters = boosters
-
-    def decision_function(self, X: MatrixLike) -> Array:
-        """Log odds of class +1 for each row, or the logits of each class."""
-        return self.whole._scores(X, self.start, self.boosters)
-
-    def predict(self, X: MatrixLike) -> Codes:
-        """Class of each row."""
-        scores = self.decision_function(X)
-        return self.whole.classes_[(scores > 0).astype(int) if scores.ndim == 1 else np.argmax(scores, axis=1)]
+def held_out_scores(scores: Sequence[Array] | Array, fold: Indices) -> Array:
+    """The score of each point by the model without its fold; that of a hub, which is in none, by the mean."""
+    stacked = np.asarray(scores)
+    chosen = stacked[np.maximum(fold, 0), np.arange(len(fold))]
+    chosen[fold < 0] = stacked[:, fold < 0].mean(axis=0)
+    return chosen
 
 
 def mean_contributions(start: LinearScore, boosters: list[Any], X: Rows) -> Array:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -19,14 +19,17 @@ from scipy.optimize import linear_sum_assignment
 from scipy.special import softmax
 from sklearn.exceptions import ConvergenceWarning
 
-from sdulearn.answers.answer_model import AnswerModel, ErrorRateParameter
-from sdulearn.base import LinearClassifier
 from sdulearn.boosting.rows import TrainingRows
 from sdulearn.errors import InputError, SdulearnWarning
 from sdulearn.io.typed import finite
-from sdulearn.joint import PairLogisticRegression, PairLogisticRegressionCV
-from sdulearn.prior import PriorEstimate
-from sdulearn.types import Array, Codes, Indices, Rows
+from sdulearn.joint.estimators import PairLogisticRegression, PairLogisticRegressionCV
+from sdulearn.types import Array, Indices, Rows
+
+if TYPE_CHECKING:
+    from sdulearn.answers.answer_model import AnswerModel
+    from sdulearn.base import LinearClassifier
+    from sdulearn.boosting.score_classifier import ScoreClassifier
+    from sdulearn.prior import PriorEstimate
 
 # One-hot columns of a category with more values would outweigh all others; the trees still see it.
 _MOST_VALUES = 50
@@ -35,16 +38,6 @@ MOST_LOGIT = 8.0
 # Some of the rows, the inverse root of the kernel matrix of these, mean and scale of each column that comes out.
 Kernel = tuple[Array, Array, Array, Array]
 _KERNEL_PARTS = ("kernel_points", "kernel_weights", "kernel_mean", "kernel_scale")
-
-
-class Parameters(Protocol):
-    """What the start takes from its estimator."""
-
-    n_classes: int
-    error_rate: ErrorRateParameter
-    prior: float | None
-    prior_strength: float
-    orientation: str
 
 
 @dataclass(frozen=True)
@@ -104,12 +97,14 @@ class Features:
         A = self.standardised(X)
         return A if self.kernel is None else kernel_map(self.kernel, A)
 
-    def by_feature(self, columns: Array) -> Array:
-        """Columns added up by the feature that they come from."""
+    def by_feature(self, changes: Array) -> Array:
+        """Changes by column (the second axis), added up by the feature that a column comes from."""
+        if not self.n_values.any():
+            return changes
         numbers, few = _kinds(self.n_values)
         origin = np.concatenate([numbers, np.repeat(few, self.n_values[few])])
-        total = np.zeros((len(columns), len(self.n_values)))
-        np.add.at(total.T, origin, columns.T)
+        total = np.zeros((len(changes), len(self.n_values), *changes.shape[2:]))
+        np.add.at(total.swapaxes(0, 1), origin, changes.swapaxes(0, 1))
         return total
 
 
@@ -120,9 +115,9 @@ def _kinds(n_values: Indices) -> tuple[Indices, Indices]:
 
 def _expanded(X: Rows, n_values: Indices) -> Rows:
     """Numbers, and one column for each value of a category: zeros where it is missing."""
-    numbers, few = _kinds(n_values)
-    if len(numbers) == X.shape[1]:
+    if not n_values.any():
         return X
+    numbers, few = _kinds(n_values)
     one_hot = [(X[:, place, None] == np.arange(n_values[place])).astype(np.float64) for place in few]
     return np.column_stack([X[:, numbers], *one_hot])
 
@@ -215,7 +210,7 @@ class LinearScore:
             changes = (A - A.mean(axis=0))[:, :, None] * by_class
         else:
             changes = _kernel_changes(self.features.kernel, A, by_class)
-        return np.stack([self.features.by_feature(one) for one in np.moveaxis(changes, 2, 0)], axis=2)
+        return self.features.by_feature(changes)
 
 
 def _kernel_changes(kernel: Kernel, A: Array, by_class: Array) -> Array:
@@ -238,13 +233,19 @@ class LinearFits:
     answer_model: AnswerModel  # how answers go wrong, given or estimated
     pull: float | ArrayLike | None  # the prior, or shares, that the mean prediction is pulled to, if any
     folds: list[LinearScore]  # of the models that were fitted without the points of each fold
-    by_fold: Array  # (n_folds, n_rows), scores of all rows by the model of each fold
+    by_fold: Array  # (n_folds, n_points), scores of all points by the model of each fold
     model: PairLogisticRegressionCV | None = None  # of all answers, by the columns of the features
 
 
-def fit_linear(parameters: Parameters, rows: TrainingRows, features: Features, seed: int) -> LinearFits:
-    """Choose the penalty by all answers, or by a part of very many, then fit without each fold."""
-    some = rows.for_start(seed)
+def fit_linear(parameters: ScoreClassifier, rows: TrainingRows, seed: int, with_kernel: bool = False) -> LinearFits:
+    """Choose the penalty by all answers, or by a part of very many, then fit without each fold.
+
+    The linear model is one of the rows, or of a kernel map of them.
+    """
+    features = Features.of(rows.X, rows.n_values)
+    if with_kernel:
+        features = features.with_kernel(rows.points, seed)
+    some = rows.start_rows(seed)
     A = features.transform(rows.X)
     y = rows.y
     options: dict[str, Any] = {
@@ -269,20 +270,20 @@ def fit_linear(parameters: Parameters, rows: TrainingRows, features: Features, s
             warnings.simplefilter("ignore", ConvergenceWarning)
             fold = single.fit(A[kept], y[kept], sample_weight=weight[kept])
         folds.append(LinearScore.of(features, fold, 1 / getattr(model, "temperature_", 1.0)).named_like(A, reference))
-    scores = np.array([fold.of_columns(A) for fold in folds])
+    scores = np.array([fold.of_columns(A)[rows.first_row] for fold in folds])
     pull = _pull(model, rows)
     return LinearFits(score, model.prior_, model.answer_model_, pull, folds, scores, model)
 
 
-def constant_start(
-    features: Features, labels: Codes, n_classes: int, answer_model: AnswerModel, shape: tuple[int, int]
-) -> LinearFits:
-    """The log shares of the classes among the labels, for all folds and rows (``shape``) alike."""
-    counts = np.bincount(labels, minlength=n_classes + 1)[1:] + 1
+def constant_start(rows: TrainingRows, n_classes: int, answer_model: AnswerModel) -> LinearFits:
+    """The log shares of the classes among the labels, for all folds and points alike."""
+    features = Features.of(rows.X, rows.n_values)
+    counts = np.bincount(rows.graph.labels, minlength=n_classes + 1)[1:] + 1
     shares = np.log(counts / counts.sum())
     score = LinearScore(features, np.zeros((len(features.mean), n_classes)), shares)
-    scores = np.broadcast_to(shares, (*shape, n_classes))
-    return LinearFits(score, None, answer_model, None, [score] * shape[0], scores)
+    n_folds = len(rows.trains)
+    scores = np.broadcast_to(shares, (n_folds, rows.graph.n_points, n_classes))
+    return LinearFits(score, None, answer_model, None, [score] * n_folds, scores)
 
 
 def bounded(scores: Array) -> Array:
