@@ -19,7 +19,7 @@ from sdulearn import (
 )
 from sdulearn.blocks import HashedPairKFold
 from sdulearn.errors import InputError
-from sdulearn.pairs import check_pair_codes, pair_checksum, read_pairs, sources
+from sdulearn.pairs import integer_codes, pair_checksum, read_pairs, sources
 
 
 @st.composite
@@ -46,13 +46,13 @@ def test_reading_codes_finds_every_row_once(codes):
 def test_damaged_codes_are_refused(codes, data):
     end = data.draw(st.sampled_from(np.flatnonzero(codes).tolist()))
     with pytest.raises(ValueError, match="one row only"):
-        check_pair_codes(np.delete(codes, end))
+        read_pairs(np.delete(codes, end))
     with pytest.raises(ValueError, match="stands on 3 rows"):
-        check_pair_codes(np.append(codes, codes[end]))
+        read_pairs(np.append(codes, codes[end]))
     torn = codes.copy()
     torn[end] *= -1
     with pytest.raises(ValueError, match=r"one row as \+ .* Give both ends of a pair the same sign"):
-        check_pair_codes(torn)
+        read_pairs(torn)
 
 
 @given(pair_codes())
@@ -80,7 +80,7 @@ def test_stacking_what_was_read_gives_the_codes_back(codes):
 )
 def test_bad_codes_say_what_to_do(y, message):
     with pytest.raises(ValueError, match=message):
-        check_pair_codes(y)
+        read_pairs(y)
 
 
 def test_unlabeled_choices():
@@ -153,9 +153,9 @@ def test_a_fit_checks_the_codes_once(waveform, estimator, weighted, monkeypatch)
 
     def counted(y):
         checked.append(len(y))
-        return check_pair_codes(y)
+        return integer_codes(y)
 
-    monkeypatch.setattr("sdulearn.pairs.check_pair_codes", counted)
+    monkeypatch.setattr("sdulearn.pairs.integer_codes", counted)
     estimator.fit(rows, codes, np.ones(len(codes)) if weighted else None)
     assert checked == [len(codes)]
 
@@ -168,7 +168,7 @@ def test_what_was_read_stands_for_the_codes():
     np.testing.assert_array_equal(np.asarray(pairs), y)
     np.testing.assert_array_equal(np.array(pairs, dtype=float, copy=True), y)
     np.testing.assert_array_equal(pairs.source, [0, 0, 1, 2, 1])
-    again = check_pair_codes(np.asarray(pairs))
+    again = read_pairs(np.asarray(pairs))
     np.testing.assert_array_equal(again.ends, pairs.ends)
 
 

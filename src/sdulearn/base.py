@@ -162,7 +162,7 @@ class PairClassifier(ClassifierMixin, BaseEstimator):
                 "classes. Score answers that are new to it, or use cross_val_score with `cv=PairKFold()`.",
                 TrainingAnswersWarning,
             )
-        weight = np.ones(pairs.n_rows) if sample_weight is None else np.asarray(sample_weight)
+        weight = np.ones(len(pairs)) if sample_weight is None else np.asarray(sample_weight)
         if not weight[pairs.ends].any():
             raise no_answers("A score")
         predicted = self.classes_[np.argmax(decision, axis=1)]

@@ -108,8 +108,8 @@ def check_assumptions(
     """
     pairs = read_pairs(y)
     rows = X if sparse.issparse(X) else np.asarray(X, dtype=np.float64)
-    if rows.ndim != 2 or rows.shape[0] != pairs.n_rows:
-        raise InputError(f"`X` has shape {rows.shape}, but `y` has {pairs.n_rows} rows.")
+    if rows.ndim != 2 or rows.shape[0] != len(pairs):
+        raise InputError(f"`X` has shape {rows.shape}, but `y` has {len(pairs)} rows.")
     names = [f"x{j}" for j in range(rows.shape[1])] if feature_names is None else list(feature_names)
     graph = AnswerGraph.from_y(pairs)
     found = check_answers_ratio(graph, prior)

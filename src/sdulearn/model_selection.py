@@ -68,7 +68,10 @@ class PairFolds:
             Row numbers.
         """
         pairs = read_pairs(y)
-        fold, other = self._folds_of_ends(X, pairs)
+        fold = self.fold_of_rows(X, pairs)
+        # A row in no answer has no other end; its own fold stands in.
+        other = fold.copy()
+        other[pairs.ends] = fold[pairs.ends[:, ::-1]]
         for k in range(self.n_splits):
             touched = (fold == k) | (other == k)
             whole = np.isin(fold, (k, NO_FOLD)) & np.isin(other, (k, NO_FOLD))
@@ -79,10 +82,8 @@ class PairFolds:
 
         Parameters
         ----------
-        X : array, CSR matrix or frame of shape (n_rows, n_features)
-            Rows; only hashed folds depend on them.
-        y : array-like of shape (n_rows,) or (n_rows, 2 to 4)
-            What is known of each row.
+        X, y
+            As in :meth:`split`.
 
         Returns
         -------
@@ -94,15 +95,21 @@ class PairFolds:
         first, second = fold[pairs.ends].T
         return int(np.sum((first != second) & (first != NO_FOLD) & (second != NO_FOLD)))
 
-    def _folds_of_ends(self, X: MatrixLike, pairs: Pairs) -> tuple[Indices, Indices]:
-        """The fold of every row, and that of the other end of its answer (its own where it is in none)."""
-        fold = self.fold_of_rows(X, pairs)
-        other = fold.copy()
-        other[pairs.ends] = fold[pairs.ends[:, ::-1]]
-        return fold, other
-
     def fold_of_rows(self, X: MatrixLike, y: ArrayLike | Pairs) -> Indices:
-        """Return the fold of every row's point."""
+        """Return the fold of every row's point.
+
+        Parameters
+        ----------
+        X : array, CSR matrix or frame of shape (n_rows, n_features)
+            Rows; only hashed folds depend on them.
+        y : array-like of shape (n_rows,) or (n_rows, 2 to 4)
+            What is known of each row.
+
+        Returns
+        -------
+        int array of shape (n_rows,)
+            Numbers from 0 to ``n_splits - 1``, and -1 for hubs.
+        """
         raise NotImplementedError
 
 
@@ -149,32 +156,8 @@ class PairKFold(PairFolds):
         return f"PairKFold({self.n_splits}, shuffle={self.shuffle}, random_state={self.random_state})"
 
     def fold_of_rows(self, X: MatrixLike, y: ArrayLike | Pairs) -> Indices:
-        """Return the fold of every row's point.
-
-        Parameters
-        ----------
-        X : ignored
-            Here because hashed folds depend on it.
-        y : array-like of shape (n_rows,) or (n_rows, 2 to 4)
-            What is known of each row.
-
-        Returns
-        -------
-        int array of shape (n_rows,)
-            Numbers from 0 to ``n_splits - 1``, and -1 for hubs.
-        """
         rng = check_random_state(self.random_state)
         graph = AnswerGraph.from_y(y)
-        self._check_enough(graph)
-        unit = fold_units(graph, self.n_splits)
-        fold = np.full(graph.n_points, NO_FOLD)
-        fold[unit >= 0] = self._fold_of_units(graph, unit, rng)[unit[unit >= 0]]
-        _share_answers(fold, graph.ends, self.n_splits)
-        alone = np.flatnonzero(graph.degree == 0)
-        fold[alone] = self._deal(len(alone), rng)
-        return fold[graph.row_point]
-
-    def _check_enough(self, graph: AnswerGraph) -> None:
         for name, kind in (("similar", 1), ("dissimilar", -1)):
             count = int(np.sum(graph.same == kind))
             if 0 < count < self.n_splits:
@@ -182,6 +165,13 @@ class PairKFold(PairFolds):
                     f"{self.n_splits} folds need at least {self.n_splits} {name} pairs, but there "
                     f"are {count}. Lower `cv`, the number of folds, or add pairs."
                 )
+        unit = fold_units(graph, self.n_splits)
+        fold = np.full(graph.n_points, NO_FOLD)
+        fold[unit >= 0] = self._fold_of_units(graph, unit, rng)[unit[unit >= 0]]
+        _share_answers(fold, graph.ends, self.n_splits)
+        alone = np.flatnonzero(graph.degree == 0)
+        fold[alone] = self._deal(len(alone), rng)
+        return fold[graph.row_point]
 
     def _fold_of_units(self, graph: AnswerGraph, unit: Indices, rng: np.random.RandomState) -> Indices:
         """Single answers are dealt out by kind, the others to the fold that has least of their kinds."""
@@ -246,10 +236,15 @@ def fold_units(graph: AnswerGraph, n_splits: int) -> Indices:
 
 
 def _share_answers(fold: Indices, ends: Indices, n_splits: int) -> None:
-    """Move the points of an answer to each fold that has none of its own, from folds that keep some, if there are."""
+    """Move the points of an answer to each fold that has none of its own, from folds that keep some, if there are.
+
+    An answer is a fold's own where no end is in another one; hubs are in none.
+    """
     for empty in range(n_splits):
-        count, owner = _own_answers(fold, ends, n_splits)
         of_ends = fold[ends]
+        whole = (of_ends[:, 0] == of_ends[:, 1]) | (of_ends == NO_FOLD).any(axis=1)
+        owner = np.where(whole, of_ends.max(axis=1, initial=NO_FOLD), NO_FOLD)
+        count = np.bincount(owner[owner >= 0], minlength=n_splits)
         movable = (of_ends >= 0).all(axis=1)
         if count[empty] or not movable.any():
             continue
@@ -260,14 +255,6 @@ def _share_answers(fold: Indices, ends: Indices, n_splits: int) -> None:
         best = int(np.argmax(np.where(movable, worst, -1)))
         if worst[best] > 0:
             fold[ends[best]] = empty
-
-
-def _own_answers(fold: Indices, ends: Indices, n_splits: int) -> tuple[Indices, Indices]:
-    """Number of answers between points of each fold, or of it and hubs, and the fold of each such answer, else -1."""
-    first, second = fold[ends].T
-    whole = (first == second) | (first == NO_FOLD) | (second == NO_FOLD)
-    owner = np.where(whole, np.maximum(first, second), NO_FOLD)
-    return np.bincount(owner[owner >= 0], minlength=n_splits), owner
 
 
 def _breadth_first(ends: Indices, members: Indices, n_points: int) -> Indices:

@@ -9,7 +9,7 @@ it from a table, a list of pairs and answers.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -81,7 +81,7 @@ class Pairs:
         if not further:
             return self.codes
         unknown = np.zeros_like(self.codes)
-        points = np.arange(self.n_rows) if self.points is None else self.points
+        points = np.arange(len(self.codes)) if self.points is None else self.points
         columns = [points, *(unknown if column is None else column for column in further[1:])]
         return np.column_stack([self.codes, *columns])
 
@@ -104,11 +104,6 @@ class Pairs:
         if self.annotators is None:
             return np.zeros(len(self.ends), dtype=np.int64)
         return self.annotators[self.ends[:, 0]]
-
-    @property
-    def n_rows(self) -> int:
-        """Number of rows, ends and unlabeled."""
-        return len(self.codes)
 
     def pair_weights(self, sample_weight: Array) -> Array:
         """One weight per pair; both ends must carry the same one.
@@ -152,13 +147,20 @@ def read_pairs(y: ArrayLike | Pairs) -> Pairs:
     if isinstance(y, Pairs):
         return y
     columns = read_columns(y)
-    pairs = check_pair_codes(columns.pop("answer"))
-    numbers: dict[str, Any] = {f"{k}s": whole_numbers(values, f"{k} of y") for k, values in columns.items()}
-    known = replace(pairs, **numbers)
-    _check_points(known)
-    _check_annotators(known)
-    _check_labels(known)
-    return known
+    codes = integer_codes(columns.pop("answer"))
+    named = np.flatnonzero(codes)
+    order = named[np.argsort(np.abs(codes[named]), kind="stable")]
+    _check_two_ends(codes[order])
+    ends = order.reshape(-1, 2)
+    numbers = {name: whole_numbers(values, f"{name} of y") for name, values in columns.items()}
+    if "point" in numbers:
+        _check_points(numbers["point"], ends)
+    if "annotator" in numbers:
+        _check_annotators(numbers["annotator"], ends)
+    if "label" in numbers:
+        _check_labels(numbers["label"], numbers.get("point"))
+    further = (numbers.get(name) for name in COLUMNS[1:])
+    return Pairs(codes, ends, codes[ends[:, 0]] > 0, np.flatnonzero(codes == 0), *further)
 
 
 def weighted_rows(pairs: Pairs, sample_weight: ArrayLike | None) -> tuple[Pairs, Array | None, Indices | None]:
@@ -169,12 +171,12 @@ def weighted_rows(pairs: Pairs, sample_weight: ArrayLike | None) -> tuple[Pairs,
     """
     if sample_weight is None:
         return pairs, None, None
-    weight = check_weights(sample_weight, pairs.n_rows, "sample_weight")
+    weight = check_weights(sample_weight, len(pairs), "sample_weight")
     pairs.pair_weights(weight)
     kept = np.flatnonzero(weight)
     if not len(kept):
         raise InputError("All weights in `sample_weight` are zero, so no row is left. Give some rows a weight above 0.")
-    whole = len(kept) == pairs.n_rows
+    whole = len(kept) == len(pairs)
     if not whole:
         pairs = read_pairs(np.asarray(pairs)[kept])
     weight = weight[kept] / mean_weight(weight[kept])
@@ -227,25 +229,13 @@ def _named_columns(y: Frame, names: list[str]) -> dict[str, ArrayLike]:
     return {name: np.asarray(y[name]) for name in COLUMNS if name in names}
 
 
-def check_pair_codes(y: ArrayLike) -> Pairs:
-    """Read ``y`` as pair codes, or raise an InputError that says what is wrong with them."""
-    codes = integer_codes(y)
-    named = np.flatnonzero(codes)
-    order = named[np.argsort(np.abs(codes[named]), kind="stable")]
-    _check_two_ends(codes[order])
-    ends = order.reshape(-1, 2)
-    return Pairs(codes, ends, codes[ends[:, 0]] > 0, np.flatnonzero(codes == 0))
-
-
-def _check_points(pairs: Pairs) -> None:
-    if pairs.points is None:
-        return
-    if (pairs.points < 0).any():
+def _check_points(points: Codes, ends: Indices) -> None:
+    if (points < 0).any():
         raise InputError(
-            f"Point numbers in `y` must not be negative, but row {np.argmax(pairs.points < 0)} has "
-            f"{pairs.points.min()}. Where -1 stands for an id that was not found, remove these rows."
+            f"Point numbers in `y` must not be negative, but row {np.argmax(points < 0)} has "
+            f"{points.min()}. Where -1 stands for an id that was not found, remove these rows."
         )
-    first, second = pairs.points[pairs.ends].T
+    first, second = points[ends].T
     if (own := np.flatnonzero(first == second)).size:
         raise InputError(
             f"An answer joins point {first[own[0]]} with itself, which says nothing about the "
@@ -253,33 +243,29 @@ def _check_points(pairs: Pairs) -> None:
         )
 
 
-def _check_annotators(pairs: Pairs) -> None:
+def _check_annotators(annotators: Codes, ends: Indices) -> None:
     """Both rows of an answer must name the one who gave it."""
-    if pairs.annotators is None:
-        return
-    first, second = check_annotators(pairs.annotators)[pairs.ends].T
+    first, second = check_annotators(annotators)[ends].T
     if (unequal := np.flatnonzero(first != second)).size:
-        a, b = pairs.ends[unequal[0]]
+        k = unequal[0]
         raise InputError(
-            f"Rows {a} and {b} are one answer, but `y` names annotators {pairs.annotators[a]} and "
-            f"{pairs.annotators[b]}. Give both rows of an answer the one who gave it."
+            f"Rows {ends[k, 0]} and {ends[k, 1]} are one answer, but `y` names annotators {first[k]} "
+            f"and {second[k]}. Give both rows of an answer the one who gave it."
         )
 
 
-def _check_labels(pairs: Pairs) -> None:
+def _check_labels(labels: Codes, points: Codes | None) -> None:
     """Rows of a point may leave its label out, but not differ."""
-    if pairs.labels is None:
-        return
-    known = np.flatnonzero(check_labels(pairs.labels))
-    points = known if pairs.points is None else pairs.points[known]
-    order = np.argsort(points, kind="stable")
-    points = points[order]
-    labels = pairs.labels[known[order]]
-    unequal = np.flatnonzero((points[1:] == points[:-1]) & (labels[1:] != labels[:-1]))
+    known = np.flatnonzero(check_labels(labels))
+    shown = known if points is None else points[known]
+    order = np.argsort(shown, kind="stable")
+    shown = shown[order]
+    labels = labels[known[order]]
+    unequal = np.flatnonzero((shown[1:] == shown[:-1]) & (labels[1:] != labels[:-1]))
     if unequal.size:
         k = unequal[0]
         raise InputError(
-            f"Point {points[k]} has two labels in `y`, {labels[k]} and {labels[k + 1]}. Keep the right "
+            f"Point {shown[k]} has two labels in `y`, {labels[k]} and {labels[k + 1]}. Keep the right "
             "one and set the other to 0, or give the rows different point numbers where they are not "
             "one point."
         )
@@ -511,7 +497,7 @@ def stack_pairs(
             f"nothing about the classes ({self_pairs.size} such pairs). Remove them."
         )
     signs = answer_signs(same, len(ends))
-    known = _known_labels(labels, n_points)
+    known = None if labels is None else _known_labels(labels, n_points)
     rest = _unlabeled_rows(unlabeled, n_points, ends)
     if known is not None:
         # Points with a label come in any case.
@@ -520,7 +506,8 @@ def stack_pairs(
     y = np.zeros((len(rows), len(COLUMNS)), dtype=np.int64)
     y[: ends.size, 0] = np.repeat(signs * np.arange(1, len(ends) + 1), 2)
     y[:, 1] = rows
-    y[: ends.size, 2] = np.repeat(annotator_numbers(annotators, len(ends)), 2)
+    if annotators is not None:
+        y[: ends.size, 2] = np.repeat(annotator_numbers(annotators, len(ends)), 2)
     if known is not None:
         y[:, 3] = known[rows]
     n_columns = 4 if known is not None else 2 if annotators is None else 3
@@ -539,9 +526,7 @@ def annotator_numbers(annotators: ArrayLike | None, n_answers: int) -> Codes:
     return check_annotators(numbers)
 
 
-def _known_labels(labels: ArrayLike | None, n_points: int) -> Codes | None:
-    if labels is None:
-        return None
+def _known_labels(labels: ArrayLike, n_points: int) -> Codes:
     given = np.asarray(labels)
     absent = np.isnan(given) if given.dtype.kind == "f" else np.zeros(given.shape, dtype=bool)
     known = check_labels(whole_numbers(np.where(absent, 0, given), "labels"))

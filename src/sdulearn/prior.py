@@ -331,7 +331,7 @@ def _prior_of_answers(
 ) -> PriorEstimate:
     """By the counts of loose pairs, else by the likelihood over components."""
     pairs, weight, kept = weighted_rows(pairs, sample_weight)
-    by_pair = pairs.pair_weights(np.ones(pairs.n_rows) if weight is None else weight)
+    by_pair = pairs.pair_weights(np.ones(len(pairs)) if weight is None else weight)
     # Labels would be a choice of points, not a random draw.
     graph = AnswerGraph.from_y(replace(pairs, labels=None), weight)
     model = known_answer_model(error_rate, graph)
@@ -403,7 +403,7 @@ def resolve_prior(
 
 def answer_counts(pairs: Pairs, weight: Array | None) -> Counts:
     """Weights of the similar and of the dissimilar pairs, and of all the sum of their squares."""
-    by_pair = pairs.pair_weights(np.ones(pairs.n_rows) if weight is None else weight)
+    by_pair = pairs.pair_weights(np.ones(len(pairs)) if weight is None else weight)
     return float(by_pair @ pairs.similar), float(by_pair @ ~pairs.similar), float(by_pair @ by_pair)
 
 

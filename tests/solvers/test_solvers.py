@@ -14,7 +14,7 @@ from sklearn.preprocessing import StandardScaler
 from sdulearn import SDUClassifier
 from sdulearn.datasets import make_waveform, sample_sdu
 from sdulearn.losses import TRAINING_LOSSES, DoubleHinge, Logistic, get_loss
-from sdulearn.pairs import check_pair_codes, sources
+from sdulearn.pairs import read_pairs, sources
 from sdulearn.risks import even_and_linear, mixture, row_weights, source_weights
 from sdulearn.solvers import SOLVERS, Design, GroupMoments, Problem, Solution, choose_solver, solve, with_ones
 from sdulearn.solvers.smooth import curvatures
@@ -24,7 +24,7 @@ ALPHAS = (1e-1, 1e-4, 1e-7)
 
 
 def weights_of(codes, risk="sddu", gamma=0.5, prior=0.7):
-    return even_and_linear(*row_weights(mixture(risk, gamma), prior, sources(check_pair_codes(codes).codes)))
+    return even_and_linear(*row_weights(mixture(risk, gamma), prior, sources(read_pairs(codes).codes)))
 
 
 def raw_objective(X, codes, loss, alpha, risk="sddu"):

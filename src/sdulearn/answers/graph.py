@@ -134,13 +134,13 @@ class AnswerGraph:
         (array([ 1,  1,  1, -1]), array([0]))
         """
         pairs = read_pairs(y)
-        points, row_point = _number_points(pairs.points, pairs.n_rows)
+        points, row_point = _number_points(pairs.points, len(pairs))
         weights = None
         point_weights = None
         labels = np.zeros(len(points), dtype=np.int64)
         named = np.empty(0, dtype=np.intp) if pairs.labels is None else np.flatnonzero(pairs.labels)
         if sample_weight is not None:
-            by_row = check_weights(sample_weight, pairs.n_rows, "sample_weight")
+            by_row = check_weights(sample_weight, len(pairs), "sample_weight")
             weights, point_weights = _in_units(pairs.pair_weights(by_row), by_row, row_point, len(points))
             named = named[by_row[named] > 0]
         if pairs.labels is not None:

@@ -154,20 +154,6 @@ class HashedPairKFold(PairFolds):
         return f"HashedPairKFold({self.n_splits})"
 
     def fold_of_rows(self, X: MatrixLike, y: ArrayLike | Pairs) -> Indices:
-        """Return the fold of every row's point.
-
-        Parameters
-        ----------
-        X : array, CSR matrix or frame of shape (n_rows, n_features)
-            Rows.
-        y : array-like of shape (n_rows,) or (n_rows, 2 to 4)
-            What is known of each row.
-
-        Returns
-        -------
-        int array of shape (n_rows,)
-            Numbers from 0 to ``n_splits - 1``, and -1 for hubs.
-        """
         rows = X if sparse.issparse(X) else np.asarray(X)
         pairs = read_pairs(y)
         if pairs.points is None:

@@ -52,7 +52,7 @@ class TrainingRows:
         error_rate: ErrorRateParameter = "auto",
     ) -> None:
         """Checked rows; of very many unlabeled ones a random sample, and labels instead of answers that imply them."""
-        rows = np.arange(pairs.n_rows)
+        rows = np.arange(len(pairs))
         free = pairs.unlabeled
         if pairs.labels is not None:
             free = free[pairs.labels[free] == 0]
@@ -101,7 +101,7 @@ class TrainingRows:
 def _named(pairs: Pairs, n_classes: int, error_rate: ErrorRateParameter, n_folds: int) -> tuple[Indices, Pairs]:
     """Rows to keep and what is known of them, with the labels that answers imply where none is wrong."""
     graph = AnswerGraph.from_y(pairs)
-    everything = np.arange(pairs.n_rows), pairs
+    everything = np.arange(len(pairs)), pairs
     if graph.n_answers and not answer_model_of(error_rate, graph, n_classes).certain:
         return everything
     labels = implied_labels(graph, n_classes)
@@ -151,10 +151,10 @@ def with_labels(pairs: Pairs, graph: AnswerGraph, labels: Codes, n_folds: int) -
     for kind in (1, -1):
         if np.sum(np.sign(codes) == kind) < 2 * n_folds:
             codes = np.where(np.sign(codes) == kind, 0, codes)
-    once = np.zeros(pairs.n_rows, dtype=bool)
+    once = np.zeros(len(pairs), dtype=bool)
     once[np.unique(graph.row_point, return_index=True)[1]] = True
     rows = np.flatnonzero(once | (codes != 0))
-    annotators = np.zeros(pairs.n_rows, dtype=np.int64) if pairs.annotators is None else pairs.annotators
+    annotators = np.zeros(len(pairs), dtype=np.int64) if pairs.annotators is None else pairs.annotators
     table = np.column_stack([codes, graph.row_point, np.where(codes == 0, 0, annotators), labels[graph.row_point]])
     return rows, read_pairs(table[rows])
 

@@ -91,7 +91,7 @@ class _PairLogisticBase(LinearClassifier):
             )
         warn_of_column_scales(X, weight, getattr(self, "feature_names_in_", None))
         graph = AnswerGraph.from_y(pairs, weight)
-        weight = np.ones(pairs.n_rows) if weight is None else weight
+        weight = np.ones(len(pairs)) if weight is None else weight
         data = TrainingData.of(X, graph, pairs.codes, weight, pairs_first=True)
         model = self._answer_model(X, pairs, data)
         likelihood = TwoClassLikelihood(data.graph, model, data.weight)
@@ -155,7 +155,7 @@ class _PairLogisticBase(LinearClassifier):
     def _class_problem(self, X: Rows, pairs: Pairs, weight: Array | None, n_classes: int) -> ClassProblem:
         """Checked rows as a problem of K classes."""
         warn_of_column_scales(X, weight, getattr(self, "feature_names_in_", None))
-        weight = np.ones(pairs.n_rows) if weight is None else weight
+        weight = np.ones(len(pairs)) if weight is None else weight
         data = TrainingData.of(X, AnswerGraph.from_y(pairs, weight), pairs.codes, weight)
         _check_answers(data.graph, n_classes)
         # "Auto" looks for a number of classes above two.

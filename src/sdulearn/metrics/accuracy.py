@@ -301,8 +301,8 @@ def _accuracy_of_one_kind(
 def checked_decision(decision: ArrayLike, pairs: Pairs) -> Array:
     """Decision values, one a row, or an InputError."""
     z = np.asarray(decision, dtype=np.float64)
-    if z.shape != (pairs.n_rows,):
-        raise InputError(f"`decision` has shape {z.shape}, but `y` has {pairs.n_rows} rows.")
+    if z.shape != (len(pairs),):
+        raise InputError(f"`decision` has shape {z.shape}, but `y` has {len(pairs)} rows.")
     return z
 
 

@@ -179,7 +179,7 @@ def agreement_of(
 ) -> ClassAgreement:
     """As :func:`class_agreement`; ``spread`` widens the accuracy by random points."""
     pairs = read_pairs(y)
-    predicted = _row_predictions(y_pred, pairs.n_rows)
+    predicted = _row_predictions(y_pred, len(pairs))
     pairs, weight, kept = weighted_rows(pairs, sample_weight)
     graph = AnswerGraph.from_y(pairs, weight)
     if not graph.n_answers and not graph.labels.any():

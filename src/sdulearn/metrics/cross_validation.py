@@ -309,7 +309,7 @@ def _weighted_parts(
     """Training rows and the rows whose decisions they are for: all rows of a fold's points, but those of weight 0."""
     shown, _, kept = weighted_rows(pairs, sample_weight)
     if kept is None:
-        kept = np.arange(pairs.n_rows)
+        kept = np.arange(len(pairs))
     else:
         check_places(cv)
         X = safe_indexing(X, kept)
@@ -318,7 +318,7 @@ def _weighted_parts(
     if isinstance(splitter, PairFolds):
         fold = splitter.fold_of_rows(X, shown)
         parts = [(train, np.flatnonzero(fold == k)) for k, (train, _) in enumerate(parts)]
-    elif len(np.unique(np.concatenate([test for _, test in parts]))) < shown.n_rows:
+    elif len(np.unique(np.concatenate([test for _, test in parts]))) < len(shown):
         raise InputError("`cv` must hold out every row once. Give `cv=sdulearn.PairKFold()`.")
     for train, test in parts:
         yield kept[train], kept[test]

@@ -122,7 +122,7 @@ def pair_calibration(probability: ArrayLike, y: ArrayLike, *, n_bins: int = 10) 
 def chance_of_same(probability: ArrayLike, pairs: Pairs) -> Array:
     """Chance that the ends of each answer are of one class, where they are drawn independently."""
     p = np.asarray(probability, dtype=np.float64)
-    if p.ndim != 2 or len(p) != pairs.n_rows:
-        raise InputError(f"`probability` has shape {p.shape}, but `y` has {pairs.n_rows} rows: give `predict_proba`.")
+    if p.ndim != 2 or len(p) != len(pairs):
+        raise InputError(f"`probability` has shape {p.shape}, but `y` has {len(pairs)} rows: give `predict_proba`.")
     same = np.einsum("ik,ik->i", p[pairs.ends[:, 0]], p[pairs.ends[:, 1]])
     return np.clip(same, 0, 1)

@@ -17,27 +17,18 @@ from sdulearn.types import Array, Rows
 _JITTER = 1e-14
 
 
-def weighted_gram(A: Rows, weight: Array | None, B: Rows | None = None, *, buffer: Array | None = None) -> Array:
-    """Compute ``A' diag(weight) B``, dense, also of CSR rows.
+def weighted_gram(A: Rows, weight: Array | None, *, buffer: Array | None = None) -> Array:
+    """Compute ``A' diag(weight) A`` for weights of zero or more (None for ones), dense, also of CSR rows.
 
-    Without ``B`` both factors are ``A`` and ``weight >= 0`` (None for ones): numpy sees one array
-    twice and does half the work. With ``B``, weights may have any sign. ``buffer`` of the shape of
-    ``A`` saves the allocation where the same rows are weighted again and again.
+    numpy sees one array twice and does half the work. ``buffer`` of the shape of ``A`` saves the
+    allocation where the same rows are weighted again and again.
     """
-    if B is not None:
-        product = A.T @ _scaled(B, weight, None)
-    else:
-        half = _scaled(A, None if weight is None else np.sqrt(weight), buffer)
-        product = half.T @ half
+    half = A
+    if weight is not None:
+        root = np.sqrt(weight)[:, None]
+        half = A.multiply(root).tocsr() if sparse.issparse(A) else np.multiply(A, root, out=buffer)
+    product = half.T @ half
     return np.asarray(product.toarray() if sparse.issparse(product) else product)
-
-
-def _scaled(A: Rows, factor: Array | None, out: Array | None) -> Rows:
-    if factor is None:
-        return A
-    if sparse.issparse(A):
-        return A.multiply(factor[:, None]).tocsr()
-    return np.multiply(A, factor[:, None], out=out)
 
 
 def gram_buffer(A: Rows) -> Array | None:

@@ -415,7 +415,7 @@ def _unnumbered(finding: Finding) -> Finding:
 
 def _check_ratio(pairs: Pairs, data: TrainingData, prior: float | None) -> list[Finding]:
     """By the counts of loose pairs, of which some may not have been drawn; else by components."""
-    random_points = data.random_points(pairs.n_rows)
+    random_points = data.random_points(len(pairs))
     if pairs.shares_points or random_points is not None:
         graph = AnswerGraph.from_y(pairs)
         return check_component_ratio(graph, prior, random_of(graph, random_points))

@@ -258,7 +258,7 @@ def column_importances(
     scaled = answered.toarray() if sparse.issparse(answered) else answered
     values = columns.values(scaled * columns.scale + columns.mean)
     judged = np.argsort(-_strengths(whole, columns), kind="stable")[:_JUDGED]
-    model = _HeldOut(columns, values, judged, _among(whole, parts, chosen, pairs.n_rows))
+    model = _HeldOut(columns, values, judged, _among(whole, parts, chosen, len(pairs)))
     answers = np.asarray(pairs)[chosen]
     # Who answered and labels are set aside: the likelihood with these takes a hundred times as long.
     y = answers if answers.ndim == 1 else answers[:, :2]
