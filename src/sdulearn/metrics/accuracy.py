@@ -89,6 +89,7 @@ def pair_accuracy(
     prior: float | None = None,
     random_points: ArrayLike | None = None,
     confidence: float = 0.95,
+    spread: float = 1.0,
 ) -> AccuracyEstimate:
     """Accuracy of a classifier from answers that it has not seen: no class label and no prior is needed.
 
@@ -100,21 +101,23 @@ def pair_accuracy(
         What is known of each row: pair codes and, where answers share points, which point it shows. Without
         points every row counts as a point of its own.
     error_rate : float or mapping, optional
-        Probability that an answer is wrong, one for all or one for each annotator. By default answers are taken
-        for right. Where they contradict each other, some are wrong, at a rate that is not known (a Beta prior with
-        a mean of 5%, and what the contradictions say), and the interval is as much wider.
+        Probability that an answer is wrong, one for all or one for each annotator. By default answers are
+        taken for right. Where they contradict each other, some are wrong, at a rate that is not known (a
+        Beta prior with a mean of 5%), and the interval is as much wider.
     sample_weight : array-like of shape (n_rows,), optional
-        A weight per row; both ends of a pair carry one weight. Their unit does not matter, and weight 0 leaves a row
-        out.
+        A weight per row; both ends of a pair carry one weight. Their unit does not matter, and weight 0
+        leaves a row out.
     prior : float, optional
-        P(y = +1), where similar and dissimilar pairs do *not* stand in the ratio in which random
-        pairs come: each kind then counts with the share that the prior gives it. By default the
-        answers count as they are.
+        P(y = +1), where similar and dissimilar pairs do *not* stand in the ratio in which random pairs
+        come: each kind then counts with the share that the prior gives it.
     random_points : array-like of bool, shape (n_rows,), optional
-        Which rows show a point that was drawn at random to be asked about. Points that a design chose are harder or
-        easier than others: they connect the random ones, and do not count. All points by default.
+        Which rows show a point that was drawn at random to be asked about. Points that a design chose are
+        harder or easier than others: they connect the random ones, and do not count. All by default.
     confidence : float, default=0.95
         Level of the interval.
+    spread : float, default=1.0
+        Variance of the estimate, as a multiple of what independent decisions have: above 1 where several
+        models made them.
 
     Returns
     -------
@@ -145,20 +148,6 @@ def pair_accuracy(
     >>> round(found.value, 2), round(found.agreement, 2)
     (0.83, 0.8)
     """
-    return accuracy_of(decision, y, error_rate, sample_weight, prior, random_points, confidence, spread=1.0)
-
-
-def accuracy_of(
-    decision: ArrayLike,
-    y: ArrayLike | Pairs,
-    error_rate: float | Mapping[int, float] | None,
-    sample_weight: ArrayLike | None,
-    prior: float | None,
-    random_points: ArrayLike | None,
-    confidence: float,
-    spread: float,
-) -> AccuracyEstimate:
-    """As :func:`pair_accuracy`; ``spread`` is the variance as a multiple of what independent decisions have."""
     pairs = read_pairs(y)
     z = checked_decision(decision, pairs)
     pairs, weight, kept = weighted_rows(pairs, sample_weight)
@@ -174,12 +163,12 @@ def accuracy_of(
     model = None if error_rate is None else known_answer_model(error_rate, graph)
     random_points = rows_of(random_points, kept)
     counted = random_of(graph, random_points)
-    judging: Mask = np.ones(len(by_pair), dtype=bool)
+    judging = np.ones(len(by_pair), dtype=bool)
     if counted is not None:
         judging = np.any(np.asarray(random_points)[pairs.ends], axis=1)
         by_pair = by_pair * judging
-    predicted_same = (z[pairs.ends[:, 0]] > 0) == (z[pairs.ends[:, 1]] > 0)
-    agrees = predicted_same == pairs.similar
+    ends = z[pairs.ends] > 0
+    agrees = (ends[:, 0] == ends[:, 1]) == pairs.similar
     agreement = float(by_pair @ agrees / by_pair.sum()) if by_pair.any() else 0.5
     empty = AccuracyEstimate(0.5, 0.5, 1.0, agreement, int(judging.sum()), confidence)
     if counted is not None:
@@ -215,7 +204,10 @@ def _accuracy_of_pairs(
     majority = prior_from_share(float(by_pair @ pairs.similar / by_pair.sum()))
     if prior is not None:
         majority = max(prior, 1 - prior)
-        by_pair = _in_natural_ratio(by_pair, pairs.similar, prior)
+        # Each kind has the share that it has among random pairs.
+        for kind, natural in ((pairs.similar, similar_share(prior)), (~pairs.similar, dissimilar_share(prior))):
+            total = by_pair[kind].sum()
+            by_pair = np.where(kind, by_pair * (natural / total if total > 0 else 1.0), by_pair)
     share = float(by_pair @ agrees / by_pair.sum())
     effective = float(by_pair.sum() ** 2 / (by_pair @ by_pair)) / spread
     if pairs.shares_points:
@@ -241,10 +233,14 @@ def _accuracy_of_components(
     graph: AnswerGraph,
     model: AnswerModel | None,
     spread: float,
+    counted: Mask | None = None,
 ) -> AccuracyEstimate:
     """By the likelihood of whole components: k of their m points agree, up to a flip."""
-    found = profile(_agreeing(graph, sign), empty.confidence, model, spread)
-    majority = profile(graph, empty.confidence, model).value
+    first, second = sign[graph.ends].T
+    # The graph whose class +1 are the points that are predicted rightly.
+    agreeing = replace(graph, same=graph.same * first * second, labels=graph.labels * sign)
+    found = profile(agreeing, empty.confidence, model, spread, counted)
+    majority = profile(graph, empty.confidence, model, counted=counted).value
     return replace(empty, value=found.value, low=found.low, high=found.high, majority=max(majority, 1 - majority))
 
 
@@ -261,22 +257,13 @@ def _accuracy_of_random_points(
     if not counted.any():
         return empty
     graph = oriented(graph, sign.astype(np.float64))
-    if one_way(graph, counted):
-        chances = classes_by_answers(graph, model)[counted]
-        column = (sign[counted] > 0).astype(np.intp)
-        value, low, high = share_of(chances, column, empty.confidence, spread)
-        majority, _, _ = share_of(chances, np.ones_like(column), empty.confidence)
-    else:
-        found = profile(_agreeing(graph, sign), empty.confidence, model, spread, counted)
-        value, low, high = found.value, found.low, found.high
-        majority = profile(graph, empty.confidence, model, counted=counted).value
+    if not one_way(graph, counted):
+        return _accuracy_of_components(empty, sign, graph, model, spread, counted)
+    chances = classes_by_answers(graph, model)[counted]
+    column = (sign[counted] > 0).astype(np.intp)
+    value, low, high = share_of(chances, column, empty.confidence, spread)
+    majority, _, _ = share_of(chances, np.ones_like(column), empty.confidence)
     return replace(empty, value=value, low=low, high=high, majority=max(majority, 1 - majority))
-
-
-def _agreeing(graph: AnswerGraph, predicted: Codes) -> AnswerGraph:
-    """The graph whose class +1 are the points that are predicted rightly."""
-    first, second = predicted[graph.ends].T
-    return replace(graph, same=graph.same * first * second, labels=graph.labels * predicted)
 
 
 def _accuracy_of_one_kind(
@@ -304,12 +291,3 @@ def checked_decision(decision: ArrayLike, pairs: Pairs) -> Array:
     if z.shape != (len(pairs),):
         raise InputError(f"`decision` has shape {z.shape}, but `y` has {len(pairs)} rows.")
     return z
-
-
-def _in_natural_ratio(weight: Array, similar: Mask, prior: float) -> Array:
-    """Weights of pairs, rescaled so that each kind has the share it has among random pairs."""
-    for kind, share in ((similar, similar_share(prior)), (~similar, dissimilar_share(prior))):
-        total = weight[kind].sum()
-        if total > 0:
-            weight = np.where(kind, weight * (share / total), weight)
-    return weight

@@ -113,12 +113,13 @@ class ClassAgreement:
 
 def class_agreement(
     y_pred: ArrayLike,
-    y: ArrayLike,
+    y: ArrayLike | Pairs,
     *,
     error_rate: float | Mapping[int, float] | None = None,
     sample_weight: ArrayLike | None = None,
     random_points: ArrayLike | None = None,
     confidence: float = 0.95,
+    spread: float = 1.0,
 ) -> ClassAgreement:
     """Compare predicted classes with answers and labels, however many classes there are.
 
@@ -130,16 +131,12 @@ def class_agreement(
     y : array-like of shape (n_rows,) or (n_rows, 2 to 4)
         What is known of each row, of which the model knows nothing.
     error_rate : float or mapping, optional
-        Probability that an answer is wrong, for the accuracy by ``random_points``: one for all or one for each
-        annotator. By default answers are taken for right, and for seldom wrong where they contradict each other.
-    sample_weight : array-like of shape (n_rows,), optional
-        A weight per row; both ends of a pair carry one weight. Their unit does not matter, and weight 0 leaves a row
-        out.
-    random_points : array-like of bool, shape (n_rows,), optional
-        Which rows show a point that was drawn at random to be asked about. Answers about points that a design chose
-        do not count; they only tell the classes of the random ones. All points by default.
-    confidence : float, default=0.95
-        Level of the intervals.
+        For the accuracy by ``random_points``, as in :func:`pair_accuracy`. By default answers are taken for
+        right, and for seldom wrong where they contradict each other.
+    sample_weight, random_points, confidence
+        As in :func:`pair_accuracy`.
+    spread : float, default=1.0
+        As in :func:`pair_accuracy`, for the accuracy by random points.
 
     Returns
     -------
@@ -165,19 +162,6 @@ def class_agreement(
     >>> found.agreement.value, found.accuracy
     (1.0, None)
     """
-    return agreement_of(y_pred, y, error_rate, sample_weight, random_points, confidence, spread=1.0)
-
-
-def agreement_of(
-    y_pred: ArrayLike,
-    y: ArrayLike | Pairs,
-    error_rate: float | Mapping[int, float] | None,
-    sample_weight: ArrayLike | None,
-    random_points: ArrayLike | None,
-    confidence: float,
-    spread: float,
-) -> ClassAgreement:
-    """As :func:`class_agreement`; ``spread`` widens the accuracy by random points."""
     pairs = read_pairs(y)
     predicted = _row_predictions(y_pred, len(pairs))
     pairs, weight, kept = weighted_rows(pairs, sample_weight)

@@ -25,10 +25,10 @@ from sklearn.exceptions import ConvergenceWarning
 
 from sdulearn.answers.graph import AnswerGraph
 from sdulearn.errors import InputError, OrientationWarning, SdulearnWarning
-from sdulearn.metrics.accuracy import AccuracyEstimate, accuracy_of, no_answers
+from sdulearn.metrics.accuracy import AccuracyEstimate, no_answers, pair_accuracy
 from sdulearn.metrics.reliability import chance_of_same
 from sdulearn.model_selection import PairFolds, PairKFold, check_places, number_of_folds
-from sdulearn.pairs import Pairs, read_pairs, rows_of, weighted_rows
+from sdulearn.pairs import Pairs, read_pairs, weighted_rows
 from sdulearn.prior import random_of
 from sdulearn.sklearn_private import safe_indexing
 from sdulearn.types import Array, Codes, Estimator, Indices, Mask, MatrixLike, Splitter
@@ -59,15 +59,9 @@ def cross_val_accuracy(
         Rows.
     y : array-like of shape (n_rows,) or (n_rows, 2 to 4)
         What is known of each row.
-    error_rate : float or mapping, optional
-        As in :func:`pair_accuracy`.
-    sample_weight : array-like of shape (n_rows,), optional
-        A weight per row, passed on to ``fit``; both ends of a pair carry one weight. Their unit does not matter, and
-        weight 0 leaves a row out.
-    prior : float, optional
-        As in :func:`pair_accuracy`.
-    random_points : array-like of bool, shape (n_rows,), optional
-        As in :func:`pair_accuracy`: answers about the other points train the models, and do not count.
+    error_rate, sample_weight, prior, random_points
+        As in :func:`pair_accuracy`. Weights are passed on to ``fit``; answers about points that are not
+        random train the models, and do not count.
     cv : int or splitter, default=10
         Number of folds over points, lowered where there are fewer answers of a kind; or a
         :class:`~sdulearn.PairKFold`.
@@ -98,14 +92,9 @@ def cross_val_accuracy(
     >>> bool(found.low < 0.9 < found.high)
     True
     """
-    pairs, sample_weight, kept = weighted_rows(read_pairs(y), sample_weight)
-    if not len(pairs.ends):
+    pairs = read_pairs(y)
+    if not len(weighted_rows(pairs, sample_weight)[0].ends):
         raise no_answers("Cross-validation")
-    random_points = rows_of(random_points, kept)
-    if kept is not None:
-        check_places(cv)
-        X = safe_indexing(X, kept)
-    splitter = _splitter(cv, pairs)
     # Which class is called +1 does not matter here.
     model = _fitted(estimator, X, pairs, sample_weight, silenced=(OrientationWarning,))
     reference = np.asarray(model.decision_function(X), dtype=np.float64)
@@ -114,11 +103,11 @@ def cross_val_accuracy(
             "cross_val_accuracy is for two classes: with more, answers alone do not tell the accuracy. Compare the "
             "predictions for answers that the model has not seen: sdulearn.metrics.class_agreement."
         )
-    parts = list(fold_models(estimator, X, pairs, reference, sample_weight=sample_weight, cv=splitter))
+    parts = list(fold_models(estimator, X, pairs, reference, sample_weight=sample_weight, cv=cv))
     return held_out_accuracy(
         predictions_of(parts, X, reference),
         pairs,
-        n_splits=splitter.get_n_splits(X, pairs),
+        n_splits=len(parts),
         error_rate=error_rate,
         sample_weight=sample_weight,
         prior=prior,
@@ -157,9 +146,16 @@ def held_out_accuracy(
         The estimate with its interval.
     """
     pairs = read_pairs(y)
-    share = 1.0 if random_points is None else share_of_points(pairs, random_points)
-    return accuracy_of(
-        decision, pairs, error_rate, sample_weight, prior, random_points, confidence, fold_spread(n_splits, share)
+    share = 1.0 if random_points is None else share_of_points(pairs, random_points, sample_weight)
+    return pair_accuracy(
+        decision,
+        pairs,
+        error_rate=error_rate,
+        sample_weight=sample_weight,
+        prior=prior,
+        random_points=random_points,
+        confidence=confidence,
+        spread=fold_spread(n_splits, share),
     )
 
 
@@ -171,9 +167,9 @@ def fold_spread(n_splits: int, share: float = 1.0) -> float:
     return 1 + share * n_splits / (n_splits - 1) / 2
 
 
-def share_of_points(pairs: Pairs, random_points: ArrayLike) -> float:
+def share_of_points(pairs: Pairs, random_points: ArrayLike, sample_weight: ArrayLike | None) -> float:
     """Share of the points in answers that were drawn at random."""
-    graph = AnswerGraph.from_y(pairs)
+    graph = AnswerGraph.from_y(pairs, sample_weight)
     counted = random_of(graph, random_points)
     return 1.0 if counted is None else float(np.mean(counted[graph.degree > 0]))
 

@@ -21,7 +21,7 @@ from sdulearn.metrics import (
     held_out_accuracy,
     pair_importance,
 )
-from sdulearn.metrics.classes import agreement_of
+from sdulearn.metrics.classes import class_agreement
 from sdulearn.metrics.cross_validation import (
     FoldModel,
     fold_models,
@@ -147,13 +147,16 @@ def agreement_of_many(
     """
     predicted = predictions_of(parts, rows, model.predict(rows))
     counted = held_out_rows(parts, random_points)
-    spread = fold_spread(len(parts), 1.0 if counted is None else share_of_points(pairs, counted))
+    spread = fold_spread(len(parts), 1.0 if counted is None else share_of_points(pairs, counted, weights))
     asked = np.isin(pairs.ends, np.concatenate([part.rows for part in parts])).any(axis=1)
     known = np.array(pairs)
     known[pairs.ends[~asked], 0] = 0
     if counted is not None:
         asked &= counted[pairs.ends].any(axis=1)
-    found = agreement_of(predicted, known, error_rates_of(model), weights, counted, 0.95, spread)
+    rates = error_rates_of(model)
+    found = class_agreement(
+        predicted, known, error_rate=rates, sample_weight=weights, random_points=counted, spread=spread
+    )
     if not asked.any():
         return found, 1.0
     ends = predicted[pairs.ends[asked]]
