@@ -12,18 +12,16 @@ import math
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from sdulearn.answers.records import Answers, BadRow
 from sdulearn.errors import InputError, listed, quoted, shortened
 from sdulearn.io.answer_log import is_log_record, log_answers, read_log
 from sdulearn.io.files import Location, as_text, is_location
-from sdulearn.io.importers.formats import recognise
-from sdulearn.io.importers.sheet import Sheet, by_plain_name, pair_columns
-from sdulearn.io.rows import Cells, Content, read_content
+from sdulearn.io.importers import recognise
+from sdulearn.io.rows import Cells, Sheet, by_plain_name, pair_columns, read_sheet
 from sdulearn.pairs import DISSIMILAR, SIMILAR, UNSURE
 from sdulearn.types import Frame
 
@@ -96,17 +94,11 @@ def read_answers(
     """
     if isinstance(source, Answers):
         return source
-    content = read_content(source, "the answers")
-    if _is_log(content):
-        return _read_log(source, content.format)
+    sheet = read_sheet(source, "the answers")
+    if "event" in sheet.header and any(isinstance(one, dict) and is_log_record(one) for _, one in sheet.records()):
+        return _read_log(source, sheet.format)
     columns = columns or {}
-    return _read_sheet(content.name, recognise(content, columns), columns, words or {})
-
-
-def _is_log(content: Content) -> bool:
-    return "event" in content.header and any(
-        isinstance(record, dict) and is_log_record(record) for _, record in content.records()
-    )
+    return _read_answers(recognise(sheet, columns), columns, words or {})
 
 
 def _read_log(source: Location | Frame, file_format: str) -> Answers:
@@ -122,7 +114,8 @@ def _read_log(source: Location | Frame, file_format: str) -> Answers:
     return log_answers(str(source), contents)
 
 
-def _read_sheet(name: str, sheet: Sheet, columns: Mapping[str, str], words: Mapping[str, str]) -> Answers:
+def _read_answers(sheet: Sheet, columns: Mapping[str, str], words: Mapping[str, str]) -> Answers:
+    name = sheet.name
     if sheet.n_unanswered and not sheet.rows:
         raise InputError(f"{name}: none of its {sheet.n_unanswered:,} questions is answered yet.")
     if sheet.rows and all(isinstance(cells, str) for _, cells in sheet.rows):
@@ -130,22 +123,36 @@ def _read_sheet(name: str, sheet: Sheet, columns: Mapping[str, str], words: Mapp
     decided = {role: column for role, column in sheet.columns.items() if column in sheet.header}
     roles = _find_columns(name, sheet.header, {**decided, **columns}, {} if sheet.only_ids else _OTHER_COLUMNS)
     places = {role: sheet.header.index(column) for role, column in roles.items()}
-    parsed: list[_Parsed] = []
+    rows: list[dict[str, Any]] = []
     bad: list[BadRow] = []
     for line, cells in sheet.rows:
         row = _parse(cells, places)
         if isinstance(row, str):
             bad.append(BadRow(line, row))
         else:
-            parsed.append((line, *row))
-    meaning = _meanings(name, Counter(row[3] for row in parsed), words, sheet.words)
-    known = [row for row in parsed if row[3] in meaning]
-    strange = [row for row in parsed if row[3] not in meaning]
-    bad += [BadRow(row[0], f"label {quoted(row[3])} is not one that is known") for row in strange]
-    if not known and bad:
+            rows.append({**row, "line": line})
+    meaning = _meanings(name, Counter(row["label"] for row in rows), words, sheet.words)
+    for row in rows:
+        if row["label"] not in meaning:
+            bad.append(BadRow(row["line"], f"label {quoted(row['label'])} is not one that is known"))
+    rows = [row for row in rows if row["label"] in meaning]
+    if not rows and bad:
         raise _nothing_readable(name, bad)
-    answers = _answers(name, known, meaning, roles, bad)
-    return replace(answers, format=sheet.format, n_unanswered=sheet.n_unanswered)
+    texts = {role: np.array([row[role] for row in rows], dtype=object) for role in roles}
+    return Answers(
+        name=name,
+        ids=np.column_stack([texts["id_a"], texts["id_b"]]),
+        answers=np.array([meaning[row["label"]] for row in rows], dtype=np.int64),
+        weights=np.array([row["weight"] for row in rows], dtype=np.float64),
+        annotators=texts.get("annotator"),
+        lines=np.array([row["line"] for row in rows], dtype=np.int64),
+        columns=roles,
+        words={text: (meaning[text], n) for text, n in Counter(row["label"] for row in rows).most_common()},
+        bad_rows=tuple(sorted(bad, key=lambda row: row.line)),
+        times=texts.get("time"),
+        format=sheet.format,
+        n_unanswered=sheet.n_unanswered,
+    )
 
 
 def _nothing_readable(name: str, bad: Sequence[BadRow]) -> InputError:
@@ -158,36 +165,10 @@ _LABEL_HELP = (
     "Labels are similar, dissimilar and unsure (also 1/0, 1/-1, true/false, same/different, must-link/cannot-link, "
     "match/distinct, accept/reject/ignore); say what others mean: `words={'yes': 'similar', 'no': 'dissimilar'}`."
 )
-_Parsed = tuple[int, str, str, str, float, str, str]
 
 
-def _answers(
-    name: str, rows: list[_Parsed], meaning: Mapping[str, int], roles: dict[str, str], bad: list[BadRow]
-) -> Answers:
-    counts = Counter(row[3] for row in rows)
-    ids = np.empty((len(rows), 2), dtype=object)
-    ids[:, 0] = [row[1] for row in rows]
-    ids[:, 1] = [row[2] for row in rows]
-    return Answers(
-        name=name,
-        ids=ids,
-        answers=np.array([meaning[row[3]] for row in rows], dtype=np.int64),
-        weights=np.array([row[4] for row in rows], dtype=np.float64),
-        annotators=_texts([row[5] for row in rows]) if "annotator" in roles else None,
-        lines=np.array([row[0] for row in rows], dtype=np.int64),
-        columns=roles,
-        words={text: (meaning[text], count) for text, count in counts.most_common()},
-        bad_rows=tuple(sorted(bad, key=lambda row: row.line)),
-        times=_texts([row[6] for row in rows]) if "time" in roles else None,
-    )
-
-
-def _texts(values: Sequence[str]) -> NDArray[np.object_]:
-    return np.array(values, dtype=object)
-
-
-def _parse(cells: Cells | str, places: Mapping[str, int]) -> tuple[str, str, str, float, str, str] | str:
-    """Ids, label, weight, annotator and time of one row, or the reason why there are none."""
+def _parse(cells: Cells | str, places: Mapping[str, int]) -> dict[str, Any] | str:
+    """What a row says in each role, or the reason why it cannot be read."""
     if isinstance(cells, str):
         return cells
     if len(cells) <= max(places.values()):
@@ -201,14 +182,7 @@ def _parse(cells: Cells | str, places: Mapping[str, int]) -> tuple[str, str, str
     weight = _number(text.get("weight") or "1")
     if weight is None or not (math.isfinite(weight) and weight >= 0):
         return f"weight {quoted(text['weight'])} is not a number of zero or more"
-    return (
-        text["id_a"],
-        text["id_b"],
-        _label_text(text["label"]),
-        weight,
-        text.get("annotator", ""),
-        text.get("time", ""),
-    )
+    return {**text, "label": _label_text(text["label"]), "weight": weight}
 
 
 def _label_text(text: str) -> str:

