@@ -539,7 +539,7 @@ def test_equal_classes_by_shared_points_leave_the_prior_open():
 @pytest.mark.parametrize("weighted", [True, False])
 def test_a_score_is_the_risk_of_a_separate_fit_on_held_out_answers(waveform, loss, weighted, monkeypatch):
     # Folds solved to the last digit, as cold fits are.
-    monkeypatch.setattr("sdulearn.linear.FOLD_TOL", {})
+    monkeypatch.setattr("sdulearn.linear.fold_tol", lambda solver, tol: tol)
     rows, codes = waveform
     weight = None
     if weighted:

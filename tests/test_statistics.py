@@ -14,7 +14,7 @@ from sdulearn.linear import PairStatistics
 from sdulearn.losses import Squared
 from sdulearn.pairs import sources
 from sdulearn.risks import RISKS, even_and_linear, mixture, row_weights
-from sdulearn.solvers import Design, Solution
+from sdulearn.solvers.problem import Design, Solution
 
 
 def fed(rows, codes, portions, weight=None, **parameters):

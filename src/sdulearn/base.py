@@ -20,8 +20,9 @@ from sdulearn.io.typed import finite, read
 from sdulearn.model_selection import check_places
 from sdulearn.pairs import Pairs, read_pairs, weighted_rows
 from sdulearn.prior import PriorEstimate
-from sdulearn.solvers import Solution, warn_unless
+from sdulearn.solvers import warn_unless
 from sdulearn.solvers.linalg import check_magnitude, check_weight_range
+from sdulearn.solvers.problem import Solution
 from sdulearn.types import Array, Between, Codes, Count, Indices, MatrixLike, Rows
 
 # No single labelled point weighs more when classes are named.

@@ -1,6 +1,12 @@
-"""The theory section of the paper: error bounds, their order, and what they leave open.
+"""The theory section of the paper [1]_: error bounds, their order, and what they leave open.
 
-Bounds are worst cases. For planning, :func:`sdulearn.planning.simulate_plan` simulates.
+Bounds are worst cases. For planning, :func:`sdulearn.planning.simulate_plan` simulates. An InputError names
+a parameter that is out of its range, and the prior 1/2, where the risks are undefined.
+
+References
+----------
+.. [1] T. Shimada, H. Bao, I. Sato and M. Sugiyama, "Classification from Pairwise Similarities/Dissimilarities
+   and Unlabeled Data via Empirical Risk Minimization", Neural Computation 33 (2021).
 """
 
 from __future__ import annotations
@@ -43,11 +49,9 @@ def estimation_error_bound(
     """Bound ``R(f_hat) - R(f*)`` with probability 1 - delta (Theorems est and est_sdu).
 
     Theorem est (``log(8 / delta)``) for "su", "du" and "sd", Theorem est_sdu (``log(12 / delta)``)
-    for mixtures, be they at a corner or not. Two slips of the paper: Theorem est says that *all
-    three* of its bounds hold together, but ``log(8 / delta)`` pays for each by itself (together
-    they need ``log(12 / delta)``); and the proofs take the two ends of a pair for independent
-    draws, which they are not. ``paired=True`` counts n independent pairs in place of 2 n
-    independent points, the same proof without that step: the pair terms grow by sqrt(2).
+    for mixtures, also at a corner. Two slips of the paper: Theorem est says that *all three* of its
+    bounds hold together, which needs ``log(12 / delta)``; and the proofs take the two ends of a
+    pair for independent draws, which ``paired=True`` does not: the pair terms grow by sqrt(2).
 
     Parameters
     ----------
@@ -77,21 +81,10 @@ def estimation_error_bound(
     float
         The bound.
 
-    Raises
-    ------
-    InputError
-        At prior 1/2, where the risks are undefined, or if a parameter is out of its range.
-
     See Also
     --------
     rademacher_linear : The complexity of a linear model.
     sdulearn.planning.simulate_plan : Numbers of pairs by simulation; bounds are too loose for that.
-
-    References
-    ----------
-    T. Shimada, H. Bao, I. Sato, M. Sugiyama. Classification from pairwise similarities /
-    dissimilarities and unlabeled data via empirical risk minimization. Neural Computation 33
-    (2021).
 
     Examples
     --------
@@ -155,20 +148,9 @@ def order_probability(n_pairs: int, prior: float, *, exact: bool = False) -> flo
     float
         The lower bound, or with ``exact`` the probability.
 
-    Raises
-    ------
-    InputError
-        At prior 1/2, where the risks are undefined, or if a parameter is out of its range.
-
     See Also
     --------
     recommended_gamma : How much of DU to mix with SD.
-
-    References
-    ----------
-    T. Shimada, H. Bao, I. Sato, M. Sugiyama. Classification from pairwise similarities /
-    dissimilarities and unlabeled data via empirical risk minimization. Neural Computation 33
-    (2021).
 
     Examples
     --------
@@ -211,12 +193,6 @@ def rademacher_linear(X: MatrixLike, radius: float) -> float:
     --------
     estimation_error_bound : Where it enters.
 
-    References
-    ----------
-    T. Shimada, H. Bao, I. Sato, M. Sugiyama. Classification from pairwise similarities /
-    dissimilarities and unlabeled data via empirical risk minimization. Neural Computation 33
-    (2021).
-
     Examples
     --------
     >>> from sdulearn.bounds import rademacher_linear
@@ -239,26 +215,21 @@ def recommended_gamma(
 ) -> float:
     """Choose the mixture weight by counts and prior: the linear term of the risk gets least noisy.
 
-    With a linear-odd loss the data enter through the even part, whose weights are positive and
-    tame, and through the linear term ``c``, which carries the division by p - q. By the row-weight
-    table it is, with ``t = g1 + g3 / 2`` and the means m of the three sources,
+    With a linear-odd loss the division by p - q is in the linear term alone, which by the row-weight
+    table is, with ``t = g1 + g3 / 2`` and the means m of the three sources,
 
     ``c = (t ps m_S - (1 - t) pd m_D + (1 - 2 t) m_U / 2) / (p - q)``,
 
-    one family in t: ``t = (1 + gamma) / 2`` in SDSU, ``(1 - gamma) / 2`` in SDDU, ``1 - gamma`` in
-    SUDU. The sources are independent, so in units of the within-class variance its variance is, but
-    for ``(p - q)^2``,
+    where t is ``(1 + gamma) / 2`` in SDSU, ``(1 - gamma) / 2`` in SDDU, ``1 - gamma`` in SUDU. In
+    units of the within-class variance its variance is, but for ``(p - q)^2``,
 
     ``t^2 A + (1 - t)^2 B + (1 - 2 t)^2 C`` with ``A = ps^2 (1/2 + r p^2 q^2 / ps^2) / n_S``,
     ``B = pd^2 / (2 n_D)``, ``C = (1 + r p q) / (4 n_U)``,
 
-    where r (``separation``) is the squared distance of the class means over the within-class
-    variance. The r terms are the randomness of the classes: both ends of a similar pair share
-    theirs, a dissimilar pair always holds one of each. They act along the difference of the class
-    means only; across it r = 0, and that is the noise which turns the classifier, hence the
-    default. The minimum is ``t = (B + 2 C) / (A + B + 4 C)``, cut to what the mixture can reach. At
-    r = 0 it lies on the side of SDDU exactly where the paper's corollary prefers DU to SU; with the
-    counts in their expected ratio and many unlabeled rows, SDDU's gamma is ``(p - q)^2``.
+    least at ``t = (B + 2 C) / (A + B + 4 C)``, cut to what the mixture can reach. The r
+    (``separation``), the squared distance of the class means over the within-class variance, counts
+    the randomness of the classes, which acts along the difference of the class means only. Across
+    it r = 0, and that noise turns the classifier: hence the default.
 
     Parameters
     ----------
@@ -275,11 +246,6 @@ def recommended_gamma(
     -------
     float
         The weight gamma, between 0 and 1.
-
-    Raises
-    ------
-    InputError
-        At prior 1/2, where the risks are undefined, or if a parameter is out of its range.
 
     See Also
     --------

@@ -7,7 +7,6 @@ portions.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any, ClassVar, NamedTuple, Self
 
@@ -47,26 +46,17 @@ from sdulearn.risks import (
     validation_risk,
 )
 from sdulearn.sklearn_private import HasMethods, Interval, StrOptions, fit_context
-from sdulearn.solvers import (
-    SOLVERS,
-    Design,
-    GroupMoments,
-    Solution,
+from sdulearn.solvers import SOLVERS, choose_solver, solve, solve_rows, warn_unless
+from sdulearn.solvers.linalg import (
+    LARGEST_NUMBER,
     check_system_size,
-    choose_solver,
+    check_weight_range,
     row_pieces,
-    solve,
-    solve_rows,
-    warn_unless,
     with_ones,
 )
-from sdulearn.solvers.linalg import LARGEST_NUMBER, Cholesky, check_weight_range
-from sdulearn.solvers.problem import relative_residual, ridge_of
-from sdulearn.solvers.squared import ridge_path
+from sdulearn.solvers.problem import Design, Solution, ridge_of
+from sdulearn.solvers.squared import GroupMoments, MomentProblem, ridge_path
 from sdulearn.types import Array, Codes, Estimator, Indices, MatrixLike, Rows, Splitter
-
-# Roundings that are tried out.
-_TRIALS = 4
 
 
 class PairStatistics:
@@ -147,7 +137,11 @@ class PairStatistics:
         if X.shape[0] == 0:
             return self
         if not self.n_features:
-            self._begin(X)
+            self.origin = np.zeros(X.shape[1])
+            if not sparse.issparse(X):
+                with np.errstate(invalid="ignore", over="ignore"):
+                    self.origin = X[:1024].mean(axis=0, dtype=np.float64)
+            self.moments = GroupMoments(np.zeros((3, X.shape[1] + 1, X.shape[1] + 1)))
         check_width(X.shape[1], self.n_features)
         origin = np.zeros(X.shape[1]) if sparse.issparse(X) else self.origin
         source = sources(y)
@@ -169,21 +163,13 @@ class PairStatistics:
         self.squares = self.squares + source_totals(source, squared)
         return self
 
-    def _begin(self, X: Rows) -> None:
-        n_features = X.shape[1]
-        self.origin = np.zeros(n_features)
-        if not sparse.issparse(X):
-            with np.errstate(invalid="ignore", over="ignore"):
-                self.origin = X[:1024].mean(axis=0, dtype=np.float64)
-        self.moments = GroupMoments(np.zeros((3, n_features + 1, n_features + 1)))
-
     def merge(self, other: PairStatistics) -> Self:
         """Add the rows of another object.
 
         Parameters
         ----------
         other : PairStatistics
-            Statistics of other rows with the same columns.
+            Of rows with the same columns.
 
         Returns
         -------
@@ -221,70 +207,6 @@ class PairStatistics:
         return MomentProblem(second, c, ridge, float(a @ self.weight), origin, loss)
 
 
-@dataclass(frozen=True)
-class MomentProblem:
-    """Minimise ``1/2 sum_j ridge_j w_j^2 + sum_i a_i even(z_i) - c.w``, known by ``second = sum a x x'`` and c.
-
-    That is all of it for squared loss; for another loss the rows must say the rest.
-    """
-
-    second: Array
-    c: Array
-    ridge: Array
-    total: float
-    origin: Array
-    loss: TrainingLoss
-
-    @property
-    def fit_intercept(self) -> bool:
-        """Whether the last coordinate is the intercept."""
-        return len(self.c) > len(self.origin)
-
-    def objective(self, w: Array, value: float) -> float:
-        """J(w) from ``value = sum_i a_i even(z_i)``."""
-        return float(self.ridge @ w**2) / 2 + value - float(self.c @ w)
-
-    def gradient(self, w: Array, slopes: Array) -> Array:
-        """Gradient of J from ``slopes = sum_i theta_i x_i``."""
-        return self.ridge * w - self.c + slopes
-
-    def ridge_path(self, alphas: Sequence[float]) -> Array:
-        """Minimisers of squared loss for all penalties, one in a row."""
-        return ridge_path(self.second, self.c, self.loss.curvature, alphas, self.fit_intercept)
-
-    def certified(self, w: Array) -> Solution:
-        """A solution of squared loss, measured as :meth:`sdulearn.solvers.Problem.certified` does.
-
-        The rows are no longer there to measure it by, so what the rounding of their sums may hide
-        counts as well: next to an outlier, the sums of squares of all other rows are rounding.
-        """
-        level = self.total * float(self.loss.even(np.zeros(1))[0])
-        slopes = self.loss.curvature * (self.second @ w)
-        objective = self.objective(w, level + float(slopes @ w) / 2)
-        hidden = self._hidden(w) / max(abs(objective), self.total / 2)
-        optimality = max(self.relative(w, self.gradient(w, slopes)), hidden)
-        return Solution(w, 1, objective=objective, optimality=optimality)
-
-    def _hidden(self, w: Array) -> float:
-        """By how much J may be above its minimum because the second moments are rounded."""
-        size = np.sqrt(np.maximum(self.second.diagonal(), 0.0))
-        error = np.finfo(float).eps * self.loss.curvature * size * float(size @ np.abs(w))
-        signs = np.random.default_rng(0).choice([-1.0, 1.0], size=(len(w), _TRIALS))
-        slope = error[:, None] * signs
-        step = Cholesky(self.loss.curvature * self.second, self.ridge).solve(slope)
-        return float(np.max(np.einsum("ij,ij->j", slope, step))) / 2
-
-    def relative(self, w: Array, residual: Array) -> float:
-        """Largest entry of a stationarity residual, each against the scale of its column."""
-        scale = np.sqrt(np.maximum(self.second.diagonal(), 0) * self.total)
-        return relative_residual(residual, scale + np.abs(self.c) + self.ridge * np.abs(w))
-
-    def coefficients(self, w: Array) -> tuple[Array, float]:
-        """User's ``(coef, intercept)`` of ``w``."""
-        coef = w[: len(self.origin)]
-        return coef, float(w[-1] - self.origin @ coef) if self.fit_intercept else 0.0
-
-
 def check_width(found: int, expected: int) -> None:
     """Refuse rows of another width than those before."""
     if found != expected:
@@ -293,14 +215,13 @@ def check_width(found: int, expected: int) -> None:
         )
 
 
-# The interior point method gains one digit an iteration, and no choice among settings hangs on the
-# later ones. Newton's last digits come for free.
-FOLD_TOL = {"interior_point": 1e-3}
-
-
 def fold_tol(solver: str, tol: float) -> float:
-    """The tolerance of fits that are only compared with each other."""
-    return max(tol, FOLD_TOL.get(solver, 0.0))
+    """The tolerance of fits that are only compared with each other.
+
+    The interior point method gains one digit an iteration, and no choice among settings hangs on the
+    later ones. Newton's last digits come for free.
+    """
+    return max(tol, 1e-3) if solver == "interior_point" else tol
 
 
 # A penalty, a mixture, and the fitted attributes of the choice.

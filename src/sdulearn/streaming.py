@@ -239,10 +239,10 @@ def _blocks(portions: Iterable[Portion], names: list[str] | None) -> Iterator[Bl
 class SDUClassifier(FromPortions, linear.SDUClassifier):
     """:class:`sdulearn.SDUClassifier`, fitted from rows that come in portions.
 
-    Parameters, attributes and answer are the same; ``n_iter_`` counts passes over the rows, less the first. Predictions
-    for blocks are iterators that give an array a portion. Whether
-    pairs are whole is checked over all portions, by a checksum: it finds half a pair and a pair with two signs, not a
-    code on four rows. ``save`` writes the same file.
+    Parameters, attributes and answer are the same; ``n_iter_`` counts passes over the rows, less
+    the first. Predictions for blocks are iterators that give an array a portion. Whether pairs are
+    whole is checked over all portions, by a checksum: it finds half a pair and a pair with two
+    signs, not a code on four rows.
 
     See Also
     --------
@@ -269,9 +269,10 @@ class SDUClassifierCV(FromPortions, linear.SDUClassifierCV):
     """:class:`sdulearn.SDUClassifierCV`, fitted from rows that come in portions.
 
     Parameters and attributes are the same, but ``cv`` is a number of folds, dealt by hash, or a
-    :class:`sdulearn.blocks.HashedPairKFold`, with which the estimator in memory makes the same choice. ``n_jobs``
-    plays no role: :func:`parquet_blocks` has threads of its own. Squared loss takes two passes; other losses several
-    for each setting and fold, so choose the settings on a draw of the rows in memory instead where that is long.
+    :class:`sdulearn.blocks.HashedPairKFold`, with which the estimator in memory makes the same
+    choice. ``n_jobs`` plays no role: :func:`parquet_blocks` has threads of its own. Squared loss
+    takes two passes; other losses several for each setting and fold, so where that is long choose
+    the settings on a draw of the rows in memory.
 
     See Also
     --------

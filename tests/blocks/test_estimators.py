@@ -12,7 +12,7 @@ from sdulearn.blocks.estimators import fit_classifier
 from sdulearn.losses import TRAINING_LOSSES, Logistic
 from sdulearn.pairs import sources
 from sdulearn.risks import RISKS, even_and_linear, mixture, row_weights
-from sdulearn.solvers import Design, Solution
+from sdulearn.solvers.problem import Design, Solution
 
 from .conftest import deal
 

@@ -7,8 +7,9 @@ from scipy import sparse
 from sdulearn.losses import DoubleHinge, get_loss
 from sdulearn.pairs import sources
 from sdulearn.risks import even_and_linear, mixture, row_weights
-from sdulearn.solvers import Design, Problem, Solution, interior_point, solve
+from sdulearn.solvers import interior_point, solve
 from sdulearn.solvers.interior_point import _best_multiple
+from sdulearn.solvers.problem import Design, Problem, Solution
 
 
 def problem_of(rows, codes, alpha=0.01, fit_intercept=True):

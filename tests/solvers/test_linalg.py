@@ -5,8 +5,9 @@ import pytest
 from scipy import sparse
 
 from sdulearn.losses import get_loss
-from sdulearn.solvers import Problem, Solution, solve
+from sdulearn.solvers import solve
 from sdulearn.solvers.linalg import Cholesky, affordable_rows, check_system_size, gram_buffer, piece_rows, weighted_gram
+from sdulearn.solvers.problem import Problem, Solution
 
 
 @pytest.fixture

@@ -8,7 +8,8 @@ from sdulearn import SDUClassifier, SDUClassifierCV
 from sdulearn.losses import TRAINING_LOSSES, get_loss
 from sdulearn.pairs import sources
 from sdulearn.risks import even_and_linear, mixture, row_weights
-from sdulearn.solvers import Design, Problem, Solution, problem, solve_rows
+from sdulearn.solvers import problem, solve_rows
+from sdulearn.solvers.problem import Design, Problem, Solution
 
 CODES = np.r_[np.repeat(np.arange(1, 13), 2), np.repeat(-np.arange(13, 21), 2), np.zeros(20, dtype=int)]
 WEIGHTS = even_and_linear(*row_weights(mixture("sddu"), 0.7, sources(CODES)))

@@ -16,9 +16,11 @@ from sdulearn.datasets import make_waveform, sample_sdu
 from sdulearn.losses import TRAINING_LOSSES, DoubleHinge, Logistic, get_loss
 from sdulearn.pairs import read_pairs, sources
 from sdulearn.risks import even_and_linear, mixture, row_weights, source_weights
-from sdulearn.solvers import SOLVERS, Design, GroupMoments, Problem, Solution, choose_solver, solve, with_ones
+from sdulearn.solvers import SOLVERS, choose_solver, solve
+from sdulearn.solvers.linalg import with_ones
+from sdulearn.solvers.problem import Design, Problem, Solution
 from sdulearn.solvers.smooth import curvatures
-from sdulearn.solvers.squared import ridge_path
+from sdulearn.solvers.squared import GroupMoments, ridge_path
 
 ALPHAS = (1e-1, 1e-4, 1e-7)
 

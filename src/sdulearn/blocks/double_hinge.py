@@ -33,8 +33,9 @@ import numpy as np
 from scipy import sparse
 
 from sdulearn.blocks import Sums
-from sdulearn.solvers import Problem, Solution, solve
+from sdulearn.solvers import solve
 from sdulearn.solvers.linalg import Cholesky, affordable_rows, joined, weighted_gram
+from sdulearn.solvers.problem import Problem, Solution
 from sdulearn.types import Array, Codes, Mask, Rows
 
 if TYPE_CHECKING:

@@ -33,8 +33,9 @@ from sdulearn.risks import (
     validation_risk,
 )
 from sdulearn.sklearn_private import fit_context
-from sdulearn.solvers import Solution, choose_solver, warn_unless
-from sdulearn.types import Array, Codes, Indices, Rows, Splitter
+from sdulearn.solvers import choose_solver, warn_unless
+from sdulearn.solvers.problem import Solution
+from sdulearn.types import Array, Codes, Rows, Splitter
 
 RowsLike: TypeAlias = Any
 """Rows in memory, or blocks, portions or dask collections."""
@@ -118,17 +119,14 @@ class _BlockFit:
         found = np.empty((len(settings.alphas), len(settings.gammas)), dtype=object)
         for j, g in enumerate(settings.mixtures):
             if self.solver == "closed_form":
-                found[:, j] = self._closed_form(g, settings.alphas, fold)
+                setting = (g, self.prior.value, self.loss, settings.alphas[0], self.model.fit_intercept)
+                problem = self.surveyed.without(fold).problem(*setting)
+                found[:, j] = [problem.coefficients(w) for w in problem.ridge_path(settings.alphas)]
                 continue
             for i, alpha in enumerate(settings.alphas):
                 solution, found[i, j] = self._solve(g, alpha, tol, fold)
                 warn_unless(solution.optimality, tol, solution.n_iter)
         return np.array([[*coef, intercept] for coef, intercept in found.ravel()])
-
-    def _closed_form(self, g: Mixture, alphas: list[float], fold: int) -> list[tuple[Array, float]]:
-        train = self.surveyed.without(fold)
-        problem = train.problem(g, self.prior.value, self.loss, alphas[0], self.model.fit_intercept)
-        return [problem.coefficients(w) for w in problem.ridge_path(alphas)]
 
 
 def _n_splits(cv: Splitter) -> int:
@@ -156,11 +154,14 @@ def _check_folds(surveyed: SurveyedBlocks) -> None:
 
 
 def _fold_scores(surveyed: SurveyedBlocks, by_fold: Array, prior: float) -> Array:
-    """1 - zero-one risk (n_folds, n_settings) of each fold under the models fitted without it."""
+    """1 - zero-one risk (n_folds, n_settings) of each fold, as its sources allow, under the models without it."""
     sums = surveyed.blocks.sum(zero_one_sums, by_fold)
     scores = np.empty(by_fold.shape[:2])
     for k, fold in enumerate(surveyed.folds):
-        scores[k] = 1 - validation_risk_of(fold.weight, sums[f"fold{k}"], prior)
+        g = mixture(validation_risk(np.flatnonzero(fold.weight)))
+        check_sources(g, fold.weight)
+        share = source_weights(g, prior) / np.where(fold.weight > 0, fold.weight, 1.0)[:, None]
+        scores[k] = 1 - np.einsum("st,stj->j", share, sums[f"fold{k}"])
     return scores
 
 
@@ -168,27 +169,14 @@ def zero_one_sums(X: Rows, y: Codes, weight: Array | None, by_fold: Array) -> Su
     """Zero-one loss for the labels +1 and -1, summed over the rows of each fold and source (3, 2, n_settings)."""
     codes = codes_of(y)
     fold = fold_of_rows(X, codes, len(by_fold))
+    weight = np.ones(len(codes)) if weight is None else weight
     found = Sums()
     for k, models in enumerate(by_fold):
         rows = np.flatnonzero(fold == k)
         z = np.asarray(X[rows] @ models[:, :-1].T) + models[:, -1]
-        its_weight = None if weight is None else weight[rows]
-        found[f"fold{k}"] = source_losses(z, sources(codes[rows]), its_weight)
+        of_source = (sources(codes[rows]) == np.arange(3)[:, None]) * weight[rows]
+        found[f"fold{k}"] = np.stack([of_source @ ZeroOne().value(z, t) for t in (1, -1)], axis=1)
     return found
-
-
-def source_losses(z: Array, source: Indices, weight: Array | None) -> Array:
-    """Zero-one loss for the labels +1 and -1 (3, 2, n_columns of z), summed over the rows of each source."""
-    of_source = (source == np.arange(3)[:, None]) * (1.0 if weight is None else weight)
-    return np.stack([of_source @ ZeroOne().value(z, t) for t in (1, -1)], axis=1)
-
-
-def validation_risk_of(weight: Array, losses: Array, prior: float) -> Array:
-    """The risk that the sources allow, from their weights and :func:`source_losses`."""
-    g = mixture(validation_risk(np.flatnonzero(weight)))
-    check_sources(g, weight)
-    share = source_weights(g, prior) / np.where(weight > 0, weight, 1.0)[:, None]
-    return np.einsum("st,stj->j", share, losses)
 
 
 def _has_probability(estimator: RowsElsewhere) -> bool:
@@ -234,14 +222,14 @@ class RowsElsewhere(LinearClassifier):
         Parameters
         ----------
         X : portions or dask rows, or rows in memory
-            Of :mod:`sdulearn.streaming`: :func:`~sdulearn.streaming.parquet_blocks`, or portions ``(X, y)`` or
-            ``(X, y, sample_weight)`` in a list or in an object whose iteration starts afresh. Of
-            :mod:`sdulearn.distributed`: a dask array (dense or CSR chunks) or dask DataFrame, in chunks of any size.
-        y : dask array, dask Series or array-like of shape (n_rows,), or dask frame or array of columns
-            Pair codes: +k similar, -k dissimilar, 0 unlabeled; where answers share points, a table of them and of
-            the points (columns answer and point). Portions have their own. Where chunk sizes are unknown, as in
-            frames, its chunks must be those of ``X``, one by one; rows go by their place, not by an index.
-        sample_weight : dask array, dask Series or array-like of shape (n_rows,), optional
+            Of :mod:`sdulearn.streaming`: :func:`~sdulearn.streaming.parquet_blocks`, or portions
+            ``(X, y)`` or ``(X, y, sample_weight)`` that can be iterated again. Of
+            :mod:`sdulearn.distributed`: a dask array (dense or CSR chunks) or dask DataFrame.
+        y : dask collection or array-like of shape (n_rows,) or (n_rows, 2), optional
+            Pair codes: +k similar, -k dissimilar, 0 unlabeled, and the points where answers share
+            them; portions have their own. Where chunk sizes are unknown, as in frames, its chunks
+            must be those of ``X``; rows go by their place, not by an index.
+        sample_weight : dask collection or array-like of shape (n_rows,), optional
             A weight per row; both ends of a pair carry one weight.
 
         Returns
@@ -253,8 +241,6 @@ class RowsElsewhere(LinearClassifier):
             return super().fit(X, *self._in_memory(y, sample_weight))
         with self._open(X, y, sample_weight, reset=True, keep=True) as blocks:
             fit = self._fit_blocks(blocks)
-        # What partial_fit has summed up is not of this fit.
-        self.__dict__.pop("statistics_", None)
         return self._accept(fit)
 
     def decision_function(self, X: RowsLike) -> Values:
@@ -270,9 +256,9 @@ class RowsElsewhere(LinearClassifier):
     def score(self, X: RowsLike, y: ArrayLike | None = None, sample_weight: ArrayLike | None = None) -> float:
         """Accuracy estimated from answers alone: the value of :func:`~sdulearn.metrics.pair_accuracy`.
 
-        Rows elsewhere take one pass. The ends of a pair may be in different blocks: decision values, what is known
-        and weights of all rows of pairs and of rows with labels come back. Where all answers are of one kind and
-        ``prior`` is given, a second pass brings those of all rows.
+        Rows elsewhere take one pass, which brings decision values, what is known and weights of all
+        rows in answers or with labels; a second one brings those of all rows where all answers are
+        of one kind and ``prior`` is given.
 
         Parameters
         ----------

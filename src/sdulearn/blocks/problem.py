@@ -13,14 +13,24 @@ from numpy.typing import ArrayLike
 
 from sdulearn.blocks import Block, Blocks, Sums, add_all, fold_of_rows
 from sdulearn.errors import InputError
-from sdulearn.linear import MomentProblem, PairStatistics
+from sdulearn.linear import PairStatistics
 from sdulearn.losses import TrainingLoss
 from sdulearn.pairs import codes_of, integer_codes, labels_of, sources
 from sdulearn.risks import Mixture
-from sdulearn.solvers import Problem, Solution, check_system_size, row_pieces, solve
+from sdulearn.solvers import solve
 from sdulearn.solvers.descent import best_length, lbfgs, rounding_of
-from sdulearn.solvers.linalg import Cholesky, affordable_rows, check_weight_range, joined, weighted_gram
+from sdulearn.solvers.linalg import (
+    Cholesky,
+    affordable_rows,
+    check_system_size,
+    check_weight_range,
+    joined,
+    row_pieces,
+    weighted_gram,
+)
+from sdulearn.solvers.problem import Problem, Solution
 from sdulearn.solvers.smooth import CONTINUATION_TOL, curvatures, penalty_factors, penalty_ratio
+from sdulearn.solvers.squared import MomentProblem
 from sdulearn.types import Array, Codes, Indices, Rows
 
 # How well a sample is solved. Its solution differs from that of all rows by about the root of d / n,

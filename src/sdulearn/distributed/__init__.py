@@ -139,12 +139,12 @@ def _framed(index: Frame, values: NDArray[np.number], columns: list[int] | None)
 class SDUClassifier(DaskRows, linear.SDUClassifier):
     """:class:`sdulearn.SDUClassifier` on dask arrays and dask frames.
 
-    Parameters, attributes and answer are the same; ``n_iter_`` counts passes over the rows, less the first. Predictions
-    for arrays are lazy arrays, for frames lazy Series and frames, with the index of their rows. The
-    squared loss takes one pass over the data and keeps none of it. The other losses keep the rows in the workers'
-    memory while they fit; each step sends the coefficients out and brings back one sum of size d or d^2. Beside that,
-    a sample comes back at the start, and for double hinge the few rows at a kink at the end: 16 MB each, or ten d x d
-    matrices if that is more.
+    Parameters, attributes and answer are the same; ``n_iter_`` counts passes over the rows, less
+    the first. Predictions for arrays are lazy arrays, for frames lazy Series and frames, with the
+    index of their rows. Squared loss takes one pass and keeps no rows; the other losses keep them
+    in the workers' memory while they fit. A step brings back one sum of size d or d^2; a sample at
+    the start and, for double hinge, the rows at a kink at the end are 16 MB each, or ten d x d
+    matrices.
 
     See Also
     --------
@@ -168,9 +168,8 @@ class SDUClassifier(DaskRows, linear.SDUClassifier):
 class SDUClassifierCV(DaskRows, linear.SDUClassifierCV):
     """:class:`sdulearn.SDUClassifierCV` on dask arrays and dask frames.
 
-    Parameters and attributes are the same, but ``cv`` is a number of folds, dealt by hash, or a
-    :class:`~sdulearn.blocks.HashedPairKFold`, with which the local estimator has the same folds. ``n_jobs`` plays no
-    role: the cluster has its own workers.
+    As :class:`sdulearn.streaming.SDUClassifierCV`: folds are dealt by hash, and ``n_jobs`` plays no
+    role.
 
     See Also
     --------
@@ -192,11 +191,11 @@ class SDUClassifierCV(DaskRows, linear.SDUClassifierCV):
 class PairLogisticRegression(DaskRows, joint.PairLogisticRegression):
     """:class:`sdulearn.PairLogisticRegression` on dask arrays and dask frames.
 
-    Parameters and attributes are the same, for loose pairs: no point is in two answers, no row has a label, and
-    ``error_rate`` is one rate, above 0 beside a given ``prior`` only, or, with answers of one annotator, "auto". Both
-    ends of a pair must be in one chunk:
-    :func:`~sdulearn.distributed.gather_pairs` brings them there. The rows are kept in the workers' memory while it
-    fits.
+    Parameters and attributes are the same, for loose pairs: no point is in two answers, no row has
+    a label, and ``error_rate`` is one rate, above 0 beside a given ``prior`` only, or, with answers
+    of one annotator, "auto". Both ends of a pair must be in one chunk:
+    :func:`~sdulearn.distributed.gather_pairs` brings them there. The rows are kept in the workers'
+    memory while it fits.
 
     See Also
     --------

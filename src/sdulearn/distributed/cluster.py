@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import CancelledError
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
+from operator import getitem
 from typing import Any, TypeAlias
 from uuid import uuid4
 
@@ -75,9 +76,8 @@ class Layer:
 
     def add_value(self, place: Key, value: object) -> Key:
         """Add a value as it is; one that many tasks share is sent once."""
-        key = (self.name, place)
-        self.tasks[key] = value
-        return key
+        self.tasks[self.name, place] = value
+        return self.name, place
 
     def graph(self, needs: Sequence[DaskCollection]) -> HighLevelGraph:
         """The tasks together with those that the collections in ``needs`` stand for."""
@@ -168,7 +168,7 @@ class DaskBlocks:
                 return layer.delayed([root], self.parts)[0].compute()
         counts = []
         if self.watch is not None:
-            counts = [layer.add(("rows", i), rows_of, leaf) for i, leaf in enumerate(leaves)]
+            counts = [layer.add(("rows", i), getitem, leaf, 0) for i, leaf in enumerate(leaves)]
         with clear_errors(self.client):
             futures = self.client.compute(layer.delayed([root, *counts], self.parts))
             try:
@@ -249,7 +249,7 @@ def read(part: Readable) -> list[Block]:
     return list(part()) if callable(part) else part
 
 
-def asked(task: Callable[..., Result], arguments: tuple[object, ...], *block: Any) -> Result:
+def asked(task: Callable[..., Result], arguments: tuple[object, ...], *block: object) -> Result:
     """The task on one block. (A tuple of the two Dask would take for a task of its own.)"""
     return task(*block, *arguments)
 
@@ -275,11 +275,6 @@ def blas_limit() -> AbstractContextManager[object]:
     return threadpool_limits(1, user_api="blas") if several else nullcontext()
 
 
-def rows_of(counted: Counted) -> int:
-    """The number of rows alone: small enough to watch every part."""
-    return counted[0]
-
-
 def add_counted(results: Sequence[Counted]) -> Counted:
     """Rows and results, added up in their order."""
     return sum(rows for rows, _ in results), add_all(total for _, total in results)
@@ -303,7 +298,12 @@ def clear_errors(client: Client) -> Iterator[None]:
     try:
         yield
     except KilledWorker as error:
-        raise _workers_killed(error) from None
+        raise WorkersLostError(
+            f"A task was given up after {error.allowed_failures + 1} workers died under it (last on "
+            f"{error.last_worker.address}); most often they ran out of memory. Use smaller chunks or row "
+            "groups, give the workers more memory, or read their logs. The Dask setting "
+            "distributed.scheduler.allowed-failures sets the number of attempts."
+        ) from None
     except FileNotFoundError as error:
         raise WorkerFileError(
             f"A worker of the cluster cannot find a file: {error}. The workers must reach the rows under "
@@ -313,9 +313,14 @@ def clear_errors(client: Client) -> Iterator[None]:
     except (CancelledError, CommClosedError, OSError) as error:
         if client.status != "running" or isinstance(error, CommClosedError):
             raise _scheduler_lost(client) from None
-        if isinstance(error, CancelledError):
-            raise _cancelled(error) from None
-        raise
+        if not isinstance(error, CancelledError):
+            raise
+        reason = getattr(error, "reason", None) or "no reason given"
+        raise WorkersLostError(
+            f"Dask cancelled the computation ({reason}): it was cancelled elsewhere, or data went down "
+            "with a worker and cannot be computed again, as with Client.scatter. Fit again, from data that "
+            "Dask can read anew."
+        ) from None
 
 
 def _scheduler_lost(client: Client) -> SchedulerLostError:
@@ -324,22 +329,4 @@ def _scheduler_lost(client: Client) -> SchedulerLostError:
         f"Lost the connection to the Dask scheduler at {address} (the client is {client.status}). "
         "Nothing was fitted. Check that the scheduler runs and can be reached, connect a new "
         "distributed.Client, and fit again."
-    )
-
-
-def _workers_killed(error: KilledWorker) -> WorkersLostError:
-    return WorkersLostError(
-        f"A task was given up after {error.allowed_failures + 1} workers died under it (last on "
-        f"{error.last_worker.address}); most often they ran out of memory. Use smaller chunks or row "
-        "groups, give the workers more memory, or read their logs. The Dask setting "
-        "distributed.scheduler.allowed-failures sets the number of attempts."
-    )
-
-
-def _cancelled(error: CancelledError) -> WorkersLostError:
-    reason = getattr(error, "reason", None) or "no reason given"
-    return WorkersLostError(
-        f"Dask cancelled the computation ({reason}): it was cancelled elsewhere, or data went down "
-        "with a worker and cannot be computed again, as with Client.scatter. Fit again, from data that "
-        "Dask can read anew."
     )

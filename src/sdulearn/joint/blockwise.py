@@ -36,8 +36,7 @@ from sdulearn.joint.path import begin, polish
 from sdulearn.linear import check_width
 from sdulearn.pairs import read_pairs
 from sdulearn.prior import resolve_prior
-from sdulearn.solvers import check_system_size
-from sdulearn.solvers.linalg import PIECE_SIZE, check_magnitude, check_weight_range
+from sdulearn.solvers.linalg import PIECE_SIZE, check_magnitude, check_system_size, check_weight_range
 from sdulearn.types import Array, Codes, Indices, Rows
 
 # Rows (first ends, second ends, unlabeled), answers, weights of the pairs and of the unlabeled rows.

@@ -22,8 +22,8 @@ from scipy.sparse.linalg import eigsh
 
 from sdulearn.answers.graph import AnswerGraph, restrict, weights_by_component
 from sdulearn.errors import InputError, ScalingWarning, warn
-from sdulearn.solvers import Design
 from sdulearn.solvers.linalg import weighted_gram
+from sdulearn.solvers.problem import Design
 from sdulearn.types import Array, Codes, Indices, Mask, Rows
 
 # Directions with less than this share of the largest variance have none.

@@ -1,4 +1,4 @@
-"""Solvers of ``min_w J(w)`` (see :class:`Problem`): they see rows and weights, never pairs, sources or priors."""
+"""Solvers of ``min_w J(w)`` (see ``problem.py``): they see rows and weights, never pairs, sources or priors."""
 
 from __future__ import annotations
 
@@ -9,26 +9,11 @@ from sklearn.exceptions import ConvergenceWarning
 from sdulearn.errors import InputError, warn
 from sdulearn.losses import TrainingLoss
 from sdulearn.solvers.interior_point import solve_interior_point
-from sdulearn.solvers.linalg import LARGEST_SYSTEM, check_system_size, row_pieces, with_ones
+from sdulearn.solvers.linalg import LARGEST_SYSTEM
 from sdulearn.solvers.problem import Design, Problem, Solution
 from sdulearn.solvers.smooth import solve_lbfgs, solve_newton
-from sdulearn.solvers.squared import GroupMoments, solve_closed_form
+from sdulearn.solvers.squared import solve_closed_form
 from sdulearn.types import Array
-
-__all__ = [
-    "SOLVERS",
-    "Design",
-    "GroupMoments",
-    "Problem",
-    "Solution",
-    "check_system_size",
-    "choose_solver",
-    "row_pieces",
-    "solve",
-    "solve_rows",
-    "warn_unless",
-    "with_ones",
-]
 
 # What each solver needs of a loss, in the order in which "auto" tries them.
 SOLVERS: dict[str, tuple[str, Callable[..., Solution]]] = {

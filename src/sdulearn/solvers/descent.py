@@ -5,9 +5,8 @@ rounding:
 
     J(t) <= J(0) + 1e-4 t slope + rounding.
 
-Near the solution the decrease is smaller than the last digit of J, so without the last term no
-step would pass. Three forms of it: one length after the other, many problems at once, and many
-lengths at once where a pass over the rows costs more than the arithmetic.
+Near the solution the decrease is smaller than the last digit of J: without the last term no step
+would pass.
 
 References
 ----------
@@ -125,7 +124,11 @@ def lbfgs_many(
         D = _two_loop(g, scale[:, live], past)
         step, f, g_new = backtrack_many(value_and_gradient, W[:, live], live, D, f, g)
         S = -step * D
-        past = [*past[1 - memory :], _pair(S, g_new - g, scale[:, live])]
+        Y = g_new - g
+        curvature = np.einsum("ij,ij->j", S, Y)
+        enough = curvature > _LEAST_CURVATURE * np.einsum("ij,ij->j", Y * scale[:, live], Y)
+        inverse = np.where(enough, 1 / np.where(enough, curvature, 1.0), 0.0)
+        past = [*past[1 - memory :], (S, Y, inverse)]
         W[:, live] += S
         values[live] = f
         # A zero gradient makes a column leave whose line search failed.
@@ -154,13 +157,6 @@ def lbfgs(
     return W[:, 0], n_calls
 
 
-def _pair(S: Array, Y: Array, scale: Array) -> tuple[Array, Array, Array]:
-    """A step and its change of gradient, for the memory."""
-    curvature = np.einsum("ij,ij->j", S, Y)
-    enough = curvature > _LEAST_CURVATURE * np.einsum("ij,ij->j", Y * scale, Y)
-    return S, Y, np.where(enough, 1 / np.where(enough, curvature, 1.0), 0.0)
-
-
 def _two_loop(g: Array, scale: Array, past: Memory) -> Array:
     """The L-BFGS direction (to be subtracted), column by column."""
     q = g.copy()
@@ -179,7 +175,7 @@ def _two_loop(g: Array, scale: Array, past: Memory) -> Array:
 
 
 class Twice(Protocol):
-    """A function with its derivatives; see :func:`~sdulearn.solvers.lbfgs.lbfgs_many`."""
+    """A function with its derivatives; see :func:`lbfgs_many`."""
 
     def value_and_gradient(self, W: Array, columns: Indices) -> tuple[Array, Array]:
         """Values and gradients of the given problems, one column each."""

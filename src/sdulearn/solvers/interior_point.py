@@ -57,7 +57,11 @@ _U, _S, _FREE, _LAM = range(4)
 def solve_interior_point(problem: Problem, tol: float, max_iter: int, starts: Sequence[Solution] = ()) -> Solution:
     """Minimise to a relative KKT residual of a tenth of ``tol`` (Mehrotra's predictor and corrector), then exactly."""
     buffer = gram_buffer(problem.A)
-    candidates = starts or [_cold_start(problem, buffer)]
+    candidates = starts
+    if not starts:
+        # The ridge regression with the slope of a row outside the flat part as its curvature.
+        gram = weighted_gram(problem.A, problem.a / 2, buffer=buffer)
+        candidates = [Solution(Cholesky(gram, problem.ridge).solve(problem.c), 0)]
     scaled = [replace(one, w=one.w * _best_multiple(problem, one.w), n_iter=0) for one in candidates]
     for one in scaled:
         # Once a penalty is so small that the solution only grows with it, the last one's slopes
@@ -67,12 +71,6 @@ def solve_interior_point(problem: Problem, tol: float, max_iter: int, starts: Se
     w = min((one.w for one in scaled), key=problem.objective)
     found = _follow_path(problem, w, _WARM if starts else _COLD, tol, max_iter, buffer)
     return cross_over(problem, found) if tol <= _EXACT else found
-
-
-def _cold_start(problem: Problem, buffer: Array | None) -> Solution:
-    """The ridge regression with the slope of a row outside the flat part as its curvature."""
-    gram = weighted_gram(problem.A, problem.a / 2, buffer=buffer)
-    return Solution(Cholesky(gram, problem.ridge).solve(problem.c), 0)
 
 
 def _follow_path(problem: Problem, w: Array, start: float, tol: float, max_iter: int, buffer: Array | None) -> Solution:

@@ -47,7 +47,9 @@ def solve_newton(problem: Problem, tol: float, max_iter: int, starts: Sequence[S
     for attempt in (_from_hinge, _continue_finely):
         if best.optimality <= tol / 10 or spent >= max_iter or not _tends_to_hinge(problem.loss):
             break
-        if attempt is _continue_finely and _is_beyond_rounding(problem, best.w):
+        # Where z is so large that its rounding hides the kink, finer steps find nothing.
+        widest = float(np.abs(problem.A @ best.w).max())
+        if attempt is _continue_finely and widest * np.finfo(float).eps > _RESOLUTION:
             break
         w, n_iter = attempt(problem, tol, max_iter - spent)
         spent += n_iter
@@ -78,11 +80,6 @@ def _from_hinge(problem: Problem, tol: float, max_iter: int) -> tuple[Array, int
 
 def _continue_finely(problem: Problem, tol: float, max_iter: int) -> tuple[Array, int]:
     return _continue(problem, np.zeros(len(problem.c)), _FINE_RATIO, tol, tol, max_iter)
-
-
-def _is_beyond_rounding(problem: Problem, w: Array) -> bool:
-    """Whether z is so large that its rounding hides the kink, where alone the loss is curved."""
-    return bool(float(np.abs(problem.A @ w).max()) * np.finfo(float).eps > _RESOLUTION)
 
 
 def _tends_to_hinge(loss: TrainingLoss) -> bool:

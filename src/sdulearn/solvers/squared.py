@@ -9,14 +9,17 @@ import numpy as np
 from scipy import sparse
 from scipy.linalg import eigh, qr, solve_triangular
 
+from sdulearn.losses import TrainingLoss
 from sdulearn.solvers.linalg import Cholesky, weighted_gram
-from sdulearn.solvers.problem import Problem, Solution
+from sdulearn.solvers.problem import Problem, Solution, relative_residual
 from sdulearn.types import Array, Indices, Rows
 
 # eigh takes as long as about nine Cholesky factors, at 50 columns and at 300.
 _EIGENDECOMPOSITION_PAYS = 9
 # What is left of a column's sum of squares after a subtraction, at least.
 _LEAST_SHARE = 1e-4
+# Roundings that are tried out.
+_TRIALS = 4
 
 
 @dataclass(frozen=True)
@@ -100,15 +103,10 @@ def ridge_path(second: Array, c: Array, curvature: float, alphas: Sequence[float
 
 
 def _group_gram(A: Rows, group: Indices, weight: Array | None, k: int) -> Array:
+    """The rows are gathered in the memory order of the whole: a table read column by column stays fast."""
     rows = np.flatnonzero(group == k)
-    return weighted_gram(_gather(A, rows), None if weight is None else weight[rows])
-
-
-def _gather(A: Rows, rows: Indices) -> Rows:
-    """Some rows, in the memory order of the whole: a table read column by column stays fast."""
-    if sparse.issparse(A) or A.flags.c_contiguous:
-        return A[rows]
-    return A.T.take(rows, axis=1).T
+    some = A[rows] if sparse.issparse(A) or A.flags.c_contiguous else A.T.take(rows, axis=1).T
+    return weighted_gram(some, None if weight is None else weight[rows])
 
 
 def _solve_shifted(H: Array, c: Array, alphas: Sequence[float]) -> Array:
@@ -124,6 +122,70 @@ def _solve_refined(H: Array, c: Array, alpha: float) -> Array:
     cholesky = Cholesky(H, np.full(len(c), alpha))
     w = cholesky.solve(c)
     return w + cholesky.solve(c - H @ w - alpha * w)
+
+
+@dataclass(frozen=True)
+class MomentProblem:
+    """Minimise ``1/2 sum_j ridge_j w_j^2 + sum_i a_i even(z_i) - c.w``, known by ``second = sum a x x'`` and c.
+
+    That is all of it for squared loss; for another loss the rows must say the rest.
+    """
+
+    second: Array
+    c: Array
+    ridge: Array
+    total: float
+    origin: Array
+    loss: TrainingLoss
+
+    @property
+    def fit_intercept(self) -> bool:
+        """Whether the last coordinate is the intercept."""
+        return len(self.c) > len(self.origin)
+
+    def objective(self, w: Array, value: float) -> float:
+        """J(w) from ``value = sum_i a_i even(z_i)``."""
+        return float(self.ridge @ w**2) / 2 + value - float(self.c @ w)
+
+    def gradient(self, w: Array, slopes: Array) -> Array:
+        """Gradient of J from ``slopes = sum_i theta_i x_i``."""
+        return self.ridge * w - self.c + slopes
+
+    def ridge_path(self, alphas: Sequence[float]) -> Array:
+        """Minimisers of squared loss for all penalties, one in a row."""
+        return ridge_path(self.second, self.c, self.loss.curvature, alphas, self.fit_intercept)
+
+    def certified(self, w: Array) -> Solution:
+        """A solution of squared loss, measured as :meth:`.Problem.certified` does.
+
+        The rows are no longer there to measure it by, so what the rounding of their sums may hide
+        counts as well: next to an outlier, the sums of squares of all other rows are rounding.
+        """
+        level = self.total * float(self.loss.even(np.zeros(1))[0])
+        slopes = self.loss.curvature * (self.second @ w)
+        objective = self.objective(w, level + float(slopes @ w) / 2)
+        hidden = self._hidden(w) / max(abs(objective), self.total / 2)
+        optimality = max(self.relative(w, self.gradient(w, slopes)), hidden)
+        return Solution(w, 1, objective=objective, optimality=optimality)
+
+    def _hidden(self, w: Array) -> float:
+        """By how much J may be above its minimum because the second moments are rounded."""
+        size = np.sqrt(np.maximum(self.second.diagonal(), 0.0))
+        error = np.finfo(float).eps * self.loss.curvature * size * float(size @ np.abs(w))
+        signs = np.random.default_rng(0).choice([-1.0, 1.0], size=(len(w), _TRIALS))
+        slope = error[:, None] * signs
+        step = Cholesky(self.loss.curvature * self.second, self.ridge).solve(slope)
+        return float(np.max(np.einsum("ij,ij->j", slope, step))) / 2
+
+    def relative(self, w: Array, residual: Array) -> float:
+        """Largest entry of a stationarity residual, each against the scale of its column."""
+        scale = np.sqrt(np.maximum(self.second.diagonal(), 0) * self.total)
+        return relative_residual(residual, scale + np.abs(self.c) + self.ridge * np.abs(w))
+
+    def coefficients(self, w: Array) -> tuple[Array, float]:
+        """User's ``(coef, intercept)`` of ``w``."""
+        coef = w[: len(self.origin)]
+        return coef, float(w[-1] - self.origin @ coef) if self.fit_intercept else 0.0
 
 
 # Below this pivot, in units of the diagonal, the normal equations have lost half of their digits.
