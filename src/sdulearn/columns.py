@@ -8,11 +8,12 @@ so there the kind of a column is decided by all of its texts.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,14 +34,14 @@ MANY_TEXTS = 100_000
 _FIRST = 2_000
 _FEW = 1_000
 # Texts that stand for a missing number in a column of numbers.
-_MARKS = ("-", "--", "---", "–", "—", ".", "..", "...", "*", "n.a.", "n/a", "na", "nan", "none", "null", "nil",
-          "missing", "unknown", "k.a.", "#n/a", "?")  # fmt: skip
-_PLAIN = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$"
-_COMMA = r"^[+-]?\d+(,\d+)?([eE][+-]?\d+)?$"
+_MARKS = frozenset(("-", "--", "---", "–", "—", ".", "..", "...", "*", "n.a.", "n/a", "na", "nan", "none", "null",
+                    "nil", "missing", "unknown", "k.a.", "#n/a", "?"))  # fmt: skip
+_PLAIN = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
+_COMMA = re.compile(r"[+-]?\d+(,\d+)?([eE][+-]?\d+)?", re.ASCII)
 # 1,234 may be a thousand and more, or one and a bit.
-_THOUSANDS = r"^[+-]?\d{1,3}(,\d{3})+$"
-_TRUE = ("true", "True", "TRUE", "1")
+_THOUSANDS = re.compile(r"[+-]?\d{1,3}(,\d{3})+", re.ASCII)
 _FALSE = ("false", "False", "FALSE", "0")
+_TRUE = ("true", "True", "TRUE", "1")
 # From this share of numbers on, a column of texts is taken for one of numbers with mistakes in it.
 _NEARLY_ALL = 0.9
 # A column of numbers that come in twos by chance has fewer of them than this.
@@ -71,11 +72,6 @@ class Column:
         if self.fill is not None and isinstance(self.fill, str) != (self.kind == CATEGORY):
             raise InputError(f"Column {quoted(self.name)} is not filled with a value of its kind.")
 
-    @property
-    def feature_names(self) -> list[str]:
-        """Names of the features it becomes."""
-        return [f"{self.name}={c}" for c in self.categories] if self.kind == CATEGORY else [self.name]
-
 
 @dataclass(frozen=True, eq=False)
 class Columns:
@@ -91,28 +87,29 @@ class Columns:
         names = [column.name for column in self.columns]
         if len({*names, self.id_column}) != len(names) + 1:
             raise InputError("Two columns have one name.")
-        _check_scale(self.width, self.mean, self.scale)
+        _check_scale(len(self.feature_names), self.mean, self.scale)
 
     @classmethod
     def unscaled(cls, columns: Sequence[Column], id_column: str | None = None) -> Columns:
         """Features that are used as they are."""
-        width = sum(len(column.feature_names) for column in columns)
+        width = sum(len(column.categories) or 1 for column in columns)
         return cls(tuple(columns), id_column, np.zeros(width), np.ones(width))
 
     @cached_property
     def feature_names(self) -> list[str]:
         """One name a feature."""
-        return [name for column in self.columns for name in column.feature_names]
+        many = [[f"{one.name}={text}" for text in one.categories] or [one.name] for one in self.columns]
+        return [name for names in many for name in names]
 
     @property
     def width(self) -> int:
         """Number of features."""
-        return len(self.feature_names)
+        return len(self.mean)
 
     @property
     def features(self) -> list[slice]:
         """Which features each column becomes."""
-        ends = np.cumsum([len(column.feature_names) for column in self.columns]).tolist()
+        ends = np.cumsum([len(column.categories) or 1 for column in self.columns]).tolist()
         return [slice(begin, end) for begin, end in zip([0, *ends], ends, strict=False)]
 
     def scaled(self, X: Array) -> Array:
@@ -138,7 +135,7 @@ class Columns:
             if column.kind == CATEGORY:
                 unseen[column.name] += _one_hot(name, column, values, features[part])
             else:
-                _fill(name, column, _numbers_of(name, column, values), features[part.start])
+                _fill(name, column, values, features[part.start])
         return features.T, +unseen
 
     def values(self, X: Array) -> Array:
@@ -221,12 +218,8 @@ def usable_scale(mean: Array, deviation: Array) -> Array:
     return np.where(deviation > 1e-10 * np.maximum(np.abs(mean), 1e-200), deviation, 1.0)
 
 
-@dataclass(frozen=True)
-class Moments:
-    """Number of values, their mean, and the sum of squares about it.
-
-    ``+`` joins two stretches without the cancellation of plain sums of squares (Chan, Golub and LeVeque).
-    """
+class Moments(NamedTuple):
+    """Number of values, their mean, and the sum of squares about it."""
 
     n: int = 0
     mean: float = 0.0
@@ -241,7 +234,8 @@ class Moments:
         centred = values - mean
         return Moments(len(values), mean, float(np.square(centred).sum()))
 
-    def __add__(self, other: Moments) -> Moments:
+    def joined(self, other: Moments) -> Moments:
+        """Those of both, without the cancellation of plain sums of squares (Chan, Golub and LeVeque)."""
         if not self.n or not other.n:
             return other if other.n else self
         n = self.n + other.n
@@ -250,14 +244,19 @@ class Moments:
         return Moments(n, self.mean + shift * (other.n / n), squares)
 
 
+_NO_NUMBERS = Moments()
+# Row, the first below the header being 1, and text of a cell.
+Cell: TypeAlias = tuple[int, str]
+
+
 @dataclass(frozen=True)
 class ColumnCounts:
     """What the rows of a column add up to; ``+`` joins two stretches of rows."""
 
     rows: int  # rows, and how many of them have no value
     gaps: int
-    numbers: Moments = Moments()  # of the numbers; of texts, those with a decimal point
-    commas: Moments = Moments()  # of texts that are numbers where the comma is the decimal mark
+    numbers: Moments = _NO_NUMBERS  # of the numbers; of texts, those with a decimal point
+    commas: Moments = _NO_NUMBERS  # of texts that are numbers where the comma is the decimal mark
     n_infinite: int = 0
     n_fractions: int = 0  # numbers that are not whole
     n_zeros: int = 0
@@ -265,19 +264,29 @@ class ColumnCounts:
     # how often each value occurs; None where there are too many
     texts: Counter[str] | None = field(default_factory=Counter)
     marks: Counter[str] = field(default_factory=Counter)  # texts that may stand for a missing number
-    n_flags: int = 0  # texts that say true or false
-    n_commas: int = 0  # texts with a comma, and those whose commas may stand between thousands
-    n_thousands: int = 0
-    # row and text of the first that is neither a mark nor a number: with a decimal point, with a decimal comma
-    odd: tuple[tuple[int, str] | None, tuple[int, str] | None] = (None, None)
+    n_commas: int = 0  # texts with a comma that cannot stand between thousands
+    # the first that is neither a mark nor a number: with a decimal point, with a decimal comma
+    odd: tuple[Cell | None, Cell | None] = (None, None)
 
     def __add__(self, other: ColumnCounts) -> ColumnCounts:
-        both = {one.name: (getattr(self, one.name), getattr(other, one.name)) for one in fields(self)}
-        known: dict[str, Any] = {"check": self.check ^ other.check, "texts": None}
+        texts = None
         if self.texts is not None and other.texts is not None and len(self.texts) <= MANY_TEXTS:
-            known["texts"] = self.texts + other.texts
-        known["odd"] = tuple(min(filter(None, cells), default=None) for cells in zip(self.odd, other.odd, strict=True))
-        return ColumnCounts(**{name: a + b for name, (a, b) in both.items() if name not in known}, **known)
+            texts = self.texts + other.texts
+        pointed, comma = (min(filter(None, both), default=None) for both in zip(self.odd, other.odd, strict=True))
+        return ColumnCounts(
+            self.rows + other.rows,
+            self.gaps + other.gaps,
+            self.numbers.joined(other.numbers),
+            self.commas.joined(other.commas),
+            self.n_infinite + other.n_infinite,
+            self.n_fractions + other.n_fractions,
+            self.n_zeros + other.n_zeros,
+            self.check ^ other.check,
+            texts,
+            self.marks + other.marks,
+            self.n_commas + other.n_commas,
+            (pointed, comma),
+        )
 
 
 def count(values: ArrowColumn, first: int, guessed: bool) -> ColumnCounts:
@@ -286,111 +295,96 @@ def count(values: ArrowColumn, first: int, guessed: bool) -> ColumnCounts:
     if kind is None:
         return ColumnCounts(len(values), values.null_count)
     if kind != CATEGORY:
-        return _count_numbers(values, len(values))
+        return _count_numbers(values, values)
     if not guessed:
         return ColumnCounts(len(values), values.null_count, texts=_frequencies(values))
+    pa = require("pyarrow", "files")
     pc = require("pyarrow.compute", "files")
     texts = pc.utf8_trim_whitespace(values)
     try:
-        found = texts.cast(require("pyarrow", "files").float64())
-    except require("pyarrow", "files").ArrowInvalid:
-        return replace(_count_texts(texts, first), texts=_frequencies(values))
-    counted = _count_numbers(found, len(values))
+        found = texts.cast(pa.float64())
+    except pa.ArrowInvalid:
+        return _count_texts(values, first)
+    counted = _count_numbers(found, values)
     # What is no number with a decimal comma has a point.
     pointed = pc.match_substring(texts, ".")
-    odd = _first_of(texts, pointed, first)
-    commas = counted.numbers if odd is None else Moments.of(_floats(texts.filter(_not(pointed))))
-    return replace(counted, texts=_few_texts(values), commas=commas, odd=(None, odd), n_flags=_n_flags(texts))
+    place = pc.index(pointed, True).as_py()
+    if place < 0:
+        return replace(counted, commas=counted.numbers)
+    commas = Moments.of(np.asarray(found.filter(pc.invert(pointed)).drop_null(), dtype=np.float64))
+    return replace(counted, commas=commas, odd=(None, (first + place + 1, texts[place].as_py())))
 
 
-def _count_numbers(values: ArrowColumn, n_rows: int) -> ColumnCounts:
+def _count_numbers(values: ArrowColumn, cells: ArrowColumn) -> ColumnCounts:
+    """Numbers, and the cells that they were read from."""
     floats = np.asarray(numbers(values), dtype=np.float64)
-    present = floats[~np.isnan(floats)] if np.isnan(_sum(floats)) else floats
+    present = floats if _all_finite(floats) else floats[~np.isnan(floats)]
     with np.errstate(invalid="ignore", over="ignore"):
         moments = Moments.of(present)
-    n_infinite = 0 if np.isfinite(_sum(present)) else int(np.isinf(present).sum())
+    n_infinite = int(np.isinf(present).sum())
     n_fractions = int(np.sum(present != np.rint(present)))
     check = 0
     if not n_fractions and not n_infinite and np.abs(present).max(initial=0) < 2**53:
         check = pair_checksum(present.astype(np.int64))
+    are_few = len(cells[:_FIRST].unique()) <= _FEW
+    # Of numbers of their own type fractions say nothing; a column of texts may hold categories too.
+    counted = are_few and (cells is not values or not n_fractions)
     return ColumnCounts(
-        n_rows,
-        n_rows - len(present),
+        len(values),
+        len(values) - len(present),
         moments,
         n_infinite=n_infinite,
         n_fractions=n_fractions,
         n_zeros=int(np.sum(present == 0)),
         check=check,
-        texts=None if n_fractions else _few_texts(values),
+        texts=_frequencies(cells) if counted else None,
     )
 
 
-def _count_texts(texts: ArrowColumn, first: int) -> ColumnCounts:
-    """Texts without blanks around them of which some are no plain numbers."""
-    pc = require("pyarrow.compute", "files")
-    plain = pc.match_substring_regex(texts, _PLAIN)
-    comma = pc.match_substring_regex(texts, _COMMA)
-    marked = _is_in(pc.utf8_lower(texts), _MARKS)
-    others = [pc.and_(_not(pc.or_(numeric, marked)), texts.is_valid()) for numeric in (plain, comma)]
-    pointed = _floats(texts.filter(plain))
+def _count_texts(values: ArrowColumn, first: int) -> ColumnCounts:
+    """Texts of which some are no plain numbers, by each different one in the order in which they occur."""
+    different, times = values.drop_null().value_counts().flatten()
+    marks: Counter[str] = Counter()
+    spelled: tuple[list[float], list[float]] = ([], [])
+    odd: list[Cell | None] = [None, None]
+    n_commas = 0
+    for text, n in zip(different.to_pylist(), times.to_pylist(), strict=True):
+        trimmed = text.strip()
+        if trimmed.lower() in _MARKS:
+            marks[trimmed] += n
+            continue
+        n_commas += n * ("," in text and not _THOUSANDS.fullmatch(trimmed))
+        for k, spelling in enumerate((_PLAIN, _COMMA)):
+            if spelling.fullmatch(trimmed):
+                spelled[k].extend([float(trimmed.replace(",", "."))] * n)
+            elif odd[k] is None:
+                odd[k] = (first + values.index(text).as_py() + 1, trimmed)
+    plain, commas = (np.array(found, dtype=np.float64) for found in spelled)
     return ColumnCounts(
-        len(texts),
-        texts.null_count,
-        Moments.of(pointed),
-        Moments.of(_floats(pc.replace_substring(texts.filter(comma), ",", "."))),
-        n_infinite=int(np.isinf(pointed).sum()),
+        len(values),
+        values.null_count,
+        Moments.of(plain),
+        Moments.of(commas),
+        n_infinite=int(np.isinf(plain).sum()),
         n_fractions=1,
-        marks=_frequencies(texts.filter(marked)) or Counter(),
-        n_flags=_n_flags(texts),
-        n_commas=_number(pc.match_substring(texts, ",")),
-        n_thousands=_number(pc.match_substring_regex(texts, _THOUSANDS)),
-        odd=(_first_of(texts, others[0], first), _first_of(texts, others[1], first)),
+        texts=_frequencies(values),
+        marks=marks,
+        n_commas=n_commas,
+        odd=(odd[0], odd[1]),
     )
 
 
 def _frequencies(values: ArrowColumn) -> Counter[str] | None:
-    """How often each value occurs, as text."""
+    """How often each value occurs, as text; None where there are too many."""
     values, counts = values.drop_null().value_counts().flatten()
     if len(values) > MANY_TEXTS:
         return None
     return Counter(dict(zip(_as_texts(values).to_pylist(), counts.to_pylist(), strict=True)))
 
 
-def _few_texts(values: ArrowColumn) -> Counter[str] | None:
-    """The same of numbers, where few are different."""
-    return None if len(values[:_FIRST].unique()) > _FEW else _frequencies(values)
-
-
 def _as_texts(values: ArrowColumn) -> ArrowColumn:
     pa = require("pyarrow", "files")
     return values if pa.types.is_string(values.type) else values.cast(pa.string())
-
-
-def _floats(texts: ArrowColumn) -> Array:
-    return np.asarray(_to_numpy(texts.drop_null().cast(require("pyarrow", "files").float64())), dtype=np.float64)
-
-
-def _is_in(texts: ArrowColumn, known: Sequence[str]) -> ArrowColumn:
-    pa = require("pyarrow", "files")
-    return require("pyarrow.compute", "files").is_in(texts, value_set=pa.array(known, texts.type))
-
-
-def _n_flags(texts: ArrowColumn) -> int:
-    return _number(_is_in(texts, (*_TRUE, *_FALSE)))
-
-
-def _not(mask: ArrowColumn) -> ArrowColumn:
-    return require("pyarrow.compute", "files").invert(mask)
-
-
-def _number(mask: ArrowColumn) -> int:
-    return int(require("pyarrow.compute", "files").sum(mask).as_py() or 0)
-
-
-def _first_of(texts: ArrowColumn, mask: ArrowColumn, first: int) -> tuple[int, str] | None:
-    """Row, the first below the header being 1, and text of the first that is marked."""
-    place = require("pyarrow.compute", "files").index(mask, True).as_py()
-    return None if place < 0 else (first + place + 1, str(texts[place].as_py()))
 
 
 def as_arrow(frame: Frame) -> ArrowTable:
@@ -440,9 +434,9 @@ def decide(
     kinds = {column: kind_of(types[column]) or NUMBER for column in counts}
     spelled: dict[str, NumberText | None] = dict.fromkeys(counts)
     counts = dict(counts)
-    for column in [column for column in counts if column in guessed]:
-        kinds[column], spelled[column] = _recognised(name, column, counts[column])
-        counts[column] = _as_kind(counts[column], kinds[column], spelled[column])
+    for column in guessed:
+        if column in counts:
+            kinds[column], spelled[column], counts[column] = _recognised(name, column, counts[column])
     _refuse_gaps(name, counts, missing)
     _refuse_codes(name, counts, kinds)
     large = {
@@ -461,27 +455,29 @@ def decide(
     return Columns(tuple(columns), id_column, mean, usable_scale(mean, deviation))
 
 
-def _recognised(name: str, column: str, found: ColumnCounts) -> tuple[Kind, NumberText | None]:
-    """What a column of a text file holds; an error where that is not clear."""
+def _recognised(name: str, column: str, found: ColumnCounts) -> tuple[Kind, NumberText | None, ColumnCounts]:
+    """What a column of a text file holds, and the counts of that; an error where it is not clear."""
     present = found.rows - found.gaps
     is_comma = found.commas.n > found.numbers.n
-    numeric = found.commas.n if is_comma else found.numbers.n
-    if is_comma and found.n_commas and found.n_thousands == found.n_commas:
+    numbers = found.commas if is_comma else found.numbers
+    if is_comma and not found.n_commas:
         such = next((text for text in found.texts or () if "," in text), "1,234")
         raise InputError(
             f"{name}: the numbers in column {quoted(column)}, such as {quoted(such)}, may have a decimal comma or "
             "commas between thousands. Write them with a point, or leave the column out with `drop`."
         )
-    rest = present - numeric - found.marks.total()
-    if numeric and not rest:
-        plainly = not is_comma and not found.marks
-        return NUMBER, None if plainly else NumberText("," if is_comma else ".", tuple(sorted(found.marks)))
-    if not present:
-        return NUMBER, None
-    if found.n_flags == present:
-        return BOOLEAN, None
-    if numeric < _NEARLY_ALL * present:
-        return CATEGORY, None
+    n_marks = found.marks.total()
+    rest = present - numbers.n - n_marks
+    if not present or (numbers.n and not rest):
+        is_plain = not is_comma and not n_marks
+        spelling = None if is_plain else NumberText("," if is_comma else ".", tuple(sorted(found.marks)))
+        return NUMBER, spelling, replace(found, gaps=found.gaps + n_marks, numbers=numbers)
+    if found.texts is not None and {text.strip() for text in found.texts} <= {*_FALSE, *_TRUE}:
+        n_true = sum(number for text, number in found.texts.items() if text.strip() in _TRUE)
+        share = n_true / present
+        return BOOLEAN, None, replace(found, numbers=Moments(present, share, n_true * (1 - share)))
+    if numbers.n < _NEARLY_ALL * present:
+        return CATEGORY, None, found
     odd = found.odd[is_comma]
     assert odd is not None
     raise InputError(
@@ -489,20 +485,6 @@ def _recognised(name: str, column: str, found: ColumnCounts) -> tuple[Kind, Numb
         f"{odd[0]:,}. Correct them; or leave the column out with `drop`; or, if its texts are categories, say so: "
         f"`categories=[{quoted(column)}]`."
     )
-
-
-def _as_kind(found: ColumnCounts, kind: Kind, spelled: NumberText | None) -> ColumnCounts:
-    """The counts of texts as those of what they stand for."""
-    if kind == NUMBER:
-        is_comma = spelled is not None and spelled.decimal == ","
-        gaps = found.gaps + found.marks.total()
-        return replace(found, gaps=gaps, numbers=found.commas if is_comma else found.numbers)
-    if kind == BOOLEAN:
-        assert found.texts is not None
-        n_true = sum(number for text, number in found.texts.items() if text.strip() in _TRUE)
-        n = found.rows - found.gaps
-        return replace(found, numbers=Moments(n, n_true / n, n_true * (n - n_true) / n))
-    return found
 
 
 def _refuse_gaps(name: str, counts: Mapping[str, ColumnCounts], missing: str) -> None:
@@ -564,49 +546,15 @@ def _mean_and_deviation(column: Column, found: ColumnCounts) -> Array:
     return np.array([share, np.sqrt(share * (1 - share))])
 
 
-def _numbers_of(name: str, column: Column, values: ArrowColumn) -> NDArray[Any]:
-    """The numbers of a column, which a text file may spell in its own way."""
-    if kind_of(values.type) == CATEGORY:
-        values = _flags(values) if column.kind == BOOLEAN else as_numbers(values, column.text or NumberText())
-        if values is None:
-            raise InputError(f"{name}: column {quoted(column.name)} held true and false in training, not here.")
+def _fill(name: str, column: Column, values: ArrowColumn, feature: Array) -> None:
+    """Write the numbers of a column, which a text file may spell in its own way; gaps are filled."""
     try:
-        return numbers(values)
+        feature[:] = numbers(_spelled(name, column, values) if kind_of(values.type) == CATEGORY else values)
     except require("pyarrow", "files").ArrowInvalid as error:
         raise InputError(
             f"{name}: column {quoted(column.name)} held numbers in training, and here: {reason(error)}"
         ) from None
-
-
-def as_numbers(values: ArrowColumn, text: NumberText) -> ArrowColumn:
-    """Texts as numbers; null where one is missing."""
-    pa = require("pyarrow", "files")
-    pc = require("pyarrow.compute", "files")
-    values = pc.utf8_trim_whitespace(_as_texts(values))
-    if text.marks:
-        values = pc.if_else(_is_in(values, text.marks), pa.scalar(None, pa.string()), values)
-    if text.decimal != ".":
-        values = pc.replace_substring(values, text.decimal, ".")
-    try:
-        return values.cast(pa.float64())
-    except pa.ArrowInvalid:
-        return values
-
-
-def _flags(values: ArrowColumn) -> ArrowColumn | None:
-    """Texts as true and false; None where some are neither."""
-    texts = require("pyarrow.compute", "files").utf8_trim_whitespace(_as_texts(values))
-    if _n_flags(texts) + texts.null_count < len(texts):
-        return None
-    pa = require("pyarrow", "files")
-    return require("pyarrow.compute", "files").if_else(
-        texts.is_valid(), _is_in(texts, _TRUE), pa.scalar(None, pa.bool_())
-    )
-
-
-def _fill(name: str, column: Column, values: NDArray[Any], feature: Array) -> None:
-    feature[:] = values
-    if np.isfinite(_sum(feature)):
+    if _all_finite(feature):
         return
     gaps = np.isnan(feature)
     if gaps.any():
@@ -614,6 +562,34 @@ def _fill(name: str, column: Column, values: NDArray[Any], feature: Array) -> No
         feature[gaps] = float(column.fill or 0.0)
     if not np.isfinite(feature).all():
         raise _infinite(name, column.name)
+
+
+def _spelled(name: str, column: Column, values: ArrowColumn) -> ArrowColumn:
+    if column.kind != BOOLEAN:
+        return as_numbers(values, column.text or NumberText())
+    pa = require("pyarrow", "files")
+    pc = require("pyarrow.compute", "files")
+    texts = pc.utf8_trim_whitespace(_as_texts(values))
+    place = pc.index_in(texts, value_set=pa.array((*_FALSE, *_TRUE)))
+    if place.null_count > texts.null_count:
+        raise InputError(f"{name}: column {quoted(column.name)} held true and false in training, not here.")
+    return pc.greater_equal(place, len(_FALSE))
+
+
+def as_numbers(values: ArrowColumn, text: NumberText) -> ArrowColumn:
+    """Texts as numbers, null where one is missing; as they are where some are no numbers."""
+    pa = require("pyarrow", "files")
+    pc = require("pyarrow.compute", "files")
+    values = pc.utf8_trim_whitespace(_as_texts(values))
+    if text.marks:
+        marked = pc.is_in(values, value_set=pa.array(text.marks))
+        values = pc.if_else(marked, pa.scalar(None, pa.string()), values)
+    if text.decimal != ".":
+        values = pc.replace_substring(values, text.decimal, ".")
+    try:
+        return values.cast(pa.float64())
+    except pa.ArrowInvalid:
+        return values
 
 
 def _one_hot(name: str, column: Column, values: ArrowColumn, block: Array) -> int:
@@ -624,7 +600,7 @@ def _one_hot(name: str, column: Column, values: ArrowColumn, block: Array) -> in
     if values.null_count:
         _refuse_missing(name, column, values.null_count)
         values = pc.fill_null(values, column.fill)
-    place = _to_numpy(pc.fill_null(pc.index_in(values, value_set=pa.array(column.categories, pa.string())), -1))
+    place = np.asarray(pc.fill_null(pc.index_in(values, value_set=pa.array(column.categories, pa.string())), -1))
     known = np.flatnonzero(place >= 0)
     block[place[known], known] = 1.0
     return len(place) - len(known)
@@ -642,20 +618,16 @@ def numbers(values: ArrowColumn) -> NDArray[Any]:
     """A number or true/false column as numbers; as floats, NaN where one is missing, unless all are there."""
     pa = require("pyarrow", "files")
     if values.null_count == 0 and (pa.types.is_floating(values.type) or pa.types.is_integer(values.type)):
-        return _to_numpy(values)
+        return np.asarray(values)
     if pa.types.is_boolean(values.type):
         values = values.cast(pa.int8())
-    return _to_numpy(values.cast(pa.float64(), safe=False))
+    return np.asarray(values.cast(pa.float64(), safe=False))
 
 
-def _sum(values: NDArray[Any]) -> float:
-    """Not finite where a value is missing or infinite; the cheapest way to know that none is."""
+def _all_finite(values: NDArray[Any]) -> bool:
+    """Whether no value is missing or infinite; a sum is the cheapest way to know, and errs where it overflows."""
     with np.errstate(invalid="ignore", over="ignore"):
-        return float(values.sum(dtype=np.float64))
-
-
-def _to_numpy(values: ArrowColumn) -> NDArray[Any]:
-    return np.asarray(values.to_numpy(zero_copy_only=False))
+        return bool(np.isfinite(values.sum(dtype=np.float64)))
 
 
 def pair_codes(path: Location, name: str, values: ArrowColumn) -> Codes:
