@@ -173,7 +173,7 @@ class AnswerModel:
         Parameters
         ----------
         error_rate : float or mapping
-            One rate for all, or one for each annotator.
+            One rate for all, or one for each annotator; an InputError where one is missing or not in [0, 1/2].
         graph : AnswerGraph
             The answers.
 
@@ -181,11 +181,6 @@ class AnswerModel:
         -------
         AnswerModel
             The rates, each as its own interval.
-
-        Raises
-        ------
-        InputError
-            Where an annotator has no rate, or a rate is not in [0, 1/2].
         """
         numbers, counts = np.unique(graph.annotators, return_counts=True)
         if isinstance(error_rate, Mapping):
@@ -212,12 +207,11 @@ class AnswerModel:
         graph : AnswerGraph
             Answers and labels.
         n_classes : int, default=2
-            Number of classes. With two, repeated questions, cycles and labels tell the rates. With more, questions
-            that were asked again and labels do, and contradictions where nothing else explains them.
+            With two classes repeated questions, cycles and labels tell the rates. With more, questions asked again
+            and labels do, and contradictions where nothing else explains them.
         logits : array of shape (n_points,), optional
-            With two classes: what a model that has not seen the answers about a point says of it. The answers of
-            every annotator are compared with it too, which tells annotators apart but not a rate that all have in
-            common.
+            With two classes: what a model that has not seen the answers about a point says of it. It tells
+            annotators apart, but not a rate that all have in common.
 
         Returns
         -------
@@ -721,16 +715,14 @@ class DoubtfulAnswers:
 def doubtful_answers(model: Estimator, X: MatrixLike, y: ArrayLike) -> DoubtfulAnswers:
     """Rank answers by the probability that they are wrong.
 
-    Other answers about the same points and the model's probabilities speak for or against each
-    answer. A model that was fitted on the very answers leans towards them: it finds fewer wrong
-    ones than there are, while their order is hardly touched.
+    Other answers about the same points and the model's probabilities speak for or against each answer. A model
+    that was fitted on the very answers finds fewer wrong ones than there are; their order is hardly touched.
 
     Parameters
     ----------
     model : estimator
-        A fitted :class:`~sdulearn.PairLogisticRegression`, :class:`~sdulearn.PairLogisticRegressionCV` or
-        :class:`~sdulearn.PairBoostingClassifier`. Where it found an error rate of 0 for lack of
-        anything that tells, answers are taken to be wrong at a rate of 0.05.
+        Fitted, with ``predict_proba`` and ``answer_model_``, such as :class:`~sdulearn.PairLogisticRegression`.
+        Where nothing tells an error rate, answers are taken to be wrong at a rate of 0.05.
     X : array, CSR matrix or frame of shape (n_rows, n_features)
         Rows.
     y : array-like of shape (n_rows,) or (n_rows, 2 to 4)

@@ -122,16 +122,15 @@ def check_answers(answers: Answers | AnswerGraph) -> AnswerChecks:
     group = connect(ends[similar], int(ends.max(initial=-1)) + 1)
     inside = [k for k in dissimilar if group[ends[k, 0]] == group[ends[k, 1]]]
     between = [k for k in dissimilar if group[ends[k, 0]] != group[ends[k, 1]]]
-    graph = _graph(ends, similar)
-    odd = _odd_cycles(group[ends], between)
+    graph = _neighbours(ends, similar)
+    odd = _odd_cycles(ends, said, [*similar, *between]) if between else []
     return AnswerChecks(
         self_pairs=np.flatnonzero(own),
         repeats=np.array(sorted(k for asked in agreed for k in asked[1:]), dtype=np.intp),
         disagreements=[Contradiction(tuple(asked)) for asked in disputed],
         closure=[Contradiction((k, *_path(graph, *ends[k].tolist()))) for k in inside[:EXPLAINED]]
         + [Contradiction((k,)) for k in inside[EXPLAINED:]],
-        odd_cycles=[_unfold(cycle, ends, group, graph) for cycle in odd[:EXPLAINED]]
-        + [Contradiction(tuple(cycle)) for cycle in odd[EXPLAINED:]],
+        odd_cycles=odd,
     )
 
 
@@ -174,7 +173,7 @@ def majority_votes(ends: Indices, answers: Codes, weights: Array, usable: Iterab
     return Votes(np.array(chosen, dtype=np.intp), n_asked_again - n_tied, n_tied)
 
 
-def _graph(ends: Indices, answers: Iterable[int]) -> Graph:
+def _neighbours(ends: Indices, answers: Iterable[int]) -> Graph:
     """Neighbours of every point, each with the answer that makes it one."""
     graph: Graph = defaultdict(list)
     for k in answers:
@@ -205,29 +204,29 @@ def _trace(came: dict[int, tuple[int, int]], point: int) -> list[int]:
     return path
 
 
-def _odd_cycles(ends: Indices, dissimilar: list[int]) -> list[list[int]]:
-    """Colour the groups by breadth-first search; the first edge within a colour closes an odd cycle."""
-    graph = _graph(ends, dissimilar)
-    colour: dict[int, int] = {}
+def _odd_cycles(ends: Indices, said: Codes, answers: list[int]) -> list[Contradiction]:
+    """Put points on two sides by breadth-first search; of each component the first answer that does not fit."""
+    graph = _neighbours(ends, answers)
+    side: dict[int, int] = {}
     cycles = []
     for root in list(graph):
-        if root in colour:
+        if root in side:
             continue
-        colour[root] = 0
+        side[root] = 1
         queue = deque([root])
         odd = None
         came: dict[int, tuple[int, int]] = {root: (root, -1)}
         while queue:
             point = queue.popleft()
             for other, k in graph[point]:
-                if other not in colour:
-                    colour[other] = 1 - colour[point]
+                if other not in side:
+                    side[other] = side[point] * int(said[k])
                     came[other] = (point, k)
                     queue.append(other)
-                elif colour[other] == colour[point] and odd is None:
+                elif side[other] != side[point] * said[k] and odd is None:
                     odd = _cycle(_trace(came, point), k, _trace(came, other))
         if odd is not None:
-            cycles.append(odd)
+            cycles.append(Contradiction(tuple(odd)))
     return cycles
 
 
@@ -237,15 +236,3 @@ def _cycle(one: list[int], closing: int, other: list[int]) -> list[int]:
         one = one[:-1]
         other = other[:-1]
     return [*reversed(one), closing, *other]
-
-
-def _unfold(cycle: list[int], ends: Indices, group: Indices, similar: Graph) -> Contradiction:
-    """A cycle of dissimilar pairs between groups, with the similar pairs that lead through each group."""
-    answers: list[int] = []
-    ways = []
-    for k, following in zip(cycle, [*cycle[1:], cycle[0]], strict=True):
-        enter, leave = ends[k].tolist()
-        ways.append((enter, leave) if group[leave] in group[ends[following]] else (leave, enter))
-    for k, (_, leave), (enter, _) in zip(cycle, ways, [*ways[1:], ways[0]], strict=True):
-        answers += [k, *_path(similar, enter, leave)]
-    return Contradiction(tuple(answers))

@@ -47,8 +47,8 @@ _N_FIRST = 50
 class AnswerGraph:
     """Points, the answers that join them, and their structure.
 
-    Made by :meth:`from_y` or :meth:`from_answers`, which check what they get. Points are numbered
-    0 to ``n_points - 1``. An answer of weight 0 is no answer: it is left out.
+    Made by :meth:`from_y` or :meth:`from_answers`, which check what they get. Points are numbered 0 to
+    ``n_points - 1``. An answer of weight 0 is left out.
 
     Attributes
     ----------
@@ -61,12 +61,11 @@ class AnswerGraph:
     annotators : int array of shape (n_answers,)
         Who answered; 0 where that is not known.
     weights : array of shape (n_answers,)
-        What each answer weighs, above 0; of ``y`` in units of their mean.
+        Weights of the answers, above 0; of ``y`` in units of their mean.
     labels : int array of shape (n_points,)
         Label of each point: 0 where it is not known, -1 or +1 with two classes, 1 to K with more.
     position : int array of shape (n_answers,)
-        Which of the answers that were given each one is (those of weight 0 are left out). ``y``
-        gives them in ascending order of the size of their codes.
+        Which of the answers that were given each one is, in ascending order of the size of their codes.
     row_point : int array of shape (n_rows,)
         The point that each row of ``y`` shows.
     points : int array of shape (n_points,)
@@ -76,17 +75,14 @@ class AnswerGraph:
 
     See Also
     --------
-    propagate : Likelihood of the answers and posterior of every point.
     check_answers : Contradictions answer by answer, with the chains that show them.
 
     Examples
     --------
     >>> from sdulearn.answers import AnswerGraph
     >>> graph = AnswerGraph.from_answers([(0, 1), (1, 2), (0, 2), (3, 4)], [True, False, False, True])
-    >>> graph.n_components, graph.component_sizes
-    (2, array([3, 2]))
-    >>> graph.sides
-    array([ 1,  1, -1,  1,  1])
+    >>> graph.component_sizes, graph.sides
+    (array([3, 2]), array([ 1,  1, -1,  1,  1]))
     """
 
     n_points: int
@@ -107,22 +103,16 @@ class AnswerGraph:
         Parameters
         ----------
         y : array-like of int, shape (n_rows,) or (n_rows, 1 to 4), frame or Pairs
-            Pair codes, and beside them the columns point, annotator and label, as many as there
-            are. Without points every row is a point of its own.
+            Pair codes, and beside them the columns point, annotator and label, as many as there are. Without points
+            every row is a point of its own.
         sample_weight : array-like of shape (n_rows,), optional
-            Weights of the rows; both ends of an answer carry the weight of the answer. Their unit does not
-            matter. An answer or a label whose rows weigh 0 is left out; its points stay.
+            Weights of the rows; both ends of an answer carry its weight. Their unit does not matter. An answer or a
+            label whose rows weigh 0 is left out; its points stay.
 
         Returns
         -------
         AnswerGraph
             Its points are numbered in ascending order of their numbers in ``y``.
-
-        Raises
-        ------
-        InputError
-            Where the codes do not pair up, an answer joins a point with itself, its two rows name
-            two annotators, or a point has two labels.
 
         Examples
         --------
@@ -130,8 +120,6 @@ class AnswerGraph:
         >>> graph = AnswerGraph.from_y([[1, 7], [1, 8], [-2, 8], [-2, 9], [0, 5]])
         >>> graph.points, graph.row_point
         (array([5, 7, 8, 9]), array([1, 2, 2, 3, 0]))
-        >>> graph.sides, graph.unlabeled
-        (array([ 1,  1,  1, -1]), array([0]))
         """
         pairs = read_pairs(y)
         points, row_point = _number_points(pairs.points, len(pairs))
@@ -182,18 +170,12 @@ class AnswerGraph:
         labels : array-like of int, shape (n_points,), optional
             Known labels: 0 not known, -1 or +1 with two classes, 1 to K with more.
         n_points : int, optional
-            Number of points; by default as many as there are labels, or the largest number in
-            ``ends`` and one.
+            Number of points; by default that of the labels, or the largest number in ``ends`` and one.
 
         Returns
         -------
         AnswerGraph
             Rows are points: ``row_point`` counts from 0 to ``n_points - 1``.
-
-        Raises
-        ------
-        InputError
-            Where a number, an answer, a weight or a label cannot be one.
         """
         ends = whole_numbers(ends, "ends")
         if ends.size == 0:

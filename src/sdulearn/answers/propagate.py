@@ -1,7 +1,7 @@
 """Likelihood of all answers and posterior of every point, by belief propagation.
 
-Point i has a hidden class c_i with node probability p_i(c). An answer is a factor of its two points that knows only
-whether their classes agree (:meth:`~sdulearn.answers.AnswerModel.log_factors`):
+Point i has a hidden class c_i with node probability p_i(c). An answer is a factor of its two points that
+knows only whether their classes agree (:func:`~sdulearn.answers.answer_model.log_factors`):
 
     P(answers, labels) = sum_c  prod_i p_i(c_i)  prod_answers f(c_i, c_j)                   (1)
 
@@ -12,17 +12,18 @@ whether their classes agree (:meth:`~sdulearn.answers.AnswerModel.log_factors`):
 - Repeated questions are one edge between groups, and an answer within a group is a constant.
 - An answer about a labelled group is a potential of the other one.
 
-What is left are groups with potentials t(c), and edges whose factor is a where the classes of the two ends agree and b
-where they differ. In logarithms, all edges of a step at once:
+What is left are groups with potentials t(c), and edges whose factor is a where the classes of the two ends
+agree and b where they differ. In logarithms, all edges of a step at once:
 
     cavity   h(c) = t(c) * product of all messages into the group but one                   (2)
     message  m(c') = a h(c') + b sum_{c != c'} h(c)                                         (3)
     belief   q(c) = t(c) * product of all messages into the group / Z                       (4)
     log Z = sum_groups log Z_g + sum_edges log sum_{c, c'} f(c, c') h(c) h'(c') / (Z_g Z_g')    (5)
 
-(5) is the Bethe free energy [1]_: exact on trees, where two sweeps send every message once. In components with cycles
-all messages are sent at once, again and again, damped. Such a component is taken once for each class k of one group,
-the *pivot*, with the most edges that are part of its cycles or join them, and the copies are put together again [2]_:
+(5) is the Bethe free energy [1]_: exact on trees, where two sweeps send every message once. In components
+with cycles all messages are sent at once, again and again, damped. Such a component is taken once for each
+class k of one group, the *pivot*, with the most edges that are part of its cycles or join them, and the
+copies are put together again [2]_:
 
     P = sum_k P_k,  where P_k is the likelihood with the pivot in class k                   (6)
     posterior = sum_k P_k / P * posterior_k                                                 (7)
@@ -31,23 +32,15 @@ Both are exact. In a copy the edges of the pivot are potentials of their other e
 through it; and solutions that differ by a flip of all classes, between which messages around cycles would
 choose, are kept apart.
 
-With logits z and p = softmax(z), the slope of the value in z_ic is posterior_ic - p_ic (Fisher's identity): in exact
-components, and in those with cycles wherever the messages came to rest, for the value that is returned.
+With logits z and p = softmax(z), the slope of the value in z_ic is posterior_ic - p_ic (Fisher's identity):
+in exact components, and in those with cycles wherever the messages came to rest.
 
-What is not exact was compared with the sum over all classes, on random graphs of 4 to 12 points (8 with three classes,
-6 with four), as many answers as points to twice as many, given by four annotators who err in 2 to 30% of their
-answers. Half of the graphs or more are exact; the others, 93 to 168 a row (17 in the last), have absolute errors of
-
-    classes  errors     posterior, mean   posterior, 99%, worst   value per answer
-    2        2 to 30%   0.004             0.05, 0.31              0.001, worst 0.09
-    3        2 to 30%   0.006             0.06, 0.11              0.002, worst 0.03
-    4        2 to 30%   0.005             0.07, 0.20              0.004, worst 0.04
-    3        none       0.017             0.09, 0.12              0.004, worst 0.01
-
-(without conditioning 0.027 on average and 0.57 at worst, two classes). Messages came to rest in 97 to 100% of them (88%
-in the last row). On answers that fit no classes at all they rarely do. Whether K > 2 classes can agree with "different"
-answers without errors around cycles is a graph colouring, which messages do not decide: such a contradiction may go
-unnoticed, with a finite value.
+Against the sum over all classes, on random graphs of 4 to 12 points with up to twice as many answers, wrong
+in 2 to 30%, half of the graphs or more are exact. In the others posteriors are off by 0.004 to 0.006 on
+average and by 0.31 at worst (0.017 and 0.12 with three classes and no errors), and messages come to rest in
+97% or more. On answers that fit no classes at all they rarely do. Whether K > 2 classes can agree with
+"different" answers without errors around cycles is a graph colouring, which messages do not decide: such a
+contradiction may go unnoticed, with a finite value.
 
 References
 ----------
@@ -145,7 +138,9 @@ class FactorGraph:
             raise InputError(f"`damping` must lie in [0, 1), got {damping:g}.")
         if max_iter < 1 or not tol > 0:
             raise InputError(f"`max_iter` and `tol` must be above 0, got {max_iter} and {tol:g}.")
-        log_p = _swap(self._checked(log_node_probabilities), self.swapped)
+        swapped = self.swapped[:, None]
+        log_p = self._checked(log_node_probabilities)
+        log_p = np.where(swapped, log_p[:, ::-1], log_p)
         # Potentials of the groups: p^k q^(m - k) where k of m points are on one side.
         log_t = self.potentials + sum_by(self.group, log_p, len(self.potentials))
         trees = self.trees.beliefs(log_t)
@@ -161,9 +156,10 @@ class FactorGraph:
         agree = np.empty(len(self.ends))
         agree[self.on_tree] = trees.agree
         agree[~self.on_tree] = cycle_agree
+        posteriors = trees.groups[self.group]
         return Propagation(
             value=float(values.sum()),
-            posteriors=_swap(trees.groups[self.group], self.swapped),
+            posteriors=np.where(swapped, posteriors[:, ::-1], posteriors),
             right=self._right(trees.groups, agree),
             component_values=values,
             exact=self.exact,
@@ -191,8 +187,11 @@ class FactorGraph:
     @property
     def exact(self) -> Mask:
         """Whether each component of the answers is free of cycles that must be approximated."""
+        cycles = self.cycles
+        # Groups whose copies are still in components with cycles.
+        inexact = cycles.network.ends[cycles.network.loopy] % max(len(cycles.groups), 1)
         exact = np.ones(self.graph.n_components, dtype=bool)
-        exact[self.component[self.cycles.groups[self.cycles.inexact]]] = False
+        exact[self.component[cycles.groups[inexact]]] = False
         return exact
 
     def _checked(self, log_node_probabilities: ArrayLike) -> Array:
@@ -354,11 +353,6 @@ class ConditionedNetwork:
         )
         self.potentials[:, self.pivots] = np.where(np.eye(n_classes, dtype=bool), 0.0, -np.inf)[:, None, :]
 
-    @property
-    def inexact(self) -> Indices:
-        """Groups whose copies are still in components with cycles."""
-        return np.unique(self.network.ends[self.network.loopy] % max(len(self.groups), 1))
-
     def mixture(self, log_t: Array, damping: float, max_iter: int, tol: float) -> tuple[Array, Array, Array, bool, int]:
         """Log likelihoods of the components; beliefs of groups and edges; whether messages rest, and their rounds.
 
@@ -367,29 +361,22 @@ class ConditionedNetwork:
         n_classes, n_groups, _ = self.potentials.shape
         copies = self.potentials + log_t[self.groups]
         found = self.network.beliefs(copies.reshape(-1, n_classes), damping, max_iter, tol)
-        log_p = self._copy_values(found.log_z.reshape(n_classes, -1), found.edge_z.reshape(n_classes, -1))
+        size = len(self.pivots)
+        of_edge = self.component[self.ends[~self.cut, 0]]
+        log_p = sum_by(self.component, found.log_z.reshape(n_classes, -1).T, size).T
+        log_p += sum_by(of_edge, found.edge_z.reshape(n_classes, -1).T, size).T
         values = np.logaddexp.reduce(log_p, axis=0)
         share = np.exp(log_p - _zero_for_none(values))
         beliefs = found.groups.reshape(n_classes, n_groups, n_classes)
         agree = np.empty((n_classes, len(self.ends)))
         agree[:, ~self.cut] = found.agree.reshape(n_classes, -1)
-        agree[:, self.cut] = self._agree_with_pivot(beliefs)
+        # In copy k the other end of a cut edge agrees with the pivot where it is in class k.
+        ends = self.ends[self.cut]
+        other = np.where(np.isin(ends[:, 0], self.pivots), ends[:, 1], ends[:, 0])
+        agree[:, self.cut] = [beliefs[k, other, k] for k in range(n_classes)]
         groups = np.einsum("kg,kgc->gc", share[:, self.component], beliefs)
         on_edges = (share[:, self.component[self.ends[:, 0]]] * agree).sum(axis=0)
         return values, groups, on_edges, found.converged, found.n_iter
-
-    def _copy_values(self, log_z: Array, edge_z: Array) -> Array:
-        """Log likelihood of each copy of each component, shape (n_classes, n_components)."""
-        size = len(self.pivots)
-        of_edge = self.component[self.ends[~self.cut, 0]]
-        return (sum_by(self.component, log_z.T, size) + sum_by(of_edge, edge_z.T, size)).T
-
-    def _agree_with_pivot(self, beliefs: Array) -> Array:
-        """Probability in copy k that the other end of each cut edge is in class k."""
-        ends = self.ends[self.cut]
-        first_is_pivot = np.isin(ends[:, 0], self.pivots)
-        other = np.where(first_is_pivot, ends[:, 1], ends[:, 0])
-        return np.stack([beliefs[k, other, k] for k in range(len(beliefs))])
 
 
 def message(cavity: Array, agree: Array, differ: Array) -> Array:
@@ -497,13 +484,6 @@ def _refuse_contradictions(graph: AnswerGraph, empty: Mask) -> None:
         )
 
 
-def _swap(values: Array, swapped: Mask) -> Array:
-    """Rows with their two classes swapped where asked."""
-    if not swapped.any():
-        return values
-    return np.where(swapped[:, None], values[:, ::-1], values)
-
-
 def _contract(graph: AnswerGraph, certain: Mask, n_classes: int) -> tuple[Indices, Mask]:
     """Group of each point along answers without errors, and which points are swapped in theirs."""
     if n_classes > 2:
@@ -601,18 +581,15 @@ def find_pivots(ends: Indices) -> tuple[Indices, Indices, Indices, Indices]:
     groups, local = np.unique(ends, return_inverse=True)
     ends = local.reshape(-1, 2)
     component = connect(ends, len(groups))
-    order = np.lexsort((-_core_degree(ends, len(groups)), component))
-    # The first of each component has the most edges.
-    return groups, ends, component, order[np.unique(component[order], return_index=True)[1]]
-
-
-def _core_degree(ends: Indices, n_groups: int) -> Indices:
-    """Number of edges of each group once branches that end are taken off, leaf by leaf."""
-    degree = np.bincount(ends.ravel(), minlength=n_groups)
+    degree = np.bincount(local.ravel(), minlength=len(groups))
+    core = ends
+    # Branches that end are taken off, leaf by leaf.
     for _ in range(MAX_PEELS):
-        ends = ends[(degree[ends] > 1).all(axis=1)]
-        rest = np.bincount(ends.ravel(), minlength=n_groups)
+        core = core[(degree[core] > 1).all(axis=1)]
+        rest = np.bincount(core.ravel(), minlength=len(groups))
         if (rest == degree).all():
             break
         degree = rest
-    return degree
+    order = np.lexsort((-degree, component))
+    # The first of each component has the most edges.
+    return groups, ends, component, order[np.unique(component[order], return_index=True)[1]]

@@ -15,11 +15,9 @@ cycles are taken once for either class of their pivot.
 from __future__ import annotations
 
 from copy import copy
-from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
-from scipy.sparse import csr_matrix
 from scipy.special import expit
 
 from sdulearn.answers.graph import connect
@@ -51,9 +49,25 @@ class TwoClassNetwork:
         self.agree = factors.agree[:, None]
         self.differ = factors.differ[:, None]
         # Groups that edges connect are one part. In each one with cycles the pivot is taken in either class.
-        self.part = connect(self.ends, len(factors.potentials))
+        n_groups = len(factors.potentials)
+        part = connect(self.ends, n_groups)
+        n_parts = int(part.max(initial=-1)) + 1
         groups, _, _, pivots = find_pivots(self.ends[~factors.on_tree])
         self.pivots = groups[pivots]
+        self.part = part
+        # Sums over points, groups, parts and edges that are taken again and again.
+        n_components = factors.graph.n_components
+        of_part = np.zeros(n_parts, dtype=np.intp)
+        of_part[part] = factors.component
+        self._by_group = sum_matrix(factors.group, n_groups)
+        self._by_component = sum_matrix(factors.component, n_components)
+        self._parts_by_component = sum_matrix(of_part, n_components)
+        self._by_part = sum_matrix(part, n_parts)
+        self._edges_by_part = sum_matrix(part[self.ends[:, 0]], n_parts)
+        self._into = sum_matrix(self.ends.T.ravel(), n_groups)
+        # Share of the old message in a new one: none where there are no cycles.
+        cyclic = np.isin(part[self.ends[:, 0]], part[self.pivots])
+        self._damping = np.tile(np.where(cyclic, _DAMPING, 0.0), 2)[:, None]
 
     def with_factors(self, agree: Array, differ: Array) -> TwoClassNetwork:
         """The same answers with other log factors (n_answers, n_problems): none certain before or now, and no labels.
@@ -132,7 +146,7 @@ class TwoClassNetwork:
             # What goes to one end comes from the other.
             fresh = 2 * np.arctanh(strength * np.tanh(np.roll(cavity, n_edges, axis=0) / 2))
             moved = np.abs(fresh - messages).max(initial=0.0)
-            messages = fresh + self._damping[:, None] * (messages - fresh)
+            messages = fresh + self._damping * (messages - fresh)
             if moved <= tol:
                 break
         full = odds + into @ messages
@@ -145,42 +159,6 @@ class TwoClassNetwork:
         edge = np.logaddexp(same, other) - size[self.ends[:, 0]] - size[self.ends[:, 1]]
         values = self._by_part @ size + self._edges_by_part @ edge
         return values, expit(full), expit(same - other)
-
-    @cached_property
-    def _by_group(self) -> csr_matrix:
-        return sum_matrix(self.factors.group, len(self.factors.potentials))
-
-    @cached_property
-    def _by_component(self) -> csr_matrix:
-        return sum_matrix(self.factors.component, self.factors.graph.n_components)
-
-    @cached_property
-    def _parts_by_component(self) -> csr_matrix:
-        component = np.zeros(self._n_parts, dtype=np.intp)
-        component[self.part] = self.factors.component
-        return sum_matrix(component, self.factors.graph.n_components)
-
-    @cached_property
-    def _by_part(self) -> csr_matrix:
-        return sum_matrix(self.part, self._n_parts)
-
-    @cached_property
-    def _edges_by_part(self) -> csr_matrix:
-        return sum_matrix(self.part[self.ends[:, 0]], self._n_parts)
-
-    @property
-    def _n_parts(self) -> int:
-        return int(self.part.max(initial=-1)) + 1
-
-    @cached_property
-    def _into(self) -> csr_matrix:
-        return sum_matrix(self.ends.T.ravel(), len(self.factors.potentials))
-
-    @cached_property
-    def _damping(self) -> Array:
-        """Share of the old message in a new one: none where there are no cycles."""
-        cyclic = np.isin(self.part[self.ends[:, 0]], self.part[self.pivots])
-        return np.tile(np.where(cyclic, _DAMPING, 0.0), 2)
 
 
 def _mixed(share: Array, copies: Array) -> Array:

@@ -48,10 +48,10 @@ class AccuracyEstimate:
     ----------
     value : float
         The estimate, between 1/2 and 1: answers cannot tell a classifier from its mirror image. With labels, by
-        random questions beside chosen ones, or with one kind of answer alone (by the SU or DU risk), between 0 and 1.
+        random questions beside chosen ones, or with one kind of answer alone, between 0 and 1.
     low, high : float
-        Confidence interval: exact for random pairs that share no points, by the likelihood of components where they
-        do. With one kind of answer alone it is a normal one with the prior and unlabeled rows, and 1/2 to 1
+        Confidence interval: exact for random pairs that share no points, by the likelihood of components where
+        they do. With one kind of answer alone it is a normal one with the prior and unlabeled rows, and 1/2 to 1
         without: then nothing is known.
     agreement : float
         Share of the answers that the model gives too.
@@ -62,7 +62,7 @@ class AccuracyEstimate:
     majority : float
         Accuracy of always naming the larger class, estimated from the same answers.
     basis : {"held-out answers", "random questions"}
-        What it was judged by: all answers, or those about points that were drawn at random, where others were chosen.
+        What it was judged by: all answers, or those about points that were drawn at random.
     """
 
     value: Probability

@@ -52,9 +52,8 @@ class Share:
 class AnswerCounts:
     """How many answers of each kind there are about points of each two predicted classes.
 
-    Good predictions have "same" answers on the diagonal and "different" ones beside it. Two classes with many "same"
-    answers between them are one, or are taken for each other; a class with many "different" answers within is
-    several.
+    Two classes with many "same" answers between them are one, or are taken for each other; a class with many
+    "different" answers within is several.
 
     Attributes
     ----------
@@ -62,7 +61,7 @@ class AnswerCounts:
         The K predicted classes that occur.
     same, different : tuple of K tuples of K floats
         Weight of the answers of each kind about a point of one class and one of the other, in units of the mean
-        answer, in either order: both are symmetric, and an answer off the diagonal is in two places.
+        answer, in either order: an answer off the diagonal is in two places.
     """
 
     classes: tuple[int, ...]
@@ -81,20 +80,17 @@ class ClassAgreement:
 
     Attributes
     ----------
-    agreement : Share
-        Share of all answers that the predicted classes of the two points agree with.
-    same, different : Share
-        The same among the "same" answers and among the "different" ones.
+    agreement, same, different : Share
+        Share of all answers, of the "same" and of the "different" ones, that the predicted classes of the two
+        points agree with.
     accuracy : Share or None
-        Share of right predictions where they are identified: by labels, or by groups of answers (see
-        ``basis``); None where answers alone do not tell it.
+        Share of right predictions where labels or answers tell it (see ``basis``).
     basis : {"labels", "groups", "random questions", None}
-        "labels": predictions on labelled points. "groups": on the points of groups that the answers
-        tie together and call different from each other, each of ten points or more, as many as there
-        are predicted classes; groups are matched with classes by the best matching. Classes without a name are
-        named by it, so the share is a little too high, by less than one in ten points of a group. "random
-        questions": on points drawn at random, where others were chosen, by the classes that answers give them: those
-        of labelled points, or of such groups.
+        "labels": predictions on labelled points. "groups": on the points of groups that the answers tie together
+        and call different from each other, each of ten points or more, as many as there are predicted classes,
+        matched with classes in the best way: the share is a little too high, by less than one in ten points of a
+        group. "random questions": on points drawn at random, where others were chosen, by the classes that
+        answers give them: those of labelled points, or of such groups.
     confidence : float
         Level of the intervals. Those of agreements are about further questions of the kind asked: about new
         points, but hubs (:meth:`AnswerGraph.hubs <sdulearn.answers.AnswerGraph.hubs>`) stay as they are.
@@ -129,10 +125,9 @@ def class_agreement(
         Predicted classes: -1 and +1, or 1 to K. Probabilities of shape (n_rows, K) are taken as the
         likeliest class, 1 to K.
     y : array-like of shape (n_rows,) or (n_rows, 2 to 4)
-        What is known of each row, of which the model knows nothing.
+        What is known of each row, of which the model knows nothing; an UndeterminedError where that is nothing.
     error_rate : float or mapping, optional
-        For the accuracy by ``random_points``, as in :func:`pair_accuracy`. By default answers are taken for
-        right, and for seldom wrong where they contradict each other.
+        As in :func:`pair_accuracy`, for the accuracy by ``random_points``.
     sample_weight, random_points, confidence
         As in :func:`pair_accuracy`.
     spread : float, default=1.0
@@ -142,13 +137,6 @@ def class_agreement(
     -------
     ClassAgreement
         Agreement with the answers, and the accuracy where it is identified.
-
-    Raises
-    ------
-    UndeterminedError
-        Where ``y`` has neither answers nor labels.
-    InputError
-        Where lengths differ.
 
     See Also
     --------

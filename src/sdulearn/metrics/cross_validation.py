@@ -252,17 +252,13 @@ def held_out(
 
     Parameters
     ----------
-    estimator : estimator
-        With ``decision_function``, or with ``orient`` for classes; a copy is fitted for each fold.
-    X, y
-        As in :func:`cross_val_accuracy`.
+    estimator, X, y
+        As in :func:`cross_val_accuracy`; with ``orient`` where the reference holds classes.
     reference : float or int array of shape (n_rows,)
-        By a model of all rows: decision values of two classes, or classes as integers, of two or more. The classes
-        of each fold get the names that match these best on the rows that it was fitted on. A hub, which cannot be
-        held out, keeps the value that it has here.
-    sample_weight : array-like of shape (n_rows,), optional
-        As in :func:`cross_val_accuracy`.
-    cv : int or splitter, default=10
+        By a model of all rows: decision values of two classes, or classes as integers. The classes of each fold
+        get the names that match these best on its training rows. A hub, which cannot be held out, keeps the value
+        that it has here.
+    sample_weight, cv
         As in :func:`cross_val_accuracy`.
 
     Returns

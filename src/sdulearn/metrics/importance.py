@@ -67,20 +67,15 @@ def pair_importance(
     n_repeats : int, default=5
         Shuffles of each column.
     scoring : {"accuracy", "agreement"}, optional
-        Accuracy of two classes by :func:`pair_accuracy`, or the share of answers that the predictions agree with, for
-        any number of classes. By default accuracy with two classes, agreement with more.
+        Accuracy of two classes by :func:`pair_accuracy`, never below 1/2, or the share of answers that the
+        predictions agree with. By default accuracy with two classes, agreement with more.
     random_state : int, RandomState or None, default=None
         Seed of the shuffles.
 
     Returns
     -------
     PairImportance
-        Lost accuracy by column. An accuracy by answers cannot tell a classifier from its mirror image, so it is
-        never below 1/2.
-
-    See Also
-    --------
-    pair_accuracy : The estimate of the accuracy.
+        Lost accuracy by column.
 
     Examples
     --------

@@ -82,6 +82,9 @@ def calibration(probability: ArrayLike, event: ArrayLike, *, n_bins: int = 10) -
 def pair_calibration(probability: ArrayLike, y: ArrayLike, *, n_bins: int = 10) -> Calibration:
     """Reliability of the chance of "same" that a classifier gives to answers it has not seen.
 
+    A classifier whose class probabilities are calibrated has calibrated chances of "same" for random pairs. The
+    reverse need not hold.
+
     Parameters
     ----------
     probability : array-like of shape (n_rows, n_classes)
@@ -99,12 +102,6 @@ def pair_calibration(probability: ArrayLike, y: ArrayLike, *, n_bins: int = 10) 
     See Also
     --------
     calibration : The same of rows whose classes are known.
-    sdulearn.plotting.ReliabilityDisplay : A picture of it.
-
-    Notes
-    -----
-    A classifier whose class probabilities are calibrated has calibrated chances of "same" for random pairs.
-    The reverse need not hold.
 
     Examples
     --------

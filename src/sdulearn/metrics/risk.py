@@ -27,15 +27,14 @@ def pair_risk(
 ) -> float:
     """Unbiased estimate of the classification risk from pairs: no class label is needed.
 
-    It is not clipped: on few pairs it may be negative or exceed 1, and that is what ranks models
-    rightly.
+    It is not clipped: on few pairs it may be negative or exceed 1, and that is what ranks models rightly.
 
     Parameters
     ----------
     decision : array-like of shape (n_rows,)
         Values of the decision function.
     y : array-like of shape (n_rows,)
-        Pair codes.
+        Pair codes; an UndeterminedError where there are none.
     prior : float
         P(y = +1), not 1/2.
     loss : str or object with ``value(z, t)``, default="zero_one"
@@ -45,18 +44,12 @@ def pair_risk(
     gamma : float, default=0.5
         Mixture weight of the three mixed risks.
     sample_weight : array-like of shape (n_rows,), optional
-        A weight per row; both ends of a pair carry one weight. Their unit does not matter, and weight 0 leaves a row
-        out.
+        As in :func:`pair_accuracy`.
 
     Returns
     -------
     float
         The empirical risk.
-
-    Raises
-    ------
-    UndeterminedError
-        Where ``y`` holds no answers.
 
     Examples
     --------
@@ -77,8 +70,8 @@ def pair_risk(
 def pair_log_likelihood(estimator: Estimator, X: MatrixLike, y: ArrayLike) -> float:
     """Mean log-probability that a fitted estimator gives to the answers: a scorer that works at any prior.
 
-    Pass it as ``scoring`` to ``GridSearchCV`` or ``cross_val_score``. Each answer is taken by itself,
-    whatever points it shares with others.
+    Pass it as ``scoring`` to ``GridSearchCV`` or ``cross_val_score``. Each answer is taken by itself, whatever
+    points it shares with others.
 
     Parameters
     ----------
@@ -87,21 +80,12 @@ def pair_log_likelihood(estimator: Estimator, X: MatrixLike, y: ArrayLike) -> fl
     X : array, sparse matrix or frame of shape (n_rows, n_features)
         Rows.
     y : array-like of shape (n_rows,)
-        Pair codes; at least one pair.
+        Pair codes; an UndeterminedError where there are none.
 
     Returns
     -------
     float
         Mean log-likelihood of an answer; the larger the better, never above 0.
-
-    Raises
-    ------
-    UndeterminedError
-        Where ``y`` holds no answers.
-
-    See Also
-    --------
-    pair_accuracy : The estimated share of right predictions.
     """
     pairs = read_pairs(y)
     if not len(pairs.ends):
