@@ -33,8 +33,8 @@ _FEWEST_ROWS = 1000
 _MOST_CELLS = 2_000_000
 _MOST_AXES = 100
 
+# Points, random pairs of them, their answers, unlabeled points, and the accuracy of weights and an intercept.
 Draw: TypeAlias = tuple[Array, Indices, Mask, Indices, Callable[[Array, float], float]]
-"""Points, random pairs of them, their answers, unlabeled points, and the accuracy of weights and an intercept."""
 
 
 def sample_sdu(
@@ -53,8 +53,7 @@ def sample_sdu(
 ) -> tuple[MatrixLike, ...]:
     """Draw similar and dissimilar pairs, unlabeled rows and test points from labelled data.
 
-    No row of ``X`` is drawn twice: loose pairs have points of their own, and a point that is in
-    several answers is one point.
+    No row of ``X`` is drawn twice: a point that is in several answers is one point.
 
     Parameters
     ----------
@@ -70,8 +69,8 @@ def sample_sdu(
     n_test : int, default=0
         How many labelled test points to draw besides.
     exact : bool, default=True
-        Whether the shares of classes and of similar pairs are exact (to rounding), as in the paper,
-        or random; they are random without ``prior``. With ``error_rate`` also whether the number of wrong answers is.
+        Whether the shares of classes, similar pairs and wrong answers are exact (to rounding), as in
+        the paper, or random; those of classes are random without ``prior``.
     design : {"loose", "random", "star"}, default="loose"
         Which questions are asked: every point in one, as in the paper; any two of ``n_points`` points,
         no two twice; or one point against every other.
@@ -89,19 +88,11 @@ def sample_sdu(
     codes : array of shape (2 * n_pairs + n_unlabeled,) or (2 * n_pairs + n_unlabeled, 2)
         Their pair codes: +k similar, -k dissimilar, 0 unlabeled. Where points are shared, the second
         column says which point each row shows.
-    X_test : array, sparse matrix or frame of shape (n_test, n_features)
-        Test points; only with ``n_test > 0``.
-    y_test : array of shape (n_test,)
-        Their classes; only with ``n_test > 0``.
-
-    Raises
-    ------
-    InputError
-        If ``y`` has too few points of a class for the draw, or other values than -1 and +1.
+    X_test, y_test : arrays of n_test rows
+        Test points and their classes; only with ``n_test > 0``.
 
     See Also
     --------
-    make_waveform : Labelled data to draw from.
     sdulearn.stack_pairs : Rows and codes of pairs that are there.
 
     Examples
@@ -219,10 +210,6 @@ def make_waveform(n_samples: int = 5000, *, random_state: RandomState = None) ->
         +1 for mixtures of the first and the last wave, at t = 7 and t = 15 (about a third of the
         rows), as in the benchmark set; -1 for the others.
 
-    See Also
-    --------
-    sample_sdu : Draws pairs and unlabeled rows from them.
-
     References
     ----------
     L. Breiman, J. H. Friedman, R. A. Olshen, C. J. Stone. Classification and Regression Trees.
@@ -248,29 +235,18 @@ def make_waveform(n_samples: int = 5000, *, random_state: RandomState = None) ->
     return X, np.where(kind == 2, 1, -1)
 
 
-class Population:
-    """Where points and their classes come from."""
-
-    n_rows: int | None  # rows of the user's table; None where points are generated
-    n_features: int  # features of the table, or of the generated points
-    n_axes: int  # how many of them are simulated: of a wide table the main directions only
-    direction: str | None  # direction that separates the made-up classes of a table
-
-    def draw(self, n_pairs: int, n_unlabeled: int, rng: np.random.Generator) -> Draw:
-        """Points with pairs, answers and unlabeled rows."""
-        raise NotImplementedError
-
-
-class GaussianPopulation(Population):
+class GaussianPopulation:
     """Two Gaussian classes with identity covariance, as far apart as the ceiling asks."""
+
+    # Neither a table nor a direction in it.
+    n_rows = None
+    direction = None
 
     def __init__(self, prior: float, ceiling: float, n_features: int) -> None:
         self.prior = prior
         self.mean = np.full(n_features, gaussian_distance(prior, ceiling) / 2 / math.sqrt(n_features))
-        self.n_rows = None
         self.n_features = n_features
         self.n_axes = n_features
-        self.direction = None
 
     def draw(self, n_pairs: int, n_unlabeled: int, rng: np.random.Generator) -> Draw:
         """Fresh points for every pair and every unlabeled row."""
@@ -290,7 +266,7 @@ class GaussianPopulation(Population):
         return float(self.prior * positive + (1 - self.prior) * negative)
 
 
-class FeaturePopulation(Population):
+class FeaturePopulation:
     """The user's rows, with classes from a logistic model as steep as the ceiling asks."""
 
     def __init__(self, X: MatrixLike, prior: float, ceiling: float, direction: str) -> None:
@@ -304,6 +280,7 @@ class FeaturePopulation(Population):
         # The direction in which the rows vary most, or a new one in each draw.
         self.axis = randomized_svd(self.rows, 1, random_state=0)[2][0] if direction == "principal" else None
         self.n_rows, self.n_features = rows.shape
+        # Of a wide table the main directions only.
         self.n_axes = self.rows.shape[1]
 
     def draw(self, n_pairs: int, n_unlabeled: int, rng: np.random.Generator) -> Draw:
@@ -321,6 +298,9 @@ class FeaturePopulation(Population):
             return float(np.mean(np.where(up, positive, 1 - positive)))
 
         return self.rows, np.column_stack([first, second]), y[first] == y[second], unlabeled, accuracy
+
+
+Population: TypeAlias = GaussianPopulation | FeaturePopulation
 
 
 def _some_rows(X: MatrixLike) -> Array:

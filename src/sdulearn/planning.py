@@ -14,13 +14,7 @@ from typing import TypeAlias
 import numpy as np
 from sklearn.isotonic import isotonic_regression
 
-from sdulearn import (
-    PairLogisticRegressionCV,
-    PriorEstimate,
-    SDUClassifierCV,
-    estimate_prior,
-    stack_pairs,
-)
+from sdulearn import PairLogisticRegressionCV, PriorEstimate, SDUClassifierCV, estimate_prior, stack_pairs
 from sdulearn.bounds import order_probability, recommended_gamma
 from sdulearn.datasets import Draw, FeaturePopulation, GaussianPopulation, Population
 from sdulearn.errors import InputError, OneKindWarning, OrientationWarning, UndeterminedError
@@ -32,8 +26,8 @@ METHODS = ("joint", "sddu")
 SIZES = (25, 50, 100, 200, 400, 800, 1600)
 _FOLDS = 5
 
+# Wraps the list of fits to come (numbers of a draw, a size and a method), as ``tqdm.tqdm`` does.
 Progress: TypeAlias = Callable[[Sequence[tuple[int, int, int]]], Iterable[tuple[int, int, int]]]
-"""Wraps the list of fits to come (numbers of a draw, a size and a method), as ``tqdm.tqdm`` does."""
 
 
 @dataclass(frozen=True)
@@ -59,18 +53,12 @@ class PlanRow:
     prior : PriorEstimate
         The prior's estimate and interval at the expected counts.
     no_value_probability : float
-        Chance that there are no more similar than dissimilar pairs, so that the counts imply no
-        prior.
+        Chance of no more similar than dissimilar pairs: such counts imply no prior.
     order_bound, order_probability : float or None
-        The paper's lower bound on the chance that DU and SD have smaller error bounds than SU, and
-        that chance itself; None at prior 1/2.
+        :func:`~sdulearn.bounds.order_probability`: the paper's lower bound on the chance that DU
+        and SD have smaller error bounds than SU, and that chance itself; None at prior 1/2.
     recommended_gamma : float or None
-        Weight of DU that makes SDDU's linear term least noisy; None at prior 1/2.
-
-    See Also
-    --------
-    sdulearn.bounds.order_probability : The order of the bounds.
-    sdulearn.bounds.recommended_gamma : The mixture weight.
+        :func:`~sdulearn.bounds.recommended_gamma` of SDDU; None at prior 1/2.
     """
 
     n_pairs: int
@@ -109,11 +97,6 @@ class Plan:
         Whether the estimators were given the prior.
     oriented : bool
         Whether labelled points named the classes.
-
-    See Also
-    --------
-    simulate_plan : Makes one.
-    sdulearn.plotting.PlanDisplay : Draws one.
     """
 
     curves: tuple[Curve, ...]
@@ -169,18 +152,13 @@ class PairsNeeded:
         The estimate, a whole number; the smallest size simulated where that is enough, infinite
         where the largest is not.
     low, high : float
-        The same with the curve two standard errors higher and lower: the noise of the simulation,
-        not that of its assumptions.
+        The same with the curve two standard errors higher and lower: the noise of the simulation.
     target_accuracy : float
         The target.
     method : str
         The estimator.
     plan : Plan
         The simulation.
-
-    See Also
-    --------
-    Plan.pairs_needed : Makes one.
     """
 
     n_pairs: float
@@ -213,32 +191,27 @@ def simulate_plan(
     Without ``X`` the points come from two Gaussian classes of one covariance, as far apart as
     ``ceiling`` asks. With ``X`` they are your rows, standardised, and their classes are drawn from
     a logistic model along a direction, as steep as ``ceiling`` asks. The true direction and ceiling
-    of your problem are unknown, so the result is an estimate; more features or a lower ceiling need
-    more pairs. Accuracy is computed from the true class probabilities, without the noise of a test
-    sample.
+    are unknown, so the result is an estimate; more features or a lower ceiling need more pairs.
 
     Parameters
     ----------
     prior : float
         Share of one class (which one makes no difference).
     X : array-like of shape (n_rows, n_features), optional
-        Your unlabeled rows, numbers without gaps. Of a table wider than 100 the 100 main directions
+        Your unlabeled rows, numbers without gaps. Of more than 100 columns the 100 main directions
         are simulated, which is optimistic.
     methods : sequence of {"joint", "sddu"}, default=("joint", "sddu")
-        :class:`~sdulearn.PairLogisticRegressionCV`, and :class:`~sdulearn.SDUClassifierCV` with its
-        defaults.
+        :class:`~sdulearn.PairLogisticRegressionCV` and :class:`~sdulearn.SDUClassifierCV`.
     sizes : sequence of int, default=(25, 50, 100, 200, 400, 800, 1600)
         Numbers of pairs.
     ceiling : float, optional
-        Accuracy of the best possible classifier; default: a third of the smaller class is lost,
-        ``1 - q / 3``.
+        Accuracy of the best possible classifier; by default it loses a third of the smaller class.
     n_features : int, default=10
         Features of the generated points (unused with ``X``).
     n_unlabeled : int, default=500
         Unlabeled rows beside the pairs (all of ``X`` at most).
     direction : {"random", "principal"}, default="random"
-        With ``X``: a new random direction in each draw, or the one in which the rows vary most (the
-        easiest case).
+        With ``X``: a new random direction in each draw, or the one in which the rows vary most.
     known_prior : bool, default=False
         Whether the estimators are given the prior, or take it from the counts.
     oriented : bool, default=False
@@ -249,7 +222,7 @@ def simulate_plan(
     random_state : int or None, default=0
         Seed.
     target_accuracy : float, optional
-        Checked before the work where given.
+        Where given, refused before the work if it needs no pairs or cannot be reached.
     progress : callable, default=iter
         Wraps the list of fits, for a progress bar such as ``tqdm.tqdm``.
 
@@ -258,16 +231,9 @@ def simulate_plan(
     Plan
         Accuracy of each method and the prior's interval at each size.
 
-    Raises
-    ------
-    InputError
-        If a parameter is out of its range, or ``target_accuracy`` needs no pairs or cannot be
-        reached.
-
     See Also
     --------
     Plan.pairs_needed : The number of pairs for one target.
-    sdulearn.bounds.estimation_error_bound : What is proven of the risk.
     sdulearn.plotting.PlanDisplay : Draws the plan.
 
     Examples
@@ -282,24 +248,14 @@ def simulate_plan(
     if not 0 < prior < 1:
         raise InputError(f"`prior` must lie strictly between 0 and 1, got {prior!r}.")
     prior = max(prior, 1 - prior)
-    if ceiling is None:
-        ceiling = 1 - (1 - prior) / 3
-    # The best classifier must beat the constant one, and overlapping classes leave some error.
-    if not prior + 1e-3 <= ceiling <= 0.999:
-        raise InputError(
-            f"`ceiling`, the accuracy of the best possible classifier, must lie between {prior + 1e-3:.3f} (a little "
-            f"more than always predicting the larger class) and 0.999, got {ceiling!r}."
-        )
+    ceiling = _checked_ceiling(ceiling, prior)
     if target_accuracy is not None:
         _check_target(target_accuracy, prior, ceiling)
     sizes = tuple(sorted(set(sizes)))
     _check(methods, prior, sizes, n_features=n_features, n_unlabeled=n_unlabeled, n_repeats=n_repeats)
-    population: Population
-    if X is None:
-        population = GaussianPopulation(prior, ceiling, n_features)
-    else:
+    population: Population = GaussianPopulation(prior, ceiling, n_features)
+    if X is not None:
         population = FeaturePopulation(X, prior, ceiling, direction)
-    if population.n_rows is not None:
         n_unlabeled = min(n_unlabeled, population.n_rows)
     oriented = oriented or prior == 0.5
     known = prior if known_prior else None
@@ -326,19 +282,33 @@ def simulate_plan(
     )
 
 
+def _checked_ceiling(ceiling: float | None, prior: float) -> float:
+    """The best classifier must beat the constant one, and overlapping classes leave some error."""
+    if ceiling is None:
+        ceiling = 1 - (1 - prior) / 3
+    if not prior + 1e-3 <= ceiling <= 0.999:
+        raise InputError(
+            "`ceiling`, the accuracy of the best possible classifier, must lie between "
+            f"{prior + 1e-3:.3f} (a little more than always predicting the larger class) and 0.999, "
+            f"got {ceiling!r}."
+        )
+    return ceiling
+
+
 def _check_target(target_accuracy: float, prior: float, ceiling: float) -> None:
     """Refuse targets that need no pairs or that nothing can reach."""
     if not 0 < target_accuracy < 1:
         raise InputError(f"`target_accuracy` must lie between 0 and 1, such as 0.85; got {target_accuracy!r}.")
     if target_accuracy <= prior:
         raise InputError(
-            f"`target_accuracy={target_accuracy:g}` needs no pairs: always predicting the larger class is right "
-            f"{prior:.1%} of the time. Aim higher."
+            f"`target_accuracy={target_accuracy:g}` needs no pairs: always predicting the larger "
+            f"class is right {prior:.1%} of the time. Aim higher."
         )
     if target_accuracy >= ceiling:
         raise InputError(
-            f"`target_accuracy={target_accuracy:g}` is out of reach: the simulation assumes that the best possible "
-            f"classifier is right {ceiling:.1%} of the time. If your classes are better separated, raise `ceiling`."
+            f"`target_accuracy={target_accuracy:g}` is out of reach: the simulation assumes that the "
+            f"best possible classifier is right {ceiling:.1%} of the time. If your classes are better "
+            "separated, raise `ceiling`."
         )
 
 
@@ -367,14 +337,9 @@ def expected_row(n_pairs: int, prior: float, n_unlabeled: int) -> PlanRow:
     if prior == 0.5:  # the marginal risks, which the theory is about, are undefined
         return PlanRow(n_pairs, estimate, no_value)
     counts = {"n_similar": n_similar, "n_dissimilar": n_dissimilar, "n_unlabeled": n_unlabeled}
-    return PlanRow(
-        n_pairs=n_pairs,
-        prior=estimate,
-        no_value_probability=no_value,
-        order_bound=order_probability(n_pairs, prior),
-        order_probability=order_probability(n_pairs, prior, exact=True),
-        recommended_gamma=recommended_gamma("sddu", **counts, prior=prior),
-    )
+    order = (order_probability(n_pairs, prior), order_probability(n_pairs, prior, exact=True))
+    gamma = recommended_gamma("sddu", **counts, prior=prior)
+    return PlanRow(n_pairs, estimate, no_value, *order, gamma)
 
 
 def _accuracy(draw: Draw, n_pairs: int, method: str, prior: float | None, oriented: bool) -> float:
@@ -418,12 +383,8 @@ def _curve(method: str, accuracy: Array, prior: float) -> Curve:
     error = np.zeros(len(filled))
     if n_repeats > 1:
         error = filled.std(axis=1, ddof=1) / math.sqrt(n_repeats)
-    return Curve(
-        method=method,
-        accuracy=tuple(filled.mean(axis=1).tolist()),
-        error=tuple(error.tolist()),
-        unfitted=tuple(unfitted.mean(axis=1).tolist()),
-    )
+    columns = (filled.mean(axis=1), error, unfitted.mean(axis=1))
+    return Curve(method, *(tuple(each.tolist()) for each in columns))
 
 
 def _crossing(sizes: Sequence[int], accuracy: Array, target: float) -> float:

@@ -44,7 +44,7 @@ def test_stretched_axes_are_a_penalty_by_the_covariance():
     """Ridge on Z C^(k/2) is w' C^-k w on Z."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(300, 4)) @ rng.normal(size=(4, 4))
-    points = Points.from_rows(X, rng)
+    points = Points(X, rng)
     stretch = points.stretch(1.0)
     Z = points.candidate_coordinates
     np.testing.assert_allclose(np.cov(Z.T, bias=True), np.diag(points.variances), atol=1e-8)

@@ -15,7 +15,6 @@ from sklearn.utils import check_random_state
 
 from sdulearn.answers.checks import check_answers
 from sdulearn.answers.graph import AnswerGraph
-from sdulearn.answers.records import Answer
 from sdulearn.asking.designs import Turn, next_linked, next_random
 from sdulearn.asking.estimates import (
     Advice,
@@ -33,6 +32,7 @@ from sdulearn.asking.records import (
     KINDS,
     Question,
     RowAnswer,
+    answered,
     as_columns,
     as_graph_input,
     check_answer,
@@ -44,7 +44,8 @@ from sdulearn.errors import InputError, NothingToAskError, UndeterminedError
 from sdulearn.joint.estimators import PairLogisticRegressionCV
 from sdulearn.metrics.accuracy import AccuracyEstimate
 from sdulearn.metrics.cross_validation import cross_val_accuracy
-from sdulearn.sklearn_private import check_feature_names, safe_indexing
+from sdulearn.pairs import stack_pairs
+from sdulearn.sklearn_private import check_feature_names
 from sdulearn.types import Codes, Estimator, MatrixLike, RandomState, Rows
 
 DESIGNS = {"linked": next_linked, "random": next_random}
@@ -67,37 +68,37 @@ Key = tuple[tuple[object, ...], ...]
 class Asker:
     """Chooses which two points to ask about next, takes the answers, and says what they have found.
 
-    What it asks and estimates is a function of the points, the seed and the answers alone. So an answer that is
-    undone leaves no trace, and an Asker made of the same points, seed and answers goes on where the other one stopped.
-    Where answers are private, it remembers besides what was flipped.
+    What it asks and estimates is a function of the points, the seed and the answers alone. So an
+    answer that is undone leaves no trace, and an Asker made of the same points, seed and answers
+    goes on where the other one stopped. With ``private`` it remembers besides what was flipped.
 
     Parameters
     ----------
     X : array, CSR matrix or frame of shape (n_points, n_features)
         Features of all points. They need not be standardised.
     design : {"linked", "random"}, optional
-        "linked" compares a new point with an example of its likeliest class, and chooses the most informative points.
-        "random" asks about disjoint random pairs, which the paper's estimators need and ``private`` needs. By default
-        "linked", and "random" with ``private``.
+        "linked", the default: a new and informative point against an example of its likeliest
+        class. "random", the default with ``private``: disjoint random pairs, as the paper's
+        estimators need them.
     n_classes : int or "auto", default=2
-        Number of classes; "auto" finds it: a point that is different from the examples opens a class.
+        Number of classes; "auto" finds it: a point that differs from the examples opens a class.
     random_share : float, default=0.25
-        Share of the questions about points in random order, in the linked design. Accuracy and class shares come
-        from these.
+        Share of the questions about points in random order, in the linked design. Accuracy and
+        class shares come from these.
     repeat_share : float, default=0.05
         Share of the questions that check earlier answers: repeats, triangles, doubtful answers.
     answers : frame, mapping of columns or list of Answer, optional
-        Answers to begin with, as :attr:`answers` gives them: left, right, answer, and annotator, kind and number
-        where they are known.
+        Answers to begin with, as :attr:`answers` gives them: left, right, answer, and annotator,
+        kind and number where they are known.
     random_state : int, RandomState or None, default=None
         Seed.
     private : float, optional
-        Epsilon, for two classes and the random design: flip each answer with probability 1 / (1 + exp(private)) before
-        it is stored. Fits allow for the flips. No point is in two answers, as k answers about a point would make its
-        protection k epsilon; :meth:`leak` says what it is. Flips follow from a secret key of this object, the two
-        points and the annotator, so that an answer that is changed, or taken back and given again, is flipped as
-        before. The key comes from the operating system, not from ``random_state``, and is never stored: answers
-        that come as ``answers`` can be taken back, but neither changed nor given again.
+        Epsilon, for two classes and the random design: flip each answer with probability
+        1 / (1 + exp(private)) before it is stored. Fits allow for the flips. No point is in two
+        answers; :meth:`leak` says why. Flips follow from a secret key of this object, the two
+        points and the annotator, so that an answer that is changed, or taken back and given again,
+        is flipped as before. The key is never stored: answers that come as ``answers`` can be
+        taken back, but neither changed nor given again.
 
     Attributes
     ----------
@@ -153,7 +154,7 @@ class Asker:
         if random_state is not None:
             self.seed = int(check_random_state(random_state).randint(2**31 - 1))
         self._X = X
-        self._points = Points.from_rows(X, np.random.default_rng(self.seed))
+        self._points = Points(X, np.random.default_rng(self.seed))
         if design == "linked":
             # All questions that explore need them; the first one should not wait.
             _ = self._points.distances
@@ -183,12 +184,7 @@ class Asker:
         Returns
         -------
         Question
-            Two points.
-
-        Raises
-        ------
-        NothingToAskError
-            Where no question is left.
+            Two points; a NothingToAskError where no question is left.
         """
         with self._lock:
             name = annotator or ""
@@ -198,9 +194,7 @@ class Asker:
             return self._pending[name]
 
     def prepare(self, question: Question, annotator: str | None = None) -> None:
-        """Work out what follows each answer to a question, so that the next one is there at once.
-
-        It changes nothing and may run in a thread while the question is read.
+        """Work out what follows each answer, in a thread while the question is read: it changes nothing.
 
         Parameters
         ----------
@@ -214,7 +208,7 @@ class Asker:
             return
         for said in (0, "none", "unsure"):
             others = [*(q for who, q in self._pending.items() if who != name), *self._skipped]
-            self._choose((*self._answers, self._answer(question, said, name)), others, name)
+            self._choose((*self._answers, answered(question, said, name)), others, name)
 
     def tell(self, question: Question, answer: object, annotator: str | None = None) -> None:
         """Take an answer.
@@ -231,7 +225,7 @@ class Asker:
         self.add(self.answer_to(question, answer, annotator))
 
     def answer_to(self, question: Question, answer: object, annotator: str | None = None) -> RowAnswer:
-        """An answer as :meth:`tell` will store it: as it was given, or with ``private`` perhaps the other one.
+        """An answer as :meth:`tell` will store it: as given, or with ``private`` perhaps the other one.
 
         Parameters
         ----------
@@ -245,14 +239,10 @@ class Asker:
         Returns
         -------
         Answer
-            What is stored, however often it is asked.
-
-        Raises
-        ------
-        SpentRowError
-            With ``private``: another answer is, or was, about one of the two points.
+            What is stored, however often it is asked. With ``private`` a SpentRowError where
+            another answer is, or was, about one of the two points.
         """
-        given = self._answer(question, read_said(answer), annotator or "")
+        given = answered(question, read_said(answer), annotator or "")
         with self._lock:
             return self._flips.stored(check_answer(given, self._points.n_points))
 
@@ -283,9 +273,9 @@ class Asker:
         Parameters
         ----------
         annotator : str, optional
-            Take back the latest answer of this annotator; by default the latest of all.
+            Of this annotator; by default of all.
         number : int, optional
-            Take back the answer to the question with this number instead; the others stay as they are.
+            Take back the answer to the question with this number instead.
         session : str, default=""
             With ``number``: the session of a log that it comes from.
 
@@ -366,23 +356,24 @@ class Asker:
     def model(self, estimator: Estimator | None = None) -> Estimator:
         """A classifier, fitted to all answers so far.
 
-        It is the model that chooses the questions and whose accuracy :meth:`accuracy` estimates: the joint likelihood
-        of all answers, where the first point of each class names it. A ``PairLogisticRegressionCV`` fitted to
-        :meth:`stack` is about as good with two classes; with more it may be far worse, as its likelihood has many
-        optima. Give one as ``estimator`` to have it.
+        It is the model that chooses the questions and whose accuracy :meth:`accuracy` estimates:
+        the joint likelihood of all answers, where the first point of each class names it. A
+        ``PairLogisticRegressionCV`` fitted to :meth:`stack` is about as good with two classes; with
+        more it may be far worse, as its likelihood has many optima.
 
         Parameters
         ----------
         estimator : estimator, optional
-            Fit this one instead, by its ``fit(rows, y)``, to the rows and ``y`` of :meth:`stack` with at most 5,000
-            points in no answer: a :class:`~sdulearn.PairModelCV`, or a pipeline of a scaler and an estimator.
+            Fit this one instead, to the rows and ``y`` of :meth:`stack` with at most 5,000 points in
+            no answer: a :class:`~sdulearn.PairModelCV`, or a pipeline of a scaler and an estimator.
 
         Returns
         -------
         PairLogisticRegression or estimator
-            With ``predict`` on rows like those of ``X``. Two classes are -1 and +1, the larger; more are 1, 2, ..., the
-            largest first, as in :meth:`classes`. Of random pairs it is a ``PairLogisticRegressionCV``. Its columns were
-            standardised, and its coefficients are for the columns as given; ``prior_`` is by the random points.
+            With ``predict`` on rows like those of ``X``. Two classes are -1 and +1, the larger; more
+            are 1, 2, ..., the largest first, as in :meth:`classes`. Of random pairs it is a
+            ``PairLogisticRegressionCV``. Coefficients are for the columns as given, after a fit to
+            standardised ones; ``prior_`` is by the random points.
         """
         rows, y = self._stack(self._answers, _MOST_UNLABELED)
         if not y[:, 0].any():
@@ -390,7 +381,7 @@ class Asker:
         if estimator is not None:
             return estimator.fit(rows, y)
         if self.design == "random":
-            return _fit_standardised(PairLogisticRegressionCV(error_rate=self._known_error()), rows, y)
+            return _fit_standardised(self._of_random_pairs(), rows, y)
         if self._now.model is None:
             raise UndeterminedError("A model needs two classes, and all answers so far are about one. Answer more.")
         return model_on_features(self._now, self._X)
@@ -408,12 +399,8 @@ class Asker:
         Returns
         -------
         AccuracyEstimate
-            With its interval; ``n_answers`` is the number of random points (linked) or pairs (random).
-
-        Raises
-        ------
-        UndeterminedError
-            Where there are too few answers.
+            With its interval; ``n_answers`` is the number of random points (linked) or pairs
+            (random). An UndeterminedError where there are too few.
         """
         answers = tuple(self._answers[:first])
         if self.design == "linked":
@@ -423,9 +410,8 @@ class Asker:
             raise UndeterminedError(
                 f"An accuracy needs {_LEAST_OF_A_KIND} answers of each kind. Answer more questions."
             )
-        error_rate = None if self.private is None else self._flips.rate
-        estimator = make_pipeline(_scaler(rows), PairLogisticRegressionCV(error_rate=self._known_error()))
-        return cross_val_accuracy(estimator, rows, y, error_rate=error_rate, confidence=confidence)
+        estimator = make_pipeline(_scaler(rows), self._of_random_pairs())
+        return cross_val_accuracy(estimator, rows, y, error_rate=self._flips.rate, confidence=confidence)
 
     def advice(self) -> Advice:
         """Whether more answers are worth it.
@@ -495,7 +481,7 @@ class Asker:
         return [(one.number, right) for one, right in self._doubtful()[:most]]
 
     def review(self, most: int = 20) -> list[RowAnswer]:
-        """Answers to look at again: doubtful ones, the least likely first, then those that contradict others.
+        """Answers to look at again: doubtful ones first, then those that contradict others.
 
         Parameters
         ----------
@@ -525,7 +511,7 @@ class Asker:
         return [[answers[k] for k in contradiction.answers] for contradiction in found]
 
     def error_rate(self, annotator: str | None = None) -> float | None:
-        """Share of wrong answers, by repeated questions and cycles; the known rate where answers are flipped.
+        """Share of wrong answers, by repeated questions and cycles; with ``private`` that of the flips.
 
         Parameters
         ----------
@@ -545,15 +531,10 @@ class Asker:
         Returns
         -------
         Leak
-            The largest number, and that of each set of points that hang together; with ``private`` the epsilon of an
-            answer, of a point and of a person. ``str`` says it in words.
+            Numbers of points that hang together; with ``private`` the epsilon of an answer, a point
+            and a person. ``str`` says it in words.
         """
         return self._flips.leak(self._answers, two_classes=self._limit == 2)
-
-    def _answer(self, question: Question, said: int | str, annotator: str) -> RowAnswer:
-        return Answer(
-            question.left, question.choices, said, annotator, question.kind, int(question.number), question.rank
-        )
 
     def _choose(self, answers: tuple[RowAnswer, ...], others: list[Question], annotator: str) -> Question:
         number = 1 + max([0, *(one.number for one in answers), *(question.number for question in others)])
@@ -579,8 +560,8 @@ class Asker:
         key = _key(answers)
         found = self._states.get(key)
         if found is None:
-            known_error = self._flips.rate if self.private is not None else None
-            found = State(self._points, answers, self._limit, self._settings_for(answers), known_error)
+            settings = self._settings_for(answers)
+            found = State(self._points, answers, self._limit, settings, self._flips.rate)
             # A thread that prepares writes here, too.
             with self._lock:
                 found = self._states.setdefault(key, found)
@@ -604,12 +585,7 @@ class Asker:
         ends, signs, annotators = as_graph_input([one for one in answers if one.kind in kinds])
         asked = [point for one in answers for point in (one.left, *one.choices)]
         rest = np.setdiff1d(self._points.order[:most_unlabeled], asked)
-        points = np.concatenate([ends.ravel(), rest])
-        y = np.zeros((len(points), 3), dtype=np.int64)
-        y[: ends.size, 0] = np.repeat(signs * np.arange(1, len(ends) + 1), 2)
-        y[:, 1] = points
-        y[: ends.size, 2] = np.repeat(annotators, 2)
-        return safe_indexing(self._X, points), y
+        return stack_pairs(self._X, ends, signs, unlabeled=rest, annotators=annotators)
 
     def _place(self, number: int, session: str) -> int:
         """Where an answer stands."""
@@ -618,9 +594,9 @@ class Asker:
                 return place
         raise InputError(f"There is no answer with the number {number}.")
 
-    def _known_error(self) -> float | str:
-        """Share of the answers that are wrong by flips; "auto" where there are none."""
-        return "auto" if self.private is None else self._flips.rate
+    def _of_random_pairs(self) -> PairLogisticRegressionCV:
+        rate = self._flips.rate
+        return PairLogisticRegressionCV(error_rate="auto" if rate is None else rate)
 
 
 def _key(answers: Sequence[RowAnswer]) -> Key:
@@ -645,12 +621,14 @@ def _scaler(rows: Rows) -> StandardScaler:
 def _refuse_private(design: str | None, n_classes: int | str) -> None:
     if n_classes != 2:
         raise InputError(
-            "`private` is for two classes: among more, a flipped answer opens a class that is none. Give `n_classes=2`."
+            "`private` is for two classes: among more, a flipped answer opens a class that does not "
+            "exist. Give `n_classes=2`."
         )
     if design == "linked":
         raise InputError(
-            "`private` needs a design in which no point is in many answers: the linked one compares all points with "
-            'the same few, and k answers about a point make its protection k epsilon. Give `design="random"`.'
+            "`private` needs a design in which no point is in many answers: the linked one compares "
+            "all points with the same few, and k answers about a point make its protection k "
+            'epsilon. Give `design="random"`.'
         )
 
 
@@ -683,8 +661,7 @@ def ask(X: MatrixLike, oracle: Oracle, n: int, **options: Any) -> Asker:
     >>> from sdulearn.asking import ask
     >>> X, y = load_breast_cancer(return_X_y=True)
     >>> asker = ask(X, lambda left, right: y[left] == y[right], 60, random_state=0)
-    >>> agree = (asker.model().predict(X) > 0) == y
-    >>> bool(agree.mean() > 0.93)
+    >>> bool(((asker.model().predict(X) > 0) == y).mean() > 0.93)
     True
     """
     asker = Asker(X, **options)

@@ -1,8 +1,8 @@
 """Accuracy, class shares and advice while questions are chosen by a model.
 
-Questions that the model chose say nothing about all points. The beginning of the random order does, each point of it
-judged by a model that was fitted without it. Whether a point of it was asked about as a random one or had been chosen
-before makes no difference: which points belong to the sample is not the model's choice.
+Questions that the model chose say nothing about all points. The beginning of the random order does,
+each point of it judged by a model that was fitted without it. Some of these points had been chosen
+before their turn came; that they belong to the sample is still not the model's choice.
 """
 
 from __future__ import annotations
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 # Fewer random points than this say nothing.
 LEAST_SAMPLE = 4
+# Points that a class is known by.
+_EXAMPLES = 6
 NEXT_ANSWERS = 50
 # A gain of half a percentage point is worth fifty questions.
 WORTHWHILE_GAIN = 0.005
@@ -88,11 +90,11 @@ def random_sample(state: State) -> Indices:
 def linked_accuracy(state: State, confidence: float) -> AccuracyEstimate:
     """Accuracy by the random sample, each point judged by a model that knows no answer about it.
 
-    Questions are chosen near points that surprised the model, so that these are judged by models which know their
-    neighbourhood well: on the benchmark sets the estimate is about a point too high.
+    Questions are chosen near points that surprised the model, so that models which judge these know
+    their neighbourhood well: on the benchmark sets the estimate is about a point too high.
 
-    Where answers may be wrong, examples cannot be held out and do not count, and a point is of the predicted class
-    with some probability by the answers about it; :func:`sdulearn.prior.share_of` allows for that.
+    Where answers may be wrong, examples cannot be held out and do not count, and a point is of the
+    predicted class with some probability; :func:`sdulearn.prior.share_of` allows for that.
     """
     sample = random_sample(state)
     sample = sample[state.is_held_out[sample]]
@@ -110,45 +112,42 @@ def linked_accuracy(state: State, confidence: float) -> AccuracyEstimate:
         by_answers = state.propagate(equal).posteriors[sample]
     spread = fold_spread(state.N_FOLDS, len(sample) / len(state.known))
     value, low, high = share_of(by_answers, predicted, confidence, spread)
-    return AccuracyEstimate(
-        value,
-        low,
-        high,
-        agreement=float(np.mean(predicted == column)),
-        n_answers=len(sample),
-        confidence=confidence,
-        majority=float(np.bincount(column).max() / len(sample)),
-        basis="random questions",
-    )
+    agreement = float(np.mean(predicted == column))
+    majority = float(np.bincount(column).max() / len(sample))
+    n = len(sample)
+    return AccuracyEstimate(value, low, high, agreement, n, confidence, majority, "random questions")
 
 
-def class_table(state: State, confidence: float, n_examples: int = 6) -> list[ClassFound]:
+def class_table(state: State, confidence: float) -> list[ClassFound]:
     """The classes, the one with most random points first."""
-    sample = random_sample(state)
-    drawn = np.bincount(state.column[sample], minlength=len(state.numbers))
-    size = np.bincount(state.column, minlength=len(state.numbers))
+    drawn, size = _class_counts(state)
+    n = int(drawn.sum())
     found = []
-    for number, k in enumerate(class_order(state), start=1):
-        rest = len(sample) - int(drawn[k])
-        low, high = clopper_pearson(int(drawn[k]), rest, confidence) if len(sample) else (np.nan, np.nan)
-        share = float(drawn[k] / len(sample)) if len(sample) else np.nan
-        found.append(ClassFound(number, int(size[k]), share, low, high, _nearest(state, int(k), n_examples)))
+    for number, k in enumerate(class_order(state).tolist(), start=1):
+        share = float(drawn[k] / n) if n else np.nan
+        low, high = clopper_pearson(int(drawn[k]), n - int(drawn[k]), confidence) if n else (np.nan, np.nan)
+        found.append(ClassFound(number, int(size[k]), share, low, high, _nearest(state, k)))
     return found
 
 
 def class_order(state: State) -> Indices:
     """Columns of the classes, that with most random points first, then that with most points."""
-    n_classes = len(state.numbers)
-    drawn = np.bincount(state.column[random_sample(state)], minlength=n_classes)
-    size = np.bincount(state.column, minlength=n_classes)
-    return np.lexsort((np.arange(n_classes), -size, -drawn))
+    drawn, size = _class_counts(state)
+    return np.lexsort((np.arange(len(size)), -size, -drawn))
 
 
-def _nearest(state: State, column: int, n: int) -> tuple[int, ...]:
+def _class_counts(state: State) -> tuple[Indices, Indices]:
+    """Random points, and all known ones, in each class."""
+    parts = (state.column[random_sample(state)], state.column)
+    drawn, size = (np.bincount(part, minlength=len(state.numbers)) for part in parts)
+    return drawn, size
+
+
+def _nearest(state: State, column: int) -> tuple[int, ...]:
     members = state.known[state.column == column]
     coordinates = state.points.coordinates(members)
     distance = np.linalg.norm(coordinates - coordinates.mean(axis=0), axis=1)
-    return tuple(members[np.argsort(distance, kind="stable")[:n]].tolist())
+    return tuple(members[np.argsort(distance, kind="stable")[:_EXAMPLES]].tolist())
 
 
 def advise(now: State, half: State) -> Advice:

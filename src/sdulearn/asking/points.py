@@ -1,12 +1,10 @@
-"""The points that may be asked about: a fixed sample of candidates, standardised and in principal axes.
+"""The points that may be asked about, standardised and in the principal axes of a sample of candidates.
 
-The next question must not depend on how many points there are: scores are kept for at most
-``MAX_CANDIDATES`` points drawn once. Means, deviations and axes are those of the candidates, too.
+The time to the next question must not depend on how many points there are: only the candidates are scored.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -21,44 +19,27 @@ MAX_CANDIDATES = 2000
 MAX_AXES = 300
 
 
-@dataclass(frozen=True, eq=False)
 class Points:
     """Candidates, and the axes in which all points are seen."""
 
-    X: Rows  # (n_points, n_features), all points
-    candidates: Indices  # points that the design chooses from, in ascending order
-    order: Indices  # (n_points,), A random order of all points: any beginning of it is a random sample
-    mean: Array  # (n_features,), of the candidates
-    scale: Array
-    axes: Array  # (n_features, n_axes), principal axes of the standardised candidates
-    variances: Array  # (n_axes,), variances along these axes
-
-    @classmethod
-    def from_rows(cls, X: MatrixLike, rng: np.random.Generator) -> Points:
-        """Draw the candidates and find the axes."""
-        rows = _checked(X)
-        n = rows.shape[0]
-        order = rng.permutation(n)
-        # Candidates are drawn apart from the order: the random sample must not be part of them more often than others.
-        candidates = np.sort(rng.choice(n, min(n, MAX_CANDIDATES), replace=False))
-        sample = _dense(rows[candidates])
-        mean = sample.mean(axis=0)
-        scale = sample.std(axis=0)
-        scale[scale == 0] = 1.0
-        axes, variances = _principal_axes((sample - mean) / scale)
-        return cls(rows, candidates, order, mean, scale, axes, variances)
-
-    @cached_property
-    def position(self) -> Indices:
-        """Position of each point in the random order."""
-        position = np.empty_like(self.order)
-        position[self.order] = np.arange(len(self.order))
-        return position
-
-    @property
-    def n_points(self) -> int:
-        """Number of all points."""
-        return int(self.X.shape[0])
+    def __init__(self, X: MatrixLike, rng: np.random.Generator) -> None:
+        self.X: Rows = check_array(X, accept_sparse="csr", dtype=np.float64, input_name="X")
+        self.n_points = int(self.X.shape[0])
+        if self.n_points < 2:
+            raise InputError(f"`X` has {self.n_points} row; a question needs two points.")
+        # Any beginning of it is a random sample.
+        self.order: Indices = rng.permutation(self.n_points)
+        # Where each point stands in it.
+        self.position: Indices = np.argsort(self.order)
+        # Drawn apart from the order: the random sample must not be part of them more often than others.
+        drawn = rng.choice(self.n_points, min(self.n_points, MAX_CANDIDATES), replace=False)
+        self.candidates: Indices = np.sort(drawn)
+        sample = _dense(self.X[self.candidates])
+        self.mean: Array = sample.mean(axis=0)
+        self.scale: Array = sample.std(axis=0)
+        self.scale[self.scale == 0] = 1.0
+        # Principal axes of the standardised candidates (n_features, n_axes), and variances along them.
+        self.axes, self.variances = _principal_axes((sample - self.mean) / self.scale)
 
     def coordinates(self, points: Indices) -> Array:
         """Points along the principal axes."""
@@ -81,13 +62,6 @@ class Points:
         squares = np.einsum("ij,ij->i", Z, Z)
         square = squares[:, None] + squares - 2 * (Z @ Z.T)
         return np.sqrt(np.maximum(square, 0, out=square), out=square)
-
-
-def _checked(X: MatrixLike) -> Rows:
-    rows = check_array(X, accept_sparse="csr", dtype=np.float64, input_name="X")
-    if rows.shape[0] < 2:
-        raise InputError(f"`X` has {rows.shape[0]} row; a question needs two points.")
-    return rows
 
 
 def _dense(rows: Rows) -> Array:

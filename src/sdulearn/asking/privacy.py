@@ -1,30 +1,23 @@
 """What answers give away, and answers that are flipped before they are stored.
 
-Where the answers join m people, one known class tells all m: a star of n answers tells n + 1, loose pairs 2.
-Randomised response [1]_ flips an answer with probability
+Where the answers join m people, one known class tells all m: a star of n answers tells n + 1, loose
+pairs 2. Randomised response (Warner, JASA 60, 1965) flips an answer with probability
 
     e = 1 / (1 + exp(epsilon))                                                              (1)
 
-so that no stored answer is more than exp(epsilon) times as likely under one truth as under the other. An answer about
-which a model says little shrinks by 1 - 2 e, so n flipped answers tell about as much as
+so that no stored answer is more than exp(epsilon) times as likely under one truth as under the
+other. What a model learns of an answer shrinks by 1 - 2 e, so n flipped answers tell about as much as
 
     n (1 - 2 e)^2 = n tanh(epsilon / 2)^2                                                   (2)
 
-answers that are not.
-
-What each answer gives away adds up. k answers about one row make its class up to exp(k epsilon) times as likely, and k
-answers of one person tell as much of what they have in common; from even odds nobody can become surer than
+answers that are not. What each answer gives away adds up: after k answers about one row, or of one
+person, from even odds nobody can become surer than
 
     1 / (1 + exp(-k epsilon))                                                               (3)
 
-So private questions are disjoint pairs, with one answer a row. A flip is a function of a secret key, the two rows and
-the annotator: an answer that is taken back and given again is flipped as before, and is no second look. Who has the
-key can undo the flips. It is drawn from the operating system, kept in memory alone and gone when the program ends.
-
-References
-----------
-.. [1] S. L. Warner, "Randomized Response: A Survey Technique for Eliminating Evasive Answer Bias", Journal of the
-   American Statistical Association 60 (1965).
+So private questions are disjoint pairs, with one answer a row. A flip is a function of a secret key,
+the two rows and the annotator: an answer that is taken back and given again is flipped as before.
+The key is drawn from the operating system, kept in memory alone and gone when the program ends.
 """
 
 from __future__ import annotations
@@ -33,7 +26,7 @@ import hmac
 import secrets
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -85,14 +78,14 @@ class Leak:
         if self.epsilon is None or self.row_epsilon is None:
             return ""
         parts = [
-            f"Each answer is flipped with probability {self.flip_rate:.1%} (epsilon {self.epsilon:g}): from even odds, "
-            f"the log makes nobody surer of one answer than {certainty(self.epsilon):.2%}."
+            f"Each answer is flipped with probability {self.flip_rate:.1%} (epsilon {self.epsilon:g}): "
+            f"from even odds, the log makes nobody surer of one answer than {certainty(self.epsilon):.2%}."
         ]
         if self.row_epsilon:
             most = round(self.row_epsilon / self.epsilon)
             parts.append(
-                f"A row is in at most {_counted(most)}: epsilon {self.row_epsilon:g} for its class, at most "
-                f"{certainty(self.row_epsilon):.2%} sure."
+                f"A row is in at most {_counted(most)}: epsilon {self.row_epsilon:g} for its class, at "
+                f"most {certainty(self.row_epsilon):.2%} sure."
             )
             parts.append(f"All answers of one person together: {', '.join(self._people())}.")
         return " ".join(parts)
@@ -116,7 +109,7 @@ class Flips:
 
     def __init__(self, epsilon: float | None, answers: Iterable[RowAnswer]) -> None:
         self.epsilon = epsilon
-        self.rate = 0.0 if epsilon is None else flip_rate(epsilon)
+        self.rate = None if epsilon is None else flip_rate(epsilon)
         self._key = secrets.token_bytes(32)
         # All that was ever flipped, and whether it was by this key.
         self._ours: dict[Flip, bool] = {_flip(one): False for one in answers if one.sign}
@@ -141,7 +134,7 @@ class Flips:
         """With this probability over all keys: the same for the same rows and annotator."""
         (low, high), annotator = flip
         message = f"{low} {high} {annotator}".encode("utf-8", "surrogatepass")
-        return int.from_bytes(hmac.digest(self._key, message, "sha256"), "big") < self.rate * 2.0**256
+        return int.from_bytes(hmac.digest(self._key, message, "sha256"), "big") < (self.rate or 0.0) * 2.0**256
 
     def _refuse_second_look(self, flip: Flip) -> None:
         """Each flip is one look at both points: two would tell twice as much of each."""
@@ -149,13 +142,14 @@ class Flips:
             return
         if flip in self._ours:
             raise SpentRowError(
-                "How this answer was flipped is forgotten, and another flip would be a second look at it. Private "
-                "answers of an earlier time can be taken back, but neither changed nor given again."
+                "How this answer was flipped is forgotten, and another flip would be a second look at "
+                "it. Private answers of an earlier time can be taken back, but neither changed nor given "
+                "again."
             )
         if spent := {row for rows, _ in self._ours for row in rows}.intersection(flip[0]):
             raise SpentRowError(
-                f"Point {min(spent)} is in another private answer, and a second one would halve its protection. Ask "
-                "for the next question."
+                f"Point {min(spent)} is in another private answer, and a second one would halve its "
+                "protection. Ask for the next question."
             )
 
     def closed_to(self, annotator: str) -> frozenset[int]:
@@ -171,16 +165,14 @@ class Flips:
         points, local = np.unique(ends, return_inverse=True)
         joined: Indices = local.reshape(-1, 2)[(signs > 0) | two_classes]
         sizes = sorted(np.bincount(connect(joined, len(points))).tolist(), reverse=True) if len(points) else []
-        found = Leak(max(sizes, default=0), tuple(sizes), len(points), self.rate, self.epsilon)
-        if self.epsilon is None:
-            return found
+        largest = max(sizes, default=0)
+        if self.epsilon is None or self.rate is None:
+            return Leak(largest, tuple(sizes), len(points), 0.0)
         of_row = Counter(row for rows, _ in self._ours for row in rows)
+        most = max(of_row.values(), default=0) * self.epsilon
         of_person = Counter(annotator for _, annotator in self._ours)
-        return replace(
-            found,
-            row_epsilon=max(of_row.values(), default=0) * self.epsilon,
-            person_epsilons={name: n * self.epsilon for name, n in of_person.items()},
-        )
+        people = {name: n * self.epsilon for name, n in of_person.items()}
+        return Leak(largest, tuple(sizes), len(points), self.rate, self.epsilon, most, people)
 
 
 def _flip(answer: RowAnswer) -> Flip:

@@ -51,6 +51,12 @@ class Question(NamedTuple):
         return min(self.left, self.right), max(self.left, self.right)
 
 
+def answered(question: Question, said: int | str, annotator: str) -> RowAnswer:
+    """An answer to a question."""
+    left, choices, kind, number, rank = question
+    return Answer(left, choices, said, annotator, kind, int(number), rank)
+
+
 def read_said(answer: object) -> int | str:
     """What was said of a pair, from a word or True and False."""
     if isinstance(answer, (bool, np.bool_)):

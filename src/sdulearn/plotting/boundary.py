@@ -35,9 +35,9 @@ class PairBoundaryDisplay(Display):
     xx0, xx1 : array of shape (resolution, resolution)
         The grid, as of ``numpy.meshgrid``.
     response : array of shape (resolution, resolution) or (resolution, resolution, K)
-        Probability of +1 on the grid, of each class of K > 2, or the decision of a model without probabilities.
+        Probability of +1 on the grid, or of each of K > 2 classes; else the decision.
     level : float
-        The response on the boundary; with more than two classes the lead of a class over all others.
+        The response on the boundary; with K > 2 classes the lead of a class over all others.
     ends : array of shape (n_pairs, 2, 2)
         Ends of the pairs that are drawn: pair, end, coordinate.
     similar : bool array of shape (n_pairs,)
@@ -53,14 +53,9 @@ class PairBoundaryDisplay(Display):
     surface_ : matplotlib AxesImage
         The coloured response; with more than two classes the class of each point.
     boundaries_ : list of matplotlib QuadContourSet
-        The line at ``level``, or one round each class of more than two; none of a class that the grid lies in or out
-        of.
+        The line at ``level``, or one round each class of more than two.
     lines_ : list of matplotlib LineCollection
         The similar pairs and the dissimilar ones.
-
-    See Also
-    --------
-    sklearn.inspection.DecisionBoundaryDisplay : The boundary alone, of any classifier.
 
     Examples
     --------
@@ -136,7 +131,7 @@ class PairBoundaryDisplay(Display):
         response, level = _respond(estimator, _like(X, grid))
         flat = values[:, [i, j]]
         label = names or [f"feature {k}" for k in range(values.shape[1])]
-        display = cls(
+        return cls(
             xx0=xx0,
             xx1=xx1,
             response=response.reshape(*xx0.shape, *response.shape[1:]),
@@ -145,8 +140,7 @@ class PairBoundaryDisplay(Display):
             similar=pairs.similar[drawn],
             unlabeled=flat[pairs.unlabeled],
             names=(label[i], label[j]),
-        )
-        return display.plot(ax=ax)
+        ).plot(ax)
 
     def _draw(self, ax: Axes, style: dict[str, Any]) -> None:
         self.surface_ = ax.imshow(**{**self._surface(), **style})

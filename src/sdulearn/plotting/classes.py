@@ -27,9 +27,9 @@ _LEVELS = (0.5, 0.7, 0.9)
 class AnswerMatrixDisplay(Display):
     """Answers "same" and "different" about points of each two predicted classes.
 
-    Every cell has the two counts, "same" first, and is the darker the more of its answers are "same".
-    Good predictions make a dark diagonal. A dark cell off the diagonal: two classes that are one, or are
-    confused with each other. A light one on it: a class that is several.
+    Every cell has the two counts, "same" first, and is the darker the more of its answers are
+    "same". Good predictions make a dark diagonal. A dark cell off the diagonal: two classes that
+    are one, or are confused with each other. A light one on it: a class that is several.
 
     Parameters
     ----------
@@ -48,8 +48,7 @@ class AnswerMatrixDisplay(Display):
 
     See Also
     --------
-    sdulearn.metrics.class_agreement : The counts, and the shares of answers that predictions agree with.
-    sklearn.metrics.ConfusionMatrixDisplay : Where labels are known.
+    sdulearn.metrics.class_agreement : The counts, and the agreement of predictions and answers.
 
     Examples
     --------
@@ -64,20 +63,14 @@ class AnswerMatrixDisplay(Display):
 
     @classmethod
     def from_estimator(
-        cls,
-        estimator: Estimator,
-        X: MatrixLike,
-        y: ArrayLike,
-        *,
-        cv: Splitter | None = 5,
-        ax: Axes | None = None,
+        cls, estimator: Estimator, X: MatrixLike, y: ArrayLike, *, cv: Splitter | None = 5, ax: Axes | None = None
     ) -> Self:
         """Draw the answers by the classes that a fitted estimator predicts.
 
         Parameters
         ----------
         estimator : fitted estimator
-            With ``predict``; where answers are held out and there are more than two classes, with ``orient``.
+            With ``predict``; where answers are held out, with ``orient``.
         %(X)s
         %(y)s
         %(cv)s
@@ -87,8 +80,8 @@ class AnswerMatrixDisplay(Display):
         if cv is not None:
             if not hasattr(estimator, "orient"):
                 raise InputError(
-                    f"`estimator` ({type(estimator).__name__}) has no orient, so models of folds cannot be given "
-                    "its names. Give answers that it has not seen, and `cv=None`."
+                    f"`estimator` ({type(estimator).__name__}) has no orient, so models of folds cannot "
+                    "be given its names. Give answers that it has not seen, and `cv=None`."
                 )
             predicted = held_out(estimator, X, y, predicted, cv=cv)
         return cls.from_predictions(predicted, y, ax=ax)
@@ -106,7 +99,7 @@ class AnswerMatrixDisplay(Display):
         """
         counts = class_agreement(y_pred, y).counts
         assert counts is not None
-        return cls(counts=counts, names=tuple(str(name) for name in counts.classes)).plot(ax)
+        return cls(counts=counts, names=tuple(map(str, counts.classes))).plot(ax)
 
     @property
     def same_share(self) -> Array:
@@ -155,10 +148,6 @@ class ClassProbabilityDisplay(Display):
     marks_ : matplotlib PathCollection
         The means.
 
-    See Also
-    --------
-    AnswerMatrixDisplay : Whether answers agree with the classes.
-
     Examples
     --------
     >>> from sdulearn.plotting import ClassProbabilityDisplay
@@ -181,8 +170,7 @@ class ClassProbabilityDisplay(Display):
         ----------
         estimator : fitted estimator or pipeline
             With ``predict_proba``.
-        X : array, sparse matrix or frame of shape (n_rows, n_features)
-            Rows, best those that no answer is about.
+        %(X)s
         %(ax_and_display)s
         """
         require_probabilities(estimator)
@@ -190,12 +178,7 @@ class ClassProbabilityDisplay(Display):
 
     @classmethod
     def from_probabilities(
-        cls,
-        P: ArrayLike,
-        names: Sequence[object],
-        *,
-        levels: Sequence[float] = _LEVELS,
-        ax: Axes | None = None,
+        cls, P: ArrayLike, names: Sequence[object], *, levels: Sequence[float] = _LEVELS, ax: Axes | None = None
     ) -> Self:
         """Draw probabilities.
 
@@ -215,14 +198,10 @@ class ClassProbabilityDisplay(Display):
                 f"`P` must have at least one row, and a column for each of the {len(names)} names; got {chances.shape}."
             )
         shares = np.zeros((len(names), len(levels) + 1))
-        np.add.at(shares, (chances.argmax(axis=1), np.searchsorted(levels, chances.max(axis=1), side="right")), 1.0)
-        display = cls(
-            names=tuple(str(name) for name in names),
-            shares=shares / len(chances),
-            means=chances.mean(axis=0),
-            levels=tuple(levels),
-        )
-        return display.plot(ax)
+        level = np.searchsorted(levels, chances.max(axis=1), side="right")
+        np.add.at(shares, (chances.argmax(axis=1), level), 1 / len(chances))
+        means = chances.mean(axis=0)
+        return cls(names=tuple(map(str, names)), shares=shares, means=means, levels=tuple(levels)).plot(ax)
 
     def _draw(self, ax: Axes, style: dict[str, Any]) -> None:
         n_parts = self.shares.shape[1]
@@ -245,8 +224,10 @@ class ClassProbabilityDisplay(Display):
 class ReliabilityDisplay(Display):
     """Predicted probabilities against how often they came true, with intervals.
 
-    Points on the diagonal: the probabilities are calibrated. Flatter: the model is overconfident; steeper:
-    underconfident.
+    Points on the diagonal: the probabilities are calibrated. Flatter: the model is overconfident;
+    steeper: underconfident. Each bin has a Clopper-Pearson interval, that of independent events;
+    where answers share points, that of as many answers as the points make loose pairs. Answers are
+    assumed to be right: wrong ones pull the observed shares towards 1/2.
 
     Parameters
     ----------
@@ -267,13 +248,6 @@ class ReliabilityDisplay(Display):
     --------
     sdulearn.metrics.pair_calibration : The numbers, from answers.
     sdulearn.metrics.calibration : The numbers, from labels.
-    sklearn.calibration.CalibrationDisplay : From labels alone, without intervals.
-
-    Notes
-    -----
-    Each bin has a Clopper-Pearson interval. It is that of independent events; where answers share points, it is
-    that of as many answers as the points make loose pairs. Answers are assumed to be right: wrong ones pull the
-    observed shares towards 1/2.
 
     Examples
     --------
@@ -370,7 +344,6 @@ class ReliabilityDisplay(Display):
         ax.plot([0, 1], [0, 1], color="0.6", ls="--", lw=1, zorder=0)
         options = {"color": "C0", "label": f"expected calibration error {table.error:.3f}", **ERROR_BARS, **style}
         self.line_ = ax.errorbar(table.predicted, table.observed, reach, **options)
-        limits = (-0.02, 1.02)
         ax.set(xlabel=f"predicted probability of {self.event}", ylabel="share that came true")
-        ax.set(xlim=limits, ylim=limits, aspect="equal")
+        ax.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02), aspect="equal")
         ax.legend(loc="upper left")

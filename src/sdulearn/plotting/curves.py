@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from sdulearn.planning import Plan
 
-# Where answers share points, the prior is estimated at this many numbers of answers at most.
+# The prior is estimated at this many numbers of answers at most.
 _FOLLOWED = 200
 _COLOURS = {"joint": "black", "sddu": "tab:blue"}
 
@@ -54,7 +54,6 @@ class PairLearningCurveDisplay(Display):
     See Also
     --------
     PlanDisplay : The curve to expect, before any answer is there.
-    sklearn.model_selection.LearningCurveDisplay : The same for labelled data.
 
     Examples
     --------
@@ -62,11 +61,11 @@ class PairLearningCurveDisplay(Display):
     >>> from sdulearn.datasets import make_waveform, sample_sdu
     >>> from sdulearn.plotting import PairLearningCurveDisplay
     >>> X, y = make_waveform(3000, random_state=0)
-    >>> rows, codes, X_test, y_test = sample_sdu(
+    >>> rows, codes, *test = sample_sdu(
     ...     X, y, n_pairs=200, n_unlabeled=200, prior=0.7, n_test=300, random_state=0
     ... )
     >>> display = PairLearningCurveDisplay.from_estimator(
-    ...     PairLogisticRegression(), rows, codes, n_pairs=[20, 200], test=(X_test, y_test), random_state=0
+    ...     PairLogisticRegression(), rows, codes, n_pairs=[20, 200], test=test, random_state=0
     ... )
     >>> fewest, most = display.scores.mean(axis=1)
     >>> bool(fewest < most)
@@ -108,9 +107,9 @@ class PairLearningCurveDisplay(Display):
         n_pairs : sequence of int, optional
             Numbers of training pairs; five, up to all there are, by default.
         test : tuple of (X_test, y_test), optional
-            Labelled points: the score is the accuracy, which of more than two classes needs labels in ``y`` too,
-            to name them. Without ``test``, points are held out by :class:`~sdulearn.PairKFold`, and the score needs
-            no label; with more than two classes it is the agreement with the answers held out.
+            Labelled points: the score is the accuracy, which of more than two classes needs labels
+            in ``y`` too, to name them. Without ``test``, points are held out by
+            :class:`~sdulearn.PairKFold`, and the score needs no label.
         scoring : callable, optional
             A function (estimator, X, y) -> float: the score on the test points or on the held-out
             pairs; by default accuracy and the estimator's own ``score``.
@@ -139,7 +138,8 @@ class PairLearningCurveDisplay(Display):
                     _refuse_unnamed(model, codes[chosen])
                 scores[i, k] = score(model, points, truth)
         score_name = "score of held-out pairs" if test is None else "accuracy"
-        return cls(n_pairs=sizes, scores=scores, score_name=score_name, name=name).plot(ax, **line_kw)
+        display = cls(n_pairs=sizes, scores=scores, score_name=score_name, name=name)
+        return display.plot(ax, **line_kw)
 
     def _draw(self, ax: Axes, style: dict[str, Any]) -> None:
         repeats = self.scores.shape[1]
@@ -157,9 +157,10 @@ def _refuse_unnamed(model: Estimator, codes: Codes) -> None:
     if len(model.classes_) == 2 or (codes.ndim == 2 and codes.shape[1] > 3 and codes[:, 3].any()):
         return
     raise InputError(
-        f"The model numbers its {len(model.classes_)} classes by size, so they cannot be compared with the labels in "
-        "`test`. Give labels of some points in `y` (stack_pairs(..., labels=...)), a `scoring` that matches the "
-        "classes, or no `test`: then the score is the agreement with held-out answers."
+        f"The model numbers its {len(model.classes_)} classes by size, so they cannot be compared "
+        "with the labels in `test`. Give labels of some points in `y` (stack_pairs(..., labels=...)), "
+        "a `scoring` that matches the classes, or no `test`: then the score is the agreement with "
+        "held-out answers."
     )
 
 
@@ -174,7 +175,7 @@ def _sizes(n_pairs: Sequence[int] | None, most: int) -> Indices:
 
 
 def _nested(codes: Codes, sizes: Indices, rng: np.random.RandomState) -> list[Indices]:
-    """Rows of n random pairs, with the share of similar pairs of all, and of everything unlabeled, for each size n."""
+    """Rows of n random pairs in the ratio of all, and of everything unlabeled, for each size n."""
     pairs = read_pairs(codes)
     kinds = [rng.permutation(np.flatnonzero(kind)) for kind in (pairs.similar, ~pairs.similar)]
     rows = []
@@ -195,8 +196,9 @@ def _set_sizes(ax: Axes, n_pairs: Sequence[int]) -> None:
 class PriorIntervalDisplay(Display):
     """The class prior that pair counts imply, with its interval, against the number of pairs.
 
-    Where the band reaches 1/2, the counts do not show which class is the larger. It is for two classes: with more,
-    the shares do not follow from counts, and :class:`ClassProbabilityDisplay` draws those of a model.
+    Where the band reaches 1/2, the counts do not show which class is the larger. It is for two
+    classes: shares of more do not follow from counts, and :class:`ClassProbabilityDisplay` draws
+    those of a model.
 
     Parameters
     ----------
@@ -220,7 +222,6 @@ class PriorIntervalDisplay(Display):
     See Also
     --------
     sdulearn.estimate_prior : The estimate itself.
-    PlanDisplay : The interval to expect, beside the accuracy.
 
     Examples
     --------
@@ -256,42 +257,43 @@ class PriorIntervalDisplay(Display):
         """
         counts = [(estimate.n_similar, estimate.n_dissimilar) for estimate in estimates]
         if not counts or (None, None) in counts:
-            raise InputError("`estimates` must hold one estimate or more, each from counts of pairs.")
-        values = {key: np.array([getattr(each, key) for each in estimates]) for key in ("value", "low", "high")}
+            raise InputError("`estimates` must hold one or more, each from counts of pairs.")
+        ends = ("value", "low", "high")
+        values = {key: np.array([getattr(each, key) for each in estimates]) for key in ends}
         n_pairs = np.array(counts, dtype=np.float64).sum(axis=1)
-        display = cls(n_pairs=n_pairs, confidence=estimates[0].confidence or 0.0, name=name, **values)
-        return display.plot(ax, **line_kw)
+        confidence = estimates[0].confidence or 0.0
+        return cls(n_pairs=n_pairs, confidence=confidence, name=name, **values).plot(ax, **line_kw)
 
     @classmethod
     def from_codes(cls, y: ArrayLike, *, confidence: float = 0.95, **options: Any) -> Self:
         """Follow the estimate as answers come in, in the order of their codes 1, 2, 3, ...
 
-        Number the codes in the order in which the questions were asked: :func:`~sdulearn.stack_pairs`
-        keeps it.
+        Number the codes in the order in which the questions were asked:
+        :func:`~sdulearn.stack_pairs` keeps it.
 
         Parameters
         ----------
         y : array-like of shape (n_rows,) or (n_rows, 2 to 4)
-            What is known of each row. Where answers share points, the estimate is that of their likelihood, at
-            up to 200 numbers of answers.
+            What is known of each row. The estimate is that of the first answers, at up to 200
+            numbers of them.
         %(confidence)s
         %(options_and_display)s
         """
         pairs = read_pairs(y)
-        if not len(pairs.similar):
+        n = len(pairs.similar)
+        if not n:
             raise InputError("`y` marks no pairs, so there is no prior to draw. Mark similar pairs +k, others -k.")
         if pairs.labels is not None and pairs.labels.max(initial=0) > 1:
             raise InputError(
-                f"`y[:, 3]` has the label {pairs.labels.max()}, one of more than two classes, and their shares do not "
-                "follow from counts. Draw those of a fitted model: ClassProbabilityDisplay.from_estimator."
+                f"`y[:, 3]` has the label {pairs.labels.max()}, one of more than two classes, and "
+                "their shares do not follow from counts. Draw those of a fitted model: "
+                "ClassProbabilityDisplay.from_estimator."
             )
-        if pairs.shares_points:
-            table = np.asarray(pairs)
-            ns = np.unique(np.linspace(1, len(pairs.similar), min(len(pairs.similar), _FOLLOWED)).astype(int)).tolist()
-            found = [estimate_prior(y=table[pairs.ends[:n].ravel()], confidence=confidence) for n in ns]
-            return cls.from_estimates(found, **options)
-        counts = np.cumsum(np.column_stack([pairs.similar, ~pairs.similar]), axis=0).tolist()
-        return cls.from_estimates([estimate_prior(*each, confidence=confidence) for each in counts], **options)
+        table = np.asarray(pairs)
+        sizes = np.unique(np.linspace(1, n, min(n, _FOLLOWED)).astype(int)).tolist()
+        rows = [table[pairs.ends[:size].ravel()] for size in sizes]
+        found = [estimate_prior(y=each, confidence=confidence) for each in rows]
+        return cls.from_estimates(found, **options)
 
     @classmethod
     def from_prior(
@@ -315,15 +317,15 @@ class PriorIntervalDisplay(Display):
         """
         if not 0 < prior < 1:
             raise InputError(f"`prior` must lie strictly between 0 and 1, got {prior!r}.")
-        sizes = np.geomspace(10, 10_000, 61) if n_pairs is None else np.asarray(n_pairs, dtype=np.float64)
+        sizes = np.geomspace(10, 10_000, 61) if n_pairs is None else np.asarray(n_pairs, dtype=float)
         majority = "positive" if prior >= 0.5 else "negative"
-        ps = similar_share(prior)
-        pd = dissimilar_share(prior)
-        estimates = [estimate_prior(n * ps, n * pd, majority=majority, confidence=confidence) for n in sizes.tolist()]
-        return cls.from_estimates(estimates, **options)
+        counts = np.outer(sizes, [similar_share(prior), dissimilar_share(prior)]).tolist()
+        found = [estimate_prior(*each, majority=majority, confidence=confidence) for each in counts]
+        return cls.from_estimates(found, **options)
 
     def _draw(self, ax: Axes, style: dict[str, Any]) -> None:
-        (self.line_,) = ax.plot(self.n_pairs, self.value, **{"label": self.name or "estimate", **style})
+        label = self.name or "estimate"
+        (self.line_,) = ax.plot(self.n_pairs, self.value, **{"label": label, **style})
         band: dict[str, Any] = {"alpha": 0.2, "color": self.line_.get_color(), "linewidth": 0}
         half: dict[str, Any] = {"color": "0.4", "linewidth": 1, "linestyle": ":"}
         if not self.name:
@@ -354,7 +356,6 @@ class PlanDisplay:
 
     See Also
     --------
-    PriorIntervalDisplay : The right side, for any numbers of pairs.
     PairLearningCurveDisplay : Accuracy against the number of pairs, measured on data.
 
     Examples
@@ -405,7 +406,8 @@ class PlanDisplay:
         for curve in plan.curves:
             mean = 100 * np.array(curve.accuracy)
             error = 100 * np.array(curve.error)
-            ax.errorbar(plan.sizes, mean, error, color=_COLOURS[curve.method], label=curve.method, **ERROR_BARS)
+            line = {"color": _COLOURS[curve.method], "label": curve.method, **ERROR_BARS}
+            ax.errorbar(plan.sizes, mean, error, **line)
         if self.target_accuracy is not None:
             ax.axhline(100 * self.target_accuracy, color="tab:red", ls="--", label="target")
         ax.axhline(100 * plan.ceiling, color="0.5", ls=":", label="best possible (assumed)")
@@ -434,10 +436,6 @@ class RiskGridDisplay(Display):
     %(axes)s
     lines_ : list of matplotlib ErrorbarContainer
         One for each alpha, or a single one without gamma.
-
-    See Also
-    --------
-    sdulearn.SDUClassifierCV : Chooses gamma and alpha by the risk of held-out pairs.
 
     Examples
     --------
@@ -478,7 +476,8 @@ class RiskGridDisplay(Display):
                 f"`estimator` ({type(estimator).__name__}) has no cv_results_. Fit SDUClassifierCV, "
                 "PairLogisticRegressionCV or GridSearchCV first, and pass that."
             )
-        likelihood = getattr(estimator, "scoring", None) in ("log-likelihood", pair_log_likelihood)
+        likelihoods = ("log-likelihood", pair_log_likelihood)
+        is_likelihood = getattr(estimator, "scoring", None) in likelihoods
         results = estimator.cv_results_
         alphas = _parameter(results, "alpha")
         gammas = _parameter(results, "gamma")
@@ -495,10 +494,10 @@ class RiskGridDisplay(Display):
         display = cls(
             alphas=alphas,
             gammas=gammas,
-            risk=-score if likelihood else 1 - score,
+            risk=-score if is_likelihood else 1 - score,
             error=np.asarray(results["std_test_score"]) / np.sqrt(max(folds - 1, 1)),
             best=best,
-            risk_name="held-out loss of an answer" if likelihood else "held-out risk",
+            risk_name="held-out loss of an answer" if is_likelihood else "held-out risk",
         )
         return display.plot(ax)
 
@@ -512,14 +511,15 @@ class RiskGridDisplay(Display):
             # Side by side, so that no error bar hides another.
             step = np.min(np.diff(np.unique(self.gammas)), initial=1.0)
             x = self.gammas + 0.08 * step * (kind - (len(kinds) - 1) / 2)
-            lines = {f"alpha = {alpha:g}": np.flatnonzero(kind == k) for k, alpha in enumerate(-kinds)}
+            lines = {f"alpha = {-one:g}": np.flatnonzero(kind == k) for k, one in enumerate(kinds)}
             ax.set(xlabel="gamma")
         self.lines_ = []
         for label, which in lines.items():
-            order = which[np.argsort(x[which])]
+            at = which[np.argsort(x[which])]
             options = {"label": label or None, **ERROR_BARS, **style}
-            self.lines_.append(ax.errorbar(x[order], self.risk[order], self.error[order], **options))
-        ax.plot(x[self.best], self.risk[self.best], "o", ms=13, mfc="none", mec="black", mew=1.6, label="chosen")
+            self.lines_.append(ax.errorbar(x[at], self.risk[at], self.error[at], **options))
+        best = (x[self.best], self.risk[self.best])
+        ax.plot(*best, "o", ms=13, mfc="none", mec="black", mew=1.6, label="chosen")
         ax.set(ylabel=self.risk_name)
         ax.legend(loc="best")
 

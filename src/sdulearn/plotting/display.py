@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure, SubFigure
 
+# How means with their standard errors are drawn.
 ERROR_BARS: dict[str, Any] = {"marker": "o", "ms": 4, "capsize": 3}
-"""How means with their standard errors are drawn."""
 
 # A docstring names one of these on a line of its own, as %(name)s.
 _SHARED = {

@@ -29,7 +29,6 @@ STATIC = Path(__file__).parent / "static"
 # Of a whole number in an address.
 _MOST_DIGITS = 16
 _PAGE = 100
-_EXAMPLES = 8
 _LONGEST_LABEL = 60
 # The report brings its style with it and no scripts.
 _REPORT_POLICY = "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'"
@@ -59,8 +58,7 @@ class Page:
         self.things = things
         self.title = title
         self.annotator = annotator  # who answers unless they give another name
-        # Takes names of classes by row id, fits a model of all classes found, and gives back what to show of it: lines
-        # of text, and the model's file, its report page and commands.
+        # Takes names of classes by row id, fits a model, and gives back what to show of it.
         self.fit = fit
         self.report: Path | None = None  # the report page of the last fit
         self._fitting = threading.Lock()
@@ -129,13 +127,11 @@ class Page:
 
     def classes(self, given: Json) -> Json:
         """Examples of each class, to name it by."""
-        labels = self.session.log.contents.labels
         shown = []
-        for rows in self.session.examples(_EXAMPLES):
-            ids = [self.things.ids[row] for row in rows]
-            names = [labels[name] for name in ids if name in labels]
-            examples = [self._thing(row) for row in rows]
-            shown.append({"ids": ids, "name": names[-1] if names else "", "examples": examples})
+        for found in self.session.classes():
+            examples = [self._thing(row) for row in found.examples]
+            ids = [one["id"] for one in examples]
+            shown.append({"ids": ids, "name": self.session.class_name(found), "examples": examples})
         return {"classes": shown}
 
     def finish(self, given: Json) -> Json:
@@ -157,8 +153,9 @@ class Page:
     def _refuse_shared_names(self, names: Mapping[str, str]) -> None:
         """By the answers, classes differ: a name that two of them have would contradict them."""
         seen: set[str] = set()
-        for rows in self.session.examples(_EXAMPLES):
-            own = {names[self.things.ids[row]] for row in rows if self.things.ids[row] in names}
+        for found in self.session.classes():
+            ids = [self.things.ids[row] for row in found.examples]
+            own = {names[row_id] for row_id in ids if row_id in names}
             if shared := sorted(own & seen):
                 raise InputError(
                     f"Two classes are named {shared[0]!r}. Give them different names, or leave one of them empty."

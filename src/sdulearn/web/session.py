@@ -112,14 +112,11 @@ class Session:
                 self.asker.skip(annotator or None)
 
     def undo(self, annotator: str) -> Question | None:
-        """Take back a person's last answer that stands, and put its question before them again.
-
-        Private answers of an earlier start stay: whether they were flipped is forgotten, and another flip of an answer
-        to the same question would tell more of it.
-        """
+        """Take back a person's last answer that stands, and put its question before them again."""
         with self._lock:
             own = [one for one in self.log.contents.answers.values() if one.annotator == annotator]
             if self.epsilon is not None:
+                # Whether those of an earlier start were flipped is forgotten; another flip would tell more.
                 own = [one for one in own if one.session == self.log.session]
             if not own:
                 return None
@@ -171,7 +168,7 @@ class Session:
             return sorted(named | self._people.keys())
 
     def agreement(self) -> dict[str, list[dict[str, Any]]]:
-        """What everybody did, with their error rates, and how far two people agree on questions that both answered."""
+        """What everybody did, their error rates, and how far two people agree on what both answered."""
         given = self.history()
         n_answers = Counter(one.annotator for one in given)
         n_unsure = Counter(one.annotator for one in given if not one.sign)
@@ -184,21 +181,20 @@ class Session:
             if both := said[first].keys() & said[second].keys():
                 n_agreed = sum(said[first][pair] == said[second][pair] for pair in both)
                 couples.append({"first": first, "second": second, "n_both": len(both), "n_agreed": n_agreed})
-        people = [
-            {"name": name, "n_answers": n_answers[name], "n_unsure": n_unsure[name], "error_rate": self._error_of(name)}
-            for name in said
-        ]
+        people = []
+        for name in said:
+            error = self.asker.error_rate(name) if self.epsilon is None else None
+            counts = {"n_answers": n_answers[name], "n_unsure": n_unsure[name]}
+            people.append({"name": name, **counts, "error_rate": error})
         return {"people": people, "couples": couples}
-
-    def _error_of(self, name: str) -> float | None:
-        return None if self.epsilon is not None else self.asker.error_rate(name)
 
     def label(self, names: dict[str, str], annotator: str) -> None:
         """Name the classes of rows."""
         if names and self.epsilon is not None:
             raise InputError(
-                "Answers are private, and the class of a row in the clear would give away that of the row it was "
-                "compared with. Leave the names empty; to name the classes, fit with labels of rows in no answer."
+                "Answers are private, and the class of a row in the clear would give away that of the row "
+                "it was compared with. Leave the names empty; to name the classes, fit with labels of rows "
+                "in no answer."
             )
         with self._lock:
             for row_id, name in names.items():
@@ -207,9 +203,9 @@ class Session:
                 self.log.label(row_id, name, annotator)
 
     def numbers(self, *, wait: bool = False) -> dict[str, Any]:
-        """Counts, and the last estimates: classes, accuracy and its curve, answers to look at again, and advice.
+        """Counts, and the last estimates: classes, accuracy and its curve, answers to review, and advice.
 
-        Unless ``wait`` is True it does not wait for those of the present answers; ``estimating`` says that they come.
+        Unless ``wait`` is True it does not wait for those of all answers: ``estimating`` says that they come.
         """
         with self._lock:
             standing = tuple(self.log.contents.answers.values())
@@ -220,11 +216,15 @@ class Session:
             estimating.result()
         counts = Counter(one.word for one in standing)
         contents = self.log.contents.answers
+        classes = [
+            {"name": self.class_name(one), "share": one.share, "n_points": one.n_points}
+            for one in self._estimates["classes"]
+        ]
         return {
             "n_answers": len(standing),
             **{f"n_{word}": counts[word] for word in PAIR_WORDS},
             **self._estimates,
-            "classes": [self._class(one) for one in self._estimates["classes"]],
+            "classes": classes,
             "review": [contents[key] for key in self._estimates["review"] if key in contents],
             "curve": [self._curve[n] for n in sorted(self._curve)][-_CURVE_POINTS:],
             "estimating": standing != self._estimated,
@@ -238,7 +238,7 @@ class Session:
         self._curve = {n: one for n, one in self._curve.items() if n < len(standing)}
         self._estimates = {
             "accuracy": self._add_to_curve(len(standing)),
-            "classes": self._classes(),
+            "classes": self.classes(),
             "review": [one.key for one in self.asker.review(_REVIEWED)],
             "advice": self._advice(),
         }
@@ -267,17 +267,15 @@ class Session:
         if sizes[1:]:
             self._submit("curve", self._extend_curve, sizes[1:])
 
-    def examples(self, most: int) -> list[list[int]]:
-        """Rows to know each class by."""
-        return [list(one.examples)[:most] for one in self._classes()]
-
-    def _classes(self) -> list[ClassFound]:
+    def classes(self) -> list[ClassFound]:
+        """The classes found; random pairs find none."""
         return [] if self.asker.design == "random" else self.asker.classes()
 
-    def _class(self, found: ClassFound) -> dict[str, Any]:
+    def class_name(self, found: ClassFound) -> str:
+        """What a class was named by its examples; empty where it was not."""
         labels = self.log.contents.labels
         names = [labels[self.ids[row]] for row in found.examples if self.ids[row] in labels]
-        return {"name": names[-1] if names else "", "share": found.share, "n_points": found.n_points}
+        return names[-1] if names else ""
 
     def _add_to_curve(self, n_answers: int) -> dict[str, float] | None:
         """The accuracy after so many answers; None while these do not tell it."""
