@@ -36,6 +36,12 @@ def enumerated(graph, log_p, error):
     return np.log(total)
 
 
+def terms(likelihood, log_p):
+    """Value and posteriors of one problem."""
+    value, posteriors = likelihood.value_and_posteriors(log_p[:, :, None], np.exp(log_p)[:, :, None])
+    return value[0], posteriors[:, :, 0]
+
+
 TREES = {
     "loose pairs": ([(0, 1), (2, 3)], [True, False]),
     "a group": ([(0, 1), (1, 2)], [True, True]),
@@ -54,7 +60,7 @@ def test_value_is_the_sum_over_classes_where_there_is_no_cycle(name, error, n_cl
     graph = AnswerGraph.from_answers(ends, same, labels=[0, 0, 2, 0, 0], n_points=5)
     log_p = log_softmax(np.random.default_rng(0).normal(size=(5, n_classes)), axis=1)
     likelihood = SoftmaxLikelihood(graph, AnswerModel.given(error, graph), n_classes)
-    value, posteriors = likelihood.value_and_posteriors(log_p)
+    value, posteriors = terms(likelihood, log_p)
     assert value == pytest.approx(enumerated(graph, log_p, error), abs=1e-12)
     assert posteriors.sum(axis=1) == pytest.approx(1.0)
     assert posteriors[2] == pytest.approx(np.eye(n_classes)[1])
@@ -64,9 +70,9 @@ def test_two_classes_are_the_pair_likelihood():
     z = np.array([1.3, -0.4, 0.2, 2.0])
     graph = AnswerGraph.from_answers([(0, 1), (2, 3)], [True, False])
     logits = np.column_stack([-z / 2, z / 2])
-    value, _ = SoftmaxLikelihood(graph, AnswerModel.given(0.0, graph), 2).value_and_posteriors(
-        log_softmax(logits, axis=1)
-    )
+    log_p = log_softmax(logits, axis=1)
+    likelihood = SoftmaxLikelihood(graph, AnswerModel.given(0.0, graph), 2)
+    value, _ = terms(likelihood, log_p)
     assert -value == pytest.approx(np.sum(pair_loss(z[[0, 2]], z[[1, 3]], np.array([1.0, -1.0]))))
 
 
@@ -74,7 +80,8 @@ def test_edges_that_contradict_the_model_keep_their_digits():
     graph = AnswerGraph.from_answers([(0, 1), (2, 3)], [False, True])
     likelihood = SoftmaxLikelihood(graph, AnswerModel.given(0.0, graph), 3)
     logits = np.array([[40.0, 0, 0], [41.0, 0, 0], [40.0, 0, 0], [0, 42.0, 0]])
-    value, posteriors = likelihood.value_and_posteriors(log_softmax(logits, axis=1))
+    log_p = log_softmax(logits, axis=1)
+    value, posteriors = terms(likelihood, log_p)
     # Different: one of the two is in another class, 2 exp(-40) + 2 exp(-41); same: exp(-40) + exp(-42) + ...
     different = np.log(2 * np.exp(-40.0) + 2 * np.exp(-41.0))
     same = np.log(np.exp(-40.0) + np.exp(-42.0) + np.exp(-82.0))
@@ -102,6 +109,19 @@ def random_problem(n_points=12, n_answers=16, error=0.1, labels=True, pull=True)
     return problem_of(rng.normal(size=(n_points + 5, 2)), graph, 3, error, shares)
 
 
+@pytest.mark.parametrize(("n_answers", "error"), [(4, 0.1), (3, 0.0), (16, 0.1)])
+def test_many_problems_at_once_are_each_by_itself(n_answers, error):
+    problem = random_problem(n_answers=n_answers, error=error, labels=error > 0)
+    objective = Objective(problem, np.array([[0.1, 0.2, 0.4], [0.3, 0.1, 0.2]]))
+    # The second contradicts its answers by far.
+    W = np.random.default_rng(4).normal(size=(9, 3)) * [1, 30, 3]
+    values, gradients = objective.value_and_gradient(W, [0, 1, 2])
+    for k in range(3):
+        value, gradient = objective.value_and_gradient(W[:, [k]], [k])
+        assert values[k] == pytest.approx(value[0], rel=1e-13)
+        assert gradients[:, k] == pytest.approx(gradient[:, 0], rel=1e-12, abs=1e-14)
+
+
 @pytest.mark.parametrize("exact", [False, True])
 @pytest.mark.parametrize("n_answers", [4, 16])
 def test_gradient_is_the_derivative_also_around_cycles(n_answers, exact):
@@ -121,7 +141,7 @@ def test_objective_is_the_mean_loss_the_penalty_and_the_pull():
     n = problem.likelihood.n_answers
     mean = problem.data.share @ np.exp(log_softmax(problem.data.unlabeled @ W[:-1] + W[-1], axis=1))
     shares = problem.pull.shares
-    expected = -problem.likelihood.value_and_posteriors(log_p)[0] / n + 2 * shares @ np.log(shares / mean)
+    expected = -terms(problem.likelihood, log_p)[0] / n + 2 * shares @ np.log(shares / mean)
     expected += (0.1 * W[0] @ W[0] + 0.3 * W[1] @ W[1]) / 2
     value, _ = Objective(problem, np.array([[0.1], [0.3]])).value_and_gradient(W.reshape(-1, 1), [0])
     assert value[0] == pytest.approx(expected, rel=1e-12)
@@ -163,11 +183,11 @@ def test_twenty_random_restarts_find_nothing_better(load):
     graph = AnswerGraph.from_answers(*random_answers(y, 120, 0), n_points=len(X))
     problem = problem_of((X - X.mean(axis=0)) / X.std(axis=0), graph, 3)
     alpha = 0.01 * problem.largest_alpha(0)
-    found = follow_path(problem, [3 * alpha, alpha], 0)[-1].objective
-    rng = np.random.default_rng(0)
-    shape = (X.shape[1] + 1, 3)
-    restarts = [solve_classes(problem, alpha, 0, rng.normal(size=shape), 1e-3, 200).objective for _ in range(20)]
-    assert found < min(restarts) + 1e-3
+    start = follow_path(problem, [3 * alpha, alpha], 0)[-1]
+    found, _ = solve_classes(problem, (alpha, 0), [start], 1e-3, 200)[0]
+    starts = np.random.default_rng(0).normal(size=(20, X.shape[1] + 1, 3))
+    restarts = solve_classes(problem, (alpha, 0), starts, 1e-3, 200)
+    assert found < restarts[0][0] + 1e-3
 
 
 def test_pair_moment_estimates_the_spread_of_class_means():
@@ -192,8 +212,8 @@ def test_largest_alpha_is_where_the_model_leaves_equal_chances():
     problem = problem_of(X, AnswerGraph.from_answers(ends, y[ends[:, 0]] == y[ends[:, 1]]), 3)
     alpha = problem.largest_alpha(0)
     start = 0.01 * rng.normal(size=(3, 3))
-    above = solve_classes(problem, 2 * alpha, 0, start, 1e-8, 500).W
-    below = solve_classes(problem, alpha / 2, 0, start, 1e-8, 500).W
+    _, above = solve_classes(problem, (2 * alpha, 0), [start], 1e-8, 500)[0]
+    _, below = solve_classes(problem, (alpha / 2, 0), [start], 1e-8, 500)[0]
     assert np.abs(above[:-1]).max() < 1e-2
     assert np.abs(below[:-1]).max() > 0.1
 

@@ -61,8 +61,9 @@ class PointLoss:
         if isinstance(self.likelihood, FactorGraph):
             found = self.likelihood.propagate(log_p, tol=1e-6)
             return self.weight * found.component_values, np.exp(log_p) - found.posteriors
-        value, posteriors = self.likelihood.value_and_posteriors(log_p)
-        return np.array([value]), np.exp(log_p) - posteriors
+        p = np.exp(log_p)
+        value, posteriors = self.likelihood.value_and_posteriors(log_p[:, :, None], p[:, :, None])
+        return value, p - posteriors[:, :, 0]
 
     def value(self, scores: Array) -> float:
         """Log likelihood, weighted."""

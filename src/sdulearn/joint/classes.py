@@ -35,13 +35,13 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator, Sequence
-from functools import cached_property
+from functools import cached_property, reduce
 
 import numpy as np
 from scipy.linalg import eigh, svd
 from scipy.linalg import solve as solve_system
 from scipy.optimize import linear_sum_assignment
-from scipy.special import log_softmax
+from scipy.sparse import csr_matrix
 from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 
@@ -52,12 +52,11 @@ from sdulearn.answers.propagate import (
     Network,
     edge_beliefs,
     edges_on_trees,
-    log_sum,
     log_sum_of_others,
     sum_matrix,
 )
 from sdulearn.joint.data import TrainingData, axis_penalty
-from sdulearn.joint.likelihood import Columns, PriorPull
+from sdulearn.joint.likelihood import Columns, PriorPull, bordered_sum
 from sdulearn.types import Array, Codes, Indices, Mask
 
 # Below this chance of an edge's answers, one minus a sum loses digits.
@@ -88,6 +87,10 @@ class SoftmaxLikelihood:
         self.members = sum_matrix(factors.group, n_groups)
         # (n_groups, n_classes), logarithms of what labels, and answers about labelled groups, say of each group.
         self.potentials = factors.potentials[:, :n_classes]
+        # Of other groups, a point each, equation (1) is p.
+        self.joined = np.flatnonzero((self.potentials != 0).any(axis=1) | (np.diff(self.members.indptr) > 1))
+        self._joined_members = self.members[self.joined]
+        self._member = self.members.indices[self.members.indptr[:-1]]
         # Edges by themselves, and trees of two edges or more.
         on_tree = _on_larger_trees(factors.ends, n_groups)
         self.edges = factors.ends[~on_tree]
@@ -120,52 +123,58 @@ class SoftmaxLikelihood:
         differ = self.differ if self.trees is None else np.concatenate([self.differ, self.trees.differ])
         return np.tanh(np.clip((differ - agree) / 2, -20, 20))
 
-    def value_and_posteriors(self, log_p: Array) -> tuple[float, Array]:
-        """Equation (3), by weight, and the posteriors (n_points, K) whose difference from p is its slope."""
-        value, log_q = self._beliefs(log_p)
-        q = np.exp(log_q)
+    def value_and_posteriors(self, log_p: Array, p: Array) -> tuple[Array, Array]:
+        """Equation (3) (B,), by weight, and the posteriors (n_points, K, B) whose difference from p is its slope."""
+        value, log_q, q = self._beliefs(log_p, p)
         if len(self.edges):
             log_chance, moved = self._edge_terms(log_q, q)
-            value += float(self.weight[self.edges[:, 0]] @ log_chance)
-            q = q + self.ends @ moved
+            value = value + self.weight[self.edges[:, 0]] @ log_chance
+            q = q + _added(self.ends, moved)
         return value, q[self.group]
 
-    def group_probabilities(self, log_p: Array) -> Array:
-        """The class of each point (n_points, K) given its group, and its tree where it is in a larger one."""
-        return np.exp(self._beliefs(log_p)[1])[self.group]
+    def group_probabilities(self, log_p: Array, p: Array) -> Array:
+        """The class of each point (n_points, K, B) given its group, and its tree where it is in a larger one."""
+        return self._beliefs(log_p, p)[2][self.group]
 
-    def _beliefs(self, log_p: Array) -> tuple[float, Array]:
-        """Log likelihood of groups and larger trees, and the logarithm of q in equation (1)."""
-        log_t = self.potentials + self.members @ log_p
+    def _beliefs(self, log_p: Array, p: Array) -> tuple[Array, Array, Array]:
+        """Log likelihood (B,) of groups and larger trees, and q in equation (1) with its logarithm."""
+        log_q = log_p[self._member]
+        joined = self.potentials[self.joined, :, None] + _added(self._joined_members, log_p)
         if self.trees is None:
-            log_z = log_sum(log_t)
-            return float(self.weight @ log_z), log_t - log_z[:, None]
-        beliefs = self.trees.beliefs(log_t)
+            q = p[self._member]
+            log_z, q[self.joined] = _normalise(joined)
+            log_q[self.joined] = joined
+            return self.weight[self.joined] @ log_z, log_q, q
+        log_q[self.joined] = joined
+        found = [self.trees.beliefs(log_t) for log_t in np.moveaxis(log_q, 2, 0)]
+        of_edge = self.weight[self.trees.ends[:, 0]]
+        value = np.array([self.weight @ one.log_z + of_edge @ one.edge_z for one in found])
+        q = np.stack([one.groups for one in found], axis=-1)
         with np.errstate(divide="ignore"):
-            log_q = np.log(beliefs.groups)
-        return float(self.weight @ beliefs.log_z + self.weight[self.trees.ends[:, 0]] @ beliefs.edge_z), log_q
+            return value, np.log(q), q
 
     def _edge_terms(self, log_q: Array, q: Array) -> tuple[Array, Array]:
         """Log of (2), and its derivatives in the log potentials of all first ends, then of all second ends."""
-        first, second = self.edges.T
-        a = np.exp(self.agree)[:, None]
-        b = np.exp(self.differ)[:, None]
-        same = np.einsum("ij,ij->i", q[first], q[second])[:, None]
+        first, second = (q[end] for end in self.edges.T)
+        a, b = (np.exp(factor)[:, None] for factor in (self.agree, self.differ))
+        both = first * second
+        same = _sum_classes(both)
         chance = a * same + b * (1 - same)
         safe = np.maximum(chance, _UNLIKELY)
-        slope = (a - b) / safe
-        moved = np.concatenate([slope * q[first] * (q[second] - same), slope * q[second] * (q[first] - same)])
-        log_chance = np.log(safe[:, 0])
-        if (rare := np.flatnonzero(chance[:, 0] < _UNLIKELY)).size:
-            log_chance[rare], exact = self._rare_edge_terms(log_q, rare)
-            moved[np.concatenate([rare, rare + len(first)])] = exact
+        slope = ((a - b) / safe)[:, None]
+        moved = np.concatenate([slope * (both - same[:, None] * one) for one in (first, second)])
+        log_chance = np.log(safe)
+        edge, column = np.nonzero(chance < _UNLIKELY)
+        if edge.size:
+            log_chance[edge, column], exact = self._rare_edge_terms(log_q, edge, column)
+            moved[edge, :, column], moved[edge + len(first), :, column] = np.split(exact, 2)
         return log_chance, moved
 
-    def _rare_edge_terms(self, log_q: Array, rare: Indices) -> tuple[Array, Array]:
+    def _rare_edge_terms(self, log_q: Array, edge: Indices, column: Indices) -> tuple[Array, Array]:
         """The same in logarithms, where the answers contradict the model so far that nothing else is exact."""
-        first, second = (log_q[end] for end in self.edges[rare].T)
-        agree = self.agree[rare, None]
-        differ = self.differ[rare, None]
+        first, second = (log_q[end, :, column] for end in self.edges[edge].T)
+        agree = self.agree[edge, None]
+        differ = self.differ[edge, None]
         _, log_chance = edge_beliefs(first, second, agree[:, 0], differ[:, 0])
         log_chance = np.maximum(log_chance, -700.0)[:, None]
         posteriors = [
@@ -173,6 +182,36 @@ class SoftmaxLikelihood:
             for one, other in ((first, second), (second, first))
         ]
         return log_chance[:, 0], np.concatenate(posteriors) - np.exp(np.concatenate([first, second]))
+
+
+def _added(matrix: csr_matrix, values: Array) -> Array:
+    """``matrix @ values`` over the first axis."""
+    return np.asarray(matrix @ values.reshape(len(values), -1)).reshape(-1, *values.shape[1:])
+
+
+def _sum_classes(values: Array) -> Array:
+    """The sum over the second axis, which is short: class by class."""
+    return reduce(np.add, values.swapaxes(0, 1))
+
+
+def _normalise(log_t: Array) -> tuple[Array, Array]:
+    """Log of the sum over classes, and the shares of these; ``log_t`` becomes their logarithms."""
+    log_t -= (peak := reduce(np.maximum, log_t.swapaxes(0, 1)))[:, None]
+    share = np.exp(log_t)
+    total = _sum_classes(share)
+    share /= total[:, None]
+    log_total = np.log(total)
+    log_t -= log_total[:, None]
+    return peak + log_total, share
+
+
+def log_probabilities(A: Array, W: Array) -> tuple[Array, Array]:
+    """Logarithms (n_points, K, B) of the probabilities by coefficients (r + 1, K, B), and these."""
+    log_p = A @ W[:-1].reshape(A.shape[1], -1)
+    log_p += W[-1].ravel()
+    log_p = log_p.reshape(len(A), *W.shape[1:])
+    _, p = _normalise(log_p)
+    return log_p, p
 
 
 def _on_larger_trees(edges: Indices, n_groups: int) -> Mask:
@@ -235,40 +274,41 @@ class ClassProblem:
         return None if factors.on_tree.all() else factors
 
     def value_and_gradient(self, W: Array, columns: Columns, exact: bool) -> tuple[Array, Array]:
-        """Equation (4) without its penalty, of one problem: ``W`` is (r + 1, K) in one column.
+        """Equation (4) without its penalty, of B problems: ``W`` is (r + 1, K) in each column.
 
-        Exact is by propagation round cycles, where there are :attr:`cycles`.
+        Exact is by propagation round cycles, where there are :attr:`cycles`, and of one problem.
         """
-        V = W.reshape(-1, self.n_classes)
-        log_p = log_softmax(self.data.known @ V[:-1] + V[-1], axis=1)
-        if exact and self.cycles is not None:
-            found = self.cycles.propagate(log_p, tol=1e-6, max_iter=60)
-            of_component = self.weight[np.unique(self.graph.component, return_index=True)[1]]
-            total = float(of_component @ found.component_values)
-            posteriors = found.posteriors
-        else:
-            total, posteriors = self.likelihood.value_and_posteriors(log_p)
+        V = W.reshape(-1, self.n_classes, W.shape[1])
         n = self.likelihood.n_answers
-        slope = self.weight[:, None] * (np.exp(log_p) - posteriors) / n
+        log_p, p = log_probabilities(self.data.known, V)
+        if exact and self.cycles is not None:
+            found = self.cycles.propagate(log_p[:, :, 0], tol=1e-6, max_iter=60)
+            of_component = self.weight[np.unique(self.graph.component, return_index=True)[1]]
+            total = np.array([of_component @ found.component_values])
+            posteriors = found.posteriors[:, :, None]
+        else:
+            total, posteriors = self.likelihood.value_and_posteriors(log_p, p)
+        slope = (self.weight / n)[:, None, None] * (p - posteriors)
         value = -total / n
-        gradient = np.vstack([self.data.known.T @ slope, slope.sum(axis=0)])
+        gradient = bordered_sum(self.data.known, slope.reshape(len(slope), -1))
         if self.pull is not None:
             share = self.data.share
-            P = np.exp(log_softmax(self.data.unlabeled @ V[:-1] + V[-1], axis=1))
-            divergence, first, _ = self.pull.derivatives(share @ P)
-            slope = share[:, None] * P * (first - (P @ first)[:, None])
-            value += float(divergence)
-            gradient += np.vstack([self.data.unlabeled.T @ slope, slope.sum(axis=0)])
-        return np.array([value]), gradient.reshape(-1, 1)
+            _, p = log_probabilities(self.data.unlabeled, V)
+            divergence, first, _ = self.pull.derivatives(np.tensordot(share, p, 1))
+            slope = share[:, None, None] * p * (first - _sum_classes(p * first)[:, None])
+            value += divergence
+            gradient += bordered_sum(self.data.unlabeled, slope.reshape(len(slope), -1))
+        return value, gradient.reshape(W.shape)
 
     def hessian(self, w: Array) -> Array:
         """Not asked for: L-BFGS finds the last digits."""
         raise NotImplementedError
 
-    def curvature(self, pen: Array) -> Array:
-        """A rough diagonal of the Hessian, in the order of raveled coefficients."""
+    def scale(self, pen: Array) -> Array:
+        """A rough diagonal of the inverse Hessian, in the order of raveled coefficients, for each column of ``pen``."""
         K = self.n_classes
-        return np.repeat(np.append(0.15 * self.data.axes.variance / K + pen, 0.25 / K), K)
+        intercept = np.full((1, pen.shape[1]), 0.25 / K)
+        return 1 / np.repeat(np.vstack([0.15 * self.data.axes.variance[:, None] / K + pen, intercept]), K, axis=0)
 
     def largest_alpha(self, covariance_power: float) -> float:
         """The penalty above which equal chances for all classes are a minimum, about.
@@ -355,7 +395,7 @@ class ClassProblem:
         if n_groups + n_others < K:
             group = np.arange(len(rows))
         size = np.bincount(group)
-        means = np.column_stack([np.bincount(group, column) for column in rows.T]) / size[:, None]
+        means = (sum_matrix(group, len(size)) @ rows) / size[:, None]
         centres = "k-means++" if isinstance(init, int) else init @ space
         seed = init if isinstance(init, int) else 0
         with warnings.catch_warnings():
@@ -411,8 +451,7 @@ def _discriminant(A: Array, cluster: Indices, n_classes: int) -> Array:
 def _class_moments(A: Array, cluster: Indices, n_classes: int) -> tuple[Array, Array]:
     """Means of the clusters (0, that of all rows, for an empty one), and their shrunk common covariance."""
     count = np.bincount(cluster, minlength=n_classes)
-    sums = np.column_stack([np.bincount(cluster, column, n_classes) for column in A.T])
-    means = sums / np.maximum(count, 1)[:, None]
+    means = (sum_matrix(cluster, n_classes) @ A) / np.maximum(count, 1)[:, None]
     apart = A - means[cluster]
     within = apart.T @ apart / len(A)
     within[np.diag_indices(len(within))] += _SHRINKAGE * np.trace(within) / len(within) + 1e-12 * np.mean(A**2)

@@ -654,13 +654,11 @@ class Objective:
     def value_and_gradient(self, W: Array, columns: Columns) -> tuple[Array, Array]:
         """Values and gradients of the given problems at ``W``."""
         value, gradient = self.loss.value_and_gradient(W, columns, self.exact)
-        # (r + 1, B) with two classes, (r + 1, K) for a single problem of K; the intercepts are last, and free.
-        V = W.reshape(len(self.pen) + 1, -1)
-        penalised = self.pen[:, columns] * V[:-1]
-        squares = np.einsum("ij,ij->j", penalised, V[:-1]).reshape(-1, W.shape[1])
-        gradient = gradient.reshape(V.shape)
-        gradient[:-1] += penalised
-        return value + squares.sum(axis=0) / 2, gradient.reshape(W.shape)
+        # One coefficient of an axis with two classes, else K; the intercepts are last, and free.
+        V = W.reshape(len(self.pen) + 1, -1, W.shape[1])[:-1]
+        penalised = self.pen[:, None, columns] * V
+        gradient[: V.size // W.shape[1]] += penalised.reshape(-1, W.shape[1])
+        return value + np.einsum("ijk,ijk->k", penalised, V) / 2, gradient
 
     def hessian(self, w: Array) -> Array:
         """Hessian of a single problem of two classes."""

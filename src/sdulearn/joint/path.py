@@ -8,14 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 import numpy as np
-from scipy.special import log_softmax
 
 from sdulearn.base import Fit
 from sdulearn.errors import OrientationWarning, warn
-from sdulearn.joint.classes import ClassProblem
+from sdulearn.joint.classes import ClassProblem, log_probabilities
 from sdulearn.joint.data import Axes, Moments, TrainingData, axis_penalty
 from sdulearn.joint.likelihood import (
     Columns,
@@ -32,7 +31,7 @@ from sdulearn.joint.likelihood import (
 )
 from sdulearn.model_selection import grid_results
 from sdulearn.prior import PriorEstimate
-from sdulearn.solvers.descent import gradient_norm, lbfgs, lbfgs_many, newton
+from sdulearn.solvers.descent import gradient_norm, lbfgs_many, newton
 from sdulearn.types import Array, Indices, Mask
 
 # Iterations after which only the best start of each problem is continued.
@@ -56,6 +55,7 @@ _CLASS_TRIAL_ITER = 15
 _N_FOLLOWED = 3
 _CLASS_PATH_TOL = 2e-3
 _CLASS_STEPS_DOWN = 4
+_CLASS_MEMORY = 20
 # Clusters are made anew from a solution at most so often, while that finds a better one.
 _N_AGAIN = 4
 _BETTER = 1e-4
@@ -334,66 +334,48 @@ def class_sign(parameters: Parameters, prior: PriorEstimate, positive: float, sp
     return 1.0 if positive == 0.5 or (positive > 0.5) == larger_is_positive else -1.0
 
 
-class Minimum(NamedTuple):
-    """A local minimum with K classes, in the axes."""
-
-    W: Array  # (r + 1, K), coefficients, the intercepts last
-    objective: float
-    optimality: float  # norm of the gradient there, in the norm of a rough inverse Hessian
-    n_iter: int  # evaluations of the objective
+# A local minimum with K classes: its value, and coefficients (r + 1, K) in the axes, the intercepts last.
+Minimum = tuple[float, Array]
 
 
 def solve_classes(
-    problem: ClassProblem,
-    alpha: float,
-    covariance_power: float,
-    W: Array,
-    tol: float,
-    max_iter: int,
-    exact: bool = False,
-) -> Minimum:
-    """A local minimum from ``W``."""
-    pen = axis_penalty(problem.data.axes.variance, alpha, covariance_power)
-    objective = Objective(problem, pen[:, None], exact)
-    curvature = problem.curvature(pen)
-
-    def flat(w: Array) -> tuple[float, Array]:
-        value, gradient = objective.value_and_gradient(w[:, None], [0])
-        return float(value[0]), gradient[:, 0]
-
-    w, n_calls = lbfgs(flat, W.ravel(), curvature, tol, max_iter)
-    value, gradient = flat(w)
-    return Minimum(w.reshape(W.shape), value, float(gradient_norm(gradient, 1 / curvature)), n_calls)
+    problem: ClassProblem, setting: tuple[float, float], starts: Sequence[Array], tol: float, max_iter: int
+) -> list[Minimum]:
+    """Local minima from several starts at one alpha and covariance power, the best first."""
+    pen = np.repeat(axis_penalty(problem.data.axes.variance, *setting)[:, None], len(starts), axis=1)
+    evaluate = Objective(problem, pen).value_and_gradient
+    first = np.column_stack([W.ravel() for W in starts])
+    found, values = lbfgs_many(evaluate, first, problem.scale(pen), tol, max_iter, memory=_CLASS_MEMORY)
+    return [(float(values[k]), found[:, k].reshape(starts[0].shape)) for k in np.argsort(values, kind="stable")]
 
 
 def _best_of(problem: ClassProblem, setting: tuple[float, float], starts: Sequence[Array], n_followed: int) -> Minimum:
     """The best solution from several starts: all are followed a little, the best of them to the end."""
-    trials = [solve_classes(problem, *setting, W, _PATH_TOL, _CLASS_TRIAL_ITER) for W in starts]
-    trials.sort(key=lambda trial: trial.objective)
-    found = [solve_classes(problem, *setting, trial.W, _CLASS_PATH_TOL, _PATH_ITER) for trial in trials[:n_followed]]
-    return min(found, key=lambda solution: solution.objective)
+    trials = solve_classes(problem, setting, starts, _PATH_TOL, _CLASS_TRIAL_ITER)
+    followed = [W for _, W in trials[:n_followed]]
+    return solve_classes(problem, setting, followed, _CLASS_PATH_TOL, _PATH_ITER)[0]
 
 
 def _improve(problem: ClassProblem, setting: tuple[float, float], solution: Minimum, n_again: int) -> Minimum:
     """Cluster all points anew from the classes of a solution, while that leads to a better one."""
     for _ in range(n_again):
-        found = _best_of(problem, setting, problem.starts_again(solution.W), 1)
-        if found.objective > solution.objective - _BETTER:
+        found = _best_of(problem, setting, problem.starts_again(solution[1]), 1)
+        if found[0] > solution[0] - _BETTER:
             break
         solution = found
     return solution
 
 
-def follow_path(problem: ClassProblem, alphas: Sequence[float], covariance_power: float) -> list[Minimum]:
-    """Solutions at penalties that fall, from all starts at a middle one of them."""
+def follow_path(problem: ClassProblem, alphas: Sequence[float], covariance_power: float) -> list[Array]:
+    """Coefficients at penalties that fall, from all starts at a middle one of them."""
     middle, others = _outwards(problem, alphas, covariance_power)
     setting = (alphas[middle], covariance_power)
     found = {middle: _improve(problem, setting, _best_of(problem, setting, problem.starts, _N_FOLLOWED), _N_AGAIN)}
     for i, neighbour in others:
         setting = (alphas[i], covariance_power)
-        warm = _best_of(problem, setting, [found[neighbour].W, *problem.group_starts], 2)
+        warm = _best_of(problem, setting, [found[neighbour][1], *problem.group_starts], 2)
         found[i] = _improve(problem, setting, warm, 1)
-    return [found[i] for i in range(len(alphas))]
+    return [found[i][1] for i in range(len(alphas))]
 
 
 def _outwards(
@@ -414,7 +396,7 @@ def fit_classes(problem: ClassProblem, parameters: Parameters, alpha: float, cov
     top = max(WORKING_ALPHA * problem.largest_alpha(covariance_power), alpha)
     alphas = np.geomspace(top, alpha, _CLASS_STEPS_DOWN if top > alpha else 1).tolist()
     start = follow_path(problem, alphas, covariance_power)[-1]
-    return _polish_classes(problem, parameters, start.W, alpha, covariance_power)
+    return _polish_classes(problem, parameters, start, alpha, covariance_power)
 
 
 def choose_and_fit(
@@ -424,7 +406,7 @@ def choose_and_fit(
     path = follow_path(problem, alphas, covariance_power)
     scores = _class_scores(problem, path, alphas, covariance_power, known)
     temperature, row = _best_setting(scores)
-    fit = _polish_classes(problem, parameters, path[row].W, alphas[row], covariance_power)
+    fit = _polish_classes(problem, parameters, path[row], alphas[row], covariance_power)
     fitted = {
         "alpha_": alphas[row],
         "covariance_power_": covariance_power,
@@ -444,7 +426,7 @@ def _best_setting(scores: Array) -> tuple[int, int]:
 
 
 def _class_scores(
-    problem: ClassProblem, path: list[Minimum], alphas: Sequence[float], covariance_power: float, known: Mask
+    problem: ClassProblem, path: list[Array], alphas: Sequence[float], covariance_power: float, known: Mask
 ) -> Array:
     """Mean log chance (n_temperatures, n_folds, n_alphas) of what each fold left out, given what it knows; or NaN.
 
@@ -461,27 +443,28 @@ def _class_scores(
             continue
         found: dict[int, Array] = {}
         for i, neighbour in [(middle, middle), *others]:
-            starts = [_SHRUNK * path[i].W, *([found[neighbour]] if found else [])]
-            trials = [solve_classes(part, alphas[i], covariance_power, W, _PATH_TOL, _FOLD_ITER) for W in starts]
-            found[i] = min(trials, key=lambda trial: trial.objective).W
-            scores[:, k, i] = [_class_score(problem, part, found[i] / t, ~answers, ~shown) for t in TEMPERATURES]
+            starts = [_SHRUNK * path[i], *([found[neighbour]] if found else [])]
+            _, found[i] = solve_classes(part, (alphas[i], covariance_power), starts, _PATH_TOL, _FOLD_ITER)[0]
+            scores[:, k, i] = _class_score(problem, part, found[i], ~answers, ~shown)
     return scores
 
 
-def _class_score(problem: ClassProblem, part: ClassProblem, W: Array, answers: Mask, labels: Mask) -> float:
-    """Mean log chance of some answers and labels, each by itself, given what a part of the data knows."""
+def _class_score(problem: ClassProblem, part: ClassProblem, W: Array, answers: Mask, labels: Mask) -> Array:
+    """Mean log chance (n_temperatures,) of some answers and labels, each by itself, given what a part knows."""
     graph = problem.graph
-    log_p = log_softmax(problem.data.known @ W[:-1] + W[-1], axis=1)
-    q = part.likelihood.group_probabilities(log_p)
+    log_p, p = log_probabilities(problem.data.known, W[:, :, None] / np.array(TEMPERATURES))
+    q = part.likelihood.group_probabilities(log_p, p)
     first, second = graph.ends[answers].T
-    errors = problem.answer_model.errors(graph.annotators[answers])
-    same = np.einsum("ij,ij->i", q[first], q[second])
-    agrees = np.where(graph.same[answers] > 0, same, 1 - same)
-    chances = np.log(np.maximum((1 - errors) * agrees + errors * (1 - agrees), _SMALLEST_CHANCE))
+    errors = problem.answer_model.errors(graph.annotators[answers])[:, None]
+    same = np.einsum("ijk,ijk->ik", q[first], q[second])
+    agrees = np.where(graph.same[answers, None] > 0, same, 1 - same)
+    chances = (1 - errors) * agrees + errors * (1 - agrees)
     known = np.flatnonzero(labels & (graph.labels != 0))
-    named = np.log(np.maximum(q[known, graph.labels[known] - 1], _SMALLEST_CHANCE))
+    named = q[known, graph.labels[known] - 1]
     weights = problem.weight[np.concatenate([first, known])]
-    return float(weights @ np.concatenate([chances, named]) / weights.sum()) if len(weights) else np.nan
+    if not len(weights):
+        return np.full(len(TEMPERATURES), np.nan)
+    return weights @ np.log(np.maximum(np.concatenate([chances, named]), _SMALLEST_CHANCE)) / weights.sum()
 
 
 def choose_number(
@@ -490,8 +473,8 @@ def choose_number(
     """The number of classes by the held-out likelihood, and its interval.
 
     Numbers are tried from the fewest on, until more bring nothing. The fewest within one standard error of the best
-    is taken. Within two standard errors are the fewest classes of the interval, and its most, counted by the
-    classes that have a point: one without costs no likelihood.
+    is taken, or as many as have a point then: a class without costs no likelihood and is none. Within two standard
+    errors are the fewest classes of the interval, and its most, counted by the classes that have a point.
     """
     # The same penalties for all numbers: else the lightest would win.
     largest = problem.with_classes(fewest).largest_alpha(covariance_power)
@@ -504,14 +487,17 @@ def choose_number(
         of_folds = _class_scores(trial, path, alphas, covariance_power, known)
         temperature, row = _best_setting(of_folds)
         scores.append(of_folds[temperature, :, row])
-        W = path[row].W
+        W = path[row]
         n_used.append(len(np.unique(np.argmax(trial.data.A @ W[:-1] + W[-1], axis=1))))
         best = int(np.argmax(np.nanmean(np.array(scores), axis=1)))
         if len(scores) - 1 - best >= _PATIENCE:
             break
     one = _near_best(np.array(scores), 1)
     two = _near_best(np.array(scores), 2)
-    return fewest + int(np.argmax(one)), fewest + int(np.argmax(two)), int(np.max(np.array(n_used)[two]))
+    n_classes = fewest + int(np.argmax(one))
+    while fewest <= n_used[n_classes - fewest] < n_classes:
+        n_classes = n_used[n_classes - fewest]
+    return n_classes, fewest + int(np.argmax(two)), int(np.max(np.array(n_used)[two]))
 
 
 def _near_best(scores: Array, n_errors: float) -> Mask:
@@ -533,22 +519,35 @@ def _polish_classes(
     """Solve to ``tol``, number the classes, and go back to the user's columns."""
     tol = float(parameters.tol)
     max_iter = _STEPS * int(parameters.max_iter)
-    solution = solve_classes(problem, alpha, covariance_power, W, tol, max_iter)
+    pen = axis_penalty(problem.data.axes.variance, alpha, covariance_power)[:, None]
+    scale = problem.scale(pen)
+    n_calls = 0
+
+    def evaluate(W: Array, columns: Columns) -> tuple[Array, Array]:
+        nonlocal n_calls
+        n_calls += 1
+        return objective.value_and_gradient(W, columns)
+
+    objective = Objective(problem, pen)
+    found, _ = lbfgs_many(evaluate, W.reshape(-1, 1), scale, tol, max_iter, memory=_CLASS_MEMORY)
     if problem.cycles is not None:
-        solution = solve_classes(problem, alpha, covariance_power, solution.W, max(tol, 1e-4), max_iter, exact=True)
+        objective = Objective(problem, pen, exact=True)
+        found, _ = lbfgs_many(evaluate, found, scale, max(tol, 1e-4), max_iter, memory=_CLASS_MEMORY)
         tol = max(tol, _PROPAGATED_TOL)
-    W = solution.W - solution.W.mean(axis=1, keepdims=True)
+    value, gradient = objective.value_and_gradient(found, [0])
+    W = found.reshape(W.shape)
+    W = W - W.mean(axis=1, keepdims=True)
     W = W[:, _number_classes(problem, W)]
     coef, intercepts = zip(*(problem.data.axes.coefficients(column) for column in W.T), strict=True)
     intercept = np.array(intercepts)
-    certificate = (solution.objective, solution.optimality, solution.n_iter)
+    certificate = (float(value[0]), float(gradient_norm(gradient, scale)[0]), n_calls)
     return Fit(np.array(coef), intercept - intercept.mean(), *certificate, shares=_mean_prediction(problem, W), tol=tol)
 
 
 def _mean_prediction(problem: ClassProblem, W: Array) -> Array:
     """Mean probability of each class over the unlabeled points, or over all where there are none."""
     A, share = problem.data.judged()
-    return share @ np.exp(log_softmax(A @ W[:-1] + W[-1], axis=1))
+    return share @ log_probabilities(A, W[:, :, None])[1][:, :, 0]
 
 
 def _number_classes(problem: ClassProblem, W: Array) -> Indices:
