@@ -440,9 +440,9 @@ def decide(
     _refuse_gaps(name, counts, missing)
     _refuse_codes(name, counts, kinds)
     large = {
-        column: found.texts
-        for column, found in counts.items()
-        if kinds[column] == CATEGORY and (found.texts is None or len(found.texts) > max_categories)
+        column: one.texts
+        for column, one in counts.items()
+        if kinds[column] == CATEGORY and (one.texts is None or len(one.texts) > max_categories)
     }
     if large:
         number = [_noted(c, f"more than {MANY_TEXTS:,}" if t is None else f"{len(t):,}") for c, t in large.items()]
@@ -450,9 +450,10 @@ def decide(
             f"{name}: text columns with more than {max_categories} different texts: {listed(number)}. Name the ids "
             "with `id_column`, leave columns out with `drop`, or raise `max_categories`."
         )
-    columns = [_column(column, kinds[column], spelled[column], found, missing) for column, found in counts.items()]
-    mean, deviation = np.hstack([_mean_and_deviation(c, counts[c.name]) for c in columns])
-    return Columns(tuple(columns), id_column, mean, usable_scale(mean, deviation))
+    fills = missing == "mean"
+    found = [_column(column, kinds[column], spelled[column], one, fills) for column, one in counts.items()]
+    mean, deviation = np.hstack([moments for _, moments in found])
+    return Columns(tuple(column for column, _ in found), id_column, mean, usable_scale(mean, deviation))
 
 
 def _recognised(name: str, column: str, found: ColumnCounts) -> tuple[Kind, NumberText | None, ColumnCounts]:
@@ -527,23 +528,20 @@ def _noted(name: str, note: str) -> str:
     return f"{quoted(name)} ({note})"
 
 
-def _column(name: str, kind: Kind, spelled: NumberText | None, found: ColumnCounts, missing: str) -> Column:
+def _column(
+    name: str, kind: Kind, spelled: NumberText | None, found: ColumnCounts, fills: bool
+) -> tuple[Column, Array]:
+    """A column, and mean and deviation of its features over all rows, with what stands in for missing values."""
     if kind != CATEGORY:
-        return Column(name, kind, fill=found.numbers.mean if missing == "mean" else None, text=spelled)
+        mean, squares = found.numbers[1:]
+        fill = mean if fills else None
+        return Column(name, kind, fill=fill, text=spelled), np.array([[mean], [np.sqrt(squares / found.rows)]])
     texts = found.texts or Counter()
     # The first in the alphabet of those that occur most often, whatever the order of the rows.
-    usual = min(texts, key=lambda text: (-texts[text], text)) if missing == "mean" else None
-    return Column(name, kind, tuple(sorted(texts)), usual)
-
-
-def _mean_and_deviation(column: Column, found: ColumnCounts) -> Array:
-    """Of the features of a column over all rows, with what stands in for missing values."""
-    if column.kind != CATEGORY:
-        return np.array([[found.numbers.mean], [np.sqrt(found.numbers.squares / found.rows)]])
-    texts = found.texts or Counter()
-    times = np.array([texts[text] + found.gaps * (text == column.fill) for text in column.categories])
-    share = times / found.rows
-    return np.array([share, np.sqrt(share * (1 - share))])
+    usual = min(texts, key=lambda text: (-texts[text], text)) if fills else None
+    names = tuple(sorted(texts))
+    share = np.array([texts[text] + found.gaps * (text == usual) for text in names]) / found.rows
+    return Column(name, kind, names, usual), np.array([share, np.sqrt(share * (1 - share))])
 
 
 def _fill(name: str, column: Column, values: ArrowColumn, feature: Array) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +13,7 @@ from scipy import sparse
 from scipy.special import softmax
 from sklearn.utils.validation import check_is_fitted
 
-from sdulearn.columns import Columns, Layout, SparseColumns, as_arrow
+from sdulearn.columns import Columns, Layout, as_arrow
 from sdulearn.errors import InputError, UnseenCategoryWarning, quoted, warn
 from sdulearn.io import container
 from sdulearn.io.files import Location, written_whole
@@ -212,19 +212,18 @@ class TableModel:
         """
         check_is_fitted(self.estimator)
         estimator, arrays = container.describe_estimator(self.estimator)
+        columns = self.columns
+        if isinstance(columns, Columns):
+            layout = {"kind": "columns", "columns": plain(columns.columns), "id_column": columns.id_column}
+        else:
+            layout = {"kind": "sparse", "width": columns.width, "first": columns.first}
         header = {
             "model": "TableModel",
             "version": VERSION,
             "estimator": estimator,
-            "layout": _described(self.columns),
+            "layout": layout,
             "classes": list(self.classes),
             "report": plain(self.report),
         }
         parts = {f"estimator:{name}": array for name, array in arrays.items()}
-        container.write(path, header, {**parts, "mean": self.columns.mean, "scale": self.columns.scale})
-
-
-def _described(columns: Layout) -> dict[str, Any]:
-    if isinstance(columns, SparseColumns):
-        return {"kind": "sparse", "width": columns.width, "first": columns.first}
-    return {"kind": "columns", "columns": plain(columns.columns), "id_column": columns.id_column}
+        container.write(path, header, {**parts, "mean": columns.mean, "scale": columns.scale})

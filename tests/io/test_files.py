@@ -2,12 +2,14 @@
 
 import os
 import threading
+import time
 
 import numpy as np
 import pytest
 
 from sdulearn import SDUClassifier, load_model
-from sdulearn.io import container, files
+from sdulearn.errors import FileError
+from sdulearn.io import container
 from sdulearn.io.files import written_whole
 
 
@@ -67,19 +69,6 @@ def test_two_writers_of_one_file_have_drafts_of_their_own(tmp_path):
     assert [one.name for one in tmp_path.iterdir()] == ["out.csv"]
 
 
-def test_on_windows_no_process_is_asked_whether_it_runs(tmp_path, monkeypatch):
-    """There a signal 0 ends the process; a draft is old or it is not."""
-    monkeypatch.setattr(files, "_WINDOWS", True)
-    monkeypatch.setattr(os, "kill", lambda *_: pytest.fail("a process was killed"))
-    old, new = (tmp_path / f".out.csv.{number}.x.part" for number in (123, 124))
-    for draft in (old, new):
-        draft.write_text("half")
-    os.utime(old, (0, 0))
-    with written_whole(tmp_path / "out.csv") as draft:
-        draft.write_text("whole")
-    assert sorted(one.name for one in tmp_path.iterdir()) == [new.name, "out.csv"]
-
-
 def test_two_threads_may_write_one_file(tmp_path):
     """Whoever reads meanwhile sees one of the two, whole; nothing is left behind."""
     path = tmp_path / "model.sdu"
@@ -99,13 +88,25 @@ def test_two_threads_may_write_one_file(tmp_path):
     assert [file.name for file in tmp_path.iterdir()] == ["model.sdu"]
 
 
-def test_drafts_of_killed_processes_are_cleared_away(tmp_path):
-    gone = 2**22 - 3  # beyond the largest number that Linux gives a process by default
-    abandoned = tmp_path / f".model.sdu.{gone}.abc.part"
-    at_work = tmp_path / f".model.sdu.{os.getpid()}.abc.part"
-    other = tmp_path / f".other.sdu.{gone}.abc.part"
-    for path in (abandoned, at_work, other):
-        path.write_text("half")
-    with written_whole(tmp_path / "model.sdu") as draft:
+def test_old_drafts_of_killed_processes_are_cleared_away(tmp_path):
+    old, new, other = (tmp_path / f".{name}.part" for name in ("out.csv.1", "out.csv.2", "other.csv.3"))
+    for draft in (old, new, other):
+        draft.write_text("half")
+    for draft in (old, other):
+        os.utime(draft, (0, time.time() - 86_500))
+    os.utime(new, (0, time.time() - 86_300))
+    with written_whole(tmp_path / "out.csv") as draft:
         draft.write_text("whole")
-    assert {file.name for file in tmp_path.iterdir()} == {"model.sdu", at_work.name, other.name}
+    assert {file.name for file in tmp_path.iterdir()} == {"out.csv", new.name, other.name}
+
+
+def test_a_file_has_the_rights_of_a_new_one(tmp_path):
+    (tmp_path / "usual").touch()
+    with written_whole(tmp_path / "out.csv"):
+        pass
+    assert (tmp_path / "out.csv").stat().st_mode == (tmp_path / "usual").stat().st_mode
+    with (
+        pytest.raises(FileError, match=r"out\.csv cannot be written: No such file"),
+        written_whole(tmp_path / "no" / "out.csv"),
+    ):
+        pass

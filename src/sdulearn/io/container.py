@@ -59,7 +59,8 @@ def describe_estimator(estimator: Estimator) -> tuple[Header, Arrays]:
         if is_dataclass(value) and not isinstance(value, type):
             fitted[name] = plain(value)
         elif isinstance(value, dict):
-            columns = {key: _filled(column) for key, column in value.items()}
+            # GridSearchCV masks columns, and masks nothing in them.
+            columns = {key: c.filled() if isinstance(c, np.ma.MaskedArray) else c for key, c in value.items()}
             arrays |= {f"{name}/{key}": column for key, column in columns.items() if isinstance(column, np.ndarray)}
             fitted[name] = {key: column for key, column in columns.items() if not isinstance(column, np.ndarray)}
         elif isinstance(value, np.ndarray) and value.dtype != object:
@@ -78,11 +79,6 @@ def join_fitted(fitted: Header, arrays: Arrays) -> Header:
         inner = fitted[outer] if key else fitted
         inner[key or name] = array
     return fitted
-
-
-def _filled(column: object) -> object:
-    """GridSearchCV's masked columns without their mask, which is empty."""
-    return column.filled() if isinstance(column, np.ma.MaskedArray) else column
 
 
 _NOT_KEPT = object()

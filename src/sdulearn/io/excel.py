@@ -49,13 +49,12 @@ def _refuse_far_cells(path: Location) -> None:
             with archive.open(member) as file:
                 if not _is_nearly_empty(*_largest_area(file)):
                     continue
-            cells = _FilledCells()
             with archive.open(member) as file:
-                _parse(file, cells.start)
-            if _is_nearly_empty(cells.height * cells.width, cells.count):
+                count, height, width = _filled_area(file)
+            if _is_nearly_empty(height * width, count):
                 raise InputError(
-                    f"{path}: the {cells.count:,} cells of its first sheet are spread over {cells.height:,} rows and "
-                    f"{cells.width:,} columns. Delete those far away from the table, or save the sheet as CSV."
+                    f"{path}: the {count:,} cells of its first sheet are spread over {height:,} rows and "
+                    f"{width:,} columns. Delete those far away from the table, or save the sheet as CSV."
                 )
 
 
@@ -94,45 +93,31 @@ def _column_number(letters: bytes) -> int:
     return number
 
 
-class _FilledCells:
-    """The rectangle around the cells of a sheet that have a value."""
+def _filled_area(file: IO[bytes]) -> tuple[int, int, int]:
+    """Number of the cells that have a value, and height and width of the rectangle around them."""
+    count = 0
+    row = column = -1
+    rows: set[int] = set()
+    columns: set[int] = set()
 
-    def __init__(self) -> None:
-        self.count = 0
-        self.rows = (0, 0)
-        self.columns = (0, 0)
-        self._row = -1
-        self._column = -1
-
-    @property
-    def height(self) -> int:
-        return self.rows[1] - self.rows[0] + 1
-
-    @property
-    def width(self) -> int:
-        return self.columns[1] - self.columns[0] + 1
-
-    def start(self, tag: str, attributes: dict[str, str]) -> None:
+    def start(tag: str, attributes: dict[str, str]) -> None:
         """Follow a tag; rows and cells that do not say where they are follow the one before."""
+        nonlocal count, row, column
         name = tag.rpartition(":")[2]
         if name == "row":
-            self._row = _place("A" + attributes["r"])[0] if "r" in attributes else self._row + 1
-            self._column = -1
+            row = _place("A" + attributes["r"])[0] if "r" in attributes else row + 1
+            column = -1
         elif name == "c":
-            self._column += 1
+            column += 1
             if "r" in attributes:
-                self._row, self._column = _place(attributes["r"])
+                row, column = _place(attributes["r"])
         elif name in ("v", "is"):
-            self._fill()
+            count += 1
+            rows.add(row)
+            columns.add(column)
 
-    def _fill(self) -> None:
-        row, column = self._row, self._column
-        if not self.count:
-            self.rows = (row, row)
-            self.columns = (column, column)
-        self.count += 1
-        self.rows = (min(self.rows[0], row), max(self.rows[1], row))
-        self.columns = (min(self.columns[0], column), max(self.columns[1], column))
+    _parse(file, start)
+    return count, max(rows, default=0) - min(rows, default=1) + 1, max(columns, default=0) - min(columns, default=1) + 1
 
 
 def _place(cell: str) -> tuple[int, int]:
@@ -204,8 +189,5 @@ def _column(cells: Sequence[object]) -> ArrowColumn:
         return pa.array(numbers)
     except (pa.ArrowInvalid, pa.ArrowTypeError):
         # All digits of a number, as it may be an id.
-        return pa.array([None if cell is None else _text(cell) for cell in cells], pa.string())
-
-
-def _text(cell: object) -> str:
-    return as_text(cell) if isinstance(cell, float) else str(cell)
+        texts = [as_text(cell) if isinstance(cell, float) else str(cell) for cell in cells]
+        return pa.array([None if cell is None else text for cell, text in zip(cells, texts, strict=True)], pa.string())

@@ -7,11 +7,11 @@ import gzip
 import io
 import os
 import re
-import tempfile
+import secrets
 import time
 import zlib
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from os import PathLike
 from pathlib import Path
 from typing import IO
@@ -37,7 +37,6 @@ _FORMATS = {
     ".xlsx": "xlsx",
 }
 _PANDAS_MISSING = ("NAType", "NaTType")
-_WINDOWS = os.name == "nt"
 # Nobody writes a file for a day without adding to it.
 _OLD_SECONDS = 86_400
 # Begins like a formula, as -1, +0.5 and a single sign do not; after apostrophes too, so that one more can be taken off.
@@ -138,56 +137,20 @@ def from_cell(cell: str) -> str:
 def written_whole(path: Location) -> Iterator[Path]:
     """A draft beside the file that takes its name when all has gone well: it appears whole or not at all."""
     target = Path(path)
-    _remove_abandoned(target)
+    draft = target.with_name(f".{target.name}.{secrets.token_hex(6)}.part")
     try:
-        # The number of the process tells a draft that was abandoned from one at work; the rest tells threads apart.
-        prefix = f".{target.name}.{os.getpid()}."
-        handle, name = tempfile.mkstemp(prefix=prefix, suffix=".part", dir=target.parent)
+        draft.touch(exist_ok=False)
     except OSError as error:
         raise FileError(f"{target} cannot be written: {error.strerror or error}.") from None
-    os.close(handle)
-    draft = Path(name)
     try:
         yield draft
         with draft.open("rb+") as file:
             os.fsync(file.fileno())
-        draft.chmod(0o666 & ~_umask())
         draft.replace(target)
     finally:
         draft.unlink(missing_ok=True)
-
-
-def _remove_abandoned(target: Path) -> None:
-    """Drafts of this file whose process was killed."""
-    prefix = f".{target.name}."
-    for draft in target.parent.glob("." + glob.escape(target.name) + ".*.part"):
-        number = draft.name.removeprefix(prefix).split(".")[0]
-        if number.isdigit() and _is_abandoned(draft, int(number)):
-            draft.unlink(missing_ok=True)
-
-
-def _is_abandoned(draft: Path, process: int) -> bool:
-    """Whether nobody writes a draft any more; on Windows, where a signal 0 ends the process, by its age."""
-    if not _WINDOWS:
-        return not _is_running(process)
-    try:
-        return time.time() - draft.stat().st_mtime > _OLD_SECONDS
-    except FileNotFoundError:
-        return False
-
-
-def _is_running(process: int) -> bool:
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    except (PermissionError, OverflowError):
-        return True
-    return True
-
-
-def _umask() -> int:
-    """The process's umask, which a temporary file does not heed."""
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
+    for other in target.parent.glob(f".{glob.escape(target.name)}.*.part"):
+        # Of a process that was killed. By its age: whether one runs on another machine nobody can tell.
+        with suppress(OSError):
+            if time.time() - other.stat().st_mtime > _OLD_SECONDS:
+                other.unlink()

@@ -411,7 +411,10 @@ FORMATS: dict[str, tuple[Callable[[Sheet, set[str]], bool], Callable[[Sheet], Sh
         read_interactive_clustering,
     ),
     "link_lists": (lambda sheet, header: bool(sheet.document) and _is_links(sheet.document or {}), read_link_lists),
-    "crowd": (lambda sheet, header: _is_crowd(sheet.header), read_crowd),
+    "crowd": (
+        lambda sheet, header: any(name.strip().lower() == "task" for name in header) and _is_crowd(sheet.header),
+        read_crowd,
+    ),
 }
 # Tools for linking records, by the one object that a file is and the plain names of its columns.
 LINKERS: dict[str, Callable[[Record, set[str]], bool]] = {

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from sdulearn.errors import InputError, quoted, shortened
-from sdulearn.io.files import Location, as_text, delimiter, file_format, from_cell, is_location, read_text
-from sdulearn.io.ids import looks_like_id
-from sdulearn.io.rows import Cells, frame_rows
+from sdulearn.io.files import Location, as_text, from_cell
+from sdulearn.io.rows import Cells, read_sheet
+from sdulearn.io.survey import looks_like_id
 from sdulearn.types import Codes, Frame
 
 _NEGATIVE = ("-1", "0", "false", "no")
@@ -43,21 +42,21 @@ class Labels:
 
 
 def read_labels(source: Location | Mapping[object, object] | Frame) -> Labels:
-    """Ids with their labels: rows ``id,label`` of a CSV or TSV file or a frame, or a mapping."""
+    """Ids with their labels: rows ``id,label`` of a file or a frame, or a mapping."""
     if isinstance(source, Mapping):
         return Labels("`labels`", {as_text(name): as_text(label) for name, label in source.items()})
-    if not is_location(source):
-        return Labels("`labels`", _pairs("`labels`", [cells for _, cells in frame_rows(source)[1]]))
-    header, *rows = _read_file(source) or [[]]
-    pairs = _pairs(str(source), rows)
-    first, label = [*map(as_text, header), "", ""][:2]
-    if label in pairs.values() and not looks_like_id(first):
-        raise _no_header(str(source), first)
-    return Labels(str(source), pairs, first)
+    sheet = read_sheet(source, "`labels`")
+    by_id = _pairs(sheet.name, [cells for _, cells in sheet.rows])
+    if sheet.format == "frame":
+        return Labels(sheet.name, by_id)
+    first, label = [*map(from_cell, sheet.header), "", ""][:2]
+    if label in by_id.values() and not looks_like_id(first):
+        raise _no_header(sheet.name, first)
+    return Labels(sheet.name, by_id, first)
 
 
 def _pairs(name: str, rows: Sequence[Cells | str]) -> dict[str, str]:
-    cells = [[as_text(cell) for cell in row] for row in rows]
+    cells = [[from_cell(as_text(cell)) for cell in row] for row in rows]
     if not cells or any(len(row) < 2 or not row[0] or not row[1] for row in cells):
         raise InputError(f"{name} needs a first line id,label and then an id and its class in every row.")
     return {row[0]: row[1] for row in cells}
@@ -65,13 +64,6 @@ def _pairs(name: str, rows: Sequence[Cells | str]) -> dict[str, str]:
 
 def _no_header(name: str, first: str) -> InputError:
     return InputError(f"{name} seems to begin with the label of {quoted(first)}. Give it a first line: id,label")
-
-
-def _read_file(path: Location) -> list[list[str]]:
-    file_kind = file_format(path, ("csv", "tsv"))
-    lines = read_text(path).splitlines()
-    rows = list(csv.reader(lines, delimiter=delimiter(lines[0] if lines else "", file_kind)))
-    return [[from_cell(cell.strip()) for cell in row] for row in rows if any(row)]
 
 
 def class_numbers(labels: Sequence[str], n_classes: int) -> tuple[Codes, tuple[str, ...]]:

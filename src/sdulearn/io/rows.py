@@ -85,7 +85,7 @@ def read_sheet(source: Location | Frame, what: str) -> Sheet:
         return Sheet(str(source), name, header, list(enumerate(cells, 2)))
     text = read_text(path)
     if not text.strip():
-        raise InputError(f"{path} is empty. It needs the columns id_a, id_b, label and a row per answer.")
+        raise InputError(f"{path} is empty. Its first line must name the columns, such as id_a,id_b,label.")
     if name in ("json", "jsonl"):
         return _json_content(str(source), name, text)
     lines = list(io.StringIO(text, newline=""))
@@ -122,7 +122,7 @@ def _read_delimited(path: Path, lines: list[str], name: str) -> tuple[list[str],
     rows = _split(path, lines, delimiter(lines[0], name))
     _, header = next(rows, (0, []))
     if not header:
-        raise InputError(f"{path} holds nothing but delimiters. It needs the columns id_a, id_b, label.")
+        raise InputError(f"{path} holds nothing but delimiters. Its first line must name the columns.")
     return [cell.strip() for cell in header], list(rows)
 
 

@@ -2,26 +2,48 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from sdulearn.columns import ColumnCounts, Columns, Layout, count, decide
-from sdulearn.errors import InputError, require
-from sdulearn.io.files import Location, is_location
-from sdulearn.io.ids import IdHits, choose_id_column, count_ids, id_texts, looks_like_id, may_hold_ids, named_id_column
+from sdulearn.errors import InputError, listed, quoted, require, shortened
+from sdulearn.io.files import Location, as_text, is_location
 from sdulearn.io.svmlight import read_svmlight
 from sdulearn.io.tables import TEXT_FORMATS, Part, Table, batch_rows, open_table, table_format
 from sdulearn.pairs import scramble
-from sdulearn.types import ArrowTable, Codes, Frame, Mask, Rows
+from sdulearn.types import ArrowColumn, ArrowTable, ArrowType, Codes, Frame, Mask, Rows
 
 _EVERY = 2**64 - 1
 _NO_ROWS = np.empty(0, dtype=np.int64)
 # Rows that may be kept in vain.
 _SLACK = 1000
+ID_COLUMNS = ("id", "ID", "Id", "unique_id")
+# A column is in question only where it holds this share of the ids.
+_ENOUGH = 0.5
+_ID_WORDS = re.compile(
+    r"(^|[_\W])(id|ids|uid|uuid|guid|key|nr|no|num|number|name|code)$|(?-i:[a-z]I[dD])$", re.IGNORECASE
+)
+
+
+class IdHits(NamedTuple):
+    """How often each of the wanted ids is in a column, and on which row."""
+
+    times: Codes
+    rows: Codes  # -1 where it is on none
+
+    def joined(self, other: IdHits) -> IdHits:
+        """Those of two stretches of rows."""
+        return IdHits(self.times + other.times, np.maximum(self.rows, other.rows))
+
+    @property
+    def unique(self) -> bool:
+        """Whether each is on one row at most."""
+        return bool((self.times <= 1).all())
 
 
 @dataclass(frozen=True)
@@ -54,24 +76,18 @@ class Survey:
     kept: list[tuple[Codes, Mask, ArrowTable]]
 
     def __add__(self, other: Survey) -> Survey:
-        both = Survey(
+        return Survey(
             self.n_rows + other.n_rows,
             {name: found + other.counts[name] for name, found in self.counts.items()},
-            {name: found + other.hits[name] for name, found in self.hits.items() if name in other.hits},
+            {name: found.joined(other.hits[name]) for name, found in self.hits.items() if name in other.hits},
             self.n_drawn,
             self.kept + other.kept,
-        )
-        return both.pruned() if both.is_large else both
+        ).pruned()
 
     @property
     def rows(self) -> Codes:
         """Numbers of all rows that are kept."""
         return np.concatenate([rows for rows, _, _ in self.kept]) if self.kept else _NO_ROWS
-
-    @property
-    def is_large(self) -> bool:
-        """Whether so many rows are kept that may not be needed that it is worth a look; those asked for are."""
-        return sum(len(rows) - int(fixed.sum()) for rows, fixed, _ in self.kept) > 2 * self.n_drawn + _SLACK
 
     def lowest(self, number: int) -> Codes:
         """So many rows with the lowest marks, sorted."""
@@ -79,7 +95,9 @@ class Survey:
         return np.sort(rows[np.argsort(scramble(rows), kind="stable")[:number]])
 
     def pruned(self) -> Survey:
-        """Without rows that are needed no more."""
+        """Without rows that are needed no more, where they are so many that it is worth a look."""
+        if sum(len(rows) - int(fixed.sum()) for rows, fixed, _ in self.kept) <= 2 * self.n_drawn + _SLACK:
+            return self
         by_id = [found.rows[found.rows >= 0] for found in self.hits.values() if found.unique]
         needed = np.unique(np.concatenate([self.lowest(self.n_drawn), *by_id]))
         kept = []
@@ -102,21 +120,17 @@ def survey(batch: ArrowTable, rows: Codes, _: None, wanted: Wanted) -> Survey | 
     ids = pa.array(wanted.ids, pa.string())
     hits = {}
     for name in wanted.id_columns:
+        of = counts[name] if name in wanted.guessed else None
         # A column of fractions holds no ids, unless it is called so.
-        if not (name in wanted.guessed and _has_fractions(counts[name]) and not looks_like_id(name)):
+        if not (of and of.n_fractions and of.numbers.n == of.rows - of.gaps and not looks_like_id(name)):
             hits[name] = count_ids(batch[name], rows, ids)
     fixed = np.isin(rows, wanted.rows)
     mask = fixed | (scramble(rows) <= np.uint64(wanted.highest) if wanted.n_drawn else False)
-    for found in hits.values():
-        if found.unique:
-            mask[found.rows[found.rows >= 0] - rows[0]] = True
+    for one in hits.values():
+        if one.unique:
+            mask[one.rows[one.rows >= 0] - rows[0]] = True
     kept = [(rows[mask], fixed[mask], batch if mask.all() else _taken(batch, mask))] if mask.any() else []
-    whole = Survey(len(rows), counts, hits, wanted.n_drawn, kept)
-    return whole.pruned() if whole.is_large else whole
-
-
-def _has_fractions(found: ColumnCounts) -> bool:
-    return found.n_fractions > 0 and found.numbers.n == found.rows - found.gaps
+    return Survey(len(rows), counts, hits, wanted.n_drawn, kept).pruned()
 
 
 def blocks_of(part: Part, columns: Sequence[str], rows: int) -> Iterator[tuple[ArrowTable, Codes, None]]:
@@ -248,3 +262,90 @@ def read_features(
         pieces.append(columns.encode(table.name, batch)[0])
         ids += ids_of(batch, columns.id_column, np.arange(begin, begin + batch.num_rows))
     return columns, np.concatenate([piece.T for piece in pieces], axis=1).T, ids
+
+
+def count_ids(values: ArrowColumn, rows: Codes, ids: ArrowColumn) -> IdHits:
+    """Look for ids, an Arrow array of texts, in a stretch of a column with the given row numbers."""
+    pc = require("pyarrow.compute", "files")
+    found = pc.fill_null(pc.index_in(id_texts(values), value_set=ids), -1).to_numpy(zero_copy_only=False)
+    hit = np.flatnonzero(found >= 0)
+    on = np.full(len(ids), -1)
+    on[found[hit]] = rows[hit]
+    return IdHits(np.bincount(found[hit], minlength=len(ids)), on)
+
+
+def id_texts(values: ArrowColumn) -> ArrowColumn:
+    """Ids as an Arrow array of texts, spelled as :func:`sdulearn.io.files.as_text` spells them."""
+    pa = require("pyarrow", "files")
+    pc = require("pyarrow.compute", "files")
+    if pa.types.is_integer(values.type) and not values.null_count:
+        return values.cast(pa.string())
+    if pa.types.is_string(values.type) or pa.types.is_large_string(values.type):
+        return pc.fill_null(pc.utf8_trim_whitespace(values), "").cast(pa.string())
+    return pa.array([as_text(value) for value in values.to_pylist()], pa.string())
+
+
+def looks_like_id(name: str) -> bool:
+    """Whether a column is called as columns of ids are."""
+    return _ID_WORDS.search(name) is not None
+
+
+def may_hold_ids(name: str, dtype: ArrowType) -> bool:
+    """Whether a column can hold ids: whole numbers or texts; floats only where it is called as ids are."""
+    types = require("pyarrow.types", "files")
+    if types.is_dictionary(dtype):
+        return may_hold_ids(name, dtype.value_type)
+    if types.is_floating(dtype):
+        return looks_like_id(name)
+    return types.is_integer(dtype) or types.is_string(dtype) or types.is_large_string(dtype)
+
+
+def named_id_column(
+    table: str, names: Sequence[str], wanted: str | None, usual: Sequence[str | None] = ID_COLUMNS
+) -> str | None:
+    """The wanted column of ids (None for ""), else the first usual one that is there."""
+    if wanted is None:
+        return next((name for name in usual if name in names), None)
+    if wanted and wanted not in names:
+        raise InputError(
+            f"{table} has no column {quoted(wanted)} to take ids from. Its columns: {listed(map(shortened, names))}."
+        )
+    return wanted or None
+
+
+def choose_id_column(table: str, hits: Mapping[str, IdHits], ids: Collection[str], n_rows: int) -> str | None:
+    """The column that holds the ids of the answers, None for row numbers; refused where it is not clear.
+
+    ``hits`` are those of these ids by column. A usual name goes first. Row numbers are taken only where no column
+    fits.
+    """
+    found = {name: int(np.count_nonzero(one.times)) for name, one in hits.items()}
+    enough = [name for name in hits if found[name] >= _ENOUGH * len(ids)]
+    if usual := [name for name in ID_COLUMNS if name in enough]:
+        return usual[0]
+    near = [name for name in enough if hits[name].unique]
+    full = [name for name in near if found[name] == len(ids)]
+    by_number = all(is_row_number(name, n_rows) for name in ids)
+    if len(full) == 1 and (looks_like_id(full[0]) or not by_number):
+        return full[0]
+    if full or (near and by_number):
+        _refuse(table, full or near, by_number)
+    if near:
+        return max(near, key=lambda name: found[name])
+    # A column that is called as ids are, and holds none of these, is a mistake to be reported, not passed over.
+    return next((name for name in ID_COLUMNS if name in hits), None)
+
+
+def _refuse(table: str, names: Sequence[str], by_number: bool) -> None:
+    columns = " and ".join(map(quoted, names[:3]))
+    rows = ", and so could row numbers from 0" if by_number else ""
+    raise InputError(
+        f"{table}: {columns} could be the column of ids that the answers name{rows}. Say which with `id_column` (an "
+        "empty name, `id_column=''`, stands for row numbers)."
+    )
+
+
+def is_row_number(name: str, n_rows: int) -> bool:
+    """Whether a text is the number of a row, as it would be written."""
+    short = len(name) <= len(str(n_rows)) and name.isascii() and name.isdigit()
+    return short and int(name) < n_rows and str(int(name)) == name

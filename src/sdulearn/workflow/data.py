@@ -25,9 +25,8 @@ from sdulearn.columns import Columns, Layout, NumberText, as_numbers, pair_codes
 from sdulearn.diagnostics import Finding, Population, check_contradictions, check_source, off_mode
 from sdulearn.errors import InputError, quoted
 from sdulearn.io.files import Location, is_location
-from sdulearn.io.ids import is_row_number
 from sdulearn.io.labels import Labels, class_numbers
-from sdulearn.io.survey import Survey, Wanted, all_ids, decided, ids_of, look_for, parts_of, survey
+from sdulearn.io.survey import Survey, Wanted, all_ids, decided, ids_of, is_row_number, look_for, parts_of, survey
 from sdulearn.io.svmlight import read_svmlight
 from sdulearn.io.tables import TEXT_FORMATS, Part, RowGroups, Table, batch_rows, open_table, table_format
 from sdulearn.pairs import SIMILAR, UNSURE, mean_weight, scramble, stack_pairs

@@ -16,7 +16,7 @@ from threadpoolctl import threadpool_limits
 from sdulearn.columns import Columns, SparseColumns
 from sdulearn.errors import InputError, require
 from sdulearn.io.files import Location
-from sdulearn.io.ids import id_texts, named_id_column
+from sdulearn.io.survey import id_texts, named_id_column
 from sdulearn.io.svmlight import svmlight_rows
 from sdulearn.io.tables import Part, batch_rows, open_table, table_format
 from sdulearn.table_model import TableModel
