@@ -14,13 +14,14 @@ import pytest
 from distributed import LocalCluster
 
 from sdulearn import SDUClassifier, fit_table, load_model
-from sdulearn.cli import screen
+from sdulearn.blocks import LocalBlocks
+from sdulearn.cli import options as screen
 from sdulearn.cli.main import build_parser
 from sdulearn.cli.options import in_options
 from sdulearn.errors import InputError
 from sdulearn.io import tables
 from sdulearn.io.survey import read_features
-from sdulearn.workflow import data, engines
+from sdulearn.workflow import options as engines
 from sdulearn.workflow.codes import code_sums
 
 
@@ -86,7 +87,7 @@ def test_stream_learns_what_memory_learns(files, folders, tmp_path, table, metho
 
 def test_a_table_is_read_in_one_pass(files, folders, tmp_path, monkeypatch):
     passes = []
-    monkeypatch.setattr(engines.LocalBlocks, "sum", counting(engines.LocalBlocks.sum, passes))
+    monkeypatch.setattr(LocalBlocks, "sum", counting(LocalBlocks.sum, passes))
     fitted(tmp_path, "--features", folders / "plain", "--pairs", files / "pairs.csv", "--engine", "stream")
     assert [task.__name__ for task in passes] == ["survey"]
     passes.clear()
@@ -166,13 +167,13 @@ def test_codes_of_a_csv_file_are_those_of_a_pair_file(files, folders, tmp_path):
 
 @pytest.mark.parametrize("unlabeled", [ALL, FEW])
 def test_all_pairs_count_where_settings_come_from_a_draw(folders, tmp_path, monkeypatch, unlabeled):
-    monkeypatch.setattr(data, "MAX_PAIRS", 60)
+    monkeypatch.setattr("sdulearn.workflow.codes.MAX_PAIRS", 60)
     given = ["--features", folders / "coded", "--codes", "code", "--method", "sudu", *unlabeled]
     model = fitted(tmp_path, *given, "--engine", "stream")
     assert model.report.accuracy.n_answers == 60
     table = coded(folders / "coded")
     sums = code_sums(table.codes, np.arange(1500), None, 300 if unlabeled else 1500)
-    used = np.sort(np.concatenate([np.flatnonzero(table.codes), sums.unlabeled.rows]))
+    used = np.sort(np.concatenate([np.flatnonzero(table.codes), sums.unlabeled[:, 0]]))
     found = model.estimator
     direct = SDUClassifier("sudu", alpha=found.alpha, gamma=found.gamma)
     direct.fit(table.X[used], table.codes[used])
@@ -185,7 +186,7 @@ def test_the_joint_method_says_that_it_learns_from_a_draw(folders, tmp_path, mon
     given = ["--features", folders / "coded", "--codes", "code", "--engine", "stream"]
     fitted(tmp_path, *given)
     assert "drawn at random" not in capsys.readouterr().out
-    monkeypatch.setattr(data, "MAX_PAIRS", 60)
+    monkeypatch.setattr("sdulearn.workflow.codes.MAX_PAIRS", 60)
     report = fitted(tmp_path, *given).report
     assert "learns from 60 of the 400 pairs, drawn at random" in capsys.readouterr().out
     assert report.n_similar + report.n_dissimilar == 60
@@ -268,10 +269,10 @@ def test_codes_that_cannot_be_used(folders, tmp_path, write_parquet, fault):
 
 
 def test_half_a_pair_is_found_beyond_the_draw(folders, tmp_path, monkeypatch):
-    monkeypatch.setattr(data, "MAX_PAIRS", 60)
+    monkeypatch.setattr("sdulearn.workflow.codes.MAX_PAIRS", 60)
     table = coded(folders / "coded")
     sums = code_sums(table.codes, np.arange(1500), 60, 10)
-    undrawn = np.setdiff1d(np.flatnonzero(table.codes), sums.ends.rows)
+    undrawn = np.setdiff1d(np.flatnonzero(table.codes), sums.ends[:, 0])
     codes = np.where(np.arange(1500) == undrawn[0], 0, table.codes)
     pa.parquet.write_table(pa.table({"x": table.X[:, 0], "code": codes}), tmp_path / "t.parquet")
     with pytest.raises(ValueError, match=r"do not stand on exactly two rows with one sign.*aggregate"):

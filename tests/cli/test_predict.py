@@ -17,7 +17,7 @@ from scipy import sparse
 from sklearn.datasets import dump_svmlight_file
 
 from sdulearn import PairLogisticRegression, SDUClassifier, TableModel
-from sdulearn.cli import screen
+from sdulearn.cli import options as screen
 from sdulearn.columns import Column, Columns, SparseColumns
 from sdulearn.io import tables
 from sdulearn.io.labels import read_labels

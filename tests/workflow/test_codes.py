@@ -1,9 +1,9 @@
 import numpy as np
 import pytest
 
-from sdulearn.pairs import check_pair_codes, scramble
+from sdulearn.pairs import read_pairs, scramble
 from sdulearn.workflow.codes import code_sums, drawn_or_paired, drawn_pairs
-from sdulearn.workflow.data import _highest_mark
+from sdulearn.workflow.data import highest_mark
 
 
 @pytest.fixture
@@ -27,22 +27,22 @@ def test_a_draw_does_not_depend_on_the_portions(codes, cuts, limits):
     for name in ("n_similar", "n_dissimilar", "n_unlabeled", "check"):
         assert getattr(whole, name) == getattr(summed, name)
     for name in ("ends", "unlabeled"):
-        assert sorted(getattr(whole, name).rows) == sorted(getattr(summed, name).rows)
+        assert sorted(getattr(whole, name)[:, 0]) == sorted(getattr(summed, name)[:, 0])
     assert whole.check == 0
     max_pairs, max_unlabeled = limits
-    assert len(summed.ends.rows) == 2 * min(max_pairs or 900, 900)
-    assert len(summed.unlabeled.rows) == min(max_unlabeled, 1200)
-    check_pair_codes(summed.ends.codes)
-    np.testing.assert_array_equal(codes[summed.ends.rows], summed.ends.codes)
-    assert not codes[summed.unlabeled.rows].any()
+    assert len(summed.ends[:, 0]) == 2 * min(max_pairs or 900, 900)
+    assert len(summed.unlabeled[:, 0]) == min(max_unlabeled, 1200)
+    read_pairs(summed.ends[:, 1])
+    np.testing.assert_array_equal(codes[summed.ends[:, 0]], summed.ends[:, 1])
+    assert not codes[summed.unlabeled[:, 0]].any()
 
 
 def test_pairs_come_in_the_order_of_their_codes(codes):
-    ends, similar = drawn_pairs("t", "c", code_sums(codes, np.arange(3000), 300, 10))
-    first, second = codes[ends].T
+    found = drawn_pairs("t", "c", code_sums(codes, np.arange(3000), 300, 10))
+    first, second = codes[found["ends"]].T
     np.testing.assert_array_equal(first, second)
     assert (np.diff(np.abs(first)) > 0).all()
-    np.testing.assert_array_equal(similar, first > 0)
+    np.testing.assert_array_equal(found["similar"], first > 0)
 
 
 def test_a_draw_is_fair():
@@ -50,7 +50,7 @@ def test_a_draw_is_fair():
     codes = np.repeat(np.arange(1, 50_001), 2)
     codes = np.r_[codes, np.zeros(100_000, dtype=int)]
     sums = code_sums(codes, np.arange(200_000), 10_000, 20_000)
-    for values, top in ((sums.ends.codes, 50_001), (sums.unlabeled.rows - 100_000, 100_000)):
+    for values, top in ((sums.ends[:, 1], 50_001), (sums.unlabeled[:, 0] - 100_000, 100_000)):
         counts = np.histogram(values, bins=20, range=(0, top))[0]
         # 1,000 expected in each; four standard deviations of twice a count of 500, or of a count of 1,000.
         assert np.abs(counts - 1000).max() < 4 * np.sqrt(2000)
@@ -58,15 +58,15 @@ def test_a_draw_is_fair():
 
 def test_the_drawn_rows_are_known_by_their_marks(codes):
     sums = code_sums(codes, np.arange(3000), 50, 70)
-    kept = drawn_or_paired(int(sums.unlabeled.marks.max()), np.arange(3000), codes)
-    np.testing.assert_array_equal(np.flatnonzero(kept & (codes == 0)), np.sort(sums.unlabeled.rows))
+    kept = drawn_or_paired(int(scramble(sums.unlabeled[:, 0]).max()), np.arange(3000), codes)
+    np.testing.assert_array_equal(np.flatnonzero(kept & (codes == 0)), np.sort(sums.unlabeled[:, 0]))
     assert kept[codes != 0].all()
 
 
 @pytest.mark.parametrize("n_rows", [21_000, 100_000, 1_000_000])
-def test_enough_rows_stay_below_the_highest_mark(n_rows):
+def test_enough_rows_stay_below_thehighest_mark(n_rows):
     marks = scramble(np.arange(n_rows))
     for n_drawn in (10, 1000, 20_000):
-        n_below = int(np.sum(marks <= np.uint64(_highest_mark(n_drawn, n_rows))))
+        n_below = int(np.sum(marks <= np.uint64(highest_mark(n_drawn, n_rows))))
         assert n_drawn <= n_below <= n_drawn + 20 * np.sqrt(n_drawn) + 20
-    assert _highest_mark(n_rows, n_rows) == _highest_mark(10, None) == 2**64 - 1
+    assert highest_mark(n_rows, n_rows) == highest_mark(10, None) == 2**64 - 1

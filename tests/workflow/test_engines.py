@@ -4,7 +4,7 @@ import pytest
 from distributed import get_client
 
 from sdulearn.errors import InputError
-from sdulearn.workflow.engines import open_engine
+from sdulearn.workflow.options import open_engine
 
 
 def test_a_local_cluster_is_for_this_machine_alone():

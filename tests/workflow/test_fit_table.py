@@ -187,7 +187,7 @@ def test_points_of_a_column(method, engine, tmp_path):
 def test_more_answers_that_share_points_than_are_drawn(tmp_path, monkeypatch):
     table, _, _ = table_with_points()
     table.to_parquet(tmp_path / "t.parquet", row_group_size=300)
-    monkeypatch.setattr("sdulearn.workflow.data.MAX_PAIRS", 100)
+    monkeypatch.setattr("sdulearn.workflow.codes.MAX_PAIRS", 100)
     with pytest.raises(InputError, match=r"The 200 answers share 60 points.*`engine='memory'`"):
         fit_table(tmp_path / "t.parquet", codes="code", points="shown", method="sd", engine="stream")
 

@@ -1,5 +1,7 @@
 """What held-out answers say of models."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -10,8 +12,7 @@ from sdulearn.metrics.cross_validation import fold_spread
 from sdulearn.pairs import read_pairs
 from sdulearn.prior import clopper_pearson
 from sdulearn.report.records import ModelChoice
-from sdulearn.workflow.judge import check_agreement, judge
-from sdulearn.workflow.models import Choice
+from sdulearn.workflow.judge import judge
 
 
 @pytest.fixture(scope="module")
@@ -25,17 +26,17 @@ def noise():
 
 
 def judged(model, rows, y):
-    pairs = read_pairs(y)
-    found = judge(Choice(model, ModelChoice()), rows, pairs, None, None, None)
-    return found.agreement, found.chance
+    options = SimpleNamespace(is_joint=True, prior=None, prior_strength=3.0)
+    _, accuracy, agreement, findings = judge((model, ModelChoice(), []), options, rows, read_pairs(y), None, None)
+    assert accuracy is None
+    return agreement, findings
 
 
 def test_answers_that_were_learned_by_heart_say_nothing(noise):
     rows, y, model = noise
     assert class_agreement(model.predict(rows), y).agreement.value > 0.95
-    found, chance = judged(model, rows, y)
+    found, (finding,) = judged(model, rows, y)
     assert found.agreement.value < 0.75
-    (finding,) = check_agreement(found, chance)
     assert finding.code == "no_better_than_guessing"
 
 

@@ -19,6 +19,7 @@ from sdulearn.datasets import make_waveform
 from sdulearn.errors import InputError, MissingExtraError
 from sdulearn.io.labels import class_names, class_numbers, read_labels
 from sdulearn.io.onnx import export_onnx
+from sdulearn.pairs import read_pairs
 from sdulearn.report.records import ModelChoice
 from sdulearn.workflow.models import why_linear
 
@@ -271,7 +272,7 @@ def test_why_nothing_is_compared(monkeypatch, reason):
     rows, y = stack_pairs(rng.normal(size=(2 * n, width)), np.arange(2 * n).reshape(-1, 2), similar, unlabeled=None)
     if reason == "lightgbm":
         monkeypatch.setitem(sys.modules, "lightgbm", None)
-    found = why_linear(3 if reason == "classes" else 2, rows, y)
+    found = why_linear(3 if reason == "classes" else 2, rows, read_pairs(y))
     assert [one.details for one in found] == ([] if reason is None else [
         {"reason": reason, "limit": {"answers": 60, "features": 100}.get(reason)}
     ])  # fmt: skip

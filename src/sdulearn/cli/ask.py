@@ -23,9 +23,18 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from sdulearn.answers.records import EPSILONS, flip_rate, is_epsilon
-from sdulearn.cli.fit import TABLE_OPTIONS, add_table_options
-from sdulearn.cli.options import OPTIONS, in_options, names, number, number_of_classes, positive
-from sdulearn.cli.screen import refuse_overwriting, say
+from sdulearn.cli.options import (
+    OPTIONS,
+    TABLE_OPTIONS,
+    add_table_options,
+    in_options,
+    names,
+    number,
+    number_of_classes,
+    positive,
+    refuse_overwriting,
+    say,
+)
 from sdulearn.diagnostics import Finding
 from sdulearn.errors import InputError, NothingToAskError, SdulearnError
 from sdulearn.io.answer_log import AnswerLog, LogContents, log_answers, read_log
@@ -37,7 +46,6 @@ from sdulearn.types import Array, Rows
 from sdulearn.web.server import is_loopback, serve
 from sdulearn.web.session import Session, continue_asker
 from sdulearn.web.things import Things, things_of_table
-from sdulearn.workflow.fit import fit_table
 
 _DEMO_LOG = Path("digits-answers.jsonl")
 _DEFAULT_QUESTIONS = 200
@@ -287,6 +295,8 @@ def _fitter(
     model_path, report, labels_path = (log_path.with_suffix(end) for end in (".sdu", ".html", ".labels.csv"))
 
     def fit(labels: Mapping[str, str]) -> dict[str, Any]:
+        from sdulearn.workflow.fit import fit_table
+
         n_classes = len(session.numbers(wait=True)["classes"])
         options = {
             **table_options(arguments),

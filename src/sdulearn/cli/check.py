@@ -19,8 +19,7 @@ import numpy as np
 
 from sdulearn.answers import AnswerChecks, AnswerGraph, Answers, Contradiction, check_answers, read_answers
 from sdulearn.answers.checks import number_ids
-from sdulearn.cli.options import add_answer_options, in_options, positive, share
-from sdulearn.cli.screen import add_json_option, print_json, say
+from sdulearn.cli.options import add_answer_options, add_json_option, in_options, positive, print_json, say, share
 from sdulearn.diagnostics import (
     Finding,
     check_answers_ratio,

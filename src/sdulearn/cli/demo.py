@@ -21,8 +21,7 @@ from sklearn.preprocessing import scale
 from threadpoolctl import threadpool_limits
 
 from sdulearn import PairLogisticRegressionCV, SDUClassifierCV
-from sdulearn.cli.options import positive
-from sdulearn.cli.screen import add_json_option, make_folder, print_json, say
+from sdulearn.cli.options import add_json_option, make_folder, positive, print_json, say
 from sdulearn.datasets import make_waveform, sample_sdu
 from sdulearn.errors import require
 from sdulearn.losses import TRAINING_LOSSES

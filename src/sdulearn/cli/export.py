@@ -10,7 +10,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from sdulearn.cli.screen import add_json_option, print_json, refuse_overwriting, say
+from sdulearn.cli.options import add_json_option, print_json, refuse_overwriting, say
 from sdulearn.io.model_file import load_model
 from sdulearn.io.onnx import as_table_model, export_onnx, onnx_columns
 

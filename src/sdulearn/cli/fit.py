@@ -25,19 +25,26 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from sdulearn.answers import Answers, read_answers
-from sdulearn.cli.options import add_answer_options, error_rate, in_options, names, number_of_classes, positive, share
-from sdulearn.cli.screen import Progress, add_json_option, print_json, refuse_overwriting, say
+from sdulearn.cli.options import (
+    TABLE_OPTIONS,
+    Progress,
+    add_answer_options,
+    add_json_option,
+    add_table_options,
+    error_rate,
+    in_options,
+    number_of_classes,
+    positive,
+    print_json,
+    refuse_overwriting,
+    say,
+    share,
+)
 from sdulearn.errors import InputError
 from sdulearn.losses import TRAINING_LOSSES
-from sdulearn.report.facts import as_data, facts, facts_of_answers, lines
-from sdulearn.table_model import TableModel
-from sdulearn.workflow.engines import ENGINES, MEMORY, Engine, open_engine
-from sdulearn.workflow.fit import fit_table
-from sdulearn.workflow.options import MAX_UNLABELED, METHODS, MODELS
+from sdulearn.workflow.options import ENGINES, MAX_UNLABELED, MEMORY, METHODS, MODELS, Engine, open_engine
 
 # Options that are called as the parameters they stand for.
-TABLE_OPTIONS = ("drop", "categories", "missing", "max_categories")
 _METHOD_OPTIONS = ("method", "loss", "prior", "error_rate", "classes", "model")
 _OPTIONS = (*TABLE_OPTIONS, *_METHOD_OPTIONS, "codes", "points", "labels", "skip_bad")
 
@@ -73,25 +80,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     _add_method_options(parser.add_argument_group("method"))
     _add_engine_options(parser.add_argument_group("where the work is done"))
     add_json_option(parser)
-
-
-def add_table_options(table: argparse._ArgumentGroup) -> None:
-    """How a table is read."""
-    table.add_argument(
-        "--id", help="id column, or '' for row numbers from 0 (default: the column that holds the ids of the answers)"
-    )
-    table.add_argument("--drop", type=names, default=(), metavar="COLUMN,...", help="columns to leave out")
-    table.add_argument(
-        "--categories",
-        type=names,
-        default=(),
-        metavar="COLUMN,...",
-        help="columns that are categories though they look like numbers with mistakes",
-    )
-    table.add_argument(
-        "--missing", choices=("error", "mean"), default="error", help="refuse missing values, or put in the mean"
-    )
-    table.add_argument("--max-categories", type=positive, default=50, help="most texts a column may have (%(default)s)")
 
 
 def _add_method_options(method: argparse._ArgumentGroup) -> None:
@@ -144,6 +132,10 @@ def _add_engine_options(where: argparse._ArgumentGroup) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Read, fit, save, report."""
+    from sdulearn.io.answers import read_answers
+    from sdulearn.report.facts import as_data, facts, facts_of_answers, lines
+    from sdulearn.workflow.fit import fit_table
+
     page = _page(arguments)
     answers = None
     read = []
@@ -153,8 +145,10 @@ def run(arguments: argparse.Namespace) -> int:
         read = facts_of_answers(answers)[:1]
         if not arguments.json:
             say("\n".join(lines(read)))
+    options = {name: getattr(arguments, name) for name in _OPTIONS}
+    options |= {"id_column": arguments.id, "max_unlabeled": arguments.unlabeled}
     with _engine(arguments) as engine:
-        model = _fit(arguments, answers, engine)
+        model = fit_table(arguments.features, answers, engine=engine, **options)
     model.save(arguments.output)
     model.write_report(page, model_path=arguments.output)
     if arguments.json:
@@ -167,18 +161,6 @@ def run(arguments: argparse.Namespace) -> int:
     times = f"reading {seconds['reading']:.1f} s, fitting and cross-validation {seconds['fitting']:.1f} s"
     say(f"wrote {arguments.output} and {page} ({times})")
     return 0
-
-
-def _fit(arguments: argparse.Namespace, answers: Answers | None, engine: Engine | str) -> TableModel:
-    options = {name: getattr(arguments, name) for name in _OPTIONS}
-    return fit_table(
-        arguments.features,
-        answers,
-        id_column=arguments.id,
-        max_unlabeled=arguments.unlabeled,
-        engine=engine,
-        **options,
-    )
 
 
 @contextmanager

@@ -10,8 +10,7 @@ import argparse
 from collections.abc import Mapping
 from pathlib import Path
 
-from sdulearn.cli.options import in_options, positive
-from sdulearn.cli.screen import add_json_option, print_json, say
+from sdulearn.cli.options import add_json_option, in_options, positive, print_json, say
 from sdulearn.columns import CATEGORY, Column, Columns
 from sdulearn.diagnostics import Finding
 from sdulearn.errors import quoted

@@ -12,7 +12,7 @@ import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from sdulearn.cli.screen import say
+from sdulearn.cli.options import say
 from sdulearn.errors import SdulearnError, reason
 from sdulearn.version import __version__
 

@@ -16,9 +16,8 @@ import time
 from pathlib import Path
 
 from sdulearn.answers.records import flip_rate
-from sdulearn.asking import effective_answers
-from sdulearn.cli.options import positive
-from sdulearn.cli.screen import add_json_option, make_folder, print_json, say
+from sdulearn.asking.privacy import effective_answers
+from sdulearn.cli.options import add_json_option, make_folder, positive, print_json, say
 from sdulearn.errors import require
 from sdulearn.planning import METHODS, SIZES, PairsNeeded, Plan, simulate_plan
 from sdulearn.plotting import PlanDisplay

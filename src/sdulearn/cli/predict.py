@@ -24,7 +24,7 @@ from typing import IO, Any
 
 import numpy as np
 
-from sdulearn.cli.screen import Progress, add_json_option, print_json, printable, refuse_overwriting, say
+from sdulearn.cli.options import Progress, add_json_option, print_json, printable, refuse_overwriting, say
 from sdulearn.errors import InputError, ModelFileError, quoted, require, shortened
 from sdulearn.io.files import as_cell, file_format, written_whole
 from sdulearn.io.model_file import load_model

@@ -20,8 +20,7 @@ import numpy as np
 from sdulearn import PriorEstimate, estimate_prior
 from sdulearn.answers import AnswerGraph, Answers, read_answers
 from sdulearn.answers.records import random_ends
-from sdulearn.cli.options import add_answer_options, in_options
-from sdulearn.cli.screen import add_json_option, print_json, say
+from sdulearn.cli.options import add_answer_options, add_json_option, in_options, print_json, say
 from sdulearn.diagnostics import Finding, check_component_ratio
 from sdulearn.errors import InputError, UndeterminedError
 from sdulearn.pairs import UNSURE

@@ -15,10 +15,10 @@ from sdulearn.answers.records import Answers, flip_rate
 from sdulearn.columns import BOOLEAN, CATEGORY, NUMBER, Columns, Layout
 from sdulearn.diagnostics import Finding
 from sdulearn.errors import listed, quoted, shortened
-from sdulearn.metrics import AccuracyEstimate, ClassAgreement, Share
+from sdulearn.metrics.classes import ClassAgreement, Share
 from sdulearn.pairs import DISSIMILAR, SIMILAR, UNSURE
 from sdulearn.prior import PriorEstimate
-from sdulearn.report.records import FitReport
+from sdulearn.report.records import FitReport, chosen_settings, feature_strengths
 from sdulearn.types import Estimator
 
 if TYPE_CHECKING:
@@ -98,13 +98,6 @@ def sentence(fact: Finding) -> str:
     return f"{fact.code}: {dict(fact.details)}"
 
 
-def chosen_settings(model: Estimator) -> dict[str, float]:
-    """The settings that a fitted estimator has, or has chosen."""
-    names = ("alpha", "covariance_power", "gamma", "n_rounds", "temperature")
-    found = {name: getattr(model, f"{name}_", getattr(model, name, None)) for name in names}
-    return {name: float(value) for name, value in found.items() if value is not None}
-
-
 def _result(code: str, **details: object) -> Finding:
     return Finding(code, "result", details)
 
@@ -151,10 +144,10 @@ def _prior(prior: PriorEstimate | None, name: str) -> list[Finding]:
 
 def _headline(report: FitReport) -> list[Finding]:
     """The one number that says how good the model is, what it was found by, and what it is to be compared with."""
-    if isinstance(report.agreement, ClassAgreement):
+    if report.agreement is not None:
         return _of_many_classes(report.agreement)
     accuracy = report.accuracy
-    assert isinstance(accuracy, AccuracyEstimate)
+    assert accuracy is not None
     details = {key: getattr(accuracy, key) for key in ("value", "low", "high", "confidence", "basis", "agreement")}
     details["assumed_right"] = not any(one.rate > 0 for one in report.annotators)
     headline = _result("headline", measure="accuracy", n=accuracy.n_answers, **details)
@@ -212,13 +205,10 @@ def _charts(report: FitReport, model: TableModel) -> list[Finding]:
 def _strengths(model: TableModel) -> Finding:
     """Features, the strongest first: change of the decision for a standard deviation, by class; of trees the share."""
     names = model.columns.feature_names
-    if not hasattr(model.estimator, "coef_"):
-        strengths = {"": model.estimator.feature_importances_}
-    else:
-        # Two classes have one row, which speaks for the second.
-        strengths = dict(zip(model.classes[-len(model.estimator.coef_) :], model.estimator.coef_, strict=True))
-    orders = {name: np.argsort(-np.abs(one), kind="stable").tolist() for name, one in strengths.items()}
-    found = {name: {names[j]: float(strengths[name][j]) for j in order} for name, order in orders.items()}
+    found = {}
+    for name, one in feature_strengths(model.estimator, model.classes).items():
+        order = np.argsort(-np.abs(one), kind="stable").tolist()
+        found[name] = {names[j]: float(one[j]) for j in order}
     return _result("strengths", strengths=found)
 
 
@@ -429,14 +419,15 @@ _NOT_FOR_THIS = (
 )
 
 
-def _left_out(d: Details) -> str:
+def faulty_answers(d: Details) -> str:
+    """How many answers cannot be used, why, and on which lines."""
     what = {
         "unreadable": "unreadable rows",
         "self_pairs": "pairs of a point with itself",
         "unknown_ids": "pairs with an id not in the table",
     }
     more = ", ..." if d["count"] > len(d["lines"]) else ""
-    return f"Left out: {d['count']:,} {what[d['what']]} (lines {', '.join(map(str, d['lines']))}{more})."
+    return f"{d['count']:,} {what[d['what']]} (lines {', '.join(map(str, d['lines']))}{more})"
 
 
 def _shared_points(d: Details) -> str:
@@ -523,7 +514,7 @@ _SENTENCES: dict[str, str | Callable[[Details], str]] = {
     f"such groups. {_NOT_FOR_THIS}.",
     "many_classes": "Only {n_similar:,} of {n_answers:,} pairs are similar: random pairs of {n_classes} classes or "
     f"fewer are similar more often (level {{level:g}}). {_NOT_FOR_THIS}, if these are entities.",
-    "left_out": _left_out,
+    "left_out": lambda d: f"Left out: {faulty_answers(d)}.",
     "repeated_questions": _repeated_questions,
     "chosen_questions": "{n_chosen:,} of the {n_answers:,} questions were chosen, not drawn at random: they train the "
     "model. The prior and the accuracy come from a random sample of the rows alone.",

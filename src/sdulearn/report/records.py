@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Literal, get_args
 
 from sdulearn.diagnostics import Finding
 from sdulearn.errors import InputError
-from sdulearn.metrics import AccuracyEstimate, ClassAgreement
+from sdulearn.metrics.accuracy import AccuracyEstimate
+from sdulearn.metrics.classes import ClassAgreement
 from sdulearn.prior import PriorEstimate
-from sdulearn.types import Between, Count, Probability
+from sdulearn.types import Array, Between, Count, Estimator, Probability
 
 ModelKind = Literal["linear", "boosted"]
 ClassNumber = Annotated[int, Between(2, 2**16)]
@@ -218,3 +219,18 @@ class FitReport:
     doubtful: tuple[DoubtfulAnswer, ...] = ()
     importances: tuple[ColumnImportance, ...] = ()
     dependences: tuple[ColumnDependence, ...] = ()
+
+
+def chosen_settings(model: Estimator) -> dict[str, float]:
+    """The settings that a fitted estimator has, or has chosen."""
+    names = ("alpha", "covariance_power", "gamma", "n_rounds", "temperature")
+    found = {name: getattr(model, f"{name}_", getattr(model, name, None)) for name in names}
+    return {name: float(value) for name, value in found.items() if value is not None}
+
+
+def feature_strengths(model: Estimator, classes: Sequence[str]) -> dict[str, Array]:
+    """How much a model goes by each feature: coefficients by class; of trees the importances, under no name."""
+    if not hasattr(model, "coef_"):
+        return {"": model.feature_importances_}
+    # Two classes have one row, which speaks for the second.
+    return dict(zip(classes[-len(model.coef_) :], model.coef_, strict=True))

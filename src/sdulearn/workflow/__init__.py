@@ -4,12 +4,12 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from sdulearn.workflow.engines import Engine, open_engine
     from sdulearn.workflow.fit import fit_table
+    from sdulearn.workflow.options import Engine, open_engine
     from sdulearn.workflow.predict import predict_table
 
 # Imported when they are asked for: predictions need nothing of what fits a model.
-_HOMES = {"Engine": "engines", "fit_table": "fit", "open_engine": "engines", "predict_table": "predict"}
+_HOMES = {"Engine": "options", "fit_table": "fit", "open_engine": "options", "predict_table": "predict"}
 
 __all__ = ["Engine", "fit_table", "open_engine", "predict_table"]
 

@@ -8,35 +8,30 @@ pass for squared loss and in several for the others.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from sdulearn.answers.checks import check_answers, majority_votes
 from sdulearn.answers.records import Answers, random_ends
-from sdulearn.blocks import Block
-from sdulearn.blocks import Part as BlockPart
-from sdulearn.blocks.problem import refuse_shared_points
-from sdulearn.columns import Columns, Layout, NumberText, as_numbers, pair_codes
+from sdulearn.columns import Columns, Layout
 from sdulearn.diagnostics import Finding, Population, check_contradictions, check_source, off_mode
 from sdulearn.errors import InputError, quoted
 from sdulearn.io.files import Location, is_location
 from sdulearn.io.labels import Labels, class_numbers
 from sdulearn.io.survey import Survey, Wanted, all_ids, decided, ids_of, is_row_number, look_for, parts_of, survey
 from sdulearn.io.svmlight import read_svmlight
-from sdulearn.io.tables import TEXT_FORMATS, Part, RowGroups, Table, batch_rows, open_table, table_format
+from sdulearn.io.tables import Table, open_table, table_format
 from sdulearn.pairs import SIMILAR, UNSURE, mean_weight, scramble, stack_pairs
 from sdulearn.types import Array, Codes, Frame, Indices, Mask, Rows
-from sdulearn.workflow.codes import CodeSums, count_codes, drawn_or_paired, drawn_pairs
-from sdulearn.workflow.engines import MEMORY, Engine
-from sdulearn.workflow.options import FitOptions
+from sdulearn.workflow.options import MEMORY, Engine, FitOptions
 
-# Settings are chosen on so many of the pairs that a column of codes names, where the table is not in memory.
-MAX_PAIRS = 20_000
+if TYPE_CHECKING:
+    from sdulearn.blocks import Part as BlockPart
+
 _LINES_SHOWN = 5
 
 
@@ -72,13 +67,18 @@ class TrainingData:
 
     def stacked(self) -> tuple[Rows, Codes, Array | None]:
         """Standardised rows with what is known of each, and weights where they differ."""
+        labels = None
+        if self.label_codes is not None:
+            # NaN where it is not known: there may be labels of class 1 alone.
+            labels = np.full(self.X.shape[0], np.nan)
+            labels[self.label_rows] = self.label_codes
         rows, y = stack_pairs(
             self.X,
             self.ends,
             self.similar,
             unlabeled=self.unlabeled,
             annotators=self.annotators,
-            labels=self._known_labels(),
+            labels=labels,
         )
         weights = None
         if len(np.unique(self.weights)) > 1:
@@ -109,14 +109,6 @@ class TrainingData:
         codes, names = class_numbers(list(self.labels.values()), n_classes)
         return replace(self, label_codes=codes, classes=names)
 
-    def _known_labels(self) -> Array | None:
-        """The label of each row, NaN where it is not known: there may be labels of class 1 alone."""
-        if self.label_codes is None:
-            return None
-        known = np.full(self.X.shape[0], np.nan)
-        known[self.label_rows] = self.label_codes
-        return known
-
 
 def gather(
     source: Location | Frame, answers: Answers | None, labels: Labels | None, options: FitOptions, engine: Engine
@@ -125,7 +117,37 @@ def gather(
     if is_location(source) and table_format(source) == "svm":
         return _gather_sparse(source, answers, labels, options, engine)
     table = open_table(source)
-    left_out = {*options.drop, options.codes, options.points}
+    asked = set() if answers is None else set(answers.ids.ravel().tolist())
+    wanted = _wanted(table, asked, labels, options, by_answers=answers is not None)
+    sums = None
+    if answers is None:
+        # A column of pair codes is rare, and fits on blocks with it.
+        from sdulearn.workflow.codes import drawn_pairs, of_codes, sums_of_table
+
+        sums = sums_of_table(table, options, engine)
+        wanted = replace(wanted, rows=np.union1d(wanted.rows, np.r_[sums.ends[:, 0], sums.unlabeled[:, 0]]))
+    found = engine.blocks(parts_of(table, wanted.columns), table.n_rows).sum(survey, wanted)
+    if found is None:
+        raise InputError(f"{table.name} has no rows.")
+    columns = decided(table, wanted, found, asked, options.id_column, options.missing, options.max_categories)
+    place = _places(columns.id_column, wanted, found)
+    if answers is not None:
+        used = usable_answers(answers, place, options, lambda: _hint(table, columns.id_column, found.n_rows, answers))
+        unlabeled = found.lowest(options.most_unlabeled(columns.width))
+        data, _ = _kept(table, columns, found, used, unlabeled, labels, place)
+        if options.is_joint or engine.name == MEMORY:
+            return data
+        from sdulearn.workflow.codes import with_all_rows
+
+        return with_all_rows(data, table, options, engine)
+    assert sums is not None
+    used = drawn_pairs(table.name, str(options.codes), sums)
+    data, rows = _kept(table, columns, found, used, np.sort(sums.unlabeled[:, 0]), labels, place)
+    return of_codes(data, rows, table, options, engine, sums)
+
+
+def _wanted(table: Table, asked: set[str], labels: Labels | None, options: FitOptions, by_answers: bool) -> Wanted:
+    """What the pass over the table looks for; unlabeled rows are drawn in it where answers name the others."""
     table.check_columns(
         {
             "leave out": options.drop,
@@ -134,36 +156,21 @@ def gather(
             "read as texts": options.categories,
         }
     )
-    asked = set() if answers is None else set(answers.ids.ravel().tolist())
     wanted = look_for(
         table,
         id_column=options.id_column,
-        left_out=left_out,
+        left_out={*options.drop, options.codes, options.points},
         categories=options.categories,
         ids=asked | (set() if labels is None else labels.ids),
-        by_answers=answers is not None,
+        by_answers=by_answers,
     )
     numbered = [int(name) for name in wanted.ids if is_row_number(name, table.n_rows or 10**18)]
-    wanted = replace(wanted, rows=np.array(sorted(numbered), dtype=np.int64))
-    sums = None
-    if answers is None:
-        sums = _code_sums(table, options, engine)
-        wanted = replace(wanted, rows=np.union1d(wanted.rows, np.r_[sums.ends.rows, sums.unlabeled.rows]))
-    else:
-        n_drawn = options.most_unlabeled(len(wanted.features))
-        wanted = replace(wanted, n_drawn=n_drawn, highest=_highest_mark(n_drawn, table.n_rows))
-    found = engine.blocks(parts_of(table, wanted.columns), table.n_rows).sum(survey, wanted)
-    if found is None:
-        raise InputError(f"{table.name} has no rows.")
-    columns = decided(table, wanted, found, asked, options.id_column, options.missing, options.max_categories)
-    data, rows = _kept(table, columns, wanted, found, answers, labels, options, sums)
-    if answers is not None:
-        return _with_all_rows(data, table, options, engine)
-    assert sums is not None
-    return _of_codes(data, rows, table, options, engine, sums)
+    n_drawn = options.most_unlabeled(len(wanted.features)) if by_answers else 0
+    highest = highest_mark(n_drawn, table.n_rows)
+    return replace(wanted, rows=np.array(sorted(numbered), dtype=np.int64), n_drawn=n_drawn, highest=highest)
 
 
-def _highest_mark(n_drawn: int, n_rows: int | None) -> int:
+def highest_mark(n_drawn: int, n_rows: int | None) -> int:
     """A mark that more than the wanted number of rows stay below, for all that chance may do."""
     enough = n_drawn + 8 * np.sqrt(n_drawn) + 8
     return 2**64 - 1 if n_rows is None or enough >= n_rows else int(enough / n_rows * 2**64)
@@ -172,36 +179,19 @@ def _highest_mark(n_drawn: int, n_rows: int | None) -> int:
 def _kept(
     table: Table,
     columns: Columns,
-    wanted: Wanted,
     found: Survey,
-    answers: Answers | None,
+    used: dict[str, Any],
+    unlabeled: Codes,
     labels: Labels | None,
-    options: FitOptions,
-    sums: CodeSums | None,
+    place: Mapping[str, int],
 ) -> tuple[TrainingData, Codes]:
     """The rows that were kept, in their order, under new numbers; and the old ones."""
     order = np.argsort(found.rows)
     rows = found.rows[order]
     X = np.concatenate([columns.encode(table.name, batch)[0].T for _, _, batch in found.kept], axis=1).T[order]
     ids = [name for numbers, _, batch in found.kept for name in ids_of(batch, columns.id_column, numbers)]
-    place = _places(columns.id_column, wanted, found)
-    if answers is None:
-        assert sums is not None
-        assert options.codes is not None
-        ends, similar = drawn_pairs(table.name, options.codes, sums)
-        unlabeled = np.sort(sums.unlabeled.rows)
-        used: dict[str, Any] = {
-            "name": f"{Path(table.name).name}, column {options.codes!r}",
-            "ends": ends,
-            "similar": similar,
-            "weights": np.ones(len(ends)),
-            "n_similar": sums.n_similar // 2,
-            "n_dissimilar": sums.n_dissimilar // 2,
-        }
-    else:
-        used = usable_answers(answers, place, options, lambda: _hint(table, columns.id_column, found.n_rows, answers))
-        unlabeled = found.lowest(options.most_unlabeled(columns.width))
     local = np.searchsorted(rows, unlabeled)
+    labelled = {} if labels is None else labels.of_rows(place)
     data = TrainingData(
         columns=columns,
         n_rows=found.n_rows,
@@ -210,17 +200,10 @@ def _kept(
         **{**used, "ends": np.searchsorted(rows, used["ends"])},
         unlabeled=local,
         n_unlabeled=len(local),
-        answers=answers,
-        labels=_labelled(labels, place, rows),
+        labels={int(np.searchsorted(rows, row)): name for row, name in labelled.items()},
         population=Population(found.n_rows, columns.mean, columns.scale**2, off_mode(X[local] if len(local) else X)),
     )
     return data, rows
-
-
-def _labelled(labels: Labels | None, place: Mapping[str, int], rows: Codes) -> dict[int, str]:
-    if labels is None:
-        return {}
-    return {int(np.searchsorted(rows, row)): name for row, name in labels.of_rows(place).items()}
 
 
 def _places(id_column: str | None, wanted: Wanted, found: Survey) -> dict[str, int]:
@@ -249,8 +232,7 @@ def _gather_sparse(
     columns, X = read_svmlight(path)
     n_rows = X.shape[0]
     place = {str(k): k for k in range(n_rows)}
-    rows = np.arange(n_rows)
-    marks = np.argsort(scramble(rows), kind="stable")
+    marks = np.argsort(scramble(np.arange(n_rows)), kind="stable")
     unlabeled = np.sort(marks[: options.most_unlabeled(columns.width)])
     return TrainingData(
         columns=columns,
@@ -260,126 +242,8 @@ def _gather_sparse(
         **usable_answers(answers, place, options, lambda: _row_numbers(n_rows)),
         unlabeled=unlabeled,
         n_unlabeled=len(unlabeled),
-        answers=answers,
-        labels=_labelled(labels, place, rows),
+        labels={} if labels is None else labels.of_rows(place),
     )
-
-
-def _code_sums(table: Table, options: FitOptions, engine: Engine) -> CodeSums:
-    """One pass over the column of pair codes, and that of points."""
-    assert options.codes is not None
-    columns = [options.codes] if options.points is None else [options.codes, options.points]
-    max_pairs = None if engine.name == MEMORY else MAX_PAIRS
-    limit = options.most_unlabeled(len(table.types) - len(columns))
-    is_text = table.format in TEXT_FORMATS
-    arguments = (table.name, (options.codes, options.points), is_text, max_pairs, limit)
-    found: CodeSums | None = engine.blocks(parts_of(table, columns), table.n_rows).sum(count_codes, *arguments)
-    if found is None:
-        raise InputError(f"{table.name} has no rows.")
-    return found
-
-
-def _of_codes(
-    data: TrainingData, rows: Codes, table: Table, options: FitOptions, engine: Engine, sums: CodeSums
-) -> TrainingData:
-    if options.points is not None:
-        # Rows that were kept for their labels alone are in no fit.
-        points = np.array(rows, dtype=np.int64)
-        for drawn in (sums.ends, sums.unlabeled):
-            points[np.searchsorted(rows, drawn.rows)] = drawn.points
-        data = replace(data, points=points)
-    n_pairs = data.n_similar + data.n_dissimilar
-    n_used = len(data.ends)
-    if n_used < n_pairs:
-        what = f"learning from more than {MAX_PAIRS:,} of them"
-        refuse_shared_points(sums.points, what, "Read the table whole, with `engine='memory'`.")
-        data = replace(data, same_answers=False)
-        if options.is_joint:
-            # Only some of the pairs are learned from, and they are what is counted.
-            n_similar = int(data.similar.sum())
-            finding = Finding("pairs_drawn", "info", {"n_used": n_used, "n_pairs": n_pairs})
-            return replace(data, n_similar=n_similar, n_dissimilar=n_used - n_similar, findings=[finding])
-    marks = sums.unlabeled.marks
-    keep = None
-    if options.max_unlabeled is not None and 0 < len(marks) < sums.n_unlabeled:
-        keep = partial(drawn_or_paired, int(marks.max()))
-    return _with_all_rows(data, table, options, engine, keep, sums.n_unlabeled)
-
-
-def _with_all_rows(
-    data: TrainingData,
-    table: Table,
-    options: FitOptions,
-    engine: Engine,
-    keep: Callable[[Codes, Codes], Mask] | None = None,
-    n_unlabeled: int | None = None,
-) -> TrainingData:
-    """With the parts of a fit on all rows, or on those to keep, where a marginal risk is fitted on a large table."""
-    few = options.max_unlabeled is not None and data.same_answers
-    if options.is_joint or engine.name == MEMORY or few:
-        return data
-    assert isinstance(data.columns, Columns)
-    is_text = table.format in TEXT_FORMATS
-    parts: list[BlockPart] = [
-        FeatureRows(part, table.name, data.columns, options.codes, is_text, keep) for part in table.parts
-    ]
-    if options.codes is None:
-        # The ends of all pairs with their codes; among the rows of the table they count as unlabeled too.
-        bare = replace(data, unlabeled=np.empty(0, dtype=np.intp), label_codes=None, points=None)
-        rows, y, weights = bare.stacked()
-        parts.append(partial(_held, (rows, y[:, 0], weights)))
-        n_unlabeled = data.n_rows
-    drawn = data.n_unlabeled if options.max_unlabeled is not None else n_unlabeled or 0
-    return replace(data, parts=parts, n_unlabeled=drawn)
-
-
-def _held(block: Block) -> Iterator[Block]:
-    yield block
-
-
-@dataclass(frozen=True)
-class FeatureRows:
-    """A part whose blocks are standardised features with pair codes: those of a column, or 0.
-
-    ``keep``, a function of row numbers and codes, says which rows to use.
-    """
-
-    part: Part
-    table: str
-    columns: Columns
-    codes: str | None = None
-    is_text: bool = False
-    keep: Callable[[Codes, Codes], Mask] | None = None
-
-    @property
-    def n_blocks(self) -> int:
-        """Number of blocks, as far as it is known."""
-        return -(-self.part.rows // batch_rows(self.columns.width)) if isinstance(self.part, RowGroups) else 1
-
-    def __call__(self) -> Iterator[Block]:
-        """Batch by batch."""
-        names = [*(column.name for column in self.columns.columns), *([self.codes] if self.codes else [])]
-        for begin, batch in self.part(names, batch_rows(self.columns.width)):
-            rows = np.arange(begin, begin + batch.num_rows)
-            y = self._codes(batch) if self.codes else np.zeros_like(rows)
-            X = self.columns.encode(self.table, batch)[0]
-            X -= self.columns.mean
-            X /= self.columns.scale
-            kept = slice(None) if self.keep is None else self.keep(rows, y)
-            if len(y[kept]):
-                yield X[kept], y[kept], None
-
-    def _codes(self, batch: Any) -> Codes:
-        assert self.codes is not None
-        values = batch[self.codes]
-        return pair_codes(self.table, self.codes, as_numbers(values, NumberText()) if self.is_text else values)
-
-
-FAULTS = {
-    "unreadable": "unreadable rows",
-    "self_pairs": "pairs of a point with itself",
-    "unknown_ids": "pairs with an id not in the table",
-}
 
 
 def usable_answers(
@@ -395,20 +259,13 @@ def usable_answers(
     ends = np.array([place.get(name, -1) for name in names], dtype=np.intp).reshape(-1, 2)
     own = np.array([a == b for a, b in answers.ids], dtype=bool)
     unknown = np.any(ends < 0, axis=1) & ~own
-    found = {
-        "unreadable": [row.line for row in answers.bad_rows],
-        "self_pairs": answers.lines[own].tolist(),
-        "unknown_ids": answers.lines[unknown].tolist(),
-    }
-    faults = {what: lines for what, lines in found.items() if lines}
-    if faults and not options.skip_bad:
-        raise InputError(_refusal(answers.name, faults) + (hint() if unknown.any() else ""))
+    findings = _left_out(answers, own, unknown)
+    if findings and not options.skip_bad:
+        raise InputError(_refusal(answers.name, findings) + (hint() if unknown.any() else ""))
     usable = ~unknown & ~own & (answers.answers != UNSURE) & (answers.weights > 0)
     votes = majority_votes(ends, answers.answers, answers.weights, np.flatnonzero(usable).tolist())
     by_majority = not options.is_joint
     chosen = votes.chosen if by_majority else np.flatnonzero(usable)
-    findings = [Finding("left_out", "warning", {"what": what, "count": len(lines), "lines": lines[:_LINES_SHOWN]})
-                for what, lines in faults.items()]  # fmt: skip
     if votes.n_repeated:
         findings.append(Finding("repeated_questions", "info", {"count": votes.n_repeated, "by_majority": by_majority}))
     if by_majority and votes.n_tied:
@@ -420,6 +277,7 @@ def usable_answers(
         random = random[chosen]
     similar = answers.answers[chosen] == SIMILAR
     return {
+        "answers": answers,
         "name": Path(answers.name).name,
         "ends": ends[chosen],
         "similar": similar,
@@ -428,22 +286,29 @@ def usable_answers(
         "n_dissimilar": int((~similar).sum()),
         "annotators": None if answers.annotators is None else answers.annotator_numbers[chosen],
         "random": random,
-        "findings": [
-            *findings,
-            *check_contradictions(check_answers(answers), answers.annotators),
-            *check_source(answers),
-        ],
+        "findings": findings + check_contradictions(check_answers(answers), answers.annotators) + check_source(answers),
     }
 
 
-def _refusal(name: str, faults: Mapping[str, list[int]]) -> str:
-    listed = " and ".join(f"{len(lines):,} {FAULTS[what]} (lines {_listed(lines)})" for what, lines in faults.items())
+def _left_out(answers: Answers, own: Mask, unknown: Mask) -> list[Finding]:
+    """Answers that cannot be used, by what is wrong with them."""
+    found = {
+        "unreadable": [row.line for row in answers.bad_rows],
+        "self_pairs": answers.lines[own].tolist(),
+        "unknown_ids": answers.lines[unknown].tolist(),
+    }
+    return [
+        Finding("left_out", "warning", {"what": what, "count": len(lines), "lines": lines[:_LINES_SHOWN]})
+        for what, lines in found.items()
+        if lines
+    ]
+
+
+def _refusal(name: str, findings: Sequence[Finding]) -> str:
+    from sdulearn.report.facts import faulty_answers
+
+    listed = " and ".join(faulty_answers(one.details) for one in findings)
     return f"{name} has {listed}. `check_answers` lists them all; `skip_bad=True` leaves them out."
-
-
-def _listed(lines: Sequence[int]) -> str:
-    shown = ", ".join(map(str, lines[:_LINES_SHOWN]))
-    return f"{shown}, ..." if len(lines) > _LINES_SHOWN else shown
 
 
 def _hint(table: Table, id_column: str | None, n_rows: int, answers: Answers) -> str:

@@ -28,34 +28,23 @@ from sdulearn.errors import InputError, OrientationWarning
 from sdulearn.io.answers import read_answers
 from sdulearn.io.files import Location, is_location
 from sdulearn.io.labels import read_labels
-from sdulearn.metrics import AccuracyEstimate
+from sdulearn.metrics.accuracy import AccuracyEstimate
 from sdulearn.pairs import Pairs, read_pairs
-from sdulearn.prior import random_of
-from sdulearn.report.facts import chosen_settings
-from sdulearn.report.records import AnnotatorReport, FitReport
+from sdulearn.prior import PriorEstimate, random_of
+from sdulearn.report.records import AnnotatorReport, FitReport, chosen_settings
 from sdulearn.table_model import TableModel
-from sdulearn.types import Estimator, Frame
+from sdulearn.types import Estimator, Frame, Rows
 from sdulearn.version import __version__
 from sdulearn.workflow.data import TrainingData, check_enough, gather
-from sdulearn.workflow.engines import MEMORY, Engine, open_engine
 from sdulearn.workflow.judge import (
-    Judged,
-    annotator_names,
-    check_agreement,
     column_dependences,
     column_importances,
     judge,
     most_doubtful,
     prior_of_random_points,
 )
-from sdulearn.workflow.models import (
-    choose,
-    compares,
-    fit_on_all,
-    number_of_classes,
-    why_linear,
-)
-from sdulearn.workflow.options import FitOptions
+from sdulearn.workflow.models import choose, fit_on_all, number_of_classes
+from sdulearn.workflow.options import MEMORY, Engine, FitOptions, open_engine
 
 # Fewer random questions than this tell little of an accuracy.
 _ENOUGH_RANDOM = 10
@@ -231,23 +220,21 @@ def _fit(name: str, options: FitOptions, data: TrainingData, engine: Engine, sec
             data = data.numbered(int(n_classes))
         rows, y, weights = data.stacked()
         pairs = read_pairs(y)
-        choice = choose(options, data, n_classes, rows, y, weights)
-        chosen = choice.estimator
+        choice, reasons = choose(options, data, n_classes, rows, pairs, weights)
+        chosen, kind, _ = choice
         random_points = data.random_points(len(y))
         if random_points is not None and options.prior is None and len(chosen.classes_) == 2:
             chosen.prior_ = prior_of_random_points(chosen, rows, pairs, weights, random_points)
-        judged = judge(choice, rows, pairs, weights, options.prior, random_points)
-        importances = column_importances(chosen, judged.parts, rows, pairs, data.columns)
+        parts, accuracy, agreement, doubts = judge(choice, options, rows, pairs, weights, random_points)
+        importances = column_importances(chosen, parts, rows, pairs, data.columns)
         estimator = chosen if not data.parts else _on_all_rows(chosen, options, data, engine)
-    n_right = _name_classes(estimator, data)
-    model = TableModel(estimator, data.columns, data.classes or tuple(map(str, estimator.classes_.tolist())))
-    reasons = why_linear(n_classes, rows, y) if compares(options) else []
-    findings = [
-        *_noted(caught, estimator, data),
-        *_findings(options, data, pairs, estimator, judged, n_right),
-        # Unless a comparison was asked for, only a limit that the table might meet is reported.
-        *(one for one in reasons if options.model == "auto" or one.details["reason"] == "features"),
-    ]
+    n_right = _name_classes(estimator, data) if data.labels else 0
+    classes = data.classes or tuple(map(str, estimator.classes_.tolist()))
+    model = TableModel(estimator, data.columns, classes)
+    if accuracy is None:
+        checks = _check_classes(data, pairs, n_right)
+    else:
+        checks = _check_two_classes(options, data, pairs, estimator.prior_, accuracy, n_right)
     report = FitReport(
         sdulearn=__version__,
         method="joint" if options.is_joint else options.method,
@@ -255,18 +242,16 @@ def _fit(name: str, options: FitOptions, data: TrainingData, engine: Engine, sec
         table=name,
         n_rows=data.n_rows,
         n_unlabeled=data.n_unlabeled,
-        **_answer_facts(data, options, pairs, len(estimator.classes_)),
-        accuracy=judged.accuracy,
+        **_answer_facts(data, options, chosen, rows, pairs),
+        accuracy=accuracy,
         prior=estimator.prior_,
-        annotators=_annotators(chosen, data),
         n_labels=len(data.labels),
         n_labels_right=n_right,
-        findings=tuple(findings),
-        agreement=judged.agreement,
+        findings=(*_noted(caught, estimator, data), *checks, *doubts, *reasons),
+        agreement=agreement,
         class_shares=_class_shares(model, data),
         n_classes_interval=getattr(chosen, "n_classes_interval_", None) or interval,
-        model_choice=choice.kind,
-        doubtful=most_doubtful(chosen, rows, y, data),
+        model_choice=kind,
         importances=importances,
         dependences=column_dependences(model, data.X, importances),
         seconds={**seconds, "fitting": time.perf_counter() - began},
@@ -278,14 +263,16 @@ def _on_all_rows(chosen: Estimator, options: FitOptions, data: TrainingData, eng
     n_rows = data.n_rows + (0 if data.answers is None else 2 * len(data.ends))
     # Squared loss reads the rows once.
     blocks = engine.blocks(data.parts, n_rows, keep=options.loss != "squared")
-    return fit_on_all(chosen, blocks, data.same_answers)
+    return fit_on_all(chosen, options, blocks, data.same_answers)
 
 
-def _answer_facts(data: TrainingData, options: FitOptions, pairs: Pairs, n_classes: int) -> dict[str, Any]:
-    """What the report says of the answers."""
-    n_points, n_independent = _worth(pairs, data, n_classes)
+def _answer_facts(
+    data: TrainingData, options: FitOptions, chosen: Estimator, rows: Rows, pairs: Pairs
+) -> dict[str, Any]:
+    """What the report says of the answers; for methods that take all for right, not who was wrong and where."""
+    n_points, n_independent = _worth(pairs, data, len(chosen.classes_))
     answers = data.answers
-    return {
+    found: dict[str, Any] = {
         "answers": data.name,
         "n_similar": data.n_similar,
         "n_dissimilar": data.n_dissimilar,
@@ -294,7 +281,17 @@ def _answer_facts(data: TrainingData, options: FitOptions, pairs: Pairs, n_class
         "n_independent": n_independent,
         "answer_columns": {"codes": options.codes} if answers is None else answers.columns,
         "answer_words": {} if answers is None else answers.words,
+        "annotators": (),
     }
+    if not options.is_joint:
+        return found
+    # By their numbers in ``y``; 0 where it is not known who answered.
+    names = ("", *(() if answers is None else answers.annotator_names))
+    found["annotators"] = tuple(
+        AnnotatorReport(names[a], one.value, one.low, one.high, one.identified, one.n_answers)
+        for a, one in chosen.answer_model_.by_annotator.items()
+    )
+    return {**found, "doubtful": most_doubtful(chosen, rows, pairs, data, names)}
 
 
 def _class_shares(model: TableModel, data: TrainingData) -> tuple[float, ...]:
@@ -305,17 +302,6 @@ def _class_shares(model: TableModel, data: TrainingData) -> tuple[float, ...]:
         return ()
     mean = found.mean(axis=0)
     return tuple(mean.tolist()) if mean.ndim else (1 - float(mean), float(mean))
-
-
-def _annotators(chosen: Estimator, data: TrainingData) -> tuple[AnnotatorReport, ...]:
-    """How often each annotator is wrong, by name; nothing for methods that take all answers for right."""
-    answer_model = getattr(chosen, "answer_model_", None)
-    rates = {} if answer_model is None else answer_model.by_annotator
-    names = annotator_names(data)
-    return tuple(
-        AnnotatorReport(names[a], one.value, one.low, one.high, one.identified, one.n_answers)
-        for a, one in rates.items()
-    )
 
 
 def _noted(caught: list[warnings.WarningMessage], estimator: Estimator, data: TrainingData) -> list[Finding]:
@@ -332,8 +318,6 @@ def _noted(caught: list[warnings.WarningMessage], estimator: Estimator, data: Tr
 
 def _name_classes(estimator: Estimator, data: TrainingData) -> int:
     """Turn the estimator by the labels, and count those that it then predicts."""
-    if not data.labels:
-        return 0
     points = data.columns.scaled(data.X[data.label_rows])
     return int(np.sum(estimator.orient(points, data.label_codes).predict(points) == data.label_codes))
 
@@ -354,28 +338,36 @@ def _worth(pairs: Pairs, data: TrainingData, n_classes: int) -> tuple[int, int]:
     return n_points, n_ties + len(apart)
 
 
-def _findings(
-    options: FitOptions, data: TrainingData, pairs: Pairs, estimator: Estimator, judged: Judged, n_right: int
+def _check_classes(data: TrainingData, pairs: Pairs, n_right: int) -> list[Finding]:
+    """Of more than two classes; neither the counts of answers nor odd cycles say that anything is wrong."""
+    found = [*_without_odd_cycles(data.findings), *_check_population(data, pairs), *_check_random(data)]
+    n_labels = len(data.labels)
+    return found if 2 * n_right > n_labels or not n_labels else [*found, _labels_disagree(n_labels, n_right)]
+
+
+def _check_two_classes(
+    options: FitOptions,
+    data: TrainingData,
+    pairs: Pairs,
+    prior: PriorEstimate,
+    accuracy: AccuracyEstimate,
+    n_right: int,
 ) -> list[Finding]:
     """Where the data disagree with what the method assumes."""
     n_labels = len(data.labels)
-    if judged.agreement is not None:
-        # With more than two classes neither the counts of answers nor odd cycles say that anything is wrong.
-        found = [*_without_odd_cycles(data.findings), *_check_population(data, pairs), *_check_random(data)]
-        found += check_agreement(judged.agreement, judged.chance)
-        return found if 2 * n_right > n_labels or not n_labels else [*found, _labels_disagree(n_labels, n_right)]
-    assert judged.accuracy is not None
     found = [*data.findings]
     if options.method not in ("su", "du"):
         # These two learn from one kind of answer, in whatever number.
         found += _check_ratio(pairs, data, options.prior)
-    found += [_unnumbered(one) for one in check_shared_points(pairs)]
+    # Without the numbers that points have in ``y``: they are not the table's ids.
+    for one in check_shared_points(pairs):
+        found.append(replace(one, details={name: value for name, value in one.details.items() if name != "points"}))
     found += _check_population(data, pairs)
     found += _check_random(data)
-    found += check_outcome(estimator.prior_, judged.accuracy, bool(n_labels))
+    found += check_outcome(prior, accuracy, bool(n_labels))
     if n_labels:
-        found += _check_labels(n_labels, n_right, judged.accuracy)
-        if options.prior is not None and estimator.prior_.value != options.prior:
+        found += _check_labels(n_labels, n_right, accuracy)
+        if options.prior is not None and prior.value != options.prior:
             found.append(Finding("prior_of_other_class", "warning", {"prior": options.prior}))
     return found
 
@@ -406,11 +398,6 @@ def _check_population(data: TrainingData, pairs: Pairs) -> list[Finding]:
         return []
     _, first, place = np.unique(data.points, return_index=True, return_inverse=True)
     return check_population(data.X[first], place[data.ends], names)
-
-
-def _unnumbered(finding: Finding) -> Finding:
-    """Without the numbers that points have in ``y``: they are not the table's ids."""
-    return replace(finding, details={name: value for name, value in finding.details.items() if name != "points"})
 
 
 def _check_ratio(pairs: Pairs, data: TrainingData, prior: float | None) -> list[Finding]:

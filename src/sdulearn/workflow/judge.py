@@ -2,41 +2,43 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
+from types import SimpleNamespace
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy import sparse
-from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.inspection import partial_dependence
+from scipy.stats.mstats import mquantiles
 
 from sdulearn.answers.answer_model import doubtful_answers
 from sdulearn.columns import BOOLEAN, CATEGORY, NUMBER, Column, Layout
 from sdulearn.diagnostics import ACCURACY_FOLDS, Finding
 from sdulearn.errors import UndeterminedError
-from sdulearn.metrics import (
-    AccuracyEstimate,
-    ClassAgreement,
-    Share,
-    folds_over_points,
-    held_out_accuracy,
-    pair_importance,
-)
-from sdulearn.metrics.classes import class_agreement
+from sdulearn.metrics.accuracy import AccuracyEstimate
+from sdulearn.metrics.classes import ClassAgreement, Share, class_agreement
 from sdulearn.metrics.cross_validation import (
     FoldModel,
     fold_models,
     fold_spread,
+    folds_over_points,
+    held_out_accuracy,
     held_out_rows,
     predictions_of,
     share_of_points,
 )
+from sdulearn.metrics.importance import pair_importance
 from sdulearn.pairs import Pairs
 from sdulearn.prior import PriorEstimate, clopper_pearson, estimate_prior
-from sdulearn.report.records import ColumnDependence, ColumnImportance, DoubtfulAnswer
-from sdulearn.table_model import TableModel
+from sdulearn.report.records import ColumnDependence, ColumnImportance, DoubtfulAnswer, feature_strengths
 from sdulearn.types import Array, Codes, Estimator, Indices, Mask, Rows
 from sdulearn.workflow.data import TrainingData
 from sdulearn.workflow.models import Choice, at_its_settings
+from sdulearn.workflow.options import FitOptions
+
+if TYPE_CHECKING:
+    from sdulearn.table_model import TableModel
 
 # Of more than two classes, whose fit takes long.
 _FEW_FOLDS = 5
@@ -55,20 +57,44 @@ _MOST_NUMBERS = 20_000_000
 _GRID = 20
 # Of a column of numbers, where most rows are.
 _MIDDLE = (0.05, 0.95)
+# Places of rows, what decides about them, and the sign of its decisions.
+Deciders = list[tuple[Indices, Callable[[Rows], Array], float]]
 
 
-def models_of_folds(choice: Choice, rows: Rows, pairs: Pairs, weights: Array | None) -> list[FoldModel]:
-    """Models with the settings of a fitted one, each without the answers about the points of its fold.
+def judge(
+    choice: Choice,
+    options: FitOptions,
+    rows: Rows,
+    pairs: Pairs,
+    weights: Array | None,
+    random_points: Mask | None,
+) -> tuple[list[FoldModel], AccuracyEstimate | None, ClassAgreement | None, list[Finding]]:
+    """Judge a model by answers that models of folds have not seen: those of the choice, or with its settings.
 
-    Those that the choice was made by, where they were kept.
+    Gives these models; the accuracy of two classes, or the agreement of more; and whether the latter is that of chance.
     """
-    if choice.parts:
-        return list(choice.parts)
-    model = choice.estimator
+    model, _, parts = choice
     many = len(model.classes_) > 2
-    folds = folds_over_points(_FEW_FOLDS if many else ACCURACY_FOLDS, pairs)
-    reference = model.predict(rows) if many else model.decision_function(rows)
-    return list(fold_models(at_its_settings(model), rows, pairs, reference, sample_weight=weights, cv=folds))
+    decided = model.predict(rows) if many else model.decision_function(rows)
+    if not parts:
+        folds = folds_over_points(_FEW_FOLDS if many else ACCURACY_FOLDS, pairs)
+        single = at_its_settings(model, options)
+        parts = list(fold_models(single, rows, pairs, decided, sample_weight=weights, cv=folds))
+    predicted = predictions_of(parts, rows, decided)
+    counted = None if random_points is None else held_out_rows(parts, random_points)
+    rates = error_rates_of(model) if options.is_joint else None
+    if many:
+        return parts, None, *agreement_of_many(predicted, rates, parts, pairs, weights, counted)
+    accuracy = held_out_accuracy(
+        predicted,
+        pairs,
+        n_splits=len(parts),
+        error_rate=rates,
+        sample_weight=weights,
+        prior=options.prior,
+        random_points=counted,
+    )
+    return parts, accuracy, None, []
 
 
 def prior_of_random_points(
@@ -92,81 +118,48 @@ def prior_of_random_points(
 
 
 def error_rates_of(model: Estimator) -> dict[int, float] | None:
-    """How often answers are wrong, where any are and the model takes that into account.
+    """How often answers are wrong, where any are, by a model that takes that into account.
 
     One who was never found wrong may be, and one who guesses leaves the others' answers as they are.
     """
-    found = getattr(model, "answer_model_", None)
-    if found is None or found.certain:
+    if model.answer_model_.certain:
         return None
-    return {a: min(max(rate, _FEWEST_ERRORS), _MOST_ERRORS) for a, rate in found.rates.items()}
-
-
-@dataclass(frozen=True, eq=False)
-class Judged:
-    """What held-out answers say: accuracy of two classes; of more, agreement, and that of chance."""
-
-    parts: list[FoldModel]
-    accuracy: AccuracyEstimate | None = None
-    agreement: ClassAgreement | None = None
-    chance: float = 0.0
-
-
-def judge(
-    choice: Choice, rows: Rows, pairs: Pairs, weights: Array | None, prior: float | None, random_points: Mask | None
-) -> Judged:
-    """Judge a model by answers that models of folds have not seen."""
-    model = choice.estimator
-    parts = models_of_folds(choice, rows, pairs, weights)
-    if len(model.classes_) > 2:
-        agreement, chance = agreement_of_many(model, parts, rows, pairs, weights, random_points)
-        return Judged(parts, agreement=agreement, chance=chance)
-    accuracy = held_out_accuracy(
-        predictions_of(parts, rows, model.decision_function(rows)),
-        pairs,
-        n_splits=len(parts),
-        error_rate=error_rates_of(model),
-        sample_weight=weights,
-        prior=prior,
-        random_points=held_out_rows(parts, random_points),
-    )
-    return Judged(parts, accuracy)
+    return {a: min(max(rate, _FEWEST_ERRORS), _MOST_ERRORS) for a, rate in model.answer_model_.rates.items()}
 
 
 def agreement_of_many(
-    model: Estimator,
+    predicted: Array | Codes,
+    rates: dict[int, float] | None,
     parts: list[FoldModel],
-    rows: Rows,
     pairs: Pairs,
     weights: Array | None,
-    random_points: Mask | None,
-) -> tuple[ClassAgreement, float]:
-    """Of a model of more than two classes, and how often predictions by chance would agree with the answers.
+    counted: Mask | None,
+) -> tuple[ClassAgreement, list[Finding]]:
+    """Of more than two classes, and a finding where predictions by chance would agree with the answers as often.
 
     Answers between two hubs, such as the examples of two classes, are in every training part: they do not count.
     """
-    predicted = predictions_of(parts, rows, model.predict(rows))
-    counted = held_out_rows(parts, random_points)
     spread = fold_spread(len(parts), 1.0 if counted is None else share_of_points(pairs, counted, weights))
     asked = np.isin(pairs.ends, np.concatenate([part.rows for part in parts])).any(axis=1)
     known = np.array(pairs)
     known[pairs.ends[~asked], 0] = 0
     if counted is not None:
         asked &= counted[pairs.ends].any(axis=1)
-    rates = error_rates_of(model)
     found = class_agreement(
         predicted, known, error_rate=rates, sample_weight=weights, random_points=counted, spread=spread
     )
     if not asked.any():
-        return found, 1.0
-    ends = predicted[pairs.ends[asked]]
-    shares = np.unique(ends, return_counts=True)[1] / ends.size
+        return found, []
+    shown = pairs.ends[asked]
+    shares = np.unique(predicted[shown], return_counts=True)[1] / shown.size
     equal = float(shares @ shares)
     similar = float(np.mean(pairs.similar[asked]))
     chance = equal * similar + (1 - equal) * (1 - similar)
-    shown = pairs.ends[asked]
     n_points = len(np.unique(shown if pairs.points is None else pairs.points[shown]))
-    return _widened(found, spread, n_points / 2), chance
+    found = _widened(found, spread, n_points / 2)
+    if found.agreement.low > chance:
+        return found, []
+    return found, [Finding("no_better_than_guessing", "warning", {"low": found.agreement.low, "chance": chance})]
 
 
 def _widened(found: ClassAgreement, spread: float, n_loose: float) -> ClassAgreement:
@@ -198,24 +191,11 @@ def _wider(share: Share, spread: float, confidence: float) -> Share:
     return Share(share.value, low, high, n)
 
 
-def check_agreement(found: ClassAgreement, chance: float) -> list[Finding]:
-    """A model that answers do not show to be better than chance."""
-    if found.agreement.low > chance or not found.agreement.n:
-        return []
-    return [Finding("no_better_than_guessing", "warning", {"low": found.agreement.low, "chance": chance})]
-
-
-def annotator_names(data: TrainingData) -> tuple[str, ...]:
-    """Names by their numbers in ``y``; 0 where it is not known who answered."""
-    return ("", *(() if data.answers is None else data.answers.annotator_names))
-
-
-def most_doubtful(model: Estimator, rows: Rows, y: Codes, data: TrainingData) -> tuple[DoubtfulAnswer, ...]:
-    """Answers to ask again, by the ids of the table; nothing where error rates are not estimated."""
-    if not hasattr(model, "answer_model_"):
-        return ()
-    found = doubtful_answers(model, rows, y)
-    names = annotator_names(data)
+def most_doubtful(
+    model: Estimator, rows: Rows, pairs: Pairs, data: TrainingData, names: Sequence[str]
+) -> tuple[DoubtfulAnswer, ...]:
+    """Answers to ask again, by the ids of the table and the names of who gave them."""
+    found = doubtful_answers(model, rows, np.asarray(pairs))
     answers = []
     for code, wrong, annotator in zip(found.code[:_DOUBTFUL], found.wrong, found.annotator, strict=False):
         first, second = data.ends[abs(code) - 1].tolist()
@@ -224,25 +204,16 @@ def most_doubtful(model: Estimator, rows: Rows, y: Codes, data: TrainingData) ->
     return tuple(answers)
 
 
-@dataclass(frozen=True, eq=False)
-class _HeldOut:
-    """Decides by the models of folds, as some columns of the table would have it; hubs by the model of all rows."""
-
-    columns: Layout
-    values: Array
-    judged: Indices
-    parts: list[FoldModel]
-
-    def decision_function(self, X: Array) -> Array:
-        """Decision values of the answers' rows, with the judged columns as given."""
-        values = self.values.copy()
-        values[:, self.judged] = X
-        rows = self.columns.rows(values)
-        decided = [(part.rows, part.decide(rows[part.rows])) for part in self.parts if len(part.rows)]
-        decision = np.empty((len(rows), *decided[0][1].shape[1:]))
-        for places, found in decided:
-            decision[places] = found
-        return decision
+def _held_out(columns: Layout, values: Array, judged: Indices, models: Deciders, X: Array) -> Array:
+    """Decision values of the answers' rows by the models of folds, with the judged columns of the table as given."""
+    values = values.copy()
+    values[:, judged] = X
+    rows = columns.rows(values)
+    decided = [(places, sign * decide(rows[places])) for places, decide, sign in models if len(places)]
+    decision = np.empty((len(rows), *decided[0][1].shape[1:]))
+    for places, found in decided:
+        decision[places] = found
+    return decision
 
 
 def column_importances(
@@ -254,14 +225,20 @@ def column_importances(
     """
     if pairs.similar.all() or not pairs.similar.any():
         return ()
-    chosen = _drawn_answers(pairs)
+    ends = pairs.ends
+    if len(ends) > _MOST_ANSWERS:
+        ends = ends[np.random.default_rng(0).choice(len(ends), _MOST_ANSWERS, replace=False)]
+    chosen = np.sort(ends.ravel())
     answered = rows[chosen]
     if answered.shape[0] * answered.shape[1] > _MOST_NUMBERS:
         return ()
     scaled = answered.toarray() if sparse.issparse(answered) else answered
     values = columns.values(scaled * columns.scale + columns.mean)
-    judged = np.argsort(-_strengths(whole, columns), kind="stable")[:_JUDGED]
-    model = _HeldOut(columns, values, judged, _among(whole, parts, chosen, len(pairs)))
+    by_feature = np.abs(list(feature_strengths(whole, whole.classes_.tolist()).values())).max(axis=0)
+    strengths = np.array([by_feature[part].sum() for part in columns.features])
+    judged = np.argsort(-strengths, kind="stable")[:_JUDGED]
+    decide = partial(_held_out, columns, values, judged, _among(whole, parts, chosen, len(pairs)))
+    model = SimpleNamespace(decision_function=decide)
     answers = np.asarray(pairs)[chosen]
     # Who answered and labels are set aside: the likelihood with these takes a hundred times as long.
     y = answers if answers.ndim == 1 else answers[:, :2]
@@ -271,83 +248,52 @@ def column_importances(
     return tuple(ColumnImportance(names[k], float(found.mean[k]), float(found.error[k])) for k in order)
 
 
-def _drawn_answers(pairs: Pairs) -> Indices:
-    """Rows of the answers, or of a draw of them."""
-    ends = pairs.ends
-    if len(ends) > _MOST_ANSWERS:
-        ends = ends[np.random.default_rng(0).choice(len(ends), _MOST_ANSWERS, replace=False)]
-    return np.sort(ends.ravel())
-
-
-def _among(whole: Estimator, parts: list[FoldModel], chosen: Indices, n_rows: int) -> list[FoldModel]:
+def _among(whole: Estimator, parts: list[FoldModel], chosen: Indices, n_rows: int) -> Deciders:
     """A model for each of the chosen rows, by their places among these: that of its fold, of a hub that of all rows."""
     place = np.full(n_rows, -1)
     place[chosen] = np.arange(len(chosen))
     found = []
     for part in parts:
         places = place[part.rows]
-        found.append(FoldModel(places[places >= 0], part.model, part.sign))
-    held_out = np.concatenate([part.rows for part in found])
-    return [*found, FoldModel(np.setdiff1d(np.arange(len(chosen)), held_out), whole)]
-
-
-def _strengths(model: Estimator, columns: Layout) -> Array:
-    """How much a model goes by each column: coefficients of scaled features, or the importances of trees."""
-    by_class = model.coef_ if hasattr(model, "coef_") else model.feature_importances_[None]
-    of_feature = np.abs(by_class).max(axis=0)
-    return np.array([of_feature[part].sum() for part in columns.features])
-
-
-class _OfColumns(ClassifierMixin, BaseEstimator):
-    """A fitted model of the columns of a table, for scikit-learn's tools."""
-
-    def __init__(self, model: Estimator, columns: Layout) -> None:
-        self.model = model
-        self.columns = columns
-        self.classes_ = model.classes_
-
-    def fit(self, X: Array, y: Array) -> _OfColumns:
-        """Refuse: the model is fitted."""
-        raise NotImplementedError
-
-    def predict_proba(self, X: Array) -> Array:
-        """Probability of each class."""
-        return np.asarray(self.model.predict_proba(self.columns.rows(X)))
+        # Rows are checked already, hundreds of times over if these models did so again.
+        decide = getattr(part.model, "decide", part.model.decision_function)
+        found.append((places[places >= 0], decide, part.sign))
+    hubs = np.setdiff1d(np.arange(len(chosen)), np.concatenate([places for places, *_ in found]))
+    return [*found, (hubs, whole.decision_function, 1.0)]
 
 
 def column_dependences(
     model: TableModel, X: Rows, importances: tuple[ColumnImportance, ...]
 ) -> tuple[ColumnDependence, ...]:
     """What a model of two classes says on average along its most important columns, over a draw of rows."""
-    if len(model.classes) != 2 or not hasattr(model.estimator, "predict_proba"):
+    if len(model.classes) != 2 or model.link is None:
         return ()
     columns = model.columns
     drawn = np.random.default_rng(0).permutation(X.shape[0])[:_MOST_ROWS]
     rows = X[np.sort(drawn)]
     values = columns.values(rows.toarray() if sparse.issparse(rows) else rows)
-    estimator = _OfColumns(model.estimator, columns)
     places = {column.name: k for k, column in enumerate(columns.columns)}
     worth = [places[one.column] for one in importances if one.loss > one.error]
     varied = [k for k in worth if np.ptp(values[:, k]) > 0]
-    return tuple(_dependence(estimator, values, k) for k in varied[:_DRAWN])
+    return tuple(_dependence(model.estimator, columns, values, k) for k in varied[:_DRAWN])
 
 
-def _dependence(estimator: _OfColumns, values: Array, k: int) -> ColumnDependence:
-    column = estimator.columns.columns[k]
-    low, high = np.quantile(values[:, k], _MIDDLE)
-    found = partial_dependence(
-        estimator,
-        values,
-        [k],
-        categorical_features=[k] if column.kind == CATEGORY else None,
-        response_method="predict_proba",
-        # A column that has one value nearly everywhere is drawn along all it has.
-        percentiles=_MIDDLE if high - low > 1e-6 * max(abs(low), abs(high)) else (0, 1),
-        grid_resolution=_GRID,
-        method="brute",
-        kind="average",
-    )
-    return ColumnDependence(column.name, _names(column, found["grid_values"][0]), tuple(found["average"][0].tolist()))
+def _dependence(model: Estimator, columns: Layout, values: Array, k: int) -> ColumnDependence:
+    """The mean probability over rows that have each of some values in a column, and keep their others."""
+    column = columns.columns[k]
+    grid = np.unique(values[:, k])
+    if column.kind != CATEGORY and len(grid) >= _GRID:
+        low, high = mquantiles(values[:, k], _MIDDLE)
+        if high - low <= 1e-6 * max(abs(low), abs(high)):
+            # A column that has one value nearly everywhere is drawn along all it has.
+            low, high = grid[[0, -1]]
+        grid = np.linspace(low, high, _GRID)
+    found = []
+    for value in grid:
+        rows = values.copy()
+        rows[:, k] = value
+        found.append(float(model.predict_proba(columns.rows(rows))[:, 1].mean()))
+    return ColumnDependence(column.name, _names(column, grid), tuple(found))
 
 
 def _names(column: Column, values: Array) -> tuple[float, ...] | tuple[str, ...]:

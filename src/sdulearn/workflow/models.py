@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sdulearn.blocks import Blocks
-from sdulearn.boosting import PairBoostingClassifier, PairModelCV
-from sdulearn.boosting.score_classifier import ScoreClassifier
 from sdulearn.diagnostics import ACCURACY_FOLDS, Finding
 from sdulearn.errors import is_there
-from sdulearn.joint import PairLogisticRegression, PairLogisticRegressionCV
+from sdulearn.joint.estimators import PairLogisticRegression, PairLogisticRegressionCV
 from sdulearn.linear import SDUClassifier, SDUClassifierCV
-from sdulearn.metrics import folds_over_points
-from sdulearn.metrics.cross_validation import FoldModel
-from sdulearn.pairs import Pairs, read_pairs
-from sdulearn.report.facts import chosen_settings
-from sdulearn.report.records import ModelChoice
+from sdulearn.metrics.cross_validation import FoldModel, folds_over_points
+from sdulearn.pairs import Pairs
+from sdulearn.report.records import ModelChoice, chosen_settings
 from sdulearn.types import Array, Codes, Estimator, Rows
 from sdulearn.workflow.data import TrainingData
 from sdulearn.workflow.options import FitOptions
+
+if TYPE_CHECKING:
+    from sdulearn.blocks import Blocks
 
 # Of a choice; for the accuracy there are more, so that each model is nearly the one that is kept.
 _MAX_FOLDS = 5
@@ -31,15 +28,8 @@ _FEWEST_OF_A_KIND = 2
 _FEWEST_ANSWERS = 60
 # Beyond so many features the comparison takes more than a few seconds.
 _MOST_FEATURES = 100
-
-
-@dataclass(frozen=True, eq=False)
-class Choice:
-    """A fitted estimator, and why it is of this kind."""
-
-    estimator: Estimator
-    kind: ModelChoice
-    parts: tuple[FoldModel, ...] = ()  # models of folds that the choice was made by, where they were kept
+# A fitted estimator, why it is of this kind, and the models of folds that the choice was made by, if any.
+Choice = tuple[Estimator, ModelChoice, list[FoldModel]]
 
 
 def number_of_classes(options: FitOptions, data: TrainingData) -> tuple[int | str, tuple[int, int] | None]:
@@ -65,85 +55,69 @@ def _folds(data: TrainingData) -> int:
 
 
 def choose(
-    options: FitOptions, data: TrainingData, n_classes: int | str, rows: Rows, y: Codes, weights: Array | None
-) -> Choice:
-    """The model that was asked for, or the better of the two, with the settings that held-out answers favour."""
-    folds = _folds(data)
-    comparing = compares(options) and not why_linear(n_classes, rows, y)
-    if options.model != "boosted" and not comparing:
-        return _fit_linear(options, n_classes, rows, y, weights, folds, ModelChoice())
+    options: FitOptions, data: TrainingData, n_classes: int | str, rows: Rows, pairs: Pairs, weights: Array | None
+) -> tuple[Choice, list[Finding]]:
+    """The model that was asked for, or the better of the two, with the settings that held-out answers favour.
+
+    A finding says why models were not compared, where they might have been.
+    """
     parameters: dict[str, Any] = {
         "prior": options.prior,
         "prior_strength": options.prior_strength,
         "error_rate": options.error_rate,
         # Of two classes they judge the accuracy too: trees of four fifths of the answers are worse by points.
-        "cv": ACCURACY_FOLDS if n_classes == 2 else folds,
+        "cv": ACCURACY_FOLDS if n_classes == 2 else _folds(data),
     }
+    y = np.asarray(pairs)
     if options.model == "boosted":
-        trees = PairBoostingClassifier(n_classes=int(n_classes), **parameters).fit(rows, y, weights)
-        curve = trees.held_out_log_likelihood_
-        scores = {"linear": float(curve[0]), "boosted": float(curve[trees.n_rounds_])}
-        return Choice(trees, ModelChoice("boosted", scores), _parts(trees))
+        return _boosted(parameters | {"n_classes": int(n_classes)}, rows, y, weights), []
+    found = why_linear(n_classes, rows, pairs) if options.is_joint and options.model != "linear" else []
+    if options.is_joint and options.model != "linear" and not found:
+        return _compared(parameters, rows, y, weights), []
+    parameters["cv"] = _folds(data)
+    model: Estimator = SDUClassifierCV(options.method, options.loss, prior=options.prior, cv=parameters["cv"])
+    if options.is_joint:
+        model = PairLogisticRegressionCV(n_classes=n_classes, **parameters)
+    # Unless a comparison was asked for, only a limit that the table might meet is reported.
+    findings = [one for one in found if options.model == "auto" or one.details["reason"] == "features"]
+    return (model.fit(rows, y, weights), ModelChoice(), []), findings
+
+
+def _boosted(parameters: dict[str, Any], rows: Rows, y: Codes, weights: Array | None) -> Choice:
+    from sdulearn.boosting import PairBoostingClassifier
+
+    trees = PairBoostingClassifier(**parameters).fit(rows, y, weights)
+    curve = trees.held_out_log_likelihood_
+    scores = {"linear": float(curve[0]), "boosted": float(curve[trees.n_rounds_])}
+    return trees, ModelChoice("boosted", scores), [FoldModel(*fold) for fold in trees.fold_models_]
+
+
+def _compared(parameters: dict[str, Any], rows: Rows, y: Codes, weights: Array | None) -> Choice:
+    from sdulearn.boosting import PairModelCV
+
     both = PairModelCV(["linear", "boosted"], **parameters).fit(rows, y, weights)
     table = both.cv_results_
     gap_error = float(np.max(table["gap_error"]))
     scores = dict(zip(table["model"], table["mean_test_score"].tolist(), strict=True))
     kind = ModelChoice(both.model_, scores, gap_error if np.isfinite(gap_error) else None)
     # The linear model itself has coefficients, and can be written to ONNX.
-    return Choice(both.best_estimator_, kind, _parts(both))
+    return both.best_estimator_, kind, [FoldModel(*fold) for fold in both.fold_models_]
 
 
-def _parts(model: ScoreClassifier) -> tuple[FoldModel, ...]:
-    """The models that the choice was made by."""
-    return tuple(FoldModel(rows, fold) for rows, fold in model.fold_models_)
-
-
-def _fit_linear(
-    options: FitOptions,
-    n_classes: int | str,
-    rows: Rows,
-    y: Codes,
-    weights: Array | None,
-    folds: int,
-    kind: ModelChoice,
-) -> Choice:
-    """The linear estimator that chooses its settings on answers alone; "auto" is the joint one."""
-    if options.is_joint:
-        joint = PairLogisticRegressionCV(
-            n_classes=n_classes,
-            prior=options.prior,
-            prior_strength=options.prior_strength,
-            error_rate=options.error_rate,
-            cv=folds,
-        ).fit(rows, y, weights)
-        return Choice(joint, kind)
-    model = SDUClassifierCV(options.method, options.loss, prior=options.prior, cv=folds)
-    return Choice(model.fit(rows, y, weights), kind)
-
-
-def compares(options: FitOptions) -> bool:
-    """Whether trees are possible for this method, and a comparison was asked for."""
-    return options.model in ("auto", None) and options.is_joint
-
-
-def why_linear(n_classes: int | str, rows: Rows, y: Codes) -> list[Finding]:
+def why_linear(n_classes: int | str, rows: Rows, pairs: Pairs) -> list[Finding]:
     """Why models are not compared, as a finding; nothing where they are."""
     reasons = {
         "classes": n_classes != 2,
         "lightgbm": not is_there("lightgbm"),
-        "answers": _n_answers(y) < _FEWEST_ANSWERS,
+        "answers": len(pairs.ends) < _FEWEST_ANSWERS,
         "features": rows.shape[1] > _MOST_FEATURES,
-        "folds": _fewest_in_a_fold(read_pairs(y)) < _FEWEST_OF_A_KIND,
+        "folds": _fewest_in_a_fold(pairs) < _FEWEST_OF_A_KIND,
     }
-    true = [name for name, holds in reasons.items() if holds]
-    if not true:
+    reason = next((name for name, holds in reasons.items() if holds), None)
+    if reason is None:
         return []
     limits = {"answers": _FEWEST_ANSWERS, "features": _MOST_FEATURES}
-    return [Finding("linear_alone", "info", {"reason": true[0], "limit": limits.get(true[0])})]
-
-
-def _n_answers(y: Codes) -> int:
-    return int(np.sum(y[:, 0] != 0)) // 2
+    return [Finding("linear_alone", "info", {"reason": reason, "limit": limits.get(reason)})]
 
 
 def _fewest_in_a_fold(pairs: Pairs) -> int:
@@ -153,23 +127,23 @@ def _fewest_in_a_fold(pairs: Pairs) -> int:
     return min(int(np.sum(np.sign(pairs.codes[train]) == kind)) // 2 for train in trains for kind in kinds)
 
 
-def at_its_settings(model: Estimator) -> Estimator:
-    """An unfitted estimator with the settings that a fitted one chose."""
-    if isinstance(model, PairLogisticRegressionCV):
-        return PairLogisticRegression(
-            model.alpha_,
-            covariance_power=model.covariance_power_,
-            n_classes=len(model.classes_),
-            prior=model.prior,
-            prior_strength=model.prior_strength,
-            error_rate=model.answer_model_.rates,
-        )
+def at_its_settings(model: Estimator, options: FitOptions) -> Estimator:
+    """An unfitted linear estimator with the settings that a fitted one chose."""
     found = chosen_settings(model)
-    gamma = found.get("gamma", 0.5)
-    return SDUClassifier(model.risk, model.loss, gamma=gamma, alpha=found["alpha"], prior=model.prior_.value)
+    if not options.is_joint:
+        settings = {"gamma": found.get("gamma", 0.5), "alpha": found["alpha"], "prior": model.prior_.value}
+        return SDUClassifier(options.method, options.loss, **settings)
+    return PairLogisticRegression(
+        found["alpha"],
+        covariance_power=found["covariance_power"],
+        n_classes=len(model.classes_),
+        prior=options.prior,
+        prior_strength=options.prior_strength,
+        error_rate=model.answer_model_.rates,
+    )
 
 
-def fit_on_all(model: Estimator, blocks: Blocks, same_answers: bool) -> Estimator:
+def fit_on_all(model: Estimator, options: FitOptions, blocks: Blocks, same_answers: bool) -> Estimator:
     """An estimator of the same risk fitted on all blocks, with the settings chosen on a few rows.
 
     Where the blocks have no answers but those of the model, its prior is theirs: blocks do not show
@@ -177,9 +151,9 @@ def fit_on_all(model: Estimator, blocks: Blocks, same_answers: bool) -> Estimato
     """
     from sdulearn.streaming import SDUClassifier as StreamingClassifier
 
-    parameters = at_its_settings(model).get_params()
+    fitted = StreamingClassifier(**at_its_settings(model, options).get_params())
     if not same_answers:
-        return StreamingClassifier(**parameters).set_params(prior=model.prior).fit(blocks)
-    fitted = StreamingClassifier(**parameters).fit(blocks).set_params(prior=model.prior)
+        return fitted.set_params(prior=options.prior).fit(blocks)
+    fitted.fit(blocks).set_params(prior=options.prior)
     fitted.prior_ = model.prior_
     return fitted

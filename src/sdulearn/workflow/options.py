@@ -1,14 +1,24 @@
-"""What a fit of a table is asked for."""
+"""What a fit of a table is asked for, and where the work is done: in this process, or on a Dask cluster."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import logging
+import signal
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from numbers import Integral
+from typing import TYPE_CHECKING, Any
+
+from joblib import cpu_count
 
 from sdulearn.errors import InputError, require
 from sdulearn.losses import TRAINING_LOSSES
 from sdulearn.risks import RISKS
+
+if TYPE_CHECKING:
+    from sdulearn.blocks import Blocks, Part
 
 METHODS = ("auto", "joint", *RISKS)
 MODELS = ("auto", "linear", "boosted")
@@ -16,6 +26,15 @@ MAX_UNLABELED = 20_000
 # Beyond so many columns rows must stay few: the eigenvectors of the smaller side are needed.
 _WIDE = 3000
 _UNLABELED_WIDE = 1000
+MEMORY = "memory"
+STREAM = "stream"
+DASK = "dask"
+ENGINES = (MEMORY, STREAM, DASK)
+
+Watch = Callable[[int | None], object]
+Progress = Callable[[int], Watch]
+
+_PATIENCE = "10s"
 
 
 @dataclass(frozen=True)
@@ -82,3 +101,120 @@ class FitOptions:
         """Rows to draw as unlabeled: as many as asked for, and no more than a wide table bears."""
         asked = self.max_unlabeled or MAX_UNLABELED
         return min(asked, _UNLABELED_WIDE) if width > _WIDE else asked
+
+
+@dataclass(frozen=True)
+class Engine:
+    """Makes blocks of the parts of a table."""
+
+    # of parts, a function that watches the rows go by (or None), and whether to keep the rows in memory
+    make: Callable[[Sequence[Part], Watch | None, bool], Blocks]
+    name: str = MEMORY
+    address: str = ""  # where the work is done; empty in this process
+    n_workers: int = 1  # threads or processes that do it
+    # called with the number of rows of a pass before it; gives the function that watches it
+    progress: Progress | None = None
+
+    def blocks(self, parts: Sequence[Part], n_rows: int | None, keep: bool = False) -> Blocks:
+        """Blocks of so many rows in all; ``keep`` holds them in the memory of a cluster for pass after pass."""
+        watch = None if self.progress is None or n_rows is None else self.progress(n_rows)
+        return self.make(parts, watch, keep)
+
+
+@contextmanager
+def open_engine(name: str, *, scheduler: str | None = None, progress: Progress | None = None) -> Iterator[Engine]:
+    """An engine for the time of a ``with`` block.
+
+    Parameters
+    ----------
+    name : {"memory", "stream", "dask"}
+        In this process, one row group after another, or several at a time on all cores; or on a Dask cluster, whose
+        workers must reach the files under the same path.
+    scheduler : str, optional
+        Address of a running Dask cluster; by default one is started on this machine.
+    progress : function, optional
+        Called with the number of rows of each pass; gives a function that is called with the number of rows
+        after each portion, and with None when the pass is over.
+
+    Yields
+    ------
+    Engine
+        For ``fit_table(engine=...)``.
+    """
+    if name not in ENGINES:
+        raise InputError(f"`engine` must be one of {ENGINES}, got {name!r}.")
+    if scheduler is not None and name != DASK:
+        raise InputError("`scheduler` names a Dask cluster; it needs `engine='dask'`.")
+    if name != DASK:
+        n_jobs = cpu_count() if name == STREAM else 1
+        yield Engine(partial(_local_blocks, n_jobs), name, n_workers=n_jobs, progress=progress)
+        return
+    with _client(scheduler) as client:
+        address = client.scheduler.address
+        yield Engine(_cluster_blocks, DASK, address, len(client.nthreads()), progress)
+
+
+def _local_blocks(n_jobs: int, parts: Sequence[Part], watch: Watch | None, keep: bool) -> Blocks:
+    """Every thread reads a part of its own; nothing is kept."""
+    from sdulearn.blocks import LocalBlocks
+
+    return LocalBlocks(parts, n_jobs=n_jobs, watch=watch)
+
+
+def _cluster_blocks(parts: Sequence[Part], watch: Watch | None, keep: bool) -> Blocks:
+    blocks = require("sdulearn.distributed", "dask").DaskBlocks.from_parts(parts, watch)
+    return blocks.persist() if keep else blocks
+
+
+@contextmanager
+def _client(scheduler: str | None) -> Iterator[Any]:
+    """A client of the named cluster, or of a local one of worker processes."""
+    distributed = require("distributed", "dask")
+    if scheduler is None:
+        with _local_cluster(distributed) as cluster, distributed.Client(cluster) as client:
+            try:
+                yield client
+            except KeyboardInterrupt:
+                # Workers that are sent away in the middle of their work complain at length.
+                logging.getLogger("distributed").setLevel(logging.CRITICAL)
+                logging.getLogger("asyncio").setLevel(logging.CRITICAL)
+                raise
+        return
+    with _connect(distributed, scheduler) as client:
+        if not client.nthreads():
+            raise InputError(f"The cluster at {scheduler} has no workers. Start some with: dask worker {scheduler}")
+        yield client
+
+
+def _local_cluster(distributed: Any) -> Any:
+    try:
+        # The dashboard has no password, so it is for this machine alone.
+        web = {"host": "127.0.0.1", "dashboard_address": "127.0.0.1:0"}
+        with _uninterrupted_children():
+            return distributed.LocalCluster(n_workers=cpu_count(), threads_per_worker=1, **web)
+    except RuntimeError as error:
+        raise InputError(f"No local Dask cluster could be started: {error} Try `engine='stream'` instead.") from None
+
+
+@contextmanager
+def _uninterrupted_children() -> Iterator[None]:
+    """Processes that are started meanwhile never see Ctrl-C: it is for this one, which sends them away."""
+    if not hasattr(signal, "pthread_sigmask"):
+        # Windows, where a new process has a console of its own.
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _connect(distributed: Any, scheduler: str) -> Any:
+    try:
+        return distributed.Client(scheduler, timeout=_PATIENCE)
+    except (OSError, ValueError) as error:
+        raise InputError(
+            f"No Dask scheduler answers at {scheduler} within {_PATIENCE} ({error}). Start one with: dask scheduler; "
+            "then workers with: dask worker ADDRESS; or leave `scheduler` out for a local cluster."
+        ) from None
