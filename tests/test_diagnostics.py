@@ -48,8 +48,8 @@ def test_points_from_elsewhere(as_sparse):
     X[:, 0] = np.where(rng.random(5000) < 0.5, 0, X[:, 0])
     table = sparse.csr_matrix(X) if as_sparse else X
     names = [f"f{k}" for k in range(30)]
-    alarms = sum(bool(check_population(table, random_pairs(rng, 5000, 100), names)) for _ in range(100))
-    assert alarms <= 6
+    alarms = sum(bool(check_population(table, random_pairs(rng, 5000, 100), names)) for _ in range(50))
+    assert alarms <= 4
     upper = np.flatnonzero(X[:, 3] > 0)
     found = check_population(table, upper[random_pairs(rng, len(upper), 100)], names)
     assert found[0].details["features"][0] == "f3"
@@ -63,7 +63,7 @@ def test_the_correction_for_a_finite_table():
     X = rng.normal(size=(400, 1))
     scores = []
     population = Population.of(X)
-    for _ in range(300):
+    for _ in range(100):
         drawn = rng.permutation(400)[:200]
         error = np.sqrt(population.variance / 200 * (400 - 200) / (400 - 1))
         scores.append(float(((X[drawn].mean(axis=0) - population.mean) / error)[0]))
@@ -106,13 +106,13 @@ def test_the_ratio_of_connected_answers_keeps_its_level(design, prior):
     """The binomial test of 200 answers about 40 points alarms in 18% of the draws at a prior of 0.7."""
     rng = np.random.default_rng(3)
     alarms = 0
-    for _ in range(200):
+    for _ in range(80):
         ends = STAR if design == "star" else random_pairs(rng, int(design.split()[0]), 200)
         truth = rng.random(int(ends.max()) + 1) < prior
         graph = AnswerGraph.from_answers(ends, truth[ends[:, 0]] == truth[ends[:, 1]])
         alarms += bool(check_component_ratio(graph, prior)) + bool(check_component_ratio(graph, None))
-    # Two tests of level 1%: more than ten alarms in 400 come by chance once in a thousand.
-    assert alarms <= 10
+    # Two tests of level 1%: more than six alarms in 160 come by chance once in a thousand.
+    assert alarms <= 6
 
 
 def test_the_ratio_of_connected_answers_sees_another_prior():
@@ -124,17 +124,13 @@ def test_the_ratio_of_connected_answers_sees_another_prior():
     assert found.code == "ratio_against_prior"
     # 26 of 51 points on one side: (26 * 25 + 25 * 24) of the 51 * 50 ordered pairs are similar.
     assert found.details["share"] == pytest.approx((26 * 25 + 25 * 24) / (51 * 50))
+    # Of loose pairs it is the share of the similar ones.
+    loose = AnswerGraph.from_answers(np.arange(200).reshape(-1, 2), np.arange(100) < 30)
+    assert check_component_ratio(loose, 0.9)[0].details["share"] == pytest.approx(0.3)
     # Chains of three with the middle one apart, in which two classes of any size are seldom.
     chains = np.arange(150).reshape(-1, 3)[:, [0, 1, 1, 2]].reshape(-1, 2)
     different = AnswerGraph.from_answers(chains, np.zeros(100, dtype=bool))
     assert codes_of(check_component_ratio(different, None)) == ["too_few_similar"]
-
-
-def test_the_ratio_of_loose_pairs_in_components_is_that_of_their_counts():
-    """Equation (1) for loose pairs is twice the similar less the dissimilar ones."""
-    graph = AnswerGraph.from_answers(np.arange(200).reshape(-1, 2), np.arange(100) < 30)
-    (found,) = check_component_ratio(graph, 0.9)
-    assert found.details["share"] == pytest.approx(0.3)
 
 
 def test_contradictions_by_annotator():
@@ -204,11 +200,6 @@ def answers_about(entity, ends):
     return Answers("p", ends.astype(str).astype(object), said, np.ones(n), None, np.arange(n), {}, {})
 
 
-def random_ends(n_points, n_answers, seed=0):
-    ends = np.random.default_rng(seed).integers(0, n_points, (2 * n_answers, 2))
-    return ends[ends[:, 0] != ends[:, 1]][:n_answers]
-
-
 @pytest.mark.parametrize("n_rows", [2, 3])
 def test_answers_about_entities_are_told_by_the_small_groups_they_tie(n_rows):
     """400 records of two or three rows, all their pairs, and two random pairs a row."""
@@ -216,7 +207,7 @@ def test_answers_about_entities_are_told_by_the_small_groups_they_tie(n_rows):
     within = np.array([(i, j) for i in range(len(entity)) for j in range(i + 1, i + n_rows)])
     within = within[within[:, 1] < len(entity)]
     within = within[entity[within[:, 0]] == entity[within[:, 1]]]
-    random = random_ends(len(entity), 2 * len(entity))
+    random = random_pairs(np.random.default_rng(0), len(entity), 2 * len(entity))
     (found,) = check_entities(answers_about(entity, np.concatenate([within, random])))
     assert (found.code, found.severity) == ("entities", "warning")
     assert (found.details["n_groups"], found.details["median_size"]) == (400, n_rows)
@@ -228,15 +219,14 @@ def test_answers_about_entities_are_told_by_the_small_groups_they_tie(n_rows):
 @pytest.mark.parametrize("n_points", [None, 4000, 1000, 500])
 def test_classes_are_not_taken_for_entities(n_classes, n_points):
     """2,000 answers, loose or about shared points: most groups are of two or three rows here, too."""
-    ends = np.arange(4000).reshape(-1, 2) if n_points is None else random_ends(n_points, 2000)
+    ends = (
+        np.arange(4000).reshape(-1, 2) if n_points is None else random_pairs(np.random.default_rng(0), n_points, 2000)
+    )
     classes = np.random.default_rng(1).integers(0, n_classes, 4000)
     assert check_entities(answers_about(classes, ends)) == []
-
-
-def test_repeated_answers_are_not_taken_for_entities():
-    """Five people about each of 300 loose pairs: the order of answers is shuffled by question, not by answer."""
-    ends = np.repeat(np.arange(600).reshape(-1, 2), 5, axis=0)
-    assert check_entities(answers_about(np.random.default_rng(0).integers(0, 2, 600), ends)) == []
+    if n_points is None:
+        # Asked again, a question counts once: the order is shuffled by question.
+        assert check_entities(answers_about(classes, np.repeat(ends[:300], 5, axis=0))) == []
 
 
 @pytest.mark.parametrize(

@@ -62,25 +62,18 @@ def test_the_rate_of_all_has_the_mean_of_the_intervals():
     assert found.n_answers == 41
 
 
-def test_repeats_disagree_at_twice_e_times_one_less_e():
-    """600 of 2,000 questions asked twice are answered both ways: 2 e (1 - e) = 0.3."""
-    ends = np.repeat(np.arange(4000).reshape(-1, 2), 2, axis=0)
-    same = np.ones(4000, dtype=int)
-    same[:1200:2] = -1
+@pytest.mark.parametrize("size", [2, 3])
+def test_repeats_and_triangles_are_odd_at_the_rate_of_the_formula(size):
+    """3 in 10 questions asked twice are answered both ways, or 3 in 10 triangles are odd."""
+    points = np.arange(400 * size).reshape(-1, size)
+    cycle = [[0, 1], [0, 1]] if size == 2 else [[0, 1], [1, 2], [0, 2]]
+    ends = points[:, cycle].reshape(-1, 2)
+    same = np.ones(len(ends), dtype=int)
+    same[: 120 * size : size] = -1
     found = one_rate(ends, same)
-    assert 2 * found.value * (1 - found.value) == pytest.approx(0.3, abs=5e-3)
+    assert (1 - (1 - 2 * found.value) ** size) / 2 == pytest.approx(0.3, abs=0.01)
     assert found.low < found.value < found.high
     assert found.identified
-
-
-def test_triangles_are_odd_at_the_rate_of_the_formula():
-    """300 of 1,000 triangles are odd: (1 - (1 - 2 e)^3) / 2 = 0.3."""
-    corners = np.arange(3000).reshape(-1, 3)
-    ends = corners[:, [[0, 1], [1, 2], [0, 2]]].reshape(-1, 2)
-    same = np.ones(3000, dtype=int)
-    same[:900:3] = -1
-    found = one_rate(ends, same)
-    assert (1 - (1 - 2 * found.value) ** 3) / 2 == pytest.approx(0.3, abs=5e-3)
 
 
 @pytest.mark.parametrize("n_clean", [0, 1, 9])
@@ -95,18 +88,20 @@ def test_one_contradiction_among_few_checks_moves_a_rate_little(n_clean):
     assert found.identified == (n_clean == 9)
 
 
-def test_clean_repeats_say_zero_with_an_interval():
-    ends = np.repeat(np.arange(80).reshape(-1, 2), 2, axis=0)
-    found = one_rate(ends, np.ones(80, dtype=int))
-    assert found.value == 0
+def test_few_checks_and_none():
+    """Repeats without a contradiction, loose pairs of one annotator, and ten answers between labelled points."""
+    clean = one_rate(np.repeat(np.arange(80).reshape(-1, 2), 2, axis=0), np.ones(80, dtype=int))
+    assert clean.value == 0
     # Twice 40 e is the log likelihood that is lost; an exact bound for 0 of 40 disagreements is 0.046.
-    assert 1.92 / 80 < found.high < 0.046
-
-
-def test_loose_pairs_of_one_annotator_say_nothing():
-    ends = np.arange(80).reshape(-1, 2)
-    found = one_rate(ends, np.tile([1, -1], 20))
-    assert (found.value, found.identified, found.low, found.high) == (0.0, False, 0.0, 0.5)
+    assert 1.92 / 80 < clean.high < 0.046
+    pairs = np.arange(20).reshape(-1, 2)
+    assert one_rate(pairs, np.tile([1, -1], 5)) == Rate(0.0, 0.0, 0.5, 10)
+    for n_classes, labels in ((2, np.tile([1, -1], 10)), (3, np.tile([1, 3], 10))):
+        graph = AnswerGraph.from_answers(pairs, np.where(np.arange(10) < 2, 1, -1), labels=labels)
+        found = AnswerModel.estimate(graph, n_classes).error_rate
+        # Drawn from 0.2 to 0.02: ten checks are few.
+        assert 0.04 < found.value < 0.2
+        assert found.low < 0.2 < found.high
 
 
 def test_five_people_and_the_one_who_guesses():
@@ -121,17 +116,6 @@ def test_five_people_and_the_one_who_guesses():
     assert list(found.rates) == [3, 4, 5, 6, 9]
     np.testing.assert_allclose(list(found.rates.values()), shares, atol=0.04)
     assert found.error_rate.value == pytest.approx(0.18, abs=0.02)
-
-
-def test_labels_are_checks():
-    """Ten answers between labelled points, two of them against the labels."""
-    labels = np.tile([1, -1], 10)
-    same = np.full(10, -1)
-    same[:2] = 1
-    found = one_rate(np.arange(20).reshape(-1, 2), same, labels=labels)
-    # Drawn from 0.2 to 0.02: ten checks are few.
-    assert 0.04 < found.value < 0.2
-    assert found.low < 0.2 < found.high
 
 
 def test_logits_of_a_model_tell_people_apart():
@@ -219,24 +203,20 @@ def test_what_is_on_a_cycle_and_what_contradicts():
 
 
 def test_the_interval_covers_the_rate():
-    """20 draws of 200 answers about 60 points, 5% of them wrong; over 300 draws it covered in 95%."""
+    """8 draws of 200 answers about 60 points, 5% of them wrong; over 300 draws it covered in 95%."""
     rng = np.random.default_rng(11)
-    covered = 0
-    rates = []
-    for _ in range(20):
+    found = []
+    for _ in range(8):
         truth = np.where(rng.random(60) < 0.6, 1, -1)
         ends = rng.integers(0, 60, (400, 2))
         ends = ends[ends[:, 0] != ends[:, 1]][:200]
         wrong = rng.random(len(ends)) < 0.05
-        same = truth[ends[:, 0]] * truth[ends[:, 1]] * np.where(wrong, -1, 1)
-        found = one_rate(ends, same, n_points=60)
-        covered += found.low <= 0.05 <= found.high
-        rates.append(found.value)
-    assert covered >= 15
-    assert np.mean(rates) == pytest.approx(0.05, abs=0.015)
+        found.append(one_rate(ends, truth[ends[:, 0]] * truth[ends[:, 1]] * np.where(wrong, -1, 1), n_points=60))
+    assert sum(one.low <= 0.05 <= one.high for one in found) >= 6
+    assert np.mean([one.value for one in found]) == pytest.approx(0.05, abs=0.02)
 
 
-@pytest.mark.parametrize("unit", [0.01, 7.3, 100])
+@pytest.mark.parametrize("unit", [0.01, 100])
 def test_the_unit_of_weights_changes_no_rate(unit):
     rng = np.random.default_rng(0)
     first = rng.integers(0, 20, 80)
@@ -266,11 +246,11 @@ def test_intervals_cover_the_rates_of_annotators_who_share_questions():
     rates = (0.02, 0.1, 0.3)
     covered = 0
     found = []
-    for _ in range(6):
+    for _ in range(4):
         estimates = AnswerModel.estimate(two_each(rng, 150, 0.25, rates), 5).by_annotator.values()
         covered += sum(one.low <= rate <= one.high for one, rate in zip(estimates, rates, strict=True))
         found.append([one.value for one in estimates])
-    assert covered >= 15
+    assert covered >= 10
     # People with few answers are drawn to the others.
     np.testing.assert_allclose(np.mean(found, axis=0), rates, atol=0.05)
 
@@ -295,36 +275,15 @@ def test_the_likelihood_of_all_answers_adds_up_to_one():
     assert chances[-1] == pytest.approx(0.35 * 0.9 * 0.8 * 0.7 + 0.65 * 0.1 * 0.2 * 0.3)
 
 
-def test_answers_about_labelled_points_are_right_or_wrong():
-    labels = np.tile([1, 1, 2, 3], 25)
-    ends = np.arange(100).reshape(-1, 2)
-    truth = labels[ends[:, 0]] == labels[ends[:, 1]]
-    same = truth.copy()
-    same[:10] = ~same[:10]
-    graph = AnswerGraph.from_answers(ends, same, annotators=np.ones(50, dtype=int), labels=labels)
-    rate = AnswerModel.estimate(graph, 3).error_rate
-    assert rate.identified
-    assert 0.1 < rate.value < 0.2
-    assert rate.low < 0.2 < rate.high
-
-
-def test_one_who_shares_no_question_is_taken_for_right():
-    ends = np.array([[0, 1], [0, 1], [2, 3], [2, 3], [4, 5]])
-    graph = AnswerGraph.from_answers(ends, [True, False, True, True, False], annotators=[1, 1, 1, 1, 2])
-    found = AnswerModel.estimate(graph, 3).by_annotator
-    assert 0 < found[1].low < found[1].value < 0.1
-    assert found[2] == Rate(0.0, 0.0, 0.5, 1)
-
-
-def test_disagreement_of_two_tells_their_mean_rate():
+def test_repeated_questions_of_two_and_one_who_shares_none():
     ends = np.repeat(np.arange(200).reshape(-1, 2), 2, axis=0)
-    same = np.zeros(200, dtype=bool)
-    same[::10] = True
-    graph = AnswerGraph.from_answers(ends, same, annotators=np.tile([1, 2], 100))
-    found = AnswerModel.estimate(graph, 3)
+    same = np.arange(200) % 10 == 0
+    graph = AnswerGraph.from_answers([*ends, [500, 501]], [*same, False], annotators=[*np.tile([1, 2], 100), 3])
+    found = AnswerModel.estimate(graph, 3).by_annotator
     # One question in five is disputed: 2 e (1 - e) = 0.2.
-    assert found.error_rate.value == pytest.approx((1 - np.sqrt(0.6)) / 2, abs=0.02)
-    assert [one.n_answers for one in found.by_annotator.values()] == [100, 100]
+    assert (found[1].value + found[2].value) / 2 == pytest.approx((1 - np.sqrt(0.6)) / 2, abs=0.02)
+    assert found[1].n_answers == found[2].n_answers == 100
+    assert found[3] == Rate(0.0, 0.0, 0.5, 1)
 
 
 @pytest.mark.parametrize(
@@ -343,21 +302,17 @@ def test_who_contradicts(ends, same, labels, involved):
     assert found.tolist() == involved
 
 
-def test_triangles_that_cannot_be_give_a_rate_and_no_exception():
+def test_triangles_that_cannot_be_tell_a_rate_of_three_classes():
+    """150 answers about 50 triangles of three classes, one in ten wrong: two "same" and a "different" round a cycle."""
     rng = np.random.default_rng(0)
     y = rng.integers(0, 3, 150)
-    X = np.eye(3)[y] * 4 + rng.normal(size=(150, 3))
     corners = rng.permutation(150).reshape(-1, 3)
     ends = np.concatenate([corners[:, [0, 1]], corners[:, [1, 2]], corners[:, [0, 2]]])
     same = (y[ends[:, 0]] == y[ends[:, 1]]) ^ (rng.random(150) < 0.1)
-    rows, table = stack_pairs(X, ends, same)
-    model = PairLogisticRegression(1e-2, n_classes=3).fit(rows, table)
-    rate = model.answer_model_.error_rate
+    rate = AnswerModel.estimate(AnswerGraph.from_answers(ends, same), 3).error_rate
     assert rate.identified
     assert rate.low < 0.1 < rate.high
-    assert abs(rate.value - 0.1) < 0.06
-    model.orient(X, y + 1)
-    assert np.mean(model.predict(X) == y + 1) > 0.9
+    assert rate.value == pytest.approx(0.1, abs=0.06)
 
 
 class Fixed:
@@ -370,13 +325,6 @@ class Fixed:
 
     def predict_proba(self, X):
         return np.column_stack([1 - self.positive, self.positive])
-
-
-def test_bayes_rule_for_a_loose_pair():
-    """P(wrong | "same") = e P(different) / (e P(different) + (1 - e) P(same))."""
-    found = doubtful_answers(Fixed([0.9, 0.8], 0.1), np.zeros((2, 1)), [1, 1])
-    different = 0.9 * 0.2 + 0.1 * 0.8
-    assert found.wrong[0] == pytest.approx(0.1 * different / (0.1 * different + 0.9 * (1 - different)))
 
 
 def test_loose_pairs_are_judged_as_propagation_judges_them():
@@ -420,6 +368,7 @@ def test_the_one_wrong_answer_comes_first():
 
 
 def test_a_model_without_a_rate_doubts_all_the_same():
+    """Bayes' rule for a loose pair, at a rate of 0.05 where none is known."""
     model = Fixed([0.99, 0.01, 0.9, 0.9], 0.0, high=0.5)
     found = doubtful_answers(model, np.zeros((4, 1)), [1, 1, 2, 2])
     assert found.code.tolist() == [1, 2]
@@ -428,9 +377,6 @@ def test_a_model_without_a_rate_doubts_all_the_same():
     # Never found wrong in 100 answers: wrong in half of one.
     found = doubtful_answers(Fixed([0.99, 0.01], 0.0), np.zeros((2, 1)), [1, 1])
     assert found.wrong[0] == pytest.approx(0.005 * different / (0.005 * different + 0.995 * (1 - different)))
-
-
-def test_rows_and_y_must_fit():
     with pytest.raises(InputError, match="`X` has 2 rows"):
         doubtful_answers(Fixed([0.9, 0.8], 0.1), np.zeros((2, 1)), [1, 1, 0])
 
@@ -438,7 +384,7 @@ def test_rows_and_y_must_fit():
 def test_an_interval_of_loose_pairs_is_the_profile_of_their_likelihood():
     """Against scipy's optimum over the other rate and the share of blind points, at the scale that was chosen."""
     rng = np.random.default_rng(0)
-    n = 80
+    n = 60
     z = rng.normal(size=2 * n) * 6
     classes = rng.random(2 * n) < expit(z)
     ends = np.arange(2 * n).reshape(-1, 2)
@@ -455,7 +401,7 @@ def test_an_interval_of_loose_pairs_is_the_profile_of_their_likelihood():
         likely = np.where(same, agree, 1 - agree)
         return -np.log((1 - error) * likely + error * (1 - likely)).sum()
 
-    grid = np.linspace(1e-4, 0.5, 16)
+    grid = np.linspace(1e-4, 0.5, 12)
     gaps = []
     for scale in (0.25, 0.5, 0.75, 1.0, 1.4, 2.0):
         best = [

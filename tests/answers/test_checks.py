@@ -40,9 +40,10 @@ def test_a_contradiction_through_a_chain_shows_the_shortest_chain():
     assert checks.closure[0].answers[0] == 7
 
 
-def test_three_mutually_different_points_are_too_many_for_two_classes():
-    checks = check_answers(answered(("a", "b", -1), ("b", "c", -1), ("c", "a", -1)))
-    assert cycles(checks.odd_cycles) == [{0, 1, 2}]
+def test_a_cycle_of_different_points_is_shown_without_the_way_to_it():
+    chain = [("r", "q", -1), ("q", "p", -1), ("p", "a", -1)]
+    checks = check_answers(answered(*chain, ("a", "b", -1), ("b", "c", -1), ("c", "a", -1)))
+    assert cycles(checks.odd_cycles) == [{3, 4, 5}]
     square = check_answers(answered(("a", "b", -1), ("b", "c", -1), ("c", "d", -1), ("d", "a", -1)))
     assert square.n_contradictions == 0
 
@@ -65,7 +66,7 @@ def consistent(rows, n_points):
     )
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5), st.sampled_from([1, -1])), max_size=9))
 def test_contradictions_are_found_exactly_where_no_two_classes_explain_the_answers(rows):
     rows = [row for row in rows if row[0] != row[1]]
@@ -73,10 +74,14 @@ def test_contradictions_are_found_exactly_where_no_two_classes_explain_the_answe
     assert (checks.n_contradictions == 0) == consistent(rows, 6)
     for found in (*checks.disagreements, *checks.closure, *checks.odd_cycles):
         assert not consistent([rows[k] for k in found.answers], 6)
+    for found in (*checks.closure, *checks.odd_cycles):
+        # No answer of it can be left out.
+        for k in found.answers:
+            assert consistent([rows[j] for j in found.answers if j != k], 6)
 
 
 def test_many_contradictions_cost_little():
-    n = 3000
+    n = 1000
     rows = [(k, k + 1, 1) for k in range(n)] + [(k, k + 2, -1) for k in range(n - 2)]
     checks = check_answers(answered(*rows))
     assert len(checks.closure) == n - 2
@@ -100,23 +105,6 @@ def test_a_question_asked_again_counts_once_by_weight():
     votes = majority_votes(ends, said, weights, range(10))
     assert votes.chosen.tolist() == [1, 4, 8, 9]
     assert (votes.n_repeated, votes.n_tied) == (2, 1)
-
-
-def test_a_cycle_is_shown_without_the_way_to_it():
-    """Three points that all differ, at the end of a chain that contradicts nothing."""
-    chain = [("r", "q", -1), ("q", "p", -1), ("p", "a", -1)]
-    checks = check_answers(answered(*chain, ("a", "b", -1), ("b", "c", -1), ("c", "a", -1)))
-    assert cycles(checks.odd_cycles) == [{3, 4, 5}]
-
-
-@settings(max_examples=200, deadline=None)
-@given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5), st.sampled_from([1, -1])), max_size=9))
-def test_no_answer_of_a_contradiction_can_be_left_out(rows):
-    rows = [row for row in rows if row[0] != row[1]]
-    checks = check_answers(answered(*rows))
-    for found in (*checks.closure, *checks.odd_cycles):
-        for k in found.answers:
-            assert consistent([rows[j] for j in found.answers if j != k], 6)
 
 
 def test_a_graph_is_checked_as_a_file_is():

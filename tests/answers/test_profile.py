@@ -23,7 +23,7 @@ def enumerated(n_points, ends, same, labels, grid, error):
     return np.log(found)
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(5))
 @pytest.mark.parametrize("with_labels", [False, True])
 def test_the_likelihood_sums_over_all_classes(seed, with_labels):
     rng = np.random.default_rng(seed)
@@ -51,7 +51,7 @@ def test_a_contradiction_is_taken_at_every_rate_as_likely_as_it_is():
     same = [1, 1, -1, -1]
     graph = AnswerGraph.from_answers(ends, same)
     grid = np.linspace(0.5, 0.99, 40)
-    rates = np.linspace(0.0005, 0.4995, 500)
+    rates = np.linspace(0.001, 0.499, 250)
     values = np.array([enumerated(5, ends, same, np.zeros(5), grid, rate) for rate in rates])
     mean = np.average(np.exp(values), axis=0, weights=beta.pdf(rates, 0.5, 9.5))
     found = log_likelihood(graph, grid)

@@ -6,7 +6,7 @@ import pytest
 from scipy.stats import beta, binom
 from sklearn.base import BaseEstimator
 
-from sdulearn import PairLogisticRegression
+from sdulearn import PairLogisticRegression, risks
 from sdulearn.errors import InputError
 from sdulearn.metrics import (
     class_agreement,
@@ -17,7 +17,7 @@ from sdulearn.metrics import (
     pair_risk,
 )
 from sdulearn.pairs import read_pairs
-from sdulearn.prior import clopper_pearson, estimate_prior
+from sdulearn.prior import clopper_pearson, estimate_prior, prior_from_share
 
 
 def test_agreement_is_accuracy_squared_exactly():
@@ -37,13 +37,6 @@ def test_agreement_is_accuracy_squared_exactly():
         assert found.value == pytest.approx(max(right, 1 - right))
 
 
-def test_an_unnatural_ratio_is_weighed_by_the_prior():
-    """The model gets every similar pair right and every dissimilar one wrong: it agrees on ps of random pairs."""
-    codes = np.repeat(np.r_[np.arange(1, 11), -np.arange(11, 41)], 2)
-    assert pair_accuracy(np.ones(80), codes, prior=0.9).agreement == pytest.approx(0.82)
-    assert pair_accuracy(np.ones(80), codes).agreement == pytest.approx(0.25)
-
-
 def test_answers_of_unequal_weight_pin_the_accuracy_down_less():
     """By hand: 60 answers, 50 agreed with, half of them of weight 3; Clopper and Pearson at the effective number."""
     # The first pair is dissimilar and predicted so; of the others the last ten are predicted dissimilar.
@@ -61,6 +54,18 @@ def test_answers_of_unequal_weight_pin_the_accuracy_down_less():
     assert found.low == pytest.approx((1 + np.sqrt(2 * share - 1)) / 2)
 
 
+def test_an_unnatural_ratio_is_weighed_by_the_prior():
+    """The model gets every similar pair right and every dissimilar one wrong: it agrees on ps of random pairs."""
+    codes = np.repeat(np.r_[np.arange(1, 11), -np.arange(11, 41)], 2)
+    found = pair_accuracy(np.ones(80), codes, prior=0.9)
+    assert (found.agreement, found.majority) == pytest.approx((0.82, 0.9))
+    # Ten pairs weigh 0.082 each and thirty 0.006.
+    n = 1 / (10 * 0.082**2 + 30 * 0.006**2)
+    low, _ = clopper_pearson(0.82 * n, 0.18 * n, 0.95)
+    assert found.low == pytest.approx(prior_from_share(low))
+    assert pair_accuracy(np.ones(80), codes).agreement == pytest.approx(0.25)
+
+
 def test_what_cannot_be_judged():
     for rate in (0.5, -0.1, {0: 0.5}, {0: 0.1, 1: 0.7}):
         with pytest.raises(InputError, match=r"`error_rate` must lie "):
@@ -69,30 +74,33 @@ def test_what_cannot_be_judged():
         pair_accuracy([1.0, 2.0, 3.0], [1, 1])
     with pytest.raises(InputError, match="at least two pairs of a kind"):
         cross_val_accuracy(PairLogisticRegression(), np.arange(4.0)[:, None], [1, 1, -2, -2])
+    with pytest.raises(InputError, match="`random_points` must hold True or False for each of the 4 rows"):
+        pair_accuracy(np.ones(4), [1, 1, -2, -2], random_points=[True, False])
 
 
-@pytest.mark.parametrize("kind", ["similar", "dissimilar"])
-def test_one_kind_of_answer_tells_the_accuracy_only_with_prior_and_unlabeled_rows(kind):
-    """200 draws of 400 answers and 800 unlabeled rows; the predictor errs on 15% and 25% of the classes."""
+@pytest.mark.parametrize("kind", [1, -1])
+@pytest.mark.parametrize("shared", [False, True])
+def test_one_kind_of_answer_tells_the_accuracy_by_the_risk_of_the_paper(kind, shared):
+    """The risk with U at the prior 0.7; the error by pairs and unlabeled rows, wider where points are shared."""
     rng = np.random.default_rng(8)
-    truth = 0.7 * 0.85 + 0.3 * 0.75
-    covered = 0
-    values = []
-    for _ in range(200):
-        y = np.where(rng.random((1500, 2)) < 0.7, 1, -1)
-        keep = np.flatnonzero((y[:, 0] == y[:, 1]) == (kind == "similar"))[:400]
-        free = np.where(rng.random(800) < 0.7, 1, -1)
-        classes = np.r_[y[keep].ravel(), free]
-        h = np.where(rng.random(len(classes)) < np.where(classes > 0, 0.15, 0.25), -classes, classes)
-        sign = 1 if kind == "similar" else -1
-        codes = np.r_[np.repeat(sign * np.arange(1, len(keep) + 1), 2), np.zeros(800, dtype=int)]
-        found = pair_accuracy(h.astype(float), codes, prior=0.7)
-        covered += found.low <= truth <= found.high
-        values.append(found.value)
-    assert abs(np.mean(values) - truth) < 3 * np.std(values) / np.sqrt(200)
-    assert covered >= 181
-    unknown = pair_accuracy(h.astype(float), codes)
-    assert (unknown.low, unknown.high) == (0.5, 1.0)
+    z = rng.normal(size=120) + 0.5
+    points = np.r_[np.arange(40) // 2 if shared else np.arange(40), 40 + np.arange(80)]
+    z[:40] = z[points[:40]]
+    y = np.column_stack([np.r_[np.repeat(kind * np.arange(1, 21), 2)[rng.permutation(40)], np.zeros(80, int)], points])
+    if shared:
+        y[:40, 0] = np.tile(kind * np.arange(1, 21), 2)
+    found = pair_accuracy(z, y, prior=0.7, confidence=0.9)
+    assert found.value == pytest.approx(1 - pair_risk(z, y[:, 0], prior=0.7, risk="su" if kind > 0 else "du"))
+    g = risks.mixture("su" if kind > 0 else "du")
+    positive, negative = risks.row_weights(g, 0.7, read_pairs(y).source, np.ones(120))
+    terms = np.where(z > 0, negative, positive)
+    by_pair = terms[read_pairs(y).ends].sum(axis=1)
+    error = np.sqrt((1 + shared) * (20 * by_pair.var() + 80 * terms[40:].var()))
+    expected = np.clip([found.value - 1.6449 * error, found.value + 1.6449 * error], 0, 1)
+    assert (found.low, found.high) == pytest.approx(expected, abs=1e-4)
+    assert found.majority == 0.7
+    for unknown in (pair_accuracy(z, y), pair_accuracy(z, y, prior=0.5), pair_accuracy(z[:40], y[:40], prior=0.7)):
+        assert (unknown.value, unknown.low, unknown.high) == (0.5, 0.5, 1.0)
 
 
 def seen_rows(values, ends, same):
@@ -167,33 +175,22 @@ def test_a_point_that_rows_show_with_several_values_is_decided_by_their_mean():
 
 
 def test_wrong_answers_of_a_known_rate_take_their_factor():
-    """E[s h h'] = (1 - 2 e) (2 accuracy - 1)^2, by 20,000 loose pairs."""
+    """E[s h h'] = (1 - 2 e) (2 accuracy - 1)^2; one who guesses changes nothing."""
     rng = np.random.default_rng(1)
-    y = np.where(rng.random((20_000, 2)) < 0.6, 1, -1)
+    y = np.where(rng.random((2000, 2)) < 0.6, 1, -1)
     h = np.where(rng.random(y.shape) < 0.1, -y, y)
-    answers = np.where(rng.random(20_000) < 0.15, -1, 1) * y[:, 0] * y[:, 1]
-    codes = np.repeat(answers * np.arange(1, 20_001), 2)
-    assert pair_accuracy(h.ravel(), codes).value == pytest.approx((1 + 0.8 * np.sqrt(0.7)) / 2, abs=0.01)
-    found = pair_accuracy(h.ravel()[:4000], codes[:4000], error_rate=0.15)
-    assert found.value == pytest.approx(0.9, abs=0.015)
+    said = np.where(rng.random(2000) < 0.15, -1, 1) * y[:, 0] * y[:, 1]
+    known = np.repeat(said * np.arange(1, 2001), 2)
+    found = pair_accuracy(h.ravel(), known, error_rate=0.15)
+    as_right = pair_accuracy(h.ravel(), known).value
+    assert (2 * found.value - 1) ** 2 == pytest.approx((2 * as_right - 1) ** 2 / 0.7, abs=2e-3)
     assert found.low < 0.9 < found.high
-
-
-def test_answers_of_one_who_guesses_change_nothing():
-    """A star that one person answers, and another who is wrong every other time: only the first counts."""
-    rng = np.random.default_rng(5)
-    y = np.where(rng.random(40) < 0.7, 1, -1)
-    h = np.where(rng.random(40) < 0.15, -y, y)
-    ends = np.column_stack([np.zeros(39, dtype=int), np.arange(1, 40)])
-    same = y[0] == y[1:]
-    decision, known = seen_rows(h, ends, same)
-    alone = pair_accuracy(decision, known, error_rate=0.1)
-    decision, known = seen_rows(h, np.tile(ends, (2, 1)), np.r_[same, rng.random(39) < 0.5])
-    known = np.column_stack([known, np.repeat([1, 2], 78)])
-    both = pair_accuracy(decision, known, error_rate={1: 0.1, 2: 0.5})
-    assert (both.value, both.low, both.high) == pytest.approx((alone.value, alone.low, alone.high), abs=2e-3)
-    # Taken for as good as the first, the guesses spoil the estimate.
-    assert pair_accuracy(decision, known, error_rate=0.1).value < alone.value - 0.02
+    ends = np.arange(4000).reshape(-1, 2)
+    points = np.r_[ends.ravel(), ends[:500].ravel()]
+    guessed = np.r_[known, np.repeat(rng.choice([-1, 1], 500) * np.arange(2001, 2501), 2)]
+    table = np.column_stack([guessed, points, np.repeat([1, 2], [4000, 1000])])
+    both = pair_accuracy(h.ravel()[points], table, error_rate={1: 0.15, 2: 0.5})
+    assert (both.value, both.low, both.high) == pytest.approx((found.value, found.low, found.high), abs=2e-3)
 
 
 def test_labels_tell_a_classifier_from_its_mirror_image():
@@ -262,28 +259,6 @@ def test_points_that_were_chosen_do_not_count():
     assert everybody == pair_accuracy(decision, known)
 
 
-def test_random_pairs_beside_chosen_ones_have_the_likelihood_of_pairs():
-    """What connects no others cannot be told from its mirror image, and random pairs are as they are alone."""
-    rng = np.random.default_rng(0)
-    truth = np.where(rng.random(400) < 0.6, 1, -1)
-    predicted = np.where(rng.random(400) < 0.15, -truth, truth)
-    ends = np.arange(400).reshape(-1, 2)
-    decision, known = seen_rows(predicted, ends, truth[ends[:, 0]] == truth[ends[:, 1]])
-    random = np.arange(len(known)) < 200
-    part, alone = (pair_accuracy(decision[:200], known[:200]), pair_accuracy(decision, known, random_points=random))
-    assert alone.value == pytest.approx(part.value, abs=1e-3)
-    assert alone.n_answers == 100
-
-
-def test_a_mask_of_points_has_one_entry_a_row():
-    with pytest.raises(InputError, match="`random_points` must hold True or False for each of the 4 rows"):
-        pair_accuracy(np.ones(4), [1, 1, -2, -2], random_points=[True, False])
-
-
-def numbers(estimate):
-    return [value for value in astuple(estimate) if not isinstance(value, str)]
-
-
 def weighted_answers(n_answers=30):
     """Decisions and answers about 16 points, some of both wrong, a few labels, and a weight of each row."""
     rng = np.random.default_rng(0)
@@ -309,34 +284,22 @@ KINDS = {
 }
 
 
-def answers_of_kind(kind):
+@pytest.mark.parametrize("kind", KINDS)
+def test_weights_have_no_unit_and_weight_0_is_a_row_left_out(kind):
     decision, y, weight = weighted_answers()
     if kind == "one kind":
         y[y[:, 0] < 0, 0] = 0
     n_columns, options = KINDS[kind]
-    return decision, y[:, 0] if n_columns == 1 else y[:, :n_columns], weight, options
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_the_unit_of_weights_changes_no_accuracy(kind):
-    decision, y, weight, options = answers_of_kind(kind)
-    one = numbers(pair_accuracy(decision, y, sample_weight=weight, **options))
-    for unit in (0.01,) if kind in ("contradictory", "labelled") else (0.01, 7.3, 100):
-        other = numbers(pair_accuracy(decision, y, sample_weight=unit * weight, **options))
-        assert other == pytest.approx(one, rel=1e-10)
-    plain = pair_accuracy(decision, y, **options)
-    assert pair_accuracy(decision, y, sample_weight=np.full(len(y), 0.1), **options) == plain
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_weight_0_is_a_row_left_out(kind):
-    decision, y, weight, options = answers_of_kind(kind)
+    y = y[:, 0] if n_columns == 1 else y[:, :n_columns]
     weight[20:32] = 0
     weight[-1] = 0
     kept = weight > 0
     found = pair_accuracy(decision, y, sample_weight=weight, **options)
     assert found == pair_accuracy(decision[kept], y[kept], sample_weight=weight[kept], **options)
-    assert found != pair_accuracy(decision, y, sample_weight=np.where(kept, weight, 1), **options)
+    other = pair_accuracy(decision, y, sample_weight=100 * weight, **options)
+    assert astuple(other)[:-1] == pytest.approx(astuple(found)[:-1], rel=1e-10)
+    plain = pair_accuracy(decision, y, **options)
+    assert pair_accuracy(decision, y, sample_weight=np.full(len(y), 0.1), **options) == plain != found
 
 
 def test_the_interval_of_25_questions_asked_three_times_covers_at_every_accuracy():
@@ -351,19 +314,15 @@ def test_the_interval_of_25_questions_asked_three_times_covers_at_every_accuracy
         assert chance @ ((low <= accuracy) & (accuracy <= high)) > 0.945
 
 
-def one_slip():
+def test_an_error_rate_that_nobody_knows_widens_the_interval():
     """60 loose answers, 48 of them as predicted; three questions are asked again, one is answered both ways."""
     ends = np.vstack([np.arange(120).reshape(-1, 2), [[0, 1], [2, 3], [4, 5]]])
     predicted = np.tile([1, 1, 1, -1], 30)
     same = predicted[ends[:, 0]] == predicted[ends[:, 1]]
     same[10:22] ^= True
     same[-1] ^= True
-    return seen_rows(predicted, ends, same)
-
-
-def test_an_error_rate_that_nobody_knows_widens_the_interval():
-    decision, known = one_slip()
+    decision, known = seen_rows(predicted, ends, same)
     found = pair_accuracy(decision, known)
-    for rate in (0.01, 0.03, 0.1):
+    for rate in (0.01, 0.1):
         given = pair_accuracy(decision, known, error_rate=rate)
         assert found.high - found.low > given.high - given.low
