@@ -12,7 +12,7 @@ from sdulearn.answers import AnswerGraph, AnswerModel
 from sdulearn.errors import InputError
 from sdulearn.joint.classes import ClassProblem, SoftmaxLikelihood
 from sdulearn.joint.data import TrainingData
-from sdulearn.joint.likelihood import Objective, PriorPull
+from sdulearn.joint.likelihood import PriorPull
 from sdulearn.joint.path import follow_path, solve_classes
 
 
@@ -112,12 +112,12 @@ def random_problem(n_points=12, n_answers=16, error=0.1, labels=True, pull=True)
 @pytest.mark.parametrize(("n_answers", "error"), [(4, 0.1), (3, 0.0), (16, 0.1)])
 def test_many_problems_at_once_are_each_by_itself(n_answers, error):
     problem = random_problem(n_answers=n_answers, error=error, labels=error > 0)
-    objective = Objective(problem, np.array([[0.1, 0.2, 0.4], [0.3, 0.1, 0.2]]))
+    objective = problem.objective(np.array([[0.1, 0.2, 0.4], [0.3, 0.1, 0.2]]))
     # The second contradicts its answers by far.
     W = np.random.default_rng(4).normal(size=(9, 3)) * [1, 30, 3]
-    values, gradients = objective.value_and_gradient(W, [0, 1, 2])
+    values, gradients = objective(W, [0, 1, 2])
     for k in range(3):
-        value, gradient = objective.value_and_gradient(W[:, [k]], [k])
+        value, gradient = objective(W[:, [k]], [k])
         assert values[k] == pytest.approx(value[0], rel=1e-13)
         assert gradients[:, k] == pytest.approx(gradient[:, 0], rel=1e-12, abs=1e-14)
 
@@ -127,10 +127,10 @@ def test_many_problems_at_once_are_each_by_itself(n_answers, error):
 def test_gradient_is_the_derivative_also_around_cycles(n_answers, exact):
     problem = random_problem(n_answers=n_answers)
     assert (problem.cycles is None) == (n_answers == 4)
-    objective = Objective(problem, np.array([[0.1], [0.3]]), exact)
+    objective = problem.objective(np.array([[0.1], [0.3]]), exact)
     w = np.random.default_rng(4).normal(size=9)
-    _, gradient = objective.value_and_gradient(w[:, None], [0])
-    numeric = approx_fprime(w, lambda w: objective.value_and_gradient(w[:, None], [0])[0][0], 1e-6)
+    _, gradient = objective(w[:, None], [0])
+    numeric = approx_fprime(w, lambda w: objective(w[:, None], [0])[0][0], 1e-6)
     assert gradient[:, 0] == pytest.approx(numeric, abs=2e-5)
 
 
@@ -143,7 +143,7 @@ def test_objective_is_the_mean_loss_the_penalty_and_the_pull():
     shares = problem.pull.shares
     expected = -terms(problem.likelihood, log_p)[0] / n + 2 * shares @ np.log(shares / mean)
     expected += (0.1 * W[0] @ W[0] + 0.3 * W[1] @ W[1]) / 2
-    value, _ = Objective(problem, np.array([[0.1], [0.3]])).value_and_gradient(W.reshape(-1, 1), [0])
+    value, _ = problem.objective(np.array([[0.1], [0.3]]))(W.reshape(-1, 1), [0])
     assert value[0] == pytest.approx(expected, rel=1e-12)
 
 
@@ -157,15 +157,15 @@ def test_components_count_by_their_weight():
     log_p = log_softmax(problem.data.known @ W[:-1] + W[-1], axis=1)
     same = np.einsum("ij,ij->i", np.exp(log_p[::2]), np.exp(log_p[1::2]))
     expected = -(3 * np.log(same[0]) + np.log(1 - same[1])) / 4
-    value, _ = problem.value_and_gradient(W.reshape(-1, 1), [0], False)
+    value, _ = problem.value_and_gradient(W.reshape(-1, 1))
     assert value[0] == pytest.approx(expected, rel=1e-12)
 
 
 def test_objective_does_not_know_the_names_of_the_classes():
-    objective = Objective(random_problem(labels=False, pull=False), np.array([[0.1], [0.3]]))
+    objective = random_problem(labels=False, pull=False).objective(np.array([[0.1], [0.3]]))
     W = np.random.default_rng(5).normal(size=(3, 3))
-    value, gradient = objective.value_and_gradient(W.reshape(-1, 1), [0])
-    permuted, turned = objective.value_and_gradient(W[:, [2, 0, 1]].reshape(-1, 1), [0])
+    value, gradient = objective(W.reshape(-1, 1), [0])
+    permuted, turned = objective(W[:, [2, 0, 1]].reshape(-1, 1), [0])
     assert permuted == pytest.approx(value)
     assert turned.reshape(3, 3) == pytest.approx(gradient.reshape(3, 3)[:, [2, 0, 1]])
 

@@ -25,14 +25,13 @@ from sdulearn.joint.likelihood import (
     Columns,
     LoosePairs,
     PriorPull,
-    RowSums,
     bordered_gram,
     bordered_sum,
     mean_curvature,
     mean_sums,
     pair_moments,
 )
-from sdulearn.joint.path import begin, polish
+from sdulearn.joint.path import descend, polish
 from sdulearn.linear import check_width
 from sdulearn.pairs import read_pairs
 from sdulearn.prior import resolve_prior
@@ -73,7 +72,7 @@ def fit_pair_logistic(model: PairLogisticRegression, blocks: Blocks) -> Fit:
     majority = MAJORITY[model.orientation]
     estimate, prior = resolve_prior(model.prior, (similar, dissimilar, squares), majority=majority)
     problem = BlockProblem(blocks, survey, prior, float(model.prior_strength), float(error_rate))
-    v = begin(model, problem, model.alpha, model.covariance_power)
+    v = descend(problem, model.alpha, model.covariance_power, model.init)
     answer_model = unknown_answer_model(np.zeros(1, dtype=int), np.array([survey["n_pairs"]]))
     if model.error_rate != "auto":
         rate = Rate(float(error_rate), float(error_rate), float(error_rate), survey["n_pairs"])
@@ -247,7 +246,7 @@ def _changed(sums: Sums, change: Callable[[Array], Array]) -> Sums:
 
 
 def _slopes(A: Rows, pairs: LoosePairs, omega: Array, share: Array | None, W: Array) -> dict[str, Array]:
-    """See :class:`~sdulearn.joint.likelihood.RowSums`."""
+    """See :class:`~sdulearn.joint.likelihood.Problem`."""
     n = len(omega)
     Z = A @ W[:-1] + W[-1]
     losses, slopes = pairs.terms(Z[: 2 * n])
@@ -257,7 +256,7 @@ def _slopes(A: Rows, pairs: LoosePairs, omega: Array, share: Array | None, W: Ar
 
 
 def _curvatures(A: Rows, pairs: LoosePairs, omega: Array, share: Array | None, w: Array) -> dict[str, Array]:
-    """See :class:`~sdulearn.joint.likelihood.RowSums`."""
+    """See :class:`~sdulearn.joint.likelihood.Problem`."""
     n = len(omega)
     z = A @ w[:-1] + w[-1]
     sums = {"curvature": pairs.curvature(A[: 2 * n], omega, z[: 2 * n])}
@@ -286,8 +285,8 @@ def _positive(A: Rows, pairs: LoosePairs, omega: Array, share: Array, w: Array) 
     return {"share": float(share @ free), "share_of_ends": float(omega @ ends)}
 
 
-class BlockProblem(RowSums):
-    """Rows in blocks; see :class:`sdulearn.joint.path.Problem`."""
+class BlockProblem:
+    """Rows in blocks; see :class:`sdulearn.joint.likelihood.Problem`."""
 
     exact_hessian = True
 
@@ -316,14 +315,14 @@ class BlockProblem(RowSums):
         self._known: dict[bytes, dict[str, Array]] = {}
 
     def positive_share(self, v: Array) -> tuple[float, float]:
-        """See :class:`sdulearn.joint.path.Problem`."""
+        """See :class:`sdulearn.joint.likelihood.Problem`."""
         sums = self._sums(_positive, v, True)
         if self.totals.unlabeled:
             return sums["share"], self.survey["unlabeled_squares"] / self.totals.unlabeled**2
         return sums["share_of_ends"], self.survey["pair_squares"] / self.totals.n_answers**2 / 2
 
     def slopes(self, W: Array, columns: Columns, exact: bool) -> dict[str, Array]:
-        """See :class:`~sdulearn.joint.likelihood.RowSums`.
+        """See :class:`~sdulearn.joint.likelihood.Problem`.
 
         The sums know no penalty, so coefficients met before, at any alpha, take no pass.
         """
@@ -337,7 +336,7 @@ class BlockProblem(RowSums):
         return {name: np.stack([one[name] for one in found], axis=-1) for name in found[0]}
 
     def curvatures(self, w: Array) -> dict[str, Array]:
-        """See :class:`~sdulearn.joint.likelihood.RowSums`."""
+        """See :class:`~sdulearn.joint.likelihood.Problem`."""
         return self._sums(_curvatures, w, self.pull is not None)
 
     def _sums(self, sums_of: SumsOf, W: Array, unlabeled: bool) -> Sums:

@@ -56,7 +56,8 @@ from sdulearn.answers.propagate import (
     sum_matrix,
 )
 from sdulearn.joint.data import TrainingData, axis_penalty
-from sdulearn.joint.likelihood import Columns, PriorPull, bordered_sum
+from sdulearn.joint.likelihood import PriorPull, bordered_sum
+from sdulearn.solvers.descent import Batch
 from sdulearn.types import Array, Codes, Indices, Mask
 
 # Below this chance of an edge's answers, one minus a sum loses digits.
@@ -232,7 +233,7 @@ def _n_independent(factors: FactorGraph, weight: Array) -> float:
 
 
 class ClassProblem:
-    """Points in memory with K classes, and what is known of them; see :class:`~sdulearn.joint.likelihood.Objective`."""
+    """Points in memory with K classes, and what is known of them."""
 
     def __init__(
         self,
@@ -249,7 +250,6 @@ class ClassProblem:
         # All answers and labels, or those that a fold knows.
         self.graph = data.graph if graph is None else graph
         self.weight = data.weight[data.graph.component]
-        self.exact_hessian = False
 
     def with_classes(self, n_classes: int) -> ClassProblem:
         """The same with another number of classes."""
@@ -273,7 +273,20 @@ class ClassProblem:
         factors = self.answer_model.factor_graph(self.graph, self.n_classes)
         return None if factors.on_tree.all() else factors
 
-    def value_and_gradient(self, W: Array, columns: Columns, exact: bool) -> tuple[Array, Array]:
+    def objective(self, pen: Array, exact: bool = False) -> Batch:
+        """Equation (4) with the penalties ``pen`` (r, B); see :meth:`value_and_gradient`."""
+
+        def evaluate(W: Array, columns: Indices) -> tuple[Array, Array]:
+            value, gradient = self.value_and_gradient(W, exact)
+            V = W.reshape(len(pen) + 1, -1, W.shape[1])[:-1]
+            penalised = pen[:, None, columns] * V
+            # The intercepts are last, and free.
+            gradient[: -self.n_classes] += penalised.reshape(-1, W.shape[1])
+            return value + np.einsum("ijk,ijk->k", penalised, V) / 2, gradient
+
+        return evaluate
+
+    def value_and_gradient(self, W: Array, exact: bool = False) -> tuple[Array, Array]:
         """Equation (4) without its penalty, of B problems: ``W`` is (r + 1, K) in each column.
 
         Exact is by propagation round cycles, where there are :attr:`cycles`, and of one problem.
@@ -299,10 +312,6 @@ class ClassProblem:
             value += divergence
             gradient += bordered_sum(self.data.unlabeled, slope.reshape(len(slope), -1))
         return value, gradient.reshape(W.shape)
-
-    def hessian(self, w: Array) -> Array:
-        """Not asked for: L-BFGS finds the last digits."""
-        raise NotImplementedError
 
     def scale(self, pen: Array) -> Array:
         """A rough diagonal of the inverse Hessian, in the order of raveled coefficients, for each column of ``pen``."""

@@ -255,18 +255,19 @@ class Moments:
         top, _ = self._top_moment(1 / np.sqrt(axis_penalty(self.variance, 1.0, covariance_power)))
         return max(top / 4, 1e-6)
 
-    def starts(self) -> list[Array]:
+    def starts(self, init: str = "auto") -> list[Array]:
         """The top eigenvector of the whitened pair moment, and with a prior the SD solution, up to scale.
 
         ``E[s x x'^T] = mu mu^T`` with ``mu = E[y x]``, so the first needs no prior; its sign
-        follows the second. With labels it follows these, and their direction is one more start.
+        follows the second. With labels it follows these, and their direction is one more start. As ``init`` says,
+        it may be the only one.
         """
         starts = self._unnamed_starts()
-        if self.named is None:
-            return starts
-        moment = starts[0]
-        moment[:-1] *= np.copysign(1.0, moment[:-1] @ self.named)
-        return [moment, np.append(self._unit(self.named / self._shrunk_variance()), moment[-1]), *starts[1:]]
+        if self.named is not None:
+            moment = starts[0]
+            moment[:-1] *= np.copysign(1.0, moment[:-1] @ self.named)
+            starts.insert(1, np.append(self._unit(self.named / self._shrunk_variance()), moment[-1]))
+        return starts[:1] if init == "moment" else starts
 
     def _shrunk_variance(self) -> Array:
         typical = float(self.variance.mean())

@@ -15,20 +15,17 @@ from sdulearn.answers.graph import AnswerGraph, least_classes
 from sdulearn.base import Fit, LinearClassifier
 from sdulearn.errors import ClassNumberWarning, InputError, OneKindWarning, warn
 from sdulearn.joint.classes import ClassProblem
-from sdulearn.joint.data import TrainingData, warn_of_column_scales
+from sdulearn.joint.data import TrainingData, axis_penalty, warn_of_column_scales
 from sdulearn.joint.likelihood import PriorPull, TwoClassLikelihood
 from sdulearn.joint.path import (
     WORKING_ALPHA,
     PointProblem,
-    begin,
     choose_and_fit,
     choose_number,
     descend,
     fit_classes,
     fit_folds,
     fit_path,
-    make_starts,
-    path_evidence,
     polish,
 )
 from sdulearn.model_selection import PairKFold, grid_results, number_of_folds, positive_grid
@@ -108,7 +105,7 @@ class _PairLogisticBase(LinearClassifier):
             return PointProblem(data, likelihood, prior, strength), estimate, model
         problem = PointProblem(data, likelihood, None, 0.0)
         alpha = WORKING_ALPHA * problem.moments.largest_alpha(1.0)
-        share, _ = problem.positive_share(descend(self, problem, alpha, 1.0))
+        share, _ = problem.positive_share(descend(problem, alpha, 1.0))
         return problem, estimate if (share > 0.5) == (prior > 0.5) else estimate.mirrored(), model
 
     def _resolve_prior(
@@ -353,7 +350,7 @@ class PairLogisticRegression(_PairLogisticBase):
         if self.n_classes != 2:
             return self._fit_classes(X, pairs, weight)
         problem, prior, model = self._lay_out(X, pairs, weight)
-        v = begin(self, problem, self.alpha, self.covariance_power)
+        v = descend(problem, self.alpha, self.covariance_power, self.init)
         fitted: dict[str, object] = {"answer_model_": model}
         return self._accept(polish(self, problem, v, self.alpha, self.covariance_power, prior, fitted))
 
@@ -517,8 +514,11 @@ class PairLogisticRegressionCV(_PairLogisticBase):
         problem, prior, model = self._lay_out(X, pairs, weight)
         moments = problem.moments
         alphas = self._grid(np.array([moments.largest_alpha(power) for power in powers]))
-        path = fit_path(problem, moments, alphas, powers, make_starts(self, moments))
-        evidence = path_evidence(problem, alphas, powers, path)
+        path = fit_path(problem, alphas, powers, moments.starts(self.init))
+        evidence = np.empty(alphas.shape)
+        for i, j in np.ndindex(*alphas.shape):
+            pen = axis_penalty(moments.variance, float(alphas[i, j]), powers[j])
+            evidence[i, j] = problem.log_evidence(path[i, :, j], pen)
         empty = problem.empty(alphas, powers, path)
         if not empty.all():
             evidence[empty] = -np.inf
@@ -526,7 +526,7 @@ class PairLogisticRegressionCV(_PairLogisticBase):
         known = problem.data.known_to_folds(self._splits(X, pairs))
         scores, _ = fit_folds(problem, alphas[:, best], powers[best], known)
         results = grid_results([{"alpha": float(alpha)} for alpha in alphas[:, best]], scores)
-        if problem.is_loose:
+        if problem.likelihood.is_loose and problem.likelihood.is_certain:
             # Loose pairs lose nothing by folds.
             row = np.argmax(np.where(np.isfinite(evidence[:, best]), results["mean_test_score"], -np.inf))
         alpha = float(alphas[row, best])

@@ -36,7 +36,7 @@ from sdulearn.answers.answer_model import AnswerModel, log_factors
 from sdulearn.answers.graph import AnswerGraph, restrict
 from sdulearn.answers.propagate import log_cosh, sum_matrix
 from sdulearn.answers.two_classes import TwoClassNetwork
-from sdulearn.joint.data import labelled_components, loose_pairs, subgraph
+from sdulearn.joint.data import Axes, Moments, labelled_components, loose_pairs, subgraph
 from sdulearn.types import Array, Indices, Mask, Rows
 
 Columns = Indices | Sequence[int]
@@ -302,7 +302,16 @@ class TwoClassLikelihood:
         self.total = float(self.weight @ self.n_independent) if total is None else total
         self.omega = self.weight / self.total
         self.errors = answer_model.errors(graph.annotators)
+        # No point is in two answers and none has a label; no answer is ever wrong.
+        self.is_loose = graph.degree.max(initial=0) <= 1 and not self.labelled.any()
+        self.is_certain = not self.errors.any()
         self.parts = self._split()
+        # Whether :meth:`curvature` is exact, or larger.
+        self.exact_curvature = all(terms.exact_curvature for _, _, terms in self.parts)
+        # What the answers alone say of the side of each point; see :func:`soft_sides`.
+        self.side = np.zeros(len(self.component))
+        for points, _, terms in self.parts:
+            self.side[points] = terms.side
 
     def _split(self) -> list[Part]:
         """Points, components and terms of each kind."""
@@ -333,34 +342,6 @@ class TwoClassLikelihood:
         certainty = np.zeros(len(loose))
         np.maximum.at(certainty, of_answer, 1 - 2 * self.errors)
         return LoosePairs(agree, differ, certainty[loose])
-
-    @property
-    def is_loose(self) -> bool:
-        """Whether no point is in two answers and none has a label."""
-        return self.graph.degree.max(initial=0) <= 1 and not self.labelled.any()
-
-    @property
-    def is_certain(self) -> bool:
-        """Whether no answer is ever wrong."""
-        return not self.errors.any()
-
-    @property
-    def exact_curvature(self) -> bool:
-        """Whether :meth:`curvature` is exact, or larger."""
-        return all(terms.exact_curvature for _, _, terms in self.parts)
-
-    @property
-    def n_effective(self) -> float:
-        """Number of answers and labels of equal weight that tell as much."""
-        return 1 / float(self.omega**2 @ self.n_independent)
-
-    @property
-    def side(self) -> Array:
-        """What the answers alone say of the side of each point; see :func:`soft_sides`."""
-        side = np.zeros(len(self.component))
-        for points, _, terms in self.parts:
-            side[points] = terms.side
-        return side
 
     def terms(self, Z: Array, exact: bool = False) -> tuple[Array, Array]:
         """Losses (n_components, B) of B problems, and their derivatives in ``Z`` (n_points, B); exact for one."""
@@ -594,74 +575,57 @@ def mean_curvature(A: Rows, share: Array, z: Array) -> Array:
     return bordered_gram(A, share * t * (1 - t**2), A)
 
 
-class RowSums:
-    """J without its penalty from sums over rows, wherever they are; two classes."""
+class Problem(Protocol):
+    """J without its penalty from sums over rows, in memory or in blocks; and what a fit of it needs beside."""
 
     pull: PriorPull | None
     exact_hessian: bool
+    axes: Axes
+    moments: Moments
 
     def slopes(self, W: Array, columns: Columns, exact: bool) -> Sums:
-        """ "loss" (B,) and its "slope" (r + 1, B); with a pull also :func:`mean_sums`."""
-        raise NotImplementedError
-
-    def curvatures(self, w: Array) -> Sums:
-        """ "curvature" of the loss; with a pull also :func:`mean_curvature`."""
-        raise NotImplementedError
-
-    def value_and_gradient(self, W: Array, columns: Columns, exact: bool) -> tuple[Array, Array]:
-        """See :class:`Loss`."""
-        sums = self.slopes(W, columns, exact)
-        if self.pull is None:
-            return sums["loss"], sums["slope"]
-        divergence, first, _ = self.pull.of_two(sums["mean"])
-        return sums["loss"] + divergence, sums["slope"] + first / 4 * sums["mean_slope"]
-
-    def hessian(self, w: Array) -> Array:
-        """See :class:`Loss`."""
-        curvatures = self.curvatures(w)
-        if self.pull is None:
-            return curvatures["curvature"].copy()
-        sums = self.slopes(w[:, None], [0], False)
-        _, first, second = self.pull.of_two(sums["mean"])
-        slope = sums["mean_slope"][:, 0] / 4
-        bend = second[0] * np.outer(slope, slope) - first[0] / 4 * curvatures["mean_curvature"]
-        return curvatures["curvature"] + bend
-
-
-class Loss(Protocol):
-    """J without its penalty."""
-
-    exact_hessian: bool
-
-    def value_and_gradient(self, W: Array, columns: Columns, exact: bool) -> tuple[Array, Array]:
-        """Values and gradients of the given problems; exact for the last digits of one."""
+        """ "loss" (B,) and its "slope" (r + 1, B); with a pull also :func:`mean_sums`. Exact for the last digits."""
         ...
 
-    def hessian(self, w: Array) -> Array:
-        """Hessian of a single problem: exact, or with ``exact_hessian`` False a larger matrix."""
+    def curvatures(self, w: Array) -> Sums:
+        """ "curvature" of the loss, or a larger matrix; with a pull also :func:`mean_curvature`."""
+        ...
+
+    def positive_share(self, v: Array) -> tuple[float, float]:
+        """Share of the unlabeled rows, or of all where there are none, on the positive side; and the sum of their
+        squared weights."""
         ...
 
 
 class Objective:
-    """Equation (4) for B problems at once, one column each; the r + 1 coefficients of a class are K apart."""
+    """Equation (4) for B problems at once, one column each."""
 
-    def __init__(self, loss: Loss, pen: Array, exact: bool = False) -> None:
-        self.loss = loss
+    def __init__(self, problem: Problem, pen: Array, exact: bool = False) -> None:
+        self.problem = problem
         self.pen = pen
         self.exact = exact
-        self.exact_hessian = loss.exact_hessian
 
     def value_and_gradient(self, W: Array, columns: Columns) -> tuple[Array, Array]:
         """Values and gradients of the given problems at ``W``."""
-        value, gradient = self.loss.value_and_gradient(W, columns, self.exact)
-        # One coefficient of an axis with two classes, else K; the intercepts are last, and free.
-        V = W.reshape(len(self.pen) + 1, -1, W.shape[1])[:-1]
-        penalised = self.pen[:, None, columns] * V
-        gradient[: V.size // W.shape[1]] += penalised.reshape(-1, W.shape[1])
-        return value + np.einsum("ijk,ijk->k", penalised, V) / 2, gradient
+        sums = self.problem.slopes(W, columns, self.exact)
+        penalised = self.pen[:, columns] * W[:-1]
+        value = sums["loss"] + np.einsum("ij,ij->j", penalised, W[:-1]) / 2
+        gradient = sums["slope"]
+        if self.problem.pull is not None:
+            divergence, first, _ = self.problem.pull.of_two(sums["mean"])
+            value += divergence
+            gradient = gradient + first / 4 * sums["mean_slope"]
+        gradient[:-1] += penalised
+        return value, gradient
 
     def hessian(self, w: Array) -> Array:
-        """Hessian of a single problem of two classes."""
-        H = self.loss.hessian(w)
+        """Hessian of a single problem: exact, or larger where ``problem.exact_hessian`` is False."""
+        curvatures = self.problem.curvatures(w)
+        H = np.array(curvatures["curvature"])
+        if self.problem.pull is not None:
+            sums = self.problem.slopes(w[:, None], [0], False)
+            _, first, second = self.problem.pull.of_two(sums["mean"])
+            slope = sums["mean_slope"][:, 0] / 4
+            H += second[0] * np.outer(slope, slope) - first[0] / 4 * curvatures["mean_curvature"]
         H[np.diag_indices(len(self.pen))] += self.pen[:, 0]
         return H

@@ -7,6 +7,7 @@ solved one by one, from many starts.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import replace
 from typing import Protocol
 
@@ -15,14 +16,13 @@ import numpy as np
 from sdulearn.base import Fit
 from sdulearn.errors import OrientationWarning, warn
 from sdulearn.joint.classes import ClassProblem, log_probabilities
-from sdulearn.joint.data import Axes, Moments, TrainingData, axis_penalty
+from sdulearn.joint.data import Moments, TrainingData, axis_penalty
 from sdulearn.joint.likelihood import (
     Columns,
     FoldLikelihood,
-    Loss,
     Objective,
     PriorPull,
-    RowSums,
+    Problem,
     Sums,
     TwoClassLikelihood,
     bordered_sum,
@@ -90,22 +90,8 @@ class Parameters(Protocol):
     max_iter: int
 
 
-class Problem(Loss, Protocol):
-    """What a fit needs, whether its rows are in memory or in blocks."""
-
-    axes: Axes
-    moments: Moments
-
-    def positive_share(self, v: Array) -> tuple[float, float]:
-        """Share of the unlabeled rows on the positive side, and the sum of their squared weights.
-
-        Of all rows where none is unlabeled.
-        """
-        ...
-
-
-class PointProblem(RowSums):
-    """Points in memory with a likelihood of what is known of them; :class:`FoldProblem` of all folds at once."""
+class PointProblem:
+    """Points in memory with a likelihood of what is known of them; see :class:`~sdulearn.joint.likelihood.Problem`."""
 
     def __init__(
         self, data: TrainingData, likelihood: TwoClassLikelihood, prior: float | None, prior_strength: float
@@ -113,35 +99,29 @@ class PointProblem(RowSums):
         self.data = data
         self.axes = data.axes
         self.likelihood = likelihood
+        # Those of all answers, or of the folds.
+        self.terms = likelihood.weighted_terms
         joint, ends, named = likelihood.moments(data.known)
         self.moments = Moments.of(data.axes.variance, joint, ends, prior, named)
-        strength = prior_strength * likelihood.pull_share() if prior_strength else 0.0
+        strength = prior_strength if likelihood.is_certain else prior_strength * likelihood.pull_share()
         self.pull = PriorPull.of(prior, strength, len(data.share))
         self.exact_hessian = likelihood.exact_curvature
 
-    @property
-    def is_loose(self) -> bool:
-        """Whether all answers are certain, and none shares a point with others or with a label."""
-        return self.likelihood.is_loose and self.likelihood.is_certain
-
     def slopes(self, W: Array, columns: Columns, exact: bool) -> Sums:
-        """See :class:`~sdulearn.joint.likelihood.RowSums`."""
+        """See :class:`~sdulearn.joint.likelihood.Problem`."""
         data = self.data
         n = data.graph.n_points
         A = data.known if self.pull is None else data.A
         Z = A @ W[:-1]
         Z += W[-1]
-        value, slopes = self._terms(Z[:n], columns, exact)
+        value, slopes = self.terms(Z[:n], columns, exact)
         sums = {"loss": value, "slope": bordered_sum(data.known, slopes)}
         if self.pull is not None:
             sums |= mean_sums(data.unlabeled, data.share, Z[n:])
         return sums
 
-    def _terms(self, Z: Array, columns: Columns, exact: bool) -> tuple[Array, Array]:
-        return self.likelihood.weighted_terms(Z, columns, exact)
-
     def curvatures(self, w: Array) -> Sums:
-        """See :class:`~sdulearn.joint.likelihood.RowSums`."""
+        """See :class:`~sdulearn.joint.likelihood.Problem`."""
         n = self.data.graph.n_points
         z = self.data.A @ w[:-1] + w[-1]
         sums = {"curvature": self.likelihood.curvature(self.data.known, z[:n])}
@@ -150,7 +130,7 @@ class PointProblem(RowSums):
         return sums
 
     def positive_share(self, v: Array) -> tuple[float, float]:
-        """See :class:`Problem`."""
+        """See :class:`~sdulearn.joint.likelihood.Problem`."""
         A, share = self.data.judged()
         return float(share @ (A @ v[:-1] + v[-1] > 0)), float(share @ share)
 
@@ -172,32 +152,15 @@ class PointProblem(RowSums):
         losses, _ = self.likelihood.terms(z[:, None], exact=True)
         misfit = float(self.likelihood.omega @ losses[:, 0]) + float(pen @ w[:-1] ** 2) / 2
         J = self.likelihood.information(self.data.known, z) / np.sqrt(pen)
-        return -self.likelihood.n_effective * misfit - _log_volume(J)
+        # log det(I + J'J) / 2; the determinant is that of I + JJ', and the smaller one is computed.
+        K = J @ J.T if len(J) < J.shape[1] else J.T @ J
+        K[np.diag_indices(len(K))] += 1
+        # Answers and labels of equal weight that tell as much.
+        n_effective = 1 / float(self.likelihood.omega**2 @ self.likelihood.n_independent)
+        return -n_effective * misfit - float(np.linalg.slogdet(K)[1]) / 2
 
 
-class FoldProblem(PointProblem):
-    """As many problems as folds, each of what it knows; none is solved to the last digits."""
-
-    def __init__(self, problem: PointProblem, known: Mask) -> None:
-        self.data = problem.data
-        self.pull = problem.pull
-        self.exact_hessian = False
-        self.folds = FoldLikelihood(problem.likelihood, known)
-
-    def _terms(self, Z: Array, columns: Columns, exact: bool) -> tuple[Array, Array]:
-        return self.folds.weighted_terms(Z, columns, exact)
-
-
-def _log_volume(J: Array) -> float:
-    """``log det(I + J'J) / 2``; the determinant is that of I + JJ', and the smaller one is computed."""
-    K = J @ J.T if len(J) < J.shape[1] else J.T @ J
-    K[np.diag_indices(len(K))] += 1
-    return float(np.linalg.slogdet(K)[1]) / 2
-
-
-def fit_path(
-    loss: Loss, moments: Moments, alphas: Array, covariance_powers: Sequence[float], starts: list[Array]
-) -> Array:
+def fit_path(problem: Problem, alphas: Array, covariance_powers: Sequence[float], starts: list[Array]) -> Array:
     """Solutions (n_alphas, r + 1, n_powers) for alphas (n_alphas, n_powers) that fall.
 
     Candidates at each alpha are the last alpha's solution and the first start; at the first alpha
@@ -210,9 +173,9 @@ def fit_path(
         if path:
             candidates = [path[-1], candidates[0]]
         count = len(candidates)
-        pen = np.tile(moments.penalties(row, covariance_powers), count)
-        evaluate = Objective(loss, pen).value_and_gradient
-        scale = moments.scale(pen)
+        pen = np.tile(problem.moments.penalties(row, covariance_powers), count)
+        evaluate = Objective(problem, pen).value_and_gradient
+        scale = problem.moments.scale(pen)
         W, f = lbfgs_many(evaluate, np.hstack(candidates), scale, _PATH_TOL, _TRIAL_ITER)
         # Ties go to the earlier candidate: the warm start.
         best = np.argmin(f.reshape(count, m) + 1e-6 * np.arange(count)[:, None], axis=0)
@@ -220,15 +183,6 @@ def fit_path(
         W, _ = lbfgs_many(evaluate, W, scale[:, :m], _PATH_TOL, _PATH_ITER)
         path.append(W)
     return np.array(path)
-
-
-def path_evidence(problem: PointProblem, alphas: Array, covariance_powers: Sequence[float], path: Array) -> Array:
-    """Laplace's log evidence of every setting on the path (n_alphas, n_powers)."""
-    evidence = np.empty(alphas.shape)
-    for i, j in np.ndindex(*alphas.shape):
-        pen = axis_penalty(problem.moments.variance, float(alphas[i, j]), covariance_powers[j])
-        evidence[i, j] = problem.log_evidence(path[i, :, j], pen)
-    return evidence
 
 
 def fit_folds(problem: PointProblem, alphas: Array, covariance_power: float, known: Mask) -> tuple[Array, Array]:
@@ -239,8 +193,9 @@ def fit_folds(problem: PointProblem, alphas: Array, covariance_power: float, kno
     from there.
     """
     n_folds = known.shape[1]
-    folds = FoldProblem(problem, known)
-    likelihood = folds.folds
+    likelihood = FoldLikelihood(problem.likelihood, known)
+    folds = copy(problem)
+    folds.terms = likelihood.weighted_terms
     moments = problem.moments
     A = problem.data.known
     of_folds = []
@@ -252,7 +207,7 @@ def fit_folds(problem: PointProblem, alphas: Array, covariance_power: float, kno
     count = max(len(of_fold) for of_fold in starts)
     columns = [np.column_stack([s[min(k, len(s) - 1)] for s in starts]) for k in range(count)]
     middle = np.full((1, n_folds), alphas[(len(alphas) - 1) // 2])
-    first = fit_path(folds, moments, middle, [covariance_power] * n_folds, columns)[0]
+    first = fit_path(folds, middle, [covariance_power] * n_folds, columns)[0]
     pen = np.repeat(moments.penalties(alphas, [covariance_power] * len(alphas)), n_folds, axis=1)
     evaluate = Objective(folds, pen).value_and_gradient
     W, _ = lbfgs_many(evaluate, np.tile(first, len(alphas)), moments.scale(pen), _PATH_TOL, _PATH_ITER)
@@ -266,25 +221,13 @@ def fit_folds(problem: PointProblem, alphas: Array, covariance_power: float, kno
     return scores, Z
 
 
-def make_starts(parameters: Parameters, moments: Moments) -> list[Array]:
-    """Where the path begins: the starts that ``init`` names."""
-    starts = moments.starts()
-    return starts[:1] if parameters.init == "moment" else starts
-
-
-def begin(parameters: Parameters, problem: Problem, alpha: float, covariance_power: float) -> Array:
-    """Where the polish begins: at the solution of the path, or at zero, as ``init`` says."""
-    if parameters.init == "zero":
+def descend(problem: Problem, alpha: float, covariance_power: float, init: str = "auto") -> Array:
+    """The solution at ``alpha``, in the axes, by the path from where the model leaves zero; or zero, as ``init``."""
+    if init == "zero":
         return np.zeros(len(problem.moments.variance) + 1)
-    return descend(parameters, problem, alpha, covariance_power)
-
-
-def descend(parameters: Parameters, problem: Problem, alpha: float, covariance_power: float) -> Array:
-    """The solution at ``alpha``, in the axes, by the path from where the model leaves zero."""
     top = max(problem.moments.largest_alpha(covariance_power), alpha)
     alphas = np.geomspace(top, alpha, _STEPS_DOWN if top > alpha else 1)[:, None]
-    starts = make_starts(parameters, problem.moments)
-    return fit_path(problem, problem.moments, alphas, [covariance_power], starts)[-1, :, 0]
+    return fit_path(problem, alphas, [covariance_power], problem.moments.starts(init))[-1, :, 0]
 
 
 def polish(
@@ -301,8 +244,8 @@ def polish(
     objective = Objective(problem, pen, exact=True)
     scale = problem.moments.scale(pen)
     # Without an exact Hessian Newton's method is slow: L-BFGS does it all.
-    tol = _POLISH_TOL if objective.exact_hessian else parameters.tol
-    n_steps = _POLISH_ITER if objective.exact_hessian else 10 * parameters.max_iter
+    tol = _POLISH_TOL if problem.exact_hessian else parameters.tol
+    n_steps = _POLISH_ITER if problem.exact_hessian else 10 * parameters.max_iter
     W, _ = lbfgs_many(objective.value_and_gradient, v[:, None], scale, tol, n_steps)
     v, value, optimality, n_iter = newton(objective, W[:, 0], scale[:, 0], parameters.tol, parameters.max_iter)
     # Labels have named the classes.
@@ -343,7 +286,7 @@ def solve_classes(
 ) -> list[Minimum]:
     """Local minima from several starts at one alpha and covariance power, the best first."""
     pen = np.repeat(axis_penalty(problem.data.axes.variance, *setting)[:, None], len(starts), axis=1)
-    evaluate = Objective(problem, pen).value_and_gradient
+    evaluate = problem.objective(pen)
     first = np.column_stack([W.ravel() for W in starts])
     found, values = lbfgs_many(evaluate, first, problem.scale(pen), tol, max_iter, memory=_CLASS_MEMORY)
     return [(float(values[k]), found[:, k].reshape(starts[0].shape)) for k in np.argsort(values, kind="stable")]
@@ -523,18 +466,18 @@ def _polish_classes(
     scale = problem.scale(pen)
     n_calls = 0
 
-    def evaluate(W: Array, columns: Columns) -> tuple[Array, Array]:
+    def evaluate(W: Array, columns: Indices) -> tuple[Array, Array]:
         nonlocal n_calls
         n_calls += 1
-        return objective.value_and_gradient(W, columns)
+        return objective(W, columns)
 
-    objective = Objective(problem, pen)
+    objective = problem.objective(pen)
     found, _ = lbfgs_many(evaluate, W.reshape(-1, 1), scale, tol, max_iter, memory=_CLASS_MEMORY)
     if problem.cycles is not None:
-        objective = Objective(problem, pen, exact=True)
+        objective = problem.objective(pen, exact=True)
         found, _ = lbfgs_many(evaluate, found, scale, max(tol, 1e-4), max_iter, memory=_CLASS_MEMORY)
         tol = max(tol, _PROPAGATED_TOL)
-    value, gradient = objective.value_and_gradient(found, [0])
+    value, gradient = objective(found, np.zeros(1, dtype=np.intp))
     W = found.reshape(W.shape)
     W = W - W.mean(axis=1, keepdims=True)
     W = W[:, _number_classes(problem, W)]
