@@ -41,23 +41,13 @@ def test_theorem_est_as_printed(prior, n_S, n_D, n_U):
     sizes = {"n_similar": n_S, "n_dissimilar": n_D, "n_unlabeled": n_U, "prior": prior}
     for risk, rate in printed.items():
         assert estimation_error_bound(risk, **sizes, **MODEL) == pytest.approx(constant(prior, 8) * rate)
-
-
-@pytest.mark.parametrize(
-    ("mixed", "single"),
-    [
-        (("sdsu", 0.0), "sd"), (("sdsu", 1.0), "su"), (("sddu", 0.0), "sd"), (("sddu", 1.0), "du"),
-        (("sudu", 0.0), "su"), (("sudu", 1.0), "du"), (((1, 0, 0), 0.5), "su"), (((0, 0, 1), 0.5), "sd"),
-    ],
-)  # fmt: skip
-@pytest.mark.parametrize("prior", [0.2, 0.7, 0.9])
-def test_a_mixture_at_a_corner_is_the_single_bound_but_for_log_12(mixed, single, prior):
-    sizes = {**COUNTS, "prior": prior}
-    risk, gamma = mixed
-    corner = estimation_error_bound(risk, gamma=gamma, **sizes, **MODEL)
-    alone = estimation_error_bound(single, **sizes, **MODEL)
-    assert corner / constant(prior, 12) == pytest.approx(alone / constant(prior, 8))
-    assert corner > alone
+        # A mixture pays log(12 / delta), at a corner too.
+        corner = estimation_error_bound(mixture(risk), **sizes, **MODEL)
+        assert corner == pytest.approx(constant(prior, 12) * rate)
+        # Without independent ends the pair terms grow by sqrt(2).
+        twice = {**sizes, "n_similar": 2 * n_S, "n_dissimilar": 2 * n_D}
+        paired = estimation_error_bound(risk, **twice, **MODEL, paired=True)
+        assert paired == pytest.approx(constant(prior, 8) * rate)
 
 
 @given(priors, st.floats(0, 1), st.sampled_from(["su", "du", "sd", "sdsu", "sddu", "sudu"]))
@@ -68,16 +58,8 @@ def test_the_rate_is_the_size_of_the_row_weights(prior, gamma, risk):
     assert bound_rate(g, prior, sizes) / abs(2 * prior - 1) == pytest.approx(from_table)
 
 
-def test_pairs_in_place_of_ends():
-    # The proofs take the ends of a pair for independent; without that the pair terms grow by sqrt(2).
-    for risk in ("su", "du", "sd"):
-        paired = estimation_error_bound(risk, **COUNTS, **MODEL, paired=True)
-        halved = {**COUNTS, "n_similar": 29, "n_dissimilar": 21}
-        assert paired == pytest.approx(estimation_error_bound(risk, **halved, **MODEL))
-
-
-@pytest.mark.parametrize("prior", [0.03, 0.2, 0.45, 0.51, 0.55, 0.6, 0.7, 0.8, 0.9, 0.97])
-@pytest.mark.parametrize("n_pairs", [1, 2, 3, 7, 20, 50, 101, 400])
+@pytest.mark.parametrize("prior", [0.03, 0.45, 0.51, 0.7, 0.9])
+@pytest.mark.parametrize("n_pairs", [1, 2, 7, 50, 400])
 def test_the_order_happens_at_least_as_often_as_the_corollary_says(prior, n_pairs):
     def bound(risk, n_D):
         with np.errstate(divide="ignore"):
@@ -90,13 +72,10 @@ def test_the_order_happens_at_least_as_often_as_the_corollary_says(prior, n_pair
     exact = binom.pmf(n_D, n_pairs, dissimilar_share(prior)) @ holds
     assert exact >= order_probability(n_pairs, prior) - 1e-12
     assert exact == pytest.approx(order_probability(n_pairs, prior, exact=True), abs=1e-9)
-
-
-def test_the_corollary_is_not_empty_and_grows():
-    chances = [order_probability(n, 0.7) for n in (10, 50, 200, 1000)]
-    assert chances == sorted(chances)
-    assert chances[-1] > 0.99
-    assert order_probability(200, 0.3) == pytest.approx(order_probability(200, 0.7))
+    # As the corollary prints it.
+    ps, pd = similar_share(prior), dissimilar_share(prior)
+    exponent = n_pairs * pd / (2 * ps) * ((ps**2 + pd**2 - pd) / (ps**2 + pd**2)) ** 2
+    assert order_probability(n_pairs, prior) == pytest.approx(1 - math.exp(-exponent))
 
 
 def test_rademacher_bounds_the_exact_complexity():
@@ -129,16 +108,6 @@ def test_recommended_gamma_minimises_the_variance(risk, sizes, prior, r):
     gamma = recommended_gamma(risk, n_similar=n_S, n_dissimilar=n_D, n_unlabeled=n_U, prior=prior, separation=r)
     best = minimize_scalar(variance, bounds=(0, 1), method="bounded", options={"xatol": 1e-10}).x
     assert gamma == pytest.approx(best, abs=1e-5)
-
-
-def test_recommended_gamma_in_known_cases():
-    many = {"n_unlabeled": 10**9, "prior": 0.8}
-    expected = {"n_similar": 1000 * similar_share(0.8), "n_dissimilar": 1000 * dissimilar_share(0.8)}
-    assert recommended_gamma("sddu", **expected, **many) == pytest.approx(0.36, abs=1e-4)  # (p - q)^2
-    assert recommended_gamma("sdsu", **expected, **many) == 0.0
-    few = {"n_similar": 58, "n_dissimilar": 42, "n_unlabeled": 1, "prior": 0.7}
-    assert recommended_gamma("sddu", **few) < 0.01
-    assert recommended_gamma("sudu", **few) == pytest.approx(0.5, abs=0.01)
 
 
 @given(priors, st.integers(1, 300), st.integers(1, 300))

@@ -1,16 +1,16 @@
 import warnings
-from dataclasses import astuple, replace
+from dataclasses import astuple
 
 import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
 import sklearn
+from joblib import parallel_config
 from sklearn.base import clone
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GridSearchCV, KFold, PredefinedSplit, cross_val_predict, cross_val_score
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import PolynomialFeatures, StandardScaler
+from sklearn.preprocessing import StandardScaler
 
 from sdulearn import (
     PairKFold,
@@ -23,12 +23,10 @@ from sdulearn import (
     stack_pairs,
     streaming,
 )
-from sdulearn.base import Fit
 from sdulearn.blocks import HashedPairKFold
-from sdulearn.datasets import make_waveform, sample_sdu
 from sdulearn.errors import InputError, OrientationWarning, UndeterminedError
 from sdulearn.losses import TRAINING_LOSSES
-from sdulearn.metrics import cross_val_accuracy, pair_accuracy, pair_risk
+from sdulearn.metrics import pair_accuracy, pair_risk
 
 losses = pytest.mark.parametrize("loss", TRAINING_LOSSES)
 
@@ -36,14 +34,6 @@ losses = pytest.mark.parametrize("loss", TRAINING_LOSSES)
 def assert_same_model(one, other, atol=1e-7):
     np.testing.assert_allclose(one.coef_, other.coef_, atol=atol)
     np.testing.assert_allclose(one.intercept_, other.intercept_, atol=atol)
-
-
-def test_it_learns():
-    X, y = make_waveform(5000, random_state=0)
-    rows, codes, X_test, y_test = sample_sdu(X, y, n_pairs=600, n_unlabeled=500, prior=0.7, n_test=500, random_state=0)
-    for loss in TRAINING_LOSSES:
-        model = make_pipeline(StandardScaler(), SDUClassifierCV(loss=loss)).fit(rows, codes)
-        assert (model.predict(X_test) == y_test).mean() > 0.83
 
 
 @losses
@@ -69,29 +59,41 @@ def test_integer_weights_are_repeated_rows(waveform, loss):
     assert_same_model(weighted, other)
 
 
-def test_the_unit_of_the_weights_does_not_matter(waveform):
+@pytest.mark.parametrize(
+    "estimator", [SDUClassifier(), SDUClassifierCV(), PairLogisticRegression(), PairLogisticRegressionCV()], ids=str
+)
+def test_the_unit_of_the_weights_does_not_matter(waveform, estimator):
     """An interval of the prior that narrows with the unit calls a class identified that is not."""
     rows, codes = waveform
     weight = 1.0 + np.abs(codes) % 3
-    plain = SDUClassifier().fit(rows, codes).prior_
-    same = SDUClassifier().fit(rows, codes, np.full(len(codes), 100.0)).prior_
-    assert (same.low, same.high, same.identified) == (pytest.approx(plain.low), pytest.approx(plain.high), False)
-    assert same == plain
-    for estimator in (SDUClassifier(), SDUClassifierCV(), PairLogisticRegression(), PairLogisticRegressionCV()):
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", OrientationWarning)
-            one = clone(estimator).fit(rows, codes, weight)
-            other = clone(estimator).fit(rows, codes, 64 * weight)
-        assert (other.prior_.low, other.prior_.high) == pytest.approx((one.prior_.low, one.prior_.high), rel=1e-12)
-        assert_same_model(one, other)
-        np.testing.assert_allclose(getattr(other, "evidence_", 0), getattr(one, "evidence_", 0))
-    portions = [(rows[k::3], codes[k::3], 64 * weight[k::3]) for k in range(3)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", OrientationWarning)
+        plain = clone(estimator).fit(rows, codes)
+        same = clone(estimator).fit(rows, codes, np.full(len(codes), 1e16))
+        one = clone(estimator).fit(rows, codes, weight)
+        other = clone(estimator).fit(rows, codes, 64 * weight)
+        # One pair outweighs everything, in its fold too.
+        clone(estimator).set_params(prior=0.7).fit(rows, codes, np.where(np.abs(codes) == 1, 1e16, 1.0))
+    assert same.prior_ == plain.prior_
+    assert_same_model(same, plain, 1e-9)
+    assert astuple(other.prior_) == pytest.approx(astuple(one.prior_), rel=1e-12)
+    assert_same_model(one, other)
+    np.testing.assert_allclose(getattr(other, "evidence_", 0), getattr(one, "evidence_", 0))
+    for bad in (1e160, 1e-160):
+        with pytest.raises(InputError, match=r"`sample_weight` holds weights from .*divide all by the largest"):
+            clone(estimator).fit(rows, codes, np.full(len(codes), bad))
+
+
+def test_weights_of_portions_have_no_unit_either(waveform):
+    rows, codes = waveform
+    weight = 64.0 + 64 * (np.abs(codes) % 3)
+    whole = SDUClassifier().fit(rows, codes, weight).prior_
     parts = SDUClassifier()
-    for X, y, w in portions:
-        parts.partial_fit(X, y, sample_weight=w)
-    whole = SDUClassifier().fit(rows, codes, 64 * weight).prior_
+    for k in range(3):
+        parts.partial_fit(rows[k::3], codes[k::3], sample_weight=weight[k::3])
     assert astuple(parts.prior_) == pytest.approx(astuple(whole))
-    assert astuple(streaming.SDUClassifierCV().fit(portions).prior_) == pytest.approx(astuple(whole))
+    with pytest.raises(InputError, match="divide all by the largest"):
+        parts.partial_fit(rows, codes, sample_weight=np.full(len(codes), 1e160))
 
 
 @losses
@@ -114,13 +116,6 @@ def test_single_source_limits(waveform):
         )
 
 
-def test_named_risks_are_triples(waveform):
-    rows, codes = waveform
-    assert_same_model(
-        SDUClassifier("sdsu", gamma=0.3).fit(rows, codes), SDUClassifier((0.3, 0, 0.7)).fit(rows, codes), 1e-9
-    )
-
-
 def test_frames_keep_feature_names(waveform):
     rows, codes = waveform
     names = [f"f{k}" for k in range(rows.shape[1])]
@@ -130,28 +125,10 @@ def test_frames_keep_feature_names(waveform):
         assert model.feature_names_in_.tolist() == names
         assert_same_model(model, plain, 1e-10)
         np.testing.assert_array_equal(model.predict(frame), plain.predict(rows))
-    shuffled = pd.DataFrame(rows, columns=names)[names[::-1]]
     with pytest.raises(ValueError, match="feature names should match"):
-        model.predict(shuffled)
-
-
-def test_set_output_in_a_pipeline(waveform):
-    rows, codes = waveform
-    frame = pd.DataFrame(rows, columns=[f"f{k}" for k in range(rows.shape[1])])
-    pipeline = make_pipeline(StandardScaler(), SDUClassifier()).set_output(transform="pandas").fit(frame, codes)
-    assert pipeline[-1].feature_names_in_.tolist() == frame.columns.tolist()
-
-
-def test_grid_search_and_cross_val_score(waveform):
-    rows, codes = waveform
-    pipeline = make_pipeline(StandardScaler(), PolynomialFeatures(1, include_bias=False), SDUClassifier())
-    grid = {"sduclassifier__alpha": [1e-3, 1e-1], "sduclassifier__risk": ["sd", "du"]}
-    search = GridSearchCV(pipeline, grid, cv=PairKFold(3, random_state=0)).fit(rows, codes)
-    assert np.isfinite(search.cv_results_["mean_test_score"]).all()
-    scores = cross_val_score(SDUClassifier(), rows, codes, cv=PairKFold(4, random_state=0))
-    assert scores.shape == (4,)
-    with pytest.raises(ValueError, match=r"sdulearn\.PairKFold"):
-        cross_val_score(SDUClassifier(), rows, codes, cv=KFold(3), error_score="raise")
+        model.predict(pd.DataFrame(rows, columns=names)[names[::-1]])
+    with pytest.raises(ValueError, match="X has 3 features, but SDUClassifier is expecting 21"):
+        plain.predict(rows[:, :3])
 
 
 def held_out_score(model, X, y):
@@ -181,17 +158,13 @@ def test_cv_agrees_with_grid_search(waveform):
     assert_same_model(ours, theirs.best_estimator_)
 
 
-def test_cv_on_two_processes(waveform):
+def test_cv_on_two_threads(waveform):
     rows, codes = waveform
-    one, two = (SDUClassifierCV(n_jobs=jobs).fit(rows, codes) for jobs in (None, 2))
+    options = {"alphas": [0.1], "gammas": [0.5], "cv": 2}
+    with parallel_config("threading"):
+        one, two = (SDUClassifierCV(**options, n_jobs=jobs).fit(rows, codes) for jobs in (None, 2))
     assert_same_model(one, two, 1e-12)
-
-
-def test_cv_without_gamma_and_with_one_source(waveform):
-    rows, codes = waveform
-    model = SDUClassifierCV("su", prior=0.7).fit(rows[codes >= 0], codes[codes >= 0])
-    assert model.gamma_ is None
-    assert "param_gamma" not in model.cv_results_
+    np.testing.assert_array_equal(one.cv_results_["mean_test_score"], two.cv_results_["mean_test_score"])
 
 
 @losses
@@ -201,12 +174,11 @@ def test_one_kind_of_answer_with_a_prior(waveform, loss, risk, sign):
     rows, codes = waveform
     keep = sign * codes >= 0
     rows, codes = rows[keep], codes[keep]
-    model = SDUClassifierCV(risk, loss, prior=0.7).fit(rows, codes)
-    splits = [model.cv_results_[f"split{k}_test_score"] for k in range(5)]
-    assert np.isfinite(splits).all()
-    assert 0.5 <= model.score(rows, codes) <= 1
-    held_out = cross_val_accuracy(SDUClassifierCV(risk, loss, prior=0.7), rows, codes)
-    assert held_out.n_answers == np.count_nonzero(codes) // 2
+    model = SDUClassifierCV(risk, loss, prior=0.7, alphas=[0.1, 0.01], cv=3).fit(rows, codes)
+    assert np.isfinite([model.cv_results_[f"split{k}_test_score"] for k in range(3)]).all()
+    assert model.gamma_ is None
+    assert "param_gamma" not in model.cv_results_
+    assert model.score(rows, codes) == pair_accuracy(model.decision_function(rows), codes, prior=0.7).value
     portions = [(rows[k::3], codes[k::3]) for k in range(3)]
     assert_same_model(
         streaming.SDUClassifier(risk, loss, prior=0.7).fit(portions),
@@ -217,11 +189,17 @@ def test_one_kind_of_answer_with_a_prior(waveform, loss, risk, sign):
         SDUClassifierCV(risk, loss).fit(rows, codes)
 
 
-def test_score_is_the_accuracy_by_the_answers(waveform):
+def test_probability_only_where_the_decision_is_log_odds(waveform):
     rows, codes = waveform
-    model = SDUClassifier(prior=0.7).fit(rows, codes)
-    expected = pair_accuracy(model.decision_function(rows), codes, prior=0.7).value
-    assert model.score(rows, codes) == expected
+    model = SDUClassifier(loss="logistic").fit(rows, codes)
+    positive = 1 / (1 + np.exp(-model.decision_function(rows)))
+    np.testing.assert_allclose(model.predict_proba(rows), np.column_stack([1 - positive, positive]))
+    for loss in ("squared", "double_hinge"):
+        model = SDUClassifier(loss=loss).fit(rows, codes)
+        assert not hasattr(model, "predict_proba")
+        with pytest.raises(AttributeError) as caught:
+            model.predict_proba(rows)
+        assert "loss='logistic'" in str(caught.value.__cause__)
 
 
 @pytest.mark.parametrize(
@@ -244,39 +222,6 @@ class OwnSplits:
     def split(self, X, y, groups=None):
         assert len(X) == len(y) == len(np.asarray(y))
         return iter(self.splits)
-
-
-def test_a_fit_is_accepted_with_its_certificate(waveform):
-    rows, codes = waveform
-    model = SDUClassifierCV("sd").fit(rows, codes)
-    fit = Fit(
-        model.coef_, model.intercept_, model.objective_, model.optimality_, model.n_iter_, model.prior_,
-        fitted={"alpha_": model.alpha_, "gamma_": model.gamma_, "cv_results_": model.cv_results_},
-    )  # fmt: skip
-    other = SDUClassifierCV("sd")._accept(fit)
-    names = {name for name in vars(model) if name.endswith("_")}
-    assert names == {name for name in vars(other) if name.endswith("_")}
-    assert_same_model(model, other, 0)
-    with pytest.warns(ConvergenceWarning, match=r"residual of 0\.5, above `tol=1e-08`"):
-        other._accept(replace(fit, optimality=0.5))
-
-
-def test_probability_only_where_the_decision_is_log_odds(waveform):
-    rows, codes = waveform
-    proba = SDUClassifier(loss="logistic").fit(rows, codes).predict_proba(rows)
-    np.testing.assert_allclose(proba.sum(axis=1), 1)
-    assert ((proba > 0) & (proba < 1)).all()
-
-
-@pytest.mark.parametrize("loss", ["squared", "double_hinge"])
-def test_no_probability_from_other_losses(waveform, loss):
-    """Squared loss would give 0 and 1 exactly to every row beyond -1 and +1: no probability at all."""
-    rows, codes = waveform
-    model = SDUClassifier(loss=loss).fit(rows, codes)
-    assert not hasattr(model, "predict_proba")
-    with pytest.raises(AttributeError) as caught:
-        model.predict_proba(rows)
-    assert "loss='logistic'" in str(caught.value.__cause__)
 
 
 def test_metadata_routing_of_sample_weight(waveform):
@@ -306,27 +251,6 @@ def test_orient(waveform):
         model.orient(rows[:2], [1])
 
 
-def test_clone_keeps_parameters_and_fit_leaves_them_alone(waveform):
-    rows, codes = waveform
-    model = SDUClassifierCV(risk=(0.1, 0.2, 0.7), alphas=[1.0], prior=None)
-    before = clone(model).get_params()
-    model.fit(rows, codes)
-    assert model.get_params() == before
-
-
-def test_from_a_frame_a_list_of_pairs_and_answers():
-    """The README's example."""
-    X, y = make_waveform(400, random_state=0)
-    table = pd.DataFrame(X, columns=[f"t{k}" for k in range(21)])
-    rng = np.random.default_rng(0)
-    pairs = rng.integers(400, size=(150, 2))
-    pairs = pairs[pairs[:, 0] != pairs[:, 1]]
-    same = y[pairs[:, 0]] == y[pairs[:, 1]]
-    rows, codes = stack_pairs(table, pairs, same)
-    model = make_pipeline(StandardScaler(), SDUClassifierCV(prior=1 / 3)).fit(rows, codes)
-    assert (model.predict(table) == y).mean() > 0.7
-
-
 BAD = {
     "half a pair": (lambda X, y: (X[1:], y[1:]), {}, "stands on one row only.*half a pair.*PairKFold"),
     "three rows": (lambda X, y: (X, np.where(y == 2, 1, y)), {}, "stands on 4 rows.*not class labels"),
@@ -348,6 +272,9 @@ BAD = {
     "missing U": (lambda X, y: (X[y != 0], y[y != 0]), {"prior": 0.7}, "needs unlabeled rows.*'sd'"),
     "NaN in X": (lambda X, y: (np.where(X.max() == X, np.nan, X), y), {}, "Input X contains NaN"),
     "NaN in y": (lambda X, y: (X, np.where(y == 1, np.nan, y)), {}, "y contains NaN"),
+    "weights": (lambda X, y: (X, y, np.arange(len(y))), {}, "must carry one weight"),
+    "negative": (lambda X, y: (X, y, -np.ones(len(y))), {}, "must be finite and not negative"),
+    "all zero": (lambda X, y: (X, y, np.zeros(len(y))), {}, "so no row is left"),
     "empty": (lambda X, y: (X[:0], y[:0]), {}, "Found array with 0 sample"),
     "lengths": (lambda X, y: (X[2:], y), {}, "inconsistent numbers of samples"),
     "labels": (lambda X, y: (X, np.where(y > 0, "a", "b")), {}, "pair codes are integers"),
@@ -361,20 +288,8 @@ BAD = {
 @pytest.mark.parametrize("case", BAD)
 def test_bad_input_says_what_is_wrong_and_what_to_do(waveform, case):
     spoil, parameters, message = BAD[case]
-    rows, codes = spoil(*waveform)
     with pytest.raises(ValueError, match=f"(?s){message}"):
-        SDUClassifier(**parameters).fit(rows, codes)
-
-
-def test_bad_weights_and_widths(waveform):
-    rows, codes = waveform
-    model = SDUClassifier().fit(rows, codes)
-    with pytest.raises(ValueError, match="X has 3 features, but SDUClassifier is expecting 21"):
-        model.predict(rows[:, :3])
-    with pytest.raises(ValueError, match="must carry one weight"):
-        model.fit(rows, codes, sample_weight=np.arange(len(rows)))
-    with pytest.raises(ValueError, match=r"[Nn]egative"):
-        model.fit(rows, codes, sample_weight=-np.ones(len(rows)))
+        SDUClassifier(**parameters).fit(*spoil(*waveform))
 
 
 @pytest.mark.parametrize(
@@ -383,8 +298,6 @@ def test_bad_weights_and_widths(waveform):
         ({"alphas": []}, "`alphas` must hold at least one number"),
         ({"alphas": [0.1, 0]}, "all greater than zero"),
         ({"alphas": [0.1, np.nan]}, "all greater than zero and finite"),
-        ({"alphas": [np.inf]}, "all greater than zero and finite"),
-        ({"gammas": [0.5, np.nan]}, "`gamma` must lie between 0 and 1"),
         ({"gammas": []}, "`gammas` is empty"),
         ({"gammas": [2.0]}, "`gamma` must lie between 0 and 1"),
         ({"cv": 1}, "'cv' parameter"),
@@ -396,37 +309,17 @@ def test_bad_grids(waveform, parameters, message):
         SDUClassifierCV(**parameters).fit(*waveform)
 
 
-ALL = [SDUClassifier(), SDUClassifier(loss="logistic"), SDUClassifier(loss="double_hinge"), SDUClassifierCV(),
-       PairLogisticRegression(), PairLogisticRegressionCV()]  # fmt: skip
-
-
-@pytest.mark.parametrize("estimator", ALL, ids=str)
-@pytest.mark.parametrize("scale", [1e100, 1e160, 1e200, 1e300])
-def test_numbers_whose_squares_overflow_are_refused(waveform, estimator, scale):
-    rows, codes = waveform
-    with pytest.raises(InputError, match=r"beyond 1e\+50.*standardise the features"):
-        clone(estimator).fit(rows * scale, codes)
-    with pytest.raises(InputError, match=r"beyond 1e\+50"):
-        SDUClassifier().partial_fit(rows * scale, codes)
-    with pytest.raises(InputError, match=r"beyond 1e\+50"):
-        streaming.SDUClassifier(loss="logistic").fit([(rows * scale, codes)])
-
-
-@pytest.mark.parametrize("estimator", ALL, ids=str)
-def test_weights_of_any_unit_or_words(waveform, estimator):
-    rows, codes = waveform
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", OrientationWarning)
-        plain = clone(estimator).fit(rows, codes)
-        huge = clone(estimator).fit(rows, codes, np.full(len(codes), 1e16))
-        assert_same_model(plain, huge, 1e-5)
-        # One pair outweighs everything, in its fold too.
-        clone(estimator).set_params(prior=0.7).fit(rows, codes, np.where(np.abs(codes) == 1, 1e16, 1.0))
-    for weight in (1e160, 1e-160):
-        with pytest.raises(InputError, match=r"`sample_weight` holds weights from .*divide all by the largest"):
-            clone(estimator).fit(rows, codes, np.full(len(codes), weight))
-    with pytest.raises(InputError, match="divide all by the largest"):
-        SDUClassifier().partial_fit(rows, codes, sample_weight=np.full(len(codes), 1e160))
+@pytest.mark.parametrize("scale", [1e51, 1e160, 1e300])
+def test_numbers_whose_squares_overflow_are_refused(waveform, scale):
+    rows, codes = waveform[0] * scale, waveform[1]
+    for fit in (
+        SDUClassifier().fit,
+        PairLogisticRegressionCV().fit,
+        SDUClassifier().partial_fit,
+        lambda X, y: streaming.SDUClassifier(loss="logistic").fit([(X, y)]),
+    ):
+        with pytest.raises(InputError, match=r"beyond 1e\+50.*standardise the features"):
+            fit(rows, codes)
 
 
 def test_a_fold_that_outweighs_the_others_takes_no_digits(waveform):
@@ -442,18 +335,17 @@ def test_a_fold_that_outweighs_the_others_takes_no_digits(waveform):
         assert model.cv_results_[f"split{k}_test_score"][0] == pytest.approx(1 - risk)
 
 
-@pytest.mark.parametrize("risk", [np.array([0.2, 0.3, 0.5]), [0.2, 0.3, 0.5]], ids=["array", "list"])
-@pytest.mark.parametrize("make", [SDUClassifier, SDUClassifierCV, streaming.SDUClassifier, streaming.SDUClassifierCV])
-def test_a_risk_as_an_array_works_everywhere(waveform, tmp_path, make, risk):
+@pytest.mark.parametrize("make", [SDUClassifier, streaming.SDUClassifierCV])
+def test_a_risk_as_an_array_works_everywhere(waveform, tmp_path, make):
     rows, codes = waveform
+    risk = np.array([0.2, 0.3, 0.5])
     expected = make(risk=(0.2, 0.3, 0.5)).fit(rows, codes)
     model = clone(make(risk=risk)).fit(rows, codes)
     assert_same_model(model, expected)
     assert repr(model).startswith(make.__name__)
     model.save(tmp_path / "model.sdu")
     assert_same_model(load_model(tmp_path / "model.sdu"), expected)
-    found = GridSearchCV(make(risk=risk, prior=0.7), {"tol": [1e-8]}, cv=PairKFold(2)).fit(rows, codes)
-    np.testing.assert_array_equal(found.best_estimator_.get_params()["risk"], risk)
+    np.testing.assert_array_equal(model.get_params()["risk"], risk)
 
 
 @pytest.mark.parametrize("method", ["predict_proba", "decision_function"])
@@ -465,6 +357,8 @@ def test_cross_val_predict_says_why_it_cannot(waveform, method):
     assert set(cross_val_predict(PairLogisticRegression(), rows, codes, cv=PairKFold())) == {-1, 1}
     with pytest.raises(InputError, match=r"makes them from a list of pairs and answers\.$"):
         SDUClassifier().fit(rows, np.sign(codes))
+    with pytest.raises(ValueError, match=r"sdulearn\.PairKFold"):
+        cross_val_score(SDUClassifier(), rows, codes, cv=KFold(3), error_score="raise")
 
 
 def shared_pairs(n_points, n_answers, seed=0):
@@ -474,15 +368,6 @@ def shared_pairs(n_points, n_answers, seed=0):
     ends = rng.integers(0, n_points, (4 * n_answers, 2))
     ends = ends[ends[:, 0] != ends[:, 1]][:n_answers]
     return stack_pairs(X, ends, y[ends[:, 0]] == y[ends[:, 1]], unlabeled="all")
-
-
-def test_questions_linked_to_one_point_are_refused_with_the_way_out():
-    y = np.where(np.arange(60) % 3, 1, -1)
-    ends = np.column_stack([np.zeros(59, dtype=int), np.arange(1, 60)])
-    rows, known = stack_pairs(y[:, None] + 0.1 * np.arange(60.0)[:, None], ends, y[0] == y[1:])
-    for model in (SDUClassifier(prior=0.7), SDUClassifierCV(prior=0.7)):
-        with pytest.raises(InputError, match=r"Point 0 is in 59 of the 59 answers.*PairLogisticRegressionCV"):
-            model.fit(rows, known)
 
 
 def test_a_star_beside_loose_pairs_is_linked_too_and_few_answers_about_one_point_are_not():
@@ -504,27 +389,6 @@ def test_shared_points_leave_the_risk_as_it_is_and_the_prior_follows_the_points(
     model = SDUClassifier(prior=0.7).fit(rows, known)
     np.testing.assert_allclose(model.coef_, SDUClassifier(prior=0.7).fit(rows, known[:, 0]).coef_)
     assert SDUClassifier().fit(rows, known).prior_ == estimate_prior(y=known)
-
-
-def test_settings_are_chosen_on_folds_over_points():
-    rows, known = shared_pairs(60, 200)
-    folds = PairKFold(4, random_state=0)
-    chosen = SDUClassifierCV(prior=0.7, cv=4, alphas=[0.1], gammas=[0.5]).fit(rows, known)
-    again = SDUClassifierCV(prior=0.7, cv=list_of(folds.split(rows, known)), alphas=[0.1], gammas=[0.5])
-    again.fit(rows, known)
-    for k in range(4):
-        name = f"split{k}_test_score"
-        np.testing.assert_allclose(chosen.cv_results_[name], again.cv_results_[name])
-
-
-class list_of:
-    """Folds that were dealt already."""
-
-    def __init__(self, parts):
-        self.parts = list(parts)
-
-    def split(self, X, y):
-        yield from self.parts
 
 
 def test_equal_classes_by_shared_points_leave_the_prior_open():
@@ -557,7 +421,7 @@ def test_a_score_is_the_risk_of_a_separate_fit_on_held_out_answers(waveform, los
             assert score == pytest.approx(1 - risk, abs=1e-9)
 
 
-@pytest.mark.parametrize("best", range(6))
+@pytest.mark.parametrize("best", [0, 3, 5])
 def test_the_setting_of_the_best_score_is_chosen(best):
     settings = SDUClassifierCV(gammas=[0.2, 0.7], alphas=[1.0, 0.1, 0.01])._settings()
     scores = np.zeros((2, 6))

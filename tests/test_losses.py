@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sdulearn import SDUClassifier
-from sdulearn.losses import TRAINING_LOSSES, ZeroOne, get_loss, get_training_loss
+from sdulearn.losses import TRAINING_LOSSES, get_loss, get_training_loss
 
 margins = st.floats(-50, 50)
 losses = pytest.mark.parametrize("loss", TRAINING_LOSSES.values(), ids=list(TRAINING_LOSSES))
@@ -53,10 +53,6 @@ def test_probability_minimises_the_expected_loss():
     for p in (0.2, 0.5, 0.9):
         best = z[np.argmin(p * loss.value(z, 1) + (1 - p) * loss.value(z, -1))]
         assert loss.probability(np.array(best)) == pytest.approx(p, abs=1e-3)
-
-
-def test_zero_one_counts_half_on_the_line():
-    np.testing.assert_array_equal(ZeroOne().value(np.array([-2.0, 0.0, 3.0]), 1), [1, 0.5, 0])
 
 
 class Hinge:

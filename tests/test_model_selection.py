@@ -42,12 +42,11 @@ def test_one_missing_source_is_fine_but_too_few_pairs_are_not():
 
 @pytest.mark.parametrize("n_splits", [1, 2.5, "5"])
 def test_bad_number_of_folds(n_splits):
-    with pytest.raises(ValueError, match="integer of 2 or more"):
-        PairKFold(n_splits)
-
-
-def test_repr_and_count():
+    for kind in (PairKFold, HashedPairKFold):
+        with pytest.raises(ValueError, match="integer of 2 or more"):
+            kind(n_splits)
     assert repr(PairKFold(3)) == "PairKFold(3, shuffle=True, random_state=None)"
+    assert repr(HashedPairKFold(3)) == "HashedPairKFold(3)"
     assert PairKFold(4).get_n_splits() == 4
 
 
@@ -97,7 +96,7 @@ def drawn_answers(n_points, n_answers, seed=0):
 
 
 @pytest.mark.parametrize("splitter", [PairKFold(5, random_state=0), PairKFold(3, shuffle=False), HashedPairKFold(4)])
-@pytest.mark.parametrize(("n_points", "n_answers"), [(40, 200), (100, 200), (400, 200), (1000, 300)])
+@pytest.mark.parametrize(("n_points", "n_answers"), [(40, 200), (400, 200)])
 def test_no_point_is_in_training_and_test(splitter, n_points, n_answers):
     rows, known = drawn_answers(n_points, n_answers)
     tested = 0
@@ -123,30 +122,21 @@ def test_small_components_stay_whole_and_kinds_are_spread():
     n_dissimilar = [np.sum(known[test, 0] < 0) // 2 for _, test in splitter.split(rows, known)]
     assert max(n_similar) - min(n_similar) <= 6
     assert max(n_dissimilar) - min(n_dissimilar) <= 6
-
-
-def test_a_long_chain_is_cut_where_it_costs_least():
+    # One long chain is cut where it costs least.
     ends = np.column_stack([np.arange(99), np.arange(1, 100)])
-    rows, known = stack_pairs(np.zeros((100, 1)), ends, np.arange(99) % 3 > 0)
-    assert PairKFold(5, random_state=0).n_cut(rows, known) <= 12
+    assert splitter.n_cut(*stack_pairs(np.zeros((100, 1)), ends, np.arange(99) % 3 > 0)) <= 12
 
 
-def test_a_hub_is_in_every_part_and_nothing_else_is():
-    ends = np.column_stack([np.zeros(50, dtype=int), np.arange(1, 51)])
-    rows, known = stack_pairs(np.zeros((51, 1)), ends, np.arange(50) % 3 > 0)
+@pytest.mark.parametrize("n_hubs", [1, 10])
+def test_hubs_are_in_every_part_and_nothing_else_is(n_hubs):
+    ends = np.column_stack([np.arange(300) % n_hubs, n_hubs + np.arange(300)])
+    rows, known = stack_pairs(np.zeros((300 + n_hubs, 1)), ends, np.arange(300) % 3 > 0)
     for splitter in (PairKFold(5, random_state=0), HashedPairKFold(5)):
         assert splitter.n_cut(rows, known) == 0
         for train, test in splitter.split(rows, known):
-            assert set(known[train, 1]) & set(known[test, 1]) == {0}
-
-
-def test_the_examples_of_ten_classes_are_hubs_and_no_answer_about_them_is_cut():
-    ends = np.column_stack([np.arange(300) % 10, 10 + np.arange(300)])
-    rows, known = stack_pairs(np.zeros((310, 1)), ends, np.arange(300) % 3 > 0)
-    for splitter in (PairKFold(5, random_state=0), HashedPairKFold(5)):
-        assert splitter.n_cut(rows, known) == 0
-        for train, test in splitter.split(rows, known):
-            assert set(known[train, 1]) & set(known[test, 1]) <= set(range(10))
+            shared = set(known[train, 1]) & set(known[test, 1])
+            assert 0 < len(shared) <= n_hubs
+            assert shared <= set(range(n_hubs))
 
 
 @pytest.mark.parametrize("splitter", [PairKFold(4, random_state=3), HashedPairKFold(4)])
@@ -161,7 +151,7 @@ def test_points_of_loose_pairs_change_no_fold(splitter):
 @pytest.mark.parametrize("n_splits", [5, 10])
 def test_every_test_part_has_an_answer_where_points_allow_it(n_splits):
     """Few points in many answers: cut along their breadth, some folds of six points would hold none."""
-    for seed in range(20):
+    for seed in range(5):
         ends = np.random.default_rng(seed).integers(0, 60, (200, 2))
         ends = ends[ends[:, 0] != ends[:, 1]]
         y = np.column_stack([np.repeat(np.resize([1, -1], len(ends)) * np.arange(1, len(ends) + 1), 2), ends.ravel()])

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from sdulearn.blocks import Sums
-from sdulearn.blocks.double_hinge import _merge_equal, _ramp, _rounded, rounded_sums
-from sdulearn.blocks.problem import RowRule
+from sdulearn.blocks.double_hinge import _merge_equal, _ramp, _rounded
 from sdulearn.losses import DoubleHinge
 
 Z = np.linspace(-4, 4, 801)
@@ -20,27 +19,6 @@ def test_the_rounded_loss_has_the_rounded_slope_and_is_the_loss_away_from_the_ki
     away = (np.abs(Z - 1) > delta) & (np.abs(Z + 1) > delta)
     np.testing.assert_allclose(_rounded(Z, 1.0, delta)[away], exact[away])
     assert (_rounded(Z, 1.0, delta) >= exact - 1e-12).all()
-
-
-@pytest.mark.parametrize("delta", [0.3, 2.0])
-def test_sums_of_the_rounded_loss_are_its_derivatives(delta):
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(50, 3))
-    codes = rng.permutation(np.r_[np.ones(20), -np.ones(20), np.zeros(10)]).astype(int)
-    rule = RowRule(np.array([0.1, 0.2, 0.3]), True, np.array([0.5, 0.3, 0.2]), DoubleHinge())
-    weight = rng.random(50)
-    w = rng.normal(size=4)
-
-    def sums(w):
-        return rounded_sums(X, codes, weight, rule, w, w, delta)
-
-    step = 1e-6
-    around = [(sums(w + e), sums(w - e)) for e in step * np.eye(4)]
-    np.testing.assert_allclose(
-        sums(w)["slopes"], [(up["value"] - down["value"]) / (2 * step) for up, down in around], rtol=1e-5, atol=1e-7
-    )
-    second = np.array([(up["slopes"] - down["slopes"]) / (2 * step) for up, down in around])
-    np.testing.assert_allclose(sums(w)["second"], second, rtol=1e-5, atol=1e-7)
 
 
 def test_equal_rows_are_merged_with_the_sum_of_their_weights():

@@ -10,16 +10,12 @@ from sdulearn.blocks import HashedPairKFold, LocalBlocks
 from sdulearn.blocks.double_hinge import kinked_rows
 from sdulearn.blocks.estimators import fit_classifier
 from sdulearn.losses import TRAINING_LOSSES, Logistic
-from sdulearn.pairs import sources
-from sdulearn.risks import RISKS, even_and_linear, mixture, row_weights
-from sdulearn.solvers.problem import Design, Solution
 
 from .conftest import deal
 
 
 def over_blocks(model, blocks):
-    fit = fit_classifier
-    return model._accept(fit(model, blocks))
+    return model._accept(fit_classifier(model, blocks))
 
 
 def assert_same_line(one, other, tolerance=1e-8):
@@ -28,8 +24,10 @@ def assert_same_line(one, other, tolerance=1e-8):
     np.testing.assert_allclose(one.intercept_, other.intercept_, rtol=0, atol=tolerance * (scale + 1))
 
 
-@pytest.mark.parametrize("make", [np.asarray, sparse.csr_matrix])
-@pytest.mark.parametrize("risk", [*RISKS, (0.2, 0.3, 0.5)])
+@pytest.mark.parametrize(
+    ("risk", "make"),
+    [("su", np.asarray), ("du", sparse.csr_matrix), ("sddu", np.asarray), ((0.2, 0.3, 0.5), np.asarray)],
+)
 @pytest.mark.parametrize("loss", TRAINING_LOSSES)
 def test_memory_and_blocks_agree(many, small_sample, loss, risk, make):
     rows, codes = make(many[0]), many[1]
@@ -77,22 +75,6 @@ def test_an_almost_unbounded_problem(many, small_sample):
     assert_same_line(over_blocks(SDUClassifier(**parameters), deal(rows, codes)), whole, 1e-6)
 
 
-@pytest.mark.parametrize("loss", ["logistic", "double_hinge"])
-def test_the_certificate_holds_on_all_rows(many, small_sample, loss):
-    """Recomputed in memory: no solution of a nearby problem, and no gradient of a part of the rows, would pass."""
-    rows, codes = many
-    model = over_blocks(SDUClassifier(loss=loss, prior=0.7), deal(rows, codes))
-    a, m = even_and_linear(*row_weights(mixture("sddu"), 0.7, sources(codes)))
-    design = Design.from_rows(rows, True)
-    problem = design.problem(a, m, TRAINING_LOSSES[loss], 0.1)
-    w = np.append(model.coef_[0], model.intercept_[0] + design.shift @ model.coef_[0])
-    assert problem.objective(w) == pytest.approx(model.objective_, abs=1e-13)
-    if loss == "logistic":
-        assert problem.optimality(Solution(w, 0)) < 1e-8
-    best = SDUClassifier(loss=loss, prior=0.7).fit(rows, codes).objective_
-    assert model.objective_ <= best + 1e-13
-
-
 class Capped:
     """Logistic loss without a second derivative."""
 
@@ -120,60 +102,51 @@ def test_cross_validation_on_the_same_folds(many, loss, make):
     assert_same_line(parts, whole)
 
 
-def test_cross_validation_of_double_hinge_over_blocks(many, small_sample):
+def spoiled(many, value, change):
+    """The rows, with one end of a similar pair changed in its code or its weight."""
     rows, codes = many
-    parameters = {"loss": "double_hinge", "risk": "sd", "alphas": (1.0, 1e-2)}
-    whole = SDUClassifierCV(**parameters, cv=HashedPairKFold(2)).fit(rows, codes)
-    parts = over_blocks(SDUClassifierCV(**parameters, cv=2), deal(rows, codes))
-    # Folds are solved to three digits only, so a row at the boundary may fall on either side.
-    np.testing.assert_allclose(parts.cv_results_["mean_test_score"], whole.cv_results_["mean_test_score"], atol=0.02)
-    assert parts.alpha_ == whole.alpha_
-    assert_same_line(parts, whole)
-
-
-def halves(rows, codes):
-    """The first end of some pair is lost."""
-    lost = np.flatnonzero(codes > 0)[0]
-    return np.delete(rows, lost, axis=0), np.delete(codes, lost)
-
-
-def test_bad_blocks(many):
-    rows, codes = many
-    model = SDUClassifier()
-    with pytest.raises(ValueError, match="one row only, or on two rows with different signs or weights"):
-        over_blocks(model, deal(*halves(rows, codes)))
-    signs = codes.copy()
-    signs[np.flatnonzero(codes > 0)[0]] *= -1
-    with pytest.raises(ValueError, match="each code must stand on exactly two rows"):
-        over_blocks(model, deal(rows, signs))
+    end = np.flatnonzero(codes > 0)[0]
     weight = np.ones(len(codes))
-    weight[np.flatnonzero(codes > 0)[0]] = 2.0
-    with pytest.raises(ValueError, match="one sign and one weight"):
-        over_blocks(model, deal(rows, codes, weight=weight))
-    with pytest.raises(ValueError, match="finite numbers of zero or more"):
-        over_blocks(model, deal(rows, codes, weight=-weight))
-    with pytest.raises(ValueError, match="contains NaN"):
-        over_blocks(model, deal(np.where(rows > 5, np.nan, rows), codes))
-    with pytest.raises(ValueError, match="`y` holds fractions"):
-        over_blocks(model, deal(rows, codes + 0.5))
-    with pytest.raises(ValueError, match="every block is empty"):
-        over_blocks(model, deal(rows[:0], codes[:0], 1))
-    with pytest.raises(ValueError, match=r"5 rows of `X`, 4 pair codes\. Give `X`, `y`"):
-        over_blocks(model, LocalBlocks([lambda: [(rows[:5], codes[:4], None)]]))
-    with pytest.raises(ValueError, match="5 pair codes and 4 weights"):
-        over_blocks(model, LocalBlocks([lambda: [(rows[:5], codes[:5], np.ones(4))]]))
-    with pytest.raises(ValueError, match="20 features, but the rows before it had 21"):
-        over_blocks(model, LocalBlocks([lambda: [(rows, codes, None), (rows[:, :20], codes, None)]]))
-    with pytest.raises(ValueError, match="no more similar than dissimilar"):
-        over_blocks(model, deal(rows, -codes))
+    codes = codes.copy()
+    (codes if change == "code" else weight)[end] = value
+    return deal(rows, codes, weight=weight)
+
+
+def held(rows, codes, weight=None):
+    return LocalBlocks([lambda: [(rows, codes, weight)]])
+
+
+BAD = {
+    "half a pair": (lambda r, c: spoiled((r, c), 0, "code"), "one row only, or on two rows with different signs"),
+    "two signs": (lambda r, c: spoiled((r, c), -c[c > 0][0], "code"), "each code must stand on exactly two rows"),
+    "two weights": (lambda r, c: spoiled((r, c), 2.0, "weight"), "one sign and one weight"),
+    "negative weight": (lambda r, c: spoiled((r, c), -1.0, "weight"), "finite numbers of zero or more"),
+    "NaN": (lambda r, c: deal(np.where(r > 5, np.nan, r), c), "contains NaN"),
+    "fractions": (lambda r, c: deal(r, c + 0.5), "`y` holds fractions"),
+    "no rows": (lambda r, c: deal(r[:0], c[:0], 1), "every block is empty"),
+    "lengths": (lambda r, c: held(r[:5], c[:4]), r"5 rows of `X`, 4 pair codes\. Give `X`, `y`"),
+    "weights": (lambda r, c: held(r[:5], c[:5], np.ones(4)), "5 pair codes and 4 weights"),
+    "widths": (
+        lambda r, c: LocalBlocks([lambda: [(r, c, None), (r[:, :20], c, None)]]),
+        "20 features, but the rows before it had 21",
+    ),
+    "prior": (lambda r, c: deal(r, -c), "no more similar than dissimilar"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_blocks(many, case):
+    make, message = BAD[case]
+    with pytest.raises(ValueError, match=message):
+        over_blocks(SDUClassifier(), make(*many))
+
+
+def test_bad_folds_and_sources(many):
+    rows, codes = many
     with pytest.raises(ValueError, match="needs dissimilar pairs, and `y` marks none"):
         over_blocks(SDUClassifier(prior=0.7), deal(rows[codes >= 0], codes[codes >= 0]))
     with pytest.raises(ValueError, match=r"needs all rows at once .*HashedPairKFold"):
         over_blocks(SDUClassifierCV(cv=object()), deal(rows, codes))
-
-
-def test_a_fold_without_pairs(many):
-    rows, codes = many
     few = (codes >= 0) | (codes == codes.min())
     with pytest.raises(ValueError, match="so few dissimilar pairs, a fold got none"):
         over_blocks(SDUClassifierCV(), deal(rows[few], codes[few]))
@@ -244,13 +217,3 @@ def test_a_fold_that_is_not_solved_warns(many, small_sample):
     with pytest.warns(ConvergenceWarning, match="relative KKT residual") as told:
         over_blocks(SDUClassifierCV("sd", "logistic", alphas=(0.1,), cv=2, max_iter=1), deal(rows, codes))
     assert len(told) == 3  # two folds and the fit on all rows
-
-
-@pytest.mark.parametrize("model", [SDUClassifier(), SDUClassifierCV("sd", cv=2, alphas=(0.1,))])
-def test_the_model_gives_its_parameters_and_is_left_as_it_is(many, model):
-    before = dict(vars(model))
-    fit = fit_classifier
-    found = fit(model, deal(*many))
-    assert vars(model) == before
-    assert set(found.fitted) == ({"alpha_", "gamma_", "cv_results_"} if isinstance(model, SDUClassifierCV) else set())
-    assert found.coef.shape == (1, 21)

@@ -1,20 +1,19 @@
 """What the first pass finds, how rows count, and answers that share points."""
 
 import numpy as np
-import pandas as pd
 import pytest
 
 from sdulearn import SDUClassifier, SDUClassifierCV, stack_pairs
-from sdulearn.blocks import LocalBlocks, fold_of_rows
+from sdulearn.blocks import LocalBlocks
+from sdulearn.blocks.double_hinge import rounded_sums
 from sdulearn.blocks.estimators import fit_classifier
 from sdulearn.blocks.problem import PointCounts, RowRule, _draw, slope_sums
 from sdulearn.errors import InputError
-from sdulearn.losses import TRAINING_LOSSES, Logistic
-from sdulearn.pairs import codes_of, known_of_rows, sources
+from sdulearn.losses import TRAINING_LOSSES, DoubleHinge, Logistic
+from sdulearn.pairs import sources
 
 
-@pytest.mark.parametrize("weighted", [True, False])
-@pytest.mark.parametrize("count", [5, 100, 10_000])
+@pytest.mark.parametrize(("count", "weighted"), [(5, True), (100, False), (10_000, True)])
 def test_a_sample_weighs_what_its_block_weighs(many, count, weighted):
     rows, codes = many
     weight = np.random.default_rng(0).random(len(codes)) if weighted else None
@@ -24,36 +23,31 @@ def test_a_sample_weighs_what_its_block_weighs(many, count, weighted):
     np.testing.assert_allclose(np.bincount(sources(its_codes), weights=stands_for, minlength=3), whole)
 
 
-def test_the_rows_of_a_fold_that_is_left_out_have_no_weight(many):
-    rows, codes = many[0][:500], many[1][:500]
-    fold = fold_of_rows(rows, codes, 5)
-    units = np.array([1.0, 2.0, 3.0])
-    for k in range(5):
-        rule = RowRule(np.zeros(rows.shape[1]), False, units, Logistic(), (5, k))
-        pieces = [(A.copy(), a) for A, a in rule.pieces(rows, codes, None)]
-        np.testing.assert_array_equal(np.concatenate([A for A, _ in pieces]), rows[fold != k])
-        np.testing.assert_array_equal(np.concatenate([a for _, a in pieces]), units[sources(codes[fold != k])])
-
-
-def test_sums_of_a_newton_step_are_derivatives_and_careful_ones_are_secants():
+@pytest.mark.parametrize(
+    ("loss", "sums_at"),
+    [
+        (Logistic(), lambda *block, w: slope_sums(*block, w, True)),
+        (DoubleHinge(), lambda *block, w: rounded_sums(*block, w, w, 0.3)),
+        (DoubleHinge(), lambda *block, w: rounded_sums(*block, w, w, 2.0)),
+    ],
+)
+def test_sums_of_a_newton_step_are_derivatives(loss, sums_at):
     rng = np.random.default_rng(0)
-    X = rng.normal(size=(50, 3))
     codes = rng.permutation(np.r_[np.ones(20), -np.ones(20), np.zeros(10)]).astype(int)
-    rule = RowRule(np.array([0.1, 0.2, 0.3]), True, np.array([0.5, 0.3, 0.2]), Logistic())
-    weight = rng.random(50)
+    rule = RowRule(np.array([0.1, 0.2, 0.3]), True, np.array([0.5, 0.3, 0.2]), loss)
+    block = (rng.normal(size=(50, 3)), codes, rng.random(50), rule)
     w = rng.normal(size=4)
-
-    def sums(w, careful=False):
-        return slope_sums(X, codes, weight, rule, w, True, careful)
-
     step = 1e-6
-    around = [(sums(w + e), sums(w - e)) for e in step * np.eye(4)]
+    around = [(sums_at(*block, w=w + e), sums_at(*block, w=w - e)) for e in step * np.eye(4)]
+    found = sums_at(*block, w=w)
     slopes = [(up["value"] - down["value"]) / (2 * step) for up, down in around]
-    np.testing.assert_allclose(sums(w)["slopes"], slopes, rtol=1e-5, atol=1e-7)
+    np.testing.assert_allclose(found["slopes"], slopes, rtol=1e-5, atol=1e-7)
     second = np.array([(up["slopes"] - down["slopes"]) / (2 * step) for up, down in around])
-    np.testing.assert_allclose(sums(w)["second"], second, rtol=1e-5, atol=1e-7)
-    # A secant's curvature times z is the slope, row by row.
-    np.testing.assert_allclose(sums(w, careful=True)["second"] @ w, sums(w)["slopes"], rtol=1e-9)
+    np.testing.assert_allclose(found["second"], second, rtol=1e-5, atol=1e-7)
+    if isinstance(loss, Logistic):
+        # A secant's curvature times z is the slope, row by row.
+        careful = slope_sums(*block, w, True, careful=True)
+        np.testing.assert_allclose(careful["second"] @ w, found["slopes"], rtol=1e-9)
 
 
 @pytest.fixture(scope="module")
@@ -84,13 +78,6 @@ def test_points_add_up_over_blocks(shared):
     assert not PointCounts.of(np.array([[1, 4], [1, 5], [0, 4]])).shared
     assert (PointCounts.of(np.array([[1, 4]])) + PointCounts.of(np.array([[-2, 4]]))).shared
     assert not PointCounts.of(y[:, 0]).shared
-
-
-def test_what_is_known_of_a_block():
-    frame = pd.DataFrame({"annotator": [7, 7], "point": [3, 4], "answer": [1, 1]})
-    np.testing.assert_array_equal(known_of_rows(frame), [[1, 3, 7], [1, 4, 7]])
-    np.testing.assert_array_equal(known_of_rows([1, 1, 0]), [1, 1, 0])
-    np.testing.assert_array_equal(codes_of(known_of_rows([[1, 3, 0, 1], [1, 4, 0, 1]])), [1, 1])
 
 
 @pytest.mark.parametrize("loss", TRAINING_LOSSES)

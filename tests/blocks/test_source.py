@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from sdulearn.blocks import HashedPairKFold, LocalBlocks, Sums, add_all, count_blocks, fold_of_rows
+from sdulearn.blocks import HashedPairKFold, LocalBlocks, Sums, fold_of_rows
 
 
 def held(*blocks):
@@ -35,24 +35,14 @@ def test_sums_add_up_whatever_the_threads():
 
 def test_watch_hears_of_every_block_and_of_the_end():
     heard = []
-    blocks_of(3, watch=heard.append).sum(total, 1.0)
+    blocks = blocks_of(3, watch=heard.append)
+    blocks.sum(total, 1.0)
     assert heard == [4, 4, 4, None]
-
-
-def test_nothing_adds_up_to_none():
-    assert add_all([None, None]) is None
-    assert LocalBlocks([held]).sum(total, 1.0) is None
-
-
-def test_a_part_may_say_how_many_blocks_it_has():
+    assert [len(y) for _, y, _ in blocks] == [4, 4, 4]
     part = partial(held)
     part.n_blocks = 5
-    assert count_blocks([part, held]) == 6
-    assert blocks_of(4).n_blocks == 4
-
-
-def test_blocks_can_be_walked_through():
-    assert [len(y) for _, y, _ in blocks_of(3)] == [4, 4, 4]
+    assert LocalBlocks([part, held]).n_blocks == 6
+    assert LocalBlocks([held]).sum(total, 1.0) is None
 
 
 @pytest.fixture
@@ -71,6 +61,11 @@ def test_the_same_row_is_in_the_same_fold_everywhere(rows):
     np.testing.assert_array_equal(fold_of_rows(X[order], codes[order], 5), fold[order])
     for other in (np.asfortranarray(X), sparse.csr_matrix(X), np.where(X == 0, -0.0, X)):
         np.testing.assert_array_equal(fold_of_rows(other, codes, 5), fold)
+    # Stored or not, a zero of a sparse matrix is a zero; rows without any other number share a fold.
+    stored = sparse.csr_matrix(X)
+    stored.data[stored.data < 0] = -0.0
+    np.testing.assert_array_equal(fold_of_rows(stored, codes, 5), fold_of_rows(np.maximum(X, 0), codes, 5))
+    assert len(set(fold_of_rows(sparse.csr_matrix((5, 3)), np.zeros(5, dtype=np.int64), 4))) == 1
     small = X.astype(np.float32)
     np.testing.assert_array_equal(fold_of_rows(small, codes, 5), fold_of_rows(small.astype(np.float64), codes, 5))
 
@@ -86,29 +81,3 @@ def test_folds_keep_pairs_whole_and_are_about_equal(rows):
         for kind in (codes > 0, codes < 0, codes == 0):
             assert 0.15 < np.mean(np.isin(np.flatnonzero(kind), test)) < 0.25
     np.testing.assert_array_equal(np.sort(np.concatenate(seen)), np.arange(len(codes)))
-
-
-def test_empty_rows_of_a_sparse_matrix():
-    X = sparse.csr_matrix((5, 3))
-    assert len(set(fold_of_rows(X, np.zeros(5, dtype=np.int64), 4))) == 1
-
-
-def test_bad_numbers_of_folds():
-    with pytest.raises(ValueError, match="integer of 2 or more, got 1"):
-        HashedPairKFold(1)
-    assert repr(HashedPairKFold(3)) == "HashedPairKFold(3)"
-    assert HashedPairKFold(3).get_n_splits() == 3
-
-
-def test_a_negative_zero_is_a_zero():
-    rng = np.random.default_rng(0)
-    X = rng.integers(-1, 2, (200, 3)).astype(float)
-    codes = np.zeros(200, dtype=np.int64)
-    negative = np.where(X == 0, -0.0, X)
-    folds = fold_of_rows(X, codes, 7)
-    np.testing.assert_array_equal(fold_of_rows(negative, codes, 7), folds)
-    # Stored or not, a zero of a sparse matrix is a zero too.
-    np.testing.assert_array_equal(fold_of_rows(sparse.csr_matrix(X), codes, 7), folds)
-    stored = sparse.csr_matrix((negative.ravel(), np.tile(np.arange(3), 200), np.arange(0, 601, 3)), shape=(200, 3))
-    np.testing.assert_array_equal(fold_of_rows(stored, codes, 7), folds)
-    assert len(np.unique(folds)) == 7

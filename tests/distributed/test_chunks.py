@@ -34,20 +34,28 @@ def frame(npartitions=4):
     return dd.from_pandas(table, npartitions=npartitions)
 
 
-@pytest.mark.parametrize("x_chunks", [(20, 3), (7, 3), (6, 2), ((1, 0, 12, 7), (1, 1, 1))])
-@pytest.mark.parametrize("y_chunks", [20, 7, 3])
-def test_any_chunking(x_chunks, y_chunks):
-    blocks = dask_blocks(
-        da.from_array(X, chunks=x_chunks), da.from_array(Y, chunks=y_chunks), da.from_array(W, chunks=5)
-    )
-    rows, codes, weight = rows_back(blocks)
+TABLE = frame()
+KINDS = {
+    "whole": (da.from_array(X, chunks=(20, 3)), da.from_array(Y, chunks=3)),
+    "columns apart": (da.from_array(X, chunks=(6, 2)), Y),
+    "an empty chunk": (da.from_array(X, chunks=((1, 0, 12, 7), (1, 1, 1))), da.from_array(Y, chunks=7)),
+    "series": (TABLE[["a", "b", "c"]], TABLE["y"]),
+    "frame of codes": (TABLE[["a", "b", "c"]], TABLE[["y"]]),
+    "array of a frame": (TABLE[["a", "b", "c"]], TABLE["y"].to_dask_array()),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_any_chunking(kind):
+    given, y = KINDS[kind]
+    weights = da.from_array(W, chunks=5) if isinstance(given, da.Array) else TABLE["weight"]
+    rows, codes, weight = rows_back(dask_blocks(given, y, weights))
     np.testing.assert_array_equal(rows, X)
     np.testing.assert_array_equal(codes, Y)
     np.testing.assert_array_equal(weight, W)
 
 
-@pytest.mark.parametrize("kind", [sparse.csr_matrix, sparse.csr_array, sparse.coo_matrix])
-@pytest.mark.parametrize("chunks", [(7, 3), (7, 2)])
+@pytest.mark.parametrize(("kind", "chunks"), [(sparse.csr_array, (7, 3)), (sparse.coo_matrix, (7, 2))])
 def test_sparse_chunks_stay_sparse(kind, chunks):
     rows, codes, weight = rows_back(dask_blocks(da.from_array(X, chunks=chunks).map_blocks(kind), Y))
     assert rows.format == "csr"
@@ -62,22 +70,6 @@ def test_dtypes(dtype):
     assert rows.dtype == (np.float32 if dtype is np.float32 else np.float64)
     assert codes.dtype == np.int64
     np.testing.assert_array_equal(rows, X.astype(dtype))
-
-
-def test_frames_with_series():
-    table = frame()
-    rows, codes, weight = rows_back(dask_blocks(table[["a", "b", "c"]], table["y"], table["weight"]))
-    np.testing.assert_array_equal(rows, X)
-    np.testing.assert_array_equal(codes, Y)
-    np.testing.assert_array_equal(weight, W)
-
-
-@pytest.mark.parametrize("as_y", [lambda t: t["y"].to_dask_array(), lambda t: t[["y"]], lambda t: t["y"].values])
-def test_frames_with_other_codes(as_y):
-    table = frame()
-    rows, codes, _ = rows_back(dask_blocks(table[["a", "b", "c"]], as_y(table)))
-    np.testing.assert_array_equal(rows, X)
-    np.testing.assert_array_equal(codes, Y)
 
 
 def test_unknown_chunk_sizes_go_one_by_one():

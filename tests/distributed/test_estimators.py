@@ -67,7 +67,7 @@ def test_classifier_equals_the_local_one(thinned, kind, loss):
     assert model.objective_ == pytest.approx(local.objective_, rel=1e-8)
 
 
-@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("loss", ["squared", "logistic"])
 def test_weights_and_no_intercept(waveform, weights, loss):
     rows, codes = waveform
     options = {"loss": loss, "tol": LOSSES[loss], "fit_intercept": False}
@@ -76,8 +76,6 @@ def test_weights_and_no_intercept(waveform, weights, loss):
     model = distributed.SDUClassifier("sdsu", **options).fit(X, codes, da.from_array(7.3 * weights, chunks=11))
     kept = weights > 0
     assert_same_line(model, sdulearn.SDUClassifier("sdsu", **options).fit(rows[kept], codes[kept], weights[kept]))
-    with pytest.raises(InputError, match="all weights are zero"):
-        distributed.SDUClassifier(**options).fit(X, codes, np.zeros(len(codes)))
 
 
 def test_cv_equals_the_local_one_on_the_same_folds(waveform):
@@ -169,21 +167,17 @@ def test_lazy_predictions_on_frames(waveform, method):
     table = pd.DataFrame(waveform[0], columns=NAMES)
     model = clone(MODELS[0]).fit(table, waveform[1])
     frame = as_frame(*waveform)[NAMES]
-    for X in (
-        frame[frame["x0"] < frame["x0"].max()],
-        frame[frame["x0"] > 2],
-    ):  # some partitions of the second are empty
-        expected = X.compute()
-        found = getattr(model, method)(X)
-        assert isinstance(found, dd.DataFrame if method == "predict_proba" else dd.Series)
-        computed = found.compute()
-        pd.testing.assert_index_equal(computed.index, expected.index)
-        if method == "predict_proba":
-            assert computed.columns.tolist() == found.columns.tolist() == [-1, 1]
-            assert set(found.dtypes) == {np.dtype(np.float64)}
-        else:
-            assert found.dtype == computed.dtype == METHODS[method]
-        np.testing.assert_allclose(computed.to_numpy(), getattr(model, method)(expected), rtol=1e-12)
+    # Some partitions are empty.
+    X = frame[frame["x0"] > 2]
+    expected = X.compute()
+    found = getattr(model, method)(X)
+    assert isinstance(found, dd.DataFrame if method == "predict_proba" else dd.Series)
+    computed = found.compute()
+    pd.testing.assert_index_equal(computed.index, expected.index)
+    if method == "predict_proba":
+        assert computed.columns.tolist() == found.columns.tolist() == [-1, 1]
+    assert (found.dtypes == METHODS[method]).all() if method == "predict_proba" else found.dtype == METHODS[method]
+    np.testing.assert_allclose(computed.to_numpy(), getattr(model, method)(expected), rtol=1e-12)
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -204,14 +198,6 @@ def test_predictions_are_of_the_model_as_it_was(waveform):
     np.testing.assert_array_equal(model.predict(rows), -before)
 
 
-def test_no_probability_where_the_loss_has_none():
-    model = distributed.SDUClassifier(loss="double_hinge")
-    assert not hasattr(model, "predict_proba")
-    with pytest.raises(AttributeError, match="predict_proba") as caught:
-        _ = model.predict_proba
-    assert "log odds" in f"{caught.value.__cause__} {caught.value.__cause__.__cause__}"
-
-
 @pytest.mark.parametrize("kind", ["all", "similar", "dissimilar"])
 def test_score_and_orient(waveform, weights, fitted, kind):
     rows, codes = waveform
@@ -221,23 +207,12 @@ def test_score_and_orient(waveform, weights, fitted, kind):
     for model in fitted:
         assert model.score(X, y) == pytest.approx(model.score(rows, codes), rel=1e-12)
         assert model.score(X, y, weights) == pytest.approx(model.score(rows, codes, weights), rel=1e-12)
-        labels = -model.predict(X)
-        np.testing.assert_array_equal(clone(model).fit(*waveform).orient(X, labels).coef_, -model.coef_)
     # With one kind of answer a given prior makes an accuracy of it, whatever the classes are called.
     given = distributed.SDUClassifier(prior=0.7).fit(*waveform)
     before = given.score(X, y)
     assert before == pytest.approx(given.score(rows, codes), rel=1e-12)
     assert before != 0.5
-    assert given.orient(rows, -given.predict(rows)).score(X, y) == pytest.approx(before)
-
-
-def test_the_score_knows_half_a_pair(waveform, fitted):
-    rows, codes = waveform
-    with pytest.raises(ValueError, match="half a pair"):
-        fitted[0].score(da.from_array(rows[1:], chunks=50), codes[1:])
-    unlabeled = codes == 0
-    with pytest.raises(ValueError, match="`y` holds no answers"):
-        fitted[0].score(da.from_array(rows[unlabeled], chunks=50), codes[unlabeled])
+    assert given.orient(X, -given.predict(X)).score(X, y) == pytest.approx(before)
 
 
 @pytest.mark.parametrize("model", MODELS, ids=str)
@@ -252,30 +227,20 @@ def test_a_saved_model_is_served_without_dask(waveform, tmp_path, model):
     np.testing.assert_array_equal(back.decision_function(table), model.decision_function(table))
 
 
-@pytest.mark.parametrize(
-    ("loss", "persists", "most"), [("squared", 0, 1), ("logistic", 1, 15), ("double_hinge", 1, 15)]
-)
-def test_only_iterative_losses_keep_the_blocks_and_every_chunk_is_read_once(
-    waveform, monkeypatch, loss, persists, most
-):
+@pytest.mark.parametrize(("loss", "persists"), [("squared", 0), ("logistic", 1)])
+def test_only_iterative_losses_keep_the_blocks_and_every_chunk_is_read_once(waveform, monkeypatch, loss, persists):
     rows, codes = waveform
     read, kept, passes = [], [], []
     persist, plain_sum = DaskBlocks.persist, DaskBlocks.sum
-
-    def watched(blocks):
-        kept.append(persist(blocks))
-        return kept[-1]
-
-    def counted(blocks, task, *arguments):
-        passes.append(task)
-        return plain_sum(blocks, task, *arguments)
+    monkeypatch.setattr(DaskBlocks, "persist", lambda blocks: kept.append(persist(blocks)) or kept[-1])
+    monkeypatch.setattr(
+        DaskBlocks, "sum", lambda blocks, task, *more: passes.append(task) or plain_sum(blocks, task, *more)
+    )
 
     def chunk(number):
         read.append(number)
         return rows[number * 50 : number * 50 + 50]
 
-    monkeypatch.setattr(DaskBlocks, "persist", watched)
-    monkeypatch.setattr(DaskBlocks, "sum", counted)
     parts = [da.from_delayed(delayed(chunk)(number), (50, 21), dtype=float) for number in range(4)]
     distributed.SDUClassifier(loss=loss).fit(da.concatenate(parts), codes)
     assert sorted(read) == [0, 1, 2, 3]
@@ -289,22 +254,25 @@ def test_bad_input_is_named(waveform):
     model = distributed.SDUClassifier()
     cases = [
         (distributed.SDUClassifier(alpha=-1), X, codes, "'alpha' parameter of SDUClassifier must be"),
-        (model, X[1:], codes[1:], "stands on one row only"),
         (model, da.where(X > 2, np.nan, X), codes, "NaN"),
         (model, X, codes + 0.5, "holds fractions"),
         (model, X[:0], codes[:0], "There are no rows"),
-        (model, as_frame(rows, codes)["x0"], codes, "`X` is a Series; rows of features come as"),
     ]
     for estimator, given, y, message in cases:
         with pytest.raises(ValueError, match=message):
             estimator.fit(given, y)
     model.fit(X, codes)
-    with pytest.raises(ValueError, match="There are no rows"):
-        model.score(X[:0], codes[:0])
-    with pytest.raises(ValueError, match="Input X contains NaN"):
-        model.score(da.where(X > 2, np.nan, X), codes)
-    with pytest.raises(ValueError, match="`X` must have rows and columns"):
-        model.predict(X[:, 0])
+    unlabeled = codes == 0
+    for given, y, message in [
+        (X[:0], codes[:0], "There are no rows"),
+        (da.where(X > 2, np.nan, X), codes, "Input X contains NaN"),
+        (X[1:], codes[1:], "half a pair"),
+        (X[unlabeled], codes[unlabeled], "`y` holds no answers"),
+        (X[:, 0], codes, "`X` must have rows and columns"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            model.score(given, y)
+    assert not hasattr(distributed.SDUClassifier(loss="double_hinge"), "predict_proba")
 
 
 def shared_answers():
@@ -316,11 +284,11 @@ def shared_answers():
     return sdulearn.stack_pairs(X, ends, truth[ends[:, 0]] == truth[ends[:, 1]])
 
 
-@pytest.mark.parametrize("kind", ["array", "columns apart", "frame"])
+@pytest.mark.parametrize("kind", ["columns apart", "frame"])
 def test_a_table_of_answers_and_points(kind):
     rows, y = shared_answers()
     X = da.from_array(rows, chunks=(100, -1))
-    known = da.from_array(y, chunks=(70, 1) if kind == "columns apart" else (100, 2))
+    known = da.from_array(y, chunks=(70, 1))
     if kind == "frame":
         rows = pd.DataFrame(rows, columns=["a", "b", "c"])
         X = dd.from_pandas(rows, npartitions=3, sort=False)
@@ -331,17 +299,6 @@ def test_a_table_of_answers_and_points(kind):
     assert found.score(X, known) == pytest.approx(local.score(rows, y))
     with pytest.raises(ValueError, match=r"the joint likelihood needs all of these together"):
         distributed.PairLogisticRegression().fit(X, known)
-
-
-def test_answers_of_weight_0_share_no_points(waveform):
-    rows, codes = waveform
-    rows, codes = rows[codes != 0], codes[codes != 0]
-    y = np.column_stack([codes, np.arange(len(codes))])
-    y[[np.argmax(codes == code) for code in codes if abs(code) % 4 == 1], 1] = 1000
-    weight = np.where(np.abs(codes) % 4 == 1, 0.0, 1.0)
-    found = distributed.PairLogisticRegression(tol=1e-10).fit(da.from_array(rows, chunks=(200, -1)), y, weight)
-    local = sdulearn.PairLogisticRegression(tol=1e-10).fit(rows[weight > 0], y[weight > 0])
-    assert_same_line(found, local)
 
 
 @pytest.fixture(scope="module")
@@ -379,7 +336,7 @@ def test_labels_and_annotators_are_refused_by_the_joint_fit_and_not_dropped(labe
     np.testing.assert_array_equal(certain.coef_, plain.coef_)
 
 
-@pytest.mark.parametrize("kind", ["array", "plain frame", "frame"])
+@pytest.mark.parametrize("kind", ["plain frame", "frame"])
 def test_the_score_counts_labels(labelled, kind):
     rows, y = labelled
     table = pd.DataFrame(rows, columns=["a", "b", "c"]) if kind == "frame" else rows

@@ -40,6 +40,7 @@ def test_many_problems_are_solved_as_one_by_one():
     _, gradients = f(W, np.arange(5))
     assert (gradient_norm(gradients, scale) <= 1e-8).all()
     np.testing.assert_allclose(values, 0, atol=1e-14)
+    np.testing.assert_array_equal(lbfgs_many(f, best + 1, scale, 1e-8, 0)[0], best + 1)
     for k in range(5):
         alone, _ = lbfgs_many(lambda V, _, k=k: f(V, np.array([k])), np.zeros((6, 1)), scale[:, [k]], 1e-8, 500)
         np.testing.assert_allclose(alone[:, 0], W[:, k], atol=1e-6)
@@ -75,20 +76,6 @@ def test_a_problem_whose_steps_fail_leaves_and_the_others_go_on():
     np.testing.assert_allclose(W[:, 1], best[:, 1], atol=1e-6)
 
 
-def test_the_number_of_iterations_is_a_limit():
-    H, best = quadratics(1)
-    calls = []
-
-    def counted(w):
-        calls.append(w)
-        return value_and_gradient_of(H, best)(w[:, None], np.array([0]))[0][0], H[0] @ (w - best[:, 0])
-
-    _, n_calls = lbfgs(counted, np.zeros(6), np.diag(H[0]), 1e-12, 2)
-    assert n_calls == len(calls) >= 3
-    with pytest.raises(AssertionError):
-        np.testing.assert_allclose(calls[-1], best[:, 0], atol=1e-6)
-
-
 def test_backtracking_takes_the_first_length_that_descends_enough():
     tried = []
 
@@ -100,14 +87,11 @@ def test_backtracking_takes_the_first_length_that_descends_enough():
     assert tried == [1.0, 0.5, 0.25, 0.125]
     assert step == 0.125
     assert backtrack(lambda step: step, 0.0, -1.0, 0.0, 10) == 0.0
-    # Where J cannot fall by more than its rounding, a step that does not raise it is good enough.
-    assert backtrack(lambda step: 1.0, 1.0, -1e-20, rounding_of(1.0, np.ones(1), np.ones(1)), 1) == 1.0
-
-
-def test_the_best_of_many_lengths():
     lengths = np.array([1.0, 0.5, 0.25])
     assert best_length(lengths, [np.nan, 0.5, 0.7], 1.0, -0.1, 0.0) == 0.5
     assert best_length(lengths, [3.0, 2.0, 1.5], 1.0, -0.1, 0.0) == 0.0
+    # Where J cannot fall by more than its rounding, a step that does not raise it is good enough.
+    assert backtrack(lambda step: 1.0, 1.0, -1e-20, rounding_of(1.0, np.ones(1), np.ones(1)), 1) == 1.0
 
 
 def test_problems_of_a_batch_backtrack_by_themselves():
@@ -119,10 +103,8 @@ def test_problems_of_a_batch_backtrack_by_themselves():
     W = np.ones((1, 3))
     live = np.arange(3)
     f, g = value_and_gradient(W, live)
-    step, f_new, g_new = backtrack_many(value_and_gradient, W, live, np.ones((1, 3)), f, g)
-    np.testing.assert_array_equal(step, [1.0, 1.0, 1.0])
     step, f_new, g_new = backtrack_many(value_and_gradient, W, live, g, f, g)
-    assert (step[:-1] > step[1:]).all()
+    np.testing.assert_allclose(step, 0.4 ** np.array([0, 2, 7]))
     expected = value_and_gradient(W - step * g, live)
     np.testing.assert_allclose(f_new, expected[0])
     np.testing.assert_allclose(g_new, expected[1])

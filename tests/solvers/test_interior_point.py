@@ -31,12 +31,6 @@ def test_the_answer_is_exact(waveform, make, alpha, fit_intercept):
     np.testing.assert_allclose(share[~kinked], np.sign(z[~kinked]) * (np.abs(z[~kinked]) > 1), atol=1e-9)
 
 
-def test_no_tolerance_changes_the_answer(waveform):
-    problem = problem_of(*waveform)
-    loose, tight = (solve(problem, "interior_point", tol, 1000).w for tol in (1e-6, 1e-9))
-    np.testing.assert_allclose(loose, tight, atol=1e-13)
-
-
 def test_equal_rows_on_a_kink_share_their_slope_by_weight(waveform):
     """Their slopes are not unique, and an even split would leave the limits of the lighter ones."""
     rows, codes = waveform
@@ -48,22 +42,6 @@ def test_equal_rows_on_a_kink_share_their_slope_by_weight(waveform):
     one, three = solve(problem, "interior_point", 1e-8, 1000), solve(split, "interior_point", 1e-8, 1000)
     np.testing.assert_allclose(three.w, one.w, atol=1e-12)
     assert split.optimality(three) < 1e-13
-
-
-def test_a_wrong_guess_is_mended(waveform, monkeypatch):
-    problem = problem_of(*waveform)
-    exact = solve(problem, "interior_point", 1e-8, 1000)
-    monkeypatch.setattr(interior_point, "_EXACT", 0.0)
-    rough = solve(problem, "interior_point", 1e-4, 1000)
-    assert problem.optimality(rough) > 1e-8
-    np.testing.assert_allclose(interior_point.cross_over(problem, rough).w, exact.w, atol=1e-12)
-
-
-def test_where_the_kinks_cannot_be_identified_the_answer_stays(waveform, monkeypatch):
-    problem = problem_of(*waveform)
-    solution = solve(problem, "interior_point", 1e-8, 1000)
-    monkeypatch.setattr(interior_point, "_ROUNDS", 0)
-    np.testing.assert_array_equal(interior_point.cross_over(problem, solution).w, solution.w)
 
 
 def test_more_rows_near_a_kink_than_columns():
