@@ -1,9 +1,7 @@
 """More than two classes: trees on the same likelihood, names by labels or by orient, files."""
 
 import numpy as np
-import pandas as pd
 import pytest
-from scipy import sparse
 
 from sdulearn import PairBoostingClassifier, PairModelCV, load_model, stack_pairs
 from sdulearn.errors import InputError
@@ -77,16 +75,6 @@ def test_orient_renames_and_files_keep_it(model, tmp_path):
         again.orient(X, label + 1)
     with pytest.raises(InputError, match="`X` has 200 rows"):
         again.orient(X, label[:7])
-
-
-@pytest.mark.parametrize("kind", [sparse.csr_matrix, sparse.csr_array, pd.DataFrame])
-def test_orient_takes_all_kinds_of_rows(model, tmp_path, kind):
-    X, label = sectors(200, 3)
-    model.save(tmp_path / "model.sdu")
-    turned = np.array([0, 2, 3, 1])[label]
-    expected = load_model(tmp_path / "model.sdu").orient(X, turned).predict(X)
-    again = load_model(tmp_path / "model.sdu").orient(kind(X), turned)
-    np.testing.assert_array_equal(again.predict(X), expected)
 
 
 def test_onnx_gives_the_same(model, tmp_path):

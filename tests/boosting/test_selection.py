@@ -49,10 +49,10 @@ def test_the_right_kind_is_chosen(classify, expected):
 
 
 def test_candidates_are_those_that_stand_alone():
-    X, codes, y = pairs_of(step, seed=1)
+    X, codes, y = pairs_of(step, seed=1, n_pairs=150)
     prior = float(np.mean(y > 0))
-    chosen = PairModelCV(prior=prior).fit(X, codes)
-    alone = PairBoostingClassifier(prior=prior).fit(X, codes)
+    chosen = PairModelCV(["linear", "boosted"], prior=prior, max_iter=40, cv=3).fit(X, codes)
+    alone = PairBoostingClassifier(prior=prior, max_iter=40, cv=3).fit(X, codes)
     place = chosen.cv_results_["model"].index("boosted")
     assert chosen.cv_results_["mean_test_score"][place] == pytest.approx(alone.held_out_log_likelihood_.max())
     np.testing.assert_array_equal(chosen.decision_function(X), alone.decision_function(X))

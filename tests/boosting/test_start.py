@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from sdulearn.boosting.start import MOST_LOGIT, Features, LinearScore, bounded
+from sdulearn.boosting.score_classifier import held_out_scores
+from sdulearn.boosting.start import MOST_LOGIT, Features, LinearScore
 
 
 def plain_score(coef):
@@ -35,9 +36,18 @@ def test_so_are_more_classes(order):
 
 
 def test_no_start_is_certain():
-    np.testing.assert_array_equal(bounded(np.array([-50.0, 1.0, 50.0])), [-MOST_LOGIT, 1, MOST_LOGIT])
-    found = bounded(np.array([[0.0, 30.0, 28.0]]))
+    found = plain_score(np.ones(1)).of_columns(np.array([[-50.0], [1.0], [50.0]]))
+    np.testing.assert_array_equal(found, [-MOST_LOGIT, 1, MOST_LOGIT])
+    found = plain_score(np.array([[0.0, 30.0, 28.0]])).of_columns(np.ones((1, 1)))
     np.testing.assert_array_equal(found, [[30 - MOST_LOGIT, 30, 28]])
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_each_point_has_the_score_of_the_model_without_it_and_a_hub_their_mean(n_classes):
+    shape = (4,) if n_classes == 2 else (4, n_classes)
+    scores = [np.full(shape, value) for value in (1.0, 10.0, 100.0)]
+    chosen = held_out_scores(scores, np.array([2, 0, -1, 1]))
+    np.testing.assert_array_equal(chosen.reshape(4, -1).T, np.tile([100, 1, 37, 10], (chosen[0].size, 1)))
 
 
 def test_the_design_standardises_fills_and_keeps_constants_out():

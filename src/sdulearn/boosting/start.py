@@ -187,8 +187,16 @@ class LinearScore:
         return self.of_columns(self.features.transform(X))
 
     def of_columns(self, A: Rows) -> Array:
-        """The score of each row by the columns that the linear model sees."""
-        return bounded(np.asarray(A @ self.coef + self.intercept))
+        """The score of each row by the columns that the linear model sees.
+
+        No class is less likely than ``exp(-8)`` times the likeliest. Far from the other rows a linear model is
+        certain, and sometimes wrong: then one row would outweigh all others in the held-out likelihood, and no tree
+        could make it good.
+        """
+        scores = np.asarray(A @ self.coef + self.intercept)
+        if scores.ndim == 1:
+            return np.clip(scores, -MOST_LOGIT, MOST_LOGIT)
+        return np.maximum(scores, scores.max(axis=1, keepdims=True) - MOST_LOGIT)
 
     def named_like(self, A: Rows, reference: Array) -> LinearScore:
         """The classes named as in reference scores of the same columns: each fold may name them in its own way."""
@@ -284,17 +292,6 @@ def constant_start(rows: TrainingRows, n_classes: int, answer_model: AnswerModel
     n_folds = len(rows.trains)
     scores = np.broadcast_to(shares, (n_folds, rows.graph.n_points, n_classes))
     return LinearFits(score, None, answer_model, None, [score] * n_folds, scores)
-
-
-def bounded(scores: Array) -> Array:
-    """Scores of a linear model with no class less likely than ``exp(-8)`` times the likeliest.
-
-    Far from the other rows a linear model is certain, and sometimes wrong: then one row would outweigh all others in
-    the held-out likelihood, and no tree could make it good.
-    """
-    if scores.ndim == 1:
-        return np.clip(scores, -MOST_LOGIT, MOST_LOGIT)
-    return np.maximum(scores, scores.max(axis=1, keepdims=True) - MOST_LOGIT)
 
 
 def _pull(model: PairLogisticRegressionCV, rows: TrainingRows) -> float | ArrayLike | None:

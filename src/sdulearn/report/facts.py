@@ -6,7 +6,7 @@ words, in which parameters stand in backticks.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -41,18 +41,22 @@ def facts(model: TableModel) -> list[Finding]:
     report = model.report
     if report is None:
         return [*facts_of_estimator(model.estimator), _strengths(model)]
-    return [
-        *_read(report, model.columns),
-        _settings(model.estimator),
-        *_model_kind(report),
-        *_prior(report.prior, model.classes[-1]),
-        *_headline(report),
-        *_class_shares(report, model.classes),
-        *_annotators(report),
-        *_labels_used(report, model.classes),
-        *report.findings,
-        *_charts(report, model),
-    ]
+    found = [*_read(report, model.columns), _settings(model.estimator)]
+    if report.model_choice.scores:
+        found.append(_result("model_kind", **vars(report.model_choice)))
+    found += _prior(report.prior, model.classes[-1])
+    found += _headline(report) if report.agreement is None else _of_many_classes(report.agreement)
+    if report.class_shares or report.n_classes_interval is not None:
+        shares = dict(zip(model.classes, report.class_shares, strict=False))
+        details = {"n_classes": len(model.classes), "interval": report.n_classes_interval, "shares": shares}
+        found.append(_result("class_shares", **details))
+    # Nothing of one person alone in whose answers no error was found.
+    if len(report.annotators) > 1 or any(one.rate > 0 for one in report.annotators):
+        found.append(_result("annotators", annotators=report.annotators))
+    if report.n_labels:
+        numbers = {"n_labels": report.n_labels, "n_right": report.n_labels_right}
+        found.append(_result("labels_used", classes=list(model.classes), **numbers))
+    return [*found, *report.findings, *_charts(report, model)]
 
 
 def facts_of_estimator(estimator: Estimator) -> list[Finding]:
@@ -130,10 +134,6 @@ def _settings(estimator: Estimator) -> Finding:
     return _result("settings", estimator=type(estimator).__name__, settings=chosen_settings(estimator), **method)
 
 
-def _model_kind(report: FitReport) -> list[Finding]:
-    return [_result("model_kind", **vars(report.model_choice))] if report.model_choice.scores else []
-
-
 def _prior(prior: PriorEstimate | None, name: str) -> list[Finding]:
     if prior is None:
         return []
@@ -144,8 +144,6 @@ def _prior(prior: PriorEstimate | None, name: str) -> list[Finding]:
 
 def _headline(report: FitReport) -> list[Finding]:
     """The one number that says how good the model is, what it was found by, and what it is to be compared with."""
-    if report.agreement is not None:
-        return _of_many_classes(report.agreement)
     accuracy = report.accuracy
     assert accuracy is not None
     details = {key: getattr(accuracy, key) for key in ("value", "low", "high", "confidence", "basis", "agreement")}
@@ -165,25 +163,6 @@ def _of_many_classes(found: ClassAgreement) -> list[Finding]:
     if found.accuracy is None:
         return [_result("headline", **agreement)]
     return [_result("headline", **share("accuracy", found.accuracy, found.basis)), _result("agreement", **agreement)]
-
-
-def _class_shares(report: FitReport, classes: Sequence[str]) -> list[Finding]:
-    if not report.class_shares and report.n_classes_interval is None:
-        return []
-    shares = dict(zip(classes, report.class_shares, strict=False))
-    return [_result("class_shares", n_classes=len(classes), interval=report.n_classes_interval, shares=shares)]
-
-
-def _annotators(report: FitReport) -> list[Finding]:
-    """Nothing of one person alone in whose answers no error was found."""
-    if len(report.annotators) < 2 and not any(one.rate > 0 for one in report.annotators):
-        return []
-    return [_result("annotators", annotators=report.annotators)]
-
-
-def _labels_used(report: FitReport, classes: Sequence[str]) -> list[Finding]:
-    details = {"classes": list(classes), "n_labels": report.n_labels, "n_right": report.n_labels_right}
-    return [_result("labels_used", **details)] if report.n_labels else []
 
 
 def _charts(report: FitReport, model: TableModel) -> list[Finding]:
@@ -246,16 +225,17 @@ def _table_read(d: Details) -> str:
 
 
 def _columns_read(d: Details) -> str:
-    def some(names: Sequence[str]) -> str:
-        return listed(map(shortened, names), _COLUMNS_SHOWN)
-
-    parts = [(f"numbers: {some(d[NUMBER])}", d[NUMBER]), (f"true or false: {some(d[BOOLEAN])}", d[BOOLEAN])]
-    texts = listed((f"{shortened(name)} ({n:,})" for name, n in d[CATEGORY].items()), _COLUMNS_SHOWN)
-    parts.append((f"texts, with the number of categories: {texts}", d[CATEGORY]))
-    parts.append((f"decimal commas in: {some(d['decimal_commas'])}", d["decimal_commas"]))
-    marks = ", ".join(f"{shortened(name)} {', '.join(map(quoted, cells))}" for name, cells in d["marks"].items())
-    parts.append((f"read as missing: {marks}", d["marks"]))
-    return f"Columns read as {'; '.join(text for text, there in parts if there)}."
+    texts = [f"{shortened(name)} ({n:,})" for name, n in d[CATEGORY].items()]
+    marks = [f"{shortened(name)} {', '.join(map(quoted, cells))}" for name, cells in d["marks"].items()]
+    parts = {
+        "numbers": map(shortened, d[NUMBER]),
+        "true or false": map(shortened, d[BOOLEAN]),
+        "texts, with the number of categories": texts,
+        "decimal commas in": map(shortened, d["decimal_commas"]),
+    }
+    shown = [f"{what}: {names}" for what, some in parts.items() if (names := listed(some, _COLUMNS_SHOWN))]
+    shown += [f"read as missing: {', '.join(marks)}"] if marks else []
+    return f"Columns read as {'; '.join(shown)}."
 
 
 def _answers_used(d: Details) -> str:
@@ -319,11 +299,6 @@ def _agreement_words(d: Details) -> str:
     return f"Agreement with held-out answers: {d['value']:.1%} ({_interval(d)}); {kinds} answers."
 
 
-def _majority_words(d: Details) -> str:
-    better = "the model is better" if d["beaten"] else "the model is not shown to be better"
-    return f"Always predicting the larger class is right {d['majority']:.1%} of the time; {better}."
-
-
 def _class_shares_words(d: Details) -> str:
     text = f"{d['n_classes']} classes"
     if d["interval"] is not None:
@@ -332,10 +307,6 @@ def _class_shares_words(d: Details) -> str:
         text += f", a number chosen by the answers, which allow {allowed}"
     shares = ", ".join(f"{name} {share:.1%}" for name, share in d["shares"].items())
     return f"{text}; mean probability over the unlabeled rows: {shares}." if shares else f"{text}."
-
-
-def _annotators_words(d: Details) -> str:
-    return f"Wrong answers: {'; '.join(_annotator(one) for one in d['annotators'])}."
 
 
 def _annotator(one: Any) -> str:
@@ -451,11 +422,6 @@ def _hubs(d: Details) -> str:
     )
 
 
-def _repeated_questions(d: Details) -> str:
-    counted = "each counted once by majority" if d.get("by_majority", True) else "of which every answer counts"
-    return f"{d['count']:,} repeated questions, {counted}."
-
-
 def _linear_alone(d: Details) -> str:
     reasons = {
         "classes": "trees are compared with a linear model for two classes only",
@@ -496,9 +462,12 @@ _SENTENCES: dict[str, str | Callable[[Details], str]] = {
     "prior": _prior_words,
     "headline": _headline_words,
     "agreement": _agreement_words,
-    "majority": _majority_words,
+    "majority": lambda d: (
+        f"Always predicting the larger class is right {d['majority']:.1%} of the time; the model is "
+        f"{'better' if d['beaten'] else 'not shown to be better'}."
+    ),
     "class_shares": _class_shares_words,
-    "annotators": _annotators_words,
+    "annotators": lambda d: f"Wrong answers: {'; '.join(_annotator(one) for one in d['annotators'])}.",
     "labels_used": _labels_used_words,
     "answer_counts": "Held-out answers same / different, by the predicted classes of the two rows.",
     "doubtful": _doubtful_words,
@@ -515,7 +484,10 @@ _SENTENCES: dict[str, str | Callable[[Details], str]] = {
     "many_classes": "Only {n_similar:,} of {n_answers:,} pairs are similar: random pairs of {n_classes} classes or "
     f"fewer are similar more often (level {{level:g}}). {_NOT_FOR_THIS}, if these are entities.",
     "left_out": lambda d: f"Left out: {faulty_answers(d)}.",
-    "repeated_questions": _repeated_questions,
+    "repeated_questions": lambda d: (
+        f"{d['count']:,} repeated questions, "
+        f"{'each counted once by majority' if d.get('by_majority', True) else 'of which every answer counts'}."
+    ),
     "chosen_questions": "{n_chosen:,} of the {n_answers:,} questions were chosen, not drawn at random: they train the "
     "model. The prior and the accuracy come from a random sample of the rows alone.",
     "few_random": "{n_random:,} of the {n_answers:,} answers used were about random rows, so the prior and the "

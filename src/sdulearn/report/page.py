@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterable, Sequence
 from html import escape
 from typing import TYPE_CHECKING, Any
 
 from sdulearn.report.facts import Details, facts, sentence
-from sdulearn.report.records import ColumnImportance
 
 if TYPE_CHECKING:
     from sdulearn.table_model import TableModel
@@ -92,13 +92,13 @@ def sections(model: TableModel) -> dict[str, str]:
         found[title_of.get(fact.code, "To look at")] += [chart, text] if fact.code == "headline" else [text, chart]
     if not found["To look at"]:
         found["To look at"] = ["<p>Nothing in the data disagrees with what the method assumes.</p>"]
-    return {title: _section(title, parts) for title, parts in found.items() if parts}
-
-
-def _section(title: str, parts: Sequence[str]) -> str:
-    note = f'<p class="soft">{_NOTES[title]}</p>' if title in _NOTES else ""
-    content = "\n".join(part for part in (*parts, note) if part)
-    return f"<section>\n<h2>{title}</h2>\n{content}\n</section>"
+    shown = {}
+    for title, parts in found.items():
+        if parts:
+            note = [f'<p class="soft">{_NOTES[title]}</p>'] if title in _NOTES else []
+            content = "\n".join(part for part in parts + note if part)
+            shown[title] = f"<section>\n<h2>{title}</h2>\n{content}\n</section>"
+    return shown
 
 
 def _headline(d: Details) -> str:
@@ -115,24 +115,17 @@ def _headline(d: Details) -> str:
     )
 
 
-def _class_shares(d: Details) -> str:
-    return _bars((name, f"{share:.1%}", share, "up") for name, share in d["shares"].items())
-
-
 def _answer_counts(d: Details) -> str:
     names = [escape(name) for name in d["classes"]]
     rows = [f"<tr><th></th>{''.join(f'<th>{name}</th>' for name in names)}</tr>"]
     for i, name in enumerate(names):
-        cells = (_cell(d["same"][i][j], d["different"][i][j]) for j in range(i + 1))
-        rows.append(f"<tr><th>{name}</th>{''.join(cells)}</tr>")
+        cells = ""
+        for same, different in zip(d["same"][i][: i + 1], d["different"][i], strict=False):
+            tint = f"color-mix(in srgb, var(--up) {50 * same / (same + different or 1):.0f}%, transparent)"
+            shown = f'<td style="background:{tint}">{same:.4g} / {different:.4g}</td>'
+            cells += shown if same + different else "<td></td>"
+        rows.append(f"<tr><th>{name}</th>{cells}</tr>")
     return _table(rows)
-
-
-def _cell(same: float, different: float) -> str:
-    if not same + different:
-        return "<td></td>"
-    tint = f"color-mix(in srgb, var(--up) {50 * same / (same + different):.0f}%, transparent)"
-    return f'<td style="background:{tint}">{same:.4g} / {different:.4g}</td>'
 
 
 def _annotators(d: Details) -> str:
@@ -168,28 +161,19 @@ def _importances(d: Details) -> str:
     """A bar from 0 to the loss, and a line over its interval."""
     low = min(0.0, *(one.loss - 2 * one.error for one in d["columns"]))
     high = max(1e-9, *(one.loss + 2 * one.error for one in d["columns"]))
-    rows = (
-        f"<tr><td>{escape(one.column)}</td><td class='number'>{_percent(one.loss)} ± {_percent(2 * one.error)}</td>"
-        f"<td class='half'>{_loss_bar(one, low, high)}</td></tr>"
-        for one in d["columns"]
-    )
-    return _table(["<tr><th>Column</th><th class='number'>Loss, %</th><th></th></tr>", *rows])
-
-
-def _percent(share: float) -> str:
-    """Without a sign where it is nothing."""
-    return f"{round(100 * share, 1) + 0.0:.1f}"
-
-
-def _loss_bar(one: ColumnImportance, low: float, high: float) -> str:
-    zero, loss, begin, end = (
-        100 * (x - low) / (high - low) for x in (0.0, one.loss, one.loss - 2 * one.error, one.loss + 2 * one.error)
-    )
-    kind = "up" if one.loss > 0 else "down"
-    return (
-        f'<span class="loss"><span class="bar {kind}" style="left:{min(zero, loss):.1f}%;'
-        f'width:{abs(loss - zero):.1f}%"></span><i style="left:{begin:.1f}%;width:{end - begin:.1f}%"></i></span>'
-    )
+    rows = ["<tr><th>Column</th><th class='number'>Loss, %</th><th></th></tr>"]
+    for one in d["columns"]:
+        ends = (0.0, one.loss, one.loss - 2 * one.error, one.loss + 2 * one.error)
+        zero, loss, begin, end = (100 * (x - low) / (high - low) for x in ends)
+        # Adding 0 takes the sign from what rounds to nothing.
+        rows.append(
+            f"<tr><td>{escape(one.column)}</td>"
+            f"<td class='number'>{round(100 * one.loss, 1) + 0.0:.1f} ± {200 * one.error:.1f}</td>"
+            f'<td class=\'half\'><span class="loss"><span class="bar {"up" if one.loss > 0 else "down"}" '
+            f'style="left:{min(zero, loss):.1f}%;width:{abs(loss - zero):.1f}%"></span>'
+            f'<i style="left:{begin:.1f}%;width:{end - begin:.1f}%"></i></span></td></tr>'
+        )
+    return _table(rows)
 
 
 def _dependence(d: Details) -> str:
@@ -233,12 +217,11 @@ def _bars(rows: Iterable[tuple[str, str, float, str]]) -> str:
 
 def _cells(rows: Iterable[Sequence[Any]]) -> str:
     """Rows of texts, the first of them as heads."""
-    head, *others = ([escape(str(cell)) for cell in row] for row in rows)
-    return _table([_row("th", head), *(_row("td", row) for row in others)])
-
-
-def _row(tag: str, cells: Iterable[str]) -> str:
-    return f"<tr>{''.join(f'<{tag}>{cell}</{tag}>' for cell in cells)}</tr>"
+    tags = itertools.chain(["th"], itertools.repeat("td"))
+    return _table(
+        f"<tr>{''.join(f'<{tag}>{escape(str(cell))}</{tag}>' for cell in row)}</tr>"
+        for tag, row in zip(tags, rows, strict=False)
+    )
 
 
 def _table(rows: Iterable[str]) -> str:
@@ -247,7 +230,7 @@ def _table(rows: Iterable[str]) -> str:
 
 _CHARTS = {
     "headline": _headline,
-    "class_shares": _class_shares,
+    "class_shares": lambda d: _bars((name, f"{share:.1%}", share, "up") for name, share in d["shares"].items()),
     "answer_counts": _answer_counts,
     "annotators": _annotators,
     "doubtful": _doubtful,

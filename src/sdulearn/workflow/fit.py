@@ -33,7 +33,7 @@ from sdulearn.pairs import Pairs, read_pairs
 from sdulearn.prior import PriorEstimate, random_of
 from sdulearn.report.records import AnnotatorReport, FitReport, chosen_settings
 from sdulearn.table_model import TableModel
-from sdulearn.types import Estimator, Frame, Rows
+from sdulearn.types import Estimator, Frame, Mask, Rows
 from sdulearn.version import __version__
 from sdulearn.workflow.data import TrainingData, check_enough, gather
 from sdulearn.workflow.judge import (
@@ -186,7 +186,11 @@ def fit_table(
     given = None
     if answers is not None:
         given = read_answers(answers, columns=answer_columns, words=answer_words)
-        options = _with_known_flips(options, given)
+        if given.epsilon is not None:
+            # The error rate of answers that were flipped before they were stored is known.
+            options.need_joint(f"{given.name}: answers that were flipped (epsilon {given.epsilon:g})")
+            known = flip_rate(given.epsilon) if error_rate == "auto" else error_rate
+            options = replace(options, error_rate=known)
     labelled = None if labels is None else read_labels(labels)
     began = time.perf_counter()
     with nullcontext(engine) if isinstance(engine, Engine) else open_engine(engine) as where:
@@ -198,14 +202,6 @@ def fit_table(
             options = replace(options, prior_strength=0.0)
         name = Path(str(table)).name if is_location(table) else "the table"
         return _fit(name, options, data, where, {"reading": read - began})
-
-
-def _with_known_flips(options: FitOptions, answers: Answers) -> FitOptions:
-    """The error rate of answers that were flipped before they were stored is known."""
-    if answers.epsilon is None:
-        return options
-    options.need_joint(f"{answers.name}: answers that were flipped (epsilon {answers.epsilon:g})")
-    return replace(options, error_rate=flip_rate(answers.epsilon)) if options.error_rate == "auto" else options
 
 
 def _fit(name: str, options: FitOptions, data: TrainingData, engine: Engine, seconds: dict[str, float]) -> TableModel:
@@ -340,7 +336,9 @@ def _worth(pairs: Pairs, data: TrainingData, n_classes: int) -> tuple[int, int]:
 
 def _check_classes(data: TrainingData, pairs: Pairs, n_right: int) -> list[Finding]:
     """Of more than two classes; neither the counts of answers nor odd cycles say that anything is wrong."""
-    found = [*_without_odd_cycles(data.findings), *_check_population(data, pairs), *_check_random(data)]
+    found = [*_without_odd_cycles(data.findings), *_check_population(data, pairs)]
+    if data.random is not None:
+        found += _check_random(data, data.random)
     n_labels = len(data.labels)
     return found if 2 * n_right > n_labels or not n_labels else [*found, _labels_disagree(n_labels, n_right)]
 
@@ -363,7 +361,8 @@ def _check_two_classes(
     for one in check_shared_points(pairs):
         found.append(replace(one, details={name: value for name, value in one.details.items() if name != "points"}))
     found += _check_population(data, pairs)
-    found += _check_random(data)
+    if data.random is not None:
+        found += _check_random(data, data.random)
     found += check_outcome(prior, accuracy, bool(n_labels))
     if n_labels:
         found += _check_labels(n_labels, n_right, accuracy)
@@ -409,11 +408,8 @@ def _check_ratio(pairs: Pairs, data: TrainingData, prior: float | None) -> list[
     return check_ratio(data.n_similar, data.n_dissimilar, prior)
 
 
-def _check_random(data: TrainingData) -> list[Finding]:
+def _check_random(data: TrainingData, random: Mask) -> list[Finding]:
     """Where questions were chosen: too few random ones to tell an accuracy or a prior from, or ones that miss rows."""
-    random = data.random
-    if random is None:
-        return []
     n_random = int(random.any(axis=1).sum())
     if n_random < _ENOUGH_RANDOM:
         return [Finding("few_random", "warning", {"n_random": n_random, "n_answers": len(random)})]

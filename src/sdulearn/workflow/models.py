@@ -84,7 +84,7 @@ def choose(
 
 
 def _boosted(parameters: dict[str, Any], rows: Rows, y: Codes, weights: Array | None) -> Choice:
-    from sdulearn.boosting import PairBoostingClassifier
+    from sdulearn.boosting.estimators import PairBoostingClassifier
 
     trees = PairBoostingClassifier(**parameters).fit(rows, y, weights)
     curve = trees.held_out_log_likelihood_
@@ -93,7 +93,7 @@ def _boosted(parameters: dict[str, Any], rows: Rows, y: Codes, weights: Array | 
 
 
 def _compared(parameters: dict[str, Any], rows: Rows, y: Codes, weights: Array | None) -> Choice:
-    from sdulearn.boosting import PairModelCV
+    from sdulearn.boosting.estimators import PairModelCV
 
     both = PairModelCV(["linear", "boosted"], **parameters).fit(rows, y, weights)
     table = both.cv_results_
