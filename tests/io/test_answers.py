@@ -1,4 +1,3 @@
-import gzip
 import json
 
 import numpy as np
@@ -71,11 +70,23 @@ def test_columns_and_labels_as_told(tmp_path):
         read_answers(path, columns=columns, words={"yes": "perhaps"})
 
 
-def test_zero_beside_minus_one_is_never_guessed(tmp_path):
-    path = written(tmp_path, "id_a,id_b,label\na,b,1\na,c,0\nb,c,-1\n")
-    with pytest.raises(ValueError, match=r"0 \(1 times\) and -1 \(1 times\).*`words=\{'0': 'unsure'\}`"):
+@pytest.mark.parametrize(
+    ("labels", "message", "words", "expected"),
+    [
+        ((1, 0, -1), r"0 \(1 times\) and -1 \(1 times\).*`words=\{'0': 'unsure'\}`", {"0": "unsure"}, [1, 0, -1]),
+        (
+            (1, 2, 1),
+            r"1 \(2 times\) and 2 \(1 times\).*`words=\{'1': 'similar', '2': 'dis",
+            {"2": "similar"},
+            [1, 1, 1],
+        ),
+    ],
+)
+def test_numbers_that_are_never_guessed(tmp_path, labels, message, words, expected):
+    path = written(tmp_path, "id_a,id_b,label\na,b,{}\na,c,{}\nb,c,{}\n".format(*labels))
+    with pytest.raises(ValueError, match=message):
         read_answers(path)
-    assert read_answers(path, words={"0": "unsure"}).answers.tolist() == [1, 0, -1]
+    assert read_answers(path, words=words).answers.tolist() == expected
 
 
 def test_bad_rows_come_with_line_numbers(tmp_path):
@@ -95,9 +106,8 @@ def test_bad_rows_come_with_line_numbers(tmp_path):
     assert "and 1 more" in sentence(facts_of_answers(pairs)[-1])
 
 
-@pytest.mark.parametrize("zipped", [False, True])
-@pytest.mark.parametrize("name", ["csv", "tsv", "jsonl", "parquet", "xlsx"])
-def test_all_formats_read_the_same(tmp_path, name, zipped):
+@pytest.mark.parametrize("name", ["csv", "tsv", "jsonl", "parquet", "xlsx", "csv.gz", "tsv.gz", "jsonl.gz", "folder"])
+def test_all_formats_read_the_same(tmp_path, name):
     frame = pd.DataFrame(
         {
             "id1": [1, 2, 3],
@@ -108,21 +118,22 @@ def test_all_formats_read_the_same(tmp_path, name, zipped):
         }
     )
     path = tmp_path / f"pairs.{name}"
-    if name in ("parquet", "xlsx"):
-        if zipped:
-            pytest.skip("both formats compress themselves")
+    if name == "folder":
+        path.mkdir()
+        frame[:1].to_parquet(path / "1.parquet")
+        frame[1:].to_parquet(path / "2.parquet")
+    elif name in ("parquet", "xlsx"):
         (frame.to_parquet if name == "parquet" else frame.to_excel)(path, index=False)
-    elif name == "jsonl":
+    elif name.startswith("jsonl"):
         frame.to_json(path, orient="records", lines=True)
     else:
-        frame.to_csv(path, index=False, sep="," if name == "csv" else "\t")
-    if zipped:
-        path = written(tmp_path, gzip.compress(path.read_bytes()), f"pairs.{name}.gz")
+        frame.to_csv(path, index=False, sep="," if name.startswith("csv") else "\t")
     pairs = read_answers(path)
     assert pairs.ids.tolist() == [["1", "4"], ["2", "5"], ["3", "6"]]
     assert pairs.answers.tolist() == [1, -1, 1]
     assert pairs.weights.tolist() == [1, 0.5, 2]
     assert pairs.annotators.tolist() == ["x", "y", "z"]
+    assert (pairs.annotator_names, pairs.annotator_numbers.tolist()) == (("x", "y", "z"), [1, 2, 3])
 
 
 def test_spreadsheets(tmp_path):
@@ -143,6 +154,8 @@ def test_json_lines_with_faults(tmp_path):
     [
         ("", "p.csv", "empty"),
         ("\n\n", "p.jsonl", "empty"),
+        (",,\n", "p.csv", "nothing but delimiters"),
+        ("id_a,id_b,label,label\na,b,1,0\n", "p.csv", "two columns named 'label'"),
         ("a,b,1\n", "p.csv", "first line: id_a,id_b,label"),
         (b"id_a,id_b,label\n\xff\xfe,b,1\n", "p.csv", "UTF-8"),
         (b"\x1f\x8b\x08\x00broken", "p.csv.gz", "cut off"),

@@ -21,13 +21,12 @@ from sdulearn.io.tables import open_table
 
 @pytest.fixture(scope="module")
 def survey():
-    """600 waveforms, 0.7 of them of class +1; 150 random answers by row number; the truth."""
-    X, y = make_waveform(3000, random_state=3)
+    """200 waveforms, 0.7 of them of class +1; 90 random answers by row number; the truth."""
+    X, y = make_waveform(1000, random_state=3)
     rng = np.random.default_rng(3)
-    chosen = rng.permutation(np.r_[np.flatnonzero(y == 1)[:420], np.flatnonzero(y == -1)[:180]])
+    chosen = rng.permutation(np.r_[np.flatnonzero(y == 1)[:140], np.flatnonzero(y == -1)[:60]])
     frame = pd.DataFrame(X[chosen].round(3), columns=[f"x{k}" for k in range(X.shape[1])])
-    ends = rng.integers(1, 600, (160, 2))
-    ends = ends[ends[:, 0] != ends[:, 1]][:150]
+    ends = rng.permutation(199)[:180].reshape(-1, 2) + 1
     truth = y[chosen]
     return frame, ends, (truth[ends[:, 0]] == truth[ends[:, 1]]).astype(int), truth
 
@@ -54,22 +53,24 @@ def share_right(model, table, truth):
     return np.mean(model.predict(table).astype(int) == truth)
 
 
-@pytest.mark.parametrize("name", ["person_id", "nr", "PersonID", "key"])
-@pytest.mark.parametrize("ending", ["csv", "parquet", "xlsx"])
-def test_ids_that_count_from_one_are_no_row_numbers(survey, tmp_path, name, ending):
+def test_ids_that_count_from_one_are_no_row_numbers(survey, tmp_path):
     """Read as row numbers they would be off by one, and the answers about other people."""
     frame, ends, same, truth = survey
-    table = frame.assign(**{name: np.arange(1, 601)})
-    path = tmp_path / f"t.{ending}"
-    {"csv": table.to_csv, "parquet": table.to_parquet, "xlsx": table.to_excel}[ending](path, index=False)
-    model = fit_table(path, answers_of(ends, same, shift=1), model="linear")
-    assert model.columns.id_column == name
-    assert name not in model.columns.feature_names
+    answers = answers_of(ends, same, shift=1)
+    for name, ending in (("person_id", "csv"), ("nr", "xlsx"), ("PersonID", "jsonl"), ("key", "parquet")):
+        table = frame.assign(**{name: np.arange(1, 201)})
+        path = tmp_path / f"t.{ending}"
+        if ending == "jsonl":
+            table.to_json(path, orient="records", lines=True)
+        else:
+            {"csv": table.to_csv, "parquet": table.to_parquet, "xlsx": table.to_excel}[ending](path, index=False)
+        found = read_table(path, answer_ids=set(map(str, answers[["id_a", "id_b"]].to_numpy().ravel())))
+        assert (found.columns.id_column, found.ids[0]) == (name, "1")
+        assert name not in found.columns.feature_names
+    model, streamed = (fit_table(path, answers, engine=engine, model="linear") for engine in ("memory", "stream"))
+    assert model.columns.id_column == streamed.columns.id_column == "key"
     assert share_right(model, table, truth) > 0.8
-    if ending == "parquet":
-        streamed = fit_table(path, answers_of(ends, same, shift=1), engine="stream", model="linear")
-        assert streamed.columns.id_column == name
-        np.testing.assert_allclose(streamed.estimator.coef_, model.estimator.coef_, atol=1e-8)
+    np.testing.assert_allclose(streamed.estimator.coef_, model.estimator.coef_, atol=1e-8)
 
 
 def test_row_numbers_are_taken_only_where_no_column_fits(survey):
@@ -78,11 +79,12 @@ def test_row_numbers_are_taken_only_where_no_column_fits(survey):
     assert model.columns.id_column is None
     assert share_right(model, frame, truth) > 0.8
     # A column that would fit as well, and is not called as ids are: it must be said.
-    rank = frame.assign(rank=np.arange(600))
+    rank = frame.assign(rank=np.arange(200))
+    ids = {"answer_ids": set(map(str, ends.ravel()))}
     with pytest.raises(InputError, match=r"'rank' could be the column of ids.*row numbers from 0.*`id_column=''`"):
-        fit_table(rank, answers_of(ends, same))
+        read_table(rank, **ids)
     for given, found in (({"id_column": "", "drop": ["rank"]}, None), ({"id_column": "rank"}, "rank")):
-        assert fit_table(rank, answers_of(ends, same), model="linear", **given).columns.id_column == found
+        assert read_table(rank, **ids, **given).columns.id_column == found
 
 
 @pytest.mark.parametrize("quoted", [False, True])
@@ -93,30 +95,6 @@ def test_decimal_commas(survey, tmp_path, quoted):
     table = read_table(path)
     np.testing.assert_allclose(table.X, frame.to_numpy())
     assert {column.kind for column in table.columns.columns} == {"number"}
-    np.testing.assert_allclose(in_batches(path, table.columns), table.X)
-
-
-def test_commas_between_thousands_are_not_guessed_at(tmp_path):
-    (tmp_path / "t.csv").write_text("a;b\n1,234;1\n5,678;2\n")
-    with pytest.raises(InputError, match=r"column 'a', such as '1,234', may have a decimal comma or commas between"):
-        read_table(tmp_path / "t.csv")
-
-
-@pytest.mark.parametrize("mark", ["-", "n/a", "N.A.", "unknown", "."])
-@pytest.mark.parametrize("ending", ["csv", "xlsx"])
-def test_a_mark_in_a_number_column_is_a_missing_value(tmp_path, mark, ending):
-    cells = [str(k) for k in range(30)]
-    cells[4] = mark
-    frame = pd.DataFrame({"a": cells, "b": range(30)})
-    path = tmp_path / f"t.{ending}"
-    (frame.to_csv if ending == "csv" else frame.to_excel)(path, index=False)
-    with pytest.raises(InputError, match=r"missing values in 'a' \(1\).*`missing='mean'`"):
-        read_table(path)
-    table = read_table(path, missing="mean")
-    assert [column.kind for column in table.columns.columns] == ["number", "number"]
-    expected = np.arange(30.0)
-    expected[4] = np.delete(expected, 4).mean()
-    np.testing.assert_allclose(table.X[:, 0], expected)
     np.testing.assert_allclose(in_batches(path, table.columns), table.X)
 
 
@@ -151,53 +129,16 @@ def test_far_cells_without_a_value_are_no_harm(tmp_path, placed):
     assert read_table(workbook).X.tolist() == [[k, k] for k in range(900)]
 
 
-def test_another_text_in_a_number_column_is_refused_with_its_cell(tmp_path):
-    rows = [f"{k},{k}" for k in range(30)]
-    rows[17] = "about 17,17"
-    (tmp_path / "t.csv").write_text("\n".join(["age,b", *rows]))
-    with pytest.raises(
-        InputError, match=r"column 'age' .* 1 cells, the first 'about 17' in row 18.*categories=\['age'\]"
-    ):
-        read_table(tmp_path / "t.csv")
-    table = read_table(tmp_path / "t.csv", categories=["age"])
-    assert table.columns.columns[0].kind == "category"
-    assert read_table(tmp_path / "t.csv", drop=["age"]).columns.feature_names == ["b"]
-
-
-def test_categories_of_digits_and_words_stay_categories(tmp_path):
-    (tmp_path / "t.csv").write_text("a\n1\n2\n3+\nmany\n1\n")
-    assert read_table(tmp_path / "t.csv").columns.columns[0].categories == ("1", "2", "3+", "many")
-
-
 @pytest.mark.parametrize("lost_by", ["table", "answers"])
 def test_lost_leading_zeros_are_named(survey, lost_by):
     frame, ends, same, _ = survey
-    padded = np.array([f"{k:05}" for k in range(600)])
-    plain = np.arange(600).astype(str)
+    padded = np.array([f"{k:05}" for k in range(200)])
+    plain = np.arange(200).astype(str)
     table = frame.assign(id=plain if lost_by == "table" else padded)
     ids = padded if lost_by == "table" else plain
     answers = pd.DataFrame({"id_a": ids[ends[:, 0]], "id_b": ids[ends[:, 1]], "label": same})
     with pytest.raises(InputError, match=r"lost their leading zeros\. Write the (table|answers) again.*as text"):
         fit_table(table, answers)
-
-
-def test_leading_zeros_are_kept_where_they_are(survey, tmp_path):
-    frame, ends, same, truth = survey
-    ids = np.array([f"{k:05}" for k in range(600)])
-    frame.assign(patient_id=ids).to_csv(tmp_path / "t.csv", index=False)
-    answers = pd.DataFrame({"id_a": ids[ends[:, 0]], "id_b": ids[ends[:, 1]], "label": same})
-    answers.to_csv(tmp_path / "p.csv", index=False)
-    model = fit_table(tmp_path / "t.csv", tmp_path / "p.csv", model="linear")
-    assert model.columns.id_column == "patient_id"
-    assert share_right(model, frame.assign(patient_id=ids), truth) > 0.8
-
-
-def test_answers_coded_one_and_two(tmp_path):
-    path = tmp_path / "p.csv"
-    path.write_text("id_a,id_b,label\na,b,1\na,c,2\n")
-    with pytest.raises(InputError, match=r"labels 1 \(1 times\) and 2 \(1 times\).*`words=\{'1': 'similar', '2': 'dis"):
-        read_answers(path)
-    assert read_answers(path, words={"1": "dissimilar", "2": "similar"}).answers.tolist() == [-1, 1]
 
 
 @pytest.mark.parametrize("what", ["table", "answers"])
@@ -208,16 +149,6 @@ def test_latin_1(tmp_path, what):
         read_table(path) if what == "table" else read_answers(path)
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [(",,\n", "nothing but delimiters"), ("id_a,id_b,label,label\na,b,1,0\n", "two columns named 'label'")],
-)
-def test_files_of_answers_that_say_nothing_clear(tmp_path, text, message):
-    (tmp_path / "p.csv").write_text(text)
-    with pytest.raises(InputError, match=message):
-        read_answers(tmp_path / "p.csv")
-
-
 def test_answers_from_a_pipe(tmp_path):
     os.mkfifo(tmp_path / "p.csv")
     writer = threading.Thread(target=(tmp_path / "p.csv").write_text, args=("id_a,id_b,label\na,b,1\n",))
@@ -226,20 +157,3 @@ def test_answers_from_a_pipe(tmp_path):
     writer.join()
     with pytest.raises(InputError, match="a table is read more than once"):
         read_table(tmp_path / "p.csv")
-
-
-def test_an_svmlight_file_of_four_billion_features(tmp_path):
-    (tmp_path / "t.svm").write_text("1 4000000000:1\n")
-    with pytest.raises(InputError, match="cannot be read as svmlight"):
-        read_table(tmp_path / "t.svm")
-
-
-def test_a_forgotten_column_of_pair_codes_is_no_feature(survey):
-    frame, ends, same, _ = survey
-    codes = np.zeros(600, dtype=int)
-    rows = np.random.default_rng(0).permutation(600)[:40].reshape(-1, 2)
-    codes[rows] = (np.arange(1, 21) * np.where(np.arange(20) % 2, 1, -1))[:, None]
-    table = frame.assign(pair=codes)
-    with pytest.raises(InputError, match=r"column 'pair' looks like pair codes.*`codes='pair'`.*`drop`"):
-        fit_table(table, answers_of(ends, same))
-    assert "pair" not in fit_table(table, answers_of(ends, same), drop=["pair"], model="linear").columns.feature_names
