@@ -295,16 +295,13 @@ def check_contradictions(checks: AnswerChecks, annotators: ArrayLike | None = No
         return []
     if annotators is not None:
         involved = {k for found in kinds.values() for one in found for k in one.answers}
-        counts["by_annotator"] = _count_annotators([str(name) for name in np.asarray(annotators)], involved)
+        names = [str(name) for name in np.asarray(annotators)]
+        given = Counter(names)
+        doubted = Counter(names[k] for k in involved)
+        # Those with the largest share of answers in a contradiction first.
+        order = sorted(given, key=lambda name: (-doubted[name] / given[name], name))
+        counts["by_annotator"] = {name: [doubted[name], given[name]] for name in order}
     return [Finding("contradictions", "warning", counts)]
-
-
-def _count_annotators(annotators: Sequence[str], involved: set[int]) -> dict[str, list[int]]:
-    """Answers in a contradiction, and answers in all, of each annotator; those with the largest share first."""
-    given = Counter(annotators)
-    doubted = Counter(annotators[k] for k in involved)
-    order = sorted(given, key=lambda name: (-doubted[name] / given[name], name))
-    return {name: [doubted[name], given[name]] for name in order}
 
 
 def check_graph_contradictions(graph: AnswerGraph) -> list[Finding]:

@@ -55,7 +55,7 @@ from scipy.interpolate import PchipInterpolator
 from scipy.special import betaln, expit, logit, softmax
 from scipy.stats import beta
 
-from sdulearn.answers.graph import AnswerGraph, connect, find_sides
+from sdulearn.answers.graph import AnswerGraph, connect, find_core, find_sides
 from sdulearn.answers.propagate import FactorGraph, sum_by
 from sdulearn.answers.two_classes import TwoClassNetwork
 from sdulearn.errors import InputError
@@ -510,16 +510,7 @@ def on_cycles(graph: AnswerGraph) -> Mask:
     Two answers to one question are a cycle, and labels are answers about one more point.
     """
     ends, _ = _with_labels(graph)
-    left = np.arange(len(ends))
-    while True:
-        degree = np.bincount(ends[left].ravel(), minlength=graph.n_points + 1)
-        kept = left[(degree[ends[left]] > 1).all(axis=1)]
-        if len(kept) == len(left):
-            break
-        left = kept
-    found = np.zeros(len(ends), dtype=bool)
-    found[left] = True
-    return found[: graph.n_answers]
+    return np.isin(np.arange(graph.n_answers), find_core(ends, graph.n_points + 1))
 
 
 def _with_labels(graph: AnswerGraph) -> tuple[Indices, Codes]:

@@ -391,6 +391,17 @@ def find_sides(ends: Indices, same: Codes, n_points: int) -> Codes:
     return np.sign(cover[1::2] - cover[::2])
 
 
+def find_core(ends: Indices, n_points: int) -> Indices:
+    """Which edges are left when those that end at a point without others are taken off, again and again."""
+    left = np.arange(len(ends))
+    while True:
+        degree = np.bincount(ends[left].ravel(), minlength=n_points)
+        kept = left[(degree[ends[left]] > 1).all(axis=1)]
+        if len(kept) == len(left):
+            return left
+        left = kept
+
+
 def number_questions(ends: Indices, n_points: int) -> tuple[Indices, Indices]:
     """The two points of each question, the smaller first, and which question each answer answers."""
     keys = ends.min(axis=1) * np.int64(n_points) + ends.max(axis=1)

@@ -60,12 +60,9 @@ from numpy.typing import ArrayLike
 from scipy.sparse import csr_matrix
 from scipy.sparse.csgraph import breadth_first_order
 
-from sdulearn.answers.graph import AnswerGraph, connect, find_sides, number_questions
+from sdulearn.answers.graph import AnswerGraph, connect, find_core, find_sides, number_questions
 from sdulearn.errors import InputError
 from sdulearn.types import Array, Codes, Indices, Mask
-
-# Longer branches than this do not matter for the choice of a pivot.
-MAX_PEELS = 50
 
 
 class Propagation(NamedTuple):
@@ -581,15 +578,8 @@ def find_pivots(ends: Indices) -> tuple[Indices, Indices, Indices, Indices]:
     groups, local = np.unique(ends, return_inverse=True)
     ends = local.reshape(-1, 2)
     component = connect(ends, len(groups))
-    degree = np.bincount(local.ravel(), minlength=len(groups))
-    core = ends
-    # Branches that end are taken off, leaf by leaf.
-    for _ in range(MAX_PEELS):
-        core = core[(degree[core] > 1).all(axis=1)]
-        rest = np.bincount(core.ravel(), minlength=len(groups))
-        if (rest == degree).all():
-            break
-        degree = rest
+    # Branches that end do not count.
+    degree = np.bincount(ends[find_core(ends, len(groups))].ravel(), minlength=len(groups))
     order = np.lexsort((-degree, component))
     # The first of each component has the most edges.
     return groups, ends, component, order[np.unique(component[order], return_index=True)[1]]

@@ -151,13 +151,17 @@ def class_agreement(
     (1.0, None)
     """
     pairs = read_pairs(y)
-    predicted = _row_predictions(y_pred, len(pairs))
+    predicted = np.asarray(y_pred)
+    if predicted.ndim == 2:
+        predicted = np.argmax(predicted, axis=1) + 1
+    if predicted.shape != (len(pairs),):
+        raise InputError(f"`y_pred` must have one entry a row of `y`, which has {len(pairs)}; got {np.shape(y_pred)}.")
     pairs, weight, kept = weighted_rows(pairs, sample_weight)
     graph = AnswerGraph.from_y(pairs, weight)
     if not graph.n_answers and not graph.labels.any():
         raise no_answers("An agreement")
     # The class of a point is that of its first row.
-    predicted = rows_of(predicted, kept)[np.unique(graph.row_point, return_index=True)[1]]
+    predicted = rows_of(predicted.astype(np.int64), kept)[np.unique(graph.row_point, return_index=True)[1]]
     random_points = rows_of(random_points, kept)
     counted = random_of(graph, random_points)
     if counted is None:
@@ -176,15 +180,7 @@ def class_agreement(
         _share(agrees[kind], graph.weights[kind], confidence, ends[kind])
         for kind in (asked, asked & (graph.same > 0), asked & (graph.same < 0))
     )
-    return ClassAgreement(
-        agreement=agreement,
-        same=same,
-        different=different,
-        accuracy=accuracy,
-        basis=basis,
-        confidence=confidence,
-        counts=_counts(predicted, graph, asked),
-    )
+    return ClassAgreement(agreement, same, different, accuracy, basis, confidence, _counts(predicted, graph, asked))
 
 
 def _share(hits: Mask, weight: Array, confidence: float, ends: Indices | None = None) -> Share:
@@ -228,16 +224,6 @@ def design_effect(deviations: Array, ends: Indices) -> float:
     by_point = np.bincount(point, np.repeat(deviations, drawn.sum(axis=1)))
     alone = float(deviations**2 @ drawn.sum(axis=1))
     return max(1.0, 1 + (float(by_point @ by_point) - alone) / squares)
-
-
-def _row_predictions(y_pred: ArrayLike, n_rows: int) -> Codes:
-    """The predicted class of each row."""
-    predicted = np.asarray(y_pred)
-    if predicted.ndim == 2:
-        predicted = np.argmax(predicted, axis=1) + 1
-    if predicted.shape != (n_rows,):
-        raise InputError(f"`y_pred` must have one entry a row of `y`, which has {n_rows}; got {np.shape(y_pred)}.")
-    return predicted.astype(np.int64)
 
 
 def _accuracy(graph: AnswerGraph, predicted: Codes, confidence: float) -> tuple[Share | None, Basis | None]:
