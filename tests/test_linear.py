@@ -5,12 +5,9 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-import sklearn
 from joblib import parallel_config
 from sklearn.base import clone
-from sklearn.model_selection import GridSearchCV, KFold, PredefinedSplit, cross_val_predict, cross_val_score
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.model_selection import GridSearchCV, KFold, cross_val_predict, cross_val_score
 
 from sdulearn import (
     PairKFold,
@@ -23,7 +20,6 @@ from sdulearn import (
     stack_pairs,
     streaming,
 )
-from sdulearn.blocks import HashedPairKFold
 from sdulearn.errors import InputError, OrientationWarning, UndeterminedError
 from sdulearn.losses import TRAINING_LOSSES
 from sdulearn.metrics import pair_accuracy, pair_risk
@@ -41,9 +37,19 @@ def test_order_of_rows_and_ends_and_names_of_pairs_do_not_matter(waveform, loss)
     rows, codes = waveform
     shuffle = np.random.default_rng(0).permutation(len(codes))
     renamed = np.sign(codes) * (1000 - np.abs(codes)) * (codes != 0)
-    one = SDUClassifier(loss=loss).fit(rows, codes)
-    other = SDUClassifier(loss=loss).fit(rows[shuffle], renamed[shuffle])
+    one = SDUClassifier(loss=loss, prior=0.7).fit(rows, codes)
+    other = SDUClassifier(loss=loss, prior=0.7).fit(rows[shuffle], renamed[shuffle])
     assert_same_model(one, other)
+    # The mirrored prior mirrors the model, and so do labels of the other names.
+    mirror = SDUClassifier(loss=loss, prior=0.3).fit(rows, codes)
+    np.testing.assert_allclose(mirror.coef_, -one.coef_, atol=1e-7)
+    assert mirror.objective_ == pytest.approx(one.objective_, abs=1e-9)
+    one.orient(rows[:9], -one.predict(rows[:9]))
+    assert_same_model(one, mirror)
+    assert one.prior_.value == pytest.approx(0.3)
+    for labels, message in (([0, 1], r"true classes -1 and \+1"), ([1], "`y_true` has shape")):
+        with pytest.raises(ValueError, match=message):
+            one.orient(rows[:2], labels)
 
 
 @losses
@@ -94,15 +100,6 @@ def test_weights_of_portions_have_no_unit_either(waveform):
     assert astuple(parts.prior_) == pytest.approx(astuple(whole))
     with pytest.raises(InputError, match="divide all by the largest"):
         parts.partial_fit(rows, codes, sample_weight=np.full(len(codes), 1e160))
-
-
-@losses
-def test_mirror_prior_mirrors_the_model(waveform, loss):
-    rows, codes = waveform
-    one = SDUClassifier(loss=loss, prior=0.7).fit(rows, codes)
-    mirror = SDUClassifier(loss=loss, prior=0.3).fit(rows, codes)
-    np.testing.assert_allclose(mirror.coef_, -one.coef_, atol=1e-7)
-    assert mirror.objective_ == pytest.approx(one.objective_, abs=1e-9)
 
 
 def test_single_source_limits(waveform):
@@ -200,55 +197,6 @@ def test_probability_only_where_the_decision_is_log_odds(waveform):
         with pytest.raises(AttributeError) as caught:
             model.predict_proba(rows)
         assert "loss='logistic'" in str(caught.value.__cause__)
-
-
-@pytest.mark.parametrize(
-    "cv", [PairKFold(3, random_state=0), HashedPairKFold(3), PredefinedSplit, KFold(3, shuffle=True, random_state=0)]
-)
-def test_any_splitter_takes_what_was_read(waveform, cv):
-    """A splitter gets the codes that were checked before; to those of others they look like an array."""
-    rows, codes = waveform
-    if cv is PredefinedSplit:
-        cv = PredefinedSplit(PairKFold(3, random_state=0).fold_of_rows(None, codes))
-    results = SDUClassifierCV("sd", cv=cv).fit(rows, codes).cv_results_
-    by_hand = SDUClassifierCV("sd", cv=OwnSplits(list(cv.split(rows, codes)))).fit(rows, codes).cv_results_
-    np.testing.assert_array_equal(results["mean_test_score"], by_hand["mean_test_score"])
-
-
-class OwnSplits:
-    def __init__(self, splits):
-        self.splits = splits
-
-    def split(self, X, y, groups=None):
-        assert len(X) == len(y) == len(np.asarray(y))
-        return iter(self.splits)
-
-
-def test_metadata_routing_of_sample_weight(waveform):
-    rows, codes = waveform
-    weight = np.where(np.abs(codes) % 2, 2.0, 1.0)
-    direct = SDUClassifier().fit(StandardScaler().fit_transform(rows), codes, sample_weight=weight)
-    with sklearn.config_context(enable_metadata_routing=True):
-        estimator = SDUClassifier().set_fit_request(sample_weight=True).set_score_request(sample_weight=True)
-        scaler = StandardScaler().set_fit_request(sample_weight=False)
-        routed = make_pipeline(scaler, estimator).fit(rows, codes, sample_weight=weight)
-        assert_same_model(routed[-1], direct, 1e-10)
-        search = GridSearchCV(estimator, {"alpha": [0.1, 1.0]}, cv=PairKFold(3, random_state=0))
-        search.fit(rows, codes, sample_weight=weight)
-    assert np.isfinite(search.best_score_)
-
-
-def test_orient(waveform):
-    rows, codes = waveform
-    model = SDUClassifier(prior=0.7).fit(rows, codes)
-    labels, before = model.predict(rows[:9]), model.decision_function(rows)
-    np.testing.assert_array_equal(model.orient(rows[:9], labels).decision_function(rows), before)
-    np.testing.assert_array_equal(model.orient(rows[:9], -labels).decision_function(rows), -before)
-    assert model.prior_.value == pytest.approx(0.3)
-    with pytest.raises(ValueError, match=r"true classes -1 and \+1"):
-        model.orient(rows[:2], [0, 1])
-    with pytest.raises(ValueError, match="`y_true` has shape"):
-        model.orient(rows[:2], [1])
 
 
 BAD = {

@@ -16,9 +16,8 @@ import dask.array as da
 import dask.dataframe as dd
 import numpy as np
 import pytest
-from distributed import Client, Event, LocalCluster, wait
+from distributed import Client, Event, wait
 from distributed.core import Status
-from threadpoolctl import threadpool_info, threadpool_limits
 
 import sdulearn
 from sdulearn import distributed
@@ -260,30 +259,3 @@ def test_a_lost_scheduler_is_named_and_soon(tmp_path):
         ):
             with pytest.raises(SchedulerLostError, match=message):
                 again()
-
-
-def set_blas_threads(count):
-    """From a thread that ends, so that it does not stay in control of the limit."""
-    thread = threading.Thread(target=threadpool_limits, args=(count,), kwargs={"user_api": "blas"})
-    thread.start()
-    thread.join()
-
-
-@pytest.mark.parametrize(("threads", "limit"), [(1, 2), (2, 1)])
-def test_one_blas_thread_on_a_worker_with_several(threads, limit):
-    def blas_threads(*block):
-        return [one["num_threads"] for one in threadpool_info() if one["user_api"] == "blas"]
-
-    before = blas_threads()
-    options = {"processes": False, "n_workers": 1, "dashboard_address": "127.0.0.1:0"}
-    with (
-        dask.config.set(scheduler=None),
-        LocalCluster(threads_per_worker=threads, **options) as cluster,
-        Client(cluster) as client,
-    ):
-        set_blas_threads(2)
-        blocks = DaskBlocks.from_parts(made_parts([5]))
-        assert blocks.client is client
-        assert max(blocks.sum(blas_threads)) == limit
-        assert max(blas_threads()) == 2  # not all: some library may know no threads
-    set_blas_threads(max(before))

@@ -12,13 +12,12 @@ from sklearn.preprocessing import StandardScaler
 
 from sdulearn import SDUClassifier
 from sdulearn.datasets import make_waveform, sample_sdu
-from sdulearn.losses import TRAINING_LOSSES, DoubleHinge, Logistic, get_loss
+from sdulearn.losses import TRAINING_LOSSES, DoubleHinge, get_loss
 from sdulearn.pairs import read_pairs, sources
 from sdulearn.risks import even_and_linear, mixture, row_weights
 from sdulearn.solvers import SOLVERS, choose_solver, solve
 from sdulearn.solvers.linalg import with_ones
 from sdulearn.solvers.problem import Design, Problem, Solution
-from sdulearn.solvers.smooth import curvatures
 from sdulearn.solvers.squared import GroupMoments, ridge_path
 
 ALPHAS = (1e-1, 1e-4, 1e-7)
@@ -169,17 +168,6 @@ def test_one_decomposition_serves_all_alphas(waveform, fit_intercept, n_alphas):
         assert intercept == pytest.approx(model.intercept_[0], abs=1e-8)
 
 
-def test_moments_subtract(waveform):
-    rows, codes = waveform
-    source, weight = sources(codes), np.linspace(1, 2, len(rows))
-    some = np.arange(len(rows)) % 3 == 0
-    whole = GroupMoments.from_rows(rows, source, weight, 3)
-    part = GroupMoments.from_rows(rows[some], source[some], weight[some], 3)
-    rest = GroupMoments.from_rows(rows[~some], source[~some], weight[~some], 3)
-    for left, right in zip(vars(whole - part).values(), vars(rest).values(), strict=True):
-        np.testing.assert_allclose(left, right, atol=1e-10)
-
-
 def test_a_very_wide_sparse_matrix_is_never_made_dense():
     n, d = 60, 100_000
     X = sparse.random(n, d, density=1e-4, format="csr", random_state=0)
@@ -204,17 +192,6 @@ def test_dense_is_sparse(waveform, loss):
     )
 
 
-@pytest.mark.parametrize("loss", TRAINING_LOSSES)
-@pytest.mark.parametrize("fit_intercept", [True, False])
-def test_constant_and_duplicate_columns(waveform, loss, fit_intercept):
-    rows, codes = waveform
-    wide = np.column_stack([rows, rows[:, 0], np.zeros(len(rows)), np.full(len(rows), 1e6), 1e-6 * rows[:, 1]])
-    model = SDUClassifier(loss=loss, fit_intercept=fit_intercept, alpha=1e-4).fit(wide, codes)
-    assert model.optimality_ < 1e-8
-    assert model.coef_[0, 0] == pytest.approx(model.coef_[0, 21], rel=1e-3)
-    assert model.coef_[0, 22] == 0
-
-
 @pytest.mark.parametrize("loss", ["double_hinge", "logistic"])
 def test_no_convergence_is_never_silent(waveform, loss):
     rows, codes = waveform
@@ -237,15 +214,6 @@ def test_the_certificate_is_not_the_solver_s_word():
     right = solve(smooth, "newton", 1e-8, 100)
     assert smooth.optimality(right) < 1e-8
     assert smooth.optimality(Solution(right.w + 1e-3, 1)) > 1e-5
-
-
-def test_a_warm_start_that_is_already_right_costs_nothing():
-    rng = np.random.default_rng(0)
-    A, a = rng.normal(size=(200, 5)), np.full(200, 1 / 200)
-    m = rng.normal(size=200) / 200
-    problem = Problem(A, a, A.T @ m, np.full(5, 0.1), get_loss("double_hinge"))
-    cold = solve(problem, "interior_point", 1e-6, 100)
-    assert solve(problem, "interior_point", 1e-4, 100, [cold]).n_iter == 0
 
 
 @pytest.mark.parametrize("prior", [0.501, 0.5 + 1e-6, 0.5 - 1e-6])
@@ -313,24 +281,6 @@ def test_the_paper_s_own_program_falls_without_end_and_the_right_one_does_not(wa
     z = model.decision_function(X)
     ours = ALPHA / 2 * np.sum(model.coef_**2) + P @ DoubleHinge().value(z, 1) + N @ DoubleHinge().value(z, -1)
     assert ours == pytest.approx(right.obj_val, abs=1e-6)
-
-
-def test_the_secant_parabola_touches_the_loss_and_lies_above_it():
-    loss = Logistic()
-    z = np.array([-50.0, -3, -0.5, 1e-5, 0.2, 1, 7, 100])
-    slope = loss.even_grad(z)
-    newton, secant = curvatures(loss, z, slope)
-    np.testing.assert_allclose(secant * z, slope, rtol=1e-9)
-    y = np.linspace(-120, 120, 4001)
-    for at, curvature in zip(z, secant, strict=True):
-        parabola = loss.even(at) + curvature / 2 * (y**2 - at**2)
-        assert (parabola >= loss.even(y) - 1e-12).all()
-    step = 1e-4
-    differences = (loss.even_grad(z + step) - loss.even_grad(z - step)) / (2 * step)
-    near = np.abs(z) < 10
-    np.testing.assert_allclose(newton[near], differences[near], rtol=1e-6)
-    # Far out, where there is no curvature left, a little of the secant's keeps a system solvable.
-    assert (newton > 0).all()
 
 
 @pytest.mark.parametrize("loss", TRAINING_LOSSES)
