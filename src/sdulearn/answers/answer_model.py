@@ -55,7 +55,7 @@ from scipy.interpolate import PchipInterpolator
 from scipy.special import betaln, expit, logit, softmax
 from scipy.stats import beta
 
-from sdulearn.answers.graph import AnswerGraph, connect, find_core, find_sides
+from sdulearn.answers.graph import AnswerGraph, connect, find_core, find_sides, number_questions
 from sdulearn.answers.propagate import FactorGraph, sum_by
 from sdulearn.answers.two_classes import TwoClassNetwork
 from sdulearn.errors import InputError
@@ -542,10 +542,10 @@ class RepeatedQuestions:
 
     def __init__(self, graph: AnswerGraph, annotator: Codes) -> None:
         n_annotators = int(annotator.max(initial=-1)) + 1
-        votes = np.zeros((2, graph.n_questions, n_annotators))
-        np.add.at(votes, ((graph.same < 0).astype(int), graph.question, annotator), 1.0)
-        labels = np.zeros((graph.n_questions, 2), dtype=np.int64)
-        labels[graph.question] = graph.labels[graph.ends]
+        asked, question = number_questions(graph.ends, graph.n_points)
+        votes = np.zeros((2, len(asked), n_annotators))
+        np.add.at(votes, ((graph.same < 0).astype(int), question, annotator), 1.0)
+        labels = graph.labels[asked]
         truth = np.where((labels != 0).all(axis=1), (labels[:, 0] == labels[:, 1]).astype(float), np.nan)
         used = (votes.sum(axis=(0, 2)) > 1) | np.isfinite(truth)
         table = np.column_stack([votes[0], votes[1], np.nan_to_num(truth, nan=-1.0)])[used]

@@ -230,16 +230,6 @@ class AnswerGraph:
         """Number of points in each component."""
         return np.bincount(self.component, minlength=self.n_components)
 
-    @cached_property
-    def question(self) -> Indices:
-        """The question that each answer answers, numbered in ascending order of their points."""
-        return number_questions(self.ends, self.n_points)[1]
-
-    @property
-    def n_questions(self) -> int:
-        """Number of pairs of points that were asked about."""
-        return int(self.question.max(initial=-1)) + 1
-
     @property
     def n_independent(self) -> int:
         """Number of answers that do not follow from the others with two classes and no errors."""

@@ -64,6 +64,9 @@ from sdulearn.answers.graph import AnswerGraph, connect, find_core, find_sides, 
 from sdulearn.errors import InputError
 from sdulearn.types import Array, Codes, Indices, Mask
 
+# Share of the old log message in a new one, around cycles.
+_DAMPING = 0.3
+
 
 class Propagation(NamedTuple):
     """What the answers say of the classes."""
@@ -72,9 +75,6 @@ class Propagation(NamedTuple):
     posteriors: Array  # (n_points, n_classes), probability of each class of each point, given all answers and labels
     right: Array  # (n_answers,), probability that each answer is right
     component_values: Array  # (n_components,), the part of each component of the graph in ``value``
-    exact: Mask  # (n_components,), whether no cycle is left where loopy propagation would approximate
-    converged: bool  # whether all messages came to rest: always where everything is exact
-    n_iter: int  # rounds of loopy propagation; 0 where everything is exact
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,20 +121,13 @@ class FactorGraph:
         component[group] = graph.component
         return cls(graph, group, swapped, potentials, label, edge, edges, agree, differ, component)
 
-    def propagate(
-        self, log_node_probabilities: ArrayLike, *, damping: float = 0.3, max_iter: int = 200, tol: float = 1e-9
-    ) -> Propagation:
+    def propagate(self, log_node_probabilities: ArrayLike, *, max_iter: int = 200, tol: float = 1e-9) -> Propagation:
         """Compute the likelihood of all answers and the posterior of every point.
 
         ``log_node_probabilities``, (n_points, n_classes) or (n_classes,), are the logarithms of what a classifier says
         of each point, or of class shares. Labels -1 and +1 are the first and the second column, labels 1 to K the K
-        columns. Around cycles ``damping`` is the share of the old log message in a new one; messages are at rest
-        where no logarithm moves by more than ``tol``.
+        columns. Messages around cycles are at rest where no logarithm moves by more than ``tol``.
         """
-        if not 0 <= damping < 1:
-            raise InputError(f"`damping` must lie in [0, 1), got {damping:g}.")
-        if max_iter < 1 or not tol > 0:
-            raise InputError(f"`max_iter` and `tol` must be above 0, got {max_iter} and {tol:g}.")
         swapped = self.swapped[:, None]
         log_p = self._checked(log_node_probabilities)
         log_p = np.where(swapped, log_p[:, ::-1], log_p)
@@ -142,7 +135,7 @@ class FactorGraph:
         log_t = self.potentials + sum_by(self.group, log_p, len(self.potentials))
         trees = self.trees.beliefs(log_t)
         cycles = self.cycles
-        cycle_values, beliefs, cycle_agree, converged, n_iter = cycles.mixture(log_t, damping, max_iter, tol)
+        cycle_values, beliefs, cycle_agree = cycles.mixture(log_t, max_iter, tol)
         trees.groups[cycles.groups] = beliefs
         trees.log_z[cycles.groups] = 0.0
         size = self.graph.n_components
@@ -159,9 +152,6 @@ class FactorGraph:
             posteriors=np.where(swapped, posteriors[:, ::-1], posteriors),
             right=self._right(trees.groups, agree),
             component_values=values,
-            exact=self.exact,
-            converged=converged,
-            n_iter=n_iter,
         )
 
     @cached_property
@@ -229,8 +219,6 @@ class Beliefs(NamedTuple):
     log_z: Array  # (n_groups,), term of each group in equation (5)
     agree: Array  # (n_edges,), probability that the two ends of each edge agree
     edge_z: Array  # (n_edges,), term of each edge in equation (5)
-    converged: bool  # whether all messages came to rest
-    n_iter: int  # rounds of messages in components with cycles
 
 
 class Network:
@@ -264,11 +252,11 @@ class Network:
         levels = _levels(places.min(axis=1)[order], n_roots)
         self.levels = [(level, self.parent[level][starts], starts) for level, starts in levels]
 
-    def beliefs(self, log_t: Array, damping: float = 0.3, max_iter: int = 200, tol: float = 1e-9) -> Beliefs:
+    def beliefs(self, log_t: Array, max_iter: int = 0, tol: float = 1e-9) -> Beliefs:
         """Send messages, given the log potentials (n_groups, n_classes), and read the beliefs."""
         messages = np.zeros((2, len(self.ends), log_t.shape[1]))
         self._sweep(log_t, messages)
-        converged, n_iter = self._flood(log_t, messages, damping, max_iter, tol)
+        self._flood(log_t, messages, max_iter, tol)
         cavities = _cavities(self.ends, log_t, messages)
         log_q = log_t + sum_by(self.ends.T.ravel(), messages.reshape(-1, log_t.shape[1]), len(log_t))
         log_z = log_sum(log_q)
@@ -277,7 +265,7 @@ class Network:
         cavities -= scale[self.ends.T][:, :, None]
         first, second = cavities
         agree, edge_z = edge_beliefs(first, second, self.agree, self.differ)
-        return Beliefs(np.exp(log_q - scale[:, None]), log_z, agree, edge_z, converged, n_iter)
+        return Beliefs(np.exp(log_q - scale[:, None]), log_z, agree, edge_z)
 
     def _sweep(self, log_t: Array, messages: Array) -> None:
         """Messages on trees: from the leaves to the roots, and back."""
@@ -298,7 +286,7 @@ class Network:
         messages[self.upper, self.tree_edges] = up
         messages[1 - self.upper, self.tree_edges] = down
 
-    def _flood(self, log_t: Array, messages: Array, damping: float, max_iter: int, tol: float) -> tuple[bool, int]:
+    def _flood(self, log_t: Array, messages: Array, max_iter: int, tol: float) -> None:
         """Damped messages over all edges in components with cycles, until they come to rest."""
         moving = self.loopy
         n_iter = 0
@@ -317,12 +305,10 @@ class Network:
                 # A component rests as a whole.
                 moved = np.bincount(component, _change(fresh, old) > tol)
                 rests = moved[component] == 0
-                # Log 0 stays, but 0 times it would not.
-                old = (1 - damping) * fresh + damping * old if damping else fresh
+                old = (1 - _DAMPING) * fresh + _DAMPING * old
                 n_iter += 1
             messages[:, moving] = old
             moving = moving[~rests]
-        return not len(moving), n_iter
 
 
 class ConditionedNetwork:
@@ -350,14 +336,11 @@ class ConditionedNetwork:
         )
         self.potentials[:, self.pivots] = np.where(np.eye(n_classes, dtype=bool), 0.0, -np.inf)[:, None, :]
 
-    def mixture(self, log_t: Array, damping: float, max_iter: int, tol: float) -> tuple[Array, Array, Array, bool, int]:
-        """Log likelihoods of the components; beliefs of groups and edges; whether messages rest, and their rounds.
-
-        ``log_t`` are the log potentials of all groups of the factor graph.
-        """
+    def mixture(self, log_t: Array, max_iter: int, tol: float) -> tuple[Array, Array, Array]:
+        """Log likelihoods of the components, and beliefs of groups and edges, by the log potentials of all groups."""
         n_classes, n_groups, _ = self.potentials.shape
         copies = self.potentials + log_t[self.groups]
-        found = self.network.beliefs(copies.reshape(-1, n_classes), damping, max_iter, tol)
+        found = self.network.beliefs(copies.reshape(-1, n_classes), max_iter, tol)
         size = len(self.pivots)
         of_edge = self.component[self.ends[~self.cut, 0]]
         log_p = sum_by(self.component, found.log_z.reshape(n_classes, -1).T, size).T
@@ -373,7 +356,7 @@ class ConditionedNetwork:
         agree[:, self.cut] = [beliefs[k, other, k] for k in range(n_classes)]
         groups = np.einsum("kg,kgc->gc", share[:, self.component], beliefs)
         on_edges = (share[:, self.component[self.ends[:, 0]]] * agree).sum(axis=0)
-        return values, groups, on_edges, found.converged, found.n_iter
+        return values, groups, on_edges
 
 
 def message(cavity: Array, agree: Array, differ: Array) -> Array:
