@@ -6,7 +6,6 @@ from sklearn.datasets import load_iris
 
 from sdulearn.answers import AnswerGraph
 from sdulearn.datasets import make_waveform, sample_sdu
-from sdulearn.errors import InputError
 from sdulearn.pairs import read_pairs
 from sdulearn.risks import similar_share
 
@@ -45,19 +44,12 @@ def test_exact_draws_keep_every_ratio_and_no_row_twice(prior):
     assert len(set(rows[:, 0]) | set(X_test[:, 0])) == len(rows) + len(X_test)
 
 
-def test_random_draws_vary():
-    labels = np.repeat([1, -1], 3000)
-    X = np.zeros((6000, 1))
-    counts = {
-        (sample_sdu(X, labels, n_pairs=50, n_unlabeled=10, prior=0.7, exact=False, random_state=s)[1] > 0).sum()
-        for s in range(10)
-    }
-    assert len(counts) > 3
-
-
-def test_types_are_kept():
+def test_random_draws_vary_and_types_are_kept():
     X, y = make_waveform(500, random_state=0)
-    arguments = {"n_pairs": 10, "n_unlabeled": 10, "prior": 0.5, "random_state": 0}
+    arguments = {"n_pairs": 50, "n_unlabeled": 10, "prior": 0.5}
+    draws = [sample_sdu(X, y, exact=False, random_state=s, **arguments)[1] for s in range(10)]
+    assert len({(codes > 0).sum() for codes in draws}) > 3
+    arguments["random_state"] = 0
     rows, codes = sample_sdu(X, y, **arguments)
     for other in (pd.DataFrame(X), sparse.csr_matrix(X)):
         other_rows, other_codes = sample_sdu(other, y, **arguments)
@@ -71,7 +63,12 @@ def test_types_are_kept():
     [
         ({"n_pairs": 1000}, "needs 1407 positive points, but `y` has 50"),
         ({"prior": 1.5}, "strictly between 0 and 1"),
-        ({"y": np.zeros(100)}, "classes -1 and"),
+        ({"prior": 0.0}, "strictly between 0 and 1"),
+        ({"y": np.zeros(100)}, "classes -1 and.*leave out `prior`"),
+        ({"design": "ring"}, "'loose', 'random' or 'star'"),
+        ({"error_rate": 1.1}, "`error_rate` must lie between"),
+        ({"prior": None, "n_pairs": 46}, "needs 102 points, but `y` has 100"),
+        ({"design": "random", "n_points": 4, "n_pairs": 7}, "4 points have 6 pairs.*Raise `n_points`"),
     ],
 )
 def test_bad_input(arguments, message):
@@ -106,8 +103,6 @@ def test_questions_are_all_there_is_where_all_are_asked():
     _, table = sample_sdu(X, y, n_pairs=45, n_unlabeled=0, prior=0.6, design="random", n_points=10, random_state=1)
     asked = {tuple(sorted(pair)) for pair in table[:, 1].reshape(-1, 2).tolist()}
     assert len(asked) == 45
-    with pytest.raises(InputError, match="Raise `n_points`"):
-        sample_sdu(X, y, n_pairs=46, n_unlabeled=0, prior=0.6, design="random", n_points=10)
 
 
 def test_wrong_answers_to_loose_pairs():
@@ -129,11 +124,3 @@ def test_draws_of_any_classes_answer_as_the_classes_say(design):
     assert ((table[:80:2, 0] > 0) == (y[ends[:, 0]] == y[ends[:, 1]])).all()
     # One point, one row of X.
     assert len(np.unique(table[:, 1])) == len(np.unique(rows))
-
-
-def test_a_prior_is_for_two_classes():
-    X, y = load_iris(return_X_y=True)
-    with pytest.raises(InputError, match="leave out `prior`"):
-        sample_sdu(X, y, n_pairs=5, n_unlabeled=5, prior=0.5)
-    with pytest.raises(InputError, match="needs 210 points"):
-        sample_sdu(X, y, n_pairs=100, n_unlabeled=10)

@@ -18,7 +18,6 @@ from sdulearn.datasets import (
     logistic_scores,
 )
 from sdulearn.planning import simulate_plan
-from sdulearn.risks import similar_share
 
 
 @pytest.fixture(scope="module")
@@ -48,6 +47,7 @@ def test_gaussian_classes_have_the_ceiling_asked_for(prior, ceiling):
 
 
 def test_accuracy_of_a_linear_model_on_gaussian_classes_is_exact():
+    assert GaussianPopulation(0.7, 0.9, 2).accuracy(np.zeros(2), 1.0) == pytest.approx(0.7)
     population = GaussianPopulation(0.7, 0.85, n_features=2)
     points, *_ = population.draw(5, 200_000, np.random.default_rng(0))
     coef, intercept = np.array([1.0, -0.2]), 0.4
@@ -59,10 +59,6 @@ def test_accuracy_of_a_linear_model_on_gaussian_classes_is_exact():
     assert population.accuracy(coef, intercept) == pytest.approx(
         np.mean(np.where(up, positive, 1 - positive)), abs=5e-3
     )
-
-
-def test_a_constant_model_gets_the_larger_class():
-    assert GaussianPopulation(0.7, 0.9, 2).accuracy(np.zeros(2), 1.0) == pytest.approx(0.7)
 
 
 @pytest.mark.parametrize(("prior", "ceiling"), [(0.5, 0.75), (0.7, 0.9), (0.9, 0.95)])
@@ -82,16 +78,11 @@ def test_no_linear_model_beats_the_ceiling_on_the_user_s_rows(features):
     assert best > 0.75
     assert (pairs[:, 0] != pairs[:, 1]).all()
     assert len(np.unique(unlabeled)) == 50
-
-
-@pytest.mark.parametrize("kind", ["gaussian", "features"])
-def test_pairs_are_random(kind, features):
-    population = (
-        GaussianPopulation(0.7, 0.9, 2) if kind == "gaussian" else FeaturePopulation(features, 0.7, 0.9, "random")
-    )
-    shares = [population.draw(400, 10, np.random.default_rng(seed))[2].mean() for seed in range(30)]
-    assert np.mean(shares) == pytest.approx(similar_share(0.7), abs=0.02)
-    assert np.std(shares) > 0.01
+    # Pairs are random, with the shares of similar ones that the prior implies.
+    for each in (population, GaussianPopulation(0.7, 0.9, 2)):
+        shares = [each.draw(400, 10, np.random.default_rng(seed))[2].mean() for seed in range(20)]
+        assert np.mean(shares) == pytest.approx(0.58, abs=0.02)
+        assert np.std(shares) > 0.01
 
 
 def test_a_plan_rises_to_the_ceiling(plan):
@@ -104,17 +95,13 @@ def test_a_plan_rises_to_the_ceiling(plan):
     assert all(a > b for a, b in zip(joint.accuracy[:3], sddu.accuracy[:3], strict=True))
 
 
-def test_the_prior_s_side_of_a_plan(plan):
+def test_what_counts_and_theory_say_in_a_plan(plan):
     assert plan.sizes == (25, 100, 400, 1600)
-    priors = [row.prior for row in plan.rows]
-    widths = [prior.high - prior.low for prior in priors]
+    widths = [row.prior.high - row.prior.low for row in plan.rows]
     assert widths == sorted(widths, reverse=True)
-    assert all(prior.value == pytest.approx(0.7) for prior in priors)
     assert plan.rows[1].no_value_probability == pytest.approx(binom.cdf(50, 100, 0.58))
-
-
-def test_the_theory_s_side_of_a_plan(plan):
     for row in plan.rows:
+        assert row.prior.value == pytest.approx(0.7)
         assert row.order_bound == order_probability(row.n_pairs, 0.7)
         assert row.order_bound <= row.order_probability == order_probability(row.n_pairs, 0.7, exact=True)
         counts = {"n_similar": 0.58 * row.n_pairs, "n_dissimilar": 0.42 * row.n_pairs, "n_unlabeled": 500}
@@ -132,13 +119,15 @@ def test_the_same_seed_gives_the_same_plan_and_the_names_of_the_classes_do_not_m
     assert other.curves[0].accuracy != plan.curves[1].accuracy[:1]
 
 
-def test_more_targets_need_more_pairs(plan):
+def test_higher_targets_need_more_pairs(plan):
     for method in planning.METHODS:
         answers = [plan.pairs_needed(target, method) for target in np.linspace(0.71, 0.899, 40)]
         numbers = [answer.n_pairs for answer in answers]
         assert numbers == sorted(numbers)
         assert numbers[0] < numbers[-1]
         assert all(25 <= answer.low <= answer.n_pairs <= answer.high for answer in answers)
+    with pytest.raises(ValueError, match="no curve of `method='su'`, only of"):
+        plan.pairs_needed(0.8, "su")
 
 
 def test_the_crossing_is_interpolated_in_the_logarithm(plan):
@@ -152,25 +141,19 @@ def test_the_crossing_is_interpolated_in_the_logarithm(plan):
     assert noisy.pairs_needed(0.87).low < noisy.pairs_needed(0.87).n_pairs
 
 
-def test_pairs_needed_is_monotone_and_says_from_what(features):
-    planned = simulate_plan(prior=0.7, X=features, methods=("sddu",), sizes=(50, 200, 800), n_repeats=4)
-    easy, hard = (planned.pairs_needed(target, "sddu") for target in (0.75, 0.87))
-    assert easy.n_pairs < hard.n_pairs
-    assert source(easy.plan) == (600, 5, 5, "random")
-    assert (easy.plan.ceiling, easy.plan.known_prior, easy.plan.oriented) == (pytest.approx(0.9), False, False)
-    generated = simulate_plan(prior=0.7, methods=("sddu",), sizes=(50,), n_repeats=1, known_prior=True)
-    assert source(generated) == (None, 10, 10, None)
-    assert generated.known_prior
-
-
-def test_more_features_and_a_lower_ceiling_need_more_pairs():
-    def needed(**options):
-        drawn = simulate_plan(prior=0.7, methods=("sddu",), sizes=(50, 200, 800, 3200), n_repeats=6, **options)
-        return drawn.pairs_needed(0.8, "sddu").n_pairs
-
-    base = needed(n_features=3)
-    assert needed(n_features=30) > base
-    assert needed(n_features=3, ceiling=0.82) > base
+def test_a_plan_says_from_what_and_more_features_or_a_lower_ceiling_need_more_pairs(features):
+    options = {"prior": 0.7, "methods": ("sddu",), "sizes": (50, 200, 800), "n_repeats": 4}
+    plans = [simulate_plan(**options, **more) for more in (
+        {"n_features": 3}, {"n_features": 30}, {"n_features": 3, "ceiling": 0.82}, {"X": features, "known_prior": True},
+    )]  # fmt: skip
+    base, wide, hard, _ = (plan.pairs_needed(0.8, "sddu") for plan in plans)
+    assert base.n_pairs < min(wide.n_pairs, hard.n_pairs)
+    assert base.plan is plans[0]
+    assert [source(plan) for plan in plans[:2]] == [(None, 3, 3, None), (None, 30, 30, None)]
+    assert source(plans[3]) == (600, 5, 5, "random")
+    assert [plan.known_prior for plan in plans] == [False, False, False, True]
+    assert [plan.ceiling for plan in plans] == pytest.approx([0.9, 0.9, 0.82, 0.9])
+    assert not any(plan.oriented for plan in plans)
 
 
 def test_at_one_half_the_joint_method_plans_with_named_classes():
@@ -196,22 +179,12 @@ def test_wide_and_sparse_features_are_cut_to_size():
     rng = np.random.default_rng(0)
     X = (rng.random((300, 1500)) < 0.02).astype(float)
     options = {"prior": 0.7, "methods": ("sddu",), "sizes": (50,), "n_repeats": 2}
-    plan = simulate_plan(X=csr_matrix(X), **options)
+    seen = []
+    plan = simulate_plan(X=csr_matrix(X), progress=lambda fits: seen.extend(fits) or fits, **options)
+    assert seen == [(0, 0, 0), (1, 0, 0)]
     assert source(plan) == (300, 1500, 100, "random")
     assert plan.curves == simulate_plan(X=X, **options).curves
     assert plan.n_unlabeled == 300
-
-
-def test_progress_sees_every_fit():
-    seen = []
-
-    def progress(fits):
-        for fit in fits:
-            seen.append(fit)
-            yield fit
-
-    simulate_plan(prior=0.7, methods=("sddu",), sizes=(25, 50), n_repeats=3, progress=progress)
-    assert len(seen) == 6
 
 
 @pytest.mark.parametrize(
@@ -237,11 +210,6 @@ def test_progress_sees_every_fit():
 def test_bad_input(change, message):
     with pytest.raises(ValueError, match=message):
         simulate_plan(**{"prior": 0.7, "sizes": (50,), "n_repeats": 1, **change})
-
-
-def test_a_plan_knows_its_methods(plan):
-    with pytest.raises(ValueError, match="no curve of `method='su'`, only of"):
-        plan.pairs_needed(0.8, "su")
 
 
 def test_a_curve_has_the_mean_of_the_draws_and_its_standard_error():

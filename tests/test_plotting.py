@@ -122,6 +122,7 @@ def test_bad_requests_say_what_is_wrong(flat, keywords, message):
 
 
 def test_the_prior_follows_the_answers_in_their_order():
+    """That of answers which share points is that of their likelihood."""
     codes = np.repeat([1, 2, -3, 4, 5, -6, 7], 2)
     display = PriorIntervalDisplay.from_codes(np.r_[codes[::-1], 0, 0], confidence=0.9)
     assert display.n_pairs.tolist() == [1, 2, 3, 4, 5, 6, 7]
@@ -130,9 +131,8 @@ def test_the_prior_follows_the_answers_in_their_order():
         found = display.value[n - 1], display.low[n - 1], display.high[n - 1]
         assert found == pytest.approx((estimate.value, estimate.low, estimate.high))
     np.testing.assert_array_equal(display.line_.get_ydata(), display.value)
-
-
-def test_the_prior_of_answers_that_share_points_is_that_of_their_likelihood():
+    many = PriorIntervalDisplay.from_codes(np.repeat(np.arange(1, 402), 2))
+    assert (len(many.n_pairs), many.n_pairs[0], many.n_pairs[-1]) == (200, 1, 401)
     y = np.array([[1, 0], [1, 1], [2, 0], [2, 2], [-3, 0], [-3, 3], [4, 1], [4, 2], [0, 9]])
     display = PriorIntervalDisplay.from_codes(y)
     assert display.n_pairs.tolist() == [1, 2, 3, 4]
@@ -193,7 +193,7 @@ def test_the_grid_shows_the_table_of_results(waveform):
 
 
 def test_the_grid_of_the_joint_estimator_is_a_loss_against_alpha(waveform):
-    model = make_pipeline(StandardScaler(), PairLogisticRegressionCV()).fit(*waveform)
+    model = make_pipeline(StandardScaler(), PairLogisticRegressionCV(4)).fit(*waveform)
     display = RiskGridDisplay.from_estimator(model)
     np.testing.assert_allclose(display.risk, -model[-1].cv_results_["mean_test_score"])
     assert display.alphas[display.best] == model[-1].alpha_
@@ -210,10 +210,8 @@ def test_the_grid_of_a_search_over_a_pipeline(waveform):
     ).fit(*waveform)
     display = RiskGridDisplay.from_estimator(search)
     assert display.best == search.best_index_
+    assert display.risk_name == "held-out risk"
     assert [len(line.lines[0].get_xdata()) for line in display.lines_] == [3, 3]
-
-
-def test_a_model_without_results_is_refused(waveform):
     with pytest.raises(ValueError, match="has no cv_results_"):
         RiskGridDisplay.from_estimator(SDUClassifier().fit(*waveform))
     search = GridSearchCV(SDUClassifier(), {"gamma": [0.0, 1.0]}, cv=PairKFold(2)).fit(*waveform)
@@ -275,20 +273,16 @@ def test_the_learning_curve_without_labels_holds_pairs_out(drawn):
 
 
 def test_the_learning_curve_knows_the_points(drawn):
-    *_, X_test, y_test = drawn
+    rows, codes, X_test, y_test = drawn
     rng = np.random.default_rng(0)
     ends = rng.permutation(300)[np.column_stack([rng.integers(0, 60, 150), rng.integers(60, 120, 150)])]
     shared, y = stack_pairs(X_test, ends, y_test[ends[:, 0]] == y_test[ends[:, 1]])
     _Spy.seen = []
     PairLearningCurveDisplay.from_estimator(_Spy(prior=0.7), shared, y, n_pairs=[20], n_repeats=3, random_state=0)
     assert [seen.shape[1] for seen in _Spy.seen] == [2, 2, 2]
-
-
-@pytest.mark.parametrize("sizes", [[0, 10], [151], []])
-def test_impossible_sizes_are_refused(drawn, sizes):
-    rows, codes, *test = drawn
-    with pytest.raises(ValueError, match="between 1 and 150"):
-        PairLearningCurveDisplay.from_estimator(SDUClassifier(), rows, codes, n_pairs=sizes, test=test)
+    for sizes in ([0, 10], [151], []):
+        with pytest.raises(ValueError, match="between 1 and 150"):
+            PairLearningCurveDisplay.from_estimator(_Spy(), rows, codes, n_pairs=sizes, test=(X_test, y_test))
 
 
 def test_without_matplotlib_the_extra_is_named(monkeypatch):
@@ -339,7 +333,7 @@ def test_answers_that_the_model_knows_by_heart_are_not_taken_for_held_out():
     pairs = np.arange(120).reshape(-1, 2)
     rows, y = stack_pairs(rng.normal(size=(120, 80)), pairs, rng.random(60) < 0.4, unlabeled=None)
     model = PairLogisticRegression(1e-4, covariance_power=0, n_classes=3).fit(rows, y)
-    by_heart, held_out = (AnswerMatrixDisplay.from_estimator(model, rows, y, cv=cv).counts for cv in (None, 3))
+    by_heart, held_out = (AnswerMatrixDisplay.from_estimator(model, rows, y, cv=cv).counts for cv in (None, 2))
     assert np.trace(by_heart.different) < 3 < np.trace(held_out.different)
 
 

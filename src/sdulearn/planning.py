@@ -79,24 +79,16 @@ class Plan:
         Accuracy, one curve a method.
     rows : tuple of PlanRow
         What is known without simulation, one row a number of pairs, in ascending order.
-    prior : float
-        Share of the larger class.
-    ceiling : float
-        Accuracy of the best possible classifier in the simulation.
-    n_unlabeled : int
-        Unlabeled rows beside the pairs.
-    n_repeats : int
-        Simulated draws.
-    n_rows : int or None
-        Rows of ``X``; None where points were generated.
+    prior, ceiling : float
+        Share of the larger class, and accuracy of the best possible classifier.
+    n_unlabeled, n_repeats : int
+        Unlabeled rows beside the pairs, and simulated draws.
+    n_rows, direction : int and str, or None
+        Rows of ``X``, and which direction of it separated the made-up classes.
     n_features, n_axes : int
         Features of the points, and how many directions of them were simulated.
-    direction : str or None
-        Which direction of ``X`` separated the made-up classes.
-    known_prior : bool
-        Whether the estimators were given the prior.
-    oriented : bool
-        Whether labelled points named the classes.
+    known_prior, oriented : bool
+        Whether the estimators were given the prior, and whether labelled points named the classes.
     """
 
     curves: tuple[Curve, ...]
@@ -153,12 +145,8 @@ class PairsNeeded:
         where the largest is not.
     low, high : float
         The same with the curve two standard errors higher and lower: the noise of the simulation.
-    target_accuracy : float
-        The target.
-    method : str
-        The estimator.
-    plan : Plan
-        The simulation.
+    target_accuracy, method, plan : float, str and Plan
+        The target, the estimator and the simulation.
     """
 
     n_pairs: float
@@ -266,6 +254,7 @@ def simulate_plan(
         if i == j == 0:  # every size and method of a repeat learns from one draw
             draw = population.draw(sizes[-1], n_unlabeled, np.random.default_rng(seeds[k]))
         accuracy[j, i, k] = _accuracy(draw, sizes[i], methods[j], known, oriented)
+    drawn_from = {key: getattr(population, key) for key in ("n_rows", "n_features", "n_axes", "direction")}
     return Plan(
         curves=tuple(_curve(*each, prior) for each in zip(methods, accuracy, strict=True)),
         rows=tuple(expected_row(n, prior, n_unlabeled) for n in sizes),
@@ -273,10 +262,7 @@ def simulate_plan(
         ceiling=ceiling,
         n_unlabeled=n_unlabeled,
         n_repeats=n_repeats,
-        n_rows=population.n_rows,
-        n_features=population.n_features,
-        n_axes=population.n_axes,
-        direction=population.direction,
+        **drawn_from,
         known_prior=known_prior,
         oriented=oriented,
     )

@@ -54,7 +54,7 @@ _FIRST_CHOICE = 12
 _GROWTH = 1.5
 # States that are kept: those after each possible answer to some questions.
 _KEPT = 16
-# So many questions that were put aside stay there; then the oldest may come again.
+# The number of questions that stay aside; then the oldest may come again.
 _MOST_SKIPPED = 20
 # Beyond the answers themselves, so many points show a model of loose pairs how points vary.
 _MOST_UNLABELED = 5000
@@ -105,11 +105,6 @@ class Asker:
     seed : int
         The seed in use, also where none was given.
 
-    See Also
-    --------
-    ask : Ask a function instead of a person.
-    QuestionCell : The questions with buttons, in a notebook.
-
     Examples
     --------
     >>> from sklearn.datasets import load_iris
@@ -142,12 +137,14 @@ class Asker:
             raise InputError(f"`design` is one of {', '.join(DESIGNS)}; got `design={design!r}`.")
         if design == "random" and n_classes != 2:
             raise InputError('`design="random"` is for two classes. Leave `n_classes` out, or use `design="linked"`.')
+        for name, share in (("random_share", random_share), ("repeat_share", repeat_share)):
+            if not 0 <= share <= 1:
+                raise InputError(f"`{name}` must lie between 0 and 1, got `{name}={share!r}`.")
         self.design = design
         self.n_classes = n_classes
         self._limit = _checked_classes(n_classes)
-        self._random_share = _checked_share("random_share", random_share)
         # A second flipped answer to a question would halve its protection, and the error rate is known.
-        self._check_share = _checked_share("repeat_share", repeat_share) if private is None else 0.0
+        self._shares = (random_share, repeat_share if private is None else 0.0)
         self.private = private
         # The generator that all programs share is left alone.
         self.seed = secrets.randbits(31)
@@ -538,17 +535,10 @@ class Asker:
 
     def _choose(self, answers: tuple[RowAnswer, ...], others: list[Question], annotator: str) -> Question:
         number = 1 + max([0, *(one.number for one in answers), *(question.number for question in others)])
-        turn = Turn(
-            self._state(answers),
-            others,
-            annotator,
-            number,
-            # Not by the number: where answers were taken back, a log goes on with other ones.
-            np.random.default_rng([self.seed, len(answers) + len(others) + 1]),
-            self._random_share,
-            self._check_share,
-            self._flips.closed_to(annotator),
-        )
+        # Not by the number: where answers were taken back, a log goes on with other ones.
+        rng = np.random.default_rng([self.seed, len(answers) + len(others) + 1])
+        closed = self._flips.closed_to(annotator)
+        turn = Turn(self._state(answers), others, annotator, number, rng, *self._shares, closed)
         return DESIGNS[self.design](turn)
 
     @property
@@ -604,7 +594,7 @@ def _key(answers: Sequence[RowAnswer]) -> Key:
 
 
 def _fit_standardised(model: Estimator, rows: Rows, y: Codes) -> Estimator:
-    """Fit to standardised rows, with coefficients for the columns as given; sparse rows keep their zeros."""
+    """Fit to standardised rows, with coefficients for the columns as given; sparse rows keep zeros."""
     scaler = _scaler(rows).fit(rows)
     fit_quietly(model, scaler.transform(rows), y)
     model.coef_ = model.coef_ / scaler.scale_
@@ -651,10 +641,6 @@ def ask(X: MatrixLike, oracle: Oracle, n: int, **options: Any) -> Asker:
     Asker
         With all answers.
 
-    See Also
-    --------
-    Asker : One question at a time.
-
     Examples
     --------
     >>> from sklearn.datasets import load_breast_cancer
@@ -689,9 +675,3 @@ def _checked_classes(n_classes: int | str) -> int | None:
     if not isinstance(n_classes, (int, np.integer)) or n_classes < 2:
         raise InputError(f'`n_classes` must be 2 or more, or "auto"; got `n_classes={n_classes!r}`.')
     return int(n_classes)
-
-
-def _checked_share(name: str, share: float) -> float:
-    if not 0 <= share <= 1:
-        raise InputError(f"`{name}` must lie between 0 and 1, got `{name}={share!r}`.")
-    return float(share)

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from sdulearn.asking.classes import MAX_UNPROVEN
-from sdulearn.asking.records import Question, RowAnswer
+from sdulearn.asking.records import Question
 from sdulearn.errors import NothingToAskError
 from sdulearn.types import Array, Mask
 
@@ -112,9 +112,9 @@ def _first(turn: Turn) -> Question:
     """Two points that stand for many."""
     points = turn.state.points
     first = int(np.argmin(points.distances.sum(axis=1)))
-    gain = representation_gain(points.distances, points.distances[first])
-    gain[first] = -1.0
-    gain = np.where(_free(turn), gain, -1.0)
+    free = _free(turn)
+    free[first] = False
+    gain = np.where(free, representation_gain(points.distances, points.distances[first]), -1.0)
     return turn.ask(points.candidates[np.argmax(gain)], points.candidates[first], "explore")
 
 
@@ -204,22 +204,14 @@ def _uncertain(turn: Turn) -> Question | None:
     free = _free(turn)
     if not free.any() or state.model is None:
         return None
-    p = np.exp(state.of_candidates)
-    score = np.where(free, uncertainty(p) / expected_questions(p), -1.0)
+    # Probabilities of the classes, the likeliest first.
+    falling = -np.sort(-np.exp(state.of_candidates), axis=1)
+    uncertainty = 1 - (falling[:, 0] - falling[:, 1])
+    # Mean number of questions until the class is known, the likeliest asked first; the last one follows.
+    n_classes = falling.shape[1]
+    n_questions = falling @ np.minimum(np.arange(1, n_classes + 1), max(n_classes - 1, 1))
+    score = np.where(free, uncertainty / n_questions, -1.0)
     return ask_about(turn, int(state.points.candidates[np.argmax(score)]), "linked")
-
-
-def uncertainty(p: Array) -> Array:
-    """1 less the gap between the two likeliest classes."""
-    top = np.partition(p, -2, axis=1)[:, -2:]
-    return 1 - (top[:, 1] - top[:, 0])
-
-
-def expected_questions(p: Array) -> Array:
-    """Mean number of questions until the class is known, the likeliest asked first; the last one follows."""
-    falling = -np.sort(-p, axis=1)
-    rank = np.minimum(np.arange(1, p.shape[1] + 1), max(p.shape[1] - 1, 1))
-    return falling @ rank
 
 
 def _free(turn: Turn) -> Mask:
@@ -231,7 +223,11 @@ def _free(turn: Turn) -> Mask:
 def _compare_classes(turn: Turn) -> Question | None:
     """The smallest class that may be another one, against the likeliest of these."""
     state = turn.state
-    pairs = _comparable(turn)
+    asked = {one.pair for one in state.answers} | turn.waiting
+    # Their examples were not compared in vain.
+    pairs = [
+        (a, b) for a, b in state.classes.unproven if tuple(sorted((example(state, a), example(state, b)))) not in asked
+    ]
     if not pairs or state.model is None:
         return None
     members = state.classes.members
@@ -239,18 +235,6 @@ def _compare_classes(turn: Turn) -> Question | None:
     others = [a if b == smallest else b for a, b in pairs if smallest in (a, b)]
     likeliest = max(others, key=state.likeness_to(smallest).__getitem__)
     return turn.ask(example(state, smallest), example(state, likeliest), "compare")
-
-
-def _comparable(turn: Turn) -> list[tuple[int, int]]:
-    """Pairs of classes that may be one and whose examples were not compared in vain."""
-    state = turn.state
-    asked = {one.pair for one in state.answers} | turn.waiting
-    found = []
-    for a, b in state.classes.unproven:
-        ends = sorted((example(state, a), example(state, b)))
-        if (ends[0], ends[1]) not in asked:
-            found.append((a, b))
-    return found
 
 
 def _checks_in_turn(turn: Turn) -> list[Callable[[Turn], Question | None]]:
@@ -264,21 +248,16 @@ def _checks_in_turn(turn: Turn) -> list[Callable[[Turn], Question | None]]:
 
 def _repeat(turn: Turn) -> Question | None:
     """A question drawn at random, asked again; by somebody else, where there is one."""
-    first = _first_answers(turn)
-    others = [r for r in first if r.annotator != turn.annotator]
+    times = Counter(one.pair for one in turn.state.answers)
+    once = [one for one in turn.state.answers if times[one.pair] == 1 and one.sign]
+    first = [one for one in once if one.pair not in turn.waiting]
+    others = [one for one in first if one.annotator != turn.annotator]
     # Not what is still remembered.
     pool = others or first[:-3]
     if not pool:
         return None
     one = pool[turn.rng.integers(len(pool))]
     return turn.ask(one.left, one.right, "repeat")
-
-
-def _first_answers(turn: Turn) -> list[RowAnswer]:
-    """Answers to questions that were asked once and that nobody has before them."""
-    times = Counter(one.pair for one in turn.state.answers)
-    asked = [one for one in turn.state.answers if times[one.pair] == 1 and one.sign]
-    return [one for one in asked if one.pair not in turn.waiting]
 
 
 def _triangle(turn: Turn) -> Question | None:
@@ -291,10 +270,8 @@ def _triangle(turn: Turn) -> Question | None:
     others = sorted(compared[one.right] - {one.left})
     if not others:
         return None
-    other = others[turn.rng.integers(len(others))]
-    pair = (min(one.left, other), max(one.left, other))
-    asked = any(one.pair == pair for one in turn.state.answers)
-    return None if asked else turn.ask(one.left, other, "triangle")
+    question = turn.ask(one.left, others[turn.rng.integers(len(others))], "triangle")
+    return None if any(one.pair == question.pair for one in turn.state.answers) else question
 
 
 def _doubtful(turn: Turn) -> Question | None:

@@ -181,10 +181,10 @@ def model_on_features(state: State, X: Rows) -> PairLogisticRegression:
     points = state.points
     order = class_order(state)
     model = copy(state.model)
-    turn = (points.axes * points.stretch(state.power)) / points.scale[:, None]
+    turn = (points.axes * points.stretch(state.in_use.power)) / points.scale[:, None]
     model.coef_ = model.coef_ @ turn.T
     model.intercept_ = model.intercept_ - model.coef_ @ points.mean
-    model.covariance_power = state.power
+    model.covariance_power = state.in_use.power
     model.n_features_in_ = model.coef_.shape[1]
     if len(order) > 2:
         model.coef_ = model.coef_[order]

@@ -28,18 +28,18 @@ _CELL = "style='text-align:left;padding:2px 12px;vertical-align:top'"
 class QuestionCell:
     """A question with buttons, to be answered in a notebook.
 
-    It shows itself where it is the last line of a cell. An Asker does so, too, with the rows of its ``X``; this
-    class is for all else: what people should look at is often not the features.
+    It shows itself where it is the last line of a cell. An Asker does so, too, with the rows of its
+    ``X``; this class is for all else: what people should look at is often not the features.
 
     Parameters
     ----------
     asker : Asker
         Gives the questions and takes the answers: they are there at once, in ``asker.answers``.
     things : frame, list of str, array of pictures or callable
-        What is shown of each row of ``X``: the row of a frame, a text, or a picture, an array of shape
-        (n_rows, height, width) or (n_rows, height, width, 3), of whole numbers to 255 or of numbers between 0 and 1.
-        Anything with ``_repr_html_`` or ``_repr_png_`` shows itself. A function gets the number of a row and gives
-        one of these.
+        What is shown of each row of ``X``: the row of a frame, a text, or a picture, an array of
+        shape (n_rows, height, width) or (n_rows, height, width, 3), of whole numbers to 255 or of
+        numbers between 0 and 1. Anything with ``_repr_html_`` or ``_repr_png_`` shows itself. A
+        function gets the number of a row and gives one of these.
     annotator : str, optional
         Who answers.
 
@@ -47,14 +47,8 @@ class QuestionCell:
     ----------
     buttons : dict of str to ipywidgets.Button
         By name: same, different, unsure and undo.
-    pair, status : ipywidgets.HTML
-        The two things, and how far it is.
-    box : ipywidgets.VBox
-        All of it.
-
-    See Also
-    --------
-    Asker : Which question next.
+    pair, status, box : ipywidgets.HTML and VBox
+        The two things, how far it is, and all of it.
 
     Examples
     --------
@@ -86,19 +80,17 @@ class QuestionCell:
         self._show()
 
     def _clicked(self, name: str, button: object) -> None:
-        note = ""
         try:
-            note = self._undo() if name == "undo" else self._answer(name)
+            note = self._answer(name)
         except InputError as error:
             note = str(error)
         self._show(note)
 
-    def _undo(self) -> str:
-        taken = self.asker.undo(self.annotator)
-        self._estimate()
-        return f"Answer {taken.number} is taken back."
-
     def _answer(self, answer: str) -> str:
+        if answer == "undo":
+            taken = self.asker.undo(self.annotator)
+            self._estimate()
+            return f"Answer {taken.number} is taken back."
         if self._question is None or self.asker.next(self.annotator) != self._question:
             # Answered or undone in another cell: what is shown there must not be taken for what is shown here.
             return "This question was out of date. Here is the one of now."
@@ -152,16 +144,15 @@ def _shower(things: Any) -> Callable[[int], Any]:
         return lambda row: things.iloc[row].to_dict()
     if hasattr(things, "row") and hasattr(things, "columns"):
         return lambda row: things.row(row, named=True)
-    if sparse.issparse(things):
-        rows = sparse.csr_array(things)
-        return lambda row: _numbered(rows[[row]].indices, rows[[row]].data)
-    if isinstance(things, np.ndarray) and things.ndim == 2:
-        return lambda row: _numbered(range(things.shape[1]), things[row])
+    if sparse.issparse(things) or (isinstance(things, np.ndarray) and things.ndim == 2):
+        # Zeros of a sparse row are not shown.
+        rows = sparse.csr_array(things) if sparse.issparse(things) else things
+        return lambda row: {f"feature {k}": rows[row, k] for k in _places(rows, row)}
     return things.__getitem__
 
 
-def _numbered(places: Iterable[int], values: Iterable[Any]) -> dict[str, Any]:
-    return {f"feature {k}": value for k, value in zip(places, values, strict=True)}
+def _places(rows: Any, row: int) -> Iterable[int]:
+    return rows[[row]].indices if sparse.issparse(rows) else range(rows.shape[1])
 
 
 def _side_by_side(left: Any, right: Any) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import warnings
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from threading import RLock
@@ -104,8 +104,7 @@ class State:
     def given_up(self) -> set[int]:
         """Points of no class about which somebody was unsure, or which no class is left for."""
         unsure = {point for one in self.answers if not one.sign for point in (one.left, *one.choices)}
-        members = set(self.classes.members)
-        stuck = {point for point, out in self.classes.excluded.items() if out >= members}
+        stuck = {point for point, out in self.classes.excluded.items() if out >= self.classes.members.keys()}
         return (unsure | stuck) - self.classes.label.keys()
 
     @cached_property
@@ -116,19 +115,15 @@ class State:
 
     @cached_property
     def founders(self) -> dict[int, int]:
-        """The first point of each class, which names it; of two classes that of the first alone.
-
-        "Different" from it is the second one, and the founder of that may be wrong.
-        """
+        """The first point of each class, which names it; of two classes that of the first alone."""
+        # "Different" from it is the second one, and the founder of that may be wrong.
         numbers = self.numbers[:1] if self.limit == 2 else self.numbers
         return {number: self.classes.members[number][0] for number in numbers}
 
     @cached_property
     def trusted(self) -> set[int]:
-        """Points that may stand for a class: a wrong answer about one would spoil all that are compared with it.
-
-        That are the founders, and every point that was compared with one of these twice, with one result.
-        """
+        """Points that may stand for a class: founders, and what was compared with these twice, with one result."""
+        # A wrong answer about one would spoil all that are compared with it.
         trusted = set(self.founders.values())
         votes = count_votes(self.answers)
         for one in self.answers:
@@ -160,7 +155,7 @@ class State:
     def error_rates(self) -> dict[int, float]:
         """Share of the answers of each annotator that are wrong, by their numbers."""
         if self.known_error is not None or not self._has_contradictions:
-            return dict.fromkeys(np.unique(self.pairs[2]).tolist(), self.known_error or 0.0)
+            return dict.fromkeys(self.pairs[2].tolist(), self.known_error or 0.0)
         # Where the classes follow by exclusion, an answer may contradict them and no other answer.
         return {who: max(rate, _LEAST_WRONG) for who, rate in self._answer_model.rates.items()}
 
@@ -210,7 +205,9 @@ class State:
 
     def fit(self, left_out: Collection[int]) -> Fitted:
         """The model without the answers about some points, and without classes that nothing is known of then."""
-        labelled = {point: self.classes.label[point] for point in self._named if point not in left_out}
+        # All known points name the classes where answers are right: that says no more than they do.
+        naming = self.founders.values() if self.error else self.classes.label
+        labelled = {point: self.classes.label[point] for point in naming if point not in left_out}
         numbers = sorted(set(labelled.values()))
         if self.error and len(self.numbers) == 2:
             numbers = self.numbers
@@ -219,7 +216,7 @@ class State:
             return Fitted(None, columns)
         points, y = self.rows(left_out, labelled, numbers)
         model = PairLogisticRegression(
-            self._settings.penalty / len(np.unique(points)),
+            self.in_use.penalty / len(np.unique(points)),
             covariance_power=0,
             n_classes=len(numbers),
             prior_strength=0,
@@ -230,18 +227,9 @@ class State:
         return Fitted(fit_quietly(model, self._stretched(self.points.coordinates(points)), y), columns)
 
     @property
-    def _named(self) -> Iterable[int]:
-        """Points that name the classes: all known ones where answers are right, which says no more than they do."""
-        return self.founders.values() if self.error else self.classes.label
-
-    @property
-    def _settings(self) -> Settings:
+    def in_use(self) -> Settings:
+        """Settings of the model."""
         return self.settings if len(self.numbers) == 2 else _MANY_CLASSES
-
-    @property
-    def power(self) -> float:
-        """Power of the covariance in the penalty of the model."""
-        return self._settings.power
 
     def rows(
         self, left_out: Collection[int], labelled: Mapping[int, int], numbers: Sequence[int]
@@ -262,7 +250,7 @@ class State:
 
     def _stretched(self, coordinates: Array) -> Array:
         """Coordinates in which the plain ridge is the penalty by the covariance of all points."""
-        return coordinates * self.points.stretch(self.power)
+        return coordinates * self.points.stretch(self.in_use.power)
 
     def log_probabilities(self, points: Indices) -> Array:
         """Logarithms of the probability of each class of some points, one column a class."""
@@ -325,10 +313,8 @@ class State:
 
     @cached_property
     def doubtful(self) -> list[tuple[RowAnswer, float]]:
-        """Answers between known points with the probability that they are right, the least likely first.
-
-        Each point is judged by a model that did not see it, and answers may be wrong even where none was found to be.
-        """
+        """Answers between known points with the probability that they are right, the least likely first."""
+        # By models that did not see the point; answers may be wrong even where none was found to be.
         if self.model is None or len(self.known) < _LEAST_KNOWN:
             return []
         label = self.classes.label

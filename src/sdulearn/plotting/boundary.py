@@ -32,16 +32,13 @@ class PairBoundaryDisplay(Display):
 
     Parameters
     ----------
-    xx0, xx1 : array of shape (resolution, resolution)
-        The grid, as of ``numpy.meshgrid``.
-    response : array of shape (resolution, resolution) or (resolution, resolution, K)
-        Probability of +1 on the grid, or of each of K > 2 classes; else the decision.
+    xx0, xx1, response : array of shape (resolution, resolution)
+        The grid, as of ``numpy.meshgrid``, and there the probability of +1 or the decision; with
+        K > 2 classes the probability of each, along a third axis.
     level : float
         The response on the boundary; with K > 2 classes the lead of a class over all others.
-    ends : array of shape (n_pairs, 2, 2)
-        Ends of the pairs that are drawn: pair, end, coordinate.
-    similar : bool array of shape (n_pairs,)
-        Whether the pair is similar.
+    ends, similar : arrays of shape (n_pairs, 2, 2) and (n_pairs,)
+        Ends of the pairs that are drawn (pair, end, coordinate), and whether these are similar.
     unlabeled : array of shape (n_unlabeled, 2)
         Unlabeled rows.
     names : tuple of two str

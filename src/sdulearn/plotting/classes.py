@@ -33,18 +33,14 @@ class AnswerMatrixDisplay(Display):
 
     Parameters
     ----------
-    counts : AnswerCounts
-        What is drawn.
-    names : tuple of K str
-        Names of the classes.
+    counts, names : AnswerCounts and tuple of K str
+        What is drawn, and the names of the classes.
 
     Attributes
     ----------
     %(axes)s
-    image_ : matplotlib AxesImage
-        The coloured cells.
-    texts_ : list of matplotlib Text
-        The counts, one for each cell on the diagonal or below that has answers.
+    image_, texts_ : matplotlib AxesImage, and list of matplotlib Text
+        The coloured cells, and the counts of those on the diagonal or below that have answers.
 
     See Also
     --------
@@ -133,20 +129,17 @@ class ClassProbabilityDisplay(Display):
     ----------
     names : tuple of K str
         Names of the classes.
-    shares : array of shape (K, n_levels + 1)
-        Share of all rows by likeliest class and by its probability, from low to high.
-    means : array of shape (K,)
-        Mean probability of each class.
+    shares, means : arrays of shape (K, n_levels + 1) and (K,)
+        Share of all rows by likeliest class and its probability, from low to high; mean
+        probability of each class.
     levels : tuple of float
         The probabilities between the parts of the bars.
 
     Attributes
     ----------
     %(axes)s
-    bars_ : list of matplotlib BarContainer
-        One for each part of the bars.
-    marks_ : matplotlib PathCollection
-        The means.
+    bars_, marks_ : list of matplotlib BarContainer, and matplotlib PathCollection
+        One for each part of the bars, and the means.
 
     Examples
     --------
@@ -231,10 +224,8 @@ class ReliabilityDisplay(Display):
 
     Parameters
     ----------
-    table : Calibration
-        The bins and the expected calibration error.
-    low, high : array of shape (n_bins,)
-        95% interval of the share of events in each bin.
+    table, low, high : Calibration, and arrays of shape (n_bins,)
+        The bins and the expected calibration error; 95% interval of the share of events in each.
     event : str
         What is predicted.
 

@@ -36,14 +36,10 @@ class PairLearningCurveDisplay(Display):
 
     Parameters
     ----------
-    n_pairs : array of shape (n_sizes,)
-        Numbers of training pairs.
-    scores : array of shape (n_sizes, n_repeats)
-        Score of every fit.
-    score_name : str
-        What the score is, for the axis.
-    name : str or None
-        Entry in the legend.
+    n_pairs, scores : arrays of shape (n_sizes,) and (n_sizes, n_repeats)
+        Numbers of training pairs, and the score of every fit.
+    score_name, name : str
+        What the score is, for the axis, and the entry in the legend.
 
     Attributes
     ----------
@@ -197,31 +193,20 @@ class PriorIntervalDisplay(Display):
     """The class prior that pair counts imply, with its interval, against the number of pairs.
 
     Where the band reaches 1/2, the counts do not show which class is the larger. It is for two
-    classes: shares of more do not follow from counts, and :class:`ClassProbabilityDisplay` draws
-    those of a model.
+    classes; :class:`ClassProbabilityDisplay` draws the shares of more.
 
     Parameters
     ----------
-    n_pairs : array of shape (n_points,)
-        Numbers of pairs.
-    value, low, high : array of shape (n_points,)
-        The estimate and the ends of its interval at each of them.
-    confidence : float
-        Level of the interval.
-    name : str or None
-        Entry in the legend.
+    n_pairs, value, low, high : array of shape (n_points,)
+        Numbers of pairs, the estimate and the ends of its interval at each of them.
+    confidence, name : float, and str or None
+        Level of the interval, and the entry in the legend.
 
     Attributes
     ----------
     %(axes)s
-    line_ : matplotlib Line2D
-        The estimate.
-    band_ : matplotlib FillBetweenPolyCollection
-        The interval.
-
-    See Also
-    --------
-    sdulearn.estimate_prior : The estimate itself.
+    line_, band_ : matplotlib Line2D and FillBetweenPolyCollection
+        The estimate and its interval.
 
     Examples
     --------
@@ -349,14 +334,8 @@ class PlanDisplay:
 
     Attributes
     ----------
-    axes_ : tuple of two matplotlib Axes
+    axes_, figure_ : tuple of two matplotlib Axes, and matplotlib Figure
         Where accuracy and prior were drawn.
-    figure_ : matplotlib Figure
-        The figure of those axes.
-
-    See Also
-    --------
-    PairLearningCurveDisplay : Accuracy against the number of pairs, measured on data.
 
     Examples
     --------
@@ -420,16 +399,11 @@ class RiskGridDisplay(Display):
 
     Parameters
     ----------
-    alphas : array of shape (n_settings,)
-        Penalty of each setting.
-    gammas : array of shape (n_settings,) or None
-        Mixture weight of each setting.
-    risk, error : array of shape (n_settings,)
-        Mean over the folds and its standard error.
-    best : int
-        The setting that was chosen.
-    risk_name : str
-        What the risk is, for the axis.
+    alphas, gammas, risk, error : array of shape (n_settings,)
+        Penalty and mixture weight (or None) of each setting; the mean risk over the folds and its
+        standard error.
+    best, risk_name : int and str
+        The setting that was chosen, and what the risk is, for the axis.
 
     Attributes
     ----------

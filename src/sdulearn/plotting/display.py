@@ -44,10 +44,8 @@ Returns
 Display
     The display, drawn.""",
     "axes": """\
-ax_ : matplotlib Axes
-    Where it was drawn.
-figure_ : matplotlib Figure
-    The figure of those axes.""",
+ax_, figure_ : matplotlib Axes and Figure
+    Where it was drawn.""",
 }
 # The usual ends of a docstring.
 _SHARED["ax_and_display"] = _SHARED["ax"] + "\n\n" + _SHARED["display"]
@@ -87,7 +85,7 @@ class Display:
         ax : matplotlib Axes, optional
             Where to draw; a new figure by default.
         **style
-            Passed to the matplotlib function that draws the main part: ``imshow``, ``barh``, ``errorbar`` or ``plot``.
+            Passed to the function of matplotlib that draws the main part.
 
         Returns
         -------

@@ -186,12 +186,8 @@ class Page:
 
     def _end(self, row_id: str) -> Json:
         row = self.session.rows[row_id]
-        return {
-            "id": row_id,
-            "title": self.things.title(row),
-            "row": row,
-            "picture": self.things.has_picture(row),
-        }
+        picture = any(part["kind"] == "image" for part in self.things.show(row))
+        return {"id": row_id, "title": self.things.title(row), "row": row, "picture": picture}
 
 
 def make_app(page: Page, key: str, host: str) -> Guard:

@@ -161,10 +161,6 @@ class PageConnection(H11Protocol):
         """Whether a request is being answered."""
         return self.cycle is not None and not self.cycle.response_complete
 
-    @property
-    def _address(self) -> str:
-        return self.client[0] if self.client else ""
-
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Make room, and begin to wait."""
         super().connection_made(transport)
@@ -203,7 +199,8 @@ class PageConnection(H11Protocol):
             one for one in self.connections
             if isinstance(one, PageConnection) and one is not self and not one.transport.is_closing()
         ]  # fmt: skip
-        alike = [one for one in others if one._address == self._address]
+        # The address without its port.
+        alike = [one for one in others if (one.client or "")[:1] == (self.client or "")[:1]]
         crowd = alike if len(alike) >= _MOST_OF_ONE_ADDRESS else others if len(others) >= MAX_CONNECTIONS - 1 else []
         idle = [one for one in crowd if not one.is_busy]
         if idle:

@@ -45,10 +45,6 @@ class Things:
             parts.append({"kind": "fields", "fields": fields})
         return parts
 
-    def has_picture(self, row: int) -> bool:
-        """Whether the server has a picture of the row."""
-        return any(part["kind"] == "image" for part in self.show(row))
-
     def title(self, row: int) -> str:
         """A row in a few words, for lists."""
         if self.text is not None:
