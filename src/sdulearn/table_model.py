@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -69,7 +68,14 @@ class TableModel:
         array or CSR matrix of shape (n_rows, n_features)
             The features.
         """
-        X, unseen = self._encode(table)
+        if not isinstance(self.columns, Columns):
+            X = table if sparse.issparse(table) else np.asarray(table, dtype=np.float64)
+            if X.ndim != 2 or X.shape[1] != self.columns.width:
+                raise InputError(f"The table has shape {X.shape}, but the model has {self.columns.width:,} features.")
+            return X
+        arrow = as_arrow(table)
+        needed = self.columns.needed("The table", arrow.column_names)
+        X, unseen = self.columns.encode("the table", arrow.select(needed))
         for name, count in unseen.items():
             warn(
                 f"{count:,} texts in column {quoted(name)} did not occur in training; they count as none of its "
@@ -77,15 +83,6 @@ class TableModel:
                 UnseenCategoryWarning,
             )
         return X
-
-    def _encode(self, table: Frame) -> tuple[Rows, Counter[str]]:
-        if isinstance(self.columns, Columns):
-            arrow = as_arrow(table)
-            return self.columns.encode("the table", arrow.select(self.columns.needed("The table", arrow.column_names)))
-        X = table if sparse.issparse(table) else np.asarray(table, dtype=np.float64)
-        if X.ndim != 2 or X.shape[1] != self.columns.width:
-            raise InputError(f"The table has shape {X.shape}, but the model has {self.columns.width:,} features.")
-        return X, Counter()
 
     def decision_function(self, table: Frame) -> Array:
         """Signed confidence of each row: positive for the second class; of more than two a score each.

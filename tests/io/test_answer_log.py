@@ -15,11 +15,9 @@ from hypothesis import strategies as st
 
 from sdulearn.answers import read_answers
 from sdulearn.answers.records import PAIR_WORDS, Answer, random_ends
-from sdulearn.diagnostics import check_source
 from sdulearn.errors import FileError, InputError
 from sdulearn.io import answer_log
-from sdulearn.io.answer_log import AnswerLog, is_log_record, log_answers, parse_log, read_log
-from sdulearn.report.facts import sentence
+from sdulearn.io.answer_log import AnswerLog, is_log_record, parse_log, read_log
 
 TEXTS = st.text(min_size=1).filter(lambda text: text.strip() == text)
 
@@ -75,8 +73,7 @@ def test_an_answer_of_a_session_without_a_name_can_be_taken_back(path):
         log.change(("", 1), "different")
         assert said(path) == [("a", "b", "different")]
         log.undo(("", 1))
-    assert said(path) == []
-    assert not read_log(path).bad_rows
+    assert (said(path), read_log(path).bad_rows) == ([], [])
 
 
 def test_what_cannot_be_changed_is_refused(path):
@@ -180,6 +177,8 @@ def test_a_damaged_line_is_no_line_that_was_cut_off(path, damage, at):
 
 def test_a_line_that_a_crash_cut_off_is_no_damage(path):
     lines = five_answers(path)
+    # The newline of one is lost: both lines are there.
+    lines[2] = lines[2].rstrip()
     path.write_bytes(b"".join(lines)[:-30])
     for _ in range(2):
         with AnswerLog(path) as log:
@@ -187,14 +186,6 @@ def test_a_line_that_a_crash_cut_off_is_no_damage(path):
             add(log, "x", "y", "same")
     assert not read_answers(path).bad_rows
     assert len(read_log(path).answers) == 6
-
-
-def test_lines_whose_newline_is_lost_are_both_there(path):
-    lines = five_answers(path)
-    lines[2] = lines[2].rstrip()
-    path.write_bytes(b"".join(lines))
-    assert len(read_answers(path).answers) == 5
-    assert not read_answers(path).bad_rows
 
 
 def test_a_full_disk_leaves_no_half_line(path, monkeypatch):
@@ -224,18 +215,6 @@ def test_an_answer_is_synced_before_it_counts(path, monkeypatch):
         assert '"left": "a"' in events[-1]
         log.change((log.session, 1), "different")
         assert '"change"' in events[-1]
-
-
-def test_as_answers(path):
-    with AnswerLog(path) as log:
-        add(log, "a", "b", "same", "ann")
-        add(log, "b", "c", "different")
-        add(log, "b", "d", "unsure")
-    answers = log_answers("log", read_log(path))
-    assert answers.answers.tolist() == [1, -1, 0]
-    assert answers.ids.tolist() == [["a", "b"], ["b", "c"], ["b", "d"]]
-    assert answers.annotators.tolist() == ["ann", "", ""]
-    assert answers.lines.tolist() == [1, 2, 3]
 
 
 # Imports once, then forks a writer whenever a line comes in: a process to kill, without a second for its imports.
@@ -292,18 +271,18 @@ def kill_one(writers, path, delay):
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-def test_killed_at_200_random_moments_nothing_acknowledged_is_lost(tmp_path):
-    """Ten logs with 20 writers each, one after the other; what each said it had written is there."""
+def test_killed_at_random_moments_nothing_acknowledged_is_lost(tmp_path):
+    """Five logs with 16 writers each, one after the other; what each said it had written is there."""
     moments = random.Random(0)
     command = [sys.executable, "-c", WRITERS]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as writers:
-        for k in range(10):
+        for k in range(5):
             path = tmp_path / f"{k}.jsonl"
             state = {}
-            for _ in range(20):
+            for _ in range(16):
                 state.update(kill_one(writers, path, moments.uniform(0, 0.02)))
                 assert_all_there(state, read_log(path))
-            assert len(state) > 20
+            assert len(state) > 16
         writers.stdin.close()
 
 
@@ -318,35 +297,13 @@ def assert_all_there(state, found):
             assert key in found.answers
 
 
-def test_a_fit_says_that_questions_were_chosen(tmp_path):
-    """What follows from chosen points is true of these; the log knows which they are."""
-    path = tmp_path / "log.jsonl"
-    kinds = ["linked", "random", "explore", "random"]
-    lines = [
-        {"event": "answer", "number": k, "left": f"r{k}", "right": f"r{k + 9}", "answer": "same", "annotator": "",
-         "kind": kind, "time": "2026-01-31T12:00:00.000Z", "session": "s"}
-        for k, kind in enumerate(kinds, 1)
-    ]  # fmt: skip
-    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    answers = read_answers(path)
-    assert answers.n_chosen == 2
-    (found,) = check_source(answers)
-    assert (found.code, found.details) == ("chosen_questions", {"n_chosen": 2, "n_answers": 4})
-    assert "2 of the 4 questions were chosen" in sentence(found)
-
-
 def test_the_random_sample_ends_with_the_last_random_row_of_a_seed(path):
     """Chosen rows that stand before it in the random order belong to it; without ranks the kind alone tells."""
     with AnswerLog(path) as log:
         log.begin(1)
-        for rank, kind in [
-            (4, "random"),
-            (2, "linked"),
-            (5, "explore"),
-            (7, "random"),
-            (9, "linked"),
-            (None, "linked"),
-        ]:
+        for rank, kind in zip(
+            [4, 2, 5, 7, 9, None], ["random", "linked", "explore", "random", "linked", "linked"], strict=True
+        ):
             add(log, f"a{rank}{kind}", "hub", "same", kind=kind, rank=rank)
     with AnswerLog(path) as log:
         # The order of another seed is another one.

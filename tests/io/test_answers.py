@@ -162,7 +162,7 @@ def test_json_lines_with_faults(tmp_path):
         ("x", "p.txt", r"must end in \.csv, \.tsv, \.jsonl, \.json, \.parquet, \.xlsx"),
         ("x", "p.xlsx", "cannot be read as an Excel workbook"),
         ('id_a,id_b,label\n"' + "x" * 200_000 + "\n", "p.csv", "quote left open"),
-        (b"not parquet", "p.parquet", "cannot be read as Parquet"),
+        (b"not parquet", "p.parquet", "p.parquet cannot be read"),
     ],
 )
 def test_files_that_are_no_pair_files(tmp_path, text, name, message):

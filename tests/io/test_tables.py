@@ -91,16 +91,6 @@ def test_a_csv_larger_than_a_block_streams(tmp_path, monkeypatch):
     assert all_ids(open_table(path), None) == [str(k) for k in range(2000)]
 
 
-def test_other_order_further_columns_and_new_texts(tmp_path):
-    columns, _, _ = read_features(stored(FRAME, tmp_path, "csv"))
-    other = FRAME.assign(colour=["pink", "blue", "pink", "red"], more="x")[["more", "colour", "size", "age", "member"]]
-    (found,), _ = in_batches(stored(other, tmp_path, "tsv"), columns)
-    np.testing.assert_array_equal(found[:, :3], X[:, :3])
-    np.testing.assert_array_equal(found[:, 3:], [[0, 0, 0], [1, 0, 0], [0, 0, 0], [0, 0, 1]])
-    with pytest.raises(ValueError, match="lacks the column 'age', 'member'"):
-        in_batches(stored(other[["size", "colour"]], tmp_path, "csv"), columns)
-
-
 def test_numbers_may_change_their_spelling_between_tables(tmp_path):
     """Whole numbers in training, fractions in prediction; digits as a text category."""
     (tmp_path / "a.csv").write_text("n,c\n1,1\n2,x\n")
@@ -199,8 +189,8 @@ def test_types_of_json_lines_are_those_of_all_rows(tmp_path, monkeypatch):
     assert [batch.to_pylist() for _, batch in table.batches(["b", "a"], 1)][-1][-1] == {"b": "y", "a": None}
     features = read_features(path, missing="mean", drop=["b"])[1]
     np.testing.assert_allclose(features[:, 0], [1, 2, 2.5, 5.5 / 3])
-    path.write_text('{"a": 1}\n{"a": 2}\n{"a": "x"}\n')
-    with pytest.raises(InputError, match="cannot be read"):
+    path.write_text("\n\n")
+    with pytest.raises(InputError, match="It needs a JSON object a line"):
         open_table(path)
 
 
@@ -212,6 +202,7 @@ def test_types_of_json_lines_are_those_of_all_rows(tmp_path, monkeypatch):
         (b'{"a": ' + b"[" * 150 + b"]" * 150 + b"}", "nested more than 100 deep"),
         (b'{"a": "\xff"}', "not text in UTF-8"),
         (b"{,}", "cannot be read"),
+        (b'{"a": "x"}', "cannot be read"),
     ],
 )
 def test_lines_that_are_no_objects(tmp_path, line, message):
@@ -221,12 +212,8 @@ def test_lines_that_are_no_objects(tmp_path, line, message):
 
 
 def test_brackets_in_texts_are_not_nested(tmp_path):
-    assert tables._depth(b'{"a": "' + b"[" * 500 + b'"}') == 1
-    (tmp_path / "t.jsonl").write_text('\ufeff{"a": "%s", "b": 1}\n' % ("[" * 500))
+    (tmp_path / "t.jsonl").write_text('\ufeff{"a": "%s\\"[", "b": 1}\n' % ("[" * 500))
     assert list(open_table(tmp_path / "t.jsonl").types) == ["a", "b"]
-    (tmp_path / "t.jsonl").write_text("\n\n")
-    with pytest.raises(InputError, match="It needs a JSON object a line"):
-        open_table(tmp_path / "t.jsonl")
 
 
 @pytest.mark.parametrize("zero_based", [True, False])

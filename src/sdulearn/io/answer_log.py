@@ -32,7 +32,7 @@ import numpy as np
 
 from sdulearn.answers.records import EPSILONS, PAIR_WORDS, Answer, Answers, BadRow, is_epsilon
 from sdulearn.errors import FileError, InputError
-from sdulearn.io.files import DAMAGED, Location, as_text, open_bytes
+from sdulearn.io.files import Location, as_text, read_bytes
 from sdulearn.types import Mask
 
 EVENTS = ("session", "answer", "undo", "change", "label")
@@ -208,11 +208,7 @@ def read_log(path: Location) -> LogContents:
     """Read a log, or several that were concatenated, gzipped or not."""
     if Path(path).is_fifo():
         raise InputError(f"{path} is a pipe, and a log is read more than once. Copy it to a file.")
-    with open_bytes(path) as file:
-        try:
-            return parse_log(file.read())
-        except DAMAGED as error:
-            raise InputError(f"{path} is cut off or damaged ({error}). Copy it again.") from None
+    return parse_log(read_bytes(path))
 
 
 def parse_log(data: bytes) -> LogContents:
@@ -316,7 +312,7 @@ class AnswerLog:
         self._fd = _open(self.path)
         try:
             _lock(self._fd, self.path)
-            data = _read_all(self._fd)
+            data = self.path.read_bytes()
             self.contents = parse_log(data)
             found = self.contents
             if found.bad_rows and not (found.epsilons or found.answers or found.undone or found.labels):
@@ -431,14 +427,6 @@ def _open(path: Path) -> int:
         return os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o666)
     except OSError as error:
         raise FileError(f"{path} cannot be written: {error.strerror or error}.") from None
-
-
-def _read_all(fd: int) -> bytes:
-    os.lseek(fd, 0, os.SEEK_SET)
-    parts = []
-    while part := os.read(fd, 1 << 20):
-        parts.append(part)
-    return b"".join(parts)
 
 
 def _lock(fd: int, path: Path) -> None:

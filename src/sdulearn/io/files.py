@@ -41,8 +41,6 @@ _PANDAS_MISSING = ("NAType", "NaTType")
 _OLD_SECONDS = 86_400
 # Begins like a formula, as -1, +0.5 and a single sign do not; after apostrophes too, so that one more can be taken off.
 _FORMULA = re.compile(r"'*(?![+-]?([0-9]+[.,]?[0-9]*|[.,][0-9]+)([eE][+-]?[0-9]+)?\Z)[=+\-@\t\r\n＝＋－＠].", re.DOTALL)
-# What gzip raises on a file that is cut off or damaged.
-DAMAGED = (EOFError, gzip.BadGzipFile, zlib.error)
 
 
 def is_location(source: object) -> bool:
@@ -82,13 +80,19 @@ def cannot_open(path: Location, error: OSError) -> FileError:
     return kind(f"{path} cannot be opened: {error.strerror or error}.")
 
 
-def read_text(path: Location) -> str:
-    """A whole file of text."""
-    with open_bytes(path) as file:
-        try:
-            return decoded(path, file.read())
-        except DAMAGED as error:
-            raise InputError(f"{path} is cut off or damaged ({error}). Copy it again.") from None
+@contextmanager
+def refuse_damaged(path: Location) -> Iterator[None]:
+    """What gzip raises on a file that is cut off or damaged, as an error of ours."""
+    try:
+        yield
+    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+        raise InputError(f"{path} is cut off or damaged ({error}). Copy it again.") from None
+
+
+def read_bytes(path: Location) -> bytes:
+    """A whole file."""
+    with open_bytes(path) as file, refuse_damaged(path):
+        return file.read()
 
 
 def decoded(path: Location, text: bytes, where: str = "") -> str:

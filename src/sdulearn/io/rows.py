@@ -12,9 +12,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from sdulearn.errors import InputError, quoted, reason, require
+from sdulearn.errors import InputError, quoted
 from sdulearn.io.excel import read_workbook
-from sdulearn.io.files import Location, cannot_open, delimiter, file_format, is_location, read_text
+from sdulearn.io.files import Location, decoded, delimiter, file_format, is_location, read_bytes
+from sdulearn.io.tables import read_whole
 from sdulearn.types import Frame
 
 Cells = Sequence[object]
@@ -79,11 +80,11 @@ def read_sheet(source: Location | Frame, what: str) -> Sheet:
     path = Path(source)
     name = "parquet" if path.is_dir() else file_format(path, FORMATS)
     if name == "parquet":
-        return Sheet(str(source), name, *_read_parquet(path))
+        return Sheet(str(source), name, *frame_rows(read_whole(path)))
     if name == "xlsx":
         header, cells = read_workbook(path)
         return Sheet(str(source), name, header, list(enumerate(cells, 2)))
-    text = read_text(path)
+    text = decoded(path, read_bytes(path))
     if not text.strip():
         raise InputError(f"{path} is empty. Its first line must name the columns, such as id_a,id_b,label.")
     if name in ("json", "jsonl"):
@@ -105,17 +106,6 @@ def frame_rows(frame: Frame) -> tuple[list[str], NumberedRows]:
     columns = [frame[name] for name in names]
     lists = [column.to_pylist() if hasattr(column, "to_pylist") else column.to_list() for column in columns]
     return [str(name) for name in names], list(enumerate(zip(*lists, strict=True), 1))
-
-
-def _read_parquet(path: Path) -> tuple[list[str], NumberedRows]:
-    pa = require("pyarrow", "files")
-    try:
-        table = require("pyarrow.parquet", "files").read_table(path)
-    except pa.ArrowException as error:
-        raise InputError(f"{path} cannot be read as Parquet: {reason(error)}") from None
-    except OSError as error:
-        raise cannot_open(path, error) from None
-    return frame_rows(table)
 
 
 def _read_delimited(path: Path, lines: list[str], name: str) -> tuple[list[str], NumberedRows]:

@@ -13,14 +13,14 @@ from sklearn.datasets import load_svmlight_file
 
 from sdulearn.columns import SparseColumns, usable_scale
 from sdulearn.errors import InputError, reason
-from sdulearn.io.files import DAMAGED, Location, open_bytes
+from sdulearn.io.files import Location, open_bytes, refuse_damaged
 
 _CHUNK_ROWS = 20_000
 
 
 def read_svmlight(path: Location) -> tuple[SparseColumns, sparse.csr_matrix]:
     """A whole file; features are taken to be numbered from 1 unless a 0 occurs."""
-    with open_bytes(path) as file:
+    with open_bytes(path) as file, refuse_damaged(path):
         X = _parsed(path, file, None)
     if X.shape[0] == 0:
         raise InputError(f"{path} is empty.")
@@ -34,29 +34,18 @@ def read_svmlight(path: Location) -> tuple[SparseColumns, sparse.csr_matrix]:
 def svmlight_rows(path: Location, columns: SparseColumns) -> Iterator[tuple[int, sparse.csr_matrix]]:
     """Some thousand rows at a time, with the number of the first, as many features as a model has."""
     begin = 0
-    with open_bytes(path) as file:
-        for lines in _chunks(path, file):
-            X = _parsed(path, io.BytesIO(lines), columns.width + columns.first)[:, columns.first :]
-            yield begin, X
-            begin += X.shape[0]
-
-
-def _chunks(path: Location, file: Iterable[bytes]) -> Iterator[bytes]:
-    lines = iter(file)
-    try:
-        while some := list(islice(lines, _CHUNK_ROWS)):
-            if block := b"".join(line for line in some if line.strip()):
-                yield block
-    except DAMAGED as error:
-        raise _cut_off(path, error) from None
+    with open_bytes(path) as file, refuse_damaged(path):
+        while some := list(islice(file, _CHUNK_ROWS)):
+            if lines := b"".join(line for line in some if line.strip()):
+                X = _parsed(path, io.BytesIO(lines), columns.width + columns.first)[:, columns.first :]
+                yield begin, X
+                begin += X.shape[0]
 
 
 def _parsed(path: Location, file: Iterable[bytes], width: int | None) -> sparse.csr_matrix:
     """The rows of a file, features numbered from 0; ``width`` says how many there may be."""
     try:
         X, _ = load_svmlight_file(file, n_features=width, zero_based=True)
-    except DAMAGED as error:
-        raise _cut_off(path, error) from None
     except (ValueError, OverflowError, MemoryError) as error:
         raise InputError(
             f"{path} cannot be read as svmlight, or has features the model does not know: {reason(error)}"
@@ -64,7 +53,3 @@ def _parsed(path: Location, file: Iterable[bytes], width: int | None) -> sparse.
     if not np.isfinite(X.data).all():
         raise InputError(f"{path} holds values that are missing or infinite. Leave them out; absent means zero.")
     return X
-
-
-def _cut_off(path: Location, error: Exception) -> InputError:
-    return InputError(f"{path} cannot be read: {reason(error)}. It seems to be cut off or damaged.")

@@ -24,7 +24,16 @@ from typing import Any, TypeAlias
 from sdulearn.columns import as_arrow, kind_of
 from sdulearn.errors import InputError, listed, quoted, reason, require, shortened
 from sdulearn.io.excel import sheet_table
-from sdulearn.io.files import DAMAGED, Location, cannot_open, decoded, delimiter, file_format, is_location, open_bytes
+from sdulearn.io.files import (
+    Location,
+    cannot_open,
+    decoded,
+    delimiter,
+    file_format,
+    is_location,
+    open_bytes,
+    refuse_damaged,
+)
 from sdulearn.types import ArrowTable, ArrowType, Frame
 
 FORMATS = ("csv", "tsv", "parquet", "jsonl", "svm", "xlsx")
@@ -124,13 +133,13 @@ def open_table(source: Location | Frame) -> Table:
         if name == "jsonl":
             schema = _json_schema(path, BATCH_ROWS)
             types = dict(zip(schema.names, schema.types, strict=True))
-            return Table(path, name, types, (partial(_json_rows, path, types),))
+            return Table(path, name, types, (partial(_numbered, partial(_json_rows, path, types)),))
         line = _first_line(path)
         mark = delimiter(line, name)
         names = next(csv.reader([line], delimiter=mark))
     _check_repeated(path, names)
     text = require("pyarrow", "files").string()
-    return Table(path, name, dict.fromkeys(names, text), (partial(_text_rows, path, mark),))
+    return Table(path, name, dict.fromkeys(names, text), (partial(_numbered, partial(_text_rows, path, mark)),))
 
 
 def read_whole(source: Location | Frame) -> ArrowTable:
@@ -144,7 +153,7 @@ def read_whole(source: Location | Frame) -> ArrowTable:
 def _held(name: str, file_format: str, table: ArrowTable) -> Table:
     _check_repeated(name, table.column_names)
     types = dict(zip(table.column_names, table.schema.types, strict=True))
-    return Table(name, file_format, types, (partial(_held_rows, table),), table.num_rows)
+    return Table(name, file_format, types, (partial(_numbered, partial(_held_rows, table)),), table.num_rows)
 
 
 def _check_repeated(name: str, names: Sequence[str]) -> None:
@@ -152,27 +161,30 @@ def _check_repeated(name: str, names: Sequence[str]) -> None:
         raise InputError(f"{name} has two columns named {quoted(repeated[0])}. Rename one of them.")
 
 
-def _held_rows(table: ArrowTable, columns: Sequence[str], rows: int) -> Batches:
+def _numbered(
+    batches: Callable[[Sequence[str], int], Iterator[ArrowTable]], columns: Sequence[str], rows: int
+) -> Batches:
+    """Batches with the number of their first row; see :data:`Part`."""
     begin = 0
-    for batch in table.select(columns).combine_chunks().to_batches(rows):
+    for batch in batches(columns, rows):
         yield begin, batch
         begin += batch.num_rows
 
 
-def _json_rows(path: str, types: Mapping[str, ArrowType], columns: Sequence[str], rows: int) -> Batches:
+def _held_rows(table: ArrowTable, columns: Sequence[str], rows: int) -> Iterator[ArrowTable]:
+    yield from table.select(columns).combine_chunks().to_batches(rows)
+
+
+def _json_rows(path: str, types: Mapping[str, ArrowType], columns: Sequence[str], rows: int) -> Iterator[ArrowTable]:
     schema = require("pyarrow", "files").schema([(name, types[name]) for name in columns])
-    begin = 0
     with _clear_errors(path):
         for block in _json_batches(path, rows, schema):
-            for batch in block.to_batches():
-                yield begin, batch
-                begin += batch.num_rows
+            yield from block.to_batches()
 
 
-def _text_rows(path: str, mark: str, columns: Sequence[str], rows: int) -> Batches:
+def _text_rows(path: str, mark: str, columns: Sequence[str], rows: int) -> Iterator[ArrowTable]:
     arrow = require("pyarrow.csv", "files")
     text = require("pyarrow", "files").string()
-    begin = 0
     with _clear_errors(path), _native(path) as file:
         batches = arrow.open_csv(
             file,
@@ -186,10 +198,7 @@ def _text_rows(path: str, mark: str, columns: Sequence[str], rows: int) -> Batch
             ),
         )
         for block in batches:
-            for first in range(0, block.num_rows, rows):
-                batch = block[first : first + rows]
-                yield begin, batch
-                begin += batch.num_rows
+            yield from (block[first : first + rows] for first in range(0, block.num_rows, rows))
 
 
 def _native(path: str) -> Any:
@@ -212,10 +221,11 @@ def _clear_errors(path: Location) -> Iterator[None]:
     """What gzip, csv and pyarrow raise on a damaged file, as an error of ours."""
     arrow = require("pyarrow", "files")
     try:
-        yield
+        with refuse_damaged(path):
+            yield
     except (arrow.ArrowInvalid, arrow.ArrowTypeError) as error:
         raise InputError(f"{path} cannot be read: {reason(error)}") from None
-    except (*DAMAGED, csv.Error, KeyError) as error:
+    except (csv.Error, KeyError) as error:
         raise InputError(f"{path} cannot be read: {reason(error)}. It seems to be cut off or damaged.") from None
 
 
