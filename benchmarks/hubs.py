@@ -1,6 +1,7 @@
 """Do the intervals of accuracy and agreement cover where answers hang on hubs, or crowd on few points?
 
-    python benchmarks/hubs.py --draws 250 --part given folds
+    python benchmarks/hubs.py                # about ten CPU minutes: 250 draws of what is cheap, fewer of fits
+    python benchmarks/hubs.py --draws 250 --part folds --classes 4
 
 ``AnswerGraph.hubs`` says which points are hubs: they are in every fold and stay as they are in the interval of
 ``class_agreement``. Points of Gaussian classes; 200 answers that compare a new point with one point ("star"), with an
@@ -26,7 +27,7 @@ import numpy as np
 from sdulearn import PairLogisticRegression, stack_pairs
 from sdulearn.answers import graph
 from sdulearn.metrics import class_agreement, cross_val_accuracy, folds_over_points
-from sdulearn.metrics.cross_validation import fold_models
+from sdulearn.metrics.cross_validation import fold_models, predictions_of
 from sdulearn.pairs import read_pairs
 from sdulearn.workflow.judge import agreement_of_many
 
@@ -34,6 +35,8 @@ N_ANSWERS, N_ROWS, N_MORE = 200, 1000, 20_000
 N_FEATURES = 8
 # So that predictions of two classes are not much better than those of ten.
 DISTANCE = {2: 0.5, 4: 0.9, 10: 1.2}
+# Fits of more classes take longer.
+DRAWS_OF_FITS = {2: 100, 4: 20, 10: 20}
 DESIGNS = ("star", "examples", "likeliest", "20 points", "40 points", "80 points", "400 points")
 
 
@@ -110,13 +113,14 @@ def folds(design, n_classes, rng):
     pairs = read_pairs(known)
     reference = model.predict(rows)
     parts = list(fold_models(settings, rows, pairs, reference, cv=folds_over_points(5, pairs)))
-    found = agreement_of_many(model, parts, rows, pairs, None, None)[0].agreement
+    predicted = predictions_of(parts, rows, reference)
+    found = agreement_of_many(predicted, None, parts, pairs, None, None)[0].agreement
     return agreement(model.predict(X), y, further), found.value, found.low, found.high
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--draws", type=int, default=250)
+    parser.add_argument("--draws", type=int, help="of each cell")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--classes", type=int, nargs="+", choices=list(DISTANCE), default=list(DISTANCE))
     parser.add_argument("--designs", nargs="+", default=DESIGNS)
@@ -126,19 +130,20 @@ def main():
     warnings.simplefilter("ignore")
     if arguments.multiple is not None:
         graph._HUB_MULTIPLE = arguments.multiple
-    print("| part | classes | design | true | estimate | width | covers |\n|---|---|---|---|---|---|---|")
+    print("| part | classes | design | draws | true | estimate | width | covers |\n|---|---|---|---|---|---|---|---|")
     for part in arguments.part:
         for n_classes in arguments.classes:
             for design in arguments.designs:
                 if part == "folds" and n_classes == 2 and design == "likeliest":
                     continue
                 began = time.perf_counter()
-                seeds = range(arguments.seed, arguments.seed + arguments.draws)
+                draws = arguments.draws or (250 if part == "given" else DRAWS_OF_FITS[n_classes])
+                seeds = range(arguments.seed, arguments.seed + draws)
                 cells = [globals()[part](design, n_classes, np.random.default_rng([seed, n_classes])) for seed in seeds]
                 true, value, low, high = np.array(cells).T
                 covers = np.mean((low <= true) & (true <= high))
                 print(
-                    f"| {part} | {n_classes} | {design} | {true.mean():.3f} | {value.mean():.3f} | "
+                    f"| {part} | {n_classes} | {design} | {draws} | {true.mean():.3f} | {value.mean():.3f} | "
                     f"{np.mean(high - low):.3f} | {covers:.1%} | {time.perf_counter() - began:.0f} s",
                     flush=True,
                 )

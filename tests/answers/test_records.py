@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from sdulearn.answers import Answers
-from sdulearn.answers.records import flip_rate, is_epsilon, random_ends
+from sdulearn.answers.records import Answer, flip_rate, is_epsilon, random_ends
 from sdulearn.errors import InputError
 
 
@@ -48,3 +48,17 @@ def test_privacy_is_a_flip():
         assert not is_epsilon(value)
         with pytest.raises(InputError, match=r"`epsilon` must be a number above 0, from 0\.001 to 100"):
             flip_rate(value)
+
+
+def test_an_answer_in_words_as_a_code_and_as_pairs():
+    for said, word, sign, pairs in (
+        (0, "same", 1, [("b", "a", 1)]),
+        ("none", "different", -1, [("b", "a", -1)]),
+        ("unsure", "unsure", 0, []),
+    ):
+        answer = Answer("b", ("a",), said, number=4, session="s")
+        assert (answer.word, answer.sign, answer.pairs()) == (word, sign, pairs)
+        assert (answer.right, answer.key, answer.pair) == ("a", ("s", 4), ("a", "b"))
+    # Of the same class as one choice, it is different from all others.
+    assert Answer(7, (3, 5, 9), 1).pairs() == [(7, 3, -1), (7, 5, 1), (7, 9, -1)]
+    assert Answer(7, (3, 5), "none").pairs() == [(7, 3, -1), (7, 5, -1)]
