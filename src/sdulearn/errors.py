@@ -11,7 +11,7 @@ import importlib
 import sys
 import warnings
 from collections.abc import Iterable
-from types import ModuleType
+from types import FrameType, ModuleType
 
 # Frames that lie between a user's line and a warning of ours.
 _NOT_THE_USER = ("sdulearn", "sklearn", "joblib")
@@ -92,17 +92,11 @@ class ClusterWarning(SdulearnWarning):
 def warn(message: str, category: type[Warning]) -> None:
     """Warn at the line of the user's that led here."""
     level = 2
-    while (frame := _frame(level)) is not None and frame.split(".")[0] in _NOT_THE_USER:
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and frame.f_globals.get("__name__", "").split(".")[0] in _NOT_THE_USER:
+        frame = frame.f_back
         level += 1
     warnings.warn(message, category, stacklevel=level)
-
-
-def _frame(level: int) -> str | None:
-    """Name of the module so many calls up from :func:`warn`; None past the first."""
-    try:
-        return str(sys._getframe(level).f_globals.get("__name__", ""))
-    except ValueError:
-        return None
 
 
 def shortened(text: str, most: int = _SHOWN) -> str:

@@ -7,6 +7,7 @@ portions.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import product
 from numbers import Integral, Real
 from typing import Any, ClassVar, NamedTuple, Self
 
@@ -241,7 +242,7 @@ class Settings(NamedTuple):
     @property
     def params(self) -> list[dict[str, float]]:
         """The settings as GridSearchCV names them."""
-        pairs = [(alpha, gamma) for alpha in self.alphas for gamma in self.gammas]
+        pairs = product(self.alphas, self.gammas)
         return [{"alpha": a} if g is None else {"alpha": a, "gamma": g} for a, g in pairs]
 
     def choose(self, scores: Array) -> Choice:
@@ -345,17 +346,10 @@ def _loss_is_additive(estimator: Estimator) -> bool:
     return True
 
 
-def fit_statistics(
-    statistics: PairStatistics,
-    g: Mixture,
-    prior: PriorEstimate,
-    loss: TrainingLoss,
-    alpha: float,
-    fit_intercept: bool,
-    fitted: dict[str, object],
-) -> Fit:
+def fit_statistics(model: _SDUBase, statistics: PairStatistics, prior: PriorEstimate, choice: Choice) -> Fit:
     """Squared loss from moments alone, certified by them."""
-    problem = statistics.problem(g, prior.value, loss, alpha, fit_intercept)
+    alpha, g, fitted = choice
+    problem = statistics.problem(g, prior.value, get_training_loss(model.loss), alpha, model.fit_intercept)
     solution = problem.certified(problem.ridge_path([alpha])[0])
     return Fit.of(solution, *problem.coefficients(solution.w), prior, fitted)
 
@@ -564,8 +558,7 @@ class SDUClassifier(_SDUBase):
         self : SDUClassifier
             The model of the rows so far.
         """
-        loss = get_training_loss(self.loss)
-        g = mixture(self.risk, self.gamma)
+        (alpha,), _, (g,) = self._settings()
         first = not hasattr(self, "statistics_")
         X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=first)
         check_system_size(X.shape[1])
@@ -581,7 +574,7 @@ class SDUClassifier(_SDUBase):
         statistics.update(X, codes_of(known), weight)
         try:
             prior, _ = resolve_prior(self.prior, statistics.counts, needed=True)
-            self._accept(fit_statistics(statistics, g, prior, loss, self.alpha, self.fit_intercept, {}))
+            self._accept(fit_statistics(self, statistics, prior, (alpha, g, {})))
         except UndeterminedError as error:
             self._pending = f"The rows so far do not determine a model. {error}"
             self.__dict__.pop("coef_", None)

@@ -37,11 +37,6 @@ class LinearOddLoss(Loss, Protocol):
 
     It must satisfy ``value(z, 1) - value(z, -1) == -z`` and be convex, which is checked in ``fit``.
 
-    See Also
-    --------
-    Squared : Solved in closed form.
-    Logistic : Solved by Newton's method.
-
     Examples
     --------
     >>> from sdulearn.losses import LinearOddLoss, Logistic, ZeroOne
@@ -88,11 +83,6 @@ class Squared:
     and second moments alone. Of all functions z = 2 P(y = +1) - 1 minimises the expected loss, but a linear
     model leaves the range of probabilities, so its decision values are none.
 
-    See Also
-    --------
-    Logistic : A proper loss that bounds the influence of a row.
-    DoubleHinge : A loss with kinks.
-
     Examples
     --------
     >>> import numpy as np
@@ -124,10 +114,6 @@ class DoubleHinge:
     """Double hinge loss, ``max(-t z, max(0, (1 - t z) / 2))``.
 
     The hinge among the linear-odd losses; its decision values carry no probability.
-
-    See Also
-    --------
-    Squared : Solved in closed form.
 
     References
     ----------
@@ -164,10 +150,6 @@ class DoubleHinge:
 class Logistic:
     """Logistic loss, ``log(1 + exp(-t z))``.
 
-    See Also
-    --------
-    Squared : Solved in closed form.
-
     Examples
     --------
     >>> import numpy as np
@@ -200,10 +182,6 @@ class Logistic:
 
 class ZeroOne:
     """Zero-one loss, ``(1 - sign(t z)) / 2``: for validation only.
-
-    See Also
-    --------
-    sdulearn.metrics.pair_risk : The risk of a decision by any loss.
 
     Examples
     --------

@@ -208,6 +208,9 @@ def test_the_certificate_is_not_the_solver_s_word():
     hinge = Problem(A, a, A.T @ m, np.full(3, 0.1), get_loss("double_hinge"))
     right = solve(hinge, "interior_point", 1e-8, 100)
     assert hinge.optimality(right) < 1e-8
+    # It costs nothing to find as a start, and a start without slopes is not believed.
+    assert solve(hinge, "interior_point", 1e-6, 100, [right]).n_iter == 0
+    assert solve(hinge, "interior_point", 1e-6, 100, [Solution(right.w, 0)]).n_iter > 0
     assert hinge.optimality(Solution(right.w * 1.01, 1, right.dual)) > 1e-4
     assert hinge.optimality(Solution(right.w, 1, right.dual + 1e-3 * a)) > 1e-5
     smooth = Problem(A, a, A.T @ m, np.full(3, 0.1), get_loss("logistic"))

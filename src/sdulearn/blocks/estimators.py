@@ -19,7 +19,7 @@ from sdulearn.blocks import Blocks, HashedPairKFold, Sums, fold_of_rows
 from sdulearn.blocks.double_hinge import solve_double_hinge
 from sdulearn.blocks.problem import SurveyedBlocks, refuse_shared_points, solve_lbfgs, solve_newton
 from sdulearn.errors import InputError
-from sdulearn.linear import SDUClassifier, SDUClassifierCV, Settings, check_width, fit_statistics, fold_tol
+from sdulearn.linear import Choice, SDUClassifier, SDUClassifierCV, Settings, check_width, fit_statistics, fold_tol
 from sdulearn.losses import ZeroOne, get_training_loss
 from sdulearn.metrics.accuracy import no_answers, pair_accuracy
 from sdulearn.pairs import D, S, codes_of, labels_of, sources
@@ -67,13 +67,13 @@ def fit_classifier(model: SDUClassifier | SDUClassifierCV, blocks: Blocks) -> Fi
     """
     settings = model._settings()
     if isinstance(model, SDUClassifier):
-        return _BlockFit(model, blocks).refit(settings.alphas[0], settings.mixtures[0], {})
+        return _BlockFit(model, blocks).refit((settings.alphas[0], settings.mixtures[0], {}))
     n_splits = _n_splits(model.cv)
     fit = _BlockFit(model, blocks, n_splits)
     refuse_shared_points(fit.surveyed.points, "a choice by folds over points", _CHOOSE_IN_MEMORY)
     _check_folds(fit.surveyed)
     by_fold = np.array([fit.fold_coefficients(settings, k) for k in range(n_splits)])
-    return fit.refit(*settings.choose(_fold_scores(fit.surveyed, by_fold, fit.prior.value)))
+    return fit.refit(settings.choose(_fold_scores(fit.surveyed, by_fold, fit.prior.value)))
 
 
 def is_iterative(model: SDUClassifier | SDUClassifierCV) -> bool:
@@ -97,11 +97,11 @@ class _BlockFit:
         statistics = self.surveyed.statistics
         self.prior, _ = resolve_prior(model.prior, statistics.counts, needed=True)
 
-    def refit(self, alpha: float, g: Mixture, fitted: dict[str, object]) -> Fit:
+    def refit(self, choice: Choice) -> Fit:
         """One setting on all rows."""
+        alpha, g, fitted = choice
         if self.solver == "closed_form":
-            setting = (g, self.prior, self.loss, alpha, self.model.fit_intercept, fitted)
-            return fit_statistics(self.surveyed.statistics, *setting)
+            return fit_statistics(self.model, self.surveyed.statistics, self.prior, choice)
         solution, coefficients = self._solve(g, alpha, self.model.tol)
         return Fit.of(solution, *coefficients, self.prior, fitted)
 

@@ -247,7 +247,9 @@ def polish(
     tol = _POLISH_TOL if problem.exact_hessian else parameters.tol
     n_steps = _POLISH_ITER if problem.exact_hessian else 10 * parameters.max_iter
     W, _ = lbfgs_many(objective.value_and_gradient, v[:, None], scale, tol, n_steps)
-    v, value, optimality, n_iter = newton(objective, W[:, 0], scale[:, 0], parameters.tol, parameters.max_iter)
+    v, value, optimality, n_iter = newton(
+        objective.value_and_gradient, objective.hessian, W[:, 0], scale[:, 0], parameters.tol, parameters.max_iter
+    )
     # Labels have named the classes.
     sign = 1.0 if problem.moments.named is not None else class_sign(parameters, prior, *problem.positive_share(v))
     coef, intercept = problem.axes.coefficients(v)

@@ -17,7 +17,6 @@ References
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Protocol
 
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve, eigh
@@ -174,28 +173,18 @@ def _two_loop(g: Array, scale: Array, past: Memory) -> Array:
     return q
 
 
-class Twice(Protocol):
-    """A function with its derivatives; see :func:`lbfgs_many`."""
-
-    def value_and_gradient(self, W: Array, columns: Indices) -> tuple[Array, Array]:
-        """Values and gradients of the given problems, one column each."""
-        ...
-
-    def hessian(self, w: Array) -> Array:
-        """Hessian of a single problem."""
-        ...
-
-
-def newton(objective: Twice, w: Array, scale: Array, tol: float, max_iter: int) -> tuple[Array, float, float, int]:
+def newton(
+    value_and_gradient: Batch, hessian: Callable[[Array], Array], w: Array, scale: Array, tol: float, max_iter: int
+) -> tuple[Array, float, float, int]:
     """Polish one solution; returns it, its value, its gradient norm and the iterations."""
     only = np.zeros(1, dtype=np.intp)
     W = w[:, None]
-    f, g = objective.value_and_gradient(W, only)
+    f, g = value_and_gradient(W, only)
     for iteration in range(max_iter + 1):
         if gradient_norm(g[:, 0], scale) <= tol or iteration == max_iter:
             break
-        D = _newton_direction(objective.hessian(W[:, 0]), g[:, 0], scale)[:, None]
-        step, f, g = backtrack_many(objective.value_and_gradient, W, only, D, f, g)
+        D = _newton_direction(hessian(W[:, 0]), g[:, 0], scale)[:, None]
+        step, f, g = backtrack_many(value_and_gradient, W, only, D, f, g)
         if not step[0]:
             break
         W = W - step * D
