@@ -86,7 +86,7 @@ def test_moments_are_those_of_all_pairs_of_points_of_a_component():
     # A fold without the label knows no direction, and no relative side of what it left out.
     known = np.ones((8, 1), dtype=bool)
     known[np.isin(data.graph.points, (1, 3, 6, 7)), 0] = False
-    joint, _, named = FoldLikelihood(likelihood, known).moments(data.known, 0)
+    joint, _, named = FoldLikelihood(likelihood, known).folds[0].moments(data.known)
     assert named is None
     np.testing.assert_allclose(joint, 0, atol=1e-12)
 

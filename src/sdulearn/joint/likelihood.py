@@ -380,44 +380,22 @@ class TwoClassLikelihood:
             found.append(np.sqrt(omega)[:, None] * rows)
         return found[0] if len(found) == 1 else np.concatenate(found)
 
-    def moments(self, A: Array, pair_omega: Array | None = None) -> tuple[Array, Array, Array | None]:
-        """Sums for :class:`~sdulearn.joint.data.Moments`; with other weights of the loose pairs where given.
+    def moments(self, A: Array) -> tuple[Array, Array, Array | None]:
+        """Sums for :class:`~sdulearn.joint.data.Moments`.
 
         All pairs of points of a component whose relative side is known enter; the labelled components
         are one. A component counts by its points: its mean over pairs weighs as many answers.
         """
-        joint = np.zeros((A.shape[1] + 1, A.shape[1] + 1))
-        ends = np.zeros((A.shape[1] + 1, 1))
-        rest = np.ones(len(A), dtype=bool)
-        for points, part, terms in self.parts:
-            if isinstance(terms, LoosePairs):
-                omega = self.omega[part] if pair_omega is None else pair_omega
-                pair_joint, pair_ends = pair_moments(A[points], terms.side[len(omega) :], omega)
-                joint += pair_joint
-                ends += pair_ends
-                rest[points] = False
-        named = None
-        if rest.any():
-            more = self._component_moments(A[rest], np.flatnonzero(rest))
-            joint += more[0]
-            ends += more[1]
-            named = more[2]
-        return joint, ends, named
-
-    def _component_moments(self, A: Array, points: Indices) -> tuple[Array, Array, Array | None]:
-        """The same of other components."""
-        labelled = self.labelled[self.component[points]]
+        labelled = self.labelled[self.component]
         # Labels tie all points with a known class together.
-        component = np.where(labelled, int(np.argmax(self.labelled)), self.component[points])
-        side = self.side[points]
-        by_component = sum_matrix(component, len(self.omega))
+        component = np.where(labelled, int(np.argmax(self.labelled)), self.component)
         count = np.bincount(component, minlength=len(self.omega))
         weight = np.where(count > 1, self.omega, 0.0)
         scale = weight / np.maximum(count - 1, 1)
-        V = by_component @ (side[:, None] * np.column_stack([A, np.ones(len(A))]))
-        joint = V.T @ (scale[:, None] * V) - bordered_gram(A, scale[component] * side**2, A)
+        V = sum_matrix(component, len(self.omega)) @ (self.side[:, None] * np.column_stack([A, np.ones(len(A))]))
+        joint = V.T @ (scale[:, None] * V) - bordered_gram(A, scale[component] * self.side**2, A)
         ends = bordered_sum(A, weight[component][:, None])
-        return joint, ends, _class_contrast(A[labelled], side[labelled]) if labelled.any() else None
+        return joint, ends, _class_contrast(A[labelled], self.side[labelled]) if labelled.any() else None
 
     def pull_share(self) -> float:
         """What share of the pull towards the prior is left where answers may be wrong: 1 where none is.
@@ -457,57 +435,24 @@ class FoldLikelihood:
 
     def __init__(self, whole: TwoClassLikelihood, known: Mask) -> None:
         self.whole = whole
-        self.n_folds = known.shape[1]
-        graph = whole.graph
-        self.answers = np.asarray(known[graph.ends].all(axis=1))
-        self.labels = known
-        loose = loose_pairs(graph)
-        self.pairs = next((part for part in whole.parts if isinstance(part[2], LoosePairs)), None)
-        if self.pairs is not None:
-            points, components, _ = self.pairs
-            first, second = np.split(known[points], 2)
-            self.omega = whole.omega[components][:, None] * (first & second)
-        self.rest: list[TwoClassLikelihood] = []
-        if not loose.all():
-            linked = ~loose[graph.component[graph.ends[:, 0]]]
-            for k in range(self.n_folds):
-                part = restrict(graph, self.answers[:, k] & linked, known[:, k])
-                weight = np.ones(part.n_components)
-                weight[part.component] = whole.weight[whole.component]
-                self.rest.append(TwoClassLikelihood(part, whole.answer_model, weight, whole.total))
+        self.known = known
+        self.answers = np.asarray(known[whole.graph.ends].all(axis=1))
+        self.folds = []
+        for answers, labels in zip(self.answers.T, known.T, strict=True):
+            part = restrict(whole.graph, answers, labels)
+            weight = np.ones(part.n_components)
+            weight[part.component] = whole.weight[whole.component]
+            self.folds.append(TwoClassLikelihood(part, whole.answer_model, weight, whole.total))
 
     def weighted_terms(self, Z: Array, columns: Columns, exact: bool = False) -> tuple[Array, Array]:
         """See :meth:`TwoClassLikelihood.weighted_terms`; column c is of fold ``c % n_folds``."""
-        fold = np.asarray(columns) % self.n_folds
+        fold = np.asarray(columns) % len(self.folds)
         values = np.zeros(Z.shape[1])
         slopes = np.empty(Z.shape)
-        if self.rest:
-            for k in np.unique(fold):
-                of_fold = np.flatnonzero(fold == k)
-                values[of_fold], slopes[:, of_fold] = self.rest[k].weighted_terms(Z[:, of_fold], of_fold, exact)
-        if self.pairs is not None:
-            points, _, terms = self.pairs
-            losses, by_pair = terms.terms(Z[points], exact)
-            omega = self.omega[:, fold]
-            values += np.einsum("ij,ij->j", omega, losses)
-            by_pair[: len(omega)] *= omega
-            by_pair[len(omega) :] *= omega
-            if not self.rest:
-                return values, by_pair
-            slopes[points] = by_pair
+        for k in np.unique(fold):
+            of_fold = np.flatnonzero(fold == k)
+            values[of_fold], slopes[:, of_fold] = self.folds[k].weighted_terms(Z[:, of_fold], of_fold, exact)
         return values, slopes
-
-    def moments(self, A: Array, fold: int) -> tuple[Array, Array, Array | None]:
-        """See :meth:`TwoClassLikelihood.moments`."""
-        if not self.rest:
-            return self.whole.moments(A, self.omega[:, fold])
-        joint, ends, named = self.rest[fold].moments(A)
-        if self.pairs is not None:
-            points, _, terms = self.pairs
-            more = pair_moments(A[points], terms.side[len(self.omega) :], self.omega[:, fold])
-            joint = joint + more[0]
-            ends = ends + more[1]
-        return joint, ends, named
 
     def score(self, Z: Array, fold: int) -> Array:
         """Mean log chance (B,) of each answer and label that a fold does not know, by itself, given what it knows.
@@ -515,9 +460,9 @@ class FoldLikelihood:
         NaN where there is none.
         """
         graph = self.whole.graph
-        odds = self.rest[fold].log_odds(Z) if self.rest else Z
+        odds = self.folds[fold].log_odds(Z)
         asked = np.flatnonzero(~self.answers[:, fold])
-        named = np.flatnonzero(~self.labels[:, fold] & (graph.labels != 0))
+        named = np.flatnonzero(~self.known[:, fold] & (graph.labels != 0))
         agree, differ = log_factors(graph.same[asked], self.whole.errors[asked], np.ones(len(asked)))
         answers, _ = LoosePairs(agree, differ).terms(odds[graph.ends[asked].T.ravel()])
         labels = np.logaddexp(0, -graph.labels[named, None] * odds[named])

@@ -200,7 +200,7 @@ def fit_folds(problem: PointProblem, alphas: Array, covariance_power: float, kno
     A = problem.data.known
     of_folds = []
     for k in range(n_folds):
-        joint, ends, named = likelihood.moments(A, k)
+        joint, ends, named = likelihood.folds[k].moments(A)
         of_folds.append(Moments.of(moments.variance, joint, ends, moments.prior, named))
     starts = [of_fold.starts() for of_fold in of_folds]
     # A fold without labels has fewer starts, and repeats its last.
