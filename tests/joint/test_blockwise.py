@@ -199,7 +199,7 @@ def make_data(waveform, prior, make=np.asarray, unlabeled=True):
     kept = unlabeled | (waveform[1] != 0)
     rows, codes = make(waveform[0])[kept], waveform[1][kept]
     weight = np.where(np.abs(codes) % 2, 0.5, 1.5)
-    data = TrainingData.of(rows, AnswerGraph.from_y(codes, weight), codes, weight, pairs_first=True)
+    data = TrainingData(rows, AnswerGraph.from_y(codes, weight), codes, weight, pairs_first=True)
     memory = PointProblem(
         data, TwoClassLikelihood(data.graph, AnswerModel.given(0.0, data.graph), data.weight), prior, 3.0
     )

@@ -91,7 +91,7 @@ def test_edges_that_contradict_the_model_keep_their_digits():
 
 def problem_of(X, graph, n_classes, error=0.0, pull=None):
     codes = np.where(graph.degree > 0, 1, 0)
-    data = TrainingData.of(X, graph, codes, graph.point_weights)
+    data = TrainingData(X, graph, codes, graph.point_weights)
     return ClassProblem(data, AnswerModel.given(error, data.graph), n_classes, pull)
 
 

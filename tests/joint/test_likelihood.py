@@ -54,7 +54,7 @@ def make_problem(rates, labels=True, prior=0.6, d=3, known=None):
     codes = np.ones(N_POINTS, dtype=int)
     codes[13] = 0
     X = np.random.default_rng(1).normal(size=(N_POINTS, d))
-    data = TrainingData.of(X, make_graph(labels), codes, np.ones(N_POINTS), pairs_first=True)
+    data = TrainingData(X, make_graph(labels), codes, np.ones(N_POINTS), pairs_first=True)
     return PointProblem(data, likelihood_of(data.graph, rates, data.weight), prior, 3.0)
 
 
@@ -145,7 +145,7 @@ def wrong_pairs(rates, prior=0.7):
         np.arange(12).reshape(-1, 2), rng.choice([-1, 1], 6), annotators=[1, 2, 1, 2, 1, 2], n_points=15
     )
     codes = np.r_[np.ones(12, dtype=int), np.zeros(3, dtype=int)]
-    data = TrainingData.of(rng.normal(size=(15, 3)), graph, codes, rng.uniform(0.5, 2, 15), pairs_first=True)
+    data = TrainingData(rng.normal(size=(15, 3)), graph, codes, rng.uniform(0.5, 2, 15), pairs_first=True)
     return PointProblem(data, likelihood_of(data.graph, rates, data.weight), prior, 3.0)
 
 
@@ -288,7 +288,7 @@ def test_the_evidence_is_laplace_s_with_fisher_information(n_pairs, d):
     weight = np.repeat(rng.uniform(0.5, 2, n_pairs), 2)
     same = rng.random(n_pairs) < 0.6
     graph = AnswerGraph.from_answers(np.arange(2 * n_pairs).reshape(-1, 2), same, weights=weight[::2])
-    data = TrainingData.of(rng.normal(size=(2 * n_pairs, d)), graph, np.ones(2 * n_pairs), weight, pairs_first=True)
+    data = TrainingData(rng.normal(size=(2 * n_pairs, d)), graph, np.ones(2 * n_pairs), weight, pairs_first=True)
     problem = PointProblem(data, likelihood_of(data.graph, 0.0, data.weight), 0.7, 3.0)
     w = rng.normal(size=data.A.shape[1] + 1)
     pen = rng.random(data.A.shape[1]) + 0.1

@@ -25,7 +25,7 @@ def laid_out(n_pairs, n_unlabeled, d, prior=0.7, seed=0, shift=1.0):
     codes = np.r_[np.repeat(answers, 2), np.zeros(n_unlabeled, dtype=int)]
     weight = np.ones(n)
     weight[: 2 * n_pairs] = np.repeat(rng.integers(1, 4, n_pairs), 2)
-    data = TrainingData.of(X, AnswerGraph.from_y(codes, weight), codes, weight, pairs_first=True)
+    data = TrainingData(X, AnswerGraph.from_y(codes, weight), codes, weight, pairs_first=True)
     return PointProblem(
         data, TwoClassLikelihood(data.graph, AnswerModel.given(0.0, data.graph), data.weight), prior, 3.0
     )
@@ -61,7 +61,7 @@ def test_moments_are_those_of_all_pairs_of_points_of_a_component():
         [(0, 1), (2, 3), (3, 4), (5, 6)], [-1, 1, -1, 1], labels=[0, 0, 0, 0, 0, 0, 1, -1, 0, 0, 0], n_points=11
     )
     codes = np.r_[np.ones(8, dtype=int), np.zeros(3, dtype=int)]
-    data = TrainingData.of(X, graph, codes, np.ones(11), pairs_first=True)
+    data = TrainingData(X, graph, codes, np.ones(11), pairs_first=True)
     likelihood = TwoClassLikelihood(data.graph, AnswerModel.given(0.0, data.graph), data.weight)
     joint, ends, named = likelihood.moments(data.known)
     place = dict(zip(data.graph.points.tolist(), data.known, strict=True))
@@ -79,7 +79,7 @@ def test_moments_are_those_of_all_pairs_of_points_of_a_component():
     np.testing.assert_allclose(ends[:, 0], total, atol=1e-12)
     labelled = np.array([place[point] for point in (5, 6, 7)])
     np.testing.assert_allclose(named, np.array([1, 1, -1]) @ (labelled - labelled.mean(axis=0)), atol=1e-12)
-    moments = Moments.of(np.ones(3), joint, ends, None, named)
+    moments = Moments(np.ones(3), joint, ends, None, named)
     assert moments.ends[-1, 0] == pytest.approx(2)
     # One start more, along the labels.
     assert len(moments.starts()) == 2
@@ -97,7 +97,7 @@ def test_points_and_rows():
     y = np.array([[1, 5], [1, 6], [-2, 1], [-2, 2], [3, 2], [3, 3], [0, 9], [0, 5], [-4, 8], [-4, 7]])
     weight = np.array([1.0, 1, 1, 1, 1, 1, 2, 3, 1, 1])
     graph = AnswerGraph.from_y(y, weight)
-    data = TrainingData.of(X, graph, y[:, 0], weight, pairs_first=True)
+    data = TrainingData(X, graph, y[:, 0], weight, pairs_first=True)
     assert data.graph.points.tolist() == [5, 7, 6, 8, 1, 2, 3]
     assert data.row_place.tolist() == [0, 2, 4, 5, 5, 6, -1, 0, 3, 1]
     five = np.append((X[0] + 3 * X[7]) / 4, 1.0)
@@ -124,7 +124,7 @@ def test_empty_models(design, prior):
     ends = np.column_stack([np.arange(0, 39, step), np.arange(1, 40, step)])
     labels = np.where(np.arange(40) < 2, y, 0) if design == "labels" else None
     graph = AnswerGraph.from_answers(ends, y[ends[:, 0]] == y[ends[:, 1]], labels=labels)
-    data = TrainingData.of(X, graph, np.ones(40, dtype=int), np.ones(40), pairs_first=True)
+    data = TrainingData(X, graph, np.ones(40, dtype=int), np.ones(40), pairs_first=True)
     likelihood = TwoClassLikelihood(data.graph, AnswerModel.given(0.0, data.graph), data.weight)
     problem = PointProblem(data, likelihood, prior, 3.0)
     largest = problem.moments.largest_alpha(1.0)

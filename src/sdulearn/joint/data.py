@@ -114,27 +114,16 @@ def _graded_axes(covariance: Array, deviation: Array) -> tuple[Array, Array]:
     return V, singular**2
 
 
-@dataclass(frozen=True, eq=False)
 class TrainingData:
-    """Points in their axes, each once: where the rows of a point differ, it is their mean, by weight."""
+    """Points in their axes, each once: where the rows of a point differ, it is their mean, by weight.
 
-    axes: Axes  # principal axes of all points, each by the mean weight of its rows
-    # (n_known + n_unlabeled, r): points in an answer or with a label; then the points of which nothing is known
-    A: Array
-    # answers and labels of the known points. The weight of an answer is relative to its component
-    graph: AnswerGraph
-    weight: Array  # (n_components,), mean weight of the answers and labels of each component
-    share: Array  # (n_unlabeled,), weights of the unlabeled points, of sum 1
-    row_place: Indices  # (n_rows,), which of the known points each row shows, -1 for none
+    Rows are validated, all of positive weight, and ``graph`` was made of them. With ``pairs_first`` points of loose
+    pairs come first, all first ends before all second ends: two classes then take them as slices.
+    """
 
-    @classmethod
-    def of(cls, X: Rows, graph: AnswerGraph, codes: Codes, weight: Array, pairs_first: bool = False) -> TrainingData:
-        """Lay out validated rows, all of positive weight; ``graph`` was made of them.
-
-        With ``pairs_first`` points of loose pairs come first, all first ends before all second ends: two classes
-        then take them as slices.
-        """
-        axes, A = Axes.of(graph.by_point(X, weight), graph.point_weights)
+    def __init__(self, X: Rows, graph: AnswerGraph, codes: Codes, weight: Array, pairs_first: bool = False) -> None:
+        # Principal axes of all points, each by the mean weight of its rows.
+        self.axes, A = Axes.of(graph.by_point(X, weight), graph.point_weights)
         silent = np.flatnonzero((codes == 0) & (graph.labels[graph.row_point] == 0))
         share = np.bincount(graph.row_point[silent], weight[silent], graph.n_points)
         rest = np.flatnonzero(np.bincount(graph.row_point[silent], minlength=graph.n_points))
@@ -146,25 +135,17 @@ class TrainingData:
             known = np.concatenate([ends.T.ravel(), known[~loose]])
         place = np.full(graph.n_points, -1)
         place[known] = np.arange(len(known))
-        part, component_weight = weights_by_component(subgraph(graph, known))
-        return cls(
-            axes=axes,
-            A=A[np.concatenate([known, rest])],
-            graph=part,
-            weight=component_weight,
-            share=share[rest] / share.sum(),
-            row_place=place[graph.row_point],
-        )
-
-    @property
-    def known(self) -> Array:
-        """Rows of the known points."""
-        return self.A[: self.graph.n_points]
-
-    @property
-    def unlabeled(self) -> Array:
-        """Rows of the others."""
-        return self.A[self.graph.n_points :]
+        # (n_rows,), which of the known points each row shows, -1 for none.
+        self.row_place = place[graph.row_point]
+        # Answers and labels of the known points, with weights relative to their component; (n_components,), mean
+        # weight of the answers and labels of each.
+        self.graph, self.weight = weights_by_component(subgraph(graph, known))
+        # (n_known + n_unlabeled, r): points in an answer or with a label; then those of which nothing is known.
+        self.A = A[np.concatenate([known, rest])]
+        self.known = self.A[: len(known)]
+        self.unlabeled = self.A[len(known) :]
+        # (n_unlabeled,), weights of these, of sum 1.
+        self.share = share[rest] / share.sum()
 
     def judged(self) -> tuple[Array, Array]:
         """Points that tell the sizes of classes, and their weights: the unlabeled ones, or all where there are none."""
@@ -220,22 +201,28 @@ def axis_penalty(variance: Array, alpha: float, covariance_power: float) -> Arra
     return alpha * (np.sum(ev ** (covariance_power + 1)) / np.sum(ev)) / ev**covariance_power
 
 
-@dataclass(frozen=True, eq=False)
 class Moments:
-    """What starts and penalties of two classes need: variance of the axes, moments of the answers, prior."""
+    """What starts and penalties of two classes need, by sums with any weights.
 
-    variance: Array
-    joint: Array  # (r + 1, r + 1), sum of ``omega s ([x, 1] [x', 1]' + its transpose)`` over pairs of points
-    ends: Array  # (r + 1, 1), sum of ``omega [x + x', 2]``
-    prior: float | None
-    # the direction from the labelled points of class -1 to those of class +1, if any
-    named: Array | None = None
+    "joint" (r + 1, r + 1) is the sum of ``omega s ([x, 1] [x', 1]' + its transpose)`` over pairs of points, "ends"
+    (r + 1, 1) that of ``omega [x + x', 2]``, and "named" the direction from the labelled points of class -1 to those of
+    class +1, if any.
+    """
 
-    @classmethod
-    def of(cls, variance: Array, joint: Array, ends: Array, prior: float | None, named: Array | None = None) -> Moments:
-        """From sums by any weights."""
+    def __init__(
+        self, variance: Array, joint: Array, ends: Array, prior: float | None, named: Array | None = None
+    ) -> None:
         unit = 2 / max(float(ends[-1, 0]), 1e-300)
-        return cls(variance, unit * joint, unit * ends, prior, named)
+        self.variance = variance
+        self.joint = unit * joint
+        self.ends = unit * ends
+        self.prior = prior
+        self.named = named
+        typical = float(variance.mean())
+        if typical > _UNEVEN * np.median(variance):
+            # One column in a tiny unit must not blot out the others.
+            typical = float(np.median(variance))
+        self._shrunk = variance + 0.1 * typical
 
     def penalties(self, alphas: Array | Sequence[float], covariance_powers: Sequence[float]) -> Array:
         """Equation (1) for several settings, one column each."""
@@ -266,21 +253,13 @@ class Moments:
         if self.named is not None:
             moment = starts[0]
             moment[:-1] *= np.copysign(1.0, moment[:-1] @ self.named)
-            starts.insert(1, np.append(self._unit(self.named / self._shrunk_variance()), moment[-1]))
+            starts.insert(1, np.append(self._unit(self.named / self._shrunk), moment[-1]))
         return starts[:1] if init == "moment" else starts
 
-    def _shrunk_variance(self) -> Array:
-        typical = float(self.variance.mean())
-        if typical > _UNEVEN * np.median(self.variance):
-            # One column in a tiny unit must not blot out the others.
-            typical = float(np.median(self.variance))
-        return self.variance + 0.1 * typical
-
     def _unnamed_starts(self) -> list[Array]:
-        shrunk = self._shrunk_variance()
-        moment = self._unit(self._top_moment(1 / np.sqrt(shrunk))[1] / np.sqrt(shrunk))
-        # An eigenvector's sign is free; this one is the same for the same rows, however they are
-        # laid out.
+        root = np.sqrt(self._shrunk)
+        moment = self._unit(self._top_moment(1 / root)[1] / root)
+        # An eigenvector's sign is free; this one is the same for the same rows, however they are laid out.
         moment *= np.copysign(1.0, moment @ self.ends[:-1, 0])
         if self.prior is None:
             return [np.append(moment, 0.0)]
@@ -291,7 +270,7 @@ class Moments:
             # tells the two signs apart.
             return [np.append(moment, b), np.append(-moment, b)]
         # sum omega (s - mean s) (x + x')
-        marginal = self._unit((self.joint[:-1, -1] - mean_answer * self.ends[:-1, 0]) / shrunk)
+        marginal = self._unit((self.joint[:-1, -1] - mean_answer * self.ends[:-1, 0]) / self._shrunk)
         # The mean of similar pairs is nearer to that of the larger class, which is +1 unless the
         # prior says otherwise.
         marginal *= np.copysign(1.0, self.prior - 0.5)

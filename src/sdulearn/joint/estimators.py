@@ -89,7 +89,7 @@ class _PairLogisticBase(LinearClassifier):
         warn_of_column_scales(X, weight, getattr(self, "feature_names_in_", None))
         graph = AnswerGraph.from_y(pairs, weight)
         weight = np.ones(len(pairs)) if weight is None else weight
-        data = TrainingData.of(X, graph, pairs.codes, weight, pairs_first=True)
+        data = TrainingData(X, graph, pairs.codes, weight, pairs_first=True)
         model = self._answer_model(X, pairs, data)
         likelihood = TwoClassLikelihood(data.graph, model, data.weight)
         strength = float(self.prior_strength)
@@ -153,7 +153,7 @@ class _PairLogisticBase(LinearClassifier):
         """Checked rows as a problem of K classes."""
         warn_of_column_scales(X, weight, getattr(self, "feature_names_in_", None))
         weight = np.ones(len(pairs)) if weight is None else weight
-        data = TrainingData.of(X, AnswerGraph.from_y(pairs, weight), pairs.codes, weight)
+        data = TrainingData(X, AnswerGraph.from_y(pairs, weight), pairs.codes, weight)
         _check_answers(data.graph, n_classes)
         # "Auto" looks for a number of classes above two.
         model = answer_model_of(self.error_rate, data.graph, max(n_classes, 3))

@@ -25,8 +25,8 @@ blocks share every formula.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Protocol
+from dataclasses import replace
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from scipy import sparse
@@ -437,6 +437,10 @@ class FoldLikelihood:
         self.whole = whole
         self.known = known
         self.answers = np.asarray(known[whole.graph.ends].all(axis=1))
+        # Of loose pairs (n_components, n_folds): all folds at once, which is quicker with many.
+        self.omega = np.zeros((len(whole.omega), known.shape[1]))
+        self.omega[whole.component[whole.graph.ends[:, 0]]] = self.answers
+        self.omega *= whole.omega[:, None]
         self.folds = []
         for answers, labels in zip(self.answers.T, known.T, strict=True):
             part = restrict(whole.graph, answers, labels)
@@ -447,6 +451,11 @@ class FoldLikelihood:
     def weighted_terms(self, Z: Array, columns: Columns, exact: bool = False) -> tuple[Array, Array]:
         """See :meth:`TwoClassLikelihood.weighted_terms`; column c is of fold ``c % n_folds``."""
         fold = np.asarray(columns) % len(self.folds)
+        if self.whole.is_loose:
+            losses, slopes = self.whole.terms(Z, exact)
+            omega = self.omega[:, fold]
+            slopes *= omega[self.whole.component]
+            return np.einsum("ij,ij->j", omega, losses), slopes
         values = np.zeros(Z.shape[1])
         slopes = np.empty(Z.shape)
         for k in np.unique(fold):
@@ -472,8 +481,7 @@ class FoldLikelihood:
         return -(weight @ np.concatenate([answers, labels])) / weight.sum()
 
 
-@dataclass(frozen=True, eq=False)
-class PriorPull:
+class PriorPull(NamedTuple):
     """``strength KL(shares || mean)`` as a function of the mean prediction on unlabeled points."""
 
     shares: Array  # (n_classes,)

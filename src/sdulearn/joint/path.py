@@ -102,7 +102,7 @@ class PointProblem:
         # Those of all answers, or of the folds.
         self.terms = likelihood.weighted_terms
         joint, ends, named = likelihood.moments(data.known)
-        self.moments = Moments.of(data.axes.variance, joint, ends, prior, named)
+        self.moments = Moments(data.axes.variance, joint, ends, prior, named)
         strength = prior_strength if likelihood.is_certain else prior_strength * likelihood.pull_share()
         self.pull = PriorPull.of(prior, strength, len(data.share))
         self.exact_hessian = likelihood.exact_curvature
@@ -201,7 +201,7 @@ def fit_folds(problem: PointProblem, alphas: Array, covariance_power: float, kno
     of_folds = []
     for k in range(n_folds):
         joint, ends, named = likelihood.folds[k].moments(A)
-        of_folds.append(Moments.of(moments.variance, joint, ends, moments.prior, named))
+        of_folds.append(Moments(moments.variance, joint, ends, moments.prior, named))
     starts = [of_fold.starts() for of_fold in of_folds]
     # A fold without labels has fewer starts, and repeats its last.
     count = max(len(of_fold) for of_fold in starts)
