@@ -124,9 +124,8 @@ class PairClassifier(ClassifierMixin, BaseEstimator):
     def score(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
         """Accuracy estimated from answers alone; with more than two classes the agreement with the answers.
 
-        On the answers that the model was fitted to, this is training agreement, which is near 1 whatever the model is
-        worth: score other answers, or hold some out (``cross_val_score(..., cv=PairKFold())``,
-        :func:`~sdulearn.metrics.cross_val_accuracy` for two classes).
+        On the answers of the fit it is near 1 whatever the model is worth: score other answers, or hold some out
+        (``cross_val_score(..., cv=PairKFold())``, :func:`~sdulearn.metrics.cross_val_accuracy` for two classes).
 
         Parameters
         ----------
@@ -140,10 +139,9 @@ class PairClassifier(ClassifierMixin, BaseEstimator):
         Returns
         -------
         float
-            The value of :func:`~sdulearn.metrics.pair_accuracy`: between 1/2 and 1; with labels in ``y``, which tell
-            a model from its mirror image, from 0 on. With more than two classes the share of answers that the
-            predicted classes agree with (:func:`~sdulearn.metrics.class_agreement`), with a TrainingAnswersWarning
-            where these are the answers of the fit.
+            The value of :func:`~sdulearn.metrics.pair_accuracy`, between 1/2 and 1, or with labels in ``y`` from 0
+            on; with more than two classes that of :func:`~sdulearn.metrics.class_agreement`, with a
+            TrainingAnswersWarning where these are the answers of the fit.
 
         Raises
         ------

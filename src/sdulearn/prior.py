@@ -210,12 +210,11 @@ def estimate_prior(
 ) -> PriorEstimate:
     """Estimate the class prior from pair counts (Eq. cpe) or from answers that share points.
 
-    Answers can never say which class is the larger one, so ``majority`` does. Loose pairs have the
-    paper's estimate with an exact interval. Where answers share points, their likelihood over
-    components takes its place: k of the m points of a component on one side have the probability
-    p^k q^(m-k) + p^(m-k) q^k. Its interval is that of Clopper and Pearson for as many points as would make
-    the likelihood fall as fast. Where answers contradict each other, some are wrong, at a rate that is not known
-    (a Beta prior with a mean of 5%), and the interval is as much wider.
+    Answers can never say which class is the larger one, so ``majority`` does. Loose pairs have the paper's estimate
+    with an exact interval. Where answers share points, k of the m points of a component are on one side with the
+    probability p^k q^(m-k) + p^(m-k) q^k; the interval is that of Clopper and Pearson [1]_ for as many points as would
+    make this likelihood fall as fast. Where answers contradict each other, some are wrong, at an unknown rate (a Beta
+    prior with a mean of 5%), and the interval is wider.
 
     Parameters
     ----------
@@ -225,25 +224,23 @@ def estimate_prior(
     y : array-like of shape (n_rows,) or (n_rows, 2 to 4), optional
         What is known of each row, with the points in its second column.
     sample_weight : array-like of shape (n_rows,), optional
-        With ``y``: a weight per row; both ends of a pair carry one weight. Their unit does not matter, and weight 0
-        leaves a row out.
+        With ``y``: a weight per row; both ends of a pair carry one weight, and weight 0 leaves a row out.
     random_points : array-like of bool, shape (n_rows,), optional
-        With ``y``: which rows show a point that was drawn at random to be asked about. Points that a design chose
-        do not tell the share of a class: they connect the random ones, and do not count. All points by default.
+        With ``y``: which rows show a point that was drawn at random, by default all. Points that a design chose
+        connect the others, and do not count.
     error_rate : float, mapping or AnswerModel, optional
         With ``y``: probability that an answer is wrong, one for all or one for each annotator. By default answers are
         taken for right, and where they contradict each other, for as wrong as suits them best.
     decision : array-like of shape (n_rows,), optional
-        With ``random_points``: decision values of a model that learned from these answers, which say which side of a
-        large component is class +1. The prior is then that of this class, from 0 to 1, and ``majority`` is not asked.
+        With ``random_points``: decision values of a model of these answers, which say which side of a large
+        component is class +1, so that ``majority`` is not needed.
     majority : {"positive", "negative"}, default="positive"
         Which class is the larger.
     confidence : float, default=0.95
         Level of the interval.
     n_effective : float, optional
-        Where the counts are total weights: the number of answers of equal weight that are as
-        precise, ``(sum w)^2 / sum w^2``. The width of the interval follows it, so that the unit
-        of the weights does not matter. By default ``n_similar + n_dissimilar``.
+        Where the counts are total weights: the number of answers of equal weight that are as precise,
+        ``(sum w)^2 / sum w^2``. By default ``n_similar + n_dissimilar``.
 
     Returns
     -------
@@ -264,8 +261,8 @@ def estimate_prior(
 
     References
     ----------
-    C. J. Clopper, E. S. Pearson. The use of confidence or fiducial limits illustrated in the case
-    of the binomial. Biometrika 26 (1934).
+    .. [1] Clopper & Pearson, "The use of confidence or fiducial limits illustrated in the case of the binomial",
+       Biometrika 26 (1934).
 
     Examples
     --------

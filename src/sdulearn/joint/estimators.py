@@ -94,19 +94,16 @@ class _PairLogisticBase(LinearClassifier):
         likelihood = TwoClassLikelihood(data.graph, model, data.weight)
         strength = float(self.prior_strength)
         estimate, prior = self._resolve_prior(pairs, weight, data.graph, likelihood)
-        if likelihood.is_loose and likelihood.is_certain:
-            return PointProblem(data, likelihood, prior, strength), estimate, model
-        if self.prior is not None or prior is None:
-            return PointProblem(data, likelihood, prior, strength), estimate, model
-        # Beside labels, which tell where the boundary is, and of answers that may be wrong, which tell little of it,
-        # an estimated prior pulls nothing.
-        if not likelihood.labelled.any():
-            strength = strength if likelihood.is_certain else 0.0
-            return PointProblem(data, likelihood, prior, strength), estimate, model
-        problem = PointProblem(data, likelihood, None, 0.0)
-        alpha = WORKING_ALPHA * problem.moments.largest_alpha(1.0)
-        share, _ = problem.positive_share(descend(problem, alpha, 1.0))
-        return problem, estimate if (share > 0.5) == (prior > 0.5) else estimate.mirrored(), model
+        if self.prior is None and prior is not None and likelihood.labelled.any():
+            # Labels tell where the boundary is, and an estimated prior pulls nothing beside them.
+            problem = PointProblem(data, likelihood, None, 0.0)
+            alpha = WORKING_ALPHA * problem.moments.largest_alpha(1.0)
+            share, _ = problem.positive_share(descend(problem, alpha, 1.0))
+            return problem, estimate if (share > 0.5) == (prior > 0.5) else estimate.mirrored(), model
+        if self.prior is None and not likelihood.is_certain:
+            # Answers that may be wrong tell little of it.
+            strength = 0.0
+        return PointProblem(data, likelihood, prior, strength), estimate, model
 
     def _resolve_prior(
         self, pairs: Pairs, weight: Array, graph: AnswerGraph, likelihood: TwoClassLikelihood
@@ -176,22 +173,19 @@ class _PairLogisticBase(LinearClassifier):
 class PairLogisticRegression(_PairLogisticBase):
     """Logistic regression from same/different answers: the joint likelihood of all that is known.
 
-    With ``s(x) = logistic(w.x + b)`` the chance of the answer "same" is ``s(x) s(x') + (1 - s(x))
-    (1 - s(x'))``. Answers that share points (column 1 of ``y``) have the likelihood of their connected
-    component: the answers say on which side each point is, up to one flip, so that n answers about
-    one point and n others are worth n labels. Labels (column 3) fix the flip of their component and
-    name the classes; with labels alone it is logistic regression. Answers may be wrong, at a rate for
-    each annotator (column 2). The estimator maximises this likelihood, with a penalty on w and,
-    where the prior p is given or the counts imply one, the penalty ``prior_strength KL(p || mean
-    prediction on unlabeled rows)``. It needs no prior and works at 1/2, where the risks of
-    :class:`~sdulearn.SDUClassifier` are undefined. The problem is not convex: it is started from
-    the top eigenvector of the whitened pair moment and from the SD solution, down a path of
-    penalties.
+    With ``s(x) = logistic(w.x + b)`` the chance of the answer "same" is ``s(x) s(x') + (1 - s(x)) (1 - s(x'))``.
+    Answers that share points (column 1 of ``y``) have the likelihood of their connected component, so that n answers
+    about one point and n others are worth n labels. Labels (column 3) name the classes; with labels alone it is
+    logistic regression. Answers may be wrong, at a rate for each annotator (column 2). The estimator maximises this
+    likelihood with a penalty on w and, where the prior p is given or the counts imply one, the penalty
+    ``prior_strength KL(p || mean prediction on unlabeled rows)``. It needs no prior and works at 1/2, where the risks
+    of :class:`~sdulearn.SDUClassifier` are undefined. The problem is not convex: it is started from the top
+    eigenvector of the whitened pair moment and from the SD solution, down a path of penalties. Of the paper of Shimada
+    et al. (Neural Computation 33, 2021) are the SD solution and the prior from counts, not this likelihood.
 
     Where the rows of one point differ, the point is their mean, by weight. Standardise the features first.
-    Time O((n_pairs + n_unlabeled) d) a step after one eigendecomposition of a d x d matrix; rows are
-    kept dense in their principal axes, O(n min(n, d)) memory. Answers that may be wrong take some
-    ten times as long, as messages are sent between their points.
+    Time O((n_pairs + n_unlabeled) d) a step after one eigendecomposition of a d x d matrix; rows are kept dense in
+    their principal axes, O(n min(n, d)) memory. Answers that may be wrong take some ten times as long.
 
     Parameters
     ----------
@@ -199,8 +193,8 @@ class PairLogisticRegression(_PairLogisticBase):
         Strength of the penalty, beside the *mean* loss of an answer that says something new (k points
         of a component are k - 1 such answers) or a label.
     covariance_power : float, default=1
-        Power k of the (weighted) covariance of all rows in the penalty ``w' C^-k w``: 0 is the plain ridge,
-        a larger one favours directions along which the rows, unlabeled ones too, vary most.
+        Power k of the covariance of all rows in the penalty ``w' C^-k w``: 0 is the plain ridge, a larger one
+        favours directions along which the rows, unlabeled ones too, vary most.
     n_classes : int, default=2
         Number of classes. More than two are a softmax of as many linear models.
     prior : float, sequence of K floats or None, default=None
@@ -213,13 +207,12 @@ class PairLogisticRegression(_PairLogisticBase):
         With ``prior=None``: whether the larger or the smaller class, by the prediction on unlabeled
         rows, is +1.
     error_rate : "auto", float or mapping, default="auto"
-        Probability that an answer is wrong, from 0 to 1/2: one for all, or one for each annotator
-        (0: not known). "auto" estimates it from repeated questions, cycles of answers and labels
-        and, with several annotators, from models of the answers of the others. Where nothing tells,
-        as with loose pairs of one annotator, it is 0; ``answer_model_`` says so.
+        Probability that an answer is wrong, from 0 to 1/2: one for all, or one for each annotator (0: not known).
+        "auto" estimates it from repeated questions, cycles of answers and labels and, with several annotators, from
+        models of the answers of the others. With loose pairs of one annotator it is 0.
     init : {"auto", "moment", "zero"}, default="auto"
-        "auto" starts from the pair moment and the SD solution, "moment" from the first alone. "zero" starts from no
-        model at all, which is quick where labels name all classes, and goes astray where they do not.
+        "auto" starts from the pair moment and the SD solution, "moment" from the first alone, "zero" from no
+        model at all, for labels that name all classes.
     tol : float, default=1e-6
         Largest gradient norm (in the norm of the Hessian) that passes without a ConvergenceWarning.
     max_iter : int, default=100
@@ -256,17 +249,6 @@ class PairLogisticRegression(_PairLogisticBase):
     PairLogisticRegressionCV : Chooses ``alpha`` and ``covariance_power``.
     SDUClassifier : The paper's risks, which use the two ends of a pair apart from each other.
     sdulearn.distributed.PairLogisticRegression : The same on a Dask cluster.
-
-    Notes
-    -----
-    This likelihood is not in [1]_. From there are one of the starts, by the SD risk, and the
-    estimate of the class prior from pair counts.
-
-    References
-    ----------
-    .. [1] T. Shimada, H. Bao, I. Sato and M. Sugiyama, "Classification from Pairwise
-       Similarities/Dissimilarities and Unlabeled Data via Empirical Risk Minimization", Neural
-       Computation 33 (2021).
 
     Examples
     --------
@@ -366,16 +348,13 @@ class PairLogisticRegression(_PairLogisticBase):
 class PairLogisticRegressionCV(_PairLogisticBase):
     """PairLogisticRegression with its penalty chosen from the pairs alone; the one to try first.
 
-    The covariance power is chosen by Laplace's evidence. Of loose pairs alpha is then chosen by the
-    held-out log-likelihood, in folds over points that start from their own answers. Of answers that
-    share points, may be wrong or come with labels the evidence chooses it too: folds cut them apart,
-    and on the benchmark sets it is the better judge.
+    The covariance power is chosen by Laplace's evidence, and alpha too where answers share points, may be wrong or
+    come with labels. Of loose pairs alpha is chosen by the held-out log-likelihood, in folds over points.
 
     Parameters
     ----------
     alphas : int or sequence of float, default=8
-        Penalties to try; a number stands for that many on a grid that begins where the model leaves
-        zero.
+        Penalties to try; a number stands for that many on a grid from where the model leaves zero.
     covariance_powers : sequence of float, default=(0, 1, 2)
         Powers of the covariance in the penalty to try. With more than two classes the first is taken.
     n_classes : int or "auto", default=2
@@ -385,9 +364,7 @@ class PairLogisticRegressionCV(_PairLogisticBase):
     prior, prior_strength, orientation, error_rate
         As in :class:`~sdulearn.PairLogisticRegression`.
     cv : int or splitter, default=5
-        Number of pair-safe folds (dealt with a fixed seed), or an object such as
-        :class:`~sdulearn.PairKFold`. Of two classes they choose alpha for loose pairs alone; else they tell in
-        ``cv_results_`` how likely held-out answers are.
+        Number of pair-safe folds (dealt with a fixed seed), or an object such as :class:`~sdulearn.PairKFold`.
     init : {"auto", "moment"}, default="auto"
         As in :class:`~sdulearn.PairLogisticRegression`.
     tol, max_iter
@@ -398,14 +375,11 @@ class PairLogisticRegressionCV(_PairLogisticBase):
     alpha_, covariance_power_ : float
         The choice.
     cv_results_ : dict
-        As GridSearchCV's, over the alphas of the chosen power; a score is the mean log-likelihood
-        of a held-out answer or label.
+        As GridSearchCV's, over the alphas of the chosen power: mean log-likelihoods of held-out answers and labels.
     evidence_ : array of shape (n_alphas, n_powers)
-        Laplace's log evidence of every setting; -inf where the model is empty and names no classes. Only
-        with two classes.
+        With two classes Laplace's log evidence of every setting; -inf where the model is empty.
     temperature_ : float
-        With more than two classes what the coefficients of the solution were divided by, so that its
-        probabilities suit held-out answers best.
+        With more than two classes what coefficients were divided by to suit held-out answers best.
     alphas_ : array of shape (n_alphas, n_powers)
         The penalties tried.
     n_classes_interval_ : tuple of two int, or None
