@@ -4,7 +4,7 @@
 
 writes docs/accuracy.md and a table of README.md. All settings are chosen by the estimators themselves from their
 training data; test points are only scored. Accuracy is never "best of two": the larger class on unlabeled rows is +1,
-and at prior 1/2 five labelled points settle the sign.
+and at prior 1/2 five labelled points decide the sign.
 """
 
 from __future__ import annotations
@@ -268,12 +268,12 @@ def main():
         "## Prior 0.7",
         "\n".join(main_table),
         "## Prior 0.5",
-        "The marginal risks are undefined here. Five labelled points settle which class is which; a wrong vote costs a "
+        "The marginal risks are undefined here. Five labelled points decide which class is which; a wrong vote costs a "
         "whole draw.",
         "\n".join(half),
         "## Other priors: joint, and joint less the best SDU risk on the same draws",
         "The best of SDSU, SDDU and SUDU with squared and double hinge loss, picked by its mean accuracy on these very "
-        "test points, which favours it; it is told the true prior where the pair counts have no answer.",
+        "test points, which favours it; it is given the true prior where the pair counts have no answer.",
         "\n".join(rest),
         "## Speed: a whole CV fit (8 alphas, 5 folds), 200 pairs and 500 unlabeled rows, one thread",
         "\n".join(timing),

@@ -378,7 +378,7 @@ def rival_lines(results):
         return []
     words = (
         f"Adjusted Rand index of all points, {RIVAL_POINTS} of each set, mean after "
-        f"{', '.join(map(str, RIVAL_SIZES))} answers; NPU with MPCK-means is told the number of classes, and has "
+        f"{', '.join(map(str, RIVAL_SIZES))} answers; NPU with MPCK-means is given the number of classes, and has "
         f"{RIVAL_SECONDS} s for a set (where it was not done, the mean ends earlier, as said). Linked questions are "
         f"at or above all that was done in time, after as many answers, on {ahead} of {len(rows)} sets:"
     )

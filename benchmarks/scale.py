@@ -39,9 +39,9 @@ def run(name: str, table: Table | None = None, **options: Any) -> dict[str, Any]
     )
     found = json.loads(done.stdout.splitlines()[-1])
     size = [f"{table.rows:,} x {table.features}"] if table else []
-    told = " ".join([name, *size, *(str(value) for value in options.values() if isinstance(value, str | int))])
+    line = " ".join([name, *size, *(str(value) for value in options.values() if isinstance(value, str | int))])
     seconds = f"{found['seconds']:.2f} s, " if "seconds" in found else ""
-    print(f"{told}: {seconds}peak {found['peak']:.2f} GB", file=sys.stderr, flush=True)
+    print(f"{line}: {seconds}peak {found['peak']:.2f} GB", file=sys.stderr, flush=True)
     return found
 
 
@@ -64,7 +64,7 @@ def in_turns(tasks: dict[str, Task], repeats: int) -> dict[str, dict[str, Any]]:
 
 
 class Scratch:
-    """Writes tables under a folder and takes them away again, unless told to keep them."""
+    """Writes tables under a folder and takes them away again, unless they are to be kept."""
 
     def __init__(self, folder: Path, keep: bool) -> None:
         self.folder, self.keep = folder, keep
