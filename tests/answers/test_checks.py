@@ -96,6 +96,10 @@ def test_one_wrong_answer_is_suspected_first():
     assert len(checks.closure) == 10
     assert checks.suspects()[0] == (len(groups) + 10, 10)
     assert check_answers(answered(*groups, *between)).suspects() == []
+    # In two of two chains; one alone is no reason.
+    two = check_answers(answered(("a", "b", 1), ("b", "c", 1), ("a", "c", -1), ("b", "d", 1), ("a", "d", -1)))
+    assert two.suspects() == [(0, 2)]
+    assert two.suspects(0) == []
 
 
 def test_a_question_asked_again_counts_once_by_weight():

@@ -47,7 +47,7 @@ def some_graph(seed, n_points=7, n_answers=6, labels=True):
     return AnswerGraph.from_answers(ends, same, annotators=annotators, labels=known, n_points=n_points)
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(8))
 def test_small_graphs_are_enumerated(seed):
     graph = some_graph(seed)
     Z = np.random.default_rng(seed).normal(size=(graph.n_points, 3))
@@ -60,7 +60,7 @@ def test_small_graphs_are_enumerated(seed):
         np.testing.assert_allclose(found.positive[:, k], positive, atol=1e-9 if exact else 0.05)
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 def test_larger_graphs_agree_with_propagate(seed):
     graph = some_graph(seed, n_points=60, n_answers=90)
     Z = np.random.default_rng(seed).normal(size=(graph.n_points, 4))
@@ -70,15 +70,11 @@ def test_larger_graphs_agree_with_propagate(seed):
         expected = factors.propagate(log_p(Z[:, k]), max_iter=500, tol=1e-11)
         np.testing.assert_allclose(found.values[:, k], expected.component_values, atol=1e-8)
         np.testing.assert_allclose(found.positive[:, k], expected.posteriors[:, 1], atol=1e-7)
-
-
-def test_agreement_of_edges_is_the_probability_of_a_right_answer():
-    graph = some_graph(3, n_points=30, n_answers=25, labels=False)
-    z = np.random.default_rng(0).normal(size=graph.n_points)
-    factors = factors_of(graph, {1: 0.1, 2: 0.2, 3: 0.3})
-    agree = TwoClassNetwork(factors).solve(z[:, None], 500, 1e-11).agree[:, 0][factors.edge]
-    right = np.where(graph.same > 0, agree, 1 - agree)
-    np.testing.assert_allclose(right, factors.propagate(log_p(z)).right, atol=1e-7)
+        # The agreement of an edge is the probability of a right answer.
+        asked = factors.edge >= 0
+        crossed = factors.swapped[graph.ends[:, 0]] != factors.swapped[graph.ends[:, 1]]
+        right = np.where((graph.same > 0) ^ crossed, found.agree[factors.edge, k], 1 - found.agree[factors.edge, k])
+        np.testing.assert_allclose(right[asked], expected.right[asked], atol=1e-7)
 
 
 def test_other_factors_a_column_each():

@@ -3,7 +3,7 @@ from dataclasses import astuple
 
 import numpy as np
 import pytest
-from scipy.stats import beta, binom
+from scipy.stats import binom
 from sklearn.base import BaseEstimator
 
 from sdulearn import PairLogisticRegression, risks
@@ -35,23 +35,6 @@ def test_agreement_is_accuracy_squared_exactly():
         found = pair_accuracy(decision, np.repeat(codes, 2), sample_weight=weight)
         assert found.agreement == pytest.approx((1 + mean) / 2)
         assert found.value == pytest.approx(max(right, 1 - right))
-
-
-def test_answers_of_unequal_weight_pin_the_accuracy_down_less():
-    """By hand: 60 answers, 50 agreed with, half of them of weight 3; Clopper and Pearson at the effective number."""
-    # The first pair is dissimilar and predicted so; of the others the last ten are predicted dissimilar.
-    codes = np.repeat(np.r_[-1, np.arange(2, 61)], 2)
-    z = np.ones(120)
-    z[0] = -1
-    z[100::2] = -1
-    times = np.tile([1.0, 3.0], 30)
-    agreement = times[:50].sum() / times.sum()
-    n = times.sum() ** 2 / (times**2).sum()
-    assert n == pytest.approx(48)
-    share = beta.ppf(0.025, n * agreement, n * (1 - agreement) + 1)
-    found = pair_accuracy(z, codes, sample_weight=np.repeat(times, 2))
-    assert found.agreement == pytest.approx(agreement)
-    assert found.low == pytest.approx((1 + np.sqrt(2 * share - 1)) / 2)
 
 
 def test_an_unnatural_ratio_is_weighed_by_the_prior():
@@ -120,7 +103,7 @@ def enumerated_likelihood(h, ends, same, grid):
     return np.log(found)
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", range(5))
 def test_the_accuracy_by_points_has_the_likelihood_of_all_that_may_be_right(seed):
     rng = np.random.default_rng(seed)
     y = np.where(rng.random(9) < 0.6, 1, -1)

@@ -182,16 +182,10 @@ def _without_errors(graph: AnswerGraph, grid: Array, counted: Mask) -> Array:
     weights = _component_weights(graph)[size > 0]
     counts, place = np.unique(table, axis=0, return_inverse=True)
     times = np.bincount(place.ravel(), weights)
-    return times @ _component_terms(counts[:, :1], counts[:, 1:2], counts[:, 2:] > 0, grid)
-
-
-def _component_terms(k: Array, m: Array, one_way: Mask, grid: Array) -> Array:
-    """Equations (1) and (2), one row a component."""
-    up = np.log(grid)
-    down = np.log1p(-grid)
-    given = k * up + (m - k) * down
-    turned = (m - k) * up + k * down
-    return np.where(one_way, given, np.logaddexp(given, turned))
+    k, m, named = np.hsplit(counts, 3)
+    given = k * np.log(grid) + (m - k) * np.log1p(-grid)
+    turned = (m - k) * np.log(grid) + k * np.log1p(-grid)
+    return times @ np.where(named > 0, given, np.logaddexp(given, turned))
 
 
 def _component_weights(graph: AnswerGraph) -> Array:

@@ -133,35 +133,30 @@ class Answers:
         +1 similar, -1 dissimilar, 0 unsure.
     weights : array of shape (n_answers,)
         Weights; 1 where none are given.
-    annotators : object array of shape (n_answers,) or None
-        Who answered, as text; None where that is not said.
+    annotators, times : object array of shape (n_answers,) or None
+        Who answered and when, as the file says it; None where it does not.
     lines : int array of shape (n_answers,)
         Line of the file (row, counted from 1, of a Parquet file, a workbook or a frame; item of a JSON list).
     columns : dict
         Which column was read as ``id_a``, ``id_b``, ``label``, ``weight``, ``annotator``, ``time``.
     words : dict
-        How often each word for an answer occurs, and what it was taken for:
-        ``{"1": (1, 58), "0": (-1, 42)}``.
+        What each word for an answer was taken for, and how often it occurs: ``{"1": (1, 58), "0": (-1, 42)}``.
     bad_rows : tuple of BadRow
         Rows left out.
-    times : object array of shape (n_answers,) or None
-        When each was answered, as the file says it; None where that is not said.
     format : str
         What the file was read as, such as ``"csv"``, ``"answer_log"`` or ``"prodigy"``.
     n_unanswered : int
         Questions in the file that nobody has answered yet.
     kinds : object array of shape (n_answers,) or None
         Why each question was asked, as a log says it: "random" for one about a random point, other texts where a
-        design chose it, empty where that is not known. None where the file does not say, as of all but logs.
+        design chose it, empty where that is not known. None of files that are no logs.
     drawn : bool array of shape (n_answers,) or None
         With ``kinds``: whether each question is about a point of a random sample. It was drawn at random, or the
         design chose it and it stands before the last random one in the random order.
     n_unranked : int
-        Number of chosen questions of which the log does not say where their points stand in that order, so that some
-        of them may be missing in the sample.
+        Number of chosen questions whose points have no known place in that order: some may be missing in the sample.
     epsilon : float or None
-        Privacy of each answer, where a log says that they were flipped with probability 1 / (1 + exp(epsilon)) before
-        they were stored.
+        Privacy of each answer, where a log says that they were flipped with probability 1 / (1 + exp(epsilon)).
     """
 
     name: str

@@ -287,7 +287,8 @@ def held_out_same(estimator: Estimator, X: MatrixLike, y: ArrayLike | Pairs, cv:
     table = np.asarray(pairs)
     chances = []
     similar = []
-    for train, test in _splitter(cv, pairs).split(X, pairs):
+    splitter = folds_over_points(int(cv), pairs) if isinstance(cv, Integral) else cv
+    for train, test in splitter.split(X, pairs):
         model = _fitted(estimator, safe_indexing(X, train), table[train], None)
         part = read_pairs(table[test])
         chances.append(chance_of_same(model.predict_proba(safe_indexing(X, test)), part))
@@ -305,7 +306,7 @@ def _weighted_parts(
     else:
         check_places(cv)
         X = safe_indexing(X, kept)
-    splitter = _splitter(cv, shown)
+    splitter = folds_over_points(int(cv), shown) if isinstance(cv, Integral) else cv
     parts = list(splitter.split(X, shown))
     if isinstance(splitter, PairFolds):
         fold = splitter.fold_of_rows(X, shown)
@@ -336,10 +337,6 @@ def folds_over_points(n_splits: int, y: ArrayLike | Pairs) -> PairKFold:
     if count < 2:
         raise InputError("Cross-validation needs at least two pairs of a kind. Add answers.")
     return PairKFold(count, random_state=1)
-
-
-def _splitter(cv: Splitter, pairs: Pairs) -> Splitter:
-    return folds_over_points(int(cv), pairs) if isinstance(cv, Integral) else cv
 
 
 def _fitted(
