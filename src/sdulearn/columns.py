@@ -66,12 +66,6 @@ class Column:
     fill: float | str | None = None  # what stands in for a missing value; None refuses it
     text: NumberText | None = None  # how numbers are spelled where a file has them as texts, if not plainly
 
-    def __post_init__(self) -> None:
-        if bool(self.categories) != (self.kind == CATEGORY) or len(set(self.categories)) != len(self.categories):
-            raise InputError(f"The categories of column {quoted(self.name)} are none, or two are alike.")
-        if self.fill is not None and isinstance(self.fill, str) != (self.kind == CATEGORY):
-            raise InputError(f"Column {quoted(self.name)} is not filled with a value of its kind.")
-
 
 @dataclass(frozen=True, eq=False)
 class Columns:
@@ -82,12 +76,6 @@ class Columns:
     # (n_features,), mean and standard deviation of each feature in training; a constant feature has scale 1
     mean: Array
     scale: Array
-
-    def __post_init__(self) -> None:
-        names = [column.name for column in self.columns]
-        if len({*names, self.id_column}) != len(names) + 1:
-            raise InputError("Two columns have one name.")
-        _check_scale(len(self.feature_names), self.mean, self.scale)
 
     @classmethod
     def unscaled(cls, columns: Sequence[Column], id_column: str | None = None) -> Columns:
@@ -104,7 +92,7 @@ class Columns:
     @property
     def width(self) -> int:
         """Number of features."""
-        return len(self.mean)
+        return len(self.feature_names)
 
     @property
     def features(self) -> list[slice]:
@@ -167,9 +155,6 @@ class SparseColumns:
     scale: Array
     id_column: None = None
 
-    def __post_init__(self) -> None:
-        _check_scale(self.width, self.mean, self.scale)
-
     @property
     def mean(self) -> Array:
         """Nothing is taken off: rows stay sparse."""
@@ -206,11 +191,23 @@ class SparseColumns:
 Layout: TypeAlias = Columns | SparseColumns
 
 
-def _check_scale(width: int, mean: Array, scale: Array) -> None:
-    if mean.shape != (width,) or scale.shape != (width,):
+def check_layout(layout: Layout) -> None:
+    """Refuse a layout of an untrusted file whose parts do not fit together."""
+    if layout.mean.shape != (layout.width,) or layout.scale.shape != (layout.width,):
         raise InputError("Columns and scales do not fit together.")
-    if not (scale > 0).all():
+    if not (layout.scale > 0).all():
         raise InputError("A scale is not positive.")
+    if isinstance(layout, SparseColumns):
+        return
+    names = [column.name for column in layout.columns]
+    if len({*names, layout.id_column}) != len(names) + 1:
+        raise InputError("Two columns have one name.")
+    for column in layout.columns:
+        is_text = column.kind == CATEGORY
+        if bool(column.categories) != is_text or len(set(column.categories)) != len(column.categories):
+            raise InputError(f"The categories of column {quoted(column.name)} are none, or two are alike.")
+        if column.fill is not None and isinstance(column.fill, str) != is_text:
+            raise InputError(f"Column {quoted(column.name)} is not filled with a value of its kind.")
 
 
 def usable_scale(mean: Array, deviation: Array) -> Array:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Annotated, Literal
 
-from sdulearn.columns import Column, Columns, Layout, SparseColumns
+from sdulearn.columns import Column, Columns, Layout, SparseColumns, check_layout
 from sdulearn.errors import ModelFileError
 from sdulearn.io import container
 from sdulearn.io.files import Location
@@ -77,6 +77,7 @@ def _table_model(header: container.Header, arrays: container.Arrays, estimator: 
     if read(Annotated[int, Between(1, 2**31)], header["version"]) > VERSION:
         raise ValueError("it is a table model of a newer version. Upgrade sdulearn.")
     columns = _columns(header["layout"], finite(arrays["mean"]), finite(arrays["scale"]))
+    check_layout(columns)
     if columns.width != estimator.n_features_in_:
         raise ValueError("columns and coefficients do not fit together")
     classes = read(tuple[str, ...], header["classes"])

@@ -90,7 +90,7 @@ def read_sheet(source: Location | Frame, what: str) -> Sheet:
     if name in ("json", "jsonl"):
         return _json_content(str(source), name, text)
     lines = list(io.StringIO(text, newline=""))
-    return Sheet(str(source), name, *_read_delimited(path, lines, name))
+    return Sheet(str(source), name, *_read_delimited(path, lines, delimiter(lines[0], name)))
 
 
 def frame_rows(frame: Frame) -> tuple[list[str], NumberedRows]:
@@ -108,25 +108,18 @@ def frame_rows(frame: Frame) -> tuple[list[str], NumberedRows]:
     return [str(name) for name in names], list(enumerate(zip(*lists, strict=True), 1))
 
 
-def _read_delimited(path: Path, lines: list[str], name: str) -> tuple[list[str], NumberedRows]:
-    rows = _split(path, lines, delimiter(lines[0], name))
-    _, header = next(rows, (0, []))
-    if not header:
-        raise InputError(f"{path} holds nothing but delimiters. Its first line must name the columns.")
-    return [cell.strip() for cell in header], list(rows)
-
-
-def _split(path: Path, lines: list[str], mark: str) -> Iterator[tuple[int, list[str]]]:
+def _read_delimited(path: Path, lines: list[str], mark: str) -> tuple[list[str], NumberedRows]:
     reader = csv.reader(lines, delimiter=mark)
     try:
-        for cells in reader:
-            # Spreadsheets write rows of nothing but delimiters below a table.
-            if any(cell.strip() for cell in cells):
-                yield reader.line_num, cells
+        # Spreadsheets write rows of nothing but delimiters below a table.
+        rows = [(reader.line_num, cells) for cells in reader if any(cell.strip() for cell in cells)]
     except csv.Error as error:
         raise InputError(
             f"{path}: line {reader.line_num} cannot be split into cells ({error}). Is a quote left open?"
         ) from None
+    if not rows:
+        raise InputError(f"{path} holds nothing but delimiters. Its first line must name the columns.")
+    return [cell.strip() for cell in rows[0][1]], list(rows[1:])
 
 
 def _json_content(name: str, file_format: str, text: str) -> Sheet:

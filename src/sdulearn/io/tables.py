@@ -184,28 +184,24 @@ def _json_rows(path: str, types: Mapping[str, ArrowType], columns: Sequence[str]
 
 def _text_rows(path: str, mark: str, columns: Sequence[str], rows: int) -> Iterator[ArrowTable]:
     arrow = require("pyarrow.csv", "files")
-    text = require("pyarrow", "files").string()
-    with _clear_errors(path), _native(path) as file:
+    pa = require("pyarrow", "files")
+    with _clear_errors(path), open_bytes(path) as file:
+        # Streams of pyarrow's own: its threads would need Python for another one, and abort where the program ends.
+        stream = pa.BufferReader(file.read()) if isinstance(file, gzip.GzipFile) else pa.OSFile(path)
+    with _clear_errors(path), stream:
         batches = arrow.open_csv(
-            file,
+            stream,
             read_options=arrow.ReadOptions(block_size=_BLOCK_BYTES),
             parse_options=arrow.ParseOptions(delimiter=mark, newlines_in_values=True),
             convert_options=arrow.ConvertOptions(
                 null_values=_MISSING,
                 strings_can_be_null=True,
-                column_types=dict.fromkeys(columns, text),
+                column_types=dict.fromkeys(columns, pa.string()),
                 include_columns=list(columns),
             ),
         )
         for block in batches:
             yield from (block[first : first + rows] for first in range(0, block.num_rows, rows))
-
-
-def _native(path: str) -> Any:
-    """A stream of pyarrow's own: its threads would need Python for another one, and abort where the program ends."""
-    pa = require("pyarrow", "files")
-    with open_bytes(path) as file:
-        return pa.BufferReader(file.read()) if isinstance(file, gzip.GzipFile) else pa.OSFile(path)
 
 
 def _first_line(path: Location) -> str:
