@@ -1,0 +1,76 @@
+"""A few true labels: what files may hold, and what the classes are called."""
+
+import pandas as pd
+import pytest
+
+from sdulearn.errors import InputError
+from sdulearn.io.labels import class_names, class_numbers, read_labels
+
+
+@pytest.mark.parametrize("source", ["csv", "tsv", "jsonl", "frame", "mapping"])
+def test_labels_by_row(tmp_path, source):
+    frame = pd.DataFrame({"id": ["x", "y", "z"], "label": ["yes", "no", "yes"]})
+    labels = {"frame": frame, "mapping": dict(frame.to_numpy())}.get(source, tmp_path / f"few.{source}")
+    if source == "jsonl":
+        frame.to_json(labels, orient="records", lines=True)
+    elif source in ("csv", "tsv"):
+        frame.to_csv(labels, index=False, sep="," if source == "csv" else "\t")
+    found = read_labels(labels)
+    assert found.ids == {"x", "y", "z"} | ({"id"} if source.endswith(("sv", "jsonl")) else set())
+    assert found.of_rows({"x": 5, "y": 7, "z": 9, "w": 1}) == {5: "yes", 7: "no", 9: "yes"}
+    with pytest.raises(InputError, match=r"no row with the id 'y' \(2 such ids\)"):
+        found.of_rows({"x": 5})
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("id,label\n", "needs a first line id,label and then an id and its class in every row"),
+        ("id,label\na,\n", "an id and its class in every row"),
+        ("id,label\na\n", "an id and its class in every row"),
+        ("nobody,cat\nr1,dog\nr2,cat", "begin with the label of 'nobody'. Give it a first line: id,label"),
+    ],
+)
+def test_files_that_cannot_be_used(tmp_path, text, message):
+    (tmp_path / "few.csv").write_text(text)
+    with pytest.raises(InputError, match=message):
+        read_labels(tmp_path / "few.csv")
+
+
+def test_a_first_line_that_is_a_row(tmp_path):
+    (tmp_path / "few.csv").write_text("r0,cat\nr1,dog\n\n'=1+1,dog")
+    labels = read_labels(tmp_path / "few.csv")
+    assert labels.by_id == {"r1": "dog", "=1+1": "dog"}
+    with pytest.raises(InputError, match="begin with the label of 'r0'"):
+        labels.of_rows({"r0": 0, "r1": 1})
+    # Called as ids are, it is a header, whatever its second cell.
+    (tmp_path / "few.csv").write_text("id,cat\nr1,cat\n")
+    assert read_labels(tmp_path / "few.csv").by_id == {"r1": "cat"}
+
+
+@pytest.mark.parametrize(
+    ("found", "n_classes", "names"),
+    [
+        (["a", "b", "c"], 3, ("a", "b", "c")),
+        (["a", "b", "c"], 5, ("a", "b", "c", "4", "5")),
+        (["1", "2", "4"], 5, ("1", "2", "4", "5", "6")),
+        (["a"], 3, ("a", "2", "3")),
+        (["0", "1"], 2, ("0", "1")),
+        (["No", "a"], 2, ("No", "a")),
+        (["a", "no"], 2, ("no", "a")),
+        (["TRUE", "a"], 2, ("a", "TRUE")),
+        (["false"], 2, ("false", "1")),
+        (["1"], 2, ("-1", "1")),
+        (["x"], 2, ("not x", "x")),
+    ],
+)
+def test_names_of_classes(found, n_classes, names):
+    assert class_names(found, n_classes) == names
+
+
+def test_labels_are_numbered_by_the_number_of_classes():
+    for n_classes, codes, names in ((2, [1, -1, 1], ("no", "yes")), (3, [2, 1, 2], ("no", "yes", "3"))):
+        found, named = class_numbers(["yes", "no", "yes"], n_classes)
+        assert (found.tolist(), named) == (codes, names)
+    with pytest.raises(InputError, match=r"names 3 classes \(a, b, c\), but there are to be 2\. Give `classes=3`"):
+        class_numbers(["a", "b", "c"], 2)
