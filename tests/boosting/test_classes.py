@@ -5,7 +5,6 @@ import pytest
 
 from sdulearn import PairBoostingClassifier, PairModelCV, load_model, stack_pairs
 from sdulearn.errors import InputError
-from sdulearn.io.onnx import export_onnx
 
 pytest.importorskip("lightgbm")
 
@@ -75,18 +74,3 @@ def test_orient_renames_and_files_keep_it(model, tmp_path):
         again.orient(X, label + 1)
     with pytest.raises(InputError, match="`X` has 200 rows"):
         again.orient(X, label[:7])
-
-
-def test_onnx_gives_the_same(model, tmp_path):
-    """Also where classes were renamed."""
-    pytest.importorskip("onnx")
-    onnxruntime = pytest.importorskip("onnxruntime")
-    X, label = sectors(200, 3)
-    model.save(tmp_path / "model.sdu")
-    turned = load_model(tmp_path / "model.sdu").orient(X, np.array([0, 2, 3, 1])[label])
-    export_onnx(turned, tmp_path / "model.onnx")
-    session = onnxruntime.InferenceSession(tmp_path / "model.onnx", providers=["CPUExecutionProvider"])
-    found = session.run(["label", "decision", "probability"], {"numbers": X})
-    np.testing.assert_array_equal(found[0], turned.predict(X))
-    np.testing.assert_allclose(found[1], turned.decision_function(X), atol=1e-9)
-    np.testing.assert_allclose(found[2], turned.predict_proba(X), atol=1e-9)

@@ -7,11 +7,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from sdulearn import PairBoostingClassifier, PairModelCV, fit_table, load_model
+from sdulearn import PairBoostingClassifier, PairModelCV, load_model
 from sdulearn.boosting.model_text import read_trees, write_trees
-from sdulearn.errors import InputError, MissingExtraError, ModelFileError, UnseenCategoryWarning
+from sdulearn.errors import InputError, MissingExtraError, ModelFileError
 from sdulearn.io import container
-from sdulearn.io.onnx import export_onnx
 
 lightgbm = pytest.importorskip("lightgbm")
 
@@ -66,8 +65,6 @@ def test_categories_and_names_are_kept(gaps, tmp_path):
     model.save(tmp_path / "model.sdu")
     again = load_model(tmp_path / "model.sdu")
     np.testing.assert_array_equal(again.decision_function(frame), model.decision_function(frame))
-    with pytest.raises(InputError, match="categorical columns"):
-        export_onnx(again, tmp_path / "model.onnx")
 
 
 def test_a_file_of_trees_names_the_extra(boosted, tmp_path, monkeypatch):
@@ -184,77 +181,3 @@ def test_forged_shapes_are_refused_before_they_meet(kernel, tmp_path, name):
         assert tracemalloc.get_traced_memory()[1] < 50_000_000
     finally:
         tracemalloc.stop()
-
-
-def run_onnx(path, **inputs):
-    onnxruntime = pytest.importorskip("onnxruntime")
-    session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
-    return session.run(["label", "decision", "probability"], inputs)
-
-
-@pytest.fixture(scope="module")
-def mixed():
-    """Numbers with gaps, true/false and texts, between each other; the class goes by all of them, not by a line."""
-    rng = np.random.default_rng(5)
-    n = 500
-    frame = pd.DataFrame(
-        {
-            "a": rng.normal(3, 2, n),
-            "colour": rng.choice(["red", "blue", "green"], n),
-            "b": rng.normal(size=n),
-            "member": rng.random(n) < 0.5,
-            "size": rng.choice(["S", "L"], n),
-        }
-    )
-    red = (frame.colour == "red") ^ frame.member
-    y = np.where(0.5 * frame.a + 2 * red + frame.b**2 > 3.4, 1, 0)
-    frame.loc[rng.random(n) < 0.1, "a"] = np.nan
-    frame.loc[rng.random(n) < 0.1, "colour"] = None
-    ends = rng.permutation(n)[:400].reshape(-1, 2)
-    answers = pd.DataFrame({"id_a": ends[:, 0], "id_b": ends[:, 1], "label": y[ends[:, 0]] == y[ends[:, 1]]})
-    return frame, answers
-
-
-def test_onnx_of_a_table_with_trees(mixed, tmp_path):
-    """Raw columns in any order, gaps, empty and unknown texts: to rounding what the table model says."""
-    pytest.importorskip("onnx")
-    frame, answers = mixed
-    model = fit_table(frame, answers, model="boosted", missing="mean", id_column="")
-    assert model.estimator.n_rounds_ > 0
-    export_onnx(model, tmp_path / "table.onnx")
-    new = frame.assign(size=frame["size"].where(np.arange(len(frame)) % 7 > 0, "XL"))
-    inputs = {
-        "numbers": new[["a", "b", "member"]].to_numpy(dtype=float),
-        "texts": new[["colour", "size"]].fillna("").to_numpy(dtype=object),
-    }
-    label, decision, probability = run_onnx(tmp_path / "table.onnx", **inputs)
-    with pytest.warns(UnseenCategoryWarning):
-        features = model.features(new)
-    wanted = model.estimator.decision_function(model.columns.scaled(features))
-    place, expected = model.decide(features)
-    assert len(np.unique(wanted)) > 100
-    np.testing.assert_allclose(decision, wanted, atol=1e-9)
-    np.testing.assert_allclose(probability, expected, atol=1e-9)
-    np.testing.assert_array_equal(label.astype(str), np.array(model.classes)[place])
-
-
-def test_onnx_says_nothing_of_a_gap_without_a_stand_in(mixed, tmp_path):
-    pytest.importorskip("onnx")
-    frame, answers = mixed
-    whole = frame[["a", "b"]].fillna(0.0)
-    export_onnx(fit_table(whole, answers, model="boosted", id_column=""), tmp_path / "table.onnx")
-    numbers = whole.to_numpy(copy=True)
-    numbers[0, 1] = np.nan
-    decision = run_onnx(tmp_path / "table.onnx", numbers=numbers)[1]
-    np.testing.assert_array_equal(np.flatnonzero(np.isnan(decision)), [0])
-
-
-@pytest.mark.parametrize("name", ["boosted", "kernel"])
-def test_onnx_gives_the_same(name, request, gaps, tmp_path):
-    pytest.importorskip("onnx")
-    model = request.getfixturevalue(name)
-    export_onnx(model, tmp_path / "model.onnx")
-    outputs = run_onnx(tmp_path / "model.onnx", numbers=gaps[0])
-    np.testing.assert_allclose(outputs[1], model.decision_function(gaps[0]), atol=1e-7)
-    np.testing.assert_allclose(outputs[2], model.predict_proba(gaps[0])[:, 1], atol=1e-7)
-    np.testing.assert_array_equal(outputs[0], model.predict(gaps[0]))

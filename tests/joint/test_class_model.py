@@ -222,21 +222,12 @@ def test_two_classes_keep_their_own_path_with_auto():
         PairLogisticRegressionCV(n_classes="auto", prior=0.4).fit(rows, table)
 
 
-def test_model_file_and_onnx(fitted, tmp_path):
+def test_model_file(fitted, tmp_path):
     X, _ = iris()
     fitted.save(tmp_path / "model.sdu")
     again = load_model(tmp_path / "model.sdu")
     assert (again.predict_proba(X) == fitted.predict_proba(X)).all()
     assert again.classes_.tolist() == [1, 2, 3]
-    runtime = pytest.importorskip("onnxruntime")
-    from sdulearn.io.onnx import export_onnx
-
-    export_onnx(fitted, tmp_path / "model.onnx")
-    session = runtime.InferenceSession(tmp_path / "model.onnx")
-    label, decision, probability = session.run(["label", "decision", "probability"], {"numbers": X})
-    assert (label == fitted.predict(X)).all()
-    assert decision == pytest.approx(fitted.decision_function(X))
-    assert probability == pytest.approx(fitted.predict_proba(X))
 
 
 def fit(y_table, n_classes=3, **options):

@@ -17,8 +17,6 @@ from sdulearn import (
 )
 from sdulearn.datasets import make_waveform
 from sdulearn.errors import InputError, MissingExtraError
-from sdulearn.io.labels import class_names, class_numbers, read_labels
-from sdulearn.io.onnx import export_onnx
 from sdulearn.pairs import read_pairs
 from sdulearn.report.records import ModelChoice
 from sdulearn.workflow.models import why_linear
@@ -93,19 +91,6 @@ def test_more_classes_round_trip(three, blobs, tmp_path):
     np.testing.assert_array_equal(back.predict_proba(table), three.predict_proba(table))
 
 
-def test_more_classes_in_onnx(three, blobs, tmp_path):
-    onnxruntime = pytest.importorskip("onnxruntime")
-    pytest.importorskip("onnx")
-    table, _, _ = blobs
-    export_onnx(three, tmp_path / "m.onnx")
-    session = onnxruntime.InferenceSession(tmp_path / "m.onnx", providers=["CPUExecutionProvider"])
-    inputs = {"numbers": table[["u", "v"]].to_numpy(), "texts": table[["city"]].to_numpy(dtype=object)}
-    label, decision, probability = session.run(["label", "decision", "probability"], inputs)
-    np.testing.assert_allclose(decision, three.decision_function(table), atol=1e-9)
-    np.testing.assert_allclose(probability, three.predict_proba(table), atol=1e-9)
-    assert (label.astype(str) == three.predict(table)).all()
-
-
 @pytest.mark.parametrize("classes", [None, "auto"])
 def test_labels_name_more_than_two_classes(blobs, classes):
     table, answers, y = blobs
@@ -144,28 +129,6 @@ def test_choices_that_do_not_go_together(blobs, change, message):
     table, answers, _ = blobs
     with pytest.raises(InputError, match=message):
         fit_table(table, answers, **change)
-
-
-@pytest.mark.parametrize(
-    ("found", "n_classes", "names"),
-    [
-        (["a", "b", "c"], 3, ("a", "b", "c")),
-        (["a", "b", "c"], 5, ("a", "b", "c", "4", "5")),
-        (["1", "2", "4"], 5, ("1", "2", "4", "5", "6")),
-        (["a"], 3, ("a", "2", "3")),
-        (["0", "1"], 2, ("0", "1")),
-    ],
-)
-def test_names_of_classes(found, n_classes, names):
-    assert class_names(found, n_classes) == names
-
-
-def test_labels_are_numbered_by_the_number_of_classes():
-    labels = read_labels({"x": "yes", "y": "no", "z": "yes"}).of_rows({"x": 5, "y": 7, "z": 9})
-    assert labels == {5: "yes", 7: "no", 9: "yes"}
-    for n_classes, codes, names in ((2, [1, -1, 1], ("no", "yes")), (3, [2, 1, 2], ("no", "yes", "3"))):
-        found, named = class_numbers(list(labels.values()), n_classes)
-        assert (found.tolist(), named) == (codes, names)
 
 
 def test_two_annotators_who_disagree():
