@@ -9,7 +9,7 @@ from sklearn.preprocessing import StandardScaler
 from sdulearn import PairKFold, PairLogisticRegression, SDUClassifier, stack_pairs
 from sdulearn.datasets import make_waveform
 from sdulearn.errors import InputError
-from sdulearn.metrics import cross_val_accuracy, held_out, held_out_accuracy, pair_accuracy
+from sdulearn.metrics import cross_val_accuracy, folds_over_points, held_out, held_out_accuracy, pair_accuracy
 from sdulearn.metrics.cross_validation import held_out_same
 from sdulearn.model_selection import splitter_of
 from sdulearn.prior import clopper_pearson, prior_from_share
@@ -31,6 +31,9 @@ def test_cross_validation_judges_by_models_that_have_not_seen_the_pair(waveform)
     effective = plain.n_answers / (1 + 2 / 3)
     _, high = clopper_pearson(plain.agreement * effective, (1 - plain.agreement) * effective, 0.95)
     assert found.high == pytest.approx(prior_from_share(high))
+    folds = folds_over_points(100, codes)
+    assert (folds.n_splits, folds.random_state) == (min(np.sum(codes > 0), np.sum(codes < 0)) // 2, 1)
+    assert cross_val_accuracy(model, rows, codes) == cross_val_accuracy(model, rows, codes, cv=10)
     # A number of folds means other folds here than within the estimators that choose a penalty by folds.
     by_number = held_out(model, rows, codes, reference, cv=4)
     assert not np.allclose(by_number, held_out(model, rows, codes, reference, cv=splitter_of(4)))
@@ -59,6 +62,10 @@ def test_weights_have_no_unit_and_weight_0_is_absence(waveform, model):
     part = held_out(model, rows[kept], codes[kept], reference[kept], sample_weight=weight[kept], cv=4)
     np.testing.assert_allclose(decision[kept], part)
     np.testing.assert_array_equal(decision[~kept], reference[~kept])
+    # Unlabeled rows of weight 0 are no kind of rows that a fold could miss.
+    bare = np.where(codes == 0, 0.0, weight)
+    decision = held_out(PairLogisticRegression(), rows, codes, reference, sample_weight=bare, cv=4)
+    assert len(np.unique(decision[bare > 0])) > 2
     with pytest.raises(InputError, match=r"All weights in `sample_weight` are zero"):
         cross_val_accuracy(model, rows, codes, sample_weight=np.zeros(len(codes)))
     with pytest.raises(InputError, match=r"Rows of weight 0 are left out before folds"):

@@ -27,6 +27,11 @@ def test_answers_of_true_probabilities_are_calibrated():
     # Which class is which answers do not say.
     mirrored = pair_calibration(probability[:, ::-1], codes)
     assert mirrored.error == pytest.approx(pair_calibration(probability, codes).error)
+    # Ten bins, of the chance that both ends are of one class.
+    same = p[::2] * p[1::2] + (1 - p[::2]) * (1 - p[1::2])
+    assert len(mirrored.count) == 10
+    np.testing.assert_allclose(mirrored.count, np.histogram(same, 10, (0, 1))[0], atol=1)
+    np.testing.assert_array_equal(calibration(same, codes[::2], n_bins=10).count, calibration(same, codes[::2]).count)
 
 
 def test_what_is_no_probability_is_refused():
