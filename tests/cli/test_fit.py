@@ -75,19 +75,6 @@ def test_labels_name_the_classes(fitted, files, tmp_path, capsys):
 
 
 @pytest.mark.parametrize(
-    ("rows", "names"),
-    [
-        ("patient,diagnosis\nr0,1\nr1,0", ("0", "1")),
-        ("id,label\nr0,1", ("-1", "1")),
-        ("id,label\nr0,x", ("not x", "x")),
-    ],
-)
-def test_names_of_classes(fitted, tmp_path, rows, names):
-    (tmp_path / "few.csv").write_text(rows)
-    assert fitted(labels=tmp_path / "few.csv", method="sd").classes == names
-
-
-@pytest.mark.parametrize(
     ("rows", "message"),
     [
         ("id,label\nnobody,a", "no row with the id"),

@@ -233,15 +233,6 @@ def test_both_engines_refuse_in_the_same_words(files, tmp_path, write_parquet, f
     assert sorted(path.name for path in tmp_path.iterdir()) == ["folder"]
 
 
-def test_an_empty_column_has_no_mean(files, tmp_path, write_parquet):
-    table = change(pa.csv.read_csv(files / "table.csv"), "x3", pa.nulls(1500))
-    write_parquet(tmp_path / "folder", table)
-    for engine in ("memory", "stream"):
-        given = ["--features", tmp_path / "folder", "--pairs", files / "pairs.csv", "--engine", engine]
-        with pytest.raises(ValueError, match="nothing but missing values in 'x3'"):
-            fitted(tmp_path, *given, "--missing", "mean")
-
-
 WRONG_CODES = {
     "half a pair": (lambda c: np.where(np.arange(1500) == np.flatnonzero(c)[0], 0, c), "half a pair"),
     "three ends": (lambda c: np.where(np.arange(1500) == np.flatnonzero(c == 0)[0], c.max(), c), "on 3 rows"),
@@ -302,17 +293,13 @@ def test_wrong_calls(files, folders, tmp_path, capsys):
         fitted(tmp_path, "--features", tmp_path / "empty", *pairs, "--engine", "stream")
 
 
-@pytest.mark.parametrize(("name", "method"), [("csv", "joint"), ("tsv", "sd"), ("jsonl", "sd"), ("xlsx", "sd")])
-def test_every_format_streams(files, folders, tmp_path, name, method):
-    frame = pd.read_csv(files / "table.csv")
-    path = tmp_path / f"t.{name}"
+@pytest.mark.parametrize("name", ["csv", "jsonl"])
+def test_every_format_streams(files, folders, tmp_path, name):
+    path = files / "table.csv"
     if name == "jsonl":
-        frame.to_json(path, orient="records", lines=True, double_precision=15)
-    elif name == "xlsx":
-        frame.to_excel(path, index=False)
-    else:
-        frame.to_csv(path, index=False, sep="\t" if name == "tsv" else ",")
-    given = ["--pairs", files / "pairs.csv", "--method", method, "--features"]
+        path = tmp_path / "t.jsonl"
+        pd.read_csv(files / "table.csv").to_json(path, orient="records", lines=True, double_precision=15)
+    given = ["--pairs", files / "pairs.csv", "--method", "sd", "--features"]
     stream = fitted(tmp_path, *given, path, "--engine", "stream")
     assert_same(
         replace(stream, report=replace(stream.report, table="plain")), fitted(tmp_path, *given, folders / "plain")

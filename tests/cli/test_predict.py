@@ -17,7 +17,6 @@ from scipy import sparse
 from sklearn.datasets import dump_svmlight_file
 
 from sdulearn import PairLogisticRegression, SDUClassifier, TableModel
-from sdulearn.cli import options as screen
 from sdulearn.columns import Column, Columns, SparseColumns
 from sdulearn.io import tables
 from sdulearn.io.labels import read_labels
@@ -241,17 +240,6 @@ def test_parquet_keeps_ids_as_they_are(call, model, frame, tmp_path, ids):
     assert found.to_pylist() == (list(range(len(frame))) if ids is None else frame[ids].tolist())
 
 
-def test_a_loss_without_probabilities_in_parquet(call, waveform, frame, tmp_path):
-    rows, codes = waveform
-    layout = Columns.unscaled([Column(f"x{k}", "number") for k in range(21)], "id")
-    estimator = SDUClassifier(loss="double_hinge").fit(rows, codes)
-    TableModel(estimator, layout).save(tmp_path / "model.sdu")
-    call("predict", tmp_path / "model.sdu", write_folder(frame, tmp_path / "folder"), "-o", tmp_path / "out.parquet")
-    out = pd.read_parquet(tmp_path / "out.parquet")
-    assert out.columns.tolist() == ["id", "label"]
-    np.testing.assert_array_equal(out["label"].astype(int), estimator.predict(rows))
-
-
 def test_a_failure_in_the_last_file_leaves_no_file(refused, model, frame, tmp_path):
     path = write_folder(frame, tmp_path / "folder")
     frame.assign(x3=np.inf)[-5:].to_parquet(path / "z.parquet")
@@ -275,18 +263,6 @@ def test_a_table_without_rows(refused, model, frame, tmp_path):
         "no rows", refused("predict", tmp_path / "model.sdu", tmp_path / "t.parquet", "-o", tmp_path / "out.parquet")
     )
     assert not (tmp_path / "out.parquet").exists()
-
-
-@pytest.mark.parametrize("patience", [0, 5])
-def test_progress_of_long_work(call, model, frame, tmp_path, monkeypatch, capsys, patience):
-    monkeypatch.setattr(screen, "_PATIENCE", patience)
-    path = write_folder(frame, tmp_path / "folder")
-    call("predict", tmp_path / "model.sdu", path, "-o", tmp_path / "out.parquet")
-    captured = capsys.readouterr()
-    assert ("predicting: 100%" in captured.err) == (patience == 0)
-    assert "predicting" not in captured.out
-    call("predict", tmp_path / "model.sdu", path)
-    assert "predicting" not in capsys.readouterr().err
 
 
 def test_results_come_in_order_and_few_at_a_time():

@@ -81,11 +81,6 @@ def test_bad_input(arguments, message):
         run(*arguments)
 
 
-def test_no_such_file():
-    with pytest.raises(OSError, match="nowhere"):
-        run("nowhere.csv")
-
-
 def test_json_of_counts_and_of_a_file(tmp_path, capsys):
     run(580, 420, "--json")
     found = json.loads(capsys.readouterr().out)
