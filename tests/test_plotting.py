@@ -82,14 +82,14 @@ def test_the_boundary_has_the_response_of_the_model_and_the_pairs(flat):
     assert (few.ax_, few.figure_) == (ax, figure)
     assert few.plot(cmap="gray").surface_.get_cmap().name == "gray"
     assert few.ax_ is not ax
-
-
-def test_models_without_probabilities_or_with_one_side_alone(flat):
-    _, X, codes = flat
+    # Without probabilities the decision is drawn; where it has one sign there is no boundary.
     model = SDUClassifier(loss="double_hinge").fit(X, codes)
     assert PairBoundaryDisplay.from_estimator(model, X, codes, resolution=5).level == 0.0
     model.coef_, model.intercept_ = np.zeros((1, 2)), np.array([2.0])
     assert PairBoundaryDisplay.from_estimator(model, X, codes, resolution=5).boundaries_ == []
+    for features, message in (((0, 9), "must be in"), (("a", "b"), "only supported for dataframes"), ((0,), "two")):
+        with pytest.raises(ValueError, match=message):
+            PairBoundaryDisplay.from_estimator(model, X, codes, features=features)
 
 
 @pytest.mark.parametrize("kind", [pd.DataFrame, pl.DataFrame, sparse.csr_matrix, np.asarray])
@@ -106,19 +106,6 @@ def test_other_features_stand_at_their_median_in_every_kind_of_table(waveform, k
     z = at @ model.coef_[0] + model.intercept_[0]
     assert display.response[2, 3] == pytest.approx(1 / (1 + np.exp(-z)))
     assert display.names == (("t6", "t14") if keywords else ("feature 6", "feature 14"))
-
-
-@pytest.mark.parametrize(
-    ("keywords", "message"),
-    [
-        ({"features": (0, 9)}, "must be in"),
-        ({"features": ("a", "b")}, "only supported for dataframes"),
-        ({"features": (0,)}, "two columns"),
-    ],
-)
-def test_bad_requests_say_what_is_wrong(flat, keywords, message):
-    with pytest.raises(ValueError, match=message):
-        PairBoundaryDisplay.from_estimator(*flat, **keywords)
 
 
 def test_the_prior_follows_the_answers_in_their_order():
@@ -142,24 +129,30 @@ def test_the_prior_follows_the_answers_in_their_order():
     assert display.low[-1] == display.low[-2]
 
 
-@pytest.mark.parametrize("prior", [0.3, 0.5, 0.8])
-def test_the_expected_interval_is_about_the_prior_and_shrinks(prior):
-    display = PriorIntervalDisplay.from_prior(prior, n_pairs=[20, 200, 2000, 20000])
-    np.testing.assert_allclose(display.value, prior, atol=1e-6)
-    assert (np.diff(display.high - display.low) < 0).all()
-    assert ((display.low <= display.value + 1e-9) & (display.value <= display.high + 1e-9)).all()
+def test_the_expected_interval_is_about_the_prior_and_shrinks(monkeypatch):
+    for prior in (0.3, 0.5, 0.8):
+        display = PriorIntervalDisplay.from_prior(prior, n_pairs=[20, 200, 2000, 20000])
+        np.testing.assert_allclose(display.value, prior, atol=1e-6)
+        assert (np.diff(display.high - display.low) < 0).all()
+        assert ((display.low <= display.value + 1e-9) & (display.value <= display.high + 1e-9)).all()
+    monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
+    with pytest.raises(ImportError, match=r"sdulearn\[demo\]"):
+        display.plot()
 
 
-def test_no_pairs_no_prior():
-    with pytest.raises(ValueError, match="no pairs"):
-        PriorIntervalDisplay.from_codes([0, 0, 0])
-    with pytest.raises(ValueError, match="ClassProbabilityDisplay"):
-        PriorIntervalDisplay.from_codes([[1, 0, 0, 3], [1, 1, 0, 0]])
-    with pytest.raises(ValueError, match="strictly between"):
-        PriorIntervalDisplay.from_prior(1.0)
-    for estimates in ([], [PriorEstimate.given(0.7)]):
-        with pytest.raises(ValueError, match="each from counts"):
-            PriorIntervalDisplay.from_estimates(estimates)
+@pytest.mark.parametrize(
+    ("method", "given", "message"),
+    [
+        ("from_codes", [0, 0, 0], "no pairs"),
+        ("from_codes", [[1, 0, 0, 3], [1, 1, 0, 0]], "ClassProbabilityDisplay"),
+        ("from_prior", 1.0, "strictly between"),
+        ("from_estimates", [], "each from counts"),
+        ("from_estimates", [PriorEstimate.given(0.7)], "each from counts"),
+    ],
+)
+def test_what_implies_no_prior_is_refused(method, given, message):
+    with pytest.raises(ValueError, match=message):
+        getattr(PriorIntervalDisplay, method)(given)
 
 
 def test_a_plan_is_drawn_as_it_is():
@@ -190,9 +183,6 @@ def test_the_grid_shows_the_table_of_results(waveform):
     assert results["params"][display.best] == {"alpha": model.alpha_, "gamma": model.gamma_}
     assert len(display.lines_) == len(model.alphas)
     assert display.ax_.get_xlabel() == "gamma"
-
-
-def test_the_grid_of_the_joint_estimator_is_a_loss_against_alpha(waveform):
     model = make_pipeline(StandardScaler(), PairLogisticRegressionCV(4)).fit(*waveform)
     display = RiskGridDisplay.from_estimator(model)
     np.testing.assert_allclose(display.risk, -model[-1].cv_results_["mean_test_score"])
@@ -200,14 +190,9 @@ def test_the_grid_of_the_joint_estimator_is_a_loss_against_alpha(waveform):
     assert display.gammas is None
     assert display.ax_.get_xscale() == "log"
     assert display.risk_name == "held-out loss of an answer"
-
-
-def test_the_grid_of_a_search_over_a_pipeline(waveform):
-    search = GridSearchCV(
-        make_pipeline(StandardScaler(), SDUClassifier()),
-        {"sduclassifier__alpha": [0.01, 1.0], "sduclassifier__gamma": [0.0, 0.5, 1.0]},
-        cv=PairKFold(3, random_state=0),
-    ).fit(*waveform)
+    grid = {"sduclassifier__alpha": [0.01, 1.0], "sduclassifier__gamma": [0.0, 0.5, 1.0]}
+    pipeline = make_pipeline(StandardScaler(), SDUClassifier())
+    search = GridSearchCV(pipeline, grid, cv=PairKFold(3, random_state=0)).fit(*waveform)
     display = RiskGridDisplay.from_estimator(search)
     assert display.best == search.best_index_
     assert display.risk_name == "held-out risk"
@@ -254,26 +239,17 @@ def test_the_learning_curve_keeps_the_ratio_nests_and_scores_the_test_points(dra
 
 
 def test_the_learning_curve_without_labels_holds_pairs_out(drawn):
-    rows, codes, *_ = drawn
+    rows, codes, X_test, y_test = drawn
     _Spy.seen = []
-    display = PairLearningCurveDisplay.from_estimator(
-        _Spy(loss="logistic", prior=0.7),
-        rows,
-        codes,
-        n_pairs=[119],
-        scoring=pair_log_likelihood,
-        n_repeats=5,
-        random_state=0,
-    )
+    options = {"scoring": pair_log_likelihood, "n_repeats": 5, "random_state": 0}
+    model = _Spy(loss="logistic", prior=0.7)
+    display = PairLearningCurveDisplay.from_estimator(model, rows, codes, n_pairs=[119], **options)
     assert [len(np.unique(seen[seen != 0])) for seen in _Spy.seen] == [119] * 5
     assert (display.scores < 0).all()
-    own = PairLearningCurveDisplay.from_estimator(PairLogisticRegression(), rows, codes, random_state=0)
+    own = PairLearningCurveDisplay.from_estimator(SDUClassifier(), rows, codes, random_state=0)
     assert own.n_pairs[-1] == 119
     assert own.ax_.get_ylabel() == "score of held-out pairs"
-
-
-def test_the_learning_curve_knows_the_points(drawn):
-    rows, codes, X_test, y_test = drawn
+    # Rows say which points they show.
     rng = np.random.default_rng(0)
     ends = rng.permutation(300)[np.column_stack([rng.integers(0, 60, 150), rng.integers(60, 120, 150)])]
     shared, y = stack_pairs(X_test, ends, y_test[ends[:, 0]] == y_test[ends[:, 1]])
@@ -283,12 +259,6 @@ def test_the_learning_curve_knows_the_points(drawn):
     for sizes in ([0, 10], [151], []):
         with pytest.raises(ValueError, match="between 1 and 150"):
             PairLearningCurveDisplay.from_estimator(_Spy(), rows, codes, n_pairs=sizes, test=(X_test, y_test))
-
-
-def test_without_matplotlib_the_extra_is_named(monkeypatch):
-    monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
-    with pytest.raises(ImportError, match=r"sdulearn\[demo\]"):
-        PriorIntervalDisplay.from_prior(0.7)
 
 
 @pytest.fixture(scope="module")
@@ -328,16 +298,13 @@ def test_answers_are_counted_by_the_held_out_classes_of_their_points(three_class
     np.testing.assert_allclose(display.image_.get_array()[2, 1], same[2, 1] / (same + different)[2, 1])
 
 
-def test_answers_that_the_model_knows_by_heart_are_not_taken_for_held_out():
+def test_answers_that_the_model_knows_by_heart_are_not_taken_for_held_out(waveform):
     rng = np.random.default_rng(0)
     pairs = np.arange(120).reshape(-1, 2)
     rows, y = stack_pairs(rng.normal(size=(120, 80)), pairs, rng.random(60) < 0.4, unlabeled=None)
     model = PairLogisticRegression(1e-4, covariance_power=0, n_classes=3).fit(rows, y)
     by_heart, held_out = (AnswerMatrixDisplay.from_estimator(model, rows, y, cv=cv).counts for cv in (None, 2))
     assert np.trace(by_heart.different) < 3 < np.trace(held_out.different)
-
-
-def test_folds_without_names_are_refused(waveform):
     model = make_pipeline(StandardScaler(), SDUClassifier()).fit(*waveform)
     with pytest.raises(ValueError, match="`cv=None`"):
         AnswerMatrixDisplay.from_estimator(model, *waveform)
@@ -353,17 +320,13 @@ def test_classes_are_shown_with_their_shares_and_how_sure_they_are(three_classes
     np.testing.assert_allclose(display.shares.sum(axis=1), [np.mean(predicted == k) for k in (1, 2, 3)])
     np.testing.assert_allclose(display.shares[1, -1], np.mean((predicted == 2) & (P[:, 1] >= 0.9)))
     np.testing.assert_allclose(display.marks_.get_offsets()[:, 0], P.mean(axis=0))
+    with pytest.raises(ValueError, match="each of the 3 names"):
+        ClassProbabilityDisplay.from_probabilities(np.ones((4, 2)), "abc")
+    with pytest.raises(ValueError, match="no predict_proba"):
+        ClassProbabilityDisplay.from_estimator(SDUClassifier(loss="double_hinge"), X)
     # The bars of a class lie end to end from 0.
     ends = sorted((bars[0].get_x(), bars[0].get_x() + bars[0].get_width()) for bars in display.bars_)
     np.testing.assert_allclose([left for left, _ in ends], [0, *(right for _, right in ends[:-1])], atol=1e-12)
-
-
-def test_probabilities_need_names_and_an_estimator_that_has_them(waveform):
-    with pytest.raises(ValueError, match="each of the 3 names"):
-        ClassProbabilityDisplay.from_probabilities(np.ones((4, 2)), "abc")
-    model = SDUClassifier(loss="double_hinge").fit(*waveform)
-    with pytest.raises(ValueError, match="no predict_proba"):
-        ClassProbabilityDisplay.from_estimator(model, waveform[0])
 
 
 def test_classes_without_names_have_no_learning_curve_of_the_accuracy(three_classes):

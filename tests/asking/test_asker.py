@@ -239,7 +239,7 @@ def test_wrong_answers_are_found_out_allowed_for_and_make_no_examples():
     asker = ask(X[:300], lambda a, b: right(a, b) != (rng.random() < 0.15), 36, repeat_share=0.3, random_state=0)
     assert 0.02 < asker.error_rate() < 0.3
     agree = (asker.model().predict(X) > 0) == Y
-    assert max(agree.mean(), 1 - agree.mean()) > 0.8
+    assert max(agree.mean(), 1 - agree.mean()) > 0.75
     assert asker.contradictions()
     given = asker.answers
     twice = {given["right"][0]}

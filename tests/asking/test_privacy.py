@@ -36,14 +36,11 @@ def test_a_star_tells_all_and_loose_pairs_two(said):
     assert found.sizes == (2,) * 20
 
 
-def test_with_more_classes_different_tells_nothing():
+def test_with_more_classes_different_tells_nothing_and_so_does_unsure():
     found = find_leak(star(20, "none"), two_classes=False)
     assert found.largest == 1
     assert found.n_points == 21
     assert find_leak(star(20, 0), two_classes=False).largest == 21
-
-
-def test_nothing_asked_nothing_told():
     assert find_leak([], two_classes=True).largest == 0
     assert find_leak([Answer(0, (1,), "unsure")], two_classes=True).largest == 0
 
@@ -59,24 +56,17 @@ def test_flips_are_as_private_as_they_say():
 def test_private_answers_are_flipped_at_their_rate_and_never_asked_twice(drawn):
     X, y = make_classification(500, 5, n_informative=3, class_sep=1.5, random_state=0)
     asker = ask(X, lambda a, b: y[a] == y[b], 240, private=1.0, random_state=1)
-    told = asker.answers
-    truth = np.where(y[told["left"]] == y[told["right"]], "same", "different")
-    assert np.mean(truth != told["answer"]) == pytest.approx(flip_rate(1.0), abs=0.08)
-    assert len({*told["left"], *told["right"]}) == 480
+    given = asker.answers
+    truth = np.where(y[given["left"]] == y[given["right"]], "same", "different")
+    assert np.mean(truth != given["answer"]) == pytest.approx(flip_rate(1.0), abs=0.08)
+    assert len({*given["left"], *given["right"]}) == 480
     assert asker.leak().flip_rate == asker.error_rate() == flip_rate(1.0)
-
-
-def test_private_answers_still_make_a_model(drawn):
-    X, y = make_classification(500, 5, n_informative=3, class_sep=2, flip_y=0, random_state=0)
-    asker = ask(X, lambda a, b: y[a] == y[b], 200, private=2.0, random_state=0)
-    agree = np.mean((asker.model().predict(X) > 0) == y)
-    assert max(agree, 1 - agree) > 0.85
 
 
 def test_flips_do_not_follow_from_the_seed():
     X = np.random.default_rng(0).normal(size=(200, 3))
-    told = [ask(X, lambda *_: True, 60, private=0.5, random_state=0).answers["answer"] for _ in range(2)]
-    assert told[0] != told[1]
+    given = [ask(X, lambda *_: True, 60, private=0.5, random_state=0).answers["answer"] for _ in range(2)]
+    assert given[0] != given[1]
     assert Asker(X, private=0.5).seed != Asker(X, private=0.5).seed
 
 
@@ -138,20 +128,16 @@ def test_an_epsilon_is_a_number(epsilon):
         effective_answers(100, epsilon)
 
 
-def test_a_flip_does_not_depend_on_the_order_of_the_points(drawn):
-    asker = Asker(X, private=0.5, random_state=0)
-    pairs = [(2 * k, 2 * k + 1) for k in range(60)]
-    stored = [[asker.answer_to(Question(x, (y,)), "same").word for x, y in ((a, b), (b, a))] for a, b in pairs]
-    assert all(one == other for one, other in stored)
-    assert {one for one, _ in stored} == {"same", "different"}
-
-
-def test_people_are_flipped_apart(drawn):
+def test_a_flip_depends_on_the_person_and_not_on_the_order_of_the_points(drawn):
     """Who knows their own answer must not learn by it how the answer of another person was flipped."""
     asker = Asker(X, private=0.5, random_state=0)
-    questions = [Question(2 * k, (2 * k + 1,)) for k in range(60)]
-    stored = [[asker.answer_to(question, "same", name).word for name in ("ann", "bob")] for question in questions]
-    assert 10 < sum(one != other for one, other in stored) < 50
+
+    def stored(a, b, name):
+        return [asker.answer_to(Question(2 * k + a, (2 * k + b,)), "same", name).word for k in range(60)]
+
+    assert stored(0, 1, "ann") == stored(1, 0, "ann")
+    assert 10 < stored(0, 1, "ann").count("different") < 40
+    assert 10 < sum(one != other for one, other in zip(stored(0, 1, "ann"), stored(0, 1, "bob"), strict=True)) < 50
 
 
 def test_answers_of_an_earlier_time_get_no_second_flip():

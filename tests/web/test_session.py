@@ -14,9 +14,9 @@ def standing(session):
     """What the log on the disk and the engine each say: they must be the same."""
     contents = read_log(session.log.path)
     of_log = [(session.rows[one.left], session.rows[one.right], one.word) for one in contents.answers.values()]
-    told = session.asker.answers
-    assert of_log == list(zip(told["left"], told["right"], told["answer"], strict=True))
-    assert [one.number for one in contents.answers.values()] == told["number"]
+    given = session.asker.answers
+    assert of_log == list(zip(given["left"], given["right"], given["answer"], strict=True))
+    assert [one.number for one in contents.answers.values()] == given["number"]
     return of_log
 
 
@@ -24,20 +24,24 @@ def answer(session, word, name=""):
     return session.answer(name, session.question(name)[0], word)
 
 
-def test_a_question_stays_until_it_is_answered(session):
+def by_parity(session, n):
+    """Answers of somebody who tells even rows from odd ones; the questions."""
+    asked = []
+    for _ in range(n):
+        token, question = session.question("")
+        asked.append(question[:3])
+        session.answer("", token, "same" if question.left % 2 == question.right % 2 else "different")
+    return asked
+
+
+def test_an_answer_sent_twice_counts_once_and_a_stale_one_not_at_all(session):
     token, question = session.question("ann")
     assert session.question("ann") == (token, question)
     written = session.answer("ann", token, "same")
     assert (written.left, written.annotator) == (session.ids[question.left], "ann")
+    assert session.answer("ann", token, "different") == written
+    assert session.answer("ann", token + 99, "same") is None
     assert session.question("ann")[0] != token
-    assert len(standing(session)) == 1
-
-
-def test_an_answer_sent_twice_counts_once_and_a_stale_one_not_at_all(session):
-    token, _ = session.question("")
-    written = session.answer("", token, "same")
-    assert session.answer("", token, "different") == written
-    assert session.answer("", token + 99, "same") is None
     assert [one[2] for one in standing(session)] == ["same"]
 
 
@@ -67,14 +71,6 @@ def test_undo_takes_back_one_s_own_answer_and_no_other(session):
     answer(session, "same", "bob")
     answer(session, "different", "ann")
     assert len(standing(session)) == 4
-
-
-def test_any_answer_can_be_changed(session):
-    written = [answer(session, "same") for _ in range(3)]
-    session.change(written[1].key, "different", "ann")
-    assert [one[2] for one in standing(session)] == ["same", "different", "same"]
-    with pytest.raises(InputError, match="no answer 77"):
-        session.change((session.log.session, 77), "same", "")
 
 
 def test_a_question_that_is_put_off_comes_back(session):
@@ -121,22 +117,13 @@ def test_a_later_session_goes_on(open_session):
 
 def test_undo_leaves_no_trace_in_what_is_asked(open_session):
     """The log counts on; questions are those that they would have been."""
-
-    def asked(session, n):
-        found = []
-        for _ in range(n):
-            token, question = session.question("")
-            found.append(question[:3])
-            session.answer("", token, "same" if question.left % 2 == question.right % 2 else "different")
-        return found
-
     options = {"n_points": 40, "design": "linked", "repeat_share": 0.3, "random_share": 0.5}
-    plain = asked(open_session("one", **options), 14)
+    plain = by_parity(open_session("one", **options), 14)
     session = open_session("two", **options)
-    asked(session, 12)
+    by_parity(session, 12)
     for _ in range(3):
         session.undo("")
-    assert plain[:9] + asked(session, 5) == plain
+    assert plain[:9] + by_parity(session, 5) == plain
     assert standing(session)[-1][0] == plain[-1][0]
     # Ranks are places in the random order.
     written = read_log(session.log.path).answers.values()
@@ -161,6 +148,8 @@ def test_logs_of_two_sessions_with_the_same_numbers_are_gone_on_with(open_sessio
     session.undo("one")
     assert [one.key for one in session.history()] == [second.key]
     assert session.asker.answers["answer"] == ["different"]
+    with pytest.raises(InputError, match="no answer 77"):
+        session.change((session.log.session, 77), "same", "")
 
 
 def test_numbers(open_session):
@@ -168,9 +157,8 @@ def test_numbers(open_session):
     numbers = session.numbers(wait=True)
     assert (numbers["n_answers"], numbers["accuracy"], numbers["classes"]) == (0, None, [])
     for _ in range(10):
-        token, question = session.question("")
-        session.answer("", token, "same" if question.left % 2 == question.right % 2 else "different")
-        numbers = session.numbers(wait=True)
+        by_parity(session, 1)
+        session.numbers(wait=True)
     answer(session, "unsure")
     numbers = session.numbers(wait=True)
     assert numbers["n_same"] + numbers["n_different"] == 10
@@ -215,14 +203,11 @@ def test_what_people_did_and_how_far_they_agree(open_session, tmp_path):
     assert found["people"][2]["error_rate"] is None
 
 
-def test_names_that_cannot_be_names(session):
+def test_names_can_be_printed_and_labels_are_of_rows(session):
     for name in ("x" * 61, "a\nb", "\x1b[2J"):
         with pytest.raises(InputError, match="name"):
             session.question(name)
     assert session.question("x" * 60)
-
-
-def test_labels_are_of_rows(session):
     session.label({"r1": "cat"}, "ann")
     assert read_log(session.log.path).labels == {"r1": "cat"}
     with pytest.raises(InputError, match="no row"):
@@ -252,9 +237,7 @@ def test_private_answers_are_written_as_the_engine_stores_them(open_session, mon
 
 def test_the_curve_of_old_answers_is_there_after_a_start(open_session):
     session = open_session(n_points=60, design="linked", random_share=1.0)
-    for _ in range(14):
-        token, question = session.question("")
-        session.answer("", token, "same" if question.left % 2 == question.right % 2 else "different")
+    by_parity(session, 14)
     session.close()
     again = open_session(n_points=60, design="linked", random_share=1.0)
     again.rebuild_curve()

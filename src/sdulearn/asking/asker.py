@@ -195,10 +195,8 @@ class Asker:
 
         Parameters
         ----------
-        question : Question
-            A question that :meth:`next` gave.
-        annotator : str, optional
-            Who has it.
+        question, annotator : Question and str
+            A question that :meth:`next` gave, and who has it.
         """
         name = annotator or ""
         if self.private is not None:
@@ -226,12 +224,8 @@ class Asker:
 
         Parameters
         ----------
-        question : Question
-            The question.
-        answer : {"same", "different", "unsure"} or bool
-            The answer to it.
-        annotator : str, optional
-            Who gives it.
+        question, answer, annotator : Question, str or bool, and str
+            As in :meth:`tell`.
 
         Returns
         -------
@@ -271,10 +265,8 @@ class Asker:
         ----------
         annotator : str, optional
             Of this annotator; by default of all.
-        number : int, optional
-            Take back the answer to the question with this number instead.
-        session : str, default=""
-            With ``number``: the session of a log that it comes from.
+        number, session : int and str, optional
+            Number of its question, and the session of a log that it comes from.
 
         Returns
         -------
@@ -282,14 +274,10 @@ class Asker:
             The answer that was taken back.
         """
         with self._lock:
-            if number is not None:
-                place = self._place(number, session)
-            else:
-                own = [k for k, one in enumerate(self._answers) if annotator in (None, one.annotator)]
-                if not own:
-                    raise InputError("There is no answer to undo.")
-                place = own[-1]
-            answer = self._answers.pop(place)
+            own = [k for k, one in enumerate(self._answers) if annotator in (None, one.annotator)]
+            if number is None and not own:
+                raise InputError("There is no answer to undo.")
+            answer = self._answers.pop(own[-1] if number is None else self._place(number, session))
             # The open question of the one who gave it followed from what is gone.
             self._pending.pop(answer.annotator, None)
             return answer
@@ -343,10 +331,8 @@ class Asker:
 
         Returns
         -------
-        rows : array, CSR matrix or frame
-            Rows of ``X``.
-        y : int array of shape (n_rows, 3)
-            Columns answer, point and annotator.
+        rows, y : rows of ``X``, and int array of shape (n_rows, 3)
+            As of :func:`~sdulearn.stack_pairs`: columns answer, point and annotator.
         """
         return self._stack(self._answers, None)
 
@@ -388,10 +374,8 @@ class Asker:
 
         Parameters
         ----------
-        confidence : float, default=0.95
-            Level of the interval.
-        first : int, optional
-            The accuracy after so many answers; by default after all of them.
+        confidence, first : float and int, optional
+            Level of the interval; the number of answers to go by, by default all of them.
 
         Returns
         -------
@@ -492,9 +476,8 @@ class Asker:
         """
         if self.private is not None:
             return []
-        doubted = [one for one, _ in self._doubtful()]
-        contradicting = [one for found in self._contradictions() for one in found]
-        return list({one.key: one for one in [*doubted, *contradicting]}.values())[:most]
+        found = [[one for one, _ in self._doubtful()], *self._contradictions()]
+        return list({one.key: one for each in found for one in each}.values())[:most]
 
     def _doubtful(self) -> list[tuple[RowAnswer, float]]:
         found = self._now.doubtful if self.design == "linked" else []
@@ -579,10 +562,10 @@ class Asker:
 
     def _place(self, number: int, session: str) -> int:
         """Where an answer stands."""
-        for place, one in enumerate(self._answers):
-            if one.key == (session, number):
-                return place
-        raise InputError(f"There is no answer with the number {number}.")
+        keys = [one.key for one in self._answers]
+        if (session, number) not in keys:
+            raise InputError(f"There is no answer with the number {number}.")
+        return keys.index((session, number))
 
     def _of_random_pairs(self) -> PairLogisticRegressionCV:
         rate = self._flips.rate

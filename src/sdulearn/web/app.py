@@ -212,31 +212,26 @@ def make_app(page: Page, key: str, host: str) -> Guard:
     routes = [
         Route("/report", report),
         Route("/image/{row}", image),
-        *(Route(f"/api/{name}", _getter(getattr(page, name))) for name in page.READS),
-        *(Route(f"/api/{name}", _poster(getattr(page, name)), methods=["POST"]) for name in page.WRITES),
+        *(Route(f"/api/{name}", _endpoint(getattr(page, name))) for name in page.READS),
+        *(Route(f"/api/{name}", _endpoint(getattr(page, name)), methods=["POST"]) for name in page.WRITES),
         Mount("/", StaticFiles(directory=STATIC, html=True)),
     ]
     return Guard(Starlette(routes=routes, exception_handlers={SdulearnError: _refused}), key, host)
 
 
-def _getter(function: Callable[[Json], Json]) -> Callable[[Request], Response]:
-    """Starlette runs it in a thread: an answer waits for the disk, and others need not wait with it."""
+def _endpoint(function: Callable[[Json], Json]) -> Callable[[Request], Awaitable[Response]]:
+    """In a thread: an answer waits for the disk, and others need not wait with it."""
 
-    def get(request: Request) -> Response:
-        return JSONResponse(function(dict(request.query_params)))
-
-    return get
-
-
-def _poster(function: Callable[[Json], Json]) -> Callable[[Request], Awaitable[Response]]:
-    async def post(request: Request) -> Response:
-        try:
-            given = read(dict[str, Any], json.loads(await request.body()))
-        except (ValueError, TypeError, RecursionError):
-            raise InputError("The request must be a JSON object.") from None
+    async def respond(request: Request) -> Response:
+        given: Json = dict(request.query_params)
+        if request.method == "POST":
+            try:
+                given = read(dict[str, Any], json.loads(await request.body()))
+            except (ValueError, TypeError, RecursionError):
+                raise InputError("The request must be a JSON object.") from None
         return JSONResponse(await run_in_threadpool(function, given))
 
-    return post
+    return respond
 
 
 def _refused(request: Request, error: Exception) -> Response:

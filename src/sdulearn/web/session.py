@@ -7,7 +7,7 @@ import time
 from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from itertools import combinations
+from itertools import combinations, count
 from typing import TYPE_CHECKING, Any
 
 from sdulearn.answers.records import PAIR_WORDS, Answer
@@ -54,7 +54,7 @@ class Session:
         self.ids = ids
         self.rows = {name: row for row, name in enumerate(ids)}
         self._people: dict[str, _Person] = {}
-        self._token = 0
+        self._tokens = count(1)
         self._lock = threading.RLock()
         self._curve: dict[int, dict[str, float]] = {}
         # The last estimates, and the answers that they are of.
@@ -91,16 +91,13 @@ class Session:
                 person.question = None
                 self.asker.skip(annotator or None, later=False)
                 return None
-            written = self.log.append(self._in_ids(given))
+            choices = tuple(self.ids[row] for row in given.choices)
+            written = self.log.append(Answer(self.ids[given.left], choices, *given[2:]))
             person.answered[token] = written.key
             person.n_answered += 1
             person.question = None
             self.asker.add(given._replace(session=written.session, number=written.number))
             return written
-
-    def _in_ids(self, answer: Answer[int]) -> Answer[str]:
-        choices = tuple(self.ids[row] for row in answer.choices)
-        return Answer(self.ids[answer.left], choices, *answer[2:])
 
     def skip(self, annotator: str, token: int) -> None:
         """Put a question off: it comes back later."""
@@ -236,11 +233,15 @@ class Session:
             standing = tuple(self.log.contents.answers.values())
         # Answers may have been taken back.
         self._curve = {n: one for n, one in self._curve.items() if n < len(standing)}
+        advice = None
+        if self.asker.design == "linked":
+            found = self.asker.advice()
+            advice = {"n_next": found.n_next, "gain": found.expected_gain, "go_on": found.worth_going_on}
         self._estimates = {
             "accuracy": self._add_to_curve(len(standing)),
             "classes": self.classes(),
             "review": [one.key for one in self.asker.review(_REVIEWED)],
-            "advice": self._advice(),
+            "advice": advice,
         }
         self._estimated = standing
 
@@ -287,12 +288,6 @@ class Session:
         self._curve[n_answers] = {"n_answers": n_answers, **shown}
         return shown
 
-    def _advice(self) -> dict[str, Any] | None:
-        if self.asker.design == "random":
-            return None
-        found = self.asker.advice()
-        return {"n_next": found.n_next, "gain": found.expected_gain, "go_on": found.worth_going_on}
-
     def _person(self, annotator: str) -> _Person:
         if len(annotator) > MAX_NAME or not annotator.isprintable():
             raise InputError(f"A name has at most {MAX_NAME} characters that can be printed.")
@@ -312,8 +307,7 @@ class Session:
                 del self._people[name]
 
     def _show(self, person: _Person, question: Question) -> Question:
-        self._token += 1
-        person.token = self._token
+        person.token = next(self._tokens)
         person.question = question
         return question
 
