@@ -227,7 +227,10 @@ def fold_units(graph: AnswerGraph, n_splits: int) -> Indices:
     found[points] = unit
     n_units = len(numbers)
     for big in np.flatnonzero(np.bincount(unit, minlength=n_units) > most):
-        order = _breadth_first(between, points[unit == big], graph.n_points)
+        # Neighbours close to each other.
+        adjacency = csr_matrix((np.ones(len(between)), tuple(between.T)), shape=(graph.n_points,) * 2)
+        start = points[unit == big][0]
+        order = breadth_first_order(adjacency, start, directed=False, return_predecessors=False)
         piece = np.arange(len(order)) // int(np.ceil(len(order) / np.ceil(len(order) / most)))
         # The first piece keeps the number of the component.
         found[order] = np.where(piece == 0, big, n_units + piece - 1)
@@ -255,12 +258,6 @@ def _share_answers(fold: Indices, ends: Indices, n_splits: int) -> None:
         best = int(np.argmax(np.where(movable, worst, -1)))
         if worst[best] > 0:
             fold[ends[best]] = empty
-
-
-def _breadth_first(ends: Indices, members: Indices, n_points: int) -> Indices:
-    """The points of a component, neighbours close to each other."""
-    adjacency = csr_matrix((np.ones(len(ends)), tuple(ends.T)), shape=(n_points, n_points))
-    return breadth_first_order(adjacency, members[0], directed=False, return_predecessors=False)
 
 
 def splitter_of(cv: Splitter) -> Splitter:

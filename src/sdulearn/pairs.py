@@ -209,7 +209,14 @@ def read_columns(y: ArrayLike) -> dict[str, ArrayLike]:
     """The columns of ``y`` by name, those that are there; frames are read by their names."""
     names = [str(name) for name in getattr(y, "columns", ())]
     if set(names) & set(COLUMNS):
-        return _named_columns(y, names)
+        if unknown := [name for name in names if name not in COLUMNS]:
+            raise InputError(
+                f"`y` has a column {unknown[0]!r}, but its columns are {', '.join(COLUMNS)}. Leave it out."
+            )
+        if "answer" not in names:
+            raise InputError("`y` has no column 'answer', which holds the pair codes.")
+        frame: Frame = y
+        return {name: np.asarray(frame[name]) for name in COLUMNS if name in names}
     table = np.asarray(y)
     if table.ndim != 2 or table.shape[1] == 1:
         return {"answer": table}
@@ -219,14 +226,6 @@ def read_columns(y: ArrayLike) -> dict[str, ArrayLike]:
             f"{', '.join(COLUMNS)}, in this order."
         )
     return {name: table[:, k] for k, name in enumerate(COLUMNS[: table.shape[1]])}
-
-
-def _named_columns(y: Frame, names: list[str]) -> dict[str, ArrayLike]:
-    if unknown := [name for name in names if name not in COLUMNS]:
-        raise InputError(f"`y` has a column {unknown[0]!r}, but its columns are {', '.join(COLUMNS)}. Leave it out.")
-    if "answer" not in names:
-        raise InputError("`y` has no column 'answer', which holds the pair codes.")
-    return {name: np.asarray(y[name]) for name in COLUMNS if name in names}
 
 
 def _check_points(points: Codes, ends: Indices) -> None:

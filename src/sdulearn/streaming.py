@@ -278,14 +278,4 @@ class SDUClassifierCV(FromPortions, linear.SDUClassifierCV):
     --------
     SDUClassifier : With given settings.
     parquet_blocks : Rows of Parquet files.
-
-    Examples
-    --------
-    >>> from sdulearn.datasets import make_waveform, sample_sdu
-    >>> from sdulearn.streaming import SDUClassifierCV
-    >>> X, y = make_waveform(5000, random_state=0)
-    >>> rows, codes = sample_sdu(X, y, n_pairs=400, n_unlabeled=500, prior=0.7, random_state=0)
-    >>> portions = [(rows[k::4], codes[k::4]) for k in range(4)]
-    >>> SDUClassifierCV(alphas=(1e-1, 1e-3)).fit(portions).alpha_ in (1e-1, 1e-3)
-    True
     """

@@ -58,7 +58,8 @@ def test_one_problem_takes_about_as_many_evaluations_as_scipy():
     w, n_calls = lbfgs(rosenbrock, start, np.full(10, 200.0), 1e-9, 1000)
     np.testing.assert_allclose(w, 1, atol=1e-7)
     theirs = minimize(rosenbrock, start, jac=True, method="L-BFGS-B", options={"maxcor": 20, "gtol": 1e-8})
-    assert n_calls < 2 * theirs.nfev
+    # Fewer steps in memory, or the scale of an older one, take more than these 74.
+    assert n_calls <= 75 < 2 * theirs.nfev
 
 
 def test_a_problem_whose_steps_fail_leaves_and_the_others_go_on():

@@ -217,19 +217,15 @@ class _Search:
             residual, gap = small.kkt_at(local, small.A @ local.w)
             J = local.objective + constant + found["gap"]
             self._certify(local.w, J, residual, gap + found["gap"])
-            if self._finished(found, len(kept)):
+            # One more round where rows are still on the wrong side, for the last digits.
+            exact = self.best.optimality <= _LAST_DIGITS or len(kept) > _ROUNDS
+            if self.best.optimality <= self.tol / 10 and (exact or not found["rows"]):
                 return True
         self.caution *= _FACTOR
         self.spread *= _FACTOR
         self.fastest = 1 / _FACTOR
         self.attempts += 1
         return self.attempts == _ATTEMPTS
-
-    def _finished(self, found: Sums, rounds: int) -> bool:
-        """Solved; with one more round where rows are still on the wrong side, for the last digits."""
-        if self.best.optimality > self.tol / 10:
-            return False
-        return not found["rows"] or self.best.optimality <= _LAST_DIGITS or rounds > _ROUNDS
 
     def _small_problem(self, kept: list[Sums], slopes: Array, level: float) -> tuple[Problem, float]:
         """The rows gathered, and what the others are: a linear function with its constant."""
@@ -335,7 +331,9 @@ def kinked_rows(
         near = np.abs(np.abs(Z[:, 0]) - rule.loss.flat) <= delta
         chosen = near
         if len(points) == 1:
-            _add_linear(found, rule.loss.flat, A, a, sides[:, 0])
+            # The linear functions that the rows are on their sides.
+            found["slopes"] += A.T @ (a * sides[:, 0]) / 2
+            found["level"] += rule.loss.flat / 2 * float(a[sides[:, 0] == 0].sum())
         else:
             chosen = _add_changed(found, rule, a, Z[:, -1], sides, near)
         if chosen.any():
@@ -352,12 +350,6 @@ def kinked_rows(
 
 def _count(found: Sums) -> int:
     return sum(len(part) for part in found["a"])
-
-
-def _add_linear(found: Sums, flat: float, A: Rows, a: Array, side: Array) -> None:
-    """The linear functions that the rows are on their sides."""
-    found["slopes"] += A.T @ (a * side) / 2
-    found["level"] += flat / 2 * float(a[side == 0].sum())
 
 
 def _add_changed(found: Sums, rule: RowRule, a: Array, z: Array, sides: Array, near: Mask) -> Mask:

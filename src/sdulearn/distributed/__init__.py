@@ -174,17 +174,6 @@ class SDUClassifierCV(DaskRows, linear.SDUClassifierCV):
     See Also
     --------
     SDUClassifier : With given settings.
-
-    Examples
-    --------
-    >>> import dask.array as da
-    >>> from sdulearn.datasets import make_waveform, sample_sdu
-    >>> from sdulearn.distributed import SDUClassifierCV
-    >>> X, y = make_waveform(5000, random_state=0)
-    >>> rows, codes = sample_sdu(X, y, n_pairs=400, n_unlabeled=500, prior=0.7, random_state=0)
-    >>> model = SDUClassifierCV(alphas=(1e-1, 1e-3))
-    >>> model.fit(da.from_array(rows, chunks=(300, -1)), codes).alpha_ in (1e-1, 1e-3)
-    True
     """
 
 

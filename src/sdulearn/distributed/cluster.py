@@ -123,7 +123,9 @@ class DaskBlocks:
         self.parts = list(parts)
         self.watch = watch
         self.n_blocks = len(self.parts) if n_blocks is None else n_blocks
-        self.client = current_client()
+        # The client that Dask would compute with now; None where it would compute in this process.
+        owner = getattr(get_scheduler(), "__self__", None)
+        self.client = owner if isinstance(owner, Client) else None
 
     @classmethod
     def from_parts(cls, parts: Sequence[Part], watch: Watch | None = None) -> DaskBlocks:
@@ -236,12 +238,6 @@ def worker_states(client: Client) -> list[str]:
         # Before Dask 2025 all workers were listed without an argument.
         info = client.scheduler_info()
     return [worker.get("status", "running") for worker in info["workers"].values()]
-
-
-def current_client() -> Client | None:
-    """The client that Dask would compute with now; None where it would compute in this process."""
-    owner = getattr(get_scheduler(), "__self__", None)
-    return owner if isinstance(owner, Client) else None
 
 
 def read(part: Readable) -> list[Block]:

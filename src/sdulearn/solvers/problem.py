@@ -203,15 +203,14 @@ class Design:
 
     def _in_columns(self, w: Array) -> Array:
         """The solver's ``w`` in the user's columns, the intercept last."""
-        if self.span is None:
-            return w
+        assert self.span is not None
         r = self.span.right.shape[1]
         coef = np.asarray(self.span.left.T @ (self.span.right @ w[:r]))
         return np.concatenate([coef, w[r:]])
 
     def coefficients(self, w: Array) -> tuple[Array, float]:
         """User's ``(coef, intercept)`` of the solver's ``w``."""
-        coef = self._in_columns(w)
+        coef = w if self.span is None else self._in_columns(w)
         intercept = 0.0
         if self.fit_intercept:
             intercept = float(coef[-1])
