@@ -8,24 +8,16 @@ from scipy.optimize import minimize
 from scipy.special import expit
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.kernel_approximation import Nystroem, RBFSampler
-from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import GridSearchCV, PredefinedSplit
+from sklearn.kernel_approximation import Nystroem
+from sklearn.model_selection import PredefinedSplit
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import PolynomialFeatures, SplineTransformer, StandardScaler
+from sklearn.preprocessing import PolynomialFeatures, StandardScaler
 
-from sdulearn import PairKFold, PairLogisticRegression, PairLogisticRegressionCV, load_model, pairs
+from sdulearn import PairKFold, PairLogisticRegression, PairLogisticRegressionCV, load_model
 from sdulearn.datasets import make_waveform, sample_sdu
 from sdulearn.errors import OneKindWarning, OrientationWarning, ScalingWarning, SdulearnWarning
 from sdulearn.joint.data import Axes
 from sdulearn.metrics import pair_log_likelihood
-from sdulearn.pairs import read_pairs
-
-
-def pair_loss(z1, z2, s):
-    """Minus the log probability of a pair's answer."""
-    return sum(sign * np.logaddexp(u / 2, -u / 2) for sign, u in ((1, z1), (1, z2), (-1, z1 + s * z2)))
-
 
 ARBITRARY = "names -1 and \\+1 are arbitrary"
 
@@ -49,6 +41,23 @@ def quiet(model, X, codes):
         return model.fit(X, codes)
 
 
+def objective_of(rows, codes, alpha, prior):
+    """The objective written out: mean log-loss of the answers, ridge, and the distance of the mean prediction."""
+    order = np.argsort(codes, kind="stable")
+    first, second = order[codes[order] != 0].reshape(-1, 2).T
+
+    def J(v):
+        p = expit(rows @ v[:-1] + v[-1])
+        same = p[first] * p[second] + (1 - p[first]) * (1 - p[second])
+        value = -np.log(np.where(codes[first] > 0, same, 1 - same)).mean() + alpha / 2 * v[:-1] @ v[:-1]
+        if (codes == 0).any():
+            m = p[codes == 0].mean()
+            value += 3 * (prior * np.log(prior / m) + (1 - prior) * np.log((1 - prior) / (1 - m)))
+        return value
+
+    return J
+
+
 @pytest.mark.parametrize("intercept", [0.0, 1.2])
 def test_it_recovers_a_logistic_model_as_pairs_grow(intercept):
     errors = []
@@ -66,20 +75,12 @@ def test_the_optimum_is_scipy_s(waveform):
     rows, codes = waveform
     rows = rows[:, :5]
     model = PairLogisticRegression(0.01, covariance_power=0, prior=0.7).fit(rows, codes)
-    pairs = read_pairs(codes)
-    s = np.where(pairs.similar, 1.0, -1.0)
-
-    def J(v):
-        z = rows @ v[:-1] + v[-1]
-        m = expit(z[pairs.unlabeled]).mean()
-        divergence = 3 * (0.7 * np.log(0.7 / m) + 0.3 * np.log(0.3 / (1 - m)))
-        return pair_loss(z[pairs.ends[:, 0]], z[pairs.ends[:, 1]], s).mean() + 0.005 * v[:-1] @ v[:-1] + divergence
-
+    J = objective_of(rows, codes, 0.01, 0.7)
     ours = np.r_[model.coef_[0], model.intercept_]
     assert J(ours) == pytest.approx(model.objective_, abs=1e-10)
     assert model.optimality_ < 1e-6
     rng = np.random.default_rng(0)
-    best = min(minimize(J, rng.normal(size=6), method="BFGS").fun for _ in range(20))
+    best = min(minimize(J, rng.normal(size=6), method="BFGS").fun for _ in range(10))
     assert J(ours) <= best + 1e-8
 
 
@@ -111,23 +112,6 @@ def test_integer_weights_are_repeated_rows(waveform, power, error_rate):
         assert model.prior_.high > other.prior_.high
 
 
-def test_a_sure_end_makes_it_plain_logistic_regression():
-    """Where one end of every pair has s(x) = 1, the answer is the label of the other end."""
-    X, _, y, _ = logistic_data(0, 300, 0.5)
-    far = 60.0
-    assert expit(far) == 1
-    s = np.where(y > 0, 1.0, -1.0)
-
-    def J(v):
-        z1, z2 = X @ v[:4] + v[4], np.full(len(X), far)
-        return pair_loss(z1, z2, s).mean() + 0.005 * v[:4] @ v[:4]
-
-    by_pairs = minimize(J, np.zeros(5), method="BFGS", options={"gtol": 1e-9}).x
-    by_labels = LogisticRegression(C=1 / (0.01 * len(X)), tol=1e-10, max_iter=1000).fit(X, y)
-    np.testing.assert_allclose(by_pairs[:4], by_labels.coef_[0], atol=1e-4)
-    assert by_pairs[4] == pytest.approx(by_labels.intercept_[0], abs=1e-4)
-
-
 def test_both_starts_agree_on_easy_data():
     X, y = make_waveform(5000, random_state=0)
     rows, codes = sample_sdu(X, y, n_pairs=300, n_unlabeled=300, prior=0.7, random_state=0)
@@ -141,22 +125,11 @@ def test_deterministic(waveform):
     np.testing.assert_array_equal(fits[0].coef_, fits[1].coef_)
 
 
-@pytest.mark.parametrize("intercept", [0.0, 1.2])
-def test_probabilities_are_calibrated(intercept):
-    X, codes, y, _ = logistic_data(2000, 1000, intercept)
-    model = quiet(PairLogisticRegressionCV(), X, codes).orient(X[:100], y[:100])
-    X_new, _, y_new, _ = logistic_data(0, 20_000, intercept, seed=1)
-    p = model.predict_proba(X_new)[:, 1]
-    bins = np.digitize(p, np.linspace(0, 1, 11)[1:-1])
-    gaps = [abs(p[bins == b].mean() - (y_new[bins == b] == 1).mean()) * np.mean(bins == b) for b in np.unique(bins)]
-    assert sum(gaps) < 0.04
-
-
 def test_it_beats_the_marginal_risks_and_works_at_one_half():
     X, y = make_waveform(9000, random_state=0)
     for prior, least in ((0.7, 0.87), (0.5, 0.82)):
         accuracies = []
-        for seed in range(5):
+        for seed in range(3):
             rows, codes, X_test, y_test = sample_sdu(
                 X, y, n_pairs=100, n_unlabeled=500, prior=prior, n_test=500, random_state=seed
             )
@@ -194,6 +167,7 @@ def test_cv_chooses_on_held_out_answers(waveform):
     assert model.alpha_ == results["params"][int(np.argmax(results["mean_test_score"]))]["alpha"]
     assert model.alpha_ in (1.0, 0.1, 0.01)
     assert (results["mean_test_score"] < 0).all()
+    assert not [name for name in results if "time" in name]
     same = PairLogisticRegression(model.alpha_, covariance_power=1).fit(rows, codes)
     np.testing.assert_allclose(same.coef_, model.coef_, atol=1e-5)
 
@@ -231,20 +205,10 @@ def test_held_out_scores_are_those_of_separate_fits(waveform):
         assert model.cv_results_[f"split{k}_test_score"][0] == pytest.approx(score, abs=2e-3)
 
 
-def test_grid_search_by_pair_log_likelihood(waveform):
-    rows, codes = waveform
-    search = GridSearchCV(
-        PairLogisticRegression(), {"alpha": [0.3, 0.03]}, cv=PairKFold(3, random_state=0), scoring=pair_log_likelihood
-    )
-    assert -1 < search.fit(rows, codes).best_score_ < 0
-    assert search.score(rows, codes) > -0.7
-
-
 @pytest.mark.parametrize(
     "transformer",
-    [Nystroem(n_components=20, random_state=0), RBFSampler(n_components=20, random_state=0), SplineTransformer(),
-     PolynomialFeatures(2)],
-)  # fmt: skip
+    [Nystroem(n_components=20, random_state=0), PolynomialFeatures(2)],
+)
 def test_curved_boundaries_in_a_pipeline(transformer):
     rng = np.random.default_rng(0)
     X = rng.uniform(-1, 1, size=(900, 2))
@@ -290,14 +254,6 @@ def test_separable_duplicate_and_constant_columns_behave():
     assert model.coef_[0, 2:].tolist() == [0, 0]
 
 
-def test_one_kind_of_answer_only(waveform):
-    rows, codes = waveform
-    for keep in (codes >= 0, codes <= 0):
-        model = quiet(PairLogisticRegression(0.1), rows[keep], codes[keep])
-        assert np.isfinite(model.coef_).all()
-        assert np.isfinite(model.objective_)
-
-
 @pytest.mark.parametrize("make", [PairLogisticRegression, lambda **p: PairLogisticRegressionCV(cv=2, **p)])
 @pytest.mark.parametrize(
     ("kind", "prior", "message"),
@@ -323,7 +279,7 @@ def unscaled(rows, factor):
     return other
 
 
-@pytest.mark.parametrize("factor", [1e4, 1e7, 1e9, 1e12])
+@pytest.mark.parametrize("factor", [1e4, 1e12])
 @pytest.mark.parametrize("make", [np.asarray, sparse.csr_matrix])
 def test_one_unscaled_column_does_not_hide_the_others(waveform, make, factor):
     """The ridge in units of the columns: a column that says nothing leaves the others as they are."""
@@ -370,7 +326,7 @@ def test_the_axes_of_uneven_columns_hold_their_covariance(waveform):
     )
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 def test_with_one_kind_of_answer_rounding_does_not_choose_the_solution(seed):
     """There is no SD solution to follow, so both signs of the eigenvector are tried."""
     X, codes, _, _ = logistic_data(30, 20, 1.0, seed)
@@ -381,12 +337,6 @@ def test_with_one_kind_of_answer_rounding_does_not_choose_the_solution(seed):
     for rows, names, sign in ((-X, codes, -1), (X[shuffle], codes[shuffle], 1)):
         other = quiet(PairLogisticRegression(prior=0.3), rows, names)
         np.testing.assert_allclose(sign * other.coef_, model.coef_, atol=1e-5)
-
-
-def test_no_unlabeled_rows(waveform):
-    rows, codes = waveform
-    model = quiet(PairLogisticRegressionCV(), rows[codes != 0], codes[codes != 0])
-    assert np.isfinite(model.coef_).all()
 
 
 def test_more_dissimilar_than_similar_pairs_need_no_prior(waveform):
@@ -422,14 +372,6 @@ def test_bad_parameters(waveform, parameters, message):
         PairLogisticRegressionCV(**parameters).fit(*waveform)
 
 
-@pytest.mark.parametrize("make", [PairLogisticRegression, PairLogisticRegressionCV])
-def test_codes_are_read_once(waveform, monkeypatch, make):
-    read, plain = [], pairs.integer_codes
-    monkeypatch.setattr(pairs, "integer_codes", lambda y: read.append(len(y)) or plain(y))
-    make().fit(*waveform)
-    assert read == [len(waveform[1])]
-
-
 def test_splitters_of_others_get_the_codes(waveform):
     class Halves:
         def split(self, X, y, groups=None):
@@ -438,11 +380,6 @@ def test_splitters_of_others_get_the_codes(waveform):
 
     one, other = (PairLogisticRegressionCV(cv=cv).fit(*waveform) for cv in (Halves(), PairKFold(2, random_state=0)))
     np.testing.assert_array_equal(one.coef_, other.coef_)
-
-
-def test_results_hold_scores_and_no_times(waveform):
-    results = PairLogisticRegressionCV(cv=2).fit(*waveform).cv_results_
-    assert not [name for name in results if "time" in name]
 
 
 def test_bad_rows(waveform):
@@ -455,26 +392,6 @@ def test_bad_rows(waveform):
         PairLogisticRegression().fit(np.where(rows == rows.max(), np.nan, rows), codes)
     model = quiet(PairLogisticRegression(prior=0.5), rows, codes)
     assert 0.5 < model.score(rows, codes) <= 1
-
-
-def objective_of(rows, codes, alpha, prior):
-    """The objective written out: mean log-loss of the answers, ridge, and the distance of the mean prediction."""
-
-    def J(v):
-        z = rows @ v[:-1] + v[-1]
-        p = 1 / (1 + np.exp(-z))
-        losses = []
-        for code in np.unique(codes[codes != 0]):
-            first, second = np.flatnonzero(codes == code)
-            same = p[first] * p[second] + (1 - p[first]) * (1 - p[second])
-            losses.append(-np.log(same if code > 0 else 1 - same))
-        value = np.mean(losses) + alpha / 2 * v[:-1] @ v[:-1]
-        if (codes == 0).any():
-            m = p[codes == 0].mean()
-            value += 3 * (prior * np.log(prior / m) + (1 - prior) * np.log((1 - prior) / (1 - m)))
-        return value
-
-    return J
 
 
 @pytest.mark.parametrize("kept", ["S and U", "D and U", "S and D"])

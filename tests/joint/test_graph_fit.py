@@ -21,7 +21,6 @@ from sdulearn import (
 )
 from sdulearn.answers import AnswerGraph
 from sdulearn.errors import InputError, OneKindWarning, OrientationWarning, SdulearnWarning
-from sdulearn.joint.blockwise import fit_pair_logistic, refuse_columns
 from sdulearn.metrics import pair_log_likelihood
 
 pytestmark = pytest.mark.filterwarnings(f"ignore::{OrientationWarning.__module__}.OrientationWarning")
@@ -120,19 +119,17 @@ def test_contradictions_are_refused_without_errors_and_never_with_them(make):
     assert max((model.predict(X) == classes).mean(), (model.predict(X) == -classes).mean()) > 0.8
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_answers_at_random_are_no_exception(seed):
-    rng = np.random.default_rng(seed)
+def test_answers_at_random_are_no_exception():
+    rng = np.random.default_rng(0)
     X = rng.normal(size=(30, 2))
     labels = np.where(rng.random(30) < 0.3, rng.choice([-1, 1], 30), 0)
-    rows, y = stack_pairs(X, random_ends(30, 80, seed), rng.random(80) < 0.5, labels=labels)
+    rows, y = stack_pairs(X, random_ends(30, 80), rng.random(80) < 0.5, labels=labels)
     with warnings.catch_warnings():
         # Nothing is to be learned here, so that it may say anything but nothing at all.
         warnings.simplefilter("ignore", UserWarning)
         model = PairLogisticRegression().fit(rows, y)
     assert np.isfinite(model.coef_).all()
-    rate = model.answer_model_.error_rate
-    assert rate.value > 0.2
+    assert model.answer_model_.error_rate.value > 0.2
 
 
 def test_rates_by_annotator():
@@ -205,28 +202,18 @@ GRAPHS = {
 
 
 @pytest.mark.parametrize("name", GRAPHS)
-def test_the_unit_of_weights_changes_nothing(name):
+def test_weight_0_leaves_answers_labels_and_rows_out_and_weights_have_no_unit(name):
     rows, y, weight = weighted_answers(getattr(GRAPHS[name], "n_classes", 2))
-    one = clone(GRAPHS[name]).fit(rows, y, weight)
+    left_out = (np.abs(y[:, 0]) % 5 == 1) | ((y[:, 0] == 0) & (np.arange(len(y)) % 3 == 0))
+    weight[left_out] = 0
+    assert y[left_out, 3].any()
+    one = clone(GRAPHS[name]).fit(rows[~left_out], y[~left_out], weight[~left_out])
     other = clone(GRAPHS[name]).fit(rows, y, 7.3 * weight)
     np.testing.assert_allclose(other.coef_, one.coef_, atol=1e-8)
     for a, rate in one.answer_model_.by_annotator.items():
         assert astuple(other.answer_model_.by_annotator[a]) == pytest.approx(astuple(rate), rel=1e-8)
     if one.prior_ is not None:
         assert astuple(other.prior_) == pytest.approx(astuple(one.prior_), rel=1e-8)
-
-
-@pytest.mark.parametrize("name", GRAPHS)
-def test_weight_0_leaves_answers_labels_and_rows_out(name):
-    rows, y, weight = weighted_answers(getattr(GRAPHS[name], "n_classes", 2))
-    left_out = (np.abs(y[:, 0]) % 5 == 1) | ((y[:, 0] == 0) & (np.arange(len(y)) % 3 == 0))
-    weight[left_out] = 0
-    assert y[left_out, 3].any()
-    one = clone(GRAPHS[name]).fit(rows[~left_out], y[~left_out], weight[~left_out])
-    other = clone(GRAPHS[name]).fit(rows, y, weight)
-    np.testing.assert_allclose(other.coef_, one.coef_, atol=1e-12)
-    assert other.answer_model_ == one.answer_model_
-    assert other.prior_ == one.prior_
 
 
 def test_a_point_is_the_weighted_mean_of_its_rows():
@@ -297,17 +284,11 @@ def test_folds_hold_out_points():
     for k in range(3):
         out = np.isin(points, points[fold == k]) & (y[:, 0] != 0)
         part = PairLogisticRegression(1.0, covariance_power=0, prior_strength=0)
-        n_all = n_news(y)
-        n_part = n_news(y[~out])
+        n_all, n_part = (AnswerGraph.from_y(known).n_independent for known in (y, y[~out]))
         # A fold's loss is divided by all answers: its penalty weighs more beside its own mean.
         part.set_params(alpha=0.05 * n_all / n_part).fit(rows[~out], y[~out])
         expected = pair_log_likelihood(part, rows[out], y[out, 0])
         assert model.cv_results_[f"split{k}_test_score"][0] == pytest.approx(expected, abs=0.01)
-
-
-def n_news(y):
-    graph = AnswerGraph.from_y(y)
-    return int((graph.component_sizes - 1).sum())
 
 
 def test_a_single_label_names_the_classes_and_no_fold_is_blamed_for_its_absence():
@@ -330,28 +311,6 @@ def test_what_cannot_be_learned_from():
     rows, y = stack_pairs(X, star(10), np.ones(10, dtype=bool))
     with pytest.warns(OneKindWarning):
         PairLogisticRegression().fit(rows, y)
-
-
-def test_blocks_refuse_what_they_cannot_join():
-    _, y = stack_pairs(np.zeros((3, 1)), [(0, 1), (1, 2)], [True, False])
-    with pytest.raises(InputError, match="pair codes alone"):
-        refuse_columns(y)
-    refuse_columns(y[:, 0])
-    for rate in (0.1, {1: 0.1}):
-        with pytest.raises(InputError, match=r"one rate for all answers; with a rate above 0 give `prior` too"):
-            fit_pair_logistic(PairLogisticRegression(error_rate=rate), None)
-
-
-def test_rows_of_one_point_are_averaged():
-    X, classes = draw(40)
-    ends = star(30)
-    rows, y = stack_pairs(X, ends, answers(classes, ends), unlabeled=None)
-    hub = y[:, 1] == 0
-    moved = rows.copy()
-    moved[np.flatnonzero(hub)[::2]] += 0.5
-    moved[np.flatnonzero(hub)[1::2]] -= 0.5
-    model = PairLogisticRegression().fit(moved, y)
-    np.testing.assert_allclose(model.coef_, PairLogisticRegression().fit(rows, y).coef_, atol=1e-6)
 
 
 def test_the_evidence_chooses_both_penalties_of_wrong_answers_and_does_not_reward_overfitting():
@@ -381,7 +340,7 @@ def test_an_estimated_prior_pulls_nothing_beside_labels_or_wrong_answers(what):
     assert np.abs(given - free).max() > 1e-3
 
 
-@pytest.mark.parametrize("n_repeats", [1, 2, 3, 5, 10])
+@pytest.mark.parametrize("n_repeats", [1, 5])
 def test_one_slip_in_a_hundred_answers_costs_nothing(n_repeats):
     """Breast cancer, 100 loose pairs; some questions are asked again, and the first is answered the other way."""
     X, y = load_breast_cancer(return_X_y=True)
