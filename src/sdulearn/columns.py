@@ -1,9 +1,9 @@
-"""Columns of a table and the features they become: decided once in training, used the same way ever after.
+"""Columns of a table and the features they become: decided in training, kept ever after.
 
-A number or true/false column becomes one feature, a text column one feature a category. All that must be
-known to decide that, and to standardise the features, is a sum over rows: it is found alike in a table in
-memory and in one that streams by, in whatever order its portions come. In a text file everything is text,
-so there the kind of a column is decided by all of its texts.
+A number or true/false column becomes one feature, a text column one feature a category. What
+decides that, and standardises the features, are sums over rows: they are the same for a table in
+memory and for one that streams by, in any order. In a text file everything is text, so there the
+kind of a column is decided by all of its texts.
 """
 
 from __future__ import annotations
@@ -62,9 +62,9 @@ class Column:
 
     name: str  # its name
     kind: Kind  # what it holds
-    categories: tuple[str, ...] = ()  # the categories, each a feature; empty unless the kind is "category"
+    categories: tuple[str, ...] = ()  # each a feature; empty unless the kind is "category"
     fill: float | str | None = None  # what stands in for a missing value; None refuses it
-    text: NumberText | None = None  # how numbers are spelled where a file has them as texts, if not plainly
+    text: NumberText | None = None  # how texts spell its numbers, if not plainly
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,7 +73,7 @@ class Columns:
 
     columns: tuple[Column, ...]
     id_column: str | None
-    # (n_features,), mean and standard deviation of each feature in training; a constant feature has scale 1
+    # (n_features,), mean and deviation of each feature in training; 1 for a constant one
     mean: Array
     scale: Array
 
@@ -112,9 +112,9 @@ class Columns:
         return list(dict.fromkeys([*wanted, *([id_column] if id_column else [])]))
 
     def encode(self, name: str, batch: ArrowTable) -> tuple[Array, Counter[str]]:
-        """Features of a table or batch, not scaled, and how often a text was no known category, by column.
+        """Features of a batch, not scaled, and how often a text was no known category, by column.
 
-        The matrix is stored column by column, as Arrow has it: that is several times faster than row by row.
+        The matrix is stored column by column, as Arrow has it, which is several times faster.
         """
         features = np.zeros((self.width, batch.num_rows))
         unseen: Counter[str] = Counter()
@@ -127,7 +127,7 @@ class Columns:
         return features.T, +unseen
 
     def values(self, X: Array) -> Array:
-        """One number a column, of features that are not scaled: a category is its place, -1 none of them."""
+        """One number a column, of features not scaled: a category is its place, -1 is none."""
         found = np.empty((len(X), len(self.columns)))
         for k, (column, part) in enumerate(zip(self.columns, self.features, strict=True)):
             block = X[:, part]
@@ -148,7 +148,7 @@ class Columns:
 
 @dataclass(frozen=True, eq=False)
 class SparseColumns:
-    """An svmlight file, or a sparse matrix: so many features, the first numbered ``first``; only divided by a scale."""
+    """A sparse matrix: features numbered from ``first``, divided by a scale and not centred."""
 
     width: int
     first: Literal[0, 1]
@@ -211,7 +211,7 @@ def check_layout(layout: Layout) -> None:
 
 
 def usable_scale(mean: Array, deviation: Array) -> Array:
-    """1 for a constant column: its deviation is rounding, and dividing by it would make noise of it."""
+    """The deviation, or 1 for a constant column, whose deviation is rounding."""
     return np.where(deviation > 1e-10 * np.maximum(np.abs(mean), 1e-200), deviation, 1.0)
 
 
@@ -232,7 +232,7 @@ class Moments(NamedTuple):
         return Moments(len(values), mean, float(np.square(centred).sum()))
 
     def joined(self, other: Moments) -> Moments:
-        """Those of both, without the cancellation of plain sums of squares (Chan, Golub and LeVeque)."""
+        """Those of both, without the cancellation of plain sums (Chan, Golub and LeVeque)."""
         if not self.n or not other.n:
             return other if other.n else self
         n = self.n + other.n
@@ -260,7 +260,7 @@ class ColumnCounts:
     check: int = 0  # of whole numbers, see :func:`sdulearn.pairs.pair_checksum`; joined with ``^``
     # how often each value occurs; None where there are too many
     texts: Counter[str] | None = field(default_factory=Counter)
-    marks: Counter[str] = field(default_factory=Counter)  # texts that may stand for a missing number
+    marks: Counter[str] = field(default_factory=Counter)  # texts for a missing number
     n_commas: int = 0  # texts with a comma that cannot stand between thousands
     # the first that is neither a mark nor a number: with a decimal point, with a decimal comma
     odd: tuple[Cell | None, Cell | None] = (None, None)
@@ -287,7 +287,7 @@ class ColumnCounts:
 
 
 def count(values: ArrowColumn, first: int, guessed: bool) -> ColumnCounts:
-    """Count a stretch of a column; ``guessed`` where texts may be numbers, and ``first`` is the number of its row."""
+    """Count a column from row ``first`` on; ``guessed`` where texts may be numbers."""
     kind = kind_of(values.type)
     if kind is None:
         return ColumnCounts(len(values), values.null_count)
@@ -339,7 +339,7 @@ def _count_numbers(values: ArrowColumn, cells: ArrowColumn) -> ColumnCounts:
 
 
 def _count_texts(values: ArrowColumn, first: int) -> ColumnCounts:
-    """Texts of which some are no plain numbers, by each different one in the order in which they occur."""
+    """Texts of which some are no plain numbers, by each different one, the first ones first."""
     different, times = values.drop_null().value_counts().flatten()
     marks: Counter[str] = Counter()
     spelled: tuple[list[float], list[float]] = ([], [])
@@ -454,7 +454,7 @@ def decide(
 
 
 def _recognised(name: str, column: str, found: ColumnCounts) -> tuple[Kind, NumberText | None, ColumnCounts]:
-    """What a column of a text file holds, and the counts of that; an error where it is not clear."""
+    """What a column of a text file holds, with its counts; an error where it is not clear."""
     present = found.rows - found.gaps
     is_comma = found.commas.n > found.numbers.n
     numbers = found.commas if is_comma else found.numbers
@@ -528,7 +528,7 @@ def _noted(name: str, note: str) -> str:
 def _column(
     name: str, kind: Kind, spelled: NumberText | None, found: ColumnCounts, fills: bool
 ) -> tuple[Column, Array]:
-    """A column, and mean and deviation of its features over all rows, with what stands in for missing values."""
+    """A column, and mean and deviation of its features over all rows, gaps filled."""
     if kind != CATEGORY:
         mean, squares = found.numbers[1:]
         fill = mean if fills else None
@@ -542,7 +542,7 @@ def _column(
 
 
 def _fill(name: str, column: Column, values: ArrowColumn, feature: Array) -> None:
-    """Write the numbers of a column, which a text file may spell in its own way; gaps are filled."""
+    """Write the numbers of a column, however a text file spells them; gaps are filled."""
     try:
         feature[:] = numbers(_spelled(name, column, values) if kind_of(values.type) == CATEGORY else values)
     except require("pyarrow", "files").ArrowInvalid as error:
@@ -610,7 +610,7 @@ def _refuse_missing(name: str, column: Column, number: int) -> None:
 
 
 def numbers(values: ArrowColumn) -> NDArray[Any]:
-    """A number or true/false column as numbers; as floats, NaN where one is missing, unless all are there."""
+    """A number or true/false column as numbers; as floats with NaN where some are missing."""
     pa = require("pyarrow", "files")
     if values.null_count == 0 and (pa.types.is_floating(values.type) or pa.types.is_integer(values.type)):
         return np.asarray(values)
@@ -620,7 +620,7 @@ def numbers(values: ArrowColumn) -> NDArray[Any]:
 
 
 def _all_finite(values: NDArray[Any]) -> bool:
-    """Whether no value is missing or infinite; a sum is the cheapest way to know, and errs where it overflows."""
+    """Whether all are finite, by a sum, which is the cheapest way; no where it overflows."""
     with np.errstate(invalid="ignore", over="ignore"):
         return bool(np.isfinite(values.sum(dtype=np.float64)))
 

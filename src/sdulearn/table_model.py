@@ -85,7 +85,7 @@ class TableModel:
         return X
 
     def decision_function(self, table: Frame) -> Array:
-        """Signed confidence of each row: positive for the second class; of more than two a score each.
+        """Signed confidence of each row, positive for the second class; of more a score each.
 
         Parameters
         ----------
@@ -155,7 +155,7 @@ class TableModel:
 
     @property
     def link(self) -> str | None:
-        """The loss whose ``probability`` turns decision values into probabilities; None where none does."""
+        """The loss whose ``probability`` turns decisions into probabilities; None where none does."""
         loss = getattr(self.estimator, "loss", "logistic")
         return loss if hasattr(TRAINING_LOSSES[loss], "probability") else None
 

@@ -4,6 +4,7 @@ import json
 import os
 import random
 import signal
+import stat
 import subprocess
 import sys
 import time
@@ -207,14 +208,20 @@ def test_a_full_disk_leaves_no_half_line(path, monkeypatch):
 
 
 def test_an_answer_is_synced_before_it_counts(path, monkeypatch):
-    """What is handed back was on the disk before."""
-    events = []
+    """What is handed back was on the disk before, and so was the name of the log in its folder."""
+    synced = []
+
+    def sync(fd):
+        is_folder = stat.S_ISDIR(os.fstat(fd).st_mode)
+        synced.append("folder" if is_folder else path.read_text())
+
+    monkeypatch.setattr(answer_log.os, "fsync", sync)
     with AnswerLog(path) as log:
-        monkeypatch.setattr(answer_log.os, "fsync", lambda fd: events.append(path.read_text()))
+        assert synced == ["folder"]
         add(log, "a", "b", "same")
-        assert '"left": "a"' in events[-1]
+        assert '"left": "a"' in synced[-1]
         log.change((log.session, 1), "different")
-        assert '"change"' in events[-1]
+        assert '"change"' in synced[-1]
 
 
 # Imports once, then forks a writer whenever a line comes in: a process to kill, without a second for its imports.

@@ -7,10 +7,9 @@ import time
 import numpy as np
 import pytest
 
-from sdulearn import SDUClassifier, load_model
-from sdulearn.errors import FileError
+from sdulearn.errors import FileError, InputError
 from sdulearn.io import container
-from sdulearn.io.files import written_whole
+from sdulearn.io.files import file_format, open_bytes, written_whole
 
 
 def test_whoever_has_the_old_file_open_reads_the_old_file(tmp_path):
@@ -24,17 +23,6 @@ def test_whoever_has_the_old_file_open_reads_the_old_file(tmp_path):
         assert begun + reader.read() == old
         assert os.fstat(reader.fileno()).st_ino != path.stat().st_ino
     assert container.read(path)[0]["model"] == "another"
-
-
-def test_saving_a_model_over_another_is_atomic(tmp_path, waveform):
-    path = tmp_path / "model.sdu"
-    model = SDUClassifier(alpha=1.0).fit(*waveform)
-    model.save(path)
-    old = path.read_bytes()
-    with path.open("rb") as reader:
-        SDUClassifier(alpha=0.01).fit(*waveform).save(path)
-        assert reader.read() == old
-    assert load_model(path).alpha == 0.01
 
 
 def write_half(path, there):
@@ -110,3 +98,13 @@ def test_a_file_has_the_rights_of_a_new_one(tmp_path):
         written_whole(tmp_path / "no" / "out.csv"),
     ):
         pass
+
+
+def test_files_that_cannot_be_opened(tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"no\.csv cannot be opened: No such file or directory\.$"):
+        open_bytes(tmp_path / "no.csv")
+    with pytest.raises(InputError, match="is a device, which has no end"):
+        open_bytes("/dev/zero")
+    with pytest.raises(InputError, match=r"x\.txt: the name must end in \.csv, \.tsv \(and \.gz, if zipped\)"):
+        file_format("x.txt", ("csv", "tsv"))
+    assert file_format("a.b.CSV.gz", ("csv",)) == "csv"

@@ -1,4 +1,4 @@
-"""The log that ``sdulearn ask`` writes: JSON lines, only ever appended to, on the disk before an answer counts.
+"""The log of ``sdulearn ask``: JSON lines, only appended to, on the disk before an answer counts.
 
 An answer, taking it back and changing it are a line each::
 
@@ -36,7 +36,7 @@ from sdulearn.io.files import Location, as_text, read_bytes
 from sdulearn.types import Mask
 
 EVENTS = ("session", "answer", "undo", "change", "label")
-# Every line of ours begins with this, and no text within one can hold it: its quotes would be escaped.
+# Every line of ours begins so, and no text within one holds it: its quotes would be escaped.
 _BEGIN = b'{"event"'
 _SESSION = b'{"event": "session"'
 # And ends with this, where it is whole: a quote within a text has a backslash before it.
@@ -58,7 +58,7 @@ class LogContents:
     answers: dict[Key, Answer[str]] = field(default_factory=dict)
     labels: dict[str, str] = field(default_factory=dict)  # names of classes by row id
     seeds: dict[str, int] = field(default_factory=dict)  # seed of each session that has one
-    # privacy of the answers of each session, None where they are as they were given, NaN where it cannot be read
+    # privacy of each session's answers: None where they are as given, NaN where it cannot be read
     epsilons: dict[str, float | None] = field(default_factory=dict)
     undone: set[Key] = field(default_factory=set)  # answers that were taken back
     # the same as far as their own lines are there: what they said is still in the file
@@ -95,7 +95,7 @@ class LogContents:
         return next(iter(self.seeds.values()), None)
 
     def drawn(self) -> Mask:
-        """Which answers that stand are about points of a random sample: those up to the last random one of a seed."""
+        """Which answers are about points of a random sample: up to the last random one of a seed."""
         last: dict[int | None, int] = {}
         for one in self.answers.values():
             if one.kind == "random" and one.rank is not None:
@@ -113,7 +113,7 @@ class LogContents:
 
     @property
     def next_epsilon(self) -> float | None:
-        """Privacy to go on with: that of all answers ever given, or where there are none, of a session."""
+        """Privacy to go on with: that of all answers ever given, or else of a session."""
         given = [*self.answers.values(), *self.withdrawn.values()]
         if given:
             return self._one_epsilon(given)
@@ -227,7 +227,7 @@ def parse_log(data: bytes) -> LogContents:
 
 
 def _pieces(data: bytes) -> Iterator[Piece]:
-    """Lines and what they hold; a line is several where a writer that was stopped left no newline before the next."""
+    """Lines and what they hold; one is several where a writer was stopped before its newline."""
     for number, line in enumerate(data.split(b"\n"), 1):
         line = line.strip(b" \t\r\0\xef\xbb\xbf")
         if not line:
@@ -242,7 +242,7 @@ def _pieces(data: bytes) -> Iterator[Piece]:
 
 
 def _cut_off(found: list[Piece]) -> set[int]:
-    """Places that a writer was stopped in: such a line lacks its end, and the next thing in the log is a start."""
+    """Where a writer was stopped: such a line lacks its end, and a start comes next."""
     first: dict[object, int] = {}
     for k, (_, _, record) in enumerate(found):
         if record is not None:
@@ -337,7 +337,7 @@ class AnswerLog:
         self._append({"event": "session", "seed": seed, **settings})
 
     def append(self, answer: Answer[str]) -> Answer[str]:
-        """Write an answer, as one of this session with the next number; it is on the disk when this returns."""
+        """Write an answer under the next number; it is on the disk when this returns."""
         number = self._last + 1
         record: Record = {"event": "answer", "number": number, "left": answer.left, "right": answer.right}
         record |= {"answer": answer.word, "annotator": answer.annotator, "kind": answer.kind}
@@ -388,7 +388,7 @@ class AnswerLog:
         self._lines += 1
 
     def check(self) -> None:
-        """Refuse to go on where the file is no longer as it was written: what is added to it now may be lost."""
+        """Refuse to go on where the file is not as it was written: what is added may be lost."""
         own = os.fstat(self._fd)
         try:
             named = os.stat(self.path)
@@ -430,7 +430,7 @@ def _open(path: Path) -> int:
 
 
 def _lock(fd: int, path: Path) -> None:
-    """Keep others from writing; the system takes the lock away when the process ends, however it ends."""
+    """Keep others from writing; the system drops the lock when the process ends, in any way."""
     try:
         if os.name == "nt":
             import msvcrt

@@ -1,4 +1,4 @@
-"""The model file: a JSON header, then plain arrays, then a checksum. Nothing in it is ever executed.
+"""The model file: a JSON header, plain arrays, a checksum. Nothing in it is ever executed.
 
 Layout: 8 bytes magic, 4 bytes format version, 8 bytes header length (both little-endian), the
 header as UTF-8 JSON, the arrays one after the other (little-endian, in the header's order), 32
@@ -49,7 +49,7 @@ def write(path: Location, header: Header, arrays: Arrays) -> None:
 
 
 def describe_estimator(estimator: Estimator) -> tuple[Header, Arrays]:
-    """A fitted estimator as JSON and arrays: its class, its parameters and what its ``FITTED`` names."""
+    """A fitted estimator as JSON and arrays: class, parameters and what ``FITTED`` names."""
     fitted: Header = {}
     arrays: Arrays = {}
     for name in estimator.FITTED:
@@ -73,7 +73,7 @@ def describe_estimator(estimator: Estimator) -> tuple[Header, Arrays]:
 
 
 def join_fitted(fitted: Header, arrays: Arrays) -> Header:
-    """The fitted attributes of :func:`describe_estimator` again; ``a/b`` is the array b of a mapping a."""
+    """The fitted attributes again; ``a/b`` is the array b of a mapping a."""
     for name, array in arrays.items():
         outer, _, key = name.partition("/")
         inner = fitted[outer] if key else fitted
@@ -130,7 +130,7 @@ def read(path: Location) -> tuple[Header, Arrays]:
 
 
 def _parse(path: Location, body: bytes, header_size: int) -> tuple[Header, Arrays]:
-    """Header and arrays; every size is checked against the bytes that are there before it is used."""
+    """Header and arrays; every size is checked against the bytes before it is used."""
     start = _PREFIX.size + header_size
     if start > len(body):
         raise ModelFileError(f"{path} is damaged: its header is said to be longer than the file.")

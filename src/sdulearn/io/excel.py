@@ -13,11 +13,11 @@ from sdulearn.errors import InputError, quoted, require
 from sdulearn.io.files import Location, as_text, cannot_open
 from sdulearn.types import ArrowColumn, ArrowTable
 
-# The rectangle around the cells of a sheet is read whole. One of more cells than this must have some in it.
+# The rectangle around all cells is read whole; where it is large, some must be filled.
 _LARGE = 5_000_000
 _FILLED = 0.01
 _CELL = re.compile(r"([A-Za-z]{1,9})([0-9]{1,9})")
-# The same in the bytes of a sheet: where rows and cells say that they are, tags of cells, and tags of values.
+# In the bytes of a sheet: places of rows and cells, tags of cells, and tags of values.
 _PLACE = re.compile(rb"""\sr\s*=\s*["']([A-Za-z]*)([0-9]+)["']""")
 _CELL_TAG = re.compile(rb"<(?:[^\s<>/]+:)?c[\s/>]")
 _VALUE_TAG = re.compile(rb"<(?:[^\s<>/]+:)?(?:v|is)[\s>]")
@@ -43,7 +43,7 @@ def read_workbook(path: Location) -> tuple[list[str], list[list[object]]]:
 
 
 def _refuse_far_cells(path: Location) -> None:
-    """Refuse a few cells far apart: calamine would ask for the memory of all cells between them, and abort."""
+    """Refuse a few cells far apart: calamine asks for the memory of all between, and aborts."""
     with ZipFile(path) as archive:
         for member in _first_sheet(archive):
             with archive.open(member) as file:
@@ -63,7 +63,7 @@ def _is_nearly_empty(area: int, n_filled: int) -> bool:
 
 
 def _largest_area(file: IO[bytes]) -> tuple[int, int]:
-    """The most that the rectangle around all cells may hold, and the number of values: ten times faster than XML."""
+    """The largest area that the cells may span, and the number of values: faster than XML."""
     n_rows = n_columns = n_cells = n_placed = n_filled = 0
     rest = b""
     while block := file.read(_BLOCK_BYTES):

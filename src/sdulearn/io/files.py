@@ -1,4 +1,4 @@
-"""What all files have in common: their format by name, their bytes, their text, and being written whole."""
+"""What all files have in common: format by name, bytes, text, and being written whole."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _FORMATS = {
 _PANDAS_MISSING = ("NAType", "NaTType")
 # Nobody writes a file for a day without adding to it.
 _OLD_SECONDS = 86_400
-# Begins like a formula, as -1, +0.5 and a single sign do not; after apostrophes too, so that one more can be taken off.
+# Begins like a formula, as -1 and +0.5 do not; after apostrophes too: one more can be taken off.
 _FORMULA = re.compile(r"'*(?![+-]?([0-9]+[.,]?[0-9]*|[.,][0-9]+)([eE][+-]?[0-9]+)?\Z)[=+\-@\t\r\n＝＋－＠].", re.DOTALL)
 
 
@@ -96,7 +96,7 @@ def read_bytes(path: Location) -> bytes:
 
 
 def decoded(path: Location, text: bytes, where: str = "") -> str:
-    """Text in UTF-8, with or without a byte order mark; ``where`` says in which part of the file it stands."""
+    """Text in UTF-8, with or without a byte order mark; ``where`` names the part of the file."""
     try:
         return text.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -107,7 +107,7 @@ def decoded(path: Location, text: bytes, where: str = "") -> str:
 
 
 def delimiter(first_line: str, name: str) -> str:
-    """The delimiter of a CSV or TSV file; where the comma is a decimal mark, spreadsheets write semicolons."""
+    """The delimiter of a CSV or TSV file: semicolons where the comma is a decimal mark."""
     if name == "tsv":
         return "\t"
     return ";" if ";" in first_line and "," not in first_line else ","
@@ -128,7 +128,7 @@ def as_text(value: object) -> str:
 
 
 def as_cell(text: str) -> str:
-    """A text for a CSV file, with an apostrophe before it where a spreadsheet would run it as a formula."""
+    """A text for a CSV file, with an apostrophe where a spreadsheet would run a formula."""
     return f"'{text}" if _FORMULA.match(text) else text
 
 
@@ -139,7 +139,7 @@ def from_cell(cell: str) -> str:
 
 @contextmanager
 def written_whole(path: Location) -> Iterator[Path]:
-    """A draft beside the file that takes its name when all has gone well: it appears whole or not at all."""
+    """A draft that takes the file's name at the end: the file appears whole or not at all."""
     target = Path(path)
     draft = target.with_name(f".{target.name}.{secrets.token_hex(6)}.part")
     try:
@@ -154,7 +154,7 @@ def written_whole(path: Location) -> Iterator[Path]:
     finally:
         draft.unlink(missing_ok=True)
     for other in target.parent.glob(f".{glob.escape(target.name)}.*.part"):
-        # Of a process that was killed. By its age: whether one runs on another machine nobody can tell.
+        # Of a killed process, by its age: nobody can tell whether one runs on another machine.
         with suppress(OSError):
             if time.time() - other.stat().st_mtime > _OLD_SECONDS:
                 other.unlink()

@@ -1,7 +1,7 @@
-"""Answers as other tools write them: Label Studio, Prodigy, Argilla, interactive-clustering, lists of links, a crowd.
+"""Answers as other tools write them: Label Studio, Argilla, Prodigy, crowds, clusterings.
 
 A tool's file is recognised by what it holds, not by its name. To add one, write ``read_NAME(sheet)`` and enter it in
-``FORMATS`` with what tells its files, which must be strict enough that no plain table is taken for one.
+``FORMATS`` with what tells its files, so strictly that no plain table is taken for one.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def _objects(sheet: Sheet) -> Iterator[Record]:
     return (record for _, record in sheet.records() if isinstance(record, dict))
 
 
-# What people said to a question: data that they were shown, and their words by question; or why it cannot be read.
+# What a person said, by question; or why it cannot be read.
 Said = dict[str, object] | str
 # Stands for every question that was asked: somebody skipped or discarded them all.
 _ALL = "\0all"
@@ -134,13 +134,13 @@ def _choice(value: object) -> str:
 
 
 _FLAT = {"annotation_id", "annotator", "lead_time"}
-# Columns of Label Studio's own in its CSV and JSON-MIN; the others are the task's data and the answers.
+# Columns of Label Studio's own in CSV and JSON-MIN; others are data and answers.
 _OWN = {*_FLAT, "id", "created_at", "updated_at", "agreement"}
 _ANSWER_WORDS = {"same", "similar", "match", "different", "dissimilar", "distinct", "unsure"}
 
 
 def read_label_studio_flat(sheet: Sheet) -> Sheet:
-    """A flat row per annotation; the answer is in the only column that holds nothing but words for answers."""
+    """A flat row per annotation; the answer is in the only column of words for answers."""
     rows: list[NumberedRecord] = []
     for number, record in sheet.records():
         rows.append((number, record if isinstance(record, str) else {k: _flat_cell(v) for k, v in record.items()}))
@@ -165,7 +165,7 @@ def _flat_cell(cell: object) -> object:
     return _choice(cell) if isinstance(cell, dict) and "choices" in cell else cell
 
 
-# Argilla has records with fields, metadata and the responses of several people, nested or side by side.
+# Argilla has records with fields, metadata and responses, nested or side by side.
 
 _DISCARDED = "discarded"
 _RESPONSES = ".responses"
@@ -289,13 +289,13 @@ _MARKS = ("|", ",", ";", " vs ", " - ", "--", "__", "~", "/", ":")
 
 
 def _is_crowd(header: list[str]) -> bool:
-    """Columns task, worker (performer, before crowd-kit 1.1) and label, and none for the ends of a pair."""
+    """Columns task, worker (performer, before crowd-kit 1.1) and label, none for a pair."""
     names = set(by_plain_name(header))
     return {"task", "label"} <= names and not names.isdisjoint(_WORKERS) and pair_columns(header) is None
 
 
 def read_crowd(sheet: Sheet) -> Sheet:
-    """A row per worker and task; the task is taken apart at the one mark that splits every task in two."""
+    """A row per worker and task, which is split at the one mark that splits all tasks in two."""
     names = by_plain_name(sheet.header)
     task = names["task"]
     mark = _only_mark(sheet.name, task, {as_text(row.get(task)) for row in _objects(sheet)} - {""})
@@ -378,7 +378,7 @@ def read_link_lists(sheet: Sheet) -> Sheet:
     return sheet.of("link_lists", rows, columns=_COLUMNS, words=words)
 
 
-# By the name of a format: what tells its files, from the content and the names of its columns; and its reader.
+# By name: what tells its files, from the content and the names of columns; and its reader.
 FORMATS: dict[str, tuple[Callable[[Sheet, set[str]], bool], Callable[[Sheet], Sheet]]] = {
     "label_studio": (
         lambda sheet, header: (

@@ -19,7 +19,7 @@ _POSITIVE = ("1", "true", "yes")
 
 @dataclass(frozen=True)
 class Labels:
-    """Names of classes by id, and the first cell of the file's first line, which must not be an id too."""
+    """Names of classes by id, and the first cell of the header, which must be no id."""
 
     name: str
     by_id: Mapping[str, str]

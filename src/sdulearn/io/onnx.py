@@ -34,7 +34,7 @@ TREES_OPSET = 5
 IR_VERSION = 9
 NUMBERS = "numbers"
 TEXTS = "texts"
-# Of a TreeEnsemble: trees are added up, and a row goes to the left where it is at most the threshold.
+# Of a TreeEnsemble: trees are added up, and rows at most the threshold go to the left.
 _SUM = 1
 _AT_MOST = 0
 # The axis of a row's values.
@@ -137,7 +137,7 @@ class Graph:
         self.node("Softmax", decision, output="probability", axis=1)
 
     def features(self, layout: Layout) -> str:
-        """The scaled features, in the very operations of the table model: a split falls between two numbers."""
+        """The scaled features, by the very operations of the model: splits are exact."""
         numbers, texts = _by_input(layout)
         parts = [self.filled(numbers)] if numbers else []
         for place, (column, _) in enumerate(texts):
@@ -149,12 +149,12 @@ class Graph:
         return self.node("Div", centred, self.constant(layout.scale[None, :]))
 
     def filled(self, numbers: list[tuple[Column, slice]]) -> str:
-        """The numbers, NaN replaced by the column's stand-in; it stays where a missing value is refused."""
+        """The numbers, NaN replaced by a stand-in; it stays where a missing value is refused."""
         fills = np.array([np.nan if column.fill is None else float(column.fill) for column, _ in numbers])
         return self.node("Where", self.node("IsNaN", NUMBERS), self.constant(fills[None, :]), NUMBERS)
 
     def text_share(self, place: int, column: Column, coefficients: Array) -> str:
-        """The coefficients of each text's category: 0 for an unknown one, the stand-in's for an empty one."""
+        """Coefficients by category: 0 for an unknown text, the stand-in's for an empty one."""
         text = self.node("Gather", TEXTS, self.constant(np.array(place, dtype=np.int64)), axis=1)
         unknown = len(column.categories)
         places = {category: k for k, category in enumerate(column.categories)}
@@ -172,7 +172,7 @@ class Graph:
         return self.node("Gather", self.constant(table), index, axis=0)
 
     def add_trees(self, model: Estimator, rows: str, refuse_gaps: bool) -> None:
-        """A linear score with boosted trees; ``rows`` names the features, NaN where one is missing."""
+        """A linear score with boosted trees; ``rows`` are the features, NaN where missing."""
         if model.categories_:
             raise InputError(
                 "A model with categorical columns cannot be written to ONNX: the graph has no place for its "
@@ -182,7 +182,7 @@ class Graph:
         if model.boosters_:
             total = self.node("Add", total, self.tree_sum(model, rows))
         if refuse_gaps:
-            # Zeros, but NaN where a feature is missing and has no stand-in: trees would pass over that.
+            # Zeros, but NaN where a missing feature has no stand-in: trees would pass over it.
             zeros = self.node("Mul", rows, self.constant(np.array(0.0)))
             total = self.node("Add", total, self.row_sum(zeros))
         if model.n_classes_ > 2:
@@ -294,7 +294,7 @@ class Graph:
 
 
 def _tree_nodes(trees: list[Tree]) -> dict[str, NDArray[Any]]:
-    """The nodes of a TreeEnsemble, tree after tree; a lone leaf becomes a node with two equal ones."""
+    """The nodes of a TreeEnsemble; a lone leaf becomes a node with two equal ones."""
     nodes = [_one_tree(tree) for tree in trees]
     first_node = np.cumsum([0, *(len(node["splits"]) for node in nodes)])
     first_leaf = np.cumsum([0, *(len(tree.leaf) for tree in trees)])
@@ -318,7 +318,7 @@ def _one_tree(tree: Tree) -> dict[str, NDArray[Any]]:
         zero: Indices = np.zeros(1, dtype=np.intp)
         return {"nodes_featureids": zero, "splits": np.zeros(1), "nodes_truenodeids": zero - 1,
                 "nodes_falsenodeids": zero - 1, "nodes_missing_value_tracks_true": zero}  # fmt: skip
-    # LightGBM sends NaN in the default direction, or takes it for 0 where training knew no missing values.
+    # LightGBM sends NaN the default way, or takes it for 0 where training knew none.
     missing_left = np.where(kind == MISSING_NAN, tree.decision & DEFAULT_LEFT > 0, tree.threshold >= 0)
     return {"nodes_featureids": tree.feature, "splits": tree.threshold, "nodes_truenodeids": tree.left,
             "nodes_falsenodeids": tree.right, "nodes_missing_value_tracks_true": missing_left}  # fmt: skip

@@ -41,12 +41,12 @@ class Sheet:
 
     name: str  # the file, or what stands for it
     format: str  # one of FORMATS, "frame", or that of a tool
-    header: list[str]  # names of the columns; keys of JSON objects in the order of their first appearance
+    header: list[str]  # names of the columns, or keys of JSON objects as they first appear
     rows: NumberedRows  # line (or row, or item of a JSON list) and cells
-    document: Record | None = None  # A JSON file that is one object; header and rows are then those of a single row
+    document: Record | None = None  # a JSON file that is one object, which is then the only row
     # roles whose column the format decides, such as ``{"label": "answer"}``
     columns: Mapping[str, str] = field(default_factory=dict)
-    words: Mapping[str, int] = field(default_factory=dict)  # words that the format gives a meaning: +1, -1 or 0
+    words: Mapping[str, int] = field(default_factory=dict)  # words with a meaning: +1, -1 or 0
     n_unanswered: int = 0  # questions in the file that nobody has answered yet
     # whether columns other than ``columns`` are the data that people were shown: ids are looked for there by their
     # usual names, and nothing else is. A product's weight is no weight of an answer
@@ -123,7 +123,7 @@ def _read_delimited(path: Path, lines: list[str], mark: str) -> tuple[list[str],
 
 
 def _json_content(name: str, file_format: str, text: str) -> Sheet:
-    """A list of objects, one object, or an object a line: recognised by the text, whatever the file's ending."""
+    """A list of objects, one object, or an object a line: recognised by the text alone."""
     whole = _parsed(text)
     if isinstance(whole, list):
         return Sheet(name, "json", *tabulate([(k, _object(item)) for k, item in enumerate(whole, 1)]))
@@ -155,6 +155,6 @@ def _object(value: object) -> Record | str:
 
 
 def tabulate(records: list[NumberedRecord]) -> tuple[list[str], NumberedRows]:
-    """Records as rows; keys, in the order of their first appearance, stand for columns, and a row may lack some."""
+    """Records as rows; keys, as they first appear, are the columns, and a row may lack some."""
     header = list(dict.fromkeys(key for _, record in records if isinstance(record, dict) for key in record))
     return header, [(k, r if isinstance(r, str) else [r.get(key) for key in header]) for k, r in records]

@@ -1,4 +1,4 @@
-"""One pass over a table: what its columns hold, where ids are, and the rows to keep, as they stand in the file."""
+"""One pass over a table: what its columns hold, where ids are, and the rows to keep."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Wanted:
     id_columns: tuple[str, ...]  # columns that may hold the ids
     ids: tuple[str, ...] = ()  # ids whose rows are kept
     rows: Codes = field(default_factory=lambda: _NO_ROWS)  # numbers of further rows to keep
-    n_drawn: int = 0  # so many more are kept: those with the lowest marks, none of them above the highest one
+    n_drawn: int = 0  # so many more are kept: those with the lowest marks, up to the highest
     highest: int = _EVERY
 
     @property
@@ -265,7 +265,7 @@ def read_features(
 
 
 def count_ids(values: ArrowColumn, rows: Codes, ids: ArrowColumn) -> IdHits:
-    """Look for ids, an Arrow array of texts, in a stretch of a column with the given row numbers."""
+    """Look for ids, an Arrow array of texts, in some rows of a column."""
     pc = require("pyarrow.compute", "files")
     found = pc.fill_null(pc.index_in(id_texts(values), value_set=ids), -1).to_numpy(zero_copy_only=False)
     hit = np.flatnonzero(found >= 0)
@@ -291,7 +291,7 @@ def looks_like_id(name: str) -> bool:
 
 
 def may_hold_ids(name: str, dtype: ArrowType) -> bool:
-    """Whether a column can hold ids: whole numbers or texts; floats only where it is called as ids are."""
+    """Whether a column can hold ids: whole numbers, texts, or floats under a name of ids."""
     types = require("pyarrow.types", "files")
     if types.is_dictionary(dtype):
         return may_hold_ids(name, dtype.value_type)
@@ -314,7 +314,7 @@ def named_id_column(
 
 
 def choose_id_column(table: str, hits: Mapping[str, IdHits], ids: Collection[str], n_rows: int) -> str | None:
-    """The column that holds the ids of the answers, None for row numbers; refused where it is not clear.
+    """The column with the ids of the answers, None for row numbers; refused where not clear.
 
     ``hits`` are those of these ids by column. A usual name goes first. Row numbers are taken only where no column
     fits.
@@ -332,7 +332,7 @@ def choose_id_column(table: str, hits: Mapping[str, IdHits], ids: Collection[str
         _refuse(table, full or near, by_number)
     if near:
         return max(near, key=lambda name: found[name])
-    # A column that is called as ids are, and holds none of these, is a mistake to be reported, not passed over.
+    # A column called as ids are that holds none of these is a mistake to be reported.
     return next((name for name in ID_COLUMNS if name in hits), None)
 
 

@@ -32,7 +32,7 @@ def read_svmlight(path: Location) -> tuple[SparseColumns, sparse.csr_matrix]:
 
 
 def svmlight_rows(path: Location, columns: SparseColumns) -> Iterator[tuple[int, sparse.csr_matrix]]:
-    """Some thousand rows at a time, with the number of the first, as many features as a model has."""
+    """Some thousand rows at a time with the number of the first, as wide as the model."""
     begin = 0
     with open_bytes(path) as file, refuse_damaged(path):
         while some := list(islice(file, _CHUNK_ROWS)):

@@ -1,4 +1,4 @@
-"""Tables: named columns that can be read again and again, in batches, in order, whatever the format.
+"""Tables: named columns that can be read again and again, in batches, whatever the format.
 
 CSV, TSV, JSON lines and Parquet are read by pyarrow (the extra ``files``), Excel by calamine (the extra ``excel``).
 A folder of Parquet files is a table too. In text files every column is text: what it holds is decided by all of
@@ -55,7 +55,7 @@ _TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*"|[\[{]|[\]}]')
 Batches: TypeAlias = Iterator[tuple[int, ArrowTable]]
 """Record batches with the number of their first row."""
 Part: TypeAlias = Callable[[Sequence[str], int], Batches]
-"""Reads some columns of a stretch of rows, so many rows at a time at most; it can be sent to another process."""
+"""Reads columns of some rows, so many at a time at most; another process can do it."""
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ class Table:
 
 @dataclass(frozen=True)
 class RowGroups:
-    """A part: row groups of one Parquet file that follow each other; small ones are read together."""
+    """A part: row groups of one Parquet file in a row; small ones are read together."""
 
     path: str
     numbers: tuple[int, ...]
@@ -186,7 +186,7 @@ def _text_rows(path: str, mark: str, columns: Sequence[str], rows: int) -> Itera
     arrow = require("pyarrow.csv", "files")
     pa = require("pyarrow", "files")
     with _clear_errors(path), open_bytes(path) as file:
-        # Streams of pyarrow's own: its threads would need Python for another one, and abort where the program ends.
+        # Streams of pyarrow's own: threads of it that need Python abort where a program ends.
         stream = pa.BufferReader(file.read()) if isinstance(file, gzip.GzipFile) else pa.OSFile(path)
     with _clear_errors(path), stream:
         batches = arrow.open_csv(
@@ -226,7 +226,7 @@ def _clear_errors(path: Location) -> Iterator[None]:
 
 
 def parquet_files(path: Location) -> list[Path]:
-    """The file itself, or the Parquet files under a folder, sorted; names that begin with . or _ do not count."""
+    """The file itself, or the Parquet files under a folder, but for names with . or _ first."""
     folder = Path(path)
     if not folder.is_dir():
         return [folder]
@@ -238,7 +238,7 @@ def parquet_files(path: Location) -> list[Path]:
 
 
 def open_parquet(path: Location) -> Table:
-    """Read what the files say about themselves; they must have the same columns, of the same kinds."""
+    """By what the files say about themselves; columns and their kinds must be the same."""
     types: dict[str, ArrowType] = {}
     groups: list[RowGroups] = []
     n_rows = 0
