@@ -11,6 +11,7 @@ from sdulearn.errors import InputError
 from sdulearn.metrics import (
     class_agreement,
     cross_val_accuracy,
+    held_out_accuracy,
     pair_accuracy,
     pair_importance,
     pair_log_likelihood,
@@ -234,6 +235,11 @@ def test_points_that_were_chosen_do_not_count():
     found = pair_accuracy(decision, known, random_points=random)
     assert (found.value, found.n_answers, found.basis) == (0.9, 40, "random questions")
     assert (found.low, found.high) == pytest.approx(clopper_pearson(36, 4, 0.95))
+    # Of five folds, in which 40 of 101 points count.
+    held_out = held_out_accuracy(decision, known, n_splits=5, random_points=random)
+    spread = 1 + 40 / 101 * 5 / 4 / 2
+    assert held_out == pair_accuracy(decision, known, random_points=random, spread=spread)
+    assert (held_out.low, held_out.high) == pytest.approx(clopper_pearson(36 / spread, 4 / spread, 0.95))
     assert pair_accuracy(decision, known).value < 0.7
     nobody = pair_accuracy(decision, known, random_points=np.zeros(len(known), dtype=bool))
     assert (nobody.value, nobody.low, nobody.high, nobody.n_answers) == (0.5, 0.5, 1.0, 0)
