@@ -122,8 +122,10 @@ def check_answers(answers: Answers | AnswerGraph) -> AnswerChecks:
     group = connect(ends[similar], int(ends.max(initial=-1)) + 1)
     inside = [k for k in dissimilar if group[ends[k, 0]] == group[ends[k, 1]]]
     between = [k for k in dissimilar if group[ends[k, 0]] != group[ends[k, 1]]]
-    graph = _neighbours(ends, similar)
-    odd = _odd_cycles(ends, said, [*similar, *between]) if between else []
+    graph = _neighbours(ends, similar) if inside else {}
+    # A cycle needs points in two answers each.
+    shared = np.bincount(ends.ravel()).max(initial=0) > 1
+    odd = _odd_cycles(ends, said, [*similar, *between]) if between and shared else []
     return AnswerChecks(
         self_pairs=np.flatnonzero(own),
         repeats=np.array(sorted(k for asked in agreed for k in asked[1:]), dtype=np.intp),
