@@ -150,18 +150,6 @@ def test_a_fit_checks_the_codes_once(waveform, estimator, weighted, monkeypatch)
     assert checked == [len(codes)]
 
 
-def test_what_was_read_stands_for_the_codes():
-    y = np.array([1, 1, -2, 0, -2])
-    pairs = read_pairs(y)
-    assert read_pairs(pairs) is pairs
-    assert len(pairs) == 5
-    np.testing.assert_array_equal(np.asarray(pairs), y)
-    np.testing.assert_array_equal(np.array(pairs, dtype=float, copy=True), y)
-    np.testing.assert_array_equal(pairs.source, [0, 0, 1, 2, 1])
-    again = read_pairs(np.asarray(pairs))
-    np.testing.assert_array_equal(again.ends, pairs.ends)
-
-
 def test_the_checksum_of_parts_vanishes_for_whole_pairs_of_one_sign_and_one_weight():
     codes = np.array([1, -2, 0, 3, 1, 3, -2, 0])
     weight = np.array([0.5, 2.0, 7.0, 0.0, 0.5, -0.0, 2.0, 1.0])
@@ -195,6 +183,10 @@ def test_columns_are_read_and_given_back(n_columns):
     assert np.asarray(pairs).tolist() == (KNOWN[:, 0] if n_columns == 1 else KNOWN[:, :n_columns]).tolist()
     assert pairs.shares_points == (n_columns > 1)
     assert read_pairs(np.asarray(pairs)).ends.tolist() == pairs.ends.tolist()
+    assert read_pairs(pairs) is pairs
+    assert len(pairs) == 5
+    assert pairs.source.tolist() == [0, 0, 1, 1, 2]
+    assert np.array(pairs, dtype=float, copy=True).dtype == float
 
 
 @pytest.mark.parametrize("library", [pd, pl])

@@ -23,6 +23,7 @@ from sdulearn.boosting.rows import TrainingRows
 from sdulearn.errors import InputError, SdulearnWarning
 from sdulearn.io.typed import finite
 from sdulearn.joint.estimators import PairLogisticRegression, PairLogisticRegressionCV
+from sdulearn.pairs import rows_of
 from sdulearn.types import Array, Indices, Rows
 
 if TYPE_CHECKING:
@@ -262,9 +263,8 @@ def fit_linear(parameters: ScoreClassifier, rows: TrainingRows, seed: int, with_
         "prior_strength": parameters.prior_strength,
         "orientation": parameters.orientation,
     }
-    weight = np.ones(len(y)) if rows.weight is None else rows.weight
     model = PairLogisticRegressionCV(error_rate=parameters.error_rate, cv=len(rows.trains), **options)
-    model.fit(A[some], y[some], sample_weight=weight[some])
+    model.fit(A[some], y[some], sample_weight=rows_of(rows.weight, some))
     score = LinearScore.of(features, model)
     reference = score.of_columns(A)
     rates = model.answer_model_.rates
@@ -276,7 +276,7 @@ def fit_linear(parameters: ScoreClassifier, rows: TrainingRows, seed: int, with_
             # Folds are turned to one reference and judged by held-out answers; the whole fit has warned.
             warnings.simplefilter("ignore", SdulearnWarning)
             warnings.simplefilter("ignore", ConvergenceWarning)
-            fold = single.fit(A[kept], y[kept], sample_weight=weight[kept])
+            fold = single.fit(A[kept], y[kept], sample_weight=rows_of(rows.weight, kept))
         folds.append(LinearScore.of(features, fold, 1 / getattr(model, "temperature_", 1.0)).named_like(A, reference))
     scores = np.array([fold.of_columns(A)[rows.first_row] for fold in folds])
     pull = _pull(model, rows)
