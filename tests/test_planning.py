@@ -22,7 +22,7 @@ from sdulearn.planning import simulate_plan
 
 @pytest.fixture(scope="module")
 def plan():
-    return simulate_plan(prior=0.7, sizes=(25, 100, 400, 1600), n_features=4, n_repeats=8)
+    return simulate_plan(prior=0.7, sizes=(25, 100, 400, 1600), n_features=4, n_repeats=5)
 
 
 @pytest.fixture(scope="module")
@@ -157,7 +157,7 @@ def test_a_plan_says_from_what_and_more_features_or_a_lower_ceiling_need_more_pa
 
 
 def test_at_one_half_the_joint_method_plans_with_named_classes():
-    plan = simulate_plan(prior=0.5, methods=("joint",), sizes=(50, 400), n_features=3, n_repeats=4)
+    plan = simulate_plan(prior=0.5, methods=("joint",), sizes=(50, 400), n_features=3, n_repeats=3)
     assert plan.curves[0].accuracy[1] > 0.8
     assert plan.oriented
     with pytest.raises(ValueError, match="PairLogisticRegression"):

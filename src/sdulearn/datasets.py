@@ -64,8 +64,7 @@ def sample_sdu(
     n_pairs, n_unlabeled : int
         How many pairs and unlabeled rows.
     prior : float or None, default=None
-        P(y = +1) of the population to imitate. None draws points as they come, of any number of
-        classes.
+        P(y = +1) of the population to imitate; None draws points of any classes as they come.
     n_test : int, default=0
         How many labelled test points to draw besides.
     exact : bool, default=True
@@ -113,7 +112,7 @@ def sample_sdu(
     if not 0 <= error_rate <= 1:
         raise InputError(f"`error_rate` must lie between 0 and 1, got {error_rate!r}.")
     rng = check_random_state(random_state)
-    split = _exactly if exact else rng.binomial
+    split = (lambda n, share: round(n * share)) if exact else rng.binomial
     ends = _questions(design, n_pairs, n_points, rng)
     n_asked = int(ends.max(initial=-1)) + 1
     if prior is None:
@@ -156,10 +155,6 @@ def _questions(design: str, n_pairs: int, n_points: int | None, rng: np.random.R
     b = np.floor((1 + np.sqrt(1 + 8.0 * chosen)) / 2).astype(np.intp)
     b -= b * (b - 1) // 2 > chosen
     return np.column_stack([chosen - b * (b - 1) // 2, b])
-
-
-def _exactly(n: int, share: float) -> int:
-    return round(n * share)
 
 
 def _classes(n_positive: int, n: int) -> Codes:
@@ -352,6 +347,4 @@ def logistic_scores(t: Array, prior: float, ceiling: float) -> Array:
             f"The rows of `X` take too few different values for `ceiling={ceiling:g}` at this prior: "
             f"{gap(top) + ceiling:.1%} is the most. Give a lower `ceiling`, or features that vary."
         )
-    if gap(bottom) >= 0:
-        return scores(bottom)
-    return scores(brentq(gap, bottom, top, xtol=1e-4))
+    return scores(bottom if gap(bottom) >= 0 else brentq(gap, bottom, top, xtol=1e-4))

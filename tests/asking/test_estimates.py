@@ -2,7 +2,10 @@
 
 import numpy as np
 import pytest
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
+from sdulearn import PairLogisticRegressionCV
 from sdulearn.asking import Asker, ask
 from sdulearn.asking.estimates import NEXT_ANSWERS, random_sample
 from sdulearn.prior import clopper_pearson
@@ -59,6 +62,10 @@ def test_the_sample_is_a_beginning_of_the_random_order():
         assert one.share == n / sum(counts)
         assert (one.low, one.high) == clopper_pearson(n, sum(counts) - n, 0.9)
         assert one.n_points == np.sum(y[state.known] == y[one.examples[0]])
+    largest = asker.classes()[0]
+    prior = asker.model().prior_
+    assert (prior.value, prior.low, prior.high) == (largest.share, largest.low, largest.high)
+    assert prior.identified == (largest.low > 0.5)
     found = asker.accuracy()
     assert found.majority == pytest.approx(counts[0] / sum(counts), abs=0.1)
     assert (found.n_answers, found.confidence, found.basis) == (sum(counts), 0.95, "random questions")
@@ -96,6 +103,8 @@ def test_advice_falls_as_answers_come():
     X[:, 0] += np.where(y, 2, -2)
     asker = Asker(X, random_state=0)
     assert asker.advice().worth_going_on
+    few = ask(X, oracle(y), 8, random_share=0, random_state=0).model().prior_
+    assert (few.value, few.low, few.high, few.identified) == (0.5, 0.0, 1.0, False)
     gains = {}
     for n in range(1, 51):
         question = asker.next()
@@ -113,10 +122,16 @@ def test_advice_falls_as_answers_come():
     assert gains[50].last_gain == pytest.approx(np.mean(p.max(axis=1) - p[np.arange(len(p)), before]), rel=1e-6)
 
 
-def test_random_pairs_have_an_accuracy_too():
+@pytest.mark.filterwarnings("ignore::sdulearn.errors.OrientationWarning")
+def test_random_pairs_have_a_model_and_an_accuracy_too():
     X, y = overlapping(300, 3)
+    X = 4 * X + 7
     asker = ask(X, oracle(y), 110, design="random", random_state=0)
-    right = np.mean((asker.model().predict(X) > 0) == y)
+    model = asker.model()
+    # Coefficients of standardised columns, for the columns as given.
+    direct = make_pipeline(StandardScaler(), PairLogisticRegressionCV()).fit(*asker.stack())
+    np.testing.assert_allclose(model.decision_function(X), direct.decision_function(X), atol=1e-8)
+    right = np.mean((model.predict(X) > 0) == y)
     found = asker.accuracy()
     assert found.low <= max(right, 1 - right) <= found.high
     assert found.n_answers == asker.answers["kind"].count("random") < 110

@@ -102,6 +102,9 @@ def test_no_row_is_in_two_private_answers():
     assert leak.person_epsilons == {"": 30.0}
     for words in ("37.8%", "62.25%", "A row is in at most 1 answer", "60 answers, epsilon 30"):
         assert words in str(leak)
+    nothing = Asker(X, private=0.5).leak()
+    assert (nothing.row_epsilon, nothing.person_epsilons, nothing.n_points) == (0, {}, 0)
+    assert "A row" not in str(nothing)
     hub = {"left": [0, 0, 0], "right": [1, 2, 3], "answer": ["same"] * 3}
     assert Asker(X, private=0.5, answers=hub).leak().row_epsilon == 1.5
 

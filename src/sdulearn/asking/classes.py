@@ -15,8 +15,10 @@ Answers that disagree with all that came before them change nothing here: they a
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Sequence
+from itertools import combinations
 
 from sdulearn.asking.records import RowAnswer
 
@@ -43,14 +45,12 @@ class Classes:
     @property
     def unproven(self) -> list[tuple[int, int]]:
         """Pairs of classes that may be one."""
-        numbers = list(self.members)
-        pairs = [(a, b) for k, a in enumerate(numbers) for b in numbers[k + 1 :]]
-        return [pair for pair in pairs if pair not in self.apart]
+        return [pair for pair in combinations(self.members, 2) if pair not in self.apart]
 
     @property
     def n_unproven(self) -> int:
         """Number of these pairs."""
-        return len(self.members) * (len(self.members) - 1) // 2 - len(self.apart)
+        return math.comb(len(self.members), 2) - len(self.apart)
 
     @property
     def complete(self) -> bool:
@@ -109,9 +109,9 @@ class Classes:
             self.label[point] = kept
             self.members[kept].append(point)
         renamed = {gone: kept}
-        pairs = [tuple(renamed.get(number, number) for number in pair) for pair in self.apart]
-        self.apart = {(min(pair), max(pair)) for pair in pairs if pair[0] != pair[1]}
-        for point, out in list(self.excluded.items()):
+        pairs = [{renamed.get(number, number) for number in pair} for pair in self.apart]
+        self.apart = {(min(pair), max(pair)) for pair in pairs if len(pair) == 2}
+        for point, out in self.excluded.items():
             self.excluded[point] = {renamed.get(number, number) for number in out}
 
     def open_excluded(self) -> None:

@@ -39,14 +39,11 @@ class Advice:
 
     Attributes
     ----------
-    n_answers : int
-        Answers so far.
-    n_next : int
-        The number of further answers that ``expected_gain`` is about.
-    expected_gain : float
-        Expected gain in accuracy, from what the second half of the answers brought.
-    last_gain : float
-        What the second half brought, by the probabilities of the model of all answers.
+    n_answers, n_next : int
+        Answers so far, and the number of further ones that ``expected_gain`` is about.
+    expected_gain, last_gain : float
+        Expected gain in accuracy, from what the second half of the answers brought; and that, by
+        the probabilities of the model of all answers.
     worth_going_on : bool
         Whether the expected gain is half a percentage point or more.
     """
@@ -64,12 +61,10 @@ class ClassFound:
 
     Attributes
     ----------
-    number : int
-        Number of the class, from 1, the largest first.
-    n_points : int
-        Points known to be in it.
+    number, n_points : int
+        Number of the class, from 1, the largest first, and points known to be in it.
     share, low, high : float
-        Its share of all points, by the random ones among those asked about, with its interval; NaN without any.
+        Its share of all points, by the random ones, with its interval; NaN without any.
     examples : tuple of int
         Points near its centre, the nearest first.
     """

@@ -48,19 +48,16 @@ class Leak:
 
     Attributes
     ----------
-    largest : int
-        The most points whose classes follow from one: with two classes all that answers join, with more all
-        that answers "same" join. 0 without answers.
+    largest, n_points : int
+        The most points whose classes follow from one, and points in any answer.
     sizes : tuple of int
-        Number of points that hang together, the largest first.
-    n_points : int
-        Points in any answer.
+        Numbers of points that hang together, the largest first: with two classes all that answers
+        join, with more all that answers "same" join.
     flip_rate : float
         Probability with which each stored answer is not the one that was given.
-    epsilon : float or None
-        Privacy of one answer; None where answers are stored as they are given.
-    row_epsilon : float or None
-        Privacy of the class of a row: epsilon times the most answers that any row is in, those taken back included.
+    epsilon, row_epsilon : float or None
+        Privacy of one answer, and of the class of a row: epsilon times the most answers that any
+        row is in, those taken back included. None where answers are stored as they are given.
     person_epsilons : mapping of str to float
         Privacy of all answers of a person together: epsilon times their number.
     """
@@ -190,10 +187,8 @@ def effective_answers(n_answers: float, epsilon: float) -> float:
 
     Parameters
     ----------
-    n_answers : float
-        Number of flipped answers.
-    epsilon : float
-        Privacy of one answer.
+    n_answers, epsilon : float
+        Number of flipped answers, and privacy of one.
 
     Returns
     -------

@@ -22,16 +22,13 @@ class Question(NamedTuple):
 
     Attributes
     ----------
-    left : int
-        Row of the first point; where one of the two is new, this one.
-    choices : tuple of int
-        Rows that it is compared with: one, in the linked design an example of a class.
+    left, choices : int and tuple of int
+        Rows of the first point (where one of the two is new, this one), and of what it is compared
+        with: one point, in the linked design an example of a class.
     kind : {"random", "linked", "explore", "compare", "repeat", "triangle", "doubtful"}
         Why it is asked. Estimates use only the kinds that their assumptions allow.
-    number : int
-        Counts from 1.
-    rank : int or None
-        Place of ``left`` in the random order of all points: any beginning of it is a random sample.
+    number, rank : int
+        Counts from 1; place of ``left`` in the random order of all points, or None.
     """
 
     left: int
@@ -74,9 +71,7 @@ def read_answers(table: Any, n_points: int) -> list[RowAnswer]:
     if missing := [name for name in COLUMNS[:3] if name not in columns]:
         raise InputError(f"`answers` has no column {missing[0]!r}. It needs left, right and answer.")
     n = len(columns["answer"])
-    columns.setdefault("annotator", [""] * n)
-    columns.setdefault("kind", [""] * n)
-    columns.setdefault("number", list(range(1, n + 1)))
+    columns = {"annotator": [""] * n, "kind": [""] * n, "number": list(range(1, n + 1)), **columns}
     lengths = {name: len(values) for name, values in columns.items()}
     if set(lengths.values()) != {n}:
         raise InputError(f"The columns of `answers` differ in length: {lengths}.")
