@@ -103,16 +103,10 @@ def estimation_error_bound(
     events = 8 if risk in ("su", "du", "sd") else 12
     ends = 1 if paired else 2
     sizes = (ends * n_similar, ends * n_dissimilar, n_unlabeled)
-    constant = bound_constant(prior, lipschitz, complexity, loss_bound, delta, events)
-    return constant * bound_rate(g, prior, sizes)
-
-
-def bound_constant(
-    prior: float, lipschitz: float, complexity: float, loss_bound: float, delta: float, events: int
-) -> float:
-    """``C_{F,l,delta} = (4 rho C_F + sqrt(2 C_l^2 log(events / delta))) / |p - q|``, events 8 or 12."""
+    # C_{F,l,delta} = (4 rho C_F + sqrt(2 C_l^2 log(events / delta))) / |p - q|.
     deviation = math.sqrt(2 * loss_bound**2 * math.log(events / delta))
-    return (4 * lipschitz * complexity + deviation) / abs(2 * prior - 1)
+    constant = (4 * lipschitz * complexity + deviation) / abs(2 * prior - 1)
+    return constant * bound_rate(g, prior, sizes)
 
 
 def bound_rate(g: Mixture, prior: float, sizes: tuple[float, float, float]) -> float:

@@ -543,11 +543,9 @@ class SDUClassifier(_SDUBase):
 
         Parameters
         ----------
-        X : array, CSR matrix or frame of shape (n_rows, n_features)
-            A portion of the rows.
-        y : array-like of shape (n_rows,) or (n_rows, 2 to 4)
-            What is known of them. Where answers share points, in one portion or in several, give ``prior``: it
-            does not follow from counts then.
+        X, y
+            As in :meth:`fit`, a portion of the rows. Where answers share points, in one portion or
+            in several, give ``prior``: it does not follow from counts then.
         classes : ignored
             Always -1 and +1; here because scikit-learn passes it.
         sample_weight : array-like of shape (n_rows,), optional

@@ -100,10 +100,8 @@ class PairFolds:
 
         Parameters
         ----------
-        X : array, CSR matrix or frame of shape (n_rows, n_features)
-            Rows; only hashed folds depend on them.
-        y : array-like of shape (n_rows,) or (n_rows, 2 to 4)
-            What is known of each row.
+        X, y
+            As in :meth:`split`.
 
         Returns
         -------
