@@ -170,21 +170,13 @@ class Totals(NamedTuple):
         count = _n_pieces(X)
         pieces = zip(np.array_split(ends, count), np.array_split(others, count), strict=True)
         for pairs, rest in pieces:
-            A = self._rows(X, np.concatenate([pairs[:, 0], pairs[:, 1], rest]))
+            A = X[np.concatenate([pairs[:, 0], pairs[:, 1], rest])].astype(np.float64, copy=False)
+            if not sparse.issparse(A):
+                A -= self.mean
             answers = LoosePairs.of_answers(y[pairs[:, 0]] > 0, self.error_rate)
             omega = _weights(weight, pairs[:, 0]) / self.n_answers
             share = _weights(weight, rest) / (self.unlabeled or 1.0) if unlabeled else None
             yield A, answers, omega, share
-
-    def offset(self, X: Rows) -> Array:
-        """The mean of the rows of a piece: sparse ones stay where they are."""
-        return self.mean if sparse.issparse(X) else np.zeros(len(self.mean))
-
-    def _rows(self, X: Rows, rows: Indices) -> Rows:
-        A = X[rows].astype(np.float64, copy=False)
-        if not sparse.issparse(A):
-            A -= self.mean
-        return A
 
 
 def _sides(y: Codes) -> tuple[Indices, Indices, bool]:
@@ -225,7 +217,8 @@ def _sum_rows(
     """The task of every pass but the first: ``sums_of(A, pairs, omega, share, W)`` of a block."""
     if not len(y):
         return None
-    offset = totals.offset(X)
+    # Sparse rows stay where they are.
+    offset = totals.mean if sparse.issparse(X) else np.zeros(len(totals.mean))
     shifted = W.copy()
     shifted[-1] -= offset @ W[:-1]
     pieces = totals.pieces(X, y, weight, unlabeled)
@@ -310,7 +303,7 @@ class BlockProblem:
         warn_of_scales(np.sqrt(np.maximum(covariance.diagonal(), 0.0)), self.totals.mean)
         self.axes = Axes.from_moments(self.totals.mean, covariance)
         self.moments = Moments(self.axes.variance, **_changed(sums, self.axes.inward), prior=prior)
-        # What is left of the pull beside wrong answers, as TwoClassLikelihood.pull_share has it of loose pairs.
+        # What is left of the pull beside wrong answers, as of loose pairs in memory.
         self.pull = PriorPull.of(prior, prior_strength * (1 - 2 * error_rate) ** 2, survey["n_unlabeled"])
         self._known: dict[bytes, dict[str, Array]] = {}
 

@@ -104,25 +104,13 @@ class SoftmaxLikelihood:
         self.weight = np.ones(n_groups)
         if weight is not None:
             self.weight[factors.group] = weight
+        # All edges, what each weighs, and how much rather its ends differ: 1 for a sure "different",
+        # -1 for a sure "same".
+        self.all_edges = factors.ends
+        self.edge_weight = self.weight[factors.ends[:, 0]]
+        self.all_apart = np.tanh(np.clip((factors.differ - factors.agree) / 2, -20, 20))
         # Total weight of the independent answers and of the labels: n in equation (4).
         self.n_answers = _n_independent(factors, self.weight)
-
-    @property
-    def all_edges(self) -> Indices:
-        """All edges, those on larger trees last."""
-        return self.edges if self.trees is None else np.concatenate([self.edges, self.trees.ends])
-
-    @property
-    def edge_weight(self) -> Array:
-        """What each of these weighs: as much as its component."""
-        return self.weight[self.all_edges[:, 0]]
-
-    @property
-    def all_apart(self) -> Array:
-        """For each edge how much rather its ends differ: 1 for a sure "different", -1 for a sure "same"."""
-        agree = self.agree if self.trees is None else np.concatenate([self.agree, self.trees.agree])
-        differ = self.differ if self.trees is None else np.concatenate([self.differ, self.trees.differ])
-        return np.tanh(np.clip((differ - agree) / 2, -20, 20))
 
     def value_and_posteriors(self, log_p: Array, p: Array) -> tuple[Array, Array]:
         """Equation (3) (B,), by weight, and the posteriors (n_points, K, B) whose difference from p is its slope."""

@@ -395,16 +395,12 @@ class TwoClassLikelihood:
         V = sum_matrix(component, len(self.omega)) @ (self.side[:, None] * np.column_stack([A, np.ones(len(A))]))
         joint = V.T @ (scale[:, None] * V) - bordered_gram(A, scale[component] * self.side**2, A)
         ends = bordered_sum(A, weight[component][:, None])
-        return joint, ends, _class_contrast(A[labelled], self.side[labelled]) if labelled.any() else None
-
-    def pull_share(self) -> float:
-        """What share of the pull towards the prior is left where answers may be wrong: 1 where none is.
-
-        They say less of the points, and the pull keeps its balance with them.
-        """
-        n_pivots = int((~self.labelled).sum())
-        side = self.side
-        return (float(side @ side) - n_pivots) / max(len(side) - n_pivots, 1)
+        if not labelled.any():
+            return joint, ends, None
+        # The labelled points, those of class -1 negative, less what their mean explains.
+        side = self.side[labelled]
+        one_class = abs(np.sign(side).sum()) == len(side)
+        return joint, ends, side @ (A[labelled] - (0.0 if one_class else A[labelled].mean(axis=0)))
 
 
 def _span(index: Indices) -> Indices | slice:
@@ -418,13 +414,6 @@ def pair_moments(A: Rows, s: Array, omega: Array) -> tuple[Array, Array]:
     n = len(s)
     joint = bordered_gram(A[:n], omega * s, A[n:])
     return joint + joint.T, bordered_sum(A, np.tile(omega, 2)[:, None])
-
-
-def _class_contrast(A: Array, classes: Array) -> Array:
-    """Sum of the labelled points, those of class -1 negative, less what their mean explains."""
-    one_class = abs(np.sign(classes).sum()) == len(classes)
-    contrast: Array = classes @ (A if one_class else A - A.mean(axis=0))
-    return contrast
 
 
 class FoldLikelihood:

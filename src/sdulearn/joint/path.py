@@ -103,8 +103,12 @@ class PointProblem:
         self.terms = likelihood.weighted_terms
         joint, ends, named = likelihood.moments(data.known)
         self.moments = Moments(data.axes.variance, joint, ends, prior, named)
-        strength = prior_strength if likelihood.is_certain else prior_strength * likelihood.pull_share()
-        self.pull = PriorPull.of(prior, strength, len(data.share))
+        if not likelihood.is_certain:
+            # Answers that may be wrong say less of the points, and the pull keeps its balance with them.
+            n_pivots = int((~likelihood.labelled).sum())
+            known = float(likelihood.side @ likelihood.side) - n_pivots
+            prior_strength *= known / max(len(likelihood.side) - n_pivots, 1)
+        self.pull = PriorPull.of(prior, prior_strength, len(data.share))
         self.exact_hessian = likelihood.exact_curvature
 
     def slopes(self, W: Array, columns: Columns, exact: bool) -> Sums:
