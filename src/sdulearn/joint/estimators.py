@@ -643,24 +643,26 @@ def _used(X: Rows, fit: Fit) -> Indices:
 def _most_classes(graph: AnswerGraph, most: int) -> int:
     """The most classes that the answers allow, from the most that a model uses which held-out answers allow.
 
-    Without enough "same" answers for all of these some classes may not be seen: K equal ones make random answers "same"
+    Without enough "same" answers for all of these some may not be seen. K equal classes make random answers "same"
     with probability 1/K, and so many are allowed as the share of "same" answers allows.
     """
-    if _has_ties(graph, most):
+    enough, _ = _ties(graph, most)
+    if enough:
         return most
     n_same = int(np.sum(graph.same > 0))
     share, _ = clopper_pearson(n_same, graph.n_answers - n_same, _CONFIDENCE)
     return max(most, int(1 / max(share, 1 / _MOST_CLASSES)))
 
 
-def _ties(graph: AnswerGraph) -> tuple[int, int]:
-    """How many "same" answers do not follow from others, and how many points are labelled."""
-    return graph.n_points - len(np.unique(graph.group)), int(np.count_nonzero(graph.labels))
-
-
-def _has_ties(graph: AnswerGraph, n_classes: int) -> bool:
-    """Whether there are enough of both for so many classes."""
-    return sum(_ties(graph)) >= _TIES_A_CLASS * n_classes
+def _ties(graph: AnswerGraph, n_classes: int) -> tuple[bool, str]:
+    """Whether "same" answers that do not follow from others, and labels, are enough for so many classes; in words."""
+    n_same = graph.n_points - len(np.unique(graph.group))
+    n_labels = int(np.count_nonzero(graph.labels))
+    enough = n_same + n_labels >= _TIES_A_CLASS * n_classes
+    labels = f", and {n_labels:,} points are labelled" if n_labels else ""
+    needed = "" if enough else f"; {_TIES_A_CLASS} or more a class are needed"
+    said = f'{n_same:,} of the {graph.n_answers:,} answers are "same" and do not follow from others'
+    return enough, f"{said}{labels}{needed}."
 
 
 def _warn_of_open_number(graph: AnswerGraph, fit: Fit | None, interval: tuple[int, int]) -> None:
@@ -669,35 +671,25 @@ def _warn_of_open_number(graph: AnswerGraph, fit: Fit | None, interval: tuple[in
     found = 2 if fit is None else len(fit.coef)
     if high - low > _NARROW and not _of_one_kind(graph):
         warn(
-            f"The answers leave the number of classes open: {found} were found, and {low} to {high} are possible. "
-            f"{_said(graph, high)} {_ASK_MORE}, or give the number of classes where you know it.",
+            f"The answers leave the number of classes open: {found} were found, and {low} to {high} are "
+            f"possible. {_ties(graph, high)[1]} {_ASK_MORE}, or give the number of classes where you know it.",
             ClassNumberWarning,
         )
 
 
 def _warn_of_empty_classes(X: Rows, graph: AnswerGraph, fit: Fit) -> None:
     """A warning where the answers do not support as many classes as were asked for."""
-    if _of_one_kind(graph):
-        return
     n_classes = len(fit.coef)
+    enough, said = _ties(graph, n_classes)
     empty = np.setdiff1d(np.arange(n_classes), _used(X, fit)) + 1
+    if _of_one_kind(graph) or (enough and not len(empty)):
+        return
+    found = f"The answers may be too few for {n_classes} classes: some may be taken for each other."
     if len(empty):
         names = ", ".join(map(str, empty.tolist()))
         which = f"Class {names} of {n_classes} has" if len(empty) == 1 else f"Classes {names} of {n_classes} have"
         found = f"{which} no row among the {X.shape[0]:,}: the answers do not support so many classes."
-    elif not _has_ties(graph, n_classes):
-        found = f"The answers may be too few for {n_classes} classes: some may be taken for each other."
-    else:
-        return
-    warn(f"{found} {_said(graph, n_classes)} {_ASK_MORE}, or ask for fewer classes.", ClassNumberWarning)
-
-
-def _said(graph: AnswerGraph, n_classes: int) -> str:
-    """What there is to tell so many classes apart."""
-    n_same, n_labels = _ties(graph)
-    labels = f", and {n_labels:,} points are labelled" if n_labels else ""
-    needed = "" if _has_ties(graph, n_classes) else f"; {_TIES_A_CLASS} or more a class are needed"
-    return f'{n_same:,} of the {graph.n_answers:,} answers are "same" and do not follow from others{labels}{needed}.'
+    warn(f"{found} {said} {_ASK_MORE}, or ask for fewer classes.", ClassNumberWarning)
 
 
 def _of_one_kind(graph: AnswerGraph) -> bool:
