@@ -108,6 +108,8 @@ def test_trees_by_hand(boosted, gaps):
         ("num_leaves=8", "num_leaves=99999999999"),
         ("left_child=", "left_child=0 "),
         ("split_feature=", "split_feature=7 "),
+        ("internal_count=", "internal_count=1 "),
+        ("leaf_count=", "leaf_count=x "),
         ("num_cat=0", "num_cat=1"),
         ("leaf_value=", "leaf_value=nan "),
         ("decision_type=", "decision_type=99 "),
@@ -116,7 +118,8 @@ def test_trees_by_hand(boosted, gaps):
         ("num_tree_per_iteration=1", "num_tree_per_iteration=3"),
     ],
 )
-def test_forged_trees_are_refused(boosted, tmp_path, old, new):
+def test_forged_trees_are_refused_before_lightgbm_sees_them(boosted, tmp_path, monkeypatch, old, new):
+    monkeypatch.setattr(lightgbm, "Booster", lambda **_: pytest.fail("an untrusted text reached native code"))
     header, arrays = container.describe_estimator(boosted)
     text = header["fitted"]["trees_"][0]
     assert old in text
@@ -124,6 +127,42 @@ def test_forged_trees_are_refused(boosted, tmp_path, old, new):
     container.write(tmp_path / "forged.sdu", header, arrays)
     with pytest.raises(ModelFileError):
         load_model(tmp_path / "forged.sdu")
+
+
+TREE = {
+    "num_leaves": "3", "num_cat": "1", "split_feature": "0 1", "split_gain": "1 1", "threshold": "0 0.5",
+    "decision_type": "1 2", "left_child": "1 -1", "right_child": "-3 -2", "leaf_value": "1 2 3", "leaf_weight": "1 1 1",
+    "leaf_count": "1 1 1", "internal_value": "0 0", "internal_weight": "1 1", "internal_count": "2 2",
+    "cat_boundaries": "0 1", "cat_threshold": "5",
+}  # fmt: skip
+
+
+def tree_text(**change):
+    fields = "\n".join(f"{name}={value}" for name, value in (TREE | change).items())
+    return f"num_tree_per_iteration=1\nmax_feature_idx=1\n\nTree=0\n{fields}\nend of trees\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "allowed", "refused"),
+    [
+        ("split_feature", "1 0", ("0 2", "0 -1")),  # of two columns
+        ("left_child", "1 -1", ("1 2", "1 -4", "-1 -1", "1 -2", "0 -1")),  # of two nodes and three leaves
+        ("decision_type", "1 10", ("1 12", "1 -1")),
+        ("threshold", "0 -inf", ("1 0.5", "-1 0.5", "0.5 0.5", "0 nan")),  # the first is the number of a set
+        ("cat_boundaries", "0 1", ("1 2", "0 0", "0 2", "0 16777217")),
+        ("cat_threshold", "4294967295", ("4294967296", "-1", "5 5")),
+        ("leaf_value", "1 -2 .5e3", ("1 2", "1 2 inf", "1 2 3 4")),
+        ("num_cat", "1", ("-1", "2", "4")),
+        ("num_leaves", "3", ("2", "0", "65537")),
+    ],
+)
+def test_every_index_of_a_tree_has_its_limits(name, allowed, refused):
+    """What is just inside is read, and what is just outside is not."""
+    (tree,) = read_trees(tree_text(**{name: allowed}), 2)
+    assert (len(tree.leaf), len(tree.feature), len(tree.bits)) == (3, 2, 1)
+    for value in refused:
+        with pytest.raises(InputError):
+            read_trees(tree_text(**{name: value}), 2)
 
 
 def test_a_child_before_its_parent_is_refused(boosted):

@@ -149,13 +149,20 @@ def test_rows_of_weight_0_have_no_slope_and_change_none(error_rate):
     assert (curvature > 0).all()
 
 
-def test_rows_of_one_point_share_its_slope():
-    by_row, curvature = pair_objective(GRAPH, error_rate=0.1)(np.array([0.3, 1.0, 1.0, -2.0, 0.5, 0.1, 0.4]))
-    graph = AnswerGraph.from_y(GRAPH)
+def test_rows_of_one_point_share_its_slope_and_its_curvature():
+    """Point 1 is on two rows, each with half of both; a component counts by its mean weight."""
+    weight = np.array([3.0, 3.0, 1.0, 1.0, 0.5, 0.5, 1.0])
+    scores = np.array([0.3, 1.0, 1.0, -2.0, 0.5, 0.1, 0.4])
+    by_row, curvature = pair_objective(GRAPH, error_rate=0.1, sample_weight=weight)(scores)
+    graph = AnswerGraph.from_y(GRAPH, weight)
     z = np.array([0.3, 1.0, -2.0, 0.5, 0.1, 0.4])
-    by_point, _ = PointLoss(graph, 2, AnswerModel.given(0.1, graph)).slopes(z)
+    by_point, of_point = PointLoss(graph, 2, AnswerModel.given(0.1, graph)).slopes(z)
     np.testing.assert_allclose(np.bincount(graph.row_point, weights=by_row), by_point)
-    assert (curvature > 0).all()
+    assert by_row[1] == by_row[2] == by_point[1] / 2
+    assert curvature[1] == curvature[2] == of_point[1] / 2
+    # Answers of weight 3 and 1 make one component, answer and label of weight 0.5 another; the mean answer weighs 1.5.
+    p = expit(z)
+    np.testing.assert_allclose(of_point, p * (1 - p) * np.array([2, 2, 2, 0.5, 0.5, 0]) / 1.5, atol=1e-9)
 
 
 def test_a_constant_score_is_refused():
