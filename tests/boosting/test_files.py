@@ -165,15 +165,6 @@ def test_every_index_of_a_tree_has_its_limits(name, allowed, refused):
             read_trees(tree_text(**{name: value}), 2)
 
 
-def test_a_child_before_its_parent_is_refused(boosted):
-    text = boosted.trees_[0]
-    line = next(line for line in text.splitlines() if line.startswith("left_child="))
-    words = line.partition("=")[2].split()
-    looped = "left_child=" + " ".join(["0", *words[1:]])
-    with pytest.raises(InputError, match=r"before its parent|hang together"):
-        read_trees(text.replace(line, looped, 1), 3)
-
-
 @pytest.mark.parametrize(
     ("name", "value"),
     [

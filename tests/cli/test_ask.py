@@ -71,19 +71,6 @@ def test_an_oracle_answers_by_itself_and_a_later_one_goes_on(call, table, log, c
     assert list(found.answers.items())[:30] == list(first.answers.items())
 
 
-def test_going_on_asks_what_one_session_would_have_asked(call, table, tmp_path):
-    """The questions follow from seed and answers alone: a stop in between changes nothing."""
-    options = ("--oracle", "label", *SHOWN, "--seed", 5)
-    call("ask", table, "-o", tmp_path / "whole.jsonl", *options, "--questions", 24)
-    for _ in range(2):
-        call("ask", table, "-o", tmp_path / "halves.jsonl", *options, "--questions", 12)
-    pairs = [
-        [(one.left, one.right, one.kind) for one in read_log(tmp_path / name).answers.values()]
-        for name in ("whole.jsonl", "halves.jsonl")
-    ]
-    assert pairs[0] == pairs[1]
-
-
 def test_an_oracle_that_runs_out_says_so_and_keeps_its_answers(call, table, log, tmp_path, capsys):
     pd.read_csv(table).head(20).to_csv(tmp_path / "few.csv", index=False)
     options = ("--oracle", "label", "--questions", 50, "--design", "random", *SHOWN)
@@ -92,19 +79,6 @@ def test_an_oracle_that_runs_out_says_so_and_keeps_its_answers(call, table, log,
     assert "Only 10 of 50 questions were asked. All points are in a pair already" in told
     assert "10 answers" in told
     assert len(read_log(log).answers) == 10
-
-
-def test_a_log_without_kinds_is_gone_on_with(call, table, log, tmp_path):
-    """What is not known to be random counts as chosen, here as in a fit."""
-    call("ask", table, "-o", log, "--oracle", "label", "--questions", 20, *SHOWN, "--seed", 3)
-    lines = [json.loads(line) for line in log.read_text().splitlines()]
-    log.write_text("".join(json.dumps({k: v for k, v in one.items() if k != "kind"}) + "\n" for one in lines))
-    assert call("ask", table, "-o", log, "--oracle", "label", "--questions", 4, *SHOWN) == 0
-    kinds = [one.kind for one in read_log(log).answers.values()]
-    assert kinds[:20] == [""] * 20
-    # None of these was random, so the next ones are, but for those that check answers.
-    assert "random" in kinds[20:]
-    assert "linked" not in kinds[20:]
 
 
 def test_what_is_refused(refused, table, log, tmp_path):
@@ -225,14 +199,6 @@ def test_a_log_is_a_file(refused, log, tmp_path):
     writer.start()
     assert "is a pipe" in refused("check", tmp_path / "pipe.jsonl")
     writer.join()
-
-
-def test_the_console_ends_with_its_input(call, log, monkeypatch):
-    def end(prompt):
-        raise EOFError
-
-    monkeypatch.setattr("builtins.input", end)
-    assert call("ask", "--demo", "-o", log, "--console") == 0
 
 
 def test_the_last_button_fits_and_says_how_to_use_it(call, table, log, monkeypatch, tmp_path, capsys):

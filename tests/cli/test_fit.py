@@ -62,18 +62,6 @@ def test_fit_tells_and_keeps_what_it_did(fitted, files, tmp_path, capsys, method
     assert not re.search(r"(src|href)=|<script|@import|url\(", page)
 
 
-def test_labels_name_the_classes(fitted, files, tmp_path, capsys):
-    truth = np.load(files / "y.npy")
-    pd.read_csv(files / "few.csv").replace({"cat": "z", "dog": "a"}).to_csv(tmp_path / "few.csv", index=False)
-    table = pd.read_csv(files / "table.csv")
-    for labels, names, positive in ((files / "few.csv", ("cat", "dog"), -1), (tmp_path / "few.csv", ("a", "z"), 1)):
-        model = fitted(labels=labels)
-        assert model.classes == names
-        assert np.mean((model.decision_function(table) > 0) == (truth == positive)) > 0.85
-        assert (model.estimator.prior_.value < 0.5) == (positive == -1)
-        assert "is +1; " in capsys.readouterr().out
-
-
 @pytest.mark.parametrize(
     ("rows", "message"),
     [

@@ -147,15 +147,6 @@ def test_no_class_is_a_formula(call, waveform, frame, tmp_path, capsys, classes,
     assert formulas == {"id": 0, "label": int((labels == "'=A1").sum())}
 
 
-def test_a_failure_half_way_leaves_no_file(refused, model, frame, tmp_path, monkeypatch):
-    monkeypatch.setattr(tables, "_BLOCK_BYTES", 9000)
-    broken = frame.astype({"x3": object})
-    broken.loc[len(frame) - 1, "x3"] = "oops"
-    broken.to_csv(tmp_path / "t.csv", index=False)
-    assert re.search("oops", refused("predict", tmp_path / "model.sdu", tmp_path / "t.csv", "-o", tmp_path / "out.csv"))
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["model.sdu", "t.csv"]
-
-
 def test_a_loss_without_probabilities_and_a_sparse_table(call, waveform, tmp_path, capsys):
     rows, codes = waveform
     estimator = SDUClassifier(loss="double_hinge").fit(rows, codes)
@@ -166,16 +157,6 @@ def test_a_loss_without_probabilities_and_a_sparse_table(call, waveform, tmp_pat
     assert out.columns.tolist() == ["id", "label"]
     assert out["id"].tolist() == list(range(len(rows)))
     np.testing.assert_array_equal(out["label"], estimator.predict(rows))
-
-
-def test_new_texts_are_told(call, waveform, tmp_path, capsys):
-    rows, codes = waveform
-    layout = Columns.unscaled((*(Column(f"x{k}", "number") for k in range(19)), Column("c", "category", ("a", "b"))))
-    TableModel(SDUClassifier().fit(rows, codes), layout).save(tmp_path / "model.sdu")
-    frame = pd.DataFrame(rows[:, :19], columns=[f"x{k}" for k in range(19)]).assign(c="new")
-    frame.to_csv(tmp_path / "t.csv", index=False)
-    call("predict", tmp_path / "model.sdu", tmp_path / "t.csv", "-o", tmp_path / "out.csv")
-    assert f"warning: {len(rows)} texts in 'c' did not occur in training" in capsys.readouterr().out
 
 
 def test_wrong_files(refused, model, tmp_path):

@@ -111,18 +111,6 @@ def test_the_report_is_data(frames):
     assert (again.severity, again.details) == ("info", {"count": 3, "by_majority": False})
 
 
-def test_no_part_is_altered_after_the_fit(frames):
-    """The scaler holds the table's own mean and deviation, and the estimator is one of standardised features."""
-    table, answers = frames
-    model = fit_table(table, answers, model="linear")
-    X = model.features(table)
-    np.testing.assert_allclose(model.columns.mean, X.mean(axis=0))
-    np.testing.assert_allclose(model.columns.scale, X.std(axis=0))
-    expected = model.estimator.decision_function((X - X.mean(axis=0)) / X.std(axis=0))
-    np.testing.assert_allclose(model.decision_function(table), expected, atol=1e-12)
-    assert not hasattr(model.estimator, "feature_names_in_")
-
-
 @pytest.mark.parametrize("design", ["40 points", "star"])
 def test_answers_that_share_points_do_not_flatter_the_model(design):
     """By folds of pairs it would be 100% (99% to 100%) here: the model has seen every point in another answer."""
@@ -303,16 +291,6 @@ def test_without_random_questions_nothing_is_claimed(chosen, tmp_path, kind):
     assert right_of(model, table, y) > 0.8
     model.save(tmp_path / "model.sdu")
     assert load_model(tmp_path / "model.sdu").report == model.report
-
-
-def test_few_random_questions_have_a_wide_interval(chosen, tmp_path):
-    table, y, ends, kinds = chosen
-    few = kinds.copy()
-    few[np.flatnonzero(kinds == "random")[3:]] = "linked"
-    model = fit_table(table, write_log(tmp_path / "log.jsonl", ends, few, y), model="linear")
-    assert model.report.accuracy.n_answers == 3
-    assert model.report.accuracy.high - model.report.accuracy.low > 0.5
-    assert "few_random" in [finding.code for finding in model.report.findings]
 
 
 def test_the_risks_of_the_paper_refuse_chosen_questions(chosen, tmp_path):

@@ -101,7 +101,7 @@ class PairBoostingClassifier(ScoreClassifier):
         Rounds tried.
     held_out_log_likelihood_ : array of shape (n_rounds_tried + 1,)
         Mean log-likelihood of a held-out answer after each round; the first is the linear start's. The best of
-        many rounds is a shade optimistic.
+        many rounds is slightly optimistic.
     feature_importances_ : array of shape (n_features,)
         Mean absolute contribution of each column to the score (start and trees together), of sum 1.
     start_ : LinearScore
@@ -172,8 +172,7 @@ class PairModelCV(ScoreClassifier):
 
     Every candidate gives each point a score by a model that saw no answer about it, on the same folds over points;
     of the candidates whose likelihood of all answers at these scores is highest, or lower by less than a quarter of its
-    standard error or by less than 1 in all, the first is kept. Each candidate has its own settings (penalty, rounds)
-    chosen on answers too, so the numbers are a shade optimistic, for all alike.
+    standard error or by less than 1 in all, the first is kept. The numbers are slightly optimistic, for all alike.
 
     Parameters
     ----------

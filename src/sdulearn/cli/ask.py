@@ -308,15 +308,17 @@ def _fitter(
         model.save(model_path)
         model.write_report(report, model_path=model_path)
         if labels:
-            _write_labels(labels_path, labels)
+            with written_whole(labels_path) as draft, draft.open("w", encoding="utf-8", newline="") as file:
+                rows = [(as_cell(row_id), as_cell(name)) for row_id, name in labels.items()]
+                csv.writer(file).writerows([("id", "label"), *rows])
         same = ["sdulearn", "fit", "--features", arguments.table, "--pairs", log_path, "-o", model_path]
         named = {"labels": labels_path if labels else None, "id_column": arguments.id}
         return {
             "lines": in_options(model.summary()).split("\n"),
             "model": str(model_path),
             "report": str(report),
-            "predict": _command(["sdulearn", "predict", model_path, arguments.table, "-o", "classes.csv"]),
-            "fit": _command([*same, *_as_options({**options, **named})]),
+            "predict": shlex.join(["sdulearn", "predict", str(model_path), str(arguments.table), "-o", "classes.csv"]),
+            "fit": shlex.join(map(str, [*same, *_as_options({**options, **named})])),
         }
 
     return fit
@@ -331,16 +333,6 @@ def _as_options(values: Mapping[str, Any]) -> list[object]:
         elif value is not None and value is not False and value != ():
             found += [OPTIONS[name], ",".join(value) if isinstance(value, tuple) else value]
     return found
-
-
-def _command(parts: Sequence[object]) -> str:
-    return shlex.join(map(str, parts))
-
-
-def _write_labels(path: Path, labels: Mapping[str, str]) -> None:
-    with written_whole(path) as draft, draft.open("w", encoding="utf-8", newline="") as file:
-        rows = [(as_cell(row_id), as_cell(name)) for row_id, name in labels.items()]
-        csv.writer(file).writerows([("id", "label"), *rows])
 
 
 def _ask_in_console(session: Session, things: Things, annotator: str) -> None:

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import numpy as np
 
-from sdulearn.answers import AnswerChecks, AnswerGraph, Answers, Contradiction, check_answers, read_answers
+from sdulearn.answers import AnswerChecks, AnswerGraph, Answers, check_answers, read_answers
 from sdulearn.answers.checks import number_ids
 from sdulearn.cli.options import add_answer_options, add_json_option, in_options, positive, print_json, say, share
 from sdulearn.diagnostics import (
@@ -82,15 +82,11 @@ def _findings(answers: Answers, checks: AnswerChecks, prior: float | None) -> li
     if not len(y):
         return found
     names = list(dict.fromkeys(answers.ids.ravel().tolist()))
-    structure = [_named(one, names) for one in check_shared_points(read_pairs(y))]
+    structure = []
+    for one in check_shared_points(read_pairs(y)):
+        named = {"points": [names[point] for point in one.details["points"]]} if "points" in one.details else {}
+        structure.append(replace(one, details={**one.details, **named}))
     return [*structure, *check_answers_ratio(AnswerGraph.from_y(y), prior), *found]
-
-
-def _named(finding: Finding, names: Sequence[str]) -> Finding:
-    if "points" not in finding.details:
-        return finding
-    points = [names[point] for point in finding.details["points"]]
-    return replace(finding, details={**finding.details, "points": points})
 
 
 def _known(answers: Answers) -> Codes:
@@ -108,20 +104,20 @@ def list_faults(answers: Answers, checks: AnswerChecks, unknown: Sequence[tuple[
         "Ids that the table does not have": [f"line {answers.lines[k]}: {shortened(name)}" for k, name in unknown],
         "Pairs of a point with itself": [_answer(answers, k) for k in checks.self_pairs.tolist()],
         "Repeated questions with the same answer": [_answer(answers, k) for k in checks.repeats.tolist()],
-        "Questions answered both ways": [_chain(answers, c) for c in checks.disagreements],
-        "Dissimilar, but similar through others": [_chain(answers, c) for c in checks.closure],
-        "Cycles that two classes cannot explain": [_chain(answers, c) for c in checks.odd_cycles],
     }
+    chains = {
+        "Questions answered both ways": checks.disagreements,
+        "Dissimilar, but similar through others": checks.closure,
+        "Cycles that two classes cannot explain": checks.odd_cycles,
+    }
+    for title, found in chains.items():
+        kinds[title] = ["; ".join(_answer(answers, k) for k in one.answers) for one in found]
     return {title: items for title, items in kinds.items() if items}
 
 
 def _answer(answers: Answers, k: int) -> str:
     a, b = answers.ids[k]
     return f"line {answers.lines[k]}: {shortened(a)} and {shortened(b)} {ANSWER_NAMES[int(answers.answers[k])]}"
-
-
-def _chain(answers: Answers, contradiction: Contradiction) -> str:
-    return "; ".join(_answer(answers, k) for k in contradiction.answers)
 
 
 def _unknown_ids(answers: Answers, table: Path | None, id_column: str | None) -> list[tuple[int, str]]:

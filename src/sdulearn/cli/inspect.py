@@ -12,7 +12,6 @@ from pathlib import Path
 
 from sdulearn.cli.options import add_json_option, in_options, positive, print_json, say
 from sdulearn.columns import CATEGORY, Column, Columns
-from sdulearn.diagnostics import Finding
 from sdulearn.errors import quoted
 from sdulearn.io.model_file import load_model
 from sdulearn.report.facts import as_data, facts, facts_of_estimator, lines
@@ -39,10 +38,11 @@ def run(arguments: argparse.Namespace) -> int:
 
 def describe_model(model: Estimator | TableModel, top: int) -> list[str]:
     """What a model says, line by line."""
-    found = _facts(model)
-    shown = [in_options(line) for line in lines(found)]
     if not isinstance(model, TableModel):
+        shown = [in_options(line) for line in lines(facts_of_estimator(model))]
         return [*shown, "No table: saved from Python, to be used there."]
+    found = facts(model)
+    shown = [in_options(line) for line in lines(found)]
     numbers = model.estimator.classes_.tolist()
     form = "+d" if len(numbers) == 2 else "d"
     classes = ", ".join(f"{name} ({number:{form}})" for number, name in zip(numbers, model.classes, strict=True))
@@ -50,10 +50,6 @@ def describe_model(model: Estimator | TableModel, top: int) -> list[str]:
     shown += [f"Classes: {classes}; probabilities: {probabilities}.", *_columns(model)]
     strengths = next(fact.details["strengths"] for fact in found if fact.code == "strengths")
     return [*shown, *_strongest(strengths, top)]
-
-
-def _facts(model: Estimator | TableModel) -> list[Finding]:
-    return facts(model) if isinstance(model, TableModel) else facts_of_estimator(model)
 
 
 def _columns(model: TableModel) -> list[str]:
@@ -83,15 +79,14 @@ def _strongest(strengths: Mapping[str, Mapping[str, float]], top: int) -> list[s
 
 
 def _as_data(model: Estimator | TableModel) -> dict[str, object]:
-    estimator = model.estimator if isinstance(model, TableModel) else model
-    params = estimator.get_params().items()
-    data = {
-        "estimator": type(estimator).__name__,
+    if isinstance(model, TableModel):
+        table = {"classes": model.classes, "columns": model.columns, "report": model.report}
+        return _as_data(model.estimator) | {"kind": "table model", "facts": as_data(facts(model)), **table}
+    params = model.get_params().items()
+    return {
+        "kind": "estimator",
+        "estimator": type(model).__name__,
         "parameters": {name: value for name, value in params if isinstance(value, str | int | float | None)},
-        "prior": estimator.prior_,
-        "facts": as_data(_facts(model)),
+        "prior": model.prior_,
+        "facts": as_data(facts_of_estimator(model)),
     }
-    if not isinstance(model, TableModel):
-        return {"kind": "estimator", **data}
-    table = {"classes": model.classes, "columns": model.columns, "report": model.report}
-    return {"kind": "table model", **data, **table}

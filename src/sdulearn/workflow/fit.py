@@ -93,8 +93,8 @@ def fit_table(
         A column of the table that holds pair codes: +k at both ends of similar pair k, -k at both ends of
         dissimilar pair k, 0 elsewhere.
     points : str, optional
-        With ``codes``, a column of whole numbers that say which point a row shows, where answers share points:
-        rows with equal numbers show the same one. Without it every row is a point of its own.
+        With ``codes``, a column of whole numbers: rows with equal ones show the same point. Without it every row is a
+        point of its own.
     labels : str, path-like, frame or mapping, optional
         A few ids with the names of their classes. The joint likelihood learns from them, and they decide the names.
     method : {"auto", "joint", "su", "du", "sd", "sdsu", "sddu", "sudu"}, default="auto"
@@ -104,18 +104,15 @@ def fit_table(
     prior : float, optional
         Share of class +1, where it is known; for two classes.
     error_rate : "auto" or float, default="auto"
-        Probability that an answer is wrong, for the joint likelihood; "auto" estimates it for each annotator from
-        questions asked again, cycles of answers and, between several annotators, their disagreement. Of answers that
-        ``sdulearn ask --private`` flipped it is the rate of the flips, which the log says.
+        Probability that an answer is wrong, for the joint likelihood; "auto" estimates it for each annotator, or
+        takes the rate at which ``sdulearn ask --private`` flipped the answers.
     classes : int or "auto", optional
-        Number of classes, or "auto" for the fewest within one standard error of the best likelihood of held-out answers
-        (``report.n_classes_interval`` says how many the answers allow); by default two, or as many as ``labels``
-        names. More than two are for the joint likelihood.
+        Number of classes, or "auto" for the fewest within one standard error of the best likelihood of held-out
+        answers; by default two, or as many as ``labels`` names. More than two are for the joint likelihood.
     model : {"auto", "linear", "boosted"}, optional
         Linear, boosted trees (needs LightGBM, ``pip install 'sdulearn[boosting]'``), or, by default and with "auto",
         whichever makes held-out answers likelier; that is linear without LightGBM, and with fewer than 60 answers,
-        more than 100 features, more than two classes, or another method.
-        ``report.model_choice`` has the numbers. With "auto" a finding says why there was no comparison.
+        more than 100 features, more than two classes, or another method. With "auto" a finding says so.
     max_unlabeled : int, optional
         Most rows to use as unlabeled, drawn at random; by default 20,000, or, for the risks of the paper with
         another engine than "memory", every row.
