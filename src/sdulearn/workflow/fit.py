@@ -263,7 +263,10 @@ def _answer_facts(
     data: TrainingData, options: FitOptions, chosen: Estimator, rows: Rows, pairs: Pairs
 ) -> dict[str, Any]:
     """What the report says of the answers; for methods that take all for right, not who was wrong and where."""
-    n_points, n_independent = _worth(pairs, data, len(chosen.classes_))
+    n_independent = data.n_similar + data.n_dissimilar
+    n_points = 2 * n_independent
+    if pairs.shares_points:
+        n_points, n_independent = _worth(pairs, len(chosen.classes_))
     answers = data.answers
     found: dict[str, Any] = {
         "answers": data.name,
@@ -315,11 +318,8 @@ def _name_classes(estimator: Estimator, data: TrainingData) -> int:
     return int(np.sum(estimator.orient(points, data.label_codes).predict(points) == data.label_codes))
 
 
-def _worth(pairs: Pairs, data: TrainingData, n_classes: int) -> tuple[int, int]:
-    """Points in the answers, and answers that do not follow from the others; loose ones all count."""
-    n_answers = data.n_similar + data.n_dissimilar
-    if not pairs.shares_points:
-        return 2 * n_answers, n_answers
+def _worth(pairs: Pairs, n_classes: int) -> tuple[int, int]:
+    """Points in the answers, and answers that do not follow from the others."""
     graph = AnswerGraph.from_y(pairs)
     n_points = int(np.sum(graph.degree > 0))
     if n_classes == 2:
@@ -353,7 +353,10 @@ def _check_two_classes(
     found = [*data.findings]
     if options.method not in ("su", "du"):
         # These two learn from one kind of answer, in whatever number.
-        found += _check_ratio(pairs, data, options.prior)
+        loose = data.random is None and not pairs.shares_points
+        counts = (data.n_similar, data.n_dissimilar)
+        # Of loose pairs by their counts, as some may not have been drawn.
+        found += check_ratio(*counts, options.prior) if loose else _check_components(pairs, data, options.prior)
     # Without the numbers that points have in ``y``: they are not the table's ids.
     for one in check_shared_points(pairs):
         found.append(replace(one, details={name: value for name, value in one.details.items() if name != "points"}))
@@ -396,13 +399,9 @@ def _check_population(data: TrainingData, pairs: Pairs) -> list[Finding]:
     return check_population(data.X[first], place[data.ends], names)
 
 
-def _check_ratio(pairs: Pairs, data: TrainingData, prior: float | None) -> list[Finding]:
-    """By the counts of loose pairs, of which some may not have been drawn; else by components."""
-    random_points = data.random_points(len(pairs))
-    if pairs.shares_points or random_points is not None:
-        graph = AnswerGraph.from_y(pairs)
-        return check_component_ratio(graph, prior, random_of(graph, random_points))
-    return check_ratio(data.n_similar, data.n_dissimilar, prior)
+def _check_components(pairs: Pairs, data: TrainingData, prior: float | None) -> list[Finding]:
+    graph = AnswerGraph.from_y(pairs)
+    return check_component_ratio(graph, prior, random_of(graph, data.random_points(len(pairs))))
 
 
 def _check_random(data: TrainingData, random: Mask) -> list[Finding]:

@@ -82,7 +82,7 @@ def judge(
         parts = list(fold_models(single, rows, pairs, decided, sample_weight=weights, cv=folds))
     predicted = predictions_of(parts, rows, decided)
     counted = None if random_points is None else held_out_rows(parts, random_points)
-    rates = error_rates_of(model) if options.is_joint else None
+    rates = error_rates_of(model) if options.is_joint and not model.answer_model_.certain else None
     if many:
         return parts, None, *agreement_of_many(predicted, rates, parts, pairs, weights, counted)
     accuracy = held_out_accuracy(
