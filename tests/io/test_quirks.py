@@ -1,5 +1,6 @@
 """Files as people have them, each of which was once misread in silence: read right, or refused with the remedy."""
 
+import io
 import os
 import re
 import threading
@@ -15,6 +16,7 @@ from sdulearn import fit_table
 from sdulearn.answers import read_answers
 from sdulearn.datasets import make_waveform
 from sdulearn.errors import InputError
+from sdulearn.io import excel
 from sdulearn.io.survey import read_features
 from sdulearn.io.tables import open_table
 
@@ -157,3 +159,13 @@ def test_answers_from_a_pipe(tmp_path):
     writer.join()
     with pytest.raises(InputError, match="a table is read more than once"):
         read_table(tmp_path / "p.csv")
+
+
+def test_the_area_of_the_cells_that_have_a_value():
+    """Rows and cells that do not say where they are follow the one before."""
+    first = b'<row><c><v>1</v></c><c r="C1"><v>2</v></c></row>'
+    sheet = b"<s>" + first + b'<row/><row><c/><c><is>x</is></c></row><row r="9"><c r="Z9"/></row></s>'
+    assert excel._filled_area(io.BytesIO(sheet)) == (3, 3, 3)
+    # At most: nine rows and 26 columns, and one more of each for every cell without a place.
+    assert excel._largest_area(io.BytesIO(sheet)) == ((9 + 3) * (26 + 3), 3)
+    assert excel._filled_area(io.BytesIO(b"<s/>"))[0] == 0
