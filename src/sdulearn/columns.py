@@ -376,12 +376,8 @@ def _frequencies(values: ArrowColumn) -> Counter[str] | None:
     values, counts = values.drop_null().value_counts().flatten()
     if len(values) > MANY_TEXTS:
         return None
-    return Counter(dict(zip(_as_texts(values).to_pylist(), counts.to_pylist(), strict=True)))
-
-
-def _as_texts(values: ArrowColumn) -> ArrowColumn:
-    pa = require("pyarrow", "files")
-    return values if pa.types.is_string(values.type) else values.cast(pa.string())
+    texts = values.cast(require("pyarrow", "files").string())
+    return Counter(dict(zip(texts.to_pylist(), counts.to_pylist(), strict=True)))
 
 
 def as_arrow(frame: Frame) -> ArrowTable:
@@ -564,7 +560,7 @@ def _spelled(name: str, column: Column, values: ArrowColumn) -> ArrowColumn:
         return as_numbers(values, column.text or NumberText())
     pa = require("pyarrow", "files")
     pc = require("pyarrow.compute", "files")
-    texts = pc.utf8_trim_whitespace(_as_texts(values))
+    texts = pc.utf8_trim_whitespace(values.cast(pa.string()))
     place = pc.index_in(texts, value_set=pa.array((*_FALSE, *_TRUE)))
     if place.null_count > texts.null_count:
         raise InputError(f"{name}: column {quoted(column.name)} held true and false in training, not here.")
@@ -575,7 +571,7 @@ def as_numbers(values: ArrowColumn, text: NumberText) -> ArrowColumn:
     """Texts as numbers, null where one is missing; as they are where some are no numbers."""
     pa = require("pyarrow", "files")
     pc = require("pyarrow.compute", "files")
-    values = pc.utf8_trim_whitespace(_as_texts(values))
+    values = pc.utf8_trim_whitespace(values.cast(pa.string()))
     if text.marks:
         marked = pc.is_in(values, value_set=pa.array(text.marks))
         values = pc.if_else(marked, pa.scalar(None, pa.string()), values)
@@ -591,7 +587,7 @@ def _one_hot(name: str, column: Column, values: ArrowColumn, block: Array) -> in
     """Write ones into the block; give back how many texts are no known category."""
     pa = require("pyarrow", "files")
     pc = require("pyarrow.compute", "files")
-    values = _as_texts(values)
+    values = values.cast(pa.string())
     if values.null_count:
         _refuse_missing(name, column, values.null_count)
         values = pc.fill_null(values, column.fill)

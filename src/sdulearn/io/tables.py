@@ -134,7 +134,11 @@ def open_table(source: Location | Frame) -> Table:
             schema = _json_schema(path, BATCH_ROWS)
             types = dict(zip(schema.names, schema.types, strict=True))
             return Table(path, name, types, (partial(_numbered, partial(_json_rows, path, types)),))
-        line = _first_line(path)
+        with open_bytes(path) as file:
+            first = file.readline(_BLOCK_BYTES)
+        if not first.strip():
+            raise InputError(f"{path} is empty, or begins with an empty line. The first line must name the columns.")
+        line = decoded(path, first).rstrip("\r\n")
         mark = delimiter(line, name)
         names = next(csv.reader([line], delimiter=mark))
     _check_repeated(path, names)
@@ -202,14 +206,6 @@ def _text_rows(path: str, mark: str, columns: Sequence[str], rows: int) -> Itera
         )
         for block in batches:
             yield from (block[first : first + rows] for first in range(0, block.num_rows, rows))
-
-
-def _first_line(path: Location) -> str:
-    with open_bytes(path) as file:
-        line = file.readline(_BLOCK_BYTES)
-    if not line.strip():
-        raise InputError(f"{path} is empty, or begins with an empty line. The first line must name the columns.")
-    return decoded(path, line).rstrip("\r\n")
 
 
 @contextmanager
