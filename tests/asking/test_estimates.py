@@ -85,19 +85,6 @@ def test_wrong_answers_do_not_lower_the_accuracy_of_the_model():
     assert found.low <= max(right, 1 - right) <= found.high
 
 
-def test_points_that_the_model_learned_from_do_not_speak_for_it():
-    """Of forty columns of noise it knows the answers by heart, and nothing else."""
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(200, 40))
-    y = rng.random(200) < 0.5
-    asker = ask(X, oracle(y), 50, random_share=1.0, repeat_share=0, random_state=0)
-    state = asker._now
-    by_heart = state.log_probabilities(state.known).argmax(axis=1) == state.column
-    assert by_heart.mean() > 0.7
-    assert asker.accuracy().agreement < 0.6
-    assert np.mean(state.held_out.argmax(axis=1) == state.column) < 0.6
-
-
 def test_advice_falls_as_answers_come():
     X, y = overlapping(400, 2)
     X[:, 0] += np.where(y, 2, -2)

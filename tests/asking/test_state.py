@@ -82,6 +82,7 @@ def test_a_class_that_a_fold_does_not_know_is_never_predicted(three):
 
 
 def test_contradictions_and_nothing_else_make_answers_wrong(two):
+    """Also those with what follows by exclusion: different from two of three classes is the third."""
     assert two.error == 0
     first = two.answers[0]
     again = first._replace(said=0 if first.said == "none" else "none", annotator="bob", number=99)
@@ -90,10 +91,6 @@ def test_contradictions_and_nothing_else_make_answers_wrong(two):
     assert 0.01 <= state.error < 0.1
     assert State(two.points, state.answers, 2, known_error=0.2).error_rates == {0: 0.2, 1: 0.2}
     assert state.error_of("nobody") is None
-
-
-def test_an_answer_may_contradict_what_follows_by_exclusion():
-    """Different from two of three classes is the third: different from that one, too, is wrong somewhere."""
     X, y = load_iris(return_X_y=True)
     ends = [(0, 50), (100, 0), (100, 50), (7, 0), (7, 50), (7, 100), (1, 0), (51, 50), (101, 100)]
     answers = [Answer(a, (b,), 0 if y[a] == y[b] and a != 7 else "none", number=k) for k, (a, b) in enumerate(ends)]
@@ -131,3 +128,24 @@ def test_answers_to_look_at_again():
     assert {5, number, 40} <= set(found)
     assert len(set(found)) == len(found)
     assert len(asker.review(2)) == 2
+
+
+def test_the_point_that_tells_most_for_its_questions_is_asked_about():
+    """Uncertainty over the mean number of questions: one for the likeliest of three classes, two for the others."""
+    X, y = load_iris(return_X_y=True)
+    asker = ask(X, lambda a, b: y[a] == y[b], 20, n_classes=3, random_share=0, repeat_share=0, random_state=0)
+    checked = 0
+    for _ in range(12):
+        question = asker.next()
+        state = asker._now
+        if question.kind == "linked" and question.left not in state.asked:
+            p = np.sort(np.exp(state.of_candidates), axis=1)[:, ::-1]
+            score = (1 - p[:, 0] + p[:, 1]) / (p @ [1, 2, 2])
+            score[list(state.asked)] = -1
+            assert question.left == np.argmax(score)
+            # It is compared with the likeliest class first.
+            likeliest = state.numbers[state.of_candidates[question.left].argmax()]
+            assert state.classes.label[question.right] == likeliest
+            checked += 1
+        asker.tell(question, bool(y[question.left] == y[question.right]))
+    assert checked > 3

@@ -90,12 +90,9 @@ def test_other_pages_cannot_answer(page, origin):
 def test_a_host_or_an_origin_that_is_named_twice_is_refused(page):
     """A proxy may look at the first and we at the last, or the other way round."""
     assert page.raw("GET", f"/{page.key}/", [("Host", "127.0.0.1"), ("Host", "evil.example")]).status == 421
-    body = json.dumps({"token": page.ask()["token"], "answer": "same"}).encode()
-    for origins in (["http://evil.example", POST["Origin"]], [POST["Origin"], "http://evil.example"]):
-        others = [(name, value) for name, value in POST.items() if name != "Origin"]
-        headers = [*others, *(("Origin", origin) for origin in origins), ("Content-Length", str(len(body)))]
-        assert page.raw("POST", f"/{page.key}/api/answer", headers, [body]).status == 403
-    assert page.session.n_answers == 0
+    for first, last in (("http://evil.example", POST["Origin"]), (POST["Origin"], "http://evil.example")):
+        headers = [*({**POST, "Origin": first}).items(), ("Origin", last)]
+        assert page.raw("POST", f"/{page.key}/api/undo", headers, [b"{}"]).status == 403
 
 
 def test_other_pages_cannot_read(page):
@@ -178,14 +175,11 @@ def test_the_page_asks_nobody_else_holds_nothing_inline_and_is_small():
         assert not re.search(r"""(url\(|import\s|fetch\(["'`])\s*["'`]?https?:""", text)
 
 
-def test_links_are_shown_only_where_they_are_links(session):
+def test_links_are_shown_only_where_they_are_links_and_no_scores_beside_a_question(session, page):
     values = ["https://a.example/x.png", "javascript:alert(1)", "data:text/html,x", "file:///etc/passwd"] * 100
     things = Things(session.ids, pa.table({"image": values}), image="image")
     kinds = [things.show(row)[0]["kind"] for row in range(4)]
     assert kinds == ["link", "image", "image", "image"]
-
-
-def test_a_model_s_scores_are_not_beside_a_question(page):
     page.answer("same")
     question = page.ask()
     assert set(question) == {"token", "left", "right"}
