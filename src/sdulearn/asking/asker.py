@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Mapping, Sequence
+from html import escape
 from threading import RLock
 from typing import Any
 
@@ -25,7 +26,7 @@ from sdulearn.asking.estimates import (
     linked_accuracy,
     model_on_features,
 )
-from sdulearn.asking.notebook import mimebundle
+from sdulearn.asking.notebook import QuestionCell
 from sdulearn.asking.points import Points
 from sdulearn.asking.privacy import Flips, Leak
 from sdulearn.asking.records import (
@@ -40,7 +41,7 @@ from sdulearn.asking.records import (
     read_said,
 )
 from sdulearn.asking.state import FIRST_SETTINGS, Settings, State, choose_settings, fit_quietly
-from sdulearn.errors import InputError, NothingToAskError, UndeterminedError
+from sdulearn.errors import InputError, MissingExtraError, NothingToAskError, UndeterminedError
 from sdulearn.joint.estimators import PairLogisticRegressionCV
 from sdulearn.metrics.accuracy import AccuracyEstimate
 from sdulearn.metrics.cross_validation import cross_val_accuracy
@@ -167,8 +168,12 @@ class Asker:
         return f"Asker(design={self.design!r}, n_classes={self.n_classes!r}), {self.n_answers} answers"
 
     def _repr_mimebundle_(self, **options: Any) -> Any:
-        """In a notebook it asks, with buttons."""
-        return mimebundle(self, self._X, **options)
+        """In a notebook it asks: with buttons, or in words where ipywidgets is not installed."""
+        try:
+            return QuestionCell(self, self._X)._repr_mimebundle_(**options)
+        except MissingExtraError as error:
+            words = [escape(repr(self)), f"Buttons: {escape(str(error))}"]
+            return {"text/plain": repr(self), "text/html": "".join(f"<p>{each}</p>" for each in words)}
 
     def next(self, annotator: str | None = None) -> Question:
         """The question to ask now: the same one until it is answered.

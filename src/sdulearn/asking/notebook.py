@@ -12,7 +12,7 @@ import numpy as np
 from scipy import sparse
 
 from sdulearn.asking.records import Question
-from sdulearn.errors import InputError, MissingExtraError, NothingToAskError, UndeterminedError, require
+from sdulearn.errors import InputError, NothingToAskError, UndeterminedError, require
 from sdulearn.io.images import encode_png
 
 if TYPE_CHECKING:
@@ -125,15 +125,6 @@ class QuestionCell:
 
     def _repr_mimebundle_(self, **options: Any) -> Any:
         return self.box._repr_mimebundle_(**options)
-
-
-def mimebundle(asker: Asker, things: Any, **options: Any) -> Any:
-    """How an Asker shows itself: with buttons, or in words where ipywidgets is not installed."""
-    try:
-        return QuestionCell(asker, things)._repr_mimebundle_(**options)
-    except MissingExtraError as error:
-        words = repr(asker)
-        return {"text/plain": words, "text/html": f"<p>{escape(words)}</p><p>Buttons: {escape(str(error))}</p>"}
 
 
 def _shower(things: Any) -> Callable[[int], Any]:

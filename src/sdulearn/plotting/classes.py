@@ -280,7 +280,7 @@ class ReliabilityDisplay(Display):
         if cv is None:
             return cls.from_predictions(estimator.predict_proba(X), y, n_bins=n_bins, ax=ax)
         chance, similar = held_out_same(estimator, X, y, cv)
-        return cls._of_answers(calibration(chance, similar, n_bins=n_bins), y).plot(ax)
+        return cls._of(calibration(chance, similar, n_bins=n_bins), "same", _answers_a_pair(y)).plot(ax)
 
     @classmethod
     def from_predictions(
@@ -296,7 +296,8 @@ class ReliabilityDisplay(Display):
         %(n_bins)s
         %(ax_and_display)s
         """
-        return cls._of_answers(pair_calibration(probability, y, n_bins=n_bins), y).plot(ax)
+        table = pair_calibration(probability, y, n_bins=n_bins)
+        return cls._of(table, "same", _answers_a_pair(y)).plot(ax)
 
     @classmethod
     def from_labels(cls, probability: ArrayLike, event: ArrayLike, *, n_bins: int = 10, ax: Axes | None = None) -> Self:
@@ -311,17 +312,10 @@ class ReliabilityDisplay(Display):
         %(n_bins)s
         %(ax_and_display)s
         """
-        return cls._of(calibration(probability, event, n_bins=n_bins), 1.0, "the class").plot(ax)
+        return cls._of(calibration(probability, event, n_bins=n_bins), "the class").plot(ax)
 
     @classmethod
-    def _of_answers(cls, table: Calibration, y: ArrayLike) -> Self:
-        pairs = read_pairs(y)
-        shown = pairs.ends if pairs.points is None else pairs.points[pairs.ends]
-        # No more answers count than the points make loose pairs.
-        return cls._of(table, max(1.0, 2 * len(shown) / max(len(np.unique(shown)), 1)), "same")
-
-    @classmethod
-    def _of(cls, table: Calibration, answers_a_pair: float, event: str) -> Self:
+    def _of(cls, table: Calibration, event: str, answers_a_pair: float = 1.0) -> Self:
         n = table.count / answers_a_pair
         came = table.observed * n
         intervals = [clopper_pearson(a, b, _CONFIDENCE) for a, b in zip(came, n - came, strict=True)]
@@ -338,3 +332,10 @@ class ReliabilityDisplay(Display):
         ax.set(xlabel=f"predicted probability of {self.event}", ylabel="share that came true")
         ax.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02), aspect="equal")
         ax.legend(loc="upper left")
+
+
+def _answers_a_pair(y: ArrayLike) -> float:
+    """No more answers count than the points make loose pairs."""
+    pairs = read_pairs(y)
+    shown = pairs.ends if pairs.points is None else pairs.points[pairs.ends]
+    return max(1.0, 2 * len(shown) / max(len(np.unique(shown)), 1))

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-import textwrap
 from dataclasses import dataclass
+from textwrap import indent
 from typing import TYPE_CHECKING, Any, Self, dataclass_transform
 
 from sdulearn.errors import InputError, require
@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 # How means with their standard errors are drawn.
 ERROR_BARS: dict[str, Any] = {"marker": "o", "ms": 4, "capsize": 3}
 
-# A docstring names one of these on a line of its own, as %(name)s.
+# A docstring names one of these on a line of its own.
+_PLACE = re.compile(r"^( *)%\((\w+)\)s$", re.MULTILINE)
 _SHARED = {
     "X": """\
 X : array, sparse matrix or frame of shape (n_rows, n_features)
@@ -75,7 +76,7 @@ class Display:
         dataclass(kw_only=True, eq=False, repr=False)(cls)
         documented = [cls, *(method.__func__ for method in vars(cls).values() if isinstance(method, classmethod))]
         for each in documented:
-            each.__doc__ = re.sub(r"^( *)%\((\w+)\)s$", _shared_text, each.__doc__ or "", flags=re.MULTILINE)
+            each.__doc__ = _PLACE.sub(lambda found: indent(_SHARED[found[2]], found[1]), each.__doc__ or "")
 
     def plot(self, ax: Axes | None = None, **style: Any) -> Self:
         """Draw, or draw again somewhere else.
@@ -101,10 +102,6 @@ class Display:
 
     def _draw(self, ax: Axes, style: dict[str, Any]) -> None:
         raise NotImplementedError
-
-
-def _shared_text(match: re.Match[str]) -> str:
-    return textwrap.indent(_SHARED[match[2]], match[1])
 
 
 def require_probabilities(estimator: Estimator) -> None:

@@ -49,6 +49,7 @@ class Session:
 
     def __init__(self, asker: Asker, log: AnswerLog, ids: Sequence[str], for_team: bool = False) -> None:
         self.asker = asker
+        self.epsilon = asker.private  # privacy of the answers; None where they are stored as they are given
         self.log = log
         self.for_team = for_team
         self.ids = ids
@@ -147,11 +148,6 @@ class Session:
         """All answers that stand, the last first."""
         with self._lock:
             return list(self.log.contents.answers.values())[::-1]
-
-    @property
-    def epsilon(self) -> float | None:
-        """Privacy of the answers; None where they are stored as they are given."""
-        return self.asker.private
 
     @property
     def n_answers(self) -> int:
