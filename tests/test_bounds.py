@@ -110,16 +110,6 @@ def test_recommended_gamma_minimises_the_variance(risk, sizes, prior, r):
     assert gamma == pytest.approx(best, abs=1e-5)
 
 
-@given(priors, st.integers(1, 300), st.integers(1, 300))
-def test_the_side_of_sddu_is_where_the_corollary_prefers_du(prior, n_S, n_D):
-    S, D = similar_share(prior) / math.sqrt(n_S), dissimilar_share(prior) / math.sqrt(n_D)
-    if abs(S - D) < 1e-9:
-        return
-    sizes = {"n_similar": n_S, "n_dissimilar": n_D, "n_unlabeled": 100, "prior": prior}
-    assert (recommended_gamma("sddu", **sizes) > 0) == (D < S)
-    assert (recommended_gamma("sdsu", **sizes) > 0) == (S < D)
-
-
 @pytest.mark.parametrize(
     ("change", "message"),
     [

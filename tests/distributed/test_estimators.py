@@ -166,24 +166,6 @@ def test_lazy_predictions_on_frames(waveform, method):
     np.testing.assert_allclose(computed.to_numpy(), getattr(model, method)(expected), rtol=1e-12)
 
 
-@pytest.mark.parametrize("method", METHODS)
-def test_predictions_compute_nothing(waveform, fitted, untouchable, method):
-    found = getattr(fitted[0], method)(untouchable((200, 21), (50, 10)))
-    with pytest.raises(AssertionError, match="was computed"):
-        found.compute()
-    with pytest.raises(ValueError, match="X has 20 features, but SDUClassifier is expecting 21"):
-        getattr(fitted[0], method)(untouchable((200, 20), (50, 10)))
-
-
-def test_predictions_are_of_the_model_as_it_was(waveform):
-    rows, codes = waveform
-    model = distributed.SDUClassifier().fit(rows, codes)
-    before, lazy = model.predict(rows), model.predict(da.from_array(rows, chunks=50))
-    model.orient(rows, -before)
-    np.testing.assert_array_equal(lazy.compute(), before)
-    np.testing.assert_array_equal(model.predict(rows), -before)
-
-
 @pytest.mark.parametrize("kind", ["all", "similar", "dissimilar"])
 def test_score_and_orient(waveform, weights, fitted, kind):
     rows, codes = waveform
@@ -198,7 +180,10 @@ def test_score_and_orient(waveform, weights, fitted, kind):
     before = given.score(X, y)
     assert before == pytest.approx(given.score(rows, codes), rel=1e-12)
     assert before != 0.5
+    plain, lazy = given.predict(rows), given.predict(X)
     assert given.orient(X, -given.predict(X)).score(X, y) == pytest.approx(before)
+    # A lazy prediction is of the model as it was.
+    np.testing.assert_array_equal(lazy.compute(), plain)
 
 
 @pytest.mark.parametrize("model", MODELS, ids=str)
@@ -234,7 +219,7 @@ def test_only_iterative_losses_keep_the_blocks_and_every_chunk_is_read_once(wave
     assert 1 + persists <= len(passes) <= 1 + 14 * persists
 
 
-def test_bad_input_is_named(waveform):
+def test_bad_input_is_named(waveform, untouchable):
     rows, codes = waveform
     X = da.from_array(rows, chunks=50)
     model = distributed.SDUClassifier()
@@ -259,6 +244,11 @@ def test_bad_input_is_named(waveform):
         with pytest.raises(ValueError, match=message):
             model.score(given, y)
     assert not hasattr(distributed.SDUClassifier(loss="double_hinge"), "predict_proba")
+    # The width is checked at once, and nothing is computed for it.
+    with pytest.raises(ValueError, match="X has 20 features, but SDUClassifier is expecting 21"):
+        model.predict(untouchable((200, 20), (50, 10)))
+    with pytest.raises(AssertionError, match="was computed"):
+        model.predict(untouchable((200, 21), (50, 10))).compute()
 
 
 def shared_answers():

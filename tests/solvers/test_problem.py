@@ -142,18 +142,3 @@ def test_slopes_that_fit_no_row_are_not_certified():
     assert gap > 1e-3
     certified = stationary.certified(Solution(w, 1, theta))
     assert certified.optimality == pytest.approx(gap / max(abs(certified.objective), one.a.sum() / 2))
-
-
-@pytest.mark.parametrize("fit_intercept", [True, False])
-@pytest.mark.parametrize("make", [np.asarray, sparse.csr_matrix])
-@pytest.mark.parametrize("d", [3, 30], ids=["tall", "wide"])
-def test_coefficients_of_the_user_make_the_decisions_of_the_solver(d, make, fit_intercept):
-    """Centred or not, in the columns or in the rows' span: one line."""
-    rng = np.random.default_rng(0)
-    X = 5 + rng.normal(size=(12, d))
-    design = Design.from_rows(make(X), fit_intercept)
-    w = rng.normal(size=design.A.shape[1])
-    coef, intercept = design.coefficients(w)
-    assert coef.shape == (d,)
-    np.testing.assert_allclose(X @ coef + intercept, design.A @ w, atol=1e-9)
-    assert fit_intercept or intercept == 0
