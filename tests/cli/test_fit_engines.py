@@ -70,9 +70,8 @@ def assert_same(one, other, tolerance=1e-8):
 
 ALL, FEW = (), ("--unlabeled", 300)
 CASES = [
-    ("plain", "joint", "squared", ALL), ("mixed", "joint", "squared", FEW), ("plain", "su", "squared", ALL),
-    ("plain", "sd", "squared", ALL), ("mixed", "sdsu", "squared", FEW), ("plain", "sudu", "logistic", ALL),
-    ("mixed", "sddu", "double_hinge", ALL),
+    ("mixed", "joint", "squared", FEW), ("plain", "su", "squared", ALL), ("mixed", "sdsu", "squared", FEW),
+    ("plain", "sudu", "logistic", ALL), ("mixed", "sddu", "double_hinge", ALL),
 ]  # fmt: skip
 
 
@@ -88,9 +87,6 @@ def test_stream_learns_what_memory_learns(files, folders, tmp_path, table, metho
 def test_a_table_is_read_in_one_pass(files, folders, tmp_path, monkeypatch):
     passes = []
     monkeypatch.setattr(LocalBlocks, "sum", counting(LocalBlocks.sum, passes))
-    fitted(tmp_path, "--features", folders / "plain", "--pairs", files / "pairs.csv", "--engine", "stream")
-    assert [task.__name__ for task in passes] == ["survey"]
-    passes.clear()
     given = ["--features", folders / "mixed", "--pairs", files / "pairs.csv", "--engine", "stream"]
     fitted(tmp_path, *given, "--missing", "mean")
     assert [task.__name__ for task in passes] == ["survey"]
@@ -118,12 +114,11 @@ def test_weights_and_labels_and_a_given_prior(files, folders, tmp_path):
         assert stream.estimator.prior_.value < 0.5
 
 
-@pytest.mark.parametrize("ids", ["numbers", "fractions", "texts with blanks", "none"])
+@pytest.mark.parametrize("ids", ["fractions", "texts with blanks", "none"])
 def test_ids_of_any_kind(files, tmp_path, write_parquet, ids):
     table = pa.csv.read_csv(files / "table.csv")
     numbers = np.arange(1500)
     columns = {
-        "numbers": pa.array(numbers),
         "fractions": pa.array(numbers.astype(float)),
         "texts with blanks": pa.array([f" {k}  " for k in numbers]),
     }
@@ -309,13 +304,13 @@ def test_every_format_streams(files, folders, tmp_path, name):
 def test_three_classes_and_trees_are_alike_in_all_engines(tmp_path):
     """With a text column, and gaps, which all engines fill alike."""
     rng = np.random.default_rng(0)
-    y = rng.integers(0, 3, 240)
-    X = 4 * np.eye(3)[y] + rng.normal(size=(240, 3))
-    frame = pd.DataFrame(X, columns=["a", "b", "c"]).assign(town=rng.choice(["Bonn", "Oslo"], 240))
+    y = rng.integers(0, 3, 120)
+    X = 4 * np.eye(3)[y] + rng.normal(size=(120, 3))
+    frame = pd.DataFrame(X, columns=["a", "b", "c"]).assign(town=rng.choice(["Bonn", "Oslo"], 120))
     frame.loc[::17, "a"] = None
     frame.loc[::19, "town"] = None
-    frame.assign(id=[f"r{k}" for k in range(240)]).to_parquet(tmp_path / "t.parquet", row_group_size=50)
-    ends = rng.integers(0, 240, (160, 2))
+    frame.assign(id=[f"r{k}" for k in range(120)]).to_parquet(tmp_path / "t.parquet", row_group_size=50)
+    ends = rng.integers(0, 120, (90, 2))
     ends = ends[ends[:, 0] != ends[:, 1]]
     for options, truth in (({"classes": 3}, y), ({"model": "boosted"}, y > 0)):
         if "model" in options:

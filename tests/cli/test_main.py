@@ -78,21 +78,8 @@ def test_help_is_worth_reading(capsys, command):
 
 
 def test_values_that_options_take():
-    given = [
-        "fit",
-        "--features",
-        "t",
-        "--codes",
-        "c",
-        "-o",
-        "m",
-        "--classes",
-        "2",
-        "--error-rate",
-        "0.5",
-        "--drop",
-        "a, b,",
-    ]
+    given = ["fit", "--features", "t", "--codes", "c", "-o", "m", "--drop", "a, b,", "--classes", "2"]
+    given += ["--error-rate", "0.5"]
     found = build_parser(["fit"]).parse_args([*given, "--unlabeled", "7", "--answers", "ja=similar", "--prior", "0.25"])
     assert (found.classes, found.error_rate, found.drop, found.unlabeled, found.prior) == (2, 0.5, ("a", "b"), 7, 0.25)
     assert found.answers == {"ja": "similar"}

