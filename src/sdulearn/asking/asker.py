@@ -196,13 +196,7 @@ class Asker:
             return self._pending[name]
 
     def prepare(self, question: Question, annotator: str | None = None) -> None:
-        """Work out what follows each answer, in a thread while the question is read: it changes nothing.
-
-        Parameters
-        ----------
-        question, annotator : Question and str
-            A question that :meth:`next` gave, and who has it.
-        """
+        """Work out what follows each answer, in a thread while the question is read: it changes nothing."""
         name = annotator or ""
         if self.private is not None:
             return
@@ -225,31 +219,13 @@ class Asker:
         self.add(self.answer_to(question, answer, annotator))
 
     def answer_to(self, question: Question, answer: object, annotator: str | None = None) -> RowAnswer:
-        """An answer as :meth:`tell` will store it: as given, or with ``private`` perhaps the other one.
-
-        Parameters
-        ----------
-        question, answer, annotator : Question, str or bool, and str
-            As in :meth:`tell`.
-
-        Returns
-        -------
-        Answer
-            What is stored, however often it is asked. With ``private`` a SpentRowError where
-            another answer is, or was, about one of the two points.
-        """
+        """An answer as :meth:`tell` will store it, with ``private`` perhaps the other one."""
         given = answered(question, read_said(answer), annotator or "")
         with self._lock:
             return self._flips.stored(check_answer(given, self._points.n_points))
 
     def add(self, answer: RowAnswer) -> None:
-        """Take an answer as it is stored.
-
-        Parameters
-        ----------
-        answer : Answer
-            What :meth:`answer_to` gave; a log may have named it anew.
-        """
+        """Take an answer as it is stored: what :meth:`answer_to` gave, perhaps named anew by a log."""
         with self._lock:
             if any(one.key == answer.key for one in self._answers):
                 raise InputError(
@@ -467,19 +443,9 @@ class Asker:
         return [(one.number, right) for one, right in self._doubtful()[:most]]
 
     def review(self, most: int = 20) -> list[RowAnswer]:
-        """Answers to look at again: doubtful ones first, then those that contradict others.
-
-        Parameters
-        ----------
-        most : int, default=20
-            Most answers to give.
-
-        Returns
-        -------
-        list of Answer
-            None where answers are flipped: nobody should say of which that is so.
-        """
+        """Answers to look at again: doubtful ones first, then those that contradict others."""
         if self.private is not None:
+            # Nobody should say which answers are flipped.
             return []
         found = [[one for one, _ in self._doubtful()], *self._contradictions()]
         return list({one.key: one for each in found for one in each}.values())[:most]
