@@ -1,3 +1,4 @@
+import io
 import json
 
 import numpy as np
@@ -24,8 +25,13 @@ CODINGS = {
 }
 
 
+EMPTY = io.BytesIO()
+pd.DataFrame({"id_a": ["a"], "id_b": ["b"]})[:0].to_parquet(EMPTY)
+
+
 def written(folder, text, name="pairs.csv"):
     path = folder / name
+    text = text.getvalue() if isinstance(text, io.BytesIO) else text
     path.write_bytes(text if isinstance(text, bytes) else text.encode())
     return path
 
@@ -162,6 +168,7 @@ def test_json_lines_with_faults(tmp_path):
         ("x", "p.txt", r"must end in \.csv, \.tsv, \.jsonl, \.json, \.parquet, \.xlsx"),
         ("x", "p.xlsx", "cannot be read as an Excel workbook"),
         ('id_a,id_b,label\n"' + "x" * 200_000 + "\n", "p.csv", "quote left open"),
+        (EMPTY, "p.parquet", "which column is label"),
         (b"not parquet", "p.parquet", "p.parquet cannot be read"),
     ],
 )

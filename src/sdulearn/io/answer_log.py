@@ -63,7 +63,6 @@ class LogContents:
     undone: set[Key] = field(default_factory=set)  # answers that were taken back
     # the same as far as their own lines are there: what they said is still in the file
     withdrawn: dict[Key, Answer[str]] = field(default_factory=dict)
-    n_changes: int = 0  # how often an answer was changed
     # lines that a writer was stopped in; what they would have said was never acknowledged
     half_written: list[int] = field(default_factory=list)
     bad_rows: list[BadRow] = field(default_factory=list)  # other lines that cannot be read
@@ -164,7 +163,6 @@ class LogContents:
         if key not in self.answers:
             return f"changes answer {key[1]}, which is not in the log"
         self.answers[key] = self.answers[key]._replace(said=said)
-        self.n_changes += 1
         return ""
 
     def _add(self, key: Key, said: int | str, record: Record, line: int) -> str:

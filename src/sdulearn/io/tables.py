@@ -151,6 +151,8 @@ def read_whole(source: Location | Frame) -> ArrowTable:
     table = open_table(source)
     pa = require("pyarrow", "files")
     batches = [pa.Table.from_batches([batch]) for _, batch in table.batches(list(table.types))]
+    if not batches:
+        return pa.schema(list(table.types.items())).empty_table()
     return pa.concat_tables(batches, promote_options="permissive")
 
 
