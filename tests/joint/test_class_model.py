@@ -228,12 +228,10 @@ def test_model_file(fitted, tmp_path):
     assert again.classes_.tolist() == [1, 2, 3]
 
 
-def fit(y_table, n_classes=3, **options):
-    X, _ = iris()
-    return PairLogisticRegression(n_classes=n_classes, **options).fit(X[: len(y_table)], np.array(y_table))
-
-
 LOOSE = [[1, 0], [1, 1], [-2, 2], [-2, 3], [0, 4]]
+# Four points that all differ, and two that do not.
+CLIQUE = [[-k, p] for k, ends in enumerate([(0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3)], 1) for p in ends]
+CLIQUE += [[7, 4], [7, 5]]
 
 
 @pytest.mark.parametrize(
@@ -246,31 +244,17 @@ LOOSE = [[1, 0], [1, 1], [-2, 2], [-2, 3], [0, 4]]
         (LOOSE, {"prior": [0.5, 0.5], "n_classes": 2}, "`prior` is one number"),
         (LOOSE, {"n_classes": 6}, "`X` shows 5 points. Lower `n_classes`"),
         ([*LOOSE, [-3, 1], [-3, 0]], {"error_rate": 0.0}, "contradict each other"),
+        (CLIQUE, {}, r"at least 4 classes, but `n_classes=3`.*Raise `n_classes`"),
     ],
 )
 def test_bad_input_is_refused_in_words_of_the_parameters(table, options, message):
     with pytest.raises(InputError, match=message):
-        fit(table, **options)
-
-
-def test_more_different_points_than_classes_are_refused():
-    ends = [(a, b) for a in range(4) for b in range(a)]
-    X, _ = iris()
-    rows, table = stack_pairs(X[:8], [*ends, (4, 5)], [False] * 6 + [True])
-    with pytest.raises(InputError, match=r"at least 4 classes, but `n_classes=3`.*Raise `n_classes`"):
-        PairLogisticRegression(n_classes=3).fit(rows, table)
+        PairLogisticRegression(**{"n_classes": 3, **options}).fit(iris()[0][: len(table)], np.array(table))
 
 
 def test_one_kind_of_answer_is_warned_of():
     with pytest.warns(OneKindWarning, match='All answers are "same"'):
-        fit([[1, 0], [1, 1], [2, 2], [2, 3], [0, 4], [0, 5]])
-
-
-def test_accuracy_by_folds_is_for_two_classes():
-    X, y = iris()
-    rows, table = stack_pairs(X, *questions(y, 60))
-    with pytest.raises(InputError, match="for two classes"):
-        cross_val_accuracy(PairLogisticRegression(n_classes=3), rows, table)
+        PairLogisticRegression(n_classes=3).fit(iris()[0][:5], [[1, 0], [1, 1], [2, 2], [2, 3], [0, 4]])
 
 
 def test_names_must_be_classes(fitted):
@@ -293,3 +277,5 @@ def test_a_score_needs_answers_that_are_new_to_the_model():
         model.score(rows, known)
     new = np.random.default_rng(1).permutation(150)[:120].reshape(-1, 2)
     assert model.score(*stack_pairs(X, new, y[new[:, 0]] == y[new[:, 1]])) > 0.5
+    with pytest.raises(InputError, match="cross_val_accuracy is for two classes"):
+        cross_val_accuracy(model, rows, known)

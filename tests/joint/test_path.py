@@ -153,18 +153,14 @@ def test_folds_of_loose_pairs_are_fits_without_their_answers():
     # What a fold left out does not change it.
     turned = laid_out(60, 30, 3)
     turned.data.graph.same[fold[:60] == 0] *= -1
-    other = PointProblem(
-        turned.data,
-        TwoClassLikelihood(turned.data.graph, problem.likelihood.answer_model, turned.data.weight),
-        0.7,
-        3.0,
-    )
+    model = problem.likelihood.answer_model
+    other = PointProblem(turned.data, TwoClassLikelihood(turned.data.graph, model, turned.data.weight), 0.7, 3.0)
     _, again = fit_folds(other, alphas, 1.0, known)
     np.testing.assert_allclose(again[:, :, 0], Z[:, :, 0], rtol=1e-12)
 
 
-@pytest.mark.parametrize("n_rows", [100, 400, 2500])
-@pytest.mark.parametrize("errors", [-3, -2.1, -1.9, 0.1, 1.9, 2.1, 3])
+@pytest.mark.parametrize("n_rows", [100, 2500])
+@pytest.mark.parametrize("errors", [-2.1, -1.9, 0.1, 1.9, 2.1])
 def test_names_are_uncertain_within_two_standard_errors(n_rows, errors):
     """A share of n rows has the standard error ``sqrt(1/4 / n)`` at one half."""
     model = PairLogisticRegression()
