@@ -249,33 +249,29 @@ class Moments:
         follows the second. With labels it follows these, and their direction is one more start. As ``init`` says,
         it may be the only one.
         """
-        starts = self._unnamed_starts()
-        if self.named is not None:
-            moment = starts[0]
-            moment[:-1] *= np.copysign(1.0, moment[:-1] @ self.named)
-            starts.insert(1, np.append(self._unit(self.named / self._shrunk), moment[-1]))
-        return starts[:1] if init == "moment" else starts
-
-    def _unnamed_starts(self) -> list[Array]:
         root = np.sqrt(self._shrunk)
         moment = self._unit(self._top_moment(1 / root)[1] / root)
         # An eigenvector's sign is free; this one is the same for the same rows, however they are laid out.
         moment *= np.copysign(1.0, moment @ self.ends[:-1, 0])
-        if self.prior is None:
-            return [np.append(moment, 0.0)]
-        b = np.log(self.prior / (1 - self.prior))
+        b = 0.0 if self.prior is None else np.log(self.prior / (1 - self.prior))
         mean_answer = self.joint[-1, -1] / 2
-        if abs(mean_answer) > 1 - 1e-9:
+        others: list[Array] = []
+        if self.prior is not None and abs(mean_answer) > 1 - 1e-9:
             # One kind of answer only: there is no SD solution, and nothing but the pull to the prior
             # tells the two signs apart.
-            return [np.append(moment, b), np.append(-moment, b)]
-        # sum omega (s - mean s) (x + x')
-        marginal = self._unit((self.joint[:-1, -1] - mean_answer * self.ends[:-1, 0]) / self._shrunk)
-        # The mean of similar pairs is nearer to that of the larger class, which is +1 unless the
-        # prior says otherwise.
-        marginal *= np.copysign(1.0, self.prior - 0.5)
-        moment *= np.copysign(1.0, np.sum(moment * marginal * self.variance))
-        return [np.append(moment, b), np.append(marginal, b)]
+            others = [-moment]
+        elif self.prior is not None:
+            # sum omega (s - mean s) (x + x')
+            marginal = self._unit((self.joint[:-1, -1] - mean_answer * self.ends[:-1, 0]) / self._shrunk)
+            # The mean of similar pairs is nearer to that of the larger class, which is +1 unless the
+            # prior says otherwise.
+            marginal *= np.copysign(1.0, self.prior - 0.5)
+            moment *= np.copysign(1.0, np.sum(moment * marginal * self.variance))
+            others = [marginal]
+        if self.named is not None:
+            moment *= np.copysign(1.0, moment @ self.named)
+            others.insert(0, self._unit(self.named / self._shrunk))
+        return [np.append(w, b) for w in ([moment] if init == "moment" else [moment, *others])]
 
     def _unit(self, w: Array) -> Array:
         """``w`` scaled so that its margins have variance one."""

@@ -323,7 +323,15 @@ class TwoClassLikelihood:
         if loose.any():
             points = np.flatnonzero(loose[self.component])
             ends = points[np.argsort(self.component[points], kind="stable")].reshape(-1, 2)
-            parts.append((_span(ends.T.ravel()), _span(np.flatnonzero(loose)), self._pairs(of_answer, loose)))
+            factors = log_factors(self.graph.same, self.errors, self.graph.weights)
+            agree, differ = (np.bincount(of_answer, one, len(loose)).astype(np.float64)[loose] for one in factors)
+            if np.isneginf(np.maximum(agree, differ)).any():
+                # It refuses contradictions.
+                self.answer_model.factor_graph(self.graph, 2)
+            certainty = np.zeros(len(loose))
+            np.maximum.at(certainty, of_answer, 1 - 2 * self.errors)
+            pairs = LoosePairs(agree, differ, certainty[loose])
+            parts.append((_span(ends.T.ravel()), _span(np.flatnonzero(loose)), pairs))
         for certain in (True, False):
             chosen = (uncertain != certain) & ~loose & ~silent
             if chosen.any():
@@ -332,16 +340,6 @@ class TwoClassLikelihood:
                 kind = CertainSides if certain else WrongAnswers
                 parts.append((_span(points), _span(np.flatnonzero(chosen)), kind(part, self.answer_model)))
         return parts
-
-    def _pairs(self, of_answer: Indices, loose: Mask) -> LoosePairs:
-        factors = log_factors(self.graph.same, self.errors, self.graph.weights)
-        agree, differ = (np.bincount(of_answer, factor, len(loose)).astype(np.float64)[loose] for factor in factors)
-        if np.isneginf(np.maximum(agree, differ)).any():
-            # It refuses contradictions.
-            self.answer_model.factor_graph(self.graph, 2)
-        certainty = np.zeros(len(loose))
-        np.maximum.at(certainty, of_answer, 1 - 2 * self.errors)
-        return LoosePairs(agree, differ, certainty[loose])
 
     def terms(self, Z: Array, exact: bool = False) -> tuple[Array, Array]:
         """Losses (n_components, B) of B problems, and their derivatives in ``Z`` (n_points, B); exact for one."""
@@ -458,7 +456,8 @@ class FoldLikelihood:
         NaN where there is none.
         """
         graph = self.whole.graph
-        odds = self.folds[fold].log_odds(Z)
+        # The points of a loose pair that is left out are in no other answer.
+        odds = Z if self.whole.is_loose else self.folds[fold].log_odds(Z)
         asked = np.flatnonzero(~self.answers[:, fold])
         named = np.flatnonzero(~self.known[:, fold] & (graph.labels != 0))
         agree, differ = log_factors(graph.same[asked], self.whole.errors[asked], np.ones(len(asked)))
