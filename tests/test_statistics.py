@@ -26,7 +26,7 @@ def shuffled(n, k, seed=0):
     return np.array_split(np.random.default_rng(seed).permutation(n), k)
 
 
-def assert_same_line(one, other, tolerance=1e-8):
+def assert_same_coefficients(one, other, tolerance=1e-8):
     np.testing.assert_allclose(one.coef_, other.coef_, rtol=0, atol=tolerance * np.abs(other.coef_).max())
     np.testing.assert_allclose(
         one.intercept_, other.intercept_, rtol=0, atol=tolerance * (1 + np.abs(other.coef_).max())
@@ -41,15 +41,15 @@ def test_partial_fit_equals_fit(waveform, risk, fit_intercept, make):
     parameters = {"risk": risk, "fit_intercept": fit_intercept, "alpha": 0.01}
     whole = SDUClassifier(**parameters).fit(rows, codes)
     parts = fed(rows, codes, shuffled(len(codes), 7), **parameters)
-    assert_same_line(parts, whole)
+    assert_same_coefficients(parts, whole)
     # Dense portions among sparse ones, and float32.
     portions = shuffled(len(codes), 3)
     mixed = fed(waveform[0], codes, portions[:1], **parameters)
     for some in portions[1:]:
         mixed.partial_fit(rows[some], codes[some])
-    assert_same_line(mixed, whole)
+    assert_same_coefficients(mixed, whole)
     single = waveform[0].astype(np.float32)
-    assert_same_line(fed(single, codes, portions, **parameters), whole, 1e-4)
+    assert_same_coefficients(fed(single, codes, portions, **parameters), whole, 1e-4)
     assert parts.prior_ == whole.prior_
     assert parts.objective_ == pytest.approx(whole.objective_, abs=1e-12)
     assert parts.optimality_ < 1e-12
@@ -59,7 +59,7 @@ def test_weights_and_a_large_mean(waveform):
     rows, codes = waveform[0] + 1e6, waveform[1]
     weight = 1.0 + (np.abs(codes) % 3)
     whole = SDUClassifier().fit(rows, codes, weight)
-    assert_same_line(fed(rows, codes, shuffled(len(codes), 5), weight), whole)
+    assert_same_coefficients(fed(rows, codes, shuffled(len(codes), 5), weight), whole)
 
 
 def test_the_certificate_is_that_of_the_rows(waveform):
@@ -102,7 +102,7 @@ def test_the_checksum_waits_for_the_other_end(waveform):
     assert model.statistics_.checksum != 0
     model.partial_fit(np.delete(rows, first, axis=0), np.delete(codes, first))
     assert model.statistics_.checksum == 0
-    assert_same_line(model, SDUClassifier(prior=0.7).fit(rows, codes))
+    assert_same_coefficients(model, SDUClassifier(prior=0.7).fit(rows, codes))
 
 
 def test_before_the_rows_determine_a_model(waveform):
@@ -110,7 +110,7 @@ def test_before_the_rows_determine_a_model(waveform):
     model = fed(rows, codes, [codes <= 0])
     with pytest.raises(NotFittedError, match=r"rows so far do not determine a model\. .* 0 similar and"):
         model.predict(rows)
-    assert_same_line(model.partial_fit(rows[codes > 0], codes[codes > 0]), SDUClassifier().fit(rows, codes))
+    assert_same_coefficients(model.partial_fit(rows[codes > 0], codes[codes > 0]), SDUClassifier().fit(rows, codes))
 
 
 def test_fit_starts_afresh_and_so_does_what_follows_it(waveform):
@@ -118,7 +118,7 @@ def test_fit_starts_afresh_and_so_does_what_follows_it(waveform):
     model = fed(rows, codes, [slice(None), slice(None)])
     model.fit(rows, codes)
     assert not hasattr(model, "statistics_")
-    assert_same_line(model.partial_fit(rows, codes), SDUClassifier().fit(rows, codes))
+    assert_same_coefficients(model.partial_fit(rows, codes), SDUClassifier().fit(rows, codes))
     assert model.statistics_.weight.sum() == len(codes)
 
 
@@ -142,8 +142,8 @@ def test_weights_of_all_sizes(waveform, heavy):
     }
     weight = np.where(chosen[heavy], 1e14, 1.0)
     whole = SDUClassifier(prior=0.7).fit(rows, codes, weight)
-    assert_same_line(fed(rows, codes, shuffled(len(codes), 5), weight, prior=0.7), whole)
-    assert_same_line(fed(rows, codes, [slice(None)], weight, prior=0.7), whole)
+    assert_same_coefficients(fed(rows, codes, shuffled(len(codes), 5), weight, prior=0.7), whole)
+    assert_same_coefficients(fed(rows, codes, [slice(None)], weight, prior=0.7), whole)
 
 
 def least_squares(rows, codes, alpha):
@@ -171,9 +171,9 @@ def test_an_outlier_takes_no_digits_in_memory_and_is_told_of_in_portions(wavefor
     # One column of it does no harm, and neither does a smaller one.
     rows[0] = waveform[0][0]
     rows[0, 3] = 1e9
-    assert_same_line(fed(rows, codes, shuffled(len(codes), 5)), SDUClassifier().fit(rows, codes))
+    assert_same_coefficients(fed(rows, codes, shuffled(len(codes), 5)), SDUClassifier().fit(rows, codes))
     rows[0] = 1e5
-    assert_same_line(fed(rows, codes, shuffled(len(codes), 5)), SDUClassifier().fit(rows, codes), 1e-6)
+    assert_same_coefficients(fed(rows, codes, shuffled(len(codes), 5)), SDUClassifier().fit(rows, codes), 1e-6)
 
 
 def test_the_certificate_counts_what_rounding_hides(waveform):

@@ -18,7 +18,7 @@ def over_blocks(model, blocks):
     return model._accept(fit_classifier(model, blocks))
 
 
-def assert_same_line(one, other, tolerance=1e-8):
+def assert_same_coefficients(one, other, tolerance=1e-8):
     scale = np.abs(other.coef_).max()
     np.testing.assert_allclose(one.coef_, other.coef_, rtol=0, atol=tolerance * scale)
     np.testing.assert_allclose(one.intercept_, other.intercept_, rtol=0, atol=tolerance * (scale + 1))
@@ -34,7 +34,7 @@ def test_memory_and_blocks_agree(many, small_sample, loss, risk, make):
     parameters = {"risk": risk, "loss": loss, "alpha": 0.01, "tol": 1e-10}
     whole = SDUClassifier(**parameters).fit(rows, codes)
     parts = over_blocks(SDUClassifier(**parameters), deal(rows, codes))
-    assert_same_line(parts, whole)
+    assert_same_coefficients(parts, whole)
     assert parts.optimality_ <= 1e-10
     assert parts.objective_ == pytest.approx(whole.objective_, abs=1e-10)
     assert parts.prior_ == whole.prior_
@@ -48,7 +48,7 @@ def test_without_intercept_with_weights_in_fortran_order(many, small_sample, los
     weight = 1.0 + np.abs(codes) % 3
     parameters = {"loss": loss, "fit_intercept": False, "tol": 1e-10}
     whole = SDUClassifier(**parameters).fit(rows, codes, weight)
-    assert_same_line(over_blocks(SDUClassifier(**parameters), deal(rows, codes, weight=weight)), whole)
+    assert_same_coefficients(over_blocks(SDUClassifier(**parameters), deal(rows, codes, weight=weight)), whole)
 
 
 @pytest.mark.parametrize("loss", TRAINING_LOSSES)
@@ -63,7 +63,7 @@ def test_order_threads_empty_blocks_and_one_block(many, small_sample, loss):
         deal(rows, codes, n_jobs=2),
         LocalBlocks([*dealt.parts[::-1], lambda: [empty], lambda: []]),
     ):
-        assert_same_line(over_blocks(SDUClassifier(loss=loss), blocks), answer)
+        assert_same_coefficients(over_blocks(SDUClassifier(loss=loss), blocks), answer)
 
 
 def test_an_almost_unbounded_problem(many, small_sample):
@@ -72,7 +72,7 @@ def test_an_almost_unbounded_problem(many, small_sample):
     parameters = {"risk": "su", "loss": "double_hinge", "alpha": 1e-4}
     whole = SDUClassifier(**parameters).fit(rows, codes)
     assert np.abs(whole.decision_function(rows)).mean() > 100
-    assert_same_line(over_blocks(SDUClassifier(**parameters), deal(rows, codes)), whole, 1e-6)
+    assert_same_coefficients(over_blocks(SDUClassifier(**parameters), deal(rows, codes)), whole, 1e-6)
 
 
 class Capped:
@@ -86,7 +86,7 @@ class Capped:
 def test_a_loss_without_curvature_goes_by_lbfgs(many, small_sample):
     rows, codes = many
     parts = over_blocks(SDUClassifier(loss=Capped(), tol=1e-6), deal(rows, codes))
-    assert_same_line(parts, SDUClassifier(loss="logistic").fit(rows, codes), 1e-4)
+    assert_same_coefficients(parts, SDUClassifier(loss="logistic").fit(rows, codes), 1e-4)
 
 
 @pytest.mark.parametrize(("loss", "make"), [("squared", sparse.csr_matrix), ("logistic", np.asarray)])
@@ -99,7 +99,7 @@ def test_cross_validation_on_the_same_folds(many, loss, make):
     assert parts.cv_results_["params"] == whole.cv_results_["params"]
     for name in ("mean_test_score", "split0_test_score", "split2_test_score"):
         np.testing.assert_allclose(parts.cv_results_[name], whole.cv_results_[name], atol=1e-12)
-    assert_same_line(parts, whole)
+    assert_same_coefficients(parts, whole)
 
 
 def spoiled(many, value, change):
@@ -209,11 +209,11 @@ def test_blocks_that_do_not_answer_alike_are_not_believed(many, small_sample, mo
     monkeypatch.setattr("sdulearn.blocks.double_hinge.kinked_rows", forgetful)
     parts = over_blocks(SDUClassifier(loss="double_hinge"), deal(rows, codes))
     assert len(calls) > 8
-    assert_same_line(parts, whole, 1e-6)
+    assert_same_coefficients(parts, whole, 1e-6)
 
 
 def test_a_fold_that_is_not_solved_warns(many, small_sample):
     rows, codes = many
-    with pytest.warns(ConvergenceWarning, match="relative KKT residual") as told:
+    with pytest.warns(ConvergenceWarning, match="relative KKT residual") as caught:
         over_blocks(SDUClassifierCV("sd", "logistic", alphas=(0.1,), cv=2, max_iter=1), deal(rows, codes))
-    assert len(told) == 3  # two folds and the fit on all rows
+    assert len(caught) == 3  # two folds and the fit on all rows

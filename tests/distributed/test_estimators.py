@@ -25,7 +25,7 @@ MODELS = [
 ]
 
 
-def assert_same_line(model, local, rtol=1e-8):
+def assert_same_coefficients(model, local, rtol=1e-8):
     """Coefficients equal to ``rtol`` of the largest."""
     ours, theirs = (np.append(one.coef_, one.intercept_) for one in (model, local))
     np.testing.assert_allclose(ours, theirs, rtol=0, atol=rtol * np.abs(theirs).max())
@@ -63,7 +63,7 @@ def test_classifier_equals_the_local_one(thinned, weights, kind, loss):
     local = sdulearn.SDUClassifier(**options)
     local.fit(plain[kept], codes[kept], weights[kept] if kind == "weights" else None)
     assert model.optimality_ <= options["tol"]
-    assert_same_line(model, local, rtol=1e-4 if kind == "float32" else 1e-8)
+    assert_same_coefficients(model, local, rtol=1e-4 if kind == "float32" else 1e-8)
     assert model.coef_.dtype == np.float64
     if kind != "float32":
         assert model.objective_ == pytest.approx(local.objective_, rel=1e-8)
@@ -77,7 +77,7 @@ def test_cv_equals_the_local_one_on_the_same_folds(waveform):
     assert (model.alpha_, model.gamma_) == (local.alpha_, local.gamma_)
     ours, theirs = (one.cv_results_["mean_test_score"] for one in (model, local))
     np.testing.assert_allclose(ours, theirs, atol=1e-9)
-    assert_same_line(model, local, 1e-7)
+    assert_same_coefficients(model, local, 1e-7)
 
 
 @pytest.mark.parametrize("kind", ["dense", "sparse", "frame"])
@@ -94,7 +94,9 @@ def test_joint_equals_the_local_one(thinned, weights, kind):
     model = distributed.PairLogisticRegression(**options).fit(*gather_pairs(X, y, 7.3 * weight))
     kept = weights > 0
     rows = sparse.csr_matrix(rows) if kind == "sparse" else rows
-    assert_same_line(model, sdulearn.PairLogisticRegression(**options).fit(rows[kept], codes[kept], weights[kept]))
+    assert_same_coefficients(
+        model, sdulearn.PairLogisticRegression(**options).fit(rows[kept], codes[kept], weights[kept])
+    )
 
 
 def test_joint_with_wrong_answers_equals_the_local_one(waveform):
@@ -103,7 +105,7 @@ def test_joint_with_wrong_answers_equals_the_local_one(waveform):
     options = {"tol": 1e-10, "error_rate": 0.15, "prior": 0.7}
     model = distributed.PairLogisticRegression(**options).fit(*gather_pairs(X, codes))
     local = sdulearn.PairLogisticRegression(**options).fit(rows, codes)
-    assert_same_line(model, local, 1e-7)
+    assert_same_coefficients(model, local, 1e-7)
     assert model.answer_model_.error_rate == local.answer_model_.error_rate
     assert model.objective_ == pytest.approx(local.objective_, rel=1e-10)
     for refused in ({"error_rate": {0: 0.1}, "prior": 0.7}, {"error_rate": 0.1}):
@@ -116,7 +118,7 @@ def test_frames_bring_their_names_and_plain_input_is_fitted_here(waveform):
     frame = as_frame(rows, codes)
     local = sdulearn.SDUClassifier().fit(rows, codes)
     model = distributed.SDUClassifier().fit(frame[NAMES], frame["codes"])
-    assert_same_line(model, local)
+    assert_same_coefficients(model, local)
     assert model.feature_names_in_.tolist() == NAMES
     with pytest.raises(ValueError, match="feature names should match"):
         model.predict(frame[NAMES[::-1]])

@@ -36,7 +36,7 @@ from sdulearn.errors import FileError, SdulearnError
 SECONDS = 1800  # as good as for ever: how long a busy machine takes is not what is tested
 
 
-def assert_same_line(model, local):
+def assert_same_coefficients(model, local):
     ours, theirs = (np.append(one.coef_, one.intercept_) for one in (model, local))
     np.testing.assert_allclose(ours, theirs, rtol=0, atol=1e-8 * np.abs(theirs).max())
 
@@ -116,7 +116,7 @@ def test_persisted_collections(client, waveform, kind):
     rows, codes = waveform
     X, y = PERSISTED[kind](da.from_array(rows, chunks=(50, 21)), da.from_array(codes, chunks=50))
     model, local = distributed.SDUClassifier().fit(X, y), sdulearn.SDUClassifier().fit(rows, codes)
-    assert_same_line(model, local)
+    assert_same_coefficients(model, local)
     found = np.sort(np.asarray(model.decision_function(X).compute()))
     np.testing.assert_allclose(found, np.sort(local.decision_function(rows)), rtol=1e-6)
     assert model.score(X, y) == pytest.approx(local.score(rows, codes), rel=1e-9)
@@ -189,7 +189,7 @@ def test_killed_workers_change_nothing(client, waveform, monkeypatch):
     X, y = da.from_array(rows, chunks=(50, 21)), da.from_array(codes, chunks=20)
     model = distributed.SDUClassifier(**options).fit(X, y)
     assert still_running == [True, True]
-    assert_same_line(model, sdulearn.SDUClassifier(**options).fit(rows, codes))
+    assert_same_coefficients(model, sdulearn.SDUClassifier(**options).fit(rows, codes))
     wait_for_both(client)
 
 

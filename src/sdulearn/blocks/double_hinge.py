@@ -125,14 +125,6 @@ class _Search:
         share = np.average(self._distance() <= delta, weights=self.problem.sample.a)
         return self.problem.n_rows * float(share)
 
-    def _least_width(self) -> float:
-        """A width with enough rows near a kink to carry the intercept and the penalty-free directions.
-
-        The solution has about d rows on a kink.
-        """
-        share = min(_FACTOR * len(self.w) / self.problem.n_rows, 1.0)
-        return float(np.quantile(self._distance(), share))
-
     def approach(self) -> bool:
         """Step 1: Newton steps until the rows in doubt are few; True where that alone solved the problem.
 
@@ -191,7 +183,9 @@ class _Search:
 
     def solve_gathered(self) -> bool:
         """Steps 2 and 3; False where that failed, and the next attempt must begin nearer or with more rows."""
-        delta = max(self.caution * self.spread, self._least_width())
+        # Wide enough for rows that carry the intercept and the penalty-free directions: about d are on a kink.
+        share = min(_FACTOR * len(self.w) / self.problem.n_rows, 1.0)
+        delta = max(self.caution * self.spread, float(np.quantile(self._distance(), share)))
         # A block may hold a few times its share of the rows.
         limit = int(np.ceil(_FACTOR * self.budget / self.problem.blocks.n_blocks))
         points = [self.w]

@@ -279,9 +279,9 @@ class RowsElsewhere(LinearClassifier):
         check_is_fitted(self)
         if len(self.classes_) > 2:
             raise InputError("Blocks can be scored with two classes only. Score the rows in answers in memory.")
-        line = (self.coef_[0], self.intercept_[0])
+        coefficients = (self.coef_[0], self.intercept_[0])
         with self._open(X, y, sample_weight, reset=False) as blocks:
-            sums = blocks.sum(decision_sums, *line)
+            sums = blocks.sum(decision_sums, *coefficients)
             if sums is None:
                 raise InputError("There are no rows: every block is empty.")
             signs = np.unique(np.sign(codes_of(np.concatenate(sums["y"]))))
@@ -289,7 +289,7 @@ class RowsElsewhere(LinearClassifier):
                 raise no_answers("An accuracy")
             if self._known_prior is not None and len(signs[signs != 0]) == 1:
                 # One kind of answer tells an accuracy only beside unlabeled rows.
-                sums = blocks.sum(decision_sums, *line, True)
+                sums = blocks.sum(decision_sums, *coefficients, True)
         decision, known, weight = (np.concatenate(sums[name]) for name in ("decision", "y", "weight"))
         given = None if (weight == 1).all() else weight
         return pair_accuracy(decision, known, sample_weight=given, prior=self._known_prior).value

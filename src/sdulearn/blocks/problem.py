@@ -18,7 +18,7 @@ from sdulearn.losses import TrainingLoss
 from sdulearn.pairs import codes_of, integer_codes, labels_of, sources
 from sdulearn.risks import Mixture
 from sdulearn.solvers import solve
-from sdulearn.solvers.descent import best_length, lbfgs, rounding_of
+from sdulearn.solvers.descent import backtrack, best_length, lbfgs, rounding_of
 from sdulearn.solvers.linalg import (
     Cholesky,
     affordable_rows,
@@ -38,7 +38,6 @@ from sdulearn.types import Array, Codes, Indices, Rows
 _SAMPLE_TOL = 1e-4
 # Step lengths tried in one pass where a whole Newton step ascends: down to 2e-7.
 LENGTHS: Array = 0.4 ** np.arange(1.0, 18.0)
-_WHOLE_STEP = np.ones(1)
 Even = Callable[[Array], Array]
 
 
@@ -354,7 +353,7 @@ class _Search:
         slope = float(step @ point["gradient"])
         rounding = rounding_of(point["objective"], problem.moments.c, w)
         after = self.evaluate(problem, w + step)
-        if best_length(_WHOLE_STEP, [after["objective"]], point["objective"], slope, rounding):
+        if backtrack(lambda _: after["objective"], point["objective"], slope, rounding, tries=1):
             return after
         if not patient and slope < -rounding:
             return None
