@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.stats.mstats import mquantiles
 
 from sdulearn import PairLogisticRegression, fit_table, stack_pairs
 from sdulearn.columns import BOOLEAN, CATEGORY, NUMBER, Column, Columns
@@ -71,6 +72,8 @@ def test_a_dependence_is_the_mean_over_tables_with_one_value(mixed, linear, kind
     frame, answers = mixed
     model = linear if kind == "linear" else fit_table(frame, answers, model="boosted")
     assert {one.column for one in model.report.dependences} >= {"age", "city"}
+    (age,) = (one for one in model.report.dependences if one.column == "age")
+    np.testing.assert_allclose(age.values, np.linspace(*mquantiles(frame["age"], (0.05, 0.95)), 20))
     for one in model.report.dependences:
         for value, share in list(zip(one.values, one.probability, strict=True))[::5]:
             shown = value == "true" if one.column == "member" else value
@@ -109,7 +112,7 @@ def test_the_columns_are_judged_by_models_that_did_not_see_the_answers(monkeypat
         return pair_importance(estimator, X, y, **keywords)
 
     monkeypatch.setattr(judge, "pair_importance", keep)
-    assert len(column_importances(model, parts, rows, pairs, columns)) == judge._JUDGED
+    assert len(column_importances(model, parts, rows, pairs, columns)) == 15
     expected = held_out(model, rows, pairs, reference, cv=5)
     asked = np.sort(pairs.ends.ravel())
     np.testing.assert_allclose(decided[0], expected[asked])

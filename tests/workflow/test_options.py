@@ -1,0 +1,64 @@
+"""What a fit is asked for, and where the work is done: what is opened to the outside, and what is refused."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from distributed import get_client
+
+from sdulearn.errors import InputError
+from sdulearn.workflow.fit import _check_random
+from sdulearn.workflow.options import FitOptions, open_engine
+
+
+def test_a_local_cluster_is_for_this_machine_alone():
+    """Neither scheduler nor dashboard has a password."""
+    with open_engine("dask") as engine:
+        client = get_client()
+        assert engine.address.startswith("tcp://127.0.0.1:")
+        assert client.cluster.dashboard_link.startswith("http://127.0.0.1:")
+        for server in client.cluster.scheduler.http_server._sockets.values():
+            assert server.getsockname()[0] == "127.0.0.1"
+        assert engine.n_workers == len(client.nthreads())
+
+
+@pytest.mark.parametrize(
+    ("name", "scheduler", "message"),
+    [("cloud", None, "`engine` must be one of"), ("stream", "tcp://x:1", r"`scheduler`.*needs `engine='dask'`")],
+)
+def test_engines_that_there_are_not(name, scheduler, message):
+    with pytest.raises(InputError, match=message), open_engine(name, scheduler=scheduler):
+        pass
+
+
+def options(**change):
+    given = {"codes": None, "points": None, "method": "auto", "loss": "squared", "prior": None, "error_rate": "auto",
+             "classes": None, "model": None, "max_unlabeled": None, "id_column": None, "drop": (), "categories": (),
+             "missing": "error", "max_categories": 50, "skip_bad": False}  # fmt: skip
+    return FitOptions(**given | change)
+
+
+def test_a_wide_table_has_few_unlabeled_rows():
+    assert [options().most_unlabeled(width) for width in (3000, 3001)] == [20_000, 1000]
+    assert [options(max_unlabeled=n).most_unlabeled(3001) for n in (999, 1001)] == [999, 1000]
+    assert options(max_unlabeled=30_000).most_unlabeled(3000) == 30_000
+
+
+def test_two_classes_are_for_every_method_and_a_prior_lies_inside():
+    assert options(classes=2, method="sd", prior=0.999).prior == 0.999
+    for change in ({"prior": 0}, {"prior": 1}, {"classes": 1}, {"classes": 3, "method": "su"}):
+        with pytest.raises(InputError):
+            options(**change)
+
+
+@pytest.mark.parametrize(
+    ("n_random", "n_rows", "n_unranked", "codes"),
+    [(9, 1000, 0, ["few_random"]), (10, 1000, 1, []), (10, 200, 1, ["many_chosen"]), (10, 201, 1, []), (10, 20, 0, [])],
+)
+def test_random_questions_that_tell_enough(n_random, n_rows, n_unranked, codes):
+    """20 answers, each about two rows of its own: below 10 random ones, or with a tenth of the rows chosen."""
+    data = SimpleNamespace(
+        ends=np.arange(40).reshape(-1, 2), n_rows=n_rows, answers=SimpleNamespace(n_unranked=n_unranked)
+    )
+    random = np.repeat(np.arange(20) < n_random, 2).reshape(-1, 2)
+    assert [one.code for one in _check_random(data, random)] == codes
