@@ -539,9 +539,20 @@ def _column(
 
 def _fill(name: str, column: Column, values: ArrowColumn, feature: Array) -> None:
     """Write the numbers of a column, however a text file spells them; gaps are filled."""
+    pa = require("pyarrow", "files")
+    pc = require("pyarrow.compute", "files")
+    is_text = kind_of(values.type) == CATEGORY
+    if is_text and column.kind == BOOLEAN:
+        texts = pc.utf8_trim_whitespace(values.cast(pa.string()))
+        place = pc.index_in(texts, value_set=pa.array((*_FALSE, *_TRUE)))
+        if place.null_count > texts.null_count:
+            raise InputError(f"{name}: column {quoted(column.name)} held true and false in training, not here.")
+        values = pc.greater_equal(place, len(_FALSE))
+    elif is_text:
+        values = as_numbers(values, column.text or NumberText())
     try:
-        feature[:] = numbers(_spelled(name, column, values) if kind_of(values.type) == CATEGORY else values)
-    except require("pyarrow", "files").ArrowInvalid as error:
+        feature[:] = numbers(values)
+    except pa.ArrowInvalid as error:
         raise InputError(
             f"{name}: column {quoted(column.name)} held numbers in training, and here: {reason(error)}"
         ) from None
@@ -553,18 +564,6 @@ def _fill(name: str, column: Column, values: ArrowColumn, feature: Array) -> Non
         feature[gaps] = float(column.fill or 0.0)
     if not np.isfinite(feature).all():
         raise _infinite(name, column.name)
-
-
-def _spelled(name: str, column: Column, values: ArrowColumn) -> ArrowColumn:
-    if column.kind != BOOLEAN:
-        return as_numbers(values, column.text or NumberText())
-    pa = require("pyarrow", "files")
-    pc = require("pyarrow.compute", "files")
-    texts = pc.utf8_trim_whitespace(values.cast(pa.string()))
-    place = pc.index_in(texts, value_set=pa.array((*_FALSE, *_TRUE)))
-    if place.null_count > texts.null_count:
-        raise InputError(f"{name}: column {quoted(column.name)} held true and false in training, not here.")
-    return pc.greater_equal(place, len(_FALSE))
 
 
 def as_numbers(values: ArrowColumn, text: NumberText) -> ArrowColumn:

@@ -2,6 +2,7 @@
 
 import datetime
 import decimal
+from types import SimpleNamespace
 
 import numpy as np
 import pyarrow as pa
@@ -9,7 +10,17 @@ import pytest
 
 from sdulearn.errors import InputError
 from sdulearn.io.files import as_text
-from sdulearn.io.survey import IdHits, choose_id_column, count_ids, id_texts, is_row_number, looks_like_id, may_hold_ids
+from sdulearn.io.survey import (
+    IdHits,
+    Survey,
+    Wanted,
+    count_ids,
+    id_column_of,
+    id_texts,
+    is_row_number,
+    looks_like_id,
+    may_hold_ids,
+)
 
 # Ids that are row numbers of a table of 100 rows, and ids that are not.
 NUMBERS = ["1", "2", "5", "7"]
@@ -54,12 +65,19 @@ CASES = [
 
 @pytest.mark.parametrize(("ids", "hits", "expected"), CASES)
 def test_the_column_that_fits_the_answers(ids, hits, expected):
+    # An id of a label, which is on no row, is not one of the answers.
+    wanted = Wanted((), frozenset(), (), (*ids, "label"))
+    padded = {name: IdHits(np.append(one.times, 0), np.append(one.rows, -1)) for name, one in hits.items()}
+
+    def chosen(hits, named=None):
+        return id_column_of(SimpleNamespace(name="t.csv"), wanted, Survey(100, {}, hits, 0, []), ids, named)
+
     if expected == REFUSED:
         with pytest.raises(InputError, match=REFUSED):
-            choose_id_column("t.csv", hits, ids, 100)
+            chosen(padded)
     else:
-        assert choose_id_column("t.csv", hits, ids, 100) == expected
-        assert choose_id_column("t.csv", dict(reversed(hits.items())), ids, 100) == expected
+        assert chosen(padded) == chosen(dict(reversed(padded.items()))) == expected
+    assert chosen(padded, "") is None
 
 
 def test_ids_are_counted_by_column_and_stretch():

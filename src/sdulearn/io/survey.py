@@ -184,17 +184,6 @@ def decided(
     return decide(table.name, table.types, counts, wanted.guessed, chosen, missing, max_categories)
 
 
-def id_column_of(
-    table: Table, wanted: Wanted, found: Survey, answer_ids: Collection[str], id_column: str | None
-) -> str | None:
-    """The column of ids: the one named, else the one that holds the ids of the answers."""
-    if id_column is not None or not answer_ids:
-        return next(iter(wanted.id_columns), None)
-    asked = np.array([name in answer_ids for name in wanted.ids], dtype=bool)
-    hits = {name: IdHits(one.times[asked], one.rows[asked]) for name, one in found.hits.items()}
-    return choose_id_column(table.name, hits, answer_ids, found.n_rows)
-
-
 def ids_of(batch: ArrowTable, id_column: str | None, rows: Codes) -> list[str]:
     """The ids of some rows: texts, or their numbers."""
     return list(map(str, rows.tolist())) if id_column is None else id_texts(batch[id_column]).to_pylist()
@@ -313,36 +302,37 @@ def named_id_column(
     return wanted or None
 
 
-def choose_id_column(table: str, hits: Mapping[str, IdHits], ids: Collection[str], n_rows: int) -> str | None:
-    """The column with the ids of the answers, None for row numbers; refused where not clear.
+def id_column_of(
+    table: Table, wanted: Wanted, found: Survey, answer_ids: Collection[str], id_column: str | None
+) -> str | None:
+    """The column of ids: the one named, else the one with the ids of the answers; None for row numbers.
 
-    ``hits`` are those of these ids by column. A usual name goes first. Row numbers are taken only where no column
-    fits.
+    A usual name goes first. Row numbers are taken only where no column fits. Refused where it is not clear.
     """
-    found = {name: int(np.count_nonzero(one.times)) for name, one in hits.items()}
-    enough = [name for name in hits if found[name] >= _ENOUGH * len(ids)]
+    if id_column is not None or not answer_ids:
+        return next(iter(wanted.id_columns), None)
+    asked = np.array([name in answer_ids for name in wanted.ids], dtype=bool)
+    times = {name: one.times[asked] for name, one in found.hits.items()}
+    held = {name: int(np.count_nonzero(one)) for name, one in times.items()}
+    enough = [name for name in held if held[name] >= _ENOUGH * len(answer_ids)]
     if usual := [name for name in ID_COLUMNS if name in enough]:
         return usual[0]
-    near = [name for name in enough if hits[name].unique]
-    full = [name for name in near if found[name] == len(ids)]
-    by_number = all(is_row_number(name, n_rows) for name in ids)
+    near = [name for name in enough if times[name].max(initial=0) <= 1]
+    full = [name for name in near if held[name] == len(answer_ids)]
+    by_number = all(is_row_number(name, found.n_rows) for name in answer_ids)
     if len(full) == 1 and (looks_like_id(full[0]) or not by_number):
         return full[0]
     if full or (near and by_number):
-        _refuse(table, full or near, by_number)
+        columns = " and ".join(map(quoted, (full or near)[:3]))
+        rows = ", and so could row numbers from 0" if by_number else ""
+        raise InputError(
+            f"{table.name}: {columns} could be the column of ids that the answers name{rows}. Say which with "
+            "`id_column` (an empty name, `id_column=''`, stands for row numbers)."
+        )
     if near:
-        return max(near, key=lambda name: found[name])
+        return max(near, key=lambda name: held[name])
     # A column called as ids are that holds none of these is a mistake to be reported.
-    return next((name for name in ID_COLUMNS if name in hits), None)
-
-
-def _refuse(table: str, names: Sequence[str], by_number: bool) -> None:
-    columns = " and ".join(map(quoted, names[:3]))
-    rows = ", and so could row numbers from 0" if by_number else ""
-    raise InputError(
-        f"{table}: {columns} could be the column of ids that the answers name{rows}. Say which with `id_column` (an "
-        "empty name, `id_column=''`, stands for row numbers)."
-    )
+    return next((name for name in ID_COLUMNS if name in held), None)
 
 
 def is_row_number(name: str, n_rows: int) -> bool:
