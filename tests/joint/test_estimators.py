@@ -308,6 +308,8 @@ def test_columns_that_lose_their_say_are_named(waveform):
             estimator.fit(frame, codes)
     # Nothing to say of a constant column, nor of units that differ a little.
     PairLogisticRegression().fit(np.column_stack([unscaled(rows, 100.0), np.full(len(codes), 1e9)]), codes)
+    level = sparse.csr_matrix(np.column_stack([unscaled(rows, 100.0), np.full(len(codes), -7.1)]))
+    PairLogisticRegression().fit(level, codes)
     wide = np.random.default_rng(0).normal(size=(len(codes), 300))
     with pytest.warns(ScalingWarning, match="column 4"):
         PairLogisticRegression(prior=0.7).fit(unscaled(wide, 1e7), codes)
