@@ -1,6 +1,6 @@
 """The likelihood of answers with K classes: enumeration, derivatives, invariance, starts."""
 
-from itertools import product
+from itertools import permutations, product
 
 import numpy as np
 import pytest
@@ -202,6 +202,22 @@ def test_pair_moment_estimates_the_spread_of_class_means():
     # Only "different" answers, P(different) = 2 / 3, shares 1 / 3.
     expected = means.T @ means / 9 / (2 / 3)
     assert V @ problem.pair_moment @ V.T == pytest.approx(expected, abs=0.2)
+
+
+def test_starts_find_classes_along_directions_of_little_variance():
+    rng = np.random.default_rng(0)
+    y = np.arange(300) % 3
+    centres = np.array([[1.0, 0], [-1, 1], [0, -1]])
+    X = np.hstack([centres[y] + 0.2 * rng.normal(size=(300, 2)), 2.5 * rng.normal(size=(300, 3))])
+    problem = problem_of(X, AnswerGraph.from_answers(*random_answers(y, 400, 0), n_points=300), 3)
+    truth = y[problem.data.graph.points]
+    agree = []
+    for W in problem.starts:
+        found = np.argmax(problem.data.known @ W[:-1] + W[-1], axis=1)
+        agree.append(max(np.mean(np.array(names)[found] == truth) for names in permutations(range(3))))
+    # Two seeds and two scales in each of three spaces; in the last, of the rows as they are, other columns hide them.
+    assert min(agree[:8]) > 0.95
+    assert max(agree[8:12]) < 0.7
 
 
 def test_largest_alpha_is_where_the_model_leaves_equal_chances():
