@@ -1,6 +1,6 @@
 """Do the intervals of accuracy and agreement cover where answers hang on hubs, or crowd on few points?
 
-    python benchmarks/hubs.py                # about ten CPU minutes: 250 draws of what is cheap, fewer of fits
+    python benchmarks/hubs.py --write        # about ten CPU minutes: 250 draws of what is cheap, fewer of fits
     python benchmarks/hubs.py --draws 250 --part folds --classes 4
 
 ``AnswerGraph.hubs`` says which points are hubs: they are in every fold and stay as they are in the interval of
@@ -21,8 +21,10 @@ from __future__ import annotations
 import argparse
 import time
 import warnings
+from pathlib import Path
 
 import numpy as np
+from pages import write_between
 
 from sdulearn import PairLogisticRegression, stack_pairs
 from sdulearn.answers import graph
@@ -126,11 +128,16 @@ def main():
     parser.add_argument("--designs", nargs="+", default=DESIGNS)
     parser.add_argument("--part", nargs="+", choices=["given", "folds"], default=["given", "folds"])
     parser.add_argument("--multiple", type=float, help="of the mean number of answers, from which a point is a hub")
+    parser.add_argument("--write", action="store_true", help="put the table into docs/coverage.md")
     arguments = parser.parse_args()
     warnings.simplefilter("ignore")
     if arguments.multiple is not None:
         graph._HUB_MULTIPLE = arguments.multiple
-    print("| part | classes | design | draws | true | estimate | width | covers |\n|---|---|---|---|---|---|---|---|")
+    table = [
+        "| part | classes | design | draws | true | estimate | width | covers |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    print(*table, sep="\n")
     for part in arguments.part:
         for n_classes in arguments.classes:
             for design in arguments.designs:
@@ -142,11 +149,13 @@ def main():
                 cells = [globals()[part](design, n_classes, np.random.default_rng([seed, n_classes])) for seed in seeds]
                 true, value, low, high = np.array(cells).T
                 covers = np.mean((low <= true) & (true <= high))
-                print(
+                table.append(
                     f"| {part} | {n_classes} | {design} | {draws} | {true.mean():.3f} | {value.mean():.3f} | "
-                    f"{np.mean(high - low):.3f} | {covers:.1%} | {time.perf_counter() - began:.0f} s",
-                    flush=True,
+                    f"{np.mean(high - low):.3f} | {covers:.1%} |"
                 )
+                print(table[-1], f"{time.perf_counter() - began:.0f} s", flush=True)
+    if arguments.write:
+        write_between(Path(__file__).parents[1] / "docs" / "coverage.md", "hubs", table)
 
 
 if __name__ == "__main__":
