@@ -119,7 +119,7 @@ def _first(turn: Turn) -> Question:
 
 
 def _under_way(turn: Turn) -> Question | None:
-    """A point that was asked about and is in no class yet, against the likeliest class that is left."""
+    """A point that is in no class yet, against the likeliest class that is left."""
     state = turn.state
     closed = state.given_up | turn.busy
     for point in state.classes.excluded:
@@ -144,7 +144,7 @@ def ask_about(turn: Turn, point: int, kind: str) -> Question:
 
 
 def example(state: State, number: int) -> int:
-    """The trusted point of a class nearest to its centre, by its first 1, 2, 4, 8, ... points: it changes rarely."""
+    """The trusted point nearest to the centre of the first 1, 2, 4, ... points: it changes rarely."""
     members = state.classes.members[number]
     usable = [point for point in members if point in state.trusted]
     if not usable:
@@ -275,7 +275,7 @@ def _triangle(turn: Turn) -> Question | None:
 
 
 def _doubtful(turn: Turn) -> Question | None:
-    """The answer least likely to be right, if it is more likely wrong than not; asked three times at most."""
+    """The answer least likely to be right, if below one half; asked three times at most."""
     times = Counter(one.pair for one in turn.state.answers)
     for one, right in turn.state.doubtful:
         if right < 0.5 and times[one.pair] < 3 and one.pair not in turn.waiting:

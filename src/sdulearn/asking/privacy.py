@@ -150,14 +150,14 @@ class Flips:
             )
 
     def closed_to(self, annotator: str) -> frozenset[int]:
-        """Points in private answers, but for those that this annotator took back and may give again."""
+        """Points in private answers, but for those that this annotator may give again."""
         if self.epsilon is None:
             return frozenset()
         shut = [rows for (rows, who), ours in self._ours.items() if who != annotator or not ours]
         return frozenset(row for rows in shut for row in rows)
 
     def leak(self, answers: Sequence[RowAnswer], *, two_classes: bool) -> Leak:
-        """How many points hang together, and what the flipped answers about each row and of each person add up to."""
+        """How many points hang together, and what flipped answers tell of a row and a person."""
         ends, signs, _ = as_graph_input(answers)
         points, local = np.unique(ends, return_inverse=True)
         joined: Indices = local.reshape(-1, 2)[(signs > 0) | two_classes]

@@ -40,7 +40,7 @@ _FITTING = RLock()
 
 
 class Settings(NamedTuple):
-    """Penalty of the model, beside the sum of the losses of its points, and the power of the covariance in it."""
+    """Penalty of the model, beside the sum of its losses, and the power of the covariance in it."""
 
     penalty: float
     power: float
@@ -122,7 +122,7 @@ class State:
 
     @cached_property
     def trusted(self) -> set[int]:
-        """Points that may stand for a class: founders, and what was compared with these twice, with one result."""
+        """Points that may stand for a class: founders, and those twice compared with one, alike."""
         # A wrong answer about one would spoil all that are compared with it.
         trusted = set(self.founders.values())
         votes = count_votes(self.answers)
@@ -138,7 +138,7 @@ class State:
 
     @cached_property
     def n_sampled(self) -> int:
-        """How far along the random order points have been asked about: so many points are a random sample."""
+        """How many points of the random order have been asked about: they are a random sample."""
         asked = [one.left for one in self.answers if one.kind == "random"]
         return int(self.points.position[asked].max(initial=-1)) + 1
 
@@ -169,7 +169,7 @@ class State:
 
     @cached_property
     def _has_contradictions(self) -> bool:
-        """Whether answers contradict each other, or the classes that follow from those before them."""
+        """Whether answers contradict each other, or the classes that follow from earlier ones."""
         ends, signs, _ = self.pairs
         label = self.classes.label
         between = [(label.get(a), label.get(b), sign) for (a, b), sign in zip(ends.tolist(), signs, strict=True)]
@@ -193,7 +193,7 @@ class State:
 
     @property
     def model(self) -> PairLogisticRegression | None:
-        """The joint model of all answers, in the axes of the points; None while there is one class."""
+        """The joint model of all answers, in the axes of the points; None of a single class."""
         return self._fit_once(()).model if len(self.numbers) > 1 else None
 
     def _fit_once(self, left_out: tuple[int, ...]) -> Fitted:
@@ -204,7 +204,7 @@ class State:
             return self._fitted[left_out]
 
     def fit(self, left_out: Collection[int]) -> Fitted:
-        """The model without the answers about some points, and without classes that nothing is known of then."""
+        """The model without answers about some points, and without classes that are not known then."""
         # All known points name the classes where answers are right: that says no more than they do.
         naming = self.founders.values() if self.error else self.classes.label
         labelled = {point: self.classes.label[point] for point in naming if point not in left_out}
@@ -278,7 +278,7 @@ class State:
         return dict(zip(self.numbers, log_p.tolist(), strict=True))
 
     def narrowed(self) -> Array:
-        """Probability of each class of the partly known points: none for those that answers exclude."""
+        """Probability of each class of the partly known points: 0 where answers exclude it."""
         p = np.exp(self.log_probabilities(self.partial))
         for row, point in enumerate(self.partial.tolist()):
             out = self.classes.excluded[point]
@@ -295,7 +295,7 @@ class State:
 
     @cached_property
     def held_out(self) -> Array:
-        """Log probabilities of the classes of each known point by a model that knows no answer about it."""
+        """Log probabilities of the classes of each known point, by a model without answers about it."""
         log_p = self.log_probabilities(self.known)
         places = np.flatnonzero(self.is_held_out)
         fold = np.random.default_rng(0).permutation(len(places)) % self.N_FOLDS
@@ -307,13 +307,13 @@ class State:
 
     @cached_property
     def is_held_out(self) -> Mask:
-        """Which known points can be held out: where answers may be wrong, examples carry what is said of others."""
+        """Known points that can be held out: where answers may be wrong, others hang on examples."""
         examples = {point for one in self.answers for point in one.choices} | set(self.founders.values())
         return ~np.isin(self.known, list(examples) if self.error else [])
 
     @cached_property
     def doubtful(self) -> list[tuple[RowAnswer, float]]:
-        """Answers between known points with the probability that they are right, the least likely first."""
+        """Answers between known points and how likely they are right, the least likely first."""
         # By models that did not see the point; answers may be wrong even where none was found to be.
         if self.model is None or len(self.known) < _LEAST_KNOWN:
             return []
@@ -323,7 +323,7 @@ class State:
         return [(between[k], float(right[k])) for k in np.argsort(right, kind="stable")]
 
     def propagate(self, log_p: Array, least_error: float = 0.0) -> Propagation:
-        """Posteriors of the known points and of the answers between them, from probabilities of the classes."""
+        """Posteriors of the known points and of the answers between them, from probabilities."""
         rates = {who: max(rate, least_error) for who, rate in self.error_rates.items()}
         factors = AnswerModel.given(rates, self.graph).factor_graph(self.graph, len(self.numbers))
         return factors.propagate(log_p, tol=1e-4, max_iter=30)
@@ -347,7 +347,7 @@ def class_names(n_classes: int) -> Sequence[int]:
 
 
 class _OneFold:
-    """Trains and tests on everything: the evidence chooses the settings, and folds would only cut answers apart."""
+    """Trains and tests on everything: the evidence chooses, and folds would only cut answers apart."""
 
     def split(self, X: Array, y: Codes) -> Iterator[tuple[Indices, Indices]]:
         """All rows, twice."""

@@ -45,7 +45,7 @@ class _Person:
 
 
 class Session:
-    """Asks people, writes their answers to the log, then gives them to the engine. Threads may share it."""
+    """Asks people, writes their answers to the log, then tells the Asker. Threads may share it."""
 
     def __init__(self, asker: Asker, log: AnswerLog, ids: Sequence[str], for_team: bool = False) -> None:
         self.asker = asker
@@ -68,7 +68,7 @@ class Session:
         self._closed = False
 
     def question(self, annotator: str) -> tuple[int, Question]:
-        """The question before a person, and a token that names it; the same one until it is answered or put off."""
+        """The question before a person, until it is answered or put off, and a token that names it."""
         with self._lock:
             person = self._person(annotator)
             question = person.question
@@ -140,7 +140,7 @@ class Session:
             return self.log.contents.answers[key]
 
     def is_alone(self, annotator: str) -> bool:
-        """Whether nobody but this person can have answered: the page is for this machine, and there is one name."""
+        """Whether nobody else can have answered: the page is for this machine, with one name."""
         names = {name for name in (*self.people(), annotator) if name}
         return not self.for_team and len(names) <= 1
 
@@ -161,7 +161,7 @@ class Session:
             return sorted(named | self._people.keys())
 
     def agreement(self) -> dict[str, list[dict[str, Any]]]:
-        """What everybody did, their error rates, and how far two people agree on what both answered."""
+        """What everybody did, their error rates, and how far each two of them agree."""
         given = self.history()
         n_answers = Counter(one.annotator for one in given)
         n_unsure = Counter(one.annotator for one in given if not one.sign)
@@ -249,11 +249,11 @@ class Session:
                 self._slots[slot] = self._ahead.submit(work, *arguments)
 
     def privacy(self) -> str:
-        """What the log gives away of answers, rows and people; empty where answers are stored as they are given."""
+        """What the log gives away of answers, rows and people; empty unless answers are private."""
         return str(self.asker.leak())
 
     def rebuild_curve(self) -> None:
-        """Work out, meanwhile, the accuracy after some of the answers that the log held at the start."""
+        """Work out, meanwhile, the accuracy after some of the answers of earlier starts."""
         n = self.n_answers
         sizes = {round(n * k / _OLD_CURVE_POINTS) for k in range(1, _OLD_CURVE_POINTS + 1)} - {0}
         self._submit("curve", self._extend_curve, sorted(sizes))
@@ -294,7 +294,7 @@ class Session:
         return person
 
     def _release_left_open(self, annotator: str) -> None:
-        """Take back what others have had before them for too long; who never answered is forgotten."""
+        """Take back what others left open for too long; who never answered is forgotten."""
         latest = time.monotonic() - _HELD_SECONDS
         for name in [name for name, one in self._people.items() if name != annotator and one.seen < latest]:
             self.asker.skip(name or None, later=False)
