@@ -4,8 +4,6 @@ import json
 import re
 import subprocess
 import sys
-import threading
-import time
 
 import numpy as np
 import openpyxl
@@ -20,7 +18,6 @@ from sdulearn import PairLogisticRegression, SDUClassifier, TableModel
 from sdulearn.columns import Column, Columns, SparseColumns
 from sdulearn.io import tables
 from sdulearn.io.labels import read_labels
-from sdulearn.workflow.predict import in_order
 
 
 @pytest.fixture
@@ -232,24 +229,6 @@ def test_a_table_without_rows(refused, model, frame, tmp_path):
     told = refused("predict", tmp_path / "model.sdu", tmp_path / "t.parquet", "-o", tmp_path / "out.parquet")
     assert "no rows" in told
     assert not (tmp_path / "out.parquet").exists()
-
-
-def test_results_come_in_order_and_few_at_a_time():
-    """The first job is the slowest, and nobody runs far ahead of the reader."""
-    begun, lock = [], threading.Lock()
-
-    def job(k):
-        with lock:
-            begun.append(k)
-        time.sleep(0.05 if k == 0 else 0)
-        return k
-
-    results = in_order((lambda k=k: job(k) for k in range(50)), 3)
-    assert next(results) == 0
-    assert len(begun) <= 4
-    assert list(results) == list(range(1, 50))
-    with pytest.raises(ZeroDivisionError):
-        list(in_order([lambda: 1, lambda: 1 / 0, lambda: 2], 1))
 
 
 def test_a_zipped_output_is_zipped(call, model, frame, tmp_path):
