@@ -29,7 +29,6 @@ from sdulearn.joint.likelihood import (
     bordered_sum,
     mean_curvature,
     mean_sums,
-    pair_moments,
 )
 from sdulearn.joint.path import descend, polish
 from sdulearn.linear import check_width
@@ -261,12 +260,12 @@ def _moments(A: Rows, pairs: LoosePairs, omega: Array, share: Array, W: Array) -
     n = len(omega)
     ends = A[: 2 * n]
     free = A[2 * n :]
-    joint, total = pair_moments(ends, pairs.side[n:], omega)
+    joint = bordered_gram(A[:n], omega * pairs.side[n:], A[n : 2 * n])
     return {
         "ends_second": bordered_gram(ends, np.tile(omega, 2), ends),
         "free_second": bordered_gram(free, share, free),
-        "joint": joint,
-        "ends": total,
+        "joint": joint + joint.T,
+        "ends": bordered_sum(ends, np.tile(omega, 2)[:, None]),
     }
 
 

@@ -407,13 +407,6 @@ def _span(index: Indices) -> Indices | slice:
     return slice(first, first + len(index)) if (np.diff(index) == 1).all() else index
 
 
-def pair_moments(A: Rows, s: Array, omega: Array) -> tuple[Array, Array]:
-    """``sum omega s [x, 1] [x', 1]'`` plus its transpose, and ``sum omega [x + x', 2]``, over pairs of rows."""
-    n = len(s)
-    joint = bordered_gram(A[:n], omega * s, A[n:])
-    return joint + joint.T, bordered_sum(A, np.tile(omega, 2)[:, None])
-
-
 class FoldLikelihood:
     """A column of a batch is a fold: an answer or a label is known to it where it touches no point left out.
 
