@@ -166,6 +166,26 @@ def test_shares_of_random_questions_and_checks_are_kept():
     assert kinds.count("random") == pytest.approx(0.4 * 50, abs=1)
 
 
+def test_answers_are_checked_by_somebody_else_or_when_they_are_forgotten():
+    asker = Asker(X, design="random", repeat_share=1, random_state=0)
+    for k in range(12):
+        asker.tell(Question(2 * k, (2 * k + 1,), "random", k + 1), "same", "ann" if k < 6 else "zoe")
+    for name, others in (("ann", range(12, 24)), ("zoe", range(12)), ("mia", range(24))):
+        repeats = [asker.next(name)]
+        for _ in range(5):
+            asker.skip(name)
+            repeats.append(asker.next(name))
+        assert {question.kind for question in repeats} == {"repeat"}
+        assert {question.left for question in repeats} <= set(others)
+        assert len({question.left for question in repeats}) == 6
+        asker = Asker(X, design="random", repeat_share=1, random_state=0, answers=asker.answers)
+    alone = Asker(X, design="random", repeat_share=1, random_state=0)
+    asked = [question.kind for question in answer_all(alone, 5)]
+    # Not what is still remembered: the last three.
+    assert asked == ["random", "random", "random", "random", "repeat"]
+    assert alone.answers["left"][4] == alone.answers["left"][0]
+
+
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_labels_are_those_of_the_answers_where_they_tell_them(n_classes):
     rows, y = make_classification(
