@@ -33,7 +33,7 @@ FLOORS = [
     [("boosting",), ("blocks.problem", "blocks.double_hinge", "blocks.estimators", "distributed")],
     [
         (
-            "columns", "io.excel", "io.svmlight", "io.tables", "io.rows", "io.survey", "io.labels",
+            "columns", "io.excel", "io.tables", "io.rows", "io.survey", "io.labels",
             "streaming", "io.answer_log", "io.importers", "io.answers", "report", "table_model",
             "io.model_file", "io.onnx", "workflow",
         ),

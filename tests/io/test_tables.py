@@ -24,10 +24,9 @@ from sdulearn.answers import read_answers
 from sdulearn.columns import SparseColumns
 from sdulearn.datasets import make_waveform
 from sdulearn.errors import InputError
-from sdulearn.io import excel, svmlight, tables
+from sdulearn.io import excel, tables
 from sdulearn.io.survey import Survey, all_ids, look_for, parts_of, read_features, read_ids, survey
-from sdulearn.io.svmlight import read_svmlight, svmlight_rows
-from sdulearn.io.tables import open_parquet, open_table, parquet_files, read_whole
+from sdulearn.io.tables import open_parquet, open_table, parquet_files, read_svmlight, read_whole, svmlight_rows
 from sdulearn.pairs import scramble
 
 FRAME = pd.DataFrame(
@@ -243,7 +242,7 @@ def test_svmlight_stays_sparse(tmp_path, monkeypatch, zero_based, zipped):
     scale = dense.std(axis=0)
     np.testing.assert_allclose(columns.scale, np.where(scale > 0, scale, 1))
     np.testing.assert_allclose(columns.scaled(features).toarray(), dense / columns.scale)
-    monkeypatch.setattr(svmlight, "_CHUNK_ROWS", 7)
+    monkeypatch.setattr(tables, "_CHUNK_ROWS", 7)
     chunks = list(svmlight_rows(path, SparseColumns(400, columns.first, np.ones(400))))
     assert [first for first, _ in chunks] == list(range(0, 50, 7))
     np.testing.assert_allclose(sparse.vstack([chunk for _, chunk in chunks]).toarray(), S.toarray())

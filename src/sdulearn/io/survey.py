@@ -13,8 +13,7 @@ import numpy as np
 from sdulearn.columns import ColumnCounts, Columns, Layout, count, decide
 from sdulearn.errors import InputError, listed, quoted, require, shortened
 from sdulearn.io.files import Location, as_text, is_location
-from sdulearn.io.svmlight import read_svmlight
-from sdulearn.io.tables import TEXT_FORMATS, Part, Table, batch_rows, open_table, table_format
+from sdulearn.io.tables import TEXT_FORMATS, Part, Table, batch_rows, open_table, read_svmlight, table_format
 from sdulearn.pairs import scramble
 from sdulearn.types import ArrowColumn, ArrowTable, ArrowType, Codes, Frame, Mask, Rows
 

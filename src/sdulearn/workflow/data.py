@@ -23,8 +23,7 @@ from sdulearn.errors import InputError, quoted
 from sdulearn.io.files import Location, is_location
 from sdulearn.io.labels import Labels, class_numbers
 from sdulearn.io.survey import Survey, Wanted, all_ids, decided, ids_of, is_row_number, look_for, parts_of, survey
-from sdulearn.io.svmlight import read_svmlight
-from sdulearn.io.tables import Table, open_table, table_format
+from sdulearn.io.tables import Table, open_table, read_svmlight, table_format
 from sdulearn.pairs import SIMILAR, UNSURE, mean_weight, scramble, stack_pairs
 from sdulearn.types import Array, Codes, Frame, Indices, Mask, Rows
 from sdulearn.workflow.options import MEMORY, Engine, FitOptions

@@ -17,8 +17,7 @@ from sdulearn.columns import Columns, SparseColumns
 from sdulearn.errors import InputError, require
 from sdulearn.io.files import Location
 from sdulearn.io.survey import id_texts, named_id_column
-from sdulearn.io.svmlight import svmlight_rows
-from sdulearn.io.tables import Part, batch_rows, open_table, table_format
+from sdulearn.io.tables import Part, batch_rows, open_table, svmlight_rows, table_format
 from sdulearn.table_model import TableModel
 from sdulearn.types import Array, ArrowColumn, Indices
 
