@@ -222,23 +222,18 @@ def _fit(name: str, options: FitOptions, data: TrainingData, engine: Engine, sec
         importances = column_importances(chosen, parts, rows, pairs, data.columns)
         estimator = chosen if not data.parts else _on_all_rows(chosen, options, data, engine)
     n_right = _name_classes(estimator, data) if data.labels else 0
-    classes = data.classes or tuple(map(str, estimator.classes_.tolist()))
-    model = TableModel(estimator, data.columns, classes)
+    model = TableModel(estimator, data.columns, data.classes or tuple(map(str, estimator.classes_.tolist())))
     if accuracy is None:
         checks = _check_classes(data, pairs, n_right)
     else:
         checks = _check_two_classes(options, data, pairs, estimator.prior_, accuracy, n_right)
     report = FitReport(
         sdulearn=__version__,
-        method="joint" if options.is_joint else options.method,
         settings=chosen_settings(chosen),
         table=name,
-        n_rows=data.n_rows,
-        n_unlabeled=data.n_unlabeled,
-        **_answer_facts(data, options, chosen, rows, pairs),
+        **_given(data, options, chosen, rows, pairs),
         accuracy=accuracy,
         prior=estimator.prior_,
-        n_labels=len(data.labels),
         n_labels_right=n_right,
         findings=(*_noted(caught, estimator, data), *checks, *doubts, *reasons),
         agreement=agreement,
@@ -259,16 +254,18 @@ def _on_all_rows(chosen: Estimator, options: FitOptions, data: TrainingData, eng
     return fit_on_all(chosen, options, blocks, data.same_answers)
 
 
-def _answer_facts(
-    data: TrainingData, options: FitOptions, chosen: Estimator, rows: Rows, pairs: Pairs
-) -> dict[str, Any]:
-    """What the report says of the answers; for methods that take all for right, not who was wrong and where."""
+def _given(data: TrainingData, options: FitOptions, chosen: Estimator, rows: Rows, pairs: Pairs) -> dict[str, Any]:
+    """What the fit was given; for methods that take all answers for right, not who was wrong and where."""
     n_independent = data.n_similar + data.n_dissimilar
     n_points = 2 * n_independent
     if pairs.shares_points:
         n_points, n_independent = _worth(pairs, len(chosen.classes_))
     answers = data.answers
     found: dict[str, Any] = {
+        "method": "joint" if options.is_joint else options.method,
+        "n_rows": data.n_rows,
+        "n_unlabeled": data.n_unlabeled,
+        "n_labels": len(data.labels),
         "answers": data.name,
         "n_similar": data.n_similar,
         "n_dissimilar": data.n_dissimilar,
