@@ -110,6 +110,11 @@ def test_settings_are_chosen_by_the_evidence(two, three):
     assert choose_settings(State(two.points, star, 2)) != FIRST_SETTINGS
     few = tuple(one for one in two.answers if one.sign > 0)
     assert choose_settings(State(two.points, few, 2)) == FIRST_SETTINGS
+    # Chosen anew after 12, 18, 27, ... answers, from these.
+    asker = Asker(two.points.X, answers=list(two.answers), random_state=0)
+    for n, by in ((8, 0), (12, 0), (13, 12), (18, 12), (19, 18), (27, 18), (28, 27)):
+        chosen = choose_settings(State(asker._points, two.answers[:by], 2)) if by else FIRST_SETTINGS
+        assert asker._state(two.answers[:n]).settings == chosen, n
 
 
 def test_answers_to_look_at_again():
