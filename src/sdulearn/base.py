@@ -21,7 +21,7 @@ from sdulearn.model_selection import check_places
 from sdulearn.pairs import Pairs, read_pairs, weighted_rows
 from sdulearn.prior import PriorEstimate
 from sdulearn.solvers import warn_unless
-from sdulearn.solvers.linalg import check_magnitude, check_weight_range
+from sdulearn.solvers.linalg import check_magnitude
 from sdulearn.solvers.problem import Solution
 from sdulearn.types import Array, Between, Codes, Count, Indices, MatrixLike, Rows
 
@@ -259,8 +259,6 @@ class PairClassifier(ClassifierMixin, BaseEstimator):
             X = validate_data(self, X, **checks)
             check_consistent_length(X, pairs)
         check_magnitude(X)
-        if sample_weight is not None:
-            check_weight_range(np.asarray(sample_weight, dtype=np.float64))
         pairs, weight, kept = weighted_rows(pairs, sample_weight)
         if kept is None:
             return X, pairs, weight

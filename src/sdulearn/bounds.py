@@ -81,11 +81,6 @@ def estimation_error_bound(
     float
         The bound.
 
-    See Also
-    --------
-    rademacher_linear : The complexity of a linear model.
-    sdulearn.planning.simulate_plan : Numbers of pairs by simulation; bounds are too loose for that.
-
     Examples
     --------
     >>> from sdulearn.bounds import estimation_error_bound
@@ -142,10 +137,6 @@ def order_probability(n_pairs: int, prior: float, *, exact: bool = False) -> flo
     float
         The lower bound, or with ``exact`` the probability.
 
-    See Also
-    --------
-    recommended_gamma : How much of DU to mix with SD.
-
     Examples
     --------
     >>> from sdulearn.bounds import order_probability
@@ -182,10 +173,6 @@ def rademacher_linear(X: MatrixLike, radius: float) -> float:
     -------
     float
         C_F.
-
-    See Also
-    --------
-    estimation_error_bound : Where it enters.
 
     Examples
     --------
@@ -240,11 +227,6 @@ def recommended_gamma(
     -------
     float
         The weight gamma, between 0 and 1.
-
-    See Also
-    --------
-    order_probability : The paper's reason to mix SD with DU.
-    sdulearn.SDUClassifierCV : Chooses gamma by cross-validation.
 
     Examples
     --------

@@ -48,13 +48,7 @@ from sdulearn.risks import (
 )
 from sdulearn.sklearn_private import HasMethods, Interval, StrOptions, fit_context
 from sdulearn.solvers import SOLVERS, choose_solver, solve, solve_rows, warn_unless
-from sdulearn.solvers.linalg import (
-    LARGEST_NUMBER,
-    check_system_size,
-    check_weight_range,
-    row_pieces,
-    with_ones,
-)
+from sdulearn.solvers.linalg import LARGEST_NUMBER, check_system_size, row_pieces, with_ones
 from sdulearn.solvers.problem import Design, Solution, ridge_of
 from sdulearn.solvers.squared import GroupMoments, MomentProblem, ridge_path
 from sdulearn.types import Array, Codes, Estimator, Indices, MatrixLike, Rows, Splitter
@@ -567,7 +561,6 @@ class SDUClassifier(_SDUBase):
         weight = None
         if sample_weight is not None:
             weight = check_weights(sample_weight, X.shape[0], "sample_weight")
-            check_weight_range(weight)
         statistics = PairStatistics() if first else self.statistics_
         statistics.update(X, codes_of(known), weight)
         try:

@@ -130,10 +130,6 @@ class PairKFold(PairFolds):
     random_state : int, RandomState or None, default=None
         Seed of the shuffle; give an int for the same folds every time.
 
-    See Also
-    --------
-    sdulearn.blocks.HashedPairKFold : Folds for rows that come in blocks.
-
     Examples
     --------
     >>> import numpy as np

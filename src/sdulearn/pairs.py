@@ -29,6 +29,9 @@ COLUMNS = ("answer", "point", "annotator", "label")
 # Sources of rows, in the paper's letters: ends of similar pairs, ends of dissimilar pairs,
 # unlabeled rows.
 S, D, U = range(3)
+# Weights whose squares neither overflow nor vanish.
+_SMALLEST_WEIGHT = 1e-50
+_LARGEST_WEIGHT = 1e50
 # More rows than a block has.
 _LARGEST_BLOCK = 2**40
 
@@ -189,12 +192,18 @@ def rows_of(values: Any, kept: Indices | None) -> Any:
 
 
 def check_weights(weights: ArrayLike, size: int, name: str) -> Array:
-    """Finite numbers of zero or more, one each, or an InputError."""
+    """Finite numbers of zero or more, one each, whose squares neither overflow nor vanish, or an InputError."""
     values = np.asarray(weights, dtype=np.float64)
     if values.shape != (size,):
         raise InputError(f"`{name}` must have shape ({size},), got {values.shape}.")
     if not (np.isfinite(values) & (values >= 0)).all():
         raise InputError(f"`{name}` must be finite and not negative. Weight 0 leaves a row or an answer out.")
+    positive = values[values > 0]
+    if positive.size and not (positive.min() >= _SMALLEST_WEIGHT and positive.max() <= _LARGEST_WEIGHT):
+        raise InputError(
+            f"`{name}` holds weights from {positive.min():g} to {positive.max():g}; they must lie between "
+            f"{_SMALLEST_WEIGHT:g} and {_LARGEST_WEIGHT:g}. Only their ratios matter: divide all by the largest."
+        )
     return values
 
 
@@ -391,7 +400,7 @@ def integer_codes(y: ArrayLike) -> Codes:
             "similar, -k dissimilar, 0 unlabeled). sdulearn.stack_pairs makes them from pairs and "
             "answers."
         )
-    if codes.size and (np.abs(codes.astype(np.float64)) >= 2.0**62).any():
+    if (np.abs(codes.astype(np.float64)) >= 2.0**62).any():
         raise InputError("Pair codes must be smaller than 2**62 in size; number the pairs 1, 2, 3, ...")
     return codes.astype(np.int64, copy=False)
 
@@ -463,12 +472,6 @@ def stack_pairs(
     InputError
         Where a pair names a row that is not there, or one row twice, or an answer is neither; or
         where ``labels`` may be a 0/1 target.
-
-    See Also
-    --------
-    PairKFold : Folds that keep the answers about a point together.
-    SDUClassifierCV : Learns from such rows by the risks of the paper.
-    PairLogisticRegressionCV : Learns from such rows by the joint likelihood of a pair.
 
     Examples
     --------

@@ -94,11 +94,6 @@ def parquet_blocks(
     InputError
         A column is not there or, as a feature, does not hold numbers.
 
-    See Also
-    --------
-    SDUClassifier : Fits from these blocks.
-    sdulearn.distributed.DaskBlocks : Blocks on a cluster.
-
     Examples
     --------
     >>> from pathlib import Path
@@ -244,13 +239,6 @@ class SDUClassifier(FromPortions, linear.SDUClassifier):
     whole is checked over all portions, by a checksum: it finds half a pair and a pair with two
     signs, not a code on four rows.
 
-    See Also
-    --------
-    parquet_blocks : Rows of Parquet files.
-    SDUClassifierCV : Chooses alpha and gamma.
-    sdulearn.SDUClassifier.partial_fit : Portions that come only once, for squared loss.
-    sdulearn.distributed.SDUClassifier : The same on a Dask cluster.
-
     Examples
     --------
     >>> import numpy as np
@@ -273,9 +261,4 @@ class SDUClassifierCV(FromPortions, linear.SDUClassifierCV):
     choice. ``n_jobs`` plays no role: :func:`parquet_blocks` has threads of its own. Squared loss
     takes two passes; other losses several for each setting and fold, so where that is long choose
     the settings on a draw of the rows in memory.
-
-    See Also
-    --------
-    SDUClassifier : With given settings.
-    parquet_blocks : Rows of Parquet files.
     """

@@ -120,7 +120,7 @@ BAD = {
     "half a pair": (lambda r, c: spoiled((r, c), 0, "code"), "one row only, or on two rows with different signs"),
     "two signs": (lambda r, c: spoiled((r, c), -c[c > 0][0], "code"), "each code must stand on exactly two rows"),
     "two weights": (lambda r, c: spoiled((r, c), 2.0, "weight"), "one sign and one weight"),
-    "negative weight": (lambda r, c: spoiled((r, c), -1.0, "weight"), "finite numbers of zero or more"),
+    "negative weight": (lambda r, c: spoiled((r, c), -1.0, "weight"), "must be finite and not negative"),
     "NaN": (lambda r, c: deal(np.where(r > 5, np.nan, r), c), "contains NaN"),
     "fractions": (lambda r, c: deal(r, c + 0.5), "`y` holds fractions"),
     "no rows": (lambda r, c: deal(r[:0], c[:0], 1), "every block is empty"),

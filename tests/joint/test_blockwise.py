@@ -263,8 +263,8 @@ def with_infinity(X, y, weight):
         (lambda X, y, w: (np.vstack([X, X[:1]]), np.r_[y, y[:1]], w), "stands on 3 rows, but a pair has two ends"),
         (lambda X, y, w: (X, np.r_[-y[0], y[1:]], w), "Give both ends of a pair the same sign"),
         (lambda X, y, w: (X, y, np.arange(len(y)) + 1.0), "two ends of a pair must carry one weight"),
-        (lambda X, y, w: (X, y, -np.ones(len(y))), "`sample_weight` must hold finite numbers, zero or more"),
-        (lambda X, y, w: (X, y, np.full(len(y), np.inf)), "`sample_weight` must hold finite numbers, zero or more"),
+        (lambda X, y, w: (X, y, -np.ones(len(y))), "`sample_weight` must be finite and not negative"),
+        (lambda X, y, w: (X, y, np.full(len(y), np.inf)), "`sample_weight` must be finite and not negative"),
     ],
 )  # fmt: skip
 def test_bad_blocks(waveform, change, message):

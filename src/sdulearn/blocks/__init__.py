@@ -132,10 +132,6 @@ class HashedPairKFold(PairFolds):
     n_splits : int, default=5
         Number of folds, at least 2.
 
-    See Also
-    --------
-    sdulearn.PairKFold : Folds of equal size, for rows in memory.
-
     Examples
     --------
     >>> import numpy as np

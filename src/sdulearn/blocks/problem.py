@@ -15,7 +15,7 @@ from sdulearn.blocks import Block, Blocks, Sums, add_all, fold_of_rows
 from sdulearn.errors import InputError
 from sdulearn.linear import PairStatistics
 from sdulearn.losses import TrainingLoss
-from sdulearn.pairs import codes_of, integer_codes, labels_of, sources
+from sdulearn.pairs import check_weights, codes_of, integer_codes, labels_of, sources
 from sdulearn.risks import Mixture
 from sdulearn.solvers import solve
 from sdulearn.solvers.descent import backtrack, best_length, lbfgs, rounding_of
@@ -23,7 +23,6 @@ from sdulearn.solvers.linalg import (
     Cholesky,
     affordable_rows,
     check_system_size,
-    check_weight_range,
     joined,
     row_pieces,
     weighted_gram,
@@ -193,10 +192,8 @@ def _check_block(X: Rows, y: ArrayLike, weight: Array | None) -> Codes:
             f"A block has {X.shape[0]} rows of `X`, {len(codes)} pair codes{weights}. Give `X`, `y` "
             "and `sample_weight` the same rows, in blocks of the same lengths."
         )
-    if weight is not None and not (np.isfinite(weight).all() and (weight >= 0).all()):
-        raise InputError("`sample_weight` must hold finite numbers of zero or more.")
     if weight is not None:
-        check_weight_range(weight)
+        check_weights(weight, len(codes), "sample_weight")
     check_system_size(X.shape[1])
     return codes
 

@@ -146,11 +146,6 @@ class SDUClassifier(DaskRows, linear.SDUClassifier):
     the start and, for double hinge, the rows at a kink at the end are 16 MB each, or ten d x d
     matrices.
 
-    See Also
-    --------
-    SDUClassifierCV : Chooses alpha and gamma.
-    sdulearn.streaming.SDUClassifier : From a disk, without a cluster.
-
     Examples
     --------
     >>> import dask.array as da
@@ -170,10 +165,6 @@ class SDUClassifierCV(DaskRows, linear.SDUClassifierCV):
 
     As :class:`sdulearn.streaming.SDUClassifierCV`: folds are dealt by hash, and ``n_jobs`` plays no
     role.
-
-    See Also
-    --------
-    SDUClassifier : With given settings.
     """
 
 
@@ -185,11 +176,6 @@ class PairLogisticRegression(DaskRows, joint.PairLogisticRegression):
     of one annotator, "auto". Both ends of a pair must be in one chunk:
     :func:`~sdulearn.distributed.gather_pairs` brings them there. The rows are kept in the workers'
     memory while it fits.
-
-    See Also
-    --------
-    gather_pairs : Brings both ends of each pair into one chunk.
-    sdulearn.PairLogisticRegressionCV : Chooses the penalty, in memory.
 
     Examples
     --------

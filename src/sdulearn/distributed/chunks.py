@@ -17,7 +17,6 @@ from dask.highlevelgraph import HighLevelGraph
 from dask.typing import Key
 from dask.utils import is_dataframe_like
 from distributed import futures_of
-from numpy.typing import NDArray
 from scipy import sparse
 
 from sdulearn.blocks import Block
@@ -57,11 +56,14 @@ def aligned(
 ) -> tuple[DaskCollection, DaskCollection, DaskCollection | None]:
     """``X`` with whole rows in each chunk; ``y`` and the weights with the row chunks of ``X``."""
     X = whole_rows(X)
+    if is_dask_collection(y):
+        # A table of what is known comes in whole rows too.
+        y = whole_rows(y) if y.ndim == 2 else y
+    elif hasattr(y, "columns"):
+        # An array has no names of columns.
+        y = read_pairs(y).table
     weight = None if sample_weight is None else align(X, sample_weight, "sample_weight")
-    # An array has no names of columns.
-    known = align(X, read_pairs(y).table if hasattr(y, "columns") and not is_dask_collection(y) else y, "y")
-    # A table of what is known comes in whole rows too.
-    return X, whole_rows(known) if getattr(known, "ndim", 1) == 2 else known, weight
+    return X, align(X, y, "y"), weight
 
 
 def whole_rows(X: DaskCollection) -> DaskCollection:
@@ -95,26 +97,32 @@ def side_by_side(chunks: list[Rows]) -> Rows:
 def align(X: DaskCollection, vector: VectorLike, name: str) -> DaskCollection:
     """A vector with one chunk per chunk of rows of ``X``, of the same lengths where known."""
     lengths = known_lengths(X)
-    n_blocks = number_of_blocks(X)
-    if not is_dask_collection(vector):
-        return _cut(np.asarray(vector), lengths, n_blocks, name)
-    own = known_lengths(vector)
+    plain = not is_dask_collection(vector)
+    if plain:
+        vector = np.asarray(vector)
+    own = (len(vector),) if plain else known_lengths(vector)
     if lengths is not None and own is not None:
-        _check_total(name, sum(own), sum(lengths))
+        if sum(own) != sum(lengths):
+            raise InputError(f"`X` has {sum(lengths)} rows, but `{name}` has {sum(own)}. Give one for each row.")
+        if plain:
+            return da.from_array(vector, chunks=(lengths, *((n,) for n in vector.shape[1:])))
         return vector if own == lengths else vector.rechunk({0: lengths})
-    if number_of_blocks(vector) != n_blocks:
+    if plain and X.npartitions == 1:
+        return da.from_array(vector, chunks=-1)
+    if plain:
         raise InputError(
-            f"`X` comes in {n_blocks} blocks of rows and `{name}` in {number_of_blocks(vector)}, and "
+            f"`{name}` is a plain array, but the lengths of the blocks of `X` are not known, so Dask "
+            f"cannot tell which rows belong together. Keep `{name}` in the same dask frame as `X`, or "
+            "call X.compute_chunk_sizes() on an array (frame.to_dask_array(lengths=True) for a frame)."
+        )
+    if vector.npartitions != X.npartitions:
+        raise InputError(
+            f"`X` comes in {X.npartitions} blocks of rows and `{name}` in {vector.npartitions}, and "
             "their lengths are not known, so Dask cannot tell which rows belong together. Take `X` and "
             f"`{name}` from one dask frame, or call compute_chunk_sizes() on the arrays "
             "(frame.to_dask_array(lengths=True) for a frame)."
         )
     return vector
-
-
-def _check_total(name: str, found: int, n_rows: int) -> None:
-    if found != n_rows:
-        raise InputError(f"`X` has {n_rows} rows, but `{name}` has {found}. Give one for each row.")
 
 
 def known_lengths(collection: DaskCollection) -> tuple[int, ...] | None:
@@ -124,44 +132,21 @@ def known_lengths(collection: DaskCollection) -> tuple[int, ...] | None:
     return collection.chunks[0]
 
 
-def number_of_blocks(collection: DaskCollection) -> int:
-    """Chunks or partitions along the rows."""
-    if isinstance(collection, da.Array):
-        return int(collection.numblocks[0])
-    return int(collection.npartitions)
-
-
-def _cut(vector: NDArray[np.generic], lengths: tuple[int, ...] | None, n_blocks: int, name: str) -> da.Array:
-    """A plain vector, cut like ``X``."""
-    if lengths is None and n_blocks == 1:
-        return da.from_array(vector, chunks=-1)
-    if lengths is None:
-        raise InputError(
-            f"`{name}` is a plain array, but the lengths of the blocks of `X` are not known, so Dask "
-            f"cannot tell which rows belong together. Keep `{name}` in the same dask frame as `X`, or "
-            "call X.compute_chunk_sizes() on an array (frame.to_dask_array(lengths=True) for a frame)."
-        )
-    _check_total(name, len(vector), sum(lengths))
-    return da.from_array(vector, chunks=(lengths, *((n,) for n in vector.shape[1:])))
-
-
 def delayed_parts(*collections: DaskCollection) -> list[list[Delayed]]:
-    """The chunks of each collection along the rows, as Delayed objects."""
-    arrays = iter(_delayed_arrays([one for one in collections if isinstance(one, da.Array)]))
-    return [next(arrays) if isinstance(one, da.Array) else one.to_delayed() for one in collections]
+    """The chunks of each collection along the rows.
 
-
-def _delayed_arrays(arrays: list[da.Array]) -> list[list[Delayed]]:
-    """Chunks of arrays that are optimised together, so that what they share is computed once."""
-    if not arrays:
-        return []
+    Arrays are optimised together, so that what they share is computed once.
+    """
+    arrays = [one for one in collections if isinstance(one, da.Array)]
     keys = [list(flatten(one.__dask_keys__())) for one in arrays]
-    merged = HighLevelGraph.merge(*(one.__dask_graph__() for one in arrays))
     layer = Layer("chunk")
-    layer.tasks = dict(arrays[0].__dask_optimize__(merged, keys))
+    if arrays:
+        merged = HighLevelGraph.merge(*(one.__dask_graph__() for one in arrays))
+        layer.tasks = dict(arrays[0].__dask_optimize__(merged, keys))
     # Persisted chunks, which Dask leaves out.
     layer.tasks |= {future.key: future for future in futures_of(arrays)}
-    return [layer.delayed(some, []) for some in keys]
+    delayed = iter([layer.delayed(some, []) for some in keys])
+    return [next(delayed) if isinstance(one, da.Array) else one.to_delayed() for one in collections]
 
 
 def make_block(number: int, X: MatrixLike, y: VectorLike, weight: VectorLike | None = None) -> list[Block]:
@@ -224,10 +209,6 @@ def gather_pairs(
     sample_weight : dask collection
         Only where one was given.
 
-    See Also
-    --------
-    PairLogisticRegression : Needs its rows so.
-
     Examples
     --------
     >>> import dask.array as da
@@ -242,10 +223,9 @@ def gather_pairs(
     columns = [X, y] if weight is None else [X, y, weight]
     parts = delayed_parts(*columns)
     layer = Layer("gather")
-    n_blocks = number_of_blocks(X)
     bundles = []
     for i, row in enumerate(zip(*parts, strict=True)):
-        bundles.append(layer.add(i, addressed, i, n_blocks, *(chunk.key for chunk in row)))
+        bundles.append(layer.add(i, addressed, i, X.npartitions, *(chunk.key for chunk in row)))
     pieces = shuffle(layer, bundles)
     # One task brings the whole layer along.
     moved = layer.delayed(bundles[:1], [chunk for column in parts for chunk in column])

@@ -98,10 +98,6 @@ class DaskBlocks:
     workers nor a worker that died in between changes a digit. A cluster without a running worker is
     waited for, with a warning after some seconds and an error after five minutes.
 
-    See Also
-    --------
-    sdulearn.blocks.LocalBlocks : Blocks in this process.
-
     Examples
     --------
     >>> import numpy as np

@@ -32,9 +32,9 @@ from sdulearn.joint.likelihood import (
 )
 from sdulearn.joint.path import descend, polish
 from sdulearn.linear import check_width
-from sdulearn.pairs import read_pairs
+from sdulearn.pairs import check_weights, read_pairs
 from sdulearn.prior import resolve_prior
-from sdulearn.solvers.linalg import PIECE_SIZE, check_magnitude, check_system_size, check_weight_range
+from sdulearn.solvers.linalg import PIECE_SIZE, check_magnitude, check_system_size
 from sdulearn.types import Array, Codes, Indices, Rows
 
 # Rows (first ends, second ends, unlabeled), answers, weights of the pairs and of the unlabeled rows.
@@ -103,7 +103,7 @@ def _survey(X: Rows, y: Codes, weight: Array | None) -> Survey | None:
     # A code may name other pairs in other blocks: it ties two rows of one block together and is
     # never compared.
     pairs = read_pairs(y)
-    weight = np.ones(len(y)) if weight is None else _check_weight(weight)
+    weight = np.ones(len(y)) if weight is None else check_weights(weight, len(y), "sample_weight")
     pair_weight = pairs.pair_weights(weight)
     unlabeled = weight[pairs.unlabeled]
     return Survey(
@@ -126,14 +126,6 @@ def refuse_columns(y: Codes) -> None:
             "Over blocks `y` must hold pair codes alone: answers that share points, their annotators and labels "
             "are joined over all rows. Fit in memory; or, where every point is in one answer, give `y[:, 0]`."
         )
-
-
-def _check_weight(weight: Array) -> Array:
-    """Weights, of which a block may hold zeros alone."""
-    if not (np.isfinite(weight).all() and (weight >= 0).all()):
-        raise InputError("`sample_weight` must hold finite numbers, zero or more. Leave a row out by the weight 0.")
-    check_weight_range(weight)
-    return weight
 
 
 def _check_whole_pairs(codes: Codes) -> None:

@@ -141,17 +141,6 @@ def check_magnitude(X: Rows) -> None:
         )
 
 
-def check_weight_range(weight: Array) -> None:
-    """Refuse weights whose squares overflow or vanish."""
-    positive = weight[weight > 0]
-    if positive.size and not (positive.min() >= 1 / LARGEST_NUMBER and positive.max() <= LARGEST_NUMBER):
-        raise InputError(
-            f"`sample_weight` holds weights from {positive.min():g} to {positive.max():g}; they must lie "
-            f"between {1 / LARGEST_NUMBER:g} and {LARGEST_NUMBER:g}. Only their ratios matter: divide all by the "
-            "largest."
-        )
-
-
 def piece_rows(n_features: int) -> int:
     """Rows of a piece."""
     return max(PIECE_SIZE // (n_features + 1), _ROWS_PER_COLUMN * n_features)
