@@ -94,10 +94,6 @@ def check_assumptions(
         Empty where nothing disagrees. Each test raises a false alarm in one of a hundred clean data sets. Answers
         that share points, and points that many of them hang on, are reported with severity "info".
 
-    See Also
-    --------
-    sdulearn.answers.check_answers : Contradictions among the answers.
-
     Examples
     --------
     >>> import numpy as np

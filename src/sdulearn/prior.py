@@ -48,10 +48,6 @@ class PriorEstimate:
     n_effective : float or None
         Number of answers of equal weight that would be as precise; None where the prior was given.
 
-    See Also
-    --------
-    estimate_prior : Makes one from counts.
-
     Examples
     --------
     >>> from sdulearn import estimate_prior
@@ -254,11 +250,6 @@ def estimate_prior(
     UndeterminedError
         If ``random_points`` marks no row of an answer.
 
-    See Also
-    --------
-    sdulearn.plotting.PriorIntervalDisplay : The interval against the number of pairs.
-    sdulearn.planning.simulate_plan : The interval to expect, before any question is asked.
-
     References
     ----------
     .. [1] Clopper & Pearson, "The use of confidence or fiducial limits illustrated in the case of the binomial",
@@ -328,21 +319,16 @@ def _prior_of_answers(
 ) -> PriorEstimate:
     """By the counts of loose pairs, else by the likelihood over components."""
     pairs, weight, kept = weighted_rows(pairs, sample_weight)
-    by_pair = pairs.pair_weights(np.ones(len(pairs)) if weight is None else weight)
     # Labels would be a choice of points, not a random draw.
     graph = AnswerGraph.from_y(replace(pairs, labels=None), weight)
     model = known_answer_model(error_rate, graph)
-    random_points = rows_of(random_points, kept)
-    counted = random_of(graph, random_points)
-    if counted is not None:
-        by_pair = by_pair * np.asarray(random_points)[pairs.ends].any(axis=1)
-        if not by_pair.any():
-            raise UndeterminedError(
-                "`random_points` marks no row of an answer: points that were chosen do not tell the share of a class. "
-                "Ask about random points, or give `prior` yourself."
-            )
-    weights = float(by_pair @ pairs.similar), float(by_pair @ ~pairs.similar)
-    estimate = prior_of_weights(*weights, float(by_pair @ by_pair), confidence=confidence)
+    counted, asked = random_answers(graph, pairs, rows_of(random_points, kept))
+    if counted is not None and not asked.any():
+        raise UndeterminedError(
+            "`random_points` marks no row of an answer: points that were chosen do not tell the share of a class. "
+            "Ask about random points, or give `prior` yourself."
+        )
+    estimate = prior_of_weights(*answer_counts(pairs, weight, asked), confidence=confidence)
     if counted is not None and decision is not None:
         by_row = np.asarray(rows_of(decision, kept), dtype=np.float64)
         turned = oriented(graph, graph.by_point(by_row[:, None], weight)[:, 0])
@@ -398,9 +384,10 @@ def resolve_prior(
     return estimate, estimate.pull
 
 
-def answer_counts(pairs: Pairs, weight: Array | None) -> Counts:
-    """Weights of the similar and of the dissimilar pairs, and of all the sum of their squares."""
+def answer_counts(pairs: Pairs, weight: Array | None, asked: Mask | None = None) -> Counts:
+    """Weights of the similar and of the dissimilar pairs, or of some of them, and the sum of all squares."""
     by_pair = pairs.pair_weights(np.ones(len(pairs)) if weight is None else weight)
+    by_pair = by_pair if asked is None else by_pair * asked
     return float(by_pair @ pairs.similar), float(by_pair @ ~pairs.similar), float(by_pair @ by_pair)
 
 
@@ -431,6 +418,14 @@ def random_of(graph: AnswerGraph, random_points: ArrayLike | None) -> Mask | Non
         )
     counted = np.bincount(graph.row_point, marked, graph.n_points) > 0
     return None if counted[graph.degree > 0].all() else counted
+
+
+def random_answers(graph: AnswerGraph, pairs: Pairs, random_points: ArrayLike | None) -> tuple[Mask | None, Mask]:
+    """Which points were drawn at random, as above, and which answers are about one of them."""
+    counted = random_of(graph, random_points)
+    if counted is None:
+        return None, np.ones(len(pairs.ends), dtype=bool)
+    return counted, np.asarray(random_points)[pairs.ends].any(axis=1)
 
 
 def _n_independent(graph: AnswerGraph, counted: Mask | None) -> int:

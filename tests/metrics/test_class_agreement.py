@@ -38,7 +38,7 @@ def test_agreement_counts_answers_of_either_kind():
     assert (part.agreement.value, part.same.value) == (0.5, 0.5)
     assert np.isnan(part.different.value)
     assert part.counts.different == ((0, 0, 0),) * 3
-    with pytest.raises(InputError, match="one entry a row"):
+    with pytest.raises(InputError, match=r"`y_pred` has shape \(3,\), but `y` has 2 rows"):
         class_agreement([1, 2, 3], [1, 1])
 
 

@@ -4,15 +4,13 @@ An answer of annotator a says what is true with probability 1 - e_a, whatever th
 
     P(answer | classes of its points) = (1 - e_a)^w  if it is right,  e_a^w  if it is wrong,  w its weight      (1)
 
-Rates are given, or estimated from answers that contradict each other. Independent answers to one
-question disagree at rate 2 e (1 - e), and with two classes the three answers about a triangle of points
-have an odd number of "different" at rate (1 - (1 - 2 e)^3) / 2. Both are cases of the likelihood of all
-answers as a function of the rates e. EM finds its maximum under a Beta prior:
+Rates are given, or estimated from answers that contradict each other, by EM for the likelihood of all
+answers as a function of the rates under a Beta prior:
 
     e_a  <-  (m mu_a + sum of P(wrong | all answers) over the answers of a) / (m + their number)                (2)
 
-where the probabilities are those under the present rates. mu_a is the rate of all other annotators, itself
-drawn to a small one, and m says how alike annotators are; :func:`shrink` takes the mean over m.
+mu_a is the rate of all other annotators, itself drawn to a small one, and m says how alike annotators
+are; :func:`shrink` takes the mean over m.
 
 With two classes the likelihood is that of all answers on cycles. A model that has not seen the answers
 about a point says something of it too. But it may be wrong itself, and what it says of a point is
@@ -30,8 +28,7 @@ With more classes the truth of a question is "same" with some probability s, and
 
 which is the latent class model of Dawid and Skene [1]_ with two classes of questions. Those with several
 answers, or about two labelled points, are used. Two annotators who answer the same questions are told apart
-by s alone: the rarer truth is got wrong less often. Where s is near 1/2 they are not, and a profile
-interval, over s and all other rates, says so. Contradictions round a cycle, two "same" and a "different",
+by s alone; where s is near 1/2 they are not, and a profile interval says so. Contradictions round a cycle
 are used where nothing else explains them, by the likelihood of all answers on cycles with all classes
 equally likely.
 
@@ -145,10 +142,6 @@ class AnswerModel:
         of them is assumed to be right where another is wrong.
     by_annotator : dict
         The :class:`Rate` of each annotator by number, in ascending order; 0 where it is not known who answered.
-
-    See Also
-    --------
-    doubtful_answers : Which answers are probably wrong.
 
     Examples
     --------
@@ -723,10 +716,6 @@ def doubtful_answers(model: Estimator, X: MatrixLike, y: ArrayLike) -> DoubtfulA
     -------
     DoubtfulAnswers
         All answers with their probabilities, the most doubtful first.
-
-    See Also
-    --------
-    check_answers : Contradictions that need no model.
 
     Examples
     --------

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict, deque
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import islice
 from typing import NamedTuple
 
 import numpy as np
@@ -95,10 +96,6 @@ def check_answers(answers: Answers | AnswerGraph) -> AnswerChecks:
     AnswerChecks
         Self pairs, repeats and contradictions, by the position of the answer.
 
-    See Also
-    --------
-    read_answers : Answers from a file or a frame.
-
     Examples
     --------
     >>> import pandas as pd
@@ -130,7 +127,7 @@ def check_answers(answers: Answers | AnswerGraph) -> AnswerChecks:
         self_pairs=np.flatnonzero(own),
         repeats=np.array(sorted(k for asked in agreed for k in asked[1:]), dtype=np.intp),
         disagreements=[Contradiction(tuple(asked)) for asked in disputed],
-        closure=[Contradiction((k, *_path(graph, *ends[k].tolist()))) for k in inside[:EXPLAINED]]
+        closure=[Contradiction((k, *_trace(_search(graph, *ends[k]), ends[k, 1]))) for k in inside[:EXPLAINED]]
         + [Contradiction((k,)) for k in inside[EXPLAINED:]],
         odd_cycles=odd,
     )
@@ -185,8 +182,8 @@ def _neighbours(ends: Indices, answers: Iterable[int]) -> Graph:
     return graph
 
 
-def _path(graph: Graph, start: int, end: int) -> list[int]:
-    """Answers along a shortest path, from ``end`` back to ``start``."""
+def _search(graph: Graph, start: int, end: int = -1) -> dict[int, tuple[int, int]]:
+    """Points by breadth, until one is found, each with the one before it and the answer between."""
     came: dict[int, tuple[int, int]] = {start: (start, -1)}
     queue = deque([start])
     while queue and end not in came:
@@ -195,10 +192,11 @@ def _path(graph: Graph, start: int, end: int) -> list[int]:
             if other not in came:
                 came[other] = (point, k)
                 queue.append(other)
-    return _trace(came, end)
+    return came
 
 
 def _trace(came: dict[int, tuple[int, int]], point: int) -> list[int]:
+    """Answers along a shortest path, from a point back to the start of the search."""
     path = []
     while came[point][1] >= 0:
         point, k = came[point]
@@ -214,21 +212,12 @@ def _odd_cycles(ends: Indices, said: Codes, answers: list[int]) -> list[Contradi
     for root in list(graph):
         if root in side:
             continue
-        side[root] = 1
-        queue = deque([root])
-        odd = None
-        came: dict[int, tuple[int, int]] = {root: (root, -1)}
-        while queue:
-            point = queue.popleft()
-            for other, k in graph[point]:
-                if other not in side:
-                    side[other] = side[point] * int(said[k])
-                    came[other] = (point, k)
-                    queue.append(other)
-                elif side[other] != side[point] * said[k] and odd is None:
-                    odd = _cycle(_trace(came, point), k, _trace(came, other))
-        if odd is not None:
-            cycles.append(Contradiction(tuple(odd)))
+        came = _search(graph, root)
+        for point, (before, k) in came.items():
+            side[point] = side[before] * int(said[k]) if k >= 0 else 1
+        odd = ((a, k, b) for a in came for b, k in graph[a] if side[b] != side[a] * said[k])
+        for a, k, b in islice(odd, 1):
+            cycles.append(Contradiction(tuple(_cycle(_trace(came, a), k, _trace(came, b)))))
     return cycles
 
 

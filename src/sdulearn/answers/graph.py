@@ -73,10 +73,6 @@ class AnswerGraph:
     point_weights : array of shape (n_points,)
         Mean weight of the rows that show each point, in units of the mean answer.
 
-    See Also
-    --------
-    check_answers : Contradictions answer by answer, with the chains that show them.
-
     Examples
     --------
     >>> from sdulearn.answers import AnswerGraph

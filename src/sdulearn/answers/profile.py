@@ -7,13 +7,9 @@ flip, unless a label tells which side is which:
     P(component with a label | p) = p^k q^(m - k),      k points on the side of class +1       (2)
 
 With p the class prior it is the likelihood of the prior; with every answer multiplied by the
-predictions at both ends, and p the accuracy, that of the accuracy. A loose pair is p^2 + q^2 or 2 p q.
-
-Points that a design chose are not a sample of anything: k and m count the points drawn at random, and the
-others, each as likely of one class as of the other, only connect these. Which side of a large component is which
-class, a model that learned from its answers knows (:func:`oriented`).
-
-Where answers contradict each other, some of them are wrong, at a rate e that nobody knows:
+predictions at both ends, and p the accuracy, that of the accuracy. Where some points were drawn at
+random, k and m count these, and the others, as likely of one class as of the other, only connect them.
+Where answers contradict each other, some of them are wrong, at an unknown rate e:
 
     P(answers | p) = integral of P(answers | p, e) Beta(e; 1/2, 19/2) de                       (3)
 
@@ -22,8 +18,6 @@ too rarely, down to 83% of the draws near p = 1. So each end is moved to that of
 which n p are on one side, with n as large as makes the likelihood of n points fall as much up to there:
 
     n = quantile / (2 KL(value, end)),  KL(a, b) = a log(a / b) + (1 - a) log((1 - a) / (1 - b))   (4)
-
-Points on known sides get the interval of Clopper and Pearson itself.
 """
 
 from __future__ import annotations
@@ -37,7 +31,7 @@ from scipy.special import logit, logsumexp, rel_entr
 from scipy.stats import beta, chi2
 
 from sdulearn.answers.answer_model import AnswerModel, log_factors
-from sdulearn.answers.graph import AnswerGraph
+from sdulearn.answers.graph import AnswerGraph, weights_by_component
 from sdulearn.answers.two_classes import TwoClassNetwork
 from sdulearn.errors import InputError
 from sdulearn.types import Array, Codes, Indices, Mask
@@ -190,18 +184,15 @@ def _without_errors(graph: AnswerGraph, grid: Array, counted: Mask) -> Array:
 
 def _component_weights(graph: AnswerGraph) -> Array:
     """What each component counts: the mean weight of its answers, in units that keep their precision."""
-    mean = _mean_weights(graph)
+    _, mean = _relative_weights(graph)
     asked = graph.component_sizes > 1
     squares = mean[asked] @ mean[asked]
     return np.where(asked, mean * mean[asked].sum() / max(squares, np.finfo(float).tiny), 1.0)
 
 
-def _mean_weights(graph: AnswerGraph) -> Array:
-    """Mean weight of the answers of each component; 1 where there are none."""
-    of_answer = graph.component[graph.ends[:, 0]]
-    count = np.bincount(of_answer, minlength=graph.n_components)
-    total = np.bincount(of_answer, graph.weights, graph.n_components)
-    return np.where(count > 0, total / np.maximum(count, 1), 1.0)
+def _relative_weights(graph: AnswerGraph) -> tuple[AnswerGraph, Array]:
+    """Weights of answers by the mean of those of their component, and these means; labels do not count."""
+    return weights_by_component(replace(graph, labels=np.zeros_like(graph.labels)))
 
 
 def _at_any_rate(graph: AnswerGraph, grid: Array, counted: Mask) -> Array:
@@ -220,7 +211,7 @@ def _at_rates(graph: AnswerGraph, grid: Array, counted: Mask, model: AnswerModel
     """Answers that are wrong at a known rate, or a column for each of ``others``; cycles by belief propagation."""
     graph, points = _some_answers(graph)
     # Within a component answers count by their share of its weight.
-    relative = graph.weights / _mean_weights(graph)[graph.component[graph.ends[:, 0]]]
+    relative = _relative_weights(graph)[0].weights
     network = TwoClassNetwork(model.factor_graph(replace(graph, weights=relative), 2))
     mirrored = grid[0] < 0.5
     logits = np.concatenate([-_LOGITS[:0:-1], _LOGITS]) if mirrored else _LOGITS

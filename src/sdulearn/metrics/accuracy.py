@@ -5,16 +5,11 @@ predictions (all -1 or +1) and s = y y' the answer,
 
     E[s h h'] = E[y h] E[y' h'] = (2 accuracy - 1)^2                                         (1)
 
-The share of held-out pairs on which the model's "same or different" agrees with the answer is thus
-to the accuracy as the share of similar pairs is to the prior: ``2 share - 1 = (2 accuracy - 1)^2``,
-with the same exact interval; an answer that is wrong with probability e multiplies both sides by
-``1 - 2 e``. It needs no prior, works at 1/2 and never divides by p - q. Where answers share points,
-the likelihood of whole components takes its place (:mod:`sdulearn.answers.profile`). Only which class
-is called +1 is beyond answers; labels tell.
-
-Where some points were drawn at random and others chosen, the random ones alone count. Large components are
-oriented by the decisions themselves, and each random point is judged by what the answers say of it
-(:func:`sdulearn.prior.share_of`).
+The share of pairs on which the predictions agree with the answer is thus to the accuracy as the share
+of similar pairs is to the prior, with the same exact interval; an answer that is wrong with probability
+e multiplies both sides by ``1 - 2 e``. Where answers share points, the likelihood of whole components
+takes its place (:mod:`sdulearn.answers.profile`). Where some points were drawn at random and others
+chosen, each random point is judged by what the answers say of it (:func:`sdulearn.prior.share_of`).
 """
 
 from __future__ import annotations
@@ -32,9 +27,9 @@ from sdulearn.answers.graph import AnswerGraph
 from sdulearn.answers.profile import classes_by_answers, one_way, oriented, profile
 from sdulearn.errors import InputError, UndeterminedError
 from sdulearn.pairs import Pairs, read_pairs, rows_of, weighted_rows
-from sdulearn.prior import clopper_pearson, prior_from_share, random_of, share_of
+from sdulearn.prior import clopper_pearson, prior_from_share, random_answers, share_of
 from sdulearn.risks import dissimilar_share, mixture, row_weights, similar_share
-from sdulearn.types import Array, Codes, Count, Mask, Probability
+from sdulearn.types import Array, Codes, Count, Indices, Mask, Probability
 
 # A ratio of answers this unlikely at the prior given was not that of random pairs.
 _OTHER_RATIO = 0.01
@@ -47,8 +42,8 @@ class AccuracyEstimate:
     Attributes
     ----------
     value : float
-        The estimate, between 1/2 and 1: answers cannot tell a classifier from its mirror image. With labels, by
-        random questions beside chosen ones, or with one kind of answer alone, between 0 and 1.
+        The estimate, between 1/2 and 1: answers cannot tell a classifier from its mirror image. Between 0 and 1
+        with labels, by random questions beside chosen ones, or with one kind of answer alone.
     low, high : float
         Confidence interval: exact for random pairs that share no points, by the likelihood of components where
         they do. With one kind of answer alone it is a normal one with the prior and unlabeled rows, and 1/2 to 1
@@ -98,15 +93,12 @@ def pair_accuracy(
     decision : array-like of shape (n_rows,)
         Values of the decision function; their signs are the predictions.
     y : array-like of shape (n_rows,) or (n_rows, 2 to 4)
-        What is known of each row: pair codes and, where answers share points, which point it shows. Without
-        points every row counts as a point of its own.
+        What is known of each row; an UndeterminedError where there are neither answers nor labels.
     error_rate : float or mapping, optional
-        Probability that an answer is wrong, one for all or one for each annotator. By default answers are
-        taken for right. Where they contradict each other, some are wrong, at a rate that is not known (a
-        Beta prior with a mean of 5%), and the interval is as much wider.
+        Probability that an answer is wrong, one for all or one for each annotator. By default answers are taken
+        for right; where they contradict each other, for wrong at an unknown rate (a Beta prior with a mean of 5%).
     sample_weight : array-like of shape (n_rows,), optional
-        A weight per row; both ends of a pair carry one weight. Their unit does not matter, and weight 0
-        leaves a row out.
+        A weight per row, the same for both ends of a pair, in any unit; weight 0 leaves a row out.
     prior : float, optional
         P(y = +1), where similar and dissimilar pairs do *not* stand in the ratio in which random pairs
         come: each kind then counts with the share that the prior gives it.
@@ -124,16 +116,6 @@ def pair_accuracy(
     AccuracyEstimate
         The estimate with its interval; 1/2, from 1/2 to 1, where no point of an answer is random.
 
-    Raises
-    ------
-    UndeterminedError
-        Where ``y`` holds neither answers nor labels.
-
-    See Also
-    --------
-    cross_val_accuracy : The same from folds, where there are no further answers.
-    pair_risk : The paper's unbiased estimate of the risk; needs the prior.
-
     Examples
     --------
     >>> from sdulearn.metrics import pair_accuracy
@@ -148,29 +130,21 @@ def pair_accuracy(
     >>> round(found.value, 2), round(found.agreement, 2)
     (0.83, 0.8)
     """
-    pairs = read_pairs(y)
-    z = checked_decision(decision, pairs)
-    pairs, weight, kept = weighted_rows(pairs, sample_weight)
-    z = rows_of(z, kept)
+    z, pairs, weight, kept = rows_to_judge(decision, y, sample_weight, "decision")
     graph = AnswerGraph.from_y(pairs, weight)
-    weight = np.ones(len(z)) if weight is None else weight
     by_pair = pairs.pair_weights(weight)
-    labelled = pairs.labels is not None and bool(pairs.labels.any())
+    labelled = bool(graph.labels.any())
     if not len(by_pair) and not labelled:
         raise no_answers("An accuracy")
     # A point that rows show with several values is decided by their mean.
     sign = np.where(graph.by_point(z[:, None], weight)[:, 0] > 0, 1, -1)
-    model = None if error_rate is None else known_answer_model(error_rate, graph)
-    random_points = rows_of(random_points, kept)
-    counted = random_of(graph, random_points)
-    judging = np.ones(len(by_pair), dtype=bool)
-    if counted is not None:
-        judging = np.any(np.asarray(random_points)[pairs.ends], axis=1)
-        by_pair = by_pair * judging
+    model = known_answer_model(error_rate, graph)
+    counted, asked = random_answers(graph, pairs, rows_of(random_points, kept))
+    by_pair = by_pair * asked
     ends = z[pairs.ends] > 0
     agrees = (ends[:, 0] == ends[:, 1]) == pairs.similar
     agreement = float(by_pair @ agrees / by_pair.sum()) if by_pair.any() else 0.5
-    empty = AccuracyEstimate(0.5, 0.5, 1.0, agreement, int(judging.sum()), confidence)
+    empty = AccuracyEstimate(0.5, 0.5, 1.0, agreement, int(asked.sum()), confidence)
     if counted is not None:
         return _accuracy_of_random_points(empty, sign, graph, model, spread, counted)
     if not labelled and (pairs.similar.all() or not pairs.similar.any()):
@@ -285,9 +259,13 @@ def _accuracy_of_one_kind(
     return replace(empty, value=value, low=low, high=high, majority=max(prior, 1 - prior))
 
 
-def checked_decision(decision: ArrayLike, pairs: Pairs) -> Array:
-    """Decision values, one a row, or an InputError."""
-    z = np.asarray(decision, dtype=np.float64)
-    if z.shape != (len(pairs),):
-        raise InputError(f"`decision` has shape {z.shape}, but `y` has {len(pairs)} rows.")
-    return z
+def rows_to_judge(
+    predicted: ArrayLike, y: ArrayLike | Pairs, sample_weight: ArrayLike | None, name: str
+) -> tuple[Array, Pairs, Array, Indices | None]:
+    """Predictions and what is known of the rows that weigh something, their weights, and which rows these are."""
+    pairs = read_pairs(y)
+    values = np.asarray(predicted, dtype=np.float64)
+    if values.shape != (len(pairs),):
+        raise InputError(f"`{name}` has shape {values.shape}, but `y` has {len(pairs)} rows.")
+    pairs, weight, kept = weighted_rows(pairs, sample_weight)
+    return rows_of(values, kept), pairs, np.ones(len(pairs)) if weight is None else weight, kept

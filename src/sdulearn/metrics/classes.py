@@ -2,8 +2,7 @@
 
 Predicted classes agree with an answer or not, whatever the classes are called. How many predictions
 are *right* is more: it needs names, from labels or from groups of answers large enough to be one class
-each. Two numbers of one classifier can be far apart: with ten classes, predictions by chance agree with
-82% of the answers to random questions.
+each. With ten classes, predictions by chance agree with 82% of the answers to random questions.
 """
 
 from __future__ import annotations
@@ -20,9 +19,9 @@ from sdulearn.answers.answer_model import AnswerModel, known_answer_model
 from sdulearn.answers.graph import AnswerGraph, distinct_groups
 from sdulearn.answers.profile import classes_by_answers
 from sdulearn.errors import InputError
-from sdulearn.metrics.accuracy import no_answers
-from sdulearn.pairs import Pairs, read_pairs, rows_of, weighted_rows
-from sdulearn.prior import clopper_pearson, effective_number, random_of, share_of
+from sdulearn.metrics.accuracy import no_answers, rows_to_judge
+from sdulearn.pairs import Pairs, rows_of
+from sdulearn.prior import clopper_pearson, effective_number, random_answers, share_of
 from sdulearn.types import Array, Between, Codes, Indices, Mask, Probability
 
 # A group with fewer points is not matched with a class: the best of all matchings would flatter too much.
@@ -126,22 +125,15 @@ def class_agreement(
         likeliest class, 1 to K.
     y : array-like of shape (n_rows,) or (n_rows, 2 to 4)
         What is known of each row, of which the model knows nothing; an UndeterminedError where that is nothing.
-    error_rate : float or mapping, optional
-        As in :func:`pair_accuracy`, for the accuracy by ``random_points``.
     sample_weight, random_points, confidence
         As in :func:`pair_accuracy`.
-    spread : float, default=1.0
-        As in :func:`pair_accuracy`, for the accuracy by random points.
+    error_rate, spread
+        As in :func:`pair_accuracy`, for the accuracy by ``random_points``.
 
     Returns
     -------
     ClassAgreement
         Agreement with the answers, and the accuracy where it is identified.
-
-    See Also
-    --------
-    pair_accuracy : Two classes, whose accuracy follows from the agreement.
-    sdulearn.plotting.AnswerMatrixDisplay : The answers by predicted classes, as a picture.
 
     Examples
     --------
@@ -150,26 +142,19 @@ def class_agreement(
     >>> found.agreement.value, found.accuracy
     (1.0, None)
     """
-    pairs = read_pairs(y)
-    predicted = np.asarray(y_pred)
-    if predicted.ndim == 2:
-        predicted = np.argmax(predicted, axis=1) + 1
-    if predicted.shape != (len(pairs),):
-        raise InputError(f"`y_pred` must have one entry a row of `y`, which has {len(pairs)}; got {np.shape(y_pred)}.")
-    pairs, weight, kept = weighted_rows(pairs, sample_weight)
+    classes = np.asarray(y_pred)
+    if classes.ndim == 2:
+        classes = np.argmax(classes, axis=1) + 1
+    by_row, pairs, weight, kept = rows_to_judge(classes, y, sample_weight, "y_pred")
     graph = AnswerGraph.from_y(pairs, weight)
     if not graph.n_answers and not graph.labels.any():
         raise no_answers("An agreement")
     # The class of a point is that of its first row.
-    predicted = rows_of(predicted.astype(np.int64), kept)[np.unique(graph.row_point, return_index=True)[1]]
-    random_points = rows_of(random_points, kept)
-    counted = random_of(graph, random_points)
+    predicted = by_row[np.unique(graph.row_point, return_index=True)[1]].astype(np.int64)
+    counted, asked = random_answers(graph, pairs, rows_of(random_points, kept))
     if counted is None:
-        asked = np.ones(graph.n_answers, dtype=bool)
         accuracy, basis = _accuracy(graph, predicted, confidence)
     else:
-        random = np.asarray(random_points, dtype=bool)
-        asked = np.any(random[pairs.ends[graph.position]], axis=1)
         model = known_answer_model(error_rate, graph)
         accuracy, basis = _random_accuracy(graph, predicted, counted, model, confidence, spread)
     first, second = predicted[graph.ends].T

@@ -1,9 +1,8 @@
 """The accuracy of an estimator by folds over points.
 
-The model of a fold saw no answer about the fold's points. Decisions of one fold share their model,
-and that model differs from the one that is fitted at last, so the estimate varies more than as many
-independent decisions would. Nadeau and Bengio's correction bounds by how much: with K folds the
-variance of a mean over them is at most
+Decisions of one fold share their model, and that model differs from the one of all rows, so the estimate
+varies more than as many independent decisions would. Nadeau and Bengio's correction bounds by how much:
+with K folds the variance of a mean over them is at most
 
     (1/K + 1/(K - 1)) sigma^2  instead of  sigma^2 / K                                        (1)
 
@@ -57,25 +56,17 @@ def cross_val_accuracy(
         With ``fit`` and ``decision_function``; a copy is fitted for each fold.
     X : array, sparse matrix or frame of shape (n_rows, n_features)
         Rows.
-    y : array-like of shape (n_rows,) or (n_rows, 2 to 4)
-        What is known of each row.
-    error_rate, sample_weight, prior, random_points
+    y, error_rate, sample_weight, prior, random_points, confidence
         As in :func:`pair_accuracy`. Weights are passed on to ``fit``; answers about points that are not
         random train the models, and do not count.
     cv : int or splitter, default=10
         Number of folds over points, lowered where there are fewer answers of a kind; or a
         :class:`~sdulearn.PairKFold`.
-    confidence : float, default=0.95
-        Level of the interval.
 
     Returns
     -------
     AccuracyEstimate
         The estimate with its interval.
-
-    See Also
-    --------
-    pair_accuracy : The accuracy of decisions that are there already.
 
     References
     ----------
@@ -133,11 +124,9 @@ def held_out_accuracy(
     ----------
     decision : array-like of shape (n_rows,)
         Of :func:`held_out`.
-    y : array-like of shape (n_rows,) or (n_rows, 2 to 4)
-        What is known of each row.
     n_splits : int
         Number of folds that the decisions come from.
-    error_rate, sample_weight, prior, random_points, confidence
+    y, error_rate, sample_weight, prior, random_points, confidence
         As in :func:`pair_accuracy`.
 
     Returns
@@ -146,7 +135,7 @@ def held_out_accuracy(
         The estimate with its interval.
     """
     pairs = read_pairs(y)
-    share = 1.0 if random_points is None else share_of_points(pairs, random_points, sample_weight)
+    share = share_of_points(pairs, random_points, sample_weight)
     return pair_accuracy(
         decision,
         pairs,
@@ -167,7 +156,7 @@ def fold_spread(n_splits: int, share: float = 1.0) -> float:
     return 1 + share * n_splits / (n_splits - 1) / 2
 
 
-def share_of_points(pairs: Pairs, random_points: ArrayLike, sample_weight: ArrayLike | None) -> float:
+def share_of_points(pairs: Pairs, random_points: ArrayLike | None, sample_weight: ArrayLike | None) -> float:
     """Share of the points in answers that were drawn at random."""
     graph = AnswerGraph.from_y(pairs, sample_weight)
     counted = random_of(graph, random_points)
@@ -252,14 +241,12 @@ def held_out(
 
     Parameters
     ----------
-    estimator, X, y
+    estimator, X, y, sample_weight, cv
         As in :func:`cross_val_accuracy`; with ``orient`` where the reference holds classes.
     reference : float or int array of shape (n_rows,)
         By a model of all rows: decision values of two classes, or classes as integers. The classes of each fold
         get the names that match these best on its training rows. A hub, which cannot be held out, keeps the value
         that it has here.
-    sample_weight, cv
-        As in :func:`cross_val_accuracy`.
 
     Returns
     -------
@@ -287,8 +274,7 @@ def held_out_same(estimator: Estimator, X: MatrixLike, y: ArrayLike | Pairs, cv:
     table = np.asarray(pairs)
     chances = []
     similar = []
-    splitter = folds_over_points(int(cv), pairs) if isinstance(cv, Integral) else cv
-    for train, test in splitter.split(X, pairs):
+    for train, test in _splitter(cv, pairs).split(X, pairs):
         model = _fitted(estimator, safe_indexing(X, train), table[train], None)
         part = read_pairs(table[test])
         chances.append(chance_of_same(model.predict_proba(safe_indexing(X, test)), part))
@@ -306,7 +292,7 @@ def _weighted_parts(
     else:
         check_places(cv)
         X = safe_indexing(X, kept)
-    splitter = folds_over_points(int(cv), shown) if isinstance(cv, Integral) else cv
+    splitter = _splitter(cv, shown)
     parts = list(splitter.split(X, shown))
     if isinstance(splitter, PairFolds):
         fold = splitter.fold_of_rows(X, shown)
@@ -337,6 +323,10 @@ def folds_over_points(n_splits: int, y: ArrayLike | Pairs) -> PairKFold:
     if count < 2:
         raise InputError("Cross-validation needs at least two pairs of a kind. Add answers.")
     return PairKFold(count, random_state=1)
+
+
+def _splitter(cv: Splitter, pairs: Pairs) -> Splitter:
+    return folds_over_points(int(cv), pairs) if isinstance(cv, Integral) else cv
 
 
 def _fitted(

@@ -52,11 +52,6 @@ def calibration(probability: ArrayLike, event: ArrayLike, *, n_bins: int = 10) -
     Calibration
         The table and the expected calibration error.
 
-    See Also
-    --------
-    pair_calibration : The same of answers, where no class is known.
-    sdulearn.plotting.ReliabilityDisplay : A picture of it.
-
     Examples
     --------
     >>> from sdulearn.metrics import calibration
@@ -91,17 +86,13 @@ def pair_calibration(probability: ArrayLike, y: ArrayLike, *, n_bins: int = 10) 
         ``predict_proba`` of the rows.
     y : array-like of shape (n_rows,) or (n_rows, 2 to 4)
         What is known of each row; at least one answer.
-    n_bins : int, default=10
-        Bins of equal width from 0 to 1.
+    n_bins
+        As in :func:`calibration`.
 
     Returns
     -------
     Calibration
         The table and the expected calibration error, of answers.
-
-    See Also
-    --------
-    calibration : The same of rows whose classes are known.
 
     Examples
     --------

@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from sdulearn.losses import Loss, get_loss
-from sdulearn.metrics.accuracy import checked_decision, no_answers
+from sdulearn.metrics.accuracy import no_answers, rows_to_judge
 from sdulearn.metrics.reliability import chance_of_same
-from sdulearn.pairs import read_pairs, rows_of, sources, weighted_rows
+from sdulearn.pairs import read_pairs
 from sdulearn.risks import check_prior, marginal_risk, mixture
 from sdulearn.types import Estimator, MatrixLike
 
@@ -31,10 +31,8 @@ def pair_risk(
 
     Parameters
     ----------
-    decision : array-like of shape (n_rows,)
-        Values of the decision function.
-    y : array-like of shape (n_rows,)
-        Pair codes; an UndeterminedError where there are none.
+    decision, y, sample_weight
+        As in :func:`pair_accuracy`.
     prior : float
         P(y = +1), not 1/2.
     loss : str or object with ``value(z, t)``, default="zero_one"
@@ -43,8 +41,6 @@ def pair_risk(
         Which unbiased risk: "su", "du", "sd", "sdsu", "sddu", "sudu", or weights (su, du, sd).
     gamma : float, default=0.5
         Mixture weight of the three mixed risks.
-    sample_weight : array-like of shape (n_rows,), optional
-        As in :func:`pair_accuracy`.
 
     Returns
     -------
@@ -57,14 +53,11 @@ def pair_risk(
     >>> round(pair_risk([2, 1, 1, -1], [1, 1, -2, -2], prior=0.7), 3)
     -0.225
     """
-    pairs = read_pairs(y)
-    z = checked_decision(decision, pairs)
-    pairs, weight, kept = weighted_rows(pairs, sample_weight)
-    z = rows_of(z, kept)
+    z, pairs, weight, _ = rows_to_judge(decision, y, sample_weight, "decision")
     if not len(pairs.ends):
         raise no_answers("The risk")
     g = mixture(risk, gamma)
-    return float(marginal_risk(z, sources(pairs.codes), g, check_prior(prior), get_loss(loss), weight))
+    return float(marginal_risk(z, pairs.source, g, check_prior(prior), get_loss(loss), weight))
 
 
 def pair_log_likelihood(estimator: Estimator, X: MatrixLike, y: ArrayLike) -> float:
@@ -75,12 +68,8 @@ def pair_log_likelihood(estimator: Estimator, X: MatrixLike, y: ArrayLike) -> fl
 
     Parameters
     ----------
-    estimator : fitted estimator
-        With ``predict_proba``.
-    X : array, sparse matrix or frame of shape (n_rows, n_features)
-        Rows.
-    y : array-like of shape (n_rows,)
-        Pair codes; an UndeterminedError where there are none.
+    estimator, X, y
+        As in :func:`pair_importance`; with ``predict_proba``.
 
     Returns
     -------
