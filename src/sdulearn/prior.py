@@ -425,7 +425,7 @@ def random_answers(graph: AnswerGraph, pairs: Pairs, random_points: ArrayLike | 
     counted = random_of(graph, random_points)
     if counted is None:
         return None, np.ones(len(pairs.ends), dtype=bool)
-    return counted, np.asarray(random_points)[pairs.ends].any(axis=1)
+    return counted, np.any(np.asarray(random_points)[pairs.ends], axis=1)
 
 
 def _n_independent(graph: AnswerGraph, counted: Mask | None) -> int:

@@ -125,10 +125,8 @@ def class_agreement(
         likeliest class, 1 to K.
     y : array-like of shape (n_rows,) or (n_rows, 2 to 4)
         What is known of each row, of which the model knows nothing; an UndeterminedError where that is nothing.
-    sample_weight, random_points, confidence
-        As in :func:`pair_accuracy`.
-    error_rate, spread
-        As in :func:`pair_accuracy`, for the accuracy by ``random_points``.
+    error_rate, sample_weight, random_points, confidence, spread
+        As in :func:`pair_accuracy`; the first and the last for the accuracy by ``random_points``.
 
     Returns
     -------

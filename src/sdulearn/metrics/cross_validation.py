@@ -56,12 +56,14 @@ def cross_val_accuracy(
         With ``fit`` and ``decision_function``; a copy is fitted for each fold.
     X : array, sparse matrix or frame of shape (n_rows, n_features)
         Rows.
-    y, error_rate, sample_weight, prior, random_points, confidence
+    y, error_rate, sample_weight, prior, random_points
         As in :func:`pair_accuracy`. Weights are passed on to ``fit``; answers about points that are not
         random train the models, and do not count.
     cv : int or splitter, default=10
         Number of folds over points, lowered where there are fewer answers of a kind; or a
         :class:`~sdulearn.PairKFold`.
+    confidence : float, default=0.95
+        Level of the interval.
 
     Returns
     -------
@@ -124,9 +126,11 @@ def held_out_accuracy(
     ----------
     decision : array-like of shape (n_rows,)
         Of :func:`held_out`.
+    y : array-like of shape (n_rows,) or (n_rows, 2 to 4)
+        What is known of each row.
     n_splits : int
         Number of folds that the decisions come from.
-    y, error_rate, sample_weight, prior, random_points, confidence
+    error_rate, sample_weight, prior, random_points, confidence
         As in :func:`pair_accuracy`.
 
     Returns
@@ -241,12 +245,14 @@ def held_out(
 
     Parameters
     ----------
-    estimator, X, y, sample_weight, cv
+    estimator, X, y
         As in :func:`cross_val_accuracy`; with ``orient`` where the reference holds classes.
     reference : float or int array of shape (n_rows,)
         By a model of all rows: decision values of two classes, or classes as integers. The classes of each fold
         get the names that match these best on its training rows. A hub, which cannot be held out, keeps the value
         that it has here.
+    sample_weight, cv
+        As in :func:`cross_val_accuracy`.
 
     Returns
     -------

@@ -31,7 +31,7 @@ def pair_risk(
 
     Parameters
     ----------
-    decision, y, sample_weight
+    decision, y
         As in :func:`pair_accuracy`.
     prior : float
         P(y = +1), not 1/2.
@@ -41,6 +41,8 @@ def pair_risk(
         Which unbiased risk: "su", "du", "sd", "sdsu", "sddu", "sudu", or weights (su, du, sd).
     gamma : float, default=0.5
         Mixture weight of the three mixed risks.
+    sample_weight
+        As in :func:`pair_accuracy`.
 
     Returns
     -------
