@@ -234,6 +234,8 @@ def test_what_is_shown(table, open_session, tmp_path, make_page):
     for row in ("-1", "9" * 5000, "x", "1.0", "\u0661"):
         assert page.get(f"image/{quote(row)}").status == 404
     assert things.plain(0) == ["a.png", "a text", "of two lines", "size: 1"]
+    pictures = Things(session.ids, table, image="picture", columns=("size",), image_root=tmp_path)
+    assert pictures.title(0) == "r0"
 
 
 def test_all_columns_but_the_hidden_ones_by_default_and_long_texts_cut(table, session, tmp_path):
