@@ -328,6 +328,16 @@ def test_the_axes_of_uneven_columns_hold_their_covariance(waveform):
     )
 
 
+@pytest.mark.parametrize("unit", [1.0, 1e6])
+def test_a_direction_without_variance_is_no_axis(unit):
+    """A correlation of 1 but for rounding, between columns in units that are alike or not."""
+    scale = np.array([1.0, unit])
+    correlation = np.array([[1.0, 1 - 1e-13], [1 - 1e-13, 1.0]])
+    axes = Axes.from_moments(np.zeros(2), correlation * np.outer(scale, scale))
+    np.testing.assert_allclose(np.abs(axes.V[:, 0]), scale / np.linalg.norm(scale), atol=1e-9)
+    np.testing.assert_allclose(axes.variance, [scale @ scale])
+
+
 @pytest.mark.parametrize("seed", range(2))
 def test_with_one_kind_of_answer_rounding_does_not_choose_the_solution(seed):
     """There is no SD solution to follow, so both signs of the eigenvector are tried."""
