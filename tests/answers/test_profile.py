@@ -36,12 +36,14 @@ def test_the_likelihood_sums_over_all_classes(seed, with_labels):
     np.testing.assert_allclose(log_likelihood(graph, GRID), expected, atol=1e-10)
 
 
-def test_errors_of_a_given_rate():
+@pytest.mark.parametrize(("labels", "lowest"), [([0, 0, 0, 0, 0], 0.5), ([-1, 0, 0, 1, 0], 0.01)])
+def test_errors_of_a_given_rate(labels, lowest):
+    """With labels the classes cannot be exchanged: probabilities below 1/2 count too."""
     ends = [(0, 1), (1, 2), (0, 2), (3, 4)]
     same = [1, 1, -1, -1]
-    graph = AnswerGraph.from_answers(ends, same)
-    grid = np.linspace(0.5, 0.99, 40)
-    expected = enumerated(5, ends, same, np.zeros(5), grid, 0.1)
+    graph = AnswerGraph.from_answers(ends, same, labels=labels)
+    grid = np.linspace(lowest, 0.99, 40)
+    expected = enumerated(5, ends, same, labels, grid, 0.1)
     np.testing.assert_allclose(log_likelihood(graph, grid, AnswerModel.given(0.1, graph)), expected, atol=2e-3)
 
 
