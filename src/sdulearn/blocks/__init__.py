@@ -62,9 +62,16 @@ def add_all(results: Iterable[Any]) -> Any:
     return total
 
 
-def sum_of_part(part: Part, task: Callable[..., T | None], arguments: Sequence[object]) -> T | None:
-    """The task's results on the blocks of one part, added up; None where it has no blocks."""
-    return add_all(task(*block, *arguments) for block in part())
+def sum_of_part(
+    part: Part, task: Callable[..., T | None], arguments: Sequence[object], watch: Watch | None = None
+) -> T | None:
+    """The task's results on the blocks of one part, added up as they are read; None where it has no blocks."""
+    total = None
+    for block in part():
+        total = add_all((total, task(*block, *arguments)))
+        if watch is not None:
+            watch(len(block[1]))
+    return total
 
 
 def count_blocks(parts: Iterable[Part]) -> int:
@@ -91,12 +98,11 @@ class LocalBlocks:
 
     def sum(self, task: Callable[..., T | None], *arguments: object) -> T:
         """See :class:`Blocks`."""
-        parts = [self._watched(part) for part in self.parts]
         if self.n_jobs == 1:
-            total = add_all(sum_of_part(part, task, arguments) for part in parts)
+            total = add_all(sum_of_part(part, task, arguments, self.watch) for part in self.parts)
         else:
             with threadpool_limits(1, user_api="blas"):
-                jobs = (delayed(sum_of_part)(part, task, arguments) for part in parts)
+                jobs = (delayed(sum_of_part)(part, task, arguments, self.watch) for part in self.parts)
                 threads = Parallel(self.n_jobs, require="sharedmem", return_as="generator")
                 total = add_all(threads(jobs))
         if self.watch is not None:
@@ -106,18 +112,6 @@ class LocalBlocks:
     def __iter__(self) -> Iterator[Block]:
         for part in self.parts:
             yield from part()
-
-    def _watched(self, part: Part) -> Part:
-        watch = self.watch
-        if watch is None:
-            return part
-
-        def blocks() -> Iterator[Block]:
-            for block in part():
-                yield block
-                watch(len(block[1]))
-
-        return blocks
 
 
 class HashedPairKFold(PairFolds):

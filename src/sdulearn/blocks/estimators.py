@@ -15,26 +15,37 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from sdulearn.base import Fit, LinearClassifier
-from sdulearn.blocks import Blocks, HashedPairKFold, Sums, fold_of_rows
+from sdulearn.blocks import Block, Blocks, HashedPairKFold, Sums, add_all, fold_of_rows
 from sdulearn.blocks.double_hinge import solve_double_hinge
-from sdulearn.blocks.problem import SurveyedBlocks, refuse_shared_points, solve_lbfgs, solve_newton
+from sdulearn.blocks.problem import (
+    BlockProblem,
+    PointCounts,
+    RowRule,
+    refuse_shared_points,
+    solve_lbfgs,
+    solve_newton,
+    survey,
+)
 from sdulearn.errors import InputError
-from sdulearn.linear import Choice, SDUClassifier, SDUClassifierCV, Settings, check_width, fit_statistics, fold_tol
+from sdulearn.linear import (
+    Choice,
+    PairStatistics,
+    SDUClassifier,
+    SDUClassifierCV,
+    Settings,
+    check_width,
+    fit_statistics,
+    fold_tol,
+)
 from sdulearn.losses import ZeroOne, get_training_loss
 from sdulearn.metrics.accuracy import no_answers, pair_accuracy
 from sdulearn.pairs import D, S, codes_of, labels_of, sources
 from sdulearn.prior import resolve_prior
-from sdulearn.risks import (
-    Mixture,
-    check_sources,
-    mixture,
-    refuse_linked,
-    source_weights,
-    validation_risk,
-)
+from sdulearn.risks import Mixture, check_sources, mixture, refuse_linked, source_weights, validation_risk
 from sdulearn.sklearn_private import fit_context
 from sdulearn.solvers import choose_solver, warn_unless
-from sdulearn.solvers.problem import Solution
+from sdulearn.solvers.linalg import joined
+from sdulearn.solvers.problem import Problem, Solution
 from sdulearn.types import Array, Codes, Rows, Splitter
 
 RowsLike: TypeAlias = Any
@@ -70,10 +81,10 @@ def fit_classifier(model: SDUClassifier | SDUClassifierCV, blocks: Blocks) -> Fi
         return _BlockFit(model, blocks).refit((settings.alphas[0], settings.mixtures[0], {}))
     n_splits = _n_splits(model.cv)
     fit = _BlockFit(model, blocks, n_splits)
-    refuse_shared_points(fit.surveyed.points, "a choice by folds over points", _CHOOSE_IN_MEMORY)
-    _check_folds(fit.surveyed)
+    refuse_shared_points(fit.points, "a choice by folds over points", _CHOOSE_IN_MEMORY)
+    _check_folds(fit.folds)
     by_fold = np.array([fit.fold_coefficients(settings, k) for k in range(n_splits)])
-    return fit.refit(settings.choose(_fold_scores(fit.surveyed, by_fold, fit.prior.value)))
+    return fit.refit(settings.choose(_fold_scores(fit, by_fold)))
 
 
 def is_iterative(model: SDUClassifier | SDUClassifierCV) -> bool:
@@ -86,22 +97,57 @@ class _BlockFit:
 
     def __init__(self, model: SDUClassifier | SDUClassifierCV, blocks: Blocks, n_splits: int | None = None) -> None:
         self.model = model
+        self.blocks = blocks
+        self.n_splits = n_splits
         self.loss = get_training_loss(model.loss)
         self.solver = choose_solver(model.solver, self.loss, 1)
-        self.surveyed = SurveyedBlocks(blocks, sampled=self.solver != "closed_form", n_splits=n_splits)
-        points = self.surveyed.points
-        if points.shared:
-            refuse_linked(points.points, points.counts)
+        found = blocks.sum(survey, 1 / blocks.n_blocks if is_iterative(model) else 0.0, n_splits)
+        if found is None:
+            raise InputError("There are no rows: every block is empty, or all weights are zero.")
+        self.folds: list[PairStatistics] = [found[f"fold{k}"] for k in range(n_splits or 1)]
+        self.statistics: PairStatistics = add_all(self.folds)
+        if self.statistics.checksum:
+            raise InputError(
+                "Some pair code stands on one row only, or on two rows with different signs or "
+                "weights. Over all blocks, each code must stand on exactly two rows, with one sign "
+                "and one weight; sdulearn.stack_pairs makes such codes. Where tables were joined, "
+                "number the pairs of each on from the last."
+            )
+        self.sample: list[Block] = found["sample"]
+        self.n_rows: int = found["rows"]
+        self.points: PointCounts = found["points"]
+        if self.points.shared:
+            refuse_linked(self.points.points, self.points.counts)
         if model.prior is None:
-            refuse_shared_points(points, "`prior=None`, a prior from the answers,", _GIVE_THE_PRIOR)
-        statistics = self.surveyed.statistics
-        self.prior, _ = resolve_prior(model.prior, statistics.counts, needed=True)
+            refuse_shared_points(self.points, "`prior=None`, a prior from the answers,", _GIVE_THE_PRIOR)
+        self.prior, _ = resolve_prior(model.prior, self.statistics.counts, needed=True)
+
+    def _without(self, fold: int | None) -> PairStatistics:
+        """Statistics of all rows but a fold: a sum, since a difference loses digits to heavy rows."""
+        if fold is None:
+            return self.statistics
+        return add_all(one for k, one in enumerate(self.folds) if k != fold)
+
+    def _problem(self, g: Mixture, alpha: float, fold: int | None) -> BlockProblem:
+        """The problem of one setting, on all rows or without a fold."""
+        statistics = self._without(fold)
+        moments = statistics.problem(g, self.prior.value, self.loss, alpha, self.model.fit_intercept)
+        a, _ = statistics.unit_weights(g, self.prior.value)
+        left_out = None if fold is None else (self.n_splits or 0, fold)
+        rule = RowRule(moments.origin, self.model.fit_intercept, a, self.loss, left_out)
+        # A piece is a buffer that the next one overwrites.
+        parts = [(A.copy(), a) for block in self.sample for A, a in rule.pieces(*block)]
+        rows = joined([A for A, _ in parts])
+        weights = np.concatenate([a for _, a in parts])
+        sample = Problem(rows, weights, moments.c, moments.ridge, self.loss)
+        complete = sum(len(block[1]) for block in self.sample) == self.n_rows
+        return BlockProblem(self.blocks, rule, moments, sample, self.n_rows, complete)
 
     def refit(self, choice: Choice) -> Fit:
         """One setting on all rows."""
         alpha, g, fitted = choice
         if self.solver == "closed_form":
-            return fit_statistics(self.model, self.surveyed.statistics, self.prior, choice)
+            return fit_statistics(self.model, self.statistics, self.prior, choice)
         solution, coefficients = self._solve(g, alpha, self.model.tol)
         return Fit.of(solution, *coefficients, self.prior, fitted)
 
@@ -109,7 +155,7 @@ class _BlockFit:
         self, g: Mixture, alpha: float, tol: float, fold: int | None = None
     ) -> tuple[Solution, tuple[Array, float]]:
         """The solution of one setting, without a fold where one is given, and its coefficients and intercept."""
-        problem = self.surveyed.problem(g, self.prior.value, self.loss, alpha, self.model.fit_intercept, fold)
+        problem = self._problem(g, alpha, fold)
         solution = _SOLVERS[self.solver](problem, tol, self.model.max_iter)
         return solution, problem.moments.coefficients(solution.w)
 
@@ -120,7 +166,7 @@ class _BlockFit:
         for j, g in enumerate(settings.mixtures):
             if self.solver == "closed_form":
                 setting = (g, self.prior.value, self.loss, settings.alphas[0], self.model.fit_intercept)
-                problem = self.surveyed.without(fold).problem(*setting)
+                problem = self._without(fold).problem(*setting)
                 found[:, j] = [problem.coefficients(w) for w in problem.ridge_path(settings.alphas)]
                 continue
             for i, alpha in enumerate(settings.alphas):
@@ -141,10 +187,10 @@ def _n_splits(cv: Splitter) -> int:
     )
 
 
-def _check_folds(surveyed: SurveyedBlocks) -> None:
+def _check_folds(folds: list[PairStatistics]) -> None:
     """Every kind of pair must be in every fold, as PairKFold makes sure in memory."""
     for source, name in ((S, "similar"), (D, "dissimilar")):
-        weights = [fold.weight[source] if fold.n_features else 0.0 for fold in surveyed.folds]
+        weights = [fold.weight[source] if fold.n_features else 0.0 for fold in folds]
         if any(weights) and not all(weights):
             raise InputError(
                 f"With so few {name} pairs, a fold got none of them: hashed folds are equal in size "
@@ -153,14 +199,14 @@ def _check_folds(surveyed: SurveyedBlocks) -> None:
             )
 
 
-def _fold_scores(surveyed: SurveyedBlocks, by_fold: Array, prior: float) -> Array:
+def _fold_scores(fit: _BlockFit, by_fold: Array) -> Array:
     """1 - zero-one risk (n_folds, n_settings) of each fold, as its sources allow, under the models without it."""
-    sums = surveyed.blocks.sum(zero_one_sums, by_fold)
+    sums = fit.blocks.sum(zero_one_sums, by_fold)
     scores = np.empty(by_fold.shape[:2])
-    for k, fold in enumerate(surveyed.folds):
+    for k, fold in enumerate(fit.folds):
         g = mixture(validation_risk(np.flatnonzero(fold.weight)))
         check_sources(g, fold.weight)
-        share = source_weights(g, prior) / np.where(fold.weight > 0, fold.weight, 1.0)[:, None]
+        share = source_weights(g, fit.prior.value) / np.where(fold.weight > 0, fold.weight, 1.0)[:, None]
         scores[k] = 1 - np.einsum("st,stj->j", share, sums[f"fold{k}"])
     return scores
 

@@ -11,19 +11,17 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import ArrayLike
 
-from sdulearn.blocks import Block, Blocks, Sums, add_all, fold_of_rows
+from sdulearn.blocks import Block, Blocks, Sums, fold_of_rows
 from sdulearn.errors import InputError
 from sdulearn.linear import PairStatistics
 from sdulearn.losses import TrainingLoss
 from sdulearn.pairs import check_weights, codes_of, integer_codes, labels_of, sources
-from sdulearn.risks import Mixture
 from sdulearn.solvers import solve
 from sdulearn.solvers.descent import backtrack, best_length, lbfgs, rounding_of
 from sdulearn.solvers.linalg import (
     Cholesky,
     affordable_rows,
     check_system_size,
-    joined,
     row_pieces,
     weighted_gram,
 )
@@ -218,56 +216,6 @@ def _draw(X: Rows, codes: Codes, weight: Array | None, count: int) -> Block:
         stands_for.append(weight[few] * (weight[rows].sum() / (weight[few].sum() or 1.0)))
     rows = np.concatenate(chosen)
     return X[rows], codes[rows], np.concatenate(stands_for)
-
-
-class SurveyedBlocks:
-    """Blocks after the first pass: their statistics, by fold, and a sample of the rows."""
-
-    def __init__(self, blocks: Blocks, *, sampled: bool, n_splits: int | None = None) -> None:
-        self.blocks = blocks
-        self.n_splits = n_splits
-        found = blocks.sum(survey, 1 / blocks.n_blocks if sampled else 0.0, n_splits)
-        if found is None:
-            raise InputError("There are no rows: every block is empty, or all weights are zero.")
-        self.folds: list[PairStatistics] = [found[f"fold{k}"] for k in range(n_splits or 1)]
-        self.statistics: PairStatistics = add_all(self.folds)
-        self._sample: list[Block] = found["sample"]
-        self._n_rows: int = found["rows"]
-        self.points: PointCounts = found["points"]
-        if self.statistics.checksum:
-            raise InputError(
-                "Some pair code stands on one row only, or on two rows with different signs or "
-                "weights. Over all blocks, each code must stand on exactly two rows, with one sign "
-                "and one weight; sdulearn.stack_pairs makes such codes. Where tables were joined, "
-                "number the pairs of each on from the last."
-            )
-
-    def without(self, fold: int) -> PairStatistics:
-        """Statistics of all rows but a fold: a sum, since a difference loses digits to heavy rows."""
-        return add_all(one for k, one in enumerate(self.folds) if k != fold)
-
-    def problem(
-        self,
-        g: Mixture,
-        prior: float,
-        loss: TrainingLoss,
-        alpha: float,
-        fit_intercept: bool,
-        fold: int | None = None,
-    ) -> BlockProblem:
-        """The problem of one setting, on all rows or without a fold."""
-        statistics = self.statistics if fold is None else self.without(fold)
-        moments = statistics.problem(g, prior, loss, alpha, fit_intercept)
-        left_out = None if fold is None else (self.n_splits or 0, fold)
-        a, _ = statistics.unit_weights(g, prior)
-        rule = RowRule(moments.origin, fit_intercept, a, loss, left_out)
-        # A piece is a buffer that the next one overwrites.
-        parts = [(A.copy(), a) for block in self._sample for A, a in rule.pieces(*block)]
-        rows = joined([A for A, _ in parts])
-        weights = np.concatenate([a for _, a in parts])
-        sample = Problem(rows, weights, moments.c, moments.ridge, loss)
-        complete = sum(len(block[1]) for block in self._sample) == self._n_rows
-        return BlockProblem(self.blocks, rule, moments, sample, self._n_rows, complete)
 
 
 def slope_sums(

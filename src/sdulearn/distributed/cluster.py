@@ -23,17 +23,13 @@ from distributed import Client, Future, KilledWorker, as_completed, get_worker
 from distributed.comm import CommClosedError
 from threadpoolctl import threadpool_limits
 
-from sdulearn.blocks import Block, Part, Watch, add_all, count_blocks
+from sdulearn.blocks import Block, Part, Watch, add_all, count_blocks, sum_of_part
 from sdulearn.errors import ClusterWarning, FileError, SdulearnError, warn
 
 Result: TypeAlias = Any
 """What a task gives back; results are added up with ``+``."""
 Counted: TypeAlias = tuple[int, Result]
 """A number of rows and the result on them."""
-Readable: TypeAlias = Part | list[Block]
-"""Blocks, or a function that reads them."""
-Call: TypeAlias = Callable[..., Result]
-"""What one pass asks of every block, a task with its arguments: sent once, shared by all tasks of the pass."""
 DaskCollection: TypeAlias = Any
 """A dask array, DataFrame or Series; dask.dataframe is imported only where there is one."""
 
@@ -134,7 +130,7 @@ class DaskBlocks:
         """Add up the results of a task on all blocks."""
         if not self.parts:
             return None
-        rows, total = self._compute(partial(asked, task, arguments))
+        rows, total = self._compute(partial(sum_of_part, task=task, arguments=arguments))
         if self.watch is not None:
             if self.client is None:
                 self.watch(rows)
@@ -155,7 +151,8 @@ class DaskBlocks:
         """Let the blocks go; no sum is possible afterwards."""
         self.parts = []
 
-    def _compute(self, call: Call) -> Counted:
+    def _compute(self, call: Callable[..., Result]) -> Counted:
+        """One pass; what is asked of every part is sent once, and shared by all tasks."""
         layer = Layer("sum")
         shared = layer.add_value("call", call)
         leaves = [layer.add(i, sum_of_blocks, part.key, shared) for i, part in enumerate(self.parts)]
@@ -236,25 +233,17 @@ def worker_states(client: Client) -> list[str]:
     return [worker.get("status", "running") for worker in info["workers"].values()]
 
 
-def read(part: Readable) -> list[Block]:
+def read(part: Part | list[Block]) -> list[Block]:
     """The blocks of a part."""
     return list(part()) if callable(part) else part
 
 
-def asked(task: Callable[..., Result], arguments: tuple[object, ...], *block: object) -> Result:
-    """The task on one block. (A tuple of the two Dask would take for a task of its own.)"""
-    return task(*block, *arguments)
-
-
-def sum_of_blocks(part: Readable, call: Call) -> Counted:
-    """Rows of a part, and the call's results on its blocks, added up as they are read."""
-    rows = 0
-    total = None
+def sum_of_blocks(part: Part | list[Block], call: Callable[..., Result]) -> Counted:
+    """Rows of a part, and the sum over its blocks."""
+    rows: list[int] = []
     with blas_limit():
-        for block in part() if callable(part) else part:
-            rows += len(block[1])
-            total = add_all((total, call(*block)))
-    return rows, total
+        total = call(part if callable(part) else lambda: part, watch=rows.append)
+    return sum(rows), total
 
 
 def blas_limit() -> AbstractContextManager[object]:
