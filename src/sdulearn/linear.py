@@ -7,6 +7,7 @@ portions.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from copy import copy
 from itertools import product
 from numbers import Integral, Real
 from typing import Any, ClassVar, NamedTuple, Self
@@ -47,7 +48,7 @@ from sdulearn.risks import (
     validation_risk,
 )
 from sdulearn.sklearn_private import HasMethods, Interval, StrOptions, fit_context
-from sdulearn.solvers import SOLVERS, choose_solver, solve, solve_rows, warn_unless
+from sdulearn.solvers import SOLVERS, choose_solver, solve, warn_unless
 from sdulearn.solvers.linalg import LARGEST_NUMBER, check_system_size, row_pieces, with_ones
 from sdulearn.solvers.problem import Design, Solution, ridge_of
 from sdulearn.solvers.squared import GroupMoments, MomentProblem, ridge_path
@@ -57,8 +58,8 @@ from sdulearn.types import Array, Codes, Estimator, Indices, MatrixLike, Rows, S
 class PairStatistics:
     """Weight, mean and second moments of the similar, the dissimilar and the unlabeled rows.
 
-    Rows come by :meth:`update` and other statistics by :meth:`merge`, in any order; squared loss
-    needs nothing else (:meth:`problem`). Sums are in float64 and about an origin near the rows, so
+    Rows come by :meth:`update`, and statistics of other rows are added with ``+``, in any order; squared loss
+    needs nothing else. Sums are in float64 and about an origin near the rows, so
     float32 rows with a large mean do no harm. A marginal risk needs only the source of a row, so
     the two ends of a pair may come in different portions.
 
@@ -72,10 +73,6 @@ class PairStatistics:
         Sum of the squared weights of S, D and U.
     checksum : int
         Zero once every pair code has come an even number of times, with one sign and one weight.
-
-    See Also
-    --------
-    sdulearn.SDUClassifier.partial_fit : Keeps such statistics as ``statistics_``.
 
     Examples
     --------
@@ -158,32 +155,15 @@ class PairStatistics:
         self.squares = self.squares + source_totals(source, squared)
         return self
 
-    def merge(self, other: PairStatistics) -> Self:
-        """Add the rows of another object.
-
-        Parameters
-        ----------
-        other : PairStatistics
-            Of rows with the same columns.
-
-        Returns
-        -------
-        self : PairStatistics
-            With the rows added.
-        """
-        if not other.n_features:
-            return self
-        if not self.n_features:
-            self.__dict__.update(other.__dict__)
-            return self
-        check_width(other.n_features, self.n_features)
-        self.moments = self.moments + other.moments.shifted(other.origin - self.origin)
-        self.checksum ^= other.checksum
-        self.squares = self.squares + other.squares
-        return self
-
     def __add__(self, other: PairStatistics) -> PairStatistics:
-        return PairStatistics().merge(self).merge(other)
+        if not (self.n_features and other.n_features):
+            return copy(self if self.n_features else other)
+        check_width(other.n_features, self.n_features)
+        both = copy(self)
+        both.moments = self.moments + other.moments.shifted(other.origin - self.origin)
+        both.checksum ^= other.checksum
+        both.squares = self.squares + other.squares
+        return both
 
     def unit_weights(self, g: Mixture, prior: float) -> tuple[Array, Array]:
         """Even and linear weight, a and m, of a row of weight one from each source."""
@@ -382,7 +362,10 @@ class _SDUBase(LinearClassifier):
         design = Design.from_rows(X, self.fit_intercept)
         alpha, g, chosen = self._choose(settings, X, design, pairs, weight, prior.value)
         weights = even_and_linear(*row_weights(g, prior.value, pairs.source, weight))
-        solution = solve_rows(design, weights, loss, alpha, self.solver, self.tol, self.max_iter)
+        problem = design.problem(*weights, loss, alpha)
+        solver = choose_solver(self.solver, loss, len(problem.c))
+        solution = solve(problem, solver, self.tol, self.max_iter)
+        solution = design.certified(*weights, loss, alpha, solution)
         return self._accept(Fit.of(solution, *design.coefficients(solution.w), prior, chosen))
 
     def _settings(self) -> Settings:

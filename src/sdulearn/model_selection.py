@@ -25,7 +25,7 @@ NO_FOLD = -1
 class PairFolds:
     """What splitters over points have in common: they know the fold of every point."""
 
-    def __init__(self, n_splits: int) -> None:
+    def __init__(self, n_splits: int = 5) -> None:
         if not (isinstance(n_splits, int | np.integer) and n_splits >= 2):
             raise InputError(f"`n_splits` must be an integer of 2 or more, got {n_splits!r}.")
         self.n_splits = int(n_splits)

@@ -8,7 +8,7 @@ from sdulearn import SDUClassifier, SDUClassifierCV
 from sdulearn.losses import TRAINING_LOSSES, get_loss
 from sdulearn.pairs import sources
 from sdulearn.risks import even_and_linear, mixture, row_weights
-from sdulearn.solvers import problem, solve_rows
+from sdulearn.solvers import choose_solver, problem, solve
 from sdulearn.solvers.problem import Design, Problem, Solution
 
 CODES = np.r_[np.repeat(np.arange(1, 13), 2), np.repeat(-np.arange(13, 21), 2), np.zeros(20, dtype=int)]
@@ -70,8 +70,11 @@ def test_what_the_span_leaves_out_is_seen_by_the_certificate(monkeypatch):
     scale[-1] = 1e9
     X = wide_rows(scale)
     for loss in TRAINING_LOSSES:
-        found = solve_rows(Design.from_rows(X, True), WEIGHTS, get_loss(loss), 0.01, "auto", 1e-8, 1000)
-        assert found.optimality > 1e-3
+        design = Design.from_rows(X, True)
+        setting = (*WEIGHTS, get_loss(loss), 0.01)
+        solver = choose_solver("auto", get_loss(loss), 1)
+        found = solve(design.problem(*setting), solver, 1e-8, 1000)
+        assert design.certified(*setting, found).optimality > 1e-3
 
 
 @pytest.mark.parametrize("exponent", [-1, -2, -3, -4])

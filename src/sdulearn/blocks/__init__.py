@@ -137,9 +137,6 @@ class HashedPairKFold(PairFolds):
     [ 1  1 -3 -3  0  0]
     """
 
-    def __init__(self, n_splits: int = 5) -> None:
-        super().__init__(n_splits)
-
     def __repr__(self) -> str:
         return f"HashedPairKFold({self.n_splits})"
 

@@ -73,9 +73,9 @@ def count_columns(X: Rows, y: Codes, weight: Array | None) -> Sums | None:
     return Sums(points=PointCounts.of(y), annotators=np.unique(annotators).tolist(), n_labels=n_labels)
 
 
-def refuse_shared_points(counts: PointCounts | None, what: str, instead: str) -> None:
+def refuse_shared_points(counts: PointCounts, what: str, instead: str) -> None:
     """Refuse answers that share points where their graph would be needed."""
-    if counts is None or not counts.shared:
+    if not counts.shared:
         return
     n_answers = int(counts.counts.sum()) // 2
     raise InputError(

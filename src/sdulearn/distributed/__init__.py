@@ -107,14 +107,12 @@ class DaskRows(RowsElsewhere):
     ) -> Iterator[DaskBlocks]:
         blocks = dask_blocks(self._check_columns(X, reset=reset), y, sample_weight)
         # In the workers' memory, where they are asked again and again.
-        kept = blocks.persist() if keep and self._asks_again() else blocks
+        again = isinstance(self, joint.PairLogisticRegression) or is_iterative(self)
+        kept = blocks.persist() if keep and again else blocks
         try:
             yield kept
         finally:
             kept.release()
-
-    def _asks_again(self) -> bool:
-        return is_iterative(self)
 
 
 def _on_chunk(X: MatrixLike, model: LinearClassifier, method: str) -> Array:
@@ -202,9 +200,6 @@ class PairLogisticRegression(DaskRows, joint.PairLogisticRegression):
             y = y["answer"] if hasattr(y, "columns") else y[:, 0]
         with super()._open(X, y, sample_weight, reset=reset, keep=keep) as blocks:
             yield blocks
-
-    def _asks_again(self) -> bool:
-        return True
 
     def _fit_blocks(self, blocks: Blocks) -> Fit:
         return fit_pair_logistic(self, blocks)

@@ -10,10 +10,9 @@ from sdulearn.errors import InputError, warn
 from sdulearn.losses import TrainingLoss
 from sdulearn.solvers.interior_point import solve_interior_point
 from sdulearn.solvers.linalg import LARGEST_SYSTEM
-from sdulearn.solvers.problem import Design, Problem, Solution
+from sdulearn.solvers.problem import Problem, Solution
 from sdulearn.solvers.smooth import solve_lbfgs, solve_newton
 from sdulearn.solvers.squared import solve_closed_form
-from sdulearn.types import Array
 
 # What each solver needs of a loss, in the order in which "auto" tries them.
 SOLVERS: dict[str, tuple[str, Callable[..., Solution]]] = {
@@ -48,21 +47,6 @@ def solve(problem: Problem, solver: str, tol: float, max_iter: int, starts: Sequ
     """
     _, run = SOLVERS[solver]
     return problem.certified(run(problem, tol, max_iter, starts))
-
-
-def solve_rows(
-    design: Design,
-    weights: tuple[Array, Array],
-    loss: TrainingLoss,
-    alpha: float,
-    solver: str,
-    tol: float,
-    max_iter: int,
-) -> Solution:
-    """Solve one setting, given its even and linear weights, and certify it in the user's columns."""
-    problem = design.problem(*weights, loss, alpha)
-    chosen = choose_solver(solver, loss, len(problem.c))
-    return design.certified(*weights, loss, alpha, solve(problem, chosen, tol, max_iter))
 
 
 def warn_unless(residual: float, tol: float, n_iter: int) -> None:
