@@ -5,7 +5,7 @@ import pytest
 from scipy import sparse
 
 from sdulearn import PairLogisticRegressionCV, SDUClassifier, TableModel
-from sdulearn.columns import Column, Columns, NumberText, SparseColumns
+from sdulearn.columns import Column, Columns, NumberText
 from sdulearn.errors import InputError, UnseenCategoryWarning
 
 COLUMNS = Columns(
@@ -62,7 +62,7 @@ def test_frames_of_every_kind(model, frame):
 
 def test_a_sparse_matrix(waveform):
     scale = np.linspace(1, 2, 21)
-    model = TableModel(SDUClassifier(loss="double_hinge").fit(*waveform), SparseColumns(21, 1, scale))
+    model = TableModel(SDUClassifier(loss="double_hinge").fit(*waveform), Columns.sparse(1, scale))
     rows = waveform[0]
     expected = model.estimator.decision_function(rows / scale)
     np.testing.assert_allclose(model.decision_function(sparse.csr_matrix(rows)), expected)

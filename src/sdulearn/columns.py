@@ -69,13 +69,21 @@ class Column:
 
 @dataclass(frozen=True, eq=False)
 class Columns:
-    """How a table with named columns becomes standardised features."""
+    """How a table with named columns, or a sparse matrix, becomes standardised features."""
 
     columns: tuple[Column, ...]
     id_column: str | None
     # (n_features,), mean and deviation of each feature in training; 1 for a constant one
     mean: Array
     scale: Array
+    # the number of the first feature of a sparse matrix, which is divided by its scale and not centred
+    first: Literal[0, 1] | None = None
+
+    @classmethod
+    def sparse(cls, first: Literal[0, 1], scale: Array) -> Columns:
+        """A sparse matrix, whose features have numbers for names."""
+        names = map(str, range(first, first + len(scale)))
+        return cls(tuple(Column(name, NUMBER) for name in names), None, np.zeros(len(scale)), scale, first)
 
     @classmethod
     def unscaled(cls, columns: Sequence[Column], id_column: str | None = None) -> Columns:
@@ -94,14 +102,16 @@ class Columns:
         """Number of features."""
         return len(self.feature_names)
 
-    @property
+    @cached_property
     def features(self) -> list[slice]:
         """Which features each column becomes."""
         ends = np.cumsum([len(column.categories) or 1 for column in self.columns]).tolist()
         return [slice(begin, end) for begin, end in zip([0, *ends], ends, strict=False)]
 
-    def scaled(self, X: Array) -> Array:
-        """Standardised features."""
+    def scaled(self, X: Rows) -> Rows:
+        """Standardised features, sparse where they were."""
+        if sparse.issparse(X):
+            return sparse.csr_matrix(X @ sparse.diags_array(1 / self.scale))
         return (X - self.mean) / self.scale
 
     def needed(self, name: str, present: Sequence[str], id_column: str | None = None) -> list[str]:
@@ -128,77 +138,27 @@ class Columns:
 
     def values(self, X: Array) -> Array:
         """One number a column, of features not scaled: a category is its place, -1 is none."""
-        found = np.empty((len(X), len(self.columns)))
+        found = X[:, [part.start for part in self.features]]
         for k, (column, part) in enumerate(zip(self.columns, self.features, strict=True)):
-            block = X[:, part]
             if column.kind == CATEGORY:
-                found[:, k] = np.where(block.max(axis=1) > 0.5, block.argmax(axis=1), -1)
-            else:
-                found[:, k] = block[:, 0]
+                found[:, k] = np.where(X[:, part].max(axis=1) > 0.5, X[:, part].argmax(axis=1), -1)
         return found
 
     def rows(self, values: Array) -> Array:
         """Standardised features of one number a column, as :meth:`values` gives them."""
-        found = np.empty((len(values), self.width))
+        found = np.repeat(values, [part.stop - part.start for part in self.features], axis=1)
         for k, (column, part) in enumerate(zip(self.columns, self.features, strict=True)):
-            is_text = column.kind == CATEGORY
-            found[:, part] = values[:, [k]] == np.arange(len(column.categories)) if is_text else values[:, [k]]
+            if column.kind == CATEGORY:
+                found[:, part] = values[:, [k]] == np.arange(len(column.categories))
         return self.scaled(found)
 
 
-@dataclass(frozen=True, eq=False)
-class SparseColumns:
-    """A sparse matrix: features numbered from ``first``, divided by a scale and not centred."""
-
-    width: int
-    first: Literal[0, 1]
-    scale: Array
-    id_column: None = None
-
-    @property
-    def mean(self) -> Array:
-        """Nothing is taken off: rows stay sparse."""
-        return np.zeros(len(self.scale))
-
-    @property
-    def feature_names(self) -> list[str]:
-        """The features' numbers."""
-        return [str(k) for k in range(self.first, self.first + self.width)]
-
-    @cached_property
-    def columns(self) -> tuple[Column, ...]:
-        """Each feature as a column."""
-        return tuple(Column(name, NUMBER) for name in self.feature_names)
-
-    @property
-    def features(self) -> list[slice]:
-        """Each column is one feature."""
-        return [slice(k, k + 1) for k in range(self.width)]
-
-    def scaled(self, X: Rows) -> Rows:
-        """Divided features, sparse where they were."""
-        return sparse.csr_matrix(X @ sparse.diags_array(1 / self.scale)) if sparse.issparse(X) else X / self.scale
-
-    def values(self, X: Array) -> Array:
-        """The features as they are."""
-        return X
-
-    def rows(self, values: Array) -> Array:
-        """Scaled features."""
-        return values / self.scale
-
-
-Layout: TypeAlias = Columns | SparseColumns
-
-
-def check_layout(layout: Layout) -> None:
+def check_layout(layout: Columns) -> None:
     """Refuse a layout of an untrusted file whose parts do not fit together."""
     if layout.mean.shape != (layout.width,) or layout.scale.shape != (layout.width,):
         raise InputError("Columns and scales do not fit together.")
     if not (layout.scale > 0).all():
         raise InputError("A scale is not positive.")
-    if isinstance(layout, SparseColumns):
-        return
     names = [column.name for column in layout.columns]
     if len({*names, layout.id_column}) != len(names) + 1:
         raise InputError("Two columns have one name.")

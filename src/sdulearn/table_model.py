@@ -12,7 +12,7 @@ from scipy import sparse
 from scipy.special import softmax
 from sklearn.utils.validation import check_is_fitted
 
-from sdulearn.columns import Columns, Layout, as_arrow
+from sdulearn.columns import Columns, as_arrow
 from sdulearn.errors import InputError, UnseenCategoryWarning, quoted, warn
 from sdulearn.io import container
 from sdulearn.io.files import Location, written_whole
@@ -37,7 +37,7 @@ class TableModel:
     ----------
     estimator : estimator
         Fitted on standardised features: a :class:`~sdulearn.PairLogisticRegressionCV`, for example.
-    columns : Columns or SparseColumns
+    columns : Columns
         How a table becomes features, with their ``mean`` and ``scale`` in training.
     classes : tuple of str
         Names of the classes -1 and +1, or of 1 to K where there are more.
@@ -51,7 +51,7 @@ class TableModel:
     """
 
     estimator: Estimator
-    columns: Layout
+    columns: Columns
     classes: tuple[str, ...] = ("-1", "1")
     report: FitReport | None = None
 
@@ -68,7 +68,7 @@ class TableModel:
         array or CSR matrix of shape (n_rows, n_features)
             The features.
         """
-        if not isinstance(self.columns, Columns):
+        if self.columns.first is not None:
             X = table if sparse.issparse(table) else np.asarray(table, dtype=np.float64)
             if X.ndim != 2 or X.shape[1] != self.columns.width:
                 raise InputError(f"The table has shape {X.shape}, but the model has {self.columns.width:,} features.")
@@ -210,7 +210,7 @@ class TableModel:
         check_is_fitted(self.estimator)
         estimator, arrays = container.describe_estimator(self.estimator)
         columns = self.columns
-        if isinstance(columns, Columns):
+        if columns.first is None:
             layout = {"kind": "columns", "columns": plain(columns.columns), "id_column": columns.id_column}
         else:
             layout = {"kind": "sparse", "width": columns.width, "first": columns.first}

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from sdulearn import PairLogisticRegressionCV, SDUClassifier, TableModel
-from sdulearn.columns import Column, Columns, SparseColumns
+from sdulearn.columns import Column, Columns
 from sdulearn.io import container
 
 COLUMNS = (*(Column(f"x{k}", "number", fill=1.5) for k in range(19)), Column("c", "category", ("a", "b"), "a"))
@@ -47,7 +47,7 @@ def test_the_same_as_json(call, waveform, tmp_path, capsys, fit_report):
 
 
 def test_a_sparse_model_without_a_report(call, waveform, tmp_path, capsys):
-    saved(waveform, tmp_path / "m.sdu", SparseColumns(21, 0, np.ones(21)))
+    saved(waveform, tmp_path / "m.sdu", Columns.sparse(0, np.ones(21)))
     call("inspect", tmp_path / "m.sdu")
     out = capsys.readouterr().out
     assert "svmlight, 21 features numbered from 0" in out

@@ -15,7 +15,7 @@ from scipy import sparse
 from sklearn.datasets import dump_svmlight_file
 
 from sdulearn import PairLogisticRegression, SDUClassifier, TableModel
-from sdulearn.columns import Column, Columns, SparseColumns
+from sdulearn.columns import Column, Columns
 from sdulearn.io import tables
 from sdulearn.io.labels import read_labels
 
@@ -145,7 +145,7 @@ def test_no_class_is_a_formula(call, waveform, frame, tmp_path, capsys, classes,
 def test_a_loss_without_probabilities_and_a_sparse_table(call, waveform, tmp_path, capsys):
     rows, codes = waveform
     estimator = SDUClassifier(loss="double_hinge").fit(rows, codes)
-    TableModel(estimator, SparseColumns(21, 1, np.ones(21))).save(tmp_path / "model.sdu")
+    TableModel(estimator, Columns.sparse(1, np.ones(21))).save(tmp_path / "model.sdu")
     dump_svmlight_file(sparse.csr_matrix(rows), np.zeros(len(rows)), str(tmp_path / "t.svm"), zero_based=False)
     call("predict", tmp_path / "model.sdu", tmp_path / "t.svm", "-o", tmp_path / "out.tsv")
     out = pd.read_csv(tmp_path / "out.tsv", sep="\t")

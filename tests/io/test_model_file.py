@@ -23,7 +23,7 @@ from sdulearn import (
     load_model,
 )
 from sdulearn.cli.inspect import describe_model
-from sdulearn.columns import Column, Columns, NumberText, SparseColumns
+from sdulearn.columns import Column, Columns, NumberText
 from sdulearn.errors import ModelFileError
 from sdulearn.io import container
 from sdulearn.losses import Squared
@@ -100,7 +100,7 @@ def whole(table_model, folder):
     return saved(table_model, folder)
 
 
-@pytest.mark.parametrize("columns", [COLUMNS, SparseColumns(21, 1, np.linspace(1, 2, 21))], ids=["columns", "sparse"])
+@pytest.mark.parametrize("columns", [COLUMNS, Columns.sparse(1, np.linspace(1, 2, 21))], ids=["columns", "sparse"])
 def test_a_table_model_comes_back(table_model, tmp_path, columns):
     TableModel(table_model.estimator, columns, ("no", "yes"), table_model.report).save(tmp_path / "model.sdu")
     back = load_model(tmp_path / "model.sdu")

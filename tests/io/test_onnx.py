@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from sdulearn import PairBoostingClassifier, PairLogisticRegression, PairModelCV, SDUClassifier, TableModel, stack_pairs
-from sdulearn.columns import Column, Columns, SparseColumns
+from sdulearn.columns import Column, Columns
 from sdulearn.errors import InputError, UnseenCategoryWarning
 from sdulearn.io.onnx import export_onnx
 
@@ -109,7 +109,7 @@ def test_raw_columns(fitted, tmp_path, name):
 
 @pytest.mark.parametrize("name", ["linear", "boosted"])
 def test_a_gap_without_a_stand_in_has_no_decision(fitted, waveform, tmp_path, name):
-    model = TableModel(fitted(name), SparseColumns(21, 1, SCALE))
+    model = TableModel(fitted(name), Columns.sparse(1, SCALE))
     rows = waveform[0][:9] * SCALE
     rows[4, 2] = np.nan
     got, metadata = run(model, tmp_path / "m.onnx", numbers=rows)

@@ -9,7 +9,7 @@ import pytest
 from sdulearn import PairLogisticRegression, PairLogisticRegressionCV, SDUClassifier, TableModel
 from sdulearn.answers import read_answers
 from sdulearn.cli.options import OPTIONS, in_options
-from sdulearn.columns import Column, Columns, NumberText, SparseColumns
+from sdulearn.columns import Column, Columns, NumberText
 from sdulearn.diagnostics import Finding
 from sdulearn.io.typed import plain
 from sdulearn.metrics import AccuracyEstimate, AnswerCounts, ClassAgreement, Share
@@ -248,7 +248,7 @@ def test_what_was_read(table_model, waveform):
     assert "about 120 points, each in one answer; 3 unsure." in sentence(by_code(facts(loose))["answers_used"])
     chain = replace(table_model, report=replace(table_model.report, n_independent=60))
     assert "all are independent" in sentence(by_code(facts(chain))["answers_used"])
-    sparse = by_code(facts(replace(table_model, columns=SparseColumns(21, 1, np.ones(21)))))
+    sparse = by_code(facts(replace(table_model, columns=Columns.sparse(1, np.ones(21)))))
     assert sentence(sparse["table_read"]).startswith("t.csv: 1,000 rows, 21 features, rows numbered from 0")
     assert "columns_read" not in sparse
 

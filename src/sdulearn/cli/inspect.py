@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from sdulearn.cli.options import add_json_option, in_options, positive, print_json, say
-from sdulearn.columns import CATEGORY, Column, Columns
+from sdulearn.columns import CATEGORY, Column
 from sdulearn.errors import quoted
 from sdulearn.io.model_file import load_model
 from sdulearn.report.facts import as_data, facts, facts_of_estimator, lines
@@ -54,7 +54,7 @@ def describe_model(model: Estimator | TableModel, top: int) -> list[str]:
 
 def _columns(model: TableModel) -> list[str]:
     found = model.columns
-    if not isinstance(found, Columns):
+    if found.first is not None:
         return [f"Table: svmlight, {found.width:,} features numbered from {found.first}"]
     ids = f", ids from {quoted(found.id_column)}" if found.id_column else ""
     return [f"Table: {len(found.columns):,} columns{ids}", *(f"  {_column(column)}" for column in found.columns)]

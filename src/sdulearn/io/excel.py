@@ -17,11 +17,6 @@ from sdulearn.types import ArrowColumn, ArrowTable
 _LARGE = 5_000_000
 _FILLED = 0.01
 _CELL = re.compile(r"([A-Za-z]{1,9})([0-9]{1,9})")
-# In the bytes of a sheet: places of rows and cells, tags of cells, and tags of values.
-_PLACE = re.compile(rb"""\sr\s*=\s*["']([A-Za-z]*)([0-9]+)["']""")
-_CELL_TAG = re.compile(rb"<(?:[^\s<>/]+:)?c[\s/>]")
-_VALUE_TAG = re.compile(rb"<(?:[^\s<>/]+:)?(?:v|is)[\s>]")
-_BLOCK_BYTES = 1 << 20
 _NOT_A_WORKBOOK = (BadZipFile, ExpatError, EOFError, KeyError, NotImplementedError, RuntimeError, zlib.error)
 
 
@@ -47,50 +42,12 @@ def _refuse_far_cells(path: Location) -> None:
     with ZipFile(path) as archive:
         for member in _first_sheet(archive):
             with archive.open(member) as file:
-                if not _is_nearly_empty(*_largest_area(file)):
-                    continue
-            with archive.open(member) as file:
                 count, height, width = _filled_area(file)
-            if _is_nearly_empty(height * width, count):
+            if height * width > _LARGE and count < _FILLED * height * width:
                 raise InputError(
                     f"{path}: the {count:,} cells of its first sheet are spread over {height:,} rows and "
                     f"{width:,} columns. Delete those far away from the table, or save the sheet as CSV."
                 )
-
-
-def _is_nearly_empty(area: int, n_filled: int) -> bool:
-    return area > _LARGE and n_filled < _FILLED * area
-
-
-def _largest_area(file: IO[bytes]) -> tuple[int, int]:
-    """The largest area that the cells may span, and the number of values: faster than XML."""
-    n_rows = n_columns = n_cells = n_placed = n_filled = 0
-    rest = b""
-    while block := file.read(_BLOCK_BYTES):
-        # A tag is not cut in two: nothing that is looked for goes on past its end.
-        whole, mark, rest = (rest + block).rpartition(b">")
-        whole += mark
-        places = _PLACE.findall(whole)
-        n_rows = max(n_rows, max((_number(row) for _, row in places), default=0))
-        n_columns = max(n_columns, max(map(_column_number, {column for column, _ in places}), default=0))
-        n_placed += sum(1 for column, _ in places if column)
-        n_cells += len(_CELL_TAG.findall(whole))
-        n_filled += len(_VALUE_TAG.findall(whole))
-    # Cells that do not say where they are follow others.
-    n_loose = max(n_cells - n_placed, 0)
-    return (n_rows + n_loose) * (n_columns + n_loose), n_filled
-
-
-def _number(digits: bytes) -> int:
-    return int(digits) if len(digits) < 10 else 10**9
-
-
-def _column_number(letters: bytes) -> int:
-    """A is 1, Z is 26, AA is 27."""
-    number = 0
-    for letter in letters.upper()[:10]:
-        number = 26 * number + letter - ord("A") + 1
-    return number
 
 
 def _filled_area(file: IO[bytes]) -> tuple[int, int, int]:
@@ -125,7 +82,11 @@ def _place(cell: str) -> tuple[int, int]:
     found = _CELL.fullmatch(cell)
     if found is None:
         raise BadZipFile(f"there is no cell {quoted(cell)}")
-    return int(found[2]) - 1, _column_number(found[1].encode()) - 1
+    # A is 1, Z is 26, AA is 27.
+    column = 0
+    for letter in found[1].upper():
+        column = 26 * column + ord(letter) - ord("A") + 1
+    return int(found[2]) - 1, column - 1
 
 
 def _parse(file: IO[bytes], start: Callable[[str, dict[str, str]], None]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Annotated, Literal
 
-from sdulearn.columns import Column, Columns, Layout, SparseColumns, check_layout
+from sdulearn.columns import Column, Columns, check_layout
 from sdulearn.errors import ModelFileError
 from sdulearn.io import container
 from sdulearn.io.files import Location
@@ -86,10 +86,11 @@ def _table_model(header: container.Header, arrays: container.Arrays, estimator: 
     return TableModel(estimator, columns, classes, read(FitReport | None, header["report"]))
 
 
-def _columns(found: container.Header, mean: Array, scale: Array) -> Layout:
+def _columns(found: container.Header, mean: Array, scale: Array) -> Columns:
     if found["kind"] == "sparse":
-        width = read(Annotated[int, Between(0, 2**48)], found["width"])
-        return SparseColumns(width, read(Literal[0, 1], found["first"]), scale)
+        if found["width"] != scale.size:
+            raise ValueError("features and scales do not fit together")
+        return Columns.sparse(read(Literal[0, 1], found["first"]), scale)
     if found["kind"] != "columns":
         raise ValueError(f"unknown kind of table {found['kind']!r}")
     id_column = read(str | None, found["id_column"])

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sdulearn.columns import CATEGORY, Column, Columns, Layout, SparseColumns
+from sdulearn.columns import CATEGORY, Column, Columns
 from sdulearn.errors import InputError, require
 from sdulearn.io.files import Location, written_whole
 from sdulearn.table_model import TableModel
@@ -86,11 +86,11 @@ def as_table_model(model: TableModel | Estimator) -> TableModel:
     classes = tuple(map(str, model.classes_.tolist()))
     names = getattr(model, "feature_names_in_", None)
     if names is None:
-        return TableModel(model, SparseColumns(width, 0, np.ones(width)), classes)
+        return TableModel(model, Columns.sparse(0, np.ones(width)), classes)
     return TableModel(model, Columns.unscaled([Column(str(name), "number") for name in names]), classes)
 
 
-def _by_input(layout: Layout) -> tuple[list[tuple[Column, slice]], list[tuple[Column, slice]]]:
+def _by_input(layout: Columns) -> tuple[list[tuple[Column, slice]], list[tuple[Column, slice]]]:
     """Number columns and text columns, each with its features."""
     parts = list(zip(layout.columns, layout.features, strict=True))
     numbers = [one for one in parts if one[0].kind != CATEGORY]
@@ -136,7 +136,7 @@ class Graph:
         self.node("Add", place, self.constant(np.array(1, dtype=np.int64)), output="label")
         self.node("Softmax", decision, output="probability", axis=1)
 
-    def features(self, layout: Layout) -> str:
+    def features(self, layout: Columns) -> str:
         """The scaled features, by the very operations of the model: splits are exact."""
         numbers, texts = _by_input(layout)
         parts = [self.filled(numbers)] if numbers else []

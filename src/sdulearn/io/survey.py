@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from sdulearn.columns import ColumnCounts, Columns, Layout, count, decide
+from sdulearn.columns import ColumnCounts, Columns, count, decide
 from sdulearn.errors import InputError, listed, quoted, require, shortened
 from sdulearn.io.files import Location, as_text, is_location
 from sdulearn.io.tables import TEXT_FORMATS, Part, Table, batch_rows, open_table, read_svmlight, table_format
@@ -225,7 +225,7 @@ def read_features(
     max_categories: int = 50,
     categories: Collection[str] = (),
     answer_ids: Collection[str] = (),
-) -> tuple[Layout, Rows, list[str]]:
+) -> tuple[Columns, Rows, list[str]]:
     """A whole table as features that are not scaled, what they are, and the id of each row."""
     if is_location(source) and table_format(source) == "svm":
         if id_column or drop:

@@ -25,7 +25,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.datasets import load_svmlight_file
 
-from sdulearn.columns import SparseColumns, as_arrow, kind_of, usable_scale
+from sdulearn.columns import Columns, as_arrow, kind_of, usable_scale
 from sdulearn.errors import InputError, listed, quoted, reason, require, shortened
 from sdulearn.io.excel import sheet_table
 from sdulearn.io.files import (
@@ -350,7 +350,7 @@ def _depth(line: bytes) -> int:
     return deepest
 
 
-def read_svmlight(path: Location) -> tuple[SparseColumns, sparse.csr_matrix]:
+def read_svmlight(path: Location) -> tuple[Columns, sparse.csr_matrix]:
     """A whole file; features are taken to be numbered from 1 unless a 0 occurs."""
     with open_bytes(path) as file, refuse_damaged(path):
         X = _parsed(path, file, None)
@@ -360,16 +360,17 @@ def read_svmlight(path: Location) -> tuple[SparseColumns, sparse.csr_matrix]:
     X = X[:, first:]
     mean = np.asarray(X.mean(axis=0)).ravel()
     variance = np.asarray(X.multiply(X).mean(axis=0)).ravel() - mean**2
-    return SparseColumns(X.shape[1], first, usable_scale(mean, np.sqrt(np.maximum(variance, 0)))), X
+    return Columns.sparse(first, usable_scale(mean, np.sqrt(np.maximum(variance, 0)))), X
 
 
-def svmlight_rows(path: Location, columns: SparseColumns) -> Iterator[tuple[int, sparse.csr_matrix]]:
+def svmlight_rows(path: Location, columns: Columns) -> Iterator[tuple[int, sparse.csr_matrix]]:
     """Some thousand rows at a time with the number of the first, as wide as the model."""
     begin = 0
+    first = columns.first or 0
     with open_bytes(path) as file, refuse_damaged(path):
         while some := list(islice(file, _CHUNK_ROWS)):
             if lines := b"".join(line for line in some if line.strip()):
-                X = _parsed(path, io.BytesIO(lines), columns.width + columns.first)[:, columns.first :]
+                X = _parsed(path, io.BytesIO(lines), columns.width + first)[:, first:]
                 yield begin, X
                 begin += X.shape[0]
 

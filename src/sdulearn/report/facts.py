@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sdulearn.answers.records import Answers, flip_rate
-from sdulearn.columns import BOOLEAN, CATEGORY, NUMBER, Columns, Layout
+from sdulearn.columns import BOOLEAN, CATEGORY, NUMBER, Columns
 from sdulearn.diagnostics import Finding
 from sdulearn.errors import listed, quoted, shortened
 from sdulearn.metrics.classes import ClassAgreement, Share
@@ -106,7 +106,7 @@ def _result(code: str, **details: object) -> Finding:
     return Finding(code, "result", details)
 
 
-def _read(report: FitReport, layout: Layout) -> list[Finding]:
+def _read(report: FitReport, layout: Columns) -> list[Finding]:
     details: dict[str, object] = {"table": report.table, "n_rows": report.n_rows, "n_unlabeled": report.n_unlabeled}
     details |= {"n_features": layout.width, "id_column": layout.id_column}
     names = ("answers", "n_similar", "n_dissimilar", "n_unsure", "n_points", "n_independent")
@@ -114,7 +114,7 @@ def _read(report: FitReport, layout: Layout) -> list[Finding]:
         _result("answers_used", **{name: getattr(report, name) for name in names}),
         _result("understood", columns=report.answer_columns, words=report.answer_words),
     ]
-    if not isinstance(layout, Columns):
+    if layout.first is not None:
         return [_result("table_read", **details), *answers]
     columns = layout.columns
     read: dict[str, object] = {

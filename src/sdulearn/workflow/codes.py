@@ -196,7 +196,6 @@ def with_all_rows(
     few = options.max_unlabeled is not None and data.same_answers
     if options.is_joint or engine.name == MEMORY or few:
         return data
-    assert isinstance(data.columns, Columns)
     is_text = table.format in TEXT_FORMATS
     parts: list[BlockPart] = [
         FeatureRows(part, table.name, data.columns, options.codes, is_text, keep) for part in table.parts

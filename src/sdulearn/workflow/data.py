@@ -17,7 +17,7 @@ import numpy as np
 
 from sdulearn.answers.checks import check_answers, majority_votes
 from sdulearn.answers.records import Answers, random_ends
-from sdulearn.columns import Columns, Layout
+from sdulearn.columns import Columns
 from sdulearn.diagnostics import Finding, Population, check_contradictions, check_source, off_mode
 from sdulearn.errors import InputError, quoted
 from sdulearn.io.files import Location, is_location
@@ -38,7 +38,7 @@ _LINES_SHOWN = 5
 class TrainingData:
     """All that a fit needs of a table and its answers; all row numbers are those of ``X``."""
 
-    columns: Layout  # how the table becomes features
+    columns: Columns  # how the table becomes features
     n_rows: int  # rows of the table
     X: Rows  # the rows that are needed, not scaled
     ids: Sequence[str]  # of each

@@ -13,7 +13,7 @@ from scipy import sparse
 from scipy.stats.mstats import mquantiles
 
 from sdulearn.answers.answer_model import doubtful_answers
-from sdulearn.columns import BOOLEAN, CATEGORY, NUMBER, Column, Layout
+from sdulearn.columns import BOOLEAN, CATEGORY, NUMBER, Column, Columns
 from sdulearn.diagnostics import ACCURACY_FOLDS, Finding
 from sdulearn.errors import UndeterminedError
 from sdulearn.metrics.accuracy import AccuracyEstimate
@@ -204,7 +204,7 @@ def most_doubtful(
     return tuple(answers)
 
 
-def _held_out(columns: Layout, values: Array, judged: Indices, models: Deciders, X: Array) -> Array:
+def _held_out(columns: Columns, values: Array, judged: Indices, models: Deciders, X: Array) -> Array:
     """Decision values of the answers' rows by the models of folds, with the judged columns of the table as given."""
     values = values.copy()
     values[:, judged] = X
@@ -217,7 +217,7 @@ def _held_out(columns: Layout, values: Array, judged: Indices, models: Deciders,
 
 
 def column_importances(
-    whole: Estimator, parts: list[FoldModel], rows: Rows, pairs: Pairs, columns: Layout
+    whole: Estimator, parts: list[FoldModel], rows: Rows, pairs: Pairs, columns: Columns
 ) -> tuple[ColumnImportance, ...]:
     """What held-out answers lose where a column is shuffled, the most first; nothing where they cannot tell.
 
@@ -278,7 +278,7 @@ def column_dependences(
     return tuple(_dependence(model.estimator, columns, values, k) for k in varied[:_DRAWN])
 
 
-def _dependence(model: Estimator, columns: Layout, values: Array, k: int) -> ColumnDependence:
+def _dependence(model: Estimator, columns: Columns, values: Array, k: int) -> ColumnDependence:
     """The mean probability over rows that have each of some values in a column, and keep their others."""
     column = columns.columns[k]
     grid = np.unique(values[:, k])

@@ -13,7 +13,6 @@ from typing import TypeVar
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from sdulearn.columns import Columns, SparseColumns
 from sdulearn.errors import InputError, require
 from sdulearn.io.files import Location
 from sdulearn.io.survey import id_texts, named_id_column
@@ -63,7 +62,7 @@ def predict_table(
     Predictions
         Some rows.
     """
-    is_sparse = isinstance(model.columns, SparseColumns)
+    is_sparse = model.columns.first is not None
     if is_sparse != (table_format(path) == "svm"):
         wanted = "an svmlight file (.svm)" if is_sparse else "a table with named columns"
         raise InputError(f"{path}: the model was fitted on {wanted}; give it one like that.")
@@ -72,7 +71,6 @@ def predict_table(
 
 def _of_svmlight(model: TableModel, path: Location) -> Iterator[Predictions]:
     pa = require("pyarrow", "files")
-    assert isinstance(model.columns, SparseColumns)
     for begin, X in svmlight_rows(path, model.columns):
         yield Predictions(pa.array(np.arange(begin, begin + X.shape[0])), *model.decide(X), Counter())
 
@@ -81,13 +79,12 @@ def _of_table(
     model: TableModel, path: Location, id_column: str | None, progress: Progress | None
 ) -> Iterator[Predictions]:
     columns = model.columns
-    assert isinstance(columns, Columns)
     table = open_table(path)
     names = list(table.types)
     id_column = named_id_column(table.name, names, id_column, (columns.id_column,))
     needed = table.some(columns.needed(table.name, names, id_column))
     watch = None if progress is None or table.n_rows is None else progress(table.n_rows)
-    jobs = [partial(_of_part, model, columns, table.name, part, needed, id_column, watch) for part in table.parts]
+    jobs = [partial(_of_part, model, table.name, part, needed, id_column, watch) for part in table.parts]
     if len(jobs) == 1:
         yield from jobs[0]()
     else:
@@ -104,17 +101,11 @@ def _listed(job: Callable[[], Iterator[Predictions]]) -> list[Predictions]:
 
 
 def _of_part(
-    model: TableModel,
-    columns: Columns,
-    table: str,
-    part: Part,
-    needed: list[str],
-    id_column: str | None,
-    watch: Watch | None,
+    model: TableModel, table: str, part: Part, needed: list[str], id_column: str | None, watch: Watch | None
 ) -> Iterator[Predictions]:
     pa = require("pyarrow", "files")
-    for begin, batch in part(needed, batch_rows(columns.width)):
-        X, unseen = columns.encode(getattr(part, "path", table), batch)
+    for begin, batch in part(needed, batch_rows(model.columns.width)):
+        X, unseen = model.columns.encode(getattr(part, "path", table), batch)
         ids = pa.array(np.arange(begin, begin + batch.num_rows)) if id_column is None else batch[id_column]
         yield Predictions(ids, *model.decide(X), unseen)
         if watch is not None:
