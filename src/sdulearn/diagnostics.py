@@ -80,9 +80,9 @@ def check_assumptions(
     Parameters
     ----------
     X : array or sparse matrix of shape (n_rows, n_features)
-        Rows.
+        Rows. Where answers share points, each point counts once.
     y : array-like of shape (n_rows,) or (n_rows, 2 to 4)
-        What is known of each row. Where answers share points, each point counts once.
+        What is known of each row.
     prior : float, optional
         P(y = +1), where it is known.
     feature_names : sequence of str, optional
@@ -130,13 +130,13 @@ def check_ratio(n_similar: int, n_dissimilar: int, prior: float | None) -> list[
         return []
     share, side = (0.5, "less") if prior is None else (similar_share(prior), "two-sided")
     p_value = binomtest(n_similar, n, share, alternative=side).pvalue
+    return _ratio_finding(p_value, {"n_similar": n_similar, "n_dissimilar": n_dissimilar}, prior)
+
+
+def _ratio_finding(p_value: float, counts: dict[str, float], prior: float | None) -> list[Finding]:
+    """What a ratio says that random pairs would hardly have."""
     if p_value >= LEVEL:
         return []
-    return _ratio_finding({"n_similar": n_similar, "n_dissimilar": n_dissimilar}, prior)
-
-
-def _ratio_finding(counts: dict[str, float], prior: float | None) -> list[Finding]:
-    """What a ratio says that random pairs would hardly have."""
     if prior is None:
         return [Finding("too_few_similar", "warning", {**counts, "level": LEVEL})]
     details = {**counts, "level": LEVEL, "prior": prior, "expected_share": similar_share(prior)}
@@ -173,8 +173,7 @@ def check_component_ratio(graph: AnswerGraph, prior: float | None, counted: Mask
         "n_points": int(m.sum()),
         "share": (1 + observed / float(m.sum())) / 2,
     }
-    p_value = low if prior is None else 2 * min(low, high)
-    return _ratio_finding(counts, prior) if p_value < LEVEL else []
+    return _ratio_finding(low if prior is None else 2 * min(low, high), counts, prior)
 
 
 def _pair_excess(up: Indices, m: Indices | int) -> Array:
@@ -238,7 +237,7 @@ def check_population(
     error = np.sqrt(np.maximum(population.variance, 0) / k * finite)
     # Too few rows leave the usual value of a rare feature to judge it.
     judged = (k * np.minimum(population.off_mode, 1) >= _ENOUGH_OFF_MODE) & (error > 1e-10 * np.abs(mean))
-    z = np.where(judged, (here - mean) / np.where(judged, error, 1.0), 0.0)
+    z = np.divide(here - mean, error, out=np.zeros_like(mean), where=judged)
     limit = norm.isf(LEVEL / 2 / max(len(z), 1))
     worst = np.argsort(-np.abs(z))[: int(np.sum(np.abs(z) > limit))]
     if not len(worst):
@@ -312,15 +311,14 @@ def check_graph_contradictions(graph: AnswerGraph) -> list[Finding]:
 
 def check_source(answers: Answers) -> list[Finding]:
     """What a file of answers is for, and how its questions came about."""
-    chosen = []
+    found = check_entities(answers)
     if answers.n_chosen:
         counts = {"n_chosen": answers.n_chosen, "n_answers": len(answers.answers)}
-        chosen = [Finding("chosen_questions", "info", counts)]
+        found.append(Finding("chosen_questions", "info", counts))
     if answers.epsilon is not None:
-        chosen.append(
-            Finding("flipped_answers", "info", {"epsilon": answers.epsilon, "flip_rate": flip_rate(answers.epsilon)})
-        )
-    return check_entities(answers) + chosen
+        privacy = {"epsilon": answers.epsilon, "flip_rate": flip_rate(answers.epsilon)}
+        found.append(Finding("flipped_answers", "info", privacy))
+    return found
 
 
 def check_entities(answers: Answers) -> list[Finding]:

@@ -38,15 +38,12 @@ class PriorEstimate:
         Confidence interval: exact (Clopper-Pearson) for loose pairs, carried from the share of
         similar ones to p; by the likelihood of components where answers share points.
     identified : bool
-        Whether the interval stays clear of 1/2, so that the counts alone tell which class is the
-        larger.
-    n_similar, n_dissimilar : float or None
-        The counts it rests on: with ``sample_weight`` those of as many answers of equal weight as would be as
-        precise. None where the prior was given.
+        Whether the interval stays clear of 1/2: the counts tell that one class is larger.
+    n_similar, n_dissimilar, n_effective : float or None
+        The counts it rests on, of weighted answers those of as many equal ones as are as precise, and the number
+        of these; None where the prior was given.
     confidence : float or None
         Level of the interval; None where the prior was given.
-    n_effective : float or None
-        Number of answers of equal weight that would be as precise; None where the prior was given.
 
     Examples
     --------
@@ -209,8 +206,7 @@ def estimate_prior(
     Answers can never say which class is the larger one, so ``majority`` does. Loose pairs have the paper's estimate
     with an exact interval. Where answers share points, k of the m points of a component are on one side with the
     probability p^k q^(m-k) + p^(m-k) q^k; the interval is that of Clopper and Pearson [1]_ for as many points as would
-    make this likelihood fall as fast. Where answers contradict each other, some are wrong, at an unknown rate (a Beta
-    prior with a mean of 5%), and the interval is wider.
+    make this likelihood fall as fast.
 
     Parameters
     ----------
@@ -219,14 +215,10 @@ def estimate_prior(
         weights). Either these or ``y``.
     y : array-like of shape (n_rows,) or (n_rows, 2 to 4), optional
         What is known of each row, with the points in its second column.
-    sample_weight : array-like of shape (n_rows,), optional
-        With ``y``: a weight per row; both ends of a pair carry one weight, and weight 0 leaves a row out.
-    random_points : array-like of bool, shape (n_rows,), optional
-        With ``y``: which rows show a point that was drawn at random, by default all. Points that a design chose
-        connect the others, and do not count.
+    sample_weight, random_points : array-like of shape (n_rows,), optional
+        With ``y``: as in :func:`~sdulearn.metrics.pair_accuracy`.
     error_rate : float, mapping or AnswerModel, optional
-        With ``y``: probability that an answer is wrong, one for all or one for each annotator. By default answers are
-        taken for right, and where they contradict each other, for as wrong as suits them best.
+        With ``y``: as in :func:`~sdulearn.metrics.pair_accuracy`, or how answers go wrong.
     decision : array-like of shape (n_rows,), optional
         With ``random_points``: decision values of a model of these answers, which say which side of a large
         component is class +1, so that ``majority`` is not needed.
@@ -242,13 +234,6 @@ def estimate_prior(
     -------
     PriorEstimate
         The prior; ``identified`` is False where its interval reaches 1/2.
-
-    Raises
-    ------
-    InputError
-        If there are no pairs, or a parameter is out of its range.
-    UndeterminedError
-        If ``random_points`` marks no row of an answer.
 
     References
     ----------
@@ -337,8 +322,8 @@ def _prior_of_answers(
             share = share_of(chances, np.ones(len(chances), dtype=np.intp), confidence)
             return _with_share(estimate, *share, float(counted.sum()))
     if counted is not None or pairs.shares_points or not (model is None or model.certain):
-        found = profile(graph, confidence, model, counted=counted)
-        estimate = _with_share(estimate, found.value, found.low, found.high, float(_n_independent(graph, counted)))
+        share = profile(graph, confidence, model, counted=counted)
+        estimate = _with_share(estimate, *share, float(_n_independent(graph, counted)))
     return estimate if majority == "positive" else estimate.mirrored()
 
 

@@ -2,6 +2,7 @@
 
 from dataclasses import astuple
 from itertools import product
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -42,8 +43,8 @@ def test_given_rates_are_their_own_intervals():
     assert not model.certain
     # Who is not known has the rate of all.
     np.testing.assert_allclose(model.errors(np.array([7, 1, 4])), [0.4, 0.2, 0.1])
-    factors = np.log([[0.9, 0.1, 0.6], [0.1, 0.9, 0.4]])
-    np.testing.assert_allclose(log_factors(graph.same, model.errors(graph.annotators), np.ones(3)), factors)
+    found = log_factors(graph.same, model.errors(graph.annotators), np.ones(3))
+    np.testing.assert_allclose(np.exp(found), [[0.9, 0.1, 0.6], [0.1, 0.9, 0.4]])
     np.testing.assert_allclose(log_factors(graph.same, np.full(3, 0.1), np.full(3, 2.0))[0, :2], np.log([0.81, 0.01]))
     assert AnswerModel.given(0.0, graph).certain
 
@@ -104,18 +105,32 @@ def test_few_checks_and_none():
         assert found.low < 0.2 < found.high
 
 
-def test_five_people_and_the_one_who_guesses():
-    rng = np.random.default_rng(5)
-    classes = np.where(rng.random(200) < 0.7, 1, -1)
-    ends = np.tile(np.arange(200).reshape(-1, 2), (5, 1))
-    shares = (0.05, 0.05, 0.1, 0.2, 0.5)
-    wrong = np.concatenate([rng.permutation(np.arange(100) < 100 * share) for share in shares])
+def everybody_answers(n_wrong, n_questions, seed):
+    """Loose questions of two classes that all people answer, each as many of them wrongly as is said."""
+    rng = np.random.default_rng(seed)
+    classes = np.where(rng.random(2 * n_questions) < 0.65, 1, -1)
+    ends = np.tile(np.arange(2 * n_questions).reshape(-1, 2), (len(n_wrong), 1))
+    wrong = np.concatenate([rng.permutation(np.arange(n_questions) < n) for n in n_wrong])
     same = classes[ends[:, 0]] * classes[ends[:, 1]] * np.where(wrong, -1, 1)
-    graph = AnswerGraph.from_answers(ends, same, annotators=np.repeat([3, 4, 5, 6, 9], 100))
-    found = AnswerModel.estimate(graph)
-    assert list(found.rates) == [3, 4, 5, 6, 9]
-    np.testing.assert_allclose(list(found.rates.values()), shares, atol=0.04)
+    return AnswerGraph.from_answers(ends, same, annotators=np.repeat(3 + np.arange(len(n_wrong)), n_questions))
+
+
+def test_five_people_and_the_one_who_guesses():
+    n_wrong = (5, 5, 10, 20, 50)
+    found = AnswerModel.estimate(everybody_answers(n_wrong, 100, 5))
+    assert list(found.rates) == [3, 4, 5, 6, 7]
+    np.testing.assert_allclose(list(found.rates.values()), np.array(n_wrong) / 100, atol=0.04)
     assert found.error_rate.value == pytest.approx(0.18, abs=0.02)
+
+
+def test_more_than_ten_people_have_the_intervals_of_their_counts():
+    """Where twelve answer every question the truth is known, and each interval is that of a binomial share."""
+    n_wrong = np.tile([0, 2, 4, 6, 8, 10], 2)
+    found = AnswerModel.estimate(everybody_answers(n_wrong, 80, 1)).by_annotator
+    for n, rate in zip(n_wrong, found.values(), strict=True):
+        assert rate.value == pytest.approx(n / 80, abs=0.02)
+        ends_of_share = beta.ppf([0.025, 0.975], 0.5 + 80 * rate.value, 0.5 + 80 * (1 - rate.value))
+        assert (rate.low, rate.high) == pytest.approx(ends_of_share, abs=5e-3)
 
 
 def test_logits_of_a_model_tell_people_apart():
@@ -145,22 +160,6 @@ def test_a_model_that_knows_nothing_asserts_no_rate():
     refuted = AnswerModel.estimate(AnswerGraph.from_answers(ends, agrees), logits=good).error_rate
     assert refuted.value == 0
     assert refuted.high < 0.05
-
-
-def test_more_than_ten_people_have_the_intervals_of_their_counts():
-    """Where twelve answer every question the truth is known, and each interval is that of a binomial share."""
-    rng = np.random.default_rng(1)
-    classes = np.where(rng.random(160) < 0.6, 1, -1)
-    ends = np.tile(np.arange(160).reshape(-1, 2), (12, 1))
-    n_wrong = np.array([0, 2, 4, 6, 8, 10, 0, 2, 4, 6, 8, 10])
-    wrong = np.concatenate([rng.permutation(np.arange(80) < n) for n in n_wrong])
-    same = classes[ends[:, 0]] * classes[ends[:, 1]] * np.where(wrong, -1, 1)
-    graph = AnswerGraph.from_answers(ends, same, annotators=np.repeat(np.arange(1, 13), 80))
-    found = AnswerModel.estimate(graph).by_annotator
-    for n, rate in zip(n_wrong, found.values(), strict=True):
-        assert rate.value == pytest.approx(n / 80, abs=0.02)
-        ends_of_share = beta.ppf([0.025, 0.975], 0.5 + 80 * rate.value, 0.5 + 80 * (1 - rate.value))
-        assert (rate.low, rate.high) == pytest.approx(ends_of_share, abs=5e-3)
 
 
 def test_rates_are_drawn_to_those_of_the_others():
@@ -206,10 +205,9 @@ def test_the_interval_covers_the_rate():
     found = []
     for _ in range(8):
         truth = np.where(rng.random(60) < 0.6, 1, -1)
-        ends = rng.integers(0, 60, (400, 2))
-        ends = ends[ends[:, 0] != ends[:, 1]][:200]
-        wrong = rng.random(len(ends)) < 0.05
-        found.append(one_rate(ends, truth[ends[:, 0]] * truth[ends[:, 1]] * np.where(wrong, -1, 1), n_points=60))
+        ends = np.array([rng.choice(60, 2, replace=False) for _ in range(200)])
+        wrong = np.where(rng.random(200) < 0.05, -1, 1)
+        found.append(one_rate(ends, truth[ends].prod(axis=1) * wrong, n_points=60))
     assert sum(one.low <= 0.05 <= one.high for one in found) >= 6
     assert np.mean([one.value for one in found]) == pytest.approx(0.05, abs=0.02)
 
@@ -307,16 +305,11 @@ def test_triangles_that_cannot_be_tell_a_rate_of_three_classes():
     assert rate.value == pytest.approx(0.1, abs=0.06)
 
 
-class Fixed:
-    """A model with given probabilities."""
-
-    def __init__(self, positive, rate, high=None):
-        self.positive = np.asarray(positive, dtype=float)
-        known = Rate(rate, rate, rate if high is None else high, 100)
-        self.answer_model_ = AnswerModel(known, {0: known})
-
-    def predict_proba(self, X):
-        return np.column_stack([1 - self.positive, self.positive])
+def fixed(positive, rate):
+    """A model with given probabilities, and one rate of all answers."""
+    p = np.asarray(positive, dtype=float)
+    answers = AnswerModel(rate, {0: rate})
+    return SimpleNamespace(answer_model_=answers, predict_proba=lambda X: np.column_stack([1 - p, p]))
 
 
 def test_loose_pairs_are_judged_as_propagation_judges_them():
@@ -326,10 +319,10 @@ def test_loose_pairs_are_judged_as_propagation_judges_them():
     codes = np.repeat(np.arange(1, 21) * rng.choice([-1, 1], 20), 2)
     annotators = np.repeat(rng.integers(1, 5, 20), 2)
     y = np.column_stack([codes, rng.permutation(40), annotators])
-    model = Fixed(np.zeros(40), 0.1)
-    model.answer_model_ = AnswerModel(Rate(0.15, 0.1, 0.2, 84), known)
     probability = rng.dirichlet(np.ones(3), 40)
-    model.predict_proba = lambda X: probability
+    model = SimpleNamespace(
+        answer_model_=AnswerModel(Rate(0.15, 0.1, 0.2, 84), known), predict_proba=lambda X: probability
+    )
     found = doubtful_answers(model, np.zeros((40, 1)), y)
     graph = AnswerGraph.from_y(y)
     rates = {1: 1 / 80, 2: 0.3, 3: 0.05, 4: 0.15}
@@ -361,16 +354,17 @@ def test_the_one_wrong_answer_comes_first():
 
 def test_a_model_without_a_rate_doubts_all_the_same():
     """Bayes' rule for a loose pair, at a rate of 0.05 where none is known."""
-    model = Fixed([0.99, 0.01, 0.9, 0.9], 0.0, high=0.5)
-    found = doubtful_answers(model, np.zeros((4, 1)), [1, 1, 2, 2])
+    unknown = fixed([0.99, 0.01, 0.9, 0.9], Rate(0.0, 0.0, 0.5, 100))
+    found = doubtful_answers(unknown, np.zeros((4, 1)), [1, 1, 2, 2])
     assert found.code.tolist() == [1, 2]
     different = 0.99 * 0.99 + 0.01 * 0.01
     assert found.wrong[0] == pytest.approx(0.05 * different / (0.05 * different + 0.95 * (1 - different)))
     # Never found wrong in 100 answers: wrong in half of one.
-    found = doubtful_answers(Fixed([0.99, 0.01], 0.0), np.zeros((2, 1)), [1, 1])
+    never = fixed([0.99, 0.01], Rate(0.0, 0.0, 0.0, 100))
+    found = doubtful_answers(never, np.zeros((2, 1)), [1, 1])
     assert found.wrong[0] == pytest.approx(0.005 * different / (0.005 * different + 0.995 * (1 - different)))
     with pytest.raises(InputError, match="`X` has 2 rows"):
-        doubtful_answers(Fixed([0.9, 0.8], 0.1), np.zeros((2, 1)), [1, 1, 0])
+        doubtful_answers(never, np.zeros((2, 1)), [1, 1, 0])
 
 
 def test_an_interval_of_loose_pairs_is_the_profile_of_their_likelihood():

@@ -71,11 +71,9 @@ def test_the_order_of_answers_and_ends_changes_nothing(graph, random):
 
 def test_what_contradicts_two_classes_and_what_contradicts_any_number():
     different = AnswerGraph.from_answers([(0, 1), (1, 2), (2, 0)], [-1, -1, -1])
-    assert different.contradictory.tolist() == [True]
-    assert not different.refuted.any()
+    assert (different.contradictory.tolist(), different.refuted.any()) == ([True], False)
     within = AnswerGraph.from_answers([(0, 1), (1, 2), (2, 0), (2, 3)], [1, 1, -1, -1])
-    assert within.group.tolist() == [0, 0, 0, 1]
-    assert within.refuted.tolist() == [False, False, True, False]
+    assert (within.group.tolist(), within.refuted.tolist()) == ([0, 0, 0, 1], [False, False, True, False])
 
 
 def hubs_of(ends):
@@ -117,17 +115,8 @@ def test_y_of_codes_or_labels_alone():
 @pytest.mark.parametrize("far", [1, 10**12])
 def test_y_with_all_columns(far):
     """Points keep their numbers, with large gaps or without."""
-    y = np.array(
-        [
-            [1, 3, 5, 0],
-            [1, 4, 5, 1],
-            [-2, 4, 6, 0],
-            [-2, 9, 6, -1],
-            [0, 3, 0, 0],
-            [0, 8, 0, -1],
-            [0, 7, 0, 0],
-        ]
-    )
+    columns = [1, 1, -2, -2, 0, 0, 0], [3, 4, 4, 9, 3, 8, 7], [5, 5, 6, 6, 0, 0, 0], [0, 1, 0, -1, 0, -1, 0]
+    y = np.column_stack(columns)
     y[:, 1] *= far
     graph = AnswerGraph.from_y(y)
     assert (graph.points // far).tolist() == [3, 4, 7, 8, 9]
@@ -179,15 +168,17 @@ def test_bad_answers(arguments, options, text):
         AnswerGraph.from_answers(*arguments, **options)
 
 
-def test_bad_y():
-    for y, text in (
-        ([[1, 5], [2, 6], [1, 5], [2, 7]], "joins point 5 with itself.*1 such answers"),
-        ([[1, 0, 1], [1, 1, 2]], "Rows 0 and 1 are one answer, but .* annotators 1 and 2"),
-    ):
-        with pytest.raises(InputError, match=text):
-            AnswerGraph.from_y(np.array(y))
-    with pytest.raises(InputError, match="one weight in `sample_weight`"):
-        AnswerGraph.from_y([1, 1], sample_weight=[1.0, 2.0])
+@pytest.mark.parametrize(
+    ("y", "weight", "text"),
+    [
+        ([[1, 5], [2, 6], [1, 5], [2, 7]], None, "joins point 5 with itself.*1 such answers"),
+        ([[1, 0, 1], [1, 1, 2]], None, "Rows 0 and 1 are one answer, but .* annotators 1 and 2"),
+        ([1, 1], [1.0, 2.0], "one weight in `sample_weight`"),
+    ],
+)
+def test_bad_y(y, weight, text):
+    with pytest.raises(InputError, match=text):
+        AnswerGraph.from_y(y, weight)
 
 
 def test_groups_that_all_differ_need_a_class_each():
@@ -211,12 +202,8 @@ def test_without_points_no_answer_and_no_label_of_them_is_known():
         [(0, 1), (1, 2), (2, 3), (3, 4)], [1, -1, 1, -1], annotators=[1, 2, 3, 4], labels=[1, 0, -1, 0, 1]
     )
     kept = leave_out(graph, np.array([False, False, True, False, True]))
-    assert kept.ends.tolist() == [[0, 1]]
-    assert kept.same.tolist() == [1]
-    assert kept.annotators.tolist() == [1]
-    assert kept.position.tolist() == [0]
-    assert kept.labels.tolist() == [1, 0, 0, 0, 0]
-    assert kept.n_points == 5
+    assert (kept.n_points, kept.ends.tolist(), kept.labels.tolist()) == (5, [[0, 1]], [1, 0, 0, 0, 0])
+    assert (kept.same.tolist(), kept.annotators.tolist(), kept.position.tolist()) == ([1], [1], [0])
 
 
 @pytest.mark.parametrize("make", [np.asarray, csr_matrix])

@@ -198,10 +198,9 @@ class AnswerModel:
         Parameters
         ----------
         graph : AnswerGraph
-            Answers and labels.
+            Answers and labels: questions asked again, cycles and labels tell the rates.
         n_classes : int, default=2
-            With two classes repeated questions, cycles and labels tell the rates. With more, questions asked again
-            and labels do, and contradictions where nothing else explains them.
+            Number of classes. With more than two, cycles tell where nothing else explains a contradiction.
         logits : array of shape (n_points,), optional
             With two classes: what a model that has not seen the answers about a point says of it. It tells
             annotators apart, but not a rate that all have in common.

@@ -12,7 +12,6 @@ from collections import Counter, defaultdict, deque
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import islice
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -149,16 +148,11 @@ def group_questions(ends: Indices, answers: Iterable[int]) -> dict[tuple[int, in
     return questions
 
 
-class Votes(NamedTuple):
-    """One answer for each question."""
+def majority_votes(ends: Indices, answers: Codes, weights: Array, usable: Iterable[int]) -> tuple[Indices, int, int]:
+    """Let the weightier answer stand for a question that was asked again.
 
-    chosen: Indices  # for each question the position of an answer that says what most of its weight says
-    n_repeated: int  # questions that were asked more than once and decided by majority
-    n_tied: int  # questions left out, as both answers weigh the same
-
-
-def majority_votes(ends: Indices, answers: Codes, weights: Array, usable: Iterable[int]) -> Votes:
-    """Let the weightier answer stand for a question that was asked again."""
+    Gives an answer for each question, how many questions were decided so, and how many are tied and left out.
+    """
     chosen = []
     n_asked_again = 0
     n_tied = 0
@@ -169,7 +163,7 @@ def majority_votes(ends: Indices, answers: Codes, weights: Array, usable: Iterab
             chosen.append(next(k for k in asked if answers[k] * vote > 0))
         else:
             n_tied += 1
-    return Votes(np.array(chosen, dtype=np.intp), n_asked_again - n_tied, n_tied)
+    return np.array(chosen, dtype=np.intp), n_asked_again - n_tied, n_tied
 
 
 def _neighbours(ends: Indices, answers: Iterable[int]) -> Graph:

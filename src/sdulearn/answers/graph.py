@@ -47,13 +47,12 @@ _N_FIRST = 50
 class AnswerGraph:
     """Points, the answers that join them, and their structure.
 
-    Made by :meth:`from_y` or :meth:`from_answers`, which check what they get. Points are numbered 0 to
-    ``n_points - 1``. An answer of weight 0 is left out.
+    Made by :meth:`from_y` or :meth:`from_answers`. An answer of weight 0 is left out.
 
     Attributes
     ----------
     n_points : int
-        Number of points, those in no answer included.
+        Number of points, those in no answer included. They are numbered from 0.
     ends : int array of shape (n_answers, 2)
         The two points of each answer.
     same : int array of shape (n_answers,)
@@ -99,11 +98,10 @@ class AnswerGraph:
         Parameters
         ----------
         y : array-like of int, shape (n_rows,) or (n_rows, 1 to 4), frame or Pairs
-            Pair codes, and beside them the columns point, annotator and label, as many as there are. Without points
-            every row is a point of its own.
+            As in :func:`~sdulearn.pairs.read_pairs`. Without points every row is a point of its own.
         sample_weight : array-like of shape (n_rows,), optional
-            Weights of the rows; both ends of an answer carry its weight. Their unit does not matter. An answer or a
-            label whose rows weigh 0 is left out; its points stay.
+            Weights of the rows, the same for both ends of an answer, in any unit. An answer or a label whose rows
+            weigh 0 is left out; its points stay.
 
         Returns
         -------
@@ -253,8 +251,7 @@ class AnswerGraph:
     def refuted(self) -> Mask:
         """Whether each answer is "different" within a group of "same" answers: wrong, or one of those is.
 
-        With three classes or more these are the contradictions that can be found fast. Whether K
-        classes are enough for the groups is a graph colouring.
+        Whether K > 2 classes are enough for the groups is a graph colouring.
         """
         return (self.same < 0) & (self.group[self.ends[:, 0]] == self.group[self.ends[:, 1]])
 

@@ -23,7 +23,6 @@ which n p are on one side, with n as large as makes the likelihood of n points f
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import NamedTuple
 
 import numpy as np
 from scipy.interpolate import CubicSpline
@@ -55,22 +54,14 @@ _N_GRID = 1001
 _FEWEST = 20
 
 
-class Profile(NamedTuple):
-    """Where a likelihood of one probability is largest, and where it is not much smaller."""
-
-    value: float  # the maximum
-    low: float  # the interval, by equation (4)
-    high: float
-
-
 def profile(
     graph: AnswerGraph,
     confidence: float,
     model: AnswerModel | None = None,
     spread: float = 1.0,
     counted: Mask | None = None,
-) -> Profile:
-    """Maximum and interval of the constant probability of class +1.
+) -> tuple[float, float, float]:
+    """Maximum and interval, by equation (4), of the constant probability of class +1.
 
     Without labels the classes can be exchanged, and the result lies between 1/2 and 1.
     """
@@ -91,7 +82,7 @@ def profile(
     if (last := near[-1]) < _N_GRID - 1:
         end = np.interp(limit, drop[last : last + 2], grid[last : last + 2])
         high = 1 - _exact_low(1 - value, 1 - end, confidence, limit)
-    return Profile(value, low, high)
+    return value, low, high
 
 
 def _exact_low(value: float, end: float, confidence: float, limit: float) -> float:

@@ -46,7 +46,6 @@ from functools import cached_property, reduce
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
 from scipy.sparse import csr_matrix
 from scipy.sparse.csgraph import breadth_first_order
 
@@ -111,7 +110,7 @@ class FactorGraph:
         component[group] = graph.component
         return cls(graph, group, swapped, potentials, label, edge, edges, agree, differ, component)
 
-    def propagate(self, log_node_probabilities: ArrayLike, *, max_iter: int = 200, tol: float = 1e-9) -> Propagation:
+    def propagate(self, log_node_probabilities: Array, *, max_iter: int = 200, tol: float = 1e-9) -> Propagation:
         """Compute the likelihood of all answers and the posterior of every point.
 
         ``log_node_probabilities``, (n_points, n_classes) or (n_classes,), are the logarithms of what a classifier says
@@ -119,7 +118,7 @@ class FactorGraph:
         columns. Messages around cycles are at rest where no logarithm moves by more than ``tol``.
         """
         swapped = self.swapped[:, None]
-        log_p = self._checked(log_node_probabilities)
+        log_p = np.broadcast_to(log_node_probabilities, (self.graph.n_points, self.potentials.shape[1]))
         log_p = np.where(swapped, log_p[:, ::-1], log_p)
         # Potentials of the groups: p^k q^(m - k) where k of m points are on one side.
         log_t = self.potentials + sum_by(self.group, log_p, len(self.potentials))
@@ -160,34 +159,6 @@ class FactorGraph:
         """The other edges and their groups."""
         kept = ~self.on_tree
         return ConditionedNetwork(self.ends[kept], self.agree[kept], self.differ[kept], self.potentials.shape[1])
-
-    @property
-    def exact(self) -> Mask:
-        """Whether each component of the answers is free of cycles that must be approximated."""
-        cycles = self.cycles
-        # Groups whose copies are still in components with cycles.
-        inexact = cycles.network.ends[cycles.network.loopy] % max(len(cycles.groups), 1)
-        exact = np.ones(self.graph.n_components, dtype=bool)
-        exact[self.component[cycles.groups[inexact]]] = False
-        return exact
-
-    def _checked(self, log_node_probabilities: ArrayLike) -> Array:
-        log_p = np.asarray(log_node_probabilities, dtype=np.float64)
-        shape = (self.graph.n_points, self.potentials.shape[1])
-        if log_p.shape not in (shape, shape[1:]):
-            raise InputError(
-                f"`log_node_probabilities` must have shape {shape}, points and classes, or {shape[1:]}; "
-                f"got {log_p.shape}."
-            )
-        with np.errstate(over="ignore"):
-            total = np.exp(log_p).sum(axis=-1)
-        # NaN fails the comparison too.
-        if not (np.abs(total - 1) < 1e-6).all():
-            raise InputError(
-                "`log_node_probabilities` must be logarithms of probabilities that add up to 1 for "
-                "each point. Logits become such by scipy.special.log_softmax(logits, axis=1)."
-            )
-        return np.broadcast_to(log_p, shape)
 
     def _right(self, beliefs: Array, agree: Array) -> Array:
         """Probability that each answer is right, from the beliefs of edges and groups."""

@@ -213,9 +213,9 @@ def _accuracy_of_components(
     first, second = sign[graph.ends].T
     # The graph whose class +1 are the points that are predicted rightly.
     agreeing = replace(graph, same=graph.same * first * second, labels=graph.labels * sign)
-    found = profile(agreeing, empty.confidence, model, spread, counted)
-    majority = profile(graph, empty.confidence, model, counted=counted).value
-    return replace(empty, value=found.value, low=found.low, high=found.high, majority=max(majority, 1 - majority))
+    value, low, high = profile(agreeing, empty.confidence, model, spread, counted)
+    majority, _, _ = profile(graph, empty.confidence, model, counted=counted)
+    return replace(empty, value=value, low=low, high=high, majority=max(majority, 1 - majority))
 
 
 def _accuracy_of_random_points(

@@ -262,13 +262,14 @@ def usable_answers(
     if findings and not options.skip_bad:
         raise InputError(_refusal(answers.name, findings) + (hint() if unknown.any() else ""))
     usable = ~unknown & ~own & (answers.answers != UNSURE) & (answers.weights > 0)
-    votes = majority_votes(ends, answers.answers, answers.weights, np.flatnonzero(usable).tolist())
+    asked = np.flatnonzero(usable)
+    chosen, n_repeated, n_tied = majority_votes(ends, answers.answers, answers.weights, asked.tolist())
     by_majority = not options.is_joint
-    chosen = votes.chosen if by_majority else np.flatnonzero(usable)
-    if votes.n_repeated:
-        findings.append(Finding("repeated_questions", "info", {"count": votes.n_repeated, "by_majority": by_majority}))
-    if by_majority and votes.n_tied:
-        findings.append(Finding("tied_questions", "warning", {"count": votes.n_tied}))
+    chosen = chosen if by_majority else asked
+    if n_repeated:
+        findings.append(Finding("repeated_questions", "info", {"count": n_repeated, "by_majority": by_majority}))
+    if by_majority and n_tied:
+        findings.append(Finding("tied_questions", "warning", {"count": n_tied}))
     random = None
     if (marked := random_ends(answers, ends[usable], usable)) is not None:
         random = np.zeros(ends.shape, dtype=bool)
