@@ -90,18 +90,6 @@ def test_the_unit_of_the_weights_does_not_matter(waveform, estimator):
             clone(estimator).fit(rows, codes, np.full(len(codes), bad))
 
 
-def test_weights_of_portions_have_no_unit_either(waveform):
-    rows, codes = waveform
-    weight = 64.0 + 64 * (np.abs(codes) % 3)
-    whole = SDUClassifier().fit(rows, codes, weight).prior_
-    parts = SDUClassifier()
-    for k in range(3):
-        parts.partial_fit(rows[k::3], codes[k::3], sample_weight=weight[k::3])
-    assert astuple(parts.prior_) == pytest.approx(astuple(whole))
-    with pytest.raises(InputError, match="divide all by the largest"):
-        parts.partial_fit(rows, codes, sample_weight=np.full(len(codes), 1e160))
-
-
 def test_single_source_limits(waveform):
     """SU never looks at D and DU never at S: the missing source may be absent."""
     rows, codes = waveform

@@ -10,15 +10,10 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from sdulearn import (
-    PairKFold,
-    PairLogisticRegressionCV,
-    SDUClassifier,
-    SDUClassifierCV,
     stack_pairs,
 )
-from sdulearn.blocks import HashedPairKFold
 from sdulearn.errors import InputError
-from sdulearn.pairs import integer_codes, pair_checksum, read_pairs, sources
+from sdulearn.pairs import pair_checksum, read_pairs, sources
 
 
 @st.composite
@@ -131,23 +126,6 @@ def test_dense_sparse_and_frames_stack_alike():
 def test_bad_input_to_stack_pairs(pairs, same, unlabeled, message):
     with pytest.raises(ValueError, match=message):
         stack_pairs(np.zeros((4, 2)), pairs, same, unlabeled=unlabeled)
-
-
-@pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize(
-    "estimator", [SDUClassifier(), SDUClassifierCV(cv=HashedPairKFold(3)), PairLogisticRegressionCV(cv=PairKFold(3))]
-)
-def test_a_fit_checks_the_codes_once(waveform, estimator, weighted, monkeypatch):
-    rows, codes = waveform
-    checked = []
-
-    def counted(y):
-        checked.append(len(y))
-        return integer_codes(y)
-
-    monkeypatch.setattr("sdulearn.pairs.integer_codes", counted)
-    estimator.fit(rows, codes, np.ones(len(codes)) if weighted else None)
-    assert checked == [len(codes)]
 
 
 def test_the_checksum_of_parts_vanishes_for_whole_pairs_of_one_sign_and_one_weight():

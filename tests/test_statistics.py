@@ -1,6 +1,7 @@
 """Statistics that add up: any portions in any order give the model of all rows."""
 
 import warnings
+from dataclasses import astuple
 
 import numpy as np
 import pytest
@@ -59,7 +60,10 @@ def test_weights_and_a_large_mean(waveform):
     rows, codes = waveform[0] + 1e6, waveform[1]
     weight = 1.0 + (np.abs(codes) % 3)
     whole = SDUClassifier().fit(rows, codes, weight)
-    assert_same_coefficients(fed(rows, codes, shuffled(len(codes), 5), weight), whole)
+    # Weights have no unit.
+    parts = fed(rows, codes, shuffled(len(codes), 5), 64 * weight)
+    assert_same_coefficients(parts, whole)
+    assert astuple(parts.prior_) == pytest.approx(astuple(whole.prior_))
 
 
 def test_the_certificate_is_that_of_the_rows(waveform):
@@ -201,6 +205,7 @@ def test_the_certificate_counts_what_rounding_hides(waveform):
         (lambda X, y: (np.where(X > 2, np.nan, X), y), "contains NaN"),
         (lambda X, y: (X, y + 0.5), "`y` holds fractions"),
         (lambda X, y: (X, y[:-1]), "inconsistent numbers of samples"),
+        (lambda X, y: (X, y, None, np.full(len(y), 1e160)), "divide all by the largest"),
     ],
 )
 def test_bad_portions(waveform, portion, message):

@@ -67,13 +67,11 @@ def blocks_of(rows, y, n=4):
 
 def test_points_add_up_over_blocks(shared):
     _, y = shared
-    whole = PointCounts.of(y)
     first, *others = (PointCounts.of(part) for part in np.array_split(y, 7))
     summed = sum(others, start=first)
-    np.testing.assert_array_equal(summed.points, whole.points)
-    np.testing.assert_array_equal(summed.counts, whole.counts)
-    assert whole.shared
-    assert whole.counts.sum() == 240
+    points, counts = np.unique(y[y[:, 0] != 0, 1], return_counts=True)
+    np.testing.assert_array_equal([summed.points, summed.counts], [points, counts])
+    assert summed.shared
     assert not PointCounts.of(np.array([[1, 4], [1, 5], [0, 4]])).shared
     assert not PointCounts.of(y[:, 0]).shared
 

@@ -35,12 +35,16 @@ def frame(npartitions=4):
 
 
 TABLE = frame()
+ALL = da.ones(20, chunks=5, dtype=bool)
 KINDS = {
     "whole": (da.from_array(X, chunks=(20, 3)), da.from_array(Y, chunks=3)),
     "columns apart": (da.from_array(X, chunks=(6, 2)), Y),
     "an empty chunk": (da.from_array(X, chunks=((1, 0, 12, 7), (1, 1, 1))), da.from_array(Y, chunks=7)),
     "series": (TABLE[["a", "b", "c"]], TABLE["y"]),
     "frame of codes": (TABLE[["a", "b", "c"]], TABLE[["y"]]),
+    "unknown sizes": (da.from_array(X, chunks=(5, 2))[ALL], da.from_array(Y, chunks=5)[ALL]),
+    "csr": (da.from_array(X, chunks=(7, 3)).map_blocks(sparse.csr_array), Y),
+    "coo, columns apart": (da.from_array(X, chunks=(7, 2)).map_blocks(sparse.coo_matrix), Y),
     "array of a frame": (TABLE[["a", "b", "c"]], TABLE["y"].to_dask_array()),
 }
 
@@ -50,18 +54,12 @@ def test_any_chunking(kind):
     given, y = KINDS[kind]
     weights = da.from_array(W, chunks=5) if isinstance(given, da.Array) else TABLE["weight"]
     rows, codes, weight = rows_back(dask_blocks(given, y, weights))
+    if kind.startswith(("csr", "coo")):
+        assert rows.format == "csr"
+        rows = rows.toarray()
     np.testing.assert_array_equal(rows, X)
     np.testing.assert_array_equal(codes, Y)
     np.testing.assert_array_equal(weight, W)
-
-
-@pytest.mark.parametrize(("kind", "chunks"), [(sparse.csr_array, (7, 3)), (sparse.coo_matrix, (7, 2))])
-def test_sparse_chunks_stay_sparse(kind, chunks):
-    rows, codes, weight = rows_back(dask_blocks(da.from_array(X, chunks=chunks).map_blocks(kind), Y))
-    assert rows.format == "csr"
-    np.testing.assert_array_equal(rows.toarray(), X)
-    np.testing.assert_array_equal(codes, Y)
-    assert weight is None
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int16, bool])
@@ -70,15 +68,6 @@ def test_dtypes(dtype):
     assert rows.dtype == (np.float32 if dtype is np.float32 else np.float64)
     assert codes.dtype == np.int64
     np.testing.assert_array_equal(rows, X.astype(dtype))
-
-
-def test_unknown_chunk_sizes_go_one_by_one():
-    wanted = X[:, 0] % 2 == 0
-    array, codes = da.from_array(X, chunks=(7, 2)), da.from_array(Y, chunks=7)
-    keep = array[:, 0] % 2 == 0
-    rows, found, _ = rows_back(dask_blocks(array[keep], codes[keep]))
-    np.testing.assert_array_equal(rows, X[wanted])
-    np.testing.assert_array_equal(found, Y[wanted])
 
 
 def test_what_rows_and_codes_share_is_read_once():
