@@ -205,7 +205,7 @@ def test_two_classes_are_found(sixty):
     for found in sixty.classes():
         assert len(set(Y[list(found.examples)])) == 1
         assert len(found.examples) == 6
-    assert sixty.contradictions() == []
+    assert sixty.review() == []
     agree = (sixty.model().predict(X) > 0) == Y
     assert max(agree.mean(), 1 - agree.mean()) > 0.9
     given = make_pipeline(StandardScaler(), PairLogisticRegressionCV(3, prior_strength=0))
@@ -260,7 +260,7 @@ def test_wrong_answers_are_found_out_allowed_for_and_make_no_examples():
     assert 0.02 < asker.error_rate() < 0.3
     agree = (asker.model().predict(X) > 0) == Y
     assert max(agree.mean(), 1 - agree.mean()) > 0.75
-    assert asker.contradictions()
+    assert asker.review()
     given = asker.answers
     twice = {given["right"][0]}
     for number in range(36):

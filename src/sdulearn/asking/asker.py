@@ -69,37 +69,32 @@ Key = tuple[tuple[object, ...], ...]
 class Asker:
     """Chooses which two points to ask about next, takes the answers, and says what they have found.
 
-    What it asks and estimates is a function of the points, the seed and the answers alone. So an
-    answer that is undone leaves no trace, and an Asker made of the same points, seed and answers
-    goes on where the other one stopped. With ``private`` it remembers besides what was flipped.
+    What it asks and estimates is a function of the points, the seed and the answers alone: an answer
+    that is undone leaves no trace, and an Asker of the same points, seed and answers goes on where
+    the other one stopped. With ``private`` it remembers besides what was flipped.
 
     Parameters
     ----------
     X : array, CSR matrix or frame of shape (n_points, n_features)
         Features of all points. They need not be standardised.
     design : {"linked", "random"}, optional
-        "linked", the default: a new and informative point against an example of its likeliest
-        class. "random", the default with ``private``: disjoint random pairs, as the paper's
-        estimators need them.
+        "linked", the default: an informative point against an example of its likeliest class.
+        "random", the default with ``private``: disjoint random pairs, as in the paper.
     n_classes : int or "auto", default=2
         Number of classes; "auto" finds it: a point that differs from the examples opens a class.
     random_share : float, default=0.25
-        Share of the questions about points in random order, in the linked design. Accuracy and
-        class shares come from these.
+        Share of the questions about points in random order (linked): accuracy and shares use these.
     repeat_share : float, default=0.05
         Share of the questions that check earlier answers: repeats, triangles, doubtful answers.
     answers : frame, mapping of columns or list of Answer, optional
-        Answers to begin with, as :attr:`answers` gives them: left, right, answer, and annotator,
-        kind and number where they are known.
+        Answers to begin with, as :attr:`answers` gives them; annotator, kind and number if known.
     random_state : int, RandomState or None, default=None
         Seed.
     private : float, optional
         Epsilon, for two classes and the random design: flip each answer with probability
-        1 / (1 + exp(private)) before it is stored. Fits allow for the flips. No point is in two
-        answers; :meth:`leak` says why. Flips follow from a secret key of this object, the two
-        points and the annotator, so that an answer that is changed, or taken back and given again,
-        is flipped as before. The key is never stored: answers that come as ``answers`` can be
-        taken back, but neither changed nor given again.
+        1 / (1 + exp(private)) before it is stored. Fits allow for the flips, and no point is in two
+        answers. An answer that is changed or given again is flipped as before, by a key that is
+        never stored: those that come as ``answers`` can only be taken back.
 
     Attributes
     ----------
@@ -133,17 +128,12 @@ class Asker:
     ) -> None:
         if private is not None:
             _refuse_private(design, n_classes)
-        design = design or ("linked" if private is None else "random")
-        if design not in DESIGNS:
-            raise InputError(f"`design` is one of {', '.join(DESIGNS)}; got `design={design!r}`.")
-        if design == "random" and n_classes != 2:
-            raise InputError('`design="random"` is for two classes. Leave `n_classes` out, or use `design="linked"`.')
+        self.design = design or ("linked" if private is None else "random")
+        self.n_classes = n_classes
+        self._limit = _checked_classes(n_classes, self.design)
         for name, share in (("random_share", random_share), ("repeat_share", repeat_share)):
             if not 0 <= share <= 1:
                 raise InputError(f"`{name}` must lie between 0 and 1, got `{name}={share!r}`.")
-        self.design = design
-        self.n_classes = n_classes
-        self._limit = _checked_classes(n_classes)
         # A second flipped answer to a question would halve its protection, and the error rate is known.
         self._shares = (random_share, repeat_share if private is None else 0.0)
         self.private = private
@@ -153,7 +143,7 @@ class Asker:
             self.seed = int(check_random_state(random_state).randint(2**31 - 1))
         self._X = X
         self._points = Points(X, np.random.default_rng(self.seed))
-        if design == "linked":
+        if self.design == "linked":
             # All questions that explore need them; the first one should not wait.
             _ = self._points.distances
         self._answers: list[RowAnswer] = [] if answers is None else read_answers(answers, self._points.n_points)
@@ -321,9 +311,8 @@ class Asker:
         """A classifier, fitted to all answers so far.
 
         It is the model that chooses the questions and whose accuracy :meth:`accuracy` estimates:
-        the joint likelihood of all answers, where the first point of each class names it. A
-        ``PairLogisticRegressionCV`` fitted to :meth:`stack` is about as good with two classes; with
-        more it may be far worse, as its likelihood has many optima.
+        the joint likelihood of all answers, where the first point of each class names it. With more
+        than two classes a ``PairLogisticRegressionCV`` fitted to :meth:`stack` may be far worse.
 
         Parameters
         ----------
@@ -334,10 +323,9 @@ class Asker:
         Returns
         -------
         PairLogisticRegression or estimator
-            With ``predict`` on rows like those of ``X``. Two classes are -1 and +1, the larger; more
-            are 1, 2, ..., the largest first, as in :meth:`classes`. Of random pairs it is a
-            ``PairLogisticRegressionCV``. Coefficients are for the columns as given, after a fit to
-            standardised ones; ``prior_`` is by the random points.
+            Fitted to standardised columns, with coefficients for the columns as given. Two classes
+            are -1 and +1, the larger; more are 1, 2, ..., the largest first, as in :meth:`classes`.
+            Of random pairs it is a ``PairLogisticRegressionCV``.
         """
         rows, y = self._stack(self._answers, _MOST_UNLABELED)
         if not y[:, 0].any():
@@ -417,18 +405,8 @@ class Asker:
             return np.asarray(model.predict(self._X))
         return answered_or_predicted(self._now, model)
 
-    def contradictions(self) -> list[tuple[int, ...]]:
-        """Answers that cannot all be right.
-
-        Returns
-        -------
-        list of tuple of int
-            Numbers of the questions, a tuple a contradiction.
-        """
-        return [tuple(one.number for one in found) for found in self._contradictions()]
-
-    def doubtful(self, most: int = 20) -> list[tuple[int, float]]:
-        """Answers that are more likely wrong than right, by a model that did not see their points.
+    def review(self, most: int = 20) -> list[RowAnswer]:
+        """Answers to look at again, each once.
 
         Parameters
         ----------
@@ -437,29 +415,21 @@ class Asker:
 
         Returns
         -------
-        list of (int, float)
-            Numbers of the questions and the probability that each answer is right, the least likely first.
+        list of Answer
+            Those more likely wrong than right first, by models that did not see their points, the
+            least likely first; then those that cannot all be right. None with ``private``.
         """
-        return [(one.number, right) for one, right in self._doubtful()[:most]]
-
-    def review(self, most: int = 20) -> list[RowAnswer]:
-        """Answers to look at again: doubtful ones first, then those that contradict others."""
         if self.private is not None:
             # Nobody should say which answers are flipped.
             return []
-        found = [[one for one, _ in self._doubtful()], *self._contradictions()]
-        return list({one.key: one for each in found for one in each}.values())[:most]
-
-    def _doubtful(self) -> list[tuple[RowAnswer, float]]:
-        found = self._now.doubtful if self.design == "linked" else []
-        return [(one, right) for one, right in found if right < 0.5]
-
-    def _contradictions(self) -> list[list[RowAnswer]]:
+        found = list(self._now.doubtful) if self.design == "linked" else []
         answers = [one for one in self._answers if one.sign]
         ends, signs, _ = as_graph_input(answers)
         checks = check_answers(AnswerGraph.from_answers(ends, signs))
-        found = [*checks.disagreements, *checks.closure, *(checks.odd_cycles if self._limit == 2 else [])]
-        return [[answers[k] for k in contradiction.answers] for contradiction in found]
+        cycles = checks.odd_cycles if self._limit == 2 else []
+        for contradiction in (*checks.disagreements, *checks.closure, *cycles):
+            found += [answers[k] for k in contradiction.answers]
+        return list({one.key: one for one in found}.values())[:most]
 
     def error_rate(self, annotator: str | None = None) -> float | None:
         """Share of wrong answers, by repeated questions and cycles; with ``private`` that of the flips.
@@ -517,7 +487,11 @@ class Asker:
         """Penalty and power by the answers up to 12, 18, 27, ...: chosen rarely, and always from the same answers."""
         if len(answers) <= _FIRST_CHOICE or self.design == "random":
             return FIRST_SETTINGS
-        early = answers[: _latest_choice(len(answers))]
+        n = _FIRST_CHOICE
+        # Below the number of answers: there is time for the choice while a question is read.
+        while np.ceil(_GROWTH * n) < len(answers):
+            n = int(np.ceil(_GROWTH * n))
+        early = answers[:n]
         key = _key(early)
         if key not in self._settings:
             self._settings[key] = choose_settings(State(self._points, early, self._limit))
@@ -533,10 +507,10 @@ class Asker:
 
     def _place(self, number: int, session: str) -> int:
         """Where an answer stands."""
-        keys = [one.key for one in self._answers]
-        if (session, number) not in keys:
-            raise InputError(f"There is no answer with the number {number}.")
-        return keys.index((session, number))
+        for place, one in enumerate(self._answers):
+            if one.key == (session, number):
+                return place
+        raise InputError(f"There is no answer with the number {number}.")
 
     def _of_random_pairs(self) -> PairLogisticRegressionCV:
         rate = self._flips.rate
@@ -614,16 +588,12 @@ def ask(X: MatrixLike, oracle: Oracle, n: int, **options: Any) -> Asker:
     return asker
 
 
-def _latest_choice(n_answers: int) -> int:
-    """The last of 12, 18, 27, ... below a number of answers: there is time for the choice while a question is read."""
-    size = _FIRST_CHOICE
-    while np.ceil(_GROWTH * size) < n_answers:
-        size = int(np.ceil(_GROWTH * size))
-    return size
-
-
-def _checked_classes(n_classes: int | str) -> int | None:
-    """The number of classes; None where it is to be found."""
+def _checked_classes(n_classes: int | str, design: str) -> int | None:
+    """The number of classes, as the design allows it; None where it is to be found."""
+    if design not in DESIGNS:
+        raise InputError(f"`design` is one of {', '.join(DESIGNS)}; got `design={design!r}`.")
+    if design == "random" and n_classes != 2:
+        raise InputError('`design="random"` is for two classes. Leave `n_classes` out, or use `design="linked"`.')
     if isinstance(n_classes, str) and n_classes == "auto":
         return None
     if not isinstance(n_classes, (int, np.integer)) or n_classes < 2:

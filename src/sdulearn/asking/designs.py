@@ -275,9 +275,9 @@ def _triangle(turn: Turn) -> Question | None:
 
 
 def _doubtful(turn: Turn) -> Question | None:
-    """The answer least likely to be right, if below one half; asked three times at most."""
+    """The answer least likely to be right, asked three times at most."""
     times = Counter(one.pair for one in turn.state.answers)
-    for one, right in turn.state.doubtful:
-        if right < 0.5 and times[one.pair] < 3 and one.pair not in turn.waiting:
+    for one in turn.state.doubtful:
+        if times[one.pair] < 3 and one.pair not in turn.waiting:
             return turn.ask(one.left, one.right, "doubtful")
     return None

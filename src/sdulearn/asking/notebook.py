@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from html import escape
 from typing import TYPE_CHECKING, Any
@@ -29,17 +29,16 @@ class QuestionCell:
     """A question with buttons, to be answered in a notebook.
 
     It shows itself where it is the last line of a cell. An Asker does so, too, with the rows of its
-    ``X``; this class is for all else: what people should look at is often not the features.
+    ``X``; this class shows anything else.
 
     Parameters
     ----------
     asker : Asker
         Gives the questions and takes the answers: they are there at once, in ``asker.answers``.
     things : frame, list of str, array of pictures or callable
-        What is shown of each row of ``X``: the row of a frame, a text, or a picture, an array of
-        shape (n_rows, height, width) or (n_rows, height, width, 3), of whole numbers to 255 or of
-        numbers between 0 and 1. Anything with ``_repr_html_`` or ``_repr_png_`` shows itself. A
-        function gets the number of a row and gives one of these.
+        What is shown of each row of ``X``: the row of a frame, a text, or a picture of shape
+        (height, width) or (height, width, 3), of integers to 255 or floats to 1. Anything with
+        ``_repr_html_`` or ``_repr_png_`` shows itself. A function of the row number gives one of these.
     annotator : str, optional
         Who answers.
 
@@ -135,15 +134,13 @@ def _shower(things: Any) -> Callable[[int], Any]:
         return lambda row: things.iloc[row].to_dict()
     if hasattr(things, "row") and hasattr(things, "columns"):
         return lambda row: things.row(row, named=True)
-    if sparse.issparse(things) or (isinstance(things, np.ndarray) and things.ndim == 2):
-        # Zeros of a sparse row are not shown.
-        rows = sparse.csr_array(things) if sparse.issparse(things) else things
-        return lambda row: {f"feature {k}": rows[row, k] for k in _places(rows, row)}
+    if sparse.issparse(things):
+        rows = sparse.csr_array(things)
+        # Zeros are not shown.
+        return lambda row: {f"feature {k}": rows[row, k] for k in rows[[row]].indices}
+    if isinstance(things, np.ndarray) and things.ndim == 2:
+        return lambda row: {f"feature {k}": value for k, value in enumerate(things[row])}
     return things.__getitem__
-
-
-def _places(rows: Any, row: int) -> Iterable[int]:
-    return rows[[row]].indices if sparse.issparse(rows) else range(rows.shape[1])
 
 
 def _side_by_side(left: Any, right: Any) -> str:

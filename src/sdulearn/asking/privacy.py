@@ -1,7 +1,7 @@
 """What answers give away, and answers that are flipped before they are stored.
 
-Where the answers join m people, one known class tells all m: a star of n answers tells n + 1, loose
-pairs 2. Randomised response (Warner, JASA 60, 1965) flips an answer with probability
+Where answers join m people, one known class tells all m. Randomised response (Warner, JASA 60,
+1965) flips an answer with probability
 
     e = 1 / (1 + exp(epsilon))                                                              (1)
 
@@ -16,8 +16,7 @@ person, from even odds nobody can become surer than
     1 / (1 + exp(-k epsilon))                                                               (3)
 
 So private questions are disjoint pairs, with one answer a row. A flip is a function of a secret key,
-the two rows and the annotator: an answer that is taken back and given again is flipped as before.
-The key is drawn from the operating system, kept in memory alone and gone when the program ends.
+the two rows and the annotator; the key is kept in memory alone and gone when the program ends.
 """
 
 from __future__ import annotations
@@ -51,13 +50,12 @@ class Leak:
     largest, n_points : int
         The most points whose classes follow from one, and points in any answer.
     sizes : tuple of int
-        Numbers of points that hang together, the largest first: with two classes all that answers
-        join, with more all that answers "same" join.
+        Numbers of points that answers join (with more than two classes: answers "same").
     flip_rate : float
         Probability with which each stored answer is not the one that was given.
     epsilon, row_epsilon : float or None
         Privacy of one answer, and of the class of a row: epsilon times the most answers that any
-        row is in, those taken back included. None where answers are stored as they are given.
+        row is in, those taken back included; or None.
     person_epsilons : mapping of str to float
         Privacy of all answers of a person together: epsilon times their number.
     """
@@ -79,26 +77,20 @@ class Leak:
             f"from even odds, the log makes nobody surer of one answer than {certainty(self.epsilon):.2%}."
         ]
         if self.row_epsilon:
-            most = round(self.row_epsilon / self.epsilon)
-            parts.append(
-                f"A row is in at most {_counted(most)}: epsilon {self.row_epsilon:g} for its class, at "
-                f"most {certainty(self.row_epsilon):.2%} sure."
-            )
-            parts.append(f"All answers of one person together: {', '.join(self._people())}.")
+            ranked = sorted(self.person_epsilons.items(), key=lambda item: (-item[1], item[0]))
+            people = [f"{name or 'no name'} {self._spent(total)}" for name, total in ranked[:_NAMED]]
+            if len(ranked) > _NAMED:
+                people.append(f"and {len(ranked) - _NAMED} more people")
+            parts += [
+                f"A row is in at most {self._spent(self.row_epsilon)} for its class, at most "
+                f"{certainty(self.row_epsilon):.2%} sure.",
+                f"All answers of one person together: {', '.join(people)}.",
+            ]
         return " ".join(parts)
 
-    def _people(self) -> list[str]:
-        assert self.epsilon is not None
-        ranked = sorted(self.person_epsilons.items(), key=lambda item: (-item[1], item[0]))
-        named = [
-            f"{name or 'no name'} {_counted(round(total / self.epsilon))}, epsilon {total:g}"
-            for name, total in ranked[:_NAMED]
-        ]
-        return [*named, f"and {len(ranked) - _NAMED} more people"] if len(ranked) > _NAMED else named
-
-
-def _counted(n: int) -> str:
-    return "1 answer" if n == 1 else f"{n:,} answers"
+    def _spent(self, total: float) -> str:
+        n = round(total / (self.epsilon or 1))
+        return f"{'1 answer' if n == 1 else f'{n:,} answers'}, epsilon {total:g}"
 
 
 class Flips:

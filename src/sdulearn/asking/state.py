@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import warnings
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from threading import RLock
@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 from scipy.special import log_softmax
+from sklearn.model_selection import check_cv
 
 from sdulearn.answers.answer_model import AnswerModel
 from sdulearn.answers.graph import AnswerGraph
@@ -312,15 +313,15 @@ class State:
         return ~np.isin(self.known, list(examples) if self.error else [])
 
     @cached_property
-    def doubtful(self) -> list[tuple[RowAnswer, float]]:
-        """Answers between known points and how likely they are right, the least likely first."""
+    def doubtful(self) -> list[RowAnswer]:
+        """Answers between known points that are more likely wrong than right, the least likely first."""
         # By models that did not see the point; answers may be wrong even where none was found to be.
         if self.model is None or len(self.known) < _LEAST_KNOWN:
             return []
         label = self.classes.label
         between = [one for one in self.answers if one.sign and one.left in label and one.right in label]
         right = self.propagate(self.held_out, _LEAST_ERROR).right
-        return [(between[k], float(right[k])) for k in np.argsort(right, kind="stable")]
+        return [between[k] for k in np.argsort(right, kind="stable") if right[k] < 0.5]
 
     def propagate(self, log_p: Array, least_error: float = 0.0) -> Propagation:
         """Posteriors of the known points and of the answers between them, from probabilities."""
@@ -346,14 +347,6 @@ def class_names(n_classes: int) -> Sequence[int]:
     return (-1, 1) if n_classes == 2 else range(1, n_classes + 1)
 
 
-class _OneFold:
-    """Trains and tests on everything: the evidence chooses, and folds would only cut answers apart."""
-
-    def split(self, X: Array, y: Codes) -> Iterator[tuple[Indices, Indices]]:
-        """All rows, twice."""
-        yield np.arange(len(y)), np.arange(len(y))
-
-
 def choose_settings(state: State) -> Settings:
     """Penalty and power for two classes, by the evidence of the answers so far."""
     counts = Counter(one.sign for one in state.answers)
@@ -364,8 +357,11 @@ def choose_settings(state: State) -> Settings:
     rest = np.setdiff1d(state.points.candidates, points)
     others = np.zeros((len(rest), y.shape[1]), dtype=np.int64)
     others[:, 1] = rest
-    model = PairLogisticRegressionCV(prior_strength=0, error_rate=state.error_rates, cv=_OneFold())
-    fit_quietly(model, state.points.coordinates(np.concatenate([points, rest])), np.vstack([y, others]))
+    everything = np.concatenate([points, rest])
+    # The evidence chooses, and folds would only cut answers apart.
+    cv = check_cv([(np.arange(len(everything)), np.arange(len(everything)))])
+    model = PairLogisticRegressionCV(prior_strength=0, error_rate=state.error_rates, cv=cv)
+    fit_quietly(model, state.points.coordinates(everything), np.vstack([y, others]))
     return Settings(model.alpha_ * len(np.unique(points)), model.covariance_power_)
 
 

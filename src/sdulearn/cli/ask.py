@@ -135,7 +135,7 @@ def run(arguments: argparse.Namespace) -> int:
             finally:
                 session.close()
             say(f"{log_path}: {session.n_answers:,} answers")
-            if privacy := session.privacy():
+            if privacy := str(session.asker.leak()):
                 say(privacy)
     return 0
 

@@ -38,7 +38,6 @@ class _Person:
         self.question: Question | None = None
         # Questions put off, with the number of answers after which they come back.
         self.later: deque[tuple[int, Question]] = deque()
-        self.n_answered = 0
         self.seen = 0.0  # when they last asked for something, by the clock of this machine
         # The answer to each question that was answered here, so that one sent twice counts once.
         self.answered: dict[int, Key] = {}
@@ -75,7 +74,7 @@ class Session:
             if question is None:
                 self._release_left_open(annotator)
                 question = self._show(person, self._choose(person, annotator))
-                self._submit("prepare", self.asker.prepare, question, annotator or None)
+                self._submit("prepare", self.asker.prepare, question, annotator)
             return person.token, question
 
     def answer(self, annotator: str, token: int, answer: str) -> Answer[str] | None:
@@ -87,15 +86,14 @@ class Session:
             if person.question is None or person.token != token:
                 return None
             try:
-                given = self.asker.answer_to(person.question, answer, annotator or None)
+                given = self.asker.answer_to(person.question, answer, annotator)
             except SpentRowError:
                 person.question = None
-                self.asker.skip(annotator or None, later=False)
+                self.asker.skip(annotator, later=False)
                 return None
             choices = tuple(self.ids[row] for row in given.choices)
             written = self.log.append(Answer(self.ids[given.left], choices, *given[2:]))
             person.answered[token] = written.key
-            person.n_answered += 1
             person.question = None
             self.asker.add(given._replace(session=written.session, number=written.number))
             return written
@@ -105,9 +103,9 @@ class Session:
         with self._lock:
             person = self._person(annotator)
             if person.question is not None and person.token == token:
-                person.later.append((person.n_answered + _LATER, person.question))
+                person.later.append((len(person.answered) + _LATER, person.question))
                 person.question = None
-                self.asker.skip(annotator or None)
+                self.asker.skip(annotator)
 
     def undo(self, annotator: str) -> Question | None:
         """Take back a person's last answer that stands, and put its question before them again."""
@@ -172,7 +170,7 @@ class Session:
         couples = []
         for first, second in combinations(said, 2):
             if both := said[first].keys() & said[second].keys():
-                n_agreed = sum(said[first][pair] == said[second][pair] for pair in both)
+                n_agreed = len(said[first].items() & said[second].items())
                 couples.append({"first": first, "second": second, "n_both": len(both), "n_agreed": n_agreed})
         people = []
         for name in said:
@@ -221,7 +219,7 @@ class Session:
             "review": [contents[key] for key in self._estimates["review"] if key in contents],
             "curve": [self._curve[n] for n in sorted(self._curve)][-_CURVE_POINTS:],
             "estimating": standing != self._estimated,
-            "privacy": self.privacy(),
+            "privacy": str(self.asker.leak()),
         }
 
     def _estimate(self) -> None:
@@ -247,10 +245,6 @@ class Session:
                 waiting.cancel()
             if not self._closed:
                 self._slots[slot] = self._ahead.submit(work, *arguments)
-
-    def privacy(self) -> str:
-        """What the log gives away of answers, rows and people; empty unless answers are private."""
-        return str(self.asker.leak())
 
     def rebuild_curve(self) -> None:
         """Work out, meanwhile, the accuracy after some of the answers of earlier starts."""
@@ -297,9 +291,9 @@ class Session:
         """Take back what others left open for too long; who never answered is forgotten."""
         latest = time.monotonic() - _HELD_SECONDS
         for name in [name for name, one in self._people.items() if name != annotator and one.seen < latest]:
-            self.asker.skip(name or None, later=False)
+            self.asker.skip(name, later=False)
             self._people[name].question = None
-            if not self._people[name].n_answered:
+            if not self._people[name].answered:
                 del self._people[name]
 
     def _show(self, person: _Person, question: Question) -> Question:
@@ -308,15 +302,14 @@ class Session:
         return question
 
     def _choose(self, person: _Person, annotator: str) -> Question:
-        if person.later and person.later[0][0] <= person.n_answered:
-            return person.later.popleft()[1]
-        try:
-            return self.asker.next(annotator=annotator or None)
-        except NothingToAskError:
-            # Nothing new is left to ask: now is later.
-            if not person.later:
-                raise
-            return person.later.popleft()[1]
+        if not person.later or person.later[0][0] > len(person.answered):
+            try:
+                return self.asker.next(annotator)
+            except NothingToAskError:
+                # Nothing new is left to ask: now is later.
+                if not person.later:
+                    raise
+        return person.later.popleft()[1]
 
     def close(self) -> None:
         """Stop working ahead, and let others write to the log."""
