@@ -71,6 +71,15 @@ def test_an_oracle_answers_by_itself_and_a_later_one_goes_on(call, table, log, c
     assert list(found.answers.items())[:30] == list(first.answers.items())
 
 
+def test_a_log_without_kinds_is_gone_on_with(call, table, log):
+    """None of its answers is known to be random, so the next ones are, but for those that check answers."""
+    call("ask", table, "-o", log, "--oracle", "label", "--questions", 20, *SHOWN, "--seed", 3)
+    log.write_text(re.sub(r'"kind": "\w+", ', "", log.read_text()))
+    call("ask", table, "-o", log, "--oracle", "label", "--questions", 4, *SHOWN)
+    kinds = [one.kind for one in read_log(log).answers.values()]
+    assert (set(kinds[:20]), "random" in kinds[20:], "linked" in kinds[20:]) == ({""}, True, False)
+
+
 def test_an_oracle_that_runs_out_says_so_and_keeps_its_answers(call, table, log, tmp_path, capsys):
     pd.read_csv(table).head(20).to_csv(tmp_path / "few.csv", index=False)
     options = ("--oracle", "label", "--questions", 50, "--design", "random", *SHOWN)
@@ -99,11 +108,16 @@ def test_what_is_refused(refused, table, log, tmp_path):
 
 
 def test_the_console(call, table, log, monkeypatch, capsys):
-    keys = iter(["s", "d", "?", "z", "u", "k", "s", "q"])
-    monkeypatch.setattr("builtins.input", lambda prompt: next(keys))
-    assert (
-        call("ask", table, "-o", log, "--console", "--text", "note", *SHOWN[:1], "picture", "--annotator", "ann") == 0
-    )
+    keys = ["s", "d", "?", "z", "u", "k", "s"]
+
+    def press(prompt):
+        if not keys:
+            raise EOFError  # the end of its input ends it too
+        return keys.pop(0)
+
+    monkeypatch.setattr("builtins.input", press)
+    options = ("--text", "note", "--drop", "picture", "--annotator", "ann")
+    assert call("ask", table, "-o", log, "--console", *options) == 0
     found = read_log(log)
     assert [one.word for one in found.answers.values()] == ["same", "unsure", "same"]
     assert {one.annotator for one in found.answers.values()} == {"ann"}

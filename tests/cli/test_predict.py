@@ -152,6 +152,8 @@ def test_a_loss_without_probabilities_and_a_sparse_table(call, waveform, tmp_pat
     assert out.columns.tolist() == ["id", "label"]
     assert out["id"].tolist() == list(range(len(rows)))
     np.testing.assert_array_equal(out["label"], estimator.predict(rows))
+    call("predict", tmp_path / "model.sdu", tmp_path / "t.svm", "-o", tmp_path / "out.parquet")
+    pd.testing.assert_frame_equal(pd.read_parquet(tmp_path / "out.parquet").astype({"label": int}), out)
 
 
 def test_wrong_files(refused, model, tmp_path):

@@ -52,7 +52,7 @@ def three(blobs):
     return fit_table(table, answers, classes=3)
 
 
-def test_three_classes_by_size(three, blobs):
+def test_three_classes_by_size(three, blobs, tmp_path):
     table, _, y = blobs
     assert three.classes == ("1", "2", "3")
     predicted = three.predict(table)
@@ -64,6 +64,10 @@ def test_three_classes_by_size(three, blobs):
     scaled = three.columns.scaled(three.features(table))
     np.testing.assert_allclose(three.decision_function(table), three.estimator.decision_function(scaled), atol=1e-10)
     np.testing.assert_allclose(three.report.class_shares, np.array(SIZES) / 160, atol=0.05)
+    three.save(tmp_path / "m.sdu")
+    back = load_model(tmp_path / "m.sdu")
+    assert (back.classes, back.report) == (three.classes, three.report)
+    np.testing.assert_array_equal(back.predict_proba(table), proba)
 
 
 def test_what_answers_tell_of_three_classes(three, blobs):
@@ -93,6 +97,14 @@ def test_labels_name_more_than_two_classes_whose_number_is_found(blobs):
     assert report.n_classes_interval == (3, 3)
     assert report.n_labels_right >= 19
     assert report.agreement.accuracy.low < 0.95 <= report.agreement.accuracy.high
+
+
+def test_trees_of_three_classes(blobs):
+    pytest.importorskip("lightgbm")
+    table, answers, y = blobs
+    model = fit_table(table, answers, labels={f"r{k}": NAMES[y[k]] for k in range(20)}, model="boosted")
+    assert np.mean(model.predict(table) == NAMES[y]) > 0.9
+    assert set(model.report.model_choice.scores) == {"linear", "boosted"}
 
 
 @pytest.mark.parametrize(
@@ -163,6 +175,7 @@ def test_trees_where_held_out_answers_are_for_them(rings, tmp_path):
     assert choice.gap_error > 0
     assert model.report.settings == {"n_rounds": model.estimator.n_rounds_}
     assert len(model.report.doubtful) == 10
+    assert len(model.report.importances) == len(model.report.dependences) == 2
     model.save(tmp_path / "m.sdu")
     back = load_model(tmp_path / "m.sdu")
     assert back.report == model.report

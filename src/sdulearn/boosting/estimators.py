@@ -70,18 +70,8 @@ class PairBoostingClassifier(ScoreClassifier):
         Least sum of p (1 - p) over the points of a leaf.
     n_iter_no_change : int, default=30
         Rounds without a higher held-out likelihood that end the search.
-    n_classes : int, default=2
-        Number of classes.
-    prior : float, array-like or None, default=None
-        P(y = +1), or the share of each class where there are more than two; None takes it from the answers where
-        they imply one.
-    prior_strength : float, default=3.0
-        Weight of the divergence of the mean prediction on unlabeled rows from the prior.
-    orientation : {"majority", "minority"}, default="majority"
-        With ``prior=None``: whether the larger or the smaller class is +1.
-    error_rate : "auto", float or mapping, default="auto"
-        As in :class:`~sdulearn.PairLogisticRegression`: chance that an answer is wrong, for all or for each annotator
-        by number; "auto" estimates it where the answers tell.
+    n_classes, prior, prior_strength, orientation, error_rate
+        As in :class:`~sdulearn.PairLogisticRegression`.
     categorical_features : "from_dtype", array-like or None, default="from_dtype"
         Numbers or names of categorical columns, or those whose type in a frame is a category or a text.
     cv : int, default=5

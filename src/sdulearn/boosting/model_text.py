@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from sdulearn.errors import InputError
 from sdulearn.types import Array, Indices
@@ -151,17 +150,19 @@ def _whole(text: str, low: int, high: int) -> int:
     return int(text)
 
 
-def _wholes(fields: dict[str, str], name: str, size: int, low: int, high: int) -> Indices:
-    words = fields.get(name, "").split(" ") if fields.get(name) else []
-    if len(words) != size:
-        raise InputError(f"a tree has {len(words)} entries of {name}, where {size} are expected")
-    return np.array([_whole(word, low, high) for word in words], dtype=np.intp)
-
-
-def _floats(fields: dict[str, str], name: str, size: int | None) -> NDArray[np.float64]:
-    words = fields.get(name, "").split(" ") if fields.get(name) else []
+def _words(fields: dict[str, str], name: str, size: int | None) -> list[str]:
+    words = fields[name].split(" ") if fields.get(name) else []
     if size is not None and len(words) != size:
         raise InputError(f"a tree has {len(words)} entries of {name}, where {size} are expected")
+    return words
+
+
+def _wholes(fields: dict[str, str], name: str, size: int, low: int, high: int) -> Indices:
+    return np.array([_whole(word, low, high) for word in _words(fields, name, size)], dtype=np.intp)
+
+
+def _floats(fields: dict[str, str], name: str, size: int | None) -> Array:
+    words = _words(fields, name, size)
     if not all(_NUMBER.fullmatch(word) for word in words):
         raise InputError(f"{name} of a tree is not a list of numbers")
     return np.array(words, dtype=np.float64)

@@ -152,12 +152,8 @@ def pair_objective(
         What is known of each row: answer, point, annotator, label.
     n_classes : int, default=2
         Number of classes. With two the booster has one score a row, else one a row and class.
-    error_rate : float or mapping, default=0.0
-        Probability that an answer is wrong: one for all, or one for each annotator.
-    prior : float or array-like of shape (n_classes,), optional
-        P(y = +1), or the shares of more classes; pulls the mean prediction on unlabeled rows.
-    prior_strength : float, default=3.0
-        Weight of that pull.
+    error_rate, prior, prior_strength
+        As in :class:`~sdulearn.PairLogisticRegression`, but none is estimated: without a prior nothing is pulled.
     sample_weight : array-like of shape (n_rows,), optional
         A weight per row; both ends of a pair carry one weight. They are divided by the mean weight of an answer, and
         rows of weight 0 have no slope.

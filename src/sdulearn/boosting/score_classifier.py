@@ -26,14 +26,7 @@ from sdulearn.answers.graph import leave_out
 from sdulearn.base import PairClassifier, class_numbers
 from sdulearn.boosting.model_text import read_trees, trees_text, write_trees
 from sdulearn.boosting.objective import PointLoss, make_pull
-from sdulearn.boosting.rows import (
-    Categories,
-    TrainingRows,
-    checked_categories,
-    encode,
-    find_categories,
-    is_frame,
-)
+from sdulearn.boosting.rows import Categories, TrainingRows, checked_categories, encode, find_categories, is_frame
 from sdulearn.boosting.start import LinearFits, LinearScore, constant_start, fit_linear
 from sdulearn.errors import InputError, require
 from sdulearn.io.typed import finite, read

@@ -18,6 +18,7 @@ from scipy import sparse
 from scipy.optimize import linear_sum_assignment
 from scipy.special import softmax
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.sparsefuncs import mean_variance_axis
 
 from sdulearn.boosting.rows import TrainingRows
 from sdulearn.errors import InputError, SdulearnWarning
@@ -58,10 +59,8 @@ class Features:
         """Means and standard deviations of the rows."""
         raw = _expanded(X, n_values)
         if sparse.issparse(raw):
-            mean = np.asarray(raw.mean(axis=0)).ravel()
-            square = np.asarray(raw.multiply(raw).mean(axis=0)).ravel()
-            deviation = np.sqrt(np.maximum(square - mean**2, 0))
-            mean = np.zeros_like(mean)
+            deviation = np.sqrt(mean_variance_axis(raw, axis=0)[1])
+            mean = np.zeros_like(deviation)
         else:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", RuntimeWarning)  # a column of gaps alone

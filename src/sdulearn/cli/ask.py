@@ -3,11 +3,9 @@
 The page opens by itself. Answers go into a log (-o), line by line, on the disk before the next question shows:
 stop at any time, and go on later with the same command. `sdulearn fit --pairs LOG` learns from it.
 
-Rows are shown by a text (--text), a picture (--image: file names, relative to the table's folder or --image-root) or
-some of their columns (--columns), or several of these; by default all columns. Which two rows are asked about next is
-chosen by the features in the other columns, as `sdulearn fit` reads them.
-
-Several people can answer at once: each gives a name on the page. For people on other machines see --host.
+Without --text, --image or --columns all columns of a row are shown. Which two rows are asked about next is
+chosen by the features in the other columns, as `sdulearn fit` reads them. Several people can answer at once: each
+gives a name on the page. For people on other machines see --host.
 """
 
 from __future__ import annotations

@@ -10,12 +10,7 @@ ends of similar pair k, -k at both ends of dissimilar pair k, 0 elsewhere. Where
 same point, --points names the column that says which.
 
 A table is read a few megabytes at a time, and the rows that are needed are kept: those in answers and a draw of
-unlabeled ones. A Parquet table of any size is read on all cores of this machine with --engine stream, and on a
-cluster with --engine dask; a marginal method (su ... sudu) is then fitted on every row of the table, unless
---unlabeled is given.
-
-With the extra boosting installed, a joint fit of two classes is a linear model or boosted trees, whichever
-makes held-out answers likelier; --model chooses beforehand.
+unlabeled ones. --engine stream and dask read Parquet tables of any size.
 """
 
 from __future__ import annotations

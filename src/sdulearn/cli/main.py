@@ -12,7 +12,7 @@ import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from sdulearn.cli.options import say
+from sdulearn.cli.options import in_options, say
 from sdulearn.errors import SdulearnError, reason
 from sdulearn.version import __version__
 
@@ -90,8 +90,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     except SdulearnError as error:
         if debug:
             raise
-        from sdulearn.cli.options import in_options
-
         return _stop(in_options(str(error)), 2)
     except MemoryError:
         if debug:

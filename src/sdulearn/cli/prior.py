@@ -39,12 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="COUNTS|FILE",
         help="numbers of similar and of dissimilar pairs, or one file of answers with columns id_a, id_b, label",
     )
-    parser.add_argument(
-        "--confidence",
-        type=float,
-        default=0.95,
-        help="level of the interval (default: %(default)s)",
-    )
+    parser.add_argument("--confidence", type=float, default=0.95, help="level of the interval (%(default)s)")
     parser.add_argument(
         "--majority",
         choices=("positive", "negative"),
@@ -149,7 +144,10 @@ def meaning(estimate: PriorEstimate, found: list[str] | None = None) -> list[str
         chance = estimate.p_value is None or estimate.p_value >= _SUSPICIOUS
         return [_TOO_FEW_SIMILAR, _CHANCE if chance else _NO_CHANCE.format(estimate.p_value), _UNKNOWN]
     if not estimate.n_dissimilar:
-        return [_NO_DISSIMILAR]
+        return [
+            "There is no dissimilar pair: one class is rare. The interval says how rare it may be; no model can learn "
+            "a class from pairs that contain (nearly) none of it. Ask about more random pairs."
+        ]
     least, most = estimate.noise_range
     if not estimate.identified:
         return [
@@ -178,10 +176,6 @@ _CHANCE = "With a prior near 1/2 or few pairs this happens by chance; it does no
 _NO_CHANCE = (
     "Chance does not explain it (probability at most {:.1g}): these pairs were not drawn at random, or there are more "
     "than two classes. A prior from their counts would be wrong, whatever the method."
-)
-_NO_DISSIMILAR = (
-    "There is no dissimilar pair: one class is rare. The interval says how rare it may be; no model can learn a class "
-    "from pairs that contain (nearly) none of it. Ask about more random pairs."
 )
 _UNKNOWN = (
     "Use the joint method (PairLogisticRegression): it needs no prior and works at 1/2. Then label a few points and "

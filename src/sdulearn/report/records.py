@@ -153,10 +153,8 @@ class FitReport:
         Answers used, and answers "unsure".
     n_points, n_independent : int
         Points in the answers used, and answers among these that do not follow from the others.
-    answer_columns : dict
-        Which column of the answers was read as what.
-    answer_words : dict
-        What each word for an answer was read as, and how often it occurs.
+    answer_columns, answer_words : dict
+        What each column and each word of the answers was read as, words with how often they occur.
     accuracy : AccuracyEstimate or None
         By cross-validation on the answers, or on those to random questions where a log says that others were chosen
         (``basis``); None with more than two classes.
@@ -172,8 +170,7 @@ class FitReport:
         Time spent on reading and on fitting.
     agreement : ClassAgreement or None
         With more than two classes: how predictions agree with held-out answers, and the accuracy where labels or
-        large groups of answers give it. Intervals are widened for what folds, and answers about one point, have
-        in common.
+        large groups of answers give it.
     class_shares : tuple of float
         Mean probability of each class over the unlabeled rows; empty where the loss gives none.
     n_classes_interval : tuple of two int, or None
@@ -181,11 +178,9 @@ class FitReport:
     model_choice : ModelChoice
         Which kind of model, and by what margin.
     doubtful : tuple of DoubtfulAnswer
-        The most doubtful answers, the worst first; empty for methods that take all answers for right, and where
-        the table was not read whole.
+        The ten most doubtful answers, the worst first; empty for methods that take all answers for right.
     importances : tuple of ColumnImportance
-        The columns that the model goes by, the most important first, at most 15; empty where the table was not read
-        whole, and where all answers are of one kind.
+        At most 15 columns, the most important first; empty where all answers are of one kind.
     dependences : tuple of ColumnDependence
         Of the first four of these whose loss is more than its error; empty with more than two classes and where the
         model gives no probabilities.

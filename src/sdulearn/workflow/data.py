@@ -260,7 +260,11 @@ def usable_answers(
     unknown = np.any(ends < 0, axis=1) & ~own
     findings = _left_out(answers, own, unknown)
     if findings and not options.skip_bad:
-        raise InputError(_refusal(answers.name, findings) + (hint() if unknown.any() else ""))
+        from sdulearn.report.facts import faulty_answers
+
+        listed = " and ".join(faulty_answers(one.details) for one in findings)
+        advice = "`check_answers` lists them all; `skip_bad=True` leaves them out."
+        raise InputError(f"{answers.name} has {listed}. {advice}" + (hint() if unknown.any() else ""))
     usable = ~unknown & ~own & (answers.answers != UNSURE) & (answers.weights > 0)
     asked = np.flatnonzero(usable)
     chosen, n_repeated, n_tied = majority_votes(ends, answers.answers, answers.weights, asked.tolist())
@@ -302,13 +306,6 @@ def _left_out(answers: Answers, own: Mask, unknown: Mask) -> list[Finding]:
         for what, lines in found.items()
         if lines
     ]
-
-
-def _refusal(name: str, findings: Sequence[Finding]) -> str:
-    from sdulearn.report.facts import faulty_answers
-
-    listed = " and ".join(faulty_answers(one.details) for one in findings)
-    return f"{name} has {listed}. `check_answers` lists them all; `skip_bad=True` leaves them out."
 
 
 def _hint(table: Table, id_column: str | None, n_rows: int, answers: Answers) -> str:

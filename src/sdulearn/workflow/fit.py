@@ -220,13 +220,10 @@ def _fit(name: str, options: FitOptions, data: TrainingData, engine: Engine, sec
             chosen.prior_ = prior_of_random_points(chosen, rows, pairs, weights, random_points)
         parts, accuracy, agreement, doubts = judge(choice, options, rows, pairs, weights, random_points)
         importances = column_importances(chosen, parts, rows, pairs, data.columns)
-        estimator = chosen if not data.parts else _on_all_rows(chosen, options, data, engine)
+        estimator = chosen if not data.parts else fit_on_all(chosen, options, data, engine)
     n_right = _name_classes(estimator, data) if data.labels else 0
     model = TableModel(estimator, data.columns, data.classes or tuple(map(str, estimator.classes_.tolist())))
-    if accuracy is None:
-        checks = _check_classes(data, pairs, n_right)
-    else:
-        checks = _check_two_classes(options, data, pairs, estimator.prior_, accuracy, n_right)
+    checks = _checks(options, data, pairs, estimator.prior_, accuracy, n_right)
     report = FitReport(
         sdulearn=__version__,
         settings=chosen_settings(chosen),
@@ -245,13 +242,6 @@ def _fit(name: str, options: FitOptions, data: TrainingData, engine: Engine, sec
         seconds={**seconds, "fitting": time.perf_counter() - began},
     )
     return replace(model, report=report)
-
-
-def _on_all_rows(chosen: Estimator, options: FitOptions, data: TrainingData, engine: Engine) -> Estimator:
-    n_rows = data.n_rows + (0 if data.answers is None else 2 * len(data.ends))
-    # Squared loss reads the rows once.
-    blocks = engine.blocks(data.parts, n_rows, keep=options.loss != "squared")
-    return fit_on_all(chosen, options, blocks, data.same_answers)
 
 
 def _given(data: TrainingData, options: FitOptions, chosen: Estimator, rows: Rows, pairs: Pairs) -> dict[str, Any]:
@@ -328,44 +318,49 @@ def _worth(pairs: Pairs, n_classes: int) -> tuple[int, int]:
     return n_points, n_ties + len(apart)
 
 
-def _check_classes(data: TrainingData, pairs: Pairs, n_right: int) -> list[Finding]:
-    """Of more than two classes; neither the counts of answers nor odd cycles say that anything is wrong."""
-    found = [*_without_odd_cycles(data.findings), *_check_population(data, pairs)]
-    if data.random is not None:
-        found += _check_random(data, data.random)
-    n_labels = len(data.labels)
-    return found if 2 * n_right > n_labels or not n_labels else [*found, _labels_disagree(n_labels, n_right)]
-
-
-def _check_two_classes(
+def _checks(
     options: FitOptions,
     data: TrainingData,
     pairs: Pairs,
-    prior: PriorEstimate,
-    accuracy: AccuracyEstimate,
+    prior: PriorEstimate | None,
+    accuracy: AccuracyEstimate | None,
     n_right: int,
 ) -> list[Finding]:
-    """Where the data disagree with what the method assumes."""
-    n_labels = len(data.labels)
-    found = [*data.findings]
-    if options.method not in ("su", "du"):
+    """Where the data disagree with what the method assumes.
+
+    With more than two classes, which have neither prior nor accuracy, neither the counts of answers nor odd cycles
+    say that anything is wrong.
+    """
+    two = prior is not None
+    found = [*data.findings] if two else _without_odd_cycles(data.findings)
+    if two and options.method not in ("su", "du"):
         # These two learn from one kind of answer, in whatever number.
-        loose = data.random is None and not pairs.shares_points
-        counts = (data.n_similar, data.n_dissimilar)
-        # Of loose pairs by their counts, as some may not have been drawn.
-        found += check_ratio(*counts, options.prior) if loose else _check_components(pairs, data, options.prior)
+        found += _check_counts(data, pairs, options.prior)
     # Without the numbers that points have in ``y``: they are not the table's ids.
-    for one in check_shared_points(pairs):
+    for one in check_shared_points(pairs) if two else ():
         found.append(replace(one, details={name: value for name, value in one.details.items() if name != "points"}))
     found += _check_population(data, pairs)
     if data.random is not None:
         found += _check_random(data, data.random)
-    found += check_outcome(prior, accuracy, bool(n_labels))
-    if n_labels:
-        found += _check_labels(n_labels, n_right, accuracy)
-        if options.prior is not None and prior.value != options.prior:
-            found.append(Finding("prior_of_other_class", "warning", {"prior": options.prior}))
+    n_labels = len(data.labels)
+    fewer = 2 * n_right <= n_labels
+    if prior is not None and accuracy is not None:
+        found += check_outcome(prior, accuracy, bool(n_labels))
+        # Labels that the model predicts less often than its accuracy allows.
+        fewer = fewer or binomtest(n_right, n_labels, accuracy.low, alternative="less").pvalue < LEVEL
+    if n_labels and fewer:
+        found.append(Finding("labels_disagree", "warning", {"n_labels": n_labels, "n_right": n_right}))
+    if n_labels and prior is not None and options.prior is not None and prior.value != options.prior:
+        found.append(Finding("prior_of_other_class", "warning", {"prior": options.prior}))
     return found
+
+
+def _check_counts(data: TrainingData, pairs: Pairs, prior: float | None) -> list[Finding]:
+    """Similar and dissimilar answers: of loose pairs by their counts, as some may not have been drawn."""
+    if data.random is None and not pairs.shares_points:
+        return check_ratio(data.n_similar, data.n_dissimilar, prior)
+    graph = AnswerGraph.from_y(pairs)
+    return check_component_ratio(graph, prior, random_of(graph, data.random_points(len(pairs))))
 
 
 def _without_odd_cycles(findings: Sequence[Finding]) -> list[Finding]:
@@ -396,11 +391,6 @@ def _check_population(data: TrainingData, pairs: Pairs) -> list[Finding]:
     return check_population(data.X[first], place[data.ends], names)
 
 
-def _check_components(pairs: Pairs, data: TrainingData, prior: float | None) -> list[Finding]:
-    graph = AnswerGraph.from_y(pairs)
-    return check_component_ratio(graph, prior, random_of(graph, data.random_points(len(pairs))))
-
-
 def _check_random(data: TrainingData, random: Mask) -> list[Finding]:
     """Where questions were chosen: too few random ones to tell an accuracy or a prior from, or ones that miss rows."""
     n_random = int(random.any(axis=1).sum())
@@ -412,15 +402,3 @@ def _check_random(data: TrainingData, random: Mask) -> list[Finding]:
     if not unranked or len(chosen) < _MANY_CHOSEN * data.n_rows:
         return []
     return [Finding("many_chosen", "warning", {"n_chosen": len(chosen), "n_rows": data.n_rows})]
-
-
-def _check_labels(n_labels: int, n_right: int, accuracy: AccuracyEstimate) -> list[Finding]:
-    """Labels that the model predicts less often than its accuracy allows."""
-    fewer = binomtest(n_right, n_labels, accuracy.low, alternative="less").pvalue < LEVEL
-    if not fewer and 2 * n_right > n_labels:
-        return []
-    return [_labels_disagree(n_labels, n_right)]
-
-
-def _labels_disagree(n_labels: int, n_right: int) -> Finding:
-    return Finding("labels_disagree", "warning", {"n_labels": n_labels, "n_right": n_right})

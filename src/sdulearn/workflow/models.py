@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -15,10 +15,7 @@ from sdulearn.pairs import Pairs
 from sdulearn.report.records import ModelChoice, chosen_settings
 from sdulearn.types import Array, Codes, Estimator, Rows
 from sdulearn.workflow.data import TrainingData
-from sdulearn.workflow.options import FitOptions
-
-if TYPE_CHECKING:
-    from sdulearn.blocks import Blocks
+from sdulearn.workflow.options import Engine, FitOptions
 
 # Of a choice; for the accuracy there are more, so that each model is nearly the one that is kept.
 _MAX_FOLDS = 5
@@ -143,16 +140,19 @@ def at_its_settings(model: Estimator, options: FitOptions) -> Estimator:
     )
 
 
-def fit_on_all(model: Estimator, options: FitOptions, blocks: Blocks, same_answers: bool) -> Estimator:
-    """An estimator of the same risk fitted on all blocks, with the settings chosen on a few rows.
+def fit_on_all(model: Estimator, options: FitOptions, data: TrainingData, engine: Engine) -> Estimator:
+    """An estimator of the same risk fitted on all rows, with the settings chosen on a few of them.
 
-    Where the blocks have no answers but those of the model, its prior is theirs: blocks do not show
-    which answers share points.
+    Where these have no answers but those of the model, its prior is theirs: blocks do not show which answers share
+    points.
     """
     from sdulearn.streaming import SDUClassifier as StreamingClassifier
 
+    n_rows = data.n_rows + (0 if data.answers is None else 2 * len(data.ends))
+    # Squared loss reads the rows once.
+    blocks = engine.blocks(data.parts, n_rows, keep=options.loss != "squared")
     fitted = StreamingClassifier(**at_its_settings(model, options).get_params())
-    if not same_answers:
+    if not data.same_answers:
         return fitted.set_params(prior=options.prior).fit(blocks)
     fitted.fit(blocks).set_params(prior=options.prior)
     fitted.prior_ = model.prior_

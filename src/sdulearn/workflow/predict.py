@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 from threadpoolctl import threadpool_limits
@@ -20,9 +20,10 @@ from sdulearn.io.tables import Part, batch_rows, open_table, svmlight_rows, tabl
 from sdulearn.table_model import TableModel
 from sdulearn.types import Array, ArrowColumn, Indices
 
+if TYPE_CHECKING:
+    from sdulearn.workflow.options import Progress, Watch
+
 T = TypeVar("T")
-Watch = Callable[[int | None], object]
-Progress = Callable[[int], Watch]
 
 
 @dataclass(frozen=True)
@@ -90,14 +91,10 @@ def _of_table(
     else:
         with threadpool_limits(1, user_api="blas"):
             # Predictions of a part are small beside its rows.
-            for found in in_order((partial(_listed, job) for job in jobs), os.cpu_count() or 1):
+            for found in in_order((lambda job=job: list(job()) for job in jobs), os.cpu_count() or 1):
                 yield from found
     if watch is not None:
         watch(None)
-
-
-def _listed(job: Callable[[], Iterator[Predictions]]) -> list[Predictions]:
-    return list(job())
 
 
 def _of_part(
