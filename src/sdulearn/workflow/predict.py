@@ -85,13 +85,13 @@ def _of_table(
     id_column = named_id_column(table.name, names, id_column, (columns.id_column,))
     needed = table.some(columns.needed(table.name, names, id_column))
     watch = None if progress is None or table.n_rows is None else progress(table.n_rows)
-    jobs = [partial(_of_part, model, table.name, part, needed, id_column, watch) for part in table.parts]
-    if len(jobs) == 1:
-        yield from jobs[0]()
+    parts = [_of_part(model, table.name, part, needed, id_column, watch) for part in table.parts]
+    if len(parts) == 1:
+        yield from parts[0]
     else:
         with threadpool_limits(1, user_api="blas"):
             # Predictions of a part are small beside its rows.
-            for found in in_order((lambda job=job: list(job()) for job in jobs), os.cpu_count() or 1):
+            for found in in_order((partial(list[Predictions], part) for part in parts), os.cpu_count() or 1):
                 yield from found
     if watch is not None:
         watch(None)
