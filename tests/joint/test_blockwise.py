@@ -15,7 +15,7 @@ from sdulearn.errors import InputError
 from sdulearn.joint import blockwise
 from sdulearn.joint.blockwise import BlockProblem, fit_pair_logistic
 from sdulearn.joint.data import TrainingData
-from sdulearn.joint.likelihood import Objective, TwoClassLikelihood
+from sdulearn.joint.likelihood import TwoClassLikelihood
 from sdulearn.joint.path import PointProblem
 
 
@@ -197,13 +197,13 @@ def test_the_objective_is_that_of_memory(waveform, prior, unlabeled, make):
     W = rng.normal(size=(22, 3)) / 3
     np.testing.assert_allclose(blocks.axes.variance, memory.axes.variance, rtol=1e-10)
     signs = np.append(np.sign(np.sum(memory.axes.V * blocks.axes.V, axis=0)), 1.0)[:, None]
-    values, gradients = Objective(memory, pen).value_and_gradient(W, np.arange(3))
-    ours, slopes = Objective(blocks, pen).value_and_gradient(signs * W, np.arange(3))
+    values, gradients = memory.objective(pen, exact=True)(W, np.arange(3))
+    ours, slopes = blocks.objective(pen)(signs * W, np.arange(3))
     np.testing.assert_allclose(ours, values, rtol=1e-10)
     np.testing.assert_allclose(signs * slopes, gradients, atol=1e-10)
     np.testing.assert_allclose(
-        signs * Objective(blocks, pen).hessian(signs[:, 0] * W[:, 0]) * signs.T,
-        Objective(memory, pen).hessian(W[:, 0]),
+        signs * blocks.hessian(signs[:, 0] * W[:, 0], pen[:, 0]) * signs.T,
+        memory.hessian(W[:, 0], pen[:, 0]),
         atol=1e-10,
     )
     assert blocks.moments.largest_alpha(1) == pytest.approx(memory.moments.largest_alpha(1))
@@ -213,13 +213,13 @@ def test_the_objective_is_that_of_memory(waveform, prior, unlabeled, make):
 def test_a_point_met_before_takes_no_pass(waveform):
     _, data = make_data(waveform, 0.7)
     W = np.random.default_rng(0).normal(size=(22, 3))
-    first = Objective(data, np.ones((21, 3))).value_and_gradient(W, np.arange(3))
+    first = data.objective(np.ones((21, 3)))(W, np.arange(3))
     passes = data.blocks.n_passes
-    again = Objective(data, np.ones((21, 2))).value_and_gradient(W[:, [2, 0]], [0, 1])
+    again = data.objective(np.ones((21, 2)))(W[:, [2, 0]], [0, 1])
     assert data.blocks.n_passes == passes
     np.testing.assert_allclose(again[0], first[0][[2, 0]], rtol=1e-14)
     np.testing.assert_array_equal(again[1], first[1][:, [2, 0]])
-    Objective(data, np.ones((21, 2))).value_and_gradient(np.hstack([W[:, :1], W[:, :1] + 1]), [0, 1])
+    data.objective(np.ones((21, 2)))(np.hstack([W[:, :1], W[:, :1] + 1]), [0, 1])
     assert data.blocks.n_passes == passes + 1
 
 

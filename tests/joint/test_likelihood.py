@@ -14,7 +14,6 @@ from sdulearn.joint.data import TrainingData
 from sdulearn.joint.likelihood import (
     FoldLikelihood,
     LoosePairs,
-    Objective,
     PriorPull,
     TwoClassLikelihood,
     chain_information,
@@ -122,17 +121,21 @@ def test_the_order_of_points_is_only_an_order(rates):
 @pytest.mark.parametrize("rates", RATES.values(), ids=RATES)
 def test_derivatives(rates, prior):
     problem = make_problem(rates, prior=prior)
-    objective = Objective(problem, np.full((3, 2), 0.1), exact=True)
+    objective = problem.objective(np.full((3, 2), 0.1), exact=True)
     W = np.random.default_rng(4).normal(size=(4, 2))
-    _, gradient = objective.value_and_gradient(W, [0, 1])
+    value, gradient = objective(W, [0, 1])
     for j, step in enumerate(1e-5 * np.eye(4)):
-        up, _ = objective.value_and_gradient(W + step[:, None], [0, 1])
-        down, _ = objective.value_and_gradient(W - step[:, None], [0, 1])
+        up, _ = objective(W + step[:, None], [0, 1])
+        down, _ = objective(W - step[:, None], [0, 1])
         np.testing.assert_allclose((up - down) / 2e-5, gradient[j], atol=1e-8)
     # A column of many is the problem by itself.
-    one, alone = Objective(problem, np.full((3, 1), 0.1), exact=True).value_and_gradient(W[:, 1:], [0])
-    assert one[0] == pytest.approx(objective.value_and_gradient(W, [0, 1])[0][1], rel=1e-12)
+    one, alone = objective(W[:, 1:], [1])
+    assert one[0] == pytest.approx(value[1], rel=1e-12)
     np.testing.assert_allclose(alone[:, 0], gradient[:, 1], atol=1e-12)
+    # On the path the pull is one in float32.
+    near, slope = problem.objective(np.full((3, 2), 0.1))(W, [0, 1])
+    np.testing.assert_allclose(near, value, rtol=2e-6)
+    np.testing.assert_allclose(slope, gradient, atol=2e-6)
 
 
 def wrong_pairs(rates, prior=0.7):
@@ -152,14 +155,14 @@ def test_the_hessian_of_pairs_and_sides_is_exact_and_with_messages_larger(kind, 
     rates = {"sides": 0.0, "messages": 0.1}
     problem = make_problem(rates[kind], prior=prior) if kind in rates else wrong_pairs(RATES[kind], prior)
     assert problem.exact_hessian == (kind != "messages")
-    objective = Objective(problem, np.full((3, 1), 0.1), exact=True)
+    objective = problem.objective(np.full((3, 1), 0.1), exact=True)
     w = np.random.default_rng(5).normal(size=4)
     columns = []
     for step in 1e-5 * np.eye(4):
-        _, up = objective.value_and_gradient((w + step)[:, None], [0])
-        _, down = objective.value_and_gradient((w - step)[:, None], [0])
+        _, up = objective((w + step)[:, None], [0])
+        _, down = objective((w - step)[:, None], [0])
         columns.append((up - down)[:, 0] / 2e-5)
-    above = objective.hessian(w) - np.column_stack(columns)
+    above = problem.hessian(w, np.full(3, 0.1)) - np.column_stack(columns)
     if kind != "messages":
         np.testing.assert_allclose(above, 0, atol=1e-8)
     else:

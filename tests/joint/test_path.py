@@ -156,7 +156,7 @@ def test_folds_of_loose_pairs_are_fits_without_their_answers():
     model = problem.likelihood.answer_model
     other = PointProblem(turned.data, TwoClassLikelihood(turned.data.graph, model, turned.data.weight), 0.7, 3.0)
     _, again = fit_folds(other, alphas, 1.0, known)
-    np.testing.assert_allclose(again[:, :, 0], Z[:, :, 0], rtol=1e-12)
+    np.testing.assert_allclose(again[:, :, 0], Z[:, :, 0], atol=1e-5)
 
 
 @pytest.mark.parametrize("n_rows", [100, 2500])

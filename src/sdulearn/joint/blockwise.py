@@ -8,6 +8,7 @@ O(n d^2) for moments and Hessians.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from numbers import Real
 from typing import NamedTuple
 
@@ -25,6 +26,7 @@ from sdulearn.joint.likelihood import (
     Columns,
     LoosePairs,
     PriorPull,
+    Problem,
     bordered_gram,
     bordered_sum,
     mean_curvature,
@@ -76,8 +78,8 @@ def fit_pair_logistic(model: PairLogisticRegression, blocks: Blocks) -> Fit:
     if model.error_rate != "auto":
         rate = Rate(float(error_rate), float(error_rate), float(error_rate), survey["n_pairs"])
         answer_model = AnswerModel(rate, {0: rate})
-    fitted: dict[str, object] = {"answer_model_": answer_model}
-    return polish(model, problem, v, model.alpha, model.covariance_power, estimate, fitted)
+    fit = polish(model, problem, v, model.alpha, model.covariance_power, estimate)
+    return replace(fit, fitted={"answer_model_": answer_model})
 
 
 class Survey(Sums):
@@ -147,7 +149,7 @@ class Totals(NamedTuple):
     unlabeled: float
     error_rate: float
 
-    def pieces(self, X: Rows, y: Codes, weight: Array | None, unlabeled: bool) -> Iterator[Piece]:
+    def pieces(self, X: Rows, y: Codes, weight: Array, unlabeled: bool) -> Iterator[Piece]:
         """A block in float64, a few rows at a time.
 
         Dense rows are about the mean.
@@ -165,8 +167,8 @@ class Totals(NamedTuple):
             if not sparse.issparse(A):
                 A -= self.mean
             answers = LoosePairs.of_answers(y[pairs[:, 0]] > 0, self.error_rate)
-            omega = _weights(weight, pairs[:, 0]) / self.n_answers
-            share = _weights(weight, rest) / (self.unlabeled or 1.0) if unlabeled else None
+            omega = weight[pairs[:, 0]] / self.n_answers
+            share = weight[rest] / (self.unlabeled or 1.0) if unlabeled else None
             yield A, answers, omega, share
 
 
@@ -192,10 +194,6 @@ def _n_pieces(X: Rows) -> int:
     return -(-n_rows // max(PIECE_SIZE // max(d, 1), min(d, 1024)))
 
 
-def _weights(weight: Array | None, rows: Indices) -> Array:
-    return np.ones(len(rows)) if weight is None else weight[rows]
-
-
 def _sum_rows(
     X: Rows,
     y: Codes,
@@ -212,6 +210,7 @@ def _sum_rows(
     offset = totals.mean if sparse.issparse(X) else np.zeros(len(totals.mean))
     shifted = W.copy()
     shifted[-1] -= offset @ W[:-1]
+    weight = np.ones(len(y)) if weight is None else weight
     pieces = totals.pieces(X, y, weight, unlabeled)
     total = add_all(Sums(sums_of(*piece, shifted)) for piece in pieces)
 
@@ -269,7 +268,7 @@ def _positive(A: Rows, pairs: LoosePairs, omega: Array, share: Array, w: Array) 
     return {"share": float(share @ free), "share_of_ends": float(omega @ ends)}
 
 
-class BlockProblem:
+class BlockProblem(Problem):
     """Rows in blocks; see :class:`sdulearn.joint.likelihood.Problem`."""
 
     exact_hessian = True

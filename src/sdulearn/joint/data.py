@@ -65,11 +65,11 @@ class Axes:
         return cls(mean, V[:, keep], values[keep], design)
 
     @classmethod
-    def of(cls, X: Rows, weight: Array | None = None) -> tuple[Axes, Array]:
+    def of(cls, X: Rows, weight: Array) -> tuple[Axes, Array]:
         """Axes of the rows by their weights, and the rows in them."""
         design = Design.from_rows(X, True)
         B = design.A[:, :-1]
-        if weight is None or (weight == weight[0]).all():
+        if (weight == weight[0]).all():
             mean = np.asarray(B.mean(axis=0)).ravel()
             second = weighted_gram(B, None) / B.shape[0]
         else:
@@ -287,9 +287,9 @@ class Moments:
         return float(values[-1]), vectors[:, -1]
 
 
-def warn_of_column_scales(X: Rows, weight: Array | None, names: Sequence[str] | None) -> None:
+def warn_of_column_scales(X: Rows, weight: Array, names: Sequence[str] | None) -> None:
     """A ScalingWarning where the standard deviations of the columns are far apart."""
-    share = np.full(X.shape[0], 1 / X.shape[0]) if weight is None else weight / weight.sum()
+    share = weight / weight.sum()
     mean = X.T @ share
     if sparse.issparse(X):
         variance = X.multiply(X).T @ share - mean**2

@@ -60,7 +60,7 @@ _CONFIDENCE = 0.95
 _NARROW = 1
 
 
-class _PairLogisticBase(LinearClassifier):
+class PairLogisticBase(LinearClassifier):
     """What the estimator with a given penalty and the one that chooses it share."""
 
     FITTED: Mapping[str, Any] = {
@@ -70,8 +70,16 @@ class _PairLogisticBase(LinearClassifier):
         "answer_model_": AnswerModel,
     }
 
-    n_classes: int | str
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "prior": [Interval(Real, 0, 1, closed="neither"), "array-like", None],
+        "prior_strength": [Interval(Real, 0, None, closed="left")],
+        "orientation": [StrOptions({"majority", "minority"})],
+        "error_rate": [StrOptions({"auto"}), Interval(Real, 0, 0.5, closed="both"), Mapping],
+        "tol": [Interval(Real, 0, None, closed="neither")],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+    }
 
+    n_classes: int | str
     prior_strength: float
     orientation: str
     error_rate: ErrorRateParameter
@@ -86,10 +94,9 @@ class _PairLogisticBase(LinearClassifier):
                 f"With two classes `prior` is one number, P(y = +1), or None; got `prior={self.prior!r}`. A list "
                 "of class shares goes with `n_classes` above 2."
             )
-        warn_of_column_scales(X, weight, getattr(self, "feature_names_in_", None))
-        graph = AnswerGraph.from_y(pairs, weight)
         weight = np.ones(len(pairs)) if weight is None else weight
-        data = TrainingData(X, graph, pairs.codes, weight, pairs_first=True)
+        warn_of_column_scales(X, weight, getattr(self, "feature_names_in_", None))
+        data = TrainingData(X, AnswerGraph.from_y(pairs, weight), pairs.codes, weight, pairs_first=True)
         model = self._answer_model(X, pairs, data)
         likelihood = TwoClassLikelihood(data.graph, model, data.weight)
         strength = float(self.prior_strength)
@@ -148,8 +155,8 @@ class _PairLogisticBase(LinearClassifier):
 
     def _class_problem(self, X: Rows, pairs: Pairs, weight: Array | None, n_classes: int) -> ClassProblem:
         """Checked rows as a problem of K classes."""
-        warn_of_column_scales(X, weight, getattr(self, "feature_names_in_", None))
         weight = np.ones(len(pairs)) if weight is None else weight
+        warn_of_column_scales(X, weight, getattr(self, "feature_names_in_", None))
         data = TrainingData(X, AnswerGraph.from_y(pairs, weight), pairs.codes, weight)
         _check_answers(data.graph, n_classes)
         # "Auto" looks for a number of classes above two.
@@ -170,18 +177,17 @@ class _PairLogisticBase(LinearClassifier):
         return PriorPull(shares / shares.sum(), float(self.prior_strength))
 
 
-class PairLogisticRegression(_PairLogisticBase):
+class PairLogisticRegression(PairLogisticBase):
     """Logistic regression from same/different answers: the joint likelihood of all that is known.
 
     With ``s(x) = logistic(w.x + b)`` the chance of the answer "same" is ``s(x) s(x') + (1 - s(x)) (1 - s(x'))``.
     Answers that share points (column 1 of ``y``) have the likelihood of their connected component, so that n answers
     about one point and n others are worth n labels. Labels (column 3) name the classes; with labels alone it is
-    logistic regression. Answers may be wrong, at a rate for each annotator (column 2). The estimator maximises this
-    likelihood with a penalty on w and, where the prior p is given or the counts imply one, the penalty
-    ``prior_strength KL(p || mean prediction on unlabeled rows)``. It needs no prior and works at 1/2, where the risks
-    of :class:`~sdulearn.SDUClassifier` are undefined. The problem is not convex: it is started from the top
-    eigenvector of the whitened pair moment and from the SD solution, down a path of penalties. Of the paper of Shimada
-    et al. (Neural Computation 33, 2021) are the SD solution and the prior from counts, not this likelihood.
+    logistic regression. Answers may be wrong, at a rate for each annotator (column 2). Beside a penalty on w there is,
+    where the prior p is given or the counts imply one, ``prior_strength KL(p || mean prediction on unlabeled rows)``.
+    It needs no prior and works at 1/2, where the risks of :class:`~sdulearn.SDUClassifier` are undefined. The problem
+    is not convex: it is started from the top eigenvector of the whitened pair moment and from the SD solution of
+    Shimada et al. (Neural Computation 33, 2021), down a path of penalties.
 
     Where the rows of one point differ, the point is their mean, by weight. Standardise the features first.
     Time O((n_pairs + n_unlabeled) d) a step after one eigendecomposition of a d x d matrix; rows are kept dense in
@@ -264,16 +270,11 @@ class PairLogisticRegression(_PairLogisticBase):
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **PairLogisticBase._parameter_constraints,
         "alpha": [Interval(Real, 0, None, closed="neither")],
         "covariance_power": [Interval(Real, 0, 4, closed="both")],
         "n_classes": [Interval(Integral, 2, None, closed="left")],
-        "prior": [Interval(Real, 0, 1, closed="neither"), "array-like", None],
-        "prior_strength": [Interval(Real, 0, None, closed="left")],
-        "orientation": [StrOptions({"majority", "minority"})],
-        "error_rate": [StrOptions({"auto"}), Interval(Real, 0, 0.5, closed="both"), Mapping],
         "init": [StrOptions({"auto", "moment", "zero"})],
-        "tol": [Interval(Real, 0, None, closed="neither")],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
     }
 
     def __init__(
@@ -329,23 +330,20 @@ class PairLogisticRegression(_PairLogisticBase):
         """
         X, pairs, weight = self._check_rows(X, y, sample_weight)
         self._remember(pairs)
-        if self.n_classes != 2:
-            return self._fit_classes(X, pairs, weight)
-        problem, prior, model = self._lay_out(X, pairs, weight)
-        v = descend(problem, self.alpha, self.covariance_power, self.init)
-        fitted: dict[str, object] = {"answer_model_": model}
-        return self._accept(polish(self, problem, v, self.alpha, self.covariance_power, prior, fitted))
-
-    def _fit_classes(self, X: Rows, pairs: Pairs, weight: Array | None) -> Self:
-        """Fit more than two classes."""
-        problem = self._class_problem(X, pairs, weight, int(self.n_classes))
-        _refuse_too_few_classes(problem)
-        fit = fit_classes(problem, self, self.alpha, self.covariance_power)
-        _warn_of_empty_classes(X, problem.graph, fit)
-        return self._accept(replace(fit, fitted={"answer_model_": problem.answer_model}))
+        if self.n_classes == 2:
+            problem, prior, model = self._lay_out(X, pairs, weight)
+            v = descend(problem, self.alpha, self.covariance_power, self.init)
+            fit = polish(self, problem, v, self.alpha, self.covariance_power, prior)
+        else:
+            of_classes = self._class_problem(X, pairs, weight, int(self.n_classes))
+            _refuse_too_few_classes(of_classes)
+            model = of_classes.answer_model
+            fit = fit_classes(of_classes, self, self.alpha, self.covariance_power)
+            _warn_of_empty_classes(X, of_classes.graph, fit)
+        return self._accept(replace(fit, fitted={"answer_model_": model}))
 
 
-class PairLogisticRegressionCV(_PairLogisticBase):
+class PairLogisticRegressionCV(PairLogisticBase):
     """PairLogisticRegression with its penalty chosen from the pairs alone; the one to try first.
 
     The covariance power is chosen by Laplace's evidence, and alpha too where answers share points, may be wrong or
@@ -411,7 +409,7 @@ class PairLogisticRegressionCV(_PairLogisticBase):
     """
 
     FITTED: Mapping[str, Any] = {
-        **_PairLogisticBase.FITTED,
+        **PairLogisticBase.FITTED,
         "alpha_": float | None,
         "covariance_power_": float | None,
         "temperature_": Any,
@@ -426,11 +424,7 @@ class PairLogisticRegressionCV(_PairLogisticBase):
     scoring = "log-likelihood"
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **{
-            name: constraint
-            for name, constraint in PairLogisticRegression._parameter_constraints.items()
-            if name not in ("alpha", "covariance_power")
-        },
+        **PairLogisticBase._parameter_constraints,
         "alphas": [Interval(Integral, 1, None, closed="left"), "array-like"],
         "init": [StrOptions({"auto", "moment"})],
         "covariance_powers": ["array-like"],
@@ -512,7 +506,8 @@ class PairLogisticRegressionCV(_PairLogisticBase):
             "alphas_": alphas,
             "answer_model_": model,
         }
-        return self._accept(polish(self, problem, path[row, :, best], alpha, powers[best], prior, fitted))
+        fit = polish(self, problem, path[row, :, best], alpha, powers[best], prior)
+        return self._accept(replace(fit, fitted=fitted))
 
     def _fit_classes(self, X: Rows, pairs: Pairs, weight: Array | None, powers: list[float]) -> bool:
         """Fit more than two classes; False where "auto" finds two."""

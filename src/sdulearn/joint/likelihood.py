@@ -18,7 +18,7 @@ of :mod:`sdulearn.answers.propagate`. In every case the derivative in z_i is nod
               + prior_strength KL(p || mean_U sigmoid(z))                                       (4)
 
 J is not convex: its Hessian is a difference, and J(-w, -b) = J(w, b) but for the last term, the *pull* to the
-prior. Rows enter by sums alone, and J follows from the sums (:class:`Objective`): rows in memory and rows in
+prior. Rows enter by sums alone, and J follows from the sums (:class:`Problem`): rows in memory and rows in
 blocks share every formula.
 """
 
@@ -26,7 +26,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -37,6 +37,7 @@ from sdulearn.answers.graph import AnswerGraph, restrict
 from sdulearn.answers.propagate import log_cosh, sum_matrix
 from sdulearn.answers.two_classes import TwoClassNetwork
 from sdulearn.joint.data import Axes, Moments, labelled_components, loose_pairs, subgraph
+from sdulearn.solvers.descent import Batch
 from sdulearn.types import Array, Indices, Mask, Rows
 
 Columns = Indices | Sequence[int]
@@ -64,23 +65,15 @@ def tanh_half(Z: Array) -> tuple[Array, Array]:
 
 def bordered_sum(A: Rows, G: Array) -> Array:
     """``[A, 1]' G``."""
-    total = np.empty((A.shape[1] + 1, G.shape[1]))
-    total[:-1] = A.T @ G
-    total[-1] = np.ones(len(G)) @ G
-    return total
+    return np.vstack([A.T @ G, np.ones(len(G), G.dtype) @ G])
 
 
 def bordered_gram(A: Rows, weight: Array, B: Rows) -> Array:
     """``[A, 1]' diag(weight) [B, 1]``, dense, also of CSR rows."""
-    total = np.empty((A.shape[1] + 1, B.shape[1] + 1))
-    if sparse.issparse(A):
-        total[:-1, :-1] = (A.T @ B.multiply(weight[:, None]).tocsr()).toarray()
-    else:
-        total[:-1, :-1] = A.T @ (weight[:, None] * B)
-    total[:-1, -1] = A.T @ weight
-    total[-1, :-1] = B.T @ weight
-    total[-1, -1] = weight.sum()
-    return total
+    weighted = B.multiply(weight[:, None]).tocsr() if sparse.issparse(B) else weight[:, None] * B
+    gram = A.T @ weighted
+    gram = gram.toarray() if sparse.issparse(gram) else gram
+    return np.block([[gram, (A.T @ weight)[:, None]], [B.T @ weight, weight.sum()]])
 
 
 class LoosePairs:
@@ -287,11 +280,7 @@ class TwoClassLikelihood:
     n_classes = 2
 
     def __init__(
-        self,
-        graph: AnswerGraph,
-        answer_model: AnswerModel,
-        weight: Array | None = None,
-        total: float | None = None,
+        self, graph: AnswerGraph, answer_model: AnswerModel, weight: Array | None = None, total: float | None = None
     ) -> None:
         self.graph = graph
         self.answer_model = answer_model
@@ -343,8 +332,6 @@ class TwoClassLikelihood:
 
     def terms(self, Z: Array, exact: bool = False) -> tuple[Array, Array]:
         """Losses (n_components, B) of B problems, and their derivatives in ``Z`` (n_points, B); exact for one."""
-        if len(self.parts) == 1 and isinstance(self.parts[0][0], slice) and len(self.parts[0][2].side) == len(Z):
-            return self.parts[0][2].terms(Z, exact)
         losses = np.zeros((len(self.omega), Z.shape[1]))
         slopes = np.zeros(Z.shape)
         for points, components, terms in self.parts:
@@ -417,10 +404,6 @@ class FoldLikelihood:
         self.whole = whole
         self.known = known
         self.answers = np.asarray(known[whole.graph.ends].all(axis=1))
-        # Of loose pairs (n_components, n_folds): all folds at once, which is quicker with many.
-        self.omega = np.zeros((len(whole.omega), known.shape[1]))
-        self.omega[whole.component[whole.graph.ends[:, 0]]] = self.answers
-        self.omega *= whole.omega[:, None]
         self.folds = []
         for answers, labels in zip(self.answers.T, known.T, strict=True):
             part = restrict(whole.graph, answers, labels)
@@ -431,11 +414,6 @@ class FoldLikelihood:
     def weighted_terms(self, Z: Array, columns: Columns, exact: bool = False) -> tuple[Array, Array]:
         """See :meth:`TwoClassLikelihood.weighted_terms`; column c is of fold ``c % n_folds``."""
         fold = np.asarray(columns) % len(self.folds)
-        if self.whole.is_loose:
-            losses, slopes = self.whole.terms(Z, exact)
-            omega = self.omega[:, fold]
-            slopes *= omega[self.whole.component]
-            return np.einsum("ij,ij->j", omega, losses), slopes
         values = np.zeros(Z.shape[1])
         slopes = np.empty(Z.shape)
         for k in np.unique(fold):
@@ -449,8 +427,7 @@ class FoldLikelihood:
         NaN where there is none.
         """
         graph = self.whole.graph
-        # The points of a loose pair that is left out are in no other answer.
-        odds = Z if self.whole.is_loose else self.folds[fold].log_odds(Z)
+        odds = self.folds[fold].log_odds(Z)
         asked = np.flatnonzero(~self.answers[:, fold])
         named = np.flatnonzero(~self.known[:, fold] & (graph.labels != 0))
         agree, differ = log_factors(graph.same[asked], self.whole.errors[asked], np.ones(len(asked)))
@@ -509,8 +486,8 @@ def mean_curvature(A: Rows, share: Array, z: Array) -> Array:
     return bordered_gram(A, share * t * (1 - t**2), A)
 
 
-class Problem(Protocol):
-    """J without its penalty from sums over rows, in memory or in blocks; and what a fit of it needs beside."""
+class Problem:
+    """Equation (4) from sums over rows, in memory or in blocks; and what a fit of it needs beside."""
 
     pull: PriorPull | None
     exact_hessian: bool
@@ -519,47 +496,42 @@ class Problem(Protocol):
 
     def slopes(self, W: Array, columns: Columns, exact: bool) -> Sums:
         """ "loss" (B,) and its "slope" (r + 1, B); with a pull also :func:`mean_sums`. Exact for the last digits."""
-        ...
+        raise NotImplementedError
 
     def curvatures(self, w: Array) -> Sums:
         """ "curvature" of the loss, or a larger matrix; with a pull also :func:`mean_curvature`."""
-        ...
+        raise NotImplementedError
 
     def positive_share(self, v: Array) -> tuple[float, float]:
         """Share of the unlabeled rows, or of all where there are none, on the positive side; and the sum of their
         squared weights."""
-        ...
+        raise NotImplementedError
 
+    def objective(self, pen: Array, exact: bool = False) -> Batch:
+        """Values and gradients with the penalties ``pen`` (r, B) at ``W`` (r + 1, B), one column a problem."""
 
-class Objective:
-    """Equation (4) for B problems at once, one column each."""
+        def evaluate(W: Array, columns: Columns) -> tuple[Array, Array]:
+            sums = self.slopes(W, columns, exact)
+            penalised = pen[:, columns] * W[:-1]
+            value = sums["loss"] + np.einsum("ij,ij->j", penalised, W[:-1]) / 2
+            gradient = sums["slope"]
+            if self.pull is not None:
+                divergence, first, _ = self.pull.of_two(sums["mean"])
+                value += divergence
+                gradient = gradient + first / 4 * sums["mean_slope"]
+            gradient[:-1] += penalised
+            return value, gradient
 
-    def __init__(self, problem: Problem, pen: Array, exact: bool = False) -> None:
-        self.problem = problem
-        self.pen = pen
-        self.exact = exact
+        return evaluate
 
-    def value_and_gradient(self, W: Array, columns: Columns) -> tuple[Array, Array]:
-        """Values and gradients of the given problems at ``W``."""
-        sums = self.problem.slopes(W, columns, self.exact)
-        penalised = self.pen[:, columns] * W[:-1]
-        value = sums["loss"] + np.einsum("ij,ij->j", penalised, W[:-1]) / 2
-        gradient = sums["slope"]
-        if self.problem.pull is not None:
-            divergence, first, _ = self.problem.pull.of_two(sums["mean"])
-            value += divergence
-            gradient = gradient + first / 4 * sums["mean_slope"]
-        gradient[:-1] += penalised
-        return value, gradient
-
-    def hessian(self, w: Array) -> Array:
-        """Hessian of a single problem: exact, or larger where ``problem.exact_hessian`` is False."""
-        curvatures = self.problem.curvatures(w)
+    def hessian(self, w: Array, pen: Array) -> Array:
+        """Hessian of a single problem with the penalty ``pen`` (r,): exact, or larger without ``exact_hessian``."""
+        curvatures = self.curvatures(w)
         H = np.array(curvatures["curvature"])
-        if self.problem.pull is not None:
-            sums = self.problem.slopes(w[:, None], [0], False)
-            _, first, second = self.problem.pull.of_two(sums["mean"])
+        if self.pull is not None:
+            sums = self.slopes(w[:, None], [0], True)
+            _, first, second = self.pull.of_two(sums["mean"])
             slope = sums["mean_slope"][:, 0] / 4
             H += second[0] * np.outer(slope, slope) - first[0] / 4 * curvatures["mean_curvature"]
-        H[np.diag_indices(len(self.pen))] += self.pen[:, 0]
+        H[np.diag_indices(len(pen))] += pen
         return H

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from copy import copy
 from dataclasses import replace
-from typing import Protocol
+from functools import partial
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -20,7 +21,6 @@ from sdulearn.joint.data import Moments, TrainingData, axis_penalty
 from sdulearn.joint.likelihood import (
     Columns,
     FoldLikelihood,
-    Objective,
     PriorPull,
     Problem,
     Sums,
@@ -33,6 +33,9 @@ from sdulearn.model_selection import grid_results
 from sdulearn.prior import PriorEstimate
 from sdulearn.solvers.descent import gradient_norm, lbfgs_many, newton
 from sdulearn.types import Array, Indices, Mask
+
+if TYPE_CHECKING:
+    from sdulearn.joint.estimators import PairLogisticBase
 
 # Iterations after which only the best start of each problem is continued.
 _TRIAL_ITER = 12
@@ -79,18 +82,7 @@ _WORTH_A_CLASS = 0.03
 _PATIENCE = 2
 
 
-class Parameters(Protocol):
-    """The parameters that both estimators have."""
-
-    prior: float | None
-    prior_strength: float
-    orientation: str
-    init: str
-    tol: float
-    max_iter: int
-
-
-class PointProblem:
+class PointProblem(Problem):
     """Points in memory with a likelihood of what is known of them; see :class:`~sdulearn.joint.likelihood.Problem`."""
 
     def __init__(
@@ -109,20 +101,25 @@ class PointProblem:
             known = float(likelihood.side @ likelihood.side) - n_pivots
             prior_strength *= known / max(len(likelihood.side) - n_pivots, 1)
         self.pull = PriorPull.of(prior, prior_strength, len(data.share))
+        if self.pull is not None:
+            # For the path float32 is exact enough, in half the time. Units of columns may be beyond its range.
+            self._unit = np.append(np.sqrt(data.axes.variance), 1.0)[:, None]
+            self._light = (data.unlabeled / self._unit[:-1, 0]).astype(np.float32)
+            self._light_share = data.share.astype(np.float32)
         self.exact_hessian = likelihood.exact_curvature
 
     def slopes(self, W: Array, columns: Columns, exact: bool) -> Sums:
         """See :class:`~sdulearn.joint.likelihood.Problem`."""
         data = self.data
-        n = data.graph.n_points
-        A = data.known if self.pull is None else data.A
-        Z = A @ W[:-1]
-        Z += W[-1]
-        value, slopes = self.terms(Z[:n], columns, exact)
+        value, slopes = self.terms(data.known @ W[:-1] + W[-1], columns, exact)
         sums = {"loss": value, "slope": bordered_sum(data.known, slopes)}
-        if self.pull is not None:
-            sums |= mean_sums(data.unlabeled, data.share, Z[n:])
-        return sums
+        if self.pull is None:
+            return sums
+        if exact:
+            return sums | mean_sums(data.unlabeled, data.share, data.unlabeled @ W[:-1] + W[-1])
+        V = (self._unit * W).astype(np.float32)
+        found = mean_sums(self._light, self._light_share, self._light @ V[:-1] + V[-1])
+        return sums | {"mean": found["mean"].astype(np.float64), "mean_slope": self._unit * found["mean_slope"]}
 
     def curvatures(self, w: Array) -> Sums:
         """See :class:`~sdulearn.joint.likelihood.Problem`."""
@@ -178,7 +175,7 @@ def fit_path(problem: Problem, alphas: Array, covariance_powers: Sequence[float]
             candidates = [path[-1], candidates[0]]
         count = len(candidates)
         pen = np.tile(problem.moments.penalties(row, covariance_powers), count)
-        evaluate = Objective(problem, pen).value_and_gradient
+        evaluate = problem.objective(pen)
         scale = problem.moments.scale(pen)
         W, f = lbfgs_many(evaluate, np.hstack(candidates), scale, _PATH_TOL, _TRIAL_ITER)
         # Ties go to the earlier candidate: the warm start.
@@ -213,8 +210,7 @@ def fit_folds(problem: PointProblem, alphas: Array, covariance_power: float, kno
     middle = np.full((1, n_folds), alphas[(len(alphas) - 1) // 2])
     first = fit_path(folds, middle, [covariance_power] * n_folds, columns)[0]
     pen = np.repeat(moments.penalties(alphas, [covariance_power] * len(alphas)), n_folds, axis=1)
-    evaluate = Objective(folds, pen).value_and_gradient
-    W, _ = lbfgs_many(evaluate, np.tile(first, len(alphas)), moments.scale(pen), _PATH_TOL, _PATH_ITER)
+    W, _ = lbfgs_many(folds.objective(pen), np.tile(first, len(alphas)), moments.scale(pen), _PATH_TOL, _PATH_ITER)
     Z = (A @ W[:-1] + W[-1]).reshape(len(A), len(alphas), n_folds)
     scores = np.empty((n_folds, len(alphas)))
     for k, of_fold in enumerate(of_folds):
@@ -235,37 +231,31 @@ def descend(problem: Problem, alpha: float, covariance_power: float, init: str =
 
 
 def polish(
-    parameters: Parameters,
+    parameters: PairLogisticBase,
     problem: Problem,
     v: Array,
     alpha: float,
     covariance_power: float,
     prior: PriorEstimate,
-    fitted: dict[str, object],
 ) -> Fit:
     """Solve to ``tol`` from a solution of the path, certify it and name the classes."""
     pen = problem.moments.penalties([alpha], [covariance_power])
-    objective = Objective(problem, pen, exact=True)
+    objective = problem.objective(pen, exact=True)
     scale = problem.moments.scale(pen)
     # Without an exact Hessian Newton's method is slow: L-BFGS does it all.
     tol = _POLISH_TOL if problem.exact_hessian else parameters.tol
     n_steps = _POLISH_ITER if problem.exact_hessian else 10 * parameters.max_iter
-    W, _ = lbfgs_many(objective.value_and_gradient, v[:, None], scale, tol, n_steps)
-    v, value, optimality, n_iter = newton(
-        objective.value_and_gradient, objective.hessian, W[:, 0], scale[:, 0], parameters.tol, parameters.max_iter
-    )
+    W, _ = lbfgs_many(objective, v[:, None], scale, tol, n_steps)
+    hessian = partial(problem.hessian, pen=pen[:, 0])
+    v, value, optimality, n_iter = newton(objective, hessian, W[:, 0], scale[:, 0], parameters.tol, parameters.max_iter)
     # Labels have named the classes.
     sign = 1.0 if problem.moments.named is not None else class_sign(parameters, prior, *problem.positive_share(v))
     coef, intercept = problem.axes.coefficients(v)
-    return Fit(sign * coef[None, :], np.array([sign * intercept]), value, optimality, n_iter, prior, fitted=fitted)
+    return Fit(sign * coef[None, :], np.array([sign * intercept]), value, optimality, n_iter, prior)
 
 
-def class_sign(parameters: Parameters, prior: PriorEstimate, positive: float, spread: float) -> float:
-    """The sign that makes the larger class +1, or as ``prior`` or ``orientation`` says.
-
-    ``positive`` is the share of the unlabeled rows on the positive side, ``spread`` the sum of
-    the squared weights of the rows.
-    """
+def class_sign(parameters: PairLogisticBase, prior: PriorEstimate, positive: float, spread: float) -> float:
+    """The sign that makes the larger class +1, or as ``prior`` or ``orientation`` says; see ``positive_share``."""
     # Two standard errors of the share; and where the counts cannot tell p from 1/2, what the pull to the
     # prior may have added.
     margin = max(2 * np.sqrt(0.25 * spread), 0.0 if prior.identified else 0.1)
@@ -337,7 +327,7 @@ def _outwards(
     return middle, up + [(i, i - 1) for i in range(middle + 1, len(alphas))]
 
 
-def fit_classes(problem: ClassProblem, parameters: Parameters, alpha: float, covariance_power: float) -> Fit:
+def fit_classes(problem: ClassProblem, parameters: PairLogisticBase, alpha: float, covariance_power: float) -> Fit:
     """The model at one penalty."""
     if parameters.init == "zero":
         nothing = np.zeros((len(problem.data.axes.variance) + 1, problem.n_classes))
@@ -349,7 +339,7 @@ def fit_classes(problem: ClassProblem, parameters: Parameters, alpha: float, cov
 
 
 def choose_and_fit(
-    problem: ClassProblem, parameters: Parameters, alphas: Sequence[float], covariance_power: float, known: Mask
+    problem: ClassProblem, parameters: PairLogisticBase, alphas: Sequence[float], covariance_power: float, known: Mask
 ) -> Fit:
     """The penalty and the temperature by the held-out likelihood, then the model at it."""
     path = follow_path(problem, alphas, covariance_power)
@@ -463,7 +453,7 @@ def _near_best(scores: Array, n_errors: float) -> Mask:
 
 
 def _polish_classes(
-    problem: ClassProblem, parameters: Parameters, W: Array, alpha: float, covariance_power: float
+    problem: ClassProblem, parameters: PairLogisticBase, W: Array, alpha: float, covariance_power: float
 ) -> Fit:
     """Solve to ``tol``, number the classes, and go back to the user's columns."""
     tol = float(parameters.tol)
