@@ -26,7 +26,7 @@ from sdulearn.datasets import make_waveform
 from sdulearn.errors import InputError
 from sdulearn.io import excel, tables
 from sdulearn.io.survey import Survey, all_ids, look_for, parts_of, read_features, read_ids, survey
-from sdulearn.io.tables import open_parquet, open_table, parquet_files, read_svmlight, read_whole, svmlight_rows
+from sdulearn.io.tables import open_parquet, open_table, parquet_files, read_whole, svmlight_rows
 from sdulearn.pairs import scramble
 
 FRAME = pd.DataFrame(
@@ -100,17 +100,51 @@ def test_a_csv_larger_than_a_block_streams(tmp_path, monkeypatch):
     assert all_ids(open_table(path), None) == [str(k) for k in range(2000)]
 
 
-def test_numbers_may_change_their_spelling_between_tables(tmp_path):
+WHO = "who,age,colour\n007,1,red\nb,2,blue\nc,3,red\n"
+AGE = [[1], [2], [3]]
+NUMBERED = ["0", "1", "2"]
+# Ending, text, options; names of the features, features, ids.
+READ = [
+    ("csv", WHO, {"id_column": "who", "drop": ["colour"]}, ["age"], AGE, ["007", "b", "c"]),
+    ("csv", WHO, {"id_column": "colour", "drop": ["who"]}, ["age"], AGE, ["red", "blue", "red"]),
+    ("csv", WHO, {"drop": ["who", "colour"]}, ["age"], AGE, NUMBERED),
+    ("csv", WHO.replace("who", "id"), {"id_column": "", "drop": ["id", "colour"]}, ["age"], AGE, NUMBERED),
+    # The ids of the answers tell the column.
+    ("csv", WHO, {"answer_ids": {"007", "b"}, "drop": ["colour"]}, ["age"], AGE, ["007", "b", "c"]),
+    # Fractions are no ids, though some are written as whole numbers.
+    ("csv", "y\n0.5\n1\n2\n", {"answer_ids": {"0", "1"}}, ["y"], [[0.5], [1], [2]], NUMBERED),
+    ("csv", "x;y\n1,5;2\n-2;0,25\n", {}, ["x", "y"], [[1.5, 2], [-2, 0.25]], ["0", "1"]),
+    ("csv", 'x,y\n"1,5",2\n"-2","0,25"\n', {}, ["x", "y"], [[1.5, 2], [-2, 0.25]], ["0", "1"]),
+    ("csv", "\ufeffn,c\n1,1\n2,x\n", {}, ["n", "c=1", "c=x"], [[1, 1, 0], [2, 0, 1]], ["0", "1"]),
+    ("csv", "n\n1\n2\n", {"categories": ["n"]}, ["n=1", "n=2"], [[1, 0], [0, 1]], ["0", "1"]),
+    # Of JSON lines the types are those of all rows, and brackets in texts are not nested.
+    ("jsonl", '{"a": 1}\n\n{"a": 2}\n{"a": 6.5}\n{}\n', {"missing": "mean"}, ["a"],
+     [[1], [2], [6.5], [9.5 / 3]], ["0", "1", "2", "3"]),
+    ("jsonl", '\ufeff{"a": "%s\\"[", "b": 1}\n' % ("[" * 500), {"drop": ["a"]}, ["b"], [[1]], ["0"]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("ending", "text", "options", "names", "expected", "ids"), READ)
+def test_small_files(tmp_path, monkeypatch, ending, text, options, names, expected, ids):
+    monkeypatch.setattr(tables, "BATCH_ROWS", 2)
+    path = tmp_path / f"t.{ending}"
+    path.write_text(text, encoding="utf-8")
+    columns, features, found = read_features(path, **options)
+    assert (columns.feature_names, found) == (names, ids)
+    np.testing.assert_allclose(features, expected)
+    np.testing.assert_allclose(np.vstack(in_batches(path, columns)[0]), expected)
+    assert read_ids(path, options.get("id_column"), options.get("answer_ids", ())) == ids
+
+
+@pytest.mark.parametrize(
+    ("name", "text"), [("b.csv", "n,c\n1.5,1\n2,1\n"), ("c.jsonl", '{"n": 1.5, "c": 1}\n{"n": 2, "c": 1}\n')]
+)
+def test_numbers_may_change_their_spelling_between_tables(tmp_path, name, text):
     """Whole numbers in training, fractions in prediction; digits as a text category."""
     (tmp_path / "a.csv").write_text("n,c\n1,1\n2,x\n")
     columns, _, _ = read_features(tmp_path / "a.csv")
-    (tmp_path / "b.csv").write_text("n,c\n1.5,1\n2,1\n")
-    np.testing.assert_array_equal(in_batches(tmp_path / "b.csv", columns)[0][0], [[1.5, 1, 0], [2, 1, 0]])
-    (tmp_path / "c.jsonl").write_text('{"n": 1.5, "c": 1}\n{"n": 2, "c": 1}\n')
-    np.testing.assert_array_equal(in_batches(tmp_path / "c.jsonl", columns)[0][0], [[1.5, 1, 0], [2, 1, 0]])
-    (tmp_path / "d.csv").write_text("n,c\none,1\n")
-    with pytest.raises(ValueError, match=r"column 'n' held numbers in training, and here: .*'one'"):
-        in_batches(tmp_path / "d.csv", columns)
+    (tmp_path / name).write_text(text)
+    np.testing.assert_array_equal(in_batches(tmp_path / name, columns)[0][0], [[1.5, 1, 0], [2, 1, 0]])
 
 
 @pytest.mark.parametrize("name", ["csv", "jsonl", "parquet", "xlsx"])
@@ -129,53 +163,49 @@ def test_missing_values(tmp_path, name):
         in_batches(path, whole)
 
 
-def test_drop_and_ids(tmp_path):
-    path = stored(FRAME, tmp_path, "csv")
-    columns, _, ids = read_features(path, id_column="colour", drop=["id", "age"])
-    assert ids == ["red", "blue", "red", "green"]
-    assert columns.feature_names == ["size", "member"]
-    assert read_features(stored(FRAME.drop(columns="id"), tmp_path, "tsv"))[2] == ["0", "1", "2", "3"]
-    assert read_features(path, id_column="", drop=["id"])[2] == ["0", "1", "2", "3"]
-    for keywords in ({"id_column": "x"}, {"drop": ["x"]}):
-        with pytest.raises(ValueError, match=r"no column 'x'.*Its columns: id, age"):
-            read_features(path, **keywords)
+NAMED = "no column 'x'.*Its columns: a, b"
+# Ending, text, options; the error.
+REFUSED = [
+    ("csv", "", {}, "is empty"),
+    ("csv", "\na,b\n1,2\n", {}, "begins with an empty line"),
+    ("csv", "a,a\n1,2\n", {}, "two columns named 'a'"),
+    ("csv", "a,b\n1,2\n1\n", {}, "cannot be read.*Expected 2 columns, got 1"),
+    ("csv", "a\ninf\n", {}, "infinite"),
+    ("csv", "a,b\n1,\n2,\n", {}, r"'b' \(2\)"),
+    ("csv", "id\n1\n", {}, "no columns to learn from"),
+    ("csv", "a,b\n", {}, "has no rows"),
+    ("csv", "a\rb,c\n1,2\n", {}, "cut off or damaged"),
+    ("csv", b"id,stra\xdfe\n1,2\n", {}, r"not text in UTF-8: byte 0xdf.*'CSV UTF-8'.*iconv -f WINDOWS-1252"),
+    ("csv", "name,a\n" + "\n".join(f"n{k},{k}" for k in range(60)), {},
+     r"'name' \(60\).*`id_column`.*`drop`.*`max_categories`"),
+    ("csv", "a,b\n1,2\n", {"id_column": "x"}, NAMED),
+    ("csv", "a,b\n1,2\n", {"drop": ["x"]}, NAMED),
+    ("csv", "x,y\n1,0.5\n2,1\n3,2\n", {"answer_ids": {"1", "2"}}, "'x' could be the column of ids"),
+    ("jsonl", "\n\n", {}, "It needs a JSON object a line"),
+    ("jsonl", '{"a": 1}\n[1]', {}, "line 2: .* is no JSON object"),
+    ("jsonl", '{"a": 1}\n"a"', {}, "is no JSON object"),
+    ("jsonl", '{"a": ' + "[" * 101 + "]" * 101 + "}", {}, "nested more than 100 deep"),
+    ("jsonl", b'{"a": "\xff"}', {}, "not text in UTF-8"),
+    ("jsonl", "{,}", {}, "cannot be read"),
+    ("jsonl", '{"a": 1}\n{"a": "x"}', {}, "cannot be read"),
+    ("svm", "1 x:2\n", {}, "cannot be read as svmlight"),
+    ("svm", "1 4000000000:1\n", {}, "cannot be read as svmlight"),
+    ("svm", "1 1:nan\n", {}, "missing or infinite"),
+    ("svm", "", {}, "empty"),
+    ("svm", "1 1:2\n", {"id_column": "a"}, "no named columns"),
+    ("txt", "", {}, r"must end in \.csv, \.tsv, \.parquet, \.jsonl, \.svm, \.xlsx"),
+]  # fmt: skip
 
 
-def test_the_ids_of_the_answers_tell_the_column(tmp_path):
-    path = stored(FRAME.rename(columns={"id": "who"}), tmp_path, "csv")
-    columns, _, ids = read_features(path, answer_ids={"007", "b"})
-    assert (columns.id_column, ids) == ("who", ["007", "b", "c", "d"])
-    assert "who" not in columns.feature_names
-    assert read_ids(path, None, {"c", "d", "e"}) == ids
-    # Fractions are no ids, though some are written as whole numbers.
-    (tmp_path / "f.csv").write_text("x,y\n1,0.5\n2,1\n3,2\n")
-    with pytest.raises(InputError, match="'x' could be the column of ids"):
-        read_features(tmp_path / "f.csv", answer_ids={"1", "2"})
-    assert read_features(tmp_path / "f.csv", answer_ids={"0", "1"}, drop=["x"])[0].id_column is None
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("", "is empty"),
-        ("\na,b\n1,2\n", "begins with an empty line"),
-        ("a,a\n1,2\n", "two columns named 'a'"),
-        ("a,b\n1,2\n1\n", "cannot be read.*Expected 2 columns, got 1"),
-        ("a\ninf\n", "infinite"),
-        ("a,b\n1,\n2,\n", r"'b' \(2\)"),
-        ("id\n1\n", "no columns to learn from"),
-        ("a,b\n", "has no rows"),
-        ("a\rb,c\n1,2\n", "cut off or damaged"),
-        (
-            "name,a\n" + "\n".join(f"n{k},{k}" for k in range(60)),
-            r"'name' \(60\).*`id_column`.*`drop`.*`max_categories`",
-        ),
-    ],
-)
-def test_tables_that_cannot_be_used(tmp_path, text, message):
-    (tmp_path / "t.csv").write_text(text)
-    with pytest.raises(ValueError, match=message):
-        read_features(tmp_path / "t.csv")
+@pytest.mark.parametrize(("ending", "text", "options", "message"), REFUSED)
+def test_tables_that_cannot_be_used(tmp_path, ending, text, options, message):
+    path = tmp_path / f"t.{ending}"
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    with pytest.raises(InputError, match=message):
+        read_features(path, **options)
+    if ending == "svm":
+        with pytest.raises(InputError, match="no named columns"):
+            open_table(path)
 
 
 @pytest.mark.parametrize("name", ["csv", "jsonl", "svm"])
@@ -187,42 +217,6 @@ def test_a_zipped_file_that_is_cut_off(tmp_path, name):
         read_features(path)
     with pytest.raises(ValueError, match="cut off or damaged"):
         list(svmlight_rows(path, Columns.sparse(1, np.ones(1)))) if name == "svm" else all_ids(open_table(path), None)
-
-
-def test_types_of_json_lines_are_those_of_all_rows(tmp_path, monkeypatch):
-    monkeypatch.setattr(tables, "BATCH_ROWS", 2)
-    path = tmp_path / "t.jsonl"
-    path.write_text('{"a": 1}\n{"a": 2}\n\n{"a": 2.5, "b": "x"}\n{"b": "y"}\n')
-    table = open_table(path)
-    assert dict(table.types) == {"a": pa.float64(), "b": pa.string()}
-    assert [batch.to_pylist() for _, batch in table.batches(["b", "a"], 1)][-1][-1] == {"b": "y", "a": None}
-    features = read_features(path, missing="mean", drop=["b"])[1]
-    np.testing.assert_allclose(features[:, 0], [1, 2, 2.5, 5.5 / 3])
-    path.write_text("\n\n")
-    with pytest.raises(InputError, match="It needs a JSON object a line"):
-        open_table(path)
-
-
-@pytest.mark.parametrize(
-    ("line", "message"),
-    [
-        (b"[1]", "is no JSON object"),
-        (b'"a"', "is no JSON object"),
-        (b'{"a": ' + b"[" * 150 + b"]" * 150 + b"}", "nested more than 100 deep"),
-        (b'{"a": "\xff"}', "not text in UTF-8"),
-        (b"{,}", "cannot be read"),
-        (b'{"a": "x"}', "cannot be read"),
-    ],
-)
-def test_lines_that_are_no_objects(tmp_path, line, message):
-    (tmp_path / "t.jsonl").write_bytes(b'{"a": 1}\n' + line + b"\n")
-    with pytest.raises(InputError, match=message):
-        open_table(tmp_path / "t.jsonl")
-
-
-def test_brackets_in_texts_are_not_nested(tmp_path):
-    (tmp_path / "t.jsonl").write_text('\ufeff{"a": "%s\\"[", "b": 1}\n' % ("[" * 500))
-    assert list(open_table(tmp_path / "t.jsonl").types) == ["a", "b"]
 
 
 @pytest.mark.parametrize("zero_based", [True, False])
@@ -249,24 +243,6 @@ def test_svmlight_stays_sparse(tmp_path, monkeypatch, zero_based, zipped):
     assert ids == read_ids(path, None, ()) == [str(k) for k in range(50)]
     with pytest.raises(ValueError, match="features the model does not know"):
         list(svmlight_rows(path, Columns.sparse(columns.first, np.ones(3))))
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("1 x:2\n", "cannot be read as svmlight"),
-        ("1 4000000000:1\n", "cannot be read as svmlight"),
-        ("1 1:nan\n", "missing or infinite"),
-        ("", "empty"),
-    ],
-)
-def test_svmlight_files_that_cannot_be_used(tmp_path, text, message):
-    (tmp_path / "t.svm").write_text(text)
-    with pytest.raises(ValueError, match=message):
-        read_svmlight(tmp_path / "t.svm")
-    for read in (lambda path: read_features(path, id_column="a"), open_table):
-        with pytest.raises(ValueError, match="no named columns"):
-            read(tmp_path / "t.svm")
 
 
 TABLE = pa.table({"n": np.arange(100.0), "c": ["a", "b"] * 50, "code": np.repeat(np.arange(-25, 25), 2)})
@@ -444,11 +420,7 @@ def test_ids_that_count_from_one_are_no_row_numbers(waves, tmp_path):
     answers = answers_of(ends, same, shift=1)
     for name, ending in (("person_id", "csv"), ("nr", "xlsx"), ("PersonID", "jsonl"), ("key", "parquet")):
         table = frame.assign(**{name: np.arange(1, 201)})
-        path = tmp_path / f"t.{ending}"
-        if ending == "jsonl":
-            table.to_json(path, orient="records", lines=True)
-        else:
-            {"csv": table.to_csv, "parquet": table.to_parquet, "xlsx": table.to_excel}[ending](path, index=False)
+        path = stored(table, tmp_path, ending)
         found = read_table(path, answer_ids=set(map(str, answers[["id_a", "id_b"]].to_numpy().ravel())))
         assert (found.columns.id_column, found.ids[0]) == (name, "1")
         assert name not in found.columns.feature_names
@@ -470,17 +442,6 @@ def test_row_numbers_are_taken_only_where_no_column_fits(waves):
         read_table(rank, **ids)
     for given, found in (({"id_column": "", "drop": ["rank"]}, None), ({"id_column": "rank"}, "rank")):
         assert read_table(rank, **ids, **given).columns.id_column == found
-
-
-@pytest.mark.parametrize("quoted", [False, True])
-def test_decimal_commas(waves, tmp_path, quoted):
-    frame = waves[0]
-    path = tmp_path / "t.csv"
-    frame.to_csv(path, index=False, sep="," if quoted else ";", decimal=",")
-    table = read_table(path)
-    np.testing.assert_allclose(table.X, frame.to_numpy())
-    assert {column.kind for column in table.columns.columns} == {"number"}
-    np.testing.assert_allclose(np.vstack(in_batches(path, table.columns)[0]), table.X)
 
 
 def test_a_text_among_the_numbers_of_a_sheet_costs_no_digits(tmp_path):
@@ -514,24 +475,25 @@ def test_far_cells_without_a_value_are_no_harm(tmp_path, placed):
     assert read_table(workbook).X.tolist() == [[k, k] for k in range(900)]
 
 
-@pytest.mark.parametrize("lost_by", ["table", "answers"])
-def test_lost_leading_zeros_are_named(waves, lost_by):
-    frame, ends, same, _ = waves
-    padded = np.array([f"{k:05}" for k in range(200)])
-    plain = np.arange(200).astype(str)
-    table = frame.assign(id=plain if lost_by == "table" else padded)
-    ids = padded if lost_by == "table" else plain
-    answers = pd.DataFrame({"id_a": ids[ends[:, 0]], "id_b": ids[ends[:, 1]], "label": same})
-    with pytest.raises(InputError, match=r"lost their leading zeros\. Write the (table|answers) again.*as text"):
-        fit_table(table, answers)
+PADDED = np.array([f"{k:05}" for k in range(200)])
 
 
-@pytest.mark.parametrize("what", ["table", "answers"])
-def test_latin_1(tmp_path, what):
-    path = tmp_path / "f.csv"
-    path.write_bytes("id,stra\u00dfe\n1,2\n".encode("latin-1"))
-    with pytest.raises(InputError, match=r"not text in UTF-8: byte 0xdf.*'CSV UTF-8'.*iconv -f WINDOWS-1252"):
-        read_table(path) if what == "table" else read_answers(path)
+@pytest.mark.parametrize("lost_by", [None, "table", "answers"])
+def test_leading_zeros_survive_a_fit_and_lost_ones_are_named(waves, tmp_path, lost_by):
+    frame, ends, same, truth = waves
+    table = tmp_path / "t.csv"
+    frame.assign(id=PADDED.astype(int) if lost_by == "table" else PADDED).to_csv(table, index=False)
+    ids = PADDED.astype(int) if lost_by == "answers" else PADDED
+    answers = tmp_path / "a.csv"
+    pd.DataFrame({"id_a": ids[ends[:, 0]], "id_b": ids[ends[:, 1]], "label": same}).to_csv(answers, index=False)
+    if lost_by:
+        with pytest.raises(InputError, match=rf"lost their leading zeros\. Write the {lost_by} again.*as text"):
+            fit_table(table, answers)
+    else:
+        model = fit_table(table, answers, model="linear")
+        assert (model.columns.id_column, model.report.n_points) == ("id", 180)
+        assert share_right(model, frame, truth) > 0.8
+        assert read_ids(table, "id", ()) == PADDED.tolist()
 
 
 def test_answers_from_a_pipe(tmp_path):

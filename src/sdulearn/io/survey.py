@@ -202,7 +202,7 @@ def read_ids(source: Location | Frame, id_column: str | None, answer_ids: Collec
         return list(map(str, range(read_svmlight(source)[1].shape[0])))
     table = open_table(source)
     wanted = look_for(table, id_column=id_column, ids=answer_ids, by_answers=bool(answer_ids))
-    found = _surveyed(table, replace(wanted, features=(), guessed=frozenset()))
+    found = _surveyed(table, replace(wanted, features=wanted.id_columns))
     return all_ids(table, id_column_of(table, wanted, found, answer_ids, id_column))
 
 
