@@ -109,18 +109,12 @@ def test_names_and_types_of_id_columns():
 @pytest.mark.parametrize(
     "values",
     [
-        pa.array([7, -1, 2**62]),
-        pa.array([7, None]),
-        pa.array([7.0, 0.1, 1e300, None]),
-        pa.array([True, False, None]),
-        pa.array([" a", "b\t", None, "", "é\u2003"]),
-        pa.array([" a", None], pa.large_string()),
-        pa.array(["a", "b ", "a", None]).dictionary_encode(),
-        pa.array([datetime.date(2024, 1, 2)]),
-        pa.array([decimal.Decimal("1.50")]),
-        pa.array([b"x"]),
+        pa.array([7, -1, 2**62]), pa.array([7, None]), pa.array([7.0, 0.1, 1e300, None]), pa.array([True, False, None]),
+        pa.array([" a", "b\t", None, "", "é\u2003"]), pa.array([" a", None], pa.large_string()),
+        pa.array(["a", "b ", "a", None]).dictionary_encode(), pa.array([datetime.date(2024, 1, 2)]),
+        pa.array([decimal.Decimal("1.50")]), pa.array([b"x"]),
     ],
-)
+)  # fmt: skip
 def test_ids_are_spelled_one_way(values):
     assert id_texts(values).to_pylist() == [as_text(value) for value in values.to_pylist()]
     assert id_texts(pa.chunked_array([values, values])).to_pylist() == 2 * [as_text(v) for v in values.to_pylist()]

@@ -19,9 +19,9 @@ def root(tmp_path):
     (root / "more").mkdir(parents=True)
     (root / "a.png").write_bytes(PNG)
     (root / "more" / "b.png").write_bytes(PNG)
-    (tmp_path / "secret.png").write_bytes(PNG)
     (tmp_path / "pictures-not").mkdir()
-    (tmp_path / "pictures-not" / "secret.png").write_bytes(PNG)
+    for secret in ("secret.png", "pictures-not/secret.png"):
+        (tmp_path / secret).write_bytes(PNG)
     return root
 
 
