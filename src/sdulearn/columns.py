@@ -191,7 +191,7 @@ class Moments(NamedTuple):
         centred = values - mean
         return Moments(len(values), mean, float(np.square(centred).sum()))
 
-    def joined(self, other: Moments) -> Moments:
+    def __add__(self, other: Moments) -> Moments:  # type: ignore[override]
         """Those of both, without the cancellation of plain sums (Chan, Golub and LeVeque)."""
         if not self.n or not other.n:
             return other if other.n else self
@@ -204,6 +204,7 @@ class Moments(NamedTuple):
 _NO_NUMBERS = Moments()
 # Row, the first below the header being 1, and text of a cell.
 Cell: TypeAlias = tuple[int, str]
+_ADDED_UP = ("rows", "gaps", "numbers", "commas", "n_infinite", "n_fractions", "n_zeros", "marks", "n_commas")
 
 
 @dataclass(frozen=True)
@@ -230,20 +231,8 @@ class ColumnCounts:
         if self.texts is not None and other.texts is not None and len(self.texts) <= MANY_TEXTS:
             texts = self.texts + other.texts
         pointed, comma = (min(filter(None, both), default=None) for both in zip(self.odd, other.odd, strict=True))
-        return ColumnCounts(
-            self.rows + other.rows,
-            self.gaps + other.gaps,
-            self.numbers.joined(other.numbers),
-            self.commas.joined(other.commas),
-            self.n_infinite + other.n_infinite,
-            self.n_fractions + other.n_fractions,
-            self.n_zeros + other.n_zeros,
-            self.check ^ other.check,
-            texts,
-            self.marks + other.marks,
-            self.n_commas + other.n_commas,
-            (pointed, comma),
-        )
+        sums = {name: getattr(self, name) + getattr(other, name) for name in _ADDED_UP}
+        return replace(self, check=self.check ^ other.check, texts=texts, odd=(pointed, comma), **sums)
 
 
 def count(values: ArrowColumn, first: int, guessed: bool) -> ColumnCounts:
@@ -255,21 +244,18 @@ def count(values: ArrowColumn, first: int, guessed: bool) -> ColumnCounts:
         return _count_numbers(values, values)
     if not guessed:
         return ColumnCounts(len(values), values.null_count, texts=_frequencies(values))
-    pa = require("pyarrow", "files")
-    pc = require("pyarrow.compute", "files")
-    texts = pc.utf8_trim_whitespace(values)
-    try:
-        found = texts.cast(pa.float64())
-    except pa.ArrowInvalid:
+    found = as_numbers(values, NumberText())
+    if kind_of(found.type) == CATEGORY:
         return _count_texts(values, first)
+    pc = require("pyarrow.compute", "files")
     counted = _count_numbers(found, values)
     # What is no number with a decimal comma has a point.
-    pointed = pc.match_substring(texts, ".")
+    pointed = pc.match_substring(values, ".")
     place = pc.index(pointed, True).as_py()
     if place < 0:
         return replace(counted, commas=counted.numbers)
     commas = Moments.of(np.asarray(found.filter(pc.invert(pointed)).drop_null(), dtype=np.float64))
-    return replace(counted, commas=commas, odd=(None, (first + place + 1, texts[place].as_py())))
+    return replace(counted, commas=commas, odd=(None, (first + place + 1, values[place].as_py().strip())))
 
 
 def _count_numbers(values: ArrowColumn, cells: ArrowColumn) -> ColumnCounts:
@@ -351,10 +337,8 @@ def as_arrow(frame: Frame) -> ArrowTable:
             f"({error})."
         ) from None
     # polars hands over its texts in a type that few of Arrow's functions take.
-    views = [field.name for field in table.schema if str(field.type) == "string_view"]
-    for name in views:
-        table = table.set_column(table.column_names.index(name), name, table[name].cast(pa.string()))
-    return table
+    types = [pa.string() if str(one.type) == "string_view" else one.type for one in table.schema]
+    return table.cast(pa.schema(zip(table.column_names, types, strict=True)))
 
 
 def kind_of(dtype: ArrowType) -> Kind | None:
@@ -364,9 +348,8 @@ def kind_of(dtype: ArrowType) -> Kind | None:
         return BOOLEAN
     if types.is_integer(dtype) or types.is_floating(dtype) or types.is_decimal(dtype) or types.is_null(dtype):
         return NUMBER
-    if types.is_dictionary(dtype):
-        return CATEGORY if kind_of(dtype.value_type) == CATEGORY else None
-    return CATEGORY if types.is_string(dtype) or types.is_large_string(dtype) else None
+    text = dtype.value_type if types.is_dictionary(dtype) else dtype
+    return CATEGORY if types.is_string(text) or types.is_large_string(text) else None
 
 
 def decide(

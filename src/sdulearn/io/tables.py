@@ -137,8 +137,7 @@ def open_table(source: Location | Frame) -> Table:
         if name == "xlsx":
             return _held(path, name, sheet_table(path, _MISSING))
         if name == "jsonl":
-            schema = _json_schema(path, BATCH_ROWS)
-            types = dict(zip(schema.names, schema.types, strict=True))
+            types = _json_types(path)
             return Table(path, name, types, (partial(_numbered, partial(_json_rows, path, types)),))
         with open_bytes(path) as file:
             first = file.readline(_BLOCK_BYTES)
@@ -184,14 +183,17 @@ def _numbered(
 
 
 def _held_rows(table: ArrowTable, columns: Sequence[str], rows: int) -> Iterator[ArrowTable]:
-    yield from table.select(columns).combine_chunks().to_batches(rows)
+    return iter(table.select(columns).combine_chunks().to_batches(rows))
 
 
 def _json_rows(path: str, types: Mapping[str, ArrowType], columns: Sequence[str], rows: int) -> Iterator[ArrowTable]:
+    """Columns of known types, or all that there are where none is named."""
+    json = require("pyarrow.json", "files")
     schema = require("pyarrow", "files").schema([(name, types[name]) for name in columns])
+    options = json.ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore" if columns else "infer")
     with _clear_errors(path):
-        for block in _json_batches(path, rows, schema):
-            yield from block.to_batches()
+        for lines in _checked_lines(path, rows):
+            yield from json.read_json(io.BytesIO(lines), json.ReadOptions(block_size=len(lines)), options).to_batches()
 
 
 def _text_rows(path: str, mark: str, columns: Sequence[str], rows: int) -> Iterator[ArrowTable]:
@@ -296,23 +298,15 @@ def _row_groups(path: str, metadata: Any, begin: int) -> list[RowGroups]:
     return found
 
 
-def _json_schema(path: Location, rows: int) -> ArrowType:
-    """Names and types of all columns, over all rows; ``rows`` are looked at at a time."""
+def _json_types(path: str) -> dict[str, ArrowType]:
+    """All columns with their types, over all rows."""
     pa = require("pyarrow", "files")
     found = pa.schema([])
-    for batch in _json_batches(path, rows, found, "infer"):
+    for batch in _json_rows(path, {}, (), BATCH_ROWS):
         found = pa.unify_schemas([found, batch.schema], promote_options="permissive")
     if not found.names:
         raise InputError(f"{path} is empty. It needs a JSON object a line.")
-    return found
-
-
-def _json_batches(path: Location, rows: int, schema: ArrowType, others: str = "ignore") -> Iterator[ArrowTable]:
-    """So many rows at a time, with the columns of a schema and whichever others are wanted."""
-    json = require("pyarrow.json", "files")
-    options = json.ParseOptions(explicit_schema=schema, unexpected_field_behavior=others)
-    for lines in _checked_lines(path, rows):
-        yield json.read_json(io.BytesIO(lines), json.ReadOptions(block_size=len(lines)), options)
+    return dict(zip(found.names, found.types, strict=True))
 
 
 def _checked_lines(path: Location, rows: int) -> Iterator[bytes]:
