@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_matrix
 from scipy.special import expit
-from scipy.stats import binom, norm
+from scipy.stats import binom
 
 from sdulearn import planning
 from sdulearn.bounds import order_probability, recommended_gamma
@@ -51,14 +51,11 @@ def test_accuracy_of_a_linear_model_on_gaussian_classes_is_exact():
     population = GaussianPopulation(0.7, 0.85, n_features=2)
     points, *_ = population.draw(5, 200_000, np.random.default_rng(0))
     coef, intercept = np.array([1.0, -0.2]), 0.4
-    mean = population.mean
     # The classes of the points are not given away, but their probabilities are known.
-    positive = 0.7 * norm.pdf(points - mean).prod(axis=1)
-    positive /= positive + 0.3 * norm.pdf(points + mean).prod(axis=1)
+    positive = expit(points @ (2 * population.mean) + math.log(0.7 / 0.3))
     up = points @ coef + intercept > 0
-    assert population.accuracy(coef, intercept) == pytest.approx(
-        np.mean(np.where(up, positive, 1 - positive)), abs=5e-3
-    )
+    by_points = np.mean(np.where(up, positive, 1 - positive))
+    assert population.accuracy(coef, intercept) == pytest.approx(by_points, abs=5e-3)
 
 
 @pytest.mark.parametrize(("prior", "ceiling"), [(0.5, 0.75), (0.7, 0.9), (0.9, 0.95)])
@@ -165,14 +162,17 @@ def test_at_one_half_the_joint_method_plans_with_named_classes():
 
 
 def test_draws_without_an_answer_count_as_the_larger_class():
-    plan = simulate_plan(prior=0.55, methods=("sddu",), sizes=(30,), n_repeats=12)
-    curve = plan.curves[0]
-    assert 0 < curve.unfitted[0] < 1
-    known = simulate_plan(prior=0.55, methods=("sddu",), sizes=(30,), n_repeats=12, known_prior=True)
-    assert known.curves[0].unfitted[0] == 0
-    rare = simulate_plan(prior=0.99, sizes=(10,), n_repeats=3)
-    assert rare.curves[1].unfitted[0] == 1
-    assert rare.curves[1].accuracy[0] == pytest.approx(0.99)
+    options = {"methods": ("sddu",), "sizes": (30,), "n_repeats": 12}
+    assert 0 < simulate_plan(prior=0.55, **options).curves[0].unfitted[0] < 1
+    assert simulate_plan(prior=0.55, known_prior=True, **options).curves[0].unfitted[0] == 0
+    rare = simulate_plan(prior=0.99, sizes=(10,), n_repeats=3).curves[1]
+    assert (rare.unfitted[0], rare.accuracy[0]) == (1, pytest.approx(0.99))
+    # Answers about few rows may imply no prior though there are more similar ones: such a draw is not fitted.
+    X = np.random.default_rng(0).normal(size=(40, 3))
+    options |= {"sizes": (25, 200), "n_repeats": 15, "n_unlabeled": 20}
+    few = simulate_plan(prior=0.55, X=X, **options).curves[0]
+    assert np.isfinite(few.accuracy).all()
+    assert few.unfitted[1] > 0
 
 
 def test_wide_and_sparse_features_are_cut_to_size():
@@ -221,13 +221,3 @@ def test_a_curve_has_the_mean_of_the_draws_and_its_standard_error():
     assert curve.error == pytest.approx([statistics.stdev(row) / 2 for row in filled])
     assert curve.unfitted == (0.0, 0.5)
     assert planning._curve("joint", draws[:1, :1], 0.7).error == (0.0,)
-
-
-def test_rows_that_are_in_many_pairs():
-    """Answers about few rows may imply no prior though there are more similar ones: such a draw is not fitted."""
-    X = np.random.default_rng(0).normal(size=(40, 3))
-    plan = simulate_plan(
-        prior=0.55, X=X, sizes=(25, 200), methods=("sddu",), n_repeats=15, n_unlabeled=20, random_state=0
-    )
-    assert np.isfinite(plan.curves[0].accuracy).all()
-    assert plan.curves[0].unfitted[1] > 0

@@ -37,25 +37,20 @@ def test_interval_holds_the_value_and_mirrors(n_similar, n_dissimilar):
     assert 0.5 <= estimate.low <= estimate.value <= estimate.high <= 1
     assert estimate.identified == (estimate.low > 0.5)
     mirror = estimate_prior(n_similar, n_dissimilar, majority="negative")
-    assert (mirror.value, mirror.low, mirror.high) == (
-        1 - estimate.value,
-        1 - estimate.high,
-        1 - estimate.low,
-    )
-    assert mirror.identified == estimate.identified
+    assert mirror == estimate.mirrored()
+    assert astuple(mirror)[:4] == (1 - estimate.value, 1 - estimate.high, 1 - estimate.low, estimate.identified)
+    least, most = estimate.noise_range
+    assert 1 <= least <= estimate.noise_factor <= most
+    assert most == np.inf if estimate.low == 0.5 else most == pytest.approx(1 / (2 * estimate.low - 1))
+    assert mirror.noise_factor == pytest.approx(estimate.noise_factor)
+    assert mirror.noise_range == pytest.approx(estimate.noise_range)
 
 
 @pytest.mark.parametrize("p", [0.6, 0.7, 0.9])
 def test_coverage_is_exact_at_least(p):
-    n, share = 120, similar_share(p)
-    covered = 0.0
-    for k in range(n + 1):
-        estimate = estimate_prior(k, n - k, confidence=0.9)
-        covered += binom.pmf(k, n, share) * (estimate.low <= p <= estimate.high)
-    assert 0.9 <= covered < 0.97
-
-
-def test_the_limits_are_those_of_clopper_and_pearson():
+    estimates = [estimate_prior(k, 120 - k, confidence=0.9) for k in range(121)]
+    covered = [one.low <= p <= one.high for one in estimates]
+    assert 0.9 <= binom.pmf(np.arange(121), 120, similar_share(p)) @ covered < 0.97
     low, high = clopper_pearson(30, 20, 0.9)
     assert binom.sf(29, 50, low) == pytest.approx(0.05)
     assert binom.cdf(30, 50, high) == pytest.approx(0.05)
@@ -89,17 +84,6 @@ def test_counts_have_a_value_where_similar_pairs_are_more_frequent():
     assert PriorEstimate.given(0.3) == PriorEstimate(0.3, 0.3, 0.3, True)
 
 
-@given(st.integers(0, 200), st.integers(1, 200))
-def test_noise_factors_are_those_of_the_value_and_of_the_ends(n_similar, n_dissimilar):
-    estimate = estimate_prior(n_similar, n_dissimilar)
-    least, most = estimate.noise_range
-    assert 1 <= least <= estimate.noise_factor <= most
-    assert most == np.inf if estimate.low == 0.5 else most == pytest.approx(1 / (2 * estimate.low - 1))
-    mirror = estimate.mirrored()
-    assert mirror.noise_factor == pytest.approx(estimate.noise_factor)
-    assert mirror.noise_range == pytest.approx(estimate.noise_range)
-
-
 @given(st.integers(0, 60), st.integers(1, 60), st.floats(0, 1))
 def test_no_prior_makes_so_few_similar_pairs_likelier_than_the_p_value(n_similar, n_dissimilar, p):
     bound = estimate_prior(n_similar, n_dissimilar).p_value
@@ -108,40 +92,24 @@ def test_no_prior_makes_so_few_similar_pairs_likelier_than_the_p_value(n_similar
 
 @pytest.mark.parametrize("n_pairs", [1, 10, 11, 50])
 def test_chance_of_no_value_sums_over_the_counts_without_one(n_pairs):
-    share = similar_share(0.7)
-    chance = sum(
-        binom.pmf(k, n_pairs, share) for k in range(n_pairs + 1) if not estimate_prior(k, n_pairs - k).has_value
-    )
+    without = [not estimate_prior(k, n_pairs - k).has_value for k in range(n_pairs + 1)]
+    chance = binom.pmf(np.arange(n_pairs + 1), n_pairs, similar_share(0.7)) @ without
     assert no_value_probability(n_pairs, 0.7) == pytest.approx(chance)
 
 
-def test_the_unit_of_weights_does_not_set_the_width_of_the_interval():
+def test_the_unit_of_weights_does_not_set_the_width_of_the_interval_and_uneven_ones_widen_it():
     counted = estimate_prior(80, 70)
     weighed = estimate_prior(8000, 7000, n_effective=150)
-    assert (weighed.low, weighed.high) == pytest.approx((counted.low, counted.high))
-    assert weighed.identified == counted.identified
+    assert astuple(weighed)[:4] == pytest.approx(astuple(counted)[:4])
     assert weighed.p_value == counted.p_value
     assert (weighed.n_similar, weighed.n_dissimilar) == (8000, 7000)
-
-
-def test_uneven_weights_widen_the_interval():
     weight = np.array([9.0] * 10 + [1.0] * 90)
-    n_effective = effective_number(weight.sum(), weight @ weight)
-    assert n_effective == pytest.approx(180**2 / (810 + 90))
+    assert effective_number(weight.sum(), weight @ weight) == pytest.approx(180**2 / (810 + 90))
     assert effective_number(7.0, 7.0) == 7
     assert effective_number(1e200, 1e300) == pytest.approx(1e100)
-    even = estimate_prior(120, 60)
-    uneven = estimate_prior(120, 60, n_effective=n_effective)
-    assert uneven.value == even.value
-    assert uneven.low < even.low
-    assert uneven.high > even.high
-
-
-def test_answers_that_share_no_points_have_the_estimate_of_their_counts():
     codes = np.repeat(np.where(np.arange(100) < 60, 1, -1) * np.arange(1, 101), 2)
     assert estimate_prior(y=codes) == estimate_prior(60, 40)
-    weight = np.repeat(np.where(np.arange(100) < 10, 9.0, 1.0), 2)
-    weighed = estimate_prior(y=codes, sample_weight=weight, majority="negative")
+    weighed = estimate_prior(y=codes, sample_weight=np.repeat(weight, 2), majority="negative")
     # 140 and 40 by weight, worth 180^2 / 900 = 36 answers.
     assert astuple(weighed) == pytest.approx(astuple(estimate_prior(28, 8, majority="negative")))
 
@@ -171,12 +139,11 @@ def test_weight_0_is_an_answer_that_was_never_given_and_weights_have_no_unit(poi
     assert estimate_prior(y=y, sample_weight=kept) == estimate_prior(y=y[kept])
 
 
-def star(truth, centre=0):
-    others = np.delete(np.arange(len(truth)), centre)
-    same = truth[others] == truth[centre]
-    codes = np.where(same, 1, -1) * np.arange(1, len(others) + 1)
-    points = np.column_stack([np.full(len(others), centre), others]).ravel()
-    return np.column_stack([np.repeat(codes, 2), points])
+def star(truth):
+    """Answers about the first point and each other, all true."""
+    others = np.arange(1, len(truth))
+    points = np.column_stack([np.zeros_like(others), others]).ravel()
+    return np.column_stack([np.repeat(truth[0] * truth[1:] * others, 2), points])
 
 
 def test_a_star_tells_the_share_of_its_larger_side():
@@ -216,20 +183,16 @@ def test_counts_give_a_prior_where_similar_pairs_are_the_more(n_similar, n_dissi
 
 def test_points_that_were_chosen_do_not_tell_the_prior():
     """A star of which the 40 random points are on one side 28 times, and the 60 chosen ones half of the time."""
-    answers = np.r_[np.ones(28), -np.ones(12), np.ones(30), -np.ones(30)].astype(int)
-    y = np.zeros((200, 2), dtype=int)
-    y[:, 0] = np.repeat(answers * np.arange(1, 101), 2)
-    y[::2, 1] = np.arange(1, 101)
-    random = np.zeros(200, dtype=bool)
-    random[:80:2] = True
+    sides = np.repeat([1, 1, -1, 1, -1], [1, 28, 12, 30, 30])
+    y = star(sides)
+    random = np.isin(y[:, 1], np.arange(1, 41))
     found = estimate_prior(y=y, random_points=random)
     assert found.value == pytest.approx(0.7, abs=1e-3)
     assert (found.n_similar, found.n_dissimilar) == (28, 12)
     assert estimate_prior(y=y).value < 0.6
     # A model says which side is class +1.
     for sign in (1, -1):
-        side = sign * np.r_[1, answers][y[:, 1]]
-        known = estimate_prior(y=y, random_points=random, decision=side)
+        known = estimate_prior(y=y, random_points=random, decision=sign * sides[y[:, 1]])
         assert known.value == pytest.approx(0.5 + sign * 0.2)
         assert (known.low, known.high) == pytest.approx(clopper_pearson(*((28, 12)[::sign]), 0.95))
     with pytest.raises(ValueError, match="marks no row of an answer"):

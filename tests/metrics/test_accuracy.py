@@ -140,9 +140,8 @@ def test_points_of_loose_pairs_change_nothing():
     more = np.vstack([ends, ends[:2, 0]])
     decision, known = seen_rows(h, more, y[more[:, 0]] == y[more[:, 1]])
     shared = pair_accuracy(decision, known)
-    assert shared.value == pytest.approx(by_pairs.value, abs=0.005)
-    assert shared.low == pytest.approx(by_pairs.low, abs=0.01)
-    assert shared.high == pytest.approx(by_pairs.high, abs=0.01)
+    for name, margin in (("value", 0.005), ("low", 0.01), ("high", 0.01)):
+        assert getattr(shared, name) == pytest.approx(getattr(by_pairs, name), abs=margin)
 
 
 def test_a_point_that_rows_show_with_several_values_is_decided_by_their_mean():
@@ -202,22 +201,21 @@ class Constant(BaseEstimator):
         return np.full((len(X), 2), 0.5)
 
 
-@pytest.mark.parametrize(
-    "judge",
-    [
-        lambda X, y: pair_accuracy(np.ones(len(y)), y),
-        lambda X, y: cross_val_accuracy(Constant(), X, y),
-        lambda X, y: class_agreement(np.ones(len(y), dtype=int), y),
-        lambda X, y: pair_risk(np.ones(len(y)), y, prior=0.7),
-        lambda X, y: pair_log_likelihood(Constant(), X, y),
-        lambda X, y: pair_importance(Constant(), X, y, scoring="agreement"),
-    ],
-    ids=["pair_accuracy", "cross_val_accuracy", "class_agreement", "pair_risk", "pair_log_likelihood", "importance"],
-)
-def test_rows_without_an_answer_are_refused_by_name(judge):
+JUDGES = {
+    "pair_accuracy": lambda X, y: pair_accuracy(np.ones(len(y)), y),
+    "cross_val_accuracy": lambda X, y: cross_val_accuracy(Constant(), X, y),
+    "class_agreement": lambda X, y: class_agreement(np.ones(len(y), dtype=int), y),
+    "pair_risk": lambda X, y: pair_risk(np.ones(len(y)), y, prior=0.7),
+    "pair_log_likelihood": lambda X, y: pair_log_likelihood(Constant(), X, y),
+    "pair_importance": lambda X, y: pair_importance(Constant(), X, y, scoring="agreement"),
+}
+
+
+@pytest.mark.parametrize("name", JUDGES)
+def test_rows_without_an_answer_are_refused_by_name(name):
     """A silent 1/2 hid that a splitter tears answers apart."""
     with pytest.raises(ValueError, match=r"`y` holds no answers .* give `cv=PairKFold\(\)`"):
-        judge(np.zeros((4, 1)), np.zeros(4, dtype=int))
+        JUDGES[name](np.zeros((4, 1)), np.zeros(4, dtype=int))
 
 
 def test_points_that_were_chosen_do_not_count():
@@ -263,22 +261,15 @@ def weighted_answers(n_answers=30):
     return decision, np.column_stack([codes, points, np.zeros_like(codes), labels]), weight
 
 
-KINDS = {
-    "loose": (1, {}),
-    "contradictory": (2, {}),
-    "wrong at a rate": (2, {"error_rate": 0.1}),
-    "loose, wrong at a rate": (1, {"error_rate": 0.1}),
-    "labelled": (4, {}),
-    "one kind": (1, {"prior": 0.7}),
-}
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_weights_have_no_unit_and_weight_0_is_a_row_left_out(kind):
+@pytest.mark.parametrize(
+    ("n_columns", "options"),
+    [(1, {}), (2, {}), (2, {"error_rate": 0.1}), (1, {"error_rate": 0.1}), (4, {}), (1, {"prior": 0.7})],
+    ids=["loose", "contradictory", "wrong at a rate", "loose, wrong at a rate", "labelled", "one kind"],
+)
+def test_weights_have_no_unit_and_weight_0_is_a_row_left_out(n_columns, options):
     decision, y, weight = weighted_answers()
-    if kind == "one kind":
+    if "prior" in options:
         y[y[:, 0] < 0, 0] = 0
-    n_columns, options = KINDS[kind]
     y = y[:, 0] if n_columns == 1 else y[:, :n_columns]
     weight[20:32] = 0
     weight[-1] = 0

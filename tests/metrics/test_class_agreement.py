@@ -15,10 +15,8 @@ from sdulearn.prior import clopper_pearson
 def star_answers(y, n_classes=3):
     """Every point against the first of each class."""
     first = [int(np.argmax(y == k)) for k in range(1, n_classes + 1)]
-    ends = [(a, i) for i in range(len(y)) for a in first if i not in first or a < i]
-    ends = [(a, i) for a, i in ends if a != i]
-    same = [bool(y[a] == y[i]) for a, i in ends]
-    return stack_pairs(np.arange(len(y))[:, None] * 1.0, ends, same)
+    ends = np.array([(a, i) for i in range(len(y)) for a in first if a != i and (i not in first or a < i)])
+    return stack_pairs(np.arange(len(y))[:, None] * 1.0, ends, y[ends[:, 0]] == y[ends[:, 1]])
 
 
 CODES = [1, 1, 2, 2, -3, -3]
@@ -120,27 +118,20 @@ def test_weights_have_no_unit_and_weight_0_is_absence(labelled):
         class_agreement(predicted, table, sample_weight=np.zeros(len(table)))
 
 
-def asked_in_turn(truth, order, rng, wrong):
-    """Each point against the example of one class after the other, until one is said to be the same."""
-    ends, same = [], []
-    for k, (own, classes) in enumerate(zip(truth, order, strict=True)):
-        for name in classes:
-            said = (own == name) != (rng.random() < wrong)
-            ends.append((k + 3, name - 1))
-            same.append(said)
-            if said:
-                break
-    return np.array(ends), np.array(same)
-
-
 @pytest.mark.parametrize("wrong", [0.0, 0.2])
 def test_the_accuracy_of_three_classes_by_random_points_allows_for_wrong_answers(wrong):
     """Of 1,200 points 80% are predicted rightly; by majority far fewer would agree, as each takes several answers."""
     rng = np.random.default_rng(0)
     truth = rng.integers(1, 4, 1200)
     predicted = np.where(rng.random(1200) < 0.8, truth, 1 + (truth + rng.integers(0, 2, 1200)) % 3)
-    order = [rng.permutation([1, 2, 3]) for _ in truth]
-    ends, same = asked_in_turn(truth, order, rng, wrong)
+    ends, same = [], []
+    for k, own in enumerate(truth):
+        # Against the example of one class after the other, until one is said to be the same.
+        for name in rng.permutation([1, 2, 3]):
+            ends.append((k + 3, name - 1))
+            same.append(bool((own == name) != (rng.random() < wrong)))
+            if same[-1]:
+                break
     labels = np.r_[1, 2, 3, np.zeros(1200, dtype=int)]
     rows, table = stack_pairs(np.arange(1203.0)[:, None], ends, same, labels=labels, unlabeled=None)
     random = np.zeros(len(table), dtype=bool)

@@ -128,11 +128,15 @@ def test_the_model_of_a_fold_saw_no_answer_about_its_points():
         np.testing.assert_allclose(decision[known[:, 1] == point], decision[known[:, 1] == point][0])
 
 
-def test_a_fold_without_both_kinds_names_the_larger_class_for_all():
-    X = np.arange(12.0)[:, None]
+@pytest.mark.parametrize("larger", [1.0, -1.0])
+def test_a_fold_without_both_kinds_names_the_larger_class_for_all(larger):
+    """Both "different" answers are about the last point: the model of its fold knows "same" ones alone."""
     ends = [(0, 1), (1, 2), (2, 3), (3, 4), (4, 5), (5, 6), (0, 11), (6, 11)]
-    rows, known = stack_pairs(X, ends, [True] * 6 + [False] * 2)
-    decision = held_out(PairLogisticRegression(), rows, known, np.ones(len(rows)), cv=PairKFold(2, random_state=0))
+    rows, known = stack_pairs(np.arange(12.0)[:, None], ends, [True] * 6 + [False] * 2)
+    folds = PairKFold(2, random_state=0)
+    decision = held_out(PairLogisticRegression(), rows, known, np.full(len(rows), larger), cv=folds)
+    fold = folds.fold_of_rows(rows, known)
+    assert (decision[fold == fold[known[:, 1] == 11][0]] == larger).all()
     assert np.isfinite(decision).all()
 
 
