@@ -97,7 +97,7 @@ def test_chance_of_no_value_sums_over_the_counts_without_one(n_pairs):
     assert no_value_probability(n_pairs, 0.7) == pytest.approx(chance)
 
 
-def test_the_unit_of_weights_does_not_set_the_width_of_the_interval_and_uneven_ones_widen_it():
+def test_the_unit_of_weights_does_not_set_the_width_of_the_interval():
     counted = estimate_prior(80, 70)
     weighed = estimate_prior(8000, 7000, n_effective=150)
     assert astuple(weighed)[:4] == pytest.approx(astuple(counted)[:4])

@@ -238,6 +238,11 @@ def test_points_that_were_chosen_do_not_count():
     spread = 1 + 40 / 101 * 5 / 4 / 2
     assert held_out == pair_accuracy(decision, known, random_points=random, spread=spread)
     assert (held_out.low, held_out.high) == pytest.approx(clopper_pearson(36 / spread, 4 / spread, 0.95))
+    # As classes of which the centre is labelled.
+    labels = np.where(known[:, 1] == 0, truth[0], 0)
+    named = np.column_stack([known, np.zeros_like(labels), labels])
+    by_classes = class_agreement(decision.astype(int), named, random_points=random).accuracy
+    assert astuple(by_classes)[:3] == pytest.approx((found.value, found.low, found.high))
     assert pair_accuracy(decision, known).value < 0.7
     nobody = pair_accuracy(decision, known, random_points=np.zeros(len(known), dtype=bool))
     assert (nobody.value, nobody.low, nobody.high, nobody.n_answers) == (0.5, 0.5, 1.0, 0)

@@ -67,6 +67,15 @@ def test_a_group_beyond_the_predicted_classes_is_wrong():
         predicted = np.where(y == small, other, y)
         found = class_agreement(predicted[rows[:, 0].astype(int)], table)
         assert found.accuracy.value == pytest.approx(60 / 72)
+    # Of two random points one is right; the last differs from three groups, and so is of the fourth.
+    y = np.repeat([1, 2, 3, 4], [12, 10, 10, 11])
+    rows, table = star_answers(y, 4)
+    last = table[:, 1] == 42
+    kept = table[:, 0] != table[last & (table[:, 0] > 0), 0]
+    predicted = np.where(y == 4, 1, y)[rows[kept, 0].astype(int)]
+    random = np.isin(table[kept, 1], [5, 42])
+    found = class_agreement(predicted, table[kept], random_points=random)
+    assert (found.basis, found.accuracy.value) == ("random questions", 0.5)
 
 
 def test_answers_are_counted_by_the_classes_of_their_points():

@@ -38,5 +38,6 @@ def test_what_is_no_probability_is_refused():
     for probability, event in (([1.5], [1]), ([0.5, 0.5], [1]), ([], [])):
         with pytest.raises(InputError):
             calibration(probability, event)
-    with pytest.raises(InputError, match="predict_proba"):
-        pair_calibration([0.1, 0.2], [1, 1])
+    for probability in ([0.1, 0.2], [[0.5, 0.5]], [[0.5, 0.5]] * 3):
+        with pytest.raises(InputError, match="predict_proba"):
+            pair_calibration(probability, [1, 1])
