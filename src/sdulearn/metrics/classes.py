@@ -226,7 +226,7 @@ def _accuracy(graph: AnswerGraph, predicted: Codes, confidence: float) -> tuple[
 def _names_of_groups(graph: AnswerGraph, predicted: Codes) -> Codes | None:
     """The predicted class that the large group of each point is matched with best, 0 for points in none.
 
-    Groups beyond the predicted classes have numbers of their own. None where there are fewer groups than classes.
+    Groups beyond the predicted classes have the numbers after these. None where there are fewer groups than classes.
     """
     groups = distinct_groups(graph, _FEWEST_POINTS)
     if len(groups) < max(2, len(np.unique(predicted))):
@@ -238,8 +238,10 @@ def _names_of_groups(graph: AnswerGraph, predicted: Codes) -> Codes | None:
     counts = np.zeros((len(groups), len(classes)))
     np.add.at(counts, (place[graph.group[inside]], column), 1.0)
     rows, columns = linear_sum_assignment(-counts)
-    name = classes.max() + 1 + np.arange(len(groups))
+    name = np.zeros(len(groups), dtype=np.int64)
     name[rows] = classes[columns]
+    beyond = np.flatnonzero(name == 0)
+    name[beyond] = classes.max() + 1 + np.arange(len(beyond))
     names = np.zeros(graph.n_points, dtype=np.int64)
     names[inside] = name[place[graph.group[inside]]]
     return names
