@@ -16,7 +16,7 @@ from sklearn.datasets import load_breast_cancer, load_digits, load_wine
 from sklearn.preprocessing import StandardScaler
 
 from reproduction.datasets import BENCHMARKS, load_benchmark
-from sdulearn import FitReport, PriorEstimate
+from sdulearn import FitReport, PriorEstimate, stack_pairs
 from sdulearn.datasets import make_waveform, sample_sdu
 from sdulearn.diagnostics import Finding
 from sdulearn.metrics import AccuracyEstimate
@@ -49,6 +49,16 @@ EMBEDDED = {
 def _against_the_rest(data, positive):
     X, y = data
     return X, np.where(np.isin(y, positive), 1, -1)
+
+
+@pytest.fixture(scope="session")
+def shared():
+    """120 answers about 59 points, and 200 further rows."""
+    rng = np.random.default_rng(0)
+    truth = rng.random(260) < 0.7
+    X = rng.normal(size=(260, 3)) + 1.5 * truth[:, None]
+    ends = np.array([rng.choice(60, 2, replace=False) for _ in range(120)])
+    return stack_pairs(X, ends, truth[ends[:, 0]] == truth[ends[:, 1]])
 
 
 @pytest.fixture(params=[*EMBEDDED, *(BENCHMARKS if os.environ.get("SDULEARN_DATA") else ())])

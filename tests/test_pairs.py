@@ -13,7 +13,7 @@ from sdulearn import (
     stack_pairs,
 )
 from sdulearn.errors import InputError
-from sdulearn.pairs import pair_checksum, read_pairs, sources
+from sdulearn.pairs import pair_checksum, read_pairs
 
 
 @st.composite
@@ -47,17 +47,6 @@ def test_damaged_codes_are_refused(codes, data):
     torn[end] *= -1
     with pytest.raises(ValueError, match=r"one row as \+ .* Give both ends of a pair the same sign"):
         read_pairs(torn)
-
-
-@given(pair_codes())
-def test_stacking_what_was_read_gives_the_codes_back(codes):
-    pairs = read_pairs(codes)
-    X = np.arange(len(codes), dtype=float)[:, None]
-    rows, y = stack_pairs(X, pairs.ends, pairs.similar)
-    stacked = y[:, 0]
-    assert y[:, 1].tolist() == rows[:, 0].tolist()
-    assert np.sign(codes[rows[:, 0].astype(int)]).tolist() == np.sign(stacked).tolist()
-    assert sources(stacked).tolist() == [0 if c > 0 else 1 if c < 0 else 2 for c in stacked]
 
 
 @pytest.mark.parametrize(

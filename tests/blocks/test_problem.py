@@ -50,16 +50,6 @@ def test_sums_of_a_newton_step_are_derivatives(loss, sums_at):
         np.testing.assert_allclose(careful["second"] @ w, found["slopes"], rtol=1e-9)
 
 
-@pytest.fixture(scope="module")
-def shared():
-    """120 answers about 59 points, and 200 further rows."""
-    rng = np.random.default_rng(0)
-    truth = rng.random(260) < 0.7
-    X = rng.normal(size=(260, 3)) + 1.5 * truth[:, None]
-    ends = np.array([rng.choice(60, 2, replace=False) for _ in range(120)])
-    return stack_pairs(X, ends, truth[ends[:, 0]] == truth[ends[:, 1]])
-
-
 def blocks_of(rows, y, n=4):
     order = np.array_split(np.random.default_rng(1).permutation(len(y)), n)
     return LocalBlocks([lambda part=part: [(rows[part], y[part], None)] for part in order])

@@ -16,11 +16,9 @@ from sdulearn.blocks import LocalBlocks, Sums
 from sdulearn.distributed import DaskBlocks
 from sdulearn.distributed import cluster as module
 from sdulearn.distributed.cluster import (
-    Layer,
     SchedulerLostError,
     WorkerFileError,
     WorkersLostError,
-    add_tree,
     clear_errors,
 )
 from sdulearn.errors import ClusterWarning
@@ -61,15 +59,6 @@ def test_sum_is_that_of_local_blocks(n_parts, scheduler):
             np.testing.assert_allclose(found["gram"], expected["gram"], rtol=1e-13)
     assert DaskBlocks.from_parts(parts).n_blocks == sum(part.n_blocks for part in parts)
     assert blocks.n_blocks == n_parts
-
-
-@pytest.mark.parametrize(("n_parts", "additions"), [(1, 0), (2, 1), (8, 1), (9, 3), (70, 12)])
-def test_additions_form_a_tree(n_parts, additions):
-    layer = Layer("test")
-    leaves = [layer.add(k, tuple, [1, k]) for k in range(n_parts)]
-    root = add_tree(layer, leaves)
-    assert len(layer.tasks) == n_parts + additions
-    assert layer.delayed([root], [])[0].compute() == (n_parts, n_parts * (n_parts - 1) // 2)
 
 
 def test_persisted_parts_are_read_once():

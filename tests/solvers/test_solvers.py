@@ -163,23 +163,14 @@ def test_no_convergence_is_never_silent(waveform, loss):
     assert model.optimality_ > 1e-8
 
 
-def test_the_certificate_is_not_the_solver_s_word():
-    """A wrong answer, or a right one with wrong slopes, does not pass."""
+def test_a_start_is_believed_by_its_slopes_alone():
     rng = np.random.default_rng(0)
     A, a = rng.normal(size=(40, 3)), np.full(40, 1 / 40)
-    m = rng.normal(size=40) / 40
-    hinge = Problem(A, a, A.T @ m, np.full(3, 0.1), get_loss("double_hinge"))
+    hinge = Problem(A, a, A.T @ rng.normal(size=40) / 40, np.full(3, 0.1), get_loss("double_hinge"))
     right = solve(hinge, "interior_point", 1e-8, 100)
-    assert hinge.optimality(right) < 1e-8
-    # It costs nothing to find as a start, and a start without slopes is not believed.
     assert solve(hinge, "interior_point", 1e-6, 100, [right]).n_iter == 0
-    assert solve(hinge, "interior_point", 1e-6, 100, [Solution(right.w, 0)]).n_iter > 0
-    assert hinge.optimality(Solution(right.w * 1.01, 1, right.dual)) > 1e-4
-    assert hinge.optimality(Solution(right.w, 1, right.dual + 1e-3 * a)) > 1e-5
-    smooth = Problem(A, a, A.T @ m, np.full(3, 0.1), get_loss("logistic"))
-    right = solve(smooth, "newton", 1e-8, 100)
-    assert smooth.optimality(right) < 1e-8
-    assert smooth.optimality(Solution(right.w + 1e-3, 1)) > 1e-5
+    for w, dual in ((right.w, None), (right.w + 0.01, right.dual), (right.w, right.dual + 1e-3 * a)):
+        assert solve(hinge, "interior_point", 1e-6, 100, [Solution(w, 0, dual)]).n_iter > 0
 
 
 @pytest.mark.parametrize("prior", [0.501, 0.5 + 1e-6, 0.5 - 1e-6])
