@@ -1,12 +1,7 @@
-"""The theory section of the paper [1]_: error bounds, their order, and what they leave open.
+"""The theory section of the paper (see :class:`sdulearn.SDUClassifier`): error bounds and their order.
 
 Bounds are worst cases. For planning, :func:`sdulearn.planning.simulate_plan` simulates. An InputError names
 a parameter that is out of its range, and the prior 1/2, where the risks are undefined.
-
-References
-----------
-.. [1] T. Shimada, H. Bao, I. Sato and M. Sugiyama, "Classification from Pairwise Similarities/Dissimilarities
-   and Unlabeled Data via Empirical Risk Minimization", Neural Computation 33 (2021).
 """
 
 from __future__ import annotations

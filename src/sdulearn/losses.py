@@ -28,7 +28,6 @@ class Loss(Protocol):
 
     def value(self, z: Array, t: float) -> Array:
         """``loss(z, t)`` for t in {-1, +1}."""
-        ...
 
 
 @runtime_checkable
@@ -46,11 +45,9 @@ class LinearOddLoss(Loss, Protocol):
 
     def even(self, z: Array) -> Array:
         """``(value(z, +1) + value(z, -1)) / 2``."""
-        ...
 
     def even_grad(self, z: Array) -> Array:
         """First derivative of ``even`` (a subderivative at a kink)."""
-        ...
 
 
 class TrainingLoss(LinearOddLoss, Protocol):
@@ -65,15 +62,12 @@ class TrainingLoss(LinearOddLoss, Protocol):
 
     def even_hess(self, z: Array) -> Array:
         """Second derivative of the even part."""
-        ...
 
     def even_conjugate(self, s: Array) -> Array:
         """``sup_z (s z - even(z))``: the certificate of a kinked loss."""
-        ...
 
     def probability(self, z: Array) -> Array:
         """P(y = +1) at margin z, where the loss is proper."""
-        ...
 
 
 class Squared:

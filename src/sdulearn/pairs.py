@@ -78,15 +78,8 @@ class Pairs:
     @cached_property
     def table(self) -> Codes:
         """All that was given, as an array: the codes alone, or the columns up to the last known one."""
-        further = [self.points, self.annotators, self.labels]
-        while further and further[-1] is None:
-            further.pop()
-        if not further:
-            return self.codes
-        unknown = np.zeros_like(self.codes)
-        points = np.arange(len(self.codes)) if self.points is None else self.points
-        columns = [points, *(unknown if column is None else column for column in further[1:])]
-        return np.column_stack([self.codes, *columns])
+        columns = zip(COLUMNS[1:], (self.points, self.annotators, self.labels), strict=True)
+        return _stacked(self.codes, {name: column for name, column in columns if column is not None})
 
     @cached_property
     def shares_points(self) -> bool:
@@ -412,12 +405,18 @@ def known_of_rows(y: ArrayLike, number: int = 0) -> Codes:
     """
     columns = read_columns(y)
     codes = integer_codes(columns.pop("answer"))
-    if not columns:
-        return codes
     known = {name: whole_numbers(values, f"{name} of y") for name, values in columns.items()}
-    known.setdefault("point", number * _LARGEST_BLOCK + np.arange(len(codes)))
-    last = max(COLUMNS.index(name) for name in known)
-    return np.column_stack([codes, *(known.get(name, np.zeros_like(codes)) for name in COLUMNS[1 : last + 1])])
+    return _stacked(codes, known, number * _LARGEST_BLOCK)
+
+
+def _stacked(codes: Codes, known: dict[str, Codes], first_point: int = 0) -> Codes:
+    """The codes alone, or all columns up to the last known one; rows are points of their own where none is said."""
+    if not known:
+        return codes
+    points = {"point": first_point + np.arange(len(codes))}
+    n_columns = 1 + max(COLUMNS.index(name) for name in known)
+    columns = [(points | known).get(name, np.zeros_like(codes)) for name in COLUMNS[1:n_columns]]
+    return np.column_stack([codes, *columns])
 
 
 def codes_of(y: Codes) -> Codes:

@@ -35,7 +35,6 @@ class Blocks(Protocol):
     @property
     def n_blocks(self) -> int:
         """About so many blocks."""
-        ...
 
     def sum(self, task: Callable[..., T | None], *arguments: object) -> T:
         """``task(X, y, weight, *arguments)`` of every block, added up with ``+``.
@@ -43,7 +42,6 @@ class Blocks(Protocol):
         A task is a function of a module, so that it can be sent; what it gives back is small, and
         None for a block without rows. The sum is None where no block has any.
         """
-        ...
 
 
 class Sums(dict[str, Any]):
@@ -90,11 +88,7 @@ class LocalBlocks:
         self.watch = watch
         # Names of the columns, where they have any.
         self.feature_names = names
-
-    @property
-    def n_blocks(self) -> int:
-        """About so many blocks: a part that knows its number says so."""
-        return count_blocks(self.parts)
+        self.n_blocks = count_blocks(parts)
 
     def sum(self, task: Callable[..., T | None], *arguments: object) -> T:
         """See :class:`Blocks`."""

@@ -23,6 +23,7 @@ from sdulearn.blocks import Block
 from sdulearn.distributed.cluster import DaskBlocks, DaskCollection, Layer
 from sdulearn.errors import InputError, require
 from sdulearn.pairs import integer_codes, known_of_rows, read_pairs, scramble
+from sdulearn.solvers.linalg import joined
 from sdulearn.types import Indices, MatrixLike, Rows
 
 VectorLike: TypeAlias = Any
@@ -262,7 +263,7 @@ def shuffle(layer: Layer, bundles: list[Key], width: int = WIDTH) -> list[list[K
                 piece = layer.add(("piece", k, place, digit), getitem, split_bundle, digit)
                 pieces[place + (digit - place // step % base) * step].append(piece)
         if k < rounds - 1:
-            at = {i: layer.add(("join", k, i), joined, group) for i, group in pieces.items()}
+            at = {i: layer.add(("join", k, i), one_bundle, group) for i, group in pieces.items()}
     return [pieces[number] for number in range(n_blocks)]
 
 
@@ -273,7 +274,7 @@ def split(bundle: Bundle, step: int, base: int) -> list[Bundle]:
     return [tuple(_take(column, some) for column in bundle) for some in rows]
 
 
-def joined(pieces: list[Bundle]) -> Bundle:
+def one_bundle(pieces: list[Bundle]) -> Bundle:
     """One bundle of several."""
     return tuple(_stack(column) for column in zip(*pieces, strict=True))
 
@@ -288,12 +289,9 @@ def _take(column: Chunk, rows: Indices) -> Chunk:
 
 
 def _stack(columns: Sequence[Chunk]) -> Chunk:
-    first = columns[0]
-    if hasattr(first, "iloc"):
+    if hasattr(columns[0], "iloc"):
         return require("pandas", "dask").concat(columns)
-    if sparse.issparse(first):
-        return sparse.vstack(columns, format="csr")
-    return np.concatenate(columns)
+    return joined(list(columns))
 
 
 def _collection(like: DaskCollection, k: int, pieces: list[list[Key]], moved: list[Delayed]) -> DaskCollection:

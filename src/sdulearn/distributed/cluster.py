@@ -93,17 +93,6 @@ class DaskBlocks:
     out once and brings one result back. The order of additions is fixed, so neither the number of
     workers nor a worker that died in between changes a digit. A cluster without a running worker is
     waited for, with a warning after some seconds and an error after five minutes.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from sdulearn.distributed import DaskBlocks
-    >>> def part():
-    ...     yield np.ones((3, 2)), np.array([1, 1, 0]), None
-    >>> def count(X, y, weight):
-    ...     return len(y)
-    >>> DaskBlocks.from_parts([part, part]).sum(count)
-    6
     """
 
     def __init__(

@@ -98,7 +98,6 @@ def _survey(X: Rows, y: Codes, weight: Array | None) -> Survey | None:
     if not len(y):
         return None
     check_consistent_length(X, y, weight)
-    refuse_columns(y)
     assert_all_finite(X, input_name="X")
     check_magnitude(X)
     _check_whole_pairs(np.asarray(y))
@@ -119,15 +118,6 @@ def _survey(X: Rows, y: Codes, weight: Array | None) -> Survey | None:
         unlabeled=float(unlabeled.sum()),
         unlabeled_squares=float(unlabeled @ unlabeled),
     )
-
-
-def refuse_columns(y: Codes) -> None:
-    """An InputError where ``y`` says more than pair codes."""
-    if np.ndim(y) > 1 and np.shape(y)[1] > 1:
-        raise InputError(
-            "Over blocks `y` must hold pair codes alone: answers that share points, their annotators and labels "
-            "are joined over all rows. Fit in memory; or, where every point is in one answer, give `y[:, 0]`."
-        )
 
 
 def _check_whole_pairs(codes: Codes) -> None:

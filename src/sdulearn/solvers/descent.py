@@ -1,4 +1,4 @@
-"""Descent methods and their line search: L-BFGS [1]_ over many problems at once, and Newton's method for one.
+"""Descent methods and their line search: L-BFGS over many problems at once, and Newton's method for one.
 
 A step of length t along a direction of slope ``slope < 0`` is taken where it decreases J enough (Armijo), up to
 rounding:
@@ -7,11 +7,6 @@ rounding:
 
 Near the solution the decrease is smaller than the last digit of J: without the last term no step
 would pass.
-
-References
-----------
-.. [1] D. C. Liu and J. Nocedal, "On the limited memory BFGS method for large scale optimization",
-   Mathematical Programming 45 (1989).
 """
 
 from __future__ import annotations
@@ -101,7 +96,9 @@ def lbfgs_many(
     max_iter: int,
     memory: int = 10,
 ) -> tuple[Array, Array]:
-    """Minimise K independent problems, the columns of ``W``; returns solutions and values.
+    """Minimise K independent problems, the columns of ``W``, by L-BFGS (Liu and Nocedal, 1989).
+
+    Returns solutions and values.
 
     ``scale`` is the diagonal of the first inverse Hessian. A column leaves when its gradient norm
     is below ``tol`` or no step descends.

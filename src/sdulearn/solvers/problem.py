@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy import sparse
 from scipy.linalg import eigh, qr
+from sklearn.utils.extmath import row_norms
 
 from sdulearn.losses import TrainingLoss
 from sdulearn.solvers.linalg import with_ones
@@ -229,7 +230,7 @@ def _span(rows: Rows) -> tuple[Array, Span]:
     values, vectors = eigh(kernel.toarray() if sparse.issparse(kernel) else kernel)
     keep = values > values[-1] * len(values) * np.finfo(float).eps
     if not _is_faithful(rows, values, vectors, keep):
-        lengths = _column_lengths(rows)
+        lengths = row_norms(rows.T)
         columns = np.flatnonzero(lengths)
         if not sparse.issparse(rows) or len(columns) * len(values) <= _DENSE_NUMBERS:
             return _careful_span(rows, columns[np.argsort(-lengths[columns], kind="stable")])
@@ -245,13 +246,7 @@ def _is_faithful(rows: Rows, values: Array, vectors: Array, keep: Mask) -> bool:
     # One at a time: they are few, and a very wide matrix of them all would be large.
     for vector in vectors[:, ~keep].T:
         lost += (rows.T @ vector) ** 2
-    return bool((lost <= (_LARGEST_LOSS * _column_lengths(rows)) ** 2).all())
-
-
-def _column_lengths(rows: Rows) -> Array:
-    if sparse.issparse(rows):
-        return np.sqrt(np.asarray(rows.multiply(rows).sum(axis=0)).ravel())
-    return np.sqrt(np.einsum("ij,ij->j", rows, rows))
+    return bool((lost <= (_LARGEST_LOSS * row_norms(rows.T)) ** 2).all())
 
 
 def _careful_span(rows: Rows, columns: Indices) -> tuple[Array, Span]:
