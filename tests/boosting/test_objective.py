@@ -9,7 +9,6 @@ from scipy.special import expit, softmax
 from sdulearn import PairLogisticRegressionCV
 from sdulearn.answers import AnswerGraph, AnswerModel
 from sdulearn.boosting.objective import PointLoss, make_pull, pair_objective, pull_slopes
-from sdulearn.datasets import make_waveform, sample_sdu
 from sdulearn.errors import InputError
 
 LOOSE = np.array([1, 1, -2, -2, 3, 3, -4, -4, 0, 0, 0])
@@ -112,15 +111,6 @@ def test_the_pull_has_its_derivatives_and_its_curvature_is_exact_for_a_shift(pri
         assert np.sum(curvature) == pytest.approx((rise[1] - rise[0]) / 2e-4, rel=1e-5)
 
 
-@pytest.mark.parametrize("y", [LOOSE, GRAPH], ids=["loose", "graph"])
-def test_curvature_is_that_of_a_probability_where_something_is_known(y):
-    graph = AnswerGraph.from_y(y)
-    z = np.random.default_rng(3).normal(size=graph.n_points)
-    slope = numerical_gradient(lambda at: expit(at).sum(), z)
-    slope[graph.unlabeled] = 0
-    np.testing.assert_allclose(PointLoss(graph, 2, AnswerModel.given(0.1, graph)).slopes(z)[1], slope, atol=1e-8)
-
-
 @pytest.mark.parametrize("unit", [0.01, 1, 7.3])
 def test_integer_weights_are_repeated_pairs_by_the_mean_answer(unit):
     z = np.random.default_rng(5).normal(size=5)
@@ -175,28 +165,15 @@ def test_a_constant_score_is_refused():
         pair_objective(LOOSE)(np.zeros(3))
 
 
-@pytest.fixture(scope="module")
-def waveform():
-    """Rows, codes, test points and the linear start."""
-    X, y = make_waveform(4000, random_state=0)
-    rows, codes, X_test, y_test = sample_sdu(X, y, n_pairs=400, n_unlabeled=200, prior=0.7, n_test=500, random_state=0)
-    start = PairLogisticRegressionCV().fit(rows, codes)
-    return rows, codes, X_test, y_test, start
-
-
-def test_in_lightgbm(waveform):
+def test_two_classes_from_a_linear_start(waveform):
     lightgbm = pytest.importorskip("lightgbm")
-    rows, codes, X_test, y_test, start = waveform
-    data = lightgbm.Dataset(rows, init_score=start.decision_function(rows))
+    rows, codes = waveform
+    start = PairLogisticRegressionCV().fit(rows, codes).decision_function(rows)
     parameters = {"objective": pair_objective(codes), "num_leaves": 8, "verbosity": -1, "num_threads": 1}
-    booster = lightgbm.train(parameters, data, num_boost_round=20)
-    scores = start.decision_function(X_test) + booster.predict(X_test)
-    assert np.mean((scores > 0) == (y_test > 0)) > 0.88
+    booster = lightgbm.train(parameters, lightgbm.Dataset(rows, init_score=start), num_boost_round=20)
     graph = AnswerGraph.from_y(codes)
     loss = PointLoss(graph, 2, AnswerModel.given(0.0, graph))
-    before = loss.value(start.decision_function(rows))
-    after = loss.value(start.decision_function(rows) + booster.predict(rows))
-    assert after > before + 10
+    assert loss.value(start + booster.predict(rows)) > loss.value(start) + 10
 
 
 def test_three_classes_in_both_boosters():

@@ -35,8 +35,12 @@ def test_named_columns():
     frame = pd.DataFrame({"a": [1.0, 2.0], "b": [5.0, 4.0]})
     assert find_categories(frame, ["b"]) == find_categories(frame.to_numpy(), [1]) == {1: [4, 5]}
     assert find_categories(frame, None) == {}
-    with pytest.raises(InputError, match="'c'"):
-        find_categories(frame, ["c"])
+    np.testing.assert_array_equal(encode(frame.to_numpy(), {1: [4, 5]}), [[1, 1], [2, 0]])
+    for columns in (["c"], [2]):
+        with pytest.raises(InputError, match=f"names {columns[0]!r}, which is no column"):
+            find_categories(frame, columns)
+    with pytest.raises(InputError, match=r"Column 1 of `X` holds texts. Name it in `categorical_features`"):
+        encode(frame.assign(b=["x", "y"]), {})
 
 
 def test_sparse_rows_and_plain_arrays_stay_as_they_are():

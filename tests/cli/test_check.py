@@ -31,18 +31,15 @@ def test_a_file_full_of_mistakes(tmp_path, call, capsys):
         assert text in out
     call("check", tmp_path / "p.csv", "--show", 1)
     assert "... and 1 more (--show 2)" in capsys.readouterr().out
-
-
-def test_the_same_as_json(tmp_path, call, capsys):
-    rows = "a,b,same b,c,same a,c,different a,a,same a,b,same c,d,same d,c,different a,x,perhaps a,q,unsure"
-    (tmp_path / "p.csv").write_text("\n".join(["left,right,label", *rows.split()]))
-    (tmp_path / "t.csv").write_text("name,x\na,1\nb,2\nc,3\nd,4\n")
     assert call("check", tmp_path / "p.csv", "--features", tmp_path / "t.csv", "--id", "name", "--json") == 1
     found = json.loads(capsys.readouterr().out)
     read = found["facts"][0]["details"]
     assert (read["n_similar"], read["n_dissimilar"], read["n_unsure"]) == (5, 2, 1)
-    assert found["unreadable"] == [{"line": 9, "reason": "label 'perhaps' is not one that is known"}]
-    assert found["unknown_ids"] == [{"line": 10, "id": "q"}]
+    assert found["unreadable"] == [
+        {"line": 9, "reason": "label 'perhaps' is not one that is known"},
+        {"line": 10, "reason": "id_b is empty"},
+    ]
+    assert found["unknown_ids"] == [{"line": 11, "id": "q"}]
     assert (found["self_pairs"], found["repeats"]) == ([5], [6])
     assert found["contradictions"] == {"both_ways": [[7, 8]], "closure": [[4, 3, 2]], "odd_cycles": []}
 

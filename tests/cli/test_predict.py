@@ -35,26 +35,6 @@ def frame(waveform):
     return frame.assign(id=[f'r "{k}", é' for k in range(len(frame))])
 
 
-@pytest.mark.parametrize("name", ["csv", "jsonl.gz"])
-def test_rows_keep_their_order_and_ids(call, model, frame, waveform, tmp_path, monkeypatch, capsys, name):
-    monkeypatch.setattr(tables, "BATCH_ROWS", 17)
-    monkeypatch.setattr(tables, "_BLOCK_BYTES", 9000)
-    path = tmp_path / f"table.{name}"
-    if name == "csv":
-        frame.to_csv(path, index=False)
-    else:
-        frame.to_json(path, orient="records", lines=True, double_precision=15)
-    assert call("predict", tmp_path / "model.sdu", path, "-o", tmp_path / "out.csv") == 0
-    out = pd.read_csv(tmp_path / "out.csv")
-    assert out["id"].tolist() == frame["id"].tolist()
-    expected = model.estimator.predict_proba(waveform[0])[:, 1]
-    np.testing.assert_allclose(out["probability"], expected, atol=1e-12)
-    assert out["label"].tolist() == np.where(expected > 0.5, "yes, sir", "no").tolist()
-    said = capsys.readouterr().out
-    assert f"{len(frame)} rows" in said
-    assert "probability: that of class yes, sir" in said
-
-
 def test_json_lines_whose_first_rows_lack_the_id_are_named_by_it(call, model, frame, tmp_path, monkeypatch):
     monkeypatch.setattr(tables, "BATCH_ROWS", 17)
     records = frame.to_dict("records")
@@ -100,13 +80,14 @@ def test_tables_that_end_the_process_of_a_trusting_reader(model, frame, tmp_path
     assert re.search("far.xlsx: the 3 cells .* over 1,048,576 rows and 16,384 columns. Delete those far", done.stderr)
 
 
-def test_the_screen_gets_nothing_but_the_table(call, model, frame, tmp_path, capsys):
-    frame[:3].to_csv(tmp_path / "t.csv", index=False)
+def test_the_screen_gets_nothing_but_the_table_and_no_row_steers_it(call, model, frame, tmp_path, capsys):
+    frame.assign(id="\x1b[2J")[:3].to_csv(tmp_path / "t.csv", index=False)
     call("predict", tmp_path / "model.sdu", tmp_path / "t.csv")
     captured = capsys.readouterr()
+    assert captured.out.count("\n") == 4
     rows = list(csv.reader(captured.out.splitlines()))
+    assert [row[0] for row in rows] == ["id", *["\\x1b[2J"] * 3]
     assert rows[0] == ["id", "label", "probability"]
-    assert len(rows) == 4
     assert "3 rows" in captured.err
 
 
@@ -172,28 +153,29 @@ def write_folder(frame, folder):
     return folder
 
 
-@pytest.mark.parametrize("source", ["folder", "csv"])
-@pytest.mark.parametrize("output", ["parquet", "csv"])
-def test_a_folder_and_a_parquet_file_of_predictions(
-    call, model, frame, waveform, tmp_path, monkeypatch, capsys, source, output
-):
-    monkeypatch.setattr(tables, "BATCH_ROWS", 20)
-    path = write_folder(frame, tmp_path / "folder")
-    if source == "csv":
-        frame.to_csv(path := tmp_path / "t.csv", index=False)
+@pytest.mark.parametrize(
+    ("source", "output"), [("folder", "parquet"), ("folder", "csv"), ("csv", "parquet"), ("jsonl.gz", "csv")]
+)
+def test_rows_keep_their_order_and_ids(call, model, frame, waveform, tmp_path, monkeypatch, capsys, source, output):
+    monkeypatch.setattr(tables, "BATCH_ROWS", 17)
+    monkeypatch.setattr(tables, "_BLOCK_BYTES", 9000)
+    path = tmp_path / f"table.{source}"
+    if source == "folder":
+        write_folder(frame, path)
+    elif source == "csv":
+        frame.to_csv(path, index=False)
+    else:
+        frame.to_json(path, orient="records", lines=True, double_precision=15)
     assert call("predict", tmp_path / "model.sdu", path, "-o", tmp_path / f"out.{output}") == 0
-    read = pd.read_parquet if output == "parquet" else pd.read_csv
-    out = read(tmp_path / f"out.{output}")
+    out = (pd.read_parquet if output == "parquet" else pd.read_csv)(tmp_path / f"out.{output}")
     assert out.columns.tolist() == ["id", "label", "probability"]
     assert out["id"].tolist() == frame["id"].tolist()
     expected = model.estimator.predict_proba(waveform[0])[:, 1]
     np.testing.assert_allclose(out["probability"], expected, atol=1e-12)
     assert out["label"].tolist() == np.where(expected > 0.5, "yes, sir", "no").tolist()
     captured = capsys.readouterr()
-    assert (
-        f"{len(frame)} rows, {(expected <= 0.5).sum()} of class no, {(expected > 0.5).sum()} of class yes, sir"
-        in captured.out
-    )
+    counts = f"{(expected <= 0.5).sum()} of class no, {(expected > 0.5).sum()} of class yes, sir"
+    assert f"{len(frame)} rows, {counts}; probability: that of class yes, sir" in captured.out
     assert captured.err == ""
 
 
@@ -233,34 +215,17 @@ def test_a_table_without_rows(refused, model, frame, tmp_path):
     assert not (tmp_path / "out.parquet").exists()
 
 
-def test_a_zipped_output_is_zipped(call, model, frame, tmp_path):
+def test_zipped_as_json_and_never_over_an_input(call, refused, model, frame, waveform, tmp_path, capsys):
     frame.to_csv(tmp_path / "t.csv", index=False)
-    call("predict", tmp_path / "model.sdu", tmp_path / "t.csv", "-o", tmp_path / "out.csv.gz")
-    call("predict", tmp_path / "model.sdu", tmp_path / "t.csv", "-o", tmp_path / "out.csv")
+    before = (tmp_path / "t.csv").read_bytes()
+    predict = ("predict", tmp_path / "model.sdu", tmp_path / "t.csv")
+    call(*predict, "-o", tmp_path / "out.csv.gz")
+    capsys.readouterr()
+    call(*predict, "-o", tmp_path / "out.csv", "--json")
     assert gzip.decompress((tmp_path / "out.csv.gz").read_bytes()) == (tmp_path / "out.csv").read_bytes()
-
-
-def test_a_summary_as_json(call, refused, model, frame, waveform, tmp_path, capsys):
-    frame.to_csv(tmp_path / "t.csv", index=False)
-    call("predict", tmp_path / "model.sdu", tmp_path / "t.csv", "-o", tmp_path / "out.csv", "--json")
     found = json.loads(capsys.readouterr().out)
     n_yes = int((model.estimator.decision_function(waveform[0]) > 0).sum())
     assert found["classes"] == {"no": len(frame) - n_yes, "yes, sir": n_yes}
-    assert "name a file" in refused("predict", tmp_path / "model.sdu", tmp_path / "t.csv", "--json")
-
-
-def test_an_input_is_never_overwritten(refused, model, frame, tmp_path):
-    frame.to_csv(tmp_path / "t.csv", index=False)
-    before = (tmp_path / "t.csv").read_bytes()
-    told = refused("predict", tmp_path / "model.sdu", tmp_path / "t.csv", "-o", tmp_path / "t.csv")
-    assert "is read by this command" in told
+    assert "name a file" in refused(*predict, "--json")
+    assert "is read by this command" in refused(*predict, "-o", tmp_path / "t.csv")
     assert (tmp_path / "t.csv").read_bytes() == before
-
-
-def test_no_row_steers_the_terminal(call, model, frame, tmp_path, capsys):
-    frame.assign(id="\x1b[2J")[:2].to_csv(tmp_path / "t.csv", index=False)
-    call("predict", tmp_path / "model.sdu", tmp_path / "t.csv")
-    captured = capsys.readouterr()
-    assert "\x1b" not in captured.out
-    assert "\\x1b[2J" in captured.out
-    assert captured.out.count("\n") == 3

@@ -14,16 +14,13 @@ from sdulearn.workflow import judge
 from sdulearn.workflow.judge import column_importances
 
 
-def random_answers(rng, frame, truth, count):
-    ends = rng.integers(0, len(truth), (2 * count, 2))
-    ends = ends[ends[:, 0] != ends[:, 1]][:count]
-    ids = frame["id"].to_numpy()
-    same = (truth[ends[:, 0]] == truth[ends[:, 1]]).astype(int)
-    return pd.DataFrame({"id_a": ids[ends[:, 0]], "id_b": ids[ends[:, 1]], "label": same})
+def random_ends(rng, n_rows, count):
+    ends = rng.integers(0, n_rows, (2 * count, 2))
+    return ends[ends[:, 0] != ends[:, 1]][:count]
 
 
 @pytest.fixture(scope="module")
-def mixed():
+def mixed(answers_about):
     """A number, a column of noise, a category and yes or no, with answers about 450 rows."""
     rng = np.random.default_rng(0)
     truth = rng.random(450) < 0.65
@@ -36,7 +33,7 @@ def mixed():
             "member": rng.random(450) < np.where(truth, 0.7, 0.3),
         }
     )
-    return frame, random_answers(rng, frame, truth, 300)
+    return frame, answers_about(truth, random_ends(rng, 450, 300))
 
 
 @pytest.fixture(scope="module")
@@ -121,12 +118,12 @@ def test_the_columns_are_judged_by_models_that_did_not_see_the_answers(monkeypat
     assert not np.allclose(decided[0][~hub], reference[asked][~hub])
 
 
-def test_more_classes_lose_agreement_and_have_no_dependence():
+def test_more_classes_lose_agreement_and_have_no_dependence(answers_about):
     rng = np.random.default_rng(2)
     truth = rng.integers(0, 3, 120)
     X = np.array([(0, 0), (5, 0), (0, 5)])[truth] + rng.normal(size=(120, 2))
     frame = pd.DataFrame({"id": [f"r{k}" for k in range(120)], "a": X[:, 0], "b": X[:, 1], "c": rng.normal(size=120)})
-    model = fit_table(frame, random_answers(rng, frame, truth, 100), classes=3)
+    model = fit_table(frame, answers_about(truth, random_ends(rng, 120, 100)), classes=3)
     worth = {one.column: one.loss for one in model.report.importances}
     # Without a column two of three classes look alike: a third of random pairs and more is taken for what it is not.
     assert min(worth["a"], worth["b"]) > 0.2
@@ -142,7 +139,7 @@ def test_streamed_rows_are_explained_and_one_kind_of_answer_explains_nothing(mix
         assert (one.column, one.loss) == (other.column, pytest.approx(other.loss, abs=1e-9))
     for one, other in zip(streamed.dependences, linear.report.dependences, strict=True):
         np.testing.assert_allclose(one.probability, other.probability, atol=1e-8)
-    similar = fit_table(frame, answers[answers["label"] == 1], method="su", prior=0.65).report
+    similar = fit_table(frame, answers[answers["label"]], method="su", prior=0.65).report
     assert similar.importances == similar.dependences == ()
 
 

@@ -16,16 +16,13 @@ from sdulearn.errors import InputError
 
 
 @pytest.fixture(scope="module")
-def frames():
+def frames(answers_about):
     """600 waveforms with ids, a text and a true/false column, and 190 answers."""
     X, y = make_waveform(3000, random_state=1)
     rng = np.random.default_rng(0)
     table = pd.DataFrame(X[:600], columns=[f"x{k}" for k in range(21)])
     table = table.assign(id=[f"r{k}" for k in range(600)], city=rng.choice(["Oslo", "Rome"], 600), member=y[:600] > 0)
-    ends = rng.permutation(600)[:380].reshape(-1, 2)
-    ids = table["id"].to_numpy()
-    same = y[ends[:, 0]] == y[ends[:, 1]]
-    return table, pd.DataFrame({"id_a": ids[ends[:, 0]], "id_b": ids[ends[:, 1]], "label": same})
+    return table, answers_about(y, rng.permutation(600)[:380].reshape(-1, 2))
 
 
 @pytest.mark.parametrize("kind", ["polars", "pyarrow", "csv", "xlsx", "index", "category"])
@@ -112,7 +109,7 @@ def test_the_report_is_data(frames):
 
 
 @pytest.mark.parametrize("design", ["40 points", "star"])
-def test_answers_that_share_points_do_not_flatter_the_model(design):
+def test_answers_that_share_points_do_not_flatter_the_model(answers_about, design):
     """By folds of pairs it would be 100% (99% to 100%) here: the model has seen every point in another answer."""
     X, y = make_waveform(6000, random_state=2)
     covered = 0
@@ -120,14 +117,12 @@ def test_answers_that_share_points_do_not_flatter_the_model(design):
         rng = np.random.default_rng(seed)
         chosen = rng.permutation(6000)[:700]
         truth = y[chosen]
-        table = pd.DataFrame(X[chosen], columns=[f"x{k}" for k in range(21)]).assign(id=np.arange(700))
+        table = pd.DataFrame(X[chosen]).add_prefix("x").assign(id=[f"r{k}" for k in range(700)])
         ends = rng.integers(0, 40, (230, 2))
         if design == "star":
             ends = np.column_stack([np.zeros(200, dtype=int), np.arange(1, 201)])
         ends = ends[ends[:, 0] != ends[:, 1]][:200]
-        same = truth[ends[:, 0]] == truth[ends[:, 1]]
-        answers = pd.DataFrame({"id_a": ends[:, 0], "id_b": ends[:, 1], "label": same})
-        model = fit_table(table, answers, model="linear", max_unlabeled=300)
+        model = fit_table(table, answers_about(truth, ends), model="linear", max_unlabeled=300)
         rest = np.arange(210, 700)
         right = np.mean(model.predict(table.iloc[rest]).astype(int) == truth[rest])
         found = model.report.accuracy
@@ -193,25 +188,14 @@ def test_columns_of_points_that_are_none(change, message):
         fit_table(table, **({"codes": "code", "points": "shown"} | change))
 
 
-def test_one_slip_in_fifty_linked_answers_is_reported_and_costs_nothing():
+def test_one_slip_in_fifty_linked_answers_is_reported_and_costs_nothing(answers_about):
     X, y = load_breast_cancer(return_X_y=True)
-    table = pd.DataFrame(X).rename(columns=str)
-    table.insert(0, "id", [f"r{i}" for i in range(len(X))])
+    table = pd.DataFrame(X).add_prefix("x").assign(id=[f"r{i}" for i in range(len(X))])
     order = np.random.default_rng(0).permutation(len(X))
-    hub = np.full(50, order[0])
-    others = order[1:51]
-    same = y[hub] == y[others]
+    answers = answers_about(y, np.column_stack([np.full(50, order[0]), order[1:51]]))
     # The first question once more, answered the other way.
-    answers = pd.DataFrame({"id_a": hub, "id_b": others, "same": same})
-    answers = pd.concat([answers, answers[:1].assign(same=~same[0])])
-    answers = pd.DataFrame(
-        {
-            "id_a": "r" + answers["id_a"].astype(str),
-            "id_b": "r" + answers["id_b"].astype(str),
-            "label": np.where(answers["same"], "similar", "dissimilar"),
-        }
-    )
-    model = fit_table(table, answers, model="linear")
+    slip = answers[:1].assign(label=~answers["label"][:1])
+    model = fit_table(table, pd.concat([answers, slip]), model="linear")
     rest = order[51:]
     right = np.mean(np.asarray(model.predict(table.iloc[rest])).astype(int) == 2 * y[rest] - 1)
     assert right > 0.93
@@ -299,15 +283,13 @@ def test_the_risks_of_the_paper_refuse_chosen_questions(chosen, tmp_path):
         fit_table(table, write_log(tmp_path / "log.jsonl", ends, kinds, y), method="sddu")
 
 
-def test_random_pairs_of_a_log_are_as_those_of_a_table(chosen, tmp_path):
+def test_random_pairs_of_a_log_are_as_those_of_a_table(chosen, answers_about, tmp_path):
     """Both ends of a random pair are random, also where some were asked again."""
     table, y, _, _ = chosen
     ends = np.random.default_rng(0).permutation(800)[:300].reshape(-1, 2)
-    log = write_log(tmp_path / "log.jsonl", [*ends, *ends[:5]], ["random"] * 150 + ["repeat"] * 5, y)
     both = np.vstack([ends, ends[:5]])
-    answers = pd.DataFrame({"id_a": [f"r{k}" for k in both[:, 0]], "id_b": [f"r{k}" for k in both[:, 1]],
-                            "label": y[both[:, 0]] == y[both[:, 1]]})  # fmt: skip
-    one, other = (fit_table(table, given, model="linear").report for given in (log, answers))
+    log = write_log(tmp_path / "log.jsonl", both, ["random"] * 150 + ["repeat"] * 5, y)
+    one, other = (fit_table(table, given, model="linear").report for given in (log, answers_about(y, both)))
     assert (one.accuracy, one.prior) == (other.accuracy, other.prior)
 
 
@@ -328,19 +310,12 @@ def test_three_classes_are_judged_by_random_questions(tmp_path):
     assert found.accuracy.n < 60
 
 
-def test_the_accuracy_is_that_of_answers_that_were_not_learned_from():
+def test_the_accuracy_is_that_of_answers_that_were_not_learned_from(answers_about):
     """Answers that have nothing to do with 60 columns: a model learns 40 of them by heart, and predicts none."""
     rng = np.random.default_rng(0)
-    table = pd.DataFrame(rng.normal(size=(200, 60)), columns=[f"x{k}" for k in range(60)])
-    table.insert(0, "id", [f"r{k}" for k in range(200)])
+    table = pd.DataFrame(rng.normal(size=(200, 60))).add_prefix("x").assign(id=[f"r{k}" for k in range(200)])
     ends = rng.permutation(200)[:80].reshape(-1, 2)
-    answers = pd.DataFrame(
-        {
-            "id_a": table["id"].to_numpy()[ends[:, 0]],
-            "id_b": table["id"].to_numpy()[ends[:, 1]],
-            "label": rng.permutation(np.r_[np.ones(26), np.zeros(14)]).astype(int),
-        }
-    )
+    answers = answers_about(np.zeros(200), ends).assign(label=rng.permutation(np.repeat([1, 0], [26, 14])))
     model = fit_table(table, answers, method="sd", loss="logistic", prior=0.7)
     positive = model.predict(table) == "1"
     learned = np.mean((positive[ends[:, 0]] == positive[ends[:, 1]]) == (answers["label"] == 1))

@@ -50,16 +50,13 @@ def test_the_interval_is_that_of_fewer_answers(noise):
     assert (share.low, share.high) == pytest.approx(clopper_pearson(share.value * n, (1 - share.value) * n, 0.95))
 
 
-def test_answers_between_the_examples_of_classes_are_not_held_out_and_do_not_count():
+def test_answers_between_the_examples_of_classes_are_not_held_out_and_do_not_count(answers_about):
     """Four hubs with 15 answers each; the six answers that call them different are in every training part."""
     rng = np.random.default_rng(0)
     y = np.r_[np.arange(4), np.repeat(np.arange(4), 15)]
     X = 4 * np.eye(4)[y] + rng.normal(size=(64, 4))
     linked = np.column_stack([rng.integers(0, 4, 60), np.arange(4, 64)])
     ends = np.r_[linked, [(a, b) for a in range(4) for b in range(a)]]
-    ids = np.array([f"p{k}" for k in range(64)])
-    table = pd.DataFrame(X, columns=list("abcd")).assign(id=ids)
-    same = (y[ends[:, 0]] == y[ends[:, 1]]).astype(int)
-    answers = pd.DataFrame({"id_a": ids[ends[:, 0]], "id_b": ids[ends[:, 1]], "label": same})
-    counts = fit_table(table, answers, classes=4).report.agreement.counts
+    table = pd.DataFrame(X, columns=list("abcd")).assign(id=[f"r{k}" for k in range(64)])
+    counts = fit_table(table, answers_about(y, ends), classes=4).report.agreement.counts
     assert np.triu(np.array(counts.same) + np.array(counts.different)).sum() == 60

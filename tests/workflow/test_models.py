@@ -26,16 +26,11 @@ NAMES = np.array(["red", "green", "blue"])
 
 
 def ids_of(rows):
-    return np.array([f"r{k}" for k in np.ravel(rows)]).reshape(np.shape(rows))
-
-
-def answers_about(y, ends):
-    ids = ids_of(ends)
-    return pd.DataFrame({"id_a": ids[:, 0], "id_b": ids[:, 1], "label": y[ends[:, 0]] == y[ends[:, 1]]})
+    return [f"r{k}" for k in rows]
 
 
 @pytest.fixture(scope="module")
-def blobs():
+def blobs(answers_about):
     """160 rows of three classes, two numbers and a text column, 150 answers, and the class of each row."""
     rng = np.random.default_rng(0)
     y = rng.permutation(np.repeat([0, 1, 2], SIZES))
@@ -126,7 +121,7 @@ def test_choices_that_do_not_go_together(blobs, change, message):
         fit_table(table, answers, **change)
 
 
-def test_two_annotators_who_disagree():
+def test_two_annotators_who_disagree(answers_about):
     """Bob is wrong in three of ten answers, Ann never; his are the doubtful ones, and they are wrong indeed."""
     X, y = make_waveform(400, random_state=3)
     rng = np.random.default_rng(0)
@@ -148,7 +143,7 @@ def test_two_annotators_who_disagree():
 
 
 @pytest.fixture(scope="module")
-def curved():
+def curved(answers_about):
     """Waveforms with 200 answers, which trees explain better than a linear model."""
     pytest.importorskip("lightgbm")
     X, y = make_waveform(1000, random_state=0)
@@ -157,7 +152,7 @@ def curved():
 
 
 @pytest.fixture(scope="module")
-def rings():
+def rings(answers_about):
     """400 points on two rings, which trees find and a linear model does not, and 120 answers."""
     pytest.importorskip("lightgbm")
     X, y = make_circles(2000, noise=0.15, factor=0.5, random_state=4)
@@ -190,7 +185,7 @@ def test_trees_are_judged_by_trees_of_the_same_kind(rings):
     assert found.low <= max(right, 1 - right) <= found.high
 
 
-def test_a_linear_model_where_trees_are_no_better(monkeypatch):
+def test_a_linear_model_where_trees_are_no_better(answers_about, monkeypatch):
     """As it is fitted without a choice, but for the scale of its columns; once, and once for every fold."""
     pytest.importorskip("lightgbm")
     data = load_breast_cancer(as_frame=True)
@@ -248,7 +243,7 @@ def test_a_reason_is_given_to_who_asked_or_may_change_the_table(curved, monkeypa
     assert found.details == {"reason": "features", "limit": 1}
 
 
-def test_trees_of_a_star_with_few_of_a_kind(curved):
+def test_trees_of_a_star_with_few_of_a_kind(curved, answers_about):
     """Folds of the accuracy with fewer answers of a kind than folds are usual."""
     table, _, y = curved
     alike = np.flatnonzero(y == 1)[:80]
