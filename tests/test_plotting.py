@@ -346,10 +346,13 @@ def test_classes_without_names_have_no_learning_curve_of_the_accuracy(three_clas
     assert curve.scores.min() > 0.9
 
 
-def test_reliability_is_that_of_the_labels_with_exact_intervals():
-    p = np.repeat([0.15, 0.55, 0.95], [20, 10, 5])
-    came = np.r_[np.arange(20) < 3, np.arange(10) < 6, np.ones(5)]
-    display = ReliabilityDisplay.from_labels(p, came)
+def test_reliability_is_that_of_the_answers_with_exact_intervals():
+    same = np.r_[np.arange(20) < 3, np.arange(10) < 6, np.ones(5)]
+    P = np.tile([0.0, 1.0], (70, 1))
+    # The class of each second end is certain.
+    P[::2, 1] = np.repeat([0.15, 0.55, 0.95], [20, 10, 5])
+    P[::2, 0] = 1 - P[::2, 1]
+    display = ReliabilityDisplay.from_predictions(P, np.repeat(np.where(same, 1, -1) * np.arange(1, 36), 2))
     x, y = display.line_.lines[0].get_data()
     np.testing.assert_allclose(x, [0.15, 0.55, 0.95])
     np.testing.assert_allclose(y, [0.15, 0.6, 1.0])

@@ -178,8 +178,7 @@ def simulate_plan(
 
     Without ``X`` the points come from two Gaussian classes of one covariance, as far apart as
     ``ceiling`` asks. With ``X`` they are your rows, standardised, and their classes are drawn from
-    a logistic model along a direction, as steep as ``ceiling`` asks. The true direction and ceiling
-    are unknown, so the result is an estimate; more features or a lower ceiling need more pairs.
+    a logistic model along a direction, as steep as ``ceiling`` asks.
 
     Parameters
     ----------
@@ -365,10 +364,8 @@ def _estimator(method: str, n_similar: int, n_dissimilar: int, prior: float | No
 def _curve(method: str, accuracy: Array, prior: float) -> Curve:
     unfitted = np.isnan(accuracy)
     filled = np.where(unfitted, prior, accuracy)
-    n_repeats = filled.shape[1]
-    error = np.zeros(len(filled))
-    if n_repeats > 1:
-        error = filled.std(axis=1, ddof=1) / math.sqrt(n_repeats)
+    # As std(ddof=1) / sqrt(n); of a single draw 0.
+    error = filled.std(axis=1) / math.sqrt(max(filled.shape[1] - 1, 1))
     columns = (filled.mean(axis=1), error, unfitted.mean(axis=1))
     return Curve(method, *(tuple(each.tolist()) for each in columns))
 

@@ -14,7 +14,7 @@ from sdulearn.errors import InputError, require
 from sdulearn.pairs import read_pairs
 from sdulearn.plotting.display import Display
 from sdulearn.sklearn_private import column_indices
-from sdulearn.types import Array, Estimator, Mask, MatrixLike, RandomState
+from sdulearn.types import Array, Estimator, Mask, MatrixLike
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -87,8 +87,6 @@ class PairBoundaryDisplay(Display):
         features: Sequence[int | str] = (0, 1),
         max_pairs: int | None = 100,
         resolution: int = 150,
-        margin: float = 0.05,
-        random_state: RandomState = 0,
         ax: Axes | None = None,
     ) -> Self:
         """Draw a fitted estimator or pipeline over two of its features.
@@ -105,14 +103,9 @@ class PairBoundaryDisplay(Display):
             Largest number of pairs to draw, taken at random; None draws all.
         resolution : int, default=150
             Points of the grid along each side.
-        margin : float, default=0.05
-            How far the grid goes beyond the rows, as a share of their range.
-        random_state : int, RandomState or None, default=0
-            Seed of the choice of pairs.
         %(ax_and_display)s
         """
         values = X.toarray() if sparse.issparse(X) else np.asarray(X, dtype=np.float64)
-        names = [str(name) for name in X.columns] if hasattr(X, "columns") else []
         columns = column_indices(X, list(features))
         if len(columns) != 2:
             raise InputError(f"`features` must name two columns, got {features!r}.")
@@ -120,14 +113,14 @@ class PairBoundaryDisplay(Display):
         pairs = read_pairs(y)
         drawn = np.arange(len(pairs.ends))
         if max_pairs is not None and len(drawn) > max_pairs:
-            drawn = np.sort(check_random_state(random_state).permutation(drawn)[:max_pairs])
-        xx0, xx1 = np.meshgrid(*(_side(values[:, k], resolution, margin) for k in (i, j)))
+            drawn = np.sort(check_random_state(0).permutation(drawn)[:max_pairs])
+        xx0, xx1 = np.meshgrid(*(_side(values[:, k], resolution) for k in (i, j)))
         grid = np.tile(np.median(values, axis=0), (xx0.size, 1))
         grid[:, i] = xx0.ravel()
         grid[:, j] = xx1.ravel()
         response, level = _respond(estimator, _like(X, grid))
         flat = values[:, [i, j]]
-        label = names or [f"feature {k}" for k in range(values.shape[1])]
+        label = X.columns if hasattr(X, "columns") else [f"feature {k}" for k in range(values.shape[1])]
         return cls(
             xx0=xx0,
             xx1=xx1,
@@ -136,7 +129,7 @@ class PairBoundaryDisplay(Display):
             ends=flat[pairs.ends[drawn]],
             similar=pairs.similar[drawn],
             unlabeled=flat[pairs.unlabeled],
-            names=(label[i], label[j]),
+            names=(str(label[i]), str(label[j])),
         ).plot(ax)
 
     def _draw(self, ax: Axes, style: dict[str, Any]) -> None:
@@ -187,11 +180,10 @@ class PairBoundaryDisplay(Display):
         return lines
 
 
-def _side(column: Array, resolution: int, margin: float) -> Array:
-    low = float(column.min())
-    high = float(column.max())
-    room = margin * (high - low) or 1.0
-    return np.linspace(low - room, high + room, resolution)
+def _side(column: Array, resolution: int) -> Array:
+    """The range of a column, and a twentieth of it on each side."""
+    room = 0.05 * np.ptp(column) or 1.0
+    return np.linspace(column.min() - room, column.max() + room, resolution)
 
 
 def _like(X: MatrixLike, grid: Array) -> MatrixLike:

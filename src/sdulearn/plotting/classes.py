@@ -27,9 +27,9 @@ _LEVELS = (0.5, 0.7, 0.9)
 class AnswerMatrixDisplay(Display):
     """Answers "same" and "different" about points of each two predicted classes.
 
-    Every cell has the two counts, "same" first, and is the darker the more of its answers are
-    "same". Good predictions make a dark diagonal. A dark cell off the diagonal: two classes that
-    are one, or are confused with each other. A light one on it: a class that is several.
+    Every cell has the two counts, "same" first, and is darker with more answers "same". Good
+    predictions make a dark diagonal. A dark cell off the diagonal: two classes that are one, or are
+    confused with each other. A light one on it: a class that is several.
 
     Parameters
     ----------
@@ -97,20 +97,15 @@ class AnswerMatrixDisplay(Display):
         assert counts is not None
         return cls(counts=counts, names=tuple(map(str, counts.classes))).plot(ax)
 
-    @property
-    def same_share(self) -> Array:
-        """Share of the answers of each cell that are "same"; NaN where it has none."""
+    def _draw(self, ax: Axes, style: dict[str, Any]) -> None:
         same = np.array(self.counts.same)
         total = same + np.array(self.counts.different)
-        return np.divide(same, total, out=np.full(same.shape, np.nan), where=total > 0)
-
-    def _draw(self, ax: Axes, style: dict[str, Any]) -> None:
-        shares = self.same_share
         # The matrix is symmetric.
-        shares[np.triu_indices(len(shares), 1)] = np.nan
+        shown = np.tril(total > 0)
+        shares = np.divide(same, total, out=np.full(same.shape, np.nan), where=shown)
         self.image_ = ax.imshow(shares, **{"cmap": "Blues", "vmin": 0.0, "vmax": 1.0, **style})
         self.texts_ = []
-        for i, j in np.argwhere(np.isfinite(shares)).tolist():
+        for i, j in np.argwhere(shown).tolist():
             text = f"{self.counts.same[i][j]:.4g} / {self.counts.different[i][j]:.4g}"
             colour = "white" if shares[i, j] > 0.6 else "black"
             self.texts_.append(ax.text(j, i, text, ha="center", va="center", color=colour, fontsize="small"))
@@ -129,11 +124,9 @@ class ClassProbabilityDisplay(Display):
     ----------
     names : tuple of K str
         Names of the classes.
-    shares, means : arrays of shape (K, n_levels + 1) and (K,)
-        Share of all rows by likeliest class and its probability, from low to high; mean
+    shares, means : arrays of shape (K, 4) and (K,)
+        Share of all rows by likeliest class and its probability, to 0.5, 0.7, 0.9 and 1; mean
         probability of each class.
-    levels : tuple of float
-        The probabilities between the parts of the bars.
 
     Attributes
     ----------
@@ -153,7 +146,6 @@ class ClassProbabilityDisplay(Display):
     names: tuple[str, ...]
     shares: Array
     means: Array
-    levels: tuple[float, ...] = _LEVELS
 
     @classmethod
     def from_estimator(cls, estimator: Estimator, X: MatrixLike, *, ax: Axes | None = None) -> Self:
@@ -170,9 +162,7 @@ class ClassProbabilityDisplay(Display):
         return cls.from_probabilities(estimator.predict_proba(X), estimator.classes_, ax=ax)
 
     @classmethod
-    def from_probabilities(
-        cls, P: ArrayLike, names: Sequence[object], *, levels: Sequence[float] = _LEVELS, ax: Axes | None = None
-    ) -> Self:
+    def from_probabilities(cls, P: ArrayLike, names: Sequence[object], *, ax: Axes | None = None) -> Self:
         """Draw probabilities.
 
         Parameters
@@ -181,8 +171,6 @@ class ClassProbabilityDisplay(Display):
             Probability of each class for each row.
         names : sequence of K names
             Names of the classes.
-        levels : sequence of float, default=(0.5, 0.7, 0.9)
-            The probabilities between the parts of the bars, ascending.
         %(ax_and_display)s
         """
         chances = np.asarray(P, dtype=np.float64)
@@ -190,11 +178,10 @@ class ClassProbabilityDisplay(Display):
             raise InputError(
                 f"`P` must have at least one row, and a column for each of the {len(names)} names; got {chances.shape}."
             )
-        shares = np.zeros((len(names), len(levels) + 1))
-        level = np.searchsorted(levels, chances.max(axis=1), side="right")
+        shares = np.zeros((len(names), len(_LEVELS) + 1))
+        level = np.searchsorted(_LEVELS, chances.max(axis=1), side="right")
         np.add.at(shares, (chances.argmax(axis=1), level), 1 / len(chances))
-        means = chances.mean(axis=0)
-        return cls(names=tuple(map(str, names)), shares=shares, means=means, levels=tuple(levels)).plot(ax)
+        return cls(names=tuple(map(str, names)), shares=shares, means=chances.mean(axis=0)).plot(ax)
 
     def _draw(self, ax: Axes, style: dict[str, Any]) -> None:
         n_parts = self.shares.shape[1]
@@ -202,7 +189,7 @@ class ClassProbabilityDisplay(Display):
         places = np.arange(len(self.names))
         # The surest part comes first, so that it can be compared between classes.
         left = self.shares.sum(axis=1, keepdims=True) - np.cumsum(self.shares, axis=1)
-        edges = [0.0, *self.levels, 1.0]
+        edges = [0.0, *_LEVELS, 1.0]
         self.bars_ = []
         for k in range(n_parts):
             part = {"left": left[:, k], "color": colours[k], "label": f"{edges[k]:g} to {edges[k + 1]:g}"}
@@ -218,16 +205,14 @@ class ReliabilityDisplay(Display):
     """Predicted probabilities against how often they came true, with intervals.
 
     Points on the diagonal: the probabilities are calibrated. Flatter: the model is overconfident;
-    steeper: underconfident. Each bin has a Clopper-Pearson interval, that of independent events;
-    where answers share points, that of as many answers as the points make loose pairs. Answers are
-    assumed to be right: wrong ones pull the observed shares towards 1/2.
+    steeper: underconfident. Each bin has a Clopper-Pearson interval; where answers share points,
+    that of as many answers as the points make loose pairs. Wrong answers pull the shares towards
+    1/2. With labels use :class:`sklearn.calibration.CalibrationDisplay`.
 
     Parameters
     ----------
     table, low, high : Calibration, and arrays of shape (n_bins,)
-        The bins and the expected calibration error; 95% interval of the share of events in each.
-    event : str
-        What is predicted.
+        The bins and the expected calibration error; 95% interval of the share "same" in each.
 
     Attributes
     ----------
@@ -237,21 +222,19 @@ class ReliabilityDisplay(Display):
 
     See Also
     --------
-    sdulearn.metrics.pair_calibration : The numbers, from answers.
-    sdulearn.metrics.calibration : The numbers, from labels.
+    sdulearn.metrics.pair_calibration : The numbers.
 
     Examples
     --------
     >>> from sdulearn.plotting import ReliabilityDisplay
-    >>> display = ReliabilityDisplay.from_labels([0.1, 0.1, 0.9, 0.9], [-1, -1, 1, -1])
-    >>> display.table.observed
-    array([0. , 0.5])
+    >>> P = [[0.1, 0.9], [0.0, 1.0], [0.1, 0.9], [0.0, 1.0]]
+    >>> ReliabilityDisplay.from_predictions(P, [1, 1, -2, -2]).table.observed
+    array([0.5])
     """
 
     table: Calibration
     low: Array
     high: Array
-    event: str
 
     @classmethod
     def from_estimator(
@@ -280,7 +263,7 @@ class ReliabilityDisplay(Display):
         if cv is None:
             return cls.from_predictions(estimator.predict_proba(X), y, n_bins=n_bins, ax=ax)
         chance, similar = held_out_same(estimator, X, y, cv)
-        return cls._of(calibration(chance, similar, n_bins=n_bins), "same", _answers_a_pair(y)).plot(ax)
+        return cls._of(calibration(chance, similar, n_bins=n_bins), y).plot(ax)
 
     @classmethod
     def from_predictions(
@@ -296,31 +279,17 @@ class ReliabilityDisplay(Display):
         %(n_bins)s
         %(ax_and_display)s
         """
-        table = pair_calibration(probability, y, n_bins=n_bins)
-        return cls._of(table, "same", _answers_a_pair(y)).plot(ax)
+        return cls._of(pair_calibration(probability, y, n_bins=n_bins), y).plot(ax)
 
     @classmethod
-    def from_labels(cls, probability: ArrayLike, event: ArrayLike, *, n_bins: int = 10, ax: Axes | None = None) -> Self:
-        """Draw how often the probability of a class comes true, by labels.
-
-        Parameters
-        ----------
-        probability : array-like of shape (n,)
-            Predicted probability of the class, by a model that has not seen the labels.
-        event : array-like of shape (n,)
-            Whether it is the class: booleans, or classes of which the positive ones count.
-        %(n_bins)s
-        %(ax_and_display)s
-        """
-        return cls._of(calibration(probability, event, n_bins=n_bins), "the class").plot(ax)
-
-    @classmethod
-    def _of(cls, table: Calibration, event: str, answers_a_pair: float = 1.0) -> Self:
-        n = table.count / answers_a_pair
-        came = table.observed * n
-        intervals = [clopper_pearson(a, b, _CONFIDENCE) for a, b in zip(came, n - came, strict=True)]
-        low, high = np.transpose(intervals)
-        return cls(table=table, low=low, high=high, event=event)
+    def _of(cls, table: Calibration, y: ArrayLike) -> Self:
+        pairs = read_pairs(y)
+        shown = pairs.ends if pairs.points is None else pairs.points[pairs.ends]
+        # No more answers count than the points make loose pairs.
+        n = table.count / max(1.0, 2 * len(shown) / max(len(np.unique(shown)), 1))
+        same = table.observed * n
+        low, high = np.transpose([clopper_pearson(*each, _CONFIDENCE) for each in zip(same, n - same, strict=True)])
+        return cls(table=table, low=low, high=high)
 
     def _draw(self, ax: Axes, style: dict[str, Any]) -> None:
         table = self.table
@@ -329,13 +298,6 @@ class ReliabilityDisplay(Display):
         ax.plot([0, 1], [0, 1], color="0.6", ls="--", lw=1, zorder=0)
         options = {"color": "C0", "label": f"expected calibration error {table.error:.3f}", **ERROR_BARS, **style}
         self.line_ = ax.errorbar(table.predicted, table.observed, reach, **options)
-        ax.set(xlabel=f"predicted probability of {self.event}", ylabel="share that came true")
+        ax.set(xlabel="predicted probability of same", ylabel="share that came true")
         ax.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02), aspect="equal")
         ax.legend(loc="upper left")
-
-
-def _answers_a_pair(y: ArrayLike) -> float:
-    """No more answers count than the points make loose pairs."""
-    pairs = read_pairs(y)
-    shown = pairs.ends if pairs.points is None else pairs.points[pairs.ends]
-    return max(1.0, 2 * len(shown) / max(len(np.unique(shown)), 1))

@@ -103,12 +103,11 @@ class PairLearningCurveDisplay(Display):
         n_pairs : sequence of int, optional
             Numbers of training pairs; five, up to all there are, by default.
         test : tuple of (X_test, y_test), optional
-            Labelled points: the score is the accuracy, which of more than two classes needs labels
-            in ``y`` too, to name them. Without ``test``, points are held out by
-            :class:`~sdulearn.PairKFold`, and the score needs no label.
+            Labelled points; more than two classes need labels in ``y`` too, to name them. Without
+            ``test``, points are held out by :class:`~sdulearn.PairKFold`.
         scoring : callable, optional
-            A function (estimator, X, y) -> float: the score on the test points or on the held-out
-            pairs; by default accuracy and the estimator's own ``score``.
+            A function (estimator, X, y) -> float; by default accuracy on the test points, or the
+            estimator's own ``score`` of the held-out pairs.
         n_repeats : int, default=5
             Draws of pairs, or folds where pairs are held out.
         random_state : int, RandomState or None, default=None
@@ -243,8 +242,7 @@ class PriorIntervalDisplay(Display):
         counts = [(estimate.n_similar, estimate.n_dissimilar) for estimate in estimates]
         if not counts or (None, None) in counts:
             raise InputError("`estimates` must hold one or more, each from counts of pairs.")
-        ends = ("value", "low", "high")
-        values = {key: np.array([getattr(each, key) for each in estimates]) for key in ends}
+        values = {key: np.array([getattr(each, key) for each in estimates]) for key in ("value", "low", "high")}
         n_pairs = np.array(counts, dtype=np.float64).sum(axis=1)
         confidence = estimates[0].confidence or 0.0
         return cls(n_pairs=n_pairs, confidence=confidence, name=name, **values).plot(ax, **line_kw)
@@ -252,9 +250,6 @@ class PriorIntervalDisplay(Display):
     @classmethod
     def from_codes(cls, y: ArrayLike, *, confidence: float = 0.95, **options: Any) -> Self:
         """Follow the estimate as answers come in, in the order of their codes 1, 2, 3, ...
-
-        Number the codes in the order in which the questions were asked:
-        :func:`~sdulearn.stack_pairs` keeps it.
 
         Parameters
         ----------
@@ -438,9 +433,8 @@ class RiskGridDisplay(Display):
         Parameters
         ----------
         estimator : fitted estimator or pipeline
-            SDUClassifierCV, PairLogisticRegressionCV, GridSearchCV, or a pipeline that ends in one.
-            The score of a PairLogisticRegressionCV is the log-likelihood of held-out answers, drawn
-            as a loss; of the others one minus a risk.
+            SDUClassifierCV, PairLogisticRegressionCV (its log-likelihood is drawn as a loss),
+            GridSearchCV, or a pipeline that ends in one.
         %(ax_and_display)s
         """
         if hasattr(estimator, "steps"):
@@ -478,7 +472,7 @@ class RiskGridDisplay(Display):
     def _draw(self, ax: Axes, style: dict[str, Any]) -> None:
         if self.gammas is None:
             x = self.alphas
-            lines = {"": np.arange(len(x))}
+            lines: dict[str | None, Indices] = {None: np.arange(len(x))}
             ax.set(xlabel="alpha", xscale="log")
         else:
             kinds, kind = np.unique(-self.alphas, return_inverse=True)
@@ -490,10 +484,9 @@ class RiskGridDisplay(Display):
         self.lines_ = []
         for label, which in lines.items():
             at = which[np.argsort(x[which])]
-            options = {"label": label or None, **ERROR_BARS, **style}
+            options = {"label": label, **ERROR_BARS, **style}
             self.lines_.append(ax.errorbar(x[at], self.risk[at], self.error[at], **options))
-        best = (x[self.best], self.risk[self.best])
-        ax.plot(*best, "o", ms=13, mfc="none", mec="black", mew=1.6, label="chosen")
+        ax.plot(x[self.best], self.risk[self.best], "o", ms=13, mfc="none", mec="black", mew=1.6, label="chosen")
         ax.set(ylabel=self.risk_name)
         ax.legend(loc="best")
 
