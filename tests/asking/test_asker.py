@@ -11,7 +11,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils import check_random_state
 
-from sdulearn import PairLogisticRegression, PairLogisticRegressionCV, load_model
+from sdulearn import PairLogisticRegression, load_model
 from sdulearn.answers.records import Answer
 from sdulearn.asking import Asker, Question, ask
 from sdulearn.errors import InputError, NothingToAskError, UndeterminedError
@@ -33,12 +33,6 @@ def answer_all(asker, n, annotators=(None,)):
     return asked
 
 
-@pytest.fixture(scope="module")
-def sixty():
-    """An Asker after sixty right answers; nobody changes it."""
-    return ask(X, right, 60, random_state=0)
-
-
 def test_questions_depend_on_the_seed_alone():
     first, again, other = (answer_all(Asker(X, random_state=seed), 14) for seed in (1, 1, 2))
     assert first == again
@@ -58,16 +52,22 @@ def test_undo_of_any_depth_restores_all(design):
     assert answer_all(asker, 15) == asked[10:]
 
 
-def test_undo_takes_back_the_latest_answer_of_one_person():
+def test_undo_and_change_are_of_one_answer():
     asker = Asker(X, random_state=0)
-    answer_all(asker, 6, annotators=("Ann", "Bob"))
-    assert asker.undo("Ann").number == 5
-    assert asker.undo().number == 6
+    answer_all(asker, 8, annotators=("Ann", "Bob"))
+    assert asker.undo("Ann").number == 7
+    assert asker.undo().number == 8
     assert asker.undo(number=2).number == 2
-    assert asker.answers["number"] == [1, 3, 4]
+    given = asker.answers
+    assert given["number"] == [1, 3, 4, 5, 6]
     for bad in ({"annotator": "Cora"}, {"number": 2}, {"number": 1, "session": "other"}):
         with pytest.raises(InputError, match="There is no answer"):
             asker.undo(**bad)
+    asker.change(4, "different" if given["answer"][2] == "same" else "same")
+    assert asker.answers["answer"][2] != given["answer"][2]
+    assert Asker(X, random_state=0, answers=asker.answers).next() == asker.next()
+    asker.change(4, given["answer"][2])
+    assert asker.answers == given
 
 
 def test_an_asker_goes_on_from_answers():
@@ -80,18 +80,6 @@ def test_an_asker_goes_on_from_answers():
     assert answer_all(resumed, 10) == asked[20:]
     assert resumed.answers == whole.answers
     assert resumed.accuracy() == whole.accuracy()
-
-
-def test_a_changed_answer_is_as_if_it_had_been_given():
-    asker = Asker(X, random_state=0)
-    answer_all(asker, 16)
-    given = asker.answers
-    number = given["number"][4]
-    asker.change(number, "different" if given["answer"][4] == "same" else "same")
-    assert asker.answers["answer"][4] != given["answer"][4]
-    assert Asker(X, random_state=0, answers=asker.answers).next() == asker.next()
-    asker.change(number, given["answer"][4])
-    assert asker.answers == given
 
 
 def test_preparing_changes_nothing_and_threads_may_do_it():
@@ -121,16 +109,13 @@ def test_a_question_stays_until_it_is_answered_or_skipped():
         asker.tell(question, "same", "Ann")
 
 
-def test_a_question_that_is_given_back_goes_to_whoever_comes_next():
-    asker = Asker(X, design="random", random_state=0)
+def test_twenty_questions_stay_aside_and_one_given_back_goes_to_whoever_comes_next():
+    asker = Asker(X[:60], design="random", random_state=0)
     first = asker.next("ann")
     asker.skip("ann", later=False)
     assert asker.next("bob") == first
     assert asker.next("ann") != first
-
-
-def test_twenty_questions_stay_aside_and_then_the_oldest_comes_again():
-    asker = Asker(X[:60], design="random", random_state=0)
+    asker.skip("ann", later=False)
     seen = []
     for _ in range(22):
         seen.append(asker.next()[:2])
@@ -139,16 +124,13 @@ def test_twenty_questions_stay_aside_and_then_the_oldest_comes_again():
     assert seen[21] == seen[0]
 
 
-def test_random_pairs_share_no_point_and_end():
+def test_questions_end_when_all_points_are_in_a_pair_or_known():
     asker = ask(X[:301], right, 500, design="random", repeat_share=0, random_state=0)
     assert asker.n_answers == 150
     assert len({*asker.answers["left"], *asker.answers["right"]}) == 300
     assert set(asker.answers["kind"]) == {"random"}
     with pytest.raises(NothingToAskError):
         asker.next()
-
-
-def test_linked_questions_end_when_all_is_known():
     asker = ask(X[:30], right, 200, repeat_share=0, random_state=0)
     assert asker.n_answers == 29
     assert sum(found.n_points for found in asker.classes()) == 30
@@ -186,65 +168,30 @@ def test_answers_are_checked_by_somebody_else_or_when_they_are_forgotten():
     assert alone.answers["left"][4] == alone.answers["left"][0]
 
 
-@pytest.mark.parametrize("n_classes", [2, 3])
-def test_labels_are_those_of_the_answers_where_they_tell_them(n_classes):
-    rows, y = make_classification(
-        200, 4, n_informative=3, n_redundant=0, n_classes=n_classes, n_clusters_per_class=1, random_state=0
-    )
-    asker = ask(rows, lambda a, b: y[a] == y[b], 30, n_classes=n_classes, repeat_share=0, random_state=0)
-    labels = asker.labels()
-    given = np.array(asker.answers["answer"]) == "same"
-    assert ((labels[asker.answers["left"]] == labels[asker.answers["right"]]) == given).all()
-    assert set(labels) == set(asker.model().classes_)
-    unknown = np.setdiff1d(np.arange(200), asker.answers["left"] + asker.answers["right"])
-    assert (labels[unknown] == asker.model().predict(rows[unknown])).all()
-
-
-@pytest.mark.filterwarnings("ignore::sdulearn.errors.OrientationWarning")
-def test_two_classes_are_found(sixty):
-    for found in sixty.classes():
-        assert len(set(Y[list(found.examples)])) == 1
-        assert len(found.examples) == 6
-    assert sixty.review() == []
-    agree = (sixty.model().predict(X) > 0) == Y
-    assert max(agree.mean(), 1 - agree.mean()) > 0.9
-    given = make_pipeline(StandardScaler(), PairLogisticRegressionCV(3, prior_strength=0))
-    model = sixty.model(given)
-    assert model is given
-    agree = np.mean((model.predict(X) > 0) == (sixty.model().predict(X) > 0))
-    assert max(agree, 1 - agree) > 0.9
-
-
-def test_unsure_gives_a_point_up():
-    asker = Asker(X, random_state=0)
-    question = asker.next()
-    asker.tell(question, "unsure")
-    other = asker.next()
-    assert question.left not in (other.left, other.right)
-    assert asker.answers["answer"] == ["unsure"]
-
-
-def test_classes_are_found_on_digits_and_iris():
+def test_classes_are_found_on_digits():
     rows, y = load_digits(n_class=4, return_X_y=True)
     asker = ask(rows, lambda a, b: y[a] == y[b], 40, n_classes="auto", random_state=0)
     found = asker.classes()
     assert [one.number for one in found] == [1, 2, 3, 4]
+    assert [len(set(y[list(one.examples)])) for one in found] == [1] * 4
+    assert max(len(one.examples) for one in found) == 6
+    assert asker.review() == []
     names = {one.number: y[one.examples[0]] for one in found}
     predicted = asker.model().predict(rows)
     assert np.mean([names[k] == digit for k, digit in zip(predicted, y, strict=True)]) > 0.9
-    rows, y = load_iris(return_X_y=True)
-    found = ask(rows, lambda a, b: y[a] == y[b], 50, n_classes="auto", random_state=0).classes()
-    assert len(found) == 3
-    assert all(one.low <= 1 / 3 <= one.high for one in found)
+    assert all(one.low <= 1 / 4 <= one.high for one in found)
     assert sum(one.share for one in found) == pytest.approx(1)
 
 
-def test_stack_has_two_rows_an_answer_and_the_rest():
+def test_unsure_gives_a_point_up_and_answers_are_stacked_before_the_rest():
     asker = Asker(X, random_state=0)
     answer_all(asker, 10, annotators=("Ann", "Bob"))
-    asker.tell(asker.next("Ann"), "unsure", "Ann")
+    question = asker.next("Ann")
+    asker.tell(question, "unsure", "Ann")
+    assert asker.next("Ann").left != question.left
     rows, table = asker.stack()
     given = asker.answers
+    assert given["answer"][10] == "unsure"
     assert table[:20, 1].reshape(-1, 2).tolist() == np.column_stack([given["left"], given["right"]])[:10].tolist()
     assert (np.sign(table[:20:2, 0]) == [1 if a == "same" else -1 for a in given["answer"][:10]]).all()
     assert table[:20:2, 2].tolist() == [1, 2] * 5
@@ -275,6 +222,8 @@ def test_wrong_answers_are_found_out_allowed_for_and_make_no_examples():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
+        ({"X": np.ones((10, 2))}, "All rows of `X` are equal"),
+        ({"X": np.ones((1, 2))}, "needs two points"),
         ({"design": "star"}, "`design` is one of"),
         ({"n_classes": 1}, "`n_classes` must be 2 or more"),
         ({"n_classes": "many"}, "`n_classes` must be 2 or more"),
@@ -294,13 +243,7 @@ def test_wrong_answers_are_found_out_allowed_for_and_make_no_examples():
 )
 def test_bad_input_is_refused(options, message):
     with pytest.raises(InputError, match=message):
-        Asker(X, **options)
-
-
-def test_points_that_cannot_be_told_apart_are_refused():
-    for rows, message in ((np.ones((10, 2)), "All rows of `X` are equal"), (np.ones((1, 2)), "needs two points")):
-        with pytest.raises(InputError, match=message):
-            Asker(rows)
+        Asker(**{"X": X, **options})
 
 
 @pytest.mark.parametrize("design", ["linked", "random"])
@@ -324,13 +267,22 @@ def test_an_accuracy_of_random_pairs_needs_six_answers_of_each_kind():
             Asker(X, design="random", answers=few).accuracy()
 
 
+@pytest.mark.filterwarnings("ignore::sdulearn.errors.OrientationWarning")
 @pytest.mark.parametrize("n_classes", [2, 3])
-def test_the_model_is_an_estimator_of_the_library(tmp_path, n_classes):
+def test_the_model_is_an_estimator_of_the_library_and_labels_are_those_of_the_answers(tmp_path, n_classes):
     data = load_iris(as_frame=True)
     rows = data.data if n_classes == 3 else data.data[50:].reset_index(drop=True)
     y = data.target.to_numpy() if n_classes == 3 else data.target.to_numpy()[50:]
-    asker = ask(rows, lambda a, b: y[a] == y[b], 40, n_classes=n_classes, random_state=0)
+    asker = ask(rows, lambda a, b: y[a] == y[b], 40, n_classes=n_classes, repeat_share=0, random_state=0)
     model = asker.model()
+    labels = asker.labels()
+    left, right, given = (np.array(asker.answers[name]) for name in ("left", "right", "answer"))
+    assert ((labels[left] == labels[right]) == (given == "same")).all()
+    unknown = np.setdiff1d(np.arange(len(rows)), [*left, *right])
+    assert (labels[unknown] == model.predict(rows.iloc[unknown])).all()
+    estimator = make_pipeline(StandardScaler(), PairLogisticRegression(0.01, n_classes=n_classes))
+    assert asker.model(estimator) is estimator
+    assert estimator.predict(rows).shape == y.shape
     assert isinstance(model, PairLogisticRegression)
     assert list(model.feature_names_in_) == list(rows.columns)
     assert model.optimality_ < 1e-3

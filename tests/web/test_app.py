@@ -147,18 +147,13 @@ def test_history_comes_in_pages(page, monkeypatch):
     assert page.get("api/history", begin="1" * 15).json()["answers"] == []
 
 
-@pytest.fixture
-def linked(open_session, make_page):
-    """A page of the linked design, with twelve answers: rows are of one class where their first numbers agree."""
-    page = make_page(open_session(n_points=40, design="linked"))
+def test_numbers_people_and_classes_and_a_fit_that_names_them(open_session, make_page, tmp_path):
+    """Rows are of one class where their numbers are both even or both odd."""
+    linked = make_page(open_session(n_points=40, design="linked"))
     for k in range(12):
-        question = page.ask("ann")
+        question = linked.ask("ann")
         ends = [int(question[side]["id"][1:]) % 2 for side in ("left", "right")]
-        page.answer("same" if ends[0] == ends[1] else "different", "ann" if k else "")
-    return page
-
-
-def test_numbers_people_and_classes(linked):
+        linked.answer("same" if ends[0] == ends[1] else "different", "ann" if k else "")
     linked.session.numbers(wait=True)
     numbers = linked.get("api/numbers").json()
     assert (numbers["n_answers"], numbers["estimating"]) == (12, False)
@@ -168,19 +163,6 @@ def test_numbers_people_and_classes(linked):
     for found in linked.get("api/classes").json()["classes"]:
         assert len({int(row_id[1:]) % 2 for row_id in found["ids"]}) == 1
     assert linked.get("api/start").json()["people"] == ["", "ann"]
-
-
-def test_what_is_not_known_is_null_or_said(open_session, make_page):
-    page = make_page(open_session(n_points=2, design="linked", random_share=0))
-    page.answer("same")
-    page.session.numbers(wait=True)
-    assert [one["share"] for one in page.get("api/numbers").json()["classes"]] == [None]
-    result = page.get("api/question").json()
-    assert (result["question"], result["answers"]) == (None, 1)
-    assert "nothing is left to ask" in result["reason"]
-
-
-def test_finish_names_and_fits(linked, tmp_path):
     assert linked.post("finish", {"labels": {}}).status == 400
     report = tmp_path / "report.html"
 
@@ -204,21 +186,18 @@ def test_finish_names_and_fits(linked, tmp_path):
         assert linked.post("finish", {"labels": labels}).status == 400
 
 
-@pytest.fixture
-def table(tmp_path):
+def test_what_is_shown_of_a_table(open_session, tmp_path, make_page):
     (tmp_path / "a.png").write_bytes(grey_png(np.eye(2)))
-    values = {
-        "id": [f"r{k}" for k in range(20)],
-        "text": ["a text\nof two lines"] * 20,
-        "picture": ["a.png", "../b.png", "https://x.example/c.png", "", *["none.png"] * 16],
-        "size": [1.0, 2.5, 1 / 3, None, *range(4, 20)],
-        "label": ["cat"] * 20,
-    }
-    return pa.table(values)
-
-
-def test_what_is_shown(table, open_session, tmp_path, make_page):
     session = open_session(n_points=20)
+    table = pa.table(
+        {
+            "id": session.ids,
+            "text": ["a text\nof two lines"] * 20,
+            "picture": ["a.png", "../b.png", "https://x.example/c.png", "", *["none.png"] * 16],
+            "size": [1.0, 2.5, 1 / 3, None, *range(4, 20)],
+            "label": ["cat"] * 20,
+        }
+    )
     things = things_of_table(
         table, session.ids, "id", text="text", image="picture", columns=["size"], image_root=tmp_path
     )
@@ -236,19 +215,30 @@ def test_what_is_shown(table, open_session, tmp_path, make_page):
     assert things.plain(0) == ["a.png", "a text", "of two lines", "size: 1"]
     pictures = Things(session.ids, table, image="picture", columns=("size",), image_root=tmp_path)
     assert pictures.title(0) == "r0"
-
-
-def test_all_columns_but_the_hidden_ones_by_default_and_long_texts_cut(table, session, tmp_path):
+    # All columns but the hidden ones by default.
     things = things_of_table(table, session.ids, "id", hidden=["label"], image_root=tmp_path)
     assert things.columns == ("text", "picture", "size")
     assert things.title(0) == "a text\nof two lines, a.png, 1"
     with pytest.raises(InputError, match="no column 'nothing'"):
         things_of_table(table, session.ids, "id", text="nothing", image_root=tmp_path)
+
+
+def test_long_texts_are_cut(session, tmp_path):
     texts = pa.table({"text": ["x" * 20_001, "x" * 20_000, "x" * 80]})
     things = things_of_table(texts, session.ids, None, text="text", image_root=tmp_path)
     cut = [things.show(row)[0]["text"] for row in range(2)]
     assert cut == ["x" * 19_999 + "…", "x" * 20_000]
     assert [things.title(row) for row in (1, 2)] == ["x" * 79 + "…", "x" * 80]
+
+
+def test_what_is_not_known_is_null_or_said(open_session, make_page):
+    page = make_page(open_session(n_points=2, design="linked", random_share=0))
+    page.answer("same")
+    page.session.numbers(wait=True)
+    assert [one["share"] for one in page.get("api/numbers").json()["classes"]] == [None]
+    result = page.get("api/question").json()
+    assert (result["question"], result["answers"]) == (None, 1)
+    assert "nothing is left to ask" in result["reason"]
 
 
 def test_pictures_made_here(open_session, make_page):

@@ -400,10 +400,8 @@ class Asker:
         int array of shape (n_points,)
             Named as the classes of :meth:`model`.
         """
-        model = self.model()
-        if self.design == "random":
-            return np.asarray(model.predict(self._X))
-        return answered_or_predicted(self._now, model)
+        predicted = np.asarray(self.model().predict(self._X))
+        return predicted if self.design == "random" else answered_or_predicted(self._now, predicted)
 
     def review(self, most: int = 20) -> list[RowAnswer]:
         """Answers to look at again, each once.

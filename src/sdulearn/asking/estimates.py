@@ -18,7 +18,7 @@ from sdulearn.metrics.accuracy import AccuracyEstimate
 from sdulearn.metrics.cross_validation import fold_spread
 from sdulearn.prior import PriorEstimate, clopper_pearson, share_of
 from sdulearn.sklearn_private import check_feature_names
-from sdulearn.types import Codes, Estimator, Indices, Rows
+from sdulearn.types import Codes, Indices, Rows
 
 if TYPE_CHECKING:
     from sdulearn.asking.state import State
@@ -202,12 +202,12 @@ def _prior(state: State) -> PriorEstimate:
     return PriorEstimate(larger.share, larger.low, larger.high, larger.low > 0.5, confidence=0.95)
 
 
-def answered_or_predicted(state: State, model: Estimator) -> Codes:
+def answered_or_predicted(state: State, predicted: Codes) -> Codes:
     """The class of every point: as the answers say, or the likeliest of those that they leave."""
     n_classes = len(state.numbers)
     place = np.argsort(class_order(state))
     names = 1 - 2 * place if n_classes == 2 else place + 1
-    found = np.asarray(model.predict(state.points.X))
+    found = predicted.copy()
     found[state.known] = names[state.column]
     if len(state.partial):
         found[state.partial] = names[state.narrowed().argmax(axis=1)]
