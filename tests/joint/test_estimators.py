@@ -13,7 +13,7 @@ from sklearn.model_selection import PredefinedSplit
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import PolynomialFeatures, StandardScaler
 
-from sdulearn import PairKFold, PairLogisticRegression, PairLogisticRegressionCV, load_model
+from sdulearn import PairKFold, PairLogisticRegression, PairLogisticRegressionCV
 from sdulearn.datasets import make_waveform, sample_sdu
 from sdulearn.errors import OneKindWarning, OrientationWarning, ScalingWarning, SdulearnWarning
 from sdulearn.joint.data import Axes
@@ -63,9 +63,8 @@ def test_it_recovers_a_logistic_model_as_pairs_grow(intercept):
     errors = []
     for n_pairs in (500, 20_000):
         X, codes, y, w = logistic_data(n_pairs, 1000, intercept)
-        model = quiet(PairLogisticRegression(1e-6, covariance_power=0, prior_strength=0), X, codes).orient(
-            X[:200], y[:200]
-        )
+        model = quiet(PairLogisticRegression(1e-6, covariance_power=0, prior_strength=0), X, codes)
+        model.orient(X[:200], y[:200])
         errors.append(np.abs(np.r_[model.coef_[0] - w, model.intercept_ - intercept]).max())
     assert errors[1] < 0.12
     assert errors[1] < errors[0]
@@ -112,32 +111,16 @@ def test_integer_weights_are_repeated_rows(waveform, power, error_rate):
         assert model.prior_.high > other.prior_.high
 
 
-def test_both_starts_agree_on_easy_data():
-    X, y = make_waveform(5000, random_state=0)
-    rows, codes = sample_sdu(X, y, n_pairs=300, n_unlabeled=300, prior=0.7, random_state=0)
-    rows = StandardScaler().fit_transform(rows)
-    both, moment = (PairLogisticRegression(0.02, init=init).fit(rows, codes) for init in ("auto", "moment"))
-    assert moment.objective_ == pytest.approx(both.objective_, abs=1e-8)
-
-
-def test_deterministic(waveform):
-    fits = [PairLogisticRegressionCV().fit(*waveform) for _ in range(2)]
-    np.testing.assert_array_equal(fits[0].coef_, fits[1].coef_)
-
-
 def test_it_beats_the_marginal_risks_and_works_at_one_half():
     X, y = make_waveform(9000, random_state=0)
+    X = StandardScaler().fit_transform(X)
     for prior, least in ((0.7, 0.87), (0.5, 0.82)):
         accuracies = []
         for seed in range(3):
-            rows, codes, X_test, y_test = sample_sdu(
-                X, y, n_pairs=100, n_unlabeled=500, prior=prior, n_test=500, random_state=seed
-            )
-            model = make_pipeline(StandardScaler(), PairLogisticRegressionCV())
-            model = quiet(model, rows, codes)
-            scaled = model[0].transform(X_test)
-            model[-1].orient(scaled[::50], y_test[::50])
-            accuracies.append((model[-1].predict(scaled) == y_test).mean())
+            sizes = {"n_pairs": 100, "n_unlabeled": 500, "n_test": 500}
+            rows, codes, X_test, y_test = sample_sdu(X, y, prior=prior, random_state=seed, **sizes)
+            model = quiet(PairLogisticRegressionCV(), rows, codes).orient(X_test[::50], y_test[::50])
+            accuracies.append((model.predict(X_test) == y_test).mean())
         assert np.mean(accuracies) > least
 
 
@@ -190,25 +173,18 @@ def test_held_out_scores_are_those_of_separate_fits(waveform):
     """With little penalty left to argue about, a fold's score is that of a fit on the fold's rows."""
     rows, codes = waveform
     cv = PairKFold(3, random_state=0)
-    model = PairLogisticRegressionCV(alphas=[0.5], covariance_powers=[0], prior=0.7, prior_strength=0, cv=cv).fit(
-        rows, codes
-    )
-    for k, (train, test) in enumerate(PairKFold(3, random_state=0).split(rows, codes)):
+    model = PairLogisticRegressionCV([0.5], covariance_powers=[0], prior=0.7, prior_strength=0, cv=cv)
+    model.fit(rows, codes)
+    for k, (train, test) in enumerate(cv.split(rows, codes)):
         share = np.count_nonzero(codes[train]) / np.count_nonzero(codes)
         # The fold's objective is divided by the number of all pairs: its penalty is alpha / share beside the mean.
-        one = quiet(
-            PairLogisticRegression(0.5 / share, covariance_power=0, prior=0.7, prior_strength=0),
-            rows[train],
-            codes[train],
-        )
+        one = PairLogisticRegression(0.5 / share, covariance_power=0, prior=0.7, prior_strength=0)
+        quiet(one, rows[train], codes[train])
         score = pair_log_likelihood(one, rows[test], codes[test])
         assert model.cv_results_[f"split{k}_test_score"][0] == pytest.approx(score, abs=2e-3)
 
 
-@pytest.mark.parametrize(
-    "transformer",
-    [Nystroem(n_components=20, random_state=0), PolynomialFeatures(2)],
-)
+@pytest.mark.parametrize("transformer", [Nystroem(n_components=20, random_state=0), PolynomialFeatures(2)])
 def test_curved_boundaries_in_a_pipeline(transformer):
     rng = np.random.default_rng(0)
     X = rng.uniform(-1, 1, size=(900, 2))
@@ -217,29 +193,6 @@ def test_curved_boundaries_in_a_pipeline(transformer):
     model = make_pipeline(transformer, StandardScaler(), PairLogisticRegressionCV())
     model.fit(X[:600], np.r_[codes, np.zeros(300, dtype=int)])
     assert (model.predict(X[600:]) == y[600:]).mean() > 0.85
-
-
-def test_dense_sparse_and_frames_agree(waveform, tmp_path):
-    rows, codes = waveform
-    rows = np.where(np.abs(rows) > 0.5, rows, 0)
-    frame = pd.DataFrame(rows, columns=[f"x{k}" for k in range(21)])
-    dense, thin, framed = (PairLogisticRegressionCV().fit(X, codes) for X in (rows, sparse.csr_matrix(rows), frame))
-    np.testing.assert_allclose(thin.coef_, dense.coef_, atol=1e-4)
-    np.testing.assert_allclose(framed.coef_, dense.coef_, atol=1e-9)
-    framed.save(tmp_path / "model.sdu")
-    back = load_model(tmp_path / "model.sdu")
-    np.testing.assert_array_equal(back.predict_proba(frame), framed.predict_proba(frame))
-    assert (back.alpha_, back.covariance_power_) == (framed.alpha_, framed.covariance_power_)
-    np.testing.assert_array_equal(back.evidence_, framed.evidence_)
-
-
-def test_more_columns_than_rows():
-    X, y = make_waveform(500, random_state=0)
-    wide = np.hstack([X, np.random.default_rng(0).normal(size=(500, 300))])
-    rows, codes = sample_sdu(wide, y, n_pairs=40, n_unlabeled=60, prior=0.6, random_state=0)
-    model = quiet(PairLogisticRegressionCV(), rows, codes)
-    assert model.coef_.shape == (1, 321)
-    assert model.optimality_ < 1e-6
 
 
 def test_separable_duplicate_and_constant_columns_behave():
@@ -273,12 +226,6 @@ def test_one_kind_of_answer_is_warned_of_by_class(waveform, make, kind, prior, m
             make(prior=prior).fit(rows[keep], codes[keep])
 
 
-def unscaled(rows, factor):
-    other = rows.copy()
-    other[:, 4] *= factor
-    return other
-
-
 @pytest.mark.parametrize("factor", [1e4, 1e12])
 @pytest.mark.parametrize("make", [np.asarray, sparse.csr_matrix])
 def test_one_unscaled_column_does_not_hide_the_others(waveform, make, factor):
@@ -288,9 +235,7 @@ def test_one_unscaled_column_does_not_hide_the_others(waveform, make, factor):
     column = noise - np.linalg.lstsq(rows, noise, rcond=None)[0] @ rows.T
     rows = np.column_stack([rows, column])
     other = rows * np.r_[np.ones(21), factor]
-    with pytest.warns(
-        ScalingWarning, match=r"standard deviation of column 21 is .* times that of column \d+ \(20 more"
-    ):
+    with pytest.warns(ScalingWarning, match=r"deviation of column 21 is .* times that of column \d+ \(20 more"):
         model = PairLogisticRegression(0.05, covariance_power=0, prior=0.7).fit(make(other), codes)
     assert model.optimality_ < 1e-6
     # The unit of the column weakens its penalty by the square: the same as a penalty of its own.
@@ -302,6 +247,10 @@ def test_one_unscaled_column_does_not_hide_the_others(waveform, make, factor):
 
 def test_columns_that_lose_their_say_are_named(waveform):
     rows, codes = waveform
+
+    def unscaled(rows, factor):
+        return rows * np.where(np.arange(rows.shape[1]) == 4, factor, 1.0)
+
     frame = pd.DataFrame(unscaled(rows, 1e7), columns=[f"f{k}" for k in range(21)])
     for estimator in (PairLogisticRegressionCV(), PairLogisticRegression()):
         with pytest.warns(ScalingWarning, match=r"column 'f4' is 1e\+07 times that of column 'f\d+' .*Standardise"):
@@ -323,9 +272,8 @@ def test_the_axes_of_uneven_columns_hold_their_covariance(waveform):
     axes = Axes.from_moments(np.zeros(rows.shape[1]), covariance)
     assert axes.V.shape == (21, 21)
     np.testing.assert_allclose(axes.V.T @ axes.V, np.eye(21), atol=1e-12)
-    np.testing.assert_allclose(
-        (axes.V * axes.variance) @ axes.V.T / np.outer(scale, scale), covariance / np.outer(scale, scale), atol=1e-4
-    )
+    found = (axes.V * axes.variance) @ axes.V.T
+    np.testing.assert_allclose((found - covariance) / np.outer(scale, scale), 0, atol=1e-4)
 
 
 @pytest.mark.parametrize("unit", [1.0, 1e6])
@@ -392,18 +340,6 @@ def test_splitters_of_others_get_the_codes(waveform):
 
     one, other = (PairLogisticRegressionCV(cv=cv).fit(*waveform) for cv in (Halves(), PairKFold(2, random_state=0)))
     np.testing.assert_array_equal(one.coef_, other.coef_)
-
-
-def test_bad_rows(waveform):
-    rows, codes = waveform
-    with pytest.raises(ValueError, match=r"learns from pairs, and `y` marks none.*stack_pairs"):
-        PairLogisticRegression().fit(rows, np.zeros(len(rows), dtype=int))
-    with pytest.raises(ValueError, match="half a pair"):
-        PairLogisticRegression().fit(rows[1:], codes[1:])
-    with pytest.raises(ValueError, match="Input X contains NaN"):
-        PairLogisticRegression().fit(np.where(rows == rows.max(), np.nan, rows), codes)
-    model = quiet(PairLogisticRegression(prior=0.5), rows, codes)
-    assert 0.5 < model.score(rows, codes) <= 1
 
 
 @pytest.mark.parametrize("kept", ["S and U", "D and U", "S and D"])

@@ -12,13 +12,7 @@ from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer
 from sklearn.preprocessing import StandardScaler
 
-from sdulearn import (
-    PairKFold,
-    PairLogisticRegression,
-    PairLogisticRegressionCV,
-    load_model,
-    stack_pairs,
-)
+from sdulearn import PairKFold, PairLogisticRegression, PairLogisticRegressionCV, load_model, stack_pairs
 from sdulearn.answers import AnswerGraph
 from sdulearn.errors import InputError, OneKindWarning, OrientationWarning, SdulearnWarning
 from sdulearn.metrics import pair_log_likelihood
@@ -203,7 +197,7 @@ GRAPHS = {
 
 @pytest.mark.parametrize("name", GRAPHS)
 def test_weight_0_leaves_answers_labels_and_rows_out_and_weights_have_no_unit(name):
-    rows, y, weight = weighted_answers(getattr(GRAPHS[name], "n_classes", 2))
+    rows, y, weight = weighted_answers(GRAPHS[name].n_classes)
     left_out = (np.abs(y[:, 0]) % 5 == 1) | ((y[:, 0] == 0) & (np.arange(len(y)) % 3 == 0))
     weight[left_out] = 0
     assert y[left_out, 3].any()
@@ -252,21 +246,24 @@ def test_a_row_that_shows_an_answered_point_again_adds_nothing(linked):
     np.testing.assert_allclose(found.coef_, expected.coef_, atol=1e-10)
 
 
-@pytest.mark.parametrize("make", BOTH)
-def test_dense_sparse_frames_and_files_agree(make, tmp_path):
-    X, classes = draw(80)
-    ends = random_ends(40, 60)
-    annotators = np.tile([1, 2], 30)
-    parameters = {"error_rate": {1: 0.05, 2: 0.0}}
-    rows, y = stack_pairs(X, ends, answers(classes, ends), annotators=annotators)
-    model = make(**parameters).fit(rows, y)
-    for other in (csr_matrix(rows), pd.DataFrame(rows, columns=list("abc"))):
-        np.testing.assert_allclose(make(**parameters).fit(other, y).coef_, model.coef_, atol=1e-4)
-    model.save(tmp_path / "model")
+@pytest.mark.parametrize("name", [*GRAPHS, "loose pairs"])
+def test_dense_sparse_frames_and_files_agree(name, waveform, tmp_path):
+    model = clone(GRAPHS.get(name, PairLogisticRegressionCV()))
+    rows, y = waveform if name == "loose pairs" else weighted_answers(model.n_classes)[:2]
+    rows = np.where(np.abs(rows) > 0.5, rows, 0)
+    if name == "given rate":
+        model.set_params(error_rate={1: 0.05, 2: 0.01})
+    frame = pd.DataFrame(rows, columns=[f"x{k}" for k in range(rows.shape[1])])
+    thin, framed = (clone(model).fit(X, y) for X in (csr_matrix(rows), frame))
+    model.fit(rows, y)
+    np.testing.assert_allclose(framed.coef_, model.coef_, atol=1e-9)
+    np.testing.assert_allclose(thin.coef_, model.coef_, atol=1e-4)
+    framed.save(tmp_path / "model")
     loaded = load_model(tmp_path / "model")
-    assert loaded.answer_model_ == model.answer_model_
-    assert loaded.error_rate == {1: 0.05, 2: 0.0}
-    np.testing.assert_array_equal(loaded.predict(X), model.predict(X))
+    np.testing.assert_array_equal(loaded.predict_proba(frame), framed.predict_proba(frame))
+    assert loaded.error_rate == framed.error_rate
+    for attribute in set(vars(framed)) - {"feature_names_in_", "_learned"}:
+        np.testing.assert_equal(getattr(loaded, attribute), getattr(framed, attribute))
 
 
 def test_folds_hold_out_points():

@@ -40,8 +40,8 @@ def likelihood_of(graph, rates=0.0, weight=None):
     return TwoClassLikelihood(graph, AnswerModel.given(rates, graph), weight)
 
 
-def make_graph(labels=True, seed=0, weights=None):
-    classes = np.random.default_rng(seed).choice([-1, 1], N_POINTS)
+def make_graph(labels=True, weights=None):
+    classes = np.random.default_rng(0).choice([-1, 1], N_POINTS)
     known = np.zeros(N_POINTS, dtype=int)
     if labels:
         known[[5, 12]] = classes[[5, 12]]
@@ -49,11 +49,11 @@ def make_graph(labels=True, seed=0, weights=None):
     return AnswerGraph.from_answers(ENDS, same, annotators=ANNOTATORS, labels=known, n_points=N_POINTS, weights=weights)
 
 
-def make_problem(rates, labels=True, prior=0.6, d=3, known=None):
+def make_problem(rates, prior=0.6):
     codes = np.ones(N_POINTS, dtype=int)
     codes[13] = 0
-    X = np.random.default_rng(1).normal(size=(N_POINTS, d))
-    data = TrainingData(X, make_graph(labels), codes, np.ones(N_POINTS), pairs_first=True)
+    X = np.random.default_rng(1).normal(size=(N_POINTS, 3))
+    data = TrainingData(X, make_graph(), codes, np.ones(N_POINTS), pairs_first=True)
     return PointProblem(data, likelihood_of(data.graph, rates, data.weight), prior, 3.0)
 
 

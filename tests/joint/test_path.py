@@ -13,22 +13,21 @@ from sdulearn.joint.likelihood import FoldLikelihood, TwoClassLikelihood
 from sdulearn.joint.path import PointProblem, class_sign, fit_folds
 
 
-def laid_out(n_pairs, n_unlabeled, d, prior=0.7, seed=0, shift=1.0):
-    """Two Gaussian classes, +1 the larger; their means differ by ``2 * shift`` along the first column."""
-    rng = np.random.default_rng(seed)
+def laid_out(n_pairs, n_unlabeled, d, prior=0.7):
+    """Two Gaussian classes, +1 the larger; their means differ by 2 along the first column."""
+    rng = np.random.default_rng(0)
     n = 2 * n_pairs + n_unlabeled
     y = np.where(rng.random(n) < 0.7, 1, -1)
     X = rng.normal(size=(n, d))
-    X[:, 0] += shift * y
+    X[:, 0] += y
     ends = y[: 2 * n_pairs].reshape(-1, 2)
     answers = np.where(ends[:, 0] == ends[:, 1], 1, -1) * np.arange(1, n_pairs + 1)
     codes = np.r_[np.repeat(answers, 2), np.zeros(n_unlabeled, dtype=int)]
     weight = np.ones(n)
     weight[: 2 * n_pairs] = np.repeat(rng.integers(1, 4, n_pairs), 2)
     data = TrainingData(X, AnswerGraph.from_y(codes, weight), codes, weight, pairs_first=True)
-    return PointProblem(
-        data, TwoClassLikelihood(data.graph, AnswerModel.given(0.0, data.graph), data.weight), prior, 3.0
-    )
+    likelihood = TwoClassLikelihood(data.graph, AnswerModel.given(0.0, data.graph), data.weight)
+    return PointProblem(data, likelihood, prior, 3.0)
 
 
 @pytest.mark.parametrize("prior", [0.7, 0.3])

@@ -332,6 +332,8 @@ class TwoClassLikelihood:
 
     def terms(self, Z: Array, exact: bool = False) -> tuple[Array, Array]:
         """Losses (n_components, B) of B problems, and their derivatives in ``Z`` (n_points, B); exact for one."""
+        if len(self.parts) == 1 and isinstance(self.parts[0][0], slice) and len(self.parts[0][2].side) == len(Z):
+            return self.parts[0][2].terms(Z, exact)
         losses = np.zeros((len(self.omega), Z.shape[1]))
         slopes = np.zeros(Z.shape)
         for points, components, terms in self.parts:
