@@ -111,6 +111,11 @@ def test_integer_weights_are_repeated_rows(waveform, power, error_rate):
         assert model.prior_.high > other.prior_.high
 
 
+def test_deterministic(waveform):
+    fits = [PairLogisticRegressionCV().fit(*waveform) for _ in range(2)]
+    np.testing.assert_array_equal(fits[0].coef_, fits[1].coef_)
+
+
 def test_it_beats_the_marginal_risks_and_works_at_one_half():
     X, y = make_waveform(9000, random_state=0)
     X = StandardScaler().fit_transform(X)
