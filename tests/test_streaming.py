@@ -1,7 +1,5 @@
 """Fit from disk: the walk from a Parquet folder to a model file, and what can go wrong on it."""
 
-from dataclasses import astuple
-
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -10,13 +8,11 @@ import pyarrow.parquet as pq
 import pytest
 from scipy import sparse
 
-import sdulearn
 from sdulearn import SDUClassifier as Local
 from sdulearn import load_model
-from sdulearn.blocks import HashedPairKFold
 from sdulearn.errors import InputError
 from sdulearn.losses import TRAINING_LOSSES
-from sdulearn.streaming import SDUClassifier, SDUClassifierCV, parquet_blocks
+from sdulearn.streaming import SDUClassifier, parquet_blocks
 
 NAMES = [f"x{j}" for j in range(21)]
 
@@ -69,24 +65,6 @@ def test_predictions_portion_by_portion(folder, waveform):
     with pytest.raises(ValueError, match="feature names should match"):
         model.predict(frame[NAMES[::-1]])
     assert not hasattr(SDUClassifier(loss="double_hinge"), "predict_proba")
-
-
-@pytest.mark.parametrize("loss", ["squared", "logistic"])
-def test_weights_have_no_unit_and_weight_0_is_absence(waveform, loss):
-    rows, codes = waveform
-    rng = np.random.default_rng(0)
-    weight = np.where(codes == 0, rng.uniform(0.5, 2, len(codes)), rng.uniform(0.5, 2, 1000)[np.abs(codes)])
-    weight[(np.abs(codes) % 5 == 1) | (np.arange(len(codes)) == len(codes) - 1)] = 0
-    kept = weight > 0
-    options = {"loss": loss, "tol": 1e-10, "alphas": (0.1, 1e-3)}
-    local = sdulearn.SDUClassifierCV(**options, cv=HashedPairKFold(2)).fit(rows[kept], codes[kept], weight[kept])
-    portions = [(rows[k::3], codes[k::3], 7.3 * weight[k::3]) for k in range(3)]
-    model = SDUClassifierCV(**options, cv=2).fit(portions)
-    assert (model.alpha_, model.gamma_) == (local.alpha_, local.gamma_)
-    np.testing.assert_allclose(model.coef_, local.coef_, rtol=0, atol=1e-8 * np.abs(local.coef_).max())
-    assert astuple(model.prior_) == pytest.approx(astuple(local.prior_), rel=1e-10)
-    with pytest.raises(InputError, match="all weights are zero"):
-        SDUClassifier(loss=loss).fit([(X, y, np.zeros(len(y))) for X, y, _ in portions])
 
 
 def test_answers_of_weight_0_are_not_linked(waveform):

@@ -602,11 +602,6 @@ class SDUClassifierCV(_SDUBase):
     coef_, intercept_, classes_, prior_, objective_, optimality_, n_iter_, n_features_in_
         As in :class:`~sdulearn.SDUClassifier`, from the refit on all rows.
 
-    See Also
-    --------
-    SDUClassifier : The same with given settings.
-    PairLogisticRegressionCV : Learns from the pair as a whole; the estimator to try first.
-
     Examples
     --------
     >>> from sdulearn import SDUClassifierCV

@@ -120,6 +120,7 @@ BAD = {
     "negative weight": (lambda r, c: spoiled((r, c), -1.0, "weight"), "must be finite and not negative"),
     "NaN": (lambda r, c: deal(np.where(r > 5, np.nan, r), c), "contains NaN"),
     "fractions": (lambda r, c: deal(r, c + 0.5), "`y` holds fractions"),
+    "no weight": (lambda r, c: deal(r, c, weight=np.zeros(len(c))), "or all weights are zero"),
     "no rows": (lambda r, c: deal(r[:0], c[:0], 1), "every block is empty"),
     "lengths": (lambda r, c: held(r[:5], c[:4]), r"5 rows of `X`, 4 pair codes\. Give `X`, `y`"),
     "weights": (lambda r, c: held(r[:5], c[:5], np.ones(4)), "5 pair codes and 4 weights"),

@@ -125,10 +125,6 @@ class BlockProblem:
     n_rows: int
     complete: bool
 
-    def with_penalty(self, factor: float) -> BlockProblem:
-        """The same problem with a multiple of its penalty."""
-        return replace(self, moments=replace(self.moments, ridge=factor * self.moments.ridge))
-
     @property
     def easy_sample(self) -> Problem:
         """The sample with a penalty no weaker than its noise, of the order d / n, calls for."""
@@ -256,7 +252,7 @@ def solve_newton(problem: BlockProblem, tol: float, max_iter: int) -> Solution:
     # From the penalty at which the point would be nearest to optimal.
     top = penalty_ratio(ridge * point["w"] - point["gradient"], point["w"], ridge)
     for factor in penalty_factors(top) if astray else ():
-        easier = problem.with_penalty(factor)
+        easier = replace(problem, moments=replace(problem.moments, ridge=factor * ridge))
         last = tol if factor == 1 else CONTINUATION_TOL
         point, _ = search.descend(easier, search.evaluate(easier, point["w"]), last, patient=True)
     optimality = problem.moments.relative(point["w"], point["gradient"])

@@ -44,18 +44,15 @@ def is_frame(X: DaskCollection) -> bool:
 
 def dask_blocks(X: DaskCollection, y: VectorLike, sample_weight: VectorLike | None = None) -> DaskBlocks:
     """One part per chunk of rows of ``X``; nothing is computed."""
-    X, y, weight = aligned(X, y, sample_weight)
-    columns = delayed_parts(X, y) if weight is None else delayed_parts(X, y, weight)
+    columns = delayed_parts(aligned(X, y, sample_weight))
     layer = Layer("block")
     chunks = enumerate(zip(*columns, strict=True))
     keys = [layer.add(i, make_block, i, *(chunk.key for chunk in row)) for i, row in chunks]
     return DaskBlocks(layer.delayed(keys, [chunk for column in columns for chunk in column]))
 
 
-def aligned(
-    X: DaskCollection, y: VectorLike, sample_weight: VectorLike | None = None
-) -> tuple[DaskCollection, DaskCollection, DaskCollection | None]:
-    """``X`` with whole rows in each chunk; ``y`` and the weights with the row chunks of ``X``."""
+def aligned(X: DaskCollection, y: VectorLike, sample_weight: VectorLike | None) -> list[DaskCollection]:
+    """``X`` with whole rows in each chunk; ``y`` and the weights, if any, with its row chunks."""
     X = whole_rows(X)
     if is_dask_collection(y):
         # A table of what is known comes in whole rows too.
@@ -63,8 +60,8 @@ def aligned(
     elif hasattr(y, "columns"):
         # An array has no names of columns.
         y = read_pairs(y).table
-    weight = None if sample_weight is None else align(X, sample_weight, "sample_weight")
-    return X, align(X, y, "y"), weight
+    columns = [X, align(X, y, "y")]
+    return columns if sample_weight is None else [*columns, align(X, sample_weight, "sample_weight")]
 
 
 def whole_rows(X: DaskCollection) -> DaskCollection:
@@ -133,7 +130,7 @@ def known_lengths(collection: DaskCollection) -> tuple[int, ...] | None:
     return collection.chunks[0]
 
 
-def delayed_parts(*collections: DaskCollection) -> list[list[Delayed]]:
+def delayed_parts(collections: Sequence[DaskCollection]) -> list[list[Delayed]]:
     """The chunks of each collection along the rows.
 
     Arrays are optimised together, so that what they share is computed once.
@@ -220,13 +217,12 @@ def gather_pairs(
     >>> codes.compute()
     array([-2, -2,  1,  1])
     """
-    X, y, weight = aligned(X, y, sample_weight)
-    columns = [X, y] if weight is None else [X, y, weight]
-    parts = delayed_parts(*columns)
+    columns = aligned(X, y, sample_weight)
+    parts = delayed_parts(columns)
     layer = Layer("gather")
     bundles = []
     for i, row in enumerate(zip(*parts, strict=True)):
-        bundles.append(layer.add(i, addressed, i, X.npartitions, *(chunk.key for chunk in row)))
+        bundles.append(layer.add(i, addressed, i, len(parts[0]), *(chunk.key for chunk in row)))
     pieces = shuffle(layer, bundles)
     # One task brings the whole layer along.
     moved = layer.delayed(bundles[:1], [chunk for column in parts for chunk in column])

@@ -26,7 +26,7 @@ its last digit, and where it errs on a few rows, the solution of the system show
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -52,6 +52,8 @@ _EXACT = 1e-6
 # An iterate is one array of shape (4, 2, n): height u, slack s, and their multipliers h - lam and
 # lam.
 _U, _S, _FREE, _LAM = range(4)
+# The steps of w and of the iterate towards a target, from it and the affine step.
+Direction = Callable[..., tuple[Array, Array]]
 
 
 def solve_interior_point(problem: Problem, tol: float, max_iter: int, starts: Sequence[Solution] = ()) -> Solution:
@@ -94,11 +96,11 @@ def _follow_path(problem: Problem, w: Array, start: float, tol: float, max_iter:
         stalled = error < _ROUNDING and iteration - since >= _PATIENCE
         if error <= tol / 10 or iteration == max_iter or stalled:
             break
-        newton = _NewtonSystem(A, problem.ridge, buffer, x, residual)
-        _, affine = newton.direction(0.0)
+        direction = _newton_system(A, problem.ridge, buffer, x, residual)
+        _, affine = direction(0.0)
         reached = _complementarity(x + _step_length(x, affine, 1.0) * affine)
         target = (reached / gap) ** 3 * gap / (4 * h.sum())
-        dw, dx = newton.direction(target * h, affine)
+        dw, dx = direction(target * h, affine)
         step = _step_length(x, dx, _TO_BOUNDARY)
         x += step * dx
         w = w + step * dw
@@ -106,37 +108,33 @@ def _follow_path(problem: Problem, w: Array, start: float, tol: float, max_iter:
     return Solution(w, iteration, theta)
 
 
-class _NewtonSystem:
+def _newton_system(A: Rows, ridge: Array, buffer: Array | None, x: Array, residual: Array) -> Direction:
     """The factored Newton system at one iterate, for as many right-hand sides as wanted."""
+    u, s, free, lam = x
+    u_per_free = u / free
+    pivot = s + lam * u_per_free
+    slope = lam / pivot
+    cholesky = Cholesky(weighted_gram(A, slope[0] + slope[1], buffer=buffer), ridge)
 
-    def __init__(self, A: Rows, ridge: Array, buffer: Array | None, x: Array, residual: Array) -> None:
-        self.A = A
-        self.x = x
-        self.residual = residual
-        self.u_per_free = x[_U] / x[_FREE]
-        self.pivot = x[_S] + x[_LAM] * self.u_per_free
-        self.slope = x[_LAM] / self.pivot
-        gram = weighted_gram(A, self.slope[0] + self.slope[1], buffer=buffer)
-        self.cholesky = Cholesky(gram, ridge)
-
-    def direction(self, target: Array | float, affine: Array | None = None) -> tuple[Array, Array]:
+    def direction(target: Array | float, affine: Array | None = None) -> tuple[Array, Array]:
         """Towards ``lam s = (h - lam) u = target``, with the affine step's second-order error taken off."""
-        u, s, free, lam = self.x
         error_u, error_s = np.zeros(2) if affine is None else affine[:2] * affine[2:]
         u_fixed = (target - error_u) / free - u
-        lam_fixed = (target - error_s - lam * (s + u_fixed)) / self.pivot
-        dw = self.cholesky.solve(-self.residual - self.A.T @ (lam_fixed[0] - lam_fixed[1]))
-        dz = self.A @ dw
-        dx = np.empty_like(self.x)
+        lam_fixed = (target - error_s - lam * (s + u_fixed)) / pivot
+        dw = cholesky.solve(-residual - A.T @ (lam_fixed[0] - lam_fixed[1]))
+        dz = A @ dw
+        dx = np.empty_like(x)
         dx[_LAM, 0] = dz
         dx[_LAM, 1] = -dz
         dx[_S] = -dx[_LAM]
-        dx[_LAM] *= self.slope
+        dx[_LAM] *= slope
         dx[_LAM] += lam_fixed
         dx[_FREE] = -dx[_LAM]
-        dx[_U] = u_fixed + self.u_per_free * dx[_LAM]
+        dx[_U] = u_fixed + u_per_free * dx[_LAM]
         dx[_S] += dx[_U]
         return dw, dx
+
+    return direction
 
 
 def _centre(z: Array, h: Array, flat: float, delta: float) -> Array:
