@@ -150,8 +150,7 @@ def check_component_ratio(graph: AnswerGraph, prior: float | None, counted: Mask
 
         R = sum over components of ((2 k - m)^2 - m) / (m - 1),   E[R] = (p - q)^2 sum of m         (1)
 
-    which for loose pairs is twice the similar less the dissimilar ones. Random classes give the
-    distribution of R at the prior. Without one it is that at 1/2, where R is smallest for every draw.
+    Random classes give the distribution of R at the prior; without one at 1/2, where R is smallest.
     ``counted`` says which points are a random draw, by default all.
     """
     members = (graph.sides != 0) & (graph.degree > 0)
@@ -324,9 +323,8 @@ def check_source(answers: Answers) -> list[Finding]:
 def check_entities(answers: Answers) -> list[Finding]:
     """Answers about entities, thousands of classes of a row or two each, which no classifier of classes learns.
 
-    Known by the groups that similar answers tie, or by the share of similar answers: of random pairs it is the sum
-    of the squared class shares, and so at least 1/K for K classes. Dissimilar answers alone tell nothing: some ask
-    for no others.
+    Known by the groups that similar answers tie, or by the share of similar answers, of random pairs at least 1/K
+    for K classes. Dissimilar answers alone tell nothing: some ask for no others.
     """
     n = answers.n_similar + answers.n_dissimilar
     counts = {"n_similar": answers.n_similar, "n_answers": n}
@@ -341,8 +339,8 @@ def check_entities(answers: Answers) -> list[Finding]:
 def _entity_groups(answers: Answers) -> dict[str, float]:
     """How many groups similar answers tie, and their sizes, where these are of entities; empty where they are not.
 
-    Loose pairs tie groups of two whatever they are about, and few answers a point tie small ones. Hence the
-    comparison with random order: answers about classes tie as many points into large groups.
+    Few answers a point tie small groups whatever they are about. Hence the comparison with random order: answers
+    about classes tie as many points into large groups.
     """
     ends = number_ids(answers.ids)
     known = (ends[:, 0] != ends[:, 1]) & (answers.answers != UNSURE)

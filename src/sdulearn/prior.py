@@ -323,7 +323,9 @@ def _prior_of_answers(
             return _with_share(estimate, *share, float(counted.sum()))
     if counted is not None or pairs.shares_points or not (model is None or model.certain):
         share = profile(graph, confidence, model, counted=counted)
-        estimate = _with_share(estimate, *share, float(_n_independent(graph, counted)))
+        # Answers that do not follow from the others: one fewer than random points in each component.
+        size = np.bincount(graph.component if counted is None else graph.component[counted])
+        estimate = _with_share(estimate, *share, float(np.maximum(size - 1, 0).sum()))
     return estimate if majority == "positive" else estimate.mirrored()
 
 
@@ -411,14 +413,6 @@ def random_answers(graph: AnswerGraph, pairs: Pairs, random_points: ArrayLike | 
     if counted is None:
         return None, np.ones(len(pairs.ends), dtype=bool)
     return counted, np.any(np.asarray(random_points)[pairs.ends], axis=1)
-
-
-def _n_independent(graph: AnswerGraph, counted: Mask | None) -> int:
-    """Answers of random points that do not follow from the others: one fewer than points in each component."""
-    if counted is None:
-        return graph.n_independent
-    size = np.bincount(graph.component[counted & (graph.degree > 0)])
-    return int(np.sum(np.maximum(size - 1, 0)))
 
 
 def effective_number(total: float, squares: float) -> float:

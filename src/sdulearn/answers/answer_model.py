@@ -138,8 +138,7 @@ class AnswerModel:
     Attributes
     ----------
     error_rate : Rate
-        Share of all answers that are wrong. The ends of its interval are the means of those of the annotators: none
-        of them is assumed to be right where another is wrong.
+        Share of all answers that are wrong. The ends of its interval are the means of those of the annotators.
     by_annotator : dict
         The :class:`Rate` of each annotator by number, in ascending order; 0 where it is not known who answered.
 
@@ -698,8 +697,8 @@ class DoubtfulAnswers:
 def doubtful_answers(model: Estimator, X: MatrixLike, y: ArrayLike) -> DoubtfulAnswers:
     """Rank answers by the probability that they are wrong.
 
-    Other answers about the same points and the model's probabilities speak for or against each answer. A model
-    that was fitted on the very answers finds fewer wrong ones than there are; their order is hardly touched.
+    By other answers about the same points and the model's probabilities. A model that was fitted on the very
+    answers finds fewer wrong ones than there are; their order is hardly touched.
 
     Parameters
     ----------

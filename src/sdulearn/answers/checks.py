@@ -1,9 +1,8 @@
 """What is wrong with a set of answers: self pairs, repeats, and contradictions between answers fine one by one.
 
-"Same class" is transitive, so answers contradict each other where a dissimilar pair lies within a
-group that similar pairs tie together, for any number of classes. With two classes "different from a
-different one" is "same", so a cycle with an odd number of dissimilar pairs is a contradiction too:
-the groups cannot be coloured with two colours.
+"Same class" is transitive, so a dissimilar pair within a group that similar pairs tie together is a
+contradiction for any number of classes. With two classes a cycle with an odd number of dissimilar pairs
+is one too: the groups cannot be coloured with two colours.
 """
 
 from __future__ import annotations
@@ -47,8 +46,7 @@ class AnswerChecks:
     disagreements : list of Contradiction
         Questions that were answered both ways.
     closure : list of Contradiction
-        Dissimilar pairs within a group of similar ones (disagreements left aside), the first with
-        their chains.
+        Dissimilar pairs within a group of similar ones, not disagreements; the first with their chains.
     odd_cycles : list of Contradiction
         One cycle for each set of groups that two classes cannot explain.
     """

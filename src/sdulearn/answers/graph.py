@@ -117,16 +117,15 @@ class AnswerGraph:
         """
         pairs = read_pairs(y)
         points, row_point = _number_points(pairs.points, len(pairs))
+        by_row = None if sample_weight is None else check_weights(sample_weight, len(pairs), "sample_weight")
+        labels = np.zeros(len(points), dtype=np.int64)
+        if pairs.labels is not None:
+            named = np.flatnonzero(pairs.labels if by_row is None else pairs.labels * (by_row > 0))
+            labels[row_point[named]] = pairs.labels[named]
         weights = None
         point_weights = None
-        labels = np.zeros(len(points), dtype=np.int64)
-        named = np.empty(0, dtype=np.intp) if pairs.labels is None else np.flatnonzero(pairs.labels)
-        if sample_weight is not None:
-            by_row = check_weights(sample_weight, len(pairs), "sample_weight")
+        if by_row is not None:
             weights, point_weights = _in_units(pairs.pair_weights(by_row), by_row, row_point, len(points))
-            named = named[by_row[named] > 0]
-        if pairs.labels is not None:
-            labels[row_point[named]] = pairs.labels[named]
         return _build(
             ends=row_point[pairs.ends],
             same=np.where(pairs.similar, SIMILAR, DISSIMILAR),
@@ -281,8 +280,8 @@ class AnswerGraph:
     def hubs(self) -> Indices:
         """Points that many answers hang on, such as the examples of a linked design.
 
-        A hub is a point in at least 10 answers and in at least 5 times the mean number of answers of a point in
-        answers. A question asked again counts once. Random questions make no hub, however few points they are about.
+        A hub is in at least 10 answers, and in at least 5 times as many as the mean point in answers. A question
+        asked again counts once. Random questions make no hub, however few points they are about.
 
         Returns
         -------

@@ -214,8 +214,7 @@ class Answers:
 def random_ends(answers: Answers, ends: Indices, used: Indices | Mask) -> Mask | None:
     """Which ends of some answers are points of a random sample; None where all questions are random pairs.
 
-    A question of a linked design compares a point, its first, with an example, which was chosen. A random pair has two
-    random points, and both are in no other question.
+    A linked design compares a point, the first, with a chosen example. Both points of a random pair are in no other.
     """
     if answers.kinds is None or answers.drawn is None:
         return None

@@ -87,12 +87,11 @@ class ClassAgreement:
     basis : {"labels", "groups", "random questions", None}
         "labels": predictions on labelled points. "groups": on the points of groups that the answers tie together
         and call different from each other, each of ten points or more, as many as there are predicted classes,
-        matched with classes in the best way: the share is a little too high, by less than one in ten points of a
-        group. "random questions": on points drawn at random, where others were chosen, by the classes that
-        answers give them: those of labelled points, or of such groups.
+        matched with classes in the best way, which flatters by less than one in ten points of a group. "random
+        questions": on points drawn at random, by the classes that answers give them: of labels, or such groups.
     confidence : float
-        Level of the intervals. Those of agreements are about further questions of the kind asked: about new
-        points, but hubs (:meth:`AnswerGraph.hubs <sdulearn.answers.AnswerGraph.hubs>`) stay as they are.
+        Level of the intervals. Those of agreements are about further questions: about new points, but the same
+        hubs (:meth:`AnswerGraph.hubs <sdulearn.answers.AnswerGraph.hubs>`).
     counts : AnswerCounts or None
         The answers by the predicted classes of their points; None in reports of earlier versions.
     """
@@ -231,19 +230,18 @@ def _names_of_groups(graph: AnswerGraph, predicted: Codes) -> Codes | None:
     groups = distinct_groups(graph, _FEWEST_POINTS)
     if len(groups) < max(2, len(np.unique(predicted))):
         return None
-    place = np.full(int(graph.group.max()) + 1, -1)
-    place[groups] = np.arange(len(groups))
-    inside = np.flatnonzero(place[graph.group] >= 0)
+    inside = np.isin(graph.group, groups)
+    _, row = np.unique(graph.group[inside], return_inverse=True)
     classes, column = np.unique(predicted[inside], return_inverse=True)
     counts = np.zeros((len(groups), len(classes)))
-    np.add.at(counts, (place[graph.group[inside]], column), 1.0)
-    rows, columns = linear_sum_assignment(-counts)
+    np.add.at(counts, (row, column), 1.0)
+    matched, columns = linear_sum_assignment(-counts)
     name = np.zeros(len(groups), dtype=np.int64)
-    name[rows] = classes[columns]
+    name[matched] = classes[columns]
     beyond = np.flatnonzero(name == 0)
     name[beyond] = classes.max() + 1 + np.arange(len(beyond))
     names = np.zeros(graph.n_points, dtype=np.int64)
-    names[inside] = name[place[graph.group[inside]]]
+    names[inside] = name[row]
     return names
 
 

@@ -1,8 +1,8 @@
 """The accuracy of an estimator by folds over points.
 
 Decisions of one fold share their model, and that model differs from the one of all rows, so the estimate
-varies more than as many independent decisions would. Nadeau and Bengio's correction bounds by how much:
-with K folds the variance of a mean over them is at most
+varies more than as many independent decisions would. The correction of Nadeau and Bengio (Machine
+Learning 52, 2003) bounds by how much: with K folds the variance of a mean over them is at most
 
     (1/K + 1/(K - 1)) sigma^2  instead of  sigma^2 / K                                        (1)
 
@@ -47,8 +47,8 @@ def cross_val_accuracy(
 ) -> AccuracyEstimate:
     """Accuracy of an estimator by cross-validation on the answers it learns from.
 
-    Every point gets the decision of a model that saw no answer about it; then all answers are
-    judged together. The interval is widened for what the folds have in common.
+    Every point gets the decision of a model that saw no answer about it. The interval is widened for what the folds
+    have in common.
 
     Parameters
     ----------
@@ -69,10 +69,6 @@ def cross_val_accuracy(
     -------
     AccuracyEstimate
         The estimate with its interval.
-
-    References
-    ----------
-    C. Nadeau, Y. Bengio. Inference for the generalization error. Machine Learning 52 (2003).
 
     Examples
     --------
@@ -322,8 +318,7 @@ def folds_over_points(n_splits: int, y: ArrayLike | Pairs) -> PairKFold:
     Returns
     -------
     PairKFold
-        With another seed than the folds on which the estimators choose their settings: a penalty
-        chosen on these folds would flatter itself.
+        With another seed than the folds by which estimators choose settings, which would flatter themselves.
     """
     count = number_of_folds(n_splits, read_pairs(y).similar)
     if count < 2:

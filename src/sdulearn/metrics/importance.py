@@ -52,8 +52,7 @@ def pair_importance(
 ) -> PairImportance:
     """Permutation importance of each column, from answers that the classifier has not seen.
 
-    A column is shuffled among the *points*: all rows that show a point keep one value. Columns that say the same
-    share their importance, as in any permutation importance.
+    A column is shuffled among the *points*: all rows that show a point keep one value.
 
     Parameters
     ----------

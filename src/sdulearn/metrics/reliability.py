@@ -25,8 +25,7 @@ class Calibration:
     count : int array of shape (n_bins,)
         Number of predictions in it.
     error : float
-        Expected calibration error: the mean distance of the two, by the counts. Chance alone makes
-        it larger than 0, the more so the fewer predictions there are.
+        Expected calibration error: the mean distance of the two, by the counts; by chance above 0.
     """
 
     predicted: Array
