@@ -17,6 +17,7 @@ from sklearn.preprocessing import StandardScaler
 
 from reproduction.datasets import BENCHMARKS, load_benchmark
 from sdulearn import FitReport, PriorEstimate, stack_pairs
+from sdulearn.columns import Column, Columns, NumberText
 from sdulearn.datasets import make_waveform, sample_sdu
 from sdulearn.diagnostics import Finding
 from sdulearn.metrics import AccuracyEstimate
@@ -35,6 +36,22 @@ def waveform():
     X, y = make_waveform(2000, random_state=1)
     rows, codes = sample_sdu(X, y, n_pairs=60, n_unlabeled=80, prior=0.7, random_state=1)
     return StandardScaler().fit_transform(rows), codes
+
+
+@pytest.fixture(scope="session")
+def mixed_columns():
+    """21 features, of columns of every kind."""
+    return Columns(
+        (
+            *(Column(f"x{k}", "number", fill=float(k)) for k in range(17)),
+            Column("price", "number", fill=2.5, text=NumberText(",", ("-",))),
+            Column("member", "boolean"),
+            Column("colour", "category", ("blue", "réd"), "blue"),
+        ),
+        "key",
+        np.linspace(-1, 1, 21),
+        np.linspace(1, 2, 21),
+    )
 
 
 # Real and made sets that need no download: some classes of each against the others.
@@ -76,18 +93,8 @@ def benchmark_rows(request):
 def fit_report():
     """What a fit may have found, each kind of value in it."""
     return FitReport(
-        sdulearn="0.1.0",
-        method="joint",
-        settings={"alpha": 0.25},
-        table="t.csv",
-        answers="p.csv",
-        n_rows=1000,
-        n_unlabeled=900,
-        n_similar=40,
-        n_dissimilar=20,
-        n_unsure=3,
-        n_points=110,
-        n_independent=58,
+        sdulearn="0.1.0", method="joint", settings={"alpha": 0.25}, table="t.csv", answers="p.csv",
+        n_rows=1000, n_unlabeled=900, n_similar=40, n_dissimilar=20, n_unsure=3, n_points=110, n_independent=58,
         answer_columns={"id_a": "left", "id_b": "right", "label": "same"},
         answer_words={"1": (1, 40), "0": (-1, 20)},
         accuracy=AccuracyEstimate(0.9, 0.8, 0.95, 0.82, 60, 0.95),

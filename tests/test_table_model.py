@@ -5,40 +5,28 @@ import pytest
 from scipy import sparse
 
 from sdulearn import PairLogisticRegressionCV, SDUClassifier, TableModel
-from sdulearn.columns import Column, Columns, NumberText
+from sdulearn.columns import Columns
 from sdulearn.errors import InputError, UnseenCategoryWarning
-
-COLUMNS = Columns(
-    (
-        *(Column(f"x{k}", "number", fill=float(k)) for k in range(17)),
-        Column("price", "number", fill=2.5, text=NumberText(",", ("-",))),
-        Column("member", "boolean"),
-        Column("colour", "category", ("blue", "réd"), "blue"),
-    ),
-    "key",
-    np.linspace(-1, 1, 21),
-    np.linspace(1, 2, 21),
-)
 
 
 @pytest.fixture(scope="module")
-def frame():
+def frame(mixed_columns):
     rng = np.random.default_rng(0)
-    numbers = {column.name: rng.normal(size=40) for column in COLUMNS.columns[:18]}
+    numbers = {column.name: rng.normal(size=40) for column in mixed_columns.columns[:18]}
     return pd.DataFrame({**numbers, "member": rng.random(40) < 0.5, "colour": rng.choice(["blue", "réd"], 40)})
 
 
 @pytest.fixture(scope="module")
-def model(waveform):
-    return TableModel(PairLogisticRegressionCV().fit(*waveform), COLUMNS, ("no", "yes"))
+def model(waveform, mixed_columns):
+    return TableModel(PairLogisticRegressionCV().fit(*waveform), mixed_columns, ("no", "yes"))
 
 
 def test_the_parts_are_used_in_their_order(model, frame):
     """Columns to features, features to standardised ones, and those into the estimator as it was fitted."""
     colours = (frame["colour"].to_numpy()[:, None] == np.array(["blue", "réd"])).astype(float)
-    X = np.column_stack([frame[[c.name for c in COLUMNS.columns[:-1]]].to_numpy(dtype=float), colours])
+    X = np.column_stack([frame[[c.name for c in model.columns.columns[:-1]]].to_numpy(dtype=float), colours])
     np.testing.assert_array_equal(model.features(frame), X)
-    scaled = (X - COLUMNS.mean) / COLUMNS.scale
+    scaled = (X - model.columns.mean) / model.columns.scale
     decision = model.decision_function(frame)
     np.testing.assert_allclose(decision, model.estimator.decision_function(scaled))
     np.testing.assert_allclose(model.predict_proba(frame), model.estimator.predict_proba(scaled))
