@@ -101,7 +101,7 @@ def test_names_and_types_of_id_columns():
     assert not any(map(looks_like_id, ["idea", "grid", "age", "nrs", "unnamed 3", "encoded", "paid"]))
     for dtype, holds in ((pa.int8(), True), (pa.large_string(), True), (pa.bool_(), False), (pa.date32(), False)):
         assert may_hold_ids("x", dtype) == holds
-    assert may_hold_ids("x", pa.dictionary(pa.int8(), pa.string()))
+    assert all(may_hold_ids("x", pa.dictionary(pa.int8(), dtype)) for dtype in (pa.string(), pa.int64()))
     assert may_hold_ids("x_id", pa.float64())
     assert not may_hold_ids("x", pa.float64())
 

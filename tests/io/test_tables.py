@@ -452,7 +452,7 @@ def test_far_cells_are_refused_where_they_have_a_value(tmp_path):
     np.testing.assert_array_equal(read_features(workbook)[1], X)
     sheet.active["XFD1048576"] = 1
     sheet.save(workbook)
-    with pytest.raises(InputError, match="the 26 cells .* are spread over 1,048,576 rows and 16,384 columns"):
+    with pytest.raises(InputError, match=r"the 26 cells .* are spread over 1,048,576 rows and 16,384 columns"):
         open_table(workbook)
 
 

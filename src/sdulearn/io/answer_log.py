@@ -272,22 +272,18 @@ def _record(line: bytes) -> Record | None:
 def log_answers(name: str, contents: LogContents) -> Answers:
     """The answers that stand, as all other files of answers are read."""
     given = list(contents.answers.values())
-    ids = np.empty((len(given), 2), dtype=object)
-    ids[:, 0] = [one.left for one in given]
-    ids[:, 1] = [one.right for one in given]
     columns = {"id_a": "left", "id_b": "right", "label": "answer"}
-    annotators = None
-    if any(one.annotator for one in given):
+    annotators = [one.annotator for one in given]
+    if any(annotators):
         columns["annotator"] = "annotator"
-        annotators = np.array([one.annotator for one in given], dtype=object)
     counts = Counter((one.word, one.sign) for one in sorted(given, key=lambda one: -(one.sign**2)))
     times = [one.time for one in given]
     return Answers(
         name=name,
-        ids=ids,
+        ids=np.array([(one.left, one.right) for one in given], dtype=object).reshape(-1, 2),
         answers=np.array([one.sign for one in given], dtype=np.int64),
         weights=np.ones(len(given)),
-        annotators=annotators,
+        annotators=np.array(annotators, dtype=object) if any(annotators) else None,
         lines=np.array([one.line for one in given], dtype=np.int64),
         columns=columns,
         words={word: (code, count) for (word, code), count in counts.items()},

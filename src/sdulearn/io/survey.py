@@ -99,15 +99,15 @@ class Survey:
             return self
         by_id = [found.rows[found.rows >= 0] for found in self.hits.values() if found.unique]
         needed = np.unique(np.concatenate([self.lowest(self.n_drawn), *by_id]))
-        kept = []
-        for rows, fixed, batch in self.kept:
-            mask = fixed | np.isin(rows, needed)
-            kept.append((rows[mask], fixed[mask], batch if mask.all() else _taken(batch, mask)))
-        return Survey(self.n_rows, self.counts, self.hits, self.n_drawn, [one for one in kept if len(one[0])])
+        kept = [part for one in self.kept for part in _taken(*one, one[1] | np.isin(one[0], needed))]
+        return replace(self, kept=kept)
 
 
-def _taken(batch: ArrowTable, mask: Mask) -> ArrowTable:
-    return batch.filter(require("pyarrow", "files").array(mask))
+def _taken(rows: Codes, fixed: Mask, batch: ArrowTable, mask: Mask) -> list[tuple[Codes, Mask, ArrowTable]]:
+    """Some rows of a batch; nothing where it has none of them."""
+    if not mask.any():
+        return []
+    return [(rows[mask], fixed[mask], batch.filter(require("pyarrow", "files").array(mask)))]
 
 
 def survey(batch: ArrowTable, rows: Codes, _: None, wanted: Wanted) -> Survey | None:
@@ -128,8 +128,7 @@ def survey(batch: ArrowTable, rows: Codes, _: None, wanted: Wanted) -> Survey | 
     for one in hits.values():
         if one.unique:
             mask[one.rows[one.rows >= 0] - rows[0]] = True
-    kept = [(rows[mask], fixed[mask], batch if mask.all() else _taken(batch, mask))] if mask.any() else []
-    return Survey(len(rows), counts, hits, wanted.n_drawn, kept).pruned()
+    return Survey(len(rows), counts, hits, wanted.n_drawn, _taken(rows, fixed, batch, mask)).pruned()
 
 
 def blocks_of(part: Part, columns: Sequence[str], rows: int) -> Iterator[tuple[ArrowTable, Codes, None]]:
