@@ -137,21 +137,7 @@ class ScoreClassifier(PairClassifier):
             The linear start and the trees, added up.
         """
         check_is_fitted(self)
-        return self.decide(self._encoded(X, reset=False))
-
-    def decide(self, rows: Rows) -> Array:
-        """Return :meth:`decision_function` of rows that are checked and encoded.
-
-        Parameters
-        ----------
-        rows : array or CSR matrix of shape (n_rows, n_features)
-            Numbers, NaN where a value is missing.
-
-        Returns
-        -------
-        array of shape (n_rows,) or (n_rows, K)
-            The linear start and the trees, added up.
-        """
+        rows = self._encoded(X, reset=False)
         scores = self.start_.decide(rows)
         if self.boosters_:
             threads = self._threads(rows.shape[0])

@@ -159,16 +159,12 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 @contextmanager
-def _engine(arguments: argparse.Namespace) -> Iterator[Engine | str]:
-    """The engine, with a bar for each pass."""
-    if arguments.engine == MEMORY:
-        if arguments.scheduler is not None:
-            raise InputError("`scheduler` names a Dask cluster; it needs `engine='dask'`.")
-        yield MEMORY
-        return
+def _engine(arguments: argparse.Namespace) -> Iterator[Engine]:
+    """The engine, with a bar for each pass over a table that may be large."""
     progress = Progress()
+    watched = None if arguments.engine == MEMORY else progress.expect
     try:
-        with open_engine(arguments.engine, scheduler=arguments.scheduler, progress=progress.expect) as engine:
+        with open_engine(arguments.engine, scheduler=arguments.scheduler, progress=watched) as engine:
             if engine.address and not arguments.json:
                 kind = "local" if arguments.scheduler is None else "running"
                 say(f"cluster: {kind}, {engine.n_workers} workers ({engine.address})")

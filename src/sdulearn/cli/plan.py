@@ -96,9 +96,15 @@ def run(arguments: argparse.Namespace) -> int:
 def _simulate(arguments: argparse.Namespace) -> Plan:
     """The plan that the options ask for, with a progress bar."""
     tqdm = require("tqdm", "demo").tqdm
+    X: MatrixLike | None = None
+    if arguments.features is not None:
+        # As 'sdulearn fit' would see them.
+        from sdulearn.io.survey import read_features
+
+        X = read_features(arguments.features, id_column=arguments.id, missing=arguments.missing)[1]
     methods = (arguments.method,) if arguments.method else ("joint",) if arguments.prior == 0.5 else METHODS
     return simulate_plan(
-        X=_read_features(arguments),
+        X=X,
         methods=methods,
         n_repeats=arguments.repeats,
         random_state=arguments.seed,
@@ -107,15 +113,6 @@ def _simulate(arguments: argparse.Namespace) -> Plan:
         progress=lambda fits: tqdm(fits, unit="fit", leave=False, disable=None),
         **{name: getattr(arguments, name) for name in _OPTIONS},
     )
-
-
-def _read_features(arguments: argparse.Namespace) -> MatrixLike | None:
-    """The features of a table as 'sdulearn fit' would see them; None without a table."""
-    if arguments.features is None:
-        return None
-    from sdulearn.io.survey import read_features
-
-    return read_features(arguments.features, id_column=arguments.id, missing=arguments.missing)[1]
 
 
 def describe_need(needed: PairsNeeded) -> str:

@@ -137,9 +137,9 @@ def _settings(estimator: Estimator) -> Finding:
 def _prior(prior: PriorEstimate | None, name: str) -> list[Finding]:
     if prior is None:
         return []
-    counts = [] if prior.n_similar is None or prior.n_dissimilar is None else [prior.n_similar + prior.n_dissimilar]
+    counts = [n for n in (prior.n_similar, prior.n_dissimilar) if n is not None]
     details = {key: getattr(prior, key) for key in ("value", "low", "high", "identified", "confidence")}
-    return [_result("prior", name=name, n_answers=counts[0] if counts else None, **details)]
+    return [_result("prior", name=name, n_answers=sum(counts) if counts else None, **details)]
 
 
 def _headline(report: FitReport) -> list[Finding]:
@@ -448,6 +448,8 @@ def _interval(d: Details, form: str = ".1%") -> str:
 
 
 _NO_RANDOM = "No question was about a random row, and chosen rows do not represent the others."
+_NOT_SHOWN = "The held-out answers do not show that the model is better than"
+_ASK_MORE = "Ask about more pairs, or look for features that separate the classes."
 _NAME_THEM = "Give a few labelled points as `labels` to name them."
 # By code: a function of the details, or a format that they fill.
 _SENTENCES: dict[str, str | Callable[[Details], str]] = {
@@ -499,10 +501,8 @@ _SENTENCES: dict[str, str | Callable[[Details], str]] = {
     "flipped_answers": "The answers were flipped with probability {flip_rate:.1%} before they were stored (epsilon "
     "{epsilon:g}). The joint method uses this known error rate; counts and contradictions mean little.",
     "tied_questions": "Left out: {count:,} questions answered both ways equally often.",
-    "no_better_than_guessing": "The held-out answers do not show that the model is better than guessing. Ask about "
-    "more pairs, or look for features that separate the classes.",
-    "no_better_than_majority": "The held-out answers do not show that the model is better than always predicting the "
-    "larger class ({majority:.1%}). Ask about more pairs, or look for features that separate the classes.",
+    "no_better_than_guessing": f"{_NOT_SHOWN} guessing. {_ASK_MORE}",
+    "no_better_than_majority": f"{_NOT_SHOWN} always predicting the larger class ({{majority:.1%}}). {_ASK_MORE}",
     "prior_not_identified": "The answers do not show which class is the larger one, so the names of the two classes "
     f"may be exchanged. {_NAME_THEM}",
     "names_uncertain": "The model puts about half the rows into either class, so the names of the classes may be "

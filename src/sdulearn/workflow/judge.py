@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy import sparse
 from scipy.stats.mstats import mquantiles
+from sklearn import config_context
 
 from sdulearn.answers.answer_model import doubtful_answers
 from sdulearn.columns import BOOLEAN, CATEGORY, NUMBER, Column, Columns
@@ -57,8 +58,8 @@ _MOST_NUMBERS = 20_000_000
 _GRID = 20
 # Of a column of numbers, where most rows are.
 _MIDDLE = (0.05, 0.95)
-# Places of rows, what decides about them, and the sign of its decisions.
-Deciders = list[tuple[Indices, Callable[[Rows], Array], float]]
+# Places of rows, and what decides about them.
+Deciders = list[tuple[Indices, Callable[[Rows], Array]]]
 
 
 def judge(
@@ -209,7 +210,7 @@ def _held_out(columns: Columns, values: Array, judged: Indices, models: Deciders
     values = values.copy()
     values[:, judged] = X
     rows = columns.rows(values)
-    decided = [(places, sign * decide(rows[places])) for places, decide, sign in models if len(places)]
+    decided = [(places, decide(rows[places])) for places, decide in models if len(places)]
     decision = np.empty((len(rows), *decided[0][1].shape[1:]))
     for places, found in decided:
         decision[places] = found
@@ -242,7 +243,9 @@ def column_importances(
     answers = np.asarray(pairs)[chosen]
     # Who answered and labels are set aside: the likelihood with these takes a hundred times as long.
     y = answers if answers.ndim == 1 else answers[:, :2]
-    found = pair_importance(model, values[:, judged], y, n_repeats=_REPEATS, random_state=0)
+    # Rows are checked already, and would be hundreds of times over.
+    with config_context(assume_finite=True):
+        found = pair_importance(model, values[:, judged], y, n_repeats=_REPEATS, random_state=0)
     order = np.argsort(-found.mean, kind="stable").tolist()
     names = [columns.columns[k].name for k in judged]
     return tuple(ColumnImportance(names[k], float(found.mean[k]), float(found.error[k])) for k in order)
@@ -252,14 +255,12 @@ def _among(whole: Estimator, parts: list[FoldModel], chosen: Indices, n_rows: in
     """A model for each of the chosen rows, by their places among these: that of its fold, of a hub that of all rows."""
     place = np.full(n_rows, -1)
     place[chosen] = np.arange(len(chosen))
-    found = []
+    found: Deciders = []
     for part in parts:
         places = place[part.rows]
-        # Rows are checked already, hundreds of times over if these models did so again.
-        decide = getattr(part.model, "decide", part.model.decision_function)
-        found.append((places[places >= 0], decide, part.sign))
-    hubs = np.setdiff1d(np.arange(len(chosen)), np.concatenate([places for places, *_ in found]))
-    return [*found, (hubs, whole.decision_function, 1.0)]
+        found.append((places[places >= 0], part.decide))
+    hubs = np.setdiff1d(np.arange(len(chosen)), np.concatenate([places for places, _ in found]))
+    return [*found, (hubs, whole.decision_function)]
 
 
 def column_dependences(

@@ -7,7 +7,6 @@ import signal
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
 from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
@@ -107,8 +106,6 @@ class FitOptions:
 class Engine:
     """Makes blocks of the parts of a table."""
 
-    # of parts, a function that watches the rows go by (or None), and whether to keep the rows in memory
-    make: Callable[[Sequence[Part], Watch | None, bool], Blocks]
     name: str = MEMORY
     address: str = ""  # where the work is done; empty in this process
     n_workers: int = 1  # threads or processes that do it
@@ -118,7 +115,13 @@ class Engine:
     def blocks(self, parts: Sequence[Part], n_rows: int | None, keep: bool = False) -> Blocks:
         """Blocks of so many rows in all; ``keep`` holds them in the memory of a cluster for pass after pass."""
         watch = None if self.progress is None or n_rows is None else self.progress(n_rows)
-        return self.make(parts, watch, keep)
+        if self.name == DASK:
+            blocks = require("sdulearn.distributed", "dask").DaskBlocks.from_parts(parts, watch)
+            return blocks.persist() if keep else blocks
+        from sdulearn.blocks import LocalBlocks
+
+        # Every thread reads a part of its own; nothing is kept.
+        return LocalBlocks(parts, n_jobs=self.n_workers, watch=watch)
 
 
 @contextmanager
@@ -146,24 +149,10 @@ def open_engine(name: str, *, scheduler: str | None = None, progress: Progress |
     if scheduler is not None and name != DASK:
         raise InputError("`scheduler` names a Dask cluster; it needs `engine='dask'`.")
     if name != DASK:
-        n_jobs = cpu_count() if name == STREAM else 1
-        yield Engine(partial(_local_blocks, n_jobs), name, n_workers=n_jobs, progress=progress)
+        yield Engine(name, n_workers=cpu_count() if name == STREAM else 1, progress=progress)
         return
     with _client(scheduler) as client:
-        address = client.scheduler.address
-        yield Engine(_cluster_blocks, DASK, address, len(client.nthreads()), progress)
-
-
-def _local_blocks(n_jobs: int, parts: Sequence[Part], watch: Watch | None, keep: bool) -> Blocks:
-    """Every thread reads a part of its own; nothing is kept."""
-    from sdulearn.blocks import LocalBlocks
-
-    return LocalBlocks(parts, n_jobs=n_jobs, watch=watch)
-
-
-def _cluster_blocks(parts: Sequence[Part], watch: Watch | None, keep: bool) -> Blocks:
-    blocks = require("sdulearn.distributed", "dask").DaskBlocks.from_parts(parts, watch)
-    return blocks.persist() if keep else blocks
+        yield Engine(DASK, client.scheduler.address, len(client.nthreads()), progress)
 
 
 @contextmanager
