@@ -323,8 +323,8 @@ def check_source(answers: Answers) -> list[Finding]:
 def check_entities(answers: Answers) -> list[Finding]:
     """Answers about entities, thousands of classes of a row or two each, which no classifier of classes learns.
 
-    Known by the groups that similar answers tie, or by the share of similar answers, of random pairs at least 1/K
-    for K classes. Dissimilar answers alone tell nothing: some ask for no others.
+    Known by the groups that similar answers tie, or by the share of similar answers, of random
+    pairs at least 1/K for K classes. Dissimilar answers alone tell nothing: some ask for no others.
     """
     n = answers.n_similar + answers.n_dissimilar
     counts = {"n_similar": answers.n_similar, "n_answers": n}
@@ -339,8 +339,8 @@ def check_entities(answers: Answers) -> list[Finding]:
 def _entity_groups(answers: Answers) -> dict[str, float]:
     """How many groups similar answers tie, and their sizes, where these are of entities; empty where they are not.
 
-    Few answers a point tie small groups whatever they are about. Hence the comparison with random order: answers
-    about classes tie as many points into large groups.
+    Few answers a point tie small groups whatever they are about. Hence the comparison with random
+    order: answers about classes tie as many points into large groups.
     """
     ends = number_ids(answers.ids)
     known = (ends[:, 0] != ends[:, 1]) & (answers.answers != UNSURE)

@@ -40,8 +40,8 @@ class PriorEstimate:
     identified : bool
         Whether the interval stays clear of 1/2: the counts tell that one class is larger.
     n_similar, n_dissimilar, n_effective : float or None
-        The counts it rests on, of weighted answers those of as many equal ones as are as precise, and the number
-        of these; None where the prior was given.
+        The counts it rests on, of weighted answers those of as many equal ones as are as precise,
+        and the number of these; None where the prior was given.
     confidence : float or None
         Level of the interval; None where the prior was given.
 

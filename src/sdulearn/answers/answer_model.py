@@ -4,13 +4,13 @@ An answer of annotator a says what is true with probability 1 - e_a, whatever th
 
     P(answer | classes of its points) = (1 - e_a)^w  if it is right,  e_a^w  if it is wrong,  w its weight      (1)
 
-Rates are given, or estimated from answers that contradict each other, by EM for the likelihood of all
-answers as a function of the rates under a Beta prior:
+Rates are given, or estimated from answers that contradict each other, by EM for the likelihood of
+all answers as a function of the rates under a Beta prior:
 
     e_a  <-  (m mu_a + sum of P(wrong | all answers) over the answers of a) / (m + their number)                (2)
 
-mu_a is the rate of all other annotators, itself drawn to a small one, and m says how alike annotators
-are; :func:`shrink` takes the mean over m.
+mu_a is the rate of all other annotators, itself drawn to a small one, and m says how alike
+annotators are; :func:`shrink` takes the mean over m.
 
 With two classes the likelihood is that of all answers on cycles. A model that has not seen the answers
 about a point says something of it too. But it may be wrong itself, and what it says of a point is
@@ -26,11 +26,11 @@ With more classes the truth of a question is "same" with some probability s, and
     P(answers to a question) = s prod_{same} (1 - e_a) prod_{different} e_a
                              + (1 - s) prod_{same} e_a prod_{different} (1 - e_a)                               (4)
 
-which is the latent class model of Dawid and Skene [1]_ with two classes of questions. Those with several
-answers, or about two labelled points, are used. Two annotators who answer the same questions are told apart
-by s alone; where s is near 1/2 they are not, and a profile interval says so. Contradictions round a cycle
-are used where nothing else explains them, by the likelihood of all answers on cycles with all classes
-equally likely.
+which is the latent class model of Dawid and Skene [1]_ with two classes of questions. Those with
+several answers, or about two labelled points, are used. Two annotators who answer the same
+questions are told apart by s alone; where s is near 1/2 they are not, and a profile interval says
+so. Contradictions round a cycle are used where nothing else explains them, by the likelihood of all
+answers on cycles with all classes equally likely.
 
 References
 ----------
@@ -138,7 +138,7 @@ class AnswerModel:
     Attributes
     ----------
     error_rate : Rate
-        Share of all answers that are wrong. The ends of its interval are the means of those of the annotators.
+        Share of all answers that are wrong; the interval has the mean ends of the annotators'.
     by_annotator : dict
         The :class:`Rate` of each annotator by number, in ascending order; 0 where it is not known who answered.
 
@@ -199,7 +199,7 @@ class AnswerModel:
         graph : AnswerGraph
             Answers and labels: questions asked again, cycles and labels tell the rates.
         n_classes : int, default=2
-            Number of classes. With more than two, cycles tell where nothing else explains a contradiction.
+            With more than two, cycles tell only where nothing else explains a contradiction.
         logits : array of shape (n_points,), optional
             With two classes: what a model that has not seen the answers about a point says of it. It tells
             annotators apart, but not a rate that all have in common.
@@ -697,8 +697,8 @@ class DoubtfulAnswers:
 def doubtful_answers(model: Estimator, X: MatrixLike, y: ArrayLike) -> DoubtfulAnswers:
     """Rank answers by the probability that they are wrong.
 
-    By other answers about the same points and the model's probabilities. A model that was fitted on the very
-    answers finds fewer wrong ones than there are; their order is hardly touched.
+    By other answers about the same points and the model's probabilities. A model that was fitted on
+    the very answers finds fewer wrong ones than there are; their order is hardly touched.
 
     Parameters
     ----------

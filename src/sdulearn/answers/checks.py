@@ -1,8 +1,8 @@
 """What is wrong with a set of answers: self pairs, repeats, and contradictions between answers fine one by one.
 
 "Same class" is transitive, so a dissimilar pair within a group that similar pairs tie together is a
-contradiction for any number of classes. With two classes a cycle with an odd number of dissimilar pairs
-is one too: the groups cannot be coloured with two colours.
+contradiction for any number of classes. With two classes a cycle with an odd number of dissimilar
+pairs is one too: the groups cannot be coloured with two colours.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class AnswerChecks:
     disagreements : list of Contradiction
         Questions that were answered both ways.
     closure : list of Contradiction
-        Dissimilar pairs within a group of similar ones, not disagreements; the first with their chains.
+        Dissimilar pairs within a group of similar ones, not disagreements; the first with chains.
     odd_cycles : list of Contradiction
         One cycle for each set of groups that two classes cannot explain.
     """
@@ -149,7 +149,7 @@ def group_questions(ends: Indices, answers: Iterable[int]) -> dict[tuple[int, in
 def majority_votes(ends: Indices, answers: Codes, weights: Array, usable: Iterable[int]) -> tuple[Indices, int, int]:
     """Let the weightier answer stand for a question that was asked again.
 
-    Gives an answer for each question, how many questions were decided so, and how many are tied and left out.
+    Gives an answer for each question, how many were decided so, and how many are tied and left out.
     """
     chosen = []
     n_asked_again = 0

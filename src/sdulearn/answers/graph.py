@@ -98,10 +98,10 @@ class AnswerGraph:
         Parameters
         ----------
         y : array-like of int, shape (n_rows,) or (n_rows, 1 to 4), frame or Pairs
-            As in :func:`~sdulearn.pairs.read_pairs`. Without points every row is a point of its own.
+            As in :func:`~sdulearn.pairs.read_pairs`. Without points every row is its own point.
         sample_weight : array-like of shape (n_rows,), optional
-            Weights of the rows, the same for both ends of an answer, in any unit. An answer or a label whose rows
-            weigh 0 is left out; its points stay.
+            Weights of the rows, the same for both ends of an answer, in any unit. An answer or a
+            label whose rows weigh 0 is left out; its points stay.
 
         Returns
         -------
@@ -280,8 +280,9 @@ class AnswerGraph:
     def hubs(self) -> Indices:
         """Points that many answers hang on, such as the examples of a linked design.
 
-        A hub is in at least 10 answers, and in at least 5 times as many as the mean point in answers. A question
-        asked again counts once. Random questions make no hub, however few points they are about.
+        A hub is in at least 10 answers, and in at least 5 times as many as the mean point in
+        answers. A question asked again counts once. Random questions make no hub, however few
+        points they are about.
 
         Returns
         -------

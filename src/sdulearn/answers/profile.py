@@ -8,8 +8,8 @@ flip, unless a label tells which side is which:
 
 With p the class prior it is the likelihood of the prior; with every answer multiplied by the
 predictions at both ends, and p the accuracy, that of the accuracy. Where some points were drawn at
-random, k and m count these, and the others, as likely of one class as of the other, only connect them.
-Where answers contradict each other, some of them are wrong, at an unknown rate e:
+random, k and m count these, and the others, as likely of one class as of the other, only connect
+them. Where answers contradict each other, some of them are wrong, at an unknown rate e:
 
     P(answers | p) = integral of P(answers | p, e) Beta(e; 1/2, 19/2) de                       (3)
 

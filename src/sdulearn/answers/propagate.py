@@ -5,11 +5,11 @@ knows only whether their classes agree (:func:`~sdulearn.answers.answer_model.lo
 
     P(answers, labels) = sum_c  prod_i p_i(c_i)  prod_answers f(c_i, c_j)                   (1)
 
-(1) is reduced, exactly, before a message is sent. "Same" answers that are never wrong contract points to a
-*group*; with two classes "different" ones do so too, with the classes of one side swapped. Repeated questions
-are one edge between groups, an answer within a group is a constant, and one about a labelled group a
-potential of the other. What is left are groups with potentials t(c), and edges whose factor is a where the
-classes of the two ends agree and b where they differ:
+(1) is reduced, exactly, before a message is sent. "Same" answers that are never wrong contract
+points to a *group*; with two classes "different" ones do so too, with the classes of one side
+swapped. Repeated questions are one edge between groups, an answer within a group is a constant, and
+one about a labelled group a potential of the other. What is left are groups with potentials t(c),
+and edges whose factor is a where the classes of the two ends agree and b where they differ:
 
     cavity   h(c) = t(c) * product of all messages into the group but one                   (2)
     message  m(c') = a h(c') + b sum_{c != c'} h(c)                                         (3)
@@ -23,14 +23,16 @@ class k of one group, the *pivot*, with the most edges on its cycles [2]_:
     P = sum_k P_k,  where P_k is the likelihood with the pivot in class k                   (6)
     posterior = sum_k P_k / P * posterior_k                                                 (7)
 
-Both are exact. In a copy no cycle leads through the pivot, and solutions that differ by a flip of all classes
-are kept apart. With logits z and p = softmax(z), the slope of the value in z_ic is posterior_ic - p_ic
-(Fisher's identity), in components with cycles wherever the messages came to rest.
+Both are exact. In a copy no cycle leads through the pivot, and solutions that differ by a flip of
+all classes are kept apart. With logits z and p = softmax(z), the slope of the value in z_ic is
+posterior_ic - p_ic (Fisher's identity), in components with cycles wherever the messages came to
+rest.
 
-On random graphs of 4 to 12 points with up to twice as many answers, wrong in 2 to 30%, half or more are exact.
-In the others posteriors are off by 0.004 to 0.006 on average and by 0.31 at worst (0.017 and 0.12 with three
-classes and no errors). Whether K > 2 classes can agree with "different" answers around cycles is a graph
-colouring, which messages do not decide: such a contradiction may go unnoticed, with a finite value.
+On random graphs of 4 to 12 points with up to twice as many answers, wrong in 2 to 30%, half or more
+are exact. In the others posteriors are off by 0.004 to 0.006 on average and by 0.31 at worst (0.017
+and 0.12 with three classes and no errors). Whether K > 2 classes can agree with "different" answers
+around cycles is a graph colouring, which messages do not decide: such a contradiction may go
+unnoticed, with a finite value.
 
 References
 ----------

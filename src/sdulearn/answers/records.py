@@ -148,11 +148,11 @@ class Answers:
     n_unanswered : int
         Questions in the file that nobody has answered yet.
     kinds : object array of shape (n_answers,) or None
-        Why each question was asked, as a log says it: "random", other texts where a design chose it, empty where
-        that is not known. None of files that are no logs.
+        Why each question was asked, as a log says it: "random", other texts where a design chose
+        it, empty where that is not known. None of files that are no logs.
     drawn : bool array of shape (n_answers,) or None
-        With ``kinds``: whether each question is about a point of a random sample: drawn at random, or chosen and
-        before the last random one in the random order.
+        With ``kinds``: whether each question is about a point of a random sample: drawn at random,
+        or chosen and before the last random one in the random order.
     n_unranked : int
         Number of chosen questions whose points have no known place in that order: some may be missing in the sample.
     epsilon : float or None
@@ -214,7 +214,8 @@ class Answers:
 def random_ends(answers: Answers, ends: Indices, used: Indices | Mask) -> Mask | None:
     """Which ends of some answers are points of a random sample; None where all questions are random pairs.
 
-    A linked design compares a point, the first, with a chosen example. Both points of a random pair are in no other.
+    A linked design compares a point, the first, with a chosen example. Both points of a random pair
+    are in no other.
     """
     if answers.kinds is None or answers.drawn is None:
         return None

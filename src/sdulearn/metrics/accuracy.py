@@ -5,11 +5,12 @@ predictions (all -1 or +1) and s = y y' the answer,
 
     E[s h h'] = E[y h] E[y' h'] = (2 accuracy - 1)^2                                         (1)
 
-The share of pairs on which the predictions agree with the answer is thus to the accuracy as the share
-of similar pairs is to the prior, with the same exact interval; an answer that is wrong with probability
-e multiplies both sides by ``1 - 2 e``. Where answers share points, the likelihood of whole components
-takes its place (:mod:`sdulearn.answers.profile`). Where some points were drawn at random and others
-chosen, each random point is judged by what the answers say of it (:func:`sdulearn.prior.share_of`).
+The share of pairs on which the predictions agree with the answer is thus to the accuracy as the
+share of similar pairs is to the prior, with the same exact interval; an answer that is wrong with
+probability e multiplies both sides by ``1 - 2 e``. Where answers share points, the likelihood of
+whole components takes its place (:mod:`sdulearn.answers.profile`). Where some points were drawn at
+random and others chosen, each random point is judged by what the answers say of it
+(:func:`sdulearn.prior.share_of`).
 """
 
 from __future__ import annotations
@@ -42,8 +43,9 @@ class AccuracyEstimate:
     Attributes
     ----------
     value : float
-        The estimate, between 1/2 and 1: answers cannot tell a classifier from its mirror image. Between 0 and 1
-        with labels, by random questions beside chosen ones, or with one kind of answer alone.
+        The estimate, between 1/2 and 1: answers cannot tell a classifier from its mirror image.
+        Between 0 and 1 with labels, by random questions beside chosen ones, or with one kind of
+        answer alone.
     low, high : float
         Confidence interval: exact for random pairs that share no points, by the likelihood of components where
         they do. With one kind of answer alone it is a normal one with the prior and unlabeled rows, and 1/2 to 1
@@ -95,8 +97,9 @@ def pair_accuracy(
     y : array-like of shape (n_rows,) or (n_rows, 2 to 4)
         What is known of each row; an UndeterminedError where there are neither answers nor labels.
     error_rate : float or mapping, optional
-        Probability that an answer is wrong, one for all or one for each annotator. By default answers are taken
-        for right; where they contradict each other, for wrong at an unknown rate (a Beta prior with a mean of 5%).
+        Probability that an answer is wrong, one for all or one for each annotator. By default
+        answers are taken for right; where they contradict each other, for wrong at an unknown rate
+        (a Beta prior with a mean of 5%).
     sample_weight : array-like of shape (n_rows,), optional
         A weight per row, the same for both ends of a pair, in any unit; weight 0 leaves a row out.
     prior : float, optional

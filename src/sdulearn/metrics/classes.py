@@ -85,13 +85,14 @@ class ClassAgreement:
     accuracy : Share or None
         Share of right predictions where labels or answers tell it (see ``basis``).
     basis : {"labels", "groups", "random questions", None}
-        "labels": predictions on labelled points. "groups": on the points of groups that the answers tie together
-        and call different from each other, each of ten points or more, as many as there are predicted classes,
-        matched with classes in the best way, which flatters by less than one in ten points of a group. "random
-        questions": on points drawn at random, by the classes that answers give them: of labels, or such groups.
+        "labels": predictions on labelled points. "groups": on the points of groups that the answers
+        tie together and call different from each other, each of ten points or more, as many as
+        there are predicted classes, matched with classes in the best way, which flatters by less
+        than one in ten points of a group. "random questions": on points drawn at random, by the
+        classes that answers give them: of labels, or such groups.
     confidence : float
-        Level of the intervals. Those of agreements are about further questions: about new points, but the same
-        hubs (:meth:`AnswerGraph.hubs <sdulearn.answers.AnswerGraph.hubs>`).
+        Level of the intervals. Those of agreements are about further questions: about new points,
+        but the same hubs (:meth:`AnswerGraph.hubs <sdulearn.answers.AnswerGraph.hubs>`).
     counts : AnswerCounts or None
         The answers by the predicted classes of their points; None in reports of earlier versions.
     """
@@ -225,7 +226,8 @@ def _accuracy(graph: AnswerGraph, predicted: Codes, confidence: float) -> tuple[
 def _names_of_groups(graph: AnswerGraph, predicted: Codes) -> Codes | None:
     """The predicted class that the large group of each point is matched with best, 0 for points in none.
 
-    Groups beyond the predicted classes have the numbers after these. None where there are fewer groups than classes.
+    Groups beyond the predicted classes have the numbers after these. None where there are fewer
+    groups than classes.
     """
     groups = distinct_groups(graph, _FEWEST_POINTS)
     if len(groups) < max(2, len(np.unique(predicted))):

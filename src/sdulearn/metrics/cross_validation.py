@@ -1,8 +1,9 @@
 """The accuracy of an estimator by folds over points.
 
-Decisions of one fold share their model, and that model differs from the one of all rows, so the estimate
-varies more than as many independent decisions would. The correction of Nadeau and Bengio (Machine
-Learning 52, 2003) bounds by how much: with K folds the variance of a mean over them is at most
+Decisions of one fold share their model, and that model differs from the one of all rows, so the
+estimate varies more than as many independent decisions would. The correction of Nadeau and Bengio
+(Machine Learning 52, 2003) bounds by how much: with K folds the variance of a mean over them is at
+most
 
     (1/K + 1/(K - 1)) sigma^2  instead of  sigma^2 / K                                        (1)
 
@@ -47,8 +48,8 @@ def cross_val_accuracy(
 ) -> AccuracyEstimate:
     """Accuracy of an estimator by cross-validation on the answers it learns from.
 
-    Every point gets the decision of a model that saw no answer about it. The interval is widened for what the folds
-    have in common.
+    Every point gets the decision of a model that saw no answer about it. The interval is widened
+    for what the folds have in common.
 
     Parameters
     ----------
@@ -318,7 +319,8 @@ def folds_over_points(n_splits: int, y: ArrayLike | Pairs) -> PairKFold:
     Returns
     -------
     PairKFold
-        With another seed than the folds by which estimators choose settings, which would flatter themselves.
+        With another seed than the folds by which estimators choose settings, which would flatter
+        themselves.
     """
     count = number_of_folds(n_splits, read_pairs(y).similar)
     if count < 2:

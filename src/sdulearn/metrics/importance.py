@@ -30,8 +30,9 @@ class PairImportance:
     accuracy : float
         The accuracy, or agreement, as it is.
     error : array of shape (n_features,)
-        Standard error of the mean over answers and shuffles, for the classifier as it is. Approximate, between nine
-        tenths and twice the true one in simulations: no more answers count than their points make pairs.
+        Standard error of the mean over answers and shuffles, for the classifier as it is.
+        Approximate, between nine tenths and twice the true one in simulations: no more answers
+        count than their points make pairs.
     """
 
     mean: Array
