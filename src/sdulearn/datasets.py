@@ -68,11 +68,10 @@ def sample_sdu(
     n_test : int, default=0
         How many labelled test points to draw besides.
     exact : bool, default=True
-        Whether the shares of classes, similar pairs and wrong answers are exact (to rounding), as in
-        the paper, or random; those of classes are random without ``prior``.
+        Whether the shares of classes (with ``prior``), similar pairs and wrong answers are exact.
     design : {"loose", "random", "star"}, default="loose"
-        Which questions are asked: every point in one, as in the paper; any two of ``n_points`` points,
-        no two twice; or one point against every other.
+        Every point in one pair, as in the paper; any two of ``n_points`` points, no two twice; or one
+        point against every other.
     n_points : int, optional
         With ``design="random"``: number of points that questions are about; by default ``n_pairs``.
     error_rate : float, default=0.0
@@ -116,7 +115,7 @@ def sample_sdu(
     ends = _questions(design, n_pairs, n_points, rng)
     n_asked = int(ends.max(initial=-1)) + 1
     if prior is None:
-        drawn = _draw_any(n_asked + n_unlabeled + n_test, len(labels), rng)
+        drawn = _draw(np.zeros(n_asked + n_unlabeled + n_test, dtype=int), np.zeros(len(labels), dtype=int), rng)
     else:
         if design == "loose":
             n_similar = split(n_pairs, similar_share(prior))
@@ -161,25 +160,16 @@ def _classes(n_positive: int, n: int) -> Codes:
     return np.repeat([1, -1], [n_positive, n - n_positive])
 
 
-def _draw_any(n: int, n_rows: int, rng: np.random.RandomState) -> Indices:
-    """Random rows without replacement."""
-    if n > n_rows:
-        raise InputError(
-            f"This draw needs {n} points, but `y` has {n_rows}. Lower `n_pairs`, `n_unlabeled` or `n_test`."
-        )
-    return rng.permutation(n_rows)[:n]
-
-
 def _draw(classes: Codes, labels: Codes, rng: np.random.RandomState) -> Indices:
-    """A random row for each of the classes, without replacement."""
+    """A random row for each of the classes, 0 where they do not matter, without replacement."""
     rows = np.empty(len(classes), dtype=np.intp)
-    for value, name in ((1, "positive"), (-1, "negative")):
+    for value, name in ((1, "positive "), (-1, "negative "), (0, "")):
         needed = np.flatnonzero(classes == value)
         there = np.flatnonzero(labels == value)
         if len(needed) > len(there):
             raise InputError(
-                f"This draw needs {len(needed)} {name} points, but `y` has {len(there)}. Lower "
-                "`n_pairs`, `n_unlabeled` or `n_test`, or take another `prior`."
+                f"This draw needs {len(needed)} {name}points, but `y` has {len(there)}. Lower "
+                f"`n_pairs`, `n_unlabeled` or `n_test`{', or take another `prior`' if name else ''}."
             )
         rows[needed] = rng.permutation(there)[: len(needed)]
     return rows

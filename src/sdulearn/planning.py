@@ -48,10 +48,8 @@ class PlanRow:
 
     Attributes
     ----------
-    n_pairs : int
-        The number of pairs.
-    prior : PriorEstimate
-        The prior's estimate and interval at the expected counts.
+    n_pairs, prior : int and PriorEstimate
+        The number of pairs, and the prior's interval at the expected counts.
     no_value_probability : float
         Chance of no more similar than dissimilar pairs: such counts imply no prior.
     order_bound, order_probability : float or None
@@ -75,10 +73,8 @@ class Plan:
 
     Attributes
     ----------
-    curves : tuple of Curve
-        Accuracy, one curve a method.
-    rows : tuple of PlanRow
-        What is known without simulation, one row a number of pairs, in ascending order.
+    curves, rows : tuples of Curve and PlanRow
+        Accuracy of each method; what is known without simulation, by numbers of pairs, ascending.
     prior, ceiling : float
         Share of the larger class, and accuracy of the best possible classifier.
     n_unlabeled, n_repeats : int
@@ -140,11 +136,9 @@ class PairsNeeded:
 
     Attributes
     ----------
-    n_pairs : float
-        The estimate, a whole number; the smallest size simulated where that is enough, infinite
-        where the largest is not.
-    low, high : float
-        The same with the curve two standard errors higher and lower: the noise of the simulation.
+    n_pairs, low, high : float
+        The estimate: at least the smallest size simulated, infinite where the largest is not enough;
+        and the same with the curve two standard errors higher and lower.
     target_accuracy, method, plan : float, str and Plan
         The target, the estimator and the simulation.
     """
@@ -185,8 +179,7 @@ def simulate_plan(
     prior : float
         Share of one class (which one makes no difference).
     X : array-like of shape (n_rows, n_features), optional
-        Your unlabeled rows, numbers without gaps. Of more than 100 columns the 100 main directions
-        are simulated, which is optimistic.
+        Your unlabeled rows; of more than 100 columns the 100 main directions, which is optimistic.
     methods : sequence of {"joint", "sddu"}, default=("joint", "sddu")
         :class:`~sdulearn.PairLogisticRegressionCV` and :class:`~sdulearn.SDUClassifierCV`.
     sizes : sequence of int, default=(25, 50, 100, 200, 400, 800, 1600)
@@ -202,8 +195,8 @@ def simulate_plan(
     known_prior : bool, default=False
         Whether the estimators are given the prior, or take it from the counts.
     oriented : bool, default=False
-        Whether a few labelled points name the classes (``orient``); always so at prior 1/2.
-        Otherwise a model that names them the wrong way round counts as wrong.
+        Whether a few labelled points name the classes; always so at prior 1/2. Otherwise a model
+        that names them the wrong way round counts as wrong.
     n_repeats : int, default=20
         Draws; the standard error falls with their square root.
     random_state : int or None, default=0

@@ -7,7 +7,7 @@ import pytest
 
 from sdulearn.answers import AnswerGraph
 from sdulearn.answers.records import Answer
-from sdulearn.asking.classes import TRIES, Classes, read_classes
+from sdulearn.asking.classes import TRIES, read_classes
 
 
 def one(a, b, sign, kind="linked"):
@@ -44,22 +44,26 @@ def test_two_classes_are_the_sides_of_the_graph(seed):
         assert (label[i] == label[j]) == (sides[i] == sides[j])
 
 
-def test_different_from_all_opens_a_class():
-    classes = read_classes(records_of([(0, 1, -1), (2, 0, -1), (2, 1, -1), (3, 2, 1)]), None)
-    assert partition(classes.label) == [[0], [1], [2, 3]]
-    assert classes.unproven == []
-
-
-def test_a_point_under_way_is_in_no_class():
-    classes = read_classes(records_of([(0, 1, -1), (2, 0, -1)]), None)
-    assert 2 not in classes.label
-    assert classes.excluded == {2: {classes.label[0]}}
-
-
-def test_the_last_of_k_classes_follows():
-    answers = [(0, 1, -1), (2, 0, -1), (2, 1, -1), (3, 0, -1), (3, 1, -1)]
-    assert read_classes(records_of(answers), 3).label[3] == 2
-    assert 3 not in read_classes(records_of(answers), None).label
+@pytest.mark.parametrize(
+    ("answers", "limit", "classes", "excluded"),
+    [
+        # Different from all classes opens one.
+        ([(0, 1, -1), (2, 0, -1), (2, 1, -1), (3, 2, 1)], None, [[0], [1], [2, 3]], {}),
+        # A point under way is in none; the last of three follows.
+        ([(0, 1, -1), (2, 0, -1)], None, [[0], [1]], {2: {1}}),
+        ([(0, 1, -1), (2, 0, -1), (2, 1, -1), (3, 0, -1), (3, 1, -1)], None, [[0], [1], [2]], {3: {0, 1}}),
+        ([(0, 1, -1), (2, 0, -1), (2, 1, -1), (3, 0, -1), (3, 1, -1)], 3, [[0], [1], [2, 3]], {}),
+        # Answers that came before their points were known count later.
+        ([(0, 1, 1), (2, 3, 1), (3, 4, -1), (0, 2, -1)], 2, [[0, 1, 4], [2, 3]], {}),
+        # A contradiction changes nothing.
+        ([(0, 1, 1), (1, 2, 1), (0, 2, -1)], 2, [[0, 1, 2]], {}),
+    ],
+)
+def test_what_follows_from_answers(answers, limit, classes, excluded):
+    found = read_classes(records_of(answers), limit)
+    assert partition(found.label) == classes
+    assert found.excluded == excluded
+    assert found.unproven == []
 
 
 def test_an_explored_point_opens_a_class_early_and_may_be_merged():
@@ -74,20 +78,8 @@ def test_an_explored_point_opens_a_class_early_and_may_be_merged():
     assert merged.unproven == []
 
 
-def test_answers_that_came_before_their_points_were_known_count_later():
-    classes = read_classes(records_of([(0, 1, 1), (2, 3, 1), (3, 4, -1), (0, 2, -1)]), 2)
-    assert partition(classes.label) == [[0, 1, 4], [2, 3]]
-
-
 def test_the_majority_of_answers_to_a_question_stands():
     first = records_of([(0, 1, -1)])
     again = [one(1, 0, 1, "repeat"), one(0, 1, 1, "doubtful")]
     assert read_classes(first + again[:1], 2).label == {1: 0, 0: 1}
     assert read_classes(first + again, 2).label == {0: 0, 1: 0}
-
-
-def test_a_contradiction_changes_nothing():
-    classes = Classes(2)
-    for answer in [(0, 1, 1), (1, 2, 1), (0, 2, -1)]:
-        classes.read(*answer)
-    assert partition(classes.label) == [[0, 1, 2]]

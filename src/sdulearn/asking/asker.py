@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
-from sklearn.pipeline import make_pipeline
+from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils import check_random_state
 
@@ -126,8 +126,12 @@ class Asker:
         random_state: RandomState = None,
         private: float | None = None,
     ) -> None:
-        if private is not None:
-            _refuse_private(design, n_classes)
+        if private is not None and design == "linked":
+            raise InputError(
+                "`private` needs a design in which no point is in many answers: the linked one compares "
+                "all points with the same few, and k answers about a point make its protection k "
+                'epsilon. Give `design="random"`.'
+            )
         self.design = design or ("linked" if private is None else "random")
         self.n_classes = n_classes
         self._limit = _checked_classes(n_classes, self.design)
@@ -333,7 +337,7 @@ class Asker:
         if estimator is not None:
             return estimator.fit(rows, y)
         if self.design == "random":
-            return _fit_standardised(self._of_random_pairs(), rows, y)
+            return _for_columns(fit_quietly(self._of_random_pairs(rows), rows, y), rows)
         if self._now.model is None:
             raise UndeterminedError("A model needs two classes, and all answers so far are about one. Answer more.")
         return model_on_features(self._now, self._X)
@@ -360,7 +364,7 @@ class Asker:
             raise UndeterminedError(
                 f"An accuracy needs {_LEAST_OF_A_KIND} answers of each kind. Answer more questions."
             )
-        estimator = make_pipeline(_scaler(rows), self._of_random_pairs())
+        estimator = self._of_random_pairs(rows)
         return cross_val_accuracy(estimator, rows, y, error_rate=self._flips.rate, confidence=confidence)
 
     def advice(self) -> Advice:
@@ -510,42 +514,25 @@ class Asker:
                 return place
         raise InputError(f"There is no answer with the number {number}.")
 
-    def _of_random_pairs(self) -> PairLogisticRegressionCV:
+    def _of_random_pairs(self, rows: Rows) -> Pipeline:
         rate = self._flips.rate
-        return PairLogisticRegressionCV(error_rate="auto" if rate is None else rate)
+        model = PairLogisticRegressionCV(error_rate="auto" if rate is None else rate)
+        # Zeros of sparse rows stay.
+        return make_pipeline(StandardScaler(with_mean=not sparse.issparse(rows)), model)
 
 
 def _key(answers: Sequence[RowAnswer]) -> Key:
     return tuple(one[:5] for one in answers)
 
 
-def _fit_standardised(model: Estimator, rows: Rows, y: Codes) -> Estimator:
-    """Fit to standardised rows, with coefficients for the columns as given; sparse rows keep zeros."""
-    scaler = _scaler(rows).fit(rows)
-    fit_quietly(model, scaler.transform(rows), y)
+def _for_columns(fitted: Pipeline, rows: Rows) -> Estimator:
+    """The model of a scaler and a model, with coefficients for the columns as given."""
+    scaler, model = fitted[0], fitted[1]
     model.coef_ = model.coef_ / scaler.scale_
     if scaler.with_mean:
         model.intercept_ = model.intercept_ - model.coef_ @ scaler.mean_
     check_feature_names(model, rows, reset=True)
     return model
-
-
-def _scaler(rows: Rows) -> StandardScaler:
-    return StandardScaler(with_mean=not sparse.issparse(rows))
-
-
-def _refuse_private(design: str | None, n_classes: int | str) -> None:
-    if n_classes != 2:
-        raise InputError(
-            "`private` is for two classes: among more, a flipped answer opens a class that does not "
-            "exist. Give `n_classes=2`."
-        )
-    if design == "linked":
-        raise InputError(
-            "`private` needs a design in which no point is in many answers: the linked one compares "
-            "all points with the same few, and k answers about a point make its protection k "
-            'epsilon. Give `design="random"`.'
-        )
 
 
 def ask(X: MatrixLike, oracle: Oracle, n: int, **options: Any) -> Asker:
@@ -591,7 +578,10 @@ def _checked_classes(n_classes: int | str, design: str) -> int | None:
     if design not in DESIGNS:
         raise InputError(f"`design` is one of {', '.join(DESIGNS)}; got `design={design!r}`.")
     if design == "random" and n_classes != 2:
-        raise InputError('`design="random"` is for two classes. Leave `n_classes` out, or use `design="linked"`.')
+        raise InputError(
+            '`design="random"`, and with it `private`, is for two classes. Leave `n_classes` out, or use '
+            '`design="linked"`.'
+        )
     if isinstance(n_classes, str) and n_classes == "auto":
         return None
     if not isinstance(n_classes, (int, np.integer)) or n_classes < 2:

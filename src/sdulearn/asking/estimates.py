@@ -8,8 +8,7 @@ before their turn came; that they belong to the sample is still not the model's 
 from __future__ import annotations
 
 from copy import copy
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -33,8 +32,7 @@ NEXT_ANSWERS = 50
 WORTHWHILE_GAIN = 0.005
 
 
-@dataclass(frozen=True)
-class Advice:
+class Advice(NamedTuple):
     """Whether more answers are worth it.
 
     Attributes
@@ -55,8 +53,7 @@ class Advice:
     worth_going_on: bool
 
 
-@dataclass(frozen=True)
-class ClassFound:
+class ClassFound(NamedTuple):
     """A class that the answers found.
 
     Attributes

@@ -206,7 +206,7 @@ class Session:
         if wait and estimating is not None:
             estimating.result()
         counts = Counter(one.word for one in standing)
-        contents = self.log.contents.answers
+        of_key = {one.key: one for one in standing}
         classes = [
             {"name": self.class_name(one), "share": one.share, "n_points": one.n_points}
             for one in self._estimates["classes"]
@@ -216,7 +216,7 @@ class Session:
             **{f"n_{word}": counts[word] for word in PAIR_WORDS},
             **self._estimates,
             "classes": classes,
-            "review": [contents[key] for key in self._estimates["review"] if key in contents],
+            "review": [of_key[key] for key in self._estimates["review"] if key in of_key],
             "curve": [self._curve[n] for n in sorted(self._curve)][-_CURVE_POINTS:],
             "estimating": standing != self._estimated,
             "privacy": str(self.asker.leak()),
