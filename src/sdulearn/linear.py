@@ -1,8 +1,4 @@
-"""SDUClassifier and SDUClassifierCV: linear models by the marginal risks of the paper.
-
-Squared loss needs nothing of the rows but additive statistics (:class:`PairStatistics`), so that they may come in any
-portions.
-"""
+"""SDUClassifier and SDUClassifierCV: linear models by the marginal risks of the paper, and additive statistics."""
 
 from __future__ import annotations
 
@@ -191,11 +187,8 @@ def check_width(found: int, expected: int) -> None:
 
 
 def fold_tol(solver: str, tol: float) -> float:
-    """The tolerance of fits that are only compared with each other.
-
-    The interior point method gains one digit an iteration, and no choice among settings hangs on the
-    later ones. Newton's last digits come for free.
-    """
+    """The tolerance of fits that are only compared with each other."""
+    # The interior point method gains one digit an iteration; Newton's last digits come for free.
     return max(tol, 1e-3) if solver == "interior_point" else tol
 
 

@@ -51,11 +51,7 @@ class LinearOddLoss(Loss, Protocol):
 
 
 class TrainingLoss(LinearOddLoss, Protocol):
-    """All that a solver may ask of a loss.
-
-    Only :class:`LinearOddLoss` is always there. Before a solver is run that needs more,
-    :func:`sdulearn.solvers.choose_solver` checks for it.
-    """
+    """All that a solver may ask of a loss; what :class:`LinearOddLoss` lacks, ``choose_solver`` checks for."""
 
     curvature: float
     flat: float

@@ -552,9 +552,9 @@ def _row_numbers(values: ArrayLike, n_points: int, name: str) -> Indices:
             "points have ids, translate them first, for example with "
             "pandas.Index(ids).get_indexer(...)."
         )
-    if ((numbers < 0) | (numbers >= n_points)).any():
-        bad = numbers[(numbers < 0) | (numbers >= n_points)][0]
-        raise InputError(f"`{name}` names row {bad}, but `X` has rows 0 to {n_points - 1}.")
+    outside = numbers[(numbers < 0) | (numbers >= n_points)]
+    if outside.size:
+        raise InputError(f"`{name}` names row {outside[0]}, but `X` has rows 0 to {n_points - 1}.")
     return numbers.astype(np.intp, copy=False)
 
 

@@ -35,10 +35,7 @@ Portion: TypeAlias = tuple[Rows, Codes] | Block
 def number_blocks(
     group: RowGroups, columns: Sequence[str], codes: str | None, points: str | None, weights: str | None, dtype: str
 ) -> Iterator[Block]:
-    """Number columns of some row groups, batch by batch, with codes and weights.
-
-    The matrix is stored column by column, as the file has it.
-    """
+    """Number columns of some row groups, batch by batch, with codes and weights; stored by column, as in the file."""
     d = len(columns)
     extra = [name for name in (codes, points, weights) if name is not None]
     for _, batch in group([*columns, *extra], batch_rows(d)):

@@ -19,7 +19,6 @@ from sdulearn.blocks import Block, Blocks, HashedPairKFold, Sums, add_all, fold_
 from sdulearn.blocks.double_hinge import solve_double_hinge
 from sdulearn.blocks.problem import (
     BlockProblem,
-    PointCounts,
     RowRule,
     refuse_shared_points,
     solve_lbfgs,
@@ -115,7 +114,7 @@ class _BlockFit:
             )
         self.sample: list[Block] = found["sample"]
         self.n_rows: int = found["rows"]
-        self.points: PointCounts = found["points"]
+        self.points = found["points"]
         if self.points.shared:
             refuse_linked(self.points.points, self.points.counts)
         if model.prior is None:

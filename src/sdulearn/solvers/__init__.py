@@ -41,10 +41,7 @@ def choose_solver(solver: str, loss: TrainingLoss, n_columns: int) -> str:
 
 
 def solve(problem: Problem, solver: str, tol: float, max_iter: int, starts: Sequence[Solution] = ()) -> Solution:
-    """Run a solver by its name, cold or from neighbours' solutions, the most trusted first.
-
-    The problem, not the solver, says how good the answer is.
-    """
+    """Run a solver by its name, cold or from neighbours' solutions, the most trusted first; the problem certifies."""
     _, run = SOLVERS[solver]
     return problem.certified(run(problem, tol, max_iter, starts))
 

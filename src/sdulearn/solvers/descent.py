@@ -98,10 +98,8 @@ def lbfgs_many(
 ) -> tuple[Array, Array]:
     """Minimise K independent problems, the columns of ``W``, by L-BFGS (Liu and Nocedal, 1989).
 
-    Returns solutions and values.
-
-    ``scale`` is the diagonal of the first inverse Hessian. A column leaves when its gradient norm
-    is below ``tol`` or no step descends.
+    Returns solutions and values. ``scale`` is the diagonal of the first inverse Hessian. A column
+    leaves when its gradient norm is below ``tol`` or no step descends.
     """
     W = W.copy()
     live: Indices = np.arange(W.shape[1])

@@ -59,10 +59,7 @@ class Cholesky:
 
     @property
     def weakest(self) -> float:
-        """Smallest share of a diagonal entry that the columns before it leave over.
-
-        Where it is near rounding, so is the solution along some direction.
-        """
+        """Smallest share of a diagonal entry that the columns before it leave; near rounding, so is some direction."""
         return float(np.min((self.L.diagonal() / np.sqrt(self.diagonal)) ** 2, initial=1.0))
 
     def solve(self, b: Array) -> Array:
@@ -84,10 +81,7 @@ def joined(rows: list[Rows]) -> Rows:
 
 
 def row_pieces(X: Rows, origin: Array) -> Iterator[tuple[slice, Rows]]:
-    """``[x - origin, 1]`` for slices of the rows; dense pieces share one buffer, so use each before the next.
-
-    Sparse rows must stay sparse: their origin is zero.
-    """
+    """``[x - origin, 1]`` for slices of the rows; dense pieces share one buffer, sparse rows have the origin zero."""
     n_rows, n_features = X.shape
     size = piece_rows(n_features)
     slices = [slice(begin, min(begin + size, n_rows)) for begin in range(0, n_rows, size)]
