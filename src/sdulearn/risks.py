@@ -33,14 +33,7 @@ def dissimilar_share(p: float) -> float:
 
 
 def mixture(risk: str | Sequence[float], gamma: float = 0.5) -> Mixture:
-    """Return the weights of the SU, DU and SD risks (Eqs. risk_SDSU, risk_SDDU, risk_SUDU).
-
-    Examples
-    --------
-    >>> from sdulearn.risks import mixture
-    >>> mixture("sddu", 0.25)
-    (0.0, 0.25, 0.75)
-    """
+    """Return the weights of the SU, DU and SD risks (Eqs. risk_SDSU, risk_SDDU, risk_SUDU)."""
     if isinstance(risk, str):
         if not 0 <= gamma <= 1:
             raise InputError(f"`gamma` must lie between 0 and 1, got {gamma!r}.")
@@ -90,18 +83,7 @@ def refuse_linked(points: Indices, count: Indices) -> None:
 
 
 def source_weights(g: Mixture, prior: float) -> Array:
-    """Return the row-weight table, before the division by the size of the source.
-
-    Every risk of section 3 of the paper is a sum over rows of ``P loss(z, +1) + N loss(z, -1)``.
-
-    Examples
-    --------
-    >>> from sdulearn.risks import mixture, source_weights
-    >>> source_weights(mixture("sd"), 0.75).round(4)
-    array([[ 0.9375, -0.3125],
-           [-0.1875,  0.5625],
-           [ 0.    ,  0.    ]])
-    """
+    """P and N (columns) of the rows of S, D and U, before the division by the size of the source."""
     g1, g2, g3 = g
     p = prior
     q = 1 - prior

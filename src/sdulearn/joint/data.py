@@ -19,6 +19,7 @@ import numpy as np
 from scipy import sparse
 from scipy.linalg import eigh, svd
 from scipy.sparse.linalg import eigsh
+from sklearn.utils.sparsefuncs import mean_variance_axis
 
 from sdulearn.answers.graph import AnswerGraph, restrict, weights_by_component
 from sdulearn.errors import InputError, ScalingWarning, warn
@@ -99,9 +100,8 @@ class Axes:
 def _graded_axes(covariance: Array, deviation: Array) -> tuple[Array, Array]:
     """Principal axes and their variances where columns have units of different sizes.
 
-    The eigenvalues of the covariance round like the largest. Those of the correlations do not; with
-    a root of these the axes are the singular vectors of a root of the covariance, whose rounding is
-    that of the largest deviation, not of its square.
+    The eigenvalues of the covariance round like the largest. A root of the covariance, from one of the correlations,
+    rounds like the largest deviation, not like its square.
     """
     varies = np.flatnonzero(deviation)
     unit = deviation[varies]
@@ -243,11 +243,10 @@ class Moments:
         return max(top / 4, 1e-6)
 
     def starts(self, init: str = "auto") -> list[Array]:
-        """The top eigenvector of the whitened pair moment, and with a prior the SD solution, up to scale.
+        """The top eigenvector of the whitened pair moment; unless ``init`` is "moment", also the SD solution, up to
+        scale, where there is a prior, and the direction of the labels, if any. The first follows their sign.
 
-        ``E[s x x'^T] = mu mu^T`` with ``mu = E[y x]``, so the first needs no prior; its sign
-        follows the second. With labels it follows these, and their direction is one more start. As ``init`` says,
-        it may be the only one.
+        ``E[s x x'^T] = mu mu^T`` with ``mu = E[y x]``, so the first needs no prior.
         """
         root = np.sqrt(self._shrunk)
         moment = self._unit(self._top_moment(1 / root)[1] / root)
@@ -289,16 +288,13 @@ class Moments:
 
 def warn_of_column_scales(X: Rows, weight: Array, names: Sequence[str] | None) -> None:
     """A ScalingWarning where the standard deviations of the columns are far apart."""
-    share = weight / weight.sum()
-    mean = X.T @ share
     if sparse.issparse(X):
-        variance = X.multiply(X).T @ share - mean**2
-        # A difference of squares is exact to the root of a rounding.
-        exact = variance > 1e-14 * mean**2
-        deviation = np.where(exact, np.sqrt(np.where(exact, variance, 0.0)), 0.0)
+        mean, variance = mean_variance_axis(X, axis=0, weights=weight)
     else:
-        deviation = np.sqrt(np.einsum("i,ij->j", share, (X - mean) ** 2))
-    warn_of_scales(deviation, mean, names)
+        share = weight / weight.sum()
+        mean = X.T @ share
+        variance = np.einsum("i,ij->j", share, (X - mean) ** 2)
+    warn_of_scales(np.sqrt(variance), mean, names)
 
 
 def warn_of_scales(deviation: Array, mean: Array, names: Sequence[str] | None = None) -> None:

@@ -315,8 +315,7 @@ class PairLogisticRegression(PairLogisticBase):
             label; see :func:`~sdulearn.stack_pairs`.
         sample_weight : array-like of shape (n_rows,), optional
             A weight per row; both ends of a pair carry one weight. Only their ratios matter, and a row of
-            weight 0 is left out. A component counts by the mean weight of its answers and labels; mean and
-            covariance of the rows are weighted too.
+            weight 0 is left out. A component counts by the mean weight of its answers and labels.
 
         Returns
         -------
@@ -352,7 +351,7 @@ class PairLogisticRegressionCV(PairLogisticBase):
     Parameters
     ----------
     alphas : int or sequence of float, default=8
-        Penalties to try; a number stands for that many on a grid from where the model leaves zero.
+        Penalties to try, or how many on a grid from where the model leaves zero.
     covariance_powers : sequence of float, default=(0, 1, 2)
         Powers of the covariance in the penalty to try. With more than two classes the first is taken.
     n_classes : int or "auto", default=2
@@ -363,10 +362,8 @@ class PairLogisticRegressionCV(PairLogisticBase):
         As in :class:`~sdulearn.PairLogisticRegression`.
     cv : int or splitter, default=5
         Number of pair-safe folds (dealt with a fixed seed), or an object such as :class:`~sdulearn.PairKFold`.
-    init : {"auto", "moment"}, default="auto"
-        As in :class:`~sdulearn.PairLogisticRegression`.
-    tol, max_iter
-        As in :class:`~sdulearn.PairLogisticRegression`.
+    init, tol, max_iter
+        As in :class:`~sdulearn.PairLogisticRegression`; ``init`` is "auto" or "moment".
 
     Attributes
     ----------
@@ -381,10 +378,9 @@ class PairLogisticRegressionCV(PairLogisticBase):
     alphas_ : array of shape (n_alphas, n_powers)
         The penalties tried.
     n_classes_interval_ : tuple of two int, or None
-        With ``n_classes="auto"`` the fewest and the most classes that the answers allow: of the numbers within two
-        standard errors of the best held-out likelihood the smallest, and the most classes that one has in use. Where
-        there are fewer than five "same" answers and labels for each of these, the most is at least the number of
-        equally large classes that the share of "same" answers allows, at most 20.
+        With ``n_classes="auto"`` the fewest and the most classes that the answers allow, within two standard errors of
+        the best held-out likelihood. With fewer than five "same" answers and labels a class, the most is at least the
+        number of equally large classes that the share of "same" answers allows, at most 20.
     coef_, intercept_, classes_, n_classes_, class_shares_, prior_, answer_model_, objective_, optimality_, n_iter_
         As in :class:`~sdulearn.PairLogisticRegression`, from all answers.
     n_features_in_, feature_names_in_
@@ -535,8 +531,7 @@ class PairLogisticRegressionCV(PairLogisticBase):
     ) -> tuple[Fit | None, tuple[int, int]]:
         """The model with the number of classes by the held-out likelihood, None where that is two; and its interval.
 
-        A class that no row is in costs no likelihood and is none: there are as many as have rows, or as
-        answers and labels force.
+        A class without rows costs no likelihood and is none, unless answers and labels force it.
         """
         graph = problem.graph
         fewest = _least_classes(problem)
@@ -638,8 +633,7 @@ def _used(X: Rows, fit: Fit) -> Indices:
 def _most_classes(graph: AnswerGraph, most: int) -> int:
     """The most classes that the answers allow, from the most that a model uses which held-out answers allow.
 
-    Without enough "same" answers for all of these some may not be seen. K equal classes make random answers "same"
-    with probability 1/K, and so many are allowed as the share of "same" answers allows.
+    Without enough "same" answers some may not be seen. K equal classes make random answers "same" with chance 1/K.
     """
     enough, _ = _ties(graph, most)
     if enough:

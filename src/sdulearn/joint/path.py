@@ -369,9 +369,8 @@ def _class_scores(
 ) -> Array:
     """Mean log chance (n_temperatures, n_folds, n_alphas) of what each fold left out, given what it knows; or NaN.
 
-    At each penalty the model of a fold begins at its neighbour's solution and at the one on everything, shrunk, and
-    the better one by its own objective is kept. Without the second, folds would miss solutions that the path found; by
-    itself it would tell the fold too much of the answers left out.
+    A fold begins at its neighbour's solution and at the one on everything, shrunk, and keeps the better one. Without
+    the second it would miss solutions that the path found; alone it would tell too much of the answers left out.
     """
     middle, others = _outwards(problem, alphas, covariance_power)
     scores = np.full((len(TEMPERATURES), known.shape[1], len(alphas)), np.nan)
@@ -412,8 +411,7 @@ def choose_number(
     """The number of classes by the held-out likelihood, and its interval.
 
     Numbers are tried from the fewest on, until more bring nothing. The fewest within one standard error of the best
-    is taken, or as many as have a point then: a class without costs no likelihood and is none. Within two standard
-    errors are the fewest classes of the interval, and its most, counted by the classes that have a point.
+    is taken, and the interval is of those within two; classes count that have a point, as others cost no likelihood.
     """
     # The same penalties for all numbers: else the lightest would win.
     largest = problem.with_classes(fewest).largest_alpha(covariance_power)
@@ -440,10 +438,8 @@ def choose_number(
 
 
 def _near_best(scores: Array, n_errors: float) -> Mask:
-    """Which of several numbers (n_numbers, n_folds) are so many standard errors from the best, or a few per cent.
-
-    Errors are those of the differences in the folds: a number is kept unless all folds speak against it.
-    """
+    """Which numbers (n_numbers, n_folds) are so many standard errors of the folds' differences from the best, or a
+    few per cent."""
     mean = np.nanmean(scores, axis=1)
     best = int(np.argmax(mean))
     behind = scores[best] - scores
