@@ -45,6 +45,11 @@ def _objects(sheet: Sheet) -> Iterator[Record]:
     return (record for _, record in sheet.records() if isinstance(record, dict))
 
 
+def _each(sheet: Sheet, read: Callable[[Record], Record | str]) -> list[NumberedRecord]:
+    """What is read of each record; one that is unreadable stays so."""
+    return [(number, one if isinstance(one, str) else read(one)) for number, one in sheet.records()]
+
+
 # What a person said, by question; or why it cannot be read.
 Said = dict[str, object] | str
 # Stands for every question that was asked: somebody skipped or discarded them all.
@@ -141,9 +146,7 @@ _ANSWER_WORDS = {"same", "similar", "match", "different", "dissimilar", "distinc
 
 def read_label_studio_flat(sheet: Sheet) -> Sheet:
     """A flat row per annotation; the answer is in the only column of words for answers."""
-    rows: list[NumberedRecord] = []
-    for number, record in sheet.records():
-        rows.append((number, record if isinstance(record, str) else {k: _flat_cell(v) for k, v in record.items()}))
+    rows = _each(sheet, lambda record: {name: _flat_cell(cell) for name, cell in record.items()})
     columns = {"annotator": "annotator"}
     if "created_at" in sheet.header:
         columns["time"] = "created_at"
@@ -247,15 +250,12 @@ def _flat_record(record: Record) -> tuple[Record, list[Said]] | str:
 
 def read_prodigy(sheet: Sheet) -> Sheet:
     """A row per task; ids may stand in its ``meta``."""
-    rows: list[NumberedRecord] = []
-    for number, task in sheet.records():
-        rows.append((number, task if isinstance(task, str) else _prodigy_task(task)))
     columns = {"label": "answer"}
     for role, usual in (("annotator", ("_annotator_id", "_session_id")), ("time", ("_timestamp",))):
         if found := [name for name in usual if name in sheet.header]:
             columns[role] = found[0]
     words = {"accept": SIMILAR, "reject": DISSIMILAR, "ignore": UNSURE}
-    return sheet.of("prodigy", rows, columns=columns, words=words, only_ids=True)
+    return sheet.of("prodigy", _each(sheet, _prodigy_task), columns=columns, words=words, only_ids=True)
 
 
 def _prodigy_task(task: Record) -> Record | str:
@@ -299,16 +299,14 @@ def read_crowd(sheet: Sheet) -> Sheet:
     names = by_plain_name(sheet.header)
     task = names["task"]
     mark = _only_mark(sheet.name, task, {as_text(row.get(task)) for row in _objects(sheet)} - {""})
-    rows: list[NumberedRecord] = []
-    for number, row in sheet.records():
-        if isinstance(row, str):
-            rows.append((number, row))
-        else:
-            first, _, second = as_text(row.get(task)).partition(mark)
-            rows.append((number, {**row, "first of task": first.strip(), "second of task": second.strip()}))
+
+    def with_ends(row: Record) -> Record:
+        first, _, second = as_text(row.get(task)).partition(mark)
+        return {**row, "first of task": first.strip(), "second of task": second.strip()}
+
     worker = next(names[name] for name in _WORKERS if name in names)
     columns = {"id_a": "first of task", "id_b": "second of task", "label": names["label"], "annotator": worker}
-    return sheet.of("crowd", rows, columns=columns)
+    return sheet.of("crowd", _each(sheet, with_ends), columns=columns)
 
 
 def _only_mark(name: str, task: str, texts: set[str]) -> str:
