@@ -56,8 +56,12 @@ def test_every_coding(tmp_path, coding):
      ("id a", "id-b"), ("Left ID", "Right ID")],
 )  # fmt: skip
 def test_the_usual_column_names(tmp_path, first, second):
-    pairs = read_answers(written(tmp_path, f"note,{first},is_match,{second}\nx,a,1,b\n"))
-    assert pairs.ids.tolist() == [["a", "b"]]
+    """Also as a spreadsheet writes them."""
+    text = f"note,{first},is_match,{second}\nx,ä,1,b\n"
+    spreadsheet = "\ufeff" + text.replace(",", ";").replace("\n", "\r\n")
+    assert read_answers(written(tmp_path, spreadsheet)).ids.tolist() == [["ä", "b"]]
+    pairs = read_answers(written(tmp_path, text))
+    assert pairs.ids.tolist() == [["ä", "b"]]
     assert (pairs.columns["id_a"], pairs.columns["id_b"], pairs.columns["label"]) == (first, second, "is_match")
 
 
@@ -80,12 +84,7 @@ def test_columns_and_labels_as_told(tmp_path):
     ("labels", "message", "words", "expected"),
     [
         ((1, 0, -1), r"0 \(1 times\) and -1 \(1 times\).*`words=\{'0': 'unsure'\}`", {"0": "unsure"}, [1, 0, -1]),
-        (
-            (1, 2, 1),
-            r"1 \(2 times\) and 2 \(1 times\).*`words=\{'1': 'similar', '2': 'dis",
-            {"2": "similar"},
-            [1, 1, 1],
-        ),
+        ((1, 2, 1), r"1 \(2 times\) and 2 \(1 times\).*`words=\{'1': 'similar', '2': 'dis", {"2": "similar"}, [1] * 3),
     ],
 )
 def test_numbers_that_are_never_guessed(tmp_path, labels, message, words, expected):
@@ -114,15 +113,8 @@ def test_bad_rows_come_with_line_numbers(tmp_path):
 
 @pytest.mark.parametrize("name", ["csv", "tsv", "jsonl", "parquet", "xlsx", "csv.gz", "tsv.gz", "jsonl.gz", "folder"])
 def test_all_formats_read_the_same(tmp_path, name):
-    frame = pd.DataFrame(
-        {
-            "id1": [1, 2, 3],
-            "id2": [4, 5, 6],
-            "label": [True, False, True],
-            "weight": [1.0, 0.5, 2.0],
-            "worker": list("xyz"),
-        }
-    )
+    rows = [(1, 4, True, 1.0, "x"), (2, 5, False, 0.5, "y"), (3, 6, True, 2.0, "z")]
+    frame = pd.DataFrame(rows, columns=["id1", "id2", "label", "weight", "worker"])
     path = tmp_path / f"pairs.{name}"
     if name == "folder":
         path.mkdir()
@@ -140,11 +132,6 @@ def test_all_formats_read_the_same(tmp_path, name):
     assert pairs.weights.tolist() == [1, 0.5, 2]
     assert pairs.annotators.tolist() == ["x", "y", "z"]
     assert (pairs.annotator_names, pairs.annotator_numbers.tolist()) == (("x", "y", "z"), [1, 2, 3])
-
-
-def test_spreadsheets(tmp_path):
-    pairs = read_answers(written(tmp_path, b"\xef\xbb\xbfid_a;id_b;label\r\n\xc3\xa4;b;similar\r\n"))
-    assert pairs.ids.tolist() == [["ä", "b"]]
 
 
 def test_json_lines_with_faults(tmp_path):
