@@ -432,13 +432,19 @@ def test_row_numbers_are_taken_where_no_column_fits(waves):
 def test_a_text_among_the_numbers_of_a_sheet_costs_no_digits(tmp_path):
     numbers = [1234567.891, 0.1234567890123, 20231231.0, 1e-7, -2.0]
     frame = pd.DataFrame(
-        {"id": [1234567.0, 20231231.5, "A7", 12345678.0, 1e15, 7.0], "x": [*numbers, "-"], 2020.0: 1.0}
+        {
+            "id": [1234567.0, 20231231.5, "A7", 12345678.0, 1e15, 7.0],
+            "x": [*numbers, "-"],
+            2020.0: 1.0,
+            "y": [1e300] * 6,
+        }
     )
     frame.to_excel(tmp_path / "t.xlsx", index=False)
     columns, features, ids = read_features(tmp_path / "t.xlsx", missing="mean")
     assert features[:5, 0].tolist() == numbers
     assert ids == ["1234567", "20231231.5", "A7", "12345678", "1000000000000000", "7"]
-    assert columns.feature_names == ["x", "2020"]
+    assert columns.feature_names == ["x", "2020", "y"]
+    assert set(features[:, 2]) == {1e300}
     np.testing.assert_array_equal(np.vstack(in_batches(tmp_path / "t.xlsx", columns)[0]), features)
 
 

@@ -142,10 +142,8 @@ def sheet_table(path: Location, missing: Sequence[str]) -> ArrowTable:
 
 def _column(cells: Sequence[object]) -> ArrowColumn:
     pa = require("pyarrow", "files")
-    # A workbook has no whole numbers of its own.
-    numbers = [int(cell) if isinstance(cell, float) and cell.is_integer() else cell for cell in cells]
-    if any(isinstance(cell, float) for cell in numbers):
-        numbers = [float(cell) if isinstance(cell, int) and not isinstance(cell, bool) else cell for cell in numbers]
+    # A workbook has no whole numbers of its own; beyond 2**53 a float does not tell them apart.
+    numbers = [int(c) if isinstance(c, float) and c.is_integer() and abs(c) < 2**53 else c for c in cells]
     try:
         return pa.array(numbers)
     except (pa.ArrowInvalid, pa.ArrowTypeError):
