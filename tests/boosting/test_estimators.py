@@ -33,11 +33,8 @@ def two_moons(n, seed):
 
 def loose_pairs(n_pairs, n_unlabeled=300, seed=0):
     X, y = two_moons(2 * n_pairs + n_unlabeled, seed)
-    codes = np.zeros(len(y), dtype=int)
-    for k in range(n_pairs):
-        same = y[2 * k] == y[2 * k + 1]
-        codes[2 * k : 2 * k + 2] = k + 1 if same else -(k + 1)
-    return X, codes, y
+    same = y[: 2 * n_pairs : 2] * y[1 : 2 * n_pairs : 2]
+    return X, np.append(np.repeat(np.arange(1, n_pairs + 1) * same, 2), np.zeros(n_unlabeled, dtype=int)), y
 
 
 @pytest.fixture(scope="module")

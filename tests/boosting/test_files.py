@@ -19,10 +19,8 @@ def curved_pairs(seed=0, n_pairs=200):
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(2 * n_pairs + 100, 3))
     y = np.where(X[:, 0] + X[:, 1] ** 2 > 0.4, 1, -1)
-    codes = np.zeros(len(y), dtype=int)
-    for k in range(n_pairs):
-        codes[2 * k : 2 * k + 2] = (k + 1) * y[2 * k] * y[2 * k + 1]
-    return X, codes, y
+    same = y[: 2 * n_pairs : 2] * y[1 : 2 * n_pairs : 2]
+    return X, np.append(np.repeat(np.arange(1, n_pairs + 1) * same, 2), np.zeros(100, dtype=int)), y
 
 
 @pytest.fixture(scope="module")

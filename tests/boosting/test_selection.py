@@ -16,10 +16,8 @@ def pairs_of(classify, seed=0, n_pairs=300):
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(2 * n_pairs + 200, 4))
     y = np.where(classify(X) + 0.3 * rng.normal(size=len(X)) > 0, 1, -1)
-    codes = np.zeros(len(y), dtype=int)
-    for k in range(n_pairs):
-        codes[2 * k : 2 * k + 2] = (k + 1) * y[2 * k] * y[2 * k + 1]
-    return X, codes, y
+    same = y[: 2 * n_pairs : 2] * y[1 : 2 * n_pairs : 2]
+    return X, np.append(np.repeat(np.arange(1, n_pairs + 1) * same, 2), np.zeros(200, dtype=int)), y
 
 
 def line(X):

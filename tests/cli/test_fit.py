@@ -183,14 +183,17 @@ def test_the_report_as_json(fitted, files, tmp_path, capsys):
     assert facts["headline"]["text"] in model.summary().split("\n")
 
 
-def test_noise_is_called_noise(call, tmp_path, capsys):
+def write_noise(folder, rng, ends, same):
+    """Rows of noise, and answers that have nothing to do with them."""
+    pd.DataFrame(rng.normal(size=(800, 3)), columns=list("abc")).to_csv(folder / "t.csv", index=False)
+    answers = {"id1": ends[:, 0], "id2": ends[:, 1], "label": same.astype(int)}
+    pd.DataFrame(answers).to_csv(folder / "p.csv", index=False)
+    return {"features": folder / "t.csv", "pairs": folder / "p.csv"}
+
+
+def test_noise_is_called_noise(fitted, tmp_path, capsys):
     rng = np.random.default_rng(0)
-    pd.DataFrame(rng.normal(size=(300, 3)), columns=list("abc")).to_csv(tmp_path / "t.csv", index=False)
-    ends = rng.permutation(300)[:160].reshape(-1, 2)
-    pd.DataFrame({"id1": ends[:, 0], "id2": ends[:, 1], "label": rng.integers(0, 2, 80)}).to_csv(
-        tmp_path / "p.csv", index=False
-    )
-    call("fit", "--features", tmp_path / "t.csv", "--pairs", tmp_path / "p.csv", "-o", tmp_path / "m.sdu")
+    fitted(**write_noise(tmp_path, rng, rng.permutation(800)[:160].reshape(-1, 2), rng.random(80) < 0.5))
     out = capsys.readouterr().out
     assert "do not show that the model is better than guessing" in out
     assert "names of the two classes may be exchanged. Give a few labelled points as --labels" in out
@@ -212,16 +215,13 @@ def test_only_similar_answers(fitted, refused, options, files, tmp_path, capsys)
     assert "not drawn at random" not in capsys.readouterr().out
 
 
-def test_a_model_no_better_than_the_larger_class(call, tmp_path, capsys):
+def test_a_model_no_better_than_the_larger_class(fitted, tmp_path, capsys):
     """Nine rows in ten are of one class and no feature separates them: 82% of the answers agree with saying so."""
     rng = np.random.default_rng(4)
     y = np.where(rng.random(800) < 0.9, 1, -1)
-    pd.DataFrame(rng.normal(size=(800, 3)), columns=list("abc")).to_csv(tmp_path / "t.csv", index=False)
     ends = rng.integers(0, 800, (300, 2))
     ends = ends[ends[:, 0] != ends[:, 1]]
-    label = (y[ends[:, 0]] == y[ends[:, 1]]).astype(int)
-    pd.DataFrame({"id1": ends[:, 0], "id2": ends[:, 1], "label": label}).to_csv(tmp_path / "p.csv", index=False)
-    call("fit", "--features", tmp_path / "t.csv", "--pairs", tmp_path / "p.csv", "-o", tmp_path / "m.sdu")
+    fitted(**write_noise(tmp_path, rng, ends, y[ends[:, 0]] == y[ends[:, 1]]))
     out = capsys.readouterr().out
     assert re.search("larger class is right (8|9)", out)
     assert "do not show that the model is better than always predicting the larger class" in out

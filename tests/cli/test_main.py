@@ -44,6 +44,8 @@ def test_version(capsys):
 
 
 WRONG = {
+    "plan": "--prior, --target",
+    "plan --prior x --target 1": "invalid float value: 'x'",
     "": "arguments are required",
     "fly": "invalid choice",
     "demo --seeds 0": "'0' is not a whole number of 1 or more",

@@ -110,9 +110,9 @@ def fit_table(
         Number of classes, or "auto" for the fewest within one standard error of the best likelihood of held-out
         answers; by default two, or as many as ``labels`` names. More than two are for the joint likelihood.
     model : {"auto", "linear", "boosted"}, optional
-        Linear, boosted trees (needs LightGBM, ``pip install 'sdulearn[boosting]'``), or, by default and with "auto",
-        whichever makes held-out answers likelier; that is linear without LightGBM, and with fewer than 60 answers,
-        more than 100 features, more than two classes, or another method. With "auto" a finding says so.
+        Linear, boosted trees (needs ``pip install 'sdulearn[boosting]'``), or, by default and with "auto", whichever
+        makes held-out answers likelier; linear without LightGBM, and with fewer than 60 answers, more than 100
+        features, more than two classes, or another method. With "auto" a finding says so.
     max_unlabeled : int, optional
         Most rows to use as unlabeled, drawn at random; by default 20,000, or, for the risks of the paper with
         another engine than "memory", every row.
