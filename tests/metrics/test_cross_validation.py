@@ -33,6 +33,7 @@ def test_cross_validation_judges_by_models_that_have_not_seen_the_pair(waveform)
     assert found.high == pytest.approx(prior_from_share(high))
     folds = folds_over_points(100, codes)
     assert (folds.n_splits, folds.random_state) == (min(np.sum(codes > 0), np.sum(codes < 0)) // 2, 1)
+    assert folds_over_points(10, [1, 1, 2, 2, -3, -3, -4, -4]).n_splits == 2
     assert cross_val_accuracy(model, rows, codes) == cross_val_accuracy(model, rows, codes, cv=10)
     # A number of folds means other folds here than within the estimators that choose a penalty by folds.
     by_number = held_out(model, rows, codes, reference, cv=4)

@@ -112,4 +112,4 @@ def chance_of_same(probability: ArrayLike, pairs: Pairs) -> Array:
     if p.ndim != 2 or len(p) != len(pairs):
         raise InputError(f"`probability` has shape {p.shape}, but `y` has {len(pairs)} rows: give `predict_proba`.")
     same = np.einsum("ik,ik->i", p[pairs.ends[:, 0]], p[pairs.ends[:, 1]])
-    return np.clip(same, 0, 1)
+    return np.minimum(same, 1.0)
