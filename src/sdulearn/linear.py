@@ -1,4 +1,4 @@
-"""SDUClassifier and SDUClassifierCV: linear models by the marginal risks of the paper, and additive statistics."""
+"""SDUClassifier and SDUClassifierCV: linear models by the marginal risks of the paper."""
 
 from __future__ import annotations
 

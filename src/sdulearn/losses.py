@@ -51,7 +51,7 @@ class LinearOddLoss(Loss, Protocol):
 
 
 class TrainingLoss(LinearOddLoss, Protocol):
-    """All that a solver may ask of a loss; what :class:`LinearOddLoss` lacks, ``choose_solver`` checks for."""
+    """All that a solver may ask of a loss; ``choose_solver`` checks for what may be missing."""
 
     curvature: float
     flat: float

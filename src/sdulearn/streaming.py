@@ -35,7 +35,7 @@ Portion: TypeAlias = tuple[Rows, Codes] | Block
 def number_blocks(
     group: RowGroups, columns: Sequence[str], codes: str | None, points: str | None, weights: str | None, dtype: str
 ) -> Iterator[Block]:
-    """Number columns of some row groups, batch by batch, with codes and weights; stored by column, as in the file."""
+    """Number columns of some row groups by batch, stored by column, with codes and weights."""
     d = len(columns)
     extra = [name for name in (codes, points, weights) if name is not None]
     for _, batch in group([*columns, *extra], batch_rows(d)):

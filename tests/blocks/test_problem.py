@@ -5,9 +5,9 @@ import pytest
 
 from sdulearn import SDUClassifier, SDUClassifierCV, stack_pairs
 from sdulearn.blocks import LocalBlocks
-from sdulearn.blocks.double_hinge import rounded_sums
+from sdulearn.blocks.double_hinge import kinked_rows, rounded_sums
 from sdulearn.blocks.estimators import fit_classifier
-from sdulearn.blocks.problem import PointCounts, RowRule, _draw, slope_sums
+from sdulearn.blocks.problem import PointCounts, RowRule, _draw, slope_sums, survey
 from sdulearn.errors import InputError
 from sdulearn.losses import TRAINING_LOSSES, DoubleHinge, Logistic
 from sdulearn.pairs import sources
@@ -21,6 +21,23 @@ def test_a_sample_weighs_what_its_block_weighs(many, count, weighted):
     assert len(drawn) == len(its_codes) == len(stands_for) <= 3 * count
     whole = np.bincount(sources(codes), weights=weight, minlength=3)
     np.testing.assert_allclose(np.bincount(sources(its_codes), weights=stands_for, minlength=3), whole)
+
+
+def test_a_sample_has_as_many_rows_of_each_source_as_can_be_afforded(many, small_sample):
+    for share, count in ((1.0, 150), (0.5, 75), (0.0, 0)):
+        found = survey(*many, None, share, None)
+        drawn = [sources(codes) for _, codes, _ in found["sample"]]
+        assert [np.bincount(one).tolist() for one in drawn] == [[count] * 3] * (count > 0)
+
+
+def test_above_the_limit_no_kinked_rows_are_given():
+    rows = np.linspace(0.9, 1.1, 11)[:, None]
+    rule = RowRule(np.zeros(1), False, np.full(3, 1.0), DoubleHinge())
+    block = (rows, np.zeros(11, dtype=int), None, rule, [np.ones(1)], 1.0)
+    found = kinked_rows(*block, 11)
+    assert (found["given"], found["overflow"], len(found["rows"][0])) == (11, 0, 11)
+    found = kinked_rows(*block, 10)
+    assert (found["given"], found["overflow"], found["rows"]) == (11, 1, [])
 
 
 @pytest.mark.parametrize(

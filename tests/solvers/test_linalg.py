@@ -8,6 +8,7 @@ from sdulearn.losses import get_loss
 from sdulearn.solvers import solve
 from sdulearn.solvers.linalg import Cholesky, affordable_rows, check_system_size, gram_buffer, piece_rows, weighted_gram
 from sdulearn.solvers.problem import Problem, Solution
+from sdulearn.solvers.squared import solve_closed_form
 
 
 @pytest.fixture
@@ -63,3 +64,13 @@ def test_closed_form_where_columns_are_nearly_equal(apart):
     stacked = np.vstack([A / 20, np.sqrt(1e-13) * np.eye(10)])
     expected = np.linalg.lstsq(stacked, np.r_[b / 10, np.zeros(10)], rcond=None)[0]
     np.testing.assert_allclose(A @ found.w, A @ expected, atol=1e-6)
+
+
+@pytest.mark.parametrize(("most", "decomposed"), [(20 * 3, True), (20 * 3 - 1, False)])
+def test_rows_are_decomposed_up_to_a_number_of_numbers(monkeypatch, most, decomposed):
+    monkeypatch.setattr("sdulearn.solvers.squared._DENSE_NUMBERS", most)
+    monkeypatch.setattr("sdulearn.solvers.squared._careful_factor", lambda *_: lambda b: np.full(3, np.inf))
+    equal = Problem(np.ones((20, 3)), np.full(20, 0.05), np.ones(3), np.zeros(3), get_loss("squared"))
+    with np.errstate(invalid="ignore"):
+        found = solve_closed_form(equal, 1e-8, 1)
+    assert np.isfinite(found.w).all() != decomposed

@@ -55,7 +55,7 @@ class WorkerFileError(FileError, FileNotFoundError):
 
 
 class Layer:
-    """Tasks ``(function, *arguments)`` by key; an argument that is a key, or a list of keys, stands for its result."""
+    """Tasks ``(function, *arguments)`` by key; a key among the arguments stands for its result."""
 
     def __init__(self, name: str) -> None:
         self.name = f"{name}-{uuid4().hex}"

@@ -41,7 +41,7 @@ def choose_solver(solver: str, loss: TrainingLoss, n_columns: int) -> str:
 
 
 def solve(problem: Problem, solver: str, tol: float, max_iter: int, starts: Sequence[Solution] = ()) -> Solution:
-    """Run a solver by its name, cold or from neighbours' solutions, the most trusted first; the problem certifies."""
+    """Run a solver, cold or from neighbours' solutions, the best first; the problem certifies."""
     _, run = SOLVERS[solver]
     return problem.certified(run(problem, tol, max_iter, starts))
 

@@ -59,7 +59,7 @@ class Cholesky:
 
     @property
     def weakest(self) -> float:
-        """Smallest share of a diagonal entry that the columns before it leave; near rounding, so is some direction."""
+        """Smallest share of a diagonal entry left by the columns before it: near 0 if dependent."""
         return float(np.min((self.L.diagonal() / np.sqrt(self.diagonal)) ** 2, initial=1.0))
 
     def solve(self, b: Array) -> Array:
@@ -81,7 +81,7 @@ def joined(rows: list[Rows]) -> Rows:
 
 
 def row_pieces(X: Rows, origin: Array) -> Iterator[tuple[slice, Rows]]:
-    """``[x - origin, 1]`` for slices of the rows; dense pieces share one buffer, sparse rows have the origin zero."""
+    """``[x - origin, 1]`` by slices (sparse: origin 0); all dense ones are one buffer."""
     n_rows, n_features = X.shape
     size = piece_rows(n_features)
     slices = [slice(begin, min(begin + size, n_rows)) for begin in range(0, n_rows, size)]

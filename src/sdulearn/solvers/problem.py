@@ -131,7 +131,7 @@ _DENSE_NUMBERS = 1 << 25
 
 
 class Span(NamedTuple):
-    """The user's columns, centred or not; ``left.T @ right`` is an orthonormal basis of the span of their rows."""
+    """The user's columns; ``left.T @ right`` is an orthonormal basis of the span of their rows."""
 
     rows: Rows
     left: Rows
