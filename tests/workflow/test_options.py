@@ -1,14 +1,16 @@
 """What a fit is asked for, and where the work is done: what is opened to the outside, and what is refused."""
 
+from contextlib import nullcontext
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from distributed import get_client
 
+from sdulearn.diagnostics import Finding
 from sdulearn.errors import InputError
 from sdulearn.pairs import read_pairs
-from sdulearn.workflow.fit import _check_random, _worth
+from sdulearn.workflow.fit import _check_random, _without_odd_cycles, _worth
 from sdulearn.workflow.options import FitOptions, open_engine
 
 
@@ -29,6 +31,16 @@ def test_a_local_cluster_is_for_this_machine_alone():
 )
 def test_engines_that_there_are_not(name, scheduler, message):
     with pytest.raises(InputError, match=message), open_engine(name, scheduler=scheduler):
+        pass
+
+
+def test_a_running_cluster_has_workers(monkeypatch):
+    client = SimpleNamespace(nthreads=lambda: {"a": 2, "b": 2}, scheduler=SimpleNamespace(address="tcp://x:1"))
+    monkeypatch.setattr("sdulearn.workflow.options._connect", lambda *_: nullcontext(client))
+    with open_engine("dask", scheduler="tcp://x:1") as engine:
+        assert (engine.n_workers, engine.address) == (2, "tcp://x:1")
+    client.nthreads = dict
+    with pytest.raises(InputError, match="has no workers"), open_engine("dask", scheduler="tcp://x:1"):
         pass
 
 
@@ -72,3 +84,10 @@ def test_answers_that_say_something_of_their_own():
     # Where 1 and 3 are of one class, each of the others is told from it twice.
     tied = np.vstack([cycle, [[5, 1], [5, 3]]])
     assert [_worth(read_pairs(tied), n_classes) for n_classes in (2, 3)] == [(4, 3), (4, 3)]
+
+
+@pytest.mark.parametrize(("both_ways", "closure", "left"), [(1, 0, 1), (0, 1, 1), (0, 0, 0)])
+def test_contradictions_that_any_number_of_classes_leaves(both_ways, closure, left):
+    details = {"both_ways": both_ways, "closure": closure, "odd_cycles": 2}
+    found = _without_odd_cycles([Finding("contradictions", "warning", {**details, "by_annotator": {"a": (1, 2)}})])
+    assert [one.details for one in found] == [{**details, "odd_cycles": 0}] * left
