@@ -152,6 +152,8 @@ def test_what_one_person_took_back_is_asked_of_nobody_else():
     asker = Asker(X, private=0.5, random_state=0)
     first = asker.next("ann")
     asker.tell(first, "same", "ann")
+    # Nor what stands.
+    assert not {first.left, first.right} & {asker.next("cid").left, asker.next("cid").right}
     asker.undo("ann")
     assert asker.leak().person_epsilons == {"ann": 0.5}
     assert not {first.left, first.right} & {asker.next("bob").left, asker.next("bob").right}

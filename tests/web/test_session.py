@@ -34,7 +34,7 @@ def by_parity(session, n):
     return asked
 
 
-def test_an_answer_sent_twice_counts_once_and_a_stale_one_not_at_all(session):
+def test_an_answer_sent_twice_counts_once_a_stale_one_not_at_all_and_names_can_be_printed(session):
     token, question = session.question("ann")
     assert session.question("ann") == (token, question)
     written = session.answer("ann", token, "same")
@@ -43,6 +43,14 @@ def test_an_answer_sent_twice_counts_once_and_a_stale_one_not_at_all(session):
     assert session.answer("ann", token + 99, "same") is None
     assert session.question("ann")[0] != token
     assert [one[2] for one in standing(session)] == ["same"]
+    for name in ("x" * 61, "a\nb", "\x1b[2J"):
+        with pytest.raises(InputError, match="name"):
+            session.question(name)
+    assert session.question("x" * 60)
+    session.label({"r1": "cat"}, "ann")
+    assert read_log(session.log.path).labels == {"r1": "cat"}
+    with pytest.raises(InputError, match="no row"):
+        session.label({"elsewhere": "cat"}, "ann")
 
 
 def test_undo_of_any_depth_shows_each_question_again_but_none_of_others(session):
@@ -180,17 +188,6 @@ def test_what_people_did_and_how_far_they_agree(open_session, tmp_path):
     ]  # fmt: skip
     assert found["couples"] == [{"first": "ann", "second": "bob", "n_both": 2, "n_agreed": 1}]
     assert found["people"][2]["error_rate"] is None
-
-
-def test_names_can_be_printed_and_labels_are_of_rows(session):
-    for name in ("x" * 61, "a\nb", "\x1b[2J"):
-        with pytest.raises(InputError, match="name"):
-            session.question(name)
-    assert session.question("x" * 60)
-    session.label({"r1": "cat"}, "ann")
-    assert read_log(session.log.path).labels == {"r1": "cat"}
-    with pytest.raises(InputError, match="no row"):
-        session.label({"elsewhere": "cat"}, "ann")
 
 
 def test_private_answers_are_written_as_the_engine_stores_them(open_session, monkeypatch):
