@@ -78,19 +78,21 @@ class Leak:
         ]
         if self.row_epsilon:
             ranked = sorted(self.person_epsilons.items(), key=lambda item: (-item[1], item[0]))
-            people = [f"{name or 'no name'} {self._spent(total)}" for name, total in ranked[:_NAMED]]
+            people = [
+                f"{name or 'no name'} {self._counted(total)}, epsilon {total:g}" for name, total in ranked[:_NAMED]
+            ]
             if len(ranked) > _NAMED:
                 people.append(f"and {len(ranked) - _NAMED} more people")
             parts += [
-                f"A row is in at most {self._spent(self.row_epsilon)} for its class, at most "
-                f"{certainty(self.row_epsilon):.2%} sure.",
+                f"A row is in at most {self._counted(self.row_epsilon)}: epsilon {self.row_epsilon:g} for its "
+                f"class, at most {certainty(self.row_epsilon):.2%} sure.",
                 f"All answers of one person together: {', '.join(people)}.",
             ]
         return " ".join(parts)
 
-    def _spent(self, total: float) -> str:
+    def _counted(self, total: float) -> str:
         n = round(total / (self.epsilon or 1))
-        return f"{'1 answer' if n == 1 else f'{n:,} answers'}, epsilon {total:g}"
+        return "1 answer" if n == 1 else f"{n:,} answers"
 
 
 class Flips:
