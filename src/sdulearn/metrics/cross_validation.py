@@ -136,7 +136,7 @@ def held_out_accuracy(
         The estimate with its interval.
     """
     pairs = read_pairs(y)
-    share = share_of_points(pairs, random_points, sample_weight)
+    share = 1.0 if random_points is None else share_of_points(pairs, random_points, sample_weight)
     return pair_accuracy(
         decision,
         pairs,
@@ -157,7 +157,7 @@ def fold_spread(n_splits: int, share: float = 1.0) -> float:
     return 1 + share * n_splits / (n_splits - 1) / 2
 
 
-def share_of_points(pairs: Pairs, random_points: ArrayLike | None, sample_weight: ArrayLike | None) -> float:
+def share_of_points(pairs: Pairs, random_points: ArrayLike, sample_weight: ArrayLike | None) -> float:
     """Share of the points in answers that were drawn at random."""
     graph = AnswerGraph.from_y(pairs, sample_weight)
     counted = random_of(graph, random_points)
