@@ -23,6 +23,7 @@ import tempfile
 import time
 from collections import defaultdict
 from concurrent.futures import ThreadPoolExecutor
+from itertools import islice
 from pathlib import Path
 
 from cosmic_ray import plugins
@@ -65,8 +66,19 @@ def drawn(packages: tuple[str, ...], n: int, seed: int) -> list[tuple[str, Mutat
         for one in mutations(package):
             places[package, str(one.module_path), one.start_pos].append(one)
     source = random.Random(seed)
-    chosen = source.sample(sorted(places), min(n, len(places)))
-    return [(package, source.choice(places[package, path, start])) for package, path, start in chosen]
+    shuffled = source.sample(sorted(places), len(places))
+    chosen = ((place[0], source.choice(places[place])) for place in shuffled)
+    return list(islice(((package, one) for package, one in chosen if mutant(one) is not None), n))
+
+
+def mutant(mutation: MutationSpec) -> str | None:
+    """The text of the module with the change; None where cosmic-ray cannot make it."""
+    operator = plugins.get_operator(mutation.operator_name)(**mutation.operator_args)
+    try:
+        return mutate_code(Path(mutation.module_path).read_text(), operator, mutation.occurrence)
+    except AttributeError:
+        # Its replacer of exceptions does not know `except module.Error`.
+        return None
 
 
 class Copy:
@@ -102,8 +114,7 @@ class Copy:
         """The change as a diff where no test notices it."""
         path = self.folder / Path(mutation.module_path).relative_to(ROOT)
         before = path.read_text()
-        operator = plugins.get_operator(mutation.operator_name)(**mutation.operator_args)
-        after = mutate_code(before, operator, mutation.occurrence)
+        after = mutant(mutation)
         path.write_text(after)
         try:
             unnoticed = self.passes(package)
