@@ -228,7 +228,7 @@ def test_wrong_answers_are_found_out_allowed_for_and_make_no_examples():
         ({"n_classes": 1}, "`n_classes` must be 2 or more"),
         ({"n_classes": "many"}, "`n_classes` must be 2 or more"),
         ({"design": "random", "n_classes": 3}, "is for two classes"),
-        ({"private": 1.0, "n_classes": 3}, "`private`, is for two classes"),
+        ({"private": 1.0, "n_classes": 3}, "`private` is for two classes"),
         ({"random_share": 1.5}, "`random_share` must lie between 0 and 1"),
         ({"repeat_share": -0.1}, "`repeat_share` must lie between 0 and 1"),
         ({"answers": {"left": [0], "right": [1]}}, "no column 'answer'"),

@@ -126,12 +126,8 @@ class Asker:
         random_state: RandomState = None,
         private: float | None = None,
     ) -> None:
-        if private is not None and design == "linked":
-            raise InputError(
-                "`private` needs a design in which no point is in many answers: the linked one compares "
-                "all points with the same few, and k answers about a point make its protection k "
-                'epsilon. Give `design="random"`.'
-            )
+        if private is not None:
+            _refuse_private(design, n_classes)
         self.design = design or ("linked" if private is None else "random")
         self.n_classes = n_classes
         self._limit = _checked_classes(n_classes, self.design)
@@ -535,6 +531,20 @@ def _for_columns(fitted: Pipeline, rows: Rows) -> Estimator:
     return model
 
 
+def _refuse_private(design: str | None, n_classes: int | str) -> None:
+    if n_classes != 2:
+        raise InputError(
+            "`private` is for two classes: among more, a flipped answer opens a class that does not "
+            "exist. Give `n_classes=2`."
+        )
+    if design == "linked":
+        raise InputError(
+            "`private` needs a design in which no point is in many answers: the linked one compares "
+            "all points with the same few, and k answers about a point make its protection k "
+            'epsilon. Give `design="random"`.'
+        )
+
+
 def ask(X: MatrixLike, oracle: Oracle, n: int, **options: Any) -> Asker:
     """Ask a function: a person behind it, a crowd, a language model, or known classes.
 
@@ -578,10 +588,7 @@ def _checked_classes(n_classes: int | str, design: str) -> int | None:
     if design not in DESIGNS:
         raise InputError(f"`design` is one of {', '.join(DESIGNS)}; got `design={design!r}`.")
     if design == "random" and n_classes != 2:
-        raise InputError(
-            '`design="random"`, and with it `private`, is for two classes. Leave `n_classes` out, or use '
-            '`design="linked"`.'
-        )
+        raise InputError('`design="random"` is for two classes. Leave `n_classes` out, or use `design="linked"`.')
     if isinstance(n_classes, str) and n_classes == "auto":
         return None
     if not isinstance(n_classes, (int, np.integer)) or n_classes < 2:
