@@ -135,6 +135,7 @@ def pair_accuracy(
     """
     z, pairs, weight, kept = rows_to_judge(decision, y, sample_weight, "decision")
     graph = AnswerGraph.from_y(pairs, weight)
+    weight = np.ones(len(pairs)) if weight is None else weight
     by_pair = pairs.pair_weights(weight)
     labelled = bool(graph.labels.any())
     if not len(by_pair) and not labelled:
@@ -264,11 +265,11 @@ def _accuracy_of_one_kind(
 
 def rows_to_judge(
     predicted: ArrayLike, y: ArrayLike | Pairs, sample_weight: ArrayLike | None, name: str
-) -> tuple[Array, Pairs, Array, Indices | None]:
+) -> tuple[Array, Pairs, Array | None, Indices | None]:
     """Predictions and what is known of the rows that weigh something, their weights, and which rows these are."""
     pairs = read_pairs(y)
     values = np.asarray(predicted, dtype=np.float64)
     if values.shape != (len(pairs),):
         raise InputError(f"`{name}` has shape {values.shape}, but `y` has {len(pairs)} rows.")
     pairs, weight, kept = weighted_rows(pairs, sample_weight)
-    return rows_of(values, kept), pairs, np.ones(len(pairs)) if weight is None else weight, kept
+    return rows_of(values, kept), pairs, weight, kept
