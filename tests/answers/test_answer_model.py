@@ -133,6 +133,18 @@ def test_more_than_ten_people_have_the_intervals_of_their_counts():
         assert (rate.low, rate.high) == pytest.approx(ends_of_share, abs=5e-3)
 
 
+def test_wrong_answers_of_two_who_disagree_tell_less_than_their_number():
+    """Twelve people in couples: who of a couple was wrong is not known, so their intervals are wider."""
+    ends = np.repeat(np.arange(360).reshape(-1, 2), 2, axis=0)
+    same = np.ones(360, dtype=bool)
+    same[:120:6] = False
+    who = 1 + 2 * np.repeat(np.arange(6), 60) + np.tile([0, 1], 180)
+    for rate in AnswerModel.estimate(AnswerGraph.from_answers(ends, same, annotators=who)).by_annotator.values():
+        low, high = beta.ppf([0.025, 0.975], 0.5 + 30 * rate.value, 0.5 + 30 * (1 - rate.value))
+        if rate.value > 0.05:
+            assert rate.high - rate.low > 1.2 * (high - low)
+
+
 def test_logits_of_a_model_tell_people_apart():
     rng = np.random.default_rng(2)
     logits = 4 * rng.normal(size=800)

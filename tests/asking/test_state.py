@@ -130,6 +130,10 @@ def test_answers_to_look_at_again():
     doubtful = [one.number for one in asker._now.doubtful]
     assert found[: len(doubtful)] == doubtful
     assert {5, number, 40} <= set(found)
+    # One that says nothing, in front of all others, is none of them.
+    unsure = Answer(left, (other,), "unsure", number=41)
+    again = Asker(X, answers=[unsure, *asker._answers], random_state=0)
+    assert [one.number for one in again._now.doubtful] == doubtful
     assert len(set(found)) == len(found)
     assert len(asker.review(2)) == 2
 
