@@ -28,7 +28,7 @@ With more classes the truth of a question is "same" with some probability s, and
 
 which is the latent class model of Dawid and Skene [1]_ with two classes of questions. Those with
 several answers, or about two labelled points, are used. Two annotators who answer the same
-questions are told apart by s alone; where s is near 1/2 they are not, and a profile interval says
+questions are distinguished by s alone; where s is near 1/2 they are not, and a profile interval says
 so. Contradictions round a cycle are used where nothing else explains them, by the likelihood of all
 answers on cycles with all classes equally likely.
 

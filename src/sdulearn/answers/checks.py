@@ -103,7 +103,8 @@ def check_answers(answers: Answers | AnswerGraph) -> AnswerChecks:
     (1, (2, 1, 0))
     """
     if isinstance(answers, AnswerGraph):
-        ends, said = answers.ends, answers.same
+        ends = answers.ends
+        said = answers.same
     else:
         ends, said = number_ids(answers.ids), answers.answers
     own = ends[:, 0] == ends[:, 1]

@@ -75,7 +75,8 @@ def profile(
         drop = _drop(graph, grid, model, counted) / spread
         near = np.flatnonzero(drop <= limit)
     value = float(grid[np.argmin(drop)])
-    low, high = start, 1.0
+    low = start
+    high = 1.0
     if (first := near[0]) > 0:
         end = np.interp(-limit, -drop[first - 1 : first + 1], grid[first - 1 : first + 1])
         low = max(start, _exact_low(value, end, confidence, limit))

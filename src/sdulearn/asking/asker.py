@@ -523,7 +523,7 @@ def _key(answers: Sequence[RowAnswer]) -> Key:
 
 def _for_columns(fitted: Pipeline, rows: Rows) -> Estimator:
     """The model of a scaler and a model, with coefficients for the columns as given."""
-    scaler, model = fitted[0], fitted[1]
+    scaler, model = fitted
     model.coef_ = model.coef_ / scaler.scale_
     if scaler.with_mean:
         model.intercept_ = model.intercept_ - model.coef_ @ scaler.mean_

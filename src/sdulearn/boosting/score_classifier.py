@@ -255,7 +255,7 @@ class ScoreClassifier(PairClassifier):
         return boosters, np.array(curve), best_scores
 
     def _tree_parameters(self, n_points: int, seed: int) -> dict[str, Any]:
-        """What LightGBM is told."""
+        """What LightGBM is asked for."""
         return {
             "objective": "none",
             "num_class": self.n_classes if self.n_classes > 2 else 1,

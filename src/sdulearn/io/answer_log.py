@@ -246,7 +246,8 @@ def _cut_off(found: list[Piece]) -> set[int]:
         if record is not None:
             first.setdefault(as_text(record.get("session")), k)
     places = set()
-    start, session_line = True, True
+    start = True
+    session_line = True
     for k in range(len(found) - 1, -1, -1):
         _, piece, record = found[k]
         if record is not None:

@@ -257,7 +257,8 @@ def _settings_words(d: Details) -> str:
 
 
 def _model_kind_words(d: Details) -> str:
-    linear, boosted = d["scores"]["linear"], d["scores"]["boosted"]
+    linear = d["scores"]["linear"]
+    boosted = d["scores"]["boosted"]
     error = "" if d["gap_error"] is None else f", standard error {d['gap_error']:.3f}"
     how = "" if d["gap_error"] is None else ", chosen by cross-validation"
     return (
