@@ -28,6 +28,7 @@ ESTIMATORS = {
     "squared": SDUClassifier(),
     "double_hinge": SDUClassifier(loss="double_hinge"),
     "boosted": PairBoostingClassifier(**BOOSTED),
+    "turned": PairBoostingClassifier(**BOOSTED),
     "kernel": PairModelCV(["nystroem"], prior=0.7),
     "3 classes": PairLogisticRegression(n_classes=3),
     "3 boosted": PairBoostingClassifier(n_classes=3, max_iter=4, cv=2),
@@ -48,7 +49,11 @@ def fitted(waveform):
 
     def get(name):
         if name not in models:
-            models[name] = ESTIMATORS[name].fit(*(blobs if name.startswith("3") else waveform))
+            model = ESTIMATORS[name].fit(*(blobs if name.startswith("3") else waveform))
+            if name == "turned":
+                rows = waveform[0][:40]
+                model.orient(rows, -model.predict(rows))
+            models[name] = model
         return models[name]
 
     return get
