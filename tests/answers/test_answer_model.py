@@ -130,7 +130,7 @@ def test_more_than_ten_people_have_the_intervals_of_their_counts():
     for n, rate in zip(n_wrong, found.values(), strict=True):
         assert rate.value == pytest.approx(n / 80, abs=0.02)
         ends_of_share = beta.ppf([0.025, 0.975], 0.5 + 80 * rate.value, 0.5 + 80 * (1 - rate.value))
-        assert (rate.low, rate.high) == pytest.approx(ends_of_share, abs=5e-3)
+        assert (rate.low, rate.high) == pytest.approx(ends_of_share, abs=1e-3)
 
 
 def test_wrong_answers_of_two_who_disagree_tell_less_than_their_number():

@@ -145,7 +145,7 @@ def tree_text(**change):
     [
         ("split_feature", "1 0", ("0 2", "0 -1")),  # of two columns
         ("left_child", "1 -1", ("1 2", "1 -4", "-1 -1", "1 -2", "0 -1")),  # of two nodes and three leaves
-        ("decision_type", "1 10", ("1 12", "1 -1")),
+        ("decision_type", "0 10", ("1 12", "1 -1")),
         ("threshold", "0 -inf", ("1 0.5", "-1 0.5", "0.5 0.5", "0 nan")),  # the first is the number of a set
         ("cat_boundaries", "0 1", ("1 2", "0 0", "0 2", "0 16777217")),
         ("cat_threshold", "4294967295", ("4294967296", "-1", "5 5")),

@@ -137,6 +137,16 @@ def test_number_of_classes_is_found():
     assert np.mean(model.predict(X) == y) > 0.9
 
 
+def test_numbers_beyond_what_the_answers_force_are_tried():
+    """Loose pairs of five classes force two: the likelihood rises up to five, and is followed two further."""
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 5, 500)
+    ends = rng.permutation(500).reshape(-1, 2)
+    rows, table = stack_pairs(4 * np.eye(5)[y] + rng.normal(size=(500, 5)), ends, y[ends[:, 0]] == y[ends[:, 1]])
+    model = PairLogisticRegressionCV(2, covariance_powers=[0], n_classes="auto", cv=3).fit(rows, table)
+    assert (model.n_classes_, model.n_classes_interval_) == (5, (5, 5))
+
+
 def test_few_answers_leave_the_number_of_classes_open(tmp_path):
     """Six classes, of which 24 answers have six "same": the fit finds fewer, and says that there may be more."""
     rng = np.random.default_rng(9)
