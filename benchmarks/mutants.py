@@ -2,6 +2,7 @@
 
     python benchmarks/mutants.py                    # 160 mutants; writes benchmarks/mutants.json and mutants.md
     python benchmarks/mutants.py --only io --n 20   # of one package; nothing written
+    python benchmarks/mutants.py --page             # mutants.md again, from verdicts written into mutants.json
 
 A place in the source is drawn, then one of the changes that cosmic-ray knows for it. Annotations are not touched: they
 never run. A mutant is killed where a test of its package fails, or where they do not end within a quarter of an hour.
@@ -129,12 +130,22 @@ def page(found: dict[str, object]) -> str:
     lines = [
         "# Random mutants",
         "",
-        f"{found['killed']} of {found['mutants']} killed (seed {found['seed']}). Survivors:",
+        f"{found['killed']} of {found['mutants']} killed (seed {found['seed']}). {judged(found)}Survivors:",
         "",
     ]
     for one in found["survivors"]:
-        lines += [f"`{one['file']}`", "", "```diff", one["diff"], "```", ""]
+        lines += [f"`{one['file']}`. {one.get('verdict', 'Not judged yet.')}", "", "```diff", one["diff"], "```", ""]
     return "\n".join(lines)
+
+
+def judged(found: dict[str, object]) -> str:
+    """Those that can change what the code does, once a verdict stands beside each survivor in mutants.json."""
+    kinds = [one.get("verdict", "").partition(":")[0] for one in found["survivors"]]
+    killed = found["killed"] + kinds.count("test")
+    n = found["mutants"] - kinds.count("equivalent") - kinds.count("gone")
+    return (
+        f"With tests written since, {killed} of the {n} that are not equivalent ({killed / n:.0%}). " if killed else ""
+    )
 
 
 def main() -> None:
@@ -143,7 +154,11 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--only", help="one package; nothing is written")
+    parser.add_argument("--page", action="store_true", help="write mutants.md from mutants.json, and draw nothing")
     arguments = parser.parse_args()
+    if arguments.page:
+        (HERE / "mutants.md").write_text(page(json.loads((HERE / "mutants.json").read_text())))
+        return
     chosen = drawn((arguments.only,) if arguments.only else PACKAGES, arguments.n, arguments.seed)
     survivors: list[dict[str, str]] = []
     with tempfile.TemporaryDirectory() as name:
