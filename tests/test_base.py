@@ -1,5 +1,6 @@
 """What all models of pairs share: the sign of the decision, the names of the classes, and weights at the door."""
 
+import itertools
 from dataclasses import astuple
 
 import numpy as np
@@ -149,3 +150,30 @@ def test_folds_by_the_places_of_rows_know_nothing_of_rows_left_out(weighted, mod
     model.fit(rows, codes, weight)
     with pytest.raises(InputError, match=r"Rows of weight 0 are left out before folds.*sdulearn.PairKFold"):
         model.fit(rows, codes, np.where(np.abs(codes) == 1, 0, weight))
+
+
+@pytest.mark.filterwarnings("ignore::sdulearn.errors.OrientationWarning")
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_the_posterior_sums_over_the_classes_of_all_points(n_classes):
+    """A chain of three answers, the second one asked twice, against enumeration; a label and a row in no answer."""
+    X, truth = make_blobs(60, 3, centers=n_classes, cluster_std=2.5, random_state=0)
+    asked = np.array([(a, (a + k) % 60) for a in range(60) for k in (1, 7, 17)])
+    known = stack_pairs(X, asked, truth[asked[:, 0]] == truth[asked[:, 1]])
+    model = PairLogisticRegression(n_classes=n_classes, error_rate=0.2).fit(*known)
+    ends = np.array([(0, 1), (1, 2), (2, 1), (2, 3)])
+    same = np.array([True, False, True, False])
+    rows, y = stack_pairs(X, ends, same, labels=np.where(np.arange(60) == 3, 1, np.nan))
+    found = model.posterior(rows, y)
+    at = [int(np.flatnonzero((rows == X[k]).all(axis=1))[0]) for k in range(5)]
+    p = model.predict_proba(X[:4])
+    total = np.zeros((4, n_classes))
+    label = list(model.classes_).index(1)
+    for classes in itertools.product(range(n_classes), repeat=4):
+        right = [(classes[a] == classes[b]) == said for (a, b), said in zip(ends, same, strict=True)]
+        chance = np.prod(np.where(right, 0.8, 0.2)) * np.prod(p[np.arange(4), classes]) * (classes[3] == label)
+        total[np.arange(4), classes] += chance
+    np.testing.assert_allclose(found[at[:4]], total / total.sum(axis=1, keepdims=True), atol=1e-6)
+    np.testing.assert_allclose(found[at[4]], model.predict_proba(X[4:5])[0], atol=1e-12)
+    assert not hasattr(SDUClassifier(), "posterior")
+    with pytest.raises(InputError, match="rows, but `y` has"):
+        model.posterior(rows[:5], y)

@@ -12,8 +12,11 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import linear_sum_assignment
 from scipy.special import expit, log_softmax, softmax
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
+from sdulearn.answers.answer_model import AnswerModel, log_node_probabilities
+from sdulearn.answers.graph import AnswerGraph
 from sdulearn.errors import InputError, TrainingAnswersWarning, warn
 from sdulearn.io import container
 from sdulearn.io.typed import finite, read
@@ -53,6 +56,10 @@ class Fit:
         return cls(coef[None, :], np.array([intercept]), *certificate, prior, fitted=fitted)
 
 
+def _knows_how_answers_go_wrong(model: PairClassifier) -> bool:
+    return "answer_model_" in model.FITTED
+
+
 class PairClassifier(ClassifierMixin, BaseEstimator):
     """Classes -1 and +1, or 1 to K, by ``decision_function``: log odds of +1, or K logits."""
 
@@ -60,6 +67,7 @@ class PairClassifier(ClassifierMixin, BaseEstimator):
     n_classes_: int
     prior: float | None
     prior_: PriorEstimate | None
+    answer_model_: AnswerModel
 
     # What is to be done before there is a model.
     _pending = "Call 'fit' with appropriate arguments before using this estimator."
@@ -120,6 +128,35 @@ class PairClassifier(ClassifierMixin, BaseEstimator):
             return np.asarray(softmax(decision, axis=1))
         positive = expit(decision)
         return np.column_stack([1 - positive, positive])
+
+    @available_if(_knows_how_answers_go_wrong)
+    def posterior(self, X: MatrixLike, y: ArrayLike) -> Array:
+        """Probability of each class for each row, by its features and by the answers about its point.
+
+        Of rows that were asked about, this is more than :meth:`predict_proba` knows. A model that was fitted to the
+        same answers has used them already, so the probabilities are somewhat too sure.
+
+        Parameters
+        ----------
+        X : array, CSR matrix or frame of shape (n_rows, n_features)
+            Rows.
+        y : array-like of shape (n_rows,) or (n_rows, 2 to 4)
+            What is known of each row. An annotator who was not seen in the fit has the mean error rate.
+
+        Returns
+        -------
+        array of shape (n_rows, n_classes)
+            Columns as in ``classes_``. A row in no answer has that of ``predict_proba``, a labelled point its label.
+
+        Raises
+        ------
+        InputError
+            Where answers that are never wrong contradict each other.
+        """
+        graph = AnswerGraph.from_y(read_pairs(y))
+        log_p = log_node_probabilities(self.predict_proba(X), graph)
+        factors = self.answer_model_.factor_graph(graph, log_p.shape[1])
+        return factors.propagate(log_p).posteriors[graph.row_point]
 
     def score(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
         """Accuracy estimated from answers alone; with more than two classes the agreement with the answers.

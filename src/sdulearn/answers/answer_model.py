@@ -731,11 +731,7 @@ def doubtful_answers(model: Estimator, X: MatrixLike, y: ArrayLike) -> DoubtfulA
     """
     pairs = read_pairs(y)
     graph = AnswerGraph.from_y(pairs)
-    probability = np.asarray(model.predict_proba(X), dtype=np.float64)
-    if len(probability) != len(pairs):
-        raise InputError(f"`X` has {len(probability)} rows, but `y` has {len(pairs)}.")
-    log_p = np.log(np.maximum(graph.by_point(probability), 1e-12))
-    log_p -= np.logaddexp.reduce(log_p, axis=1, keepdims=True)
+    log_p = log_node_probabilities(model.predict_proba(X), graph)
     factors = log_factors(graph.same, _errors_above_zero(model.answer_model_, graph), graph.weights)
     if graph.degree.max(initial=0) <= 1 and not graph.labels.any():
         right = _right_of_loose(graph, np.exp(log_p), factors)
@@ -748,6 +744,15 @@ def doubtful_answers(model: Estimator, X: MatrixLike, y: ArrayLike) -> DoubtfulA
         rows=pairs.ends[order],
         annotator=graph.annotators[order],
     )
+
+
+def log_node_probabilities(probability: Array, graph: AnswerGraph) -> Array:
+    """Logarithms (n_points, n_classes) of what a model says of each point, from its probabilities of the rows."""
+    probability = np.asarray(probability, dtype=np.float64)
+    if len(probability) != len(graph.row_point):
+        raise InputError(f"`X` has {len(probability)} rows, but `y` has {len(graph.row_point)}.")
+    log_p = np.log(np.maximum(graph.by_point(probability), 1e-12))
+    return np.asarray(log_p - np.logaddexp.reduce(log_p, axis=1, keepdims=True))
 
 
 def _errors_above_zero(model: AnswerModel, graph: AnswerGraph) -> Array:
