@@ -18,6 +18,8 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
+import warnings
 from functools import cache
 from pathlib import Path
 
@@ -39,6 +41,9 @@ TARGETS: dict[str, tuple[float, float | None]] = {
     "floors of the room test": (29, 10),
     "default fit: modules passed": (69, 40),
     "default fit: functions passed": (509, 320),
+    "default fit of 200 answers, 10,000 rows, CPU s": (2.5, 1.5),
+    "its linear model alone, adult, CPU s": (2.4, 1),
+    "digits, K by itself, 300 answers, CPU s": (22, 8),
     "lines of tests": (22_861, 17_000),
     "CPU minutes of the tests": (13.9, 8),
     "packed assignments, %": (0.1, 0.1),
@@ -185,6 +190,40 @@ def passed_by_a_fit() -> dict[str, float]:
     }
 
 
+def cpu_seconds() -> dict[str, float]:
+    """Of three fits, the second time: the first one imports. adult only where SDULEARN_DATA has it."""
+    import pandas as pd
+    from paper import load_benchmark
+    from sklearn.datasets import load_digits
+
+    from sdulearn import PairLogisticRegressionCV, fit_table, stack_pairs
+    from sdulearn.datasets import make_waveform
+
+    def of_table(X, y, model):
+        frame = pd.DataFrame(X[:10_000]).rename(columns=lambda j: f"x{j}").assign(id=np.arange(10_000))
+        ends = np.random.default_rng(0).permutation(10_000)[:400].reshape(-1, 2)
+        answers = pd.DataFrame(ends, columns=["id_a", "id_b"]).assign(label=y[ends[:, 0]] == y[ends[:, 1]])
+        return lambda: fit_table(frame, answers, model=model)
+
+    digits, digit = load_digits(return_X_y=True)
+    ends = np.random.default_rng(0).integers(0, len(digit), (300, 2))
+    answered = stack_pairs(digits, ends, digit[ends[:, 0]] == digit[ends[:, 1]])
+    fits = {
+        "default fit of 200 answers, 10,000 rows, CPU s": of_table(*make_waveform(10_000, random_state=0), "auto"),
+        "digits, K by itself, 300 answers, CPU s": PairLogisticRegressionCV(n_classes="auto").fit,
+    }
+    if "SDULEARN_DATA" in os.environ:
+        fits["its linear model alone, adult, CPU s"] = of_table(*load_benchmark("adult"), "linear")
+    found = {}
+    for name, fit in fits.items():
+        arguments = answered if name.startswith("digits") else ()
+        fit(*arguments)
+        began = time.process_time()
+        fit(*arguments)
+        found[name] = round(time.process_time() - began, 1)
+    return found
+
+
 def lines_of_tests() -> int:
     return sum(len(path.read_text().splitlines()) for path in (ROOT / "tests").rglob("*.py"))
 
@@ -200,7 +239,7 @@ def run_tests() -> None:
 
 def figures() -> dict[str, float]:
     found = measure(PACKAGE) | {"floors of the room test": floors(), "lines of tests": lines_of_tests()}
-    found |= passed_by_a_fit()
+    found |= passed_by_a_fit() | cpu_seconds()
     return found | (json.loads(RESULTS.read_text()) if RESULTS.exists() else {})
 
 
@@ -238,6 +277,7 @@ def main() -> None:
         return
     if arguments.tests:
         run_tests()
+    warnings.simplefilter("ignore")
     lines = table()
     print("\n".join(lines))
     if arguments.write or arguments.tests:

@@ -377,6 +377,8 @@ def test_a_model_without_a_rate_doubts_all_the_same():
     assert found.wrong[0] == pytest.approx(0.005 * different / (0.005 * different + 0.995 * (1 - different)))
     with pytest.raises(InputError, match="`X` has 2 rows"):
         doubtful_answers(never, np.zeros((2, 1)), [1, 1, 0])
+    with pytest.raises(InputError, match=r"not numbers\. Look for missing values in `X`"):
+        doubtful_answers(fixed([0.99, np.nan], Rate(0.1, 0.1, 0.1, 100)), np.zeros((2, 1)), [1, 1])
 
 
 def test_an_interval_of_loose_pairs_is_the_profile_of_their_likelihood():

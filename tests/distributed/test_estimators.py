@@ -97,6 +97,7 @@ def test_joint_with_wrong_answers_equals_the_local_one(waveform):
     assert_same_coefficients(model, local, 1e-7)
     assert model.answer_model_.error_rate == local.answer_model_.error_rate
     assert model.objective_ == pytest.approx(local.objective_, rel=1e-10)
+    np.testing.assert_allclose(model.posterior(X, codes), local.posterior(rows, codes), atol=1e-7)
     for refused in ({"error_rate": {0: 0.1}, "prior": 0.7}, {"error_rate": 0.1}):
         with pytest.raises(InputError, match="`error_rate` must be 'auto'"):
             distributed.PairLogisticRegression(**refused).fit(*gather_pairs(X, codes))

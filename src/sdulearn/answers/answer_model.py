@@ -751,6 +751,8 @@ def log_node_probabilities(probability: Array, graph: AnswerGraph) -> Array:
     probability = np.asarray(probability, dtype=np.float64)
     if len(probability) != len(graph.row_point):
         raise InputError(f"`X` has {len(probability)} rows, but `y` has {len(graph.row_point)}.")
+    if not np.isfinite(probability).all():
+        raise InputError("The model gives probabilities that are not numbers. Look for missing values in `X`.")
     log_p = np.log(np.maximum(graph.by_point(probability), 1e-12))
     return np.asarray(log_p - np.logaddexp.reduce(log_p, axis=1, keepdims=True))
 
