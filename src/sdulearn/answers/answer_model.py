@@ -43,7 +43,7 @@ References
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
@@ -118,12 +118,18 @@ class Rate:
         95% interval; from 0 to 1/2 where nothing is known. A given rate is its own interval.
     n_answers : int
         Number of answers.
+    careless : float
+        Share of the answers that were given without a look, so to say: they do not depend on the two classes.
+    same_when_careless : float
+        Share of "same" among these.
     """
 
     value: Probability
     low: Probability
     high: Probability
     n_answers: Count
+    careless: Probability = 0.0
+    same_when_careless: Probability = 0.5
 
     @property
     def identified(self) -> bool:
@@ -141,6 +147,8 @@ class AnswerModel:
         Share of all answers that are wrong; the interval has the mean ends of the annotators'.
     by_annotator : dict
         The :class:`Rate` of each annotator by number, in ascending order; 0 where it is not known who answered.
+    table : array of shape (n_classes, n_classes) or None
+        Where errors depend on the two classes: probability that a careful answer is "same", given these.
 
     Examples
     --------
@@ -157,6 +165,7 @@ class AnswerModel:
 
     error_rate: Rate
     by_annotator: dict[Count, Rate]
+    table: Array | None = field(default=None, compare=False)
 
     @classmethod
     def given(cls, error_rate: float | Mapping[int, float], graph: AnswerGraph) -> AnswerModel:

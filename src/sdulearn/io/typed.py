@@ -53,6 +53,8 @@ def read(kind: Any, value: object) -> Any:
         return _first_of(arguments, value)
     if origin is Literal:
         return _one_of(arguments, value)
+    if origin is np.ndarray:
+        return finite(np.array(_of(list, value), dtype=np.float64))
     if origin is tuple:
         return _tuple(arguments, value)
     if origin in (list, Sequence):
