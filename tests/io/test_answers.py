@@ -178,3 +178,51 @@ def test_any_ids_survive_the_journey(tmp_path_factory, rows):
     assert pairs.ids.tolist() == readable
     assert len(pairs.bad_rows) == len(rows) - len(readable)
     assert np.all(pairs.weights == 1)
+
+
+SECONDS = {
+    "6.2": 6.2, "6,2": 6.2, "6.2 s": 6.2, "6.2sec": 6.2, "5e-1": 0.5, "6200 ms": 6.2, "0:06.5": 6.5, "1:00:01": 3601,
+    "0 days 00:00:06.200000": 6.2, "": None, "n/a": None, "-": None,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "column", ["seconds", "Duration", "elapsed", "response time", "Response Time (s)", "lead_time"]
+)
+def test_how_long_an_answer_took(tmp_path, column):
+    rows = [f'a,b,1,"{text}"' for text in SECONDS]
+    answers = read_answers(written(tmp_path, "\n".join([f"id_a,id_b,label,{column}", *rows, "a,b,0"])))
+    expected = [np.nan if took is None else took for took in SECONDS.values()]
+    np.testing.assert_allclose(answers.seconds, [*expected, np.nan])
+    assert answers.columns["seconds"] == column
+    assert not answers.bad_rows
+    assert not answers.bad_seconds
+
+
+@pytest.mark.parametrize("column", ["ms", "milliseconds", "duration_ms", "Response Time (ms)"])
+def test_a_column_of_milliseconds(tmp_path, column):
+    answers = read_answers(written(tmp_path, f"id_a,id_b,label,{column}\na,b,1,6200\na,c,0,6 s\n"))
+    np.testing.assert_allclose(answers.seconds, [6.2, 6])
+
+
+def test_times_that_are_no_seconds_keep_their_answers(tmp_path):
+    text = "id_a,id_b,label,seconds\na,b,1,-3\na,c,0,soon\na,d,0,inf\na,e,0,4\n"
+    answers = read_answers(written(tmp_path, text))
+    np.testing.assert_array_equal(answers.seconds, [np.nan, np.nan, np.nan, 4])
+    assert [(row.line, row.reason) for row in answers.bad_seconds] == [(2, "'-3'"), (3, "'soon'"), (4, "'inf'")]
+    assert answers.answers.tolist() == [1, -1, -1, -1]
+    records = [{"id_a": "a", "id_b": "b", "label": 1, "seconds": {"from": 1}}, {"id_a": "a", "id_b": "c", "label": 0}]
+    answers = read_answers(written(tmp_path, "\n".join(map(json.dumps, records)), "p.jsonl"))
+    assert (len(answers.answers), len(answers.bad_seconds)) == (2, 1)
+
+
+def test_how_long_an_answer_took_in_every_format(tmp_path):
+    frame = pd.DataFrame({"id_a": ["a", "b"], "id_b": ["b", "c"], "label": [1, 0], "seconds": [6.2, None]})
+    frame.to_csv(tmp_path / "a.tsv", sep="\t", index=False)
+    frame.to_parquet(tmp_path / "a.parquet")
+    frame.to_excel(tmp_path / "a.xlsx", index=False)
+    frame.assign(seconds=pd.to_timedelta(frame.seconds, unit="s")).to_parquet(tmp_path / "b.parquet")
+    frame.to_json(tmp_path / "a.jsonl", orient="records", lines=True)
+    for source in (frame, *(tmp_path / name for name in ("a.tsv", "a.parquet", "a.xlsx", "b.parquet", "a.jsonl"))):
+        np.testing.assert_allclose(read_answers(source).seconds, [6.2, np.nan])
+    assert read_answers(frame.drop(columns="seconds")).seconds is None

@@ -6,6 +6,7 @@ import json
 import re
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import given, settings
@@ -402,3 +403,11 @@ def test_a_log_in_a_frame_is_refused():
     """Read as a plain table, answers that were taken back would count."""
     with pytest.raises(ValueError, match=r"some take others back\. Give the log itself"):
         read_answers(pd.DataFrame(LOG))
+
+
+def test_label_studio_says_how_long_an_answer_took(tmp_path):
+    tasks = [task("a", "b", annotation("same", 1, lead_time=2.5)), task("a", "c", annotation("different", 1))]
+    flat = [flat_task("a", "b", "same", 1), {**flat_task("a", "c", "different", 1), "lead_time": None}]
+    for records in (tasks, flat):
+        (tmp_path / "a.json").write_text(json.dumps(records))
+        np.testing.assert_array_equal(read_answers(tmp_path / "a.json").seconds, [2.5, np.nan])

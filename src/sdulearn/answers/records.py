@@ -138,7 +138,7 @@ class Answers:
     lines : int array of shape (n_answers,)
         Line of the file (row, counted from 1, of a Parquet file, a workbook or a frame; item of a JSON list).
     columns : dict
-        Which column was read as ``id_a``, ``id_b``, ``label``, ``weight``, ``annotator``, ``time``.
+        Which column was read as ``id_a``, ``id_b``, ``label``, ``weight``, ``annotator``, ``time``, ``seconds``.
     words : dict
         What each word for an answer was taken for, and how often it occurs: ``{"1": (1, 58), "0": (-1, 42)}``.
     bad_rows : tuple of BadRow
@@ -157,6 +157,11 @@ class Answers:
         Number of chosen questions whose points have no known place in that order: some may be missing in the sample.
     epsilon : float or None
         Privacy of each answer, where a log says that they were flipped with probability 1 / (1 + exp(epsilon)).
+    seconds : array of shape (n_answers,) or None
+        How long each answer took, NaN where that is not known; in a log the time since the answer before by the same
+        person.
+    bad_seconds : tuple of BadRow
+        Rows whose time is no number of seconds; their answers count.
     """
 
     name: str
@@ -175,6 +180,8 @@ class Answers:
     drawn: Mask | None = None
     n_unranked: int = 0
     epsilon: float | None = None
+    seconds: Array | None = None
+    bad_seconds: tuple[BadRow, ...] = ()
 
     @property
     def annotator_names(self) -> tuple[str, ...]:

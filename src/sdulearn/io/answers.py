@@ -1,6 +1,6 @@
 """Answers from files and frames: who is compared with whom, and whether they are the same.
 
-A row per answer, ``id_a,id_b,label[,weight][,annotator][,time]``, as CSV, TSV, JSON, JSON lines, Parquet or
+A row per answer, ``id_a,id_b,label[,weight][,annotator][,time][,seconds]``, as CSV, TSV, JSON, JSON lines, Parquet or
 Excel, gzipped or not, or as a frame; the log of ``sdulearn ask``; or what other tools write
 (:mod:`sdulearn.io.importers`). Names and spellings in common use are understood, and what was understood is
 part of the result: no guess is silent.
@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from sdulearn.answers.records import Answers, BadRow
+from sdulearn.columns import MARKS
 from sdulearn.errors import InputError, listed, quoted, shortened
 from sdulearn.io.answer_log import is_log_record, log_answers, read_log
 from sdulearn.io.files import Location, as_text, is_location
@@ -26,7 +27,7 @@ from sdulearn.pairs import DISSIMILAR, SIMILAR, UNSURE
 from sdulearn.types import Frame
 
 MEANINGS = {"similar": SIMILAR, "dissimilar": DISSIMILAR, "unsure": UNSURE}
-ROLES = ("id_a", "id_b", "label", "weight", "annotator", "time")
+ROLES = ("id_a", "id_b", "label", "weight", "annotator", "time", "seconds")
 
 _WORDS = {
     SIMILAR: "similar same true must-link mustlink ml match accept",
@@ -34,12 +35,18 @@ _WORDS = {
     UNSURE: "unsure ignore not-sure uncertain",
 }
 _SPELLINGS = {word: answer for answer, words in _WORDS.items() for word in words.split()}
+_DURATIONS = (
+    "seconds", "ms", "milliseconds", "duration", "elapsed", "elapsed_time", "response_time", "reaction_time", "rt",
+    "lead_time", "work_time", "time_spent", "time_taken",
+)  # fmt: skip
 _OTHER_COLUMNS = {
     "label": ("label", "answer", "same", "similar", "match", "is_match", "is_same", "is_duplicate", "constraint"),
     "weight": ("weight", "sample_weight"),
     "annotator": ("annotator", "annotator_id", "worker", "worker_id", "performer", "user", "user_id"),
     "time": ("time", "timestamp", "created_at"),
+    "seconds": tuple(f"{name}{unit}" for name in _DURATIONS for unit in ("", "_s", "_sec", "_seconds", "_ms")),
 }
+_UNIT = re.compile(r"\s*(ms|msec|milliseconds?|s|secs?|seconds?)$")
 
 
 def read_answers(
@@ -139,6 +146,12 @@ def _read_answers(sheet: Sheet, columns: Mapping[str, str], words: Mapping[str, 
     if not rows and bad:
         raise _nothing_readable(name, bad)
     texts = {role: np.array([row[role] for row in rows], dtype=object) for role in roles}
+    seconds = None
+    bad_seconds: list[BadRow] = []
+    if "seconds" in roles:
+        seconds = np.array([_seconds(row["seconds"], roles["seconds"]) for row in rows])
+        given = ((row["line"], row["seconds"]) for row, took in zip(rows, seconds, strict=True) if np.isnan(took))
+        bad_seconds = [BadRow(line, quoted(text)) for line, text in given if text.lower() not in {"", *MARKS}]
     return Answers(
         name=name,
         ids=np.column_stack([texts["id_a"], texts["id_b"]]),
@@ -152,6 +165,8 @@ def _read_answers(sheet: Sheet, columns: Mapping[str, str], words: Mapping[str, 
         times=texts.get("time"),
         format=sheet.format,
         n_unanswered=sheet.n_unanswered,
+        seconds=seconds,
+        bad_seconds=tuple(bad_seconds),
     )
 
 
@@ -171,11 +186,13 @@ def _parse(cells: Cells | str, places: Mapping[str, int]) -> dict[str, Any] | st
     """What a row says in each role, or the reason why it cannot be read."""
     if isinstance(cells, str):
         return cells
-    if len(cells) <= max(places.values()):
-        return f"{len(cells)} cells where {max(places.values()) + 1} are needed"
-    if nested := [role for role, place in places.items() if isinstance(cells[place], dict | list)]:
+    last = max(place for role, place in places.items() if role != "seconds")
+    if len(cells) <= last:
+        return f"{len(cells)} cells where {last + 1} are needed"
+    cell_of = {role: cells[place] if place < len(cells) else "" for role, place in places.items()}
+    if nested := [role for role, cell in cell_of.items() if role != "seconds" and isinstance(cell, dict | list)]:
         return f"{nested[0]} is not a single value"
-    text = {role: as_text(cells[place]) for role, place in places.items()}
+    text = {role: as_text(cell) for role, cell in cell_of.items()}
     for role in ("id_a", "id_b", "label"):
         if not text[role]:
             return f"{role} is empty"
@@ -198,6 +215,16 @@ def _number(text: str) -> float | None:
         return float(text)
     except ValueError:
         return None
+
+
+def _seconds(text: str, column: str) -> float:
+    """How long an answer took, such as "6,2", "6.2 s" or "0:06"; NaN where the text does not say it."""
+    unit = _UNIT.search(text.lower())
+    number = text[: unit.start()] if unit else text
+    parts = [_number(part) for part in number.removeprefix("0 days ").replace(",", ".").split(":")]
+    seconds = sum(math.nan if part is None else part * 60**k for k, part in enumerate(reversed(parts)))
+    thousandths = re.search(r"(ms|msec|milliseconds?)\W*$", unit[1] if unit else column.lower())
+    return seconds / (1000 if thousandths else 1) if 0 <= seconds < math.inf else math.nan
 
 
 def _meanings(path: str, counts: Counter[str], words: Mapping[str, str], decided: Mapping[str, int]) -> dict[str, int]:

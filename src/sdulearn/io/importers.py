@@ -103,7 +103,7 @@ def _words(value: object) -> str:
 
 def read_label_studio(sheet: Sheet) -> Sheet:
     """A row per annotation; every choice that the page asked for is a column."""
-    columns = {"annotator": "completed_by", "time": "created_at"}
+    columns = {"annotator": "completed_by", "time": "created_at", "seconds": "lead_time"}
     return _annotated(sheet, "label_studio", _task, "skipped", columns)
 
 
@@ -129,7 +129,7 @@ def _annotation(annotation: object) -> Said:
     return {
         **choices,
         "completed_by": who.get("email") or who.get("id") if isinstance(who, dict) else who,
-        "created_at": annotation.get("created_at"),
+        **{name: annotation.get(name) for name in ("created_at", "lead_time")},
         _ALL: annotation.get("was_cancelled") is True,
     }
 
@@ -147,7 +147,7 @@ _ANSWER_WORDS = {"same", "similar", "match", "different", "dissimilar", "distinc
 def read_label_studio_flat(sheet: Sheet) -> Sheet:
     """A flat row per annotation; the answer is in the only column of words for answers."""
     rows = _each(sheet, lambda record: {name: _flat_cell(cell) for name, cell in record.items()})
-    columns = {"annotator": "annotator"}
+    columns = {"annotator": "annotator", "seconds": "lead_time"}
     if "created_at" in sheet.header:
         columns["time"] = "created_at"
     texts = {name: {as_text(row.get(name)).lower() for _, row in rows if isinstance(row, dict)} - {""}

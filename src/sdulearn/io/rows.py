@@ -64,7 +64,7 @@ class Sheet:
 
 def by_plain_name(header: Sequence[str]) -> dict[str, str]:
     """Columns by their names in lower case with underscores; of two alike the first."""
-    return {re.sub(r"[\s.-]+", "_", name.strip().lower()): name for name in reversed(header)}
+    return {re.sub(r"[\s.()-]+", "_", name.strip(" )").lower()): name for name in reversed(header)}
 
 
 def pair_columns(header: Sequence[str]) -> tuple[str, str] | None:
