@@ -22,7 +22,7 @@ FLOORS = [
     [
         (
             "answers.graph", "answers.propagate", "answers.two_classes", "answers.answer_model", "answers.profile",
-            "answers.records", "answers.checks", "answers",
+            "answers.records", "answers.checks", "answers.classes", "answers",
         ),
         ("solvers",),
     ],

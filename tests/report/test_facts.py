@@ -327,6 +327,10 @@ SAMPLES = [
     ("labels_used", {"classes": ["a", "b"], "n_labels": 4, "n_right": 3}, "^a is -1, b is .1; the model predicts 3"),
     ("settings", {"method": "joint", "start": "kernel", "settings": {"n_rounds": 0.0}, "estimator": "E", "loss": ""},
      r"boosted trees \(none kept\) on a kernel map \(E\): n_rounds 0"),
+    ("wrong_answers", {"value": 0.0, "low": 0.0, "high": 0.5, "identified": False}, "unknown, taken to be none"),
+    ("wrong_answers", {"value": 0.0, "low": 0.0, "high": 0.1, "identified": True}, r"0.0% \(95% interval 0.0% to 10"),
+    ("classes_found", {"n_ids": 9, "n_classes": 2, "sizes": {"1": 5, "2": 3}, "n_open": 1, "probability": 0.9},
+     r"2 classes of the 9 ids.*\(1: 5, 2: 3\).*90.0% on average. Without a class.*: 1."),
 ]  # fmt: skip
 PLAIN = {
     "entities": {"n_groups": 200, "median_size": 2.0, "share_large": 0.4},
@@ -335,6 +339,7 @@ PLAIN = {
     "many_chosen": {"n_chosen": 30, "n_rows": 40},
     "flipped_answers": {"epsilon": 1.0, "flip_rate": 0.27},
     "tied_questions": {"count": 4},
+    "unconnected_parts": {"n_ids": 4, "n_parts": 2},
     "no_better_than_guessing": {"low": 0.4},
     "no_better_than_majority": {"low": 0.4, "majority": 0.7},
     "prior_not_identified": {"low": 0.4, "high": 0.6},

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 from sdulearn.answers.answer_model import AnswerModel, DoubtfulAnswers, Rate, doubtful_answers
 from sdulearn.answers.checks import AnswerChecks, Contradiction, check_answers
+from sdulearn.answers.classes import classes_of_answers
 from sdulearn.answers.graph import AnswerGraph
 from sdulearn.answers.records import Answers, BadRow
 
@@ -21,6 +22,7 @@ __all__ = [
     "DoubtfulAnswers",
     "Rate",
     "check_answers",
+    "classes_of_answers",
     "doubtful_answers",
     "read_answers",
 ]

@@ -23,6 +23,7 @@ COMMANDS = {
     "predict": "classes of the rows of a table",
     "inspect": "what is in a model file",
     "check": "counts, mistakes and contradictions in a file of answers",
+    "classes": "classes of the ids in a file of answers, without a table",
     "export": "write a model as ONNX",
     "plan": "how many pairs a target accuracy takes, by simulation; a table, a picture and a CSV",
     "prior": "the class prior from pair counts or a pair file, with its interval",

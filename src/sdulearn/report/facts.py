@@ -321,6 +321,19 @@ def _annotator(one: Any) -> str:
     return f"{text}, close to the usual 2% as few answers can be compared" if one.high > 3 * one.rate > 0 else text
 
 
+def _classes_found_words(d: Details) -> str:
+    sizes = ", ".join(f"{name}: {size:,}" for name, size in d["sizes"].items())
+    text = f"{d['n_classes']} classes of the {d['n_ids']:,} ids that answers connect ({sizes}), which are right with "
+    text += f"probability {d['probability']:.1%} on average."
+    return f"{text} Without a class, as their answers do not tell: {d['n_open']:,}." if d["n_open"] else text
+
+
+def _wrong_answers_words(d: Details) -> str:
+    if not d["identified"] and not d["value"]:
+        return "Wrong answers: unknown, taken to be none, as too few answers can be compared."
+    return f"Wrong answers: {d['value']:.1%} (95% interval {d['low']:.1%} to {d['high']:.1%})."
+
+
 def _labels_used_words(d: Details) -> str:
     names = d["classes"]
     named = f"{names[0]} is -1, {names[1]} is +1; t" if len(names) == 2 else "T"
@@ -477,6 +490,10 @@ _SENTENCES: dict[str, str | Callable[[Details], str]] = {
     "strengths": "Features by their strength in the decision.",
     "importances": "Loss of {measure} where a column is shuffled.",
     "dependence": "Mean probability of class {name} by {column}.",
+    "classes_found": _classes_found_words,
+    "wrong_answers": _wrong_answers_words,
+    "unconnected_parts": "Ids that no answers connect with these: {n_ids:,}, in parts of their own: {n_parts:,}. Class "
+    "1 of one part is not class 1 of another: compare ids of each part with ids of every class of the first.",
     "too_few_similar": _too_few_similar,
     "ratio_against_prior": _ratio_against_prior,
     "other_population": _other_population,

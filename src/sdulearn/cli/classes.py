@@ -1,0 +1,78 @@
+"""Classes of the ids in a file of answers, by the answers alone: no table is needed.
+
+Says how many classes there are, how large, how sure, and what share of the answers is wrong; -o writes one row for
+each id. Classes have no names: 1 is the largest. Where no answers connect two parts of the ids, class 1 of one is
+not class 1 of the other, and is called "1 of part 2". An id whose answers do not tell has no class.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+
+from sdulearn.answers import classes_of_answers, read_answers
+from sdulearn.cli.options import (
+    add_answer_options,
+    add_json_option,
+    number_of_classes,
+    print_json,
+    refuse_overwriting,
+    say,
+)
+from sdulearn.diagnostics import Finding, check_entities
+from sdulearn.errors import InputError
+from sdulearn.io.files import as_cell, written_whole
+from sdulearn.report.facts import as_data, facts_of_answers, lines, sentence
+from sdulearn.types import Array
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Options of ``sdulearn classes``."""
+    parser.add_argument("pairs", type=Path, help="answers, as for sdulearn check")
+    fewest = "number of classes, or auto for the fewest that explain the answers (%(default)s)"
+    parser.add_argument("--classes", type=number_of_classes, default="auto", metavar="K", help=fewest)
+    parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="file to write, .csv")
+    add_answer_options(parser)
+    add_json_option(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Find classes, write them, and say how sure they are."""
+    output = arguments.output
+    refuse_overwriting((output,), (arguments.pairs,))
+    if output is not None and output.suffix.lower() != ".csv":
+        raise InputError(f"{output}: the name must end in .csv.")
+    answers = read_answers(arguments.pairs, columns=arguments.pair_columns, words=arguments.answers)
+    if entities := check_entities(answers):
+        raise InputError(f"{answers.name}: {sentence(entities[0])}")
+    columns, model = classes_of_answers(answers, arguments.classes)
+    if output is not None:
+        with written_whole(output) as draft, draft.open("w", encoding="utf-8", newline="") as file:
+            rows = zip(map(as_cell, columns["id"]), *list(columns.values())[1:], strict=True)
+            csv.writer(file, lineterminator="\n").writerows([columns, *rows])
+    wrong = Finding("wrong_answers", "result", {**vars(model.error_rate), "identified": model.error_rate.identified})
+    found = [*facts_of_answers(answers), *_facts(columns), wrong]
+    if arguments.json:
+        print_json({"file": output, "facts": as_data(found)})
+    else:
+        say("\n".join([*lines(found), *([] if output is None else [f"wrote {output}"])]))
+    return 0
+
+
+def _facts(columns: dict[str, Array]) -> list[Finding]:
+    """What was found, and what the answers leave open."""
+    probability = [column for name, column in columns.items() if name.startswith("probability")]
+    first = columns["part"] == 1
+    given = first & (columns["class"] != "")
+    sizes = dict(sorted(Counter(columns["class"][given].tolist()).items(), key=lambda one: int(one[0])))
+    details = {"n_ids": int(first.sum()), "n_classes": len(probability), "sizes": sizes}
+    details |= {"n_open": int((first & ~given).sum()), "probability": float(np.max(probability, axis=0)[given].mean())}
+    found = [Finding("classes_found", "result", details)]
+    if not first.all():
+        counts = {"n_ids": int((~first).sum()), "n_parts": int(columns["part"].max()) - 1}
+        found.append(Finding("unconnected_parts", "warning", counts))
+    return found
