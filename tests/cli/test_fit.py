@@ -257,3 +257,14 @@ def test_long_cells_are_cut_in_messages(refused, options, tmp_path, kind):
     told = refused(*options(**given))
     assert re.search(message, told)
     assert len(told.replace(str(tmp_path), "")) < 700
+
+
+def test_people_who_are_left_out(files, tmp_path, call, capsys, refused):
+    answers = pd.read_csv(files / "pairs.csv")
+    answers.assign(annotator=np.where(np.arange(len(answers)) < 100, "Ann", "Bob")).to_csv(tmp_path / "p.csv")
+    given = ["fit", "--features", files / "table.csv", "--pairs", tmp_path / "p.csv", "--model", "linear"]
+    given += ["-o", tmp_path / "m.sdu", "--exclude-annotators"]
+    assert call(*given, "Ann, ") == 0
+    assert "note: Left out: 100 answers of Ann. Accuracy" in capsys.readouterr().out
+    assert "--exclude-annotators: nobody is called 'Cem'; there are Ann, Bob." in refused(*given, "Ann,Cem")
+    assert "--exclude-annotators leaves nobody of Ann, Bob" in refused(*given, "Ann,Bob")

@@ -329,6 +329,10 @@ SAMPLES = [
      r"boosted trees \(none kept\) on a kernel map \(E\): n_rounds 0"),
     ("wrong_answers", {"value": 0.0, "low": 0.0, "high": 0.5, "identified": False}, "unknown, taken to be none"),
     ("wrong_answers", {"value": 0.0, "low": 0.0, "high": 0.1, "identified": True}, r"0.0% \(95% interval 0.0% to 10"),
+    ("annotators_excluded", {"names": [], "limit": 0.3}, "^Nobody is wrong in more than 30% of the answers for"),
+    ("annotators_excluded",
+     {"names": ["Bob"], "limit": 0.3, "n_answers": 80, "before": (0.81, 0.2), "after": (0.9, 0.0)},
+     "80 answers of Bob. Accuracy.*: 81.0% with them, 90.0% without; wrong answers: 20.0% with them, 0.0% without"),
     ("classes_found", {"n_ids": 9, "n_classes": 2, "sizes": {"1": 5, "2": 3}, "n_open": 1, "probability": 0.9},
      r"2 classes of the 9 ids.*\(1: 5, 2: 3\).*90.0% on average. Without a class.*: 1."),
 ]  # fmt: skip

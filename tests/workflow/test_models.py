@@ -143,6 +143,49 @@ def test_two_annotators_who_disagree(answers_about):
 
 
 @pytest.fixture(scope="module")
+def three_people(answers_about):
+    """Waveforms, and the answers of three people to the same questions; Bob answers at random."""
+    X, y = make_waveform(300, random_state=3)
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame(X).add_prefix("x").assign(id=ids_of(np.arange(300)))
+    truth = answers_about(y, rng.permutation(300)[:160].reshape(-1, 2))
+    bob = truth.assign(label=rng.random(80) < 0.5, annotator="Bob")
+    return table, pd.concat([truth.assign(annotator="Ann"), bob, truth.assign(annotator="Cem")], ignore_index=True)
+
+
+def test_the_worst_annotators_are_left_out(three_people):
+    table, answers = three_people
+    report = fit_table(table, answers, model="linear", exclude_annotators="worst").report
+    first = report.findings[0]
+    assert (first.code, first.details["names"], first.details["n_answers"]) == ("annotators_excluded", ["Bob"], 80)
+    assert [one.name for one in report.annotators] == ["Ann", "Cem"]
+    assert report.n_similar + report.n_dissimilar == 160
+    (_, wrong), (accuracy, wrong_after) = first.details["before"], first.details["after"]
+    assert wrong > 0.1 > wrong_after
+    assert accuracy == report.accuracy.value
+    again = fit_table(table, answers[answers["annotator"] != "Bob"], model="linear", exclude_annotators="worst").report
+    assert again.findings[0].details["names"] == []
+    assert again.accuracy == report.accuracy
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"exclude_annotators": ["Ann", "Dan"]}, "nobody is called 'Dan'; there are Ann, Bob, Cem"),
+        ({"exclude_annotators": "Dan"}, "nobody is called 'Dan'"),
+        ({"exclude_annotators": ["Ann", "Bob", "Cem"]}, "leaves nobody of Ann, Bob, Cem"),
+        ({"exclude_annotators": "worst", "method": "sd"}, "`exclude_annotators` needs the joint likelihood"),
+    ],
+)
+def test_annotators_that_cannot_be_left_out(three_people, change, message):
+    table, answers = three_people
+    with pytest.raises(InputError, match=message):
+        fit_table(table, answers, model="linear", **change)
+    with pytest.raises(InputError, match=r"needs answers that say who gave them|needs the joint"):
+        fit_table(table, answers.drop(columns="annotator"), **change)
+
+
+@pytest.fixture(scope="module")
 def curved(answers_about):
     """Waveforms with 200 answers, which trees explain better than a linear model."""
     pytest.importorskip("lightgbm")

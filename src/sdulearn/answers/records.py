@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Generic, NamedTuple, TypeGuard, TypeVar
+from dataclasses import dataclass, replace
+from typing import Any, Generic, NamedTuple, TypeGuard, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -216,6 +216,12 @@ class Answers:
     def n_unsure(self) -> int:
         """Number of answers "unsure"."""
         return int(np.sum(self.answers == UNSURE))
+
+
+def some_answers(answers: Answers, kept: Mask) -> Answers:
+    """Some of the answers, as if the file held no others."""
+    columns: dict[str, Any] = {name: value for name, value in vars(answers).items() if isinstance(value, np.ndarray)}
+    return replace(answers, **{name: value[kept] for name, value in columns.items()})
 
 
 def random_ends(answers: Answers, ends: Indices, used: Indices | Mask) -> Mask | None:

@@ -28,6 +28,7 @@ from sdulearn.cli.options import (
     add_table_options,
     error_rate,
     in_options,
+    names,
     number_of_classes,
     positive,
     print_json,
@@ -41,7 +42,7 @@ from sdulearn.workflow.options import ENGINES, MAX_UNLABELED, MEMORY, METHODS, M
 
 # Options that are called as the parameters they stand for.
 _METHOD_OPTIONS = ("method", "loss", "prior", "error_rate", "classes", "model")
-_OPTIONS = (*TABLE_OPTIONS, *_METHOD_OPTIONS, "codes", "points", "labels", "skip_bad")
+_OPTIONS = (*TABLE_OPTIONS, *_METHOD_OPTIONS, "codes", "points", "labels", "skip_bad", "exclude_annotators")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -72,6 +73,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     reading = parser.add_argument_group("reading the answers of --pairs")
     add_answer_options(reading)
     reading.add_argument("--skip-bad", action="store_true", help="leave out answers that cannot be used")
+    reading.add_argument(
+        "--exclude-annotators",
+        type=lambda text: "worst" if text == "worst" else names(text),
+        default=(),
+        metavar="NAME,...",
+        help="fit again without the answers of these people, or of the worst (more than 30%% wrong for certain), and "
+        "say what it changes; unreliable people count little anyway, so this is for those who did not look",
+    )
     _add_method_options(parser.add_argument_group("method"))
     _add_engine_options(parser.add_argument_group("where the work is done"))
     add_json_option(parser)

@@ -26,8 +26,8 @@ _ROLES = ("id_a", "id_b", "label", "weight", "annotator")
 # Parameters that messages name, by the options that stand for them: those called alike, and the others.
 _ALIKE = (
     "categories", "ceiling", "classes", "codes", "confidence", "design", "direction", "drop", "engine", "error_rate",
-    "labels", "loss", "majority", "max_categories", "method", "missing", "model", "n_features", "n_unlabeled", "points",
-    "port", "prior", "private", "scheduler", "sizes", "skip_bad",
+    "exclude_annotators", "labels", "loss", "majority", "max_categories", "method", "missing", "model", "n_features",
+    "n_unlabeled", "points", "port", "prior", "private", "scheduler", "sizes", "skip_bad",
 )  # fmt: skip
 OPTIONS = {
     **{name: f"--{name.replace('_', '-')}" for name in _ALIKE},

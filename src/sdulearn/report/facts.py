@@ -347,6 +347,17 @@ def _doubtful_words(d: Details) -> str:
     return f"Answers most likely to be wrong: {shown}."
 
 
+def _annotators_excluded(d: Details) -> str:
+    if not d["names"]:
+        return f"Nobody is wrong in more than {d['limit']:.0%} of the answers for certain: no answers were left out."
+    names = listed(map(shortened, d["names"]), _NAMES_SHOWN)
+    accuracies, wrong = ([f"{value:.1%}" for value in pair] for pair in zip(d["before"], d["after"], strict=True))
+    return (
+        f"Left out: {d['n_answers']:,} answers of {names}. Accuracy, or agreement with more than two classes: "
+        f"{' with them, '.join(accuracies)} without; wrong answers: {' with them, '.join(wrong)} without."
+    )
+
+
 def _too_few_similar(d: Details) -> str:
     advice = "" if "share" in d else " These counts do not give the prior; give it as `prior`."
     return (
@@ -518,6 +529,7 @@ _SENTENCES: dict[str, str | Callable[[Details], str]] = {
     "too high, and the prior may be biased.",
     "flipped_answers": "The answers were flipped with probability {flip_rate:.1%} before they were stored (epsilon "
     "{epsilon:g}). The joint method uses this known error rate; counts and contradictions mean little.",
+    "annotators_excluded": _annotators_excluded,
     "tied_questions": "Left out: {count:,} questions answered both ways equally often.",
     "no_better_than_guessing": f"{_NOT_SHOWN} guessing. {_ASK_MORE}",
     "no_better_than_majority": f"{_NOT_SHOWN} always predicting the larger class ({{majority:.1%}}). {_ASK_MORE}",

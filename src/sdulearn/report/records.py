@@ -215,6 +215,13 @@ class FitReport:
     importances: tuple[ColumnImportance, ...] = ()
     dependences: tuple[ColumnDependence, ...] = ()
 
+    @property
+    def quality(self) -> tuple[float, float]:
+        """The accuracy, or the agreement of more than two classes, and the share of wrong answers."""
+        found = self.accuracy if self.agreement is None else self.agreement.agreement
+        n = sum(one.n_answers for one in self.annotators)
+        return found.value if found else 0.5, sum(one.rate * one.n_answers for one in self.annotators) / max(n, 1)
+
 
 def chosen_settings(model: Estimator) -> dict[str, float]:
     """The settings that a fitted estimator has, or has chosen."""

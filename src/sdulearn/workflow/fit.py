@@ -14,7 +14,7 @@ import numpy as np
 from scipy.stats import binomtest
 
 from sdulearn.answers.graph import AnswerGraph, connect
-from sdulearn.answers.records import Answers, flip_rate
+from sdulearn.answers.records import Answers, flip_rate, some_answers
 from sdulearn.diagnostics import (
     LEVEL,
     Finding,
@@ -24,10 +24,10 @@ from sdulearn.diagnostics import (
     check_ratio,
     check_shared_points,
 )
-from sdulearn.errors import InputError, OrientationWarning
+from sdulearn.errors import InputError, OrientationWarning, listed, quoted
 from sdulearn.io.answers import read_answers
 from sdulearn.io.files import Location, is_location
-from sdulearn.io.labels import read_labels
+from sdulearn.io.labels import Labels, read_labels
 from sdulearn.metrics.accuracy import AccuracyEstimate
 from sdulearn.pairs import Pairs, read_pairs
 from sdulearn.prior import PriorEstimate, random_of
@@ -50,6 +50,8 @@ from sdulearn.workflow.options import MEMORY, Engine, FitOptions, open_engine
 _ENOUGH_RANDOM = 10
 # A random question passes over rows that were asked about before: with this share of all rows that is seen.
 _MANY_CHOSEN = 0.1
+# Who is wrong more often than this, even at the low end of the interval, is among the worst.
+_WORST_RATE = 0.3
 
 
 def fit_table(
@@ -74,6 +76,7 @@ def fit_table(
     answer_columns: Mapping[str, str] | None = None,
     answer_words: Mapping[str, str] | None = None,
     skip_bad: bool = False,
+    exclude_annotators: str | Sequence[str] = (),
     engine: str | Engine = MEMORY,
 ) -> TableModel:
     """Learn a classifier of the rows of a table from same/different answers about them.
@@ -130,6 +133,9 @@ def fit_table(
         ``columns`` and ``words`` of :func:`~sdulearn.answers.read_answers`.
     skip_bad : bool, default=False
         Leave out answers that cannot be used instead of refusing them.
+    exclude_annotators : "worst" or sequence of str, optional
+        People whose answers are left out in a second fit; a finding says what that changes. "worst": all whose error
+        rate is above 0.3 even at the low end of its interval.
     engine : {"memory", "stream", "dask"} or Engine, default="memory"
         Read the table row group by row group: one after another, several at a time on all cores, or on a Dask
         cluster. Only the rows that are needed are kept, whichever it is.
@@ -179,6 +185,7 @@ def fit_table(
         missing=missing,
         max_categories=max_categories,
         skip_bad=skip_bad,
+        exclude_annotators=exclude_annotators,
     )
     given = None
     if answers is not None:
@@ -189,20 +196,48 @@ def fit_table(
             known = flip_rate(given.epsilon) if error_rate == "auto" else error_rate
             options = replace(options, error_rate=known)
     labelled = None if labels is None else read_labels(labels)
-    began = time.perf_counter()
     with nullcontext(engine) if isinstance(engine, Engine) else open_engine(engine) as where:
-        data = gather(table, given, labelled, options, where)
-        read = time.perf_counter()
-        check_enough(data, options)
-        if data.random is not None and prior is None:
-            # The counts of chosen questions imply no prior, and random ones are few: nothing pulls.
-            options = replace(options, prior_strength=0.0)
-        name = Path(str(table)).name if is_location(table) else "the table"
-        return _fit(name, options, data, where, {"reading": read - began})
+        fit = _fit_without if exclude_annotators else _fit
+        found, report = fit(table, given, labelled, options, where)
+        return replace(found, report=report)
 
 
-def _fit(name: str, options: FitOptions, data: TrainingData, engine: Engine, seconds: dict[str, float]) -> TableModel:
+def _fit_without(
+    table: Location | Frame, answers: Answers | None, labels: Labels | None, options: FitOptions, engine: Engine
+) -> tuple[TableModel, FitReport]:
+    """Fit with and without the answers of some people, and say what changes."""
+    options.need_joint("`exclude_annotators`")
+    if answers is None or answers.annotators is None:
+        raise InputError("`exclude_annotators` needs answers that say who gave them, in a column `annotator`.")
+    people = answers.annotator_names
+    asked = options.exclude_annotators
+    named = [asked] if isinstance(asked, str) else [*asked]
+    named = [] if asked == "worst" else named
+    if unknown := [name for name in named if name not in people]:
+        raise InputError(f"`exclude_annotators`: nobody is called {quoted(unknown[0])}; there are {listed(people)}.")
+    model, report = _fit(table, answers, labels, options, engine)
+    details: dict[str, object] = {"limit": _WORST_RATE, "before": report.quality}
+    named = named or [one.name for one in report.annotators if one.name and one.low > _WORST_RATE]
+    if len(set(named)) == len(people):
+        raise InputError(f"`exclude_annotators` leaves nobody of {listed(people)}. Ask others, or name fewer.")
+    if named:
+        kept = some_answers(answers, ~np.isin(answers.annotators, named))
+        details["n_answers"] = len(answers.answers) - len(kept.answers)
+        model, report = _fit(table, kept, labels, options, engine)
+    found = Finding("annotators_excluded", "info", {**details, "names": named, "after": report.quality})
+    return model, replace(report, findings=(found, *report.findings))
+
+
+def _fit(
+    table: Location | Frame, answers: Answers | None, labels: Labels | None, options: FitOptions, engine: Engine
+) -> tuple[TableModel, FitReport]:
     """Choose settings, judge them on held-out answers, fit, name the classes, and report."""
+    started = time.perf_counter()
+    data = gather(table, answers, labels, options, engine)
+    check_enough(data, options)
+    if data.random is not None and options.prior is None:
+        # The counts of chosen questions imply no prior, and random ones are few: nothing pulls.
+        options = replace(options, prior_strength=0.0)
     began = time.perf_counter()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -227,7 +262,7 @@ def _fit(name: str, options: FitOptions, data: TrainingData, engine: Engine, sec
     report = FitReport(
         sdulearn=__version__,
         settings=chosen_settings(chosen),
-        table=name,
+        table=Path(str(table)).name if is_location(table) else "the table",
         **_given(data, options, chosen, rows, pairs),
         accuracy=accuracy,
         prior=estimator.prior_,
@@ -239,9 +274,9 @@ def _fit(name: str, options: FitOptions, data: TrainingData, engine: Engine, sec
         model_choice=kind,
         importances=importances,
         dependences=column_dependences(model, data.X, importances),
-        seconds={**seconds, "fitting": time.perf_counter() - began},
+        seconds={"reading": began - started, "fitting": time.perf_counter() - began},
     )
-    return replace(model, report=report)
+    return model, report
 
 
 def _given(data: TrainingData, options: FitOptions, chosen: Estimator, rows: Rows, pairs: Pairs) -> dict[str, Any]:

@@ -55,6 +55,7 @@ class FitOptions:
     missing: str
     max_categories: int
     skip_bad: bool
+    exclude_annotators: str | Sequence[str] = ()
     prior_strength: float = 3.0
 
     def __post_init__(self) -> None:
