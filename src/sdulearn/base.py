@@ -130,7 +130,7 @@ class PairClassifier(ClassifierMixin, BaseEstimator):
         return np.column_stack([1 - positive, positive])
 
     @available_if(_knows_how_answers_go_wrong)
-    def posterior(self, X: MatrixLike, y: ArrayLike) -> Array:
+    def posterior(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Array:
         """Probability of each class for each row, by its features and by the answers about its point.
 
         Of rows that were asked about, this is more than :meth:`predict_proba` knows. A model that was fitted to the
@@ -142,6 +142,8 @@ class PairClassifier(ClassifierMixin, BaseEstimator):
             Rows.
         y : array-like of shape (n_rows,) or (n_rows, 2 to 4)
             What is known of each row. An annotator who was not seen in the fit has the mean error rate.
+        sample_weight : array-like of shape (n_rows,), optional
+            A weight per row; both ends of a pair carry one weight.
 
         Returns
         -------
@@ -153,10 +155,7 @@ class PairClassifier(ClassifierMixin, BaseEstimator):
         InputError
             Where answers that are never wrong contradict each other.
         """
-        graph = AnswerGraph.from_y(read_pairs(y))
-        log_p = log_node_probabilities(self.predict_proba(X), graph)
-        factors = self.answer_model_.factor_graph(graph, log_p.shape[1])
-        return factors.propagate(log_p).posteriors[graph.row_point]
+        return posterior_of(self.answer_model_, self.predict_proba(X), y, sample_weight)
 
     def score(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
         """Accuracy estimated from answers alone; with more than two classes the agreement with the answers.
@@ -393,6 +392,13 @@ class LinearClassifier(PairClassifier):
             setattr(self, name, value)
         warn_unless(fit.optimality, max(self.tol, fit.tol), fit.n_iter)
         return self
+
+
+def posterior_of(model: AnswerModel, proba: Array, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Array:
+    """Class probabilities of rows by the answers about their points and those by their features."""
+    graph = AnswerGraph.from_y(y, sample_weight)
+    log_p = log_node_probabilities(proba, graph)
+    return model.factor_graph(graph, log_p.shape[1]).propagate(log_p).posteriors[graph.row_point]
 
 
 def class_numbers(n_classes: int) -> Codes:

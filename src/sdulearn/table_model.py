@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +19,7 @@ from sdulearn.io import container
 from sdulearn.io.files import Location, written_whole
 from sdulearn.io.typed import plain
 from sdulearn.losses import TRAINING_LOSSES
-from sdulearn.types import Array, Estimator, Frame, Indices, Rows
+from sdulearn.types import Array, Codes, Estimator, Frame, Indices, Rows
 
 if TYPE_CHECKING:
     from sdulearn.report.records import FitReport
@@ -43,6 +44,9 @@ class TableModel:
         Names of the classes -1 and +1, or of 1 to K where there are more.
     report : FitReport or None
         What the fit was given and found.
+    asked : tuple or None
+        Of the rows in answers: ids, class probabilities by features and answers, and numbers of answers. See
+        ``answered``.
 
     See Also
     --------
@@ -54,6 +58,21 @@ class TableModel:
     columns: Columns
     classes: tuple[str, ...] = ("-1", "1")
     report: FitReport | None = None
+    asked: tuple[Sequence[str], Array, Codes] | None = field(default=None, repr=False, compare=False)
+
+    @property
+    def answered(self) -> dict[str, NDArray[Any]] | None:
+        """The rows of the training table that were asked about, known better than by their features alone.
+
+        Arrays "id", "class" (names), "probabilities" (n_rows, n_classes) by features and answers, and "n_answers", in
+        the order of the table. None for the risks of the paper, which do not know how often answers are wrong.
+        """
+        if self.asked is None:
+            return None
+        ids, probabilities, n_answers = self.asked
+        names = np.array(self.classes, dtype=object)[probabilities.argmax(axis=1)]
+        found = {"class": names, "probabilities": probabilities, "n_answers": n_answers}
+        return {"id": np.array(ids, dtype=object), **found}
 
     def features(self, table: Frame) -> Rows:
         """Features of a raw table, before they are scaled.
@@ -130,7 +149,7 @@ class TableModel:
         found = self.decide(self.features(table))[1]
         if found is None:
             raise InputError("The loss of this model gives no probabilities. Fit with `loss='logistic'`.")
-        return found if found.ndim == 2 else np.column_stack([1 - found, found])
+        return of_all_classes(found)
 
     def decide(self, X: Rows) -> tuple[Indices, Array | None]:
         """Of features that are not scaled: the place of each row's class, and probabilities.
@@ -223,4 +242,12 @@ class TableModel:
             "report": plain(self.report),
         }
         parts = {f"estimator:{name}": array for name, array in arrays.items()}
+        if self.asked is not None:
+            header["asked"] = list(self.asked[0])
+            parts |= {"asked:probabilities": self.asked[1], "asked:n_answers": self.asked[2]}
         container.write(path, header, {**parts, "mean": columns.mean, "scale": columns.scale})
+
+
+def of_all_classes(probability: Array) -> Array:
+    """A column for each class, where :meth:`TableModel.decide` gives that of the second of two alone."""
+    return probability if probability.ndim == 2 else np.column_stack([1 - probability, probability])

@@ -268,3 +268,28 @@ def test_people_who_are_left_out(files, tmp_path, call, capsys, refused):
     assert "note: Left out: 100 answers of Ann. Accuracy" in capsys.readouterr().out
     assert "--exclude-annotators: nobody is called 'Cem'; there are Ann, Bob." in refused(*given, "Ann,Cem")
     assert "--exclude-annotators leaves nobody of Ann, Bob" in refused(*given, "Ann,Bob")
+
+
+def test_the_rows_that_were_asked_about_are_written(fitted, refused, options, files, tmp_path, capsys):
+    answers = pd.read_csv(files / "pairs.csv")[:60]
+    answers.to_csv(tmp_path / "some.csv", index=False)
+    told = []
+    for name in ("asked.csv", "asked.parquet"):
+        model = fitted(pairs=tmp_path / "some.csv", labels=files / "few.csv", answered=tmp_path / name)
+        told.append(capsys.readouterr().out)
+    assert "rows were asked about; by features and answers together" in told[0]
+    assert "--answered has them" in told[0]
+    assert f", {tmp_path / 'asked.csv'} and " in told[0]
+    asked = pd.read_csv(tmp_path / "asked.csv")
+    assert asked.columns.tolist() == ["id", "label", "probability", "n_answers"]
+    pd.testing.assert_frame_equal(asked, pd.read_parquet(tmp_path / "asked.parquet"), check_dtype=False)
+    assert set(asked["id"]) == set(answers["id_a"]) | set(answers["id_b"])
+    assert asked["id"].tolist() == model.answered["id"].tolist()
+    assert (asked["label"] == np.where(asked["probability"] > 0.5, "dog", "cat")).all()
+    assert asked["n_answers"].sum() == 120
+    assert "--answered needs --method joint: sddu takes all" in refused(
+        *options(), "--method", "sddu", "--answered", "a.csv"
+    )
+    assert "must end in .csv, .tsv, .parquet" in refused(*options(), "--answered", tmp_path / "a.xls")
+    assert "There is no folder" in refused(*options(), "--answered", tmp_path / "no" / "a.csv")
+    assert "would overwrite it" in refused(*options(), "--answered", files / "pairs.csv")

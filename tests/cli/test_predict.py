@@ -229,3 +229,34 @@ def test_zipped_as_json_and_never_over_an_input(call, refused, model, frame, wav
     assert "name a file" in refused(*predict, "--json")
     assert "is read by this command" in refused(*predict, "-o", tmp_path / "t.csv")
     assert (tmp_path / "t.csv").read_bytes() == before
+
+
+def test_rows_with_answers_are_predicted_by_these_too(call, refused, model, frame, tmp_path, capsys):
+    frame = frame.assign(id=[f"r{k}" for k in range(len(frame))])
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    (tmp_path / "a.csv").write_text("id_a,id_b,label\nr0,r150,same\nr1,r150,different\nr2,r3,unsure\n")
+    both = ("predict", tmp_path / "model.sdu", tmp_path / "t.csv")
+    call(*both, "-o", tmp_path / "plain.csv")
+    assert "by features and answers" not in capsys.readouterr().out
+    for name in ("out.csv", "out.parquet"):
+        call(*both, "--answers", tmp_path / "a.csv", "-o", tmp_path / name)
+        assert capsys.readouterr().out.endswith("; 3 rows by features and answers\n")
+    found = pd.read_csv(tmp_path / "out.csv")
+    plain = pd.read_csv(tmp_path / "plain.csv")
+    pd.testing.assert_frame_equal(found, pd.read_parquet(tmp_path / "out.parquet"), check_dtype=False)
+    assert found["n_answers"].tolist() == [1, 1, *[0] * 148, 2, *[0] * (len(frame) - 151)]
+    rest = found["n_answers"] == 0
+    pd.testing.assert_frame_equal(found.loc[rest, plain.columns], plain[rest])
+    # No answer of this model is wrong.
+    p, q, r = plain["probability"][[0, 1, 150]]
+    first = p * r * (1 - q)
+    assert found["probability"][0] == pytest.approx(first / (first + (1 - p) * (1 - r) * q))
+    assert found["label"][0] == found["label"][150] != found["label"][1]
+    call(*both, "--answers", tmp_path / "a.csv", "-o", tmp_path / "out.csv", "--json")
+    assert json.loads(capsys.readouterr().out)["n_asked"] == 3
+    assert "would overwrite it" in refused(*both, "--answers", tmp_path / "a.csv", "-o", tmp_path / "a.csv")
+    (tmp_path / "a.csv").write_text("id_a,id_b,label\nr0,r1,same\nr0,r1,different\nr0,nobody,same\n")
+    told = refused(*both, "--answers", tmp_path / "a.csv")
+    assert re.search(r"1 pairs with an id not in the table \(lines 4\).*--skip-bad leaves them out.*with --id", told)
+    told = refused(*both, "--answers", tmp_path / "a.csv", "--skip-bad")
+    assert re.search(r"contradict each other.*\(sdulearn check lists.*for example --error-rate 0.05", told)

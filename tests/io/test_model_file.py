@@ -82,7 +82,8 @@ def estimator(waveform, folder):
 
 @pytest.fixture(scope="module")
 def table_model(waveform, mixed_columns, fit_report):
-    return TableModel(PairLogisticRegressionCV().fit(*waveform), mixed_columns, ("no", "yes"), fit_report)
+    asked = ["r1", "é"], np.array([[0.75, 0.25], [0.1, 0.9]]), np.array([3, 1])
+    return TableModel(PairLogisticRegressionCV().fit(*waveform), mixed_columns, ("no", "yes"), fit_report, asked)
 
 
 @pytest.fixture(scope="module")
@@ -102,6 +103,9 @@ def test_a_table_model_comes_back(table_model, tmp_path, is_sparse):
     assert (back.classes, back.report) == (("no", "yes"), table_model.report)
     np.testing.assert_array_equal(back.columns.mean, columns.mean)
     np.testing.assert_array_equal(back.columns.scale, columns.scale)
+    assert back.answered["class"].tolist() == ["no", "yes"]
+    for name, column in table_model.answered.items():
+        np.testing.assert_array_equal(back.answered[name], column)
 
 
 def test_a_loss_object_cannot_be_saved(waveform, tmp_path):
@@ -197,6 +201,11 @@ FORGED_TABLE_MODELS = [
     ("report findings", [{"code": "x", "severity": "fatal", "details": {}}]), ("estimator model", "TableModel"),
     ("estimator params alphas", -1), (f"{FITTED} answer_model_", GONE), (f"{FITTED} n_classes_", 3),
     (f"{FITTED} n_classes_", 1), (f"{FITTED} prior_ value", 10**400),
+    ("asked", ["r1"]), ("asked", ["r1", 2]), ("asked", ["r1", "\ud800"]), ("asked", None), ("asked", "r1"),
+    ("@ asked:n_answers", GONE), ("@ asked:n_answers", np.array([3, 0])), ("@ asked:n_answers", np.array([3.0, 1.0])),
+    ("@ asked:n_answers", np.array([3])), ("@ asked:probabilities", GONE), ("@ asked:probabilities", np.eye(3)),
+    ("@ asked:probabilities", np.full((2, 2), np.nan)), ("@ asked:probabilities", np.array([[2.0, -1.0], [1.0, 0.0]])),
+    ("@ asked:probabilities", np.full((2, 2), 0.4)),
 ]  # fmt: skip
 FORGED = [("estimator", *one) for one in FORGED_ESTIMATORS] + [("whole", *one) for one in FORGED_TABLE_MODELS]
 

@@ -42,7 +42,9 @@ def table_model(fitted, fit_report):
             ColumnDependence("city", tuple(f"c{k}" for k in range(10)), tuple(k / 10 for k in range(10))),
         ),
     )
-    return TableModel(fitted, Columns.unscaled(COLUMNS, "id"), ("no", "yes"), report)
+    sure = np.linspace(0.51, 0.99, 60)
+    asked = [f"<{k}>" for k in range(60)], np.column_stack([sure, 1 - sure]), np.arange(1, 61)
+    return TableModel(fitted, Columns.unscaled(COLUMNS, "id"), ("no", "yes"), report, asked)
 
 
 @pytest.fixture(scope="module")
@@ -58,7 +60,7 @@ def many_classes(table_model):
     estimator.coef_ = np.arange(63.0).reshape(3, 21)
     estimator.prior_ = None
     estimator.classes_ = np.array([1, 2, 3])
-    return replace(table_model, estimator=estimator, classes=("a", "b", "c"), report=report)
+    return replace(table_model, estimator=estimator, classes=("a", "b", "c"), report=report, asked=None)
 
 
 def by_code(found):
@@ -84,8 +86,8 @@ def test_facts_come_in_the_order_to_be_read(table_model, many_classes):
     results = [fact.code for fact in facts(table_model)]
     assert results == [
         "table_read", "columns_read", "answers_used", "understood", "settings", "model_kind", "prior", "headline",
-        "majority", "class_shares", "annotators", "fit_warning", "other_population", "doubtful", "strengths",
-        "importances", "dependence", "dependence",
+        "majority", "class_shares", "answered", "annotators", "fit_warning", "other_population", "doubtful",
+        "strengths", "importances", "dependence", "dependence",
     ]  # fmt: skip
     assert [fact.code for fact in facts(many_classes) if fact.severity == "result"] == [
         "table_read", "columns_read", "answers_used", "understood", "settings", "model_kind", "headline",
@@ -123,6 +125,8 @@ def test_charts_show_the_numbers(table_model, many_classes):
         '<p class="big">90.0%</p>', "left:60.0%;width:30.0%", "left:80.0%", "<td>no</td><td>30.0%</td>", "width:70.0%",
         "<td>Ann</td><td>60</td><td>10.0%</td><td>5.0% to 20.0%</td>",
         "<td>r1</td><td>r2</td><td>same</td><td>Ann</td><td>60.0%</td>",
+        "<td>&lt;0&gt;</td><td>no</td><td>51.0%</td><td>1</td>", "<td>&lt;49&gt;</td>",
+        "And 10 more: <code>sdulearn fit --answered FILE</code>",
         "12.3 ± 2.0", "-2.0 ± 6.0", "M36.0,119.6 L72.8,94.8 L312.0,32.8", "<td>c9</td><td>90%</td>",
         "and 2 below 10%", "<title>&lt;m&gt;</title>", "+ speaks for yes",
     ):  # fmt: skip
@@ -134,6 +138,9 @@ def test_charts_show_the_numbers(table_model, many_classes):
         'y1="8" y2="8"/><text x="32" y="12" text-anchor="end">100%<',
     ):  # fmt: skip
         assert part in text, part
+    assert "&lt;50&gt;" not in text
+    assert "60 rows were asked about; by features and answers together" in text
+    assert "mean probability of 75.0%" in text
     poor = replace(table_model.report, accuracy=replace(table_model.report.accuracy, low=0.4))
     text = page(replace(table_model, report=poor), "m")
     assert "left:40.0%;width:55.0%" in text

@@ -37,6 +37,7 @@ from sdulearn.cli.options import (
     share,
 )
 from sdulearn.errors import InputError
+from sdulearn.io.files import file_format
 from sdulearn.losses import TRAINING_LOSSES
 from sdulearn.workflow.options import ENGINES, MAX_UNLABELED, MEMORY, METHODS, MODELS, Engine, open_engine
 
@@ -68,6 +69,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     files.add_argument("--report", type=Path, help="report page (default: the model's name with .html)")
     files.add_argument(
         "--labels", type=Path, help="a few id,label rows: joint learns from them, and they name the classes"
+    )
+    files.add_argument(
+        "--answered",
+        type=Path,
+        metavar="FILE",
+        help="write the rows in answers, with their classes by features and answers together (.csv, .tsv or .parquet)",
     )
     add_table_options(parser.add_argument_group("reading the table"))
     reading = parser.add_argument_group("reading the answers of --pairs")
@@ -136,6 +143,7 @@ def _add_engine_options(where: argparse._ArgumentGroup) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Read, fit, save, report."""
+    from sdulearn.cli.predict import write_answered
     from sdulearn.io.answers import read_answers
     from sdulearn.report.facts import as_data, facts, facts_of_answers, lines
     from sdulearn.workflow.fit import fit_table
@@ -155,15 +163,19 @@ def run(arguments: argparse.Namespace) -> int:
         model = fit_table(arguments.features, answers, engine=engine, **options)
     model.save(arguments.output)
     model.write_report(page, model_path=arguments.output)
+    if arguments.answered is not None:
+        write_answered(arguments.answered, model)
     if arguments.json:
         found = as_data([*read, *facts(model)])
-        print_json({"model": arguments.output, "page": page, "facts": found, "report": model.report})
+        files = {"model": arguments.output, "page": page, "answered": arguments.answered}
+        print_json({**files, "facts": found, "report": model.report})
         return 0
     assert model.report is not None
     seconds = model.report.seconds
     say(in_options(model.summary()))
     times = f"reading {seconds['reading']:.1f} s, fitting and cross-validation {seconds['fitting']:.1f} s"
-    say(f"wrote {arguments.output} and {page} ({times})")
+    more = "" if arguments.answered is None else f", {arguments.answered}"
+    say(f"wrote {arguments.output}{more} and {page} ({times})")
     return 0
 
 
@@ -188,8 +200,12 @@ def _page(arguments: argparse.Namespace) -> Path:
     page = arguments.report or model.with_suffix(".html")
     if page == model:
         raise InputError(f"Model and report would both be {model}. Name the model with another ending, such as .sdu.")
-    for path in (model, page):
+    if arguments.answered is not None:
+        file_format(arguments.answered, ("csv", "tsv", "parquet"))
+        if arguments.method not in ("auto", "joint"):
+            raise InputError(f"--answered needs --method joint: {arguments.method} takes all answers for right.")
+    for path in filter(None, (model, page, arguments.answered)):
         if not path.parent.is_dir():
             raise InputError(f"There is no folder {path.parent} to write {path.name} into. Make it first.")
-    refuse_overwriting((model, page), (arguments.features, arguments.pairs, arguments.labels))
+    refuse_overwriting((model, page, arguments.answered), (arguments.features, arguments.pairs, arguments.labels))
     return page

@@ -27,7 +27,7 @@ _ROLES = ("id_a", "id_b", "label", "weight", "annotator")
 _ALIKE = (
     "categories", "ceiling", "classes", "codes", "confidence", "design", "direction", "drop", "engine", "error_rate",
     "exclude_annotators", "labels", "loss", "majority", "max_categories", "method", "missing", "model", "n_features",
-    "n_unlabeled", "points", "port", "prior", "private", "scheduler", "sizes", "skip_bad",
+    "n_unlabeled", "points", "port", "prior", "private", "scheduler", "sizes", "skip_bad", "answered",
 )  # fmt: skip
 OPTIONS = {
     **{name: f"--{name.replace('_', '-')}" for name in _ALIKE},

@@ -7,6 +7,9 @@ whole or not at all. Large tables go fastest from Parquet (a file or a folder) t
 (-o out.parquet); there ids stay as they are in the table, and row numbers are numbers. In CSV and TSV an
 apostrophe stands before ids and class names that a spreadsheet would run as a formula (such as =A1, not
 -1 or +1); the summary says how many.
+
+With --answers, rows that answers are about are predicted by features and answers together; the column
+n_answers says by how many of these (0: by features alone).
 """
 
 from __future__ import annotations
@@ -23,14 +26,14 @@ from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sdulearn.cli.options import Progress, add_json_option, print_json, printable, refuse_overwriting, say
 from sdulearn.errors import InputError, ModelFileError, quoted, require, shortened
 from sdulearn.io.files import as_cell, file_format, written_whole
 from sdulearn.io.model_file import load_model
 from sdulearn.table_model import TableModel
-from sdulearn.types import Array
-from sdulearn.workflow.predict import Predictions, predict_table
+from sdulearn.workflow.predict import Predictions, asked_rows, predict_table
 
 _ROW_GROUP = 1 << 20
 Write = Callable[[Predictions], object]
@@ -50,13 +53,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--id", help="id column, or '' for row numbers (default: that of the training table, where it is there)"
     )
+    parser.add_argument("--answers", type=Path, metavar="FILE", help="same/different answers about rows of this table")
+    parser.add_argument("--skip-bad", action="store_true", help="leave out answers that cannot be used")
     add_json_option(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Predict piece by piece."""
     output = arguments.output
-    refuse_overwriting((output,), (arguments.table, arguments.model))
+    refuse_overwriting((output,), (arguments.table, arguments.model, arguments.answers))
     if arguments.json and output is None:
         raise InputError("--json prints a summary in the place of the rows: name a file for these with -o.")
     model = load_model(arguments.model)
@@ -70,46 +75,55 @@ def run(arguments: argparse.Namespace) -> int:
     # Bars and rows would not share a screen well.
     progress = None if output is None else Progress("predicting").expect
     escaped: Counter[str] = Counter()
-    with _written(output, model, escaped) as write:
-        for found in predict_table(model, arguments.table, id_column=arguments.id, progress=progress):
+    options = {"answers": arguments.answers, "id_column": arguments.id, "skip_bad": arguments.skip_bad}
+    n_asked = 0
+    with _written(output, model, escaped, arguments.answers is not None) as write:
+        for found in predict_table(model, arguments.table, **options, progress=progress):
             write(found)
+            n_asked += 0 if found.n_answers is None else int(np.count_nonzero(found.n_answers))
             unseen += found.unseen
             numbers += np.bincount(found.place, minlength=len(numbers))
     counts = dict(zip(model.classes, numbers.tolist(), strict=True))
+    summary = {"n_rows": int(numbers.sum()), "n_asked": n_asked, "classes": counts}
+    summary |= {"unseen_texts": unseen, "formulas": escaped}
     if arguments.json:
-        summary = {"n_rows": int(numbers.sum()), "classes": counts, "unseen_texts": unseen, "formulas": escaped}
         print_json({"file": output, **summary})
     else:
-        _tell(model, counts, unseen, escaped, output)
+        _tell(model, summary, output)
     return 0
 
 
-def _tell(
-    model: TableModel, counts: dict[str, int], unseen: Counter[str], escaped: Counter[str], output: Path | None
-) -> None:
+def _tell(model: TableModel, summary: dict[str, Any], output: Path | None) -> None:
     """A summary, on the other stream where the rows go to the screen."""
-    shares = ", ".join(f"{count:,} of class {shortened(name)}" for name, count in counts.items())
+    shares = ", ".join(f"{count:,} of class {shortened(name)}" for name, count in summary["classes"].items())
     two = len(model.classes) == 2 and model.link is not None
     meaning = f"; probability: that of class {shortened(model.classes[1])}" if two else ""
+    meaning += f"; {summary['n_asked']:,} rows by features and answers" if summary["n_asked"] else ""
     where = "" if output is None else f"wrote {output}: "
-    shown = [f"{where}{sum(counts.values()):,} rows, {shares}{meaning}"]
+    shown = [f"{where}{summary['n_rows']:,} rows, {shares}{meaning}"]
     shown += [
         f"warning: {count:,} texts in {quoted(name)} did not occur in training and count as none of its categories"
-        for name, count in unseen.most_common()
+        for name, count in summary["unseen_texts"].most_common()
     ]
     shown += [
         f"warning: {count:,} cells of {name!r} begin like a formula and are written with an apostrophe before them "
         "(-o out.parquet keeps them as they are)"
-        for name, count in (+escaped).items()
+        for name, count in (+summary["formulas"]).items()
     ]
     say("\n".join(shown), error=output is None)
 
 
+def write_answered(path: Path, model: TableModel) -> None:
+    """Write the rows that were asked about."""
+    with _written(path, model, Counter(), True) as write:
+        write(asked_rows(model))
+
+
 @contextmanager
-def _written(path: Path | None, model: TableModel, escaped: Counter[str]) -> Iterator[Write]:
+def _written(path: Path | None, model: TableModel, escaped: Counter[str], answered: bool) -> Iterator[Write]:
     """A function that writes rows: to the screen, or to a file that appears when all has gone well."""
     if path is None:
-        yield _csv_writer(_Screen(), ",", model, escaped)
+        yield _csv_writer(_Screen(), ",", model, escaped, answered)
         return
     name = file_format(path, ("csv", "tsv", "parquet"))
     with written_whole(path) as draft:
@@ -119,7 +133,7 @@ def _written(path: Path | None, model: TableModel, escaped: Counter[str]) -> Ite
             return
         zipped = path.suffix.lower() == ".gz"
         with (gzip.open if zipped else open)(draft, "wt", encoding="utf-8", newline="") as file:
-            yield _csv_writer(file, "," if name == "csv" else "\t", model, escaped)
+            yield _csv_writer(file, "," if name == "csv" else "\t", model, escaped, answered)
 
 
 class _Screen:
@@ -129,19 +143,17 @@ class _Screen:
         return sys.stdout.write("\n".join(printable(part) for part in line.split("\n")))
 
 
-def _csv_writer(file: IO[str] | _Screen, mark: str, model: TableModel, escaped: Counter[str]) -> Write:
+def _csv_writer(file: IO[str] | _Screen, mark: str, model: TableModel, escaped: Counter[str], answered: bool) -> Write:
     writer = csv.writer(file, delimiter=mark, lineterminator="\n")
-    writer.writerow(["id", "label", *probability_columns(model)])
+    writer.writerow(["id", "label", *number_columns(model, answered)])
     return lambda found: writer.writerows(text_rows(model, found, escaped))
 
 
-def probability_columns(model: TableModel) -> list[str]:
-    """Names of the columns of probabilities."""
-    if model.link is None:
-        return []
-    if len(model.classes) == 2:
-        return ["probability"]
-    return [f"probability_{name}" for name in model.classes]
+def number_columns(model: TableModel, answered: bool) -> list[str]:
+    """Names of the columns of probabilities, and of that of answers."""
+    many = [f"probability_{name}" for name in model.classes]
+    found = ["probability"] if len(model.classes) == 2 else many
+    return (found if model.link is not None else []) + ["n_answers"] * answered
 
 
 def text_rows(model: TableModel, found: Predictions, escaped: Counter[str]) -> Iterator[tuple[str, ...]]:
@@ -152,15 +164,14 @@ def text_rows(model: TableModel, found: Predictions, escaped: Counter[str]) -> I
     classes = [as_cell(name) for name in model.classes]
     changed = np.array([*map(ne, classes, model.classes)])
     escaped["label"] += int(changed[found.place].sum())
-    columns = (map(repr, column.tolist()) for column in _probabilities(found))
+    columns = (map(repr, column.tolist()) for column in _numbers(found))
     return zip(ids, (classes[k] for k in found.place.tolist()), *columns, strict=True)
 
 
-def _probabilities(found: Predictions) -> list[Array]:
-    """The columns of probabilities."""
-    if found.probability is None:
-        return []
-    return [found.probability] if found.probability.ndim == 1 else list(found.probability.T)
+def _numbers(found: Predictions) -> list[NDArray[Any]]:
+    """The columns that :func:`number_columns` names."""
+    shown = [] if found.probability is None else list(np.atleast_2d(found.probability.T))
+    return shown if found.n_answers is None else [*shown, found.n_answers]
 
 
 @contextmanager
@@ -194,6 +205,6 @@ def _record_batch(model: TableModel, found: Predictions, schema: Any) -> Any:
         "id": ids if schema is None else ids.cast(schema.field("id").type),
         "label": pa.array(model.classes).take(pa.array(found.place)),
     }
-    probabilities = zip(probability_columns(model), _probabilities(found), strict=True)
-    columns |= {name: pa.array(np.ascontiguousarray(column)) for name, column in probabilities}
+    numbers = zip(number_columns(model, found.n_answers is not None), _numbers(found), strict=True)
+    columns |= {name: pa.array(np.ascontiguousarray(column)) for name, column in numbers}
     return pa.RecordBatch.from_pydict(columns)

@@ -5,13 +5,15 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Annotated, Literal
 
+import numpy as np
+
 from sdulearn.columns import Column, Columns, check_layout
 from sdulearn.errors import ModelFileError
 from sdulearn.io import container
 from sdulearn.io.files import Location
 from sdulearn.io.typed import finite, read
 from sdulearn.table_model import VERSION, TableModel
-from sdulearn.types import Array, Between, Count, Estimator, Probability
+from sdulearn.types import Array, Between, Codes, Count, Estimator, Probability
 
 # What a file may hold; imported when it is met, so that a linear model is read without trees.
 MODELS = ("SDUClassifier", "SDUClassifierCV", "PairLogisticRegression", "PairLogisticRegressionCV",
@@ -83,7 +85,20 @@ def _table_model(header: container.Header, arrays: container.Arrays, estimator: 
     classes = read(tuple[str, ...], header["classes"])
     if len(classes) != len(estimator.classes_) or len(set(classes)) < len(classes):
         raise ValueError("the names of the classes do not tell the classes of the estimator apart")
-    return TableModel(estimator, columns, classes, read(FitReport | None, header["report"]))
+    asked = _asked(header, arrays, len(classes)) if "asked" in header else None
+    return TableModel(estimator, columns, classes, read(FitReport | None, header["report"]), asked)
+
+
+def _asked(header: container.Header, arrays: container.Arrays, n_classes: int) -> tuple[list[str], Array, Codes]:
+    """Ids, class probabilities and numbers of answers of the rows that were asked about."""
+    ids = read(list[str], header["asked"])
+    probabilities = finite(arrays["asked:probabilities"])
+    n_answers = arrays["asked:n_answers"]
+    if probabilities.shape != (len(ids), n_classes) or n_answers.shape != (len(ids),) or n_answers.dtype.kind != "i":
+        raise ValueError("the rows that were asked about do not fit together")
+    if (probabilities < 0).any() or not np.allclose(probabilities.sum(axis=1), 1) or (n_answers < 1).any():
+        raise ValueError("the rows that were asked about have no class probabilities, or no answers")
+    return ids, probabilities, n_answers
 
 
 def _columns(found: container.Header, mean: Array, scale: Array) -> Columns:

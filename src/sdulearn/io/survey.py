@@ -251,10 +251,16 @@ def read_features(
     return columns, np.concatenate([piece.T for piece in pieces], axis=1).T, ids
 
 
+def find_ids(values: ArrowColumn, ids: ArrowColumn) -> Codes:
+    """The place of each row's id in an Arrow array of texts, -1 where it is none of them."""
+    pc = require("pyarrow.compute", "files")
+    found = pc.fill_null(pc.index_in(id_texts(values), value_set=ids), -1)
+    return np.asarray(found.to_numpy(zero_copy_only=False))
+
+
 def count_ids(values: ArrowColumn, rows: Codes, ids: ArrowColumn) -> IdHits:
     """Look for ids, an Arrow array of texts, in some rows of a column."""
-    pc = require("pyarrow.compute", "files")
-    found = pc.fill_null(pc.index_in(id_texts(values), value_set=ids), -1).to_numpy(zero_copy_only=False)
+    found = find_ids(values, ids)
     hit = np.flatnonzero(found >= 0)
     on = np.full(len(ids), -1)
     on[found[hit]] = rows[hit]

@@ -34,6 +34,7 @@ _DOUBTFUL = 0.01
 _ROWS_SHOWN = 5
 _NAMES_SHOWN = 3
 _COLUMNS_SHOWN = 8
+_ASKED_SHOWN = 50
 
 
 def facts(model: TableModel) -> list[Finding]:
@@ -50,6 +51,10 @@ def facts(model: TableModel) -> list[Finding]:
         shares = dict(zip(model.classes, report.class_shares, strict=False))
         details = {"n_classes": len(model.classes), "interval": report.n_classes_interval, "shares": shares}
         found.append(_result("class_shares", **details))
+    if model.asked is not None:
+        sure = model.asked[1].max(axis=1)
+        rows = least_certain(model, _ASKED_SHOWN)
+        found.append(_result("answered", n_rows=len(sure), mean=float(sure.mean()), rows=rows))
     # Nothing of one person alone in whose answers no error was found.
     if len(report.annotators) > 1 or any(one.rate > 0 for one in report.annotators):
         found.append(_result("annotators", annotators=report.annotators))
@@ -78,6 +83,17 @@ def facts_of_answers(answers: Answers) -> list[Finding]:
     if answers.bad_rows:
         found.append(Finding("unreadable", "warning", {"rows": answers.bad_rows}))
     return found
+
+
+def least_certain(model: TableModel, most: int) -> list[dict[str, Any]]:
+    """Rows that were asked about: id, class, its probability and number of answers, the least certain first."""
+    asked = model.answered
+    if asked is None:
+        return []
+    asked["probability"] = asked.pop("probabilities").max(axis=1)
+    order = np.argsort(asked["probability"], kind="stable")[:most]
+    columns = [column[order].tolist() for column in asked.values()]
+    return [dict(zip(asked, row, strict=True)) for row in zip(*columns, strict=True)]
 
 
 def lines(found: Iterable[Finding]) -> list[str]:
@@ -494,6 +510,8 @@ _SENTENCES: dict[str, str | Callable[[Details], str]] = {
         f"{'better' if d['beaten'] else 'not shown to be better'}."
     ),
     "class_shares": _class_shares_words,
+    "answered": "{n_rows:,} rows were asked about; by features and answers together their classes have a mean "
+    "probability of {mean:.1%}. They are better known so than by predictions from features alone: `answered` has them.",
     "annotators": lambda d: f"Wrong answers: {'; '.join(_annotator(one) for one in d['annotators'])}.",
     "labels_used": _labels_used_words,
     "answer_counts": "Held-out answers same / different, by the predicted classes of the two rows.",

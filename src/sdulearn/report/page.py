@@ -22,6 +22,7 @@ _SECTIONS = {
     "To look at": (),
     "Classes": ("prior", "class_shares", "labels_used"),
     "Answers by predicted class": ("answer_counts",),
+    "Rows that were asked about": ("answered",),
     "What was read": ("table_read", "columns_read", "answers_used", "understood", "settings", "model_kind"),
     "Annotators": ("annotators",),
     "Most doubtful answers": ("doubtful",),
@@ -34,6 +35,8 @@ _NOTES = {
     "classes that share no points, 2 × agreement − 1 = (2 × accuracy − 1)². Answers do not show which class is which.",
     "Answers by predicted class": "The darker, the more answers are same. A dark cell off the diagonal: two classes "
     "that are one, or are confused; a light cell on it: a class that is several.",
+    "Rows that were asked about": "The least certain first. The model learned from the same answers, so the "
+    "probabilities are somewhat too high.",
     "Most doubtful answers": "Probability of being wrong, given the model and all other answers: ask these again "
     "first. The model learned from them too, so the probabilities are too low.",
     "Strongest features": "Change of the decision value for one standard deviation of a feature; of trees, the share "
@@ -137,6 +140,13 @@ def _annotators(d: Details) -> str:
     return _cells(rows)
 
 
+def _answered(d: Details) -> str:
+    rows = [(one["id"], one["class"], f"{one['probability']:.1%}", one["n_answers"]) for one in d["rows"]]
+    more = d["n_rows"] - len(rows)
+    rest = f"<p>And {more:,} more: <code>sdulearn fit --answered FILE</code> writes all of them.</p>" if more else ""
+    return _cells([("Row", "Class", "Probability", "Answers"), *rows]) + rest
+
+
 def _doubtful(d: Details) -> str:
     rows = [
         (one.id_a, one.id_b, "same" if one.similar else "different", one.annotator, f"{one.wrong:.1%}")
@@ -232,6 +242,7 @@ _CHARTS = {
     "headline": _headline,
     "class_shares": lambda d: _bars((name, f"{share:.1%}", share, "up") for name, share in d["shares"].items()),
     "answer_counts": _answer_counts,
+    "answered": _answered,
     "annotators": _annotators,
     "doubtful": _doubtful,
     "strengths": _strengths,

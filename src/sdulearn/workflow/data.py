@@ -130,8 +130,9 @@ def gather(
         raise InputError(f"{table.name} has no rows.")
     columns = decided(table, wanted, found, asked, options.id_column, options.missing, options.max_categories)
     place = _places(columns.id_column, wanted, found)
+    how = options.skip_bad, not options.is_joint
     if answers is not None:
-        used = usable_answers(answers, place, options, lambda: _hint(table, columns.id_column, found.n_rows, answers))
+        used = usable_answers(answers, place, *how, lambda: _hint(table, columns.id_column, found.n_rows, answers))
         unlabeled = found.lowest(options.most_unlabeled(columns.width))
         data, _ = _kept(table, columns, found, used, unlabeled, labels, place)
         if options.is_joint or engine.name == MEMORY:
@@ -238,7 +239,7 @@ def _gather_sparse(
         n_rows=n_rows,
         X=X,
         ids=list(place),
-        **usable_answers(answers, place, options, lambda: _row_numbers(n_rows)),
+        **usable_answers(answers, place, options.skip_bad, not options.is_joint, lambda: _row_numbers(n_rows)),
         unlabeled=unlabeled,
         n_unlabeled=len(unlabeled),
         labels={} if labels is None else labels.of_rows(place),
@@ -246,12 +247,12 @@ def _gather_sparse(
 
 
 def usable_answers(
-    answers: Answers, place: Mapping[str, int], options: FitOptions, hint: Callable[[], str]
+    answers: Answers, place: Mapping[str, int], skip_bad: bool, by_majority: bool, hint: Callable[[], str]
 ) -> dict[str, Any]:
     """Answers that name two different rows, as fields of :class:`TrainingData` by row of the table.
 
     ``place`` gives the row of an id; ``hint`` says more where ids are unknown. For the paper's risks a question asked
-    again counts once, by majority; else every answer to it counts: what they disagree on tells how often they are
+    again counts once, ``by_majority``; else every answer to it counts: what they disagree on tells how often they are
     wrong.
     """
     names = answers.ids.ravel().tolist()
@@ -259,7 +260,7 @@ def usable_answers(
     own = np.array([a == b for a, b in answers.ids], dtype=bool)
     unknown = np.any(ends < 0, axis=1) & ~own
     findings = _left_out(answers, own, unknown)
-    if findings and not options.skip_bad:
+    if findings and not skip_bad:
         from sdulearn.report.facts import faulty_answers
 
         listed = " and ".join(faulty_answers(one.details) for one in findings)
@@ -268,7 +269,6 @@ def usable_answers(
     usable = ~unknown & ~own & (answers.answers != UNSURE) & (answers.weights > 0)
     asked = np.flatnonzero(usable)
     chosen, n_repeated, n_tied = majority_votes(ends, answers.answers, answers.weights, asked.tolist())
-    by_majority = not options.is_joint
     chosen = chosen if by_majority else asked
     if n_repeated:
         findings.append(Finding("repeated_questions", "info", {"count": n_repeated, "by_majority": by_majority}))

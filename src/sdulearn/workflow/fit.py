@@ -33,7 +33,7 @@ from sdulearn.pairs import Pairs, read_pairs
 from sdulearn.prior import PriorEstimate, random_of
 from sdulearn.report.records import AnnotatorReport, FitReport, chosen_settings
 from sdulearn.table_model import TableModel
-from sdulearn.types import Estimator, Frame, Mask, Rows
+from sdulearn.types import Array, Codes, Estimator, Frame, Mask, Rows
 from sdulearn.version import __version__
 from sdulearn.workflow.data import TrainingData, check_enough, gather
 from sdulearn.workflow.judge import (
@@ -257,7 +257,9 @@ def _fit(
         importances = column_importances(chosen, parts, rows, pairs, data.columns)
         estimator = chosen if not data.parts else fit_on_all(chosen, options, data, engine)
     n_right = _name_classes(estimator, data) if data.labels else 0
-    model = TableModel(estimator, data.columns, data.classes or tuple(map(str, estimator.classes_.tolist())))
+    names = data.classes or tuple(map(str, estimator.classes_.tolist()))
+    asked = _asked(estimator, data, rows, y, weights) if options.is_joint else None
+    model = TableModel(estimator, data.columns, names, asked=asked)
     checks = _checks(options, data, pairs, estimator.prior_, accuracy, n_right)
     report = FitReport(
         sdulearn=__version__,
@@ -277,6 +279,17 @@ def _fit(
         seconds={"reading": began - started, "fitting": time.perf_counter() - began},
     )
     return model, report
+
+
+def _asked(
+    estimator: Estimator, data: TrainingData, rows: Rows, y: Codes, weights: Array | None
+) -> tuple[list[str], Array, Codes]:
+    """Of the rows in answers: ids, class probabilities by features and answers, and number of answers about each."""
+    n = data.ends.size
+    found, first = np.unique(data.ends, return_index=True)
+    point, n_answers = np.unique(y[:n, 1], return_inverse=True, return_counts=True)[1:]
+    posterior = estimator.posterior(rows[:n], y[:n], None if weights is None else weights[:n])
+    return [data.ids[k] for k in found.tolist()], posterior[first], n_answers[point[first]]
 
 
 def _given(data: TrainingData, options: FitOptions, chosen: Estimator, rows: Rows, pairs: Pairs) -> dict[str, Any]:

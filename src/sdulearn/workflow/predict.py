@@ -13,12 +13,18 @@ from typing import TYPE_CHECKING, TypeVar
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from sdulearn.errors import InputError, require
-from sdulearn.io.files import Location
-from sdulearn.io.survey import id_texts, named_id_column
+from sdulearn.answers import AnswerGraph, AnswerModel
+from sdulearn.answers.records import Answers, flip_rate
+from sdulearn.base import posterior_of
+from sdulearn.errors import InputError, quoted, require
+from sdulearn.io.answers import read_answers
+from sdulearn.io.files import Location, is_location
+from sdulearn.io.survey import find_ids, id_texts, named_id_column
 from sdulearn.io.tables import Part, batch_rows, open_table, svmlight_rows, table_format
-from sdulearn.table_model import TableModel
-from sdulearn.types import Array, ArrowColumn, Indices
+from sdulearn.pairs import stack_pairs
+from sdulearn.table_model import TableModel, of_all_classes
+from sdulearn.types import Array, ArrowColumn, Codes, Frame, Indices
+from sdulearn.workflow.data import usable_answers
 
 if TYPE_CHECKING:
     from sdulearn.workflow.options import Progress, Watch
@@ -35,6 +41,7 @@ class Predictions:
     # (n_rows,), probability of the second class, where the model gives one; with more than two classes that of each
     probability: Array | None
     unseen: Counter[str]  # texts that are no known category, by column
+    n_answers: Codes | None = None  # answers by which a row is predicted beside its features, where any were given
 
     def id_texts(self) -> list[str]:
         """The ids as text."""
@@ -42,18 +49,29 @@ class Predictions:
 
 
 def predict_table(
-    model: TableModel, path: Location, *, id_column: str | None = None, progress: Progress | None = None
+    model: TableModel,
+    path: Location | Frame,
+    *,
+    answers: Location | Frame | Answers | None = None,
+    id_column: str | None = None,
+    skip_bad: bool = False,
+    progress: Progress | None = None,
 ) -> Iterator[Predictions]:
-    """Predict all rows of a file or folder in their order, portion by portion; never all in memory.
+    """Predict all rows of a file, folder or frame in their order, portion by portion; never all in memory.
 
     Parameters
     ----------
     model : TableModel
         The model.
-    path : str or path-like
+    path : str, path-like or frame
         Table with the columns of the training table, in any order.
+    answers : str, path-like, frame or Answers, optional
+        Answers about rows of this table, as :func:`~sdulearn.answers.read_answers` takes them: these rows are
+        predicted by features and answers. The table is then read twice, first for what is asked about.
     id_column : str, optional
         The column of ids, or "" for row numbers; by default that of the training table, where it is there.
+    skip_bad : bool, default=False
+        Leave out answers that cannot be used instead of refusing them.
     progress : function, optional
         Called with the number of rows of a Parquet table; gives a function that is called with the number of
         rows after each portion, and with None at the end.
@@ -64,10 +82,77 @@ def predict_table(
         Some rows.
     """
     is_sparse = model.columns.first is not None
-    if is_sparse != (table_format(path) == "svm"):
+    if is_sparse != (is_location(path) and table_format(path) == "svm"):
         wanted = "an svmlight file (.svm)" if is_sparse else "a table with named columns"
         raise InputError(f"{path}: the model was fitted on {wanted}; give it one like that.")
-    yield from _of_svmlight(model, path) if is_sparse else _of_table(model, path, id_column, progress)
+    passes = [_of_svmlight(model, path) if is_sparse else _of_table(model, path, id_column, progress) for _ in range(2)]
+    if answers is None:
+        yield from passes[0]
+        return
+    ids, by_answers, n_answers = _posterior(model, passes[0], read_answers(answers), skip_bad)
+    for found in passes[1]:
+        place = find_ids(found.ids, ids)
+        known = np.where(place < 0, 0, n_answers[place])
+        assert found.probability is not None
+        p = np.where(known[:, None] > 0, by_answers[place], of_all_classes(found.probability))
+        yield _predictions(found.ids, p, found.unseen, known)
+
+
+def asked_rows(model: TableModel) -> Predictions:
+    """The rows in the answers of the fit, by features and answers."""
+    assert model.asked is not None
+    ids, p, n_answers = model.asked
+    return _predictions(require("pyarrow", "files").array(ids, "string"), p, Counter(), n_answers)
+
+
+def _predictions(ids: ArrowColumn, p: Array, unseen: Counter[str], n_answers: Codes) -> Predictions:
+    return Predictions(ids, p.argmax(axis=1), p[:, 1] if p.shape[1] == 2 else p, unseen, n_answers)
+
+
+def _posterior(
+    model: TableModel, rows: Iterable[Predictions], answers: Answers, skip_bad: bool
+) -> tuple[ArrowColumn, Array, Codes]:
+    """Of the rows that answers name: ids, class probabilities by features and answers, and number of answers."""
+    if not hasattr(model.estimator, "posterior"):
+        raise InputError("The model does not know how often answers are wrong. Fit one with `method='joint'`.")
+    names = sorted(set(answers.ids.ravel().tolist()))
+    ids = require("pyarrow", "files").array(names, "string")
+    p = np.zeros((len(names), len(model.classes)))
+    times = np.zeros(len(names), dtype=np.int64)
+    for found in rows:
+        place = find_ids(found.ids, ids)
+        assert found.probability is not None
+        p[place[place >= 0]] = of_all_classes(found.probability)[place >= 0]
+        times += np.bincount(place[place >= 0], minlength=len(names))
+    if (times > 1).any():
+        often = quoted(names[int(np.argmax(times))])
+        raise InputError(f"The table's ids must tell rows apart, but {often} occurs {times.max():,} times.")
+    hint = " Give the table that the answers are about, or name its column of ids with `id_column`."
+    there = {name: k for k, name in enumerate(names) if times[k]}
+    used = usable_answers(answers, there, skip_bad, False, lambda: hint)
+    ends = used["ends"]
+    who = None if answers.annotators is None else _annotators(model, answers)[used["annotators"]]
+    by_features, y = stack_pairs(p, ends, used["similar"], unlabeled=None, annotators=who)
+    errors = model.estimator.answer_model_
+    if answers.epsilon is not None:
+        errors = AnswerModel.given(flip_rate(answers.epsilon), AnswerGraph.from_y(y))
+    try:
+        p[ends.ravel()] = posterior_of(errors, by_features, y, np.repeat(used["weights"], 2))
+    except InputError:
+        raise InputError(
+            f"{answers.name}: answers contradict each other, and the model takes all answers for right. Correct them "
+            "(`check_answers` lists contradictions), or fit again with an error rate, for example `error_rate=0.05`."
+        ) from None
+    return ids, p, np.bincount(ends.ravel(), minlength=len(names))
+
+
+def _annotators(model: TableModel, answers: Answers) -> Codes:
+    """The numbers of people in the model, after 0 for nobody; whom it does not know has the rate of all answers."""
+    rates = model.estimator.answer_model_.by_annotator
+    people = () if model.report is None else model.report.annotators
+    numbers = {one.name: number for one, number in zip(people, rates, strict=False)}
+    other = 1 + max(rates, default=0)
+    return np.array([0, *(numbers.get(name, other) for name in answers.annotator_names)])
 
 
 def _of_svmlight(model: TableModel, path: Location) -> Iterator[Predictions]:
@@ -77,7 +162,7 @@ def _of_svmlight(model: TableModel, path: Location) -> Iterator[Predictions]:
 
 
 def _of_table(
-    model: TableModel, path: Location, id_column: str | None, progress: Progress | None
+    model: TableModel, path: Location | Frame, id_column: str | None, progress: Progress | None
 ) -> Iterator[Predictions]:
     columns = model.columns
     table = open_table(path)

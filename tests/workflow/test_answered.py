@@ -1,0 +1,193 @@
+"""Rows that were asked about: their classes by features and answers together."""
+
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import sparse
+from sklearn.datasets import dump_svmlight_file
+
+from sdulearn import fit_table, load_model, stack_pairs
+from sdulearn.answers import read_answers
+from sdulearn.datasets import make_waveform
+from sdulearn.errors import InputError
+from sdulearn.io import tables
+from sdulearn.workflow import predict_table
+
+
+@pytest.fixture(scope="module")
+def table():
+    """200 rows with features that say little of their classes, and the classes."""
+    rng = np.random.default_rng(0)
+    y = rng.random(200) < 0.6
+    X = rng.normal(size=(200, 2)) + 1.2 * y[:, None]
+    return pd.DataFrame(X, columns=["a", "b"]).assign(id=[f"r{k}" for k in range(200)]), y
+
+
+@pytest.fixture(scope="module")
+def answers(table, answers_about):
+    """16 rows, each compared with four others by three people: "bob" is wrong in every fourth answer."""
+    ends = np.repeat(np.column_stack([np.repeat(np.arange(16), 4), np.arange(16, 80)]), 3, axis=0)
+    found = answers_about(table[1], ends, annotator=np.tile(["ann", "bob", "cat"], 64))
+    found.loc[1::12, "label"] = ~found.loc[1::12, "label"]
+    return found
+
+
+@pytest.fixture(scope="module")
+def model(table, answers):
+    return fit_table(table[0], answers, model="linear")
+
+
+def predicted(model, *arguments, **options):
+    """Ids, places, probabilities of the second class and numbers of answers."""
+    found = list(predict_table(model, *arguments, **options))
+    columns = ([name for one in found for name in one.id_texts()],)
+    for name in ("place", "probability", "n_answers"):
+        columns += (np.concatenate([getattr(one, name) for one in found]),)
+    return columns
+
+
+def test_asked_rows_are_known_better_than_by_their_features(model, table, answers):
+    frame, y = table
+    asked = model.answered
+    assert list(asked) == ["id", "class", "probabilities", "n_answers"]
+    rows = [int(name[1:]) for name in asked["id"]]
+    assert rows == sorted(set(answers[["id_a", "id_b"]].stack().str[1:].astype(int)))
+    assert asked["n_answers"].tolist() == [int((answers[["id_a", "id_b"]] == f"r{k}").sum().sum()) for k in rows]
+    X = model.columns.scaled(model.features(frame))
+    ends = answers[["id_a", "id_b"]].apply(lambda column: column.str[1:].astype(int)).to_numpy()
+    who = np.tile([1, 2, 3], 64)
+    stacked, known = stack_pairs(X, ends, answers["label"], unlabeled=None, annotators=who)
+    by_row = dict(zip(known[:, 1].tolist(), model.estimator.posterior(stacked, known), strict=True))
+    np.testing.assert_allclose(asked["probabilities"], [by_row[k] for k in rows])
+    np.testing.assert_array_equal(asked["class"], np.array(["-1", "1"])[asked["probabilities"].argmax(axis=1)])
+    right = np.mean((asked["class"] == "1") == y[rows])
+    assert right > 0.92 > 0.88 > np.mean((model.predict(frame) == "1")[rows] == y[rows])
+    sure = asked["probabilities"].max(axis=1).mean()
+    assert f"{len(rows)} rows were asked about; by features and answers together" in model.summary()
+    assert f"mean probability of {sure:.1%}" in model.summary()
+
+
+def test_labels_and_new_names_name_them(table, answers, tmp_path):
+    frame, y = table
+    few = {f"r{k}": "yes" if y[k] else "no" for k in range(12)}
+    for names in (few, {row: {"yes": "a", "no": "b"}[name] for row, name in few.items()}):
+        model = fit_table(frame, answers, labels=names, error_rate=0.1, model="linear")
+        rows = [int(name[1:]) for name in model.answered["id"]]
+        assert np.mean((model.answered["class"] == names["r0"]) == (y[rows] == y[0])) > 0.95
+        assert {model.answered["class"][rows.index(k)] == names[f"r{k}"] for k in range(12)} == {True}
+    renamed = replace(model, classes=("left", "right"))
+    np.testing.assert_array_equal(renamed.answered["class"] == "left", model.answered["class"] == "a")
+    renamed.save(tmp_path / "m.sdu")
+    np.testing.assert_array_equal(load_model(tmp_path / "m.sdu").answered["class"], renamed.answered["class"])
+
+
+def test_points_on_several_rows_and_risks_of_the_paper(table):
+    frame, y = table
+    point = np.r_[np.arange(40), np.arange(160)]
+    first, second = y[point[:160:2]], y[point[1:160:2]]
+    codes = np.repeat(np.where(first == second, 1, -1) * np.arange(1, 81), 2)
+    coded = frame.assign(code=np.r_[codes, np.zeros(40, int)], point=point)
+    asked = fit_table(coded, codes="code", points="point", model="linear").answered
+    assert len(asked["id"]) == 160
+    # Rows 0 to 39 and 40 to 79 show the same forty points.
+    assert asked["n_answers"].tolist() == [2] * 80 + [1] * 80
+    np.testing.assert_array_equal(asked["probabilities"][:40], asked["probabilities"][40:80])
+    assert fit_table(coded, codes="code", method="sddu", prior=0.6).answered is None
+
+
+def test_weights_count(table, answers):
+    """An answer that weighs next to nothing says next to nothing."""
+    frame, _ = table
+    lone = pd.DataFrame({"id_a": ["r150"], "id_b": ["r0"], "label": [True], "annotator": ["ann"]})
+    found = []
+    for weight in (1e-9, 1.0):
+        model = fit_table(
+            frame, pd.concat([answers.assign(weight=1.0), lone.assign(weight=weight)]), error_rate=0.1, model="linear"
+        )
+        by_features = model.predict_proba(frame)[150, 1]
+        found.append(abs(model.answered["probabilities"][-1, 1] - by_features))
+    assert found[0] < 1e-6 < 0.01 < found[1]
+
+
+def test_the_answers_of_the_fit_give_what_the_fit_gave(model, table, answers, tmp_path, monkeypatch):
+    """As a frame, and from files that are read in pieces, both ends of an answer in different ones."""
+    frame, _ = table
+    frame.to_parquet(tmp_path / "t.parquet", row_group_size=30)
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    monkeypatch.setattr(tables, "BATCH_ROWS", 17)
+    model.save(tmp_path / "m.sdu")
+    place = {name: k for k, name in enumerate(model.answered["id"])}
+    plain = model.predict_proba(frame)[:, 1]
+    for used, source in (
+        (model, frame),
+        (load_model(tmp_path / "m.sdu"), tmp_path / "t.csv"),
+        (model, tmp_path / "t.parquet"),
+    ):
+        ids, classes, probability, n_answers = predicted(used, source, answers=answers)
+        assert ids == frame["id"].tolist()
+        for k, name in enumerate(ids):
+            expected = model.answered["probabilities"][place[name], 1] if name in place else plain[k]
+            assert probability[k] == pytest.approx(expected, abs=1e-5)
+            assert n_answers[k] == (model.answered["n_answers"][place[name]] if name in place else 0)
+        np.testing.assert_array_equal(classes, probability > 0.5)
+    assert next(predict_table(model, frame)).n_answers is None
+
+
+def test_annotators_go_by_their_names(model, table):
+    """Whom the model does not know has the rate of all; a private answer the rate of its flips."""
+    frame, _ = table
+    rates = {one.name: one.rate for one in model.report.annotators}
+    assert rates["ann"] < 0.1 < rates["bob"]
+    p, q = model.predict_proba(frame)[[150, 151], 1]
+
+    def expected(wrong):
+        same, different = p * q + (1 - p) * (1 - q), p * (1 - q) + (1 - p) * q
+        both = (1 - wrong) * same + wrong * different
+        return p * ((1 - wrong) * q + wrong * (1 - q)) / both
+
+    asked = pd.DataFrame({"id_a": ["r150"], "id_b": ["r151"], "label": ["same"]})
+    mean = model.estimator.answer_model_.error_rate.value
+    for name, wrong in (*rates.items(), ("eve", mean), ("", mean)):
+        found = predicted(model, frame, answers=asked.assign(annotator=name))
+        assert found[2][150] == pytest.approx(expected(wrong))
+    assert predicted(model, frame, answers=asked)[2][150] == pytest.approx(expected(mean))
+    flipped = replace(read_answers(asked.assign(annotator="bob")), epsilon=1.0)
+    assert predicted(model, frame, answers=flipped)[2][150] == pytest.approx(expected(1 / (1 + np.e)))
+
+
+def test_an_svmlight_file_and_three_classes(tmp_path):
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 3, 150)
+    X = np.eye(3)[y] + rng.normal(size=(150, 3))
+    dump_svmlight_file(sparse.csr_matrix(X), np.zeros(150), str(tmp_path / "t.svm"))
+    ends = np.array([rng.choice(100, 2, replace=False) for _ in range(250)])
+    answers = pd.DataFrame({"id_a": ends[:, 0], "id_b": ends[:, 1], "label": y[ends[:, 0]] == y[ends[:, 1]]})
+    model = fit_table(tmp_path / "t.svm", answers, classes=3, error_rate=0.05)
+    _, _, probability, n_answers = predicted(model, tmp_path / "t.svm", answers=answers)
+    np.testing.assert_allclose(probability[n_answers > 0], model.answered["probabilities"], atol=1e-4)
+    assert n_answers.sum() == 500
+
+
+def test_answers_that_cannot_be_used(model, table, answers):
+    frame, _ = table
+    with pytest.raises(
+        InputError,
+        match=r"192 pairs with an id not in the table .* `skip_bad=True` leaves them out. Give the table that",
+    ):
+        predicted(model, frame, answers=answers, id_column="")
+    some = predicted(model, frame[:30], answers=answers, skip_bad=True)
+    assert 0 < some[3].sum() < 384
+    with pytest.raises(InputError, match="ids must tell rows apart, but 'r1' occurs 2 times"):
+        predicted(model, pd.concat([frame, frame[1:2]]), answers=answers)
+    X, y = make_waveform(300, random_state=0)
+    waves = pd.DataFrame(X, columns=[f"x{k}" for k in range(21)]).assign(id=np.arange(300))
+    loose = pd.DataFrame({"id_a": np.arange(0, 300, 2), "id_b": np.arange(1, 300, 2), "label": y[::2] == y[1::2]})
+    risk = fit_table(waves, loose, method="sddu", loss="logistic")
+    with pytest.raises(InputError, match=r"does not know how often answers are wrong. Fit one with `method='joint'`"):
+        predicted(risk, waves, answers=loose)
+    certain = fit_table(waves, loose, error_rate=0.0, model="linear")
+    odd = pd.DataFrame({"id_a": [0, 1, 2], "id_b": [1, 2, 0], "label": [True, True, False]})
+    with pytest.raises(InputError, match=r"contradict each other, and the model takes all .* `error_rate=0.05`"):
+        predicted(certain, waves, answers=odd)
