@@ -26,10 +26,12 @@ from sdulearn import (
     estimate_prior,
     stack_pairs,
 )
+from sdulearn.answers import AnswerModel, Rate
 from sdulearn.datasets import make_waveform, sample_sdu
 from sdulearn.metrics import pair_log_likelihood
 from sdulearn.planning import simulate_plan
 from sdulearn.plotting import (
+    AnnotatorDisplay,
     AnswerMatrixDisplay,
     ClassProbabilityDisplay,
     PairBoundaryDisplay,
@@ -383,3 +385,32 @@ def test_held_out_answers_show_a_model_that_is_too_sure():
     assert by_heart.table.error < 0.1 < 0.25 < held_out.table.error
     with pytest.raises(ValueError, match="no predict_proba"):
         ReliabilityDisplay.from_estimator(SDUClassifier(loss="double_hinge"), rows, y)
+
+
+def crowd_model(n_people, table=None):
+    rates = {k: Rate(k / 100, k / 200, k / 50, 9) for k in range(n_people)}
+    return AnswerModel(Rate(0.2, 0.1, 0.3, 9 * n_people), rates, table)
+
+
+def test_the_forest_of_annotators_has_the_highest_rates_first():
+    display = AnnotatorDisplay.from_answer_model(crowd_model(4), ["ann", "bob", "cem"])
+    assert display.names == ("cem", "bob", "ann", "unknown")
+    assert [label.get_text() for label in display.ax_.get_yticklabels()] == list(display.names)
+    line, _, (bars,) = display.points_
+    np.testing.assert_allclose(line.get_xdata(), [0.03, 0.02, 0.01, 0])
+    np.testing.assert_allclose(bars.get_segments()[0], [[0.015, 0], [0.06, 0]])
+    assert display.ax_.yaxis_inverted()
+    many = AnnotatorDisplay.from_answer_model(crowd_model(50))
+    assert (len(many.rates), many.names[0], many.n_left_out) == (40, "49", 10)
+    assert "10 more, with lower rates" in many.ax_.get_title()
+    with pytest.raises(ValueError, match="`names` has 2 names, but there is an annotator 3"):
+        AnnotatorDisplay.from_answer_model(crowd_model(4), ["ann", "bob"])
+
+
+def test_the_table_of_answers_is_a_heat_map():
+    display = AnswerMatrixDisplay.from_answer_model(crowd_model(2, np.array([[0.9, 0.69], [0.69, 1]])), ["cat", "dog"])
+    np.testing.assert_allclose(display.image_.get_array()[1], [0.69, 1])
+    assert [text.get_text() for text in display.texts_] == ["90 / 10", "69 / 31", "100 / 0"]
+    assert display.names == ("cat", "dog")
+    with pytest.raises(ValueError, match="has no table: its errors do not depend on the classes"):
+        AnswerMatrixDisplay.from_answer_model(crowd_model(2))

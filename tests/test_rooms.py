@@ -27,7 +27,7 @@ FLOORS = [
         ("solvers",),
     ],
     [("risks", "prior", "bounds")],
-    [("model_selection", "metrics", "diagnostics")],
+    [("model_selection", "metrics", "diagnostics", "crowd")],
     [("base", "datasets", "linear"), ("blocks",)],
     [("joint",)],
     [("boosting",), ("blocks.problem", "blocks.double_hinge", "blocks.estimators", "distributed")],

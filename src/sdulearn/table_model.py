@@ -214,9 +214,10 @@ class TableModel:
             draft.write_text(page(self, name, command), encoding="utf-8")
 
     def _repr_html_(self) -> str:
+        from sdulearn.report.facts import facts
         from sdulearn.report.page import sections
 
-        return next(iter(sections(self).values()))
+        return next(iter(sections(facts(self)).values()))
 
     def save(self, path: Location) -> None:
         """Write the model to one file that holds numbers and JSON, no code; read it with ``load_model``.

@@ -113,3 +113,14 @@ def test_a_graph_is_checked_as_a_file_is():
     for name in ("disagreements", "closure", "odd_cycles"):
         assert getattr(by_graph, name) == getattr(by_file, name)
     assert [len(by_graph.disagreements), len(by_graph.closure), len(by_graph.odd_cycles)] == [1, 1, 1]
+
+
+def test_chains_are_looked_for_among_credible_answers():
+    """Two ways from a to d of the same length, and more dissimilar pairs than are explained."""
+    rows = [("a", "b", 1), ("b", "d", 1), ("a", "c", 1), ("c", "d", 1), ("a", "d", -1)]
+    errors = np.array([0.4, 0.1, 0.1, 0.1, 0.1])
+    assert cycles(check_answers(answered(*rows), errors).closure) == [{4, 2, 3}]
+    assert cycles(check_answers(answered(*rows), errors[[2, 1, 0, 3, 4]]).closure) == [{4, 0, 1}]
+    star = [("hub", k, 1) for k in range(30)] + [(k, k + 1, -1) for k in range(29)]
+    errors = np.r_[np.full(58, 0.1), 0.01]
+    assert check_answers(answered(*star), errors).closure[0].answers[0] == 58

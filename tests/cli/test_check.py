@@ -1,4 +1,12 @@
+import csv
 import json
+import re
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+
+from sdulearn.answers import AnswerModel, Rate
 
 
 def test_a_clean_file(tmp_path, call, capsys):
@@ -106,3 +114,119 @@ def test_long_ids_are_cut(call, tmp_path, capsys):
     told = capsys.readouterr().out
     assert "Ids that the table does not have: 4" in told
     assert max(map(len, told.splitlines())) < 700
+
+
+@pytest.fixture
+def crowd(tmp_path):
+    """Twelve people answer questions about 40 points of two classes: one presses a button, one hurries, one guesses."""
+    rng = np.random.default_rng(0)
+    classes = rng.random(40) < 0.3
+    rows = []
+    for person in range(12):
+        for _ in range(60):
+            a, b = rng.choice(40, 2, replace=False)
+            wrong = rng.random() < (0.5 if person in (3, 5) else 0.03)
+            same = person == 7 or (classes[a] == classes[b]) != wrong
+            seconds = rng.uniform(0.4, 0.9) if person == 5 else rng.uniform(2, 6)
+            rows.append((f"p{a}", f"p{b}", "same" if same else "different", f"w{person}", f"{seconds:.2f}"))
+    rows += [("p0", "p1", "same" if k > 5 else "different", f"w{k}", "") for k in range(12) for _ in range(2)]
+    with (tmp_path / "crowd.csv").open("w", newline="") as file:
+        csv.writer(file).writerows([("id_a", "id_b", "label", "annotator", "seconds"), *rows])
+    return tmp_path / "crowd.csv"
+
+
+def test_a_crowd_at_a_glance(crowd, call, capsys):
+    assert call("check", crowd, "--classes", 2) == 1
+    out = capsys.readouterr().out
+    assert re.search(
+        r"Wrong answers: 1\d\.\d% \(95% interval .*\)\. Estimated with 2 classes\. 12 people gave 62 answers each", out
+    )
+    doubted = re.search(r"warning: Doubtful people: 3 of 12\. .* --exclude-annotators\.\n((  .*\n)+)", out)[1]
+    assert {line.split(":")[0].strip() for line in doubted.splitlines()} == {"w3", "w5", "w7"}
+    assert re.search(r"w7: \d+% of 62 wrong \(\d+% to \d+%\); (wrong more often than others, )?all \"same\"\n", doubted)
+    assert re.search(r"w5: .*; wrong more often than others, 0\.\d s an answer\n", doubted)
+    assert re.search(r"w3: .*; wrong more often than others\n", doubted)
+    assert re.search(
+        r"rates explain \(level 0\.01 over all questions\): 1\..*\n  p1 and p0: \d+ same, \d+ different\n", out
+    )
+    telling = re.search(
+        r"warning: Contradictions .* let more people answer the same questions.*\n((  line .*\n)+)", out
+    )[1]
+    assert len(telling.splitlines()) == 10
+    # The answers of reliable people come first, and nobody is to be asked one by one.
+    assert not re.search(r"\((w3|w5|w7)\)", "".join(telling.splitlines()[:2]))
+    assert "ask again" not in out
+    assert len(out.splitlines()) < 40
+
+
+def test_people_who_were_asked_the_same_repeat_nothing(tmp_path, call, capsys):
+    (tmp_path / "p.csv").write_text("id_a,id_b,label,annotator\na,b,1,ann\na,b,1,bob\nb,a,1,ann\n")
+    assert call("check", tmp_path / "p.csv", "--json") == 1
+    found = json.loads(capsys.readouterr().out)
+    assert found["repeats"] == [4]
+    (details,) = [fact["details"] for fact in found["facts"] if fact["code"] == "crowd"]
+    assert (details["n_people"], details["n_repeated"], details["answers_each"]) == (2, 1, [1, 1.5, 2])
+    (people,) = [fact for fact in found["facts"] if fact["code"] == "people"]
+    assert [one["name"] for one in people["details"]["people"]] == ["ann", "bob"]
+    assert people["text"] == "None of the 2 people stands out."
+
+
+def test_times_that_cannot_be_read_are_listed(tmp_path, call, capsys):
+    (tmp_path / "p.csv").write_text("id_a,id_b,label,seconds\na,b,1,-3\nc,d,0,soon\ne,f,1,\n")
+    assert call("check", tmp_path / "p.csv") == 1
+    assert "Times that are not a number of seconds: 2\n  line 2: '-3'\n  line 3: 'soon'\n" in capsys.readouterr().out
+
+
+class Parser(HTMLParser):
+    """Opening and closing tags that match, and the texts between."""
+
+    def __init__(self):
+        super().__init__()
+        self.open = []
+        self.cells = []
+
+    def handle_starttag(self, tag, attributes):
+        if tag not in ("meta", "br"):
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        if self.open and self.open[-1] in ("td", "li", "h2"):
+            self.cells.append(data)
+
+
+def test_the_page_of_a_crowd(crowd, call, capsys, monkeypatch, tmp_path):
+    def estimate(graph, n_classes):
+        rates = {k: Rate(0.01 * k, 0.0, 0.01 * k + 0.1, 9, careless=0.6 * (k == 50)) for k in range(1, 51)}
+        return AnswerModel(Rate(0.2, 0.1, 0.3, 9), rates, np.array([[0.9, 0.69, 0.1], [0.69, 0.6, 0.0], [0.1, 0.0, 1]]))
+
+    monkeypatch.setattr(AnswerModel, "estimate", estimate)
+    rows = [f"a{k},b{k},{k % 2},<w{k}>\n" for k in range(50)]
+    (tmp_path / "many.csv").write_text("id_a,id_b,label,annotator\n" + "".join(rows))
+    assert call("check", tmp_path / "many.csv", "--html", tmp_path / "page.html", "--classes", 3) == 1
+    out = capsys.readouterr().out
+    assert "Estimated with 3 classes" in out
+    assert "  <w49>: 50% of 9 wrong (0% to 60%); 60% careless\n" in out
+    confused = ['classes 1 and 2: called "same" 69%', 'class 2: called "different" 40%']
+    assert (
+        "note: Classes that people confuse most often; the answers do not name them.\n  " + "\n  ".join(confused) in out
+    )
+    text = (tmp_path / "page.html").read_text(encoding="utf-8")
+    page = Parser()
+    page.feed(text)
+    assert not page.open
+    assert not re.search(r"(src|href)=|<script|@import|url\(|<w", text)
+    assert {"Answers", "People", "Confused classes", "What was read", *confused} <= set(page.cells)
+    # The forty with the highest rates, the last of them the one with 11%; the others in one line.
+    assert page.cells.count("50% of 9") == 1
+    assert sum(cell.endswith("% of 9") for cell in page.cells) == 40
+    assert "and 10 more, 1% to 10%" in text
+    assert {"69 / 31", "60 / 40", "100 / 0"} <= set(page.cells)
+    assert 'class="bar down" style="left:0.0%;width:83.3%"></span><i style="left:0.0%;width:100.0%">' in text
+
+
+def test_a_page_does_not_overwrite_the_answers(crowd, refused):
+    assert "writing it would overwrite it" in refused("check", crowd, "--html", crowd)
+    assert "cannot be written" in refused("check", crowd, "--classes", 2, "--html", crowd.parent / "none" / "p.html")

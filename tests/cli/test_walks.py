@@ -78,7 +78,7 @@ def test_text_categories_and_a_pairs_file_full_of_mistakes(tmp_path, in_process)
     (tmp_path / "pairs.csv").write_text("\n".join(["ltable_id,rtable_id,label", *rows, *mistakes]))
 
     out = in_process("check", "pairs.csv", "--features", "customers.csv", code=1)
-    for text in ("Unreadable rows: 3", "with itself: 1", "ghost", "Repeated questions", "both ways: 1"):
+    for text in ("Unreadable rows: 3", "with itself: 1", "ghost", "Repeated questions", "question answered both ways"):
         assert text in out
     fit = ["fit", "--features", "customers.csv", "--pairs", "pairs.csv", "-o", "model.sdu", "--model", "linear"]
     assert "'comment' (800)" in in_process(*fit, "--missing", "mean", code=2)

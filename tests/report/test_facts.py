@@ -307,6 +307,8 @@ def test_files_of_answers(tmp_path):
 
 
 COUNTS = {"n_similar": 40, "n_dissimilar": 60, "level": 0.01}
+CROWD = {"value": 0.258, "low": 0.24, "high": 0.275, "n_classes": 5, "n_people": 300, "n_repeated": 1, "n_both_ways": 0,
+         "answers_each": [3.0, 30.0, 1200.0], "identified": True}  # fmt: skip
 SHARED = {"share": 0.4, "n_points": 30, "level": 0.01}
 SAMPLES = [
     ("too_few_similar", COUNTS, "40 of 100 pairs are similar, but with two classes.*give it as `prior`"),
@@ -316,6 +318,16 @@ SAMPLES = [
     ("contradictions", {"both_ways": 2, "closure": 0, "odd_cycles": 1, "by_annotator": dict.fromkeys("abcd", (1, 9))},
      r"2 questions.*, 1 group.*By annotator: a: 1 of 9, b: 1 of 9, c: 1 of 9, \.\.\.\. List.*`check_answers`"),
     ("contradictions", {"both_ways": 0, "closure": 3, "odd_cycles": 0}, r"answers: 3 dissimilar.*similar\. List"),
+    ("contradictions", {"both_ways": 1, "closure": 3, "odd_cycles": 0, "items": ["x"]}, r"\. At least .* again\.$"),
+    ("contradictions", {"both_ways": 9, "closure": 2, "odd_cycles": 0, "items": ["x"], "by_annotator": {"a": (1, 9)}},
+     r"similar\. So many .*one by one: let more people answer .* most telling, .*:$"),
+    ("crowd", CROWD, r"^Wrong answers: 25.8% \(95% interval 24.0% to 27.5%\)\. Estimated with 5 classes\. 300 people "
+     r"gave 3 to 1,200 answers each \(median 30\)\. 1 question has several answers, 0 of them both ways\.$"),
+    ("crowd", {**CROWD, "identified": False, "n_people": 1, "n_repeated": 0, "value": 0}, "unknown.*compared.$"),
+    ("people", {"count": 0, "people": [{}] * 7}, "^None of the 7 people stands out"),
+    ("people", {"count": 2, "people": [{}] * 7}, "^Doubtful people: 2 of 7.*`exclude_annotators`"),
+    ("disputed", {"count": 3, "level": 0.01}, r"level 0.01 over all questions\): 3\."),
+    ("listed", {"title": "Odd rows", "count": 1234}, "^Odd rows: 1,234$"),
     ("left_out", {"what": "self_pairs", "count": 7, "lines": [3, 5]}, r"7 pairs of a point.*\(lines 3, 5, \.\.\.\)"),
     ("left_out", {"what": "unknown_ids", "count": 2, "lines": [3, 5]}, r"\(lines 3, 5\)"),
     ("repeated_questions", {"count": 3}, "3 repeated questions, each counted once"),
@@ -351,6 +363,7 @@ PLAIN = {
     "flipped_answers": {"epsilon": 1.0, "flip_rate": 0.27},
     "tied_questions": {"count": 4},
     "unconnected_parts": {"n_ids": 4, "n_parts": 2},
+    "answer_table": {},
     "no_better_than_guessing": {"low": 0.4},
     "no_better_than_majority": {"low": 0.4, "majority": 0.7},
     "prior_not_identified": {"low": 0.4, "high": 0.6},

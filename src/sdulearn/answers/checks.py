@@ -42,11 +42,12 @@ class AnswerChecks:
     self_pairs : array
         Answers about one point and itself.
     repeats : array
-        Answers to a question that stands higher up in the file with the same answer.
+        Answers to a question that stands higher up in the file with the same answer by the same person.
     disagreements : list of Contradiction
         Questions that were answered both ways.
     closure : list of Contradiction
-        Dissimilar pairs within a group of similar ones, not disagreements; the first with chains.
+        Dissimilar pairs within a group of similar ones, not disagreements; the first, of those who are seldom
+        wrong, with chains.
     odd_cycles : list of Contradiction
         One cycle for each set of groups that two classes cannot explain.
     """
@@ -63,7 +64,7 @@ class AnswerChecks:
         return len(self.disagreements) + len(self.closure) + len(self.odd_cycles)
 
     def suspects(self, count: int = 3) -> list[tuple[int, int]]:
-        """Answers that stand in most of the chains: one wrong answer can make many.
+        """Answers that stand in half of the chains or more: one wrong answer can make many.
 
         Parameters
         ----------
@@ -77,16 +78,18 @@ class AnswerChecks:
         """
         chains = [c.answers for c in (*self.closure[:EXPLAINED], *self.odd_cycles[:EXPLAINED])]
         often = Counter(k for chain in chains for k in set(chain)).most_common(count)
-        return [(k, times) for k, times in often if times > 1]
+        return [(k, times) for k, times in often if times > 1 and 2 * times >= len(chains)]
 
 
-def check_answers(answers: Answers | AnswerGraph) -> AnswerChecks:
+def check_answers(answers: Answers | AnswerGraph, errors: Array | None = None) -> AnswerChecks:
     """Find what is wrong with a set of answers: all checks that need nothing but the answers.
 
     Parameters
     ----------
     answers : Answers or AnswerGraph
         From :func:`read_answers`, or a graph.
+    errors : array of shape (n_answers,), optional
+        Probability that each answer is wrong: chains are looked for where it is small.
 
     Returns
     -------
@@ -103,19 +106,20 @@ def check_answers(answers: Answers | AnswerGraph) -> AnswerChecks:
     (1, (2, 1, 0))
     """
     if isinstance(answers, AnswerGraph):
-        ends = answers.ends
-        said = answers.same
+        ends, said, who = answers.ends, answers.same, answers.annotators
     else:
-        ends, said = number_ids(answers.ids), answers.answers
+        ends, said, who = number_ids(answers.ids), answers.answers, answers.annotator_numbers
+    errors = np.zeros(len(said)) if errors is None else errors
     own = ends[:, 0] == ends[:, 1]
     questions = group_questions(ends, np.flatnonzero(~own & (said != UNSURE)).tolist()).values()
     # A disputed question is a contradiction by itself, and says nothing in the search for others.
     disputed = [asked for asked in questions if np.ptp(said[asked])]
     agreed = [asked for asked in questions if not np.ptp(said[asked])]
-    similar = [asked[0] for asked in agreed if said[asked[0]] == SIMILAR]
+    similar = sorted((asked[0] for asked in agreed if said[asked[0]] == SIMILAR), key=errors.__getitem__)
     dissimilar = [asked[0] for asked in agreed if said[asked[0]] == DISSIMILAR]
     group = connect(ends[similar], int(ends.max(initial=-1)) + 1)
     inside = [k for k in dissimilar if group[ends[k, 0]] == group[ends[k, 1]]]
+    inside.sort(key=errors.__getitem__)
     between = [k for k in dissimilar if group[ends[k, 0]] != group[ends[k, 1]]]
     graph = _neighbours(ends, similar) if inside else {}
     # A cycle needs points in two answers each.
@@ -123,7 +127,9 @@ def check_answers(answers: Answers | AnswerGraph) -> AnswerChecks:
     odd = _odd_cycles(ends, said, [*similar, *between]) if between and shared else []
     return AnswerChecks(
         self_pairs=np.flatnonzero(own),
-        repeats=np.array(sorted(k for asked in agreed for k in asked[1:]), dtype=np.intp),
+        repeats=np.array(
+            sorted(k for asked in agreed for j, k in enumerate(asked) if who[k] in who[asked[:j]]), dtype=np.intp
+        ),
         disagreements=[Contradiction(tuple(asked)) for asked in disputed],
         closure=[Contradiction((k, *_trace(_search(graph, *ends[k]), ends[k, 1]))) for k in inside[:EXPLAINED]]
         + [Contradiction((k,)) for k in inside[EXPLAINED:]],

@@ -161,7 +161,7 @@ class Answers:
         How long each answer took, NaN where that is not known; in a log the time since the answer before by the same
         person.
     bad_seconds : tuple of BadRow
-        Rows whose time is no number of seconds; their answers count.
+        Rows whose time is not a number of seconds; their answers count.
     """
 
     name: str

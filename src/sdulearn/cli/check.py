@@ -1,11 +1,12 @@
 """Read a file of answers and say what is in it and what is wrong with it.
 
 Which tool wrote it, counts, how columns and labels were understood, unreadable rows by line, pairs of a point
-with itself, repeated questions, and contradictions: direct ones, ones through chains of similar pairs, and
-cycles that two classes cannot explain. Where answers share points: how many of them say something of their own,
-and what folds over points cost. Whether similar and dissimilar answers can be those of random pairs, at the
---prior where it is known. With --features also the ids that the table does not have. Exit code 0: nothing
-wrong; 1: something to look at.
+with itself, repeated questions. How often answers are wrong, with an interval; doubtful people, who are often
+wrong, careless, press one button or answer too fast; classes that are confused; questions about which people
+disagree more than errors explain; and contradictions, the most telling first. Where answers share points: how
+many of them say something of their own, and what folds over points cost. Whether similar and dissimilar answers
+can be those of random pairs, at the --prior where it is known. With --features also the ids that the table does
+not have. Exit code 0: nothing wrong; 1: something to look at.
 """
 
 from __future__ import annotations
@@ -19,7 +20,18 @@ import numpy as np
 
 from sdulearn.answers import AnswerChecks, AnswerGraph, Answers, check_answers, read_answers
 from sdulearn.answers.checks import number_ids
-from sdulearn.cli.options import add_answer_options, add_json_option, in_options, positive, print_json, say, share
+from sdulearn.cli.options import (
+    add_answer_options,
+    add_json_option,
+    in_options,
+    number_of_classes,
+    positive,
+    print_json,
+    refuse_overwriting,
+    say,
+    share,
+)
+from sdulearn.crowd import check_crowd, estimate_answers
 from sdulearn.diagnostics import (
     Finding,
     check_answers_ratio,
@@ -28,9 +40,11 @@ from sdulearn.diagnostics import (
     check_shared_points,
 )
 from sdulearn.errors import shortened
+from sdulearn.io.files import written_whole
 from sdulearn.io.survey import read_ids
-from sdulearn.pairs import UNSURE, read_pairs
+from sdulearn.pairs import DISSIMILAR, SIMILAR, UNSURE, read_pairs
 from sdulearn.report.facts import ANSWER_NAMES, as_data, facts_of_answers, lines
+from sdulearn.report.page import sections, whole_page
 from sdulearn.types import Codes
 
 
@@ -43,50 +57,66 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--features", type=Path, help="table that the ids must be in")
     parser.add_argument("--id", help="id column of that table (default: the one that holds the ids of the answers)")
     parser.add_argument("--prior", type=share, help="share of class +1, where it is known")
+    parser.add_argument(
+        "--classes", type=number_of_classes, default="auto", help="number of classes (default: by the answers)"
+    )
+    parser.add_argument("--html", type=Path, metavar="FILE", help="write a page with the same, and plots of the people")
     parser.add_argument("--show", type=positive, default=10, help="findings to list of each kind (%(default)s)")
     add_json_option(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Print what was read and what is wrong; 1 where anything is."""
+    refuse_overwriting((arguments.html,), (arguments.pairs, arguments.features))
     answers = read_answers(arguments.pairs, columns=arguments.pair_columns, words=arguments.answers)
     unknown = _unknown_ids(answers, arguments.features, arguments.id)
-    checks = check_answers(answers)
-    about = _findings(answers, checks, arguments.prior)
-    listed = list_faults(answers, checks, unknown)
-    wrong = bool(listed) or any(one.severity == "warning" for one in about)
+    about, checks = _findings(answers, arguments)
     read = [one for one in facts_of_answers(answers) if one.code != "unreadable"]
+    found = [*read, *about, *list_faults(answers, checks, unknown)]
+    wrong = any(one.severity == "warning" for one in found)
+    if arguments.html:
+        with written_whole(arguments.html) as draft:
+            draft.write_text(whole_page(arguments.pairs.name, sections(found).values()), encoding="utf-8")
     if arguments.json:
-        print_json({"facts": as_data([*read, *about]), **_lines_of(answers, checks, unknown)})
+        print_json({"facts": as_data(found), **_lines_of(answers, checks, unknown)})
         return int(wrong)
-    say(in_options("\n".join(lines([*read, *about]))))
-    for title, items in listed.items():
-        say(f"\n{title}: {len(items):,}")
-        say("\n".join(f"  {item}" for item in items[: arguments.show]))
-        if len(items) > arguments.show:
-            say(f"  ... and {len(items) - arguments.show:,} more (--show {len(items)})")
-    if suspects := checks.suspects():
-        say("\nOne wrong answer can make many contradictions; look first at")
-        say("\n".join(f"  {_answer(answers, k)} (in {times} of the first chains)" for k, times in suspects))
-    if listed:
-        say("\nAt least one answer of a contradiction is wrong: ask again.")
-    elif not wrong:
+    for fact in found:
+        listed = fact.details.get("items", ())
+        say(in_options("\n".join([*lines([fact]), *(f"  {item}" for item in listed[: arguments.show])])))
+        if (more := fact.details.get("count", 0) - arguments.show) > 0 and listed:
+            say(f"  ... and {more:,} more (--show {more + arguments.show})")
+    if not wrong:
         say("\nNothing wrong.")
     return int(wrong)
 
 
-def _findings(answers: Answers, checks: AnswerChecks, prior: float | None) -> list[Finding]:
+def _findings(answers: Answers, arguments: argparse.Namespace) -> tuple[list[Finding], AnswerChecks]:
     """What the answers say as a whole; hubs are named by their ids."""
-    found = [*check_contradictions(checks, answers.annotators), *check_entities(answers)]
     y = _known(answers)
     if not len(y):
-        return found
+        return check_entities(answers), check_answers(answers)
+    graph = AnswerGraph.from_y(y)
+    model, n_classes = estimate_answers(graph, arguments.classes)
+    errors = np.clip(model.errors(answers.annotator_numbers), 0.01, 0.5)
+    checks = check_answers(answers, errors)
     names = list(dict.fromkeys(answers.ids.ravel().tolist()))
     structure = []
     for one in check_shared_points(read_pairs(y)):
         named = {"points": [names[point] for point in one.details["points"]]} if "points" in one.details else {}
         structure.append(replace(one, details={**one.details, **named}))
-    return [*structure, *check_answers_ratio(AnswerGraph.from_y(y), prior), *found]
+    # The fewer answers a contradiction has and the more credible these are, the more it tells.
+    chains = [list(one.answers) for one in (*checks.closure, *checks.odd_cycles) if len(one.answers) > 1]
+    for both in checks.disagreements:
+        sides = ([k for k in both.answers if answers.answers[k] == side] for side in (SIMILAR, DISSIMILAR))
+        chains.append([min(side, key=errors.__getitem__) for side in sides])
+    telling = sorted(chains, key=lambda one: -np.log1p(-errors[one]).sum())
+    shown = ["; ".join(_answer(answers, k) for k in one) for one in telling[: arguments.show]]
+    contradictions = [
+        replace(one, details={**one.details, "items": shown, "count": len(telling)})
+        for one in check_contradictions(checks, answers.annotators)
+    ]
+    about = [*check_answers_ratio(graph, arguments.prior), *contradictions, *check_entities(answers)]
+    return [*check_crowd(answers, model, n_classes), *structure, *about], checks
 
 
 def _known(answers: Answers) -> Codes:
@@ -94,30 +124,32 @@ def _known(answers: Answers) -> Codes:
     ends = number_ids(answers.ids)
     usable = (ends[:, 0] != ends[:, 1]) & (answers.answers != UNSURE)
     codes = answers.answers[usable] * np.arange(1, usable.sum() + 1)
-    return np.column_stack([np.repeat(codes, 2), ends[usable].ravel()])
+    return np.column_stack([np.repeat(codes, 2), ends[usable].ravel(), np.repeat(answers.annotator_numbers[usable], 2)])
 
 
-def list_faults(answers: Answers, checks: AnswerChecks, unknown: Sequence[tuple[int, str]]) -> dict[str, list[str]]:
-    """What is wrong by kind, each as a line to read."""
+def list_faults(answers: Answers, checks: AnswerChecks, unknown: Sequence[tuple[int, str]]) -> list[Finding]:
+    """What is wrong with single answers, by kind."""
     kinds = {
         "Unreadable rows": [f"line {row.line}: {row.reason}" for row in answers.bad_rows],
+        "Times that are not a number of seconds": [f"line {row.line}: {row.reason}" for row in answers.bad_seconds],
         "Ids that the table does not have": [f"line {answers.lines[k]}: {shortened(name)}" for k, name in unknown],
         "Pairs of a point with itself": [_answer(answers, k) for k in checks.self_pairs.tolist()],
         "Repeated questions with the same answer": [_answer(answers, k) for k in checks.repeats.tolist()],
+        "One wrong answer can make many contradictions; to look at first": [
+            f"{_answer(answers, k)} (in {times} of the first chains)" for k, times in checks.suspects()
+        ],
     }
-    chains = {
-        "Questions answered both ways": checks.disagreements,
-        "Dissimilar, but similar through others": checks.closure,
-        "Cycles that two classes cannot explain": checks.odd_cycles,
-    }
-    for title, found in chains.items():
-        kinds[title] = ["; ".join(_answer(answers, k) for k in one.answers) for one in found]
-    return {title: items for title, items in kinds.items() if items}
+    return [
+        Finding("listed", "warning", {"title": title, "count": len(found), "items": found})
+        for title, found in kinds.items()
+        if found
+    ]
 
 
 def _answer(answers: Answers, k: int) -> str:
     a, b = answers.ids[k]
-    return f"line {answers.lines[k]}: {shortened(a)} and {shortened(b)} {ANSWER_NAMES[int(answers.answers[k])]}"
+    who = f" ({shortened(answers.annotators[k])})" if answers.annotators is not None and answers.annotators[k] else ""
+    return f"line {answers.lines[k]}: {shortened(a)} and {shortened(b)} {ANSWER_NAMES[int(answers.answers[k])]}{who}"
 
 
 def _unknown_ids(answers: Answers, table: Path | None, id_column: str | None) -> list[tuple[int, str]]:

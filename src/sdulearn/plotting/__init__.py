@@ -6,10 +6,16 @@ attributes, and draws them again with ``plot(ax=...)``. They need matplotlib: ``
 """
 
 from sdulearn.plotting.boundary import PairBoundaryDisplay
-from sdulearn.plotting.classes import AnswerMatrixDisplay, ClassProbabilityDisplay, ReliabilityDisplay
+from sdulearn.plotting.classes import (
+    AnnotatorDisplay,
+    AnswerMatrixDisplay,
+    ClassProbabilityDisplay,
+    ReliabilityDisplay,
+)
 from sdulearn.plotting.curves import PairLearningCurveDisplay, PlanDisplay, PriorIntervalDisplay, RiskGridDisplay
 
 __all__ = [
+    "AnnotatorDisplay",
     "AnswerMatrixDisplay",
     "ClassProbabilityDisplay",
     "PairBoundaryDisplay",

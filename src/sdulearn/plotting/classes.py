@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
+from sdulearn.answers import AnswerModel, Rate
 from sdulearn.errors import InputError, require
 from sdulearn.metrics.classes import AnswerCounts, class_agreement
 from sdulearn.metrics.cross_validation import held_out, held_out_same
@@ -83,6 +84,27 @@ class AnswerMatrixDisplay(Display):
         return cls.from_predictions(predicted, y, ax=ax)
 
     @classmethod
+    def from_answer_model(
+        cls, model: AnswerModel, names: Sequence[str] | None = None, *, ax: Axes | None = None
+    ) -> Self:
+        """Draw how often careful people call points of two classes the same or different, in per cent.
+
+        Parameters
+        ----------
+        model : AnswerModel
+            With a ``table``, such as ``answer_model_`` of a fitted estimator.
+        names : sequence of str, optional
+            Names of the classes; 1, 2, ... by default.
+        %(ax_and_display)s
+        """
+        if model.table is None:
+            raise InputError("`model` has no table: its errors do not depend on the classes. Draw its rates instead.")
+        same = np.round(100 * model.table)
+        classes = tuple(range(1, len(same) + 1))
+        counts = AnswerCounts(classes, *(tuple(map(tuple, one.tolist())) for one in (same, 100 - same)))
+        return cls(counts=counts, names=tuple(map(str, classes if names is None else names))).plot(ax)
+
+    @classmethod
     def from_predictions(cls, y_pred: ArrayLike, y: ArrayLike, *, ax: Axes | None = None) -> Self:
         """Draw the answers by predicted classes.
 
@@ -111,7 +133,73 @@ class AnswerMatrixDisplay(Display):
             self.texts_.append(ax.text(j, i, text, ha="center", va="center", color=colour, fontsize="small"))
         ax.set_xticks(range(len(self.names)), self.names)
         ax.set_yticks(range(len(self.names)), self.names)
-        ax.set(xlabel="predicted class", ylabel="predicted class", title="answers: same / different")
+        ax.set(xlabel="class", ylabel="class", title="answers: same / different")
+
+
+class AnnotatorDisplay(Display):
+    """A forest plot of annotators: the share of wrong answers of each with its interval, the highest first.
+
+    Parameters
+    ----------
+    names, rates : tuple of str, and tuple of Rate
+        The annotators that are drawn.
+    mean, n_left_out : float and int
+        Share of wrong answers of all annotators, and how many are not drawn.
+
+    Attributes
+    ----------
+    %(axes)s
+    points_ : matplotlib ErrorbarContainer
+        The rates and their intervals.
+
+    Examples
+    --------
+    >>> from sdulearn.answers import AnswerGraph, AnswerModel
+    >>> from sdulearn.plotting import AnnotatorDisplay
+    >>> graph = AnswerGraph.from_answers([(0, 1), (1, 2)], [True, False], annotators=[1, 2])
+    >>> model = AnswerModel.given({1: 0.1, 2: 0.2}, graph)
+    >>> AnnotatorDisplay.from_answer_model(model, ["ann", "bob"]).names
+    ('bob', 'ann')
+    """
+
+    names: tuple[str, ...]
+    rates: tuple[Rate, ...]
+    mean: float
+    n_left_out: int
+
+    @classmethod
+    def from_answer_model(
+        cls, model: AnswerModel, names: Sequence[str] | None = None, *, most: int = 40, ax: Axes | None = None
+    ) -> Self:
+        """Draw the rates of an answer model.
+
+        Parameters
+        ----------
+        model : AnswerModel
+            Such as ``answer_model_`` of a fitted estimator.
+        names : sequence of str, optional
+            Names of annotators 1, 2, ..., such as ``annotator_names`` of the answers; their numbers by default.
+        most : int, default=40
+            Most annotators to draw, those with the highest rates.
+        %(ax_and_display)s
+        """
+        worst = sorted(model.by_annotator, key=lambda a: -model.by_annotator[a].value)
+        if names is not None and len(names) < max(worst, default=0):
+            raise InputError(f"`names` has {len(names)} names, but there is an annotator {max(worst)}.")
+        shown = ["unknown" if a == 0 else str(a if names is None else names[a - 1]) for a in worst[:most]]
+        rates = tuple(model.by_annotator[a] for a in worst[:most])
+        left_out = len(worst) - len(rates)
+        return cls(names=tuple(shown), rates=rates, mean=model.error_rate.value, n_left_out=left_out).plot(ax)
+
+    def _draw(self, ax: Axes, style: dict[str, Any]) -> None:
+        value, low, high = np.array([(one.value, one.low, one.high) for one in self.rates]).reshape(-1, 3).T
+        options = {"linestyle": "none", **ERROR_BARS, **style}
+        self.points_ = ax.errorbar(value, np.arange(len(value)), xerr=[value - low, high - value], **options)
+        ax.axvline(self.mean, color="0.6", linestyle="--", zorder=0)
+        ax.set_yticks(range(len(value)), self.names)
+        ax.invert_yaxis()
+        more = f"; {self.n_left_out:,} more, with lower rates" if self.n_left_out else ""
+        ax.set(xlabel="share of wrong answers", title=f"annotators (dashed: all answers){more}")
 
 
 class ClassProbabilityDisplay(Display):

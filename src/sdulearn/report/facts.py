@@ -29,6 +29,8 @@ Details = Mapping[str, Any]
 ANSWER_NAMES = {SIMILAR: "similar", DISSIMILAR: "dissimilar", UNSURE: "unsure"}
 # Facts that are charts: a page shows them, a screen does not.
 CHARTS = ("answer_counts", "doubtful", "strengths", "importances", "dependence")
+# More contradictions than this are the work of wrong answers all over, not of a few that can be asked again.
+_FEW = 10
 # Less likely to be wrong than this, an answer is not worth asking again.
 _DOUBTFUL = 0.01
 _ROWS_SHOWN = 5
@@ -417,11 +419,27 @@ def _contradictions(d: Details) -> str:
     shown = [(d[kind], noun, rest) for kind, (noun, rest) in kinds.items() if d[kind]]
     found = ", ".join(f"{_count(n, noun, f'{noun}s')} {rest}" for n, noun, rest in shown)
     people = ""
-    if by_annotator := d.get("by_annotator"):
+    few = sum(n for n, *_ in shown) <= _FEW
+    if few and (by_annotator := d.get("by_annotator")):
         named = list(by_annotator.items())[:_NAMES_SHOWN]
         shares = ", ".join(f"{shortened(name)}: {doubted:,} of {given:,}" for name, (doubted, given) in named)
         people = f" By annotator: {shares}{', ...' if len(by_annotator) > len(named) else ''}."
-    return f"Contradictions among the answers: {found}.{people} List them with `check_answers`."
+    advice = "List them with `check_answers`."
+    if "items" in d:
+        advice = "At least one answer of each is wrong: ask again." if few else _ASK_OTHERS
+    return f"Contradictions among the answers: {found}.{people} {advice}"
+
+
+def _crowd(d: Details) -> str:
+    text = _wrong_answers_words(d) + (f" Estimated with {d['n_classes']} classes." if d["value"] else "")
+    if d["n_people"] > 1:
+        fewest, median, most = d["answers_each"]
+        each = f"to {most:,g} answers each (median {median:,g})" if fewest < most else "answers each"
+        text += f" {d['n_people']:,} people gave {fewest:,g} {each}."
+    if d["n_repeated"]:
+        text += f" {_count(d['n_repeated'], 'question has', 'questions have')} several answers, "
+        text += f"{d['n_both_ways']:,} of them both ways."
+    return text
 
 
 _NOT_FOR_THIS = (
@@ -488,6 +506,10 @@ def _interval(d: Details, form: str = ".1%") -> str:
     return f"{d['confidence']:.0%} interval {d['low']:{form}} to {d['high']:{form}}"
 
 
+_ASK_OTHERS = (
+    "So many cannot be asked again one by one: let more people answer the same questions. The most telling, of few "
+    "answers by reliable people:"
+)
 _NO_RANDOM = "No question was about a random row, and chosen rows do not represent the others."
 _NOT_SHOWN = "The held-out answers do not show that the model is better than"
 _ASK_MORE = "Ask about more pairs, or look for features that separate the classes."
@@ -564,4 +586,15 @@ _SENTENCES: dict[str, str | Callable[[Details], str]] = {
     "shared_points": _shared_points,
     "hubs": _hubs,
     "fit_warning": "{message}",
+    "crowd": _crowd,
+    "people": lambda d: (
+        f"Doubtful people: {d['count']:,} of {len(d['people']):,}. To fit without them, name them in "
+        "`exclude_annotators`."
+        if d["count"]
+        else f"None of the {len(d['people']):,} people stands out."
+    ),
+    "answer_table": "Classes that people confuse most often; the answers do not name them.",
+    "disputed": "Questions about which people disagree more than the estimated rates explain (level {level:g} over all "
+    "questions): {count:,}. These are hard or unclear: let more people answer them, or leave them out.",
+    "listed": "{title}: {count:,}",
 }

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from html import escape
 from typing import TYPE_CHECKING, Any
 
+from sdulearn.diagnostics import Finding
 from sdulearn.report.facts import Details, facts, sentence
 
 if TYPE_CHECKING:
@@ -16,10 +17,15 @@ if TYPE_CHECKING:
 _CATEGORIES_SHOWN = 8
 _STRONGEST = 20
 _STRONGEST_OF_A_CLASS = 5
+_PEOPLE_SHOWN = 40
+_ITEMS_SHOWN = 10
 # Sections with the codes of their facts; all others are findings to look at.
 _SECTIONS = {
     "Quality": ("headline", "majority", "agreement"),
+    "Answers": ("answers_read", "crowd"),
     "To look at": (),
+    "People": ("people",),
+    "Confused classes": ("answer_table",),
     "Classes": ("prior", "class_shares", "labels_used"),
     "Answers by predicted class": ("answer_counts",),
     "Rows that were asked about": ("answered",),
@@ -33,6 +39,8 @@ _SECTIONS = {
 _NOTES = {
     "Quality": "Points that an answer is about were held out together. For random pairs of two "
     "classes that share no points, 2 × agreement − 1 = (2 × accuracy − 1)². Answers do not show which class is which.",
+    "People": "Share of wrong answers with its 95% interval, the highest first.",
+    "Confused classes": "Answers same / different to questions about points of two classes, in per cent.",
     "Answers by predicted class": "The darker, the more answers are same. A dark cell off the diagonal: two classes "
     "that are one, or are confused; a light cell on it: a class that is several.",
     "Rows that were asked about": "The least certain first. The model learned from the same answers, so the "
@@ -68,7 +76,7 @@ table { border-collapse: collapse; width: 100%; } th, td { text-align: left; pad
 .number { white-space: nowrap; } .loss .bar { position: absolute; top: .2rem; }
 svg { display: block; width: 100%; max-width: 26rem; height: auto; }
 svg path { fill: none; stroke: var(--up); stroke-width: 2; }
-svg line { stroke: var(--line); } svg text { fill: var(--soft); font-size: 11px; } td { overflow-wrap: anywhere; }
+svg line { stroke: var(--line); } svg text { fill: var(--soft); font-size: 11px; } td, li { overflow-wrap: anywhere; }
 .wide { overflow-x: auto; } code { overflow-wrap: anywhere; }
 """
 
@@ -76,7 +84,12 @@ svg line { stroke: var(--line); } svg text { fill: var(--soft); font-size: 11px;
 def page(model: TableModel, name: str, command: str = "") -> str:
     """The whole page; ``command`` says how to use the model."""
     use = f"<section>\n<h2>Use it</h2>\n<p><code>{escape(command)}</code></p>\n</section>" if command else ""
-    body = "\n".join([f"<h1>{escape(name)}</h1>", *sections(model).values(), use])
+    return whole_page(name, [*sections(facts(model)).values(), use])
+
+
+def whole_page(name: str, parts: Iterable[str]) -> str:
+    """A page of sections."""
+    body = "\n".join([f"<h1>{escape(name)}</h1>", *parts])
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
@@ -84,12 +97,12 @@ def page(model: TableModel, name: str, command: str = "") -> str:
     )
 
 
-def sections(model: TableModel) -> dict[str, str]:
-    """The sections that the facts of a model fill, by their titles."""
+def sections(given: Iterable[Finding]) -> dict[str, str]:
+    """The sections that facts fill, by their titles."""
     title_of = {code: title for title, codes in _SECTIONS.items() for code in codes}
     found: dict[str, list[str]] = {title: [] for title in _SECTIONS}
-    for fact in facts(model):
-        chart = _CHARTS.get(fact.code, lambda d: "")(fact.details)
+    for fact in given:
+        chart = _items(fact.details) + _CHARTS.get(fact.code, lambda d: "")(fact.details)
         words = re.sub(r"`([^`]+)`", r"<code>\1</code>", escape(sentence(fact)))
         text = f'<p class="{fact.severity}">{words}</p>'
         found[title_of.get(fact.code, "To look at")] += [chart, text] if fact.code == "headline" else [text, chart]
@@ -116,6 +129,27 @@ def _headline(d: Details) -> str:
         f'width:{max(right - left, 0.5):.1f}%"></span><i style="left:{min(at, 99.5):.1f}%"></i></div>\n'
         f'<p class="soft ends"><span>{least:.0%}</span><span>100%</span></p>'
     )
+
+
+def _items(d: Details) -> str:
+    """What a fact lists."""
+    more = [f"... and {d['count'] - _ITEMS_SHOWN:,} more"] if d.get("count", 0) > _ITEMS_SHOWN else []
+    shown = "".join(f"<li>{escape(item)}</li>" for item in [*d.get("items", ())[:_ITEMS_SHOWN], *more])
+    return f"<ul>{shown}</ul>\n" if "items" in d else ""
+
+
+def _people(d: Details) -> str:
+    """A forest plot: of each person the rate, and a line over its interval."""
+    end = max(1e-9, *(one["high"] for one in d["people"]))
+    rows = ["<tr><th>Person</th><th class='number'>Wrong</th><th></th></tr>"]
+    for one in d["people"][:_PEOPLE_SHOWN]:
+        line = _bar_with_line(bool(one["reasons"]), 0.0, *(one[name] / end for name in ("value", "low", "high")))
+        rate = f"{one['value']:.0%} of {one['n_answers']:,}"
+        rows.append(
+            f"<tr><td>{escape(one['name'])}</td><td class='number'>{rate}</td><td class='half'>{line}</td></tr>"
+        )
+    rest = [f"{one['value']:.0%}" for one in d["people"][_PEOPLE_SHOWN:]]
+    return _table(rows) + (f'<p class="soft">and {len(rest):,} more, {rest[-1]} to {rest[0]}</p>' if rest else "")
 
 
 def _answer_counts(d: Details) -> str:
@@ -174,16 +208,23 @@ def _importances(d: Details) -> str:
     rows = ["<tr><th>Column</th><th class='number'>Loss, %</th><th></th></tr>"]
     for one in d["columns"]:
         ends = (0.0, one.loss, one.loss - 2 * one.error, one.loss + 2 * one.error)
-        zero, loss, begin, end = (100 * (x - low) / (high - low) for x in ends)
+        bar = _bar_with_line(one.loss <= 0, *((x - low) / (high - low) for x in ends))
         # Adding 0 takes the sign from what rounds to nothing.
         rows.append(
             f"<tr><td>{escape(one.column)}</td>"
             f"<td class='number'>{round(100 * one.loss, 1) + 0.0:.1f} ± {200 * one.error:.1f}</td>"
-            f'<td class=\'half\'><span class="loss"><span class="bar {"up" if one.loss > 0 else "down"}" '
-            f'style="left:{min(zero, loss):.1f}%;width:{abs(loss - zero):.1f}%"></span>'
-            f'<i style="left:{begin:.1f}%;width:{end - begin:.1f}%"></i></span></td></tr>'
+            f"<td class='half'>{bar}</td></tr>"
         )
     return _table(rows)
+
+
+def _bar_with_line(bad: bool, zero: float, value: float, begin: float, end: float) -> str:
+    """A bar from zero to a value, and a line over its interval, all as shares of the width."""
+    return (
+        f'<span class="loss"><span class="bar {"down" if bad else "up"}" '
+        f'style="left:{100 * min(zero, value):.1f}%;width:{100 * abs(value - zero):.1f}%"></span>'
+        f'<i style="left:{100 * begin:.1f}%;width:{100 * (end - begin):.1f}%"></i></span>'
+    )
 
 
 def _dependence(d: Details) -> str:
@@ -243,6 +284,8 @@ _CHARTS = {
     "class_shares": lambda d: _bars((name, f"{share:.1%}", share, "up") for name, share in d["shares"].items()),
     "answer_counts": _answer_counts,
     "answered": _answered,
+    "people": _people,
+    "answer_table": _answer_counts,
     "annotators": _annotators,
     "doubtful": _doubtful,
     "strengths": _strengths,
