@@ -53,10 +53,8 @@ def check_crowd(answers: Answers, model: AnswerModel, n_classes: int) -> list[Fi
     errors = np.bincount(question, model.errors(answers.annotator_numbers[used])) / n
     if len(hard := _disputed(same, n, errors)):
         names = list(map(shortened, dict.fromkeys(answers.ids.ravel().tolist())))
-        items = [
-            f"{names[asked[k, 0]]} and {names[asked[k, 1]]}: {same[k]} same, {n[k] - same[k]} different"
-            for k in hard.tolist()
-        ]
+        said = [f"{same[k]} same, {n[k] - same[k]} different" for k in hard]
+        items = [f"{names[a]} and {names[b]}: {both}" for (a, b), both in zip(asked[hard], said, strict=True)]
         found.append(Finding("disputed", "warning", {"count": len(hard), "level": LEVEL, "items": items}))
     return found
 
@@ -100,18 +98,13 @@ def _median(seconds: Array) -> float:
 
 def _confused(same: Array) -> Details:
     """The table in per cent, and its K largest mistakes."""
-    own = np.eye(len(same), dtype=bool)
-    wrong = np.tril(np.where(own, 100 - same, same))
-    worst = np.column_stack(np.unravel_index(np.argsort(-wrong, axis=None)[: len(same)], same.shape)).tolist()
-    words = ['class {0}: called "different" {2:.0f}%', 'classes {1} and {0}: called "same" {2:.0f}%']
+    K = len(same)
+    wrong = np.tril(np.where(np.eye(K, dtype=bool), 100 - same, same))
+    words = ('class {0}: called "different" {2:.0f}%', 'classes {1} and {0}: called "same" {2:.0f}%')
+    worst = [divmod(k, K) for k in np.argsort(-wrong, axis=None)[:K].tolist()]
     items = [words[i != j].format(i + 1, j + 1, wrong[i, j]) for i, j in worst]
-    classes = [str(k + 1) for k in range(len(same))]
-    return {
-        "classes": classes,
-        "same": same.round().tolist(),
-        "different": (100 - same).round().tolist(),
-        "items": items,
-    }
+    shares = {"same": same.round().tolist(), "different": (100 - same).round().tolist()}
+    return {"classes": [str(k + 1) for k in range(K)], **shares, "items": items}
 
 
 def _disputed(same: Indices, n: Indices, errors: Array) -> Indices:

@@ -133,9 +133,9 @@ def _headline(d: Details) -> str:
 
 def _items(d: Details) -> str:
     """What a fact lists."""
-    more = [f"... and {d['count'] - _ITEMS_SHOWN:,} more"] if d.get("count", 0) > _ITEMS_SHOWN else []
-    shown = "".join(f"<li>{escape(item)}</li>" for item in [*d.get("items", ())[:_ITEMS_SHOWN], *more])
-    return f"<ul>{shown}</ul>\n" if "items" in d else ""
+    found = [escape(str(item)) for item in d.get("items", ())]
+    more = [f"... and {len(found) - _ITEMS_SHOWN:,} more"] if len(found) > _ITEMS_SHOWN else []
+    return f"<ul><li>{'</li><li>'.join(found[:_ITEMS_SHOWN] + more)}</li></ul>\n" if found else ""
 
 
 def _people(d: Details) -> str:
