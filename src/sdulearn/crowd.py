@@ -22,12 +22,16 @@ _CARELESS = 0.5
 def estimate_answers(graph: AnswerGraph, n_classes: int | str = "auto") -> tuple[AnswerModel, int]:
     """How the answers go wrong, and with how many classes.
 
-    By default two classes, where these explain all answers or half of them are "same", as of random pairs of two
-    classes; else as many as the answers force, three or more.
+    By default two classes, where these explain all answers or about half of them are "same", as of random pairs of
+    two classes; else as many as the answers force, three or more.
     """
     if isinstance(n_classes, str):
-        two = not graph.contradictory.any() or 2 * np.sum(graph.same > 0) >= graph.n_answers
-        n_classes = 2 if two else max(3, least_classes(graph, np.ones(graph.n_answers, dtype=bool)))
+        half = binom.cdf(np.sum(graph.same > 0), graph.n_answers, 0.5) >= LEVEL
+        n_classes = (
+            2
+            if half or not graph.contradictory.any()
+            else max(3, least_classes(graph, np.ones(graph.n_answers, dtype=bool)))
+        )
     return AnswerModel.estimate(graph, n_classes), n_classes
 
 
@@ -83,7 +87,7 @@ def _people(answers: Answers, used: Indices, model: AnswerModel) -> list[Details
         }
         why = [reason for reason, holds in reasons.items() if holds]
         people.append({"name": names[k - 1], **vars(rate), "reasons": why})
-    return sorted(people, key=lambda one: -one["value"])
+    return sorted(people, key=lambda one: (-one["value"], -one["low"]))
 
 
 def _in_words(one: Details) -> str:

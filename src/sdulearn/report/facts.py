@@ -420,7 +420,7 @@ def _contradictions(d: Details) -> str:
     found = ", ".join(f"{_count(n, noun, f'{noun}s')} {rest}" for n, noun, rest in shown)
     people = ""
     few = sum(n for n, *_ in shown) <= _FEW
-    if few and (by_annotator := d.get("by_annotator")):
+    if (few or "items" not in d) and (by_annotator := d.get("by_annotator")):
         named = list(by_annotator.items())[:_NAMES_SHOWN]
         shares = ", ".join(f"{shortened(name)}: {doubted:,} of {given:,}" for name, (doubted, given) in named)
         people = f" By annotator: {shares}{', ...' if len(by_annotator) > len(named) else ''}."
