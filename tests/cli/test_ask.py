@@ -215,6 +215,12 @@ def test_the_last_button_fits_and_says_how_to_use_it(call, table, log, monkeypat
     assert "--max-categories 60" in result["fit"]
     (headline,) = [line for line in result["lines"] if line.startswith("Estimated accuracy")]
     assert re.search(r"by 1[0-9] random questions", headline)
+    asked = pd.read_csv(result["answered"])
+    assert result["answered"] == str(log.with_suffix(".answered.csv"))
+    assert {one["id"] for one in result["asked"]} == set(asked["id"])
+    likeliest = [one["probability"] for one in result["asked"]]
+    assert likeliest == sorted(likeliest)
+    assert np.mean(asked["label"].to_numpy() == labels[asked["id"]].to_numpy()) > 0.9
     monkeypatch.chdir(tmp_path)
     capsys.readouterr()
     for name in ("predict", "fit"):

@@ -277,8 +277,8 @@ def test_the_rows_that_were_asked_about_are_written(fitted, refused, options, fi
     for name in ("asked.csv", "asked.parquet"):
         model = fitted(pairs=tmp_path / "some.csv", labels=files / "few.csv", answered=tmp_path / name)
         told.append(capsys.readouterr().out)
-    assert "rows were asked about; by features and answers together" in told[0]
-    assert "--answered has them" in told[0]
+    assert "rows were asked about. By features and answers together" in told[0]
+    assert "See --answered." in told[0]
     assert f", {tmp_path / 'asked.csv'} and " in told[0]
     asked = pd.read_csv(tmp_path / "asked.csv")
     assert asked.columns.tolist() == ["id", "label", "probability", "n_answers"]

@@ -139,8 +139,8 @@ def test_charts_show_the_numbers(table_model, many_classes):
     ):  # fmt: skip
         assert part in text, part
     assert "&lt;50&gt;" not in text
-    assert "60 rows were asked about; by features and answers together" in text
-    assert "mean probability of 75.0%" in text
+    assert "60 rows were asked about. By features and answers together, the mean probability of their" in text
+    assert "classes is 75.0%: they are better known" in text
     poor = replace(table_model.report, accuracy=replace(table_model.report.accuracy, low=0.4))
     text = page(replace(table_model, report=poor), "m")
     assert "left:40.0%;width:55.0%" in text
@@ -342,6 +342,7 @@ SAMPLES = [
     ("hubs", {"n_hubs": 1, "n_answers": 32, "n_answers_of_each": [30], "points": ["hub"]}, r"^1 point is.*\(hub: 30\)"),
     ("hubs", {"n_hubs": 3, "n_answers": 32, "n_answers_of_each": [9, 8], "points": [1, 2]},
      r"^3 points are.*\(9, 8, \.\.\.\)"),
+    ("hubs", {"n_hubs": 1, "n_answers": 32, "n_answers_of_each": [24]}, r"^1 point is in many of the 32 .*\(24\)"),
     ("linear_alone", {"reason": "answers", "limit": 50}, "fewer than 50 answers"),
     ("doubtful", {"least": 0.01, "answers": []}, "each is right with 99% or more"),
     ("pairs_drawn", {"n_used": 60, "n_pairs": 400}, r"60 of the 400 pairs.*\(`method='sddu'`\)"),

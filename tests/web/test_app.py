@@ -165,16 +165,25 @@ def test_numbers_people_and_classes_and_a_fit_that_names_them(open_session, make
     assert linked.get("api/start").json()["people"] == ["", "ann"]
     assert linked.post("finish", {"labels": {}}).status == 400
     report = tmp_path / "report.html"
+    answered = tmp_path / "log.answered.csv"
+    answered.write_text("id,label\né,cat\n", encoding="utf-8")
 
     def fit(labels):
         report.write_text("<h1>fitted</h1>")
-        return {"lines": [f"{name}={label}" for name, label in labels.items()], "report": str(report)}
+        asked = {"asked": [{"id": "r3", "class": "cat", "probability": 0.7, "n_answers": 2}], "answered": str(answered)}
+        return {"lines": [f"{name}={label}" for name, label in labels.items()], "report": str(report), **asked}
 
     linked.page.fit = fit
-    assert linked.get("report").status == 404
+    assert (linked.get("report").status, linked.get("answered").status) == (404, 404)
     (first, *_), (second, *_) = (one["ids"] for one in linked.get("api/classes").json()["classes"])
     result = linked.post("finish", {"labels": {first: "cat", second: " "}}).json()
     assert result["lines"] == [f"{first}=cat"]
+    thing = {"id": "r3", "title": "r3", "row": 3, "picture": False}
+    assert result["asked"] == [{"id": "r3", "class": "cat", "probability": 0.7, "n_answers": 2, "thing": thing}]
+    response = linked.get("answered")
+    assert response.body.decode() == "id,label\né,cat\n"
+    assert response.headers["content-disposition"] == 'attachment; filename="answered.csv"'
+    assert response.headers["content-type"] == "text/csv; charset=utf-8"
     response = linked.get("report")
     assert response.body == b"<h1>fitted</h1>"
     assert "script-src" not in response.headers["content-security-policy"]

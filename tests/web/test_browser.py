@@ -226,10 +226,19 @@ def test_names_a_fit_and_its_report(start_server, open_page, log, table):
     page.get_by_role("button", name="Fit a model").click()
     playwright.expect(page.locator("#status")).to_contain_text("Fitted", timeout=2 * PATIENCE_MS)
     assert "sdulearn predict" in page.locator("#result pre").first.inner_text()
+    truth = pd.read_csv(table).set_index("id")["label"]
+    shown = page.locator("#result tbody tr")
+    cells = [row.locator("td").all_inner_texts() for row in shown.all()]
+    probabilities = [float(cell[2].rstrip("%")) for cell in cells]
+    assert probabilities == sorted(probabilities)
+    assert np.mean([cell[1] == truth[cell[0].split()[0]] for cell in cells]) > 0.9
+    with page.expect_download() as download:
+        page.get_by_role("link", name="Download all").click()
+    asked = pd.read_csv(download.value.path())
+    assert (len(asked), download.value.suggested_filename) == (len(cells), "answered.csv")
     page.goto(page.url.split("#")[0] + "report")
     playwright.expect(page.locator("h1")).to_have_text("answers.sdu")
     labelled = read_log(log).labels
-    truth = pd.read_csv(table).set_index("id")["label"]
     assert labelled
     assert {truth[row_id] == name for row_id, name in labelled.items()} == {True}
 
@@ -263,6 +272,12 @@ def test_everybody_can_use_it(start_server, open_page, log, table):
                 look_at(page, name, source)
                 if PICTURES:
                     page.screenshot(path=Path(PICTURES) / f"{name}-{width}-{scheme}.png", full_page=True)
+    # The narrow page in the dark, with the results of a fit.
+    page.get_by_role("button", name="Fit a model").click()
+    playwright.expect(page.locator("#result tbody tr").first).to_be_visible(timeout=PATIENCE_MS)
+    look_at(page, "finish", source)
+    if PICTURES:
+        page.screenshot(path=Path(PICTURES) / "result.png", full_page=True)
 
 
 def look_at(page, name, source):

@@ -48,6 +48,7 @@ from sdulearn.web.things import Things, things_of_table
 _DEMO_LOG = Path("digits-answers.jsonl")
 _DEFAULT_QUESTIONS = 200
 _TOLD_EVERY = 50
+_ASKED_SHOWN = 500
 _ANSWERS = {"s": "same", "d": "different", "u": "unsure"}
 _HELP = "s same, d different, u unsure, z undo, k later, q stop"
 Asked: TypeAlias = tuple[Rows, Things, list[str], str | None]
@@ -290,9 +291,12 @@ def _fitter(
 ) -> Callable[[Mapping[str, str]], dict[str, Any]]:
     """What the page's last button does: a model and its report beside the log, and the commands to use them."""
     log_path = session.log.path
-    model_path, report, labels_path = (log_path.with_suffix(end) for end in (".sdu", ".html", ".labels.csv"))
+    ends = (".sdu", ".html", ".labels.csv", ".answered.csv")
+    model_path, report, labels_path, answered = (log_path.with_suffix(end) for end in ends)
 
     def fit(labels: Mapping[str, str]) -> dict[str, Any]:
+        from sdulearn.cli.predict import write_answered
+        from sdulearn.report.facts import least_certain
         from sdulearn.workflow.fit import fit_table
 
         n_classes = len(session.numbers(wait=True)["classes"])
@@ -305,6 +309,7 @@ def _fitter(
         model = fit_table(arguments.table, answers, labels=dict(labels) or None, id_column=id_column or "", **options)
         model.save(model_path)
         model.write_report(report, model_path=model_path)
+        write_answered(answered, model)
         if labels:
             with written_whole(labels_path) as draft, draft.open("w", encoding="utf-8", newline="") as file:
                 rows = [(as_cell(row_id), as_cell(name)) for row_id, name in labels.items()]
@@ -315,6 +320,8 @@ def _fitter(
             "lines": in_options(model.summary()).split("\n"),
             "model": str(model_path),
             "report": str(report),
+            "answered": str(answered),
+            "asked": least_certain(model, _ASKED_SHOWN),
             "predict": shlex.join(["sdulearn", "predict", str(model_path), str(arguments.table), "-o", "classes.csv"]),
             "fit": shlex.join(map(str, [*same, *_as_options({**options, **named})])),
         }

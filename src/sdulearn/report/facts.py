@@ -472,7 +472,8 @@ def _shared_points(d: Details) -> str:
 
 
 def _hubs(d: Details) -> str:
-    names = [f"{shortened(point)}: " if isinstance(point, str) else "" for point in d["points"]]
+    points = d.get("points", d["n_answers_of_each"])
+    names = [f"{shortened(point)}: " if isinstance(point, str) else "" for point in points]
     often = ", ".join(f"{name}{count:,}" for name, count in zip(names, d["n_answers_of_each"], strict=True))
     more = ", ..." if d["n_hubs"] > len(d["n_answers_of_each"]) else ""
     return (
@@ -532,8 +533,8 @@ _SENTENCES: dict[str, str | Callable[[Details], str]] = {
         f"{'better' if d['beaten'] else 'not shown to be better'}."
     ),
     "class_shares": _class_shares_words,
-    "answered": "{n_rows:,} rows were asked about; by features and answers together their classes have a mean "
-    "probability of {mean:.1%}. They are better known so than by predictions from features alone: `answered` has them.",
+    "answered": "{n_rows:,} rows were asked about. By features and answers together, the mean probability of their "
+    "classes is {mean:.1%}: they are better known than by predictions from features alone. See `answered`.",
     "annotators": lambda d: f"Wrong answers: {'; '.join(_annotator(one) for one in d['annotators'])}.",
     "labels_used": _labels_used_words,
     "answer_counts": "Held-out answers same / different, by the predicted classes of the two rows.",

@@ -60,7 +60,9 @@ class Page:
         self.annotator = annotator  # who answers unless they give another name
         # Takes names of classes by row id, fits a model, and gives back what to show of it.
         self.fit = fit
-        self.report: Path | None = None  # the report page of the last fit
+        # Of the last fit: the report page, and the rows that were asked about.
+        self.report: Path | None = None
+        self.answered: Path | None = None
         self._fitting = threading.Lock()
 
     def start(self, given: Json) -> Json:
@@ -148,7 +150,8 @@ class Page:
             # Names of an earlier time may have been changed since.
             result = self.fit(names)
             self.report = Path(result["report"])
-            return result
+            self.answered = Path(result["answered"])
+            return {**result, "asked": [{**one, "thing": self._end(one["id"])} for one in result["asked"]]}
 
     def _refuse_shared_names(self, names: Mapping[str, str]) -> None:
         """By the answers, classes differ: a name that two of them have would contradict them."""
@@ -193,11 +196,17 @@ class Page:
 def make_app(page: Page, key: str, host: str) -> Guard:
     """The whole ASGI application."""
 
+    def sent(path: Path | None, **options: Any) -> Response:
+        return (
+            JSONResponse({"error": "No model was fitted yet."}, 404) if path is None else FileResponse(path, **options)
+        )
+
     def report(request: Request) -> Response:
-        if page.report is None:
-            return JSONResponse({"error": "No model was fitted yet."}, 404)
         headers = {"Content-Security-Policy": _REPORT_POLICY}
-        return FileResponse(page.report, headers=headers, media_type="text/html; charset=utf-8")
+        return sent(page.report, headers=headers, media_type="text/html; charset=utf-8")
+
+    def answered(request: Request) -> Response:
+        return sent(page.answered, media_type="text/csv; charset=utf-8", filename="answered.csv")
 
     def image(request: Request) -> Response:
         row = _row_number(request.path_params["row"])
@@ -211,6 +220,7 @@ def make_app(page: Page, key: str, host: str) -> Guard:
 
     routes = [
         Route("/report", report),
+        Route("/answered", answered),
         Route("/image/{row}", image),
         *(Route(f"/api/{name}", _endpoint(getattr(page, name))) for name in page.READS),
         *(Route(f"/api/{name}", _endpoint(getattr(page, name)), methods=["POST"]) for name in page.WRITES),

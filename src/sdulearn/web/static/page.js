@@ -280,15 +280,15 @@ function answerCell(one, name) {
   return make("select", { "aria-label": `${name} ${one.number}: ${one.left.title} and ${one.right.title}`, onchange: change }, ...options);
 }
 
-function endCell(end) {
+function endView(end) {
   const picture = end.picture ? make("img", { class: "thumb pixels", src: `image/${end.row}`, alt: "", loading: "lazy" }) : null;
-  return make("td", {}, make("div", { class: picture ? "with-picture" : null }, picture, make("span", { class: "end" }, end.title)));
+  return make("div", { class: picture ? "with-picture" : null }, picture, make("span", { class: "end" }, end.title));
 }
 
 function answersTable(answers, name) {
   const head = ["No.", "First", "Second", "Answer", "Who", "When"].map((text, k) => make("th", { scope: "col", class: k > 3 ? "optional" : null }, text));
   const rows = answers.map((one) =>
-    make("tr", {}, make("td", {}, String(one.number)), endCell(one.left), endCell(one.right),
+    make("tr", {}, make("td", {}, String(one.number)), make("td", {}, endView(one.left)), make("td", {}, endView(one.right)),
       make("td", {}, answerCell(one, name)), make("td", { class: "optional" }, one.annotator), make("td", { class: "optional" }, new Date(one.time).toLocaleString())));
   return make("table", {}, make("thead", {}, make("tr", {}, ...head)), make("tbody", {}, ...rows));
 }
@@ -341,6 +341,16 @@ async function showFinish() {
   if (!state.start.can_fit) at("result").replaceChildren(make("p", { class: "soft" }, "This is a demonstration: there is no table to fit a model to."));
 }
 
+function askedView({ asked, answered }) {
+  const named = ({ id, thing }) => make("div", {}, thing.title === id ? null : make("span", { class: "soft" }, id), endView(thing));
+  const rows = asked.map((one) => [named(one), one.class, percent(one.probability, 1), String(one.n_answers)]);
+  const table = tableOf(["Row", "Class", "Probability", "Answers"], rows);
+  return [make("h2", {}, "Rows that were asked about"),
+    make("p", {}, "Their classes by features and answers together, better known than by a prediction; the least certain first."),
+    make("div", { class: "fields-box", tabindex: "0", role: "group", "aria-label": "Rows that were asked about" }, table),
+    make("p", {}, make("a", { href: "answered", download: "answered.csv" }, "Download all (CSV)"), ` (${answered})`)];
+}
+
 function fit(event) {
   event.preventDefault();
   const labels = {};
@@ -351,6 +361,7 @@ function fit(event) {
     const copy = (text) => make("button", { type: "button", onclick: () => navigator.clipboard.writeText(text).then(() => say("Copied."), () => say("Copying is not allowed here: mark the text.", true)) }, "Copy");
     at("result").replaceChildren(make("h2", {}, "The model"), make("ul", {}, ...result.lines.map((line) => make("li", {}, line))),
       make("p", {}, make("a", { href: "report", target: "_blank" }, "Report page"), ` (${result.report})`),
+      ...askedView(result),
       make("h2", {}, "Use it"), make("pre", { tabindex: "0" }, result.predict), copy(result.predict),
       make("h2", {}, "Fit it again"), make("pre", { tabindex: "0" }, result.fit), copy(result.fit));
     say(`Fitted: ${result.model}`);
