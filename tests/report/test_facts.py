@@ -321,8 +321,8 @@ SAMPLES = [
     ("contradictions", {"both_ways": 1, "closure": 3, "odd_cycles": 0, "items": ["x"]}, r"\. At least .* again\.$"),
     ("contradictions", {"both_ways": 9, "closure": 2, "odd_cycles": 0, "items": ["x"], "by_annotator": {"a": (1, 9)}},
      r"similar\. So many .*one by one: let more people answer .* most telling, .*:$"),
-    ("contradictions", {"both_ways": 9, "closure": 2, "odd_cycles": 0, "by_annotator": {"a": (1, 9)}},
-     r"By annotator: a: 1 of 9\. List them"),
+    ("contradictions", {"both_ways": 9, "closure": 2, "odd_cycles": 0, "by_annotator": {"a": (1, 9), "": (0, 3)}},
+     r"By annotator: a: 1 of 9, unknown: 0 of 3\. List them"),
     ("crowd", CROWD, r"^Wrong answers: 25.8% \(95% interval 24.0% to 27.5%\)\. Estimated with 5 classes\. 300 people "
      r"gave 3 to 1,200 answers each \(median 30\)\. 1 question has several answers, 0 of them both ways\.$"),
     ("crowd", {**CROWD, "identified": False, "n_people": 1, "n_repeated": 0, "value": 0}, "unknown.*compared.$"),

@@ -422,7 +422,9 @@ def _contradictions(d: Details) -> str:
     few = sum(n for n, *_ in shown) <= _FEW
     if (few or "items" not in d) and (by_annotator := d.get("by_annotator")):
         named = list(by_annotator.items())[:_NAMES_SHOWN]
-        shares = ", ".join(f"{shortened(name)}: {doubted:,} of {given:,}" for name, (doubted, given) in named)
+        shares = ", ".join(
+            f"{shortened(name) or 'unknown'}: {doubted:,} of {given:,}" for name, (doubted, given) in named
+        )
         people = f" By annotator: {shares}{', ...' if len(by_annotator) > len(named) else ''}."
     advice = "List them with `check_answers`."
     if "items" in d:
