@@ -179,6 +179,9 @@ def test_answers_that_cannot_be_used(model, table, answers):
         predicted(model, frame, answers=answers, id_column="")
     some = predicted(model, frame[:30], answers=answers, skip_bad=True)
     assert 0 < some[3].sum() < 384
+    for some in (answers[:0], answers.assign(label="unsure")):
+        with pytest.raises(InputError, match="has no answer, same or different, about rows of the table"):
+            predicted(model, frame, answers=some)
     with pytest.raises(InputError, match="ids must tell rows apart, but 'r1' occurs 2 times"):
         predicted(model, pd.concat([frame, frame[1:2]]), answers=answers)
     X, y = make_waveform(300, random_state=0)

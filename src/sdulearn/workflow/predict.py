@@ -92,7 +92,7 @@ def predict_table(
     ids, by_answers, n_answers = _posterior(model, passes[0], read_answers(answers), skip_bad)
     for found in passes[1]:
         place = find_ids(found.ids, ids)
-        known = np.where(place < 0, 0, n_answers[place])
+        known = n_answers[place]
         assert found.probability is not None
         p = np.where(known[:, None] > 0, by_answers[place], of_all_classes(found.probability))
         yield _predictions(found.ids, p, found.unseen, known)
@@ -112,12 +112,12 @@ def _predictions(ids: ArrowColumn, p: Array, unseen: Counter[str], n_answers: Co
 def _posterior(
     model: TableModel, rows: Iterable[Predictions], answers: Answers, skip_bad: bool
 ) -> tuple[ArrowColumn, Array, Codes]:
-    """Of the rows that answers name: ids, class probabilities by features and answers, and number of answers."""
+    """Of the rows that answers name, and of none at the end: ids, class probabilities and number of answers."""
     if not hasattr(model.estimator, "posterior"):
         raise InputError("The model does not know how often answers are wrong. Fit one with `method='joint'`.")
     names = sorted(set(answers.ids.ravel().tolist()))
     ids = require("pyarrow", "files").array(names, "string")
-    p = np.zeros((len(names), len(model.classes)))
+    p = np.zeros((len(names) + 1, len(model.classes)))
     times = np.zeros(len(names), dtype=np.int64)
     for found in rows:
         place = find_ids(found.ids, ids)
@@ -131,6 +131,8 @@ def _posterior(
     there = {name: k for k, name in enumerate(names) if times[k]}
     used = usable_answers(answers, there, skip_bad, False, lambda: hint)
     ends = used["ends"]
+    if not len(ends):
+        raise InputError(f"{answers.name} has no answer, same or different, about rows of the table. Leave it out.")
     who = None if answers.annotators is None else _annotators(model, answers)[used["annotators"]]
     by_features, y = stack_pairs(p, ends, used["similar"], unlabeled=None, annotators=who)
     errors = model.estimator.answer_model_
@@ -143,7 +145,7 @@ def _posterior(
             f"{answers.name}: answers contradict each other, and the model takes all answers for right. Correct them "
             "(`check_answers` lists contradictions), or fit again with an error rate, for example `error_rate=0.05`."
         ) from None
-    return ids, p, np.bincount(ends.ravel(), minlength=len(names))
+    return ids, p, np.bincount(ends.ravel(), minlength=len(p))
 
 
 def _annotators(model: TableModel, answers: Answers) -> Codes:
