@@ -70,12 +70,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     files.add_argument(
         "--labels", type=Path, help="a few id,label rows: joint learns from them, and they name the classes"
     )
-    files.add_argument(
-        "--answered",
-        type=Path,
-        metavar="FILE",
-        help="write the rows in answers, with their classes by features and answers together (.csv, .tsv or .parquet)",
-    )
+    known = "rows in answers, with their classes by features and answers together (.csv, .tsv, .parquet)"
+    files.add_argument("--answered", type=Path, metavar="FILE", help=known)
     add_table_options(parser.add_argument_group("reading the table"))
     reading = parser.add_argument_group("reading the answers of --pairs")
     add_answer_options(reading)
@@ -167,8 +163,7 @@ def run(arguments: argparse.Namespace) -> int:
         write_answered(arguments.answered, model)
     if arguments.json:
         found = as_data([*read, *facts(model)])
-        files = {"model": arguments.output, "page": page, "answered": arguments.answered}
-        print_json({**files, "facts": found, "report": model.report})
+        print_json({"model": arguments.output, "page": page, "facts": found, "report": model.report})
         return 0
     assert model.report is not None
     seconds = model.report.seconds

@@ -90,8 +90,7 @@ def facts_of_answers(answers: Answers) -> list[Finding]:
 def least_certain(model: TableModel, most: int) -> list[dict[str, Any]]:
     """Rows that were asked about: id, class, its probability and number of answers, the least certain first."""
     asked = model.answered
-    if asked is None:
-        return []
+    assert asked is not None
     asked["probability"] = asked.pop("probabilities").max(axis=1)
     order = np.argsort(asked["probability"], kind="stable")[:most]
     columns = [column[order].tolist() for column in asked.values()]

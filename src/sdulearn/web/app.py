@@ -197,9 +197,8 @@ def make_app(page: Page, key: str, host: str) -> Guard:
     """The whole ASGI application."""
 
     def sent(path: Path | None, **options: Any) -> Response:
-        return (
-            JSONResponse({"error": "No model was fitted yet."}, 404) if path is None else FileResponse(path, **options)
-        )
+        none = JSONResponse({"error": "No model was fitted yet."}, 404)
+        return none if path is None else FileResponse(path, **options)
 
     def report(request: Request) -> Response:
         headers = {"Content-Security-Policy": _REPORT_POLICY}
