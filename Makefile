@@ -7,7 +7,7 @@ PYTHONS := src reproduction tests benchmarks examples .ci docs/conf.py docs/_ext
 export OMP_NUM_THREADS ?= 1
 export OPENBLAS_NUM_THREADS ?= 1
 
-.PHONY: demo reproduce test lint format bench bench-accuracy bench-asking bench-ablation bench-boosting bench-penalties bench-classes bench-coverage bench-graph bench-honest bench-hubs bench-kill bench-mutants bench-repeat bench-rivals bench-scale bench-style dist docs test-oldest clean
+.PHONY: demo reproduce test lint format bench bench-accuracy bench-asking bench-ablation bench-boosting bench-penalties bench-classes bench-coverage bench-graph bench-honest bench-hubs bench-kill bench-mutants bench-repeat bench-rivals bench-scale bench-style bench-wrong dist docs test-oldest clean
 
 demo: $(VENV)/.demo
 	$(BIN)/sdulearn demo
@@ -96,6 +96,10 @@ bench-scale: $(VENV)/.bench
 
 bench-style: $(VENV)/.dev
 	$(BIN)/python benchmarks/style.py --write
+
+# What wrong answers cost: ten classes, and two beside right answers. Half an hour.
+bench-wrong: $(VENV)/.bench
+	$(BIN)/python benchmarks/wrong_answers.py
 
 # Pages and gallery, then every example in them; warnings, dead links and pictures without an alt text are errors.
 docs: $(VENV)/.docs

@@ -392,6 +392,8 @@ class _TwoClassRates:
         self.logits = logits
         self.labels = np.sign(graph.labels)
         self.counts = sum_by(self.annotator, self.answers.weights, self.n_rates)
+        # Those of the last step, by the number of sets: the next begins there.
+        self.messages: dict[int, Array] = {}
 
     def maximise(self) -> _Trial:
         """Equation (2) until it converges."""
@@ -461,7 +463,10 @@ class _TwoClassRates:
         says = self._model(at)
         same = self.answers.same[:, None]
         factors = log_factors(same, at.rates.T[self.annotator], self.answers.weights[:, None])
-        found = self.network.with_factors(*factors).solve(logit(says), tol=1e-4)
+        start = self.messages.get(len(at.scale))
+        network = self.network.with_factors(*factors)
+        found = network.solve(logit(says), 60 if start is None else 20, 1e-4, start)
+        self.messages[len(at.scale)] = found.messages
         right = found.agree[self.network.factors.edge]
         wrong = np.where(same > 0, 1 - right, right).T
         blind = at.blind

@@ -128,7 +128,7 @@ class SoftmaxLikelihood:
     def _beliefs(self, log_p: Array, p: Array) -> tuple[Array, Array, Array]:
         """Log likelihood (B,) of groups and larger trees, and q in equation (1) with its logarithm."""
         log_q = log_p[self._member]
-        joined = self.potentials[self.joined, :, None] + _added(self._joined_members, log_p)
+        joined = self.potentials[self.joined, :, None].astype(log_p.dtype) + _added(self._joined_members, log_p)
         if self.trees is None:
             q = p[self._member]
             log_z, q[self.joined] = _normalise(joined)
@@ -145,7 +145,7 @@ class SoftmaxLikelihood:
     def _edge_terms(self, log_q: Array, q: Array) -> tuple[Array, Array]:
         """Log of (2), and its derivatives in the log potentials of all first ends, then of all second ends."""
         first, second = (q[end] for end in self.edges.T)
-        a, b = (np.exp(factor)[:, None] for factor in (self.agree, self.differ))
+        a, b = (np.exp(factor).astype(q.dtype)[:, None] for factor in (self.agree, self.differ))
         both = first * second
         same = _sum_classes(both)
         chance = a * same + b * (1 - same)
@@ -175,7 +175,8 @@ class SoftmaxLikelihood:
 
 def _added(matrix: csr_matrix, values: Array) -> Array:
     """``matrix @ values`` over the first axis."""
-    return np.asarray(matrix @ values.reshape(len(values), -1)).reshape(-1, *values.shape[1:])
+    sums = matrix.astype(values.dtype) @ values.reshape(len(values), -1)
+    return np.asarray(sums).reshape(-1, *values.shape[1:])
 
 
 def _sum_classes(values: Array) -> Array:
@@ -261,11 +262,11 @@ class ClassProblem:
         factors = self.answer_model.factor_graph(self.graph, self.n_classes)
         return None if factors.on_tree.all() else factors
 
-    def objective(self, pen: Array, exact: bool = False) -> Batch:
+    def objective(self, pen: Array, exact: bool = False, light: bool = False) -> Batch:
         """Equation (4) with the penalties ``pen`` (r, B); see :meth:`value_and_gradient`."""
 
         def evaluate(W: Array, columns: Indices) -> tuple[Array, Array]:
-            value, gradient = self.value_and_gradient(W, exact)
+            value, gradient = self.value_and_gradient(W, exact, light)
             V = W.reshape(len(pen) + 1, -1, W.shape[1])[:-1]
             penalised = pen[:, None, columns] * V
             # The intercepts are last, and free.
@@ -274,14 +275,16 @@ class ClassProblem:
 
         return evaluate
 
-    def value_and_gradient(self, W: Array, exact: bool = False) -> tuple[Array, Array]:
+    def value_and_gradient(self, W: Array, exact: bool = False, light: bool = False) -> tuple[Array, Array]:
         """Equation (4) without its penalty, of B problems: ``W`` is (r + 1, K) in each column.
 
-        Exact is by propagation round cycles, where there are :attr:`cycles`, and of one problem.
+        Exact is by propagation round cycles, where there are :attr:`cycles`, and of one problem; light is in float32.
         """
-        V = W.reshape(-1, self.n_classes, W.shape[1])
+        A, unit = self.data.light if light else (self.data.A, np.ones((1, 1)))
+        V = (unit[:, :, None] * W.reshape(-1, self.n_classes, W.shape[1])).astype(A.dtype)
+        n_known = len(self.data.known)
         n = self.likelihood.n_answers
-        log_p, p = log_probabilities(self.data.known, V)
+        log_p, p = log_probabilities(A[:n_known], V)
         if exact and self.cycles is not None:
             found = self.cycles.propagate(log_p[:, :, 0], tol=1e-6, max_iter=60)
             of_component = self.weight[np.unique(self.graph.component, return_index=True)[1]]
@@ -289,17 +292,18 @@ class ClassProblem:
             posteriors = found.posteriors[:, :, None]
         else:
             total, posteriors = self.likelihood.value_and_posteriors(log_p, p)
-        slope = (self.weight / n)[:, None, None] * (p - posteriors)
+        p -= posteriors
+        p *= (self.weight / n).astype(A.dtype)[:, None, None]
         value = -total / n
-        gradient = bordered_sum(self.data.known, slope.reshape(len(slope), -1))
+        gradient = bordered_sum(A[:n_known], p.reshape(n_known, -1))
         if self.pull is not None:
-            share = self.data.share
-            _, p = log_probabilities(self.data.unlabeled, V)
+            share = self.data.share.astype(A.dtype)
+            _, p = log_probabilities(A[n_known:], V)
             divergence, first, _ = self.pull.derivatives(np.tensordot(share, p, 1))
             slope = share[:, None, None] * p * (first - _sum_classes(p * first)[:, None])
             value += divergence
-            gradient += bordered_sum(self.data.unlabeled, slope.reshape(len(slope), -1))
-        return value, gradient.reshape(W.shape)
+            gradient += bordered_sum(A[n_known:], slope.reshape(len(slope), -1).astype(A.dtype))
+        return value, (unit * gradient).reshape(W.shape)
 
     def scale(self, pen: Array) -> Array:
         """A rough diagonal of the inverse Hessian, in the order of raveled coefficients, for each column of ``pen``."""

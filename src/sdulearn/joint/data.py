@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from scipy import sparse
@@ -146,6 +147,12 @@ class TrainingData:
         self.unlabeled = self.A[len(known) :]
         # (n_unlabeled,), weights of these, of sum 1.
         self.share = share[rest] / share.sum()
+
+    @cached_property
+    def light(self) -> tuple[Array, Array]:
+        """The points in float32, exact enough for paths, by their units (r + 1, 1), which may be beyond its range."""
+        unit = np.append(np.sqrt(self.axes.variance), 1.0)[:, None]
+        return (self.A / unit[:-1, 0]).astype(np.float32), unit
 
     def judged(self) -> tuple[Array, Array]:
         """Points that tell the sizes of classes, and their weights: the unlabeled ones, or all where there are none."""

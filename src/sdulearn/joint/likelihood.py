@@ -46,7 +46,7 @@ Sums = Mapping[str, Array]
 Part = tuple[Indices | slice, Indices | slice, "LoosePairs | CertainSides | WrongAnswers"]
 
 # Rounds and tolerance of messages: of paths, where many problems are compared, and of one solution.
-_MESSAGES = {False: (60, 1e-6), True: (200, 1e-9)}
+_MESSAGES = {False: (60, 1e-4), True: (200, 1e-9)}
 
 
 def tanh_half(Z: Array) -> tuple[Array, Array]:
@@ -232,8 +232,8 @@ def soft_sides(graph: AnswerGraph, answer_model: AnswerModel) -> Array:
     pivots = order[np.unique(graph.component[order], return_index=True)[1]]
     pinned = graph.labels.copy()
     pinned[pivots[~labelled_components(graph)]] = 1
-    found = answer_model.factor_graph(replace(graph, labels=pinned), 2).propagate(np.log([0.5, 0.5]))
-    return 2 * found.posteriors[:, 1] - 1
+    network = TwoClassNetwork(answer_model.factor_graph(replace(graph, labels=pinned), 2))
+    return 2 * network.solve(np.zeros((graph.n_points, 1)), tol=1e-5).positive[:, 0] - 1
 
 
 def chain_information(A: Array, z: Array, side: Array, component: Indices, labelled: Mask) -> Array:

@@ -101,11 +101,6 @@ class PointProblem(Problem):
             known = float(likelihood.side @ likelihood.side) - n_pivots
             prior_strength *= known / max(len(likelihood.side) - n_pivots, 1)
         self.pull = PriorPull.of(prior, prior_strength, len(data.share))
-        if self.pull is not None:
-            # For the path float32 is exact enough, in half the time. Units of columns may be beyond its range.
-            self._unit = np.append(np.sqrt(data.axes.variance), 1.0)[:, None]
-            self._light = (data.unlabeled / self._unit[:-1, 0]).astype(np.float32)
-            self._light_share = data.share.astype(np.float32)
         self.exact_hessian = likelihood.exact_curvature
 
     def slopes(self, W: Array, columns: Columns, exact: bool) -> Sums:
@@ -117,9 +112,11 @@ class PointProblem(Problem):
             return sums
         if exact:
             return sums | mean_sums(data.unlabeled, data.share, data.unlabeled @ W[:-1] + W[-1])
-        V = (self._unit * W).astype(np.float32)
-        found = mean_sums(self._light, self._light_share, self._light @ V[:-1] + V[-1])
-        return sums | {"mean": found["mean"].astype(np.float64), "mean_slope": self._unit * found["mean_slope"]}
+        light, unit = data.light
+        rows = light[len(data.known) :]
+        V = (unit * W).astype(np.float32)
+        found = mean_sums(rows, data.share.astype(np.float32), rows @ V[:-1] + V[-1])
+        return sums | {"mean": found["mean"].astype(np.float64), "mean_slope": unit * found["mean_slope"]}
 
     def curvatures(self, w: Array) -> Sums:
         """See :class:`~sdulearn.joint.likelihood.Problem`."""
@@ -282,7 +279,7 @@ def solve_classes(
 ) -> list[Minimum]:
     """Local minima from several starts at one alpha and covariance power, the best first."""
     pen = np.repeat(axis_penalty(problem.data.axes.variance, *setting)[:, None], len(starts), axis=1)
-    evaluate = problem.objective(pen)
+    evaluate = problem.objective(pen, light=True)
     first = np.column_stack([W.ravel() for W in starts])
     found, values = lbfgs_many(evaluate, first, problem.scale(pen), tol, max_iter, memory=_CLASS_MEMORY)
     return [(float(values[k]), found[:, k].reshape(starts[0].shape)) for k in np.argsort(values, kind="stable")]

@@ -214,12 +214,15 @@ def _accuracy_of_components(
     counted: Mask | None = None,
 ) -> AccuracyEstimate:
     """By the likelihood of whole components: k of their m points agree, up to a flip."""
-    first, second = sign[graph.ends].T
-    # The graph whose class +1 are the points that are predicted rightly.
-    agreeing = replace(graph, same=graph.same * first * second, labels=graph.labels * sign)
-    value, low, high = profile(agreeing, empty.confidence, model, spread, counted)
+    value, low, high = profile(agreeing(graph, sign), empty.confidence, model, spread, counted)
     majority, _, _ = profile(graph, empty.confidence, model, counted=counted)
     return replace(empty, value=value, low=low, high=high, majority=max(majority, 1 - majority))
+
+
+def agreeing(graph: AnswerGraph, sign: Codes) -> AnswerGraph:
+    """The graph whose class +1 are the points that are predicted rightly."""
+    first, second = sign[graph.ends].T
+    return replace(graph, same=graph.same * first * second, labels=graph.labels * sign)
 
 
 def _accuracy_of_random_points(

@@ -9,9 +9,11 @@ from numpy.typing import ArrayLike
 from scipy import sparse
 from sklearn.utils import check_random_state
 
+from sdulearn.answers.answer_model import AnswerModel
 from sdulearn.answers.graph import AnswerGraph
+from sdulearn.answers.profile import profile
 from sdulearn.errors import InputError
-from sdulearn.metrics.accuracy import no_answers, pair_accuracy
+from sdulearn.metrics.accuracy import agreeing, no_answers, pair_accuracy
 from sdulearn.pairs import Pairs, read_pairs
 from sdulearn.sklearn_private import safe_indexing
 from sdulearn.types import Array, Estimator, Indices, MatrixLike, RandomState
@@ -99,22 +101,27 @@ def pair_importance(
     rng = check_random_state(random_state)
     graph = AnswerGraph.from_y(pairs)
     first_row = np.unique(graph.row_point, return_index=True)[1]
-    whole, agrees = _judge(estimator, X, pairs, scoring)
+    decision = np.asarray(estimator.decision_function(X))
+    # Answers that contradict each other are taken to be wrong at the rate that they imply, the same for all shuffles.
+    model = AnswerModel.estimate(graph) if decision.ndim == 1 and graph.contradictory.any() else None
+    whole, agrees = _judge(decision, pairs, scoring, graph, model)
     losses = np.empty((X.shape[1], n_repeats))
     # Of each answer: agreement that is lost.
     lost = np.zeros((X.shape[1], n_repeats, len(pairs.ends)))
     for column, k in np.ndindex(losses.shape):
         donors = first_row[rng.permutation(graph.n_points)][graph.row_point]
-        score, still = _judge(estimator, shuffled(X, column, donors), pairs, scoring)
+        decision = np.asarray(estimator.decision_function(shuffled(X, column, donors)))
+        score, still = _judge(decision, pairs, scoring, graph, model)
         losses[column, k] = whole - score
         lost[column, k] = agrees - still
     error = _error(losses, lost, int(np.count_nonzero(graph.degree)))
     return PairImportance(losses.mean(axis=1), losses.std(axis=1), losses, whole, error)
 
 
-def _judge(estimator: Estimator, X: MatrixLike, pairs: Pairs, scoring: str | None) -> tuple[float, Array]:
+def _judge(
+    decision: Array, pairs: Pairs, scoring: str | None, graph: AnswerGraph, model: AnswerModel | None
+) -> tuple[float, Array]:
     """A score, and which answers the predictions agree with."""
-    decision = np.asarray(estimator.decision_function(X))
     many_classes = decision.ndim == 2
     if many_classes and scoring == "accuracy":
         raise InputError(
@@ -124,8 +131,12 @@ def _judge(estimator: Estimator, X: MatrixLike, pairs: Pairs, scoring: str | Non
     predicted = decision.argmax(axis=1) if many_classes else decision > 0
     ends = predicted[pairs.ends]
     agrees = ((ends[:, 0] == ends[:, 1]) == pairs.similar).astype(np.float64)
-    by_agreement = many_classes or scoring == "agreement"
-    return float(agrees.mean()) if by_agreement else pair_accuracy(decision, pairs).value, agrees
+    if many_classes or scoring == "agreement":
+        return float(agrees.mean()), agrees
+    if model is None:
+        return pair_accuracy(decision, pairs).value, agrees
+    sign = np.where(graph.by_point(decision[:, None])[:, 0] > 0, 1, -1)
+    return profile(agreeing(graph, sign), 0.95, model)[0], agrees
 
 
 def _error(losses: Array, lost: Array, n_points: int) -> Array:
