@@ -21,7 +21,8 @@ FLOORS = [
     [("pairs",), ("losses",)],
     [
         (
-            "answers.graph", "answers.propagate", "answers.two_classes", "answers.answer_model", "answers.profile",
+            "answers.graph", "answers.crowd", "answers.propagate", "answers.two_classes", "answers.answer_model",
+            "answers.profile",
             "answers.records", "answers.checks", "answers.classes", "answers",
         ),
         ("solvers",),

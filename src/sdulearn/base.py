@@ -236,7 +236,10 @@ class PairClassifier(ClassifierMixin, BaseEstimator):
         if labels.shape != decision.shape[:1]:
             raise InputError(f"`X` has {len(decision)} rows, but `y_true` has shape {labels.shape}.")
         if decision.ndim > 1:
-            self._rename(match_names(log_softmax(decision, axis=1), labels.astype(np.int64)))
+            order = match_names(log_softmax(decision, axis=1), labels.astype(np.int64))
+            self._rename(order)
+            if _knows_how_answers_go_wrong(self):
+                self.answer_model_ = self.answer_model_.renamed(order)
         elif self._vote(decision, labels) < 0:
             self._rename(np.array([1, 0]))
         return self
@@ -398,7 +401,7 @@ def posterior_of(model: AnswerModel, proba: Array, y: ArrayLike, sample_weight: 
     """Class probabilities of rows by the answers about their points and those by their features."""
     graph = AnswerGraph.from_y(y, sample_weight)
     log_p = log_node_probabilities(proba, graph)
-    return model.factor_graph(graph, log_p.shape[1]).propagate(log_p).posteriors[graph.row_point]
+    return model.posteriors(graph, log_p)[graph.row_point]
 
 
 def class_numbers(n_classes: int) -> Codes:

@@ -32,6 +32,11 @@ questions are distinguished by s alone; where s is near 1/2 they are not, and a 
 so. Contradictions round a cycle are used where nothing else explains them, by the likelihood of all
 answers on cycles with all classes equally likely.
 
+Where most points are in several questions and answers contradict each other, there is a *crowd*, and more can be
+told: with more than two classes :mod:`sdulearn.answers.crowd` finds the classes of the points, how often each
+person is careless, and whether errors depend on the two classes. What it says of each point then stands for the
+answers about it.
+
 References
 ----------
 .. [1] Dawid & Skene, "Maximum likelihood estimation of observer error-rates using the EM algorithm",
@@ -43,24 +48,25 @@ References
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import NamedTuple
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from scipy.interpolate import PchipInterpolator
 from scipy.special import betaln, expit, logit, softmax
 from scipy.stats import beta
 
+from sdulearn.answers.crowd import CrowdSampler, Draws, sample_classes
 from sdulearn.answers.graph import AnswerGraph, connect, find_core, find_sides, number_questions
 from sdulearn.answers.propagate import FactorGraph, sum_by
 from sdulearn.answers.two_classes import TwoClassNetwork
-from sdulearn.errors import InputError
+from sdulearn.errors import ClassNumberWarning, InputError, warn
 from sdulearn.pairs import read_pairs
 from sdulearn.types import Array, Codes, Count, Estimator, Indices, Mask, MatrixLike, Probability
 
-# What the parameter of an estimator may be: "auto", one rate for all, or one for each annotator.
-ErrorRateParameter = str | float | Mapping[int, float]
+# What the parameter of an estimator may be: "auto", one rate for all, one for each annotator, or what was estimated.
+ErrorRateParameter: TypeAlias = "str | float | Mapping[int, float] | AnswerModel"
 
 # Before any answer: one wrong in fifty, with the weight of 30 answers. One contradiction among few answers then leaves
 # the rate of a single annotator at 5%.
@@ -101,6 +107,23 @@ _QUESTION_GRID = np.unique(np.r_[LOWEST, np.geomspace(0.002, 0.05, 12), np.linsp
 # Rates by propagation need a new network each time.
 _CYCLE_ITER = 15
 _CYCLE_GRID = np.array([LOWEST, 0.01, 0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, HIGHEST])
+
+# A crowd: so many questions a point, and so many points a class.
+_QUESTIONS_A_POINT = 2.0
+_POINTS_A_CLASS = 3
+# Share of the answers that is left out to compare models of a crowd, and chains and draws for that.
+_LEFT_OUT = 0.2
+_QUICK = {"n_chains": 4}
+_QUICK_DRAWS = (60, 40)
+# The most classes that are tried, and by how many standard errors more of them must explain the answers better.
+_MOST_CLASSES = 10
+_CLEARLY = 3.0
+# A mean error rate above which two classes are doubted.
+_DOUBTFUL_RATE = 0.2
+# The least probability of a class by the answers of a crowd: draws are few.
+_LEAST_CHANCE = 1e-3
+# An interval of draws is at least so many standard deviations wide to either side: chains are few.
+_DEVIATIONS = 2.3
 
 # When answers are checked, an annotator of whose error rate nothing is known is not infallible.
 _UNKNOWN_RATE = 0.05
@@ -166,6 +189,8 @@ class AnswerModel:
     error_rate: Rate
     by_annotator: dict[Count, Rate]
     table: Array | None = field(default=None, compare=False)
+    # What a crowd says of its points; not kept in files.
+    _crowd: Crowd | None = field(default=None, compare=False, repr=False)
 
     @classmethod
     def given(cls, error_rate: float | Mapping[int, float], graph: AnswerGraph) -> AnswerModel:
@@ -200,7 +225,13 @@ class AnswerModel:
         return from_columns(numbers, counts, values, values, values)
 
     @classmethod
-    def estimate(cls, graph: AnswerGraph, n_classes: int = 2, logits: Array | None = None) -> AnswerModel:
+    def estimate(
+        cls,
+        graph: AnswerGraph,
+        n_classes: int = 2,
+        logits: Array | None = None,
+        answer_table: str | bool = "auto",
+    ) -> AnswerModel:
         """Estimate how often each annotator is wrong.
 
         Parameters
@@ -209,23 +240,39 @@ class AnswerModel:
             Answers and labels: questions asked again, cycles and labels tell the rates.
         n_classes : int, default=2
             With more than two, cycles tell only where nothing else explains a contradiction.
-        logits : array of shape (n_points,), optional
-            With two classes: what a model that has not seen the answers about a point says of it. It tells
-            annotators apart, but not a rate that all have in common.
+        logits : array of shape (n_points,) or (n_points, n_classes), optional
+            What a model that has not seen the answers about a point says of it. With two classes it tells annotators
+            apart, but not a rate that all have in common; with more it counts where answers left out are explained
+            better with it.
+        answer_table : {"auto", True, False}, default="auto"
+            With more than two classes: whether errors may depend on the two classes. "auto" decides where most points
+            are in several questions and answers contradict each other, by answers left out.
 
         Returns
         -------
         AnswerModel
             With intervals; 0 where nothing tells.
+
+        Raises
+        ------
+        InputError
+            Where two classes cannot explain the answers at any plausible rate, and more can.
         """
         numbers, annotator = np.unique(graph.annotators, return_inverse=True)
+        crowd = is_crowd(graph, n_classes)
+        if n_classes > 2 and (crowd or (answer_table is True and on_cycles(graph).any())):
+            return _crowd_model(graph, numbers, annotator, n_classes, answer_table, logits)
         if n_classes == 2:
             rates, low, high = _two_class_rates(graph, annotator, len(numbers), logits)
         else:
             rates, low, high = _question_rates(graph, annotator, len(numbers), n_classes)
         low = np.minimum(np.where(low > LOWEST, low, 0.0), rates)
         counts = np.bincount(annotator, minlength=len(numbers))
-        return from_columns(numbers, counts, rates, low, np.maximum(high, rates))
+        if n_classes == 2 and crowd and rates @ counts > _DOUBTFUL_RATE * counts.sum():
+            _refuse_more_classes(graph, annotator, float(rates @ counts / counts.sum()))
+        best = rates.min(initial=HIGHEST)
+        careless = (rates - best) / max(HIGHEST - best, LOWEST)
+        return from_columns(numbers, counts, rates, low, np.maximum(high, rates), careless)
 
     @property
     def certain(self) -> bool:
@@ -267,15 +314,127 @@ class AnswerModel:
         Returns
         -------
         FactorGraph
-            What answers that are never wrong tie together, and the others between.
+            What answers that are never wrong tie together, and the others between. Where the answers are of the crowd
+            that the rates come from, what these say of each point, and no edges.
         """
+        if self._crowd is not None and self.names_classes(graph):
+            return FactorGraph.of_evidence(graph, self._crowd.evidence(graph))
         factors = log_factors(graph.same, self.errors(graph.annotators), graph.weights)
         return FactorGraph.from_answers(graph, n_classes, factors)
 
+    def names_classes(self, graph: AnswerGraph) -> bool:
+        """Whether these answers, of the crowd that the rates come from, have numbered the classes already.
 
-def from_columns(numbers: Codes, counts: Codes, value: Array, low: Array, high: Array) -> AnswerModel:
-    """The model of annotators, in ascending order, each with its number of answers, its rate and interval."""
-    columns = (value, low, high, counts)
+        Parameters
+        ----------
+        graph : AnswerGraph
+            Answers and labels.
+
+        Returns
+        -------
+        bool
+            Whether they have.
+        """
+        return self._crowd is not None and self._crowd.has(graph)
+
+    def posteriors(self, graph: AnswerGraph, log_p: Array) -> Array:
+        """Class probabilities of the points by some answers and by what is known of the points before.
+
+        Where the answers are those of the crowd that the rates come from, these are its probabilities: what a model
+        says has been learned from them, and errs with them.
+
+        Parameters
+        ----------
+        graph : AnswerGraph
+            Answers and labels.
+        log_p : array of shape (n_points, n_classes)
+            Logarithms of the probabilities before.
+
+        Returns
+        -------
+        array of shape (n_points, n_classes)
+            The probabilities.
+        """
+        if self._crowd is not None and self._crowd.is_all(graph):
+            log_p = np.where(graph.degree[:, None] > 0, self._crowd.log_shares, log_p)
+            return FactorGraph.of_evidence(graph, self._crowd.evidence(graph)).propagate(log_p).posteriors
+        if self.table is None:
+            return self.factor_graph(graph, log_p.shape[1]).propagate(log_p).posteriors
+        people = [self.by_annotator.get(a) for a in np.unique(graph.annotators).tolist()]
+        careless = np.array([self._mean_careless if one is None else one.careless for one in people])
+        same = np.array([0.5 if one is None else one.same_when_careless for one in people])
+        return sample_classes(graph, self.table, careless, same, log_p)
+
+    @property
+    def _mean_careless(self) -> float:
+        return float(np.mean([rate.careless for rate in self.by_annotator.values()]))
+
+    def renamed(self, order: Indices) -> AnswerModel:
+        """The same with the classes in another order.
+
+        Parameters
+        ----------
+        order : int array of shape (n_classes,)
+            Which of the classes each one was.
+
+        Returns
+        -------
+        AnswerModel
+            With another table.
+        """
+        table = None if self.table is None else self.table[np.ix_(order, order)]
+        crowd = self._crowd
+        if crowd is not None:
+            posteriors = crowd.log_posteriors[:, order]
+            crowd = replace(crowd, log_posteriors=posteriors, log_shares=crowd.log_shares[order])
+        return replace(self, table=table, _crowd=crowd)
+
+
+@dataclass(frozen=True, eq=False)
+class Crowd:
+    """What all answers of a crowd say of each point."""
+
+    answers: NDArray[np.void]  # (n_answers,), points, answer and annotator, sorted
+    points: Codes  # (n_points,), their numbers in ``y``, ascending
+    log_posteriors: Array  # (n_points, n_classes), logarithms of the class probabilities of each point
+    log_shares: Array  # (n_classes,), of their means
+
+    @classmethod
+    def of(cls, graph: AnswerGraph, draws: Draws) -> Crowd:
+        """From draws of the classes."""
+        posteriors = np.maximum(draws.posteriors, _LEAST_CHANCE)
+        shares = posteriors[graph.degree > 0].mean(axis=0)
+        return cls(np.unique(_rows_of(graph)), graph.points, np.log(posteriors), np.log(shares))
+
+    def has(self, graph: AnswerGraph) -> bool:
+        """Whether some answers are of this crowd."""
+        return bool(np.isin(_rows_of(graph), self.answers).all())
+
+    def is_all(self, graph: AnswerGraph) -> bool:
+        """Whether answers are those of this crowd, all of them."""
+        return np.array_equal(np.unique(_rows_of(graph)), self.answers)
+
+    def evidence(self, graph: AnswerGraph) -> Array:
+        """Log likelihood of the answers by the class of each point, (n_points, n_classes); 0 for points in none."""
+        found = np.zeros((graph.n_points, len(self.log_shares)))
+        asked = np.flatnonzero(graph.degree)
+        found[asked] = self.log_posteriors[np.searchsorted(self.points, graph.points[asked])] - self.log_shares
+        return found
+
+
+def _rows_of(graph: AnswerGraph) -> NDArray[np.void]:
+    """Points, answer and annotator of each answer, as one value."""
+    ends = np.sort(graph.points[graph.ends], axis=1)
+    rows = np.ascontiguousarray(np.column_stack([ends, graph.same, graph.annotators]).astype(np.int64))
+    return rows.view(np.dtype([(name, np.int64) for name in "abcd"]))[:, 0]
+
+
+def from_columns(numbers: Codes, counts: Codes, value: Array, low: Array, high: Array, *careless: Array) -> AnswerModel:
+    """The model of annotators, in ascending order, each with its number of answers, its rate and interval.
+
+    ``careless`` are the shares of careless answers and of "same" among these.
+    """
+    columns = (value, low, high, counts, *careless)
     rates = [Rate(*row) for row in zip(*(column.tolist() for column in columns), strict=True)]
     total = int(counts.sum())
     mean = [float(column @ (counts / max(total, 1))) for column in (value, low, high)]
@@ -300,11 +459,116 @@ def known_answer_model(
     return found
 
 
-def answer_model_of(error_rate: ErrorRateParameter, graph: AnswerGraph, n_classes: int) -> AnswerModel:
+def answer_model_of(
+    error_rate: ErrorRateParameter, graph: AnswerGraph, n_classes: int, answer_table: str | bool = "auto"
+) -> AnswerModel:
     """Given, or estimated from the answers alone."""
+    if isinstance(error_rate, AnswerModel):
+        return error_rate
     if isinstance(error_rate, str):
-        return AnswerModel.estimate(graph, n_classes)
+        return AnswerModel.estimate(graph, n_classes, answer_table=answer_table)
     return AnswerModel.given(error_rate, graph)
+
+
+def is_crowd(graph: AnswerGraph, n_classes: int = 2) -> bool:
+    """Whether answers contradict each other and most points are in several questions: more than rates can be told."""
+    asked = int(np.count_nonzero(graph.degree))
+    questions, _ = number_questions(graph.ends, graph.n_points)
+    enough = len(questions) >= _QUESTIONS_A_POINT * asked and asked >= _POINTS_A_CLASS * n_classes
+    return bool(enough and graph.contradictory.any())
+
+
+def _crowd_model(
+    graph: AnswerGraph,
+    numbers: Codes,
+    annotator: Codes,
+    n_classes: int,
+    answer_table: str | bool,
+    log_p: Array | None,
+) -> AnswerModel:
+    """By draws of all that is not known; a table and what a model says count where they explain answers left out."""
+    by_pair = answer_table is True
+    values = _left_out_values(graph, annotator, n_classes, by_pair)
+    if answer_table == "auto":
+        with_table = _left_out_values(graph, annotator, n_classes, True)
+        by_pair = bool((with_table - values).sum() > _DROP)
+        values = with_table if by_pair else values
+    _warn_of_other_number(graph, annotator, n_classes, values, by_pair)
+    if log_p is not None and (_left_out_values(graph, annotator, n_classes, by_pair, log_p) - values).sum() <= _DROP:
+        log_p = None
+    draws = CrowdSampler(graph, annotator, n_classes, by_pair=by_pair, log_p=log_p).run()
+    counts = np.bincount(annotator, minlength=len(numbers))
+    rates = np.minimum(draws.rates[~draws.alike].mean(axis=0), HIGHEST)
+    low, high = (np.minimum(end, HIGHEST) for end in np.quantile(draws.rates, [0.025, 0.975], axis=0))
+    found = from_columns(numbers, counts, rates, np.minimum(low, rates), high, draws.careless, draws.same)
+    value = float(draws.wrong[~draws.alike].mean())
+    total = Rate(value, *_ends_of_draws(draws), int(counts.sum()), float(counts @ draws.careless / counts.sum()))
+    return replace(found, error_rate=total, table=draws.table if by_pair else None, _crowd=Crowd.of(graph, draws))
+
+
+def _ends_of_draws(draws: Draws) -> tuple[float, float]:
+    """95% interval of the share of wrong answers: the wider of quantiles and deviations, over both kinds of chains."""
+    parts = [draws.wrong[draws.alike], draws.wrong[~draws.alike]]
+    low = [min(np.quantile(one, 0.025), one.mean() - _DEVIATIONS * one.std()) for one in parts if len(one)]
+    high = [max(np.quantile(one, 0.975), one.mean() + _DEVIATIONS * one.std()) for one in parts if len(one)]
+    return max(float(min(low)), 0.0), min(float(max(high)), 1.0)
+
+
+def _left_out_values(
+    graph: AnswerGraph, annotator: Codes, n_classes: int, by_pair: bool, log_p: Array | None = None
+) -> Array:
+    """Log chances of some answers, left out at random, by draws from the others."""
+    used = np.random.default_rng(0).random(graph.n_answers) >= _LEFT_OUT
+    sampler = CrowdSampler(graph, annotator, n_classes, by_pair=by_pair, used=used, log_p=log_p, **_QUICK)
+    return np.log(sampler.run(*_QUICK_DRAWS).chances)
+
+
+def number_by_answers(graph: AnswerGraph, fewest: int = 2, most: int = _MOST_CLASSES) -> tuple[int, dict[int, Array]]:
+    """The number of classes that explains answers left out best, and their log chances for each number tried.
+
+    The fewest within one standard error, or 1.92, of the best; two more in a row that bring nothing end the search.
+    """
+    annotator = np.unique(graph.annotators, return_inverse=True)[1]
+    values: dict[int, Array] = {}
+    best = fewest
+    for n_classes in range(fewest, most + 1):
+        values[n_classes] = _left_out_values(graph, annotator, n_classes, True)
+        if values[n_classes].sum() > values[best].sum():
+            best = n_classes
+        if n_classes - best >= 2:
+            break
+    near = [k for k, one in values.items() if not _is_behind(one, values[best], 1.0)]
+    return min(near), values
+
+
+def _is_behind(values: Array, best: Array, n_errors: float) -> bool:
+    """Whether the sum of some log chances is below another by so many standard errors, and by more than 1.92."""
+    apart = best - values
+    return bool(apart.sum() > max(n_errors * apart.std() * np.sqrt(len(apart)), _DROP))
+
+
+def _warn_of_other_number(graph: AnswerGraph, annotator: Codes, n_classes: int, values: Array, by_pair: bool) -> None:
+    """A warning where one class more, or one fewer, clearly explains answers left out better."""
+    for other in (n_classes - 1, n_classes + 1):
+        found = _left_out_values(graph, annotator, other, by_pair)
+        if _is_behind(values, found, _CLEARLY):
+            warn(
+                f"The answers are explained better by {other} classes than by {n_classes}: the mean log likelihood of "
+                f"{len(found):,} answers left out is {found.mean():.3f}, not {values.mean():.3f}. sdulearn check, or "
+                "n_classes='auto', looks for the number that explains them best.",
+                ClassNumberWarning,
+            )
+
+
+def _refuse_more_classes(graph: AnswerGraph, annotator: Codes, rate: float) -> None:
+    """An InputError where more than two classes explain the answers far better than many errors do."""
+    best, values = number_by_answers(graph)
+    if _is_behind(values[2], values[best], _CLEARLY):
+        raise InputError(
+            f"Two classes do not explain the answers: {rate:.0%} of them would be wrong. {best} classes explain them "
+            f"better (mean log likelihood of answers left out {values[best].mean():.3f}, not {values[2].mean():.3f}). "
+            f"Give `n_classes={best}` or 'auto'."
+        )
 
 
 def log_factors(same: Codes, errors: Array, weights: Array) -> Array:

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from sdulearn.answers.answer_model import AnswerModel
+from sdulearn.answers.answer_model import AnswerModel, is_crowd, number_by_answers
 from sdulearn.answers.checks import number_ids
 from sdulearn.answers.graph import AnswerGraph, least_classes
 from sdulearn.answers.propagate import sum_by
@@ -76,6 +76,12 @@ def classes_of_answers(answers: Answers, n_classes: int | str = "auto") -> tuple
 
 def class_probabilities(graph: AnswerGraph, n_classes: int | str) -> tuple[AnswerModel, Array]:
     """How often answers are wrong, and the probabilities of the classes of each point, (n_points, n_classes)."""
+    crowd = is_crowd(graph)
+    if crowd and isinstance(n_classes, str):
+        n_classes, _ = number_by_answers(graph)
+    if crowd and n_classes != 2:
+        model = AnswerModel.estimate(graph, int(n_classes))
+        return model, model.posteriors(graph, np.full((graph.n_points, int(n_classes)), -np.log(n_classes)))
     if not isinstance(n_classes, str):
         return _with_classes(graph, n_classes)[1:]
     tried = [_with_classes(graph, 2 if graph.refuted.any() else least_classes(graph, graph.same != 0))]

@@ -112,6 +112,18 @@ class FactorGraph:
         component[group] = graph.component
         return cls(graph, group, swapped, potentials, label, edge, edges, agree, differ, component)
 
+    @classmethod
+    def of_evidence(cls, graph: AnswerGraph, log_evidence: Array) -> FactorGraph:
+        """Points with what is known of each (n_points, n_classes), and no edges between them."""
+        points = np.arange(graph.n_points)
+        nothing = np.zeros(graph.n_points, dtype=bool)
+        potentials, label = _label_potentials(graph, points, nothing, graph.n_points, log_evidence.shape[1])
+        no_edge = np.zeros(0)
+        edge = np.full(graph.n_answers, -1)
+        ends = np.zeros((0, 2), dtype=np.intp)
+        potentials = np.where(np.isneginf(potentials), potentials, potentials + log_evidence)
+        return cls(graph, points, nothing, potentials, label, edge, ends, no_edge, no_edge, graph.component)
+
     def propagate(self, log_node_probabilities: Array, *, max_iter: int = 200, tol: float = 1e-9) -> Propagation:
         """Compute the likelihood of all answers and the posterior of every point.
 
@@ -165,7 +177,8 @@ class FactorGraph:
     def _right(self, beliefs: Array, agree: Array) -> Array:
         """Probability that each answer is right, from the beliefs of edges and groups."""
         first, second = self.group[self.graph.ends].T
-        same = np.ones(self.graph.n_answers)
+        # Of two groups that no edge joins, beliefs are independent.
+        same = np.where(first == second, 1.0, np.einsum("ij,ij->i", beliefs[first], beliefs[second]))
         on_edge = self.edge >= 0
         same[on_edge] = agree[self.edge[on_edge]]
         for one, other in ((first, second), (second, first)):

@@ -70,7 +70,7 @@ class PairBoostingClassifier(ScoreClassifier):
         Least sum of p (1 - p) over the points of a leaf.
     n_iter_no_change : int, default=30
         Rounds without a higher held-out likelihood that end the search.
-    n_classes, prior, prior_strength, orientation, error_rate
+    n_classes, prior, prior_strength, orientation, error_rate, answer_table
         As in :class:`~sdulearn.PairLogisticRegression`.
     categorical_features : "from_dtype", array-like or None, default="from_dtype"
         Numbers or names of categorical columns, or those whose type in a frame is a category or a text.
@@ -171,7 +171,9 @@ class PairModelCV(ScoreClassifier):
         (``pip install 'sdulearn[boosting]'``).
     learning_rate, max_iter, max_leaf_nodes, l2_regularization, min_hessian, n_iter_no_change
         Of the trees, as in :class:`~sdulearn.PairBoostingClassifier`.
-    n_classes, prior, prior_strength, orientation, error_rate, categorical_features, cv, n_jobs, random_state
+    n_classes, prior, prior_strength, orientation, error_rate, answer_table
+        As there.
+    categorical_features, cv, n_jobs, random_state
         As there.
 
     Attributes

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
-from sdulearn.answers.answer_model import ErrorRateParameter, answer_model_of
+from sdulearn.answers.answer_model import ErrorRateParameter, answer_model_of, is_crowd
 from sdulearn.answers.graph import AnswerGraph, connect, different_groups
 from sdulearn.errors import InputError
 from sdulearn.io.typed import read
@@ -102,7 +102,7 @@ def _named(pairs: Pairs, n_classes: int, error_rate: ErrorRateParameter, n_folds
     """Rows to keep and what is known of them, with the labels that answers imply where none is wrong."""
     graph = AnswerGraph.from_y(pairs)
     everything = np.arange(len(pairs)), pairs
-    if graph.n_answers and not answer_model_of(error_rate, graph, n_classes).certain:
+    if is_crowd(graph, n_classes) or (graph.n_answers and not answer_model_of(error_rate, graph, n_classes).certain):
         return everything
     labels = implied_labels(graph, n_classes)
     return everything if labels is graph.labels else with_labels(pairs, graph, labels, n_folds)

@@ -78,7 +78,8 @@ class ScoreClassifier(PairClassifier):
         "prior": [Interval(Real, 0, 1, closed="neither"), "array-like", None],
         "prior_strength": [Interval(Real, 0, None, closed="left")],
         "orientation": [StrOptions({"majority", "minority"})],
-        "error_rate": [StrOptions({"auto"}), Interval(Real, 0, 0.5, closed="both"), Mapping],
+        "error_rate": [StrOptions({"auto"}), Interval(Real, 0, 0.5, closed="both"), Mapping, AnswerModel],
+        "answer_table": [StrOptions({"auto"}), "boolean"],
         "categorical_features": [StrOptions({"from_dtype"}), "array-like", None],
         "cv": [Interval(Integral, 2, None, closed="left")],
         "n_jobs": [Integral, None],
@@ -99,6 +100,7 @@ class ScoreClassifier(PairClassifier):
         prior_strength: float = 3.0,
         orientation: str = "majority",
         error_rate: ErrorRateParameter = "auto",
+        answer_table: str | bool = "auto",
         categorical_features: str | ArrayLike | None = "from_dtype",
         cv: int = 5,
         n_jobs: int | None = None,
@@ -115,6 +117,7 @@ class ScoreClassifier(PairClassifier):
         self.prior_strength = prior_strength
         self.orientation = orientation
         self.error_rate = error_rate
+        self.answer_table = answer_table
         self.categorical_features = categorical_features
         self.cv = cv
         self.n_jobs = n_jobs
@@ -199,7 +202,7 @@ class ScoreClassifier(PairClassifier):
         nothing of held-out answers, trees leave it by chance alone: there they begin at a kernel map.
         """
         if self.n_classes > 2 and rows.leads_from_zero(self.n_classes):
-            answer_model = answer_model_of(self.error_rate, rows.graph, self.n_classes)
+            answer_model = answer_model_of(self.error_rate, rows.graph, self.n_classes, self.answer_table)
             return constant_start(rows, self.n_classes, answer_model)
         start = fit_linear(self, rows, seed) if linear is None else linear
         if self.n_classes > 2 or self._tells(rows, start):

@@ -261,13 +261,15 @@ def fit_linear(parameters: ScoreClassifier, rows: TrainingRows, seed: int, with_
         "prior": parameters.prior,
         "prior_strength": parameters.prior_strength,
         "orientation": parameters.orientation,
+        "error_rate": parameters.error_rate,
+        "answer_table": parameters.answer_table,
     }
-    model = PairLogisticRegressionCV(error_rate=parameters.error_rate, cv=len(rows.trains), **options)
+    model = PairLogisticRegressionCV(cv=len(rows.trains), **options)
     model.fit(A[some], y[some], sample_weight=rows_of(rows.weight, some))
     score = LinearScore.of(features, model)
     reference = score.of_columns(A)
-    rates = model.answer_model_.rates
-    single = PairLogisticRegression(model.alpha_, covariance_power=model.covariance_power_, error_rate=rates, **options)
+    options["error_rate"] = model.answer_model_
+    single = PairLogisticRegression(model.alpha_, covariance_power=model.covariance_power_, **options)
     folds = []
     for train in rows.trains:
         kept = np.intersect1d(train, some)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import MISSING, fields, is_dataclass
+from dataclasses import MISSING, Field, fields, is_dataclass
 from functools import cache
 from os import PathLike
 from types import NoneType, UnionType
@@ -26,7 +26,7 @@ def plain(data: object) -> Any:
     if isinstance(data, np.ndarray | np.generic):
         data = data.tolist()
     if is_dataclass(data) and not isinstance(data, type):
-        return {field.name: plain(getattr(data, field.name)) for field in fields(data)}
+        return {field.name: plain(getattr(data, field.name)) for field in _public(data)}
     if isinstance(data, Mapping):
         return {str(plain(key)): plain(value) for key, value in data.items()}
     if isinstance(data, AbstractSet):
@@ -144,4 +144,9 @@ def _record(kind: Any, value: Mapping[str, object]) -> Any:
 def _fields(kind: Any) -> dict[str, tuple[Any, bool]]:
     """Type of each field of a dataclass, and whether it has no default."""
     hints = get_type_hints(kind, include_extras=True)
-    return {f.name: (hints[f.name], f.default is MISSING and f.default_factory is MISSING) for f in fields(kind)}
+    return {f.name: (hints[f.name], f.default is MISSING and f.default_factory is MISSING) for f in _public(kind)}
+
+
+def _public(kind: Any) -> list[Field[Any]]:
+    """Fields of a dataclass that are kept: those without a leading underscore."""
+    return [one for one in fields(kind) if not one.name.startswith("_")]

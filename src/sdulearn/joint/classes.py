@@ -42,6 +42,7 @@ from scipy.linalg import eigh, svd
 from scipy.linalg import solve as solve_system
 from scipy.optimize import linear_sum_assignment
 from scipy.sparse import csr_matrix
+from scipy.special import softmax
 from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 
@@ -109,6 +110,10 @@ class SoftmaxLikelihood:
         self.all_edges = factors.ends
         self.edge_weight = self.weight[factors.ends[:, 0]]
         self.all_apart = np.tanh(np.clip((factors.differ - factors.agree) / 2, -20, 20))
+        # (n_points, n_classes), where answers have become what they say of each point: class probabilities by them.
+        self.by_answers = None
+        if graph.n_answers and answer_model.names_classes(graph):
+            self.by_answers = softmax(self.potentials, axis=1)
         # Total weight of the independent answers and of the labels: n in equation (4).
         self.n_answers = _n_independent(factors, self.weight)
 
@@ -217,8 +222,8 @@ def _n_independent(factors: FactorGraph, weight: Array) -> float:
     n_groups = len(weight)
     ties = np.bincount(factors.group, minlength=n_groups) - 1
     potentials = np.bincount(factors.group[graph.ends[(factors.edge < 0) & (graph.same < 0), 0]], minlength=n_groups)
-    labelled = factors.label >= 0
-    return float(weight @ (ties + potentials + labelled) + weight[factors.ends[:, 0]].sum())
+    known = (factors.label >= 0) | np.isfinite(factors.potentials).all(axis=1) & factors.potentials.any(axis=1)
+    return float(weight @ (ties + potentials + known) + weight[factors.ends[:, 0]].sum())
 
 
 class ClassProblem:
@@ -320,6 +325,8 @@ class ClassProblem:
         scale = 1 / np.sqrt(axis_penalty(self.data.axes.variance, 1.0, covariance_power))
         top = float(eigh(scale[:, None] * self.pair_moment * scale, eigvals_only=True)[-1])
         n = self.likelihood.n_answers
+        if self.likelihood.by_answers is not None:
+            return max(2 * top / self.n_classes, 1e-6)
         n_different = float(self.likelihood.edge_weight @ np.maximum(self.likelihood.all_apart, 0.0))
         strength = min(max(n - n_different, 1.0), max(n_different, 1.0)) / self.n_classes
         return max(2 * top * strength / n, 1e-6)
@@ -333,6 +340,11 @@ class ClassProblem:
         """The estimate of equation (5), in the axes."""
         A = self.data.known
         likelihood = self.likelihood
+        if likelihood.by_answers is not None:
+            # Class sums: each is the share of a class times its mean.
+            sums = likelihood.by_answers.T @ A / len(A)
+            same = float(np.sum(likelihood.by_answers.mean(axis=0) ** 2))
+            return sums.T @ sums * (1 / same + 1 / (1 - same))
         size = self._group_size
         means = (likelihood.members @ A) / size[:, None]
         moment = np.zeros((A.shape[1], A.shape[1]))
@@ -354,6 +366,9 @@ class ClassProblem:
     @cached_property
     def starts(self) -> list[Array]:
         """Coefficients (r + 1, K) to start from; where class shares are known, with clusters in their order of size."""
+        if self.likelihood.by_answers is not None:
+            W = _discriminant(self.data.known, np.argmax(self.likelihood.by_answers, axis=1), self.n_classes)
+            return [_soften(self.data.A, W, deviation) for deviation in _SOFTNESS]
         starts = [W for space in self._spaces() for seed in _SEEDS for W in self._cluster_starts(space, seed)]
         starts += self._different_starts()
         if self.pull is None or self.graph.labels.any():

@@ -10,7 +10,14 @@ from typing import Annotated, Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from sdulearn.answers.answer_model import AnswerModel, ErrorRateParameter, answer_model_of, unknown_answer_model
+from sdulearn.answers.answer_model import (
+    AnswerModel,
+    ErrorRateParameter,
+    answer_model_of,
+    is_crowd,
+    number_by_answers,
+    unknown_answer_model,
+)
 from sdulearn.answers.graph import AnswerGraph, least_classes
 from sdulearn.base import Fit, LinearClassifier
 from sdulearn.errors import ClassNumberWarning, InputError, OneKindWarning, warn
@@ -26,6 +33,7 @@ from sdulearn.joint.path import (
     fit_classes,
     fit_folds,
     fit_path,
+    held_out_classes,
     polish,
 )
 from sdulearn.model_selection import PairKFold, grid_results, number_of_folds, positive_grid
@@ -42,6 +50,8 @@ MAJORITY = {"majority": "positive", "minority": "negative"}
 # Fits that estimates of error rates alternate with, and their folds.
 _ROUNDS = 2
 _FOLDS = 5
+# At which rate models take the answers of a crowd to be wrong that only help to estimate it.
+_CROWD_RATE = 0.15
 # An annotator with fewer answers cannot be distinguished from the others by a model.
 _FEWEST = 10
 # The most classes that are tried.
@@ -74,7 +84,8 @@ class PairLogisticBase(LinearClassifier):
         "prior": [Interval(Real, 0, 1, closed="neither"), "array-like", None],
         "prior_strength": [Interval(Real, 0, None, closed="left")],
         "orientation": [StrOptions({"majority", "minority"})],
-        "error_rate": [StrOptions({"auto"}), Interval(Real, 0, 0.5, closed="both"), Mapping],
+        "error_rate": [StrOptions({"auto"}), Interval(Real, 0, 0.5, closed="both"), Mapping, AnswerModel],
+        "answer_table": [StrOptions({"auto"}), "boolean"],
         "tol": [Interval(Real, 0, None, closed="neither")],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
     }
@@ -83,6 +94,7 @@ class PairLogisticBase(LinearClassifier):
     prior_strength: float
     orientation: str
     error_rate: ErrorRateParameter
+    answer_table: str | bool
     init: str
     tol: float
     max_iter: int
@@ -142,9 +154,9 @@ class PairLogisticBase(LinearClassifier):
         """Given, or estimated: from contradictions and, between annotators, by models of the other answers."""
         if not _asks_for_rates(self.error_rate, pairs):
             return unknown_answer_model(*np.unique(pairs.answer_annotators, return_counts=True))
+        found = answer_model_of(self.error_rate, data.graph, 2)
         if not isinstance(self.error_rate, str):
-            return AnswerModel.given(self.error_rate, data.graph)
-        found = AnswerModel.estimate(data.graph)
+            return found
         n_folds = _rate_folds(data.graph)
         if n_folds < 2:
             return found
@@ -159,9 +171,15 @@ class PairLogisticBase(LinearClassifier):
         warn_of_column_scales(X, weight, getattr(self, "feature_names_in_", None))
         data = TrainingData(X, AnswerGraph.from_y(pairs, weight), pairs.codes, weight)
         _check_answers(data.graph, n_classes)
-        # "Auto" looks for a number of classes above two.
-        model = answer_model_of(self.error_rate, data.graph, max(n_classes, 3))
-        return ClassProblem(data, model, n_classes, self._shares_pull(n_classes, len(data.share)))
+        pull = self._shares_pull(n_classes, len(data.share))
+        if self.error_rate == "auto" and is_crowd(data.graph, n_classes):
+            trial = ClassProblem(data, AnswerModel.given(_CROWD_RATE, data.graph), n_classes, pull)
+            splits = PairKFold(number_of_folds(_FOLDS, data.graph.same > 0), random_state=0).split(X, pairs)
+            logits = held_out_classes(trial, data.known_to_folds(splits))
+            model = AnswerModel.estimate(data.graph, n_classes, logits, self.answer_table)
+        else:
+            model = answer_model_of(self.error_rate, data.graph, n_classes, self.answer_table)
+        return ClassProblem(data, model, n_classes, pull)
 
     def _shares_pull(self, n_classes: int, n_unlabeled: int) -> PriorPull | None:
         if self.prior is None:
@@ -215,7 +233,11 @@ class PairLogisticRegression(PairLogisticBase):
     error_rate : "auto", float or mapping, default="auto"
         Probability that an answer is wrong, from 0 to 1/2: one for all, or one for each annotator (0: not known).
         "auto" estimates it from repeated questions, cycles of answers and labels and, with several annotators, from
-        models of the answers of the others. With loose pairs of one annotator it is 0.
+        models of the answers of the others. With loose pairs of one annotator it is 0. An
+        :class:`~sdulearn.answers.AnswerModel` is taken as it is.
+    answer_table : {"auto", True, False}, default="auto"
+        Whether errors may depend on the two classes, with more than two of them. "auto": where most points are in
+        several questions, answers contradict each other, and a table explains answers left out better.
     init : {"auto", "moment", "zero"}, default="auto"
         "auto" starts from the pair moment and the SD solution, "moment" from the first alone, "zero" from no
         model at all, for labels that name all classes.
@@ -286,7 +308,8 @@ class PairLogisticRegression(PairLogisticBase):
         prior: float | Sequence[float] | None = None,
         prior_strength: float = 3.0,
         orientation: str = "majority",
-        error_rate: str | float | Mapping[int, float] = "auto",
+        error_rate: ErrorRateParameter = "auto",
+        answer_table: str | bool = "auto",
         init: str = "auto",
         tol: float = 1e-6,
         max_iter: int = 100,
@@ -298,6 +321,7 @@ class PairLogisticRegression(PairLogisticBase):
         self.prior_strength = prior_strength
         self.orientation = orientation
         self.error_rate = error_rate
+        self.answer_table = answer_table
         self.init = init
         self.tol = tol
         self.max_iter = max_iter
@@ -338,7 +362,7 @@ class PairLogisticRegression(PairLogisticBase):
             _refuse_too_few_classes(of_classes)
             model = of_classes.answer_model
             fit = fit_classes(of_classes, self, self.alpha, self.covariance_power)
-            _warn_of_empty_classes(X, of_classes.graph, fit)
+            _warn_of_empty_classes(X, of_classes, fit)
         return self._accept(replace(fit, fitted={"answer_model_": model}))
 
 
@@ -358,7 +382,7 @@ class PairLogisticRegressionCV(PairLogisticBase):
         Number of classes. "auto" tries from the fewest that the answers force and keeps the fewest within one
         standard error of the best held-out likelihood. A :class:`~sdulearn.errors.ClassNumberWarning` says where
         the answers leave the number open, or do not support the one given.
-    prior, prior_strength, orientation, error_rate
+    prior, prior_strength, orientation, error_rate, answer_table
         As in :class:`~sdulearn.PairLogisticRegression`.
     cv : int or splitter, default=5
         Number of pair-safe folds (dealt with a fixed seed), or an object such as :class:`~sdulearn.PairKFold`.
@@ -437,7 +461,8 @@ class PairLogisticRegressionCV(PairLogisticBase):
         prior: float | Sequence[float] | None = None,
         prior_strength: float = 3.0,
         orientation: str = "majority",
-        error_rate: str | float | Mapping[int, float] = "auto",
+        error_rate: ErrorRateParameter = "auto",
+        answer_table: str | bool = "auto",
         cv: Splitter = 5,
         init: str = "auto",
         tol: float = 1e-6,
@@ -450,6 +475,7 @@ class PairLogisticRegressionCV(PairLogisticBase):
         self.prior_strength = prior_strength
         self.orientation = orientation
         self.error_rate = error_rate
+        self.answer_table = answer_table
         self.cv = cv
         self.init = init
         self.tol = tol
@@ -510,7 +536,11 @@ class PairLogisticRegressionCV(PairLogisticBase):
         auto = self.n_classes == "auto"
         if auto and self.prior is not None:
             raise InputError("`prior` needs a number of classes: with `n_classes='auto'` it must be None.")
-        problem = self._class_problem(X, pairs, weight, _MOST_CLASSES if auto else int(self.n_classes))
+        n_classes = self._number_of_classes(pairs, weight)
+        if n_classes == 2:
+            return False
+        auto = n_classes == _MOST_CLASSES
+        problem = self._class_problem(X, pairs, weight, n_classes)
         known = problem.data.known_to_folds(self._splits(X, pairs))
         # Folds of few answers, often about chosen points, do not tell powers apart: the first one is taken.
         power = powers[0]
@@ -520,7 +550,7 @@ class PairLogisticRegressionCV(PairLogisticBase):
         else:
             _refuse_too_few_classes(problem)
             fit = choose_and_fit(problem, self, self._class_alphas(problem, power), power, known)
-            _warn_of_empty_classes(X, problem.graph, fit)
+            _warn_of_empty_classes(X, problem, fit)
         if fit is None:
             return False
         self._accept(replace(fit, fitted={**fit.fitted, "answer_model_": problem.answer_model}))
@@ -551,6 +581,13 @@ class PairLogisticRegressionCV(PairLogisticBase):
             n_classes = n_used
             fit = None
         return fit, (min(low, n_classes), _most_classes(graph, max(high, n_classes)))
+
+    def _number_of_classes(self, pairs: Pairs, weight: Array | None) -> int:
+        """As given, or by the answers of a crowd alone; else the most that are tried."""
+        if self.n_classes != "auto":
+            return int(self.n_classes)
+        graph = AnswerGraph.from_y(pairs, weight)
+        return number_by_answers(graph)[0] if self.error_rate == "auto" and is_crowd(graph) else _MOST_CLASSES
 
     def _class_alphas(self, problem: ClassProblem, power: float) -> list[float]:
         """Alphas that fall."""
@@ -599,8 +636,8 @@ def _asks_for_rates(error_rate: ErrorRateParameter, pairs: Pairs) -> bool:
     """Whether there are shared points, labels, or rates that are or may be above 0."""
     if pairs.shares_points or (pairs.labels is not None and pairs.labels.any()):
         return True
-    if isinstance(error_rate, Mapping):
-        return any(error_rate.values())
+    if isinstance(error_rate, Mapping | AnswerModel):
+        return any((error_rate.rates if isinstance(error_rate, AnswerModel) else error_rate).values())
     if error_rate != "auto":
         return error_rate != 0
     return len(np.unique(pairs.answer_annotators)) > 1
@@ -666,8 +703,11 @@ def _warn_of_open_number(graph: AnswerGraph, fit: Fit | None, interval: tuple[in
         )
 
 
-def _warn_of_empty_classes(X: Rows, graph: AnswerGraph, fit: Fit) -> None:
-    """A warning where the answers do not support as many classes as were asked for."""
+def _warn_of_empty_classes(X: Rows, problem: ClassProblem, fit: Fit) -> None:
+    """A warning where the answers do not support as many classes as were asked for; of a crowd others are given."""
+    graph = problem.graph
+    if problem.likelihood.by_answers is not None:
+        return
     n_classes = len(fit.coef)
     enough, said = _ties(graph, n_classes)
     empty = np.setdiff1d(np.arange(n_classes), _used(X, fit)) + 1

@@ -74,6 +74,8 @@ TEMPERATURES = (0.7, 1.0, 1.5, 2.0, 3.0)
 _STEPS = 20
 # With answers that may be wrong the gradient is as exact as the messages.
 _PROPAGATED_TOL = 1e-3
+# Share of the points of which a model that judges answers is taken to know nothing.
+_BLIND = 0.1
 # Penalties, as shares of the largest, with which numbers of classes are compared.
 _NUMBER_SHARES = (0.03, 0.006, 0.001)
 # What one more class must bring, as a share of the log score.
@@ -294,7 +296,7 @@ def _best_of(problem: ClassProblem, setting: tuple[float, float], starts: Sequen
 
 def _improve(problem: ClassProblem, setting: tuple[float, float], solution: Minimum, n_again: int) -> Minimum:
     """Cluster all points anew from the classes of a solution, while that leads to a better one."""
-    for _ in range(n_again):
+    for _ in range(0 if problem.likelihood.by_answers is not None else n_again):
         found = _best_of(problem, setting, problem.starts_again(solution[1]), 1)
         if found[0] > solution[0] - _BETTER:
             break
@@ -354,6 +356,26 @@ def choose_and_fit(
     return replace(fit, coef=scale * fit.coef, intercept=scale * fit.intercept, fitted=fitted)
 
 
+def held_out_classes(problem: ClassProblem, known: Mask) -> Array:
+    """Logarithms (n_points, K) of the class probabilities of every point by a model that knows no answer about it.
+
+    They are as sure as suits held-out answers best, and a share of them is blind.
+    """
+    alpha = WORKING_ALPHA * problem.largest_alpha(0.0)
+    W = follow_path(problem, [alpha], 0.0)[0]
+    found = np.full((problem.graph.n_points, problem.n_classes, len(TEMPERATURES)), 1 / problem.n_classes)
+    scores = []
+    for shown in known.T:
+        answers = np.asarray(shown[problem.graph.ends].all(axis=1))
+        part = problem.restricted(answers, shown)
+        _, V = solve_classes(part, (alpha, 0.0), [_SHRUNK * W], _PATH_TOL, _FOLD_ITER)[0]
+        scores.append(_class_score(problem, part, V, ~answers, ~shown))
+        _, p = log_probabilities(problem.data.known, V[:, :, None] / np.array(TEMPERATURES))
+        found[~shown] = p[~shown]
+    best = found[:, :, int(np.argmax(np.nanmean(scores, axis=0)))]
+    return np.asarray(np.log((1 - _BLIND) * best + _BLIND / problem.n_classes))
+
+
 def _best_setting(scores: Array) -> tuple[int, int]:
     """The temperature and the alpha with the best mean over folds, as places."""
     mean = np.nanmean(scores, axis=1)
@@ -389,6 +411,11 @@ def _class_score(problem: ClassProblem, part: ClassProblem, W: Array, answers: M
     graph = problem.graph
     log_p, p = log_probabilities(problem.data.known, W[:, :, None] / np.array(TEMPERATURES))
     q = part.likelihood.group_probabilities(log_p, p)
+    by_answers = problem.likelihood.by_answers
+    if by_answers is not None:
+        # What the answers say of the points that are left out.
+        chances = np.einsum("ij,ijk->ik", by_answers[labels], p[labels])
+        return problem.weight[labels] @ np.log(chances) / problem.weight[labels].sum()
     first, second = graph.ends[answers].T
     errors = problem.answer_model.errors(graph.annotators[answers])[:, None]
     same = np.einsum("ijk,ijk->ik", q[first], q[second])
@@ -486,6 +513,8 @@ def _number_classes(problem: ClassProblem, W: Array) -> Indices:
     """The order of the columns: classes that labels or given shares name stay, the others go by size."""
     K = W.shape[1]
     order = np.arange(K)
+    if problem.answer_model.names_classes(problem.graph):
+        return order
     if problem.pull is not None and len(np.unique(problem.pull.shares)) == K:
         return order
     labels = problem.graph.labels

@@ -136,7 +136,7 @@ def at_its_settings(model: Estimator, options: FitOptions) -> Estimator:
         n_classes=len(model.classes_),
         prior=options.prior,
         prior_strength=options.prior_strength,
-        error_rate=model.answer_model_.rates,
+        error_rate=model.answer_model_,
     )
 
 

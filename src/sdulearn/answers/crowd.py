@@ -1,0 +1,404 @@
+"""How a crowd answers: classes of the points, a table of errors and careless people, by a Gibbs sampler.
+
+An answer of annotator a about points of the classes k and l is "same" with probability
+
+    P(same | k, l; a) = (1 - g_a) T[k, l] + g_a s_a                                                          (1)
+
+with T symmetric, g_a the share of careless answers and s_a the share of "same" among these. Everything is drawn
+in turn given all the rest [1]_: the classes of points that no answer joins, whether each answer is careless, and
+
+    T[k, l] ~ Beta(m mu + same, m (1 - mu) + different),   (mu, m) one for k = l and one for k != l          (2)
+    g_a ~ Beta(m mu + careless, m (1 - mu) + careful),   s_a likewise                                        (3)
+
+The mean mu and the strength m of each prior are drawn too, given the counts: a person with few answers is near
+the mean of all people, and a table with few answers near one rate. Without a table T is 1 - e and e.
+
+What everybody does at times, T and g_a explain alike: the share of careless answers of the most careful tenth is
+part of T as it is reported.
+
+No model of people is right, and a wrong one is too sure of the classes: on real answers it was sure of 95% of
+them where 76% were right. So most chains see a Bayesian bootstrap of the people, who then weigh differently
+in each chain, and the draws of all chains are one sample, the bagged posterior [2]_. On simulated answers that
+obey (1) it is too wide and its error rate too high, the less the more answers there are; the low end of its
+interval is that of chains that see all people alike.
+
+References
+----------
+.. [1] Geman & Geman, "Stochastic relaxation, Gibbs distributions, and the Bayesian restoration of images",
+   IEEE Transactions on Pattern Analysis and Machine Intelligence 6 (1984).
+.. [2] Huggins & Miller, "Reproducible model selection using bagged posteriors", Bayesian Analysis 18 (2023).
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+from scipy.optimize import linear_sum_assignment
+from scipy.sparse import csr_matrix, diags
+from scipy.sparse.linalg import eigsh
+from scipy.special import betaln, gammaln, softmax
+from sklearn.cluster import KMeans
+
+from sdulearn.answers.graph import AnswerGraph, number_questions
+from sdulearn.types import Array, Codes, Indices, Mask
+
+# Means and strengths of the Beta priors that are drawn.
+_LOW_MEANS = np.array([0.002, 0.01, 0.03, 0.07, 0.13, 0.2, 0.3, 0.42])
+_MEANS = np.concatenate([_LOW_MEANS, 1 - _LOW_MEANS[::-1]])
+_STRENGTHS = np.array([2.0, 6.0, 20.0, 60.0, 400.0])
+_PRIOR = np.outer(_STRENGTHS, _MEANS).ravel(), np.outer(_STRENGTHS, 1 - _MEANS).ravel()
+# Without a table: one wrong answer in fifty, with the weight of 30 answers.
+_ONE_RATE = (0.6, 29.4)
+# Probabilities stay so far from 0 and 1.
+_MARGIN = 1e-4
+# Where chains begin: the table, and the share of careless answers.
+_FIRST_RIGHT = 0.85
+_FIRST_CARELESS = 0.1
+# Chains, of which the first few see all people alike; draws before those that count, and these.
+_N_CHAINS = 16
+_N_ALIKE = 3
+_N_BURN = 100
+_N_KEPT = 60
+# Draws that do not count where all but the classes is known.
+_N_BURN_CLASSES = 20
+# With fewer people a bootstrap of them says little, and questions are drawn instead.
+_FEWEST_PEOPLE = 10
+# Share of the people who are the most careful.
+_CAREFUL = 0.1
+# Log probability of a class that a label rules out.
+_RULED_OUT = -700.0
+
+
+class Draws(NamedTuple):
+    """What the chains say, S draws of all together."""
+
+    posteriors: Array  # (n_points, n_classes), probability of each class, the largest first
+    table: Array  # (n_classes, n_classes), T in equation (1)
+    careless: Array  # (n_annotators,), g in equation (1)
+    same: Array  # (n_annotators,), s in equation (1)
+    wrong: Array  # (S,), share of these answers that are wrong
+    rates: Array  # (S, n_annotators), probability that an answer of each annotator is wrong
+    alike: Mask  # (S,), whether a draw is of a chain that sees all people alike
+    chances: Array  # (n_left_out,), probability of each answer that was left out
+
+
+class _State(NamedTuple):
+    """Where the chains are, one along the first axis."""
+
+    classes: Indices  # (C, n_points)
+    table: Array  # (C, K, K)
+    careless: Array  # (C, n_annotators)
+    same: Array  # (C, n_annotators)
+    shares: Array  # (C, K)
+
+
+class CrowdSampler:
+    """Chains of draws for some answers.
+
+    ``annotator`` numbers people from 0, ``used`` are the answers that are seen, and ``log_p`` (n_points, n_classes)
+    are logarithms of what a model that knows no answer about a point says of it.
+    """
+
+    def __init__(
+        self,
+        graph: AnswerGraph,
+        annotator: Codes,
+        n_classes: int,
+        *,
+        by_pair: bool = True,
+        used: Mask | None = None,
+        log_p: Array | None = None,
+        n_chains: int = _N_CHAINS,
+        seed: int = 0,
+    ) -> None:
+        self.rng = np.random.default_rng(seed)
+        self.by_pair = by_pair
+        self.log_p = log_p
+        self.n_classes = n_classes
+        self.n_chains = n_chains
+        self.n_points = graph.n_points
+        self.n_people = int(annotator.max(initial=-1)) + 1
+        self.graph = graph
+        self.annotator = annotator
+        kept = np.ones(graph.n_answers, dtype=bool) if used is None else used
+        self.left_out = np.flatnonzero(~kept)
+        self.ends = graph.ends[kept]
+        self.said = (graph.same[kept] > 0).astype(np.intp)
+        self.who = annotator[kept]
+        self.n_of = np.bincount(self.who, minlength=self.n_people)
+        # Nobody can be told from the others where there is one person only.
+        self.has_people = self.n_people > 1
+        self.labels = graph.labels - 1 if n_classes > 2 else (graph.labels > 0).astype(np.intp)
+        self.labels = np.where(graph.labels == 0, -1, self.labels)
+        self.n_alike = min(_N_ALIKE, n_chains)
+        self.weights = graph.weights[kept] * self._bootstrap()
+        self._chain = np.arange(n_chains)[:, None]
+        # Place of what each answer says, chain and person (C, n_answers) in an array of these.
+        self._row = (self.said * n_chains + self._chain) * self.n_people + self.who
+
+    def _bootstrap(self) -> Array:
+        """Weights (C, n_answers) of the people in each chain, 1 in the first; of questions where people are few."""
+        unit = self.who
+        if self.n_people < _FEWEST_PEOPLE:
+            _, unit = number_questions(self.ends, self.n_points)
+        by_unit = self.rng.exponential(size=(self.n_chains, int(unit.max(initial=0)) + 1))
+        by_unit[: self.n_alike] = 1.0
+        return by_unit[:, unit]
+
+    @cached_property
+    def _blocks(self) -> list[tuple[Indices, Indices, Indices, Array, Indices]]:
+        """Points that no answer joins, and of their answers: other end, row of chances, weight, where each begins."""
+        point = self.ends.T.ravel()
+        colour = _colour(self.ends, self.n_points)[point]
+        order = np.lexsort((point, colour))
+        other = self.ends[:, ::-1].T.ravel()[order]
+        answer = np.tile(np.arange(len(self.ends)), 2)[order]
+        point = point[order]
+        first = np.flatnonzero(np.diff(colour[order], prepend=-1))
+        blocks = []
+        for part in np.split(np.arange(len(point)), first[1:]):
+            start = np.flatnonzero(np.diff(point[part], prepend=-1))
+            row = self._row[:, answer[part]] * self.n_classes
+            blocks.append((point[part][start], other[part], row, self.weights[:, answer[part], None], start))
+        return blocks
+
+    def run(self, n_burn: int = _N_BURN, n_kept: int = _N_KEPT) -> Draws:
+        """Draw everything."""
+        state = self._first()
+        K = self.n_classes
+        posteriors = np.zeros((self.n_chains, self.n_points, K))
+        sums = [np.zeros_like(part) for part in state[1:4]]
+        wrong = []
+        rates = []
+        chances = np.zeros(len(self.left_out))
+        for k in range(n_burn + n_kept):
+            log_chance = _log_chances(state.table, state.careless, state.same)
+            log_p = np.log(state.shares)[:, None] if self.log_p is None else self.log_p
+            found = self.draw_classes(state.classes, log_chance, log_p)
+            state = self._draw_parameters(state, log_chance)
+            if k < n_burn:
+                continue
+            posteriors += found / n_kept
+            sums = [total + part / n_kept for total, part in zip(sums, state[1:4], strict=True)]
+            wrong.append(self._share_wrong(state.classes))
+            rates.append(self._rates(state))
+            chances += self._left_out_chances(state) / n_kept
+        table, careless, same = sums
+        everybody = np.quantile(careless.mean(axis=0), _CAREFUL)
+        table = (1 - everybody) * table + everybody * same.mean()
+        careless = np.maximum(careless - everybody, 0.0) / (1 - everybody)
+        orders = _align(posteriors)
+        merged = np.mean([one[:, order] for one, order in zip(posteriors, orders, strict=True)], axis=0)
+        named = self.log_p is not None or (self.labels >= 0).any()
+        by_size = np.arange(K) if named else np.argsort(-merged.sum(axis=0), kind="stable")
+        orders = [order[by_size] for order in orders]
+        return Draws(
+            posteriors=merged[:, by_size],
+            table=np.mean([one[np.ix_(order, order)] for one, order in zip(table, orders, strict=True)], axis=0),
+            careless=careless.mean(axis=0),
+            same=same.mean(axis=0),
+            wrong=np.ravel(wrong),
+            rates=np.concatenate(rates),
+            alike=np.tile(np.arange(self.n_chains) < self.n_alike, n_kept),
+            chances=chances,
+        )
+
+    def _first(self) -> _State:
+        """Clusters of the answers, others for each chain, or in every other one the classes by a model."""
+        C, K = self.n_chains, self.n_classes
+        classes = _clusters(self.ends, self.said, self.n_points, K, C)
+        names = self.labels if self.log_p is None else np.argmax(self.log_p, axis=1)
+        for one in classes:
+            one[:] = _matched(one, names, K)
+        if self.log_p is not None:
+            classes[::2] = names
+        table = np.where(np.eye(K, dtype=bool), _FIRST_RIGHT, 1 - _FIRST_RIGHT)
+        careless = np.full((C, self.n_people), _FIRST_CARELESS if self.has_people else 0.0)
+        return _State(classes, np.tile(table, (C, 1, 1)), careless, np.full_like(careless, 0.5), np.full((C, K), 1 / K))
+
+    def draw_classes(self, classes: Indices, log_chance: Array, log_p: Array) -> Array:
+        """Draw all classes in place; gives the probabilities (C, n_points, K) that they were drawn with.
+
+        ``log_p`` (C or 1, n_points or 1, K) is what is known of each point before the answers.
+        """
+        K = self.n_classes
+        rows = log_chance.reshape(-1, K)
+        log_p = np.broadcast_to(log_p, (self.n_chains, self.n_points, K))
+        posteriors = softmax(log_p, axis=2)
+        for points, other, row, weight, start in self._blocks:
+            terms = rows.take(row + classes.take(other, axis=1), axis=0)
+            terms *= weight
+            total = np.add.reduceat(terms, start, axis=1) + log_p[:, points]
+            known = np.flatnonzero(self.labels[points] >= 0)
+            total[:, known] += np.where(np.arange(K) == self.labels[points[known], None], 0.0, _RULED_OUT)
+            probability = softmax(total, axis=2)
+            posteriors[:, points] = probability
+            classes[:, points] = _choose(probability, self.rng)
+        return posteriors
+
+    def _draw_parameters(self, state: _State, log_chance: Array) -> _State:
+        """Careless answers, and equations (2) and (3)."""
+        C, K = self.n_chains, self.n_classes
+        first, second = (state.classes.take(end, axis=1) for end in self.ends.T)
+        said = self.said
+        chance = np.exp(log_chance.reshape(-1).take((self._row * K + first) * K + second))
+        share = state.careless[:, self.who]
+        careless = np.zeros(chance.shape, dtype=bool)
+        if self.has_people:
+            same = state.same[:, self.who]
+            careless = self.rng.random(chance.shape) < share * np.where(said, same, 1 - same) / chance
+        cell = (self._chain * K + np.minimum(first, second)) * K + np.maximum(first, second)
+        careful = self.weights * ~careless
+        n_same, n_all = (_sums(cell, one, (C, K, K)) for one in (careful * said, careful))
+        table = self._draw_table(n_same, n_all - n_same)
+        shares = self.rng.gamma(1.0 + np.stack([np.bincount(one, minlength=K) for one in state.classes]))
+        shares = np.maximum(shares / shares.sum(axis=1, keepdims=True), 1e-6)
+        if not self.has_people:
+            return state._replace(table=table, shares=shares)
+        person = self._chain * self.n_people + self.who
+        size = (C, self.n_people)
+        n_careless, n_same = (_sums(person, one, size) for one in (careless, careless & (said > 0)))
+        share = self._draw_shares(n_careless, np.broadcast_to(self.n_of, size))
+        same = self._draw_shares(n_same, n_careless) if self.by_pair else state.same
+        return _State(state.classes, table, share, same, shares)
+
+    def _draw_shares(self, hits: Array, n: Array) -> Array:
+        """Equation (3) for each person, with a prior by the beta-binomial likelihood of all."""
+        a, b = _PRIOR
+        j = np.arange(int(n.max()) + 1)[:, None]
+        values = len(hits[0]) * -betaln(a, b)
+        for counts, prior in ((hits, a), (n - hits, b)):
+            values = values + _histogram(counts, len(j)) @ gammaln(prior + j)
+        values = values - _histogram(n, len(j)) @ gammaln(a + b + j)
+        chosen = _choose(softmax(values, axis=1), self.rng)[:, None]
+        return np.clip(self.rng.beta(a[chosen] + hits, b[chosen] + n - hits), _MARGIN, 1 - _MARGIN)
+
+    def _draw_table(self, same: Array, different: Array) -> Array:
+        """Equation (2), from the counts (C, K, K) of each two classes, in the upper triangles."""
+        K = self.n_classes
+        table = np.empty_like(same)
+        if not self.by_pair:
+            right = np.where(np.eye(K, dtype=bool), same, different).sum(axis=(1, 2))
+            wrong = np.where(np.eye(K, dtype=bool), different, same).sum(axis=(1, 2))
+            rate = self.rng.beta(_ONE_RATE[0] + wrong, _ONE_RATE[1] + right)
+            rate = np.clip(rate, _MARGIN, 0.5)[:, None, None]
+            return np.where(np.eye(K, dtype=bool), 1 - rate, rate)
+        a, b = (prior[:, None, None] for prior in _PRIOR)
+        for rows, columns in (np.diag_indices(K), np.triu_indices(K, 1)):
+            n_same = same[:, rows, columns]
+            n_different = different[:, rows, columns]
+            values = (betaln(a + n_same, b + n_different) - betaln(a, b)).sum(axis=2)
+            chosen = _choose(softmax(values.T, axis=1), self.rng)[:, None]
+            drawn = self.rng.beta(_PRIOR[0][chosen] + n_same, _PRIOR[1][chosen] + n_different)
+            table[:, rows, columns] = np.clip(drawn, _MARGIN, 1 - _MARGIN)
+            table[:, columns, rows] = table[:, rows, columns]
+        return table
+
+    def _share_wrong(self, classes: Indices) -> Array:
+        """Share of the answers (C,) that are wrong, by weight."""
+        agree = classes[:, self.graph.ends[:, 0]] == classes[:, self.graph.ends[:, 1]]
+        return (agree != (self.graph.same > 0)) @ self.graph.weights / self.graph.weights.sum()
+
+    def _rates(self, state: _State) -> Array:
+        """Probability (C, n_annotators) that an answer of each person to a question like these is wrong."""
+        agree = state.classes[:, self.ends[:, 0]] == state.classes[:, self.ends[:, 1]]
+        chance = state.table[self._chain, state.classes[:, self.ends[:, 0]], state.classes[:, self.ends[:, 1]]]
+        careful = np.where(agree, 1 - chance, chance).mean(axis=1, keepdims=True)
+        same = agree.mean(axis=1, keepdims=True)
+        guessed = same * (1 - state.same) + (1 - same) * state.same
+        return (1 - state.careless) * careful + state.careless * guessed
+
+    def _left_out_chances(self, state: _State) -> Array:
+        """Mean over the chains of equation (1) for what was left out."""
+        first, second = self.graph.ends[self.left_out].T
+        who = self.annotator[self.left_out]
+        careless = state.careless[:, who]
+        table = state.table[self._chain, state.classes[:, first], state.classes[:, second]]
+        same = ((1 - careless) * table + careless * state.same[:, who]).mean(axis=0)
+        return np.where(self.graph.same[self.left_out] > 0, same, 1 - same)
+
+
+def sample_classes(graph: AnswerGraph, table: Array, careless: Array, same: Array, log_p: Array) -> Array:
+    """Class probabilities of the points, given equation (1) and the logarithms of what is known of them before.
+
+    ``careless`` and ``same`` are of the annotators in ascending order of their numbers.
+    """
+    annotator = np.unique(graph.annotators, return_inverse=True)[1]
+    sampler = CrowdSampler(graph, annotator, len(table))
+    C = sampler.n_chains
+    classes = np.tile(np.argmax(log_p, axis=1), (C, 1))
+    known = [np.tile(part, (C, *[1] * part.ndim)) for part in (table, careless, same)]
+    log_chance = _log_chances(*known)
+    found = np.zeros_like(log_p)
+    for k in range(_N_BURN_CLASSES + _N_KEPT):
+        drawn = sampler.draw_classes(classes, log_chance, log_p).mean(axis=0)
+        if k >= _N_BURN_CLASSES:
+            found += drawn / _N_KEPT
+    return found
+
+
+def _log_chances(table: Array, careless: Array, same: Array) -> Array:
+    """Logarithms of equation (1), (2, C, n_annotators, K, K): of "different" and of "same"."""
+    share = careless[:, :, None, None]
+    chance = (1 - share) * table[:, None] + share * same[:, :, None, None]
+    return np.log(np.stack([1 - chance, chance]))
+
+
+def _choose(probability: Array, rng: np.random.Generator) -> Indices:
+    """A place along the last axis, each with its probability."""
+    below = np.cumsum(probability, axis=-1)
+    return np.minimum((rng.random(below.shape[:-1])[..., None] > below).sum(axis=-1), below.shape[-1] - 1)
+
+
+def _sums(place: Indices, values: Array | Mask, shape: tuple[int, ...]) -> Array:
+    """Sums of the values that are in each place of an array."""
+    total = np.bincount(place.ravel(), values.ravel(), int(np.prod(shape)))
+    return total.reshape(shape).astype(np.float64)
+
+
+def _histogram(counts: Array, size: int) -> Array:
+    """How often each count occurs in each row."""
+    return np.stack([np.bincount(row.astype(np.intp), minlength=size) for row in counts]).astype(np.float64)
+
+
+def _colour(ends: Indices, n_points: int) -> Indices:
+    """Colours such that no answer joins two points of one colour, greedily: points in most answers first."""
+    ones = np.ones(2 * len(ends))
+    joined = csr_matrix((ones, (ends.T.ravel(), ends[:, ::-1].T.ravel())), shape=(n_points, n_points))
+    colour = np.full(n_points, -1)
+    for i in np.argsort(-np.diff(joined.indptr), kind="stable").tolist():
+        used = np.unique(colour[joined.indices[joined.indptr[i] : joined.indptr[i + 1]]])
+        used = used[used >= 0]
+        colour[i] = np.argmax(np.append(used, -1) != np.arange(len(used) + 1))
+    return colour
+
+
+def _clusters(ends: Indices, said: Codes, n_points: int, n_classes: int, n_starts: int) -> Indices:
+    """K-means (n_starts, n_points) of the top eigenvectors of the answers, less their mean, each with its own seed."""
+    weight = np.tile(said - said.mean(), 2)
+    answers = csr_matrix((weight, (ends.T.ravel(), ends[:, ::-1].T.ravel())), shape=(n_points, n_points))
+    scale = np.maximum(np.bincount(ends.ravel(), minlength=n_points), 1) ** -0.5
+    n_vectors = min(n_classes - 1, n_points - 2)
+    values, vectors = eigsh(diags(scale) @ answers @ diags(scale), n_vectors, which="LA", v0=scale, tol=1e-3)
+    places = vectors * np.sqrt(np.maximum(values, 0.0)) / scale[:, None]
+    starts = [KMeans(n_classes, n_init=1, random_state=k).fit(places).labels_ for k in range(n_starts)]
+    return np.array(starts, dtype=np.intp)
+
+
+def _matched(cluster: Indices, labels: Codes, n_classes: int) -> Indices:
+    """Clusters renumbered so that most labelled points are in the cluster of their class."""
+    known = np.flatnonzero(labels >= 0)
+    votes = np.zeros((n_classes, n_classes))
+    np.add.at(votes, (cluster[known], labels[known]), 1.0)
+    return linear_sum_assignment(-votes)[1][cluster]
+
+
+def _align(posteriors: Array) -> list[Indices]:
+    """The order of the classes of each chain (C, n_points, K) that agrees best with all others."""
+    merged = posteriors[0]
+    for _ in range(3):
+        orders = [linear_sum_assignment(-merged.T @ one)[1] for one in posteriors]
+        merged = np.mean([one[:, order] for one, order in zip(posteriors, orders, strict=True)], axis=0)
+    return orders
