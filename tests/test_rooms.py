@@ -23,7 +23,7 @@ FLOORS = [
         (
             "answers.graph", "answers.crowd", "answers.propagate", "answers.two_classes", "answers.answer_model",
             "answers.profile",
-            "answers.records", "answers.checks", "answers.classes", "answers",
+            "answers.records", "answers.checks", "answers.classes", "answers.soft", "answers",
         ),
         ("solvers",),
     ],

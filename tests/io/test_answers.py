@@ -97,7 +97,7 @@ def test_numbers_that_are_never_guessed(tmp_path, labels, message, words, expect
 def test_bad_rows_come_with_line_numbers(tmp_path):
     lines = [
         "id_a,id_b,label,weight,annotator", "a,b,similar,2,ann", "a,,similar,1,ann", "", "a,c,perhaps,1,bob", "a,d",
-        '"two\nlines",d,dissimilar,,bob', "a,e,similar,-1,ann", "a,e,similar,nan,ann", "a,f,unsure,1,", "a,g,0.5,1,ann",
+        '"two\nlines",d,dissimilar,,bob', "a,e,similar,-1,ann", "a,e,similar,nan,ann", "a,f,unsure,1,", "a,g,1.5,1,ann",
     ]  # fmt: skip
     pairs = read_answers(written(tmp_path, "\n".join(lines)))
     assert [row.line for row in pairs.bad_rows] == [3, 5, 6, 9, 10, 12]
@@ -106,7 +106,7 @@ def test_bad_rows_come_with_line_numbers(tmp_path):
     assert pairs.annotators.tolist() == ["ann", "bob", ""]
     assert pairs.ids[1, 0] == "two\nlines"
     reasons = " ".join(row.reason for row in pairs.bad_rows)
-    for word in ("id_b is empty", "'perhaps'", "2 cells", "'-1'", "'nan'", "'0.5'"):
+    for word in ("id_b is empty", "'perhaps'", "2 cells", "'-1'", "'nan'", "'1.5' is not a probability from 0 to 1"):
         assert word in reasons
     assert "and 1 more" in sentence(facts_of_answers(pairs)[-1])
 
@@ -226,3 +226,38 @@ def test_how_long_an_answer_took_in_every_format(tmp_path):
     for source in (frame, *(tmp_path / name for name in ("a.tsv", "a.parquet", "a.xlsx", "b.parquet", "a.jsonl"))):
         np.testing.assert_allclose(read_answers(source).seconds, [6.2, np.nan])
     assert read_answers(frame.drop(columns="seconds")).seconds is None
+
+
+@pytest.mark.parametrize(
+    ("header", "cells", "answers", "certainty"),
+    [
+        ("p_same", ["0.9", "0.2", "0.5", "1"], [1, -1, 0, 1], [0.9, 0.8, 0.5, 1]),
+        ("label,confidence", ["same,0.8", "different,1", "same,unsure", "same,"], [1, -1, 0, 1], [0.8, 1, 0.5, 1]),
+        ("label", ["definitely same", "Probably different", "unsure", "rather_not_same"], [1, -1, 0, -1],
+         [0.95, 0.75, 0.5, 0.75]),
+        ("same (1-5)", ["5", "1", "3", "2"], [1, -1, 0, -1], [0.95, 0.95, 0.5, 0.725]),
+        ("answer 1 to 7", ["7", "1", "4", "6"], [1, -1, 0, 1], [0.95, 0.95, 0.5, 0.8]),
+    ],
+)  # fmt: skip
+def test_answers_with_a_certainty(tmp_path, header, cells, answers, certainty):
+    found = read_answers(
+        written(tmp_path, "\n".join([f"id_a,id_b,{header}", *(f"a{k},b,{c}" for k, c in enumerate(cells))]))
+    )
+    assert found.bad_rows == ()
+    assert found.answers.tolist() == answers
+    np.testing.assert_allclose(found.certainty, certainty)
+
+
+def test_what_is_no_certainty(tmp_path):
+    rows = ["a,b,same,0.3", "a,c,same,4", "a,d,same,high", "a,e,different,0.9"]
+    found = read_answers(written(tmp_path, "\n".join(["id_a,id_b,label,confidence", *rows])))
+    assert [row.line for row in found.bad_rows] == [2, 3, 4]
+    assert found.bad_rows[0].reason == "confidence '0.3' is not a probability from 0.5 to 1 that the answer is right"
+    path = written(tmp_path, "id_a,id_b,label\na,b,5\na,c,4\na,d,0.25\n")
+    found = read_answers(path, words={"5": "0.95", "4": "unsure"})
+    assert (found.answers.tolist(), found.certainty.tolist()) == ([1, 0, -1], [0.95, 0.5, 0.75])
+    assert found.words == {"5": (1, 1), "4": (0, 1), "below 0.5": (-1, 1)}
+    with pytest.raises(ValueError, match="or a probability of similar; '5' was said to mean 'often'"):
+        read_answers(path, words={"5": "often"})
+    plain = read_answers(written(tmp_path, "id_a,id_b,label,confidence\na,b,same,1\na,c,different,\n"))
+    assert plain.certainty is None

@@ -323,3 +323,25 @@ def test_the_accuracy_is_that_of_answers_that_were_not_learned_from(answers_abou
     # Half and half is what is left; 40 answers have a standard deviation of 0.08.
     assert model.report.accuracy.agreement < learned - 0.1
     assert model.report.accuracy.agreement < 0.66
+
+
+def test_answers_with_a_certainty(answers_about):
+    """Loose pairs: each certainty is taken at its word, and the report has one line for each person."""
+    rng = np.random.default_rng(0)
+    y = rng.choice([-1, 1], 300)
+    table = pd.DataFrame(rng.normal(size=(300, 2)) + y[:, None], columns=["u", "v"])
+    table["id"] = [f"r{k}" for k in range(300)]
+    certainty = np.tile([0.6, 0.8, 0.9, 0.95], 25)
+    people = np.repeat(["Ann", "Bob"], 50)
+    truth = answers_about(y, rng.permutation(300)[:200].reshape(-1, 2), annotator=people, confidence=certainty)
+    wrong = rng.random(100) > certainty
+    answers = truth.assign(label=truth["label"] ^ wrong)
+    model = fit_table(table, answers, model="linear")
+    found = {one.name: (one.rate, one.n_answers) for one in model.report.annotators}
+    assert found == {name: (pytest.approx(1 - certainty[people == name].mean()), 50) for name in ("Ann", "Bob")}
+    assert {one.annotator for one in model.report.doubtful} <= {"Ann", "Bob"}
+    assert right_of(model, table, y) > 0.85
+    given = fit_table(table, answers, model="linear", error_rate=0.1).report.annotators
+    assert [one.rate for one in given] == [0.1, 0.1]
+    with pytest.raises(InputError, match="answers with a certainty needs the joint likelihood"):
+        fit_table(table, answers, method="sd")

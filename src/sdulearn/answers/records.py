@@ -162,6 +162,8 @@ class Answers:
         person.
     bad_seconds : tuple of BadRow
         Rows whose time is not a number of seconds; their answers count.
+    certainty : array of shape (n_answers,) or None
+        How likely each answer is right, as who gave it says, from 0.5 to 1; None where nobody says it.
     """
 
     name: str
@@ -182,6 +184,7 @@ class Answers:
     epsilon: float | None = None
     seconds: Array | None = None
     bad_seconds: tuple[BadRow, ...] = ()
+    certainty: Array | None = None
 
     @property
     def annotator_names(self) -> tuple[str, ...]:

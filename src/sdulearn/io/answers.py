@@ -1,7 +1,7 @@
 """Answers from files and frames: who is compared with whom, and whether they are the same.
 
-A row per answer, ``id_a,id_b,label[,weight][,annotator][,time][,seconds]``, as CSV, TSV, JSON, JSON lines, Parquet or
-Excel, gzipped or not, or as a frame; the log of ``sdulearn ask``; or what other tools write
+A row per answer, ``id_a,id_b,label[,weight][,annotator][,time][,seconds][,confidence]``, as CSV, TSV, JSON, JSON
+lines, Parquet or Excel, gzipped or not, or as a frame; the log of ``sdulearn ask``; or what other tools write
 (:mod:`sdulearn.io.importers`). Names and spellings in common use are understood, and what was understood is
 part of the result: no guess is silent.
 """
@@ -27,7 +27,7 @@ from sdulearn.pairs import DISSIMILAR, SIMILAR, UNSURE
 from sdulearn.types import Frame
 
 MEANINGS = {"similar": SIMILAR, "dissimilar": DISSIMILAR, "unsure": UNSURE}
-ROLES = ("id_a", "id_b", "label", "weight", "annotator", "time", "seconds")
+ROLES = ("id_a", "id_b", "label", "weight", "annotator", "time", "seconds", "confidence")
 
 _WORDS = {
     SIMILAR: "similar same true must-link mustlink ml match accept",
@@ -35,17 +35,26 @@ _WORDS = {
     UNSURE: "unsure ignore not-sure uncertain",
 }
 _SPELLINGS = {word: answer for answer, words in _WORDS.items() for word in words.split()}
+# How often those who say so take themselves to be right.
+_STATED = {"definitely": 0.95, "surely": 0.95, "sure": 0.95, "probably": 0.75, "rather": 0.75, "unsure": 0.5}
+# The end of a column's name, as of "same (1-5)": 1 is surely different, the last number surely the same.
+_SCALE = re.compile(r"[\W_]+1[\W_]+(?:to[\W_]+)?([3-9]|10)\W*$")
+_SIDES = {SIMILAR: "above 0.5", DISSIMILAR: "below 0.5", UNSURE: "0.5"}
 _DURATIONS = (
     "seconds", "ms", "milliseconds", "duration", "elapsed", "elapsed_time", "response_time", "reaction_time", "rt",
     "lead_time", "work_time", "time_spent", "time_taken",
 )  # fmt: skip
 _OTHER_COLUMNS = {
-    "label": ("label", "answer", "same", "similar", "match", "is_match", "is_same", "is_duplicate", "constraint"),
+    "label": (
+        "label", "answer", "same", "similar", "match", "is_match", "is_same", "is_duplicate", "constraint", "p_same",
+        "probability",
+    ),
+    "confidence": ("confidence", "certainty"),
     "weight": ("weight", "sample_weight"),
     "annotator": ("annotator", "annotator_id", "worker", "worker_id", "performer", "user", "user_id"),
     "time": ("time", "timestamp", "created_at"),
     "seconds": tuple(f"{name}{unit}" for name in _DURATIONS for unit in ("", "_s", "_sec", "_seconds", "_ms")),
-}
+}  # fmt: skip
 _UNIT = re.compile(r"\s*(ms|msec|milliseconds?|s|secs?|seconds?)$")
 
 
@@ -138,10 +147,14 @@ def _read_answers(sheet: Sheet, columns: Mapping[str, str], words: Mapping[str, 
             bad.append(BadRow(line, row))
         else:
             rows.append({**row, "line": line})
-    meaning = _meanings(name, Counter(row["label"] for row in rows), words, sheet.words)
+    scale = _SCALE.search(roles["label"])
+    steps = np.linspace(-0.9, 0.9, int(scale[1])).round(6).tolist() if scale else []
+    meant = {**sheet.words, **{str(k): step for k, step in enumerate(steps, 1)}}
+    meaning = _meanings(name, Counter(row["label"] for row in rows), words, meant)
     for row in rows:
         if row["label"] not in meaning:
-            bad.append(BadRow(row["line"], f"label {quoted(row['label'])} is not one that is known"))
+            wanted = "a probability from 0 to 1" if "." in row["label"] else "one that is known"
+            bad.append(BadRow(row["line"], f"label {quoted(row['label'])} is not {wanted}"))
     rows = [row for row in rows if row["label"] in meaning]
     if not rows and bad:
         raise _nothing_readable(name, bad)
@@ -152,21 +165,27 @@ def _read_answers(sheet: Sheet, columns: Mapping[str, str], words: Mapping[str, 
         seconds = np.array([_seconds(row["seconds"], roles["seconds"]) for row in rows])
         given = ((row["line"], row["seconds"]) for row, took in zip(rows, seconds, strict=True) if np.isnan(took))
         bad_seconds = [BadRow(line, quoted(text)) for line, text in given if text.lower() not in {"", *MARKS}]
+    said = np.array([meaning[row["label"]] * row["confidence"] for row in rows])
+    certainty = (1 + np.abs(said)) / 2
+    codes = np.sign([meaning[row["label"]] for row in rows]).astype(int).tolist()
+    # Probabilities by the side of 1/2 that they are on.
+    shown = [_SIDES[k] if "." in row["label"] else row["label"] for row, k in zip(rows, codes, strict=True)]
     return Answers(
         name=name,
         ids=np.column_stack([texts["id_a"], texts["id_b"]]),
-        answers=np.array([meaning[row["label"]] for row in rows], dtype=np.int64),
+        answers=np.sign(said).astype(np.int64),
         weights=np.array([row["weight"] for row in rows], dtype=np.float64),
         annotators=texts.get("annotator"),
         lines=np.array([row["line"] for row in rows], dtype=np.int64),
         columns=roles,
-        words={text: (meaning[text], n) for text, n in Counter(row["label"] for row in rows).most_common()},
+        words={text: (k, n) for (text, k), n in Counter(zip(shown, codes, strict=True)).most_common()},
         bad_rows=tuple(sorted(bad, key=lambda row: row.line)),
         times=texts.get("time"),
         format=sheet.format,
         n_unanswered=sheet.n_unanswered,
         seconds=seconds,
         bad_seconds=tuple(bad_seconds),
+        certainty=certainty if np.any((certainty > 0.5) & (certainty < 1)) else None,
     )
 
 
@@ -199,7 +218,10 @@ def _parse(cells: Cells | str, places: Mapping[str, int]) -> dict[str, Any] | st
     weight = _number(text.get("weight") or "1")
     if weight is None or not (math.isfinite(weight) and weight >= 0):
         return f"weight {quoted(text['weight'])} is not a number of zero or more"
-    return {**text, "label": _label_text(text["label"]), "weight": weight}
+    stated = _STATED.get(_label_text(text.get("confidence", "")), _number(text.get("confidence") or "1"))
+    if stated is None or not 0.5 <= stated <= 1:
+        return f"confidence {quoted(text['confidence'])} is not a probability from 0.5 to 1 that the answer is right"
+    return {**text, "label": _label_text(text["label"]), "weight": weight, "confidence": 2 * stated - 1}
 
 
 def _label_text(text: str) -> str:
@@ -227,15 +249,18 @@ def _seconds(text: str, column: str) -> float:
     return seconds / (1000 if thousandths else 1) if 0 <= seconds < math.inf else math.nan
 
 
-def _meanings(path: str, counts: Counter[str], words: Mapping[str, str], decided: Mapping[str, int]) -> dict[str, int]:
-    """What each spelling in the file means; numbers are read as 1/0 or 1/-1, and never both.
+def _meanings(
+    path: str, counts: Counter[str], words: Mapping[str, str], decided: Mapping[str, float]
+) -> dict[str, float]:
+    """What each spelling in the file means, from -1, surely dissimilar, to 1; numbers are read as 1/0 or 1/-1.
 
     ``decided`` are the words that a tool's format gives a meaning.
     """
-    for text, name in words.items():
-        if name not in MEANINGS:
-            raise InputError(f"A label means similar, dissimilar or unsure; {text!r} was said to mean {name!r}.")
-    given = {**decided, **{_label_text(text): MEANINGS[name] for text, name in words.items()}}
+    said = {_label_text(text): MEANINGS.get(name, _soft(name)) for text, name in words.items()}
+    if bad := [text for text in words if said[_label_text(text)] is None]:
+        meant = f"{bad[0]!r} was said to mean {words[bad[0]]!r}"
+        raise InputError(f"A label means similar, dissimilar, unsure or a probability of similar; {meant}.")
+    given = {**decided, **said}
     numbers = {"1": SIMILAR, "0": DISSIMILAR, "-1": DISSIMILAR}
     if {"0", "-1"} <= counts.keys() - given.keys():
         raise InputError(
@@ -247,8 +272,17 @@ def _meanings(path: str, counts: Counter[str], words: Mapping[str, str], decided
             f"{path} has the labels 1 ({counts['1']:,} times) and 2 ({counts['2']:,} times). Say what they mean, for "
             "example: `words={'1': 'similar', '2': 'dissimilar'}`."
         )
-    known = {**_SPELLINGS, **numbers, **given}
-    return {text: known[text] for text in counts if text in known}
+    known = {**{text: _soft(text) for text in counts}, **_SPELLINGS, **numbers, **given}
+    return {text: value for text in counts if (value := known[text]) is not None}
+
+
+def _soft(text: str) -> float | None:
+    """A probability of "same" as a number from -1 to 1, or words such as "probably-same"."""
+    stated, _, word = text.partition("-")
+    if stated in _STATED and word in _SPELLINGS:
+        return (2 * _STATED[stated] - 1) * _SPELLINGS[word]
+    number = _number(text)
+    return 2 * number - 1 if number is not None and 0 <= number <= 1 else None
 
 
 def _find_columns(
@@ -262,7 +296,7 @@ def _find_columns(
             )
     if repeated := [name for name, count in Counter(header).items() if count > 1 and name]:
         raise InputError(f"{path} has two columns named {quoted(repeated[0])}. Rename or remove one of them.")
-    by_name = by_plain_name(header)
+    by_name = {_SCALE.sub("", name): column for name, column in by_plain_name(header).items()}
     found = dict(given)
     ends = pair_columns(header)
     if ends is not None and not {"id_a", "id_b"} & given.keys():

@@ -52,6 +52,7 @@ class TrainingData:
     unlabeled: Indices  # rows that serve as unlabeled
     n_unlabeled: int  # those of the fit on all rows
     annotators: Codes | None = None
+    certainty: Array | None = None  # how sure they say they are
     random: Mask | None = None  # ends that are of a random sample of the rows; None where all are
     answers: Answers | None = None  # None for pair codes of a column
     labels: Mapping[int, str] = field(default_factory=dict)  # a few true classes by row
@@ -289,6 +290,7 @@ def usable_answers(
         "n_similar": int(similar.sum()),
         "n_dissimilar": int((~similar).sum()),
         "annotators": None if answers.annotators is None else answers.annotator_numbers[chosen],
+        "certainty": None if answers.certainty is None else answers.certainty[chosen],
         "random": random,
         "findings": findings + check_contradictions(check_answers(answers), answers.annotators) + check_source(answers),
     }

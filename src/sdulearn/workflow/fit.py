@@ -13,8 +13,10 @@ from typing import Any
 import numpy as np
 from scipy.stats import binomtest
 
+from sdulearn.answers.answer_model import Rate
 from sdulearn.answers.graph import AnswerGraph, connect
 from sdulearn.answers.records import Answers, flip_rate, some_answers
+from sdulearn.answers.soft import calibrated_rates, split_by_certainty
 from sdulearn.diagnostics import (
     LEVEL,
     Finding,
@@ -238,6 +240,9 @@ def _fit(
     if data.random is not None and options.prior is None:
         # The counts of chosen questions imply no prior, and random ones are few: nothing pulls.
         options = replace(options, prior_strength=0.0)
+    people: Codes | None = None
+    if data.certainty is not None and options.error_rate == "auto":
+        data, people, options = _calibrated(data, options)
     began = time.perf_counter()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -265,7 +270,7 @@ def _fit(
         sdulearn=__version__,
         settings=chosen_settings(chosen),
         table=Path(str(table)).name if is_location(table) else "the table",
-        **_given(data, options, chosen, rows, pairs),
+        **_given(data, options, chosen, rows, pairs, people),
         accuracy=accuracy,
         prior=estimator.prior_,
         n_labels_right=n_right,
@@ -292,7 +297,23 @@ def _asked(
     return [data.ids[k] for k in found.tolist()], posterior[first], n_answers[point[first]]
 
 
-def _given(data: TrainingData, options: FitOptions, chosen: Estimator, rows: Rows, pairs: Pairs) -> dict[str, Any]:
+def _calibrated(data: TrainingData, options: FitOptions) -> tuple[TrainingData, Codes, FitOptions]:
+    """Soft answers: an annotator for each certainty of a person, whose these are, and their error rates."""
+    assert data.certainty is not None
+    options.need_joint("answers with a certainty")
+    who = np.zeros(len(data.ends), dtype=np.int64) if data.annotators is None else data.annotators
+    parts, people, stated = split_by_certainty(who, data.certainty)
+    graph = AnswerGraph.from_answers(data.ends, data.similar, annotators=parts, n_points=len(data.ids))
+    named = max(2, len(set(data.labels.values())))
+    # Of an unknown number of classes: answers know only whether two are the same.
+    asked = max(3, named) if options.classes == "auto" else options.classes
+    rates = calibrated_rates(graph, people, stated, int(asked or named))
+    return replace(data, annotators=parts), people, replace(options, error_rate=rates)
+
+
+def _given(
+    data: TrainingData, options: FitOptions, chosen: Estimator, rows: Rows, pairs: Pairs, people: Codes | None
+) -> dict[str, Any]:
     """What the fit was given; for methods that take all answers for right, not who was wrong and where."""
     n_independent = data.n_similar + data.n_dissimilar
     n_points = 2 * n_independent
@@ -318,11 +339,20 @@ def _given(data: TrainingData, options: FitOptions, chosen: Estimator, rows: Row
         return found
     # By their numbers in ``y``; 0 where it is not known who answered.
     names = ("", *(() if answers is None else answers.annotator_names))
-    found["annotators"] = tuple(
-        AnnotatorReport(names[a], one.value, one.low, one.high, one.identified, one.n_answers)
-        for a, one in chosen.answer_model_.by_annotator.items()
-    )
+    if people is not None:
+        names = ("", *(names[person] for person in people))
+    by_name: dict[str, list[Rate]] = {}
+    for a, rate in chosen.answer_model_.by_annotator.items():
+        by_name.setdefault(names[a], []).append(rate)
+    found["annotators"] = tuple(_person(name, rates) for name, rates in by_name.items())
     return {**found, "doubtful": most_doubtful(chosen, rows, pairs, data, names)}
+
+
+def _person(name: str, rates: Sequence[Rate]) -> AnnotatorReport:
+    """One of those who answered, whose soft answers have several rates."""
+    n = np.array([one.n_answers for one in rates])
+    value, low, high = np.array([(one.value, one.low, one.high) for one in rates]).T @ (n / n.sum())
+    return AnnotatorReport(name, value, low, high, all(one.identified for one in rates), int(n.sum()))
 
 
 def _class_shares(model: TableModel, data: TrainingData) -> tuple[float, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import signal
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from numbers import Integral
@@ -45,7 +45,7 @@ class FitOptions:
     method: str
     loss: str
     prior: float | None
-    error_rate: str | float
+    error_rate: str | float | Mapping[int, float]
     classes: int | str | None
     model: str | None
     max_unlabeled: int | None

@@ -152,7 +152,8 @@ def _annotators(model: TableModel, answers: Answers) -> Codes:
     """The numbers of people in the model, after 0 for nobody; whom it does not know has the rate of all answers."""
     rates = model.estimator.answer_model_.by_annotator
     people = () if model.report is None else model.report.annotators
-    numbers = {one.name: number for one, number in zip(people, rates, strict=False)}
+    # Of soft answers a model has more rates than people.
+    numbers = {one.name: k for one, k in zip(people, rates, strict=True)} if len(people) == len(rates) else {}
     other = 1 + max(rates, default=0)
     return np.array([0, *(numbers.get(name, other) for name in answers.annotator_names)])
 

@@ -1,0 +1,54 @@
+"""Answers that come with a certainty."""
+
+import numpy as np
+
+from sdulearn.answers import AnswerGraph, AnswerModel
+from sdulearn.answers.soft import calibrated_rates, split_by_certainty
+
+
+def drawn(seed, n_points=40, n_answers=120):
+    """Persons 1 and 3 are right as often as they say; Bob, the second, is right in 60% and says 90% or 95%."""
+    rng = np.random.default_rng(seed)
+    y = rng.integers(0, 2, n_points)
+    who = np.repeat([1, 2, 3], n_answers)
+    ends = rng.permuted(np.tile(np.arange(n_points), (len(who), 1)), axis=1)[:, :2]
+    certainty = np.where(who == 2, rng.choice([0.9, 0.95], len(who)), rng.choice([0.55, 0.75, 0.95], len(who)))
+    right = rng.random(len(who)) < np.where(who == 2, 0.6, certainty)
+    return ends, (y[ends[:, 0]] == y[ends[:, 1]]) == right, who, certainty, right
+
+
+def loss(graph, model, right):
+    """Mean logarithmic loss of the probability that each answer is right."""
+    found = model.factor_graph(graph, 2).propagate(np.log([0.5, 0.5]), tol=1e-4).right
+    return -np.mean(np.log(np.clip(np.where(right, found, 1 - found), 1e-6, 1)))
+
+
+def test_soft_answers_are_worth_more_and_overconfidence_is_seen():
+    losses = []
+    for seed in range(4):
+        ends, same, who, certainty, right = drawn(seed)
+        part, person, stated = split_by_certainty(who, certainty)
+        soft = AnswerGraph.from_answers(ends, same, annotators=part)
+        hard = AnswerGraph.from_answers(ends, same, annotators=who)
+        rates = calibrated_rates(soft, person, stated, 2)
+        errors = np.array([rates[k] for k in part.tolist()])
+        # Who says more is believed more.
+        for one in (1, 2, 3):
+            order = np.argsort(certainty[who == one])
+            assert (np.diff(errors[who == one][order]) <= 0).all()
+        # Bob says that 8% of his answers are wrong.
+        assert np.abs(errors[who == 2].mean() - np.mean(~right[who == 2])) < 0.05
+        of_model = (soft, AnswerModel.given(rates, soft)), (hard, AnswerModel.estimate(hard))
+        losses.append([loss(graph, model, right) for graph, model in of_model])
+    calibrated, without_certainty = np.mean(losses, axis=0)
+    assert calibrated < without_certainty - 0.05
+
+
+def test_nobody_is_corrected_whom_no_answer_checks():
+    ends = np.arange(40).reshape(-1, 2)
+    part, person, stated = split_by_certainty(np.repeat([0, 1], 10), np.tile([0.6, 0.8, 0.8, 1.0, 0.75], 4))
+    assert (person.tolist(), stated.tolist()) == ([0] * 4 + [1] * 4, [0.6, 0.75, 0.8, 0.99] * 2)
+    assert part[:5].tolist() == [1, 3, 3, 4, 2]
+    graph = AnswerGraph.from_answers(ends, np.arange(20) % 3 > 0, annotators=part)
+    rates = calibrated_rates(graph, person, stated, 3)
+    np.testing.assert_allclose([rates[k] for k in range(1, 9)], 1 - stated)
