@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.stats import binom
 
-from sdulearn.answers.answer_model import AnswerModel
+from sdulearn.answers.answer_model import AnswerModel, is_crowd, number_by_answers
 from sdulearn.answers.checks import number_ids
 from sdulearn.answers.graph import AnswerGraph, least_classes, number_questions
 from sdulearn.answers.records import Answers
@@ -22,16 +22,17 @@ _CARELESS = 0.5
 def estimate_answers(graph: AnswerGraph, n_classes: int | str = "auto") -> tuple[AnswerModel, int]:
     """How the answers go wrong, and with how many classes.
 
-    By default two classes, where these explain all answers or about half of them are "same", as of random pairs of
-    two classes; else as many as the answers force, three or more.
+    By default the number that explains answers of a crowd that are left out best. Otherwise two classes, where these
+    explain all answers or about half of them are "same", as of random pairs of two; else as many as they force.
     """
     if isinstance(n_classes, str):
         half = binom.cdf(np.sum(graph.same > 0), graph.n_answers, 0.5) >= LEVEL
-        n_classes = (
-            2
-            if half or not graph.contradictory.any()
-            else max(3, least_classes(graph, np.ones(graph.n_answers, dtype=bool)))
-        )
+        if is_crowd(graph):
+            n_classes = number_by_answers(graph)[0]
+        elif half or not graph.contradictory.any():
+            n_classes = 2
+        else:
+            n_classes = max(3, least_classes(graph, graph.same != 0))
     return AnswerModel.estimate(graph, n_classes), n_classes
 
 

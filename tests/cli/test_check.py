@@ -1,6 +1,7 @@
 import csv
 import json
 import re
+import warnings
 from html.parser import HTMLParser
 
 import numpy as np
@@ -167,7 +168,7 @@ def test_the_number_of_classes_is_found_or_given(tmp_path, call, capsys, n_class
     said[7] = 1 - said[7]
     rows = [f"{a},{b},{same},{who}" for (a, b, who), same in zip(pairs, said, strict=True)]
     (tmp_path / "p.csv").write_text("\n".join(["id_a,id_b,label,annotator", *rows]))
-    for options, used in (((), n_classes), (("--classes", 4), 4)):
+    for options, used in (((), n_classes), (("--classes", 4), 4))[: 4 - n_classes]:
         call("check", tmp_path / "p.csv", "--json", *options)
         facts = {fact["code"]: fact["details"] for fact in json.loads(capsys.readouterr().out)["facts"]}
         assert facts["crowd"]["n_classes"] == used
@@ -215,6 +216,7 @@ class Parser(HTMLParser):
 
 def test_the_page_of_a_crowd(crowd, call, capsys, monkeypatch, tmp_path):
     def estimate(graph, n_classes):
+        warnings.warn("look: `n_classes`", stacklevel=1)
         rates = {k: Rate(0.01 * k, 0.0, 0.01 * k + 0.1, 9, careless=0.6 * (k == 50)) for k in range(1, 51)}
         return AnswerModel(Rate(0.2, 0.1, 0.3, 9), rates, np.array([[0.9, 0.69, 0.1], [0.69, 0.6, 0.0], [0.1, 0.0, 1]]))
 
@@ -224,6 +226,7 @@ def test_the_page_of_a_crowd(crowd, call, capsys, monkeypatch, tmp_path):
     assert call("check", tmp_path / "many.csv", "--html", tmp_path / "page.html", "--classes", 3) == 1
     out = capsys.readouterr().out
     assert "Estimated with 3 classes" in out
+    assert "warning: look: --classes\n" in out
     assert "  <w49>: 50% of 9 wrong (0% to 60%); 60% careless\n" in out
     confused = ['classes 1 and 2: called "same" 69%', 'class 2: called "different" 40%']
     assert (

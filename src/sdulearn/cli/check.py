@@ -12,6 +12,7 @@ not have. Exit code 0: nothing wrong; 1: something to look at.
 from __future__ import annotations
 
 import argparse
+import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -96,7 +97,10 @@ def _findings(answers: Answers, arguments: argparse.Namespace) -> tuple[list[Fin
     if not len(y):
         return check_entities(answers), check_answers(answers)
     graph = AnswerGraph.from_y(y)
-    model, n_classes = estimate_answers(graph, arguments.classes)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        model, n_classes = estimate_answers(graph, arguments.classes)
+    notes = [Finding("fit_warning", "warning", {"message": str(one.message)}) for one in caught]
     errors = np.clip(model.errors(answers.annotator_numbers), 0.01, 0.5)
     checks = check_answers(answers, errors)
     names = list(dict.fromkeys(answers.ids.ravel().tolist()))
@@ -115,7 +119,7 @@ def _findings(answers: Answers, arguments: argparse.Namespace) -> tuple[list[Fin
         replace(one, details={**one.details, "items": shown, "count": len(telling)})
         for one in check_contradictions(checks, answers.annotators)
     ]
-    about = [*check_answers_ratio(graph, arguments.prior), *contradictions, *check_entities(answers)]
+    about = [*notes, *check_answers_ratio(graph, arguments.prior), *contradictions, *check_entities(answers)]
     return [*check_crowd(answers, model, n_classes), *structure, *about], checks
 
 
