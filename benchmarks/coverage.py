@@ -27,7 +27,7 @@ from joblib import Parallel, delayed
 from pages import write_between
 from sklearn.datasets import load_breast_cancer, make_circles, make_classification, make_moons
 
-from sdulearn import PairLogisticRegression, estimate_prior, fit_table, stack_pairs
+from sdulearn import PairLogisticRegression, PairLogisticRegressionCV, estimate_prior, fit_table, stack_pairs
 from sdulearn.cli.main import main as command
 from sdulearn.datasets import make_waveform
 from sdulearn.metrics import cross_val_accuracy, pair_accuracy
@@ -238,6 +238,64 @@ def accuracy_after_a_slip(seed: int, n_repeats: int) -> Draw:
     return right, found.value, found.low, found.high
 
 
+KINDS = ("errors by class pair", "careless people", "hard questions")
+
+
+def crowd_answers(rng, classes, ends, who, kind: str):
+    """Answers of a crowd, a sixth to a fourth of them wrong in one of three ways, beside a rate of 10%."""
+    agree = classes[ends[:, 0]] == classes[ends[:, 1]]
+    wrong = np.full(len(ends), 0.1)
+    if kind == "errors by class pair":
+        names, place = np.unique(classes, return_inverse=True)
+        table = np.triu(rng.beta(1, 5, (len(names), len(names))))
+        table = table + np.triu(table, 1).T
+        wrong = table[place[ends[:, 0]], place[ends[:, 1]]]
+    if kind == "hard questions":
+        _, question = np.unique(np.sort(ends, axis=1), axis=0, return_inverse=True)
+        wrong = 1 / (1 + np.exp(2.2 - 1.5 * rng.normal(size=question.max() + 1)[question.ravel()]))
+    same = agree ^ (rng.random(len(ends)) < wrong)
+    if kind == "careless people":
+        careless = rng.beta(0.4, 1.6, who.max() + 1)
+        guesses = rng.random(len(ends)) < rng.beta(2, 2, who.max() + 1)[who]
+        same = np.where(rng.random(len(ends)) < careless[who], guesses, same)
+    return same
+
+
+def numbers_of_a_crowd(seed: int, kind: str) -> list[Draw]:
+    """Two classes: the share of wrong answers, the prior and the accuracy that ``fit_table`` reports."""
+    rng = np.random.default_rng(seed)
+    X, y = waveform(rng)
+    classes = np.where(y > 0, 1, -1)
+    ends, who = scattered(rng, 20, 400, 120)
+    same = crowd_answers(rng, classes, ends, who, kind)
+    frame = pd.DataFrame(X).rename(columns=lambda j: f"x{j}").assign(id=np.arange(len(X)))
+    answers = pd.DataFrame({"id_a": ends[:, 0], "id_b": ends[:, 1], "label": same.astype(int), "annotator": who})
+    fitted = fit_table(frame[:N_TABLE], answers, model="linear", id_column="id")
+    right = better_naming(fitted.predict(frame[N_TABLE:]).astype(int) == classes[N_TABLE:])
+    wrong = float(np.mean(same != (classes[ends[:, 0]] == classes[ends[:, 1]])))
+    error = fitted.estimator.answer_model_.error_rate
+    accuracy, prior = fitted.report.accuracy, fitted.report.prior
+    return [
+        (wrong, error.value, error.low, error.high),
+        (better_naming(y > 0), max(prior.value, 1 - prior.value), *sorted((prior.low, prior.high))),
+        (right, accuracy.value, accuracy.low, accuracy.high),
+    ]
+
+
+def numbers_of_many_classes(seed: int, kind: str) -> list[Draw]:
+    """Four classes in twenty columns: the share of wrong answers."""
+    rng = np.random.default_rng(seed)
+    classes = rng.integers(0, 4, 150)
+    X = 1.2 * np.random.default_rng(1).normal(size=(4, 20))[classes] + rng.normal(size=(150, 20)) * 2
+    ends, who = scattered(rng, 40, 1200, 150)
+    same = crowd_answers(rng, classes, ends, who, kind)
+    rows, known = stack_pairs(X, ends, same, annotators=who + 1, unlabeled="all")
+    model = PairLogisticRegressionCV(n_classes=4).fit(rows, known)
+    error = model.answer_model_.error_rate
+    wrong = float(np.mean(same != (classes[ends[:, 0]] == classes[ends[:, 1]])))
+    return [(wrong, error.value, error.low, error.high)]
+
+
 # A function that gives several draws measures as many cells: their names are joined by " + ".
 CELLS: dict[str, Callable[[int], Draw | list[Draw]]] = {}
 for _design, _prior in {
@@ -299,6 +357,14 @@ for _name, (_people, _rates) in {
 for _answers, _rows in ((50, 2000), (150, 2000), (150, 300)):
     _name = f"log of {_answers} questions about {_rows} rows"
     CELLS[f"accuracy: {_name} + prior: {_name}"] = partial(numbers_of_a_log, n_answers=_answers, n_rows=_rows)
+for _kind in KINDS:
+    _cells = (
+        f"{number}: 400 answers of 20 people, {_kind}" for number in ("crowd error", "crowd prior", "crowd accuracy")
+    )
+    CELLS[" + ".join(_cells)] = partial(numbers_of_a_crowd, kind=_kind)
+    CELLS[f"crowd error: four classes, 1,200 answers of 40 people, {_kind}"] = partial(
+        numbers_of_many_classes, kind=_kind
+    )
 for _repeats in (0, 1, 2, 3, 5, 10):
     CELLS[f"one slip: 100 answers, {_repeats} asked again"] = partial(accuracy_after_a_slip, n_repeats=_repeats)
 

@@ -275,6 +275,11 @@ class AnswerModel:
         return from_columns(numbers, counts, rates, low, np.maximum(high, rates), careless)
 
     @property
+    def of_crowd(self) -> bool:
+        """Whether the rates were estimated together with the classes of the points, and these are still known."""
+        return self._crowd is not None
+
+    @property
     def certain(self) -> bool:
         """Whether no answer is ever wrong: closed forms apply."""
         return not any(rate.value for rate in self.by_annotator.values())
@@ -337,6 +342,23 @@ class AnswerModel:
         """
         return self._crowd is not None and self._crowd.has(graph)
 
+    def crowd_probabilities(self, graph: AnswerGraph) -> Array | None:
+        """Class probabilities of points by some answers alone, all classes equally likely before.
+
+        Parameters
+        ----------
+        graph : AnswerGraph
+            Answers of the crowd that the rates come from.
+
+        Returns
+        -------
+        array of shape (n_points, n_classes) or None
+            None where a model had to help, or the answers are others.
+        """
+        if self._crowd is None or not self._crowd.alone or not self._crowd.has(graph):
+            return None
+        return np.asarray(softmax(self._crowd.evidence(graph), axis=1))
+
     def posteriors(self, graph: AnswerGraph, log_p: Array) -> Array:
         """Class probabilities of the points by some answers and by what is known of the points before.
 
@@ -398,13 +420,14 @@ class Crowd:
     points: Codes  # (n_points,), their numbers in ``y``, ascending
     log_posteriors: Array  # (n_points, n_classes), logarithms of the class probabilities of each point
     log_shares: Array  # (n_classes,), of their means
+    alone: bool  # whether the answers say it alone, or beside a model
 
     @classmethod
-    def of(cls, graph: AnswerGraph, draws: Draws) -> Crowd:
+    def of(cls, graph: AnswerGraph, draws: Draws, alone: bool) -> Crowd:
         """From draws of the classes."""
         posteriors = np.maximum(draws.posteriors, _LEAST_CHANCE)
         shares = posteriors[graph.degree > 0].mean(axis=0)
-        return cls(np.unique(_rows_of(graph)), graph.points, np.log(posteriors), np.log(shares))
+        return cls(np.unique(_rows_of(graph)), graph.points, np.log(posteriors), np.log(shares), alone)
 
     def has(self, graph: AnswerGraph) -> bool:
         """Whether some answers are of this crowd."""
@@ -503,7 +526,9 @@ def _crowd_model(
     found = from_columns(numbers, counts, rates, np.minimum(low, rates), high, draws.careless, draws.same)
     value = float(draws.wrong[~draws.alike].mean())
     total = Rate(value, *_ends_of_draws(draws), int(counts.sum()), float(counts @ draws.careless / counts.sum()))
-    return replace(found, error_rate=total, table=draws.table if by_pair else None, _crowd=Crowd.of(graph, draws))
+    return replace(
+        found, error_rate=total, table=draws.table if by_pair else None, _crowd=Crowd.of(graph, draws, log_p is None)
+    )
 
 
 def _ends_of_draws(draws: Draws) -> tuple[float, float]:

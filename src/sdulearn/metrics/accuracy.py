@@ -81,7 +81,7 @@ def pair_accuracy(
     decision: ArrayLike,
     y: ArrayLike | Pairs,
     *,
-    error_rate: float | Mapping[int, float] | None = None,
+    error_rate: float | Mapping[int, float] | AnswerModel | None = None,
     sample_weight: ArrayLike | None = None,
     prior: float | None = None,
     random_points: ArrayLike | None = None,

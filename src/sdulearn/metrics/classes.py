@@ -26,7 +26,7 @@ from sdulearn.types import Array, Between, Codes, Indices, Mask, Probability
 
 # A group with fewer points is not matched with a class: the best of all matchings would flatter too much.
 _FEWEST_POINTS = 10
-Basis: TypeAlias = Literal["labels", "groups", "random questions"]
+Basis: TypeAlias = Literal["labels", "groups", "random questions", "crowd"]
 
 
 @dataclass(frozen=True)
@@ -84,12 +84,13 @@ class ClassAgreement:
         points agree with.
     accuracy : Share or None
         Share of right predictions where labels or answers tell it (see ``basis``).
-    basis : {"labels", "groups", "random questions", None}
+    basis : {"labels", "groups", "random questions", "crowd", None}
         "labels": predictions on labelled points. "groups": on the points of groups that the answers
         tie together and call different from each other, each of ten points or more, as many as
         there are predicted classes, matched with classes in the best way, which flatters by less
         than one in ten points of a group. "random questions": on points drawn at random, by the
-        classes that answers give them: of labels, or such groups.
+        classes that answers give them: of labels, or such groups. "crowd": on all points in answers, by the classes
+        that contradictory answers of many give them (:class:`~sdulearn.answers.AnswerModel`).
     confidence : float
         Level of the intervals. Those of agreements are about further questions: about new points,
         but the same hubs (:meth:`AnswerGraph.hubs <sdulearn.answers.AnswerGraph.hubs>`).
@@ -110,7 +111,7 @@ def class_agreement(
     y_pred: ArrayLike,
     y: ArrayLike | Pairs,
     *,
-    error_rate: float | Mapping[int, float] | None = None,
+    error_rate: float | Mapping[int, float] | AnswerModel | None = None,
     sample_weight: ArrayLike | None = None,
     random_points: ArrayLike | None = None,
     confidence: float = 0.95,
@@ -150,7 +151,13 @@ def class_agreement(
     # The class of a point is that of its first row.
     predicted = by_row[np.unique(graph.row_point, return_index=True)[1]].astype(np.int64)
     counted, asked = random_answers(graph, pairs, rows_of(random_points, kept))
-    if counted is None:
+    chances = error_rate.crowd_probabilities(graph) if isinstance(error_rate, AnswerModel) else None
+    if counted is None and chances is not None:
+        inside = graph.degree > 0
+        value, low, high = share_of(chances[inside], predicted[inside] - 1, confidence, spread)
+        accuracy: Share | None = Share(value, low, high, float(inside.sum()) / spread)
+        basis: Basis | None = "crowd"
+    elif counted is None:
         accuracy, basis = _accuracy(graph, predicted, confidence)
     else:
         model = known_answer_model(error_rate, graph)

@@ -23,6 +23,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
+from sdulearn.answers.answer_model import AnswerModel
 from sdulearn.answers.graph import AnswerGraph
 from sdulearn.errors import InputError, OrientationWarning, SdulearnWarning
 from sdulearn.metrics.accuracy import AccuracyEstimate, no_answers, pair_accuracy
@@ -111,7 +112,7 @@ def held_out_accuracy(
     y: ArrayLike | Pairs,
     *,
     n_splits: int,
-    error_rate: float | Mapping[int, float] | None = None,
+    error_rate: float | Mapping[int, float] | AnswerModel | None = None,
     sample_weight: ArrayLike | None = None,
     prior: float | None = None,
     random_points: ArrayLike | None = None,

@@ -308,6 +308,7 @@ def _headline_words(d: Details) -> str:
         "labels": "held-out labelled rows",
         "groups": "groups of rows that the answers connect, each matched with a class; slightly too high",
         "random questions": "the rows of random questions, whose classes follow from the answers",
+        "crowd": "the rows that people were asked about, whose classes follow from all answers",
     }
     return f"{value}, by {basis[d['basis']]} (effective number of rows: {d['n']:.0f}, as folds share training data)."
 

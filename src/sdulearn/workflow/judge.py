@@ -13,7 +13,7 @@ from scipy import sparse
 from scipy.stats.mstats import mquantiles
 from sklearn import config_context
 
-from sdulearn.answers.answer_model import doubtful_answers
+from sdulearn.answers.answer_model import AnswerModel, doubtful_answers
 from sdulearn.columns import BOOLEAN, CATEGORY, NUMBER, Column, Columns
 from sdulearn.diagnostics import ACCURACY_FOLDS, Finding
 from sdulearn.errors import UndeterminedError
@@ -118,19 +118,21 @@ def prior_of_random_points(
         return PriorEstimate(0.5, 0.0, 1.0, False, 0.0, 0.0, 0.95, 0.0)
 
 
-def error_rates_of(model: Estimator) -> dict[int, float] | None:
+def error_rates_of(model: Estimator) -> dict[int, float] | AnswerModel | None:
     """How often answers are wrong, where any are, by a model that takes that into account.
 
-    One who was never found wrong may be, and one who guesses leaves the others' answers as they are.
+    One who was never found wrong may be, and one who guesses leaves the others' answers as they are. Of a crowd it is
+    known what all of its answers say of each point.
     """
-    if model.answer_model_.certain:
-        return None
-    return {a: min(max(rate, _FEWEST_ERRORS), _MOST_ERRORS) for a, rate in model.answer_model_.rates.items()}
+    found: AnswerModel = model.answer_model_
+    if found.certain or found.of_crowd:
+        return found if found.of_crowd else None
+    return {a: min(max(rate, _FEWEST_ERRORS), _MOST_ERRORS) for a, rate in found.rates.items()}
 
 
 def agreement_of_many(
     predicted: Array | Codes,
-    rates: dict[int, float] | None,
+    rates: dict[int, float] | AnswerModel | None,
     parts: list[FoldModel],
     pairs: Pairs,
     weights: Array | None,
