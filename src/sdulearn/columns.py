@@ -34,8 +34,8 @@ MANY_TEXTS = 100_000
 _FIRST = 2_000
 _FEW = 1_000
 # Texts that stand for a missing number in a column of numbers.
-MARKS = frozenset(("-", "--", "---", "–", "—", ".", "..", "...", "*", "n.a.", "n/a", "na", "nan", "none", "null",
-                   "nil", "missing", "unknown", "k.a.", "#n/a", "?"))  # fmt: skip
+_MARKS = frozenset(("-", "--", "---", "–", "—", ".", "..", "...", "*", "n.a.", "n/a", "na", "nan", "none", "null",
+                    "nil", "missing", "unknown", "k.a.", "#n/a", "?"))  # fmt: skip
 _PLAIN = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 _COMMA = re.compile(r"[+-]?\d+(,\d+)?([eE][+-]?\d+)?", re.ASCII)
 # 1,234 may be a thousand and more, or one and a bit.
@@ -293,7 +293,7 @@ def _count_texts(values: ArrowColumn, first: int) -> ColumnCounts:
     n_commas = 0
     for text, n in zip(different.to_pylist(), times.to_pylist(), strict=True):
         trimmed = text.strip()
-        if trimmed.lower() in MARKS:
+        if trimmed.lower() in _MARKS:
             marks[trimmed] += n
             continue
         n_commas += n * ("," in text and not _THOUSANDS.fullmatch(trimmed))

@@ -188,12 +188,6 @@ def test_people_who_were_asked_the_same_repeat_nothing(tmp_path, call, capsys):
     assert people["text"] == "None of the 2 people stands out."
 
 
-def test_times_that_cannot_be_read_are_listed(tmp_path, call, capsys):
-    (tmp_path / "p.csv").write_text("id_a,id_b,label,seconds\na,b,1,-3\nc,d,0,soon\ne,f,1,\n")
-    assert call("check", tmp_path / "p.csv") == 1
-    assert "Times that are not a number of seconds: 2\n  line 2: '-3'\n  line 3: 'soon'\n" in capsys.readouterr().out
-
-
 class Parser(HTMLParser):
     """Opening and closing tags that match, and the texts between."""
 

@@ -354,16 +354,3 @@ def test_lines_that_hold_something_else_are_reported(more, reason):
     found = parse_log(json.dumps({**line, **more}).encode())
     assert [(row.line, row.reason) for row in found.bad_rows] == [(1, reason)]
     assert not found.answers
-
-
-def test_an_answer_took_the_time_since_the_one_before_by_the_same_person(tmp_path):
-    times = [("ann", "05"), ("bob", "06"), ("ann", "11.5"), ("ann", "11"), ("bob", "x"), ("bob", "09")]
-    lines = [
-        {"event": "answer", "number": k, "left": "a", "right": f"b{k}", "answer": "same", "annotator": who,
-         "time": f"2026-01-02T03:04:{at}Z", "session": "s"}
-        for k, (who, at) in enumerate(times)
-    ]  # fmt: skip
-    (tmp_path / "log.jsonl").write_text("\n".join(map(json.dumps, lines)))
-    seconds = read_answers(tmp_path / "log.jsonl").seconds
-    # The first of each person, a clock that was set back, and beside a time that cannot be read.
-    np.testing.assert_allclose(seconds, [np.nan, np.nan, 6.5, np.nan, np.nan, np.nan])

@@ -7,7 +7,7 @@ pairs is one too: the groups cannot be coloured with two colours.
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict, deque
+from collections import defaultdict, deque
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import islice
@@ -62,23 +62,6 @@ class AnswerChecks:
     def n_contradictions(self) -> int:
         """All contradictions, of whichever kind."""
         return len(self.disagreements) + len(self.closure) + len(self.odd_cycles)
-
-    def suspects(self, count: int = 3) -> list[tuple[int, int]]:
-        """Answers that stand in half of the chains or more: one wrong answer can make many.
-
-        Parameters
-        ----------
-        count : int, default=3
-            Most answers to name.
-
-        Returns
-        -------
-        list of (int, int)
-            Position of an answer, and the number of chains that it stands in.
-        """
-        chains = [c.answers for c in (*self.closure[:EXPLAINED], *self.odd_cycles[:EXPLAINED])]
-        often = Counter(k for chain in chains for k in set(chain)).most_common(count)
-        return [(k, times) for k, times in often if times > 1 and 2 * times >= len(chains)]
 
 
 def check_answers(answers: Answers | AnswerGraph, errors: Array | None = None) -> AnswerChecks:

@@ -158,10 +158,7 @@ class Answers:
     epsilon : float or None
         Privacy of each answer, where a log says that they were flipped with probability 1 / (1 + exp(epsilon)).
     seconds : array of shape (n_answers,) or None
-        How long each answer took, NaN where that is not known; in a log the time since the answer before by the same
-        person.
-    bad_seconds : tuple of BadRow
-        Rows whose time is not a number of seconds; their answers count.
+        How long each answer took, NaN where that is not known.
     certainty : array of shape (n_answers,) or None
         How likely each answer is right, as who gave it says, from 0.5 to 1; None where nobody says it.
     """
@@ -183,7 +180,6 @@ class Answers:
     n_unranked: int = 0
     epsilon: float | None = None
     seconds: Array | None = None
-    bad_seconds: tuple[BadRow, ...] = ()
     certainty: Array | None = None
 
     @property

@@ -135,13 +135,9 @@ def list_faults(answers: Answers, checks: AnswerChecks, unknown: Sequence[tuple[
     """What is wrong with single answers, by kind."""
     kinds = {
         "Unreadable rows": [f"line {row.line}: {row.reason}" for row in answers.bad_rows],
-        "Times that are not a number of seconds": [f"line {row.line}: {row.reason}" for row in answers.bad_seconds],
         "Ids that the table does not have": [f"line {answers.lines[k]}: {shortened(name)}" for k, name in unknown],
         "Pairs of a point with itself": [_answer(answers, k) for k in checks.self_pairs.tolist()],
         "Repeated questions with the same answer": [_answer(answers, k) for k in checks.repeats.tolist()],
-        "One wrong answer can make many contradictions; to look at first": [
-            f"{_answer(answers, k)} (in {times} of the first chains)" for k, times in checks.suspects()
-        ],
     }
     return [
         Finding("listed", "warning", {"title": title, "count": len(found), "items": found})

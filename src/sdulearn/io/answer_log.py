@@ -33,7 +33,7 @@ import numpy as np
 from sdulearn.answers.records import EPSILONS, PAIR_WORDS, Answer, Answers, BadRow, is_epsilon
 from sdulearn.errors import FileError, InputError
 from sdulearn.io.files import Location, as_text, read_bytes
-from sdulearn.types import Array, Mask
+from sdulearn.types import Mask
 
 EVENTS = ("session", "answer", "undo", "change", "label")
 # Every line of ours begins so, and no text within one holds it: its quotes would be escaped.
@@ -295,23 +295,7 @@ def log_answers(name: str, contents: LogContents) -> Answers:
         drawn=contents.drawn(),
         n_unranked=sum(one.kind != "random" and one.rank is None for one in given),
         epsilon=contents.epsilon,
-        seconds=_seconds(given) if any(times) else None,
     )
-
-
-def _seconds(given: Iterable[Answer[str]]) -> Array:
-    """Time since the answer before of the same person and session; NaN of the first, and where a clock was set back."""
-    last: dict[tuple[str, str], float] = {}
-    found = []
-    for one in given:
-        try:
-            now = datetime.fromisoformat(one.time).timestamp()
-        except (ValueError, OverflowError):
-            now = math.nan
-        took = now - last.get((one.session, one.annotator), math.nan)
-        found.append(took if took >= 0 else math.nan)
-        last[one.session, one.annotator] = now
-    return np.array(found)
 
 
 class AnswerLog:

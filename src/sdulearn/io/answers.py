@@ -11,20 +11,19 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from sdulearn.answers.records import Answers, BadRow
-from sdulearn.columns import MARKS
 from sdulearn.errors import InputError, listed, quoted, shortened
 from sdulearn.io.answer_log import is_log_record, log_answers, read_log
 from sdulearn.io.files import Location, as_text, is_location
 from sdulearn.io.importers import recognise
 from sdulearn.io.rows import Cells, Sheet, by_plain_name, pair_columns, read_sheet
 from sdulearn.pairs import DISSIMILAR, SIMILAR, UNSURE
-from sdulearn.types import Frame
+from sdulearn.types import Array, Frame
 
 MEANINGS = {"similar": SIMILAR, "dissimilar": DISSIMILAR, "unsure": UNSURE}
 ROLES = ("id_a", "id_b", "label", "weight", "annotator", "time", "seconds", "confidence")
@@ -37,13 +36,8 @@ _WORDS = {
 _SPELLINGS = {word: answer for answer, words in _WORDS.items() for word in words.split()}
 # How often those who say so take themselves to be right.
 _STATED = {"definitely": 0.95, "surely": 0.95, "sure": 0.95, "probably": 0.75, "rather": 0.75, "unsure": 0.5}
-# The end of a column's name, as of "same (1-5)": 1 is surely different, the last number surely the same.
-_SCALE = re.compile(r"[\W_]+1[\W_]+(?:to[\W_]+)?([3-9]|10)\W*$")
 _SIDES = {SIMILAR: "above 0.5", DISSIMILAR: "below 0.5", UNSURE: "0.5"}
-_DURATIONS = (
-    "seconds", "ms", "milliseconds", "duration", "elapsed", "elapsed_time", "response_time", "reaction_time", "rt",
-    "lead_time", "work_time", "time_spent", "time_taken",
-)  # fmt: skip
+_DURATIONS = ("seconds", "duration", "elapsed", "response_time", "reaction_time", "rt", "lead_time", "time_spent")
 _OTHER_COLUMNS = {
     "label": (
         "label", "answer", "same", "similar", "match", "is_match", "is_same", "is_duplicate", "constraint", "p_same",
@@ -53,9 +47,8 @@ _OTHER_COLUMNS = {
     "weight": ("weight", "sample_weight"),
     "annotator": ("annotator", "annotator_id", "worker", "worker_id", "performer", "user", "user_id"),
     "time": ("time", "timestamp", "created_at"),
-    "seconds": tuple(f"{name}{unit}" for name in _DURATIONS for unit in ("", "_s", "_sec", "_seconds", "_ms")),
+    "seconds": tuple(f"{name}{unit}" for name in _DURATIONS for unit in ("", "_s", "_ms")),
 }  # fmt: skip
-_UNIT = re.compile(r"\s*(ms|msec|milliseconds?|s|secs?|seconds?)$")
 
 
 def read_answers(
@@ -147,10 +140,7 @@ def _read_answers(sheet: Sheet, columns: Mapping[str, str], words: Mapping[str, 
             bad.append(BadRow(line, row))
         else:
             rows.append({**row, "line": line})
-    scale = _SCALE.search(roles["label"])
-    steps = np.linspace(-0.9, 0.9, int(scale[1])).round(6).tolist() if scale else []
-    meant = {**sheet.words, **{str(k): step for k, step in enumerate(steps, 1)}}
-    meaning = _meanings(name, Counter(row["label"] for row in rows), words, meant)
+    meaning = _meanings(name, Counter(row["label"] for row in rows), words, sheet.words)
     for row in rows:
         if row["label"] not in meaning:
             wanted = "a probability from 0 to 1" if "." in row["label"] else "one that is known"
@@ -159,12 +149,6 @@ def _read_answers(sheet: Sheet, columns: Mapping[str, str], words: Mapping[str, 
     if not rows and bad:
         raise _nothing_readable(name, bad)
     texts = {role: np.array([row[role] for row in rows], dtype=object) for role in roles}
-    seconds = None
-    bad_seconds: list[BadRow] = []
-    if "seconds" in roles:
-        seconds = np.array([_seconds(row["seconds"], roles["seconds"]) for row in rows])
-        given = ((row["line"], row["seconds"]) for row, took in zip(rows, seconds, strict=True) if np.isnan(took))
-        bad_seconds = [BadRow(line, quoted(text)) for line, text in given if text.lower() not in {"", *MARKS}]
     said = np.array([meaning[row["label"]] * row["confidence"] for row in rows])
     certainty = (1 + np.abs(said)) / 2
     codes = np.sign([meaning[row["label"]] for row in rows]).astype(int).tolist()
@@ -183,8 +167,7 @@ def _read_answers(sheet: Sheet, columns: Mapping[str, str], words: Mapping[str, 
         times=texts.get("time"),
         format=sheet.format,
         n_unanswered=sheet.n_unanswered,
-        seconds=seconds,
-        bad_seconds=tuple(bad_seconds),
+        seconds=_seconds(texts["seconds"], roles["seconds"]) if "seconds" in roles else None,
         certainty=certainty if np.any((certainty > 0.5) & (certainty < 1)) else None,
     )
 
@@ -205,13 +188,11 @@ def _parse(cells: Cells | str, places: Mapping[str, int]) -> dict[str, Any] | st
     """What a row says in each role, or the reason why it cannot be read."""
     if isinstance(cells, str):
         return cells
-    last = max(place for role, place in places.items() if role != "seconds")
-    if len(cells) <= last:
-        return f"{len(cells)} cells where {last + 1} are needed"
-    cell_of = {role: cells[place] if place < len(cells) else "" for role, place in places.items()}
-    if nested := [role for role, cell in cell_of.items() if role != "seconds" and isinstance(cell, dict | list)]:
+    if len(cells) <= max(places.values()):
+        return f"{len(cells)} cells where {max(places.values()) + 1} are needed"
+    if nested := [role for role, place in places.items() if isinstance(cells[place], dict | list)]:
         return f"{nested[0]} is not a single value"
-    text = {role: as_text(cell) for role, cell in cell_of.items()}
+    text = {role: as_text(cells[place]) for role, place in places.items()}
     for role in ("id_a", "id_b", "label"):
         if not text[role]:
             return f"{role} is empty"
@@ -239,14 +220,11 @@ def _number(text: str) -> float | None:
         return None
 
 
-def _seconds(text: str, column: str) -> float:
-    """How long an answer took, such as "6,2", "6.2 s" or "0:06"; NaN where the text does not say it."""
-    unit = _UNIT.search(text.lower())
-    number = text[: unit.start()] if unit else text
-    parts = [_number(part) for part in number.removeprefix("0 days ").replace(",", ".").split(":")]
-    seconds = sum(math.nan if part is None else part * 60**k for k, part in enumerate(reversed(parts)))
-    thousandths = re.search(r"(ms|msec|milliseconds?)\W*$", unit[1] if unit else column.lower())
-    return seconds / (1000 if thousandths else 1) if 0 <= seconds < math.inf else math.nan
+def _seconds(texts: Iterable[str], column: str) -> Array:
+    """How long answers took, in milliseconds where the column's name says so; NaN where a text is no such number."""
+    numbers = np.array([_number(text.replace(",", ".")) for text in texts], dtype=np.float64)
+    usable = np.isfinite(numbers) & (numbers >= 0)
+    return np.where(usable, numbers, np.nan) / (1000 if re.search(r"ms\W*$", column.lower()) else 1)
 
 
 def _meanings(
@@ -296,7 +274,7 @@ def _find_columns(
             )
     if repeated := [name for name, count in Counter(header).items() if count > 1 and name]:
         raise InputError(f"{path} has two columns named {quoted(repeated[0])}. Rename or remove one of them.")
-    by_name = {_SCALE.sub("", name): column for name, column in by_plain_name(header).items()}
+    by_name = by_plain_name(header)
     found = dict(given)
     ends = pair_columns(header)
     if ends is not None and not {"id_a", "id_b"} & given.keys():
