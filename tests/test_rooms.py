@@ -28,7 +28,7 @@ FLOORS = [
         ("solvers",),
     ],
     [("risks", "prior", "bounds")],
-    [("model_selection", "metrics", "diagnostics", "crowd")],
+    [("model_selection", "metrics", "diagnostics")],
     [("base", "datasets", "linear"), ("blocks",)],
     [("joint",)],
     [("boosting",), ("blocks.problem", "blocks.double_hinge", "blocks.estimators", "distributed")],

@@ -15,12 +15,13 @@ from numpy.typing import ArrayLike
 from scipy import sparse
 from scipy.stats import binom, binomtest, norm
 
-from sdulearn.answers.checks import AnswerChecks, check_answers, number_ids
-from sdulearn.answers.graph import AnswerGraph, connect, number_questions, restrict
+from sdulearn.answers.answer_model import AnswerModel, is_crowd, number_by_answers
+from sdulearn.answers.checks import AnswerChecks, check_answers, known_answers
+from sdulearn.answers.graph import AnswerGraph, connect, least_classes, number_questions, restrict
 from sdulearn.answers.records import Answers, flip_rate
-from sdulearn.errors import InputError
+from sdulearn.errors import InputError, shortened
 from sdulearn.model_selection import PairKFold, number_of_folds
-from sdulearn.pairs import UNSURE, Pairs, read_pairs
+from sdulearn.pairs import Pairs, read_pairs
 from sdulearn.prior import PriorEstimate
 from sdulearn.risks import similar_share
 from sdulearn.types import Array, Indices, Mask, MatrixLike, Rows
@@ -51,6 +52,9 @@ _ENTITY_SIZE = 3
 _ENTITY_SHARE = 0.2
 _ENTITY_TIMES = 5
 _ENTITY_DRAWS = 5
+# Doubtful is whose median answer takes less than this share of everybody's, and who is careless more often than this.
+_FAST = 1 / 3
+_CARELESS = 0.5
 
 
 @dataclass(frozen=True)
@@ -342,16 +346,14 @@ def _entity_groups(answers: Answers) -> dict[str, float]:
     Few answers a point tie small groups whatever they are about. Hence the comparison with random
     order: answers about classes tie as many points into large groups.
     """
-    ends = number_ids(answers.ids)
-    known = (ends[:, 0] != ends[:, 1]) & (answers.answers != UNSURE)
-    n_points = int(ends.max(initial=-1)) + 1
-    asked, question = number_questions(ends[known], n_points)
-    same = np.bincount(question, answers.answers[known]) > 0
-    sizes = _tied_sizes(asked[same], n_points)
+    graph, _ = known_answers(answers)
+    asked, question = number_questions(graph.ends, graph.n_points)
+    same = np.bincount(question, graph.same) > 0
+    sizes = _tied_sizes(asked[same], graph.n_points)
     if len(sizes) <= _ENTITY_GROUPS or np.median(sizes) > _ENTITY_SIZE:
         return {}
     rng = np.random.default_rng(0)
-    in_random_order = [_tied_sizes(asked[rng.permutation(same)], n_points) for _ in range(_ENTITY_DRAWS)]
+    in_random_order = [_tied_sizes(asked[rng.permutation(same)], graph.n_points) for _ in range(_ENTITY_DRAWS)]
     share = min(_in_large_groups(drawn) for drawn in in_random_order)
     if share < _ENTITY_SHARE or _in_large_groups(sizes) > share / _ENTITY_TIMES:
         return {}
@@ -367,6 +369,101 @@ def _tied_sizes(ends: Indices, n_points: int) -> Indices:
 def _in_large_groups(sizes: Indices) -> float:
     """Share of the tied points in groups too large for an entity."""
     return float(sizes[sizes > 2 * _ENTITY_SIZE].sum() / sizes.sum())
+
+
+def estimate_answers(graph: AnswerGraph, n_classes: int | str = "auto") -> tuple[AnswerModel, int]:
+    """How the answers go wrong, and with how many classes.
+
+    By default the number that explains answers of a crowd that are left out best. Otherwise two classes, where these
+    explain all answers or about half of them are "same", as of random pairs of two; else as many as they force.
+    """
+    if isinstance(n_classes, str):
+        half = binom.cdf(np.sum(graph.same > 0), graph.n_answers, 0.5) >= LEVEL
+        if is_crowd(graph):
+            n_classes = number_by_answers(graph)[0]
+        elif half or not graph.contradictory.any():
+            n_classes = 2
+        else:
+            n_classes = max(3, least_classes(graph, graph.same != 0))
+    return AnswerModel.estimate(graph, n_classes), n_classes
+
+
+def check_crowd(answers: Answers, model: AnswerModel, n_classes: int) -> list[Finding]:
+    """What the answers say of those who gave them; of one person how often they are wrong."""
+    graph, used = known_answers(answers)
+    asked, question = number_questions(graph.ends, graph.n_points)
+    n = np.bincount(question)
+    same = np.bincount(question, graph.same > 0).astype(int)
+    people = _people(graph, None if answers.seconds is None else answers.seconds[used], model, answers.annotator_names)
+    rate = model.error_rate
+    details = {"n_classes": n_classes, "n_people": len(people), **vars(rate), "identified": rate.identified}
+    details["answers_each"] = np.quantile([one["n_answers"] for one in people] or [len(used)], [0, 0.5, 1]).tolist()
+    details |= {"n_repeated": int(np.sum(n > 1)), "n_both_ways": int(np.sum((same > 0) & (same < n)))}
+    found = [Finding("crowd", "result", details)] if rate.identified or len(people) > 1 else []
+    if len(people) > 1:
+        doubtful = [_in_words(one) for one in people if one["reasons"]]
+        details = {"people": people, "count": len(doubtful), "items": doubtful}
+        found.append(Finding("people", "warning" if doubtful else "info", details))
+    if model.table is not None:
+        found.append(Finding("answer_table", "info", _confused(100 * model.table)))
+    errors = np.bincount(question, model.errors(graph.annotators)) / n
+    if len(hard := _disputed(same, n, errors)):
+        names = list(dict.fromkeys(answers.ids.ravel().tolist()))
+        items = [
+            f"{shortened(names[a])} and {shortened(names[b])}: {same[k]} same, {n[k] - same[k]} different"
+            for k, (a, b) in zip(hard, asked[hard], strict=True)
+        ]
+        found.append(Finding("disputed", "warning", {"count": len(hard), "level": LEVEL, "items": items}))
+    return found
+
+
+def _people(graph: AnswerGraph, seconds: Array | None, model: AnswerModel, names: Sequence[str]) -> list[Details]:
+    """Those who answered, the one with the highest rate first, with the reasons to doubt them."""
+    people: list[Details] = []
+    for k in np.unique(graph.annotators[graph.annotators > 0]).tolist():
+        own = graph.annotators == k
+        said = graph.same[own]
+        rate = model.by_annotator[k]
+        # The chance that all answers of one of so many people are alike.
+        alike = len(names) * np.mean(graph.same == said[0]) ** len(said) if np.ptp(said) == 0 else 1.0
+        reasons = {
+            "wrong more often than others": rate.low > model.error_rate.value,
+            f"{rate.careless:.0%} careless": rate.careless > _CARELESS,
+            f'all "{"same" if said[0] > 0 else "different"}"': alike < LEVEL,
+        }
+        if seconds is not None and not np.isnan(seconds[own]).all():
+            took = np.nanmedian(seconds[own])
+            reasons[f"{took:.1f} s an answer"] = took < _FAST * np.nanmedian(seconds)
+        why = [reason for reason, holds in reasons.items() if holds]
+        people.append({"name": names[k - 1], **vars(rate), "reasons": why})
+    return sorted(people, key=lambda one: (-one["value"], -one["low"]))
+
+
+def _in_words(one: Details) -> str:
+    rate = f"{one['value']:.0%} of {one['n_answers']:,} wrong ({one['low']:.0%} to {one['high']:.0%})"
+    return f"{shortened(one['name'])}: {rate}; {', '.join(one['reasons'])}"
+
+
+def _confused(same: Array) -> Details:
+    """The table in per cent, and its K largest mistakes."""
+    K = len(same)
+    wrong = np.tril(np.where(np.eye(K, dtype=bool), 100 - same, same))
+    words = ('class {0}: called "different" {2:.0f}%', 'classes {1} and {0}: called "same" {2:.0f}%')
+    worst = [divmod(k, K) for k in np.argsort(-wrong, axis=None)[:K].tolist()]
+    items = [words[i != j].format(i + 1, j + 1, wrong[i, j]) for i, j in worst]
+    shares = {"same": same.round().tolist(), "different": (100 - same).round().tolist()}
+    return {"classes": [str(k + 1) for k in range(K)], **shares, "items": items}
+
+
+def _disputed(same: Indices, n: Indices, errors: Array) -> Indices:
+    """Questions whose n answers disagree more than errors explain, by an exact test; the most telling first.
+
+    If X of n answers are wrong, the smaller side has min(X, n - X), whatever the truth is.
+    """
+    fewer = np.minimum(same, n - same)
+    p_value = binom.cdf(n - fewer, n, errors) - binom.cdf(fewer - 1, n, errors)
+    order = np.argsort(p_value, kind="stable")
+    return order[p_value[order] * max(np.sum(n > 1), 1) < LEVEL]
 
 
 def check_outcome(prior: PriorEstimate, accuracy: AccuracyEstimate, oriented: bool) -> list[Finding]:

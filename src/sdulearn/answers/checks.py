@@ -120,6 +120,15 @@ def check_answers(answers: Answers | AnswerGraph, errors: Array | None = None) -
     )
 
 
+def known_answers(answers: Answers) -> tuple[AnswerGraph, Indices]:
+    """The answers that say same or different of two ids, which are numbered, and the positions of these answers."""
+    ends = number_ids(answers.ids)
+    used = np.flatnonzero((ends[:, 0] != ends[:, 1]) & (answers.answers != UNSURE) & (answers.weights > 0))
+    details = {"annotators": answers.annotator_numbers[used], "weights": answers.weights[used]}
+    n_points = int(ends.max(initial=-1)) + 1
+    return AnswerGraph.from_answers(ends[used], answers.answers[used], **details, n_points=n_points), used
+
+
 def number_ids(ids: NDArray[np.object_]) -> Indices:
     """Ids as numbers 0, 1, ... in the order of their first appearance."""
     numbers: dict[str, int] = {}

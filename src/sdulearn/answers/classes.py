@@ -7,12 +7,11 @@ from dataclasses import replace
 import numpy as np
 
 from sdulearn.answers.answer_model import AnswerModel, is_crowd, number_by_answers
-from sdulearn.answers.checks import number_ids
+from sdulearn.answers.checks import known_answers
 from sdulearn.answers.graph import AnswerGraph, least_classes
 from sdulearn.answers.propagate import sum_by
 from sdulearn.answers.records import Answers
 from sdulearn.errors import InputError
-from sdulearn.pairs import UNSURE
 from sdulearn.types import Array
 
 # An id has a class where one is at least so likely.
@@ -51,16 +50,10 @@ def classes_of_answers(answers: Answers, n_classes: int | str = "auto") -> tuple
     >>> columns["id"], columns["class"]
     (array(['a', 'b', 'c', 'd'], dtype=object), array(['1', '1', '2', '2'], dtype=object))
     """
-    ends = number_ids(answers.ids)
-    used = (ends[:, 0] != ends[:, 1]) & (answers.answers != UNSURE) & (answers.weights > 0)
-    said = answers.answers[used]
-    if len(set(said.tolist())) < 2:
-        kind = "answers of one kind only" if len(said) else "no answer 'similar' or 'dissimilar'"
+    graph, _ = known_answers(answers)
+    if len(np.unique(graph.same)) < 2:
+        kind = "answers of one kind only" if graph.n_answers else "no answer 'similar' or 'dissimilar'"
         raise InputError(f"{answers.name} holds {kind}: classes follow from answers of both kinds. Ask more questions.")
-    people = answers.annotator_numbers[used]
-    weights = answers.weights[used]
-    n_points = int(ends.max()) + 1
-    graph = AnswerGraph.from_answers(ends[used], said, annotators=people, weights=weights, n_points=n_points)
     model, probabilities = class_probabilities(graph, n_classes)
     part = np.argsort(np.argsort(-graph.component_sizes, kind="stable"))[graph.component]
     order = np.argsort(-sum_by(part, probabilities, graph.n_components), kind="stable")

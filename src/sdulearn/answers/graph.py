@@ -194,6 +194,12 @@ class AnswerGraph:
         )
 
     @property
+    def y(self) -> Codes:
+        """The answers as two rows each: answer, point and annotator."""
+        codes = self.same * np.arange(1, self.n_answers + 1)
+        return np.column_stack([np.repeat(codes, 2), self.ends.ravel(), np.repeat(self.annotators, 2)])
+
+    @property
     def n_answers(self) -> int:
         """Number of answers, each repeat counted."""
         return len(self.same)

@@ -19,8 +19,8 @@ from pathlib import Path
 
 import numpy as np
 
-from sdulearn.answers import AnswerChecks, AnswerGraph, Answers, check_answers, read_answers
-from sdulearn.answers.checks import number_ids
+from sdulearn.answers import AnswerChecks, Answers, check_answers, read_answers
+from sdulearn.answers.checks import known_answers
 from sdulearn.cli.options import (
     add_answer_options,
     add_json_option,
@@ -32,21 +32,21 @@ from sdulearn.cli.options import (
     say,
     share,
 )
-from sdulearn.crowd import check_crowd, estimate_answers
 from sdulearn.diagnostics import (
     Finding,
     check_answers_ratio,
     check_contradictions,
+    check_crowd,
     check_entities,
     check_shared_points,
+    estimate_answers,
 )
 from sdulearn.errors import shortened
 from sdulearn.io.files import written_whole
 from sdulearn.io.survey import read_ids
-from sdulearn.pairs import DISSIMILAR, SIMILAR, UNSURE, read_pairs
+from sdulearn.pairs import DISSIMILAR, SIMILAR, read_pairs
 from sdulearn.report.facts import ANSWER_NAMES, as_data, facts_of_answers, lines
 from sdulearn.report.page import sections, whole_page
-from sdulearn.types import Codes
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -93,10 +93,9 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _findings(answers: Answers, arguments: argparse.Namespace) -> tuple[list[Finding], AnswerChecks]:
     """What the answers say as a whole; hubs are named by their ids."""
-    y = _known(answers)
-    if not len(y):
+    graph, used = known_answers(answers)
+    if not len(used):
         return check_entities(answers), check_answers(answers)
-    graph = AnswerGraph.from_y(y)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         model, n_classes = estimate_answers(graph, arguments.classes)
@@ -105,7 +104,7 @@ def _findings(answers: Answers, arguments: argparse.Namespace) -> tuple[list[Fin
     checks = check_answers(answers, errors)
     names = list(dict.fromkeys(answers.ids.ravel().tolist()))
     structure = []
-    for one in check_shared_points(read_pairs(y)):
+    for one in check_shared_points(read_pairs(graph.y)):
         named = {"points": [names[point] for point in one.details["points"]]} if "points" in one.details else {}
         structure.append(replace(one, details={**one.details, **named}))
     # The fewer answers a contradiction has and the more credible these are, the more it tells.
@@ -121,14 +120,6 @@ def _findings(answers: Answers, arguments: argparse.Namespace) -> tuple[list[Fin
     ]
     about = [*notes, *check_answers_ratio(graph, arguments.prior), *contradictions, *check_entities(answers)]
     return [*check_crowd(answers, model, n_classes), *structure, *about], checks
-
-
-def _known(answers: Answers) -> Codes:
-    """The answers that say something, as ``y``: ids are numbered in the order of their first appearance."""
-    ends = number_ids(answers.ids)
-    usable = (ends[:, 0] != ends[:, 1]) & (answers.answers != UNSURE)
-    codes = answers.answers[usable] * np.arange(1, usable.sum() + 1)
-    return np.column_stack([np.repeat(codes, 2), ends[usable].ravel(), np.repeat(answers.annotator_numbers[usable], 2)])
 
 
 def list_faults(answers: Answers, checks: AnswerChecks, unknown: Sequence[tuple[int, str]]) -> list[Finding]:

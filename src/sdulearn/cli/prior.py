@@ -19,11 +19,11 @@ import numpy as np
 
 from sdulearn import PriorEstimate, estimate_prior
 from sdulearn.answers import AnswerGraph, Answers, read_answers
+from sdulearn.answers.checks import known_answers
 from sdulearn.answers.records import random_ends
 from sdulearn.cli.options import add_answer_options, add_json_option, in_options, print_json, say
 from sdulearn.diagnostics import Finding, check_component_ratio
 from sdulearn.errors import InputError, UndeterminedError
-from sdulearn.pairs import UNSURE
 from sdulearn.prior import random_of
 from sdulearn.report.facts import facts_of_answers, lines, sentence
 from sdulearn.types import Array, Codes, Mask
@@ -111,20 +111,16 @@ def rows_of_answers(answers: Answers) -> tuple[Codes, Array, Mask | None]:
             f"{answers.epsilon:g}), so their counts imply no prior. `sdulearn fit` allows for the flips and estimates "
             "it."
         )
-    own = answers.ids[:, 0] == answers.ids[:, 1]
-    used = np.flatnonzero((answers.answers != UNSURE) & (answers.weights > 0) & ~own)
+    graph, used = known_answers(answers)
     if not len(used):
         raise InputError(f"{answers.name} holds no answer 'similar' or 'dissimilar': nothing to estimate a prior from.")
-    ends = np.unique(answers.ids[used].astype(str), return_inverse=True)[1].reshape(-1, 2)
-    marked = random_ends(answers, ends, used)
+    marked = random_ends(answers, graph.ends, used)
     if marked is not None and not marked.any():
         raise UndeterminedError(
             f"{answers.name} holds no random question. Chosen rows do not represent the others: ask about random "
             "ones, as every fourth question of sdulearn ask does."
         )
-    codes = answers.answers[used] * np.arange(1, len(used) + 1)
-    y = np.column_stack([np.repeat(codes, 2), ends.ravel()])
-    return y, np.repeat(answers.weights[used], 2), None if marked is None else marked.ravel()
+    return graph.y[:, :2], np.repeat(graph.weights, 2), None if marked is None else marked.ravel()
 
 
 def describe(estimate: PriorEstimate, about: str = "pairs") -> str:
