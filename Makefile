@@ -7,7 +7,7 @@ PYTHONS := src reproduction tests benchmarks examples .ci docs/conf.py docs/_ext
 export OMP_NUM_THREADS ?= 1
 export OPENBLAS_NUM_THREADS ?= 1
 
-.PHONY: demo reproduce test lint format bench bench-accuracy bench-asking bench-ablation bench-boosting bench-penalties bench-classes bench-coverage bench-graph bench-honest bench-hubs bench-kill bench-mutants bench-repeat bench-rivals bench-scale bench-style bench-wrong dist docs test-oldest clean
+.PHONY: demo reproduce test lint format bench bench-accuracy bench-asking bench-ablation bench-boosting bench-penalties bench-real bench-classes bench-coverage bench-graph bench-honest bench-hubs bench-kill bench-mutants bench-repeat bench-rivals bench-scale bench-style bench-wrong dist docs test-oldest clean
 
 demo: $(VENV)/.demo
 	$(BIN)/sdulearn demo
@@ -56,6 +56,10 @@ bench-graph: $(VENV)/.bench
 # Hours; after every cell the table is written, and --cells takes some of them.
 bench-coverage: $(VENV)/.dev
 	$(BIN)/python benchmarks/coverage.py
+
+# SDULEARN_DATA names a folder with real/birds_*.
+bench-real: $(VENV)/.dev
+	$(BIN)/python benchmarks/real.py
 
 bench-hubs: $(VENV)/.dev
 	$(BIN)/python benchmarks/hubs.py --write

@@ -75,7 +75,7 @@ _STEPS = 20
 # With answers that may be wrong the gradient is as exact as the messages.
 _PROPAGATED_TOL = 1e-3
 # Share of the points of which a model that judges answers is taken to know nothing.
-_BLIND = 0.1
+_BLIND = 0.3
 # Penalties, as shares of the largest, with which numbers of classes are compared.
 _NUMBER_SHARES = (0.03, 0.006, 0.001)
 # What one more class must bring, as a share of the log score.
