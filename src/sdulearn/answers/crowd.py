@@ -320,22 +320,32 @@ class CrowdSampler:
         return np.where(self.graph.same[self.left_out] > 0, same, 1 - same)
 
 
-def sample_classes(graph: AnswerGraph, table: Array, careless: Array, same: Array, log_p: Array) -> Array:
+def sample_classes(
+    graph: AnswerGraph,
+    table: Array,
+    careless: Array,
+    same: Array,
+    log_p: Array,
+    *,
+    alike: bool = False,
+    n_kept: int = _N_KEPT,
+) -> Array:
     """Class probabilities of the points, given equation (1) and the logarithms of what is known of them before.
 
-    ``careless`` and ``same`` are of the annotators in ascending order of their numbers.
+    ``careless`` and ``same`` are of the annotators in ascending order of their numbers, who count ``alike`` or
+    by a bootstrap.
     """
     annotator = np.unique(graph.annotators, return_inverse=True)[1]
-    sampler = CrowdSampler(graph, annotator, len(table))
+    sampler = CrowdSampler(graph, annotator, len(table), n_chains=_N_ALIKE if alike else _N_CHAINS)
     C = sampler.n_chains
     classes = np.tile(np.argmax(log_p, axis=1), (C, 1))
     known = [np.tile(part, (C, *[1] * part.ndim)) for part in (table, careless, same)]
     log_chance = _log_chances(*known)
     found = np.zeros_like(log_p)
-    for k in range(_N_BURN_CLASSES + _N_KEPT):
+    for k in range(_N_BURN_CLASSES + n_kept):
         drawn = sampler.draw_classes(classes, log_chance, log_p).mean(axis=0)
         if k >= _N_BURN_CLASSES:
-            found += drawn / _N_KEPT
+            found += drawn / n_kept
     return found
 
 
