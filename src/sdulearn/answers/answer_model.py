@@ -714,10 +714,8 @@ class _TwoClassRates:
         wrong = best.wrong[0]
         missing = sum_by(self.annotator, wrong * (1 - wrong), len(rates))
         share = 1 - missing / np.maximum(self.counts * rates * (1 - rates), 1e-12)
-        n = self.counts * np.clip(share, 0.0, 1.0)
-        a = 0.5 + n * rates
-        b = 0.5 + n * (1 - rates)
-        return beta.ppf(0.025, a, b), np.minimum(beta.ppf(0.975, a, b), HIGHEST)
+        low, high = _beta_ends(rates, self.counts * np.clip(share, 0.0, 1.0))
+        return low, high
 
     def _start(self) -> _Trial:
         """One set for each scale; where no model speaks, one."""
@@ -792,6 +790,13 @@ def _leap(at: _Trial, first: _Trial, second: _Trial) -> _Trial:
     return second._replace(rates=np.where(first.rates == at.rates, at.rates, moved), blind=leap[:, -1])
 
 
+def _beta_ends(rates: Array, n: Array) -> tuple[Array, Array]:
+    """95% intervals of rates that so many answers tell, by Jeffreys' prior."""
+    a = 0.5 + n * rates
+    b = 0.5 + n * (1 - rates)
+    return beta.ppf(0.025, a, b), np.minimum(beta.ppf(0.975, a, b), HIGHEST)
+
+
 def contradicts(graph: AnswerGraph) -> bool:
     """Whether answers of two classes contradict each other or the labels."""
     ends, same = _with_labels(graph)
@@ -820,14 +825,18 @@ def _question_rates(graph: AnswerGraph, annotator: Codes, n_rates: int, n_classe
     questions = RepeatedQuestions(graph, annotator)
     known = questions.counts > 0
     rates = questions.maximise() * known
-    ends = [questions.interval(k) if known[k] else (0.0, HIGHEST) for k in range(n_rates)]
+    # Half of the answers to repeated questions tell a rate, about, where there are too many people for profiles.
+    low, high = _beta_ends(rates, questions.counts / 2)
+    low[~known] = 0.0
+    high[~known] = HIGHEST
+    for k in np.flatnonzero(known & (n_rates <= _MOST_PROFILED)).tolist():
+        low[k], high[k] = questions.interval(k)
     involved = annotators_in_contradictions(graph, annotator, rates[annotator] == 0)
     if involved.any():
         cycles = _CycleRates(graph, annotator, n_classes)
         rates = cycles.maximise(rates, involved)
-        for k in np.flatnonzero(involved & ~known).tolist():
-            ends[k] = cycles.interval(rates, k)
-    low, high = np.reshape(ends, (-1, 2)).T
+        for k in np.flatnonzero(involved & ~known).tolist()[:_MOST_PROFILED]:
+            low[k], high[k] = cycles.interval(rates, k)
     return rates, low, high
 
 
