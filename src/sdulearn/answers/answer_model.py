@@ -118,6 +118,8 @@ _QUICK_DRAWS = (60, 40)
 # The most classes that are tried, and by how many standard errors more of them must explain the answers better.
 _MOST_CLASSES = 10
 _CLEARLY = 3.0
+# By how much in log likelihood more than two classes must explain answers left out better, for two to be refused.
+_BEYOND_DOUBT = 15.0
 # A mean error rate above which two classes are doubted.
 _DOUBTFUL_RATE = 0.2
 # The least probability of a class by the answers of a crowd: draws are few.
@@ -566,17 +568,17 @@ def number_by_answers(graph: AnswerGraph, fewest: int = 2, most: int = _MOST_CLA
     return min(near), values
 
 
-def _is_behind(values: Array, best: Array, n_errors: float) -> bool:
-    """Whether the sum of some log chances is below another by so many standard errors, and by more than 1.92."""
+def _is_behind(values: Array, best: Array, n_errors: float, least: float = _DROP) -> bool:
+    """Whether the sum of some log chances is below another by so many standard errors, and by more than the least."""
     apart = best - values
-    return bool(apart.sum() > max(n_errors * apart.std() * np.sqrt(len(apart)), _DROP))
+    return bool(apart.sum() > max(n_errors * apart.std() * np.sqrt(len(apart)), least))
 
 
 def _warn_of_other_number(graph: AnswerGraph, annotator: Codes, n_classes: int, values: Array, by_pair: bool) -> None:
     """A warning where one class more, or one fewer, clearly explains answers left out better."""
     for other in (n_classes - 1, n_classes + 1):
         found = _left_out_values(graph, annotator, other, by_pair)
-        if _is_behind(values, found, _CLEARLY):
+        if _is_behind(values, found, _CLEARLY, 2 * _DROP):
             warn(
                 f"The answers are explained better by {other} classes than by {n_classes}: the mean log likelihood of "
                 f"{len(found):,} answers left out is {found.mean():.3f}, not {values.mean():.3f}. sdulearn check, or "
@@ -588,7 +590,7 @@ def _warn_of_other_number(graph: AnswerGraph, annotator: Codes, n_classes: int, 
 def _refuse_more_classes(graph: AnswerGraph, annotator: Codes, rate: float) -> None:
     """An InputError where more than two classes explain the answers far better than many errors do."""
     best, values = number_by_answers(graph)
-    if _is_behind(values[2], values[best], _CLEARLY):
+    if _is_behind(values[2], values[best], _CLEARLY, _BEYOND_DOUBT):
         raise InputError(
             f"Two classes do not explain the answers: {rate:.0%} of them would be wrong. {best} classes explain them "
             f"better (mean log likelihood of answers left out {values[best].mean():.3f}, not {values[2].mean():.3f}). "
