@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from scipy.optimize import minimize_scalar
 from scipy.stats import beta, binom
 
-from sdulearn.answers.answer_model import AnswerModel, known_answer_model
+from sdulearn.answers.answer_model import AnswerModel, is_crowd, known_answer_model
 from sdulearn.answers.graph import AnswerGraph
 from sdulearn.answers.profile import classes_by_answers, one_way, oriented, profile
 from sdulearn.errors import InputError, UndeterminedError
@@ -307,6 +307,8 @@ def _prior_of_answers(
     # Labels would be a choice of points, not a random draw.
     graph = AnswerGraph.from_y(replace(pairs, labels=None), weight)
     model = known_answer_model(error_rate, graph)
+    if model is None and is_crowd(graph):
+        AnswerModel.estimate(graph)  # refuses answers that need more than two classes
     counted, asked = random_answers(graph, pairs, rows_of(random_points, kept))
     if counted is not None and not asked.any():
         raise UndeterminedError(

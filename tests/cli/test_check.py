@@ -140,7 +140,8 @@ def test_a_crowd_at_a_glance(crowd, call, capsys):
     assert call("check", crowd, "--classes", 2) == 1
     out = capsys.readouterr().out
     assert re.search(
-        r"Wrong answers: 1\d\.\d% \(95% interval .*\)\. Estimated with 2 classes\. 12 people gave 62 answers each", out
+        r"Wrong answers: 1\d\.\d% \(95% interval .*\)\. By .* with 2 classes\. 12 people gave 62 answers each",
+        out,
     )
     doubted = re.search(r"warning: Doubtful people: 3 of 12\. .* --exclude-annotators\.\n((  .*\n)+)", out)[1]
     assert {line.split(":")[0].strip() for line in doubted.splitlines()} == {"w3", "w5", "w7"}
@@ -219,7 +220,7 @@ def test_the_page_of_a_crowd(crowd, call, capsys, monkeypatch, tmp_path):
     (tmp_path / "many.csv").write_text("id_a,id_b,label,annotator\n" + "".join(rows))
     assert call("check", tmp_path / "many.csv", "--html", tmp_path / "page.html", "--classes", 3) == 1
     out = capsys.readouterr().out
-    assert "Estimated with 3 classes" in out
+    assert "By the answers alone, with 3 classes" in out
     assert "warning: look: --classes\n" in out
     assert "  <w49>: 50% of 9 wrong (0% to 60%); 60% careless\n" in out
     confused = ['classes 1 and 2: called "same" 69%', 'class 2: called "different" 40%']

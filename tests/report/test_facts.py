@@ -60,6 +60,7 @@ def many_classes(table_model):
     estimator.coef_ = np.arange(63.0).reshape(3, 21)
     estimator.prior_ = None
     estimator.classes_ = np.array([1, 2, 3])
+    estimator.answer_model_ = table_model.estimator.answer_model_
     return replace(table_model, estimator=estimator, classes=("a", "b", "c"), report=report, asked=None)
 
 
@@ -237,6 +238,9 @@ def test_annotators_are_named_where_there_is_something_to_say(table_model):
     assert said(AnnotatorReport("", 0.02, 0.02, 0.02, True, 9)) == "Wrong answers: 2.0% of 9."
     assert "close to the usual 2%" in said(AnnotatorReport("", 0.02, 0.0, 0.07, True, 9))
     assert "close to" not in said(AnnotatorReport("", 0.02, 0.0, 0.06, True, 9))
+    many = [AnnotatorReport(f"w{k}", k / 100, 0.0, 0.2, True, 60) for k in range(9)]
+    assert re.match(r"Wrong answers: .*\. Of 9 people, most often wrong: w8, 8.0% of 60 .*; w7.*; w6", said(*many))
+    assert "w5" not in said(*many)
 
 
 def test_what_was_read(table_model, waveform):
@@ -323,8 +327,9 @@ SAMPLES = [
      r"similar\. So many .*one by one: let more people answer .* most telling, .*:$"),
     ("contradictions", {"both_ways": 9, "closure": 2, "odd_cycles": 0, "by_annotator": {"a": (1, 9), "": (0, 3)}},
      r"By annotator: a: 1 of 9, unknown: 0 of 3\. List them"),
-    ("crowd", CROWD, r"^Wrong answers: 25.8% \(95% interval 24.0% to 27.5%\)\. Estimated with 5 classes\. 300 people "
-     r"gave 3 to 1,200 answers each \(median 30\)\. 1 question has several answers, 0 of them both ways\.$"),
+    ("crowd", CROWD, r"^Wrong answers: 25.8% \(95% interval 24.0% to 27.5%\)\. By the answers alone, with 5 "
+     r"classes\. 300 people gave 3 to 1,200 answers each \(median 30\)\. 1 question has several answers, "
+     r"0 of them both ways\.$"),
     ("crowd", {**CROWD, "identified": False, "n_people": 1, "n_repeated": 0, "value": 0}, "unknown.*compared.$"),
     ("people", {"count": 0, "people": [{}] * 7}, "^None of the 7 people stands out"),
     ("people", {"count": 2, "people": [{}] * 7}, "^Doubtful people: 2 of 7.*`exclude_annotators`"),

@@ -594,7 +594,7 @@ def _refuse_more_classes(graph: AnswerGraph, annotator: Codes, rate: float) -> N
         raise InputError(
             f"Two classes do not explain the answers: {rate:.0%} of them would be wrong. {best} classes explain them "
             f"better (mean log likelihood of answers left out {values[best].mean():.3f}, not {values[2].mean():.3f}). "
-            f"Give `n_classes={best}` or 'auto'."
+            f"Fit with `n_classes={best}` or 'auto'."
         )
 
 

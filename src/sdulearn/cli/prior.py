@@ -120,7 +120,7 @@ def rows_of_answers(answers: Answers) -> tuple[Codes, Array, Mask | None]:
             f"{answers.name} holds no random question. Chosen rows do not represent the others: ask about random "
             "ones, as every fourth question of sdulearn ask does."
         )
-    return graph.y[:, :2], np.repeat(graph.weights, 2), None if marked is None else marked.ravel()
+    return graph.y, np.repeat(graph.weights, 2), None if marked is None else marked.ravel()
 
 
 def describe(estimate: PriorEstimate, about: str = "pairs") -> str:

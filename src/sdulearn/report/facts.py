@@ -59,7 +59,8 @@ def facts(model: TableModel) -> list[Finding]:
         found.append(_result("answered", n_rows=len(sure), mean=float(sure.mean()), rows=rows))
     # Nothing of one person alone in whose answers no error was found.
     if len(report.annotators) > 1 or any(one.rate > 0 for one in report.annotators):
-        found.append(_result("annotators", annotators=report.annotators))
+        rate = model.estimator.answer_model_.error_rate
+        found.append(_result("annotators", annotators=report.annotators, **vars(rate), identified=rate.identified))
     if report.n_labels:
         numbers = {"n_labels": report.n_labels, "n_right": report.n_labels_right}
         found.append(_result("labels_used", classes=list(model.classes), **numbers))
@@ -352,6 +353,14 @@ def _wrong_answers_words(d: Details) -> str:
     return f"Wrong answers: {d['value']:.1%} (95% interval {d['low']:.1%} to {d['high']:.1%})."
 
 
+def _annotators_words(d: Details) -> str:
+    people = sorted(d["annotators"], key=lambda one: -one.rate)
+    if len(people) <= _COLUMNS_SHOWN:
+        return f"Wrong answers: {'; '.join(map(_annotator, d['annotators']))}."
+    worst = "; ".join(map(_annotator, people[:_NAMES_SHOWN]))
+    return f"{_wrong_answers_words(d)} Of {len(people):,} people, most often wrong: {worst}."
+
+
 def _labels_used_words(d: Details) -> str:
     names = d["classes"]
     named = f"{names[0]} is -1, {names[1]} is +1; t" if len(names) == 2 else "T"
@@ -433,7 +442,7 @@ def _contradictions(d: Details) -> str:
 
 
 def _crowd(d: Details) -> str:
-    text = _wrong_answers_words(d) + (f" Estimated with {d['n_classes']} classes." if d["value"] else "")
+    text = _wrong_answers_words(d) + (f" By the answers alone, with {d['n_classes']} classes." if d["value"] else "")
     if d["n_people"] > 1:
         fewest, median, most = d["answers_each"]
         each = f"to {most:,g} answers each (median {median:,g})" if fewest < most else "answers each"
@@ -537,7 +546,7 @@ _SENTENCES: dict[str, str | Callable[[Details], str]] = {
     "class_shares": _class_shares_words,
     "answered": "{n_rows:,} rows were asked about. By features and answers together, the mean probability of their "
     "classes is {mean:.1%}: they are better known than by predictions from features alone. See `answered`.",
-    "annotators": lambda d: f"Wrong answers: {'; '.join(_annotator(one) for one in d['annotators'])}.",
+    "annotators": _annotators_words,
     "labels_used": _labels_used_words,
     "answer_counts": "Held-out answers same / different, by the predicted classes of the two rows.",
     "doubtful": _doubtful_words,

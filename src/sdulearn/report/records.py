@@ -216,11 +216,10 @@ class FitReport:
     dependences: tuple[ColumnDependence, ...] = ()
 
     @property
-    def quality(self) -> tuple[float, float]:
-        """The accuracy, or the agreement of more than two classes, and the share of wrong answers."""
+    def quality(self) -> float:
+        """The accuracy, or the agreement of more than two classes."""
         found = self.accuracy if self.agreement is None else self.agreement.agreement
-        n = sum(one.n_answers for one in self.annotators)
-        return found.value if found else 0.5, sum(one.rate * one.n_answers for one in self.annotators) / max(n, 1)
+        return found.value if found else 0.5
 
 
 def chosen_settings(model: Estimator) -> dict[str, float]:

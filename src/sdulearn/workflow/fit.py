@@ -218,7 +218,8 @@ def _fit_without(
     if unknown := [name for name in named if name not in people]:
         raise InputError(f"`exclude_annotators`: nobody is called {quoted(unknown[0])}; there are {listed(people)}.")
     model, report = _fit(table, answers, labels, options, engine)
-    details: dict[str, object] = {"limit": _WORST_RATE, "before": report.quality}
+    before = (report.quality, model.estimator.answer_model_.error_rate.value)
+    details: dict[str, object] = {"limit": _WORST_RATE, "before": before}
     named = named or [one.name for one in report.annotators if one.name and one.low > _WORST_RATE]
     if len(set(named)) == len(people):
         raise InputError(f"`exclude_annotators` leaves nobody of {listed(people)}. Ask others, or name fewer.")
@@ -226,7 +227,8 @@ def _fit_without(
         kept = some_answers(answers, ~np.isin(answers.annotators, named))
         details["n_answers"] = len(answers.answers) - len(kept.answers)
         model, report = _fit(table, kept, labels, options, engine)
-    found = Finding("annotators_excluded", "info", {**details, "names": named, "after": report.quality})
+    after = (report.quality, model.estimator.answer_model_.error_rate.value)
+    found = Finding("annotators_excluded", "info", {**details, "names": named, "after": after})
     return model, replace(report, findings=(found, *report.findings))
 
 
