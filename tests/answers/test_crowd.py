@@ -183,3 +183,11 @@ def test_features_help_where_answers_are_few():
 def test_answer_table_is_checked(wrong):
     with pytest.raises(ValueError, match="answer_table"):
         PairLogisticRegression(answer_table=wrong).fit(np.eye(4), [1, 1, -2, -2])
+
+
+def test_an_answer_model_of_another_number_of_classes_is_refused():
+    _, graph, _ = draw()
+    model = AnswerModel.estimate(graph, 3, answer_table=True)
+    fit = PairLogisticRegression(n_classes=4, error_rate=model)
+    with pytest.raises(InputError, match="an answer model of 3 classes: give `n_classes=3`"):
+        fit.fit(np.arange(2.0 * graph.n_answers)[:, None], graph.y)

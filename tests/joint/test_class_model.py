@@ -250,3 +250,12 @@ def test_a_score_needs_answers_that_are_new_to_the_model():
     assert model.score(*stack_pairs(X, new, y[new[:, 0]] == y[new[:, 1]])) > 0.5
     with pytest.raises(InputError, match="cross_val_accuracy is for two classes"):
         cross_val_accuracy(model, rows, known)
+
+
+def test_a_given_number_of_classes_is_kept_however_large():
+    X, y = iris()
+    rows, table = stack_pairs(X, *questions(y, 40), unlabeled=None)
+    with pytest.warns(ClassNumberWarning, match="have no row"):
+        model = PairLogisticRegressionCV(1, covariance_powers=[0], n_classes=20, cv=2).fit(rows, table)
+    assert len(model.classes_) == 20
+    assert model.n_classes_interval_ is None

@@ -489,6 +489,8 @@ def answer_model_of(
 ) -> AnswerModel:
     """Given, or estimated from the answers alone."""
     if isinstance(error_rate, AnswerModel):
+        if error_rate.table is not None and (K := len(error_rate.table)) != n_classes:
+            raise InputError(f"`error_rate` is an answer model of {K} classes: give `n_classes={K}`, or another model.")
         return error_rate
     if isinstance(error_rate, str):
         return AnswerModel.estimate(graph, n_classes, answer_table=answer_table)

@@ -539,7 +539,7 @@ class PairLogisticRegressionCV(PairLogisticBase):
         n_classes = self._number_of_classes(pairs, weight)
         if n_classes == 2:
             return False
-        auto = n_classes == _MOST_CLASSES
+        auto = auto and n_classes == _MOST_CLASSES
         problem = self._class_problem(X, pairs, weight, n_classes)
         known = problem.data.known_to_folds(self._splits(X, pairs))
         # Folds of few answers, often about chosen points, do not tell powers apart: the first one is taken.
