@@ -149,7 +149,7 @@ class TableModel:
         found = self.decide(self.features(table))[1]
         if found is None:
             raise InputError("The loss of this model gives no probabilities. Fit with `loss='logistic'`.")
-        return of_all_classes(found)
+        return found
 
     def decide(self, X: Rows) -> tuple[Indices, Array | None]:
         """Of features that are not scaled: the place of each row's class, and probabilities.
@@ -163,14 +163,17 @@ class TableModel:
         -------
         place : int array of shape (n_rows,)
             Place in ``classes``.
-        probability : array of shape (n_rows,) or (n_rows, n_classes), or None
-            That of the second class; of more than two that of each; None where the loss gives none.
+        probability : array of shape (n_rows, n_classes) or None
+            None where the loss gives none.
         """
         decision = np.asarray(self.estimator.decision_function(self.columns.scaled(X)))
         if decision.ndim == 2:
             return np.argmax(decision, axis=1), np.asarray(softmax(decision, axis=1))
         place = (decision > 0).astype(np.intp)
-        return place, None if self.link is None else np.asarray(TRAINING_LOSSES[self.link].probability(decision))
+        if self.link is None:
+            return place, None
+        second = TRAINING_LOSSES[self.link].probability(decision)
+        return place, np.column_stack([1 - second, second])
 
     @property
     def link(self) -> str | None:
@@ -247,8 +250,3 @@ class TableModel:
             header["asked"] = list(self.asked[0])
             parts |= {"asked:probabilities": self.asked[1], "asked:n_answers": self.asked[2]}
         container.write(path, header, {**parts, "mean": columns.mean, "scale": columns.scale})
-
-
-def of_all_classes(probability: Array) -> Array:
-    """A column for each class, where :meth:`TableModel.decide` gives that of the second of two alone."""
-    return probability if probability.ndim == 2 else np.column_stack([1 - probability, probability])

@@ -40,12 +40,13 @@ def model(table, answers):
 
 
 def predicted(model, *arguments, **options):
-    """Ids, places, probabilities of the second class and numbers of answers."""
+    """Ids, places, probabilities (of two classes that of the second) and numbers of answers."""
     found = list(predict_table(model, *arguments, **options))
     columns = ([name for one in found for name in one.id_texts()],)
     for name in ("place", "probability", "n_answers"):
         columns += (np.concatenate([getattr(one, name) for one in found]),)
-    return columns
+    ids, place, probability, n_answers = columns
+    return ids, place, probability if probability.shape[1] > 2 else probability[:, 1], n_answers
 
 
 def test_asked_rows_are_known_better_than_by_their_features(model, table, answers):

@@ -18,8 +18,6 @@ from sdulearn.types import Array
 _LEAST = 2 / 3
 # A point becomes the first of its class where another class is so many times as likely as for any point.
 _DOUBT = 0.1
-# The number of classes: the fewest within this of the largest log likelihood.
-_DROP = 1.92
 
 
 def classes_of_answers(answers: Answers, n_classes: int | str = "auto") -> tuple[dict[str, Array], AnswerModel]:
@@ -54,7 +52,13 @@ def classes_of_answers(answers: Answers, n_classes: int | str = "auto") -> tuple
     if len(np.unique(graph.same)) < 2:
         kind = "answers of one kind only" if graph.n_answers else "no answer 'similar' or 'dissimilar'"
         raise InputError(f"{answers.name} holds {kind}: classes follow from answers of both kinds. Ask more questions.")
-    model, probabilities = class_probabilities(graph, n_classes)
+    if isinstance(n_classes, str):
+        n_classes = number_by_answers(graph)[0] if is_crowd(graph) else least_classes(graph, graph.same != 0)
+    model = AnswerModel.estimate(graph, n_classes)
+    if n_classes > 2 and is_crowd(graph, n_classes):
+        probabilities = model.posteriors(graph, np.full((graph.n_points, n_classes), -np.log(n_classes)))
+    else:
+        probabilities = _by_first_points(graph, model, n_classes)
     part = np.argsort(np.argsort(-graph.component_sizes, kind="stable"))[graph.component]
     order = np.argsort(-sum_by(part, probabilities, graph.n_components), kind="stable")
     probabilities = np.take_along_axis(probabilities, order[part], axis=1)
@@ -67,33 +71,15 @@ def classes_of_answers(answers: Answers, n_classes: int | str = "auto") -> tuple
     return columns | {f"probability_{k}": column for k, column in enumerate(probabilities.T, 1)}, model
 
 
-def class_probabilities(graph: AnswerGraph, n_classes: int | str) -> tuple[AnswerModel, Array]:
-    """How often answers are wrong, and the probabilities of the classes of each point, (n_points, n_classes)."""
-    crowd = is_crowd(graph)
-    if crowd and isinstance(n_classes, str):
-        n_classes, _ = number_by_answers(graph)
-    if crowd and n_classes != 2:
-        model = AnswerModel.estimate(graph, int(n_classes))
-        return model, model.posteriors(graph, np.full((graph.n_points, int(n_classes)), -np.log(n_classes)))
-    if not isinstance(n_classes, str):
-        return _with_classes(graph, n_classes)[1:]
-    tried = [_with_classes(graph, 2 if graph.refuted.any() else least_classes(graph, graph.same != 0))]
-    while tried[-1][0] == (best := max(value for value, _, _ in tried)):
-        tried.append(_with_classes(graph, tried[-1][2].shape[1] + 1))
-    return next((model, found) for value, model, found in tried if value >= best - _DROP)
-
-
-def _with_classes(graph: AnswerGraph, n_classes: int) -> tuple[float, AnswerModel, Array]:
-    """Log likelihood of the answers, all classes equally likely before; the answer model; probabilities.
+def _by_first_points(graph: AnswerGraph, model: AnswerModel, n_classes: int) -> Array:
+    """Probabilities of the classes of each point, (n_points, n_classes), all classes equally likely before.
 
     Answers do not name classes: in each component the point in most answers is the first of its class, then, as long
     as there is one, the point most likely of a class that has none yet.
     """
-    model = AnswerModel.estimate(graph, n_classes)
     if model.certain and n_classes < (least := least_classes(graph, graph.same != 0)):
         raise InputError(f"`n_classes={n_classes}`: the answers are about {least} classes or more. Give that many.")
     found = np.full((graph.n_points, n_classes), 1 / n_classes)
-    value = 0.0
     for k, code in enumerate([-1] if n_classes == 2 else range(1, n_classes)):
         new = found[:, k:].sum(axis=1)
         order = np.lexsort((-graph.degree, -new.round(3), graph.component))
@@ -101,8 +87,5 @@ def _with_classes(graph: AnswerGraph, n_classes: int) -> tuple[float, AnswerMode
         first = first[(graph.degree[first] > 0) & (new[first] > 1 - 1e-9 - _DOUBT * k / n_classes)]
         graph = replace(graph, labels=np.where(np.isin(np.arange(graph.n_points), first), code, graph.labels))
         equal = np.full(n_classes, -np.log(n_classes))
-        propagated = model.factor_graph(graph, n_classes).propagate(equal, tol=1e-4)
-        found = propagated.posteriors
-        # As many classes could have been this one.
-        value += len(first) * np.log(n_classes - k)
-    return propagated.value + value, model, found
+        found = model.factor_graph(graph, n_classes).propagate(equal, tol=1e-4).posteriors
+    return found

@@ -170,7 +170,8 @@ def text_rows(model: TableModel, found: Predictions, escaped: Counter[str]) -> I
 
 def _numbers(found: Predictions) -> list[NDArray[Any]]:
     """The columns that :func:`number_columns` names."""
-    shown = [] if found.probability is None else list(np.atleast_2d(found.probability.T))
+    shown = [] if found.probability is None else list(found.probability.T)
+    shown = shown[1:] if len(shown) == 2 else shown
     return shown if found.n_answers is None else [*shown, found.n_answers]
 
 

@@ -143,8 +143,8 @@ class AnnotatorDisplay(Display):
     ----------
     names, rates : tuple of str, and tuple of Rate
         The annotators that are drawn.
-    mean, n_left_out : float and int
-        Share of wrong answers of all annotators, and how many are not drawn.
+    mean : float
+        Share of wrong answers of all annotators.
 
     Attributes
     ----------
@@ -165,7 +165,6 @@ class AnnotatorDisplay(Display):
     names: tuple[str, ...]
     rates: tuple[Rate, ...]
     mean: float
-    n_left_out: int
 
     @classmethod
     def from_answer_model(
@@ -184,12 +183,12 @@ class AnnotatorDisplay(Display):
         %(ax_and_display)s
         """
         worst = sorted(model.by_annotator, key=lambda a: -model.by_annotator[a].value)
-        if names is not None and len(names) < max(worst, default=0):
-            raise InputError(f"`names` has {len(names)} names, but there is an annotator {max(worst)}.")
-        shown = ["unknown" if a == 0 else str(a if names is None else names[a - 1]) for a in worst[:most]]
+        known = range(1, max(worst, default=0) + 1) if names is None else names
+        if len(known) < max(worst, default=0):
+            raise InputError(f"`names` has {len(known)} names, but there is an annotator {max(worst)}.")
+        shown = [str(known[a - 1]) if a else "unknown" for a in worst[:most]]
         rates = tuple(model.by_annotator[a] for a in worst[:most])
-        left_out = len(worst) - len(rates)
-        return cls(names=tuple(shown), rates=rates, mean=model.error_rate.value, n_left_out=left_out).plot(ax)
+        return cls(names=tuple(shown), rates=rates, mean=model.error_rate.value).plot(ax)
 
     def _draw(self, ax: Axes, style: dict[str, Any]) -> None:
         value, low, high = np.array([(one.value, one.low, one.high) for one in self.rates]).reshape(-1, 3).T
@@ -198,8 +197,7 @@ class AnnotatorDisplay(Display):
         ax.axvline(self.mean, color="0.6", linestyle="--", zorder=0)
         ax.set_yticks(range(len(value)), self.names)
         ax.invert_yaxis()
-        more = f"; {self.n_left_out:,} more, with lower rates" if self.n_left_out else ""
-        ax.set(xlabel="share of wrong answers", title=f"annotators (dashed: all answers){more}")
+        ax.set(xlabel="share of wrong answers", title="annotators with the highest rates (dashed: all answers)")
 
 
 class ClassProbabilityDisplay(Display):

@@ -215,12 +215,6 @@ class FitReport:
     importances: tuple[ColumnImportance, ...] = ()
     dependences: tuple[ColumnDependence, ...] = ()
 
-    @property
-    def quality(self) -> float:
-        """The accuracy, or the agreement of more than two classes."""
-        found = self.accuracy if self.agreement is None else self.agreement.agreement
-        return found.value if found else 0.5
-
 
 def chosen_settings(model: Estimator) -> dict[str, float]:
     """The settings that a fitted estimator has, or has chosen."""

@@ -212,24 +212,28 @@ def _fit_without(
     if answers is None or answers.annotators is None:
         raise InputError("`exclude_annotators` needs answers that say who gave them, in a column `annotator`.")
     people = answers.annotator_names
-    asked = options.exclude_annotators
-    named = [asked] if isinstance(asked, str) else [*asked]
-    named = [] if asked == "worst" else named
+    worst = options.exclude_annotators == "worst"
+    named = [] if worst else np.atleast_1d(options.exclude_annotators).tolist()
     if unknown := [name for name in named if name not in people]:
         raise InputError(f"`exclude_annotators`: nobody is called {quoted(unknown[0])}; there are {listed(people)}.")
     model, report = _fit(table, answers, labels, options, engine)
-    before = (report.quality, model.estimator.answer_model_.error_rate.value)
-    details: dict[str, object] = {"limit": _WORST_RATE, "before": before}
-    named = named or [one.name for one in report.annotators if one.name and one.low > _WORST_RATE]
+    if worst:
+        named = [one.name for one in report.annotators if one.name and one.low > _WORST_RATE]
     if len(set(named)) == len(people):
         raise InputError(f"`exclude_annotators` leaves nobody of {listed(people)}. Ask others, or name fewer.")
+    left_out = np.isin(answers.annotators, named)
+    before = _quality(model, report)
+    details = {"names": named, "limit": _WORST_RATE, "n_answers": int(left_out.sum()), "before": before}
     if named:
-        kept = some_answers(answers, ~np.isin(answers.annotators, named))
-        details["n_answers"] = len(answers.answers) - len(kept.answers)
-        model, report = _fit(table, kept, labels, options, engine)
-    after = (report.quality, model.estimator.answer_model_.error_rate.value)
-    found = Finding("annotators_excluded", "info", {**details, "names": named, "after": after})
+        model, report = _fit(table, some_answers(answers, ~left_out), labels, options, engine)
+    found = Finding("annotators_excluded", "info", {**details, "after": _quality(model, report)})
     return model, replace(report, findings=(found, *report.findings))
+
+
+def _quality(model: TableModel, report: FitReport) -> tuple[float, float]:
+    """The accuracy, or the agreement of more than two classes, and the share of wrong answers."""
+    found = report.accuracy if report.agreement is None else report.agreement.agreement
+    return found.value if found else 0.5, model.estimator.answer_model_.error_rate.value
 
 
 def _fit(
@@ -361,10 +365,7 @@ def _class_shares(model: TableModel, data: TrainingData) -> tuple[float, ...]:
     """Mean probability of each class over the unlabeled rows."""
     X = data.X[data.unlabeled] if len(data.unlabeled) else data.X
     found = model.decide(X)[1]
-    if found is None:
-        return ()
-    mean = found.mean(axis=0)
-    return tuple(mean.tolist()) if mean.ndim else (1 - float(mean), float(mean))
+    return () if found is None else tuple(found.mean(axis=0).tolist())
 
 
 def _noted(caught: list[warnings.WarningMessage], estimator: Estimator, data: TrainingData) -> list[Finding]:

@@ -22,7 +22,7 @@ from sdulearn.io.files import Location, is_location
 from sdulearn.io.survey import find_ids, id_texts, named_id_column
 from sdulearn.io.tables import Part, batch_rows, open_table, svmlight_rows, table_format
 from sdulearn.pairs import stack_pairs
-from sdulearn.table_model import TableModel, of_all_classes
+from sdulearn.table_model import TableModel
 from sdulearn.types import Array, ArrowColumn, Codes, Frame, Indices
 from sdulearn.workflow.data import usable_answers
 
@@ -38,8 +38,7 @@ class Predictions:
 
     ids: ArrowColumn  # as they stand in the table; row numbers where it has none
     place: Indices  # place of each row's class among those of the model
-    # (n_rows,), probability of the second class, where the model gives one; with more than two classes that of each
-    probability: Array | None
+    probability: Array | None  # (n_rows, n_classes), where the model gives any
     unseen: Counter[str]  # texts that are no known category, by column
     n_answers: Codes | None = None  # answers by which a row is predicted beside its features, where any were given
 
@@ -92,21 +91,17 @@ def predict_table(
     ids, by_answers, n_answers = _posterior(model, passes[0], read_answers(answers), skip_bad)
     for found in passes[1]:
         place = find_ids(found.ids, ids)
-        known = n_answers[place]
         assert found.probability is not None
-        p = np.where(known[:, None] > 0, by_answers[place], of_all_classes(found.probability))
-        yield _predictions(found.ids, p, found.unseen, known)
+        p = np.where(n_answers[place, None] > 0, by_answers[place], found.probability)
+        yield Predictions(found.ids, p.argmax(axis=1), p, found.unseen, n_answers[place])
 
 
 def asked_rows(model: TableModel) -> Predictions:
     """The rows in the answers of the fit, by features and answers."""
     assert model.asked is not None
     ids, p, n_answers = model.asked
-    return _predictions(require("pyarrow", "files").array(ids, "string"), p, Counter(), n_answers)
-
-
-def _predictions(ids: ArrowColumn, p: Array, unseen: Counter[str], n_answers: Codes) -> Predictions:
-    return Predictions(ids, p.argmax(axis=1), p[:, 1] if p.shape[1] == 2 else p, unseen, n_answers)
+    arrow = require("pyarrow", "files").array(ids, "string")
+    return Predictions(arrow, p.argmax(axis=1), p, Counter(), n_answers)
 
 
 def _posterior(
@@ -122,7 +117,7 @@ def _posterior(
     for found in rows:
         place = find_ids(found.ids, ids)
         assert found.probability is not None
-        p[place[place >= 0]] = of_all_classes(found.probability)[place >= 0]
+        p[place[place >= 0]] = found.probability[place >= 0]
         times += np.bincount(place[place >= 0], minlength=len(names))
     if (times > 1).any():
         often = quoted(names[int(np.argmax(times))])
