@@ -129,7 +129,7 @@ def test_the_ratio_of_connected_answers_sees_another_prior():
     assert codes_of(check_component_ratio(different, None)) == ["too_few_similar"]
 
 
-def test_contradictions_by_annotator():
+def test_contradictions_between_several_people():
     ends = [(0, 1), (1, 2), (0, 2), (3, 4), (0, 1), (5, 6)]
     same = np.array([True, True, False, False, True, True])
     y = known(ends, same)
@@ -137,9 +137,6 @@ def test_contradictions_by_annotator():
     found = check_assumptions(np.zeros((12, 1)), np.column_stack([y, annotators]))
     (finding,) = [one for one in found if one.code == "contradictions"]
     assert finding.details["closure"] == 1
-    # Of the contradictory component alone: which answers the chain goes through is a matter of order.
-    assert sum(given for _, given in finding.details["by_annotator"].values()) == 4
-    assert finding.details["by_annotator"]["2"] == [2, 2]
 
 
 def test_a_point_counts_once():

@@ -5,7 +5,6 @@ Each finding is an object with numbers and a severity; the command line puts it 
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
@@ -254,11 +253,11 @@ def check_population(
     return [Finding("other_population", "warning", details)]
 
 
-def check_shared_points(pairs: Pairs) -> list[Finding]:
+def check_shared_points(pairs: Pairs, names: Sequence[str] | None = None) -> list[Finding]:
     """Where answers share points: how many of them say something of their own, and what folds over points cost.
 
     ``n_independent`` answers do not follow from the others with two classes and no errors; ``n_cut``
-    are between points of two folds.
+    are between points of two folds. ``names`` are those of the points, which by default have numbers.
     """
     if not pairs.shares_points:
         return []
@@ -276,31 +275,21 @@ def check_shared_points(pairs: Pairs) -> list[Finding]:
     found = [Finding("shared_points", "info", details)]
     if len(hubs := graph.hubs()):
         named = hubs[:_HUBS_NAMED]
-        details = {
-            "points": graph.points[named].tolist(),
+        often: Details = {
+            "points": [k if names is None else names[k] for k in graph.points[named].tolist()],
             "n_answers_of_each": graph.degree[named].tolist(),
             "n_hubs": len(hubs),
             "n_answers": graph.n_answers,
         }
-        found.append(Finding("hubs", "info", details))
+        found.append(Finding("hubs", "info", often))
     return found
 
 
-def check_contradictions(checks: AnswerChecks, annotators: ArrayLike | None = None) -> list[Finding]:
-    """Answers that cannot all be right; with the annotator of each answer, how many of whose stand in one."""
+def check_contradictions(checks: AnswerChecks) -> list[Finding]:
+    """Answers that cannot all be right."""
     kinds = {"both_ways": checks.disagreements, "closure": checks.closure, "odd_cycles": checks.odd_cycles}
-    counts: dict[str, object] = {name: len(found) for name, found in kinds.items()}
-    if not any(counts.values()):
-        return []
-    if annotators is not None:
-        involved = {k for found in kinds.values() for one in found for k in one.answers}
-        names = [str(name) for name in np.asarray(annotators)]
-        given = Counter(names)
-        doubted = Counter(names[k] for k in involved)
-        # Those with the largest share of answers in a contradiction first.
-        order = sorted(given, key=lambda name: (-doubted[name] / given[name], name))
-        counts["by_annotator"] = {name: [doubted[name], given[name]] for name in order}
-    return [Finding("contradictions", "warning", counts)]
+    counts = {name: len(found) for name, found in kinds.items()}
+    return [Finding("contradictions", "warning", counts)] if checks.n_contradictions else []
 
 
 def check_graph_contradictions(graph: AnswerGraph) -> list[Finding]:
@@ -309,7 +298,7 @@ def check_graph_contradictions(graph: AnswerGraph) -> list[Finding]:
     if not doubted.any():
         return []
     part = restrict(graph, doubted, np.zeros(graph.n_points, dtype=bool))
-    return check_contradictions(check_answers(part), part.annotators if graph.annotators.any() else None)
+    return check_contradictions(check_answers(part))
 
 
 def check_source(answers: Answers) -> list[Finding]:

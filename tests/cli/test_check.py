@@ -84,14 +84,12 @@ def test_answers_that_share_points(tmp_path, call, capsys):
         "The 32 answers share 31 points, in 1 connected group.",
         "30 of the 32 are independent, the rest follow from them",
         "1 point is in many of the 32 answers (hub: 30)",
-        "By annotator: bob: 1 of 1, ann: 2 of 30, cem: 0 of 1.",
     ):
         assert text in out
     call("check", tmp_path / "p.csv", "--json")
     found = {fact["code"]: fact["details"] for fact in json.loads(capsys.readouterr().out)["facts"]}
     assert found["hubs"]["points"] == ["hub"]
     assert found["shared_points"]["n_independent"] == 30
-    assert found["contradictions"]["by_annotator"] == {"bob": [1, 1], "ann": [2, 30], "cem": [0, 1]}
 
 
 def test_a_ratio_that_the_prior_does_not_explain(tmp_path, call, capsys):

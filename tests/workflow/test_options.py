@@ -97,5 +97,5 @@ def test_answers_that_say_something_of_their_own():
 @pytest.mark.parametrize(("both_ways", "closure", "left"), [(1, 0, 1), (0, 1, 1), (0, 0, 0)])
 def test_contradictions_that_any_number_of_classes_leaves(both_ways, closure, left):
     details = {"both_ways": both_ways, "closure": closure, "odd_cycles": 2}
-    found = _without_odd_cycles([Finding("contradictions", "warning", {**details, "by_annotator": {"a": (1, 2)}})])
+    found = _without_odd_cycles([Finding("contradictions", "warning", details)])
     assert [one.details for one in found] == [{**details, "odd_cycles": 0}] * left

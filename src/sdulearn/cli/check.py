@@ -103,10 +103,6 @@ def _findings(answers: Answers, arguments: argparse.Namespace) -> tuple[list[Fin
     errors = np.clip(model.errors(answers.annotator_numbers), 0.01, 0.5)
     checks = check_answers(answers, errors)
     names = list(dict.fromkeys(answers.ids.ravel().tolist()))
-    structure = []
-    for one in check_shared_points(read_pairs(graph.y)):
-        named = {"points": [names[point] for point in one.details["points"]]} if "points" in one.details else {}
-        structure.append(replace(one, details={**one.details, **named}))
     # The fewer answers a contradiction has and the more credible these are, the more it tells.
     chains = [list(one.answers) for one in (*checks.closure, *checks.odd_cycles) if len(one.answers) > 1]
     for both in checks.disagreements:
@@ -116,9 +112,10 @@ def _findings(answers: Answers, arguments: argparse.Namespace) -> tuple[list[Fin
     shown = ["; ".join(_answer(answers, k) for k in one) for one in telling[: arguments.show]]
     contradictions = [
         replace(one, details={**one.details, "items": shown, "count": len(telling)})
-        for one in check_contradictions(checks, answers.annotators)
+        for one in check_contradictions(checks)
     ]
     about = [*notes, *check_answers_ratio(graph, arguments.prior), *contradictions, *check_entities(answers)]
+    structure = check_shared_points(read_pairs(graph.y), names)
     return [*check_crowd(answers, model, n_classes), *structure, *about], checks
 
 

@@ -427,18 +427,11 @@ def _contradictions(d: Details) -> str:
     }
     shown = [(d[kind], noun, rest) for kind, (noun, rest) in kinds.items() if d[kind]]
     found = ", ".join(f"{_count(n, noun, f'{noun}s')} {rest}" for n, noun, rest in shown)
-    people = ""
-    few = sum(n for n, *_ in shown) <= _FEW
-    if (few or "items" not in d) and (by_annotator := d.get("by_annotator")):
-        named = list(by_annotator.items())[:_NAMES_SHOWN]
-        shares = ", ".join(
-            f"{shortened(name) or 'unknown'}: {doubted:,} of {given:,}" for name, (doubted, given) in named
-        )
-        people = f" By annotator: {shares}{', ...' if len(by_annotator) > len(named) else ''}."
     advice = "List them with `check_answers`."
     if "items" in d:
+        few = sum(n for n, *_ in shown) <= _FEW
         advice = "At least one answer of each is wrong: ask again." if few else _ASK_OTHERS
-    return f"Contradictions among the answers: {found}.{people} {advice}"
+    return f"Contradictions among the answers: {found}. {advice}"
 
 
 def _crowd(d: Details) -> str:

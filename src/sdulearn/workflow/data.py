@@ -292,7 +292,7 @@ def usable_answers(
         "annotators": None if answers.annotators is None else answers.annotator_numbers[chosen],
         "certainty": None if answers.certainty is None else answers.certainty[chosen],
         "random": random,
-        "findings": findings + check_contradictions(check_answers(answers), answers.annotators) + check_source(answers),
+        "findings": findings + check_contradictions(check_answers(answers)) + check_source(answers),
     }
 
 

@@ -267,7 +267,10 @@ def _fit(
         parts, accuracy, agreement, doubts = judge(choice, options, rows, pairs, weights, random_points)
         importances = column_importances(chosen, parts, rows, pairs, data.columns)
         estimator = chosen if not data.parts else fit_on_all(chosen, options, data, engine)
-    n_right = _name_classes(estimator, data) if data.labels else 0
+    n_right = 0
+    if data.labels:
+        points = data.columns.scaled(data.X[data.label_rows])
+        n_right = int(np.sum(estimator.orient(points, data.label_codes).predict(points) == data.label_codes))
     names = data.classes or tuple(map(str, estimator.classes_.tolist()))
     asked = _asked(estimator, data, rows, y, weights) if options.is_joint else None
     model = TableModel(estimator, data.columns, names, asked=asked)
@@ -380,12 +383,6 @@ def _noted(caught: list[warnings.WarningMessage], estimator: Estimator, data: Tr
     return list({(one.code, str(one.details)): one for one in found}.values())
 
 
-def _name_classes(estimator: Estimator, data: TrainingData) -> int:
-    """Turn the estimator by the labels, and count those that it then predicts."""
-    points = data.columns.scaled(data.X[data.label_rows])
-    return int(np.sum(estimator.orient(points, data.label_codes).predict(points) == data.label_codes))
-
-
 def _worth(pairs: Pairs, n_classes: int) -> tuple[int, int]:
     """Points in the answers, and answers that do not follow from the others."""
     graph = AnswerGraph.from_y(pairs)
@@ -451,9 +448,7 @@ def _without_odd_cycles(findings: Sequence[Finding]) -> list[Finding]:
         if one.code != "contradictions":
             kept.append(one)
         elif one.details["both_ways"] or one.details["closure"]:
-            # Whose answers stand in one was counted with the cycles.
-            details = {name: value for name, value in one.details.items() if name != "by_annotator"}
-            kept.append(replace(one, details={**details, "odd_cycles": 0}))
+            kept.append(replace(one, details={**one.details, "odd_cycles": 0}))
     return kept
 
 
