@@ -14,9 +14,9 @@ from numpy.typing import ArrayLike
 from scipy import sparse
 from scipy.stats import binom, binomtest, norm
 
-from sdulearn.answers.answer_model import AnswerModel, is_crowd, number_by_answers
+from sdulearn.answers.answer_model import AnswerModel
 from sdulearn.answers.checks import AnswerChecks, check_answers, known_answers
-from sdulearn.answers.graph import AnswerGraph, connect, least_classes, number_questions, restrict
+from sdulearn.answers.graph import AnswerGraph, connect, number_questions, restrict
 from sdulearn.answers.records import Answers, flip_rate
 from sdulearn.errors import InputError, shortened
 from sdulearn.model_selection import PairKFold, number_of_folds
@@ -358,23 +358,6 @@ def _tied_sizes(ends: Indices, n_points: int) -> Indices:
 def _in_large_groups(sizes: Indices) -> float:
     """Share of the tied points in groups too large for an entity."""
     return float(sizes[sizes > 2 * _ENTITY_SIZE].sum() / sizes.sum())
-
-
-def estimate_answers(graph: AnswerGraph, n_classes: int | str = "auto") -> tuple[AnswerModel, int]:
-    """How the answers go wrong, and with how many classes.
-
-    By default the number that explains answers of a crowd that are left out best. Otherwise two classes, where these
-    explain all answers or about half of them are "same", as of random pairs of two; else as many as they force.
-    """
-    if isinstance(n_classes, str):
-        half = binom.cdf(np.sum(graph.same > 0), graph.n_answers, 0.5) >= LEVEL
-        if is_crowd(graph):
-            n_classes = number_by_answers(graph)[0]
-        elif half or not graph.contradictory.any():
-            n_classes = 2
-        else:
-            n_classes = max(3, least_classes(graph, graph.same != 0))
-    return AnswerModel.estimate(graph, n_classes), n_classes
 
 
 def check_crowd(answers: Answers, model: AnswerModel, n_classes: int) -> list[Finding]:

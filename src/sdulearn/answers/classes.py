@@ -18,6 +18,8 @@ from sdulearn.types import Array
 _LEAST = 2 / 3
 # A point becomes the first of its class where another class is so many times as likely as for any point.
 _DOUBT = 0.1
+# Between the shares of "same" among random pairs of two classes of one size, and of three.
+_SAME_OF_TWO = 5 / 12
 
 
 def classes_of_answers(answers: Answers, n_classes: int | str = "auto") -> tuple[dict[str, Array], AnswerModel]:
@@ -53,7 +55,7 @@ def classes_of_answers(answers: Answers, n_classes: int | str = "auto") -> tuple
         kind = "answers of one kind only" if graph.n_answers else "no answer 'similar' or 'dissimilar'"
         raise InputError(f"{answers.name} holds {kind}: classes follow from answers of both kinds. Ask more questions.")
     if isinstance(n_classes, str):
-        n_classes = number_by_answers(graph)[0] if is_crowd(graph) else least_classes(graph, graph.same != 0)
+        n_classes = count_classes(graph)
     model = AnswerModel.estimate(graph, n_classes)
     if n_classes > 2 and is_crowd(graph, n_classes):
         probabilities = model.posteriors(graph, np.full((graph.n_points, n_classes), -np.log(n_classes)))
@@ -69,6 +71,17 @@ def classes_of_answers(answers: Answers, n_classes: int | str = "auto") -> tuple
     columns = {"id": np.array(ids, dtype=object), "class": np.array(names, dtype=object)}
     columns |= {"part": part + 1, "n_answers": graph.degree}
     return columns | {f"probability_{k}": column for k, column in enumerate(probabilities.T, 1)}, model
+
+
+def count_classes(graph: AnswerGraph) -> int:
+    """The number that explains answers of a crowd that are left out best; else the fewest that explain all answers.
+
+    Where none explains all, two, if more answers are "same" than of random pairs of three classes.
+    """
+    if is_crowd(graph):
+        return number_by_answers(graph)[0]
+    two = graph.refuted.any() and np.mean(graph.same > 0) > _SAME_OF_TWO
+    return 2 if two else least_classes(graph, graph.same != 0)
 
 
 def _by_first_points(graph: AnswerGraph, model: AnswerModel, n_classes: int) -> Array:

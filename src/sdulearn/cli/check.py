@@ -19,8 +19,9 @@ from pathlib import Path
 
 import numpy as np
 
-from sdulearn.answers import AnswerChecks, Answers, check_answers, read_answers
+from sdulearn.answers import AnswerChecks, AnswerModel, Answers, check_answers, read_answers
 from sdulearn.answers.checks import known_answers
+from sdulearn.answers.classes import count_classes
 from sdulearn.cli.options import (
     add_answer_options,
     add_json_option,
@@ -39,7 +40,6 @@ from sdulearn.diagnostics import (
     check_crowd,
     check_entities,
     check_shared_points,
-    estimate_answers,
 )
 from sdulearn.errors import shortened
 from sdulearn.io.files import written_whole
@@ -98,7 +98,8 @@ def _findings(answers: Answers, arguments: argparse.Namespace) -> tuple[list[Fin
         return check_entities(answers), check_answers(answers)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        model, n_classes = estimate_answers(graph, arguments.classes)
+        n_classes = count_classes(graph) if arguments.classes == "auto" else arguments.classes
+        model = AnswerModel.estimate(graph, n_classes)
     notes = [Finding("fit_warning", "warning", {"message": str(one.message)}) for one in caught]
     errors = np.clip(model.errors(answers.annotator_numbers), 0.01, 0.5)
     checks = check_answers(answers, errors)
