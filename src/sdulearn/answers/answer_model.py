@@ -502,7 +502,8 @@ def is_crowd(graph: AnswerGraph, n_classes: int = 2) -> bool:
     asked = int(np.count_nonzero(graph.degree))
     questions, _ = number_questions(graph.ends, graph.n_points)
     enough = len(questions) >= _QUESTIONS_A_POINT * asked and asked >= _POINTS_A_CLASS * n_classes
-    return bool(enough and graph.contradictory.any())
+    contradictions = graph.contradictory if n_classes == 2 else graph.refuted
+    return bool(enough and contradictions.any())
 
 
 def _crowd_model(

@@ -78,7 +78,7 @@ def count_classes(graph: AnswerGraph) -> int:
 
     Where none explains all, two, if more answers are "same" than of random pairs of three classes.
     """
-    if is_crowd(graph):
+    if is_crowd(graph, 3):
         return number_by_answers(graph)[0]
     two = graph.refuted.any() and np.mean(graph.same > 0) > _SAME_OF_TWO
     return 2 if two else least_classes(graph, graph.same != 0)

@@ -587,7 +587,7 @@ class PairLogisticRegressionCV(PairLogisticBase):
         if self.n_classes != "auto":
             return int(self.n_classes)
         graph = AnswerGraph.from_y(pairs, weight)
-        return number_by_answers(graph)[0] if self.error_rate == "auto" and is_crowd(graph) else _MOST_CLASSES
+        return number_by_answers(graph)[0] if self.error_rate == "auto" and is_crowd(graph, 3) else _MOST_CLASSES
 
     def _class_alphas(self, problem: ClassProblem, power: float) -> list[float]:
         """Alphas that fall."""
