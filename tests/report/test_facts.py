@@ -141,7 +141,7 @@ def test_charts_show_the_numbers(table_model, many_classes):
         assert part in text, part
     assert "&lt;50&gt;" not in text
     assert "60 rows were asked about. By features and answers together, the mean probability of their" in text
-    assert "classes is 75.0%: they are better known" in text
+    assert "classes is 75.0%. See" in text
     poor = replace(table_model.report, accuracy=replace(table_model.report.accuracy, low=0.4))
     text = page(replace(table_model, report=poor), "m")
     assert "left:40.0%;width:55.0%" in text

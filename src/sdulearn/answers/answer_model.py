@@ -583,9 +583,8 @@ def _warn_of_other_number(graph: AnswerGraph, annotator: Codes, n_classes: int, 
         found = _left_out_values(graph, annotator, other, by_pair)
         if _is_behind(values, found, _CLEARLY, 2 * _DROP):
             warn(
-                f"The answers are explained better by {other} classes than by {n_classes}: the mean log likelihood of "
-                f"{len(found):,} answers left out is {found.mean():.3f}, not {values.mean():.3f}. sdulearn check, or "
-                "n_classes='auto', looks for the number that explains them best.",
+                f"The answers are explained better by {other} classes than by {n_classes}: {len(found):,} answers left "
+                f"out have mean log likelihood {found.mean():.3f}, not {values.mean():.3f}. Try `n_classes={other}`.",
                 ClassNumberWarning,
             )
 

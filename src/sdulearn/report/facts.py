@@ -538,7 +538,7 @@ _SENTENCES: dict[str, str | Callable[[Details], str]] = {
     ),
     "class_shares": _class_shares_words,
     "answered": "{n_rows:,} rows were asked about. By features and answers together, the mean probability of their "
-    "classes is {mean:.1%}: they are better known than by predictions from features alone. See `answered`.",
+    "classes is {mean:.1%}. See `answered`.",
     "annotators": _annotators_words,
     "labels_used": _labels_used_words,
     "answer_counts": "Held-out answers same / different, by the predicted classes of the two rows.",

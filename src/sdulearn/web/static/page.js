@@ -346,7 +346,7 @@ function askedView({ asked, answered }) {
   const rows = asked.map((one) => [named(one), one.class, percent(one.probability, 1), String(one.n_answers)]);
   const table = tableOf(["Row", "Class", "Probability", "Answers"], rows);
   return [make("h2", {}, "Rows that were asked about"),
-    make("p", {}, "Their classes by features and answers together, better known than by a prediction; the least certain first."),
+    make("p", {}, "Their classes by features and answers together; the least certain first."),
     make("div", { class: "fields-box", tabindex: "0", role: "group", "aria-label": "Rows that were asked about" }, table),
     make("p", {}, make("a", { href: "answered", download: "answered.csv" }, "Download all (CSV)"), ` (${answered})`)];
 }
