@@ -89,9 +89,6 @@ class PairClassifier(ClassifierMixin, BaseEstimator):
         """Put the classes into another order; two classes trade places."""
         raise NotImplementedError
 
-    def _check_is_fitted(self) -> None:
-        check_is_fitted(self, msg=f"This %(name)s instance is not fitted yet. {self._pending}")
-
     def predict(self, X: MatrixLike) -> NDArray[np.int64]:
         """Return the class of each row.
 
@@ -343,7 +340,7 @@ class LinearClassifier(PairClassifier):
         array of shape (n_rows,) or (n_rows, K)
             ``X @ coef_.T + intercept_``, one column a class where there are more than two.
         """
-        self._check_is_fitted()
+        check_is_fitted(self, msg=f"This %(name)s instance is not fitted yet. {self._pending}")
         X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
         if len(self.coef_) == 1:
             return np.asarray(X @ self.coef_[0] + self.intercept_[0])

@@ -370,8 +370,7 @@ def check_crowd(answers: Answers, model: AnswerModel, n_classes: int) -> list[Fi
     rate = model.error_rate
     details = {"n_classes": n_classes, "n_people": len(people), **vars(rate), "identified": rate.identified}
     details["answers_each"] = np.quantile([one["n_answers"] for one in people] or [len(used)], [0, 0.5, 1]).tolist()
-    details |= {"n_repeated": int(np.sum(n > 1)), "n_both_ways": int(np.sum((same > 0) & (same < n)))}
-    found = [Finding("crowd", "result", details)] if rate.identified or len(people) > 1 else []
+    found = [Finding("crowd", "result", details)]
     if len(people) > 1:
         doubtful = [_in_words(one) for one in people if one["reasons"]]
         details = {"people": people, "count": len(doubtful), "items": doubtful}

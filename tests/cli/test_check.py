@@ -181,7 +181,7 @@ def test_people_who_were_asked_the_same_repeat_nothing(tmp_path, call, capsys):
     found = json.loads(capsys.readouterr().out)
     assert found["repeats"] == [4]
     (details,) = [fact["details"] for fact in found["facts"] if fact["code"] == "crowd"]
-    assert (details["n_people"], details["n_repeated"], details["answers_each"]) == (2, 1, [1, 1.5, 2])
+    assert (details["n_people"], details["answers_each"]) == (2, [1, 1.5, 2])
     (people,) = [fact for fact in found["facts"] if fact["code"] == "people"]
     assert [one["name"] for one in people["details"]["people"]] == ["ann", "bob"]
     assert people["text"] == "None of the 2 people stands out."

@@ -311,7 +311,7 @@ def test_files_of_answers(tmp_path):
 
 
 COUNTS = {"n_similar": 40, "n_dissimilar": 60, "level": 0.01}
-CROWD = {"value": 0.258, "low": 0.24, "high": 0.275, "n_classes": 5, "n_people": 300, "n_repeated": 1, "n_both_ways": 0,
+CROWD = {"value": 0.258, "low": 0.24, "high": 0.275, "n_classes": 5, "n_people": 300,
          "answers_each": [3.0, 30.0, 1200.0], "identified": True}  # fmt: skip
 SHARED = {"share": 0.4, "n_points": 30, "level": 0.01}
 SAMPLES = [
@@ -325,9 +325,8 @@ SAMPLES = [
     ("contradictions", {"both_ways": 9, "closure": 2, "odd_cycles": 0, "items": ["x"]},
      r"similar\. So many .*one by one: let more people answer .* most telling, .*:$"),
     ("crowd", CROWD, r"^Wrong answers: 25.8% \(95% interval 24.0% to 27.5%\)\. By the answers alone, with 5 "
-     r"classes\. 300 people gave 3 to 1,200 answers each \(median 30\)\. 1 question has several answers, "
-     r"0 of them both ways\.$"),
-    ("crowd", {**CROWD, "identified": False, "n_people": 1, "n_repeated": 0, "value": 0}, "unknown.*compared.$"),
+     r"classes\. 300 people gave 3 to 1,200 answers each \(median 30\)\.$"),
+    ("crowd", {**CROWD, "identified": False, "n_people": 1, "value": 0}, "unknown.*compared.$"),
     ("people", {"count": 0, "people": [{}] * 7}, "^None of the 7 people stands out"),
     ("people", {"count": 2, "people": [{}] * 7}, "^Doubtful people: 2 of 7.*`exclude_annotators`"),
     ("disputed", {"count": 3, "level": 0.01}, r"level 0.01 over all questions\): 3\."),
@@ -351,8 +350,7 @@ SAMPLES = [
     ("labels_used", {"classes": ["a", "b"], "n_labels": 4, "n_right": 3}, "^a is -1, b is .1; the model predicts 3"),
     ("settings", {"method": "joint", "start": "kernel", "settings": {"n_rounds": 0.0}, "estimator": "E", "loss": ""},
      r"boosted trees \(none kept\) on a kernel map \(E\): n_rounds 0"),
-    ("wrong_answers", {"value": 0.0, "low": 0.0, "high": 0.5, "identified": False}, "unknown, taken to be none"),
-    ("wrong_answers", {"value": 0.0, "low": 0.0, "high": 0.1, "identified": True}, r"0.0% \(95% interval 0.0% to 10"),
+    ("crowd", {**CROWD, "value": 0.0, "low": 0.0, "high": 0.1}, r"^Wrong answers: 0.0% \(95% .* 10.0%\)\. 300"),
     ("annotators_excluded", {"names": [], "limit": 0.3}, "^Nobody is wrong in more than 30% of the answers for"),
     ("annotators_excluded",
      {"names": ["Bob"], "limit": 0.3, "n_answers": 80, "before": (0.81, 0.2), "after": (0.9, 0.0)},

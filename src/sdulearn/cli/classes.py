@@ -17,12 +17,13 @@ from sdulearn.answers import classes_of_answers, read_answers
 from sdulearn.cli.options import (
     add_answer_options,
     add_json_option,
+    in_options,
     number_of_classes,
     print_json,
     refuse_overwriting,
     say,
 )
-from sdulearn.diagnostics import Finding, check_entities
+from sdulearn.diagnostics import Finding, check_crowd, check_entities
 from sdulearn.errors import InputError
 from sdulearn.io.files import as_cell, written_whole
 from sdulearn.report.facts import as_data, facts_of_answers, lines, sentence
@@ -53,12 +54,12 @@ def run(arguments: argparse.Namespace) -> int:
         with written_whole(output) as draft, draft.open("w", encoding="utf-8", newline="") as file:
             rows = zip(map(as_cell, columns["id"]), *list(columns.values())[1:], strict=True)
             csv.writer(file, lineterminator="\n").writerows([columns, *rows])
-    wrong = Finding("wrong_answers", "result", {**vars(model.error_rate), "identified": model.error_rate.identified})
-    found = [*facts_of_answers(answers), *_facts(columns), wrong]
+    n_classes = sum(name.startswith("probability") for name in columns)
+    found = [*facts_of_answers(answers), *_facts(columns), *check_crowd(answers, model, n_classes)]
     if arguments.json:
         print_json({"file": output, "facts": as_data(found)})
     else:
-        say("\n".join([*lines(found), *([] if output is None else [f"wrote {output}"])]))
+        say("\n".join([*map(in_options, lines(found)), *([] if output is None else [f"wrote {output}"])]))
     return 0
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from sdulearn.errors import InputError, quoted, shortened
 from sdulearn.io.files import Location, as_text, from_cell
-from sdulearn.io.rows import Cells, read_sheet
+from sdulearn.io.rows import read_sheet
 from sdulearn.io.survey import looks_like_id
 from sdulearn.types import Codes, Frame
 
@@ -46,20 +46,16 @@ def read_labels(source: Location | Mapping[object, object] | Frame) -> Labels:
     if isinstance(source, Mapping):
         return Labels("`labels`", {as_text(name): as_text(label) for name, label in source.items()})
     sheet = read_sheet(source, "`labels`")
-    by_id = _pairs(sheet.name, [cells for _, cells in sheet.rows])
+    rows = [[from_cell(as_text(cell)) for cell in cells] for _, cells in sheet.rows]
+    if not rows or any(len(row) < 2 or not row[0] or not row[1] for row in rows):
+        raise InputError(f"{sheet.name} needs a first line id,label and then an id and its class in every row.")
+    by_id = {row[0]: row[1] for row in rows}
     if sheet.format == "frame":
         return Labels(sheet.name, by_id)
     first, label = [*map(from_cell, sheet.header), "", ""][:2]
     if label in by_id.values() and not looks_like_id(first):
         raise _no_header(sheet.name, first)
     return Labels(sheet.name, by_id, first)
-
-
-def _pairs(name: str, rows: Sequence[Cells | str]) -> dict[str, str]:
-    cells = [[from_cell(as_text(cell)) for cell in row] for row in rows]
-    if not cells or any(len(row) < 2 or not row[0] or not row[1] for row in cells):
-        raise InputError(f"{name} needs a first line id,label and then an id and its class in every row.")
-    return {row[0]: row[1] for row in cells}
 
 
 def _no_header(name: str, first: str) -> InputError:

@@ -440,9 +440,6 @@ def _crowd(d: Details) -> str:
         fewest, median, most = d["answers_each"]
         each = f"to {most:,g} answers each (median {median:,g})" if fewest < most else "answers each"
         text += f" {d['n_people']:,} people gave {fewest:,g} {each}."
-    if d["n_repeated"]:
-        text += f" {_count(d['n_repeated'], 'question has', 'questions have')} several answers, "
-        text += f"{d['n_both_ways']:,} of them both ways."
     return text
 
 
@@ -547,7 +544,6 @@ _SENTENCES: dict[str, str | Callable[[Details], str]] = {
     "importances": "Loss of {measure} where a column is shuffled.",
     "dependence": "Mean probability of class {name} by {column}.",
     "classes_found": _classes_found_words,
-    "wrong_answers": _wrong_answers_words,
     "unconnected_parts": "Ids that no answers connect with these: {n_ids:,}, in parts of their own: {n_parts:,}. Class "
     "1 of one part is not class 1 of another: compare ids of each part with ids of every class of the first.",
     "too_few_similar": _too_few_similar,
