@@ -191,3 +191,8 @@ def test_an_answer_model_of_another_number_of_classes_is_refused():
     fit = PairLogisticRegression(n_classes=4, error_rate=model)
     with pytest.raises(InputError, match="an answer model of 3 classes: give `n_classes=3`"):
         fit.fit(np.arange(2.0 * graph.n_answers)[:, None], graph.y)
+
+
+def test_a_table_needs_more_than_two_classes():
+    with pytest.raises(InputError, match="`answer_table=True` needs more than two classes"):
+        PairLogisticRegression(answer_table=True).fit(np.eye(4), [1, 1, -2, -2])

@@ -119,7 +119,7 @@ _QUICK_DRAWS = (60, 40)
 _MOST_CLASSES = 10
 _CLEARLY = 3.0
 # By how much in log likelihood more than two classes must explain answers left out better, for two to be refused.
-_BEYOND_DOUBT = 15.0
+_BEYOND_DOUBT = 10.0
 # A mean error rate above which two classes are doubted.
 _DOUBTFUL_RATE = 0.2
 # The least probability of a class by the answers of a crowd: draws are few.
@@ -462,8 +462,10 @@ def from_columns(numbers: Codes, counts: Codes, value: Array, low: Array, high: 
     columns = (value, low, high, counts, *careless)
     rates = [Rate(*row) for row in zip(*(column.tolist() for column in columns), strict=True)]
     total = int(counts.sum())
-    mean = [float(column @ (counts / max(total, 1))) for column in (value, low, high)]
-    return AnswerModel(Rate(mean[0], mean[1], mean[2], total), dict(zip(numbers.tolist(), rates, strict=True)))
+    mean = [float(column @ (counts / max(total, 1))) for column in (value, low, high, *careless[:1])]
+    return AnswerModel(
+        Rate(mean[0], mean[1], mean[2], total, *mean[3:]), dict(zip(numbers.tolist(), rates, strict=True))
+    )
 
 
 def unknown_answer_model(numbers: Codes, counts: Codes) -> AnswerModel:

@@ -106,6 +106,11 @@ class PairLogisticBase(LinearClassifier):
                 f"With two classes `prior` is one number, P(y = +1), or None; got `prior={self.prior!r}`. A list "
                 "of class shares goes with `n_classes` above 2."
             )
+        if self.answer_table is True:
+            raise InputError(
+                "`answer_table=True` needs more than two classes: with two, errors are as frequent whatever the classes "
+                "are. Give `n_classes`, or leave `answer_table='auto'`."
+            )
         weight = np.ones(len(pairs)) if weight is None else weight
         warn_of_column_scales(X, weight, getattr(self, "feature_names_in_", None))
         data = TrainingData(X, AnswerGraph.from_y(pairs, weight), pairs.codes, weight, pairs_first=True)
@@ -236,7 +241,7 @@ class PairLogisticRegression(PairLogisticBase):
         models of the answers of the others. With loose pairs of one annotator it is 0. An
         :class:`~sdulearn.answers.AnswerModel` is taken as it is.
     answer_table : {"auto", True, False}, default="auto"
-        Whether errors may depend on the two classes, with more than two of them. "auto": where most points are in
+        Whether errors may depend on the classes of the two points, with more than two classes. "auto": where most points are in
         several questions, answers contradict each other, and a table explains answers left out better.
     init : {"auto", "moment", "zero"}, default="auto"
         "auto" starts from the pair moment and the SD solution, "moment" from the first alone, "zero" from no
