@@ -108,8 +108,8 @@ class PairLogisticBase(LinearClassifier):
             )
         if self.answer_table is True:
             raise InputError(
-                "`answer_table=True` needs more than two classes: with two, errors are as frequent whatever the classes "
-                "are. Give `n_classes`, or leave `answer_table='auto'`."
+                "`answer_table=True` needs more than two classes: with two, errors do not depend on the classes. Give "
+                "`n_classes`, or leave `answer_table='auto'`."
             )
         weight = np.ones(len(pairs)) if weight is None else weight
         warn_of_column_scales(X, weight, getattr(self, "feature_names_in_", None))
@@ -241,8 +241,8 @@ class PairLogisticRegression(PairLogisticBase):
         models of the answers of the others. With loose pairs of one annotator it is 0. An
         :class:`~sdulearn.answers.AnswerModel` is taken as it is.
     answer_table : {"auto", True, False}, default="auto"
-        Whether errors may depend on the classes of the two points, with more than two classes. "auto": where most points are in
-        several questions, answers contradict each other, and a table explains answers left out better.
+        Whether errors may depend on the classes of the two points, with more than two classes. "auto": where most
+        points are in several questions, answers contradict each other, and a table explains answers left out better.
     init : {"auto", "moment", "zero"}, default="auto"
         "auto" starts from the pair moment and the SD solution, "moment" from the first alone, "zero" from no
         model at all, for labels that name all classes.
