@@ -40,7 +40,7 @@ def path(tmp_path):
 
 def test_answers_changes_and_undo_are_lines(path):
     with AnswerLog(path) as log:
-        first = add(log, "a", "b", "same", "ann", "random")
+        first = add(log, "a", "b", "same", "ann", "random", comment='both "é"}')
         second = add(log, "a", "c", "different", "bob", "linked")
         log.change(first.key, "unsure", "bob")
         log.undo(second.key, "bob")
@@ -52,6 +52,8 @@ def test_answers_changes_and_undo_are_lines(path):
     found = read_log(path)
     (standing,) = found.answers.values()
     assert (standing.word, standing.annotator, standing.kind, standing.line) == ("unsure", "ann", "random", 1)
+    assert [record.get("comment") for record in records] == ['both "é"}', None, None, None, None]
+    assert standing.comment == 'both "é"}'
     assert found.undone == {second.key}
     assert found.labels == {"a": "cat"}
 

@@ -43,6 +43,18 @@ def test_answer_undo_change_skip(page):
     assert page.post("change", {"session": "x", "number": 1, "answer": "same"}).status == 400
 
 
+def test_a_comment_goes_with_an_answer_unless_it_is_private(page, open_session, make_page):
+    for comment, status in (("both red", 200), (" ", 200), ("x" * 1001, 400), (5, 400)):
+        sent = {"token": page.ask()["token"], "answer": "same", "comment": comment}
+        assert page.post("answer", sent).status == status
+    assert [one["comment"] for one in page.get("api/history").json()["answers"]] == ["", "both red"]
+    assert [one.comment for one in read_log(page.session.log.path).answers.values()] == ["both red", ""]
+    private = make_page(open_session("private.jsonl", private=0.5))
+    refused = private.post("answer", {"token": private.ask()["token"], "answer": "same", "comment": "both red"})
+    assert "give one away" in refused.json()["error"]
+    assert not private.session.n_answers
+
+
 def change(page, logged, name, answer="unsure"):
     names = {key: logged[key] for key in ("session", "number")}
     return page.post("change", {**names, "annotator": name, "answer": answer})

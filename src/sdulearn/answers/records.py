@@ -51,6 +51,7 @@ class Answer(NamedTuple, Generic[Point]):
     time: str = ""  # when it was first given, in UTC
     session: str = ""  # the start of the program in which it was given
     line: int = 0  # where it stands in the log
+    comment: str = ""  # what else was said of it, in one's own words
 
     @property
     def right(self) -> Point:

@@ -12,7 +12,7 @@ session of its own, so that logs merge by concatenation. ``{"event": "label", "i
 class of a row; ``{"event": "session", "seed": 7, ...}`` begins a session. ``rank`` is the place of ``left`` in the
 random order of all rows that the seed gives: rows up to the last random one are a random sample, whatever their kind.
 Answers that are flipped with probability 1 / (1 + exp(epsilon)) before they are written carry ``"epsilon"``, as does
-the line of their session.
+the line of their session. ``"comment"`` is what else was said of an answer.
 """
 
 from __future__ import annotations
@@ -180,10 +180,13 @@ class LogContents:
             return f"rank {str(rank)[:20]} is not a place in an order"
         if reason:
             return reason
-        annotator, kind, time = (as_text(record.get(name)) for name in ("annotator", "kind", "time"))
+        annotator, kind, time, comment = (
+            as_text(record.get(name)) for name in ("annotator", "kind", "time", "comment")
+        )
         standing = self.withdrawn if key in self.undone else self.answers
         session, number = key
-        standing[key] = Answer(left, (right,), said, annotator, kind, number, rank, epsilon, time, session, line)
+        more = (annotator, kind, number, rank, epsilon, time, session, line, comment)
+        standing[key] = Answer(left, (right,), said, *more)
         return ""
 
 
@@ -336,7 +339,8 @@ class AnswerLog:
         number = self._last + 1
         record: Record = {"event": "answer", "number": number, "left": answer.left, "right": answer.right}
         record |= {"answer": answer.word, "annotator": answer.annotator, "kind": answer.kind}
-        record |= {name: value for name in ("rank", "epsilon") if (value := getattr(answer, name)) is not None}
+        optional = {"rank": answer.rank, "epsilon": answer.epsilon, "comment": answer.comment or None}
+        record |= {name: value for name, value in optional.items() if value is not None}
         self._append(record)
         self._last = number
         return self.contents.answers[self.session, number]

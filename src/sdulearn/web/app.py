@@ -90,7 +90,9 @@ class Page:
 
     def answer(self, given: Json) -> Json:
         """Take an answer, and give the next question."""
-        written = self.session.answer(_name(given), _field(given, "token", int), _field(given, "answer", Word))
+        said = _field(given, "answer", Word)
+        comment = _field({"comment": "", **given}, "comment", str).strip()
+        written = self.session.answer(_name(given), _field(given, "token", int), said, comment)
         key = None if written is None else {"session": written.session, "number": written.number}
         return {"written": key, **self.question(given)}
 
@@ -180,8 +182,7 @@ class Page:
                 "left": self._end(one.left),
                 "right": self._end(one.right),
                 "answer": one.word,
-                "annotator": one.annotator,
-                "time": one.time,
+                **{name: getattr(one, name) for name in ("annotator", "time", "comment")},
                 "may_change": changeable and (alone or one.annotator == name),
             }
             for one in answers

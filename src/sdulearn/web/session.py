@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from sdulearn.asking import Asker, ClassFound
 
 MAX_NAME = 60
+MAX_COMMENT = 1000
 # Questions that a person put off come back when so many others were answered.
 _LATER = 10
 # A question that somebody left open for so long is given to others who want one.
@@ -77,8 +78,12 @@ class Session:
                 self._submit("prepare", self.asker.prepare, question, annotator)
             return person.token, question
 
-    def answer(self, annotator: str, token: int, answer: str) -> Answer[str] | None:
+    def answer(self, annotator: str, token: int, answer: str, comment: str = "") -> Answer[str] | None:
         """Write an answer down; it is on the disk when this returns."""
+        if comment and self.epsilon is not None:
+            raise InputError("Answers are private, and a comment could give one away. Leave it empty.")
+        if len(comment) > MAX_COMMENT:
+            raise InputError(f"A comment has at most {MAX_COMMENT} characters.")
         with self._lock:
             person = self._person(annotator)
             if token in person.answered:
@@ -92,7 +97,8 @@ class Session:
                 self.asker.skip(annotator, later=False)
                 return None
             choices = tuple(self.ids[row] for row in given.choices)
-            written = self.log.append(Answer(self.ids[given.left], choices, *given[2:]))
+            named: Answer[str] = Answer(self.ids[given.left], choices, *given[2:])
+            written = self.log.append(named._replace(comment=comment))
             person.answered[token] = written.key
             person.question = None
             self.asker.add(given._replace(session=written.session, number=written.number))
