@@ -1,13 +1,17 @@
 import csv
+import importlib
 import json
+import re
 import subprocess
 import sys
+from functools import reduce
 
 import pytest
 
 from sdulearn import __version__
 from sdulearn.cli import demo
-from sdulearn.cli.main import COMMANDS, build_parser, main
+from sdulearn.cli.completion import SHELLS
+from sdulearn.cli.main import COMMANDS, GROUPS, build_parser, main
 from sdulearn.cli.options import in_options
 from sdulearn.errors import require
 from sdulearn.risks import RISKS
@@ -46,7 +50,7 @@ def test_version(capsys):
 WRONG = {
     "plan": "--prior, --target",
     "plan --prior x --target 1": "invalid float value: 'x'",
-    "": "arguments are required",
+    "--debug": "arguments are required",
     "fly": "invalid choice",
     "demo --seeds 0": "'0' is not a whole number of 1 or more",
     "demo --seeds +1": "'+1' is not a whole number of 1 or more",
@@ -77,6 +81,43 @@ def test_help_is_worth_reading(capsys, command):
         main([command, "--help"])
     assert stop.value.code == 0
     assert len(capsys.readouterr().out) > 400
+
+
+def test_without_arguments_there_are_five_ways_in(capsys):
+    assert main([]) == 0
+    ways = [line.split("  ")[-1].strip() for line in capsys.readouterr().out.splitlines() if line.startswith("  ")]
+    assert len(ways) == 5
+    for way in ways:
+        if way.startswith("sdulearn "):
+            build_parser([way.split()[1]]).parse_args(way.split()[1:])
+        else:
+            name = re.search(r"sdulearn\.([\w.]+)\(", way)[1]
+            assert callable(reduce(getattr, name.split("."), importlib.import_module("sdulearn")))
+
+
+def test_help_lists_every_command_in_its_group(capsys):
+    with pytest.raises(SystemExit):
+        main(["--help"])
+    out = capsys.readouterr().out
+    places = [out.index(f"\n  {title}\n") for title in GROUPS]
+    assert places == sorted(places)
+    assert all(f"    {name:<12}{text}\n" in out for name, text in COMMANDS.items())
+
+
+def test_a_shell_completes_commands_options_choices_and_files(tmp_path, capsys):
+    """Bash itself says what it would offer."""
+    for shell in SHELLS:
+        assert main(["completion", shell]) == 0
+        (tmp_path / shell).write_text(capsys.readouterr().out)
+    (tmp_path / "points.csv").touch()
+    lines = [["sdulearn", "fi"], ["sdulearn", "fit", "--engi"], ["sdulearn", "fit", "--engine", "d"],
+             ["sdulearn", "predict", "model.sdu", "po"]]  # fmt: skip
+    calls = [f"COMP_WORDS=({' '.join(line)}); COMP_CWORD={len(line) - 1}; _shtab_sdulearn; echo ${{COMPREPLY[@]}}"
+             for line in lines]  # fmt: skip
+    done = subprocess.run(["bash", "-c", "\n".join(["source ./bash", *calls])],
+                          cwd=tmp_path, capture_output=True, text=True, check=True)  # fmt: skip
+    assert done.stdout.split() == ["fit", "--engine", "dask", "points.csv"]
+    assert all("--engine" in (tmp_path / shell).read_text() for shell in SHELLS)
 
 
 def test_values_that_options_take():

@@ -17,18 +17,39 @@ from sdulearn.errors import SdulearnError, reason
 from sdulearn.version import __version__
 
 # A module is imported only when its command is called: the others would cost a second.
-COMMANDS = {
-    "ask": "ask people on a page, same class or different, and keep their answers in a log",
-    "fit": "learn a model from a table and a file of answers",
-    "predict": "classes of the rows of a table",
-    "inspect": "what is in a model file",
-    "check": "counts, mistakes and contradictions in a file of answers",
-    "classes": "classes of the ids in a file of answers, without a table",
-    "export": "write a model as ONNX",
-    "plan": "how many pairs a target accuracy takes, by simulation; a table, a picture and a CSV",
-    "prior": "the class prior from pair counts or a pair file, with its interval",
-    "demo": "train every risk and loss on bundled data; a table, a picture and a CSV",
+GROUPS = {
+    "collect answers": {
+        "plan": "how many pairs a target accuracy takes, by simulation; a table, a picture and a CSV",
+        "ask": "ask people on a page, same class or different, and keep their answers in a log",
+        "check": "counts, mistakes and contradictions in a file of answers",
+    },
+    "learn and predict": {
+        "fit": "learn a model from a table and a file of answers",
+        "predict": "classes of the rows of a table",
+        "inspect": "what is in a model file",
+        "export": "write a model as ONNX",
+    },
+    "without a table": {
+        "classes": "classes of the ids in a file of answers",
+        "prior": "the class prior from pair counts or a pair file, with its interval",
+    },
+    "try it, set it up": {
+        "demo": "train every risk and loss on bundled data; a table, a picture and a CSV",
+        "completion": "print what completes commands and options in bash, zsh or tcsh",
+    },
 }
+COMMANDS = {name: text for commands in GROUPS.values() for name, text in commands.items()}
+_WAYS_IN = """\
+sdulearn learns a classifier from answers to "same class, or different?". Five ways in:
+
+  a page       sdulearn ask TABLE.csv -o answers.jsonl
+  two files    sdulearn fit --features TABLE.csv --pairs ANSWERS.csv -o model.sdu
+  Python       model = sdulearn.fit_table("TABLE.csv", "ANSWERS.csv")
+  a notebook   sdulearn.asking.Asker(X)
+  a cluster    sdulearn fit --features FOLDER --pairs ANSWERS.csv -o model.sdu --engine dask
+
+No data yet? sdulearn ask --demo, or sdulearn demo.
+All commands: sdulearn --help. Options of one: sdulearn fit --help."""
 
 
 def build_parser(commands: Sequence[str] = tuple(COMMANDS)) -> argparse.ArgumentParser:
@@ -36,6 +57,7 @@ def build_parser(commands: Sequence[str] = tuple(COMMANDS)) -> argparse.Argument
     parser = argparse.ArgumentParser(
         prog="sdulearn",
         description='Learn a classifier from answers to "same class, or different?" plus unlabeled data.',
+        formatter_class=_Groups,
     )
     parser.add_argument("--version", action="version", version=f"sdulearn {__version__}")
     parser.add_argument("--debug", action="store_true", help="show the whole traceback of an error")
@@ -46,11 +68,30 @@ def build_parser(commands: Sequence[str] = tuple(COMMANDS)) -> argparse.Argument
             continue
         with _interrupt_later():
             module = importlib.import_module(f"sdulearn.cli.{name}")
-        command = found.add_parser(name, help=text, description=inspect.getdoc(module))
+        command = found.add_parser(name, help=text, description=inspect.getdoc(module), formatter_class=_Paragraphs)
         module.add_arguments(command)
         command.add_argument("--debug", action="store_true", default=argparse.SUPPRESS, help=argparse.SUPPRESS)
         command.set_defaults(run=module.run)
     return parser
+
+
+class _Groups(argparse.HelpFormatter):
+    """Lists the commands by group."""
+
+    def _format_action(self, action: argparse.Action) -> str:
+        if not isinstance(action, argparse._SubParsersAction):
+            return super()._format_action(action)
+        groups = []
+        for title, members in GROUPS.items():
+            groups.append(f"  {title}\n" + "".join(f"    {name:<12}{text}\n" for name, text in members.items()))
+        return "\n".join(groups)
+
+
+class _Paragraphs(argparse.HelpFormatter):
+    """Keeps the paragraphs of a description apart."""
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        return "\n\n".join(super(_Paragraphs, self)._fill_text(part, width, indent) for part in text.split("\n\n"))
 
 
 @contextmanager
@@ -73,6 +114,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run a command; a user's mistake is one line and exit code 2, never a traceback."""
     given = sys.argv[1:] if argv is None else list(argv)
     debug = "--debug" in given
+    if not given:
+        say(_WAYS_IN)
+        return 0
     try:
         named = [argument for argument in given if argument in COMMANDS][:1]
         arguments = build_parser(named).parse_args(given)

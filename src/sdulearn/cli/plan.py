@@ -37,16 +37,16 @@ _OPTIONS = ("prior", "sizes", "ceiling", "n_features", "n_unlabeled", "direction
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of ``sdulearn plan``."""
-    add = parser.add_argument
+    add = parser.add_argument_group("what is asked").add_argument
     add("--prior", type=float, required=True, metavar="P", help="share of one class, such as 0.7; a guess will do")
     add("--target", type=float, required=True, metavar="A", help="accuracy to reach, such as 0.85")
+    add("--method", choices=METHODS, help="plan for one method (default: both)")
+    add("--sizes", type=positive, nargs="+", default=SIZES, metavar="N", help="numbers of pairs (default: 25 to 1600)")
+    add("--epsilon", type=float, metavar="E", help="what it costs to flip answers for privacy at this epsilon")
+    add = parser.add_argument_group("your rows").add_argument
     add("--features", type=Path, metavar="FILE", help="table of your unlabeled rows (default: generated points)")
     add("--id", metavar="COLUMN", help="id column of that table, which is not a feature (default: id, if there is one)")
     add("--missing", choices=("error", "mean"), default="error", help="missing values in it (default: %(default)s)")
-    add("--method", choices=METHODS, help="plan for one method (default: both)")
-    add("--ceiling", type=float, metavar="A", help="accuracy of the best possible classifier (default: 1 - q / 3)")
-    add("--n-features", type=positive, default=10, metavar="N", help="of generated points (default: %(default)s)")
-    add("--n-unlabeled", type=positive, default=500, metavar="N", help="unlabeled rows (default: %(default)s)")
     add(
         "--direction",
         choices=("random", "principal"),
@@ -54,13 +54,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="what separates the made-up classes of your rows: a random direction, or the one in "
         "which they vary most, the easiest case (default: %(default)s)",
     )
+    add = parser.add_argument_group("what is assumed").add_argument
+    add("--ceiling", type=float, metavar="A", help="accuracy of the best possible classifier (default: 1 - q / 3)")
+    add("--n-features", type=positive, default=10, metavar="N", help="of generated points (default: %(default)s)")
+    add("--n-unlabeled", type=positive, default=500, metavar="N", help="unlabeled rows (default: %(default)s)")
     add("--known-prior", action="store_true", help="the models are given the prior, not its estimate")
     add("--oriented", action="store_true", help="a few labelled points will name the classes")
-    add("--epsilon", type=float, metavar="E", help="what it costs to flip answers for privacy at this epsilon")
-    add("--sizes", type=positive, nargs="+", default=SIZES, metavar="N", help="numbers of pairs (default: 25 to 1600)")
     add("--repeats", type=positive, default=20, metavar="N", help="simulated draws (default: %(default)s)")
     add("--seed", type=int, default=0, help="seed of the simulation (default: %(default)s)")
-    add("--out", type=Path, default=Path("sdulearn-plan"), help="folder (default: %(default)s)")
+    parser.add_argument(
+        "--out", type=Path, default=Path("sdulearn-plan"), metavar="FOLDER", help="(default: %(default)s)"
+    )
     add_json_option(parser)
 
 

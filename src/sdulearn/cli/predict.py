@@ -53,8 +53,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--id", help="id column, or '' for row numbers (default: that of the training table, where it is there)"
     )
-    parser.add_argument("--answers", type=Path, metavar="FILE", help="same/different answers about rows of this table")
-    parser.add_argument("--skip-bad", action="store_true", help="leave out answers that cannot be used")
+    asked = parser.add_argument_group("rows that were asked about")
+    asked.add_argument("--answers", type=Path, metavar="FILE", help="same/different answers about rows of this table")
+    asked.add_argument("--skip-bad", action="store_true", help="leave out answers that cannot be used")
     add_json_option(parser)
 
 
