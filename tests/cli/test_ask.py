@@ -26,6 +26,11 @@ from sdulearn.cli import ask
 from sdulearn.datasets import make_waveform
 from sdulearn.io.answer_log import AnswerLog, read_log
 from sdulearn.io.images import grey_png
+from sdulearn.io.survey import read_features
+from sdulearn.io.tables import read_whole
+from sdulearn.pairs import scramble
+from sdulearn.workflow import data
+from sdulearn.workflow.options import Engine
 
 
 @pytest.fixture(scope="module")
@@ -70,6 +75,38 @@ def test_an_oracle_answers_by_itself_and_a_later_one_goes_on(call, table, log, c
     assert len(found.answers) == 50
     assert found.seed == 3
     assert list(found.answers.items())[:30] == list(first.answers.items())
+
+
+@pytest.mark.parametrize("engine", ["memory", "stream"])
+def test_a_large_table_is_asked_about_by_a_sample_that_grows(call, folder, tmp_path, monkeypatch, capsys, engine):
+    """The random order of its rows goes on where it was, and no row comes twice."""
+    monkeypatch.setattr(data, "MAX_UNLABELED", 40)
+    parts = tmp_path / "parts"
+    parts.mkdir()
+    frame = pd.read_csv(folder / "points.csv", dtype={"id": str})
+    for k in range(3):
+        frame[80 * k : 80 * (k + 1)].to_parquet(parts / f"{k}.parquet")
+    options = ("--oracle", "label", "--design", "random", *SHOWN, "--seed", 3, "--engine", engine)
+    for questions, drawn in ((8, 40), (30, 80), (10, 240)):
+        assert call("ask", parts, "-o", tmp_path / "log.jsonl", "--questions", questions, *options) == 0
+        assert (f"about {drawn} of the 240 rows, drawn at random" in capsys.readouterr().out) == (drawn < 240)
+    answers = [one for one in read_log(tmp_path / "log.jsonl").answers.values() if one.kind == "random"]
+    assert [one.rank for one in answers] == list(range(0, 2 * len(answers), 2))
+    places = scramble(np.arange(240)).argsort().argsort()
+    rows = {name: row for row, name in enumerate(frame["id"])}
+    asked = np.array([[places[rows[name]] for name in (one.left, one.right)] for one in answers]).ravel()
+    assert len(set(asked)) == len(asked) > 80
+    for begin, end in ((0, 40), (40, 80), (80, 240)):
+        assert set(asked[begin:end]) <= set(range(begin, end))
+
+
+def test_a_small_table_is_asked_about_as_it_is(table):
+    options = {"id_column": None, "drop": ["picture"], "categories": (), "missing": "error", "max_categories": 500}
+    columns, X, ids, cells, n_rows = data.draw_rows(table, Engine(), 20_000, answer_ids={"r7"}, **options)
+    whole = read_features(table, **options, answer_ids={"r7"})
+    np.testing.assert_array_equal(X, whole[1])
+    assert (columns.columns, ids, n_rows) == (whole[0].columns, whole[2], 240)
+    assert cells.equals(read_whole(table))
 
 
 def test_a_log_without_kinds_is_gone_on_with(call, table, log):

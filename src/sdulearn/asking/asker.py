@@ -95,6 +95,9 @@ class Asker:
         1 / (1 + exp(private)) before it is stored. Fits allow for the flips, and no point is in two
         answers. An answer that is changed or given again is flipped as before, by a key that is
         never stored: those that come as ``answers`` can only be taken back.
+    grown_from : sequence of int, default=()
+        Numbers of points that ``X`` had before, where points were added at its end, and answers were
+        given meanwhile: the random order of the first points stays, and goes on with the others.
 
     Attributes
     ----------
@@ -125,6 +128,7 @@ class Asker:
         answers: Any = None,
         random_state: RandomState = None,
         private: float | None = None,
+        grown_from: Sequence[int] = (),
     ) -> None:
         if private is not None:
             _refuse_private(design, n_classes)
@@ -142,7 +146,7 @@ class Asker:
         if random_state is not None:
             self.seed = int(check_random_state(random_state).randint(2**31 - 1))
         self._X = X
-        self._points = Points(X, np.random.default_rng(self.seed))
+        self._points = Points(X, np.random.default_rng(self.seed), grown_from)
         if self.design == "linked":
             # All questions that explore need them; the first one should not wait.
             _ = self._points.distances

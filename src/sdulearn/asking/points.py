@@ -5,7 +5,9 @@ The time to the next question must not depend on how many points there are: only
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 from scipy import sparse
@@ -22,13 +24,14 @@ MAX_AXES = 300
 class Points:
     """Candidates, and the axes in which all points are seen."""
 
-    def __init__(self, X: MatrixLike, rng: np.random.Generator) -> None:
+    def __init__(self, X: MatrixLike, rng: np.random.Generator, grown_from: Sequence[int] = ()) -> None:
         self.X: Rows = check_array(X, accept_sparse="csr", dtype=np.float64, input_name="X")
         self.n_points = int(self.X.shape[0])
         if self.n_points < 2:
             raise InputError(f"`X` has {self.n_points} row; a question needs two points.")
-        # Any beginning of it is a random sample.
-        self.order: Indices = rng.permutation(self.n_points)
+        # Any beginning of it is a random sample of the points that there were.
+        stages = pairwise([0, *grown_from, self.n_points])
+        self.order: Indices = np.concatenate([begin + rng.permutation(end - begin) for begin, end in stages])
         # Where each point stands in it.
         self.position: Indices = np.argsort(self.order)
         # Drawn apart from the order: the random sample must not be part of them more often than others.

@@ -24,11 +24,13 @@ from sdulearn.answers.records import EPSILONS, flip_rate, is_epsilon
 from sdulearn.cli.options import (
     OPTIONS,
     TABLE_OPTIONS,
+    add_engine_options,
     add_table_options,
     in_options,
     names,
     number,
     number_of_classes,
+    opened_engine,
     positive,
     refuse_overwriting,
     say,
@@ -37,13 +39,12 @@ from sdulearn.diagnostics import Finding
 from sdulearn.errors import InputError, NothingToAskError, SdulearnError
 from sdulearn.io.answer_log import AnswerLog, LogContents, log_answers, read_log
 from sdulearn.io.files import as_cell, as_text, written_whole
-from sdulearn.io.survey import read_features
-from sdulearn.io.tables import read_whole
 from sdulearn.report.facts import sentence
 from sdulearn.types import Array, Rows
 from sdulearn.web.server import is_loopback, serve
 from sdulearn.web.session import Session, continue_asker
 from sdulearn.web.things import Things, things_of_table
+from sdulearn.workflow.data import draw_rows, sample_sizes
 
 _DEMO_LOG = Path("digits-answers.jsonl")
 _DEFAULT_QUESTIONS = 200
@@ -65,7 +66,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     _add_shown_options(parser.add_argument_group("what is shown of a row"))
     _add_asking_options(parser.add_argument_group("what is asked, and whom"))
     _add_server_options(parser.add_argument_group("where"))
-    add_table_options(parser.add_argument_group("reading the table"))
+    reading = parser.add_argument_group("reading the table")
+    add_table_options(reading)
+    add_engine_options(reading)
 
 
 def _add_shown_options(shown: argparse._ArgumentGroup) -> None:
@@ -163,16 +166,23 @@ def _demo() -> Asked:
 
 
 def _of_table(arguments: argparse.Namespace, before: LogContents) -> Asked:
-    """The table as features, as ``fit`` reads it, and as it is shown."""
-    columns, X, ids = read_features(
-        arguments.table,
-        id_column=arguments.id,
-        **table_options(arguments),
-        answer_ids={name for one in before.answers.values() for name in (one.left, one.right)},
-    )
+    """Rows of the table as features, as ``fit`` reads them, and as they are shown; of a large one a sample."""
+    given = [*before.answers.values(), *before.withdrawn.values()]
+    sizes = sample_sizes(len(given))
+    with opened_engine(arguments) as engine:
+        columns, X, ids, raw, n_rows = draw_rows(
+            arguments.table,
+            engine,
+            sizes[-1],
+            answer_ids={name for one in given for name in (one.left, *one.choices)},
+            id_column=arguments.id,
+            **table_options(arguments),
+        )
     if len(set(ids)) < len(ids):
         raise InputError(f"{arguments.table}: an id stands on two rows. Name another column with `id_column`.")
-    raw = read_whole(arguments.table)
+    if len(ids) < n_rows:
+        say(f"Questions are about {len(ids):,} of the {n_rows:,} rows, drawn at random: more with more answers.")
+    arguments.grown_from = [size for size in sizes[:-1] if size < n_rows]
     things = things_of_table(
         raw,
         ids,
@@ -203,6 +213,7 @@ def _session(arguments: argparse.Namespace, X: Rows, ids: Sequence[str], log: An
     private = _privacy(arguments, log)
     arguments.design = arguments.design or ("linked" if private is None else "random")
     options = {"design": arguments.design, "n_classes": classes, "random_state": seed, "private": private}
+    options["grown_from"] = getattr(arguments, "grown_from", ())
     session = Session(continue_asker(X, log, ids, **options), log, ids, not is_loopback(arguments.host))
     settings = {"design": arguments.design, "classes": classes}
     if private is not None:
@@ -306,7 +317,9 @@ def _fitter(
             "skip_bad": bool(session.log.contents.bad_rows),
         }
         answers = log_answers(str(log_path), session.log.contents)
-        model = fit_table(arguments.table, answers, labels=dict(labels) or None, id_column=id_column or "", **options)
+        with opened_engine(arguments) as engine:
+            given = {"labels": dict(labels) or None, "id_column": id_column or "", "engine": engine, **options}
+            model = fit_table(arguments.table, answers, **given)
         model.save(model_path)
         model.write_report(report, model_path=model_path)
         write_answered(answered, model)

@@ -16,20 +16,19 @@ unlabeled ones. --engine stream and dask read Parquet tables of any size.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 from sdulearn.cli.options import (
     TABLE_OPTIONS,
-    Progress,
     add_answer_options,
+    add_engine_options,
     add_json_option,
     add_table_options,
     error_rate,
     in_options,
     names,
     number_of_classes,
+    opened_engine,
     positive,
     print_json,
     refuse_overwriting,
@@ -39,7 +38,7 @@ from sdulearn.cli.options import (
 from sdulearn.errors import InputError
 from sdulearn.io.files import file_format
 from sdulearn.losses import TRAINING_LOSSES
-from sdulearn.workflow.options import ENGINES, MAX_UNLABELED, MEMORY, METHODS, MODELS, Engine, open_engine
+from sdulearn.workflow.options import MAX_UNLABELED, METHODS, MODELS
 
 # Options that are called as the parameters they stand for.
 _METHOD_OPTIONS = ("method", "loss", "prior", "error_rate", "classes", "model")
@@ -85,7 +84,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "say what it changes; unreliable people count little anyway, so this is for those who did not look",
     )
     _add_method_options(parser.add_argument_group("method"))
-    _add_engine_options(parser.add_argument_group("where the work is done"))
+    add_engine_options(parser.add_argument_group("where the work is done"), ", and su ... sudu learn from every row")
     add_json_option(parser)
 
 
@@ -122,21 +121,6 @@ def _add_method_options(method: argparse._ArgumentGroup) -> None:
     )
 
 
-def _add_engine_options(where: argparse._ArgumentGroup) -> None:
-    where.add_argument(
-        "--engine",
-        choices=ENGINES,
-        default=MEMORY,
-        help="memory: on one core; stream: on all cores, and su ... sudu learn from every row; dask: the same on a "
-        "cluster, whose workers must reach the files under the same path (%(default)s)",
-    )
-    where.add_argument(
-        "--scheduler",
-        metavar="ADDRESS",
-        help="a running Dask cluster, for example tcp://10.0.0.1:8786 (default: one is started on this machine)",
-    )
-
-
 def run(arguments: argparse.Namespace) -> int:
     """Read, fit, save, report."""
     from sdulearn.cli.predict import write_answered
@@ -155,7 +139,7 @@ def run(arguments: argparse.Namespace) -> int:
             say("\n".join(lines(read)))
     options = {name: getattr(arguments, name) for name in _OPTIONS}
     options |= {"id_column": arguments.id, "max_unlabeled": arguments.unlabeled}
-    with _engine(arguments) as engine:
+    with opened_engine(arguments) as engine:
         model = fit_table(arguments.features, answers, engine=engine, **options)
     model.save(arguments.output)
     model.write_report(page, model_path=arguments.output)
@@ -172,21 +156,6 @@ def run(arguments: argparse.Namespace) -> int:
     more = "" if arguments.answered is None else f", {arguments.answered}"
     say(f"wrote {arguments.output}{more} and {page} ({times})")
     return 0
-
-
-@contextmanager
-def _engine(arguments: argparse.Namespace) -> Iterator[Engine]:
-    """The engine, with a bar for each pass over a table that may be large."""
-    progress = Progress()
-    watched = None if arguments.engine == MEMORY else progress.expect
-    try:
-        with open_engine(arguments.engine, scheduler=arguments.scheduler, progress=watched) as engine:
-            if engine.address and not arguments.json:
-                kind = "local" if arguments.scheduler is None else "running"
-                say(f"cluster: {kind}, {engine.n_workers} workers ({engine.address})")
-            yield engine
-    finally:
-        progress.close()
 
 
 def _page(arguments: argparse.Namespace) -> Path:

@@ -13,11 +13,15 @@ import re
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sdulearn.errors import FileError, InputError, require
+
+if TYPE_CHECKING:
+    from sdulearn.workflow.options import Engine
 
 # Options of a table that are called as the parameters they stand for.
 TABLE_OPTIONS = ("drop", "categories", "missing", "max_categories")
@@ -148,6 +152,41 @@ def add_table_options(table: argparse._ArgumentGroup) -> None:
         "--missing", choices=("error", "mean"), default="error", help="refuse missing values, or put in the mean"
     )
     table.add_argument("--max-categories", type=positive, default=50, help="most texts a column may have (%(default)s)")
+
+
+def add_engine_options(where: argparse._ArgumentGroup, more: str = "") -> None:
+    """Where the work is done; ``more`` says what else an engine other than "memory" does."""
+    from sdulearn.workflow.options import ENGINES, MEMORY
+
+    where.add_argument(
+        "--engine",
+        choices=ENGINES,
+        default=MEMORY,
+        help=f"memory: on one core; stream: on all cores{more}; dask: the same on a cluster, whose workers must reach "
+        "the files under the same path (%(default)s)",
+    )
+    where.add_argument(
+        "--scheduler",
+        metavar="ADDRESS",
+        help="a running Dask cluster, for example tcp://10.0.0.1:8786 (default: one is started on this machine)",
+    )
+
+
+@contextmanager
+def opened_engine(arguments: argparse.Namespace, title: str = "pass {}") -> Iterator[Engine]:
+    """The engine, with a bar for each pass over a table that may be large."""
+    from sdulearn.workflow.options import MEMORY, open_engine
+
+    progress = Progress(title)
+    watched = None if arguments.engine == MEMORY else progress.expect
+    try:
+        with open_engine(arguments.engine, scheduler=arguments.scheduler, progress=watched) as engine:
+            if engine.address and not getattr(arguments, "json", False):
+                kind = "local" if arguments.scheduler is None else "running"
+                say(f"cluster: {kind}, {engine.n_workers} workers ({engine.address})")
+            yield engine
+    finally:
+        progress.close()
 
 
 def _columns(text: str) -> dict[str, str]:

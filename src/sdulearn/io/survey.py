@@ -56,11 +56,12 @@ class Wanted:
     rows: Codes = field(default_factory=lambda: _NO_ROWS)  # numbers of further rows to keep
     n_drawn: int = 0  # so many more are kept: those with the lowest marks, up to the highest
     highest: int = _EVERY
+    shown: tuple[str, ...] = ()  # columns to keep beside these
 
     @property
     def columns(self) -> list[str]:
         """All columns to read."""
-        return list(dict.fromkeys([*self.features, *self.id_columns]))
+        return list(dict.fromkeys([*self.features, *self.id_columns, *self.shown]))
 
 
 @dataclass(frozen=True)

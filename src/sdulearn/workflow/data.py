@@ -8,7 +8,7 @@ pass for squared loss and in several for the others.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,19 +19,21 @@ from sdulearn.answers.checks import check_answers, majority_votes
 from sdulearn.answers.records import Answers, random_ends
 from sdulearn.columns import Columns
 from sdulearn.diagnostics import Finding, Population, check_contradictions, check_source, off_mode
-from sdulearn.errors import InputError, quoted
+from sdulearn.errors import InputError, quoted, require
 from sdulearn.io.files import Location, is_location
 from sdulearn.io.labels import Labels, class_numbers
 from sdulearn.io.survey import Survey, Wanted, all_ids, decided, ids_of, is_row_number, look_for, parts_of, survey
 from sdulearn.io.tables import Table, open_table, read_svmlight, table_format
 from sdulearn.pairs import SIMILAR, UNSURE, mean_weight, scramble, stack_pairs
-from sdulearn.types import Array, Codes, Frame, Indices, Mask, Rows
-from sdulearn.workflow.options import MEMORY, Engine, FitOptions
+from sdulearn.types import Array, ArrowTable, Codes, Frame, Indices, Mask, Rows
+from sdulearn.workflow.options import MAX_UNLABELED, MEMORY, Engine, FitOptions
 
 if TYPE_CHECKING:
     from sdulearn.blocks import Part as BlockPart
 
 _LINES_SHOWN = 5
+# Rows to choose questions from, for each answer that is there.
+_ROWS_PER_ANSWER = 10
 
 
 @dataclass(frozen=True)
@@ -126,9 +128,7 @@ def gather(
 
         sums = sums_of_table(table, options, engine)
         wanted = replace(wanted, rows=np.union1d(wanted.rows, np.r_[sums.ends[:, 0], sums.unlabeled[:, 0]]))
-    found = engine.blocks(parts_of(table, wanted.columns), table.n_rows).sum(survey, wanted)
-    if found is None:
-        raise InputError(f"{table.name} has no rows.")
+    found = _surveyed(table, wanted, engine)
     columns = decided(table, wanted, found, asked, options.id_column, options.missing, options.max_categories)
     place = _places(columns.id_column, wanted, found)
     how = options.skip_bad, not options.is_joint
@@ -165,10 +165,21 @@ def _wanted(table: Table, asked: set[str], labels: Labels | None, options: FitOp
         ids=asked | (set() if labels is None else labels.ids),
         by_answers=by_answers,
     )
+    return _drawing(table, wanted, options.most_unlabeled(len(wanted.features)) if by_answers else 0)
+
+
+def _drawing(table: Table, wanted: Wanted, n_drawn: int) -> Wanted:
+    """With so many rows drawn, and the rows whose numbers are ids."""
     numbered = [int(name) for name in wanted.ids if is_row_number(name, table.n_rows or 10**18)]
-    n_drawn = options.most_unlabeled(len(wanted.features)) if by_answers else 0
     highest = highest_mark(n_drawn, table.n_rows)
     return replace(wanted, rows=np.array(sorted(numbered), dtype=np.int64), n_drawn=n_drawn, highest=highest)
+
+
+def _surveyed(table: Table, wanted: Wanted, engine: Engine) -> Survey:
+    found: Survey | None = engine.blocks(parts_of(table, wanted.columns), table.n_rows).sum(survey, wanted)
+    if found is None:
+        raise InputError(f"{table.name} has no rows.")
+    return found
 
 
 def highest_mark(n_drawn: int, n_rows: int | None) -> int:
@@ -189,15 +200,14 @@ def _kept(
     """The rows that were kept, in their order, under new numbers; and the old ones."""
     order = np.argsort(found.rows)
     rows = found.rows[order]
-    X = np.concatenate([columns.encode(table.name, batch)[0].T for _, _, batch in found.kept], axis=1).T[order]
-    ids = [name for numbers, _, batch in found.kept for name in ids_of(batch, columns.id_column, numbers)]
+    X, ids = _encoded(table, columns, found, order)
     local = np.searchsorted(rows, unlabeled)
     labelled = {} if labels is None else labels.of_rows(place)
     data = TrainingData(
         columns=columns,
         n_rows=found.n_rows,
         X=X,
-        ids=[ids[k] for k in order],
+        ids=ids,
         **{**used, "ends": np.searchsorted(rows, used["ends"])},
         unlabeled=local,
         n_unlabeled=len(local),
@@ -205,6 +215,60 @@ def _kept(
         population=Population(found.n_rows, columns.mean, columns.scale**2, off_mode(X[local] if len(local) else X)),
     )
     return data, rows
+
+
+def _encoded(table: Table, columns: Columns, found: Survey, order: Indices) -> tuple[Rows, list[str]]:
+    """Features, not scaled, and ids of kept rows in some order."""
+    X = np.concatenate([columns.encode(table.name, batch)[0].T for _, _, batch in found.kept], axis=1).T
+    ids = [name for numbers, _, batch in found.kept for name in ids_of(batch, columns.id_column, numbers)]
+    return X[order], [ids[k] for k in order]
+
+
+def sample_sizes(n_answers: int) -> list[int]:
+    """Sizes that a sample of rows to ask about has had so far: it doubles where ten rows an answer are too few."""
+    sizes = [MAX_UNLABELED]
+    while sizes[-1] < _ROWS_PER_ANSWER * n_answers:
+        sizes.append(2 * sizes[-1])
+    return sizes
+
+
+def draw_rows(
+    source: Location | Frame,
+    engine: Engine,
+    n_drawn: int,
+    *,
+    answer_ids: Collection[str],
+    id_column: str | None,
+    drop: Collection[str],
+    categories: Collection[str],
+    missing: str,
+    max_categories: int,
+) -> tuple[Columns, Rows, list[str], ArrowTable, int]:
+    """Columns, features (not scaled), ids and all cells of a draw of rows and of those that answers name; rows in all.
+
+    They come in random order, so that a larger draw begins with a smaller one; a small table is there whole, as it is.
+    """
+    table = open_table(source)
+    table.check_columns({"leave out": tuple(drop), "read as texts": tuple(categories)})
+    wanted = look_for(
+        table,
+        id_column=id_column,
+        left_out=drop,
+        categories=categories,
+        ids=answer_ids,
+        by_answers=bool(answer_ids),
+    )
+    wanted = _drawing(table, replace(wanted, shown=tuple(table.types)), n_drawn)
+    found = _surveyed(table, wanted, engine)
+    columns = decided(table, wanted, found, answer_ids, id_column, missing, max_categories)
+    named = list(_places(columns.id_column, wanted, found).values())
+    rows = found.rows
+    order = np.argsort(rows if found.n_rows <= MAX_UNLABELED else scramble(rows))
+    order = order[np.isin(rows[order], np.union1d(found.lowest(n_drawn), named))]
+    X, ids = _encoded(table, columns, found, order)
+    pa = require("pyarrow", "files")
+    cells = [pa.Table.from_batches([batch]).select(list(table.types)) for _, _, batch in found.kept]
+    return columns, X, ids, pa.concat_tables(cells, promote_options="permissive").take(order), found.n_rows
 
 
 def _places(id_column: str | None, wanted: Wanted, found: Survey) -> dict[str, int]:
