@@ -17,12 +17,13 @@ from distributed import LocalCluster
 from sdulearn import SDUClassifier, fit_table, load_model
 from sdulearn.blocks import LocalBlocks
 from sdulearn.cli import options as screen
-from sdulearn.cli.main import build_parser
+from sdulearn.cli.main import build_parser, main
 from sdulearn.cli.options import in_options
 from sdulearn.errors import InputError
 from sdulearn.io import tables
 from sdulearn.io.survey import read_features
 from sdulearn.workflow import options as engines
+from sdulearn.workflow import predict_table
 from sdulearn.workflow.codes import code_sums
 
 
@@ -303,7 +304,7 @@ def test_every_format_streams(files, folders, tmp_path, name):
 
 
 def test_three_classes_and_trees_are_alike_in_all_engines(tmp_path):
-    """With a text column, and gaps, which all engines fill alike."""
+    """With a text column, gaps, which all engines fill alike, and a crowd that is wrong now and then."""
     rng = np.random.default_rng(0)
     y = rng.integers(0, 3, 120)
     X = 4 * np.eye(3)[y] + rng.normal(size=(120, 3))
@@ -313,11 +314,14 @@ def test_three_classes_and_trees_are_alike_in_all_engines(tmp_path):
     frame.assign(id=[f"r{k}" for k in range(120)]).to_parquet(tmp_path / "t.parquet", row_group_size=50)
     ends = rng.integers(0, 120, (90, 2))
     ends = ends[ends[:, 0] != ends[:, 1]]
-    for options, truth in (({"classes": 3}, y), ({"model": "boosted"}, y > 0)):
+    crowd = pd.DataFrame({"annotator": rng.choice(["ann", "bob"], len(ends)), "wrong": rng.random(len(ends)) < 0.1})
+    for options, truth in (({"classes": 3}, y), ({"model": "boosted"}, y > 0), ({"model": "linear"}, y > 0)):
         if "model" in options:
             pytest.importorskip("lightgbm")
         same = truth[ends[:, 0]] == truth[ends[:, 1]]
         answers = pd.DataFrame({"id_a": [f"r{k}" for k in ends[:, 0]], "id_b": [f"r{k}" for k in ends[:, 1]]})
+        if options == {"model": "linear"}:
+            answers, same = answers.assign(annotator=crowd["annotator"]), same ^ crowd["wrong"]
         memory, stream = (
             fit_table(tmp_path / "t.parquet", answers.assign(label=same), missing="mean", engine=engine, **options)
             for engine in ("memory", "stream")
@@ -325,6 +329,7 @@ def test_three_classes_and_trees_are_alike_in_all_engines(tmp_path):
         np.testing.assert_allclose(stream.predict_proba(frame), memory.predict_proba(frame), atol=1e-8)
         assert [one.column for one in stream.report.importances] == [one.column for one in memory.report.importances]
         assert len(stream.report.doubtful) == len(memory.report.doubtful) == 10
+        assert stream.report.annotators == memory.report.annotators
 
 
 class Terminal(io.StringIO):
@@ -377,6 +382,14 @@ def test_a_running_cluster(files, folders, tmp_path, monkeypatch, capsys):
         dask = fitted(tmp_path, *given, "--engine", "dask", "--scheduler", address)
         assert f"cluster: running, 1 workers ({address})" in capsys.readouterr().out
         assert_same(dask, fitted(tmp_path, *given))
+        predict = ["predict", tmp_path / "model.sdu", "coded", "--engine", "dask", "--scheduler", address, "-o"]
+        assert main([*map(str, predict), str(tmp_path / "out")]) == 0
+        assert main([*map(str, predict), str(tmp_path / "out.csv")]) == 2
+        assert "write a folder of Parquet files" in capsys.readouterr().err
+    found = pd.read_parquet(tmp_path / "out")
+    whole = pd.concat([pd.DataFrame({"id": one.id_texts(), "k": one.place}) for one in predict_table(dask, "coded")])
+    assert found["id"].astype(str).tolist() == whole["id"].tolist()
+    assert found["label"].tolist() == [dask.classes[k] for k in whole["k"]]
 
 
 def test_clusters_that_cannot_be_used(files, folders, tmp_path, monkeypatch):

@@ -7,10 +7,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from sdulearn import SDUClassifier, TableModel
+from sdulearn import PairLogisticRegression, SDUClassifier, TableModel
 from sdulearn.columns import Column, Columns
-from sdulearn.errors import InputError
-from sdulearn.workflow import predict_table
+from sdulearn.distributed import DaskBlocks
+from sdulearn.errors import FileError, InputError
+from sdulearn.io import tables
+from sdulearn.workflow import Engine, predict, predict_table, write_predictions
 from sdulearn.workflow.predict import in_order
 
 
@@ -49,3 +51,63 @@ def test_results_come_in_order_and_few_at_a_time():
     assert list(results) == list(range(1, 50))
     with pytest.raises(ZeroDivisionError):
         list(in_order([lambda: 1, lambda: 1 / 0, lambda: 2], 1))
+
+
+@pytest.fixture
+def parts(waveform, tmp_path):
+    """A model, a table in three files, one with row groups and one without rows, and answers about some rows."""
+    rows, codes = waveform
+    layout = Columns.unscaled([Column(f"x{k}", "number") for k in range(21)], "id")
+    model = TableModel(PairLogisticRegression(error_rate=0.1).fit(rows, codes), layout)
+    frame = pd.DataFrame(rows, columns=layout.feature_names).assign(id=[f"r{k}" for k in range(len(rows))])
+    (tmp_path / "in").mkdir()
+    for name, piece in (("a", frame[:100]), ("b", frame[:0]), ("c", frame[100:])):
+        piece.to_parquet(tmp_path / "in" / f"{name}.parquet", row_group_size=40)
+    pd.DataFrame({"id_a": ["r3", "r9"], "id_b": ["r150", "r3"], "label": [1, 0]}).to_csv(
+        tmp_path / "a.csv", index=False
+    )
+    return model, frame, tmp_path
+
+
+@pytest.mark.parametrize("engine", ["stream", "dask"])
+@pytest.mark.parametrize("answers", [None, "a.csv"])
+def test_parts_are_written_in_the_order_of_the_rows(parts, monkeypatch, engine, answers):
+    model, frame, folder = parts
+    monkeypatch.setattr(tables, "BATCH_ROWS", 40)
+    monkeypatch.setattr(predict, "_PART_ROWS", 80)
+    given = {"answers": None if answers is None else folder / answers}
+    whole = list(predict_table(model, folder / "in", **given))
+    where = "stream"
+    if engine == "dask":
+        # Parts and tasks as a cluster would get them, in this process.
+        where = Engine("dask")
+        monkeypatch.setattr(Engine, "blocks", lambda self, parts, n_rows: DaskBlocks.from_parts(parts))
+    counts = write_predictions(model, folder / "in", folder / "out", engine=where, **given)
+    files = sorted((folder / "out").iterdir())
+    assert [len(pd.read_parquet(one)) for one in files] == [80, 20, 80, 20]
+    found = pd.concat(map(pd.read_parquet, files))
+    assert found["id"].tolist() == frame["id"].tolist()
+    np.testing.assert_array_equal(found["probability"], np.concatenate([one.probability[:, 1] for one in whole]))
+    assert counts.by_class.sum() == len(frame)
+    assert counts.n_asked == (0 if answers is None else 3)
+    if answers is not None:
+        assert found.set_index("id")["n_answers"].nlargest(2).to_dict() == {"r3": 2, "r9": 1}
+
+
+def test_a_folder_appears_whole_or_not_at_all(parts):
+    model, frame, folder = parts
+    frame[["id", "x0"]].to_parquet(folder / "in" / "b.parquet")
+    with pytest.raises(InputError, match="does not have the same columns"):
+        write_predictions(model, folder / "in", folder / "out")
+    frame.assign(x3=np.inf).to_parquet(folder / "in" / "b.parquet")
+    with pytest.raises(InputError, match="infinite"):
+        write_predictions(model, folder / "in", folder / "out")
+    assert sorted(one.name for one in folder.iterdir()) == ["a.csv", "in"]
+    (folder / "in" / "b.parquet").unlink()
+    write_predictions(model, folder / "in", folder / "out")
+    with pytest.raises(FileError, match="is there already"):
+        write_predictions(model, folder / "in", folder / "out")
+    frame[:0].to_parquet(folder / "none.parquet")
+    with pytest.raises(InputError, match="no rows"):
+        write_predictions(model, folder / "none.parquet", folder / "none")
+    assert not (folder / "none").exists()

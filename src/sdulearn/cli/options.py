@@ -154,16 +154,16 @@ def add_table_options(table: argparse._ArgumentGroup) -> None:
     table.add_argument("--max-categories", type=positive, default=50, help="most texts a column may have (%(default)s)")
 
 
-def add_engine_options(where: argparse._ArgumentGroup, more: str = "") -> None:
+def add_engine_options(where: argparse._ArgumentGroup, more: str = "", *, memory: bool = True) -> None:
     """Where the work is done; ``more`` says what else an engine other than "memory" does."""
-    from sdulearn.workflow.options import ENGINES, MEMORY
+    from sdulearn.workflow.options import ENGINES
 
     where.add_argument(
         "--engine",
-        choices=ENGINES,
-        default=MEMORY,
-        help=f"memory: on one core; stream: on all cores{more}; dask: the same on a cluster, whose workers must reach "
-        "the files under the same path (%(default)s)",
+        choices=ENGINES if memory else ENGINES[1:],
+        default=ENGINES[0 if memory else 1],
+        help=f"{'memory: on one core; ' * memory}stream: on all cores{more}; dask: the same on a cluster, whose "
+        "workers must reach the files under the same path (%(default)s)",
     )
     where.add_argument(
         "--scheduler",

@@ -3,8 +3,9 @@
 Writes id, label and, where the model has one, the probability of the second class (see `sdulearn
 inspect`), in the order of the table; with more than two classes that of each, in columns
 probability_NAME. The table is read piece by piece, so it may be larger than memory; the file appears
-whole or not at all. Large tables go fastest from Parquet (a file or a folder) to Parquet
-(-o out.parquet); there ids stay as they are in the table, and row numbers are numbers. In CSV and TSV an
+whole or not at all. Large tables go fastest from Parquet (a file or a folder) to Parquet: into one file
+(-o out.parquet), or into a folder of files (-o out), which all cores write, or with --engine dask the workers
+of a cluster. There ids stay as they are in the table, and row numbers are numbers. In CSV and TSV an
 apostrophe stands before ids and class names that a spreadsheet would run as a formula (such as =A1, not
 -1 or +1); the summary says how many.
 
@@ -26,16 +27,31 @@ from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from sdulearn.cli.options import Progress, add_json_option, print_json, printable, refuse_overwriting, say
-from sdulearn.errors import InputError, ModelFileError, quoted, require, shortened
+from sdulearn.cli.options import (
+    Progress,
+    add_engine_options,
+    add_json_option,
+    opened_engine,
+    print_json,
+    printable,
+    refuse_overwriting,
+    say,
+)
+from sdulearn.errors import InputError, ModelFileError, quoted, shortened
 from sdulearn.io.files import as_cell, file_format, written_whole
 from sdulearn.io.model_file import load_model
 from sdulearn.table_model import TableModel
-from sdulearn.workflow.predict import Predictions, asked_rows, predict_table
+from sdulearn.workflow.predict import (
+    PredictionCounts,
+    Predictions,
+    asked_rows,
+    number_columns,
+    parquet_writer,
+    predict_table,
+    write_predictions,
+)
 
-_ROW_GROUP = 1 << 20
 Write = Callable[[Predictions], object]
 
 
@@ -48,7 +64,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="table, or folder of Parquet files, with the columns the model was fitted on, in any order",
     )
     parser.add_argument(
-        "-o", "--output", type=Path, help="file to write, .csv or .tsv (.gz too) or .parquet (default: the screen)"
+        "-o",
+        "--output",
+        type=Path,
+        help="file to write, .csv or .tsv (.gz too) or .parquet, or a folder of Parquet files, without an ending "
+        "(default: the screen)",
     )
     parser.add_argument(
         "--id", help="id column, or '' for row numbers (default: that of the training table, where it is there)"
@@ -56,6 +76,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     asked = parser.add_argument_group("rows that were asked about")
     asked.add_argument("--answers", type=Path, metavar="FILE", help="same/different answers about rows of this table")
     asked.add_argument("--skip-bad", action="store_true", help="leave out answers that cannot be used")
+    add_engine_options(parser.add_argument_group("where a folder is written"), memory=False)
     add_json_option(parser)
 
 
@@ -71,27 +92,39 @@ def run(arguments: argparse.Namespace) -> int:
             f"{arguments.model} holds an estimator saved from Python, which has no table. Use sdulearn.load_model "
             "there, or write a model with: sdulearn fit"
         )
-    unseen: Counter[str] = Counter()
-    numbers = np.zeros(len(model.classes), dtype=np.int64)
-    # Bars and rows would not share a screen well.
-    progress = None if output is None else Progress("predicting").expect
     escaped: Counter[str] = Counter()
     options = {"answers": arguments.answers, "id_column": arguments.id, "skip_bad": arguments.skip_bad}
-    n_asked = 0
-    with _written(output, model, escaped, arguments.answers is not None) as write:
-        for found in predict_table(model, arguments.table, **options, progress=progress):
-            write(found)
-            n_asked += 0 if found.n_answers is None else int(np.count_nonzero(found.n_answers))
-            unseen += found.unseen
-            numbers += np.bincount(found.place, minlength=len(numbers))
-    counts = dict(zip(model.classes, numbers.tolist(), strict=True))
-    summary = {"n_rows": int(numbers.sum()), "n_asked": n_asked, "classes": counts}
-    summary |= {"unseen_texts": unseen, "formulas": escaped}
+    if output is not None and not output.suffix:
+        with opened_engine(arguments, "predicting") as engine:
+            found = write_predictions(model, arguments.table, output, **options, engine=engine)
+    else:
+        found = _write(model, arguments, options, escaped)
+    counts = dict(zip(model.classes, found.by_class.tolist(), strict=True))
+    summary = {"n_rows": int(found.by_class.sum()), "n_asked": found.n_asked, "classes": counts}
+    summary |= {"unseen_texts": found.unseen, "formulas": escaped}
     if arguments.json:
         print_json({"file": output, **summary})
     else:
         _tell(model, summary, output)
     return 0
+
+
+def _write(
+    model: TableModel, arguments: argparse.Namespace, options: dict[str, Any], escaped: Counter[str]
+) -> PredictionCounts:
+    """To the screen or to one file."""
+    if arguments.engine == "dask":
+        raise InputError(
+            "The workers of a cluster write a folder of Parquet files: name one with -o, without an ending."
+        )
+    counts = PredictionCounts(np.zeros(len(model.classes), dtype=np.int64), 0, Counter())
+    # Bars and rows would not share a screen well.
+    progress = None if arguments.output is None else Progress("predicting").expect
+    with _written(arguments.output, model, escaped, arguments.answers is not None) as write:
+        for found in predict_table(model, arguments.table, **options, progress=progress):
+            write(found)
+            counts += PredictionCounts.of(found, len(model.classes))
+    return counts
 
 
 def _tell(model: TableModel, summary: dict[str, Any], output: Path | None) -> None:
@@ -129,8 +162,10 @@ def _written(path: Path | None, model: TableModel, escaped: Counter[str], answer
     name = file_format(path, ("csv", "tsv", "parquet"))
     with written_whole(path) as draft:
         if name == "parquet":
-            with _parquet_writer(draft, model) as write:
+            with parquet_writer(draft, model) as write:
                 yield write
+            if not draft.stat().st_size:
+                raise InputError("The table has no rows, so there is nothing to write.")
             return
         zipped = path.suffix.lower() == ".gz"
         with (gzip.open if zipped else open)(draft, "wt", encoding="utf-8", newline="") as file:
@@ -150,13 +185,6 @@ def _csv_writer(file: IO[str] | _Screen, mark: str, model: TableModel, escaped: 
     return lambda found: writer.writerows(text_rows(model, found, escaped))
 
 
-def number_columns(model: TableModel, answered: bool) -> list[str]:
-    """Names of the columns of probabilities, and of that of answers."""
-    many = [f"probability_{name}" for name in model.classes]
-    found = ["probability"] if len(model.classes) == 2 else many
-    return (found if model.link is not None else []) + ["n_answers"] * answered
-
-
 def text_rows(model: TableModel, found: Predictions, escaped: Counter[str]) -> Iterator[tuple[str, ...]]:
     """Id, label and probabilities of each row, as text that reads back to the same number; none is a formula."""
     plain = found.id_texts()
@@ -165,48 +193,5 @@ def text_rows(model: TableModel, found: Predictions, escaped: Counter[str]) -> I
     classes = [as_cell(name) for name in model.classes]
     changed = np.array([*map(ne, classes, model.classes)])
     escaped["label"] += int(changed[found.place].sum())
-    columns = (map(repr, column.tolist()) for column in _numbers(found))
+    columns = (map(repr, column.tolist()) for column in found.numbers)
     return zip(ids, (classes[k] for k in found.place.tolist()), *columns, strict=True)
-
-
-def _numbers(found: Predictions) -> list[NDArray[Any]]:
-    """The columns that :func:`number_columns` names."""
-    shown = [] if found.probability is None else list(found.probability.T)
-    shown = shown[1:] if len(shown) == 2 else shown
-    return shown if found.n_answers is None else [*shown, found.n_answers]
-
-
-@contextmanager
-def _parquet_writer(path: Path, model: TableModel) -> Iterator[Write]:
-    parquet = require("pyarrow.parquet", "files")
-    writer: Any = None
-
-    def write(found: Predictions) -> None:
-        nonlocal writer
-        batch = _record_batch(model, found, None if writer is None else writer.schema)
-        if writer is None:
-            writer = parquet.ParquetWriter(path, batch.schema, use_dictionary=["label"])
-        writer.write_batch(batch, _ROW_GROUP)
-
-    try:
-        yield write
-        if writer is None:
-            raise InputError("The table has no rows, so there is nothing to write.")
-    finally:
-        if writer is not None:
-            writer.close()
-
-
-def _record_batch(model: TableModel, found: Predictions, schema: Any) -> Any:
-    """Rows as Arrow has them; ids of a folder's files are written as those of the first."""
-    pa = require("pyarrow", "files")
-    ids = found.ids
-    if pa.types.is_dictionary(ids.type):
-        ids = ids.dictionary_decode()
-    columns = {
-        "id": ids if schema is None else ids.cast(schema.field("id").type),
-        "label": pa.array(model.classes).take(pa.array(found.place)),
-    }
-    numbers = zip(number_columns(model, found.n_answers is not None), _numbers(found), strict=True)
-    columns |= {name: pa.array(np.ascontiguousarray(column)) for name, column in numbers}
-    return pa.RecordBatch.from_pydict(columns)

@@ -6,12 +6,18 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from sdulearn.workflow.fit import fit_table
     from sdulearn.workflow.options import Engine, open_engine
-    from sdulearn.workflow.predict import predict_table
+    from sdulearn.workflow.predict import predict_table, write_predictions
 
 # Imported when they are asked for: predictions need nothing of what fits a model.
-_HOMES = {"Engine": "options", "fit_table": "fit", "open_engine": "options", "predict_table": "predict"}
+_HOMES = {
+    "Engine": "options",
+    "fit_table": "fit",
+    "open_engine": "options",
+    "predict_table": "predict",
+    "write_predictions": "predict",
+}
 
-__all__ = ["Engine", "fit_table", "open_engine", "predict_table"]
+__all__ = ["Engine", "fit_table", "open_engine", "predict_table", "write_predictions"]
 
 
 def __getattr__(name: str) -> object:

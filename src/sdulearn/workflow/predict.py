@@ -1,35 +1,46 @@
-"""Predictions of a table, stretch by stretch, in its order; a Parquet table is read by all cores."""
+"""Predictions of a table, stretch by stretch, in its order; a Parquet table is read by all cores, or on a cluster."""
 
 from __future__ import annotations
 
 import os
+import secrets
+import shutil
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, TypeVar
+from itertools import chain
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from sdulearn.answers import AnswerGraph, AnswerModel
 from sdulearn.answers.records import Answers, flip_rate
 from sdulearn.base import posterior_of
-from sdulearn.errors import InputError, quoted, require
+from sdulearn.columns import Columns
+from sdulearn.errors import FileError, InputError, quoted, require
 from sdulearn.io.answers import read_answers
-from sdulearn.io.files import Location, is_location
+from sdulearn.io.files import Location, is_location, written_whole
 from sdulearn.io.survey import find_ids, id_texts, named_id_column
-from sdulearn.io.tables import Part, batch_rows, open_table, svmlight_rows, table_format
+from sdulearn.io.tables import Part, RowGroups, Table, batch_rows, open_table, svmlight_rows, table_format
 from sdulearn.pairs import stack_pairs
 from sdulearn.table_model import TableModel
-from sdulearn.types import Array, ArrowColumn, Codes, Frame, Indices
+from sdulearn.types import Array, ArrowColumn, ArrowTable, ArrowType, Codes, Frame, Indices, Rows
 from sdulearn.workflow.data import usable_answers
 
 if TYPE_CHECKING:
-    from sdulearn.workflow.options import Progress, Watch
+    from sdulearn.workflow.options import Engine, Progress, Watch
 
 T = TypeVar("T")
+# Rows of a part, and of its row groups, at most.
+_PART_ROWS = 1 << 20
+# Of the files of parts, in the order of the rows.
+_NAME = "part-{:06d}.parquet"
 
 
 @dataclass(frozen=True)
@@ -45,6 +56,68 @@ class Predictions:
     def id_texts(self) -> list[str]:
         """The ids as text."""
         return id_texts(self.ids).to_pylist()
+
+    @property
+    def numbers(self) -> list[NDArray[Any]]:
+        """The columns that :func:`number_columns` names."""
+        shown = [] if self.probability is None else list(self.probability.T)
+        shown = shown[1:] if len(shown) == 2 else shown
+        return shown if self.n_answers is None else [*shown, self.n_answers]
+
+
+@dataclass(frozen=True)
+class PredictionCounts:
+    """What predictions add up to."""
+
+    by_class: Codes  # rows of each class
+    n_asked: int  # rows by features and answers
+    unseen: Counter[str]
+
+    @classmethod
+    def of(cls, found: Predictions, n_classes: int) -> PredictionCounts:
+        """Those of some rows."""
+        n_asked = 0 if found.n_answers is None else int(np.count_nonzero(found.n_answers))
+        return cls(np.bincount(found.place, minlength=n_classes), n_asked, found.unseen)
+
+    def __add__(self, other: PredictionCounts) -> PredictionCounts:
+        by_class = self.by_class + other.by_class
+        return PredictionCounts(by_class, self.n_asked + other.n_asked, self.unseen + other.unseen)
+
+
+@dataclass(frozen=True)
+class Reader:
+    """Predicts the parts of a table, wherever they are read."""
+
+    model: TableModel
+    table: str  # its name
+    needed: Sequence[str]  # columns to read
+    id_column: str | None
+    # of rows that answers are about, and of none at the end: ids, class probabilities and number of answers
+    answered: tuple[ArrowColumn, Array, Codes] | None = None
+
+    def __call__(self, part: Part, watch: Watch | None = None) -> Iterator[Predictions]:
+        """Batch by batch."""
+        pa = require("pyarrow", "files")
+        columns = self.model.columns
+        for begin, batch in part(self.needed, batch_rows(columns.width)):
+            if columns.first is None:
+                X, unseen = columns.encode(getattr(part, "path", self.table), batch)
+            else:
+                X, unseen = batch, Counter()
+            numbered = self.id_column is None
+            ids = pa.array(np.arange(begin, begin + X.shape[0])) if numbered else batch[self.id_column]
+            yield self._by_answers(Predictions(ids, *self.model.decide(X), unseen))
+            if watch is not None:
+                watch(X.shape[0])
+
+    def _by_answers(self, found: Predictions) -> Predictions:
+        if self.answered is None:
+            return found
+        ids, by_answers, n_answers = self.answered
+        place = find_ids(found.ids, ids)
+        assert found.probability is not None
+        p = np.where(n_answers[place, None] > 0, by_answers[place], found.probability)
+        return Predictions(found.ids, p.argmax(axis=1), p, found.unseen, n_answers[place])
 
 
 def predict_table(
@@ -80,20 +153,46 @@ def predict_table(
     Predictions
         Some rows.
     """
-    is_sparse = model.columns.first is not None
+    reader, table = _opened(model, path, id_column)
+    if answers is not None:
+        rows = _in_turn(reader, table, progress)
+        reader = replace(reader, answered=_posterior(model, rows, read_answers(answers), skip_bad))
+    yield from _in_turn(reader, table, progress)
+
+
+def _in_turn(reader: Reader, table: Table, progress: Progress | None) -> Iterator[Predictions]:
+    """All rows, several parts at a time."""
+    watch = None if progress is None or table.n_rows is None else progress(table.n_rows)
+    if len(table.parts) == 1:
+        yield from reader(table.parts[0], watch)
+    else:
+        with threadpool_limits(1, user_api="blas"):
+            # Predictions of a part are small beside its rows.
+            jobs = (partial(list[Predictions], reader(part, watch)) for part in table.parts)
+            yield from chain.from_iterable(in_order(jobs, os.cpu_count() or 1))
+    if watch is not None:
+        watch(None)
+
+
+def _opened(model: TableModel, path: Location | Frame, id_column: str | None) -> tuple[Reader, Table]:
+    """A table that the model can predict, and what predicts its parts."""
+    columns = model.columns
+    is_sparse = columns.first is not None
     if is_sparse != (is_location(path) and table_format(path) == "svm"):
         wanted = "an svmlight file (.svm)" if is_sparse else "a table with named columns"
         raise InputError(f"{path}: the model was fitted on {wanted}; give it one like that.")
-    passes = [_of_svmlight(model, path) if is_sparse else _of_table(model, path, id_column, progress) for _ in range(2)]
-    if answers is None:
-        yield from passes[0]
-        return
-    ids, by_answers, n_answers = _posterior(model, passes[0], read_answers(answers), skip_bad)
-    for found in passes[1]:
-        place = find_ids(found.ids, ids)
-        assert found.probability is not None
-        p = np.where(n_answers[place, None] > 0, by_answers[place], found.probability)
-        yield Predictions(found.ids, p.argmax(axis=1), p, found.unseen, n_answers[place])
+    if is_sparse:
+        part = partial(_svmlight_part, path, columns)
+        return Reader(model, str(path), (), None), Table(str(path), "svm", {}, (part,))
+    table = open_table(path)
+    names = list(table.types)
+    id_column = named_id_column(table.name, names, id_column, (columns.id_column,))
+    needed = table.some(columns.needed(table.name, names, id_column))
+    return Reader(model, table.name, needed, id_column), table
+
+
+def _svmlight_part(path: Location, columns: Columns, _names: Sequence[str], _rows: int) -> Iterator[tuple[int, Rows]]:
+    return svmlight_rows(path, columns)
 
 
 def asked_rows(model: TableModel) -> Predictions:
@@ -107,7 +206,7 @@ def asked_rows(model: TableModel) -> Predictions:
 def _posterior(
     model: TableModel, rows: Iterable[Predictions], answers: Answers, skip_bad: bool
 ) -> tuple[ArrowColumn, Array, Codes]:
-    """Of the rows that answers name, and of none at the end: ids, class probabilities and number of answers."""
+    """See :class:`Reader`."""
     if not hasattr(model.estimator, "posterior"):
         raise InputError("The model does not know how often answers are wrong. Fit one with `method='joint'`.")
     names = sorted(set(answers.ids.ravel().tolist()))
@@ -153,45 +252,6 @@ def _annotators(model: TableModel, answers: Answers) -> Codes:
     return np.array([0, *(numbers.get(name, other) for name in answers.annotator_names)])
 
 
-def _of_svmlight(model: TableModel, path: Location) -> Iterator[Predictions]:
-    pa = require("pyarrow", "files")
-    for begin, X in svmlight_rows(path, model.columns):
-        yield Predictions(pa.array(np.arange(begin, begin + X.shape[0])), *model.decide(X), Counter())
-
-
-def _of_table(
-    model: TableModel, path: Location | Frame, id_column: str | None, progress: Progress | None
-) -> Iterator[Predictions]:
-    columns = model.columns
-    table = open_table(path)
-    names = list(table.types)
-    id_column = named_id_column(table.name, names, id_column, (columns.id_column,))
-    needed = table.some(columns.needed(table.name, names, id_column))
-    watch = None if progress is None or table.n_rows is None else progress(table.n_rows)
-    parts = [_of_part(model, table.name, part, needed, id_column, watch) for part in table.parts]
-    if len(parts) == 1:
-        yield from parts[0]
-    else:
-        with threadpool_limits(1, user_api="blas"):
-            # Predictions of a part are small beside its rows.
-            for found in in_order((partial(list[Predictions], part) for part in parts), os.cpu_count() or 1):
-                yield from found
-    if watch is not None:
-        watch(None)
-
-
-def _of_part(
-    model: TableModel, table: str, part: Part, needed: list[str], id_column: str | None, watch: Watch | None
-) -> Iterator[Predictions]:
-    pa = require("pyarrow", "files")
-    for begin, batch in part(needed, batch_rows(model.columns.width)):
-        X, unseen = model.columns.encode(getattr(part, "path", table), batch)
-        ids = pa.array(np.arange(begin, begin + batch.num_rows)) if id_column is None else batch[id_column]
-        yield Predictions(ids, *model.decide(X), unseen)
-        if watch is not None:
-            watch(batch.num_rows)
-
-
 def in_order(jobs: Iterable[Callable[[], T]], n_threads: int) -> Iterator[T]:
     """Results in the order of the jobs, a few at work ahead of the reader and no more."""
     waiting: deque[Future[T]] = deque()
@@ -205,3 +265,170 @@ def in_order(jobs: Iterable[Callable[[], T]], n_threads: int) -> Iterator[T]:
                 yield waiting.popleft().result()
         finally:
             pool.shutdown(cancel_futures=True)
+
+
+def write_predictions(
+    model: TableModel,
+    path: Location | Frame,
+    folder: Location,
+    *,
+    answers: Location | Frame | Answers | None = None,
+    id_column: str | None = None,
+    skip_bad: bool = False,
+    engine: str | Engine = "stream",
+) -> PredictionCounts:
+    """Predict all rows of a table into a folder of Parquet files, several at a time, on all cores or on a cluster.
+
+    The files are numbered in the order of the rows, one for each file of the table, or for each million of its rows;
+    the folder appears whole or not at all. A table that is no Parquet is one part.
+
+    Parameters
+    ----------
+    model, path, answers, id_column, skip_bad
+        As in :func:`predict_table`.
+    folder : str or path-like
+        The folder to make; it must not be there, or be empty. Its columns are id, label, the probability of the
+        second class (of more than two ``probability_NAME`` for each) and, with ``answers``, n_answers.
+    engine : {"memory", "stream", "dask"} or Engine, default="stream"
+        Where the work is done: on one core, on all, or on a Dask cluster, whose workers must reach table and folder
+        under the same path.
+
+    Returns
+    -------
+    PredictionCounts
+        ``by_class``, the number of rows of each class of the model; ``unseen``, how many texts of a column were no
+        known category; ``n_asked``, the number of rows by features and answers.
+
+    See Also
+    --------
+    predict_table : Predictions in this process, portion by portion.
+    """
+    from sdulearn.workflow.options import Engine, open_engine
+
+    reader, table = _opened(model, path, id_column)
+    id_type = require("pyarrow", "files").int64() if reader.id_column is None else table.types[reader.id_column]
+    id_type = getattr(id_type, "value_type", id_type)
+    parts: list[Any] = [partial(_one_block, k, stretch) for k, stretch in enumerate(_stretches(table.parts))]
+    with nullcontext(engine) if isinstance(engine, Engine) else open_engine(engine) as where, _drafted(folder) as draft:
+        if answers is not None:
+            given = read_answers(answers)
+            asked = sorted(set(given.ids.ravel().tolist()))
+            found = where.blocks(parts, table.n_rows).sum(asked_in_part, reader, asked)
+            reader = replace(reader, answered=_posterior(model, found or (), given, skip_bad))
+        counts: PredictionCounts | None
+        counts = where.blocks(parts, table.n_rows).sum(write_part, reader, str(draft), id_type)
+        if counts is None:
+            raise InputError("The table has no rows, so there is nothing to write.")
+    return counts
+
+
+def _stretches(parts: Sequence[Part]) -> list[list[Part]]:
+    """Parts of one file each, up to so many rows that they are worth a file; without empty ones."""
+    found: list[list[Part]] = []
+    end: tuple[object, int] = (None, 0)
+    for part in parts:
+        path, rows = (part.path, part.rows) if isinstance(part, RowGroups) else (None, _PART_ROWS)
+        if found and path == end[0] and end[1] + rows <= _PART_ROWS:
+            found[-1].append(part)
+            end = (path, end[1] + rows)
+        elif rows:
+            found.append([part])
+            end = (path, rows)
+    return found
+
+
+def _one_block(number: int, stretch: list[Part]) -> Iterator[tuple[tuple[int, list[Part]], range, None]]:
+    """A stretch of rows as :class:`sdulearn.blocks.Blocks` takes them: whole, as it is written by one task."""
+    yield (number, stretch), range(sum(getattr(part, "rows", 0) for part in stretch)), None
+
+
+def asked_in_part(
+    block: tuple[int, list[Part]], _rows: range, _weight: None, reader: Reader, asked: list[str]
+) -> list[Predictions]:
+    """Predictions for the rows that answers are about."""
+    pa = require("pyarrow", "files")
+    found = []
+    for one in chain.from_iterable(map(reader, block[1])):
+        there = find_ids(one.ids, pa.array(asked, "string")) >= 0
+        p = None if one.probability is None else one.probability[there]
+        found.append(Predictions(one.ids.filter(pa.array(there)), one.place[there], p, Counter()))
+    return found
+
+
+def write_part(
+    block: tuple[int, list[Part]], _rows: range, _weight: None, reader: Reader, folder: str, id_type: ArrowType
+) -> PredictionCounts | None:
+    """Write the predictions of a stretch of rows; nothing where it has none."""
+    number, stretch = block
+    counts = None
+    with (
+        written_whole(Path(folder) / _NAME.format(number)) as draft,
+        parquet_writer(draft, reader.model, id_type) as write,
+    ):
+        for one in chain.from_iterable(map(reader, stretch)):
+            write(one)
+            found = PredictionCounts.of(one, len(reader.model.classes))
+            counts = found if counts is None else counts + found
+    return counts
+
+
+@contextmanager
+def _drafted(path: Location) -> Iterator[Path]:
+    """A folder that takes its name at the end."""
+    target = Path(path)
+    if target.exists() and not (target.is_dir() and not any(target.iterdir())):
+        raise FileError(f"{target} is there already. Name a new folder, or remove it first.")
+    draft = target.with_name(f".{target.name}.{secrets.token_hex(6)}.part").absolute()
+    try:
+        draft.mkdir()
+    except OSError as error:
+        raise FileError(f"{target} cannot be written: {error.strerror or error}.") from None
+    try:
+        yield draft
+        draft.replace(target)
+    finally:
+        shutil.rmtree(draft, ignore_errors=True)
+
+
+def number_columns(model: TableModel, answered: bool) -> list[str]:
+    """Names of the columns of probabilities, and of that of answers."""
+    many = [f"probability_{name}" for name in model.classes]
+    found = ["probability"] if len(model.classes) == 2 else many
+    return (found if model.link is not None else []) + ["n_answers"] * answered
+
+
+@contextmanager
+def parquet_writer(
+    path: Path, model: TableModel, id_type: ArrowType | None = None
+) -> Iterator[Callable[[Predictions], None]]:
+    """A function that writes rows into a file; ids are of the type given, or of that of the first."""
+    parquet = require("pyarrow.parquet", "files")
+    writer: Any = None
+
+    def write(found: Predictions) -> None:
+        nonlocal writer
+        batch = _record_batch(model, found, id_type if writer is None else writer.schema.field("id").type)
+        if writer is None:
+            writer = parquet.ParquetWriter(path, batch.schema, use_dictionary=["label"])
+        writer.write_batch(batch, _PART_ROWS)
+
+    try:
+        yield write
+    finally:
+        if writer is not None:
+            writer.close()
+
+
+def _record_batch(model: TableModel, found: Predictions, id_type: ArrowType | None) -> ArrowTable:
+    """Rows as Arrow has them."""
+    pa = require("pyarrow", "files")
+    ids = found.ids
+    if pa.types.is_dictionary(ids.type):
+        ids = ids.dictionary_decode()
+    columns = {
+        "id": ids if id_type is None else ids.cast(id_type),
+        "label": pa.array(model.classes).take(pa.array(found.place)),
+    }
+    numbers = zip(number_columns(model, found.n_answers is not None), found.numbers, strict=True)
+    columns |= {name: pa.array(np.ascontiguousarray(column)) for name, column in numbers}
+    return pa.RecordBatch.from_pydict(columns)
