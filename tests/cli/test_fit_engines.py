@@ -15,6 +15,7 @@ import pytest
 from distributed import LocalCluster
 
 from sdulearn import SDUClassifier, fit_table, load_model
+from sdulearn.answers import read_answers
 from sdulearn.blocks import LocalBlocks
 from sdulearn.cli import options as screen
 from sdulearn.cli.main import build_parser, main
@@ -22,8 +23,8 @@ from sdulearn.cli.options import in_options
 from sdulearn.errors import InputError
 from sdulearn.io import tables
 from sdulearn.io.survey import read_features
+from sdulearn.workflow import fit, predict_table
 from sdulearn.workflow import options as engines
-from sdulearn.workflow import predict_table
 from sdulearn.workflow.codes import code_sums
 
 
@@ -304,7 +305,7 @@ def test_every_format_streams(files, folders, tmp_path, name):
 
 
 def test_three_classes_and_trees_are_alike_in_all_engines(tmp_path):
-    """With a text column, gaps, which all engines fill alike, and a crowd that is wrong now and then."""
+    """With a text column, and gaps, which all engines fill alike."""
     rng = np.random.default_rng(0)
     y = rng.integers(0, 3, 120)
     X = 4 * np.eye(3)[y] + rng.normal(size=(120, 3))
@@ -314,14 +315,11 @@ def test_three_classes_and_trees_are_alike_in_all_engines(tmp_path):
     frame.assign(id=[f"r{k}" for k in range(120)]).to_parquet(tmp_path / "t.parquet", row_group_size=50)
     ends = rng.integers(0, 120, (90, 2))
     ends = ends[ends[:, 0] != ends[:, 1]]
-    crowd = pd.DataFrame({"annotator": rng.choice(["ann", "bob"], len(ends)), "wrong": rng.random(len(ends)) < 0.1})
-    for options, truth in (({"classes": 3}, y), ({"model": "boosted"}, y > 0), ({"model": "linear"}, y > 0)):
+    for options, truth in (({"classes": 3}, y), ({"model": "boosted"}, y > 0)):
         if "model" in options:
             pytest.importorskip("lightgbm")
         same = truth[ends[:, 0]] == truth[ends[:, 1]]
         answers = pd.DataFrame({"id_a": [f"r{k}" for k in ends[:, 0]], "id_b": [f"r{k}" for k in ends[:, 1]]})
-        if options == {"model": "linear"}:
-            answers, same = answers.assign(annotator=crowd["annotator"]), same ^ crowd["wrong"]
         memory, stream = (
             fit_table(tmp_path / "t.parquet", answers.assign(label=same), missing="mean", engine=engine, **options)
             for engine in ("memory", "stream")
@@ -329,7 +327,26 @@ def test_three_classes_and_trees_are_alike_in_all_engines(tmp_path):
         np.testing.assert_allclose(stream.predict_proba(frame), memory.predict_proba(frame), atol=1e-8)
         assert [one.column for one in stream.report.importances] == [one.column for one in memory.report.importances]
         assert len(stream.report.doubtful) == len(memory.report.doubtful) == 10
-        assert stream.report.annotators == memory.report.annotators
+
+
+def test_answers_of_people_who_may_be_wrong_are_gathered_alike(files, folders, tmp_path, monkeypatch):
+    """Who answered what, how surely, about which rows, and the draw of the others: a fit sees nothing else."""
+    rng = np.random.default_rng(0)
+    pairs = pd.read_csv(files / "pairs.csv")
+    said = rng.choice(["same", "probably same", "probably different", "different"], len(pairs))
+    answers = read_answers(pairs.assign(label=said, annotator=rng.choice(["ann", "bob"], len(pairs))))
+    taken = []
+    monkeypatch.setattr(fit, "check_enough", lambda data, options: taken.append(data) or 1 / 0)
+    for engine in ("memory", "stream"):
+        with pytest.raises(ZeroDivisionError):
+            fit_table(folders / "mixed", answers, missing="mean", max_unlabeled=300, engine=engine)
+    one, other = (
+        [data.X, data.ends, data.similar, data.annotators, data.certainty, data.unlabeled, np.array(data.ids)]
+        for data in taken
+    )
+    for a, b in zip(one, other, strict=True):
+        np.testing.assert_array_equal(a, b)
+    assert len(set(one[4])) == 2
 
 
 class Terminal(io.StringIO):
