@@ -284,11 +284,13 @@ def write_predictions(
 
     Parameters
     ----------
-    model, path, answers, id_column, skip_bad
+    model, path
         As in :func:`predict_table`.
     folder : str or path-like
         The folder to make; it must not be there, or be empty. Its columns are id, label, the probability of the
         second class (of more than two ``probability_NAME`` for each) and, with ``answers``, n_answers.
+    answers, id_column, skip_bad
+        As in :func:`predict_table`.
     engine : {"memory", "stream", "dask"} or Engine, default="stream"
         Where the work is done: on one core, on all, or on a Dask cluster, whose workers must reach table and folder
         under the same path.
