@@ -31,6 +31,25 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fixed"))
 
 
 @pytest.fixture(scope="session")
+def matcher():
+    """Makes somebody who knows the classes and answers match questions; errs now and then if asked to."""
+
+    def make(y, wrong=0.0, seed=0):
+        rng = np.random.default_rng(seed)
+
+        def match(left, choices):
+            like = [k for k, point in enumerate(choices) if y[point] == y[left]]
+            right = like[0] if like else "none"
+            if rng.random() >= wrong:
+                return right
+            return rng.choice(np.array([k for k in (*range(len(choices)), "none") if k != right], dtype=object))
+
+        return match
+
+    return make
+
+
+@pytest.fixture(scope="session")
 def waveform():
     """Standardised rows and pair codes: 60 pairs, 80 unlabeled rows, prior 0.7."""
     X, y = make_waveform(2000, random_state=1)

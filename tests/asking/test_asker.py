@@ -1,5 +1,6 @@
 """The Asker: a function of points, seed and answers."""
 
+import itertools
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -168,14 +169,15 @@ def test_answers_are_checked_by_somebody_else_or_when_they_are_forgotten():
     assert alone.answers["left"][4] == alone.answers["left"][0]
 
 
-def test_classes_are_found_on_digits():
+def test_classes_are_found_on_digits(matcher):
     rows, y = load_digits(n_class=4, return_X_y=True)
-    asker = ask(rows, lambda a, b: y[a] == y[b], 40, n_classes="auto", random_state=0)
+    asker = ask(rows, matcher(y), 40, n_classes="auto", random_state=0)
+    assert asker.design == "match"
     found = asker.classes()
     assert [one.number for one in found] == [1, 2, 3, 4]
     assert [len(set(y[list(one.examples)])) for one in found] == [1] * 4
     assert max(len(one.examples) for one in found) == 6
-    assert asker.review() == []
+    assert asker.error_rate() == 0
     names = {one.number: y[one.examples[0]] for one in found}
     predicted = asker.model().predict(rows)
     assert np.mean([names[k] == digit for k, digit in zip(predicted, y, strict=True)]) > 0.9
@@ -269,16 +271,17 @@ def test_an_accuracy_of_random_pairs_needs_six_answers_of_each_kind():
 
 @pytest.mark.filterwarnings("ignore::sdulearn.errors.OrientationWarning")
 @pytest.mark.parametrize("n_classes", [2, 3])
-def test_the_model_is_an_estimator_of_the_library_and_labels_are_those_of_the_answers(tmp_path, n_classes):
+def test_the_model_is_an_estimator_of_the_library_and_labels_are_those_of_the_answers(tmp_path, matcher, n_classes):
     data = load_iris(as_frame=True)
     rows = data.data if n_classes == 3 else data.data[50:].reset_index(drop=True)
     y = data.target.to_numpy() if n_classes == 3 else data.target.to_numpy()[50:]
-    asker = ask(rows, lambda a, b: y[a] == y[b], 40, n_classes=n_classes, repeat_share=0, random_state=0)
+    oracle = matcher(y) if n_classes == 3 else lambda a, b: y[a] == y[b]
+    asker = ask(rows, oracle, 40, n_classes=n_classes, repeat_share=0, random_state=0)
     model = asker.model()
     labels = asker.labels()
-    left, right, given = (np.array(asker.answers[name]) for name in ("left", "right", "answer"))
-    assert ((labels[left] == labels[right]) == (given == "same")).all()
-    unknown = np.setdiff1d(np.arange(len(rows)), [*left, *right])
+    asked = sorted({point for one in asker._answers for point in (one.left, *one.choices)})
+    assert all((labels[a] == labels[b]) == (y[a] == y[b]) for a in asked for b in asked)
+    unknown = np.setdiff1d(np.arange(len(rows)), asked)
     assert (labels[unknown] == model.predict(rows.iloc[unknown])).all()
     estimator = make_pipeline(StandardScaler(), PairLogisticRegression(0.01, n_classes=n_classes))
     assert asker.model(estimator) is estimator
@@ -302,3 +305,107 @@ def test_the_generator_that_all_programs_share_is_left_alone():
     after = shared.get_state(legacy=False)["state"]
     assert before["pos"] == after["pos"]
     np.testing.assert_array_equal(before["key"], after["key"])
+
+
+@pytest.fixture
+def iris(matcher):
+    """An Asker after 25 right match answers, the classes and the oracle."""
+    rows, y = load_iris(return_X_y=True)
+    oracle = matcher(y)
+    return ask(rows, oracle, 25, n_classes="auto", random_state=0), y, oracle
+
+
+def test_match_answers_are_positions_in_the_choices(iris):
+    asker, y, _ = iris
+    question = asker.next()
+    assert len(question.choices) == 3
+    assert sorted(y[list(question.choices)]) == [0, 1, 2]
+    for bad in (3, -1, "same", True, 1.0, None):
+        with pytest.raises(InputError, match="a position in `choices`, below 3"):
+            asker.tell(question, bad)
+    answers = asker.answers
+    assert list(answers) == ["left", "choices", "answer", "annotator", "kind", "number"]
+    assert set(answers["answer"]) <= {0, 1, 2, "none"}
+    again = Asker(asker._X, n_classes="auto", answers=answers, random_state=0)
+    assert again.next() == question
+    assert again.answers == answers
+
+
+def test_two_who_open_a_class_at_the_same_time_are_asked_whether_it_is_one(matcher):
+    rows, y = load_iris(return_X_y=True)
+    asker = Asker(rows, n_classes="auto", seeds=[0], random_state=0)
+    oracle = matcher(y)
+    both = [asker.next(name) for name in ("ann", "bob")]
+    while any(y[question.left] == 0 for question in both):
+        for name, question in zip(("ann", "bob"), both, strict=True):
+            asker.tell(question, oracle(question.left, question.choices), name)
+        both = [asker.next(name) for name in ("ann", "bob")]
+    for name, question in zip(("ann", "bob"), both, strict=True):
+        asker.tell(question, "none", name)
+    assert len(asker.classes()) == 2
+    question = asker.next("ann")
+    assert (question.left, question.choices) == (both[1].left, (both[0].left,))
+    asker.tell(question, 0, "ann")
+    assert len(asker.classes()) == 2
+    assert asker._now.classes.label[question.left] == asker._now.classes.label[both[0].left]
+
+
+def test_classes_are_merged_and_split_by_changing_answers(iris):
+    asker, _, _ = iris
+    a, b, c = (one.examples[0] for one in asker.classes())
+    before = asker.answers
+    label = dict(asker._now.classes.label)
+    changed = asker.merge(a, b)
+    assert len(changed) == 1
+    merged = asker._now.classes.label
+    assert len(asker.classes()) == 2
+    for p, q in itertools.combinations(label, 2):
+        pair = {label[p], label[q]}
+        assert (merged[p] == merged[q]) == (len(pair) == 1 or pair == {label[a], label[b]})
+    # No answer contradicts another.
+    assert asker.error_rate() == 0
+    with pytest.raises(InputError, match="one class already"):
+        asker.merge(a, b)
+    asker.change(changed[0].number, "none")
+    assert asker.answers == before
+    members = asker._now.classes.members[label[c]]
+    with pytest.raises(InputError, match=f"Point {members[0]} cannot leave its class"):
+        asker.split(members[0])
+    asker.split(members[1:3])
+    assert len(asker.classes()) == 4
+    question = asker.next()
+    assert {question.left, *question.choices} == set(members[1:3])
+    asker.tell(question, 0)
+    assert asker._now.classes.label[members[1]] == asker._now.classes.label[members[2]] not in label.values()
+    with pytest.raises(InputError, match="Point 149 is in no class"):
+        asker.merge(a, 149)
+
+
+def test_another_example_of_a_class_is_shown_and_is_what_is_compared_with(iris):
+    asker, y, oracle = iris
+    question = asker.next()
+    seen = [question]
+    for _ in range(4):
+        seen.append(asker.another_example(seen[-1], 1))
+    assert len({one.choices[1] for one in seen}) > 2
+    assert {y[one.choices[1]] for one in seen} == {y[question.choices[1]]}
+    assert {(one.left, one.choices[::2], one.number) for one in seen} == {
+        (question.left, question.choices[::2], question.number)
+    }
+    assert asker.next() == seen[-1]
+    asker.tell(seen[-1], oracle(seen[-1].left, seen[-1].choices))
+    assert asker._answers[-1].choices == seen[-1].choices
+    assert asker.next() != seen[-1]
+
+
+def test_classes_can_begin_with_examples():
+    rows, y = load_iris(return_X_y=True)
+    asker = Asker(rows, n_classes="auto", seeds=[(0, 1), 50], random_state=0)
+    question = asker.next()
+    assert sorted(y[list(question.choices)]) == [0, 1]
+    assert question.left not in (0, 1, 50)
+    for bad in ([0, 0], [(0, 1), (1, 2)], [150], [()]):
+        with pytest.raises(InputError, match="`seeds` are row numbers"):
+            Asker(rows, n_classes="auto", seeds=bad)
+    with pytest.raises(InputError, match='for `design="match"`'):
+        Asker(rows, seeds=[0])

@@ -7,7 +7,7 @@ import pytest
 
 from sdulearn.answers import AnswerGraph
 from sdulearn.answers.records import Answer
-from sdulearn.asking.classes import TRIES, read_classes
+from sdulearn.asking.classes import read_classes
 
 
 def one(a, b, sign, kind="linked"):
@@ -63,19 +63,38 @@ def test_what_follows_from_answers(answers, limit, classes, excluded):
     found = read_classes(records_of(answers), limit)
     assert partition(found.label) == classes
     assert found.excluded == excluded
-    assert found.unproven == []
 
 
-def test_an_explored_point_opens_a_class_early_and_may_be_merged():
-    y = [0, 1, 2, 3, 4]
-    apart = records_of(true_answers(itertools.combinations(range(5), 2), y))
-    explored = [one(5, other, -1, "explore") for other in range(TRIES)]
-    classes = read_classes([*apart, *explored], None)
-    assert classes.members[classes.label[5]] == [5]
-    assert len(classes.unproven) == 5 - TRIES
-    merged = read_classes([*apart, *explored, one(5, 4, 1, "compare")], None)
-    assert merged.label[5] == merged.label[4]
-    assert merged.unproven == []
+def match(left, choices, said):
+    return Answer(left, choices, said)
+
+
+@pytest.mark.parametrize(
+    ("answers", "limit", "classes", "excluded"),
+    [
+        # None opens a class, a pick joins one.
+        ([match(0, (1,), "none"), match(2, (1, 0), "none"), match(3, (0, 2, 1), 1)], None, [[0], [1], [2, 3]], {}),
+        # A class that was not shown may be that of a point which is like none: two people at the same time.
+        (
+            [match(0, (1,), "none"), match(2, (1, 0), "none"), match(3, (1, 0), "none")],
+            None,
+            [[0], [1], [2]],
+            {3: {0, 1}},
+        ),
+        # Where all classes are found, nothing follows from "none of them".
+        ([match(0, (1,), "none"), match(2, (1, 0), "none")], 2, [[0], [1]], {2: {0, 1}}),
+        ([match(0, (1,), "none"), match(2, (1, 0), "unsure")], None, [[0], [1]], {}),
+    ],
+)
+def test_what_follows_from_match_answers(answers, limit, classes, excluded):
+    found = read_classes(answers, limit)
+    assert partition(found.label) == classes
+    assert found.excluded == excluded
+
+
+def test_examples_open_the_first_classes():
+    found = read_classes([match(4, (0, 2), 1), match(5, (2, 0), "none")], None, [(0, 1), (2,)])
+    assert partition(found.label) == [[0, 1], [2, 4], [5]]
 
 
 def test_the_majority_of_answers_to_a_question_stands():
@@ -83,3 +102,7 @@ def test_the_majority_of_answers_to_a_question_stands():
     again = [one(1, 0, 1, "repeat"), one(0, 1, 1, "doubtful")]
     assert read_classes(first + again[:1], 2).label == {1: 0, 0: 1}
     assert read_classes(first + again, 2).label == {0: 0, 1: 0}
+    first = [match(0, (1,), "none"), match(2, (0, 1), 0)]
+    again = [match(2, (1, 0), 0), match(2, (1, 0), 0)]
+    assert read_classes(first + again[:1], None).label[2] == 1
+    assert read_classes(first + again, None).label[2] == 0

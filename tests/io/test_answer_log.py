@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sdulearn.answers import read_answers
-from sdulearn.answers.records import PAIR_WORDS, Answer, random_ends
+from sdulearn.answers.records import PAIR_WORDS, Answer, given_pairs, random_ends
 from sdulearn.errors import FileError, InputError
 from sdulearn.io import answer_log
 from sdulearn.io.answer_log import AnswerLog, is_log_record, parse_log, read_log
@@ -346,7 +346,14 @@ def test_random_pairs_have_two_random_rows(path):
         ({"rank": "3"}, "rank 3 is not a place in an order"),
         ({"rank": True}, "rank True is not a place in an order"),
         ({"number": True}, "number is not a whole number"),
-        ({"choices": ["b", "c"]}, "a question with several choices, which this version does not read"),
+        ({"choices": ["b", "c"]}, "answer 'same' is not a position from 0 to 1, none or unsure"),
+        ({"choices": ["b", "c"], "answer": 2}, "answer 2 is not a position from 0 to 1, none or unsure"),
+        ({"choices": ["b", "c"], "answer": True}, "answer True is not a position from 0 to 1, none or unsure"),
+        ({"choices": ["b", "b"], "answer": 1}, "left and choices are not different rows"),
+        ({"choices": ["a", "b"], "answer": 1}, "left and choices are not different rows"),
+        ({"choices": ["b", ""], "answer": 1}, "choices is empty"),
+        ({"choices": "bc", "answer": 0}, "choices is empty"),
+        ({"answer": 0}, "answer 0 is not same, different or unsure"),
         ({"left": ""}, "left is empty"),
         ({"epsilon": 0}, "epsilon 0 is not a number from 0.001 to 100"),
     ],
@@ -356,3 +363,37 @@ def test_lines_that_hold_something_else_are_reported(more, reason):
     found = parse_log(json.dumps({**line, **more}).encode())
     assert [(row.line, row.reason) for row in found.bad_rows] == [(1, reason)]
     assert not found.answers
+
+
+def test_a_match_answer_is_one_line_and_tells_of_pairs(tmp_path):
+    with AnswerLog(tmp_path / "log.jsonl") as log:
+        first = log.append(Answer("b", ("a",), "none", kind="explore", rank=0))
+        log.append(Answer("c", ("b", "a"), "none", kind="random", rank=1))
+        pick = log.append(Answer("d", ("c", "a", "b"), 1, kind="linked", rank=5))
+        log.append(Answer("e", ("c", "a", "b"), "unsure", kind="linked", rank=6))
+        log.change(pick.key, 2)
+        for bad in (3, "same", True):
+            with pytest.raises(InputError, match="is not a position from 0 to 2"):
+                log.change(pick.key, bad)
+        with pytest.raises(InputError, match="is not a position"):
+            log.append(Answer("f", ("a", "b"), 2))
+    lines = [json.loads(line) for line in (tmp_path / "log.jsonl").read_text().splitlines()]
+    assert (lines[0]["right"], lines[0]["answer"]) == ("a", "different")
+    assert (lines[2]["choices"], lines[2]["answer"]) == (["c", "a", "b"], 1)
+    assert (lines[4]["number"], lines[4]["answer"]) == (pick.number, 2)
+    found = read_answers(tmp_path / "log.jsonl")
+    assert found.ids.tolist() == [["b", "a"], ["c", "b"], ["c", "a"], ["d", "b"], ["e", "c"]]
+    assert found.answers.tolist() == [-1, -1, -1, 1, 0]
+    assert found.questions.tolist() == [0, 1, 1, 2, 3]
+    assert found.lines.tolist() == [1, 2, 2, 3, 4]
+    assert found.kinds.tolist() == ["explore", "random", "random", "linked", "linked"]
+    assert found.drawn.tolist() == [True, True, True, False, False]
+    assert (found.n_questions, found.words["different"]) == (4, (-1, 2))
+    assert first.picked is None
+
+
+def test_a_pick_tells_it_from_choices_that_are_not_known_to_differ():
+    answers = [Answer("c", ("a", "b"), 0), Answer("d", ("e", "a"), 1), Answer("a", ("e",), "none")]
+    assert given_pairs(answers) == [(0, "c", "a", 1), (0, "c", "b", -1), (1, "d", "a", 1), (2, "a", "e", -1)]
+    # These are one class by now.
+    assert given_pairs([answers[0], Answer("b", ("a",), 0)]) == [(0, "c", "a", 1), (1, "b", "a", 1)]

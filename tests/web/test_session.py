@@ -259,3 +259,49 @@ def test_numbers_do_not_wait_for_estimates(open_session, monkeypatch):
     assert (len(second["classes"]), second["estimating"]) == (1, False)
     session.undo("")
     assert session.numbers()["estimating"]
+
+
+def test_match_questions_with_classes_merged_split_and_gone_on_with(open_session):
+    """Everything is in the log: a restart has the same classes, and the same question."""
+    options = {"design": "match", "n_classes": "auto", "n_points": 60}
+    session = open_session(**options)
+    for _ in range(8):
+        token, question = session.question("ann")
+        like = [k for k, row in enumerate(question.choices) if row % 3 == question.left % 3]
+        session.answer("ann", token, like[0] if like else "none")
+    assert len(session.asker.classes()) == 3
+    token, question = session.question("ann")
+    with pytest.raises(InputError, match="a position in `choices`"):
+        session.answer("ann", token, "same")
+    renewed, other = session.another_example("ann", token, 0)
+    assert session.another_example("ann", token, 0) is None
+    assert other.choices[0] != question.choices[0]
+    assert session.answer("ann", token, 0) is None
+    written = session.answer("ann", renewed, 0)
+    assert written.choices == tuple(session.ids[row] for row in other.choices)
+    assert session.change(written.key, "none", "ann").said == "none"
+    assert len(session.asker.classes()) == 4
+    session.merge(written.left, written.choices[0], "ann")
+    assert len(session.asker.classes()) == 3
+    session.split([written.left], "ann")
+    assert len(session.asker.classes()) == 4
+    with pytest.raises(InputError, match="no row 'elsewhere'"):
+        session.split(["elsewhere"], "ann")
+    assert session.undo("ann").left == session.rows[written.left]
+    asked = session.question("ann")[1]
+    session.close()
+    again = open_session(**options)
+    assert again.asker.answers == session.asker.answers
+    assert len(again.asker.classes()) == 3
+    # An example that was changed is chosen anew.
+    assert again.question("ann")[1].left == asked.left
+
+
+def test_examples_that_a_log_names_open_the_first_classes(open_session):
+    session = open_session(design="match", n_classes="auto")
+    session.log.label("r4", "cat", seed=True)
+    session.log.label("r9", "dog", seed=True)
+    session.close()
+    again = open_session(design="match", n_classes="auto")
+    assert sorted(again.question("ann")[1].choices) == [4, 9]
+    assert [again.class_name(one) for one in again.classes()] == ["cat", "dog"]

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Generic, NamedTuple, TypeGuard, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from sdulearn.answers.graph import connect
 from sdulearn.errors import InputError
 from sdulearn.pairs import DISSIMILAR, SIMILAR, UNSURE
 from sdulearn.types import Array, Codes, Indices, Mask
@@ -64,26 +66,71 @@ class Answer(NamedTuple, Generic[Point]):
         return self.session, self.number
 
     @property
-    def word(self) -> str:
-        """What was said of a pair."""
-        return next(word for word, said in PAIR_WORDS.items() if said == self.said)
-
-    @property
     def sign(self) -> int:
-        """The same as a code: +1 same, -1 different, 0 unsure."""
+        """What was said as a code: +1 of the class of a choice, -1 of none, 0 unsure."""
         return {"none": DISSIMILAR, "unsure": UNSURE}.get(str(self.said), SIMILAR)
 
     @property
-    def pair(self) -> tuple[Point, Point]:
-        """The two points of a pair, the smaller first."""
-        low, high = sorted((self.left, self.right))
-        return low, high
+    def word(self) -> str:
+        """The same as a word for pairs."""
+        return {SIMILAR: "same", DISSIMILAR: "different", UNSURE: "unsure"}[self.sign]
+
+    @property
+    def spoken(self) -> int | str:
+        """What was said as a log has it: of a pair the word."""
+        return self.said if len(self.choices) > 1 else self.word
+
+    @property
+    def picked(self) -> Point | None:
+        """The choice that is of the same class."""
+        return self.choices[self.said] if isinstance(self.said, int) else None
+
+    @property
+    def asked(self) -> tuple[Point, ...]:
+        """What was asked, whatever the order of the choices; of a pair also whatever that of its points."""
+        if len(self.choices) > 1:
+            return self.left, *sorted(self.choices)
+        return tuple(sorted((self.left, self.right)))
 
     def pairs(self) -> list[tuple[Point, Point, int]]:
-        """What it says of pairs, as codes: of the same class as one choice, it is different from all others."""
-        if self.said == "unsure":
-            return []
-        return [(self.left, one, SIMILAR if k == self.said else DISSIMILAR) for k, one in enumerate(self.choices)]
+        """What it says of pairs, as codes: "same" of a pick, "different" of each choice where it is none of them."""
+        if self.picked is not None:
+            return [(self.left, self.picked, SIMILAR)]
+        return [(self.left, one, DISSIMILAR) for one in self.choices if self.said == "none"]
+
+
+def given_pairs(answers: Sequence[Answer[Point]]) -> list[tuple[int, Point, Point, int]]:
+    """Pairs of points that answers tell something of: number of the answer, both points and the code.
+
+    A pick is one "same". That the point differs from the other choices follows where these are known to differ from the
+    picked one; where they are not, it is said too. So a wrong pick is one wrong pair, not two of ten.
+    """
+    pairs = [(k, *pair) for k, one in enumerate(answers) for pair in one.pairs()]
+    picks = [(k, one) for k, one in enumerate(answers) if one.picked is not None and len(one.choices) > 1]
+    if not picks:
+        return pairs
+    place = {point: k for k, point in enumerate(dict.fromkeys(p for one in answers for p in (one.left, *one.choices)))}
+    same = [(place[a], place[b]) for _, a, b, code in pairs if code == SIMILAR]
+    part = connect(np.array(same, dtype=np.intp).reshape(-1, 2), len(place)).tolist()
+    of = {point: part[k] for point, k in place.items()}
+    apart = {frozenset((of[a], of[b])) for _, a, b, code in pairs if code == DISSIMILAR}
+    for k, one in picks:
+        picked = of[one.choices[int(one.said)]]
+        rest = [other for other in one.choices if of[other] != picked and frozenset((picked, of[other])) not in apart]
+        pairs += [(k, one.left, other, DISSIMILAR) for other in rest]
+    return sorted(pairs, key=lambda pair: pair[0])
+
+
+def read_said(answer: object, n_choices: int, *, positions: bool) -> int | str | None:
+    """What was said, from a word for pairs, True and False, or a position and "none"; None where it is no answer."""
+    if isinstance(answer, (bool, np.bool_)):
+        answer = "same" if answer else "different"
+    if isinstance(answer, str):
+        said = PAIR_WORDS.get(answer) if n_choices == 1 else None
+        return answer if said is None and positions and answer in ("none", "unsure") else said
+    # In pair answers of other programs 0 is not the first choice.
+    is_position = positions and isinstance(answer, (int, np.integer)) and 0 <= answer < n_choices
+    return int(answer) if is_position else None  # type: ignore[call-overload]
 
 
 def is_epsilon(value: object) -> TypeGuard[float]:
@@ -162,6 +209,9 @@ class Answers:
         How long each answer took, NaN where that is not known.
     certainty : array of shape (n_answers,) or None
         How likely each answer is right, as who gave it says, from 0.5 to 1; None where nobody says it.
+    questions : int array of shape (n_answers,) or None
+        Which question each answer belongs to, from 0, where one with several choices tells of several pairs; None where
+        each is a question of its own.
     """
 
     name: str
@@ -182,6 +232,12 @@ class Answers:
     epsilon: float | None = None
     seconds: Array | None = None
     certainty: Array | None = None
+    questions: Indices | None = None
+
+    @property
+    def n_questions(self) -> int:
+        """Number of questions that were answered, those "unsure" included."""
+        return len(self.answers) if self.questions is None else len(np.unique(self.questions))
 
     @property
     def annotator_names(self) -> tuple[str, ...]:

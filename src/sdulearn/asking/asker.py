@@ -16,7 +16,7 @@ from sklearn.utils import check_random_state
 
 from sdulearn.answers.checks import check_answers
 from sdulearn.answers.graph import AnswerGraph
-from sdulearn.asking.designs import Turn, next_linked, next_random
+from sdulearn.asking.designs import Turn, examples, next_linked, next_random
 from sdulearn.asking.estimates import (
     Advice,
     ClassFound,
@@ -35,7 +35,7 @@ from sdulearn.asking.records import (
     RowAnswer,
     answered,
     as_columns,
-    as_graph_input,
+    as_pairs,
     check_answer,
     read_answers,
     read_said,
@@ -49,7 +49,7 @@ from sdulearn.pairs import stack_pairs
 from sdulearn.sklearn_private import check_feature_names
 from sdulearn.types import Codes, Estimator, MatrixLike, RandomState, Rows
 
-DESIGNS = {"linked": next_linked, "random": next_random}
+DESIGNS = {"linked": next_linked, "match": next_linked, "random": next_random}
 # Penalty and power are chosen anew when the number of answers has grown by this factor.
 _FIRST_CHOICE = 12
 _GROWTH = 1.5
@@ -57,11 +57,14 @@ _GROWTH = 1.5
 _KEPT = 16
 # The number of questions that stay aside; then the oldest may come again.
 _MOST_SKIPPED = 20
+# Answers to a match question that are worked out ahead, the likeliest ones.
+_PREPARED = 2
 # Beyond the answers themselves, so many points show a model of loose pairs how points vary.
 _MOST_UNLABELED = 5000
 # Where one is held out, five are left for the folds that choose a penalty.
 _LEAST_OF_A_KIND = 6
-Oracle = Callable[[int, int], object]
+# Gets a point and what it is compared with: one point, or of match questions the choices.
+Oracle = Callable[[int, Any], object]
 # Answers by what they say: what a log adds to each does not matter, number, time, session and line.
 Key = tuple[tuple[object, ...], ...]
 
@@ -77,13 +80,15 @@ class Asker:
     ----------
     X : array, CSR matrix or frame of shape (n_points, n_features)
         Features of all points. They need not be standardised.
-    design : {"linked", "random"}, optional
-        "linked", the default: an informative point against an example of its likeliest class.
-        "random", the default with ``private``: disjoint random pairs, as in the paper.
+    design : {"linked", "match", "random"}, optional
+        "linked", the default for two classes: an informative point against an example of its likeliest
+        class. "match", the default for more: against one example of each class found so far; it is like
+        one of them or like none. "random", the default with ``private``: disjoint random pairs, as in
+        the paper.
     n_classes : int or "auto", default=2
-        Number of classes; "auto" finds it: a point that differs from the examples opens a class.
+        Number of classes; "auto" finds it: a point that is like none of the examples opens a class.
     random_share : float, default=0.25
-        Share of the questions about points in random order (linked): accuracy and shares use these.
+        Share of the questions about points in random order: accuracy and shares use these.
     repeat_share : float, default=0.05
         Share of the questions that check earlier answers: repeats, triangles, doubtful answers.
     answers : frame, mapping of columns or list of Answer, optional
@@ -98,6 +103,8 @@ class Asker:
     grown_from : sequence of int, default=()
         Numbers of points that ``X`` had before, where points were added at its end, and answers were
         given meanwhile: the random order of the first points stays, and goes on with the others.
+    seeds : list of row numbers, or of lists of them, optional
+        Examples of the first classes of the match design, one or more each.
 
     Attributes
     ----------
@@ -111,8 +118,9 @@ class Asker:
     >>> X, y = load_iris(return_X_y=True)
     >>> asker = Asker(X, n_classes="auto", random_state=0)
     >>> for _ in range(60):
-    ...     question = asker.next()
-    ...     asker.tell(question, "same" if y[question.left] == y[question.right] else "different")
+    ...     left, choices, *_ = question = asker.next()
+    ...     like = [k for k, point in enumerate(choices) if y[point] == y[left]]
+    ...     asker.tell(question, like[0] if like else "none")
     >>> len(asker.classes())
     3
     """
@@ -129,10 +137,12 @@ class Asker:
         random_state: RandomState = None,
         private: float | None = None,
         grown_from: Sequence[int] = (),
+        seeds: Sequence[int | Sequence[int]] = (),
     ) -> None:
         if private is not None:
             _refuse_private(design, n_classes)
-        self.design = design or ("linked" if private is None else "random")
+        default = "random" if private is not None else "linked" if n_classes == 2 else "match"
+        self.design = design or default
         self.n_classes = n_classes
         self._limit = _checked_classes(n_classes, self.design)
         for name, share in (("random_share", random_share), ("repeat_share", repeat_share)):
@@ -147,7 +157,8 @@ class Asker:
             self.seed = int(check_random_state(random_state).randint(2**31 - 1))
         self._X = X
         self._points = Points(X, np.random.default_rng(self.seed), grown_from)
-        if self.design == "linked":
+        self._seeds = _checked_seeds(seeds, self._points.n_points, self.design)
+        if self.design != "random":
             # All questions that explore need them; the first one should not wait.
             _ = self._points.distances
         self._answers: list[RowAnswer] = [] if answers is None else read_answers(answers, self._points.n_points)
@@ -194,7 +205,7 @@ class Asker:
         name = annotator or ""
         if self.private is not None:
             return
-        for said in (0, "none", "unsure"):
+        for said in (*range(len(question.choices[:_PREPARED])), "none", "unsure"):
             others = [*(q for who, q in self._pending.items() if who != name), *self._skipped]
             self._choose((*self._answers, answered(question, said, name)), others, name)
 
@@ -205,8 +216,9 @@ class Asker:
         ----------
         question : Question
             A question that :meth:`next` gave; any pair of points does.
-        answer : {"same", "different", "unsure"} or bool
-            The answer.
+        answer : {"same", "different", "unsure"}, bool, int or "none"
+            The answer; to a match question the position of the choice that is of the same class,
+            "none" or "unsure".
         annotator : str, optional
             Who gave it.
         """
@@ -214,7 +226,8 @@ class Asker:
 
     def answer_to(self, question: Question, answer: object, annotator: str | None = None) -> RowAnswer:
         """An answer as :meth:`tell` will store it, with ``private`` perhaps the other one."""
-        given = answered(question, read_said(answer), annotator or "")
+        said = read_said(answer, len(question.choices), match=self.design == "match")
+        given = answered(question, said, annotator or "")
         with self._lock:
             return self._flips.stored(check_answer(given, self._points.n_points))
 
@@ -264,17 +277,111 @@ class Asker:
         ----------
         number : int
             Number of its question.
-        answer : {"same", "different", "unsure"} or bool
-            The new answer.
+        answer : {"same", "different", "unsure"}, bool, int or "none"
+            The new answer, as in :meth:`tell`.
         session : str, default=""
             The session of a log that it comes from.
         """
         with self._lock:
             place = self._place(number, session)
-            changed = self._flips.stored(self._answers[place]._replace(said=read_said(answer)))
+            old = self._answers[place]
+            said = read_said(answer, len(old.choices), match=self.design == "match")
+            changed = self._flips.stored(old._replace(said=said))
             self._flips.remember(changed)
             self._answers[place] = changed
             self._pending.pop(changed.annotator, None)
+
+    def merge(self, a: int, b: int) -> list[RowAnswer]:
+        """Make two classes one: answers that told them apart now say that their points are of the same class.
+
+        Parameters
+        ----------
+        a, b : int
+            A point of each of the two classes.
+
+        Returns
+        -------
+        list of Answer
+            The answers, as they are changed.
+        """
+        return self._change_all(self.merging(a, b))
+
+    def merging(self, a: int, b: int) -> list[RowAnswer]:
+        """The answers that :meth:`merge` changes, as it changes them."""
+        label = self._now.classes.label
+        ours = self._class_of(a), self._class_of(b)
+        changed = []
+        for one in self._answers:
+            others = [k for k, point in enumerate(one.choices) if {label.get(one.left), label.get(point)} == set(ours)]
+            if one.said == "none" and others:
+                changed.append(one._replace(said=others[0]))
+        if not changed:
+            raise InputError(f"Points {a} and {b} are of one class already, or both are examples that were given.")
+        return changed
+
+    def split(self, points: int | Sequence[int]) -> list[RowAnswer]:
+        """Take points out of their class: answers that put them there now say "none", and they open a class.
+
+        Where several points leave, it is asked next whether they are of one class.
+
+        Parameters
+        ----------
+        points : int or sequence of int
+            The points. The first point of a class stays: the others were compared with it.
+
+        Returns
+        -------
+        list of Answer
+            The answers, as they are changed.
+        """
+        return self._change_all(self.splitting(points))
+
+    def splitting(self, points: int | Sequence[int]) -> list[RowAnswer]:
+        """The answers that :meth:`split` changes, as it changes them."""
+        leaving = set(np.atleast_1d(np.asarray(points, dtype=np.intp)).tolist())
+        changed = [one._replace(said="none") for one in self._answers if one.left in leaving and one.sign > 0]
+        if stay := leaving - {one.left for one in changed}:
+            raise InputError(
+                f"Point {min(stay)} cannot leave its class: no answer put it there, others were compared with it. Take "
+                "the other points out instead."
+            )
+        return changed
+
+    def _change_all(self, changed: list[RowAnswer]) -> list[RowAnswer]:
+        for one in changed:
+            self.change(one.number, one.said, one.session)
+        return changed
+
+    def _class_of(self, point: int) -> int:
+        label = self._now.classes.label
+        if point not in label:
+            raise InputError(f"Point {point} is in no class. Name a point of each class, such as one of its examples.")
+        return label[point]
+
+    def another_example(self, question: Question, position: int) -> Question:
+        """The same question with another example of a class; it is the open one then.
+
+        Parameters
+        ----------
+        question : Question
+            An open question.
+        position : int
+            Place of the class in its choices.
+
+        Returns
+        -------
+        Question
+            With another point at that place; after the last one comes the first again.
+        """
+        with self._lock:
+            shown = examples(self._now, self._class_of(question.choices[position]))
+            if len(shown) < 2:
+                raise InputError("This class has no other example yet.")
+            following = shown[(shown.index(question.choices[position]) + 1) % len(shown)]
+            choices = (*question.choices[:position], following, *question.choices[position + 1 :])
+            changed = question._replace(choices=choices)
+            self._pending = {who: changed if one == question else one for who, one in self._pending.items()}
+            return changed
 
     def skip(self, annotator: str | None = None, *, later: bool = True) -> None:
         """Put the open question aside: :meth:`next` gives another one.
@@ -293,8 +400,8 @@ class Asker:
 
     @property
     def answers(self) -> Mapping[str, list[Any]]:
-        """All answers so far, as columns: left, right, answer, annotator, kind, number."""
-        return as_columns(self._answers)
+        """All answers so far, as columns: left, right (match: choices), answer, annotator, kind, number."""
+        return as_columns(self._answers, pairs=self.design != "match")
 
     @property
     def n_answers(self) -> int:
@@ -357,7 +464,7 @@ class Asker:
             (random). An UndeterminedError where there are too few.
         """
         answers = tuple(self._answers[:first])
-        if self.design == "linked":
+        if self.design != "random":
             return linked_accuracy(self._state(answers), confidence)
         rows, y = self._stack(answers, _MOST_UNLABELED, kinds=("random",))
         if min(np.sum(y[:, 0] > 0), np.sum(y[:, 0] < 0)) < 2 * _LEAST_OF_A_KIND:
@@ -376,7 +483,7 @@ class Asker:
             The gain to expect from the next 50 answers, by what the latest ones brought.
         """
         if self.design == "random":
-            raise InputError('Advice is for `design="linked"`. For random pairs see `PairLearningCurveDisplay`.')
+            raise InputError("There is no advice on random pairs. See `PairLearningCurveDisplay` for these.")
         return advise(self._now, self._state(self._now.answers[: self.n_answers // 2]))
 
     def classes(self, confidence: float = 0.95) -> list[ClassFound]:
@@ -393,7 +500,7 @@ class Asker:
             Their sizes, shares and examples.
         """
         if self.design == "random":
-            raise InputError('Random pairs put no point into a class. Use `design="linked"` to find classes.')
+            raise InputError('Random pairs put no point into a class. Use `design="match"` to find classes.')
         return class_table(self._now, confidence)
 
     def labels(self) -> Codes:
@@ -424,9 +531,9 @@ class Asker:
         if self.private is not None:
             # Nobody should say which answers are flipped.
             return []
-        found = list(self._now.doubtful) if self.design == "linked" else []
+        found = list(self._now.doubtful) if self.design != "random" else []
         answers = [one for one in self._answers if one.sign]
-        ends, signs, _ = as_graph_input(answers)
+        ends, signs, *_ = as_pairs(answers)
         checks = check_answers(AnswerGraph.from_answers(ends, signs))
         cycles = checks.odd_cycles if self._limit == 2 else []
         for contradiction in (*checks.disagreements, *checks.closure, *cycles):
@@ -464,7 +571,8 @@ class Asker:
         # Not by the number: where answers were taken back, a log goes on with other ones.
         rng = np.random.default_rng([self.seed, len(answers) + len(others) + 1])
         closed = self._flips.closed_to(annotator)
-        turn = Turn(self._state(answers), others, annotator, number, rng, *self._shares, closed)
+        match = self.design == "match"
+        turn = Turn(self._state(answers), others, annotator, number, rng, *self._shares, closed, match)
         return DESIGNS[self.design](turn)
 
     @property
@@ -477,7 +585,7 @@ class Asker:
         found = self._states.get(key)
         if found is None:
             settings = self._settings_for(answers)
-            found = State(self._points, answers, self._limit, settings, self._flips.rate)
+            found = State(self._points, answers, self._limit, settings, self._flips.rate, self._seeds)
             # A thread that prepares writes here, too.
             with self._lock:
                 found = self._states.setdefault(key, found)
@@ -496,13 +604,13 @@ class Asker:
         early = answers[:n]
         key = _key(early)
         if key not in self._settings:
-            self._settings[key] = choose_settings(State(self._points, early, self._limit))
+            self._settings[key] = choose_settings(State(self._points, early, self._limit, seeds=self._seeds))
         return self._settings[key]
 
     def _stack(
         self, answers: Sequence[RowAnswer], most_unlabeled: int | None, kinds: tuple[str, ...] = KINDS
     ) -> tuple[Rows, Codes]:
-        ends, signs, annotators = as_graph_input([one for one in answers if one.kind in kinds])
+        ends, signs, annotators, _ = as_pairs([one for one in answers if one.kind in kinds])
         asked = [point for one in answers for point in (one.left, *one.choices)]
         rest = np.setdiff1d(self._points.order[:most_unlabeled], asked)
         return stack_pairs(self._X, ends, signs, unlabeled=rest, annotators=annotators)
@@ -541,9 +649,9 @@ def _refuse_private(design: str | None, n_classes: int | str) -> None:
             "`private` is for two classes: among more, a flipped answer opens a class that does not "
             "exist. Give `n_classes=2`."
         )
-    if design == "linked":
+    if design in ("linked", "match"):
         raise InputError(
-            "`private` needs a design in which no point is in many answers: the linked one compares "
+            f"`private` needs a design in which no point is in many answers: {design!r} compares "
             "all points with the same few, and k answers about a point make its protection k "
             'epsilon. Give `design="random"`.'
         )
@@ -557,7 +665,8 @@ def ask(X: MatrixLike, oracle: Oracle, n: int, **options: Any) -> Asker:
     X : array, CSR matrix or frame of shape (n_points, n_features)
         Features of all points.
     oracle : callable
-        Gets two row numbers; gives "same", "different" or "unsure", or True and False.
+        Gets two row numbers; gives "same", "different" or "unsure", or True and False. In the match
+        design it gets a row number and a tuple of them; gives a position in it, "none" or "unsure".
     n : int
         Number of questions; fewer where no more are left.
     **options
@@ -583,7 +692,7 @@ def ask(X: MatrixLike, oracle: Oracle, n: int, **options: Any) -> Asker:
             question = asker.next()
         except NothingToAskError:
             break
-        asker.tell(question, oracle(question.left, question.right))
+        asker.tell(question, oracle(question.left, question.choices if asker.design == "match" else question.right))
     return asker
 
 
@@ -591,10 +700,23 @@ def _checked_classes(n_classes: int | str, design: str) -> int | None:
     """The number of classes, as the design allows it; None where it is to be found."""
     if design not in DESIGNS:
         raise InputError(f"`design` is one of {', '.join(DESIGNS)}; got `design={design!r}`.")
-    if design == "random" and n_classes != 2:
-        raise InputError('`design="random"` is for two classes. Leave `n_classes` out, or use `design="linked"`.')
+    if design != "match" and n_classes != 2:
+        raise InputError(f'`design={design!r}` is for two classes. Leave `n_classes` out, or use `design="match"`.')
     if isinstance(n_classes, str) and n_classes == "auto":
         return None
     if not isinstance(n_classes, (int, np.integer)) or n_classes < 2:
         raise InputError(f'`n_classes` must be 2 or more, or "auto"; got `n_classes={n_classes!r}`.')
     return int(n_classes)
+
+
+def _checked_seeds(seeds: Sequence[int | Sequence[int]], n_points: int, design: str) -> tuple[tuple[int, ...], ...]:
+    """Points of each class that is given by examples."""
+    found = tuple(tuple(int(p) for p in np.atleast_1d(np.asarray(points, dtype=np.intp))) for points in seeds)
+    every = [point for points in found for point in points]
+    if found and design != "match":
+        raise InputError('`seeds` are examples of classes, for `design="match"`.')
+    if not all(found) or len(set(every)) < len(every) or not all(0 <= point < n_points for point in every):
+        raise InputError(
+            f"`seeds` are row numbers from 0 to {n_points - 1}, at least one a class and none of them twice."
+        )
+    return found

@@ -2,143 +2,104 @@
 
 Answers are read in the order in which they came, each question once, by the majority of its answers:
 
-- The example of the first answer opens the first class.
+- Points that were given as examples open the first classes; without them the first choice of the first answer does.
 - "Same" as a point of a class: in that class.
-- "Different" from it: not in that class. With two classes the other one follows.
-- Different from all classes: the point opens one. A point that was asked about to explore does so when it differs from
-  ``TRIES`` classes, the likeliest ones, as the design asks about them first. Classes that no answer tells apart yet
-  are *unproven*: they may be one. No class is opened early while there are ``MAX_UNPROVEN`` such pairs.
-- "Same" between points of two unproven classes: these are one class.
+- "Different" from points of some classes: not in these. Where the number of classes is known and all are found, the
+  last one that is left follows.
+- Different from all classes: the point opens one, unless all are found.
 
 Answers that disagree with all that came before them change nothing here: they are contradictions.
 """
 
 from __future__ import annotations
 
-import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Sequence
-from itertools import combinations
 
 from sdulearn.asking.records import RowAnswer
-
-# An explored point that differs from so many classes opens one; comparing it with all others can wait.
-TRIES = 3
-# But not while so many pairs of classes may be one: where points differ from the likeliest classes all the time, the
-# model is not yet good enough to know which are the likeliest.
-MAX_UNPROVEN = 45
 
 
 class Classes:
     """What the answers say."""
 
-    def __init__(self, limit: int | None, explored: Sequence[int] = ()) -> None:
+    def __init__(self, limit: int | None, seeds: Sequence[Sequence[int]] = ()) -> None:
         self.limit = limit  # number of classes where it is known
-        self.explored = set(explored)  # points that were asked about to explore
         self.label: dict[int, int] = {}  # class of each point that is in one, by point
         # Points of each class, in the order in which they were found; keys are the numbers of the classes.
         self.members: dict[int, list[int]] = {}
         self.excluded: dict[int, set[int]] = {}  # classes that each point under way is not in
-        self.apart: set[tuple[int, int]] = set()  # classes that an answer tells apart, the smaller number first
         self._waiting: dict[int, list[tuple[int, int]]] = defaultdict(list)
-
-    @property
-    def unproven(self) -> list[tuple[int, int]]:
-        """Pairs of classes that may be one."""
-        return [pair for pair in combinations(self.members, 2) if pair not in self.apart]
-
-    @property
-    def n_unproven(self) -> int:
-        """Number of these pairs."""
-        return math.comb(len(self.members), 2) - len(self.apart)
+        for number, points in enumerate(seeds):
+            for point in points:
+                self._join(point, number)
 
     @property
     def complete(self) -> bool:
-        """Whether there are as many classes as there can be, and answers tell all of them apart."""
-        return self.limit is not None and len(self.members) >= self.limit and not self.n_unproven
+        """Whether there are as many classes as there can be."""
+        return self.limit is not None and len(self.members) >= self.limit
 
-    def read(self, a: int, b: int, answer: int) -> None:
-        """Take in an answer."""
+    def read(self, a: int, others: Sequence[int], answer: int) -> None:
+        """Take in that a point is of the same class as others, or of that of none of them."""
         if not self.members:
-            # The second point is the example; new points come first.
-            self._join(b, 0)
-        if a in self.label and b in self.label:
-            self._compare_classes(self.label[a], self.label[b], answer)
-        elif a in self.label:
-            self._place(b, self.label[a], answer)
-        elif b in self.label:
-            self._place(a, self.label[b], answer)
-        else:
-            self._waiting[a].append((b, answer))
-            self._waiting[b].append((a, answer))
-
-    def _compare_classes(self, one: int, other: int, answer: int) -> None:
-        if one == other:
+            # The others are examples; new points come first.
+            self._join(others[0], 0)
+        if a not in self.label:
+            if there := {self.label[b] for b in others if b in self.label}:
+                self._place(a, there, answer)
+            for b in others:
+                if b not in self.label:
+                    self._waiting[a].append((b, answer))
+                    self._waiting[b].append((a, answer))
             return
-        pair = (min(one, other), max(one, other))
-        if answer < 0:
-            self.apart.add(pair)
-        elif pair not in self.apart:
-            self._merge(*pair)
+        for b in others:
+            if b not in self.label:
+                self._place(b, {self.label[a]}, answer)
 
-    def _place(self, point: int, number: int, answer: int) -> None:
-        """An answer about a point of no class yet, and a class."""
+    def _place(self, point: int, numbers: set[int], answer: int) -> None:
+        """An answer about a point of no class yet, and some classes."""
         out = self.excluded.setdefault(point, set())
         if answer > 0:
-            self._join(point, number)
+            self._join(point, min(numbers))
             return
-        out.add(number)
+        out |= numbers
         rest = [other for other in self.members if other not in out]
         if self.complete:
             if len(rest) == 1:
                 self._join(point, rest[0])
-        elif not rest or (len(out) >= TRIES and point in self.explored and self.n_unproven < MAX_UNPROVEN):
-            self._join(point, max(self.members) + 1)
+        elif not rest:
+            self._join(point, len(self.members))
 
     def _join(self, point: int, number: int) -> None:
         self.label[point] = number
         self.members.setdefault(number, []).append(point)
-        for other in self.excluded.pop(point, ()):
-            if other != number and other in self.members:
-                self.apart.add((min(other, number), max(other, number)))
+        self.excluded.pop(point, None)
         for other, answer in self._waiting.pop(point, ()):
-            self.read(point, other, answer)
-
-    def _merge(self, kept: int, gone: int) -> None:
-        for point in self.members.pop(gone):
-            self.label[point] = kept
-            self.members[kept].append(point)
-        renamed = {gone: kept}
-        pairs = [{renamed.get(number, number) for number in pair} for pair in self.apart]
-        self.apart = {(min(pair), max(pair)) for pair in pairs if len(pair) == 2}
-        for point, out in self.excluded.items():
-            self.excluded[point] = {renamed.get(number, number) for number in out}
-
-    def open_excluded(self) -> None:
-        """Points that no class is left for open one, where there is room again after a merger."""
-        for point in list(self.excluded):
-            if not self.complete and point in self.excluded and self.excluded[point] >= set(self.members):
-                self._join(point, max(self.members) + 1)
+            self.read(point, (other,), answer)
 
 
-def read_classes(answers: Sequence[RowAnswer], limit: int | None) -> Classes:
-    """Classes from answers."""
+def read_classes(answers: Sequence[RowAnswer], limit: int | None, seeds: Sequence[Sequence[int]] = ()) -> Classes:
+    """Classes from answers, beside points that are examples of them."""
+    classes = Classes(limit, seeds)
     votes = count_votes(answers)
-    first: dict[tuple[int, int], RowAnswer] = {}
+    first: dict[tuple[int, ...], RowAnswer] = {}
     for one in answers:
         if one.sign:
-            first.setdefault(one.pair, one)
-    classes = Classes(limit, [one.left for one in first.values() if one.kind == "explore"])
-    for pair, one in first.items():
+            first.setdefault(one.asked, one)
+    for one in first.values():
         # A tie leaves the first answer standing.
-        classes.read(one.left, one.right, votes[pair] or one.sign)
-    classes.open_excluded()
+        picked, _ = votes[one.asked].most_common(1)[0]
+        if picked is None or len(one.choices) == 1:
+            classes.read(one.left, one.choices, -1 if picked is None else 1)
+        else:
+            classes.read(one.left, (picked,), 1)
     return classes
 
 
-def count_votes(answers: Sequence[RowAnswer]) -> dict[tuple[int, int], int]:
-    """Answers "same" less answers "different" to each question."""
-    votes: dict[tuple[int, int], int] = defaultdict(int)
+def count_votes(answers: Sequence[RowAnswer]) -> dict[tuple[int, ...], Counter[int | None]]:
+    """How often each choice was picked, or none, in the answers to each question."""
+    votes: dict[tuple[int, ...], Counter[int | None]] = defaultdict(Counter)
     for one in answers:
-        votes[one.pair] += one.sign
+        if one.sign:
+            # Either point of a pair may be called the choice.
+            votes[one.asked][one.picked if len(one.choices) > 1 or one.sign < 0 else one.asked[1]] += 1
     return votes

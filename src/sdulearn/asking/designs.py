@@ -1,14 +1,14 @@
 """Which question next.
 
 ``random``: disjoint pairs in a random order of the points.
-``linked``: a new point against an example of its likeliest class,
+``linked``, for two classes: a new point against an example of its likeliest class. ``match``: against an example of
+every class found so far, the likeliest first. In both,
 
-- a point whose class is not known yet is asked about until it is, or until the model is sure enough of it,
+- a point that answers exclude from some classes is asked about again until its class is known,
 - a share of the points comes in random order, whatever the model says (kind "random"),
 - a share of the questions checks earlier answers (kinds "repeat", "triangle", "doubtful"),
 - at first, points that stand for many others ("explore"), until these bring no new classes,
-- then points that the model is unsure of ("linked"),
-- and, with more than two classes, examples of classes that may be one ("compare").
+- then points that the model is unsure of ("linked").
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from sdulearn.asking.classes import MAX_UNPROVEN
 from sdulearn.asking.records import Question
 from sdulearn.errors import NothingToAskError
 from sdulearn.types import Array, Mask
@@ -29,8 +28,6 @@ if TYPE_CHECKING:
 
 # Checks begin when there is something to check.
 FIRST_CHECK = 12
-# Share of the questions that compare classes which may be one, once the first points are explored or there are many.
-COMPARE_SHARE = 1 / 3
 LEAST_EXPLORED = 12
 
 
@@ -45,6 +42,7 @@ class Turn(NamedTuple):
     random_share: float  # share of the questions about points in random order
     check_share: float  # share of the questions that check earlier answers
     closed: frozenset[int] = frozenset()  # points that this annotator must not be asked about
+    match: bool = False  # whether a question compares with examples of all classes
 
     @property
     def busy(self) -> set[int]:
@@ -52,13 +50,14 @@ class Turn(NamedTuple):
         return {question.left for question in self.pending}
 
     @property
-    def waiting(self) -> set[tuple[int, int]]:
-        """Pairs of points in these questions."""
-        return {question.pair for question in self.pending}
+    def waiting(self) -> set[tuple[int, ...]]:
+        """What these questions ask."""
+        return {question.asked for question in self.pending}
 
-    def ask(self, left: int, right: int, kind: str) -> Question:
+    def ask(self, left: int, choices: Sequence[int], kind: str) -> Question:
         """A question of this turn's number."""
-        return Question(int(left), (int(right),), kind, self.number, int(self.state.points.position[left]))
+        compared = tuple(int(point) for point in choices)
+        return Question(int(left), compared, kind, self.number, int(self.state.points.position[left]))
 
 
 def next_random(turn: Turn) -> Question:
@@ -70,12 +69,12 @@ def next_random(turn: Turn) -> Question:
     # Pairs are (0, 1), (2, 3), ... of the order: one that holds a used point is used.
     for k in range(0, len(order) - 1, 2):
         if order[k] not in used and order[k + 1] not in used:
-            return turn.ask(order[k], order[k + 1], "random")
+            return turn.ask(order[k], [order[k + 1]], "random")
     raise NothingToAskError("All points are in a pair already: no disjoint random pair is left to ask about.")
 
 
 def next_linked(turn: Turn) -> Question:
-    """The next question of the linked design."""
+    """The next question of the linked or the match design."""
     if not turn.state.classes.members:
         return _first(turn)
     if question := _under_way(turn):
@@ -93,11 +92,7 @@ def _by_priority(turn: Turn) -> list[Callable[[Turn], Question | None]]:
         chosen += _checks_in_turn(turn)
     if _due(turn, ("random",), turn.random_share):
         chosen.append(_random_point)
-    exploring = still_exploring(turn.state)
-    many = MAX_UNPROVEN if exploring else 1
-    if turn.state.classes.n_unproven >= many and _due(turn, ("compare",), COMPARE_SHARE):
-        chosen.append(_compare_classes)
-    chosen.append(_explore if exploring else _uncertain)
+    chosen.append(_explore if still_exploring(turn.state) else _uncertain)
     return [*chosen, _random_point]
 
 
@@ -115,32 +110,29 @@ def _first(turn: Turn) -> Question:
     free = _free(turn)
     free[first] = False
     gain = np.where(free, representation_gain(points.distances, points.distances[first]), -1.0)
-    return turn.ask(points.candidates[np.argmax(gain)], points.candidates[first], "explore")
+    return turn.ask(points.candidates[np.argmax(gain)], [points.candidates[first]], "explore")
 
 
 def _under_way(turn: Turn) -> Question | None:
-    """A point that is in no class yet, against the likeliest class that is left."""
+    """A point that is in no class yet, against the classes that are left."""
     state = turn.state
     closed = state.given_up | turn.busy
     for point in state.classes.excluded:
-        if point in closed:
-            continue
-        kind = next(r.kind for r in state.answers if point in (r.left, r.right))
-        # Of a random point the class must be known; a chosen one is left to the model where that is sure.
-        if kind in ("random", "explore") or point not in state.sure:
+        if point not in closed:
+            kind = next(one.kind for one in state.answers if point in (one.left, *one.choices))
             return ask_about(turn, point, kind if kind in ("random", "explore") else "linked")
     return None
 
 
 def ask_about(turn: Turn, point: int, kind: str) -> Question:
-    """A point against an example of its likeliest class."""
+    """A point against an example of its likeliest class, or of all classes that it may be in."""
     state = turn.state
     out = state.classes.excluded.get(point, set())
     rest = [k for k, number in enumerate(state.numbers) if number not in out]
     if state.model is not None:
         log_p = state.log_probabilities(np.array([point]))[0]
         rest.sort(key=lambda k: -log_p[k])
-    return turn.ask(point, example(state, state.numbers[rest[0]]), kind)
+    return turn.ask(point, [example(state, state.numbers[k]) for k in rest[: None if turn.match else 1]], kind)
 
 
 def example(state: State, number: int) -> int:
@@ -154,6 +146,15 @@ def example(state: State, number: int) -> int:
     centre = state.points.coordinates(early).mean(axis=0)
     distance = np.linalg.norm(state.points.coordinates(np.array(usable)) - centre, axis=1)
     return usable[int(np.argmin(distance))]
+
+
+def examples(state: State, number: int) -> list[int]:
+    """Points that may stand for a class, the one shown first and then trusted ones; the likeliest members first."""
+    members = state.classes.members[number]
+    likely = state.log_probabilities(np.array(members))[:, state.numbers.index(number)]
+    order = sorted(range(len(members)), key=lambda k: (members[k] not in state.trusted, -likely[k]))
+    first = example(state, number)
+    return [first, *(members[k] for k in order if members[k] != first)]
 
 
 def _random_point(turn: Turn) -> Question | None:
@@ -199,18 +200,14 @@ def representation_gain(distances: Array, nearest: Array) -> Array:
 
 
 def _uncertain(turn: Turn) -> Question | None:
-    """The point that the model is least sure of, for the questions that it will take."""
+    """The point that the model is least sure of."""
     state = turn.state
     free = _free(turn)
     if not free.any() or state.model is None:
         return None
-    # Probabilities of the classes, the likeliest first.
-    falling = -np.sort(-np.exp(state.of_candidates), axis=1)
-    uncertainty = 1 - (falling[:, 0] - falling[:, 1])
-    # Mean number of questions until the class is known, the likeliest asked first; the last one follows.
-    n_classes = falling.shape[1]
-    n_questions = falling @ np.minimum(np.arange(1, n_classes + 1), max(n_classes - 1, 1))
-    score = np.where(free, uncertainty / n_questions, -1.0)
+    # Probabilities of the classes, the likeliest last.
+    rising = np.sort(np.exp(state.of_candidates), axis=1)
+    score = np.where(free, 1 - (rising[:, -1] - rising[:, -2]), -1.0)
     return ask_about(turn, int(state.points.candidates[np.argmax(score)]), "linked")
 
 
@@ -220,44 +217,27 @@ def _free(turn: Turn) -> Mask:
     return ~np.isin(turn.state.points.candidates, used)
 
 
-def _compare_classes(turn: Turn) -> Question | None:
-    """The smallest class that may be another one, against the likeliest of these."""
-    state = turn.state
-    asked = {one.pair for one in state.answers} | turn.waiting
-    # Their examples were not compared in vain.
-    pairs = [
-        (a, b) for a, b in state.classes.unproven if tuple(sorted((example(state, a), example(state, b)))) not in asked
-    ]
-    if not pairs or state.model is None:
-        return None
-    members = state.classes.members
-    smallest = min({a for pair in pairs for a in pair}, key=lambda number: (len(members[number]), -number))
-    others = [a if b == smallest else b for a, b in pairs if smallest in (a, b)]
-    likeliest = max(others, key=state.likeness_to(smallest).__getitem__)
-    return turn.ask(example(state, smallest), example(state, likeliest), "compare")
-
-
 def _checks_in_turn(turn: Turn) -> list[Callable[[Turn], Question | None]]:
     """Repeats, triangles (with two classes) and doubtful answers, the one asked least first."""
     kinds = turn.state.kinds
     checks = {"repeat": _repeat, "doubtful": _doubtful}
-    if turn.state.limit == 2:
+    if turn.state.limit == 2 and not turn.match:
         checks["triangle"] = _triangle
     return [checks[kind] for kind in sorted(checks, key=lambda kind: (kinds[kind], kind != "repeat"))]
 
 
 def _repeat(turn: Turn) -> Question | None:
     """A question drawn at random, asked again; by somebody else, where there is one."""
-    times = Counter(one.pair for one in turn.state.answers)
-    once = [one for one in turn.state.answers if times[one.pair] == 1 and one.sign]
-    first = [one for one in once if one.pair not in turn.waiting]
+    times = Counter(one.asked for one in turn.state.answers)
+    once = [one for one in turn.state.answers if times[one.asked] == 1 and one.sign]
+    first = [one for one in once if one.asked not in turn.waiting]
     others = [one for one in first if one.annotator != turn.annotator]
     # Not what is still remembered.
     pool = others or first[:-3]
     if not pool:
         return None
     one = pool[turn.rng.integers(len(pool))]
-    return turn.ask(one.left, one.right, "repeat")
+    return turn.ask(one.left, one.choices, "repeat")
 
 
 def _triangle(turn: Turn) -> Question | None:
@@ -270,14 +250,14 @@ def _triangle(turn: Turn) -> Question | None:
     others = sorted(compared[one.right] - {one.left})
     if not others:
         return None
-    question = turn.ask(one.left, others[turn.rng.integers(len(others))], "triangle")
-    return None if any(one.pair == question.pair for one in turn.state.answers) else question
+    question = turn.ask(one.left, [others[turn.rng.integers(len(others))]], "triangle")
+    return None if any(one.asked == question.asked for one in turn.state.answers) else question
 
 
 def _doubtful(turn: Turn) -> Question | None:
     """The answer least likely to be right, asked three times at most."""
-    times = Counter(one.pair for one in turn.state.answers)
+    times = Counter(one.asked for one in turn.state.answers)
     for one in turn.state.doubtful:
-        if times[one.pair] < 3 and one.pair not in turn.waiting:
-            return turn.ask(one.left, one.right, "doubtful")
+        if times[one.asked] < 3 and one.asked not in turn.waiting:
+            return turn.ask(one.left, one.choices, "doubtful")
     return None

@@ -31,12 +31,12 @@ import numpy as np
 
 from sdulearn.answers.graph import connect
 from sdulearn.answers.records import EPSILONS, flip_rate
-from sdulearn.asking.records import RowAnswer, as_graph_input
+from sdulearn.asking.records import RowAnswer, as_pairs
 from sdulearn.errors import SpentRowError
 from sdulearn.types import Indices
 
 # Two rows, the smaller first, and who compared them.
-Flip = tuple[tuple[int, int], str]
+Flip = tuple[tuple[int, ...], str]
 # People to name, those with most answers.
 _NAMED = 3
 
@@ -152,7 +152,7 @@ class Flips:
 
     def leak(self, answers: Sequence[RowAnswer], *, two_classes: bool) -> Leak:
         """How many points hang together, and what flipped answers tell of a row and a person."""
-        ends, signs, _ = as_graph_input(answers)
+        ends, signs, *_ = as_pairs(answers)
         points, local = np.unique(ends, return_inverse=True)
         joined: Indices = local.reshape(-1, 2)[(signs > 0) | two_classes]
         sizes = sorted(np.bincount(connect(joined, len(points))).tolist(), reverse=True) if len(points) else []
@@ -168,7 +168,7 @@ class Flips:
 
 def _flip(answer: RowAnswer) -> Flip:
     """What is flipped alike: the order of the two points does not matter."""
-    return answer.pair, answer.annotator
+    return answer.asked, answer.annotator
 
 
 def certainty(epsilon: float) -> float:

@@ -7,12 +7,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from sdulearn.answers.records import PAIR_WORDS, Answer
+from sdulearn.answers import records
+from sdulearn.answers.records import Answer, given_pairs
 from sdulearn.errors import InputError
 from sdulearn.types import Codes, Indices
 
 KINDS = ("random", "linked", "explore", "compare", "repeat", "triangle", "doubtful")
-COLUMNS = ("left", "right", "answer", "annotator", "kind", "number")
+COLUMNS = ("left", "choices", "answer", "annotator", "kind", "number")
 # An answer about rows of X.
 RowAnswer = Answer[int]
 
@@ -23,8 +24,8 @@ class Question(NamedTuple):
     Attributes
     ----------
     left, choices : int and tuple of int
-        Rows of the first point (where one of the two is new, this one), and of what it is compared
-        with: one point, in the linked design an example of a class.
+        Rows of the first point (where one is new, this one), and of what it is compared with: one
+        point of a pair, in the match design an example of each class, the likeliest first.
     kind : {"random", "linked", "explore", "compare", "repeat", "triangle", "doubtful"}
         Why it is asked. Estimates use only the kinds that their assumptions allow.
     number, rank : int
@@ -43,9 +44,9 @@ class Question(NamedTuple):
         return self.choices[0]
 
     @property
-    def pair(self) -> tuple[int, int]:
-        """The two points of a pair, the smaller first."""
-        return min(self.left, self.right), max(self.left, self.right)
+    def asked(self) -> tuple[int, ...]:
+        """What is asked, whatever the order of the choices; of a pair also whatever that of its points."""
+        return answered(self, "unsure", "").asked
 
 
 def answered(question: Question, said: int | str, annotator: str) -> RowAnswer:
@@ -54,30 +55,39 @@ def answered(question: Question, said: int | str, annotator: str) -> RowAnswer:
     return Answer(left, choices, said, annotator, kind, int(number), rank)
 
 
-def read_said(answer: object) -> int | str:
-    """What was said of a pair, from a word or True and False."""
-    if isinstance(answer, (bool, np.bool_)):
-        return PAIR_WORDS["same" if answer else "different"]
-    if isinstance(answer, str) and answer in PAIR_WORDS:
-        return PAIR_WORDS[answer]
-    raise InputError(f'An answer is "same", "different" or "unsure" (or True, False); got {answer!r}.')
+def read_said(answer: object, n_choices: int, *, match: bool) -> int | str:
+    """What was said, from a word or True and False; to a match question from a position."""
+    said = records.read_said(answer, n_choices, positions=match)
+    if said is None:
+        ways = '"same", "different" or "unsure" (or True, False)'
+        if match:
+            ways = f'a position in `choices`, below {n_choices}, "none" or "unsure"'
+        raise InputError(f"An answer is {ways}; got {answer!r}.")
+    return said
 
 
 def read_answers(table: Any, n_points: int) -> list[RowAnswer]:
     """Answers from a list of them, or from a frame or a mapping of columns, as :attr:`Asker.answers` gives it."""
     if isinstance(table, list):
         return [check_answer(answer, n_points) for answer in table]
-    columns = {name: list(table[name]) for name in COLUMNS if name in table}
+    columns = {name: list(table[name]) for name in (*COLUMNS, "right") if name in table}
+    match = "right" not in columns
+    if not match:
+        columns["choices"] = [(right,) for right in columns.pop("right")]
     if missing := [name for name in COLUMNS[:3] if name not in columns]:
-        raise InputError(f"`answers` has no column {missing[0]!r}. It needs left, right and answer.")
+        raise InputError(
+            f"`answers` has no column {missing[0]!r}. It needs left, right (of match questions choices) and answer."
+        )
+    ways = zip(columns["answer"], columns["choices"], strict=True)
+    columns["answer"] = [read_said(answer, len(choices), match=match) for answer, choices in ways]
     n = len(columns["answer"])
     columns = {"annotator": [""] * n, "kind": [""] * n, "number": list(range(1, n + 1)), **columns}
     lengths = {name: len(values) for name, values in columns.items()}
     if set(lengths.values()) != {n}:
         raise InputError(f"The columns of `answers` differ in length: {lengths}.")
     answers = [
-        check_answer(Answer(left, (right,), read_said(said), str(annotator or ""), kind, int(number)), n_points)
-        for left, right, said, annotator, kind, number in zip(*(columns[name] for name in COLUMNS), strict=True)
+        check_answer(Answer(left, tuple(choices), said, str(who or ""), kind, int(number)), n_points)
+        for left, choices, said, who, kind, number in zip(*(columns[name] for name in COLUMNS), strict=True)
     ]
     if len({answer.number for answer in answers}) < n:
         raise InputError("Two rows of `answers` have the same number. Leave the column `number` out to count anew.")
@@ -89,8 +99,8 @@ def check_answer(answer: RowAnswer, n_points: int) -> RowAnswer:
     for point in (answer.left, *answer.choices):
         if not isinstance(point, (int, np.integer)) or not 0 <= point < n_points:
             raise InputError(f"Points are the row numbers 0 to {n_points - 1} of `X`, got {point!r}.")
-    if answer.left in answer.choices:
-        raise InputError(f"An answer compares point {answer.left} with itself. Remove it.")
+    if len({answer.left, *answer.choices}) <= len(answer.choices):
+        raise InputError(f"An answer compares point {answer.left} with itself, or twice with another. Remove it.")
     # Of unknown kind is not random.
     kind = answer.kind or "linked"
     if kind not in KINDS:
@@ -98,18 +108,28 @@ def check_answer(answer: RowAnswer, n_points: int) -> RowAnswer:
     return answer._replace(left=int(answer.left), choices=tuple(map(int, answer.choices)), kind=kind)
 
 
-def as_columns(answers: Sequence[RowAnswer]) -> Mapping[str, list[Any]]:
-    """The answers as columns, what was said in words."""
-    names = {name: "word" if name == "answer" else name for name in COLUMNS}
-    return {name: [getattr(answer, field) for answer in answers] for name, field in names.items()}
+def as_columns(answers: Sequence[RowAnswer], *, pairs: bool) -> Mapping[str, list[Any]]:
+    """The answers as columns; of pairs with the second point and what was said in words."""
+    fields = {"answer": "word" if pairs else "said"}
+    names = [{"choices": "right"}.get(name, name) if pairs else name for name in COLUMNS]
+    return {name: [getattr(answer, fields.get(name, name)) for answer in answers] for name in names}
 
 
-def as_graph_input(answers: Sequence[RowAnswer]) -> tuple[Indices, Codes, Codes]:
-    """Ends, signs and annotator numbers of the pairs that the answers tell something of."""
+class PairTable(NamedTuple):
+    """Pairs of points that answers tell something of."""
+
+    ends: Indices  # (n_pairs, 2) their points
+    signs: Codes  # +1 same, -1 different
+    annotators: Codes  # numbers of who answered
+    answers: Indices  # place of the answer that tells it
+
+
+def as_pairs(answers: Sequence[RowAnswer]) -> PairTable:
+    """The answers as pairs, those unsure left out."""
     numbers = annotator_numbers(answers)
-    pairs = [(*pair, numbers[one.annotator]) for one in answers for pair in one.pairs()]
-    table = np.array(pairs, dtype=np.int64).reshape(-1, 4)
-    return table[:, :2].astype(np.intp), table[:, 2], table[:, 3]
+    pairs = [(a, b, sign, numbers[answers[k].annotator], k) for k, a, b, sign in given_pairs(answers)]
+    table = np.array(pairs, dtype=np.int64).reshape(-1, 5)
+    return PairTable(table[:, :2].astype(np.intp), table[:, 2], table[:, 3], table[:, 4].astype(np.intp))
 
 
 def annotator_numbers(answers: Sequence[RowAnswer]) -> dict[str, int]:

@@ -23,12 +23,10 @@ from sdulearn.answers.graph import AnswerGraph
 from sdulearn.answers.propagate import Propagation
 from sdulearn.asking.classes import Classes, count_votes, read_classes
 from sdulearn.asking.points import Points
-from sdulearn.asking.records import RowAnswer, annotator_numbers, as_graph_input
+from sdulearn.asking.records import PairTable, RowAnswer, annotator_numbers, as_pairs
 from sdulearn.joint.estimators import PairLogisticRegression, PairLogisticRegressionCV
 from sdulearn.types import Array, Codes, Estimator, Indices, Mask
 
-# A chosen point that is not in some classes is not asked about further where another one is as likely as this.
-_SURE = 0.8
 # Doubtful answers are looked for even where none was found wrong.
 _LEAST_ERROR = 0.05
 # Where an answer is wrong beyond doubt, and the error rate is not known.
@@ -72,13 +70,14 @@ class State:
     limit: int | None  # number of classes where it is known
     settings: Settings = FIRST_SETTINGS  # of the model, where it has two classes
     known_error: float | None = None  # error rate of the answers where it is known; None estimates it
+    seeds: tuple[tuple[int, ...], ...] = ()  # points that are examples of the first classes
     # Models that are fitted already, by the points that they do without.
     _fitted: dict[tuple[int, ...], Fitted] = field(default_factory=dict)
 
     @cached_property
     def classes(self) -> Classes:
         """Classes found, and who is in them."""
-        return read_classes(self.answers, self.limit)
+        return read_classes(self.answers, self.limit, self.seeds)
 
     @cached_property
     def numbers(self) -> list[int]:
@@ -99,7 +98,8 @@ class State:
     @cached_property
     def asked(self) -> set[int]:
         """All points in any question."""
-        return {point for one in self.answers for point in (one.left, *one.choices)}
+        seeds = {point for points in self.seeds for point in points}
+        return seeds | {point for one in self.answers for point in (one.left, *one.choices)}
 
     @cached_property
     def given_up(self) -> set[int]:
@@ -128,8 +128,10 @@ class State:
         trusted = set(self.founders.values())
         votes = count_votes(self.answers)
         for one in self.answers:
-            if abs(votes[one.pair]) >= 2 and not trusted.isdisjoint(one.pair):
-                trusted.update(one.pair)
+            said = votes[one.asked]
+            ends = {one.left, one.picked if one.picked is not None else one.right}
+            if 2 * max(said.values(), default=0) - said.total() >= 2 and not trusted.isdisjoint(ends):
+                trusted |= ends
         return trusted
 
     @cached_property
@@ -144,9 +146,9 @@ class State:
         return int(self.points.position[asked].max(initial=-1)) + 1
 
     @cached_property
-    def pairs(self) -> tuple[Indices, Codes, Codes]:
-        """Ends, signs and annotator numbers of all pairs that the answers tell something of."""
-        return as_graph_input(self.answers)
+    def pairs(self) -> PairTable:
+        """All pairs that the answers tell something of."""
+        return as_pairs(self.answers)
 
     @cached_property
     def _answer_model(self) -> AnswerModel:
@@ -156,7 +158,7 @@ class State:
     def error_rates(self) -> dict[int, float]:
         """Share of the answers of each annotator that are wrong, by their numbers."""
         if self.known_error is not None or not self._has_contradictions:
-            return dict.fromkeys(self.pairs[2].tolist(), self.known_error or 0.0)
+            return dict.fromkeys(self.pairs.annotators.tolist(), self.known_error or 0.0)
         # Where the classes follow by exclusion, an answer may contradict them and no other answer.
         return {who: max(rate, _LEAST_WRONG) for who, rate in self._answer_model.rates.items()}
 
@@ -171,7 +173,7 @@ class State:
     @cached_property
     def _has_contradictions(self) -> bool:
         """Whether answers contradict each other, or the classes that follow from earlier ones."""
-        ends, signs, _ = self.pairs
+        ends, signs, *_ = self.pairs
         label = self.classes.label
         between = [(label.get(a), label.get(b), sign) for (a, b), sign in zip(ends.tolist(), signs, strict=True)]
         if any(None not in (a, b) and (a == b) != (sign > 0) for a, b, sign in between):
@@ -180,7 +182,7 @@ class State:
 
     @cached_property
     def _all_answers(self) -> AnswerGraph:
-        ends, signs, annotators = self.pairs
+        ends, signs, annotators, _ = self.pairs
         _, local = np.unique(ends, return_inverse=True)
         return AnswerGraph.from_answers(local.reshape(-1, 2), signs, annotators=annotators)
 
@@ -189,7 +191,7 @@ class State:
         """Share of all answers that are wrong."""
         if self.known_error is not None:
             return self.known_error
-        annotators = self.pairs[2].tolist()
+        annotators = self.pairs.annotators.tolist()
         return sum(self.error_rates[who] for who in annotators) / max(len(annotators), 1)
 
     @property
@@ -236,7 +238,7 @@ class State:
         self, left_out: Collection[int], labelled: Mapping[int, int], numbers: Sequence[int]
     ) -> tuple[Indices, Codes]:
         """Points and ``y`` of the answers but those about some points, and of labelled points."""
-        ends, signs, annotators = self.pairs
+        ends, signs, annotators, _ = self.pairs
         # A point that no class is left for would force one more.
         stuck = [point for point in self.given_up if point in self.classes.excluded]
         kept = ~np.isin(ends, [*left_out, *stuck]).any(axis=1)
@@ -271,13 +273,6 @@ class State:
             log_p[:, fitted.columns] = log_softmax(logits, axis=1)
         return log_p
 
-    def likeness_to(self, number: int) -> dict[int, float]:
-        """How likely a class is each of the others, by a model that does not know it."""
-        own = self.classes.members[number]
-        fitted = self._fit_once((*own, *self.partial.tolist()))
-        log_p = self._log_probabilities(self.points.coordinates(np.array(own)), fitted).mean(axis=0)
-        return dict(zip(self.numbers, log_p.tolist(), strict=True))
-
     def narrowed(self) -> Array:
         """Probability of each class of the partly known points: 0 where answers exclude it."""
         p = np.exp(self.log_probabilities(self.partial))
@@ -286,13 +281,6 @@ class State:
             p[row, [k for k, number in enumerate(self.numbers) if number in out]] = 0.0
         total = np.maximum(p.sum(axis=1, keepdims=True), np.finfo(float).tiny)
         return p / total
-
-    @cached_property
-    def sure(self) -> set[int]:
-        """Partly known points whose class the model is sure of."""
-        if self.model is None or not len(self.partial):
-            return set()
-        return set(self.partial[self.narrowed().max(axis=1) >= _SURE].tolist())
 
     @cached_property
     def held_out(self) -> Array:
@@ -318,10 +306,10 @@ class State:
         # By models that did not see the point; answers may be wrong even where none was found to be.
         if self.model is None or len(self.known) < _LEAST_KNOWN:
             return []
-        label = self.classes.label
-        between = [one for one in self.answers if one.sign and one.left in label and one.right in label]
-        right = self.propagate(self.held_out, _LEAST_ERROR).right
-        return [between[k] for k in np.argsort(right, kind="stable") if right[k] < 0.5]
+        right = np.ones(len(self.answers))
+        between = np.isin(self.pairs.ends, self.known).all(axis=1)
+        np.minimum.at(right, self.pairs.answers[between], self.propagate(self.held_out, _LEAST_ERROR).right)
+        return [self.answers[k] for k in np.argsort(right, kind="stable") if right[k] < 0.5]
 
     def propagate(self, log_p: Array, least_error: float = 0.0) -> Propagation:
         """Posteriors of the known points and of the answers between them, from probabilities."""
@@ -333,7 +321,7 @@ class State:
     def graph(self) -> AnswerGraph:
         """Answers between known points, numbered as in ``known``; founders carry labels."""
         place = {int(point): k for k, point in enumerate(self.known)}
-        ends, signs, annotators = self.pairs
+        ends, signs, annotators, _ = self.pairs
         inside = np.isin(ends, self.known).all(axis=1)
         local = np.array([place[point] for point in ends[inside].ravel().tolist()], dtype=np.intp).reshape(-1, 2)
         labels = np.zeros(len(place), dtype=np.int64)

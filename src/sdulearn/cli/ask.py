@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from sdulearn.answers.records import EPSILONS, flip_rate, is_epsilon
+from sdulearn.asking.records import Question
 from sdulearn.cli.options import (
     OPTIONS,
     TABLE_OPTIONS,
@@ -52,6 +53,7 @@ _TOLD_EVERY = 50
 _ASKED_SHOWN = 500
 _ANSWERS = {"s": "same", "d": "different", "u": "unsure"}
 _HELP = "s same, d different, u unsure, z undo, k later, q stop"
+_MATCH_HELP = "the number of the one that it is like, n none of them, u unsure, z undo, k later, q stop"
 Asked: TypeAlias = tuple[Rows, Things, list[str], str | None]
 """What is asked about: rows of features, what is shown of each, labels, and the name of the id column."""
 
@@ -82,9 +84,9 @@ def _add_asking_options(asking: argparse._ArgumentGroup) -> None:
     asking.add_argument("--annotator", default="", metavar="NAME", help="who answers, unless they say otherwise")
     asking.add_argument(
         "--design",
-        choices=("linked", "random"),
-        help="linked: a new row against an example of its likeliest class; random: random pairs (linked; with "
-        "--private random)",
+        choices=("linked", "match", "random"),
+        help="linked: a new row against an example of its likeliest class; match: against an example of every class "
+        "found so far; random: random pairs (two classes linked, more match; with --private random)",
     )
     asking.add_argument(
         "--classes", type=number_of_classes, help="number of classes, or auto to find it (2; with --demo auto)"
@@ -211,11 +213,10 @@ def _session(arguments: argparse.Namespace, X: Rows, ids: Sequence[str], log: An
     if seed is None:
         seed = secrets.randbits(31) if arguments.seed is None else arguments.seed
     private = _privacy(arguments, log)
-    arguments.design = arguments.design or ("linked" if private is None else "random")
     options = {"design": arguments.design, "n_classes": classes, "random_state": seed, "private": private}
     options["grown_from"] = getattr(arguments, "grown_from", ())
     session = Session(continue_asker(X, log, ids, **options), log, ids, not is_loopback(arguments.host))
-    settings = {"design": arguments.design, "classes": classes}
+    settings = {"design": session.asker.design, "classes": classes}
     if private is not None:
         settings["epsilon"] = private
         say(
@@ -247,12 +248,17 @@ def _ask_oracle(session: Session, labels: Sequence[str], arguments: argparse.Nam
             say(describe_numbers(session.numbers(wait=True)))
             say(f"Only {k - 1:,} of {arguments.questions:,} questions were asked. {error}")
             return
-        left = labels[question.left]
-        right = labels[question.right]
-        answer = "unsure" if "" in (left, right) else "same" if left == right else "different"
-        session.answer(arguments.annotator, token, answer)
+        session.answer(arguments.annotator, token, _by_labels(question, labels, session.asker.design))
         if k % _TOLD_EVERY == 0 or k == arguments.questions:
             say(describe_numbers(session.numbers(wait=True)))
+
+
+def _by_labels(question: Question, labels: Sequence[str], design: str) -> int | str:
+    """The answer that follows from a column of labels; unsure where one that it needs is missing."""
+    left, *others = (labels[row] for row in (question.left, *question.choices))
+    if left and left in others:
+        return others.index(left) if design == "match" else "same"
+    return "unsure" if "" in (left, *others) else "none" if design == "match" else "different"
 
 
 def describe_numbers(numbers: Mapping[str, Any]) -> str:
@@ -355,23 +361,31 @@ def _as_options(values: Mapping[str, Any]) -> list[object]:
 
 def _ask_in_console(session: Session, things: Things, annotator: str) -> None:
     """Ask in the terminal until the person stops or nothing is left to ask."""
-    say(_HELP)
+    match = session.asker.design == "match"
+    help_text = _MATCH_HELP if match else _HELP
+    say(help_text)
     while True:
         try:
             token, question = session.question(annotator)
         except SdulearnError as error:
             say(str(error))
             return
-        for name, row in (("first", question.left), ("second", question.right)):
+        numbers = range(1, len(question.choices) + 1)
+        names = ("like which?", *map(str, numbers)) if match else ("first", "second")
+        for name, row in zip(names, (question.left, *question.choices), strict=True):
             say(f"\n{name}: {things.ids[row]}")
             say("\n".join("  " + line for line in things.plain(row)))
+        asked = "like which of them, or none?" if match else "same, or different?"
         try:
-            key = input(f"{session.n_answers + 1}. same, or different? ").strip().lower()[:1]
+            key = input(f"{session.n_answers + 1}. {asked} ").strip().lower()
         except EOFError:
             return
+        key = key if match and key.isdecimal() else key[:1]
         if key == "q":
             return
-        if key in _ANSWERS:
+        if match and key in {"n", "u", *map(str, numbers)}:
+            session.answer(annotator, token, {"n": "none", "u": "unsure"}.get(key) or int(key) - 1)
+        elif not match and key in _ANSWERS:
             session.answer(annotator, token, _ANSWERS[key])
         elif key == "z":
             if session.undo(annotator) is None:
@@ -379,4 +393,4 @@ def _ask_in_console(session: Session, things: Things, annotator: str) -> None:
         elif key == "k":
             session.skip(annotator, token)
         else:
-            say(_HELP)
+            say(help_text)

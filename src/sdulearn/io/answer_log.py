@@ -7,10 +7,16 @@ An answer, taking it back and changing it are a line each::
     {"event": "change", "number": 1, "answer": "different", "annotator": "ann", "time": ..., "session": "9f1c2b7a41d0"}
     {"event": "undo", "number": 1, "annotator": "ann", "time": ..., "session": "9f1c2b7a41d0"}
 
+A question with several choices, "which of these is it like?", has a line of this form. Its answer is a position in
+``choices``, from 0, "none" or "unsure"; it stands, changes and goes as a whole::
+
+    {"event": "answer", "number": 2, "left": "r9", "choices": ["r2", "r5", "r11"], "answer": 1, "kind": "linked", ...}
+
 ``session`` and ``number`` name an answer, and a later line about it repeats them; every start of the program is a
 session of its own, so that logs merge by concatenation. ``{"event": "label", "id": "r7", "label": "cat"}`` names the
-class of a row; ``{"event": "session", "seed": 7, ...}`` begins a session. ``rank`` is the place of ``left`` in the
-random order of all rows that the seed gives: rows up to the last random one are a random sample, whatever their kind.
+class of a row; with ``"seed": true`` the row is an example of that class from the start. ``{"event": "session",
+"seed": 7, ...}`` begins a session. ``rank`` is the place of ``left`` in the random order of all rows that the seed
+gives: rows up to the last random one are a random sample, whatever their kind.
 Answers that are flipped with probability 1 / (1 + exp(epsilon)) before they are written carry ``"epsilon"``, as does
 the line of their session. ``"comment"`` is what else was said of an answer.
 """
@@ -30,8 +36,8 @@ from pathlib import Path
 
 import numpy as np
 
-from sdulearn.answers.records import EPSILONS, PAIR_WORDS, Answer, Answers, BadRow, is_epsilon
-from sdulearn.errors import FileError, InputError
+from sdulearn.answers.records import EPSILONS, Answer, Answers, BadRow, given_pairs, is_epsilon, read_said
+from sdulearn.errors import FileError, InputError, shortened
 from sdulearn.io.files import Location, as_text, read_bytes
 from sdulearn.types import Mask
 
@@ -46,6 +52,7 @@ _FAR = 1 << 40
 
 Record = dict[str, object]
 Key = tuple[str, int]
+_TEXTS = ("annotator", "time", "kind")
 # Line, text, and what it holds where it can be read.
 Piece = tuple[int, bytes, Record | None]
 
@@ -57,6 +64,7 @@ class LogContents:
     # the answers that stand, by session and number, in the order in which they were first given
     answers: dict[Key, Answer[str]] = field(default_factory=dict)
     labels: dict[str, str] = field(default_factory=dict)  # names of classes by row id
+    examples: dict[str, str] = field(default_factory=dict)  # the same of rows that were given as examples
     seeds: dict[str, int] = field(default_factory=dict)  # seed of each session that has one
     # privacy of each session's answers: None where they are as given, NaN where it cannot be read
     epsilons: dict[str, float | None] = field(default_factory=dict)
@@ -73,6 +81,8 @@ class LogContents:
         event = record.get("event")
         if event == "label":
             self.labels[as_text(record.get("id"))] = as_text(record.get("label"))
+            if record.get("seed") is True:
+                self.examples[as_text(record.get("id"))] = as_text(record.get("label"))
         elif event == "session":
             session = as_text(record.get("session"))
             seed = record.get("seed")
@@ -148,32 +158,34 @@ class LogContents:
                 self.withdrawn[key] = self.answers.pop(key)
             self.undone.add(key)
             return ""
-        answer = record.get("answer")
-        if "choices" in record:
-            return "a question with several choices, which this version does not read"
-        if not isinstance(answer, str) or answer not in PAIR_WORDS:
-            return f"answer {answer!r} is not same, different or unsure"
-        if event == "change":
-            return self._change(key, PAIR_WORDS[answer])
-        return self._add(key, PAIR_WORDS[answer], record, line)
+        return self._change(key, record) if event == "change" else self._add(key, record, line)
 
-    def _change(self, key: Key, said: int | str) -> str:
+    def _change(self, key: Key, record: Record) -> str:
         if key in self.undone:
             return ""
         if key not in self.answers:
             return f"changes answer {key[1]}, which is not in the log"
+        said = read_said(record.get("answer"), (n := len(self.answers[key].choices)), positions=n > 1)
+        if said is None:
+            return _no_answer(record.get("answer"), self.answers[key].choices)
         self.answers[key] = self.answers[key]._replace(said=said)
         return ""
 
-    def _add(self, key: Key, said: int | str, record: Record, line: int) -> str:
+    def _add(self, key: Key, record: Record, line: int) -> str:
         left = as_text(record.get("left"))
-        right = as_text(record.get("right"))
+        listed = record.get("choices", [record.get("right")])
+        choices = tuple(map(as_text, listed)) if isinstance(listed, list) else ("",)
+        said = read_said(record.get("answer"), len(choices), positions="choices" in record)
+        if said is None:
+            return _no_answer(record.get("answer"), choices)
         # The same answer again is a copy of the log; one that was taken back stays so.
         if known := self.answers.get(key):
-            same = (left, right) == (known.left, known.right)
+            same = (left, choices) == (known.left, known.choices)
             return "" if same else f"answer {key[1]} of its session is about other rows in line {known.line}"
-        if not left or not right:
-            return f"{'left' if not left else 'right'} is empty"
+        if not left or not all(choices):
+            return f"{'choices' if left and 'choices' in record else 'right' if left else 'left'} is empty"
+        if "choices" in record and len({left, *choices}) <= len(choices):
+            return "left and choices are not different rows"
         epsilon, reason = _read_epsilon(record)
         rank = record.get("rank")
         if isinstance(rank, bool) or not isinstance(rank, int | None) or (rank is not None and rank < 0):
@@ -186,8 +198,14 @@ class LogContents:
         standing = self.withdrawn if key in self.undone else self.answers
         session, number = key
         more = (annotator, kind, number, rank, epsilon, time, session, line, comment)
-        standing[key] = Answer(left, (right,), said, *more)
+        standing[key] = Answer(left, choices, said, *more)
         return ""
+
+
+def _no_answer(answer: object, choices: tuple[str, ...]) -> str:
+    several = f"a position from 0 to {len(choices) - 1}, none or unsure"
+    ways = several if len(choices) > 1 else "same, different or unsure"
+    return f"answer {shortened(repr(answer))} is not {ways}"
 
 
 def _read_epsilon(record: Record) -> tuple[float | None, str]:
@@ -277,27 +295,32 @@ def log_answers(name: str, contents: LogContents) -> Answers:
     """The answers that stand, as all other files of answers are read."""
     given = list(contents.answers.values())
     columns = {"id_a": "left", "id_b": "right", "label": "answer"}
-    annotators = [one.annotator for one in given]
-    if any(annotators):
+    if any(len(one.choices) > 1 for one in given):
+        columns["id_b"] = "choices"
+    if any(one.annotator for one in given):
         columns["annotator"] = "annotator"
+    unsure = [(k, one.left, one.right, one.sign) for k, one in enumerate(given) if not one.sign]
+    pairs = sorted([*given_pairs(given), *unsure], key=lambda pair: pair[0])
+    of = np.array([k for k, *_ in pairs], dtype=np.intp)
     counts = Counter((one.word, one.sign) for one in sorted(given, key=lambda one: -(one.sign**2)))
-    times = [one.time for one in given]
+    texts = {field: np.array([getattr(one, field) for one in given], dtype=object) for field in _TEXTS}
     return Answers(
         name=name,
-        ids=np.array([(one.left, one.right) for one in given], dtype=object).reshape(-1, 2),
-        answers=np.array([one.sign for one in given], dtype=np.int64),
-        weights=np.ones(len(given)),
-        annotators=np.array(annotators, dtype=object) if any(annotators) else None,
-        lines=np.array([one.line for one in given], dtype=np.int64),
+        ids=np.array([ends for _, *ends, _ in pairs], dtype=object).reshape(-1, 2),
+        answers=np.array([code for *_, code in pairs], dtype=np.int64),
+        weights=np.ones(len(of)),
+        annotators=texts["annotator"][of] if any(texts["annotator"]) else None,
+        lines=np.array([one.line for one in given], dtype=np.int64)[of],
         columns=columns,
         words={word: (code, count) for (word, code), count in counts.items()},
         bad_rows=tuple(contents.bad_rows),
-        times=np.array(times, dtype=object) if any(times) else None,
+        times=texts["time"][of] if any(texts["time"]) else None,
         format="answer_log",
-        kinds=np.array([one.kind for one in given], dtype=object),
-        drawn=contents.drawn(),
+        kinds=texts["kind"][of],
+        drawn=contents.drawn()[of],
         n_unranked=sum(one.kind != "random" and one.rank is None for one in given),
         epsilon=contents.epsilon,
+        questions=of if columns["id_b"] == "choices" else None,
     )
 
 
@@ -337,35 +360,43 @@ class AnswerLog:
     def append(self, answer: Answer[str]) -> Answer[str]:
         """Write an answer under the next number; it is on the disk when this returns."""
         number = self._last + 1
-        record: Record = {"event": "answer", "number": number, "left": answer.left, "right": answer.right}
-        record |= {"answer": answer.word, "annotator": answer.annotator, "kind": answer.kind}
+        several = len(answer.choices) > 1
+        compared: Record = {"choices": list(answer.choices)} if several else {"right": answer.right}
+        record: Record = {"event": "answer", "number": number, "left": answer.left, **compared}
+        record |= {"answer": answer.spoken, "annotator": answer.annotator, "kind": answer.kind}
         optional = {"rank": answer.rank, "epsilon": answer.epsilon, "comment": answer.comment or None}
         record |= {name: value for name, value in optional.items() if value is not None}
+        if answer.said != read_said(answer.said, len(answer.choices), positions=True):
+            raise InputError(f"{_no_answer(answer.said, answer.choices).capitalize()}.")
         self._append(record)
         self._last = number
         return self.contents.answers[self.session, number]
 
     def undo(self, key: Key, annotator: str = "") -> None:
         """Take an answer back."""
-        self._about("undo", key, annotator)
+        self._standing(key, "undo")
+        self._append({"event": "undo", "number": key[1], "annotator": annotator}, key[0])
 
-    def change(self, key: Key, answer: str, annotator: str = "") -> None:
+    def change(self, key: Key, answer: object, annotator: str = "") -> None:
         """Give another answer to the same question."""
-        self._about("change", key, annotator, answer=answer)
+        known = self._standing(key, "change")
+        said = read_said(answer, len(known.choices), positions=True)
+        if said is None:
+            raise InputError(f"{_no_answer(answer, known.choices).capitalize()}.")
+        answer = known._replace(said=said).spoken
+        self._append({"event": "change", "number": key[1], "answer": answer, "annotator": annotator}, key[0])
 
-    def label(self, row_id: str, label: str, annotator: str = "") -> None:
-        """Name the class of a row."""
-        self._append({"event": "label", "id": row_id, "label": label, "annotator": annotator})
+    def label(self, row_id: str, label: str, annotator: str = "", *, seed: bool = False) -> None:
+        """Name the class of a row; a seed is an example of it from the start."""
+        seeded = {"seed": True} if seed else {}
+        self._append({"event": "label", "id": row_id, "label": label, **seeded, "annotator": annotator})
 
-    def _about(self, event: str, key: Key, annotator: str, **more: object) -> None:
+    def _standing(self, key: Key, event: str) -> Answer[str]:
         if key not in self.contents.answers:
             raise InputError(f"There is no answer {key[1]} to {event}.")
-        session, number = key
-        self._append({"event": event, "number": number, **more, "annotator": annotator}, session)
+        return self.contents.answers[key]
 
     def _append(self, record: Record, session: str | None = None) -> None:
-        if record.get("answer", "same") not in PAIR_WORDS:
-            raise InputError(f"An answer is same, different or unsure; got {record['answer']!r}.")
         now = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
         record |= {"time": now, "session": self.session if session is None else session}
         self._write(json.dumps(record).encode("ascii") + b"\n")

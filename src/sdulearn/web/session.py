@@ -11,7 +11,7 @@ from itertools import combinations, count
 from typing import TYPE_CHECKING, Any
 
 from sdulearn.answers.records import PAIR_WORDS, Answer
-from sdulearn.asking.records import Question
+from sdulearn.asking.records import Question, read_said
 from sdulearn.errors import InputError, NothingToAskError, SpentRowError, UndeterminedError, quoted
 from sdulearn.io.answer_log import AnswerLog, Key
 from sdulearn.types import MatrixLike
@@ -78,8 +78,8 @@ class Session:
                 self._submit("prepare", self.asker.prepare, question, annotator)
             return person.token, question
 
-    def answer(self, annotator: str, token: int, answer: str, comment: str = "") -> Answer[str] | None:
-        """Write an answer down; it is on the disk when this returns."""
+    def answer(self, annotator: str, token: int, answer: object, comment: str = "") -> Answer[str] | None:
+        """Write an answer down, a word or a position in the choices; it is on the disk when this returns."""
         if comment and self.epsilon is not None:
             raise InputError("Answers are private, and a comment could give one away. Leave it empty.")
         if len(comment) > MAX_COMMENT:
@@ -128,7 +128,39 @@ class Session:
             # What was before them followed from what is gone.
             return self._show(self._person(annotator), Question(gone.left, gone.choices, gone.kind, 1, gone.rank))
 
-    def change(self, key: Key, answer: str, annotator: str) -> Answer[str]:
+    def another_example(self, annotator: str, token: int, position: int) -> tuple[int, Question] | None:
+        """The open question with another example of one class, and its token; None where it is not open."""
+        with self._lock:
+            person = self._person(annotator)
+            if person.question is None or person.token != token:
+                return None
+            question = self._show(person, self.asker.another_example(person.question, position))
+            return person.token, question
+
+    def merge(self, one: str, other: str, annotator: str) -> None:
+        """Make the classes of two rows one, by changing the answers that told them apart."""
+        with self._lock:
+            self._write_changes(self.asker.merging(self._row(one), self._row(other)), annotator)
+
+    def split(self, row_ids: Sequence[str], annotator: str) -> None:
+        """Take rows out of their class, by changing the answers that put them there."""
+        with self._lock:
+            self._write_changes(self.asker.splitting([self._row(name) for name in row_ids]), annotator)
+
+    def _write_changes(self, changed: Sequence[Answer[int]], annotator: str) -> None:
+        for one in changed:
+            self.log.change(one.key, one.said, annotator)
+            self.asker.change(one.number, one.said, one.session)
+        for person in self._people.values():
+            # What is before them shows classes that are no more.
+            person.question = None
+
+    def _row(self, name: str) -> int:
+        if name not in self.rows:
+            raise InputError(f"There is no row {quoted(name)}.")
+        return self.rows[name]
+
+    def change(self, key: Key, answer: object, annotator: str) -> Answer[str]:
         """Give another answer to a question that this person answered."""
         if self.epsilon is not None:
             raise InputError("Private answers are randomised and cannot be changed. Undo takes the last ones back.")
@@ -139,6 +171,8 @@ class Session:
                     f"Answer {key[1]} was given by {given.annotator or 'somebody without a name'}. You can change "
                     "only your own answers."
                 )
+            if given is not None:
+                read_said(answer, len(given.choices), match=self.asker.design == "match")
             self.log.change(key, answer, annotator)
             self.asker.change(key[1], answer, key[0])
             return self.log.contents.answers[key]
@@ -169,10 +203,10 @@ class Session:
         given = self.history()
         n_answers = Counter(one.annotator for one in given)
         n_unsure = Counter(one.annotator for one in given if not one.sign)
-        said: dict[str, dict[tuple[str, str], int]] = {name: {} for name in sorted(n_answers)}
+        said: dict[str, dict[tuple[str, ...], str | None]] = {name: {} for name in sorted(n_answers)}
         for one in given[::-1]:
             if one.sign:
-                said[one.annotator][one.pair] = one.sign
+                said[one.annotator][one.asked] = one.picked if len(one.choices) > 1 else one.word
         couples = []
         for first, second in combinations(said, 2):
             if both := said[first].keys() & said[second].keys():
@@ -195,8 +229,7 @@ class Session:
             )
         with self._lock:
             for row_id, name in names.items():
-                if row_id not in self.rows:
-                    raise InputError(f"There is no row {row_id!r}.")
+                self._row(row_id)
                 self.log.label(row_id, name, annotator)
 
     def numbers(self, *, wait: bool = False) -> dict[str, Any]:
@@ -234,7 +267,7 @@ class Session:
         # Answers may have been taken back.
         self._curve = {n: one for n, one in self._curve.items() if n < len(standing)}
         advice = None
-        if self.asker.design == "linked":
+        if self.asker.design != "random":
             found = self.asker.advice()
             advice = {"n_next": found.n_next, "gain": found.expected_gain, "go_on": found.worth_going_on}
         self._estimates = {
@@ -341,7 +374,11 @@ def continue_asker(X: MatrixLike, log: AnswerLog, ids: Sequence[str], **options:
                 "table?"
             )
         known.append(Answer(rows[one.left], tuple(rows[name] for name in one.choices), *one[2:]))
-    asker = Asker(X, answers=known, **options)
+    seeds: dict[str, list[int]] = {}
+    for name, label in contents.examples.items():
+        if name in rows:
+            seeds.setdefault(label, []).append(rows[name])
+    asker = Asker(X, answers=known, seeds=list(seeds.values()), **options)
     for one in spent:
         asker.undo(number=one.number, session=one.session)
     return asker
