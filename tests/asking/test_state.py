@@ -74,6 +74,7 @@ def test_a_class_that_a_fold_does_not_know_is_never_predicted(three):
     log_p = three._log_probabilities(three.points.coordinates(np.array(members)), fitted)
     assert (log_p.argmax(axis=1) < 2).all()
     assert np.exp(log_p).sum(axis=1) == pytest.approx(1)
+    assert three.fit([*members, *three.classes.members[three.numbers[0]]]).model is None
 
 
 def test_contradictions_and_nothing_else_make_answers_wrong(two):
