@@ -16,6 +16,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("MPLBACKEND", "Agg")
 
 import sdulearn
+from sdulearn.errors import is_there
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent
@@ -163,8 +164,15 @@ def _without_backlinks(app, pagename, templatename, context, doctree):
         context["body"] = re.sub(r'<a class="viewcode-back".*?</a>', "", context["body"])
 
 
+def _skip_without_torch(app, what, name, obj, options, lines):
+    """Examples of networks run where PyTorch is installed, which the extra of the docs does not bring."""
+    if (getattr(obj, "__module__", None) or "").startswith("sdulearn.torch") and not is_there("torch"):
+        lines[:] = [f"{line}  # doctest: +SKIP" if line.lstrip().startswith(">>>") else line for line in lines]
+
+
 def setup(app):
     """Formulas as MathML (no script, no network), and the measured pages."""
     app.connect("source-read", _list_measured)
+    app.connect("autodoc-process-docstring", _skip_without_torch)
     app.connect("html-page-context", _without_backlinks)
     app.add_html_math_renderer("mathml", (_inline_math, None), (_block_math, None))

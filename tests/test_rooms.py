@@ -31,7 +31,7 @@ FLOORS = [
     [("model_selection", "metrics", "diagnostics")],
     [("base", "datasets", "linear"), ("blocks",)],
     [("joint",)],
-    [("boosting",), ("blocks.problem", "blocks.double_hinge", "blocks.estimators", "distributed")],
+    [("boosting", "torch"), ("blocks.problem", "blocks.double_hinge", "blocks.estimators", "distributed")],
     [
         (
             "columns", "io.excel", "io.tables", "io.rows", "io.survey", "io.labels",

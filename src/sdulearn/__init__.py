@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from sdulearn.prior import PriorEstimate, estimate_prior
     from sdulearn.report.records import FitReport
     from sdulearn.table_model import TableModel
+    from sdulearn.torch import PairNetworkClassifier
     from sdulearn.workflow.fit import fit_table
 
 # Imported when they are asked for: `sdulearn --version` need not wait for scikit-learn.
@@ -25,6 +26,7 @@ _HOMES = {
     "PairLogisticRegression": "joint",
     "PairLogisticRegressionCV": "joint",
     "PairModelCV": "boosting",
+    "PairNetworkClassifier": "torch",
     "PriorEstimate": "prior",
     "SDUClassifier": "linear",
     "SDUClassifierCV": "linear",
@@ -42,6 +44,7 @@ __all__ = [
     "PairLogisticRegression",
     "PairLogisticRegressionCV",
     "PairModelCV",
+    "PairNetworkClassifier",
     "PriorEstimate",
     "SDUClassifier",
     "SDUClassifierCV",

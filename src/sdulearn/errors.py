@@ -12,6 +12,7 @@ import sys
 import warnings
 from collections.abc import Iterable
 from types import FrameType, ModuleType
+from typing import Any
 
 # Frames that lie between a user's line and a warning of ours.
 _NOT_THE_USER = ("sdulearn", "sklearn", "joblib")
@@ -85,6 +86,10 @@ class UnseenCategoryWarning(SdulearnWarning):
     """A table holds texts that did not occur in training."""
 
 
+class CutComponentWarning(SdulearnWarning):
+    """Answers that share points do not fit into one batch."""
+
+
 class ClusterWarning(SdulearnWarning):
     """A cluster does not do the work that waits for it."""
 
@@ -128,6 +133,16 @@ def require(module: str, extra: str) -> ModuleType:
     except ModuleNotFoundError:
         package = module.split(".")[0]
         raise MissingExtraError(f"This needs {package}. Install it with: pip install 'sdulearn[{extra}]'") from None
+
+
+class OptionalModule:
+    """An optional module that is imported where its first attribute is asked for; see :func:`require`."""
+
+    def __init__(self, module: str, extra: str) -> None:
+        self._names = module, extra
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(require(*self._names), name)
 
 
 def is_there(module: str) -> bool:

@@ -17,7 +17,7 @@ from sdulearn.types import Array, Between, Codes, Count, Estimator, Probability
 
 # What a file may hold; imported when it is met, so that a linear model is read without trees.
 MODELS = ("SDUClassifier", "SDUClassifierCV", "PairLogisticRegression", "PairLogisticRegressionCV",
-          "PairBoostingClassifier", "PairModelCV")  # fmt: skip
+          "PairBoostingClassifier", "PairModelCV", "PairNetworkClassifier")  # fmt: skip
 # What a forged header may lead to; untrusted text in an error message is cut off.
 _FORGED = (KeyError, TypeError, ValueError, AttributeError, OverflowError, RecursionError, IndexError)
 _LONGEST = 300

@@ -1,0 +1,152 @@
+"""Batches of rows that hold whole components of the answers, and distortions that keep the class of a row."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import accumulate
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from sdulearn.answers.graph import AnswerGraph
+from sdulearn.errors import CutComponentWarning, InputError, warn
+from sdulearn.pairs import read_pairs
+from sdulearn.torch.loss import Tensor, torch
+from sdulearn.types import Indices
+
+
+class PairBatchSampler:
+    """Batches of row numbers for a DataLoader: both rows of an answer, and all answers about a point, in one batch.
+
+    Give it as ``batch_sampler``. In one pass every answer and every label comes once; rows in no answer only where
+    ``unlabeled`` asks for them. A component with more rows than a batch is cut into its answers, with a warning.
+
+    Parameters
+    ----------
+    y : array-like of int, shape (n_rows,) or (n_rows, 1 to 4)
+        What is known of each row: answer, point, annotator, label.
+    batch_size : int
+        The most rows of answers and labels in a batch, at least 2.
+    unlabeled : int, default=0
+        Number of rows of which nothing is known in each batch, after the others and beyond ``batch_size``.
+    random_state : int, default=0
+        Seed of the order, another one in every pass.
+
+    Examples
+    --------
+    >>> from sdulearn.torch import PairBatchSampler
+    >>> sampler = PairBatchSampler([1, 1, -2, -2, 0, 0, 0, 3, 3], batch_size=4, unlabeled=1)
+    >>> len(sampler), sorted(len(batch) for batch in sampler)
+    (2, [3, 5])
+    """
+
+    def __init__(self, y: ArrayLike, batch_size: int, *, unlabeled: int = 0, random_state: int = 0) -> None:
+        if batch_size < 2 or unlabeled < 0:
+            raise InputError("`batch_size` must be at least 2, the rows of one answer, and `unlabeled` at least 0.")
+        self.batch_size = batch_size
+        self.unlabeled = unlabeled
+        self.random_state = random_state
+        self.n_passes = 0
+        pairs = read_pairs(y)
+        graph = AnswerGraph.from_y(pairs)
+        known = ((graph.degree > 0) | (graph.labels != 0))[graph.row_point]
+        self._free = np.flatnonzero(~known)
+        if unlabeled and not len(self._free):
+            raise InputError("`unlabeled` asks for rows of which nothing is known, but `y` has none. Leave it at 0.")
+        unit = np.where(known, graph.component[graph.row_point], -1)
+        large = np.bincount(unit[known], minlength=graph.n_components) > batch_size
+        if (n_large := int(large.sum())) > 0:
+            warn(
+                f"{n_large} component(s) of the answers have more rows than a batch of {batch_size} and are cut into "
+                "their answers: what these say together is lost. Give a larger `batch_size`.",
+                CutComponentWarning,
+            )
+            cut = known & large[unit]
+            # Both rows of an answer stay together; rows in none stay alone.
+            alone = np.arange(len(unit)) + len(pairs.ends) + 1
+            unit = np.where(cut, graph.n_components + np.where(pairs.codes == 0, alone, np.abs(pairs.codes)), unit)
+        order = np.argsort(unit, kind="stable")[len(self._free) :]
+        self._units = np.split(order, np.flatnonzero(np.diff(unit[order])) + 1) if len(order) else []
+        self._batches = self._pack()
+
+    def _pack(self) -> list[Indices]:
+        """The rows of each batch, units in random order."""
+        rng = np.random.default_rng([self.random_state, self.n_passes])
+        units = [self._units[k] for k in rng.permutation(len(self._units))]
+        free = rng.permutation(self._free)
+        sizes = [len(unit) for unit in units]
+        # The number of the batch changes where the next unit does not fit.
+        filled = list(accumulate(sizes, lambda total, n: n if total + n > self.batch_size else total + n))
+        starts = [k for k, (total, n) in enumerate(zip(filled, sizes, strict=True)) if total == n]
+        batches = [np.concatenate(units[a:b]) for a, b in zip(starts, [*starts[1:], len(units)], strict=True)]
+        places = (np.arange(len(batches) * self.unlabeled) % max(len(free), 1)).reshape(len(batches), -1)
+        return [np.concatenate([batch, free[place]]) for batch, place in zip(batches, places, strict=True)]
+
+    def __iter__(self) -> Iterator[list[int]]:
+        batches = self._batches
+        self.n_passes += 1
+        self._batches = self._pack()
+        return iter([batch.tolist() for batch in batches])
+
+    def __len__(self) -> int:
+        return len(self._batches)
+
+
+def distort_images(
+    images: Tensor,
+    generator: Tensor = None,
+    *,
+    rotation: float = 15.0,
+    shift: float = 0.1,
+    scale: float = 0.15,
+    erase: float = 0.3,
+    noise: float = 0.05,
+) -> Tensor:
+    """Turn, move, stretch, erase a patch of, and add noise to each image at random, on its device.
+
+    Parameters
+    ----------
+    images : tensor of shape (n_images, n_channels, height, width)
+        The images; outside of them is 0.
+    generator : torch.Generator, optional
+        Source of random numbers, on the same device.
+    rotation, shift, scale : float
+        The most that an image is turned (degrees), moved (share of its size) and stretched (share of its size, either
+        side by itself).
+    erase : float, default=0.3
+        The longest side of the patch that is set to 0, as a share of the image's.
+    noise : float, default=0.05
+        Standard deviation of the noise, in units of that of all pixels.
+
+    Returns
+    -------
+    tensor of the same shape
+        The distorted images.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from sdulearn.torch import distort_images
+    >>> images = torch.rand(5, 1, 28, 28)
+    >>> distort_images(images).shape
+    torch.Size([5, 1, 28, 28])
+    """
+    n, _, height, width = images.shape
+    size = {"generator": generator, "device": images.device, "dtype": images.dtype}
+
+    def between(*shape: int) -> Tensor:
+        return 2 * torch.rand(*shape, **size) - 1
+
+    angle = between(n) * np.deg2rad(rotation)
+    stretch = 1 + scale * between(2, n)
+    turned = torch.stack([angle.cos(), -angle.sin(), angle.sin(), angle.cos()], -1).reshape(n, 2, 2)
+    matrix = torch.cat([turned * stretch.T[:, :, None], 2 * shift * between(n, 2, 1)], -1)
+    grid = torch.nn.functional.affine_grid(matrix, list(images.shape), align_corners=False)
+    moved = torch.nn.functional.grid_sample(images, grid, align_corners=False)
+    half = erase / 2 * torch.rand(2, n, 1, **size)
+    centre = torch.rand(2, n, 1, **size)
+    rows = torch.linspace(0, 1, height, device=images.device, dtype=images.dtype)
+    columns = torch.linspace(0, 1, width, device=images.device, dtype=images.dtype)
+    hidden = ((rows - centre[0]).abs() < half[0])[:, :, None] & ((columns - centre[1]).abs() < half[1])[:, None, :]
+    kept = moved.masked_fill(hidden[:, None], 0.0)
+    return kept + noise * images.std() * torch.randn(images.shape, **size)

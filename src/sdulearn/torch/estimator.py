@@ -1,0 +1,506 @@
+"""PairNetworkClassifier: a network of PyTorch as an estimator of scikit-learn."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from copy import deepcopy
+from dataclasses import replace
+from functools import partial
+from itertools import pairwise
+from numbers import Integral, Real
+from os import PathLike
+from typing import Annotated, Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy import sparse
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from sdulearn.answers.answer_model import AnswerModel, ErrorRateParameter, answer_model_of
+from sdulearn.answers.graph import AnswerGraph, leave_out, restrict
+from sdulearn.base import PairClassifier, class_numbers
+from sdulearn.boosting.rows import implied_labels
+from sdulearn.errors import InputError, require
+from sdulearn.io import container
+from sdulearn.io.typed import finite
+from sdulearn.joint.estimators import MAJORITY
+from sdulearn.joint.path import class_sign
+from sdulearn.model_selection import PairKFold, number_of_folds
+from sdulearn.pairs import Pairs
+from sdulearn.prior import resolve_prior
+from sdulearn.sklearn_private import Interval, StrOptions, fit_context
+from sdulearn.torch.batches import distort_images
+from sdulearn.torch.loss import Tensor, TorchLikelihood, log_probabilities, torch
+from sdulearn.torch.training import KnownPoints, Starts, Training
+from sdulearn.types import Array, Between, Count, Indices, Mask, MatrixLike, RandomState
+
+# Share of a column's standard deviation that is the noise of distorted rows.
+_NOISE = 0.3
+# Rows of one forward pass of a prediction.
+_ROWS = 8192
+
+
+class PairNetworkClassifier(PairClassifier):
+    """A neural network from same/different answers: their likelihood, and what unlabeled rows say.
+
+    :func:`~sdulearn.torch.pair_nll` of the answers plus :func:`~sdulearn.torch.unlabeled_loss` of all rows, by Adam.
+    Several random starts are trained side by side, and the one that makes held-out answers likeliest is kept. Use it
+    for images and other raw signals. Trees (:class:`~sdulearn.PairBoostingClassifier`) suit tables better, and
+    :class:`~sdulearn.PairLogisticRegressionCV` embeddings.
+
+    Needs PyTorch: ``pip install 'sdulearn[torch]'``. Scale the columns to a standard deviation near 1.
+
+    Parameters
+    ----------
+    module : torch.nn.Module, callable or None, default=None
+        The network: rows to K logits, with two classes one or two. The first start has its weights, further ones draw
+        them anew; a function without arguments makes the network of each start. None is a multilayer perceptron.
+    n_classes : int, default=2
+        Number of classes.
+    hidden_layer_sizes : sequence of int, default=(512, 512)
+        Of the perceptron, with ReLU between.
+    image_shape : sequence of int or None, default=None
+        Where rows are images: (height, width) or (channels, height, width). The network is then given images.
+    distortion : callable or None, default=None
+        ``distortion(rows, generator)`` changes rows at random but keeps their classes. None is
+        :func:`~sdulearn.torch.distort_images` for images and a little noise for other rows.
+    agreement, use : float, default=1.0
+        Weights of the two terms of unlabeled rows.
+    temperature : float, default=0.5
+        As in :func:`~sdulearn.torch.unlabeled_loss`.
+    prior : float, sequence of K floats or None, default=None
+        P(y = +1), or the shares of K classes, for the second of these terms. None takes equal shares with K > 2
+        classes, and with two the prior that the answers imply.
+    orientation, error_rate, answer_table
+        As in :class:`~sdulearn.PairLogisticRegression`.
+    n_starts : int, default=3
+        Number of random starts.
+    max_iter : int, default=6000
+        Steps of Adam, of which the rate falls to 0 along a cosine.
+    batch_size : int, default=512
+        Rows of answers in a step, and as many unlabeled ones. A component of the answers with more points is
+        taken answer by answer.
+    learning_rate : float, default=1e-3
+        Rate of the first step.
+    validation_fraction : float, default=0.1
+        Share of the points whose answers are held out.
+    n_iter_no_change : int, default=10
+        Checks without likelier held-out answers, of any start, that end the training. There are 20 in
+        ``max_iter`` steps.
+    device : str, default="auto"
+        Where to train; "auto" is "cuda" where there is one, else "cpu".
+    progress : callable or None, default=None
+        Wraps the range of the steps, as ``tqdm.tqdm`` does.
+    random_state : int, RandomState or None, default=0
+        Seed of weights, batches and distortions. On the CPU the same seed gives the same network.
+
+    Attributes
+    ----------
+    module_ : torch.nn.Module
+        The network.
+    held_out_log_likelihood_ : array of shape (n_checks, n_starts)
+        Mean log-likelihood of a held-out answer or label; of all where too few could be held out.
+    start_ : int
+        The start that was kept.
+    n_iter_ : int
+        Steps at which the weights are taken.
+    class_shares_ : array of shape (n_classes,)
+        Mean prediction.
+    classes_, n_classes_, prior_, answer_model_, n_features_in_, feature_names_in_
+        As in :class:`~sdulearn.PairLogisticRegression`.
+
+    See Also
+    --------
+    sdulearn.torch.pair_nll : The likelihood for a loop of your own.
+    sdulearn.PairModelCV : Chooses between models, this one too.
+
+    Examples
+    --------
+    >>> from sdulearn.datasets import make_waveform, sample_sdu
+    >>> from sdulearn.torch import PairNetworkClassifier
+    >>> X, y = make_waveform(5000, random_state=0)
+    >>> rows, codes, X_test, y_test = sample_sdu(
+    ...     X, y, n_pairs=200, n_unlabeled=500, prior=0.7, n_test=500, random_state=0
+    ... )
+    >>> model = PairNetworkClassifier(hidden_layer_sizes=(32,), n_starts=2, max_iter=200).fit(rows, codes)
+    >>> bool((model.predict(X_test) == y_test).mean() > 0.85)
+    True
+    """
+
+    FITTED: Mapping[str, Any] = {
+        "weights_": Any,
+        "module_name_": str | None,
+        "order_": Any,
+        "class_shares_": Any,
+        "held_out_log_likelihood_": Any,
+        "start_": Count,
+        "n_classes_": Annotated[int, Between(2, 2**16)],
+        "answer_model_": AnswerModel,
+        **{name: PairClassifier.FITTED[name] for name in ("prior_", "n_iter_", "n_features_in_", "feature_names_in_")},
+    }
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "module": [callable, None],
+        "n_classes": [Interval(Integral, 2, None, closed="left")],
+        "hidden_layer_sizes": ["array-like"],
+        "image_shape": ["array-like", None],
+        "distortion": [callable, None],
+        "agreement": [Interval(Real, 0, None, closed="left")],
+        "use": [Interval(Real, 0, None, closed="left")],
+        "temperature": [Interval(Real, 0, 1, closed="right")],
+        "prior": [Interval(Real, 0, 1, closed="neither"), "array-like", None],
+        "orientation": [StrOptions({"majority", "minority"})],
+        "error_rate": [StrOptions({"auto"}), Interval(Real, 0, 0.5, closed="both"), Mapping, AnswerModel],
+        "answer_table": [StrOptions({"auto"}), "boolean"],
+        "n_starts": [Interval(Integral, 1, None, closed="left")],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "batch_size": [Interval(Integral, 2, None, closed="left")],
+        "learning_rate": [Interval(Real, 0, None, closed="neither")],
+        "validation_fraction": [Interval(Real, 0, 0.5, closed="both")],
+        "n_iter_no_change": [Interval(Integral, 1, None, closed="left")],
+        "device": [str],
+        "progress": [callable, None],
+        "random_state": ["random_state"],
+    }
+
+    def __init__(
+        self,
+        module: Any = None,
+        n_classes: int = 2,
+        *,
+        hidden_layer_sizes: Sequence[int] = (512, 512),
+        image_shape: Sequence[int] | None = None,
+        distortion: Callable[[Tensor, Any], Tensor] | None = None,
+        agreement: float = 1.0,
+        use: float = 1.0,
+        temperature: float = 0.5,
+        prior: float | Sequence[float] | None = None,
+        orientation: str = "majority",
+        error_rate: ErrorRateParameter = "auto",
+        answer_table: str | bool = "auto",
+        n_starts: int = 3,
+        max_iter: int = 6000,
+        batch_size: int = 512,
+        learning_rate: float = 1e-3,
+        validation_fraction: float = 0.1,
+        n_iter_no_change: int = 10,
+        device: str = "auto",
+        progress: Callable[[Any], Any] | None = None,
+        random_state: RandomState = 0,
+    ) -> None:
+        self.module = module
+        self.n_classes = n_classes
+        self.hidden_layer_sizes = hidden_layer_sizes
+        self.image_shape = image_shape
+        self.distortion = distortion
+        self.agreement = agreement
+        self.use = use
+        self.temperature = temperature
+        self.prior = prior  # type: ignore[assignment]
+        self.orientation = orientation
+        self.error_rate = error_rate
+        self.answer_table = answer_table
+        self.n_starts = n_starts
+        self.max_iter = max_iter
+        self.batch_size = batch_size
+        self.learning_rate = learning_rate
+        self.validation_fraction = validation_fraction
+        self.n_iter_no_change = n_iter_no_change
+        self.device = device
+        self.progress = progress
+        self.random_state = random_state
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "module_")
+
+    @fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+        """Fit from rows and what is known of them.
+
+        Parameters
+        ----------
+        X : array, CSR matrix or frame of shape (n_rows, n_features)
+            One row for each point of an answer, and unlabeled rows.
+        y : array-like of shape (n_rows,) or (n_rows, 2 to 4)
+            Pair codes, and the columns point, annotator and label, as many as there are.
+        sample_weight : array-like of shape (n_rows,), optional
+            A weight per row; both ends of a pair carry one weight. Only their ratios matter, and a row of
+            weight 0 is left out.
+
+        Returns
+        -------
+        self
+            The fitted estimator.
+        """
+        X, pairs, weight = self._check_rows(X, y, sample_weight)
+        self._remember(pairs)
+        graph = AnswerGraph.from_y(pairs, weight)
+        if not graph.n_answers and not graph.labels.any():
+            raise InputError(
+                "PairNetworkClassifier learns from answers and labels, and `y` holds none (or all weigh zero). "
+                "sdulearn.stack_pairs makes `y` from a list of pairs and answers."
+            )
+        self.answer_model_ = answer_model_of(self.error_rate, graph, self.n_classes, self.answer_table)
+        shares = self._take_prior(pairs, weight)
+        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        device = self._device()
+        points = graph.by_point(X, np.ones(X.shape[0]) if weight is None else weight)
+        dense = points.toarray() if sparse.issparse(points) else points
+        rows = self._shaped(torch.as_tensor(dense, dtype=torch.float32, device=device))
+        generator = torch.Generator(device).manual_seed(seed)
+        starts = Starts(self._modules(seed, rows[:2]), device)
+        known = with_implied_labels(graph, self.n_classes, self.answer_model_)
+        held = self._held_points(pairs, graph, seed)
+        training = KnownPoints(
+            leave_out(known, held), self.n_classes, self.answer_model_, self.batch_size, device, generator
+        )
+        steps = range(self.max_iter)
+        best, checks, numbers = Training(self, rows, training, starts, generator).run(
+            self.distortion or self._default_distortion(rows),
+            shares,
+            self._judge(known, held, rows),
+            steps if self.progress is None else self.progress(steps),
+        )
+        self.held_out_log_likelihood_ = checks
+        self.start_ = int(np.argmax(checks.max(axis=0)))
+        self.n_iter_ = int(numbers[int(np.argmax(checks[:, self.start_]))])
+        self.module_ = starts.base
+        self.module_.load_state_dict({name: value[self.start_] for name, value in best.items()})
+        self.module_.eval()
+        return self._name_classes(rows, graph)
+
+    def decision_function(self, X: MatrixLike) -> Array:
+        """Return the log odds of class +1 for each row; with K > 2 classes the logits of each.
+
+        Parameters
+        ----------
+        X : array, CSR matrix or frame of shape (n_rows, n_features)
+            Rows.
+
+        Returns
+        -------
+        array of shape (n_rows,) or (n_rows, K)
+            What the network gives.
+        """
+        check_is_fitted(self)
+        X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
+        device = next(self.module_.parameters()).device
+        found = []
+        for start in range(0, X.shape[0], _ROWS):
+            part = X[start : start + _ROWS]
+            part = part.toarray() if sparse.issparse(part) else part
+            with torch.no_grad():
+                logits = self.module_(self._shaped(torch.as_tensor(part, dtype=torch.float32, device=device)))
+            found.append(logits.double().cpu().numpy())
+        z = np.concatenate(found)
+        if self.n_classes_ > 2:
+            return np.asarray(z[:, self.order_])
+        odds = z[:, 0] if z.shape[1] == 1 else z[:, 1] - z[:, 0]
+        return np.asarray(odds if self.order_[0] == 0 else -odds)
+
+    def _take_prior(self, pairs: Pairs, weight: Array | None) -> Array | None:
+        """Keep the prior as reported; the shares that predictions are drawn to, None for equal ones."""
+        if self.n_classes > 2:
+            self.prior_ = None
+            if self.prior is None:
+                return None
+            shares = np.asarray(self.prior, dtype=np.float64)
+            if shares.shape != (self.n_classes,) or not (shares > 0).all() or abs(shares.sum() - 1) > 1e-6:
+                raise InputError(
+                    f"With {self.n_classes} classes `prior` must hold {self.n_classes} class shares, all above 0 and "
+                    f"of sum 1, or be None; got `prior={self.prior!r}`."
+                )
+            return shares
+        majority = MAJORITY[self.orientation]
+        self.prior_, pull = resolve_prior(self.prior, pairs, weight, model=self.answer_model_, majority=majority)
+        return None if pull is None else np.array([1 - pull, pull])
+
+    def _device(self) -> Any:
+        if self.device == "auto":
+            return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+        return torch.device(self.device)
+
+    def _shaped(self, rows: Tensor) -> Tensor:
+        """Rows as the network takes them: images where their shape is given."""
+        if self.image_shape is None:
+            return rows
+        shape = (1, *self.image_shape) if len(self.image_shape) == 2 else tuple(self.image_shape)
+        if int(np.prod(shape)) != rows.shape[1]:
+            raise InputError(f"`image_shape` has {np.prod(shape)} pixels, but `X` has {rows.shape[1]} columns.")
+        return rows.reshape(-1, *shape)
+
+    def _default_distortion(self, rows: Tensor) -> Callable[[Tensor, Any], Tensor]:
+        if self.image_shape is not None:
+            return distort_images
+        scale = _NOISE * rows.std(0)
+        return lambda some, generator: some + scale * torch.randn(some.shape, generator=generator, device=some.device)
+
+    def _modules(self, seed: int, rows: Tensor) -> list[Any]:
+        """One network for each start; their weights are drawn without touching the global random numbers."""
+        with torch.random.fork_rng():
+            torch.manual_seed(seed)
+            if isinstance(self.module, torch.nn.Module):
+                found = [deepcopy(self.module) for _ in range(self.n_starts)]
+                for other in found[1:]:
+                    other.apply(lambda layer: layer.reset_parameters() if hasattr(layer, "reset_parameters") else None)
+            else:
+                make = self.module or partial(self._perceptron, int(rows[0].numel()))
+                found = [make() for _ in range(self.n_starts)]
+        with torch.no_grad():
+            shape = tuple(deepcopy(found[0]).to(rows.device).eval()(rows).shape)
+        allowed = [(2, self.n_classes), *([(2, 1)] if self.n_classes == 2 else [])]
+        if shape not in allowed:
+            raise InputError(
+                f"`module` gives an array of shape {shape} for 2 rows, but {self.n_classes} classes need "
+                f"{' or '.join(map(str, allowed))}. Change its last layer, or `n_classes`."
+            )
+        return found
+
+    def _perceptron(self, n_inputs: int) -> Any:
+        nn = torch.nn
+        sizes = [n_inputs, *self.hidden_layer_sizes]
+        hidden = [layer for a, b in pairwise(sizes) for layer in (nn.Linear(a, b), nn.ReLU())]
+        n_logits = 1 if self.n_classes == 2 else self.n_classes
+        return nn.Sequential(nn.Flatten(), *hidden, nn.Linear(sizes[-1], n_logits))
+
+    def _held_points(self, pairs: Pairs, graph: AnswerGraph, seed: int) -> Mask:
+        """Points of one fold, where answers and labels are enough for folds."""
+        held = np.zeros(graph.n_points, dtype=bool)
+        if not self.validation_fraction:
+            return held
+        n_folds = round(1 / self.validation_fraction)
+        if graph.n_answers:
+            n_folds = number_of_folds(n_folds, pairs.similar)
+        if n_folds >= 2:
+            held[graph.row_point] = PairKFold(n_folds, random_state=seed).fold_of_rows(None, pairs) == 0
+        return held
+
+    def _judge(self, graph: AnswerGraph, held: Mask, rows: Tensor) -> Callable[[Starts], Tensor]:
+        """The likelihood of what is known of the held-out points, or of all where that is nothing."""
+        touches: Mask = held[graph.ends[:, 0]] | held[graph.ends[:, 1]]
+        part = restrict(graph, touches, held)
+        likelihood = TorchLikelihood(part, self.n_classes, self.answer_model_, device=rows.device)
+        if not float(likelihood.total):
+            part = graph
+            likelihood = TorchLikelihood(graph, self.n_classes, self.answer_model_, device=rows.device)
+        asked = np.flatnonzero((part.degree > 0) | (part.labels != 0))
+        place = torch.as_tensor(asked, device=rows.device)
+
+        def judge(starts: Starts) -> Tensor:
+            log_p = starts.evaluate(rows[place])
+            whole = log_p.new_zeros((log_p.shape[0], graph.n_points, log_p.shape[2]))
+            whole[:, place] = log_p
+            return likelihood.mean(whole)
+
+        return judge
+
+    def _name_classes(self, rows: Tensor, graph: AnswerGraph) -> Self:
+        """The larger class is +1, or as ``orientation`` says; of K classes the largest comes first, unless named."""
+        with torch.no_grad():
+            parts = [log_probabilities(self.module_(part)).exp().sum(0) for part in rows.split(_ROWS)]
+        self.class_shares_ = (sum(parts) / len(rows)).double().cpu().numpy()
+        self.n_classes_ = self.n_classes
+        self.classes_ = class_numbers(self.n_classes)
+        order = np.arange(self.n_classes)
+        if self.n_classes == 2:
+            if not graph.labels.any():
+                assert self.prior_ is not None
+                sign = class_sign(self, self.prior_, float(self.class_shares_[1]), 1 / len(rows))
+                order = order if sign > 0 else order[::-1].copy()
+        elif self.prior is None and not self.answer_model_.names_classes(graph):
+            free = np.flatnonzero(~np.isin(order, graph.labels[graph.labels > 0] - 1))
+            order[free] = free[np.argsort(-self.class_shares_[free], kind="stable")]
+        self.order_ = order
+        self.class_shares_ = self.class_shares_[order]
+        if self.n_classes > 2:
+            self.answer_model_ = self.answer_model_.renamed(order)
+        return self
+
+    def _rename(self, order: Indices) -> None:
+        self.order_ = self.order_[order]
+        self.class_shares_ = self.class_shares_[order]
+        if self.prior_ is not None:
+            self.prior_ = self.prior_.mirrored()
+
+    @property
+    def weights_(self) -> Any:
+        """All weights in the format of safetensors, as whole numbers of 8 bytes, for the model file."""
+        data = require("safetensors.torch", "torch").save(
+            {name: value.detach().cpu().contiguous() for name, value in self.module_.state_dict().items()}
+        )
+        # Their length first: the last of them may be cut.
+        return np.frombuffer(len(data).to_bytes(8, "little") + data + b" " * (-len(data) % 8), dtype="<i8").copy()
+
+    @property
+    def module_name_(self) -> str | None:
+        """What the network of the user's is called; None for a perceptron."""
+        return None if self.module is None else type(self.module_).__name__
+
+    @classmethod
+    def load(cls, path: str | PathLike[str], module: Any = None) -> Self:
+        """Read a model with a network of your own from a file that ``save`` wrote.
+
+        Parameters
+        ----------
+        path : str or path-like
+            The file. It holds the weights, and no code.
+        module : torch.nn.Module or None, default=None
+            A network of the same form.
+
+        Returns
+        -------
+        PairNetworkClassifier
+            Fitted.
+        """
+        header, arrays = container.read(path)
+        if header.get("model") != cls.__name__:
+            raise InputError(f"{path} holds a {header.get('model')}. Read it with sdulearn.load_model.")
+        model = cls(module, **{name: value for name, value in header["params"].items() if name != "module"})
+        model._validate_params()
+        model._restore(container.join_fitted(header["fitted"], arrays))
+        return model
+
+    def _restore(self, fitted: dict[str, Any]) -> None:
+        """Take over what a model file holds, every part checked."""
+        data = fitted.pop("weights_")
+        name = fitted.pop("module_name_")
+        super()._restore(fitted)
+        if name is not None and self.module is None:
+            raise InputError(
+                f"it holds the weights of a network of your own, {name}: PairNetworkClassifier.load(path, {name}())"
+            )
+        if not np.array_equal(np.sort(self.order_), np.arange(self.n_classes_)) or self.n_classes_ != self.n_classes:
+            raise InputError("the order of the classes does not hold each of them once")
+        self.classes_ = class_numbers(self.n_classes_)
+        if finite(self.class_shares_).shape != (self.n_classes_,):
+            raise InputError("class shares and classes do not fit together")
+        rows = self._shaped(torch.zeros((2, self.n_features_in_)))
+        self.module_ = replace_weights(self._modules(0, rows)[0], data[1:].astype("<i8").tobytes()[: int(data[0])])
+
+
+def replace_weights(module: Any, data: bytes) -> Any:
+    """The network with other weights, of the same names and shapes, none of them missing or infinite."""
+    safetensors = require("safetensors", "torch")
+    try:
+        weights = require("safetensors.torch", "torch").load(data)
+    except safetensors.SafetensorError as error:
+        raise InputError(f"the weights cannot be read: {error}") from None
+    if any(not bool(value.isfinite().all()) for value in weights.values()):
+        raise InputError("weights are missing or infinite")
+    try:
+        module.load_state_dict(weights)
+    except RuntimeError as error:
+        raise InputError(f"the weights are not those of this network: {error}") from None
+    return module.eval()
+
+
+def with_implied_labels(graph: AnswerGraph, n_classes: int, model: AnswerModel) -> AnswerGraph:
+    """Labels in the place of answers that imply them, up to the names of the classes; see :func:`implied_labels`."""
+    if n_classes == 2 or not model.certain or model.names_classes(graph):
+        return graph
+    labels = implied_labels(graph, n_classes)
+    if labels is graph.labels:
+        return graph
+    named = replace(graph, labels=labels)
+    return restrict(named, ~(labels[graph.ends] != 0).all(axis=1), np.ones(graph.n_points, dtype=bool))

@@ -1,0 +1,355 @@
+"""The likelihood of answers, and what unlabeled rows say, as functions of the logits of a network.
+
+With p_i = softmax of the logits of point i, an answer about i and j has
+
+    P(same) = (1 - e) s + e (1 - s),  s = sum_k p_i(k) p_j(k),  e = its error rate                      (1)
+
+in logarithms throughout, 1 - s too: ``log sum_k p_i(k) (1 - p_j(k))``, where 1 - p_j of the likeliest class is the sum
+of the others. Labels, and what a crowd says of a point, are evidence of one point:
+
+    P(evidence) = sum_k p_i(k) exp(evidence_i(k))                                                       (2)
+
+Loose pairs and single points are computed where the logits are. Answers that share points go through
+:mod:`sdulearn.answers.propagate` on the CPU: there the slope of log P in log p_i(k) is the posterior of
+class k (Fisher's identity), so no derivative of a message is needed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from copy import copy
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from sdulearn.answers.answer_model import AnswerModel, answer_model_of, log_factors
+from sdulearn.answers.graph import AnswerGraph, weights_by_component
+from sdulearn.answers.propagate import FactorGraph
+from sdulearn.errors import InputError, OptionalModule
+from sdulearn.joint.data import labelled_components, loose_pairs, subgraph
+from sdulearn.types import Array, Indices, Mask
+
+torch = OptionalModule("torch", "torch")
+Tensor: TypeAlias = Any
+"""A torch.Tensor: torch is imported only where it is used."""
+
+
+def pair_nll(
+    logits: Tensor,
+    y: ArrayLike,
+    *,
+    error_rate: float | Mapping[int, float] | AnswerModel = 0.0,
+    answer_table: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
+) -> Tensor:
+    """Mean negative log-likelihood of the answers and labels of a batch: a loss for any network.
+
+    Loose pairs and labels are computed on the device of the logits, answers that share points on the CPU. Logits of
+    half precision are taken as float32.
+
+    Parameters
+    ----------
+    logits : tensor of shape (n_rows, K) or (n_rows,)
+        One row for each row of ``y``. One logit is the log odds of class +1 against class -1.
+    y : array-like of int, shape (n_rows,) or (n_rows, 1 to 4)
+        What is known of each row: answer, point, annotator, label. The batch must hold both rows of
+        an answer and should hold whole components (:class:`PairBatchSampler`). A tensor should be on the CPU.
+    error_rate : float, mapping or AnswerModel, default=0.0
+        Probability that an answer is wrong: one for all, or one for each annotator.
+    answer_table : array-like of shape (K, K), optional
+        Probability of the answer "same" by the classes of the two points, before the error rate. Loose pairs only.
+    sample_weight : array-like of shape (n_rows,), optional
+        A weight per row; both ends of a pair carry one weight. Only their ratios matter.
+
+    Returns
+    -------
+    tensor of shape ()
+        The mean over answers and labels; 0 where there are none.
+
+    See Also
+    --------
+    unlabeled_loss : What to add for rows in no answer.
+    sdulearn.metrics.pair_log_likelihood : The same number, with the other sign, of a fitted estimator.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from sdulearn.torch import pair_nll
+    >>> logits = torch.tensor([[2.0, 0.0, 0.0], [1.0, 0.0, 0.0], [0.0, 3.0, 0.0], [1.0, 0.0, 0.0]])
+    >>> round(float(pair_nll(logits, [1, 1, -2, -2])), 3)
+    0.478
+    """
+    graph = AnswerGraph.from_y(_on_cpu(y), sample_weight)
+    log_p = log_probabilities(logits)
+    if log_p.ndim != 2 or len(log_p) != len(graph.row_point):
+        raise InputError(
+            f"`logits` must have one row for each of the {len(graph.row_point)} rows of `y`, got {tuple(logits.shape)}."
+        )
+    n_classes = log_p.shape[1]
+    model = answer_model_of(error_rate, graph, n_classes)
+    if answer_table is None:
+        answer_table = model.table if not model.names_classes(graph) else None
+    known = TorchLikelihood(graph, n_classes, model, answer_table, device=logits.device)
+    return -known.mean(known.by_point(logits))
+
+
+def unlabeled_loss(
+    logits: Tensor,
+    distorted_logits: Tensor,
+    *,
+    shares: ArrayLike | None = None,
+    temperature: float = 0.5,
+    agreement: float = 1.0,
+    use: float = 1.0,
+) -> Tensor:
+    """What rows without answers say: a distortion keeps the class of a row, and all classes are used.
+
+    ``agreement KL(sharpened prediction of a row || prediction of its distortion) + use KL(mean prediction || shares)``,
+    the first a mean over rows and without a gradient in the sharpened prediction.
+
+    Parameters
+    ----------
+    logits, distorted_logits : tensor of shape (n_rows, K) or (n_rows,)
+        Of rows, and of the same rows after a distortion that keeps their classes.
+    shares : array-like of shape (K,), optional
+        Shares of the classes; equal ones by default.
+    temperature : float, default=0.5
+        Predictions are sharpened to powers of 1 / temperature.
+    agreement, use : float, default=1.0
+        Weights of the two terms.
+
+    Returns
+    -------
+    tensor of shape ()
+        The sum of both.
+
+    See Also
+    --------
+    pair_nll : The likelihood of answers.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from sdulearn.torch import unlabeled_loss
+    >>> logits = torch.tensor([[4.0, 0.0], [0.0, 4.0]])
+    >>> round(float(unlabeled_loss(logits, logits)), 3), round(float(unlabeled_loss(logits, -logits)), 3)
+    (0.016, 4.014)
+    """
+    agrees, used = unlabeled_terms(log_probabilities(logits), log_probabilities(distorted_logits), shares, temperature)
+    return agreement * agrees + use * used
+
+
+def unlabeled_terms(
+    log_p: Tensor, log_distorted: Tensor, shares: ArrayLike | None, temperature: float
+) -> tuple[Tensor, Tensor]:
+    """Both divergences of :func:`unlabeled_loss`, of log probabilities (..., n_rows, K)."""
+    target = torch.log_softmax(log_p.detach() / temperature, -1)
+    agrees = (target.exp() * (target - log_distorted)).sum(-1).mean(-1)
+    mean = torch.logsumexp(log_p, -2) - np.log(log_p.shape[-2])
+    if shares is None:
+        log_shares: Any = -np.log(log_p.shape[-1])
+    else:
+        log_shares = torch.as_tensor(shares, dtype=log_p.dtype, device=log_p.device).log()
+    return agrees, (mean.exp() * (mean - log_shares)).sum(-1)
+
+
+def log_probabilities(logits: Tensor) -> Tensor:
+    """Logarithms of the class probabilities (..., n_rows, K); of one logit, those of -1 and +1."""
+    if logits.ndim == 1:
+        logits = logits[:, None]
+    if logits.dtype in (torch.float16, torch.bfloat16):
+        logits = logits.float()
+    if logits.shape[-1] == 1:
+        logsigmoid = torch.nn.functional.logsigmoid
+        return torch.cat([logsigmoid(-logits), logsigmoid(logits)], -1)
+    return torch.log_softmax(logits, -1)
+
+
+class TorchLikelihood:
+    """The answers and labels of a graph in three parts: loose pairs, single points, and all others."""
+
+    def __init__(
+        self, graph: AnswerGraph, n_classes: int, model: AnswerModel, table: ArrayLike | None = None, device: Any = None
+    ) -> None:
+        """Index tensors on the device; contradictions are refused here."""
+        self.device = device
+        self.row_point = graph.row_point
+        self.n_points = graph.n_points
+        self.n_classes = n_classes
+        graph, weight = weights_by_component(graph)
+        n_known = np.bincount(graph.component[graph.ends[:, 0]], minlength=graph.n_components)
+        n_known += np.bincount(graph.component[graph.labels != 0], minlength=graph.n_components)
+        # Of each component: answers and labels, by weight.
+        amount = weight * n_known
+        self.factor_graph: FactorGraph | None = None
+        self.others = self._tensors(*[np.zeros(0)] * 3)
+        if model.names_classes(graph):
+            # What a crowd says of each point stands for its answers.
+            evidence = model.factor_graph(graph, n_classes).potentials
+            points = np.flatnonzero((graph.degree > 0) | (graph.labels != 0))
+            self._set_pairs(graph, weight, amount, np.zeros(graph.n_components, dtype=bool), model, table)
+            self._set_singles(points, evidence[points], np.ones(len(points)), np.ones(len(points)))
+            return
+        loose = loose_pairs(graph)
+        single = (graph.component_sizes == 1) & labelled_components(graph)
+        self._set_pairs(graph, weight, amount, loose, model, table)
+        points = np.flatnonzero(single[graph.component])
+        by_point = weight[graph.component[points]]
+        self._set_singles(points, _label_evidence(graph.labels[points], n_classes), by_point, by_point)
+        self._set_others(graph, weight, amount, ~loose & ~single & (n_known > 0), model, table)
+
+    @property
+    def total(self) -> Tensor:
+        """Number of answers and labels, by weight."""
+        return sum(part[-1].sum() for part in (self.pairs, self.singles, self.others))
+
+    def pick(self, pairs: Tensor, singles: Tensor) -> tuple[Tensor, TorchLikelihood]:
+        """Some loose pairs and single points, by number: their points, and the likelihood of these alone."""
+        small = copy(self)
+        ends, factors, *by_pair = self.pairs
+        points, *by_single = self.singles
+        chosen = torch.arange(2 * len(pairs) + len(singles), device=self.device)
+        factors = factors[pairs] if self.with_table else factors[:, pairs]
+        small.pairs = [chosen[: 2 * len(pairs)].reshape(2, -1), factors, *(one[pairs] for one in by_pair)]
+        small.singles = [chosen[2 * len(pairs) :], *(one[singles] for one in by_single)]
+        small.factor_graph = None
+        small.others = [one[:0] for one in self.others]
+        return torch.cat([*ends[:, pairs], points[singles]]), small
+
+    def _set_pairs(
+        self, graph: AnswerGraph, weight: Array, amount: Array, loose: Mask, model: AnswerModel, table: Any
+    ) -> None:
+        """Ends, log factors and weights of loose pairs: (2, n_pairs), or (n_pairs, K, K) with a table."""
+        points = np.flatnonzero(loose[graph.component])
+        ends = points[np.argsort(graph.component[points], kind="stable")].reshape(-1, 2)
+        number = np.cumsum(loose) - 1
+        some = loose[graph.component[graph.ends[:, 0]]]
+        pair = number[graph.component[graph.ends[some, 0]]]
+        factors = log_factors(graph.same, model.errors(graph.annotators), graph.weights)[:, some]
+        total = np.zeros((len(ends), 2))
+        np.add.at(total, pair, factors.T)
+        if np.isneginf(total).all(axis=1).any():
+            # It refuses contradictions.
+            model.factor_graph(graph, self.n_classes)
+        self.with_table = table is not None
+        if self.with_table:
+            total = self._table_factors(graph, some, pair, len(ends), model, np.asarray(table, dtype=np.float64))
+        factors = total if self.with_table else total.T.copy()
+        self.pairs = self._tensors(ends.T.copy(), factors, weight[loose], amount[loose])
+
+    def _table_factors(
+        self, graph: AnswerGraph, some: Any, pair: Indices, n_pairs: int, model: AnswerModel, table: Array
+    ) -> Array:
+        """Logarithms of the chance of each pair's answers, by both classes."""
+        if table.shape != (self.n_classes, self.n_classes) or not ((table >= 0) & (table <= 1)).all():
+            raise InputError(f"`answer_table` must hold {self.n_classes} x {self.n_classes} probabilities of 'same'.")
+        error = model.errors(graph.annotators)[some, None, None]
+        same = (1 - error) * table + error * (1 - table)
+        says = np.where(graph.same[some, None, None] > 0, same, 1 - same)
+        total = np.zeros((n_pairs, *table.shape))
+        with np.errstate(divide="ignore"):
+            np.add.at(total, pair, graph.weights[some, None, None] * np.log(says))
+        return total
+
+    def _set_singles(self, points: Indices, evidence: Array, weight: Array, amount: Array) -> None:
+        self.singles = self._tensors(points, evidence, weight, amount)
+
+    def _set_others(
+        self, graph: AnswerGraph, weight: Array, amount: Array, chosen: Mask, model: AnswerModel, table: Any
+    ) -> None:
+        if not chosen.any():
+            return
+        if table is not None:
+            raise InputError(
+                "`answer_table` is for loose pairs, and here answers share points. Give the AnswerModel that was "
+                "estimated from the answers as `error_rate`, or leave the column of points out of `y`."
+            )
+        points = np.flatnonzero(chosen[graph.component])
+        self.factor_graph = model.factor_graph(subgraph(graph, points), self.n_classes)
+        self.others = self._tensors(points, weight[chosen], amount[chosen])
+
+    def _tensors(self, *arrays: Any) -> list[Tensor]:
+        return [torch.as_tensor(array, device=self.device) for array in arrays]
+
+    def by_point(self, logits: Tensor) -> Tensor:
+        """Log probabilities of the points from the logits of the rows: a point has the mean of its rows."""
+        if logits.ndim == 1:
+            logits = logits[:, None]
+        if len(self.row_point) == self.n_points:
+            (order,) = self._tensors(np.argsort(self.row_point))
+            return log_probabilities(logits[order])
+        (place,) = self._tensors(self.row_point)
+        count = torch.bincount(place, minlength=self.n_points)[:, None]
+        total = torch.zeros((self.n_points, logits.shape[1]), dtype=torch.promote_types(logits.dtype, torch.float32))
+        total = total.to(logits.device).index_add(0, place, logits.to(total.dtype))
+        return log_probabilities(total / count)
+
+    def mean(self, log_p: Tensor) -> Tensor:
+        """Mean log-likelihood of an answer or a label, by log probabilities of the points (..., n_points, K)."""
+        # 0, with a gradient.
+        value = log_p[..., :0, :].sum((-2, -1))
+        ends, factors, weight, _ = self.pairs
+        if len(weight):
+            ends_p = log_p[..., ends[0], :], log_p[..., ends[1], :]
+            value = value + self._pair_values(*ends_p, factors.to(log_p.dtype)) @ weight.to(log_p.dtype)
+        points, evidence, weight, _ = self.singles
+        if len(weight):
+            found = evidence_values(log_p[..., points, :], evidence.to(log_p.dtype))
+            value = value + found @ weight.to(log_p.dtype)
+        if self.factor_graph is not None:
+            points, weight, _ = self.others
+            value = value + propagated(log_p[..., points, :], self.factor_graph, weight.to(log_p.dtype))
+        return (
+            value / self.total.to(value.dtype)
+            if any(len(part[-1]) for part in (self.pairs, self.singles, self.others))
+            else value
+        )
+
+    def _pair_values(self, first: Tensor, second: Tensor, factors: Tensor) -> Tensor:
+        if self.with_table:
+            return torch.logsumexp(first[..., :, None] + second[..., None, :] + factors, (-2, -1))
+        return pair_values(first, second, *factors)
+
+
+def _label_evidence(labels: Any, n_classes: int) -> Array:
+    """0 for the class of a label, -inf for the others; -1 and +1 are the first and the second of two."""
+    column = (labels > 0).astype(np.intp) if n_classes == 2 else labels - 1
+    if len(labels) and (labels.max() > max(n_classes, 1) or (n_classes > 2 and labels.min() < 1)):
+        raise InputError(f"Labels must be -1 and +1 (two classes) or 1 to {n_classes}, the number of logits.")
+    return np.where(np.arange(n_classes) == column[:, None], 0.0, -np.inf)
+
+
+def pair_values(first: Tensor, second: Tensor, agree: Tensor, differ: Tensor) -> Tensor:
+    """Equation (1) in logarithms, of the log probabilities (..., n_pairs, K) at both ends and the log factors."""
+    same = torch.logsumexp(first + second, -1)
+    different = torch.logsumexp(first + log_of_others(second), -1)
+    return torch.logaddexp(agree + same, differ + different)
+
+
+def log_of_others(log_p: Tensor) -> Tensor:
+    """Logarithms of 1 - p: of the likeliest class the sum of the others, so that nothing cancels."""
+    likeliest = torch.zeros_like(log_p, dtype=torch.bool).scatter(-1, log_p.argmax(-1, keepdim=True), True)
+    others = torch.logsumexp(log_p.masked_fill(likeliest, -torch.inf), -1, keepdim=True)
+    return torch.where(likeliest, others, torch.log1p(-log_p.exp().masked_fill(likeliest, 0.0)))
+
+
+def evidence_values(log_p: Tensor, evidence: Tensor) -> Tensor:
+    """Equation (2) in logarithms."""
+    return torch.logsumexp(log_p + evidence, -1)
+
+
+def propagated(log_p: Tensor, factor_graph: FactorGraph, weight: Tensor) -> Tensor:
+    """Log-likelihood of answers that share points, by weight of the components; its slope by Fisher's identity."""
+    flat = log_p.reshape(-1, *log_p.shape[-2:])
+    found = [factor_graph.propagate(one, tol=1e-6) for one in flat.detach().double().cpu().numpy()]
+    values = torch.as_tensor(np.array([one.component_values for one in found])).to(flat)
+    slopes = torch.as_tensor(np.array([one.posteriors for one in found])).to(flat)
+    by_point = weight[torch.as_tensor(factor_graph.graph.component, device=weight.device)]
+    # The second term is 0 and has the slope.
+    change = (slopes * (flat - flat.detach())).sum(-1) @ by_point
+    return (values @ weight + change).reshape(log_p.shape[:-2])
+
+
+def _on_cpu(y: Any) -> Any:
+    return y.detach().cpu().numpy() if hasattr(y, "detach") else y

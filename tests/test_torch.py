@@ -1,0 +1,478 @@
+"""The likelihood of answers for torch: its value, its slopes, its batches, and the estimator."""
+
+import os
+import re
+import sys
+import warnings
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import linear_sum_assignment
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from sdulearn import PairKFold, load_model, stack_pairs
+from sdulearn.answers import AnswerGraph, AnswerModel
+from sdulearn.asking import Asker
+from sdulearn.errors import CutComponentWarning, InputError, MissingExtraError, ModelFileError
+from sdulearn.metrics import pair_log_likelihood
+from sdulearn.torch import PairBatchSampler, PairNetworkClassifier, distort_images, pair_nll, unlabeled_loss
+from sdulearn.torch.estimator import with_implied_labels
+from sdulearn.torch.loss import log_of_others, log_probabilities
+from sdulearn.torch.training import Starts
+
+# Where CI has installed it, it must be there.
+torch = (
+    __import__("torch")
+    if os.environ.get("SDULEARN_TORCH")
+    else pytest.importorskip("torch", reason="PyTorch is not installed: pip install 'sdulearn[torch]'")
+)
+
+PAGE = Path(__file__).parents[1] / "docs" / "networks.md"
+
+
+def logits_of(n_rows, n_classes, seed=0, scale=3.0):
+    values = scale * np.random.default_rng(seed).normal(size=(n_rows, n_classes))
+    return torch.tensor(values, requires_grad=True)
+
+
+def probabilities(logits):
+    return log_probabilities(logits).exp().detach().numpy()
+
+
+def enumerated(p, ends, same, error, labels=None):
+    """Minus the mean log-likelihood of all answers, by all ways to give the points classes."""
+    total = 0.0
+    for classes in product(range(p.shape[1]), repeat=len(p)):
+        chance = np.prod(p[np.arange(len(p)), classes])
+        for (i, j), s in zip(ends, same, strict=True):
+            chance *= 1 - error if (classes[i] == classes[j]) == s else error
+        if labels is None or all(c == n - 1 for c, n in zip(classes, labels, strict=True) if n):
+            total += chance
+    n_labels = 0 if labels is None else np.count_nonzero(labels)
+    return -np.log(total) / (len(ends) + n_labels)
+
+
+class Constant:
+    """An estimator with given probabilities."""
+
+    def __init__(self, proba):
+        self.proba = proba
+
+    def predict_proba(self, X):
+        return self.proba
+
+
+LOOSE = np.repeat([1, -2, 3, -4, 5, -6], 2)
+# A chain of three, a triangle, and a point with a label that is in an answer.
+ENDS = [(0, 1), (1, 2), (3, 4), (4, 5), (3, 5), (6, 7)]
+SAME = [True, False, False, True, False, True]
+
+
+def shared_y(labels=None):
+    codes = np.repeat(np.where(SAME, 1, -1) * np.arange(1, len(ENDS) + 1), 2)
+    points = np.ravel(ENDS)
+    columns = [codes, points]
+    return np.column_stack(columns if labels is None else [*columns, 0 * codes, np.asarray(labels)[points]])
+
+
+@pytest.mark.parametrize("n_logits", [1, 2, 5])
+def test_loose_pairs_are_pair_log_likelihood(n_logits):
+    logits = logits_of(len(LOOSE), n_logits)
+    expected = -pair_log_likelihood(Constant(probabilities(logits)), None, LOOSE)
+    assert pair_nll(logits, LOOSE).item() == pytest.approx(expected, abs=1e-10)
+    assert torch.autograd.gradcheck(lambda z: pair_nll(z, LOOSE, error_rate=0.2), (logits,))
+
+
+def test_one_logit_is_two():
+    one = logits_of(len(LOOSE), 1)
+    two = torch.cat([-one / 2, one / 2], 1)
+    assert pair_nll(one, LOOSE).item() == pytest.approx(pair_nll(two, LOOSE).item(), abs=1e-12)
+    assert pair_nll(one[:, 0], LOOSE).item() == pair_nll(one, LOOSE).item()
+
+
+@pytest.mark.parametrize(("n_logits", "error"), [(3, 0.0), (3, 0.1), (1, 0.1)])
+def test_components_are_enumeration(n_logits, error):
+    by_point = logits_of(8, n_logits, scale=1.0)
+    rows = by_point[np.ravel(ENDS)]
+    same = [True] * len(SAME) if n_logits == 1 else SAME
+    y = shared_y()
+    y[:, 0] = np.where(np.repeat(same, 2), 1, -1) * np.abs(y[:, 0])
+    expected = np.mean([
+        enumerated(probabilities(by_point[a:b]), np.array(ENDS[c:d]) - a, same[c:d], error) * (d - c)
+        for a, b, c, d in [(0, 3, 0, 2), (3, 6, 2, 5), (6, 8, 5, 6)]
+    ]) * 3 / len(ENDS)  # fmt: skip
+    # Around the triangle messages are exact only where none is needed: with an answer that contracts, or a pivot.
+    assert pair_nll(rows, y, error_rate=error).item() == pytest.approx(expected, abs=1e-6)
+    assert torch.autograd.gradcheck(lambda z: pair_nll(z[np.ravel(ENDS)], y, error_rate=error), (by_point,), atol=1e-5)
+
+
+def test_labels_are_cross_entropy_and_join_components():
+    labels = np.array([1, 3, 2, 0])
+    logits = logits_of(4, 3)
+    y = np.column_stack([np.zeros(4, int), np.arange(4), np.zeros(4, int), labels])
+    expected = torch.nn.functional.cross_entropy(logits[:3], torch.tensor(labels[:3] - 1))
+    assert pair_nll(logits, y).item() == pytest.approx(expected.item(), abs=1e-12)
+    with pytest.raises(InputError, match="1 to 2"):
+        pair_nll(logits[:, :2], y)
+    by_point = logits_of(8, 3, scale=1.0)
+    named = [0, 0, 0, 0, 0, 0, 2, 0]
+    found = pair_nll(by_point[np.ravel(ENDS)], shared_y(named)).item() * 7
+    without = pair_nll(by_point[np.ravel(ENDS)][:-2], shared_y()[:-2]).item() * 5
+    pair = enumerated(probabilities(by_point[6:]), [(0, 1)], [True], 0.0, [2, 0]) * 2
+    assert found == pytest.approx(without + pair, abs=1e-6)
+
+
+def test_a_table_of_ones_and_zeros_is_no_table():
+    logits = logits_of(len(LOOSE), 4)
+    for error in (0.0, 0.2):
+        plain = pair_nll(logits, LOOSE, error_rate=error)
+        assert pair_nll(logits, LOOSE, error_rate=error, answer_table=np.eye(4)).item() == pytest.approx(plain.item())
+    table = np.full((4, 4), 0.1) + 0.7 * np.eye(4)
+    p = probabilities(logits)
+    said = np.array([p[2 * k] @ table @ p[2 * k + 1] for k in range(6)])
+    expected = -np.mean(np.log(np.where(LOOSE[::2] > 0, said, 1 - said)))
+    assert pair_nll(logits, LOOSE, answer_table=table).item() == pytest.approx(expected)
+    with pytest.raises(InputError, match="4 x 4"):
+        pair_nll(logits, LOOSE, answer_table=np.eye(3))
+    with pytest.raises(InputError, match="share points"):
+        pair_nll(logits_of(12, 3), shared_y(), answer_table=np.eye(3))
+
+
+def test_weights_are_repeats():
+    logits = logits_of(8, 3)
+    y = LOOSE[:8]
+    weighted = pair_nll(logits, y, sample_weight=[2, 2, 1, 1, 1, 1, 0, 0]).item()
+    twice = torch.cat([logits[:2], logits[:6]])
+    assert weighted == pytest.approx(pair_nll(twice, [5, 5, *y[:6]]).item(), abs=1e-12)
+
+
+def test_annotators_have_rates_of_their_own():
+    logits = logits_of(4, 3)
+    y = np.column_stack([[1, 1, 2, 2], [0, 1, 2, 3], [1, 1, 2, 2]])
+    rates = {1: 0.0, 2: 0.3}
+    parts = [pair_nll(logits[:2], [1, 1]).item(), pair_nll(logits[2:], [1, 1], error_rate=0.3).item()]
+    assert pair_nll(logits, y, error_rate=rates).item() == pytest.approx(np.mean(parts))
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32])
+def test_extreme_logits_have_finite_slopes(dtype):
+    logits = torch.tensor([[60.0, 0, 0], [60, 0, 0], [60, 0, 0], [0, 60, 0]], dtype=dtype, requires_grad=True)
+    for error in (0.0, 0.1):
+        loss = pair_nll(logits, [-1, -1, 2, 2], error_rate=error)
+        (slope,) = torch.autograd.grad(loss, logits)
+        assert loss.dtype == torch.float32
+        assert torch.isfinite(slope).all()
+    # With certain answers a confident mistake is pulled back with the full slope of the answer.
+    assert pair_nll(logits, [-1, -1, 2, 2]).item() == pytest.approx((60 - np.log(4) + 60 - np.log(2)) / 2, rel=1e-2)
+
+
+@given(st.lists(st.floats(-50, 50), min_size=2, max_size=5))
+@settings(max_examples=50)
+def test_one_minus_p_does_not_cancel(values):
+    log_p = torch.log_softmax(torch.tensor(values, dtype=torch.float64), 0)
+    others = torch.stack([torch.logsumexp(torch.cat([log_p[:k], log_p[k + 1 :]]), 0) for k in range(len(values))])
+    assert torch.allclose(log_of_others(log_p), others, rtol=1e-9, atol=1e-12)
+
+
+def test_nothing_known_is_zero_with_a_gradient():
+    logits = logits_of(3, 4)
+    loss = pair_nll(logits, [0, 0, 0])
+    loss.backward()
+    assert loss.item() == 0
+    assert not logits.grad.any()
+
+
+def test_what_pair_nll_refuses():
+    with pytest.raises(InputError, match="3 rows of `y`"):
+        pair_nll(logits_of(4, 2), [1, 1, 0])
+    with pytest.raises(InputError, match="half a pair"):
+        pair_nll(logits_of(3, 2), [1, 1, -2])
+    y = np.column_stack([[1, 1, -2, -2], [0, 1, 0, 1]])
+    with pytest.raises(InputError, match="contradict"):
+        pair_nll(logits_of(4, 3), y)
+
+
+def test_a_tensor_is_a_y_too():
+    logits = logits_of(len(LOOSE), 3)
+    assert pair_nll(logits, torch.tensor(LOOSE)).item() == pair_nll(logits, LOOSE).item()
+
+
+def test_unlabeled_terms():
+    z = logits_of(50, 4, scale=1.0)
+    p = probabilities(z)
+    mean = p.mean(axis=0)
+    shares = np.array([0.4, 0.3, 0.2, 0.1])
+    use = unlabeled_loss(z, z, agreement=0.0).item()
+    assert use == pytest.approx(np.log(4) + mean @ np.log(mean))
+    assert unlabeled_loss(z, z, agreement=0.0, shares=shares).item() == pytest.approx(mean @ np.log(mean / shares))
+    sharp = p**2 / (p**2).sum(axis=1, keepdims=True)
+    other = logits_of(50, 4, seed=1)
+    expected = np.mean(np.sum(sharp * np.log(sharp / probabilities(other)), axis=1))
+    assert unlabeled_loss(z, other, use=0.0).item() == pytest.approx(expected)
+    # The sharpened prediction is a target, not a variable.
+    (slope,) = torch.autograd.grad(unlabeled_loss(z, other, use=0.0), z, allow_unused=True)
+    assert slope is None or not slope.any()
+
+
+@given(st.integers(0, 1000), st.integers(2, 40), st.integers(0, 3))
+@settings(max_examples=60)
+def test_batches_hold_whole_components(seed, batch_size, unlabeled):
+    rng = np.random.default_rng(seed)
+    n_answers = int(rng.integers(1, 20))
+    ends = np.array([rng.choice(30, 2, replace=False) for _ in range(n_answers)])
+    _, y = stack_pairs(np.zeros((35, 1)), ends, rng.random(n_answers) < 0.5)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", CutComponentWarning)
+        sampler = PairBatchSampler(y, batch_size, unlabeled=unlabeled, random_state=seed)
+    n_batches = len(sampler)
+    batches = list(sampler)
+    assert len(batches) == n_batches
+    rows = np.concatenate(batches)
+    assert np.array_equal(np.sort(rows[y[rows, 0] != 0]), np.flatnonzero(y[:, 0]))
+    for batch in batches:
+        known = [row for row in batch if y[row, 0]]
+        assert 0 < len(known) <= batch_size
+        assert len(batch) == len(known) + unlabeled
+        # Each code on two rows.
+        assert np.all(np.unique(y[known, 0], return_counts=True)[1] == 2)
+
+
+def test_a_component_larger_than_a_batch_is_cut_with_a_warning():
+    chain = np.column_stack([np.repeat(np.arange(1, 11), 2), np.arange(22)[1:-1] // 2])
+    with pytest.warns(CutComponentWarning, match="1 component"):
+        batches = list(PairBatchSampler(chain, 6))
+    assert sorted(map(len, batches)) == [2, 6, 6, 6]
+    assert [len(batch) for batch in PairBatchSampler(chain, 20)] == [20]
+
+
+def test_batches_are_seeded_and_differ_by_pass():
+    y = np.repeat(np.arange(1, 31), 2)
+    sampler = PairBatchSampler(y, 10, random_state=3)
+    first, second = list(sampler), list(sampler)
+    assert first != second
+    assert list(PairBatchSampler(y, 10, random_state=3)) == first
+    assert list(PairBatchSampler(y, 10, random_state=4)) != first
+    with pytest.raises(InputError, match="at least 2"):
+        PairBatchSampler(y, 1)
+    with pytest.raises(InputError, match="nothing is known"):
+        PairBatchSampler(y, 10, unlabeled=4)
+
+
+def test_images_are_distorted_but_little():
+    generator = torch.Generator().manual_seed(0)
+    images = torch.zeros(200, 1, 28, 28)
+    images[:, :, 10:18, 10:18] = 1
+    moved = distort_images(images, generator)
+    again = distort_images(images, torch.Generator().manual_seed(0))
+    assert torch.equal(moved, again)
+    assert not torch.allclose(moved, images, atol=0.1)
+    still = distort_images(images, generator, rotation=0, shift=0, scale=0, erase=0, noise=0)
+    assert torch.allclose(still, images, atol=1e-5)
+    # The mass stays, but for what is erased, stretched or moved out.
+    assert moved.sum() == pytest.approx(images.sum().item(), rel=0.15)
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory):
+    """What every block of code in docs/networks.md leaves, one after the other, with fewer steps of the loop."""
+    blocks = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
+    names = {"n_blocks": len(blocks)}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(tmp_path_factory.mktemp("page"))
+        for block in blocks:
+            exec(compile(block.replace("range(50)", "range(25)"), str(PAGE), "exec"), names)
+    return names
+
+
+def test_the_page_runs(page):
+    """Digits are learned from 600 pairs: by the estimator, and by a loop of one's own."""
+    assert page["n_blocks"] == 5
+    assert page["accuracy"] > 0.8
+    assert page["loss"].item() < 0.6
+
+
+@pytest.fixture(scope="module")
+def digits(page):
+    return page["images"], page["digit"], page["rows"], page["y"]
+
+
+@pytest.fixture(scope="module")
+def digits_model(page):
+    return page["model"]
+
+
+def test_the_likeliest_start_is_kept(digits, digits_model):
+    X, *_ = digits
+    found = digits_model.held_out_log_likelihood_
+    assert found.shape[1] == 2
+    assert found.max(axis=0)[digits_model.start_] == found.max()
+    assert np.allclose(digits_model.predict_proba(X).sum(axis=1), 1)
+
+
+def matched_accuracy(predicted, truth, n_classes=10):
+    table = np.zeros((n_classes, n_classes))
+    np.add.at(table, (predicted - 1, truth), 1)
+    return table[linear_sum_assignment(-table)].sum() / len(truth)
+
+
+def test_orient_and_posterior(digits, digits_model):
+    X, truth, rows, y = digits
+    assert np.mean(digits_model.predict(X) == truth + 1) == pytest.approx(
+        matched_accuracy(digits_model.predict(X), truth)
+    )
+    posterior = digits_model.posterior(rows, y)
+    same = y[:, 0] > 0
+    ends = np.argsort(y[same, 0], kind="stable").reshape(-1, 2)
+    assert np.allclose(posterior[same][ends[:, 0]], posterior[same][ends[:, 1]])
+
+
+def test_a_file_brings_the_network_back(digits, digits_model, tmp_path):
+    X, *_ = digits
+    path = tmp_path / "digits.sdu"
+    digits_model.save(path)
+    again = load_model(path)
+    assert isinstance(again, PairNetworkClassifier)
+    assert np.array_equal(again.decision_function(X), digits_model.decision_function(X))
+    assert again.n_iter_ == digits_model.n_iter_
+
+
+@pytest.fixture(scope="module")
+def two(digits):
+    """Digits below and above 5, 150 pairs, and 300 rows."""
+    X, truth, _, _ = digits
+    pairs = np.random.default_rng(1).permutation(600)[:300].reshape(-1, 2)
+    low = truth < 3
+    return stack_pairs(X[:600], pairs, low[pairs[:, 0]] == low[pairs[:, 1]])
+
+
+def small(**options):
+    return PairNetworkClassifier(**{"hidden_layer_sizes": (16,), "n_starts": 2, "max_iter": 30, "batch_size": 64,
+                                    "device": "cpu", **options})  # fmt: skip
+
+
+def test_a_network_of_ones_own(two, tmp_path):
+    rows, y = two
+
+    def make():
+        return torch.nn.Sequential(
+            torch.nn.Conv2d(1, 4, 3), torch.nn.BatchNorm2d(4), torch.nn.ReLU(), torch.nn.Flatten(),
+            torch.nn.Dropout(0.1), torch.nn.Linear(144, 2),
+        )  # fmt: skip
+
+    model = small(module=make(), image_shape=(8, 8)).fit(rows, y)
+    path = tmp_path / "own.sdu"
+    model.save(path)
+    with pytest.raises(ModelFileError, match=r"load\(path, Sequential\(\)\)"):
+        load_model(path)
+    again = PairNetworkClassifier.load(path, make())
+    assert np.array_equal(again.decision_function(rows), model.decision_function(rows))
+    with pytest.raises(InputError, match="not those of this network"):
+        PairNetworkClassifier.load(path, torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(64, 2)))
+    with pytest.raises(InputError, match="last layer"):
+        small(module=torch.nn.Linear(64, 3)).fit(rows, y)
+    made = small(module=make, image_shape=(8, 8), max_iter=2).fit(rows, y)
+    assert made.held_out_log_likelihood_.shape == (2, 2)
+
+
+def test_the_largest_class_comes_first(two):
+    rows, y = two
+    model = small(n_classes=4, max_iter=5).fit(rows, y)
+    assert np.all(np.diff(model.class_shares_) <= 0)
+    assert model.class_shares_.sum() == pytest.approx(1, abs=1e-5)
+
+
+def test_starts_side_by_side_are_starts_one_by_one(two):
+    """Stacking the weights changes nothing: the same batches, the same steps."""
+    modules = [torch.nn.Sequential(torch.nn.Linear(5, 4), torch.nn.ReLU(), torch.nn.Linear(4, 3)) for _ in range(3)]
+    starts = Starts(modules, "cpu")
+    rows = torch.randn(7, 5)
+    together = starts(rows)
+    assert starts.stacked
+    assert torch.allclose(together, torch.stack([module(rows) for module in modules]), atol=1e-6)
+    starts.stacked = False
+    assert torch.allclose(together, starts(rows), atol=1e-6)
+
+
+def test_one_seed_one_network(two):
+    rows, y = two
+    state = torch.random.get_rng_state()
+    first, second = small(random_state=7).fit(rows, y), small(random_state=7).fit(rows, y)
+    assert np.array_equal(first.decision_function(rows), second.decision_function(rows))
+    assert not np.array_equal(first.decision_function(rows), small(random_state=8).fit(rows, y).decision_function(rows))
+    assert torch.equal(state, torch.random.get_rng_state())
+
+
+def test_scikit_learn_takes_it(two):
+    rows, y = two
+    search = GridSearchCV(small(), {"learning_rate": [1e-3, 1e-2]}, cv=PairKFold(2, random_state=0)).fit(rows, y)
+    assert 0.5 <= search.best_score_ <= 1
+    pipeline = make_pipeline(StandardScaler(), small()).fit(rows, y)
+    assert set(pipeline.predict(rows)) <= {-1, 1}
+
+
+def test_the_asker_takes_it(digits):
+    X, truth, *_ = digits
+    asker = Asker(X[:100], n_classes=2, random_state=0)
+    for _ in range(20):
+        question = asker.next()
+        asker.tell(question, (truth[question.left] < 3) == (truth[question.choices[0]] < 3))
+    model = asker.model(small())
+    assert model.predict(X[:5]).shape == (5,)
+
+
+def test_components_labels_and_annotators_in_one_fit(digits):
+    """Answers that share points, some of them in a component larger than the batch, people who err, and labels."""
+    X, truth, _, _ = digits
+    rng = np.random.default_rng(2)
+    ends = np.array([rng.choice(120, 2, replace=False) for _ in range(150)])
+    same = truth[ends[:, 0]] % 3 == truth[ends[:, 1]] % 3
+    labels = np.zeros(600, dtype=int)
+    labels[200:260] = truth[200:260] % 3 + 1
+    people = rng.integers(1, 3, 150)
+    rows, y = stack_pairs(X[:600], ends, same, annotators=people, labels=labels)
+    model = small(n_classes=3, error_rate={1: 0.05, 2: 0.1}, batch_size=24, max_iter=100, learning_rate=3e-3).fit(
+        rows, y
+    )
+    named = labels[200:260]
+    assert np.mean(model.predict(X[200:260]) == named) > 0.6
+
+
+def test_match_answers_are_labels(digits):
+    """Examples that all differ name the classes: the answers about them are labels, up to names."""
+    truth = np.array([0, 1, 2, 0, 1, 2, 0])
+    ends = [(0, 1), (0, 2), (1, 2), (3, 0), (4, 1), (5, 2), (6, 0)]
+    graph = AnswerGraph.from_answers(ends, [truth[a] == truth[b] for a, b in ends])
+    known = with_implied_labels(graph, 3, AnswerModel.given(0.0, graph))
+    assert known.n_answers == 0
+    assert len({(a, b) for a, b in zip(truth.tolist(), known.labels.tolist(), strict=True)}) == 3
+    wrong = AnswerModel.given(0.1, graph)
+    assert with_implied_labels(graph, 3, wrong) is graph
+
+
+def test_what_the_estimator_refuses(two):
+    rows, y = two
+    with pytest.raises(InputError, match="64 columns"):
+        small(image_shape=(9, 8)).fit(rows, y)
+    with pytest.raises(InputError, match="answers and labels"):
+        small().fit(rows, np.zeros(len(rows), dtype=int))
+    with pytest.raises(InputError, match="3 class shares"):
+        small(n_classes=3, prior=[0.5, 0.5]).fit(rows, y)
+
+
+def test_progress_wraps_the_steps(two):
+    rows, y = two
+    seen = []
+    small(max_iter=3, progress=lambda steps: (seen.append(step) or step for step in steps)).fit(rows, y)
+    assert seen == [0, 1, 2]
+
+
+def test_without_torch_the_extra_is_named(monkeypatch, two):
+    monkeypatch.setitem(sys.modules, "torch", None)
+    with pytest.raises(MissingExtraError, match=r"sdulearn\[torch\]"):
+        small().fit(*two)
