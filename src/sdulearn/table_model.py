@@ -24,8 +24,6 @@ from sdulearn.types import Array, Codes, Estimator, Frame, Indices, Rows
 if TYPE_CHECKING:
     from sdulearn.report.records import FitReport
 
-VERSION = 1
-
 
 @dataclass(frozen=True)
 class TableModel:
@@ -40,8 +38,8 @@ class TableModel:
         Fitted on standardised features: a :class:`~sdulearn.PairLogisticRegressionCV`, for example.
     columns : Columns
         How a table becomes features, with their ``mean`` and ``scale`` in training.
-    classes : tuple of str
-        Names of the classes -1 and +1, or of 1 to K where there are more.
+    classes : tuple of int or of str
+        Names of the classes: those of the labels, or else -1 and +1, or 1 to K where there are more.
     report : FitReport or None
         What the fit was given and found.
     asked : tuple or None
@@ -56,7 +54,7 @@ class TableModel:
 
     estimator: Estimator
     columns: Columns
-    classes: tuple[str, ...] = ("-1", "1")
+    classes: tuple[int, ...] | tuple[str, ...] = (-1, 1)
     report: FitReport | None = None
     asked: tuple[Sequence[str], Array, Codes] | None = field(default=None, repr=False, compare=False)
 
@@ -70,9 +68,19 @@ class TableModel:
         if self.asked is None:
             return None
         ids, probabilities, n_answers = self.asked
-        names = np.array(self.classes, dtype=object)[probabilities.argmax(axis=1)]
+        names = self._named(probabilities.argmax(axis=1))
         found = {"class": names, "probabilities": probabilities, "n_answers": n_answers}
         return {"id": np.array(ids, dtype=object), **found}
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the classes as text."""
+        return tuple(map(str, self.classes))
+
+    def _named(self, places: Indices) -> NDArray[Any]:
+        """Names of the classes at these places."""
+        kind = object if isinstance(self.classes[0], str) else np.int64
+        return np.array(self.classes, dtype=kind)[places]
 
     def features(self, table: Frame) -> Rows:
         """Features of a raw table, before they are scaled.
@@ -118,7 +126,7 @@ class TableModel:
         """
         return np.asarray(self.estimator.decision_function(self.columns.scaled(self.features(table))))
 
-    def predict(self, table: Frame) -> NDArray[np.object_]:
+    def predict(self, table: Frame) -> NDArray[Any]:
         """Name of the class of each row.
 
         Parameters
@@ -128,10 +136,10 @@ class TableModel:
 
         Returns
         -------
-        array of shape (n_rows,)
+        int array, or object array of str, of shape (n_rows,)
             Class names.
         """
-        return np.array(self.classes, dtype=object)[self.decide(self.features(table))[0]]
+        return self._named(self.decide(self.features(table))[0])
 
     def predict_proba(self, table: Frame) -> Array:
         """Probability of each class.
@@ -239,7 +247,6 @@ class TableModel:
             layout = {"kind": "sparse", "width": columns.width, "first": columns.first}
         header = {
             "model": "TableModel",
-            "version": VERSION,
             "estimator": estimator,
             "layout": layout,
             "classes": list(self.classes),

@@ -138,7 +138,7 @@ def sealed(body: bytes) -> bytes:
 
 def rebuilt(header, tail=b"") -> bytes:
     text = header if isinstance(header, bytes) else json.dumps(header).encode()
-    return sealed(PREFIX.pack(b"SDULEARN", 1, len(text)) + text + tail)
+    return sealed(PREFIX.pack(b"SDULEARN", container.FORMAT_VERSION, len(text)) + text + tail)
 
 
 def parts(whole: bytes):
@@ -161,8 +161,10 @@ def test_every_truncation_and_every_flipped_byte_is_caught(folder, estimator):
 def test_foreign_and_newer_files(folder, estimator):
     with pytest.raises(ModelFileError, match="not an sdulearn model file"):
         loaded(folder, b"\x80\x04\x95 a pickle")
-    with pytest.raises(ModelFileError, match=r"format version 2, and this sdulearn reads up to 1\. Upgrade"):
-        loaded(folder, estimator[:8] + struct.pack("<I", 2) + estimator[12:])
+    reads = r"sdulearn 0\.1\.0 reads model files of format version 2 alone\."
+    for version, advice in ((3, "Upgrade sdulearn"), (1, "Fit the model again"), (0, "Fit the model again")):
+        with pytest.raises(ModelFileError, match=rf"has format version {version}\. {reads} {advice}\."):
+            loaded(folder, estimator[:8] + struct.pack("<I", version) + estimator[12:])
     with pytest.raises(FileNotFoundError):
         load_model(folder / "nothing.sdu")
 
@@ -187,7 +189,7 @@ FORGED_ESTIMATORS = [
      "fitted n_features_in_", 2**40),
 ]  # fmt: skip
 FORGED_TABLE_MODELS = [
-    ("version", 2), ("version", 0), ("version", "1"), ("layout", GONE), ("layout", []), ("layout kind", "pickle"),
+    ("layout", GONE), ("layout", []), ("layout kind", "pickle"),
     (LAST, GONE), ("layout columns", {}), ("layout id_column", "x0"), ("layout id_column", 3),
     ("layout columns 1", {**COLUMN, "name": "x0"}), (FIRST, {**COLUMN, "kind": "code"}),
     (FIRST, {**COLUMN, "categories": ["a"]}), (FIRST, {**COLUMN, "fill": "a"}), (FIRST, {**COLUMN, "fill": True}),
@@ -223,7 +225,7 @@ def test_a_forged_header_with_a_good_checksum(request, folder, name, changes):
         else:
             inner[last] = value
     container.write(path, header, arrays)
-    with pytest.raises(ModelFileError, match="does not describe an sdulearn model"):
+    with pytest.raises(ModelFileError, match=r"does not describe an sdulearn model: .* fit the model again\."):
         load_model(path)
 
 
@@ -242,7 +244,7 @@ def test_a_header_that_is_no_header(folder, text):
     with pytest.raises(ModelFileError, match="damaged"):
         loaded(folder, rebuilt(text))
     with pytest.raises(ModelFileError, match="longer than the file"):
-        loaded(folder, sealed(PREFIX.pack(b"SDULEARN", 1, len(text) + 1) + text))
+        loaded(folder, sealed(PREFIX.pack(b"SDULEARN", container.FORMAT_VERSION, len(text) + 1) + text))
 
 
 @FUZZ

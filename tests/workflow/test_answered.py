@@ -62,7 +62,7 @@ def test_asked_rows_are_known_better_than_by_their_features(model, table, answer
     stacked, known = stack_pairs(X, ends, answers["label"], unlabeled=None, annotators=who)
     by_row = dict(zip(known[:, 1].tolist(), model.estimator.posterior(stacked, known), strict=True))
     np.testing.assert_allclose(asked["probabilities"], [by_row[k] for k in rows])
-    np.testing.assert_array_equal(asked["class"], np.array(["-1", "1"])[asked["probabilities"].argmax(axis=1)])
+    np.testing.assert_array_equal(asked["class"], np.array([-1, 1])[asked["probabilities"].argmax(axis=1)])
     right = np.mean((asked["class"] == "1") == y[rows])
     assert right > 0.92 > 0.88 > np.mean((model.predict(frame) == "1")[rows] == y[rows])
     sure = asked["probabilities"].max(axis=1).mean()

@@ -34,6 +34,6 @@ def run(arguments: argparse.Namespace) -> int:
         return 0
     say(f"wrote {arguments.onnx}: inputs numbers ({len(numbers):,} columns), texts ({len(texts):,} columns)")
     numbers_of_classes = model.estimator.classes_.tolist()
-    labels = ", ".join(f"{number} is {name}" for number, name in zip(numbers_of_classes, model.classes, strict=True))
+    labels = ", ".join(f"{number} is {name}" for number, name in zip(numbers_of_classes, model.names, strict=True))
     say(f"label {labels}; column names are in its metadata")
     return 0

@@ -12,7 +12,8 @@ from pathlib import Path
 
 from sdulearn.cli.options import add_json_option, in_options, positive, print_json, say
 from sdulearn.columns import CATEGORY, Column
-from sdulearn.errors import quoted
+from sdulearn.errors import quoted, shortened
+from sdulearn.io import container
 from sdulearn.io.model_file import load_model
 from sdulearn.report.facts import as_data, facts, facts_of_estimator, lines
 from sdulearn.table_model import TableModel
@@ -29,10 +30,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Print what the file says."""
     model = load_model(arguments.model)
+    header, _ = container.read(arguments.model)
+    written = {name: shortened(str(header.get(name, "unknown"))) for name in ("format", "sdulearn")}
     if arguments.json:
-        print_json(_as_data(model))
+        print_json(_as_data(model) | {"written": written})
     else:
-        say("\n".join(describe_model(model, arguments.top)))
+        file = f"Format version {written['format']}, written by sdulearn {written['sdulearn']}. {container.readable()}"
+        say("\n".join([*describe_model(model, arguments.top), file]))
     return 0
 
 
@@ -45,7 +49,7 @@ def describe_model(model: Estimator | TableModel, top: int) -> list[str]:
     shown = [in_options(line) for line in lines(found)]
     numbers = model.estimator.classes_.tolist()
     form = "+d" if len(numbers) == 2 else "d"
-    classes = ", ".join(f"{name} ({number:{form}})" for number, name in zip(numbers, model.classes, strict=True))
+    classes = ", ".join(f"{name} ({number:{form}})" for number, name in zip(numbers, model.names, strict=True))
     probabilities = "yes" if model.link else "no, the loss gives none"
     shown += [f"Classes: {classes}; probabilities: {probabilities}.", *_columns(model)]
     strengths = next(fact.details["strengths"] for fact in found if fact.code == "strengths")

@@ -99,7 +99,7 @@ def run(arguments: argparse.Namespace) -> int:
             found = write_predictions(model, arguments.table, output, **options, engine=engine)
     else:
         found = _write(model, arguments, options, escaped)
-    counts = dict(zip(model.classes, found.by_class.tolist(), strict=True))
+    counts = dict(zip(model.names, found.by_class.tolist(), strict=True))
     summary = {"n_rows": int(found.by_class.sum()), "n_asked": found.n_asked, "classes": counts}
     summary |= {"unseen_texts": found.unseen, "formulas": escaped}
     if arguments.json:
@@ -131,7 +131,7 @@ def _tell(model: TableModel, summary: dict[str, Any], output: Path | None) -> No
     """A summary, on the other stream where the rows go to the screen."""
     shares = ", ".join(f"{count:,} of class {shortened(name)}" for name, count in summary["classes"].items())
     two = len(model.classes) == 2 and model.link is not None
-    meaning = f"; probability: that of class {shortened(model.classes[1])}" if two else ""
+    meaning = f"; probability: that of class {shortened(model.names[1])}" if two else ""
     meaning += f"; {summary['n_asked']:,} rows by features and answers" if summary["n_asked"] else ""
     where = "" if output is None else f"wrote {output}: "
     shown = [f"{where}{summary['n_rows']:,} rows, {shares}{meaning}"]
@@ -190,8 +190,8 @@ def text_rows(model: TableModel, found: Predictions, escaped: Counter[str]) -> I
     plain = found.id_texts()
     ids = [as_cell(text) for text in plain]
     escaped["id"] += sum(map(ne, ids, plain))
-    classes = [as_cell(name) for name in model.classes]
-    changed = np.array([*map(ne, classes, model.classes)])
+    classes = [as_cell(name) for name in model.names]
+    changed = np.array([*map(ne, classes, model.names)])
     escaped["label"] += int(changed[found.place].sum())
     columns = (map(repr, column.tolist()) for column in found.numbers)
     return zip(ids, (classes[k] for k in found.place.tolist()), *columns, strict=True)

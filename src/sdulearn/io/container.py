@@ -2,7 +2,7 @@
 
 Layout: 8 bytes magic, 4 bytes format version, 8 bytes header length (both little-endian), the
 header as UTF-8 JSON, the arrays one after the other (little-endian, in the header's order), 32
-bytes SHA-256 of all before.
+bytes SHA-256 of all before. The header names the format version too, and the sdulearn that wrote it.
 """
 
 from __future__ import annotations
@@ -23,12 +23,15 @@ from sdulearn.errors import InputError, ModelFileError
 from sdulearn.io.files import Location, cannot_open, written_whole
 from sdulearn.io.typed import plain
 from sdulearn.types import Estimator
+from sdulearn.version import __version__
 
 Header = dict[str, Any]
 Arrays = dict[str, NDArray[Any]]
 
 MAGIC = b"SDULEARN"
-FORMAT_VERSION = 1
+# Raised when what a file holds changes so that files written before cannot be read. No release wrote version 1.
+FORMAT_VERSION = 2
+OLDEST_READ = 2
 _PREFIX = struct.Struct("<8sIQ")
 _DIGEST_SIZE = 32
 _DTYPES = {"f8": np.dtype("<f8"), "i8": np.dtype("<i8")}
@@ -42,7 +45,8 @@ def write(path: Location, header: Header, arrays: Arrays) -> None:
         kind = "f8" if array.dtype.kind == "f" else "i8"
         blocks.append(np.ascontiguousarray(array, dtype=_DTYPES[kind]).tobytes())
         specs.append({"name": name, "dtype": kind, "shape": list(array.shape)})
-    text = json.dumps({**header, "arrays": specs}, allow_nan=False).encode()
+    written = {"format": FORMAT_VERSION, "sdulearn": __version__}
+    text = json.dumps({**header, **written, "arrays": specs}, allow_nan=False).encode()
     body = b"".join([_PREFIX.pack(MAGIC, FORMAT_VERSION, len(text)), text, *blocks])
     with written_whole(path) as draft:
         draft.write_bytes(body + hashlib.sha256(body).digest())
@@ -119,14 +123,19 @@ def read(path: Location) -> tuple[Header, Arrays]:
     if len(data) < _PREFIX.size + _DIGEST_SIZE:
         raise ModelFileError(f"{path} is truncated: {len(data)} bytes are left. Copy or save the model again.")
     _, version, header_size = _PREFIX.unpack_from(data)
-    if version > FORMAT_VERSION:
-        raise ModelFileError(
-            f"{path} has format version {version}, and this sdulearn reads up to {FORMAT_VERSION}. Upgrade sdulearn."
-        )
+    if not OLDEST_READ <= version <= FORMAT_VERSION:
+        advice = "Upgrade sdulearn." if version > FORMAT_VERSION else "Fit the model again."
+        raise ModelFileError(f"{path} has format version {version}. {readable()} {advice}")
     body, digest = data[:-_DIGEST_SIZE], data[-_DIGEST_SIZE:]
     if hashlib.sha256(body).digest() != digest:
         raise ModelFileError(f"{path} is truncated or altered: its checksum does not fit. Copy or save it again.")
     return _parse(path, body, header_size)
+
+
+def readable() -> str:
+    """Which files are read, in words."""
+    newest = f" to {FORMAT_VERSION}" if FORMAT_VERSION > OLDEST_READ else " alone"
+    return f"sdulearn {__version__} reads model files of format version {OLDEST_READ}{newest}."
 
 
 def _parse(path: Location, body: bytes, header_size: int) -> tuple[Header, Arrays]:

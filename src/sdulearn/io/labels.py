@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -15,6 +16,8 @@ from sdulearn.types import Codes, Frame
 
 _NEGATIVE = ("-1", "0", "false", "no")
 _POSITIVE = ("1", "true", "yes")
+# As Python writes them: 007 is a name.
+_WHOLE = re.compile(r"-?[1-9][0-9]*|0")
 
 
 @dataclass(frozen=True)
@@ -24,6 +27,7 @@ class Labels:
     name: str
     by_id: Mapping[str, str]
     header: str = ""
+    whole: bool = False  # whether they are whole numbers, and not texts of digits
 
     @property
     def ids(self) -> set[str]:
@@ -41,21 +45,30 @@ class Labels:
         return {place[name]: label for name, label in self.by_id.items()}
 
 
+    def names(self, found: tuple[str, ...]) -> tuple[str, ...] | tuple[int, ...]:
+        """Names of classes as the labels have them: whole numbers, or texts."""
+        return tuple(map(int, found)) if self.whole and all(map(_WHOLE.fullmatch, found)) else found
+
+
 def read_labels(source: Location | Mapping[object, object] | Frame) -> Labels:
     """Ids with their labels: rows ``id,label`` of a file or a frame, or a mapping."""
     if isinstance(source, Mapping):
-        return Labels("`labels`", {as_text(name): as_text(label) for name, label in source.items()})
+        by_id = {as_text(name): as_text(label) for name, label in source.items()}
+        return Labels("`labels`", by_id, whole=not any(isinstance(label, str) for label in source.values()))
     sheet = read_sheet(source, "`labels`")
     rows = [[from_cell(as_text(cell)) for cell in cells] for _, cells in sheet.rows]
     if not rows or any(len(row) < 2 or not row[0] or not row[1] for row in rows):
         raise InputError(f"{sheet.name} needs a first line id,label and then an id and its class in every row.")
     by_id = {row[0]: row[1] for row in rows}
+    # A text file has no numbers but those that look so.
+    text = sheet.format in ("csv", "tsv")
+    whole = text or not any(isinstance(cells[1], str) for _, cells in sheet.rows)
     if sheet.format == "frame":
-        return Labels(sheet.name, by_id)
+        return Labels(sheet.name, by_id, whole=whole)
     first, label = [*map(from_cell, sheet.header), "", ""][:2]
     if label in by_id.values() and not looks_like_id(first):
         raise _no_header(sheet.name, first)
-    return Labels(sheet.name, by_id, first)
+    return Labels(sheet.name, by_id, first, whole)
 
 
 def _no_header(name: str, first: str) -> InputError:
@@ -64,7 +77,10 @@ def _no_header(name: str, first: str) -> InputError:
 
 def class_numbers(labels: Sequence[str], n_classes: int) -> tuple[Codes, tuple[str, ...]]:
     """Labels as classes, -1 and +1 or 1 to K, and the names of all classes in order."""
-    names = class_names(sorted(set(labels)), n_classes)
+    found = sorted(set(labels))
+    if all(map(_WHOLE.fullmatch, found)):
+        found.sort(key=int)
+    names = class_names(found, n_classes)
     places = np.array([names.index(label) for label in labels], dtype=np.int64)
     return 2 * places - 1 if n_classes == 2 else places + 1, names
 

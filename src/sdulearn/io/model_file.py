@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from importlib import import_module
-from typing import Annotated, Literal
+from typing import Literal
 
 import numpy as np
 
@@ -12,8 +12,8 @@ from sdulearn.errors import ModelFileError
 from sdulearn.io import container
 from sdulearn.io.files import Location
 from sdulearn.io.typed import finite, read
-from sdulearn.table_model import VERSION, TableModel
-from sdulearn.types import Array, Between, Codes, Count, Estimator, Probability
+from sdulearn.table_model import TableModel
+from sdulearn.types import Array, Codes, Count, Estimator, Probability
 
 # What a file may hold; imported when it is met, so that a linear model is read without trees.
 MODELS = ("SDUClassifier", "SDUClassifierCV", "PairLogisticRegression", "PairLogisticRegressionCV",
@@ -26,7 +26,8 @@ _LONGEST = 300
 def load_model(path: Location) -> Estimator | TableModel:
     """Read a fitted model from a file that ``save`` wrote.
 
-    The file holds numbers and JSON; nothing is unpickled or run, so an untrusted file is safe to open.
+    The file holds numbers and JSON; nothing is unpickled or run, so an untrusted file is safe to open. It names its
+    format version: files are read from version 2 on, the one of sdulearn 0.1.0.
 
     Parameters
     ----------
@@ -41,7 +42,7 @@ def load_model(path: Location) -> Estimator | TableModel:
     Raises
     ------
     ModelFileError
-        A ValueError: the file is foreign, truncated, altered, or of a newer format.
+        A ValueError: the file is foreign, truncated, altered, or of a format that is newer or too old.
 
     See Also
     --------
@@ -55,7 +56,10 @@ def load_model(path: Location) -> Estimator | TableModel:
         own = {name.removeprefix(mark): array for name, array in arrays.items() if name.startswith(mark)}
         return _table_model(header, arrays, _estimator(header["estimator"], own))
     except _FORGED as error:
-        raise ModelFileError(f"{path} does not describe an sdulearn model: {str(error)[:_LONGEST]}") from None
+        raise ModelFileError(
+            f"{path} does not describe an sdulearn model: {str(error)[:_LONGEST]}. If a development version wrote it, "
+            f"fit the model again. {container.readable()}"
+        ) from None
 
 
 def _estimator(header: container.Header, arrays: container.Arrays) -> Estimator:
@@ -76,13 +80,11 @@ def _table_model(header: container.Header, arrays: container.Arrays, estimator: 
     """A model of a table, every part checked for type and size before it is used."""
     from sdulearn.report.records import FitReport
 
-    if read(Annotated[int, Between(1, 2**31)], header["version"]) > VERSION:
-        raise ValueError("it is a table model of a newer version. Upgrade sdulearn.")
     columns = _columns(header["layout"], finite(arrays["mean"]), finite(arrays["scale"]))
     check_layout(columns)
     if columns.width != estimator.n_features_in_:
         raise ValueError("columns and coefficients do not fit together")
-    classes = read(tuple[str, ...], header["classes"])
+    classes = read(tuple[int, ...] | tuple[str, ...], header["classes"])
     if len(classes) != len(estimator.classes_) or len(set(classes)) < len(classes):
         raise ValueError("the names of the classes do not tell the classes of the estimator apart")
     asked = _asked(header, arrays, len(classes)) if "asked" in header else None

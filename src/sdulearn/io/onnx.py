@@ -66,7 +66,7 @@ def export_onnx(model: TableModel | Estimator, path: Location) -> None:
         rows = graph.features(table_model.columns) if model is table_model else NUMBERS
         graph.add_trees(table_model.estimator, rows, refuse_gaps=model is table_model)
     numbers = [str(number) for number in table_model.estimator.classes_.tolist()]
-    classes = dict(zip(numbers, table_model.classes, strict=True))
+    classes = dict(zip(numbers, table_model.names, strict=True))
     serialised = graph.serialise(onnx_columns(table_model), classes, opset)
     with written_whole(path) as draft:
         draft.write_bytes(serialised)
@@ -83,7 +83,7 @@ def as_table_model(model: TableModel | Estimator) -> TableModel:
     if isinstance(model, TableModel):
         return model
     width = model.n_features_in_
-    classes = tuple(map(str, model.classes_.tolist()))
+    classes = tuple(model.classes_.tolist())
     names = getattr(model, "feature_names_in_", None)
     if names is None:
         return TableModel(model, Columns.sparse(0, np.ones(width)), classes)

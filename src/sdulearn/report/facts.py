@@ -47,10 +47,10 @@ def facts(model: TableModel) -> list[Finding]:
     found = [*_read(report, model.columns), _settings(model.estimator)]
     if report.model_choice.scores:
         found.append(_result("model_kind", **vars(report.model_choice)))
-    found += _prior(report.prior, model.classes[-1])
+    found += _prior(report.prior, model.names[-1])
     found += _headline(report) if report.agreement is None else _of_many_classes(report.agreement)
     if report.class_shares or report.n_classes_interval is not None:
-        shares = dict(zip(model.classes, report.class_shares, strict=False))
+        shares = dict(zip(model.names, report.class_shares, strict=False))
         details = {"n_classes": len(model.classes), "interval": report.n_classes_interval, "shares": shares}
         found.append(_result("class_shares", **details))
     if model.asked is not None:
@@ -63,7 +63,7 @@ def facts(model: TableModel) -> list[Finding]:
         found.append(_result("annotators", annotators=report.annotators, **vars(rate), identified=rate.identified))
     if report.n_labels:
         numbers = {"n_labels": report.n_labels, "n_right": report.n_labels_right}
-        found.append(_result("labels_used", classes=list(model.classes), **numbers))
+        found.append(_result("labels_used", classes=list(model.names), **numbers))
     return [*found, *report.findings, *_charts(report, model)]
 
 
@@ -92,6 +92,7 @@ def least_certain(model: TableModel, most: int) -> list[dict[str, Any]]:
     """Rows that were asked about: id, class, its probability and number of answers, the least certain first."""
     asked = model.answered
     assert asked is not None
+    asked["class"] = asked["class"].astype(str)
     asked["probability"] = asked.pop("probabilities").max(axis=1)
     order = np.argsort(asked["probability"], kind="stable")[:most]
     columns = [column[order].tolist() for column in asked.values()]
@@ -187,7 +188,7 @@ def _charts(report: FitReport, model: TableModel) -> list[Finding]:
     """What a page draws."""
     found = []
     if report.agreement is not None and (counts := report.agreement.counts) is not None:
-        names = [model.classes[number - 1] for number in counts.classes]
+        names = [model.names[number - 1] for number in counts.classes]
         found.append(_result("answer_counts", classes=names, same=counts.same, different=counts.different))
     if report.doubtful:
         shown = [one for one in report.doubtful if one.wrong >= _DOUBTFUL]
@@ -196,14 +197,14 @@ def _charts(report: FitReport, model: TableModel) -> list[Finding]:
     if report.importances:
         measure = "accuracy" if len(model.classes) == 2 else "agreement with held-out answers"
         found.append(_result("importances", measure=measure, columns=report.importances))
-    return [*found, *(_result("dependence", name=model.classes[1], **vars(one)) for one in report.dependences)]
+    return [*found, *(_result("dependence", name=model.names[1], **vars(one)) for one in report.dependences)]
 
 
 def _strengths(model: TableModel) -> Finding:
     """Features, the strongest first: change of the decision for a standard deviation, by class; of trees the share."""
     names = model.columns.feature_names
     found = {}
-    for name, one in feature_strengths(model.estimator, model.classes).items():
+    for name, one in feature_strengths(model.estimator, model.names).items():
         order = np.argsort(-np.abs(one), kind="stable").tolist()
         found[name] = {names[j]: float(one[j]) for j in order}
     return _result("strengths", strengths=found)

@@ -271,7 +271,7 @@ def _fit(
     if data.labels:
         points = data.columns.scaled(data.X[data.label_rows])
         n_right = int(np.sum(estimator.orient(points, data.label_codes).predict(points) == data.label_codes))
-    names = data.classes or tuple(map(str, estimator.classes_.tolist()))
+    names = labels.names(data.classes) if labels and data.classes else tuple(estimator.classes_.tolist())
     asked = _asked(estimator, data, rows, y, weights) if options.is_joint else None
     model = TableModel(estimator, data.columns, names, asked=asked)
     checks = _checks(options, data, pairs, estimator.prior_, accuracy, n_right)

@@ -394,7 +394,7 @@ def _drafted(path: Location) -> Iterator[Path]:
 
 def number_columns(model: TableModel, answered: bool) -> list[str]:
     """Names of the columns of probabilities, and of that of answers."""
-    many = [f"probability_{name}" for name in model.classes]
+    many = [f"probability_{name}" for name in model.names]
     found = ["probability"] if len(model.classes) == 2 else many
     return (found if model.link is not None else []) + ["n_answers"] * answered
 
