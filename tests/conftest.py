@@ -17,6 +17,7 @@ from sklearn.preprocessing import StandardScaler
 
 from reproduction.datasets import BENCHMARKS, load_benchmark
 from sdulearn import FitReport, PriorEstimate, stack_pairs
+from sdulearn.answers import Rate
 from sdulearn.columns import Column, Columns, NumberText
 from sdulearn.datasets import make_waveform, sample_sdu
 from sdulearn.diagnostics import Finding
@@ -130,6 +131,7 @@ def fit_report():
         class_shares=(0.3, 0.7),
         model_choice=ModelChoice("linear", {"linear": -0.4, "boosted": -0.5}, 0.02),
         doubtful=(DoubtfulAnswer("r1", "r2", True, "Ann", 0.6),),
+        error_rate=Rate(0.1, 0.05, 0.2, 60),
     )  # fmt: skip
 
 

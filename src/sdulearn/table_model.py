@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from sdulearn.report.records import FitReport
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class TableModel:
     """A fitted model that predicts from a raw table.
 
@@ -201,11 +201,12 @@ class TableModel:
         Returns
         -------
         str
-            Results, then warnings and notes; names of parameters stand in backticks.
+            What was learned from what, how good it is, and what to do next; then, indented, warnings, notes and
+            numbers. Names of parameters stand in backticks.
         """
-        from sdulearn.report.facts import facts, lines
+        from sdulearn.report.facts import facts, summary
 
-        return "\n".join(lines(facts(self)))
+        return summary(facts(self))
 
     def write_report(self, path: Location, *, model_path: Location | None = None) -> None:
         """Write the report page: one HTML file that needs nothing else.
@@ -223,6 +224,13 @@ class TableModel:
         command = "" if model_path is None else f"sdulearn predict {model_path} TABLE -o out.csv"
         with written_whole(path) as draft:
             draft.write_text(page(self, name, command), encoding="utf-8")
+
+    def __repr__(self) -> str:
+        from sdulearn.report.facts import OPENING, facts, lines
+
+        if self.report is None:
+            return f"TableModel({type(self.estimator).__name__}, {self.columns.width:,} features, {self.classes})"
+        return "TableModel: " + "\n".join(lines(fact for fact in facts(self) if fact.code in OPENING))
 
     def _repr_html_(self) -> str:
         from sdulearn.report.facts import facts

@@ -164,7 +164,7 @@ def test_three_kinds_of_wine(tmp_path, in_process, wine):
     out = in_process("fit", "--features", "wine.csv", "--pairs", "pairs.csv", "-o", "model.sdu", "--classes", "auto")
     number = "3 classes, a number chosen by the answers, which allow no other number"
     assert f"{number}; mean probability over the unlabeled rows: 1 " in out
-    assert 'of "different" answers. The accuracy of more than two classes is unknown without --labels.' in out
+    assert 'of "different" answers; the accuracy of more than two classes is unknown without --labels.' in out
     assert "Estimated accuracy" not in out
     page = (tmp_path / "model.html").read_text()
     assert f"{number};" in page
@@ -193,7 +193,7 @@ def test_twenty_labels_and_answers(tmp_path, in_process, wine):
     assert "by held-out labelled rows" in out
     assert "of the 20 labels" in out
     assert "<b>" not in out
-    assert '<p class="big">' in (tmp_path / "model.html").read_text()
+    assert "<details>" in (tmp_path / "model.html").read_text()
     told = in_process("inspect", "model.sdu", "--top", "2")
     assert "Classes: barbera (1), barolo (2), grignolino (3)" in told
     assert "Strongest features, per standard deviation, for barolo:" in told

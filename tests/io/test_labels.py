@@ -61,6 +61,25 @@ def test_names_of_classes(found, n_classes, names):
     assert class_names(found, n_classes) == names
 
 
+@pytest.mark.parametrize(
+    ("labels", "found", "names"),
+    [
+        ({"a": 0, "b": 1}, ("0", "1"), (0, 1)), ({"a": "0", "b": "1"}, ("0", "1"), ("0", "1")),
+        ({"a": 3.0}, ("not 3", "3"), ("not 3", "3")), ({"a": "yes"}, ("not yes", "yes"), ("not yes", "yes")),
+        (pd.DataFrame({"id": ["a", "b"], "y": [10, 9]}), ("9", "10"), (9, 10)), ("id,y\na,-1\nb,1\n", ("-1", "1"), (-1, 1)),
+        ("id,y\na,007\nb,1\n", ("007", "1"), ("007", "1")),
+    ],
+)  # fmt: skip
+def test_names_have_the_type_of_the_labels(tmp_path, labels, found, names):
+    """Whole numbers are numbers, in a text file where they look so; 007 is a name."""
+    if isinstance(labels, str):
+        (tmp_path / "few.csv").write_text(labels)
+        labels = tmp_path / "few.csv"
+    read = read_labels(labels)
+    assert class_numbers(list(read.by_id.values()), 2)[1] == found
+    assert read.names(found) == names
+
+
 def test_labels_are_numbered_by_the_number_of_classes():
     for n_classes, codes, names in ((2, [1, -1, 1], ("no", "yes")), (3, [2, 1, 2], ("no", "yes", "3"))):
         found, named = class_numbers(["yes", "no", "yes"], n_classes)

@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import replace
+from html import escape
 
 import numpy as np
 import pytest
@@ -86,14 +87,17 @@ def numbers_in(data):
 def test_facts_come_in_the_order_to_be_read(table_model, many_classes):
     results = [fact.code for fact in facts(table_model)]
     assert results == [
-        "table_read", "columns_read", "answers_used", "understood", "settings", "model_kind", "prior", "headline",
-        "majority", "class_shares", "answered", "annotators", "fit_warning", "other_population", "doubtful",
-        "strengths", "importances", "dependence", "dependence",
+        "learned", "headline", "next", "fit_warning", "other_population", "majority", "agreement_of_two", "prior",
+        "class_shares", "annotators", "model_kind", "answers_used", "understood", "table_read", "columns_read",
+        "settings", "answered", "doubtful", "strengths", "importances", "dependence", "dependence",
     ]  # fmt: skip
     assert [fact.code for fact in facts(many_classes) if fact.severity == "result"] == [
-        "table_read", "columns_read", "answers_used", "understood", "settings", "model_kind", "headline",
-        "class_shares", "annotators", "labels_used", "answer_counts", "doubtful", "strengths", "importances",
+        "learned", "headline", "next", "class_shares", "annotators", "labels_used", "model_kind", "answers_used",
+        "understood", "table_read", "columns_read", "settings", "answer_counts", "doubtful", "strengths", "importances",
     ]  # fmt: skip
+    noted = (Finding("repeated_questions", "info", {"count": 2}), *table_model.report.findings)
+    found = facts(replace(table_model, report=replace(table_model.report, findings=noted)))
+    assert [fact.severity for fact in found[2:7]] == ["result", "warning", "warning", "info", "result"]
 
 
 def test_every_number_that_is_shown_is_in_the_details(table_model, many_classes):
@@ -115,7 +119,10 @@ def test_the_page_and_the_summary_hold_every_sentence(table_model, many_classes)
         escaped = text.replace("&#x27;", "'").replace("&quot;", '"').replace("<code>", "`").replace("</code>", "`")
         for fact in facts(model):
             assert sentence(fact).replace("<", "&lt;").replace(">", "&gt;") in escaped
-        assert model.summary().split("\n") == lines(facts(model))
+        opening, rest = lines(facts(model))[:3], lines(facts(model))[3:]
+        assert model.summary().split("\n") == [*opening, *(f"  {line}" for line in rest)]
+        assert repr(model) == "TableModel: " + "\n".join(opening)
+        assert all(escape(line.partition("`")[0]) in model._repr_html_() for line in opening)
         assert not any(sentence(fact) in model.summary() for fact in facts(model) if fact.code in CHARTS)
         assert f"{by_code(facts(model))['headline'].details['value']:.1%} (95% interval" in model._repr_html_()
 
@@ -123,7 +130,7 @@ def test_the_page_and_the_summary_hold_every_sentence(table_model, many_classes)
 def test_charts_show_the_numbers(table_model, many_classes):
     text = page(table_model, "<m>")
     for part in (
-        '<p class="big">90.0%</p>', "left:60.0%;width:30.0%", "left:80.0%", "<td>no</td><td>30.0%</td>", "width:70.0%",
+        "margin:0\">90.0%</p>", "left:60.0%;width:30.0%", "left:80.0%", "<td>no</td><td>30.0%</td>", "width:70.0%",
         "<td>Ann</td><td>60</td><td>10.0%</td><td>5.0% to 20.0%</td>",
         "<td>r1</td><td>r2</td><td>same</td><td>Ann</td><td>60.0%</td>",
         "<td>&lt;0&gt;</td><td>no</td><td>51.0%</td><td>1</td>", "<td>&lt;49&gt;</td>",
@@ -148,7 +155,7 @@ def test_charts_show_the_numbers(table_model, many_classes):
     assert "<span>0%</span>" in text
     text = page(many_classes, "m")
     for part in (
-        '<p class="big">91.0%</p>', "9 / 1</td>", "<td></td>", "7 / 3</td>", "var(--up) 35%",
+        "margin:0\">91.0%</p>", "9 / 1</td>", "<td></td>", "7 / 3</td>", "var(--up) 35%",
         "<td>x16</td><td>+16</td>", "+ speaks for c", "<td>city=Łódź</td><td>+62</td>",
     ):  # fmt: skip
         assert part in text, part
@@ -173,17 +180,20 @@ def accuracy_with(model, **change):
 
 def test_the_headline_says_what_it_is_based_on(table_model, many_classes):
     assert accuracy_with(table_model) == (
-        "Estimated accuracy: 90.0% (95% interval 80.0% to 95.0%), by 60 held-out answers; the model agrees with 82.0% "
-        "of them."
+        "Estimated accuracy: 90.0% (95% interval 80.0% to 95.0%), by 60 held-out answers."
     )
     assert "by 60 random questions" in accuracy_with(table_model, basis="random questions")
+    agrees = "The model agrees with 82.0% of the held-out answers."
+    assert sentence(by_code(facts(table_model))["agreement_of_two"]) == agrees
     unchecked = replace(table_model, report=replace(table_model.report, annotators=()))
-    assert accuracy_with(unchecked).endswith("of them. All answers are taken to be right; wrong ones make it too low.")
+    assert sentence(by_code(facts(unchecked))["agreement_of_two"]) == (
+        f"{agrees} All are taken to be right; wrong ones make the accuracy too low."
+    )
     assert accuracy_with(table_model, n_answers=0).startswith("Estimated accuracy: unknown. No question")
     agreement = many_classes.report.agreement
     assert sentence(by_code(facts(many_classes))["headline"]) == (
         'Agreement with held-out answers: 91.0% (95% interval 85.0% to 95.0%); 80.0% of "same" and 95.0% of '
-        '"different" answers. The accuracy of more than two classes is unknown without `labels`.'
+        '"different" answers; the accuracy of more than two classes is unknown without `labels`.'
     )
     for basis, words in (("labels", "labelled rows"), ("groups", "slightly too high"), ("random questions", "follow")):
         known = replace(agreement, accuracy=Share(0.7, 0.6, 0.8, 12.4), basis=basis)
@@ -196,6 +206,48 @@ def test_the_headline_says_what_it_is_based_on(table_model, many_classes):
     none = replace(agreement, agreement=Share(np.nan, 0.0, 1.0, 0))
     found = by_code(facts(replace(many_classes, report=replace(many_classes.report, agreement=none))))
     assert "unknown" in sentence(found["headline"])
+
+
+def test_it_begins_with_what_was_learned_and_what_to_do(table_model, many_classes):
+    def said(model=table_model, **change):
+        found = by_code(facts(replace(model, report=replace(model.report, **change))))
+        return sentence(found["learned"]), sentence(found["next"])
+
+    learned, then = said()
+    assert learned == "Learned 2 classes with a linear model from 60 answers (p.csv) and 1,000 rows (t.csv)."
+    assert then == "Next: look at 2 warnings below, then predict the classes of other rows (`predict`)."
+    learned, then = said(findings=(), n_labels=1, table="the table", model_choice=ModelChoice("boosted"))
+    assert learned == "Learned 2 classes (no, yes) with boosted trees from 60 answers (p.csv), 1 label and 1,000 rows."
+    assert then == "Next: predict the classes of other rows (`predict`), or ask more: the interval is wide."
+    narrow = replace(table_model.report.accuracy, low=0.88)
+    assert said(findings=(), n_labels=1, accuracy=narrow)[1] == "Next: predict the classes of other rows (`predict`)."
+    named = Finding("names_uncertain", "warning", {})
+    assert said(findings=(named,))[1].startswith(
+        "Next: name the classes by a few labelled rows (`labels`), and predict"
+    )
+    useless = Finding("no_better_than_guessing", "warning", {"low": 0.4})
+    assert said(findings=(useless,))[1].startswith("Next: ask about more pairs, or look for features")
+    unknown = replace(table_model.report.accuracy, n_answers=0)
+    assert said(accuracy=unknown)[1].startswith("Next: ask about random rows too")
+    assert said(many_classes)[0].startswith("Learned 3 classes (a, b, c) with a linear model from 60 answers")
+
+
+def test_a_report_prints_as_its_model_does(table_model, many_classes):
+    for model in (table_model, many_classes):
+        report = replace(model.report, classes=model.classes)
+        printed = str(report).split("\n")
+        assert printed == model.summary().split("\n")[: len(printed)]
+        assert printed[-1].startswith("  Columns of the answers")
+    assert "TableModel(PairLogisticRegressionCV, 21 features, ('no', 'yes'))" == repr(replace(table_model, report=None))
+
+
+def test_warnings_are_shown_and_the_rest_is_folded(table_model):
+    shown, _, folded = page(table_model, "m").partition("<details>")
+    assert shown.count('class="warning"') == 2
+    assert "<h2>To look at (2)</h2>" in shown
+    assert "<h2>Strongest features</h2>" in folded
+    quiet = replace(table_model, report=replace(table_model.report, findings=()))
+    assert "<summary><h2>To look at (nothing)</h2></summary>" in page(quiet, "m")
 
 
 def test_the_majority_is_compared(table_model):

@@ -317,7 +317,7 @@ def test_the_accuracy_is_that_of_answers_that_were_not_learned_from(answers_abou
     ends = rng.permutation(200)[:80].reshape(-1, 2)
     answers = answers_about(np.zeros(200), ends).assign(label=rng.permutation(np.repeat([1, 0], [26, 14])))
     model = fit_table(table, answers, method="sd", loss="logistic", prior=0.7)
-    positive = model.predict(table) == "1"
+    positive = model.predict(table) == 1
     learned = np.mean((positive[ends[:, 0]] == positive[ends[:, 1]]) == (answers["label"] == 1))
     assert learned > 0.75
     # Half and half is what is left; 40 answers have a standard deviation of 0.08.

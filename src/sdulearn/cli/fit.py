@@ -125,18 +125,13 @@ def run(arguments: argparse.Namespace) -> int:
     """Read, fit, save, report."""
     from sdulearn.cli.predict import write_answered
     from sdulearn.io.answers import read_answers
-    from sdulearn.report.facts import as_data, facts, facts_of_answers, lines
+    from sdulearn.report.facts import as_data, facts
     from sdulearn.workflow.fit import fit_table
 
     page = _page(arguments)
     answers = None
-    read = []
     if arguments.pairs is not None:
         answers = read_answers(arguments.pairs, columns=arguments.pair_columns, words=arguments.answers)
-        # The facts of the model hold the rest.
-        read = facts_of_answers(answers)[:1]
-        if not arguments.json:
-            say("\n".join(lines(read)))
     options = {name: getattr(arguments, name) for name in _OPTIONS}
     options |= {"id_column": arguments.id, "max_unlabeled": arguments.unlabeled}
     with opened_engine(arguments) as engine:
@@ -146,7 +141,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.answered is not None:
         write_answered(arguments.answered, model)
     if arguments.json:
-        found = as_data([*read, *facts(model)])
+        found = as_data(facts(model))
         print_json({"model": arguments.output, "page": page, "facts": found, "report": model.report})
         return 0
     assert model.report is not None

@@ -44,6 +44,7 @@ OPTIONS = {
     "methods": "--method",
     "n_classes": "--classes",
     "n_repeats": "--repeats",
+    "predict": "sdulearn predict",
     "random_state": "--seed",
     "table": "--features",
     "target_accuracy": "--target",

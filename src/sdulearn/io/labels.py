@@ -44,7 +44,6 @@ class Labels:
             )
         return {place[name]: label for name, label in self.by_id.items()}
 
-
     def names(self, found: tuple[str, ...]) -> tuple[str, ...] | tuple[int, ...]:
         """Names of classes as the labels have them: whole numbers, or texts."""
         return tuple(map(int, found)) if self.whole and all(map(_WHOLE.fullmatch, found)) else found

@@ -6,7 +6,7 @@ words, in which parameters stand in backticks.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 Details = Mapping[str, Any]
 
+# What everything that shows a model begins with, a sentence each.
+OPENING = ("learned", "headline", "next")
 ANSWER_NAMES = {SIMILAR: "similar", DISSIMILAR: "dissimilar", UNSURE: "unsure"}
 # Facts that are charts: a page shows them, a screen does not.
 CHARTS = ("answer_counts", "doubtful", "strengths", "importances", "dependence")
@@ -37,34 +39,47 @@ _ROWS_SHOWN = 5
 _NAMES_SHOWN = 3
 _COLUMNS_SHOWN = 8
 _ASKED_SHOWN = 50
+# More answers are worth their while where the interval of the accuracy is wider.
+_WIDE = 0.1
 
 
 def facts(model: TableModel) -> list[Finding]:
-    """What a model was given and found, in the order to be read: results, then warnings and notes."""
+    """What a model was given and found, in the order to be read: the opening, warnings and notes, numbers, charts."""
     report = model.report
     if report is None:
         return [*facts_of_estimator(model.estimator), _strengths(model)]
-    found = [*_read(report, model.columns), _settings(model.estimator)]
-    if report.model_choice.scores:
-        found.append(_result("model_kind", **vars(report.model_choice)))
-    found += _prior(report.prior, model.names[-1])
-    found += _headline(report) if report.agreement is None else _of_many_classes(report.agreement)
-    if report.class_shares or report.n_classes_interval is not None:
-        shares = dict(zip(model.names, report.class_shares, strict=False))
-        details = {"n_classes": len(model.classes), "interval": report.n_classes_interval, "shares": shares}
-        found.append(_result("class_shares", **details))
+    found = [*facts_of_report(report, model.names), *_read(report, model.columns), _settings(model.estimator)]
     if model.asked is not None:
         sure = model.asked[1].max(axis=1)
         rows = least_certain(model, _ASKED_SHOWN)
         found.append(_result("answered", n_rows=len(sure), mean=float(sure.mean()), rows=rows))
+    return [*found, *_charts(report, model)]
+
+
+def facts_of_report(report: FitReport, names: Sequence[str]) -> list[Finding]:
+    """What a report tells by itself: the opening, warnings and notes, numbers; ``names`` are those of the classes."""
+    headline, *numbers = _headline(report) if report.agreement is None else _of_many_classes(report.agreement)
+    severities = ("error", "warning", "info", "result")
+    findings = sorted(report.findings, key=lambda one: severities.index(one.severity))
+    found = [_learned(report, names), headline, _next(report, headline), *findings, *numbers]
+    found += _prior(report.prior, names[-1])
+    if report.class_shares or report.n_classes_interval is not None:
+        shares = dict(zip(names, report.class_shares, strict=False))
+        interval = report.n_classes_interval
+        found.append(_result("class_shares", n_classes=len(names), interval=interval, shares=shares))
     # Nothing of one person alone in whose answers no error was found.
     if len(report.annotators) > 1 or any(one.rate > 0 for one in report.annotators):
-        rate = model.estimator.answer_model_.error_rate
-        found.append(_result("annotators", annotators=report.annotators, **vars(rate), identified=rate.identified))
+        rate = report.error_rate
+        known = {} if rate is None else {**vars(rate), "identified": rate.identified}
+        found.append(_result("annotators", annotators=report.annotators, **known))
     if report.n_labels:
-        numbers = {"n_labels": report.n_labels, "n_right": report.n_labels_right}
-        found.append(_result("labels_used", classes=list(model.names), **numbers))
-    return [*found, *report.findings, *_charts(report, model)]
+        counts = {"n_labels": report.n_labels, "n_right": report.n_labels_right}
+        found.append(_result("labels_used", classes=list(names), **counts))
+    if report.model_choice.scores:
+        found.append(_result("model_kind", **vars(report.model_choice)))
+    details = ("answers", "n_similar", "n_dissimilar", "n_unsure", "n_points", "n_independent")
+    found.append(_result("answers_used", **{name: getattr(report, name) for name in details}))
+    return [*found, _result("understood", columns=report.answer_columns, words=report.answer_words)]
 
 
 def facts_of_estimator(estimator: Estimator) -> list[Finding]:
@@ -105,6 +120,14 @@ def lines(found: Iterable[Finding]) -> list[str]:
     return [marks[fact.severity] + sentence(fact) for fact in found if fact.code not in CHARTS]
 
 
+def summary(found: Iterable[Finding]) -> str:
+    """Facts as text: the opening, and the rest indented."""
+    shown = [fact for fact in found if fact.code not in CHARTS]
+    return "\n".join(
+        line if fact.code in OPENING else f"  {line}" for fact, line in zip(shown, lines(shown), strict=True)
+    )
+
+
 def as_data(found: Iterable[Finding]) -> list[dict[str, object]]:
     """Facts with their sentences, for JSON."""
     return [{**vars(fact), "text": sentence(fact)} for fact in found]
@@ -128,13 +151,8 @@ def _result(code: str, **details: object) -> Finding:
 def _read(report: FitReport, layout: Columns) -> list[Finding]:
     details: dict[str, object] = {"table": report.table, "n_rows": report.n_rows, "n_unlabeled": report.n_unlabeled}
     details |= {"n_features": layout.width, "id_column": layout.id_column}
-    names = ("answers", "n_similar", "n_dissimilar", "n_unsure", "n_points", "n_independent")
-    answers = [
-        _result("answers_used", **{name: getattr(report, name) for name in names}),
-        _result("understood", columns=report.answer_columns, words=report.answer_words),
-    ]
     if layout.first is not None:
-        return [_result("table_read", **details), *answers]
+        return [_result("table_read", **details)]
     columns = layout.columns
     read: dict[str, object] = {
         NUMBER: [column.name for column in columns if column.kind == NUMBER],
@@ -143,7 +161,7 @@ def _read(report: FitReport, layout: Columns) -> list[Finding]:
         "decimal_commas": [column.name for column in columns if column.text and column.text.decimal == ","],
         "marks": {column.name: column.text.marks for column in columns if column.text and column.text.marks},
     }
-    return [_result("table_read", **details, n_columns=len(columns)), _result("columns_read", **read), *answers]
+    return [_result("table_read", **details, n_columns=len(columns)), _result("columns_read", **read)]
 
 
 def _settings(estimator: Estimator) -> Finding:
@@ -161,21 +179,51 @@ def _prior(prior: PriorEstimate | None, name: str) -> list[Finding]:
     return [_result("prior", name=name, n_answers=sum(counts) if counts else None, **details)]
 
 
+def _learned(report: FitReport, names: Sequence[str]) -> Finding:
+    """What was learned from what."""
+    details: dict[str, object] = {name: getattr(report, name) for name in ("answers", "table", "n_rows", "n_labels")}
+    details["classes"] = list(names) if report.n_labels else []
+    n_answers = report.n_similar + report.n_dissimilar
+    return _result("learned", kind=report.model_choice.name, n_classes=len(names), n_answers=n_answers, **details)
+
+
+def _next(report: FitReport, headline: Finding) -> Finding:
+    """What to do next, by what stands most in the way of using the model."""
+    codes = {one.code for one in report.findings}
+    n_warnings = sum(one.severity != "info" for one in report.findings)
+    useless = codes & {"no_better_than_guessing", "no_better_than_majority"}
+    wide = headline.details["high"] - headline.details["low"] > _WIDE
+    steps = {
+        "random": not headline.details["n"],
+        "separate": useless,
+        "look": n_warnings > len(codes & {"prior_not_identified", "names_uncertain"}),
+        "name": not report.n_labels,
+        "more": wide,
+    }
+    step = next((name for name, needed in steps.items() if needed), "predict")
+    return _result("next", step=step, n_warnings=n_warnings, wide=wide)
+
+
 def _headline(report: FitReport) -> list[Finding]:
-    """The one number that says how good the model is, what it was found by, and what it is to be compared with."""
+    """The one number that says how good the model is, and what it was found by; what it is to be compared with."""
     accuracy = report.accuracy
     assert accuracy is not None
-    details = {key: getattr(accuracy, key) for key in ("value", "low", "high", "confidence", "basis", "agreement")}
-    details["assumed_right"] = not any(one.rate > 0 for one in report.annotators)
-    headline = _result("headline", measure="accuracy", n=accuracy.n_answers, **details)
+    details = {key: getattr(accuracy, key) for key in ("value", "low", "high", "confidence", "basis")}
+    headline = _result("headline", measure="accuracy", n=accuracy.n_answers, unit="answers", **details)
     if not accuracy.n_answers:
         return [headline]
-    return [headline, _result("majority", majority=accuracy.majority, beaten=accuracy.beats_majority)]
+    assumed_right = not any(one.rate > 0 for one in report.annotators)
+    return [
+        headline,
+        _result("majority", majority=accuracy.majority, beaten=accuracy.beats_majority),
+        _result("agreement_of_two", value=accuracy.agreement, assumed_right=assumed_right),
+    ]
 
 
 def _of_many_classes(found: ClassAgreement) -> list[Finding]:
     def share(measure: str, one: Share, basis: str | None) -> dict[str, object]:
-        return {"measure": measure, **vars(one), "confidence": found.confidence, "basis": basis}
+        unit = {"accuracy": "rows", "agreement": "answers"}[measure]
+        return {"measure": measure, "unit": unit, **vars(one), "confidence": found.confidence, "basis": basis}
 
     agreement = share("agreement", found.agreement, "held-out answers")
     agreement |= {kind: one.value for kind, one in (("same", found.same), ("different", found.different)) if one.n}
@@ -301,11 +349,10 @@ def _headline_words(d: Details) -> str:
     if not d["n"]:
         return f"Estimated accuracy: unknown. {_NO_RANDOM}"
     if d["measure"] == "agreement":
-        return f"{_agreement_words(d)} The accuracy of more than two classes is unknown without `labels`."
+        return f"{_agreement_words(d)[:-1]}; the accuracy of more than two classes is unknown without `labels`."
     value = f"Estimated accuracy: {d['value']:.1%} ({_interval(d)})"
-    if "agreement" in d:
-        text = f"{value}, by {d['n']:,} {d['basis']}; the model agrees with {d['agreement']:.1%} of them."
-        return f"{text} All answers are taken to be right; wrong ones make it too low." if d["assumed_right"] else text
+    if d["unit"] == "answers":
+        return f"{value}, by {d['n']:,} {d['basis']}."
     basis = {
         "labels": "held-out labelled rows",
         "groups": "groups of rows that the answers connect, each matched with a class; slightly too high",
@@ -313,6 +360,29 @@ def _headline_words(d: Details) -> str:
         "crowd": "the rows that people were asked about, whose classes follow from all answers",
     }
     return f"{value}, by {basis[d['basis']]} (effective number of rows: {d['n']:.0f}, as folds share training data)."
+
+
+def _learned_words(d: Details) -> str:
+    kind = {"linear": "a linear model", "boosted": "boosted trees"}[d["kind"]]
+    names = f" ({listed(map(shortened, d['classes']), _NAMES_SHOWN)})" if d["classes"] else ""
+    labels = f", {_count(d['n_labels'], 'label', 'labels')}" if d["n_labels"] else ""
+    # What is in memory has no name.
+    answers, table = ("" if d[name].startswith("the ") else f" ({d[name]})" for name in ("answers", "table"))
+    source = f"{d['n_answers']:,} answers{answers}{labels} and {d['n_rows']:,} rows{table}"
+    return f"Learned {d['n_classes']} classes{names} with {kind} from {source}."
+
+
+def _next_words(d: Details) -> str:
+    use = "predict the classes of other rows (`predict`)"
+    steps = {
+        "random": "ask about random rows too, as nothing else tells the accuracy",
+        "separate": "ask about more pairs, or look for features that separate the classes",
+        "look": f"look at {_count(d['n_warnings'], 'warning', 'warnings')} below, then {use}",
+        "name": f"name the classes by a few labelled rows (`labels`), and {use}",
+        "more": f"{use}, or ask more: the interval is wide",
+        "predict": use,
+    }
+    return f"Next: {steps[d['step']]}."
 
 
 def _agreement_words(d: Details) -> str:
@@ -528,7 +598,13 @@ _SENTENCES: dict[str, str | Callable[[Details], str]] = {
     "settings": _settings_words,
     "model_kind": _model_kind_words,
     "prior": _prior_words,
+    "learned": _learned_words,
     "headline": _headline_words,
+    "next": _next_words,
+    "agreement_of_two": lambda d: (
+        f"The model agrees with {d['value']:.1%} of the held-out answers."
+        + (" All are taken to be right; wrong ones make the accuracy too low." if d["assumed_right"] else "")
+    ),
     "agreement": _agreement_words,
     "majority": lambda d: (
         f"Always predicting the larger class is right {d['majority']:.1%} of the time; the model is "

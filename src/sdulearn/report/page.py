@@ -9,7 +9,7 @@ from html import escape
 from typing import TYPE_CHECKING, Any
 
 from sdulearn.diagnostics import Finding
-from sdulearn.report.facts import Details, facts, sentence
+from sdulearn.report.facts import OPENING, Details, facts, sentence
 
 if TYPE_CHECKING:
     from sdulearn.table_model import TableModel
@@ -21,11 +21,12 @@ _PEOPLE_SHOWN = 40
 _ITEMS_SHOWN = 10
 # Sections with the codes of their facts; all others are findings to look at.
 _SECTIONS = {
-    "Quality": ("headline", "majority", "agreement"),
+    "": OPENING,
     "Answers": ("answers_read", "crowd"),
     "To look at": (),
     "People": ("people",),
     "Confused classes": ("answer_table",),
+    "How good it is": ("majority", "agreement", "agreement_of_two"),
     "Classes": ("prior", "class_shares", "labels_used"),
     "Answers by predicted class": ("answer_counts",),
     "Rows that were asked about": ("answered",),
@@ -36,8 +37,10 @@ _SECTIONS = {
     "Importance of the columns": ("importances",),
     "Partial dependence": ("dependence",),
 }
+# From here on they are folded.
+_FIRST_FOLDED = "How good it is"
 _NOTES = {
-    "Quality": "Points that an answer is about were held out together. For random pairs of two "
+    "How good it is": "Points that an answer is about were held out together. For random pairs of two "
     "classes that share no points, 2 × agreement − 1 = (2 × accuracy − 1)². Answers do not show which class is which.",
     "People": "Share of wrong answers with its 95% interval, the highest first.",
     "Confused classes": "Answers same / different to questions about points of two classes, in per cent.",
@@ -64,11 +67,9 @@ body { font: 16px/1.5 system-ui, sans-serif; color: var(--ink); background: var(
 h1 { font-size: 1.5rem; } h2 { font-size: 1.1rem; margin-top: 2rem; }
 table { border-collapse: collapse; width: 100%; } th, td { text-align: left; padding: .25rem .5rem .25rem 0;
   border-bottom: 1px solid var(--line); vertical-align: top; } th { font-weight: 500; color: var(--soft); }
-.big { font-size: 2.2rem; font-weight: 600; margin: 0; } .soft { color: var(--soft); }
-.scale { position: relative; height: 1.2rem; background: var(--line); border-radius: .2rem; }
-.scale span { position: absolute; top: 0; bottom: 0; background: var(--up); opacity: .5; }
-.scale i { position: absolute; top: -.2rem; bottom: -.2rem; width: 3px; background: var(--ink); }
-.ends { display: flex; justify-content: space-between; margin-top: .2rem; }
+.soft { color: var(--soft); } details { border-top: 1px solid var(--line); padding: .5rem 0; }
+summary { cursor: pointer; } summary h2 { display: inline; } @media print { ::details-content {
+  content-visibility: visible; } }
 .bar { display: inline-block; height: .8rem; } .up { background: var(--up); } .down { background: var(--down); }
 .warning, .error { padding: .4rem .6rem; border-radius: .2rem; background: var(--mark); } .half { width: 50%; }
 .loss { position: relative; display: block; height: 1.2rem; min-width: 5rem; }
@@ -83,8 +84,9 @@ svg line { stroke: var(--line); } svg text { fill: var(--soft); font-size: 11px;
 
 def page(model: TableModel, name: str, command: str = "") -> str:
     """The whole page; ``command`` says how to use the model."""
-    use = f"<section>\n<h2>Use it</h2>\n<p><code>{escape(command)}</code></p>\n</section>" if command else ""
-    return whole_page(name, [*sections(facts(model)).values(), use])
+    head, *others = sections(facts(model)).values()
+    use = f"<p><code>{escape(command)}</code></p>" if command else ""
+    return whole_page(name, [head, use, *others])
 
 
 def whole_page(name: str, parts: Iterable[str]) -> str:
@@ -100,34 +102,51 @@ def whole_page(name: str, parts: Iterable[str]) -> str:
 def sections(given: Iterable[Finding]) -> dict[str, str]:
     """The sections that facts fill, by their titles."""
     title_of = {code: title for title, codes in _SECTIONS.items() for code in codes}
-    found: dict[str, list[str]] = {title: [] for title in _SECTIONS}
+    found: dict[str, list[Finding]] = {title: [] for title in _SECTIONS}
     for fact in given:
-        chart = _items(fact.details) + _CHARTS.get(fact.code, lambda d: "")(fact.details)
-        words = re.sub(r"`([^`]+)`", r"<code>\1</code>", escape(sentence(fact)))
-        text = f'<p class="{fact.severity}">{words}</p>'
-        found[title_of.get(fact.code, "To look at")] += [chart, text] if fact.code == "headline" else [text, chart]
-    if not found["To look at"]:
-        found["To look at"] = ["<p>Nothing in the data disagrees with what the method assumes.</p>"]
+        found[title_of.get(fact.code, "To look at")].append(fact)
+    folded = False
     shown = {}
-    for title, parts in found.items():
-        if parts:
-            note = [f'<p class="soft">{_NOTES[title]}</p>'] if title in _NOTES else []
-            content = "\n".join(part for part in parts + note if part)
-            shown[title] = f"<section>\n<h2>{title}</h2>\n{content}\n</section>"
+    for title, members in found.items():
+        folded = folded or title == _FIRST_FOLDED
+        if not members and title != "To look at":
+            continue
+        parts = [_fact(fact) for fact in members]
+        parts = parts or ["<p>Nothing in the data disagrees with what the method assumes.</p>"]
+        parts += [f'<p class="soft">{_NOTES[title]}</p>'] if title in _NOTES else []
+        content = "\n".join(parts)
+        count = f" ({len(members) or 'nothing'})" if title == "To look at" else ""
+        if folded or not any(fact.severity in ("warning", "error", "result") for fact in members):
+            shown[title] = f"<details>\n<summary><h2>{title}{count}</h2></summary>\n{content}\n</details>"
+        else:
+            heading = f"<h2>{title}{count}</h2>\n" if title else ""
+            shown[title] = f"<section>\n{heading}{content}\n</section>"
     return shown
 
 
+def _fact(fact: Finding) -> str:
+    """A sentence, and what is drawn of its numbers; the number that matters most stands before its sentence."""
+    chart = _items(fact.details) + _CHARTS.get(fact.code, lambda d: "")(fact.details)
+    words = re.sub(r"`([^`]+)`", r"<code>\1</code>", escape(sentence(fact)))
+    text = f'<p class="{fact.severity}">{words}</p>'
+    return f"{chart}\n{text}" if fact.code == "headline" else f"{text}\n{chart}".rstrip()
+
+
 def _headline(d: Details) -> str:
-    """The number itself, and a bar with its interval."""
+    """The number itself, and a bar with its interval; it stands in notebooks too, which have other style sheets."""
     if not d["n"]:
         return ""
     value, low, high = d["value"], d["low"], d["high"]
     least = 0.5 if low >= 0.5 else 0.0
     left, right, at = (100 * (share - least) / (1 - least) for share in (low, high, value))
+    bar = "position:relative;height:1.2em;background:color-mix(in srgb, currentColor 15%, transparent);max-width:46em"
+    span = f"position:absolute;top:0;bottom:0;left:{left:.1f}%;width:{max(right - left, 0.5):.1f}%"
+    mark = f"position:absolute;top:-.2em;bottom:-.2em;width:3px;background:currentColor;left:{min(at, 99.5):.1f}%"
     return (
-        f'<p class="big">{value:.1%}</p>\n<div class="scale" aria-hidden="true"><span style="left:{left:.1f}%;'
-        f'width:{max(right - left, 0.5):.1f}%"></span><i style="left:{min(at, 99.5):.1f}%"></i></div>\n'
-        f'<p class="soft ends"><span>{least:.0%}</span><span>100%</span></p>'
+        f'<p style="font-size:2.2em;font-weight:600;margin:0">{value:.1%}</p>\n<div aria-hidden="true" style="{bar}">'
+        f'<span style="{span};background:#2a8cb8;opacity:.6"></span><i style="{mark}"></i></div>\n'
+        '<p style="display:flex;justify-content:space-between;margin:.2em 0;opacity:.7;max-width:46em">'
+        f"<span>{least:.0%}</span><span>100%</span></p>"
     )
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Literal, get_args
 
+from sdulearn.answers.answer_model import Rate
 from sdulearn.diagnostics import Finding
 from sdulearn.errors import InputError
 from sdulearn.metrics.accuracy import AccuracyEstimate
@@ -184,6 +185,10 @@ class FitReport:
     dependences : tuple of ColumnDependence
         Of the first four of these whose loss is more than its error; empty with more than two classes and where the
         model gives no probabilities.
+    classes : tuple of int or of str
+        Names of the classes.
+    error_rate : Rate or None
+        Share of all answers that are wrong; None for methods that take all answers for right.
     """
 
     sdulearn: str
@@ -214,6 +219,14 @@ class FitReport:
     doubtful: tuple[DoubtfulAnswer, ...] = ()
     importances: tuple[ColumnImportance, ...] = ()
     dependences: tuple[ColumnDependence, ...] = ()
+    classes: tuple[int, ...] | tuple[str, ...] = (-1, 1)
+    error_rate: Rate | None = None
+
+    def __str__(self) -> str:
+        """Return what the report tells, in the words of the command line."""
+        from sdulearn.report.facts import facts_of_report, summary
+
+        return summary(facts_of_report(self, tuple(map(str, self.classes))))
 
 
 def chosen_settings(model: Estimator) -> dict[str, float]:

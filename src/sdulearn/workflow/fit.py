@@ -286,6 +286,7 @@ def _fit(
         findings=(*_noted(caught, estimator, data), *checks, *doubts, *reasons),
         agreement=agreement,
         class_shares=_class_shares(model, data),
+        classes=names,
         n_classes_interval=getattr(chosen, "n_classes_interval_", None) or interval,
         model_choice=kind,
         importances=importances,
@@ -354,6 +355,7 @@ def _given(
     for a, rate in chosen.answer_model_.by_annotator.items():
         by_name.setdefault(names[a], []).append(rate)
     found["annotators"] = tuple(_person(name, rates) for name, rates in by_name.items())
+    found["error_rate"] = chosen.answer_model_.error_rate
     return {**found, "doubtful": most_doubtful(chosen, rows, pairs, data, names)}
 
 
