@@ -238,7 +238,7 @@ def test_a_report_prints_as_its_model_does(table_model, many_classes):
         printed = str(report).split("\n")
         assert printed == model.summary().split("\n")[: len(printed)]
         assert printed[-1].startswith("  Columns of the answers")
-    assert "TableModel(PairLogisticRegressionCV, 21 features, ('no', 'yes'))" == repr(replace(table_model, report=None))
+    assert repr(replace(table_model, report=None)) == "TableModel(PairLogisticRegressionCV, 21 features, ('no', 'yes'))"
 
 
 def test_warnings_are_shown_and_the_rest_is_folded(table_model):
